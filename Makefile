@@ -1,0 +1,44 @@
+# Two commands matter: `make demo` and `make test`. Both do all the set-up they need, in .venv.
+
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
+
+.PHONY: demo test check format bench clean
+
+demo: $(VENV)/.installed  ## Compare OLB, SJS and PJS on a site of 142 machines; writes build/demo/report.html
+	$(BIN)/sil run light-to-heavy --out build/demo
+
+test: $(VENV)/.installed-dev  ## Run the tests
+	$(BIN)/python -m pytest -n auto
+
+check: $(VENV)/.installed-dev  ## Format, lint, types and architecture
+	$(BIN)/ruff format --check .
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+	$(BIN)/python -m pytest -q tests/test_architecture.py
+
+format: $(VENV)/.installed-dev
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+bench: $(VENV)/.installed-dev  ## Run the benchmarks; results go to benchmarks/results/
+	$(BIN)/python -m benchmarks.bench_optimality
+
+clean:
+	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
+
+$(VENV)/bin/python:
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || \
+	  { echo "Python 3.11 or later is needed; say which with: make PYTHON=python3.12 ..."; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(VENV)/.installed: requirements.txt pyproject.toml | $(VENV)/bin/python
+	$(PIP) -r requirements.txt
+	$(PIP) --no-deps --no-build-isolation -e .
+	@touch $@
+
+$(VENV)/.installed-dev: requirements-dev.txt $(VENV)/.installed
+	$(PIP) -r requirements-dev.txt
+	@touch $@

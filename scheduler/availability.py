@@ -1,0 +1,88 @@
+"""Which machines and clusters may be used now, as far as monitors and failed orders have told."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import numpy as np
+
+from scheduler.model import Cluster, InterconnectReading, MachineReading, Site
+
+
+class Availability:
+    """Believed state of machines, interconnects and clusters; all up until something else is heard.
+
+    A cluster may be used while at least its policy's share of members is up, and one of its interconnects.
+    One reading touches only the clusters that it concerns.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self.up = np.ones(site.n_machines, dtype=bool)
+        self._site = site
+        self._heard_s: dict[int | str, float] = {}
+        self._interconnects_down: set[str] = set()
+        self._members = list(site.members)
+
+    def read(self, readings: Sequence[MachineReading | InterconnectReading]) -> list[int]:
+        """Take in `readings`. Returns the machines of whatever changed, in order of index.
+
+        A reading that was measured before what is already known of its subject is passed over.
+        """
+        changed: set[int] = set()
+        for reading in readings:
+            subject = reading.machine if isinstance(reading, MachineReading) else reading.name
+            if reading.measured_s < self._heard_s.get(subject, -np.inf):
+                continue
+            self._heard_s[subject] = reading.measured_s
+            changed.update(self._set(subject, reading.up))
+        return sorted(changed)
+
+    def found_down(self, subjects: Iterable[int | str], now_s: float) -> list[int]:
+        """An order failed because machines (by index) or interconnects (by name) are down; as `read`."""
+        return self.read(
+            [
+                MachineReading(subject, False, now_s)
+                if isinstance(subject, int)
+                else InterconnectReading(subject, False, now_s)
+                for subject in subjects
+            ]
+        )
+
+    def members(self) -> tuple[tuple[int, ...], ...]:
+        """Machines of each cluster that may be used; none where the cluster may not."""
+        return tuple(self._members)
+
+    def has(self, machines: Iterable[int], resource: int) -> bool:
+        """Whether a run on `machines`, planned for resource j, could still start."""
+        c = resource - self._site.n_machines
+        usable = set(self._members[c]) if c >= 0 else None
+        return all(self.up[j] and (usable is None or j in usable) for j in machines)
+
+    def slowdown_of_clusters(self) -> Iterator[tuple[int, float]]:
+        """(resource j, size / available) for each cluster that is used with fewer members than all."""
+        for c, (everyone, usable) in enumerate(zip(self._site.members, self._members, strict=True)):
+            if 0 < len(usable) < len(everyone):
+                yield self._site.n_machines + c, len(everyone) / len(usable)
+
+    def _set(self, subject: int | str, up: bool) -> set[int]:
+        if isinstance(subject, str):
+            if up is (subject not in self._interconnects_down):
+                return set()
+            (self._interconnects_down.discard if up else self._interconnects_down.add)(subject)
+            concerned = [c for c, k in enumerate(self._site.clusters) if subject in k.interconnects]
+        else:
+            if bool(self.up[subject]) is up:
+                return set()
+            self.up[subject] = up
+            concerned = list(self._site.clusters_of_machine[subject])
+        for c in concerned:
+            self._members[c] = self._usable_members(self._site.clusters[c], self._site.members[c])
+        machines = {j for c in concerned for j in self._site.members[c]}
+        return machines if isinstance(subject, str) else machines | {subject}
+
+    def _usable_members(self, cluster: Cluster, everyone: tuple[int, ...]) -> tuple[int, ...]:
+        usable = tuple(j for j in everyone if self.up[j])
+        connected = not cluster.interconnects or not self._interconnects_down.issuperset(
+            cluster.interconnects
+        )
+        return usable if connected and len(usable) >= cluster.least_share * len(everyone) else ()

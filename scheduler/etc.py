@@ -1,0 +1,91 @@
+"""Expected times to compute: how long each job is believed to run on each resource."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+
+@dataclass(frozen=True)
+class EtcMatrix:
+    """The ETC matrix `etc_s[i, j]`, stored by class and read as (job, resource).
+
+    A site has few job classes and few resource classes, so n x m cells are never stored:
+
+    * `by_class_s` (C, K): seconds per (job class, resource class); infinite = may not run there.
+    * `job_class_of` (n,): row of each job.
+    * `resource_class_of` (m + clusters,): column of each resource, machines first, then clusters.
+    * `resource_class_names` (K,): names of the columns; may be empty.
+
+    A matrix without structure is the case C = n, K = m. Raises ValueError for NaN or negative cells and for
+    indices outside the table.
+    """
+
+    by_class_s: NDArray[np.float64]
+    job_class_of: NDArray[np.int64]
+    resource_class_of: NDArray[np.int64]
+    resource_class_names: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        by_class_s = np.array(self.by_class_s, dtype=np.float64)
+        if by_class_s.ndim != 2:
+            raise ValueError(f"an ETC table has two dimensions, this one has {by_class_s.ndim}")
+        bad = np.argwhere(np.isnan(by_class_s) | (by_class_s < 0.0))
+        if len(bad):
+            i, j = bad[0]
+            raise ValueError(
+                f"ETC cell ({i}, {j}) is {by_class_s[i, j]}: expected a number of seconds >= 0, or infinite "
+                "where the job may not run"
+            )
+        object.__setattr__(self, "by_class_s", by_class_s)
+        object.__setattr__(self, "job_class_of", _checked(self.job_class_of, by_class_s.shape[0], "job"))
+        object.__setattr__(
+            self, "resource_class_of", _checked(self.resource_class_of, by_class_s.shape[1], "resource")
+        )
+        for array in (self.by_class_s, self.job_class_of, self.resource_class_of):
+            array.flags.writeable = False
+
+    @classmethod
+    def from_dense(cls, etc_s: ArrayLike) -> EtcMatrix:
+        """A matrix without structure: `etc_s` (n, m)."""
+        by_class_s = np.asarray(etc_s, dtype=np.float64)
+        if by_class_s.ndim != 2:
+            raise ValueError(f"an ETC matrix has two dimensions, this one has {by_class_s.ndim}")
+        n, m = by_class_s.shape
+        return cls(by_class_s, np.arange(n), np.arange(m))
+
+    @property
+    def n_jobs(self) -> int:
+        return len(self.job_class_of)
+
+    @property
+    def n_resources(self) -> int:
+        return len(self.resource_class_of)
+
+    def __getitem__(self, cell: tuple[int, int]) -> float:
+        i, j = cell
+        return float(self.by_class_s[self.job_class_of[i], self.resource_class_of[j]])
+
+    def row(self, i: int) -> NDArray[np.float64]:
+        """Job i on every resource, (m + clusters,)."""
+        row: NDArray[np.float64] = self.by_class_s[self.job_class_of[i]][self.resource_class_of]
+        return row
+
+    def dense(self) -> NDArray[np.float64]:
+        """Every job on every resource, (n, m + clusters): a new array of that size."""
+        return self.by_class_s[np.ix_(self.job_class_of, self.resource_class_of)]
+
+    def with_column_scaled(self, j: int, factor: float) -> EtcMatrix:
+        """The same matrix with resource j, whose class no other resource shares, `factor` times slower."""
+        by_class_s = self.by_class_s.copy()
+        by_class_s[:, self.resource_class_of[j]] *= factor
+        return EtcMatrix(by_class_s, self.job_class_of, self.resource_class_of, self.resource_class_names)
+
+
+def _checked(indices: ArrayLike, limit: int, what: str) -> NDArray[np.int64]:
+    array = np.array(indices, dtype=np.int64)
+    if array.ndim != 1 or (len(array) and not (array.min() >= 0 and array.max() < limit)):
+        raise ValueError(f"{what} classes must be indices from 0 to {limit - 1}")
+    return array

@@ -1,0 +1,278 @@
+"""The scheduling manager: takes notices, decides in rounds, gives orders through its ports."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
+
+import numpy as np
+
+from scheduler.availability import Availability
+from scheduler.commitments import Commitments, Run
+from scheduler.model import Completion, DispatchOrder, ExecutionRecord, Job, JobId, RunId, Site, read_only
+from scheduler.ports import Clock, Dispatcher, Experience, Monitor, Scheduler
+from scheduler.problem import ReadyTimes, Running, SchedulingProblem
+from scheduler.queues import MappingPolicy, QueuePolicy, in_order_of_service
+from scheduler.rules import ScheduleRejected, first_violation
+
+
+class SchedulingManager:
+    """Queues, commitments and one scheduling round.
+
+    Notices (`on_*`) change state and let start what was already decided; a round decides. A round serves the
+    queues from high to low; ready times carry over, and a job displaced by a higher queue rejoins its own
+    queue before that one is served, in the same round. A planned run starts as soon as it is first in line on
+    all its machines.
+
+    A schedule that breaks a rule is not carried out: `run_round` raises ScheduleRejected.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        queues: Sequence[QueuePolicy],
+        schedulers: Mapping[str, Scheduler],
+        clock: Clock,
+        dispatcher: Dispatcher,
+        monitor: Monitor,
+        experience: Experience,
+    ) -> None:
+        self._site = site
+        self._queues = in_order_of_service(queues)
+        self._policy = {queue.name: queue for queue in self._queues}
+        self._schedulers = schedulers
+        self._clock = clock
+        self._dispatcher = dispatcher
+        self._monitor = monitor
+        self._experience = experience
+        self._availability = Availability(site)
+        self._commitments = Commitments(site.n_machines, (queue.displaces for queue in self._queues))
+        self._waiting: dict[str, dict[JobId, Job]] = {queue.name: {} for queue in self._queues}
+        self._planned: dict[str, dict[RunId, Run]] = {queue.name: {} for queue in self._queues}
+        self._started: dict[RunId, Run] = {}
+        self._running: dict[RunId, Running] = {}
+        self._next_run_of: dict[JobId, Run] = {}
+        self._ending_run_of: dict[JobId, Run] = {}
+        self._reasons: dict[JobId, str] = {}
+        self._touched: set[int] = set()
+        self._run_ids = count()
+        self._news = False
+
+    # -- what the outside may ask ---------------------------------------------------------------------------
+
+    @property
+    def wants_round(self) -> bool:
+        """Something happened since the last round, and there are jobs that a round could map."""
+        return self._news and any(
+            self._waiting[queue.name] or (queue.mapping is MappingPolicy.REMAP and self._planned[queue.name])
+            for queue in self._queues
+        )
+
+    def why_waiting(self) -> dict[JobId, str]:
+        """The jobs that are not mapped, and what the last round said of each."""
+        return {
+            job: self._reasons.get(job, "no round has looked at it yet")
+            for jobs in self._waiting.values()
+            for job in jobs
+        }
+
+    # -- notices --------------------------------------------------------------------------------------------
+
+    def on_job_arrived(self, job: Job) -> str | None:
+        """A job is submitted. Returns None, or the sentence with which it is refused."""
+        queue = self._policy.get(job.queue)
+        if queue is None:
+            return f"there is no queue '{job.queue}'"
+        if queue.users is not None and job.user not in queue.users:
+            return f"user '{job.user}' may not submit to queue '{job.queue}'"
+        self._wait_again(job)
+        return None
+
+    def on_run_ended(self, completion: Completion) -> None:
+        """A run came to its end: its machines are free, its time becomes experience."""
+        run = self._started.get(completion.run)
+        if run is None:
+            return
+        started_s = run.start_s
+        self._take_off(run, completion.ended_s)
+        if run.ending:  # the end overtook the preemption order: the job is done after all
+            self._withdraw_job(run.job)
+        if self._had_all_machines(run):
+            self._experience.record(
+                ExecutionRecord(run.job, run.resource, started_s, completion.ended_s - started_s)
+            )
+        self._news = True
+        self._start_what_is_first()
+
+    def on_run_preempted(self, run_id: RunId) -> None:
+        """A preemption order was carried out: the machines are free, the progress is lost."""
+        run = self._started.get(run_id)
+        if run is None:
+            return
+        self._take_off(run, self._clock.now_s)
+        successor = self._next_run_of.get(run.job.id)
+        if successor is not None:
+            self._touched.update(successor.machines)
+        self._news = True
+        self._start_what_is_first()
+
+    def on_run_lost(self, run_id: RunId, found_down: Iterable[int | str] = ()) -> None:
+        """A run, or an order that the world had overtaken, came to nothing: its job waits again.
+
+        `found_down` are machines (by index) and interconnects (by name) that proved to be down; they are
+        believed so until a monitor sees them up again.
+        """
+        changed = self._availability.found_down(found_down, self._clock.now_s)
+        run = self._started.get(run_id)
+        if run is not None:
+            self._take_off(run, self._clock.now_s)
+            if not run.ending:
+                self._wait_again(run.job)
+        self._withdraw_unavailable(changed)
+        self._news = True
+        self._start_what_is_first()
+
+    def on_monitor_news(self) -> None:
+        """A monitor has something new: runs planned on what is not available any more wait again."""
+        changed = self._availability.read(self._monitor.news())
+        if changed:
+            self._withdraw_unavailable(changed)
+            self._news = True
+            self._start_what_is_first()
+
+    # -- the round ------------------------------------------------------------------------------------------
+
+    def run_round(self) -> None:
+        """Map the waiting jobs of every queue, high to low, and give the orders that follow.
+
+        Raises ScheduleRejected, with nothing of that schedule carried out, if a rule is broken.
+        """
+        self.on_monitor_news()
+        self._commitments.replan(self._clock.now_s)
+        self._news = False
+        for queue in self._queues:
+            if queue.mapping is MappingPolicy.REMAP:
+                for run in list(self._planned[queue.name].values()):
+                    self._withdraw(run)
+            if self._waiting[queue.name]:
+                self._serve(queue)
+        self._news = False
+        self._start_what_is_first()
+
+    def _serve(self, queue: QueuePolicy) -> None:
+        jobs = sorted(self._waiting[queue.name].values(), key=lambda job: (job.arrival_s, job.id))
+        etc = self._experience.estimate(jobs)
+        for j, factor in self._availability.slowdown_of_clusters():
+            etc = etc.with_column_scaled(j, factor)
+        problem = SchedulingProblem(
+            self._clock.now_s, jobs, etc, self._ready_times_reader(queue), self._running
+        )
+        schedule = self._schedulers[queue.name].schedule(problem)
+        violation = first_violation(problem, schedule)
+        if violation:
+            raise ScheduleRejected(violation)
+        for i, reason in schedule.left_waiting.items():
+            self._reasons[jobs[i].id] = reason
+        for victim in schedule.preemptions:
+            self._displace(self._started[victim])
+        for assignment in schedule.assignments:
+            self._plan(
+                Run(
+                    RunId(next(self._run_ids)),
+                    jobs[assignment.job],
+                    queue.name,
+                    assignment.resource,
+                    problem.ready_times.machines_of(assignment.resource),
+                    assignment.start_s,
+                    assignment.completion_s,
+                )
+            )
+
+    def _ready_times_reader(self, queue: QueuePolicy) -> Callable[[frozenset[RunId]], ReadyTimes]:
+        def read(victims: frozenset[RunId]) -> ReadyTimes:
+            ready_s = self._commitments.ready_s(queue.displaces)
+            if victims:
+                ready_s = ready_s.copy()
+                for j in {j for run in victims for j in self._started[run].machines}:
+                    ready_s[j] = self._commitments.ready_s_without(j, victims, queue.displaces)
+            machine_s = np.where(self._availability.up, np.maximum(ready_s, self._clock.now_s), np.inf)
+            return ReadyTimes(read_only(machine_s), self._availability.members())
+
+        return read
+
+    # -- the life of a run: planned -> started -> taken off, or withdrawn before it starts -------------------
+
+    def _plan(self, run: Run) -> None:
+        del self._waiting[run.queue][run.job.id]
+        for displaced in self._commitments.overlapping(run, self._policy[run.queue].displaces):
+            self._displace(displaced)
+        self._commitments.add(run)
+        self._planned[run.queue][run.id] = run
+        self._next_run_of[run.job.id] = run
+        self._touched.update(run.machines)
+
+    def _start_what_is_first(self) -> None:
+        """Where something changed, start the planned runs that are first in line on all their machines."""
+        firsts = {run.id: run for j in self._touched if (run := self._commitments.first_on(j))}
+        self._touched.clear()
+        for run in sorted(firsts.values(), key=lambda run: run.place_in_line):
+            waits_for_itself = run.job.id in self._ending_run_of
+            if not run.started and not waits_for_itself and self._commitments.is_first_everywhere(run):
+                self._start(run)
+
+    def _start(self, run: Run) -> None:
+        del self._planned[run.queue][run.id], self._next_run_of[run.job.id]
+        self._reasons.pop(run.job.id, None)
+        self._commitments.start(run, self._clock.now_s)
+        self._started[run.id] = run
+        self._running[run.id] = Running(run.job, run.resource, run.machines, run.completion_s)
+        self._dispatcher.dispatch(DispatchOrder(run.id, run.job, run.resource, run.machines))
+
+    def _displace(self, run: Run) -> None:
+        """Make way: a planned run is withdrawn, a running one is told to stop; its job waits again."""
+        if not run.started:
+            self._withdraw(run)
+            return
+        self._commitments.cut(run, self._clock.now_s)
+        del self._running[run.id]
+        self._ending_run_of[run.job.id] = run
+        self._wait_again(run.job)
+        self._dispatcher.preempt(run.id)
+
+    def _withdraw(self, run: Run) -> None:
+        """Take a planned run back; its job waits again."""
+        del self._planned[run.queue][run.id], self._next_run_of[run.job.id]
+        self._commitments.remove(run)
+        self._touched.update(run.machines)
+        self._wait_again(run.job)
+
+    def _withdraw_job(self, job: Job) -> None:
+        """Take a job out of whatever it waits in."""
+        run = self._next_run_of.get(job.id)
+        if run is not None:
+            self._withdraw(run)
+        self._waiting[job.queue].pop(job.id, None)
+
+    def _withdraw_unavailable(self, machines: Iterable[int]) -> None:
+        """Take back what is planned on `machines` and cannot start there any more."""
+        for j in machines:
+            for run in self._commitments.on(j):
+                if not run.started and not self._availability.has(run.machines, run.resource):
+                    self._withdraw(run)
+
+    def _take_off(self, run: Run, now_s: float) -> None:
+        """A started run is over, for whatever reason."""
+        self._commitments.end(run, now_s)
+        del self._started[run.id]
+        self._running.pop(run.id, None)
+        if run.ending:
+            del self._ending_run_of[run.job.id]
+        self._touched.update(run.machines)
+
+    def _wait_again(self, job: Job) -> None:
+        self._waiting[job.queue][job.id] = job
+        self._news = True
+
+    def _had_all_machines(self, run: Run) -> bool:
+        c = run.resource - self._site.n_machines
+        return c < 0 or len(run.machines) == len(self._site.members[c])

@@ -1,0 +1,23 @@
+"""Minimum completion time."""
+
+import numpy as np
+
+from scheduler.mapping.placement import Placement
+from scheduler.model import Schedule
+from scheduler.problem import SchedulingProblem
+
+
+class Mct:
+    """MCT: each job, in queue order, to the machine on which it completes first.
+
+    Ties go to the lowest machine index. O(n m). Source: Braun et al. 2001.
+    """
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        placement = Placement(problem)
+        for i, etc_s in enumerate(problem.machine_etc_s):
+            completion_s = placement.machine_s + etc_s
+            j = int(completion_s.argmin())
+            if np.isfinite(completion_s[j]):
+                placement.place(i, j)
+        return placement.schedule()

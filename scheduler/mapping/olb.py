@@ -1,0 +1,24 @@
+"""Opportunistic load balancing."""
+
+import numpy as np
+
+from scheduler.mapping.placement import Placement
+from scheduler.model import Schedule
+from scheduler.problem import SchedulingProblem
+
+
+class Olb:
+    """OLB: the next job in queue order goes to the machine that becomes available first, however slow it is.
+
+    Machines that may not run the job are passed over. Ties go to the lowest machine index. O(n m).
+    Source: Collins and George 2001, section 2.2; Freund et al. 1996.
+    """
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        placement = Placement(problem)
+        for i, etc_s in enumerate(problem.machine_etc_s):
+            ready_s = np.where(np.isfinite(etc_s), placement.machine_s, np.inf)
+            j = int(ready_s.argmin())
+            if np.isfinite(ready_s[j]):
+                placement.place(i, j)
+        return placement.schedule()

@@ -1,0 +1,44 @@
+"""Placing jobs one after another: the bookkeeping that one-pass mapping algorithms share."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.model import Assignment, Assignments, Schedule
+from scheduler.problem import SchedulingProblem
+
+NOWHERE_TO_RUN = "no available resource can run it"
+
+
+class Placement:
+    """Ready times that move as jobs are placed, and the schedule that results.
+
+    `machine_s` (m,) is the current ready time of each machine: read it, and change it only by `place`.
+    Job i on resource j starts when every machine of j is ready and pushes all of them to its completion.
+    """
+
+    def __init__(self, problem: SchedulingProblem) -> None:
+        self.machine_s: NDArray[np.float64] = problem.ready_times.machine_s.copy()
+        self._problem = problem
+        self._placed: dict[int, Assignment] = {}
+
+    def place(self, i: int, j: int) -> Assignment:
+        """Put job i on resource j after all that was placed there before."""
+        machines = list(self._problem.ready_times.machines_of(j))
+        start_s = float(self.machine_s[machines].max())
+        completion_s = start_s + self._problem.etc[i, j]
+        self.machine_s[machines] = completion_s
+        assignment = self._placed[i] = Assignment(i, j, start_s, completion_s)
+        return assignment
+
+    def schedule(self) -> Schedule:
+        """All that was placed; the jobs that were not are left waiting."""
+        return mapped(self._problem, Assignments.of(self._placed.values()))
+
+
+def mapped(problem: SchedulingProblem, assignments: Assignments) -> Schedule:
+    """A schedule of `assignments` in which every other job of the problem is left waiting for a resource."""
+    waiting = np.ones(problem.n_jobs, dtype=bool)
+    waiting[assignments.jobs] = False
+    return Schedule(assignments, {int(i): NOWHERE_TO_RUN for i in np.flatnonzero(waiting)})

@@ -1,0 +1,253 @@
+"""The values that a scheduler and its site exchange.
+
+`i` is always a job (a position among the jobs of one problem), `j` always a resource: the machines of the
+site first, in site order, then its clusters. All times are float seconds from the start of the experiment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import NewType
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+JobId = NewType("JobId", int)
+RunId = NewType("RunId", int)
+"""One attempt at a job. A job that is preempted and started again has two runs."""
+
+
+@dataclass(frozen=True, slots=True)
+class Machine:
+    name: str
+    machine_class: str
+
+
+@dataclass(frozen=True, slots=True)
+class Interconnect:
+    name: str
+    bandwidth_mbit_per_s: float
+    latency_us: float
+
+
+@dataclass(frozen=True, slots=True)
+class Cluster:
+    """Machines that can execute one job in parallel, while each stays available for sequential jobs.
+
+    `least_share` is the cluster's policy: the smallest share of its members with which parallel execution
+    is still accepted. With fewer members than all, parallel times grow by size / available.
+    """
+
+    name: str
+    members: tuple[str, ...]
+    interconnects: tuple[str, ...] = ()
+    least_share: float = 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class JobClass:
+    """Jobs whose execution times on one resource are statistically alike.
+
+    `preferred` are machine classes, the designated one first (Best Assignment reads it).
+    """
+
+    name: str
+    machine_classes: tuple[str, ...]
+    clusters: tuple[str, ...] = ()
+    preferred: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class Site:
+    """The resources that a set of users may use indifferently, and the classes of jobs they run."""
+
+    name: str
+    machines: tuple[Machine, ...]
+    clusters: tuple[Cluster, ...] = ()
+    interconnects: tuple[Interconnect, ...] = ()
+    job_classes: tuple[JobClass, ...] = ()
+
+    @property
+    def n_machines(self) -> int:
+        return len(self.machines)
+
+    @cached_property
+    def resource_names(self) -> tuple[str, ...]:
+        """Name of resource j: machines, then clusters."""
+        return tuple(machine.name for machine in self.machines) + tuple(c.name for c in self.clusters)
+
+    @cached_property
+    def machine_index(self) -> Mapping[str, int]:
+        return {machine.name: j for j, machine in enumerate(self.machines)}
+
+    @cached_property
+    def members(self) -> tuple[tuple[int, ...], ...]:
+        """Machine indices of each cluster, in site order."""
+        return tuple(tuple(sorted(self.machine_index[name] for name in c.members)) for c in self.clusters)
+
+    @cached_property
+    def clusters_of_machine(self) -> tuple[tuple[int, ...], ...]:
+        """Cluster positions that each machine is a member of."""
+        memberships: list[list[int]] = [[] for _ in self.machines]
+        for c, members in enumerate(self.members):
+            for j in members:
+                memberships[j].append(c)
+        return tuple(map(tuple, memberships))
+
+
+@dataclass(frozen=True, slots=True)
+class Job:
+    id: JobId
+    job_class: str
+    arrival_s: float
+    user: str = "anyone"
+    queue: str = "default"
+    preferred: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True, slots=True)
+class Assignment:
+    """Job `job` of the problem on resource `resource`, and when that is believed to happen."""
+
+    job: int
+    resource: int
+    start_s: float
+    completion_s: float
+
+
+@dataclass(frozen=True)
+class Assignments(Sequence[Assignment]):
+    """Assignments as columns: four arrays of one length, in the order in which they were decided."""
+
+    jobs: NDArray[np.int64]
+    resources: NDArray[np.int64]
+    start_s: NDArray[np.float64]
+    completion_s: NDArray[np.float64]
+
+    @classmethod
+    def of(cls, rows: Iterable[Assignment]) -> Assignments:
+        """Columns of `rows`. Raises TypeError where a job or resource is not an integer."""
+        rows = list(rows)
+        return cls(
+            _indices([row.job for row in rows]),
+            _indices([row.resource for row in rows]),
+            np.array([row.start_s for row in rows], dtype=np.float64),
+            np.array([row.completion_s for row in rows], dtype=np.float64),
+        )
+
+    @classmethod
+    def join(cls, parts: Sequence[Assignments]) -> Assignments:
+        return cls(
+            np.concatenate([part.jobs for part in parts]),
+            np.concatenate([part.resources for part in parts]),
+            np.concatenate([part.start_s for part in parts]),
+            np.concatenate([part.completion_s for part in parts]),
+        )
+
+    def __len__(self) -> int:
+        return len(self.jobs)
+
+    def __iter__(self) -> Iterator[Assignment]:
+        columns = (self.jobs, self.resources, self.start_s, self.completion_s)
+        return (Assignment(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
+
+    def __getitem__(self, index: int) -> Assignment:  # type: ignore[override]
+        return Assignment(
+            int(self.jobs[index]),
+            int(self.resources[index]),
+            float(self.start_s[index]),
+            float(self.completion_s[index]),
+        )
+
+
+def _indices(values: list[int]) -> NDArray[np.int64]:
+    for value in values:
+        if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+            raise TypeError(f"jobs and resources are given by index, an integer; got {value!r}")
+    return np.array(values, dtype=np.int64)
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """What a scheduler decided in one call. It is data: the manager turns it into orders.
+
+    `left_waiting` names each job that was considered and not assigned, with the reason.
+    `preemptions` are running runs that the scheduler itself wants ended now.
+    """
+
+    assignments: Assignments
+    left_waiting: Mapping[int, str] = field(default_factory=dict)
+    preemptions: tuple[RunId, ...] = ()
+
+    @classmethod
+    def of(
+        cls,
+        assignments: Iterable[Assignment],
+        left_waiting: Mapping[int, str] | None = None,
+        preemptions: Iterable[RunId] = (),
+    ) -> Schedule:
+        """A schedule from single assignments, for schedulers that do not work in columns."""
+        return cls(Assignments.of(assignments), left_waiting or {}, tuple(preemptions))
+
+    @property
+    def makespan_s(self) -> float:
+        return float(self.assignments.completion_s.max(initial=0.0))
+
+    @property
+    def sum_completion_s(self) -> float:
+        return float(self.assignments.completion_s.sum())
+
+
+@dataclass(frozen=True, slots=True)
+class DispatchOrder:
+    """Start `job` now, as run `run`, on `machines` (one, or the members of a cluster)."""
+
+    run: RunId
+    job: Job
+    resource: int
+    machines: tuple[int, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Completion:
+    """A run came to its end by itself."""
+
+    run: RunId
+    ended_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionRecord:
+    """One whole run, as it enters experience. Preempted and lost runs never do."""
+
+    job: Job
+    resource: int
+    started_s: float
+    run_time_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class MachineReading:
+    """What a monitor saw of machine `machine` at `measured_s`."""
+
+    machine: int
+    up: bool
+    measured_s: float
+
+
+@dataclass(frozen=True, slots=True)
+class InterconnectReading:
+    """What a monitor saw of interconnect `name` at `measured_s`."""
+
+    name: str
+    up: bool
+    measured_s: float
+
+
+def read_only(values: ArrayLike) -> NDArray[np.float64]:
+    """`values` as a float array that nobody can write through."""
+    array = np.array(values, dtype=np.float64)
+    array.flags.writeable = False
+    return array

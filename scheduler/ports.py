@@ -1,0 +1,57 @@
+"""The ports of the scheduling manager: small protocols that real and fake adapters fit by shape."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from scheduler.etc import EtcMatrix
+from scheduler.model import (
+    DispatchOrder,
+    ExecutionRecord,
+    InterconnectReading,
+    Job,
+    MachineReading,
+    RunId,
+    Schedule,
+)
+from scheduler.problem import SchedulingProblem
+
+
+class Scheduler(Protocol):
+    """Decides for one queue in one round. Returns data, touches nothing."""
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule: ...
+
+
+class Clock(Protocol):
+    @property
+    def now_s(self) -> float: ...
+
+
+class Dispatcher(Protocol):
+    """Carries orders to the machines. What becomes of them is told to the manager's `on_*` notices."""
+
+    def dispatch(self, order: DispatchOrder) -> None: ...
+
+    def preempt(self, run: RunId) -> None: ...
+
+
+class Monitor(Protocol):
+    """Watches machines and interconnects."""
+
+    def news(self) -> Sequence[MachineReading | InterconnectReading]:
+        """Readings that differ from what was last told, oldest first; each is told once."""
+        ...
+
+
+class Experience(Protocol):
+    """What past runs say about how long jobs take."""
+
+    def estimate(self, jobs: Sequence[Job]) -> EtcMatrix:
+        """Expected seconds of `jobs` on every resource of the site, with all cluster members present."""
+        ...
+
+    def record(self, record: ExecutionRecord) -> None:
+        """Learn from one whole run."""
+        ...

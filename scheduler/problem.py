@@ -1,0 +1,114 @@
+"""What a scheduler is asked: some waiting jobs, and one view of the resources."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from scheduler.etc import EtcMatrix
+from scheduler.model import Job, JobId, RunId, read_only
+
+
+@dataclass(frozen=True, slots=True)
+class Running:
+    """A run that goes on now on `machines`, which are resource `resource`; `completion_s` is belief."""
+
+    job: Job
+    resource: int
+    machines: tuple[int, ...]
+    completion_s: float
+
+
+@dataclass(frozen=True)
+class ReadyTimes:
+    """When each resource becomes ready, by belief: never before now, infinite = not available.
+
+    `machine_s` (m,) per machine; `members` the available machines of each cluster. A cluster is ready when
+    all of these are, and has no members while its policy rejects parallel execution.
+    """
+
+    machine_s: NDArray[np.float64]
+    members: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def n_machines(self) -> int:
+        return len(self.machine_s)
+
+    @cached_property
+    def cluster_s(self) -> NDArray[np.float64]:
+        """(clusters,)"""
+        return read_only([self.machine_s[list(m)].max() if m else np.inf for m in self.members])
+
+    def machines_of(self, j: int) -> tuple[int, ...]:
+        """The machines that resource j stands for."""
+        return (j,) if j < self.n_machines else self.members[j - self.n_machines]
+
+
+class SchedulingProblem:
+    """A read-only face of the manager's state, for one queue in one round.
+
+    * `now_s`: the time of the round.
+    * `jobs` (n,): the jobs to schedule, in queue order (arrival, then id).
+    * `etc`: expected seconds of each job on each resource.
+    * `running`: the runs that go on now, for schedulers that choose victims themselves.
+    * `ready_times`: the resources as a mapping algorithm sees them. Made when first asked for.
+    """
+
+    def __init__(
+        self,
+        now_s: float,
+        jobs: Sequence[Job],
+        etc: EtcMatrix,
+        read_ready_times: Callable[[frozenset[RunId]], ReadyTimes],
+        running: Mapping[RunId, Running] | None = None,
+    ) -> None:
+        self.now_s = now_s
+        self.jobs = tuple(jobs)
+        self.etc = etc
+        self.running: Mapping[RunId, Running] = running if running is not None else {}
+        self._read_ready_times = read_ready_times
+
+    @classmethod
+    def from_matrix(
+        cls,
+        etc_s: ArrayLike,
+        ready_s: ArrayLike | None = None,
+        members: Iterable[Iterable[int]] = (),
+        now_s: float = 0.0,
+    ) -> SchedulingProblem:
+        """A problem by itself: `etc_s` (n, m + clusters), `ready_s` (m,), machines of each cluster."""
+        etc = EtcMatrix.from_dense(etc_s)
+        clusters = tuple(tuple(machines) for machines in members)
+        n_machines = etc.n_resources - len(clusters)
+        ready = read_only(np.full(n_machines, now_s) if ready_s is None else ready_s)
+        if ready.shape != (n_machines,):
+            raise ValueError(f"{ready.shape[0]} ready times were given for {n_machines} machines")
+        jobs = [Job(JobId(i), f"class-{i}", now_s) for i in range(etc.n_jobs)]
+        times = ReadyTimes(read_only(np.maximum(ready, now_s)), clusters)
+        return cls(now_s, jobs, etc, lambda _: times)
+
+    @property
+    def n_jobs(self) -> int:
+        return len(self.jobs)
+
+    @cached_property
+    def ready_times(self) -> ReadyTimes:
+        return self._read_ready_times(frozenset())
+
+    def ready_times_without(self, victims: Iterable[RunId]) -> ReadyTimes:
+        """Ready times as they would be if the running runs `victims` were preempted now."""
+        return self._read_ready_times(frozenset(victims))
+
+    @property
+    def machine_etc_s(self) -> NDArray[np.float64]:
+        """Expected seconds on single machines, (n, m): a new array."""
+        return self.etc.dense()[:, : self.ready_times.n_machines]
+
+    @property
+    def cluster_etc_s(self) -> NDArray[np.float64]:
+        """Expected seconds in parallel on each cluster, (n, clusters): a new array."""
+        return self.etc.dense()[:, self.ready_times.n_machines :]

@@ -1,0 +1,48 @@
+"""Job queues: who may use them, in which order they are served, and what they may displace."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class MappingPolicy(StrEnum):
+    """What becomes of jobs that are mapped but have not started when the next round comes."""
+
+    COMMIT = "commit"
+    """They stay where they were mapped (Collins and George)."""
+    REMAP = "remap"
+    """They are mapped afresh, together with the new jobs."""
+
+
+@dataclass(frozen=True, slots=True)
+class QueuePolicy:
+    """One job queue.
+
+    A queue is processed completely before the next lower one; the highest `priority` goes first, ties in the
+    order given. `users` who may submit to it; None = everybody. `displaces` names the queues whose runs give
+    way: this queue sees ready times as if these had no run, and every run of theirs, running or planned, that
+    overlaps a new run of this queue on a shared machine is preempted, loses its progress and rejoins its own
+    queue.
+    """
+
+    name: str = "default"
+    priority: int = 0
+    users: frozenset[str] | None = None
+    displaces: frozenset[str] = frozenset()
+    mapping: MappingPolicy = MappingPolicy.COMMIT
+
+
+def in_order_of_service(queues: Sequence[QueuePolicy]) -> tuple[QueuePolicy, ...]:
+    """High to low. Raises ValueError for two queues of one name or a displaced queue that does not exist."""
+    names = [queue.name for queue in queues]
+    for name in names:
+        if names.count(name) > 1:
+            raise ValueError(f"there are two queues named '{name}'")
+    for queue in queues:
+        for name in sorted(queue.displaces - set(names)):
+            raise ValueError(f"queue '{queue.name}' displaces '{name}', but there is no such queue")
+        if queue.name in queue.displaces:
+            raise ValueError(f"queue '{queue.name}' cannot displace itself")
+    return tuple(sorted(queues, key=lambda queue: -queue.priority))

@@ -1,0 +1,269 @@
+"""The `sil` command."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Annotated, NoReturn
+
+import typer
+from rich.console import Console
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+EXIT_FAULT = 1
+"""A scheduler under test misbehaved."""
+EXIT_BAD_INPUT = 2
+EXIT_INTERRUPTED = 130
+
+app = typer.Typer(
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode="rich",
+    help="""A software-in-the-loop testbed for schedulers: the real scheduler, fake machines.
+
+    Try [bold]sil run light-to-heavy[/bold], a built-in experiment that compares three schedulers on a site of
+    142 machines, and open the report it writes. [bold]sil schedule MATRIX[/bold] maps one ETC matrix.
+    A scheduler is named by its name ([bold]sil schedulers[/bold] lists them) or as [bold]module:Class[/bold],
+    found from the current folder.
+
+    Exit codes: 0 done, 1 a scheduler under test misbehaved, 2 bad input, 130 interrupted.
+    """,
+)
+out = Console()
+err = Console(stderr=True)
+
+
+def main() -> None:
+    """Entry point: plug-ins are found from the current folder, as with `python -m`."""
+    sys.path.insert(0, os.getcwd())
+    app()
+
+
+@app.command()
+def run(
+    experiment: Annotated[
+        str, typer.Argument(help="An experiment file, or the name of a built-in one (see `sil experiments`).")
+    ],
+    out_folder: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the results.  [dim]default: sil-NAME[/dim]")
+    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Instead of the seed in the file.")] = None,
+    replications: Annotated[
+        int | None, typer.Option(min=1, help="Instead of the number in the file.")
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes to run on. The results do not depend on it.")
+    ] = os.cpu_count() or 1,
+    scheduler: Annotated[
+        list[str] | None,
+        typer.Option(help="Instead of those in the file; may be repeated. The first is the baseline."),
+    ] = None,
+    metric: Annotated[
+        str, typer.Option(help="The metric of the grid table: a column of summary.json.")
+    ] = "sum_job_times",
+) -> None:
+    """Run an experiment and compare its schedulers.
+
+    Writes trace.parquet (every simulated fact), jobs.csv, summary.json, report.html (open it in a browser),
+    timings.parquet (measured decision times) and site.db (the site database). An interrupted run goes on when
+    the same command is given again.
+    """
+    from sil.experiment import config, files
+    from sil.experiment.run import REPORT, run_experiment
+    from sil.experiment.sweep import Interrupted
+    from sil.outcome.metrics import METRICS
+    from sil.outcome.tables import comparison_table, grid_table
+
+    with one_sentence_for_bad_input():
+        if metric not in {m.key for m in METRICS}:
+            raise typer.BadParameter(
+                f"there is no metric '{metric}'; there are {', '.join(m.key for m in METRICS)}"
+            )
+        path = files.find(experiment, "experiments", Path())
+        chosen = config.read_experiment(path)
+        chosen = config.changed(
+            chosen, seed=seed, replications=replications, schedulers=tuple(scheduler) if scheduler else None
+        )
+        folder = out_folder or Path(f"sil-{chosen.name}")
+        with _progress() as progress:
+            bar = progress.add_task(chosen.name, total=None)
+            try:
+                comparison = run_experiment(
+                    chosen,
+                    path,
+                    folder,
+                    workers,
+                    on_start=lambda done, total: progress.update(bar, completed=done, total=total),
+                    on_progress=lambda done: progress.update(bar, completed=done),
+                )
+            except Interrupted as interrupted:
+                progress.stop()
+                err.print(
+                    f"Interrupted: {interrupted}, kept in {folder}. The same command goes on from there."
+                )
+                raise typer.Exit(EXIT_INTERRUPTED) from None
+    if comparison.description.axes:
+        out.print(grid_table(comparison, metric))
+    else:
+        out.print(comparison_table(comparison, 0))
+    out.print(
+        f"[dim]Means of {chosen.replications} replications ± half-width of the 95 % confidence interval; "
+        f"differences are paired, * = not by chance.[/dim]"
+    )
+    for fault in comparison.faults:
+        _print_fault(str(fault))
+    out.print(f"Results are in {folder}; open {folder / REPORT} in a browser.", soft_wrap=True)
+    if comparison.faults:
+        raise typer.Exit(EXIT_FAULT)
+
+
+@app.command()
+def report(
+    folder: Annotated[Path, typer.Argument(help="A results folder of `sil run`.")],
+) -> None:
+    """Write jobs.csv, summary.json and report.html again from the trace in a results folder."""
+    from sil.experiment.run import REPORT, TRACE, render
+    from sil.outcome.tables import comparison_table
+
+    with one_sentence_for_bad_input():
+        comparison = render(folder)
+    for point in range(len(comparison.description.points)):
+        out.print(comparison_table(comparison, point))
+    out.print(f"Written from {folder / TRACE}: {folder / REPORT}", soft_wrap=True)
+
+
+@app.command()
+def schedule(
+    matrix: Annotated[
+        Path,
+        typer.Argument(
+            help="Expected seconds, a row per job and a column per machine: .csv, .npy, or the HCSP text "
+            "format (a line `jobs machines 0`, then a value per line, job by job); text may be gzipped."
+        ),
+    ],
+    scheduler: Annotated[
+        list[str] | None, typer.Option(help="May be repeated.  [dim]default: all built-in ones[/dim]")
+    ] = None,
+    ready: Annotated[
+        Path | None, typer.Option(help="A file with each machine's ready time in seconds; 0 without.")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    out_file: Annotated[
+        Path | None, typer.Option("--out", help="Write job, machine, start, completion to this CSV file.")
+    ] = None,
+    limit_s: Annotated[
+        float, typer.Option("--limit", min=0.001, help="Seconds that one decision may take.")
+    ] = 3600.0,
+) -> None:
+    """Map one ETC matrix and tell makespan, sum of completion times and decision time."""
+    import json
+
+    from scheduler import registry
+    from sil.experiment.matrix import map_matrix, read_problem, write_mapping
+    from sil.world.faults import SchedulerFault
+
+    mapped, faults = [], []
+    with one_sentence_for_bad_input():
+        names = scheduler or list(registry.BUILT_IN)
+        for name in names:
+            registry.load(name)
+        problem = read_problem(matrix, ready)
+        for name in names:
+            try:
+                mapped.append(map_matrix(problem, name, limit_s))
+            except SchedulerFault as fault:
+                faults.append(f"{name} broke the rule {fault}")
+        if out_file is not None:
+            write_mapping(out_file, mapped)
+    rows = [
+        {
+            "scheduler": result.scheduler,
+            "makespan_s": result.schedule.makespan_s,
+            "sum_completion_times_s": result.schedule.sum_completion_s,
+            "decision_s": result.decision_s,
+        }
+        for result in mapped
+    ]
+    if as_json:
+        print(json.dumps(rows, indent=2))
+    else:
+        table = Table(
+            title=f"{problem.n_jobs} jobs on {problem.etc.n_resources} machines", title_justify="left"
+        )
+        table.add_column("scheduler")
+        for column in ("makespan (s)", "sum of completion times (s)", "decision (ms)"):
+            table.add_column(column, justify="right")
+        for result in mapped:
+            made = result.schedule
+            times = (f"{made.makespan_s:,.3f}", f"{made.sum_completion_s:,.3f}")
+            table.add_row(result.scheduler, *times, f"{1e3 * result.decision_s:,.2f}")
+        out.print(table)
+    for sentence in faults:
+        _print_fault(sentence)
+    if faults:
+        raise typer.Exit(EXIT_FAULT)
+
+
+@app.command()
+def schedulers() -> None:
+    """List the schedulers that can be named, and where each comes from."""
+    from scheduler import registry
+
+    table = Table()
+    for column in ("name", "source", "class", "what it does"):
+        table.add_column(column, overflow="fold")
+    for entry in registry.entries():
+        table.add_row(entry.name, entry.source, entry.target, entry.summary)
+    out.print(table)
+    out.print("A class of your own is named as module:Class, found from the current folder.")
+
+
+@app.command()
+def experiments() -> None:
+    """List the experiments that come with the package."""
+    from sil.experiment import config, files
+
+    table = Table()
+    for column in ("name", "what it shows", "file"):
+        table.add_column(column, overflow="fold")
+    for name, path in files.built_in("experiments").items():
+        table.add_row(name, config.read_experiment(path).description, str(path))
+    out.print(table)
+
+
+@contextmanager
+def one_sentence_for_bad_input() -> Iterator[None]:
+    """A mistake of the user's ends the command with its sentence and exit code 2, without a traceback."""
+    from sil.experiment.mistakes import MISTAKES
+
+    try:
+        yield
+    except MISTAKES as mistake:
+        _fail(str(mistake))
+
+
+def _print_fault(sentence: str) -> None:
+    err.print("[bold red]Fault:[/bold red]", escape(sentence), highlight=False, soft_wrap=True)
+
+
+def _fail(sentence: str) -> NoReturn:
+    err.print("[bold red]Error:[/bold red]", escape(sentence), highlight=False, soft_wrap=True)
+    raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("replications"),
+        TimeRemainingColumn(),
+        console=err,
+        transient=True,
+    )

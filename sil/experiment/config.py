@@ -1,0 +1,185 @@
+"""The experiment file: what is run, on which site, under which schedulers."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, NonNegativeFloat, PositiveFloat, ValidationError, model_validator
+
+from site_db import toml_file
+from site_db.toml_file import InvalidFile, Table
+
+Shares = dict[str, PositiveFloat]
+GridValue = int | float | str
+
+
+class AtOnceTable(Table):
+    kind: Literal["at_once"] = "at_once"
+
+
+class PoissonTable(Table):
+    kind: Literal["poisson"]
+    jobs_per_quantum: PositiveFloat
+    quantum_s: PositiveFloat = 10.0
+
+
+class WorkloadTable(Table):
+    """What arrives. Without `mix`, every job class of the site has the same share."""
+
+    jobs: int = Field(ge=1)
+    arrivals: AtOnceTable | PoissonTable = Field(default=AtOnceTable(), discriminator="kind")
+    order: Literal["random", "shuffled", "cyclic"] = "random"
+    mix: Shares = Field(default_factory=dict)
+    queues: Shares = Field(default_factory=dict)
+    users: Shares = Field(default_factory=lambda: {"anyone": 1.0})
+
+
+class EveryQuantumTable(Table):
+    kind: Literal["every_quantum"]
+    quantum_s: PositiveFloat = 10.0
+
+
+class OnRequestTable(Table):
+    kind: Literal["on_request"] = "on_request"
+    least_distance_s: NonNegativeFloat = 0.0
+
+
+class ExactTable(Table):
+    kind: Literal["exact"] = "exact"
+
+
+class LognormalTable(Table):
+    kind: Literal["lognormal"]
+    coefficient_of_variation: PositiveFloat
+
+
+class MonitorsTable(Table):
+    """How the monitors differ from the truth: seen late, or misread and put right later."""
+
+    delay_s: NonNegativeFloat = 0.0
+    misread_share: float = Field(default=0.0, ge=0, le=1)
+    corrected_after_s: PositiveFloat = 60.0
+
+
+class OutageTable(Table):
+    """A machine or an interconnect is down for a while."""
+
+    machine: str | None = None
+    interconnect: str | None = None
+    from_s: NonNegativeFloat
+    to_s: PositiveFloat
+
+    @model_validator(mode="after")
+    def _is_an_outage(self) -> OutageTable:
+        if (self.machine is None) == (self.interconnect is None):
+            raise ValueError("an outage names either a machine or an interconnect")
+        if self.to_s <= self.from_s:
+            raise ValueError(
+                f"an outage ends after it begins, not at {self.to_s:g} s from {self.from_s:g} s on"
+            )
+        return self
+
+
+class FailuresTable(Table):
+    """Every machine fails and is repaired at random; times are exponential."""
+
+    mean_time_between_failures_s: PositiveFloat
+    mean_time_to_repair_s: PositiveFloat
+
+
+class ExperienceTable(Table):
+    """`none`: the site's history stays as it is. `run`: each run learns from its own completions."""
+
+    learning: Literal["none", "run"] = "none"
+
+
+class GuardTable(Table):
+    """What a scheduler under test may cost, and whether schedulers that are not built in are asked twice."""
+
+    decision_limit_s: PositiveFloat = 60.0
+    ask_twice: bool = True
+
+
+class Experiment(Table):
+    """One experiment as its file says it."""
+
+    name: str
+    description: str = ""
+    site: str
+    seed: int = Field(default=1, ge=0)
+    replications: int = Field(default=1, ge=1)
+    schedulers: tuple[str, ...] = Field(min_length=1)
+    workload: WorkloadTable
+    rounds: EveryQuantumTable | OnRequestTable = Field(default=OnRequestTable(), discriminator="kind")
+    run_times: ExactTable | LognormalTable = Field(default=ExactTable(), discriminator="kind")
+    experience: ExperienceTable = ExperienceTable()
+    monitors: MonitorsTable = MonitorsTable()
+    outages: tuple[OutageTable, ...] = ()
+    failures: FailuresTable | None = None
+    guard: GuardTable = GuardTable()
+    grid: dict[str, Annotated[tuple[GridValue, ...], Field(min_length=1)]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _every_point_is_valid(self) -> Experiment:
+        for key, values in self.grid.items():
+            for value in values:
+                self._with({key: value})
+        doubled = [name for name in self.schedulers if self.schedulers.count(name) > 1]
+        if doubled:
+            raise ValueError(f"the scheduler '{doubled[0]}' is listed twice")
+        return self
+
+    @cached_property
+    def points(self) -> tuple[dict[str, GridValue], ...]:
+        """The settings of the grid, one per point; one empty point without a grid."""
+        return tuple(
+            dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values())
+        )
+
+    def at(self, point: int) -> Experiment:
+        """The experiment with the settings of one point in place of its grid."""
+        return self._with(self.points[point])
+
+    def _with(self, settings: dict[str, GridValue]) -> Experiment:
+        data = copy.deepcopy(self.model_dump(exclude={"grid"}))
+        for key, value in settings.items():
+            table = data
+            *path, last = key.split(".")
+            for part in path:
+                table = table.get(part) if isinstance(table, dict) else None  # type: ignore[assignment]
+            if not isinstance(table, dict) or last not in table:
+                raise ValueError(f"grid: there is no setting '{key}' to vary")
+            table[last] = value
+        try:
+            return Experiment.model_validate(data)
+        except ValidationError as error:
+            message = error.errors()[0]["msg"].removeprefix("Value error, ")
+            setting = ", ".join(f"{key} = {value!r}" for key, value in settings.items())
+            raise ValueError(f"grid: {setting} is not possible: {message}") from None
+
+    def canonical(self) -> str:
+        """The experiment as text that is equal for equal experiments."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True)
+
+
+def read_experiment(path: Path) -> Experiment:
+    """The experiment in a TOML file. Raises InvalidFile with one sentence for what is wrong first."""
+    text = toml_file.read_text(path)
+    return toml_file.validate(toml_file.parse(text, path), Experiment, text, path)
+
+
+def changed(experiment: Experiment, **settings: Any) -> Experiment:
+    """The experiment with some top-level settings replaced, where they are given (not None)."""
+    given = {key: value for key, value in settings.items() if value is not None}
+    try:
+        return Experiment.model_validate({**experiment.model_dump(), **given})
+    except ValidationError as error:
+        first = error.errors()[0]
+        raise InvalidFile(
+            f"{'.'.join(map(str, first['loc']))}: {first['msg'].removeprefix('Value error, ')}"
+        ) from None

@@ -1,0 +1,189 @@
+"""One ETC matrix from a file, mapped by several schedulers: the smallest experiment there is."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import zlib
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler import registry
+from scheduler.model import Schedule
+from scheduler.problem import SchedulingProblem
+from scheduler.rules import first_violation
+from sil.world.clock import SimClock
+from sil.world.faults import SchedulerFault
+from sil.world.guard import GuardedScheduler, Timing
+
+
+class BadMatrix(ValueError):
+    """A matrix that cannot be used. The message is one sentence: file, place, value, what was expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class MappedMatrix:
+    """What one scheduler made of a matrix, and how long that took."""
+
+    scheduler: str
+    schedule: Schedule
+    decision_s: float
+
+
+def map_matrix(problem: SchedulingProblem, name: str, limit_s: float) -> MappedMatrix:
+    """Let a scheduler map all jobs of a problem. Raises SchedulerFault where it breaks a rule."""
+    timings: list[Timing] = []
+    guarded = GuardedScheduler(registry.load(name)(), SimClock(), limit_s, timings.append)
+    schedule = guarded.schedule(problem)
+    violation = first_violation(problem, schedule)
+    if violation is not None:
+        raise SchedulerFault(violation.rule, violation.message, 0.0, violation.job)
+    return MappedMatrix(name, schedule, timings[0].wall_s)
+
+
+def write_mapping(path: Path, mapped: list[MappedMatrix]) -> None:
+    """Write job, machine, start, completion; with several schedulers, their name comes first.
+
+    Jobs and machines are counted from 0, times are seconds. Raises BadMatrix where `path` cannot be written.
+    """
+    several = len(mapped) > 1
+    try:
+        with path.open("w", newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow((["scheduler"] if several else []) + ["job", "machine", "start", "completion"])
+            for result in mapped:
+                for a in sorted(result.schedule.assignments, key=lambda a: a.job):
+                    row = [a.job, a.resource, a.start_s, a.completion_s]
+                    writer.writerow(([result.scheduler] if several else []) + row)
+    except OSError as error:
+        raise BadMatrix(f"{path} cannot be written: {error.strerror}") from None
+
+
+def read_problem(matrix: Path, ready: Path | None) -> SchedulingProblem:
+    """The scheduling problem in a matrix file, with the machines' ready times where a file gives them.
+
+    A matrix is seconds per job (row) and machine (column); `inf` = cannot run there, but each job must be
+    able to run somewhere. Raises BadMatrix.
+    """
+    etc_s = read_matrix(matrix)
+    ready_s = None if ready is None else _read_ready(ready, etc_s.shape[1])
+    return SchedulingProblem.from_matrix(etc_s, ready_s)
+
+
+def read_matrix(path: Path) -> NDArray[np.float64]:
+    """The matrix in a `.npy`, a `.csv`, or a text file of the HCSP format; the last two may be gzipped.
+
+    HCSP: a line `jobs machines 0`, then one value per line, job by job. A CSV file may have a header line.
+    """
+    plain = path.with_suffix("") if path.suffix == ".gz" else path
+    if plain.suffix == ".npy":
+        etc_s = _from_npy(path)
+    elif plain.suffix == ".csv":
+        etc_s = _from_csv(path)
+    else:
+        etc_s = _from_hcsp(path)
+    if etc_s.ndim != 2 or 0 in etc_s.shape:
+        raise BadMatrix(f"{path}: expected jobs x machines, at least 1 x 1; found shape {etc_s.shape}")
+    bad = np.argwhere(np.isnan(etc_s) | (etc_s < 0))
+    if len(bad):
+        i, j = bad[0]
+        raise BadMatrix(
+            f"{path}: job {i} on machine {j} is {etc_s[i, j]:g}; expected seconds >= 0, "
+            "or inf where it cannot run"
+        )
+    nowhere = np.flatnonzero(np.isinf(etc_s).all(axis=1))
+    if len(nowhere):
+        raise BadMatrix(f"{path}: job {nowhere[0]} cannot run on any machine; give it one finite time")
+    return etc_s
+
+
+def _read_ready(path: Path, n_machines: int) -> NDArray[np.float64]:
+    """Ready times, one per machine: a `.npy` file, or numbers separated by commas or white space."""
+    if path.suffix == ".npy":
+        ready_s = _from_npy(path).ravel()
+    else:
+        ready_s = _numbers([token for line in _lines(path) for token in line.replace(",", " ").split()], path)
+    if len(ready_s) != n_machines:
+        raise BadMatrix(f"{path}: {len(ready_s)} ready times for a matrix of {n_machines} machines")
+    bad = np.flatnonzero(~(ready_s >= 0) | np.isinf(ready_s))
+    if len(bad):
+        j = bad[0]
+        raise BadMatrix(f"{path}: the ready time of machine {j} is {ready_s[j]:g}; expected seconds >= 0")
+    return ready_s
+
+
+def _from_npy(path: Path) -> NDArray[np.float64]:
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        return np.ascontiguousarray(loaded, dtype=np.float64)
+    except FileNotFoundError:
+        raise BadMatrix(f"{path}: there is no such file") from None
+    except (OSError, ValueError, EOFError, TypeError) as error:
+        raise BadMatrix(f"{path}: this is not a NumPy file with an array of numbers: {error}") from None
+
+
+def _from_csv(path: Path) -> NDArray[np.float64]:
+    rows: list[list[float]] = []
+    for number, line in enumerate(csv.reader(_lines(path)), start=1):
+        if not line:
+            continue
+        try:
+            row = [float(value) for value in line]
+        except ValueError:
+            if not rows and number == 1:
+                continue  # a header
+            bad = next(value for value in line if not _is_number(value))
+            raise BadMatrix(f"{path}, line {number}: '{bad}' is not a number") from None
+        if rows and len(row) != len(rows[0]):
+            raise BadMatrix(
+                f"{path}, line {number}: {len(row)} values where the first job has {len(rows[0])}"
+            )
+        rows.append(row)
+    if not rows:
+        raise BadMatrix(f"{path}: there are no jobs in it; expected a line of seconds per job")
+    return np.array(rows)
+
+
+def _from_hcsp(path: Path) -> NDArray[np.float64]:
+    lines = _lines(path)
+    head = lines[0].split() if lines else []
+    if len(head) not in (2, 3) or not all(token.isdigit() for token in head):
+        raise BadMatrix(f"{path}, line 1: expected 'jobs machines 0', as in the HCSP format")
+    n, m = int(head[0]), int(head[1])
+    values = _numbers([token for line in lines[1:] for token in line.split()], path)
+    if len(values) != n * m:
+        raise BadMatrix(f"{path}: expected {n} x {m} = {n * m} values, found {len(values)}")
+    return values.reshape(n, m)
+
+
+def _numbers(tokens: list[str], path: Path) -> NDArray[np.float64]:
+    try:
+        return np.array(tokens, dtype=np.float64)
+    except ValueError:
+        k = next(k for k, token in enumerate(tokens) if not _is_number(token))
+        raise BadMatrix(f"{path}: value {k + 1} is '{tokens[k]}', not a number") from None
+
+
+def _is_number(token: str) -> bool:
+    try:
+        float(token)
+    except ValueError:
+        return False
+    return True
+
+
+def _lines(path: Path) -> list[str]:
+    try:
+        data = path.read_bytes()
+        return (gzip.decompress(data) if path.suffix == ".gz" else data).decode("utf-8-sig").splitlines()
+    except FileNotFoundError:
+        raise BadMatrix(f"{path}: there is no such file") from None
+    except (EOFError, zlib.error, gzip.BadGzipFile):
+        raise BadMatrix(f"{path}: this is not a whole gzip file") from None
+    except UnicodeDecodeError:
+        raise BadMatrix(f"{path}: this is not a text file") from None
+    except OSError as error:
+        raise BadMatrix(f"{path}: the file cannot be read: {error.strerror}") from None

@@ -1,0 +1,85 @@
+"""What was run: which experiment, which site, which version of which code."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import scheduler
+from scheduler import registry
+from sil.experiment.config import Experiment
+from sil.experiment.wiring import SiteInUse
+from sil.outcome.trace import RunDescription
+
+
+def describe(experiment: Experiment, in_use: SiteInUse) -> RunDescription:
+    """What is run, for readers of the trace."""
+    site = in_use.site
+    workload = experiment.workload
+    parts = [
+        f"{workload.jobs} jobs" if "workload.jobs" not in experiment.grid else "jobs as the grid says",
+        f"arrivals {workload.arrivals.kind.replace('_', ' ')}",
+        f"classes {workload.order}",
+    ]
+    return RunDescription(
+        experiment=experiment.name,
+        description=experiment.description,
+        version=package_version(),
+        scheduler_source=source_hash(Path(scheduler.__file__).parent),
+        seed=experiment.seed,
+        replications=experiment.replications,
+        schedulers=experiment.schedulers,
+        site=site.name,
+        machines=tuple(machine.name for machine in site.machines),
+        machine_classes=tuple(machine.machine_class for machine in site.machines),
+        clusters=tuple(cluster.name for cluster in site.clusters),
+        job_classes=tuple(job_class.name for job_class in site.job_classes),
+        workload=", ".join(parts),
+        points=tuple(dict(point) for point in experiment.points),
+    )
+
+
+def package_version() -> str:
+    try:
+        return version("sil-testbed")
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def source_hash(folder: Path) -> str:
+    """Hash over the Python sources in a folder."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def fingerprint(experiment: Experiment, in_use: SiteInUse) -> str:
+    """Equal where the same runs would come out: experiment, site, version and all code that may matter."""
+    digest = hashlib.sha256()
+    package = Path(__file__).parent.parent
+    for text in (
+        experiment.canonical(),
+        repr((in_use.site, in_use.queues, in_use.expected)),
+        in_use.expected.by_class_s.tobytes().hex(),
+        package_version(),
+        source_hash(Path(scheduler.__file__).parent),
+        source_hash(package),
+        *(_code_under_test(name) for name in experiment.schedulers),
+    ):
+        digest.update(text.encode() + b"\0")
+    return digest.hexdigest()
+
+
+def _code_under_test(name: str) -> str:
+    """Hash of the code that a scheduler's name leads to: its module, or the whole package around it."""
+    top, _, _ = registry.target_of(name).partition(":")[0].partition(".")
+    spec = importlib.util.find_spec(top)
+    if spec is None or spec.origin is None:
+        return name
+    origin = Path(spec.origin)
+    if origin.name == "__init__.py":
+        return name + source_hash(origin.parent)
+    return name + hashlib.sha256(origin.read_bytes()).hexdigest()

@@ -1,0 +1,211 @@
+"""Many runs: every replication at every point of the grid, on several processes, resumable."""
+
+from __future__ import annotations
+
+import multiprocessing
+import os
+import shutil
+import signal
+from collections import deque
+from collections.abc import Callable, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+from sil.experiment.config import Experiment
+from sil.experiment.wiring import SiteInUse, run_once
+from sil.outcome.metrics import faults
+from sil.outcome.trace import RUN, TIMINGS_SCHEMA, Fact, TraceRecorder
+from sil.world.faults import PROCESS_SURVIVES
+
+
+@dataclass(frozen=True, slots=True)
+class Task:
+    """All schedulers under test at one point in one replication: they meet the same jobs and luck."""
+
+    index: int
+    point: int
+    replication: int
+
+
+class Interrupted(Exception):
+    """The user stopped the sweep. What was finished is kept."""
+
+    def __init__(self, done: int, total: int) -> None:
+        super().__init__(f"{done} of {total} replications are done")
+        self.done = done
+        self.total = total
+
+
+def tasks_of(experiment: Experiment) -> list[Task]:
+    """Replication by replication, so that what an interrupted sweep leaves is balanced over the points."""
+    cells = [(p, r) for r in range(experiment.replications) for p in range(len(experiment.points))]
+    return [Task(index, point, replication) for index, (point, replication) in enumerate(cells)]
+
+
+class Sweep:
+    """The runs of one experiment. Each finished task is a file in `folder`; a new sweep goes on from there.
+
+    A scheduler's first fault, in order of tasks, ends its runs: what it did in later tasks is left out, so
+    that the outcome does not depend on the number of workers.
+    """
+
+    def __init__(self, experiment: Experiment, in_use: SiteInUse, folder: Path, fingerprint: str) -> None:
+        self._experiment = experiment
+        self._in_use = in_use
+        self._folder = folder
+        self._tasks = tasks_of(experiment)
+        self._faulted_at: dict[str, int] = {}
+        self._done: set[int] = set()
+        self._take_up(fingerprint)
+
+    @property
+    def total(self) -> int:
+        return len(self._tasks)
+
+    @property
+    def done(self) -> int:
+        return len(self._done)
+
+    def run(self, workers: int, on_progress: Callable[[int], None]) -> None:
+        """Carry out what is not done yet. Raises Interrupted on Ctrl-C."""
+        pending = deque(task for task in self._tasks if task.index not in self._done)
+        try:
+            while pending:
+                self._run_until_broken(pending, workers, on_progress)
+        except KeyboardInterrupt:
+            raise Interrupted(self.done, self.total) from None
+
+    def collect(self) -> tuple[pl.DataFrame, pl.DataFrame]:
+        """Facts and timings of all tasks, in order of point, replication and scheduler as listed."""
+        ordered = sorted(self._tasks, key=lambda task: (task.point, task.replication))
+        return self._concatenated("facts", ordered), self._concatenated("timings", ordered)
+
+    def clear(self) -> None:
+        """Remove the files of the tasks."""
+        shutil.rmtree(self._folder)
+
+    def _take_up(self, fingerprint: str) -> None:
+        """Go on from an earlier sweep if it was the same one, else begin anew."""
+        mark = self._folder / "fingerprint"
+        if not (mark.is_file() and mark.read_text() == fingerprint):
+            shutil.rmtree(self._folder, ignore_errors=True)
+            self._folder.mkdir(parents=True)
+            mark.write_text(fingerprint)
+        for task in self._tasks:
+            if _path(self._folder, task, "facts").is_file():
+                self._note_done(task)
+
+    def _note_done(self, task: Task) -> None:
+        self._done.add(task.index)
+        for name in faults(_read(self._folder, task, "facts"))["scheduler"].unique():
+            self._faulted_at[name] = min(task.index, self._faulted_at.get(name, task.index))
+
+    def _schedulers_for(self, task: Task) -> tuple[str, ...]:
+        return tuple(
+            name
+            for name in self._experiment.schedulers
+            if self._faulted_at.get(name, task.index) >= task.index
+        )
+
+    def _run_until_broken(
+        self, pending: deque[Task], workers: int, on_progress: Callable[[int], None]
+    ) -> None:
+        """Work off `pending` on a pool. Where a worker dies, the tasks under way are run apart."""
+        under_way: dict[Future[None], Task] = {}
+        with _pool(workers) as pool:
+            try:
+                while pending or under_way:
+                    while pending and len(under_way) < 2 * workers:
+                        task = pending.popleft()
+                        future = self._submit(pool, task, self._schedulers_for(task), self._folder)
+                        under_way[future] = task
+                    finished, _ = wait(under_way, return_when=FIRST_COMPLETED)
+                    for future in finished:
+                        future.result()
+                        self._note_done(under_way.pop(future))
+                        on_progress(self.done)
+            except BrokenProcessPool:
+                pass
+            except KeyboardInterrupt:
+                for process in multiprocessing.active_children():
+                    process.kill()
+                raise
+        for task in sorted(under_way.values(), key=lambda task: task.index):
+            self._run_apart(task)
+            self._note_done(task)
+            on_progress(self.done)
+
+    def _submit(
+        self, pool: ProcessPoolExecutor, task: Task, schedulers: Sequence[str], folder: Path
+    ) -> Future[None]:
+        experiment = self._experiment.at(task.point)
+        return pool.submit(_carry_out, experiment, self._in_use, task, tuple(schedulers), folder)
+
+    def _run_apart(self, task: Task) -> None:
+        """Run a task with each scheduler in a process of its own; one that dies is reported."""
+        apart = self._folder / "apart"
+        apart.mkdir(exist_ok=True)
+        parts: list[tuple[pl.DataFrame, pl.DataFrame]] = []
+        for name in self._schedulers_for(task):
+            try:
+                with _pool(1) as pool:
+                    self._submit(pool, task, [name], apart).result()
+                parts.append((_read(apart, task, "facts"), _read(apart, task, "timings")))
+            except BrokenProcessPool:
+                parts.append((_died(task, name), pl.DataFrame(schema=TIMINGS_SCHEMA)))
+        _write(self._folder, task, parts)
+
+    def _concatenated(self, kind: str, tasks: Sequence[Task]) -> pl.DataFrame:
+        return pl.concat(
+            _read(self._folder, task, kind).filter(pl.col("scheduler").is_in(self._schedulers_for(task)))
+            for task in tasks
+        )
+
+
+def _pool(workers: int) -> ProcessPoolExecutor:
+    return ProcessPoolExecutor(
+        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_begin_worker
+    )
+
+
+def _begin_worker() -> None:
+    """Ctrl-C ends a worker at once; a finished task is a whole file, so nothing is lost."""
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+
+
+def _carry_out(
+    experiment: Experiment, in_use: SiteInUse, task: Task, schedulers: Sequence[str], folder: Path
+) -> None:
+    parts = [run_once(experiment, in_use, task.point, task.replication, name) for name in schedulers]
+    _write(folder, task, parts)
+
+
+def _write(folder: Path, task: Task, parts: Sequence[tuple[pl.DataFrame, pl.DataFrame]]) -> None:
+    """Write the parts of a task; `facts` comes last, since its file says that the task is done."""
+    empty = TraceRecorder().frame(0, 0, ""), pl.DataFrame(schema=TIMINGS_SCHEMA)
+    facts, timings = (pl.concat(frames) for frames in zip(empty, *parts, strict=True))
+    for kind, frame in (("timings", timings), ("facts", facts)):
+        path = _path(folder, task, kind)
+        unfinished = path.with_suffix(f".{os.getpid()}")
+        frame.write_parquet(unfinished)
+        unfinished.replace(path)
+
+
+def _read(folder: Path, task: Task, kind: str) -> pl.DataFrame:
+    return pl.read_parquet(_path(folder, task, kind))
+
+
+def _path(folder: Path, task: Task, kind: str) -> Path:
+    return folder / f"{task.index:07d}.{kind}.parquet"
+
+
+def _died(task: Task, scheduler: str) -> pl.DataFrame:
+    trace = TraceRecorder()
+    message = "its process died, or had to be ended because it did not come back from a decision"
+    trace.note(0.0, Fact.FAULT, detail=PROCESS_SURVIVES, message=message)
+    frame = trace.frame(task.point, task.replication, scheduler)
+    return frame.with_columns(time_s=pl.lit(None, pl.Float64)).select(*RUN, pl.exclude(RUN))

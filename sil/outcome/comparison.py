@@ -1,0 +1,137 @@
+"""The comparison: every scheduler, at every point, against the first one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from sil.outcome.metrics import METRICS, faults
+from sil.outcome.statistics import Interval, interval, paired_change_percent, paired_difference
+from sil.outcome.trace import RunDescription
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """One metric of one scheduler at one point; the differences are to the first scheduler, paired."""
+
+    value: Interval
+    difference: Interval | None
+    change_percent: Interval | None
+
+
+@dataclass(frozen=True, slots=True)
+class Fault:
+    """The first fault of a scheduler, which ended its run at every point after it."""
+
+    scheduler: str
+    point: int
+    replication: int
+    rule: str
+    job: int | None
+    time_s: float | None
+    message: str
+
+    def __str__(self) -> str:
+        what = f"job {self.job}, " if self.job is not None else ""
+        when = f"at {self.time_s:g} s" if self.time_s is not None else "at an unknown time"
+        return f"{self.scheduler} broke the rule {self.rule} ({what}{when}): {self.message}"
+
+
+class Comparison:
+    """What the runs of one experiment say, ready to be shown."""
+
+    def __init__(self, description: RunDescription, facts: pl.DataFrame, metrics: pl.DataFrame) -> None:
+        self.description = description
+        self.schedulers = description.schedulers
+        self.baseline = description.schedulers[0]
+        self.faults = _first_faults(facts)
+        self._metrics = metrics
+
+    def cell(self, point: int, scheduler: str, key: str) -> Cell | None:
+        """None where a fault left the scheduler without some replications, or the metric is not known."""
+        values = self._values(point, scheduler, key)
+        if values is None:
+            return None
+        baseline = self._values(point, self.baseline, key)
+        if scheduler == self.baseline or baseline is None:
+            return Cell(interval(values), None, None)
+        relative = paired_change_percent(values, baseline) if np.all(baseline > 0) else None
+        return Cell(interval(values), paired_difference(values, baseline), relative)
+
+    def as_dict(self) -> dict[str, Any]:
+        """All of it, for summary.json."""
+        return {
+            "experiment": self.description.experiment,
+            "site": self.description.site,
+            "version": self.description.version,
+            "seed": self.description.seed,
+            "replications": self.description.replications,
+            "confidence": 0.95,
+            "baseline": self.baseline,
+            "units": {m.key: m.unit for m in METRICS},
+            "points": [
+                {
+                    "settings": settings,
+                    "schedulers": {
+                        scheduler: {m.key: self._cell_as_dict(point, scheduler, m.key) for m in METRICS}
+                        for scheduler in self.schedulers
+                    },
+                }
+                for point, settings in enumerate(self.description.points)
+            ],
+            "faults": [
+                {
+                    "scheduler": fault.scheduler,
+                    "point": fault.point,
+                    "replication": fault.replication,
+                    "rule": fault.rule,
+                    "job": fault.job,
+                    "time_s": fault.time_s,
+                    "message": fault.message,
+                }
+                for fault in self.faults
+            ],
+        }
+
+    def _cell_as_dict(self, point: int, scheduler: str, key: str) -> dict[str, Any] | None:
+        cell = self.cell(point, scheduler, key)
+        if cell is None:
+            return None
+        return {
+            name: {"mean": found.mean, "half_width": found.half_width}
+            for name, found in (
+                ("value", cell.value),
+                ("difference", cell.difference),
+                ("change_percent", cell.change_percent),
+            )
+            if found is not None
+        }
+
+    def _values(self, point: int, scheduler: str, key: str) -> NDArray[np.float64] | None:
+        """The metric per replication, in order; None unless every replication has it."""
+        chosen = self._metrics.filter((pl.col("point") == point) & (pl.col("scheduler") == scheduler)).sort(
+            "replication"
+        )
+        if len(chosen) < self.description.replications:
+            return None
+        column = chosen[key]
+        return None if column.null_count() else column.to_numpy().astype(np.float64)
+
+
+def _first_faults(facts: pl.DataFrame) -> list[Fault]:
+    return [
+        Fault(
+            row["scheduler"],
+            row["point"],
+            row["replication"],
+            row["rule"],
+            row["job"],
+            row["time_s"],
+            row["message"],
+        )
+        for row in faults(facts).unique("scheduler", keep="first", maintain_order=True).iter_rows(named=True)
+    ]

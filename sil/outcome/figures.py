@@ -1,0 +1,241 @@
+"""Figures: one Altair chart per question, readable as they stand."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+
+import altair as alt
+import numpy as np
+import polars as pl
+
+from sil.outcome.comparison import Comparison
+from sil.outcome.metrics import metric
+from sil.outcome.trace import RunDescription
+
+PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999933", "#882255")
+"""Colours that stay apart for colour-blind readers (Okabe and Ito, and Tol)."""
+
+Figure = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatChart
+
+WIDTH = 760
+MOST_RUNS_IN_A_GANTT = 3_000
+
+
+def change_over_grid(comparison: Comparison, key: str) -> Figure:
+    """How one metric changes against the first scheduler, along the only numeric axis of the grid."""
+    m = metric(key)
+    axis = comparison.description.axes[0]
+    rows = []
+    for point, settings in enumerate(comparison.description.points):
+        for scheduler in comparison.schedulers[1:]:
+            cell = comparison.cell(point, scheduler, key)
+            if cell is not None and cell.change_percent is not None:
+                mean, half = cell.change_percent.mean, cell.change_percent.half_width or 0.0
+                rows.append((settings[axis], scheduler, mean, mean - half, mean + half))
+    frame = _frame(rows, [axis, "scheduler", "change", "low", "high"])
+    x = alt.X(_escaped(axis), type="quantitative", title=axis_title(axis))
+    colour = _scheduler_colour(comparison.schedulers)
+    title = f"Change of {m.title[0].lower()}{m.title[1:]} against {comparison.baseline} (%)"
+    base = alt.Chart(frame)
+    return alt.layer(
+        base.mark_rule(strokeDash=[4, 4], color="#666").encode(y=alt.datum(0.0)),
+        base.mark_area(opacity=0.2).encode(x=x, y=alt.Y("low:Q", title=title), y2="high:Q", color=colour),
+        base.mark_line(point=True).encode(
+            x=x,
+            y=alt.Y("change:Q", title=title),
+            color=colour,
+            tooltip=[axis, "scheduler", "change", "low", "high"],
+        ),
+    ).properties(width=WIDTH, height=280)
+
+
+def value_over_grid(comparison: Comparison, key: str) -> Figure:
+    """One metric of every scheduler along the only numeric axis of the grid, with 95 % intervals."""
+    m = metric(key)
+    axis = comparison.description.axes[0]
+    rows = []
+    for point, settings in enumerate(comparison.description.points):
+        for scheduler in comparison.schedulers:
+            cell = comparison.cell(point, scheduler, key)
+            if cell is not None:
+                half = cell.value.half_width or 0.0
+                mean = cell.value.mean
+                rows.append((settings[axis], scheduler, mean, mean - half, mean + half))
+    frame = _frame(rows, [axis, "scheduler", "value", "low", "high"])
+    x = alt.X(_escaped(axis), type="quantitative", title=axis_title(axis))
+    colour = _scheduler_colour(comparison.schedulers)
+    base = alt.Chart(frame)
+    return alt.layer(
+        base.mark_area(opacity=0.2).encode(x=x, y=alt.Y("low:Q", title=m.label), y2="high:Q", color=colour),
+        base.mark_line(point=True).encode(
+            x=x,
+            y=alt.Y("value:Q", title=m.label),
+            color=colour,
+            tooltip=[axis, "scheduler", "value", "low", "high"],
+        ),
+    ).properties(width=WIDTH, height=280)
+
+
+def turnaround_distribution(jobs: pl.DataFrame, schedulers: Sequence[str]) -> Figure:
+    """Share of jobs, over all replications, whose turnaround is at most x: one line per scheduler."""
+    share = np.linspace(0.0, 1.0, 201)
+    rows = []
+    for scheduler in schedulers:
+        turnaround_s = jobs.filter(pl.col("scheduler") == scheduler)["turnaround_time"].to_numpy()
+        if len(turnaround_s):
+            quantiles_s = np.quantile(turnaround_s, share, method="inverted_cdf")
+            rows += [(scheduler, 100 * q, t) for q, t in zip(share, quantiles_s, strict=True)]
+    figure: Figure = (
+        alt.Chart(_frame(rows, ["scheduler", "share", "turnaround"]))
+        .mark_line(interpolate="step-before")
+        .encode(
+            x=alt.X("turnaround:Q", title="Turnaround (s)"),
+            y=alt.Y(
+                "share:Q", title="Jobs with at most that turnaround (%)", scale=alt.Scale(domain=[0, 100])
+            ),
+            order="share:Q",
+            color=_scheduler_colour(schedulers),
+            tooltip=["scheduler", "share", "turnaround"],
+        )
+        .properties(width=WIDTH, height=280)
+    )
+    return figure
+
+
+def gantt(held: pl.DataFrame, jobs: pl.DataFrame, description: RunDescription) -> Figure:
+    """Machine by time, one panel per scheduler; colour is the job class, a dark frame marks parallel runs.
+
+    `held` and `jobs` are those of one point and one replication.
+    """
+    classes = jobs.select("scheduler", pl.col("job_id").alias("job"), "job_class")
+    drawn = held.sort("from_s", maintain_order=True).head(MOST_RUNS_IN_A_GANTT)
+    rows = [
+        (r["scheduler"], r["job"], r["job_class"], low, high, r["from_s"], r["until_s"], kind, r["ending"])
+        for r in drawn.join(classes, on=["scheduler", "job"], how="left").iter_rows(named=True)
+        for kind in ["parallel" if r["resource"] >= description.n_machines else "sequential"]
+        for low, high in _contiguous(sorted(r["machines"]))
+    ]
+    columns = ["scheduler", "job", "job class", "low", "high", "from", "until", "run", "ending"]
+    frame = _frame(rows, columns)
+    colour = alt.Color(
+        "job class:N", sort=list(description.job_classes), legend=alt.Legend(title="Job class")
+    )
+    colour = colour.scale(domain=list(description.job_classes), range=_colours(description.job_classes))
+    horizon_s = max((row[6] for row in rows), default=1.0)
+    ticks = _class_ticks(description.machine_classes)
+    frames = alt.condition("datum.run === 'parallel'", alt.value("#111"), alt.value("white"))
+    panels = [
+        alt.Chart(frame)
+        .transform_filter(alt.datum.scheduler == scheduler)
+        .mark_rect()
+        .encode(
+            x=alt.X("from:Q", title="Time (s)", scale=alt.Scale(domain=[0, horizon_s], nice=False)),
+            x2="until:Q",
+            y=alt.Y(
+                "low:Q",
+                title="Machines, by class",
+                scale=alt.Scale(domain=[0, description.n_machines], reverse=True, nice=False),
+                axis=alt.Axis(values=list(ticks), labelExpr=f"({json.dumps(ticks)})[datum.value]", grid=True),
+            ),
+            y2="high:Q",
+            color=colour,
+            stroke=frames,
+            strokeWidth=alt.condition("datum.run === 'parallel'", alt.value(1.4), alt.value(0.3)),
+            tooltip=columns,
+        )
+        .properties(width=WIDTH, height=max(120, min(340, 3 * description.n_machines)), title=scheduler)
+        for scheduler in held["scheduler"].unique(maintain_order=True)
+    ]
+    figure: Figure = alt.vconcat(*panels).resolve_scale(x="shared", color="shared")
+    return figure
+
+
+def utilisation_over_time(
+    held: pl.DataFrame, schedulers: Sequence[str], n_machines: int, replications: int
+) -> Figure:
+    """Share of the machines held by runs, over time, mean over the replications."""
+    rows: list[tuple[str, float, float]] = []
+    for scheduler in schedulers:
+        runs = held.filter(pl.col("scheduler") == scheduler)
+        size = runs["machines"].list.len().to_numpy().astype(float)
+        times_s = np.concatenate([runs["from_s"].to_numpy(), runs["until_s"].to_numpy()])
+        change = np.concatenate([size, -size])
+        moments_s, which = np.unique(times_s, return_inverse=True)
+        busy = np.cumsum(np.bincount(which, weights=change, minlength=len(moments_s)))
+        percent = 100.0 * busy / (n_machines * replications)
+        keep = np.unique(np.linspace(0, len(moments_s) - 1, min(600, len(moments_s))).astype(int))
+        rows += [(scheduler, float(moments_s[k]), float(percent[k])) for k in keep]
+    figure: Figure = (
+        alt.Chart(_frame(rows, ["scheduler", "time", "utilisation"]))
+        .mark_line(interpolate="step-after")
+        .encode(
+            x=alt.X("time:Q", title="Time (s)"),
+            y=alt.Y("utilisation:Q", title="Machines in use (%)"),
+            color=_scheduler_colour(schedulers),
+            tooltip=["scheduler", "time", "utilisation"],
+        )
+        .properties(width=WIDTH, height=220)
+    )
+    return figure
+
+
+def axis_title(setting: str) -> str:
+    """A grid setting as the title of an axis: "workload.jobs" becomes "Jobs"."""
+    titles = {
+        "workload.jobs": "Number of jobs",
+        "workload.arrivals.jobs_per_quantum": "Mean arrivals per quantum (jobs)",
+    }
+    return titles.get(setting, setting)
+
+
+def save(chart: Figure, path: str) -> None:
+    """Write a chart as a PNG, SVG, PDF or HTML file, by the ending of `path`."""
+    styled(chart).save(path, scale_factor=2)
+
+
+def styled(chart: Figure) -> Figure:
+    """The chart with the project's fonts and colours."""
+    figure: Figure = (
+        chart.configure_axis(
+            labelFontSize=12, titleFontSize=13, titleFontWeight="normal", gridColor="#e4e4e4"
+        )
+        .configure_legend(labelFontSize=12, titleFontSize=12)
+        .configure_title(fontSize=14, anchor="start")
+        .configure_view(stroke="#bbb")
+    )
+    return figure
+
+
+def _frame(rows: Sequence[tuple[object, ...]], columns: Sequence[str]) -> pl.DataFrame:
+    return pl.DataFrame(rows, schema=list(columns), orient="row", infer_schema_length=None)
+
+
+def _escaped(field: str) -> str:
+    """Vega reads dots in a field's name as paths."""
+    return field.replace(".", "\\.")
+
+
+def _colours(names: Sequence[str]) -> list[str]:
+    return [PALETTE[k % len(PALETTE)] for k in range(len(names))]
+
+
+def _scheduler_colour(schedulers: Sequence[str]) -> alt.Color:
+    scale = alt.Scale(domain=list(schedulers), range=_colours(schedulers))
+    return alt.Color("scheduler:N", scale=scale, legend=alt.Legend(title="Scheduler"))
+
+
+def _contiguous(machines: list[int]) -> list[tuple[int, int]]:
+    """Machine indices as half-open intervals."""
+    parts: list[tuple[int, int]] = []
+    for j in machines:
+        if parts and parts[-1][1] == j:
+            parts[-1] = (parts[-1][0], j + 1)
+        else:
+            parts.append((j, j + 1))
+    return parts
+
+
+def _class_ticks(machine_classes: Sequence[str]) -> dict[int, str]:
+    """First machine of each stretch of one class, and the class."""
+    return {j: name for j, name in enumerate(machine_classes) if j == 0 or machine_classes[j - 1] != name}

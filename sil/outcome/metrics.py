@@ -1,0 +1,93 @@
+"""Metrics: one number per run of the harness, computed from the trace."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import polars as pl
+
+from sil.outcome.trace import RUN, Fact
+
+
+@dataclass(frozen=True, slots=True)
+class Metric:
+    """What a number means and how it is shown."""
+
+    key: str
+    title: str
+    unit: str
+    digits: int
+    more_is_better: bool = False
+
+    @property
+    def label(self) -> str:
+        return f"{self.title} ({self.unit})" if self.unit else self.title
+
+
+METRICS = (
+    Metric("sum_job_times", "Sum of job times", "s", 0),
+    Metric("mean_turnaround", "Mean turnaround", "s", 1),
+    Metric("mean_waiting", "Mean waiting time", "s", 1),
+    Metric("mean_bounded_slowdown", "Mean bounded slowdown", "", 3),
+    Metric("makespan", "Makespan", "s", 1),
+    Metric("utilisation", "Utilisation", "%", 2, more_is_better=True),
+    Metric("parallel_share", "Jobs run in parallel", "%", 1, more_is_better=True),
+    Metric("decision_time", "Decision time, total", "ms", 2),
+)
+"""Of all jobs of a run. Slowdown is bounded with a threshold of 10 s. Makespan: first arrival to last end.
+Utilisation: share of machine-seconds within the makespan that are held by runs, lost ones included. Decision
+time is measured, all others are simulated."""
+
+
+def metric(key: str) -> Metric:
+    """The metric of that key. Raises KeyError."""
+    return next(m for m in METRICS if m.key == key)
+
+
+def run_metrics(
+    facts: pl.DataFrame, jobs: pl.DataFrame, timings: pl.DataFrame, n_machines: int
+) -> pl.DataFrame:
+    """One row per run that ended without a fault: point, replication, scheduler, and a column per metric."""
+    turnaround, waiting = pl.col("turnaround_time"), pl.col("waiting_time")
+    makespan = pl.col("finish_time").max() - pl.col("submission_time").min()
+    of_jobs = jobs.group_by(RUN).agg(
+        sum_job_times=turnaround.sum(),
+        mean_turnaround=turnaround.mean(),
+        mean_waiting=waiting.mean(),
+        mean_bounded_slowdown=pl.col("bounded_slowdown").mean(),
+        makespan=makespan,
+        parallel_share=100.0 * pl.col("parallel").mean(),
+    )
+    held = (
+        held_machines(facts)
+        .group_by(RUN)
+        .agg(held_s=((pl.col("until_s") - pl.col("from_s")) * pl.col("machines").list.len()).sum())
+    )
+    decided = timings.group_by(RUN).agg(decision_time=1e3 * pl.col("wall_s").sum())
+    return (
+        of_jobs.join(held, on=RUN, how="left")
+        .join(decided, on=RUN, how="left")
+        .join(faults(facts), on=RUN, how="anti")
+        .with_columns(utilisation=100.0 * pl.col("held_s") / (n_machines * pl.col("makespan")))
+        .select(*RUN, *(m.key for m in METRICS))
+        .sort(RUN)
+    )
+
+
+def held_machines(facts: pl.DataFrame) -> pl.DataFrame:
+    """One row per attempt at a job that is over: its machines, `from_s`, `until_s` and its `ending`."""
+    endings = (Fact.RUN_ENDED, Fact.RUN_PREEMPTED, Fact.RUN_LOST)
+    started = facts.filter(pl.col("event") == Fact.RUN_STARTED).select(
+        *RUN, "job", "run", "resource", "machines", pl.col("time_s").alias("from_s")
+    )
+    over = facts.filter(pl.col("event").is_in([fact.value for fact in endings])).select(
+        *RUN, "run", pl.col("time_s").alias("until_s"), pl.col("event").alias("ending")
+    )
+    return started.join(over, on=(*RUN, "run"), how="inner", maintain_order="left")
+
+
+def faults(facts: pl.DataFrame) -> pl.DataFrame:
+    """One row per run that ended in a fault: rule, job, time_s and message."""
+    return facts.filter(pl.col("event") == Fact.FAULT).select(
+        *RUN, "time_s", "job", pl.col("detail").alias("rule"), "message"
+    )

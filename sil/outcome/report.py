@@ -1,0 +1,176 @@
+"""The report: one HTML file that holds everything it shows and works offline."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import vl_convert
+from jinja2 import Environment, PackageLoader, select_autoescape
+
+from sil.outcome import figures
+from sil.outcome.comparison import Cell, Comparison
+from sil.outcome.metrics import METRICS, Metric, held_machines
+from sil.outcome.tables import change_text, interval_text
+from sil.outcome.trace import RunDescription
+
+
+@dataclass
+class Table:
+    """A table of cells; each cell is its text and a smaller line under it."""
+
+    head: list[str]
+    rows: list[list[tuple[str, str]]]
+
+
+@dataclass
+class Part:
+    title: str = ""
+    chart: figures.Figure | None = None
+    chart_id: str = ""
+    table: Table | None = None
+    folded: bool = False
+    open: bool = False
+
+
+@dataclass
+class Section:
+    title: str
+    note: str = ""
+    parts: list[Part] = field(default_factory=list)
+
+
+def write_report(path: Path, facts: pl.DataFrame, jobs: pl.DataFrame, comparison: Comparison) -> None:
+    """Write the report of one experiment."""
+    sections = [*_grid_sections(comparison), _comparison_section(comparison)]
+    sections += _time_sections(facts, jobs, comparison)
+    charts = _number_charts(sections)
+    environment = Environment(
+        loader=PackageLoader("sil.outcome", "."), autoescape=select_autoescape(default=True)
+    )
+    page = environment.get_template("report.html.j2").render(
+        d=comparison.description,
+        faults=comparison.faults,
+        sections=sections,
+        charts=_script_safe(json.dumps(charts)),
+        vega=_script_safe(
+            vl_convert.javascript_bundle()  # type: ignore[call-arg]  # the stub lacks its default
+        ),
+    )
+    path.write_text(page, encoding="utf-8")
+
+
+def shown_points(description: RunDescription) -> list[int]:
+    """The points of which time is drawn: first, middle and last."""
+    last = len(description.points) - 1
+    return sorted({0, last // 2, last})
+
+
+def _grid_sections(comparison: Comparison) -> list[Section]:
+    axes = comparison.description.axes
+    numeric = len(axes) == 1 and all(
+        isinstance(point[axes[0]], (int, float)) for point in comparison.description.points
+    )
+    if not numeric:
+        return []
+    value = Part(chart=figures.value_over_grid(comparison, "sum_job_times"))
+    parts = [value]
+    if len(comparison.schedulers) > 1:
+        parts.insert(0, Part(chart=figures.change_over_grid(comparison, "sum_job_times")))
+    note = (
+        "Sum over all jobs of completion less submission. Below zero is better than "
+        f"{comparison.baseline}. Bands are 95 % confidence intervals over the replications, of the paired "
+        "difference in the first chart."
+    )
+    return [Section("Sum of job times over the grid", note, parts)]
+
+
+def _comparison_section(comparison: Comparison) -> Section:
+    points = comparison.description.points
+    note = (
+        "Mean over replications ± half-width of its 95 % confidence interval. Under it, the paired "
+        f"difference to {comparison.baseline} and the change in percent; * marks an interval without zero. "
+        "Decision time is measured, all else is simulated."
+    )
+    parts = [
+        Part(_settings(settings), table=_table(comparison, point), folded=len(points) > 1, open=point == 0)
+        for point, settings in enumerate(points)
+    ]
+    return Section("Comparison", note, parts)
+
+
+def _table(comparison: Comparison, point: int) -> Table:
+    rows = []
+    for m in METRICS:
+        cells = [comparison.cell(point, scheduler, m.key) for scheduler in comparison.schedulers]
+        rows.append([(m.label, ""), *(_texts(m, cell) for cell in cells)])
+    return Table(["", *comparison.schedulers], rows)
+
+
+def _texts(m: Metric, cell: Cell | None) -> tuple[str, str]:
+    if cell is None:
+        return "-", ""
+    value = interval_text(cell.value, m.digits)
+    if cell.difference is None:
+        return value, ""
+    difference = interval_text(cell.difference, m.digits, signed=True)
+    return value, f"{difference} ({change_text(cell).strip()} %)" if cell.change_percent else difference
+
+
+def _time_sections(facts: pl.DataFrame, jobs: pl.DataFrame, comparison: Comparison) -> list[Section]:
+    description = comparison.description
+    held = held_machines(facts)
+    points = shown_points(description)
+    turnaround = Section("Turnaround", "Distribution over the jobs of all replications.")
+    utilisation = Section("Utilisation over time", "Machines held by runs, mean over the replications.")
+    schedule = Section(
+        "Schedule",
+        "The first replication. Colour is the job class; a dark frame marks a parallel run on a cluster.",
+    )
+    if len(points) < len(description.points):
+        for section in (turnaround, utilisation, schedule):
+            section.note += " Drawn for the first, the middle and the last point of the grid."
+    for place, point in enumerate(points):
+        of_point = pl.col("point") == point
+        ended = jobs.filter(of_point)
+        if not len(ended):
+            continue
+        shown_held = held.filter(of_point)
+        first = pl.col("replication") == 0
+        charts = (
+            (turnaround, figures.turnaround_distribution(ended, description.schedulers)),
+            (
+                utilisation,
+                figures.utilisation_over_time(
+                    shown_held, description.schedulers, description.n_machines, description.replications
+                ),
+            ),
+            (schedule, figures.gantt(shown_held.filter(first), ended.filter(first), description)),
+        )
+        for section, chart in charts:
+            title = _settings(description.points[point])
+            section.parts.append(Part(title, chart, folded=len(points) > 1, open=place == 0))
+    return [section for section in (turnaround, schedule, utilisation) if section.parts]
+
+
+def _settings(point: dict[str, Any]) -> str:
+    return ", ".join(f"{key} = {value}" for key, value in point.items()) or "the only point"
+
+
+def _number_charts(sections: list[Section]) -> dict[str, dict[str, Any]]:
+    """Give every chart an id; returns the specifications by id."""
+    charts: dict[str, dict[str, Any]] = {}
+    for section in sections:
+        for part in section.parts:
+            if part.chart is not None:
+                part.chart_id = f"chart-{len(charts) + 1}"
+                charts[part.chart_id] = figures.styled(part.chart).to_dict()
+    return charts
+
+
+def _script_safe(text: str) -> str:
+    """Text that cannot end the <script> element around it."""
+    return text.replace("</", "<\\/")

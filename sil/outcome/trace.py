@@ -1,0 +1,176 @@
+"""The trace: one row per simulated fact. Everything else in `sil.outcome` is computed from it.
+
+| column | holds |
+|---|---|
+| point, replication, scheduler | the run it belongs to; a point is one setting of the experiment's grid |
+| time_s | simulated seconds from the start of the experiment |
+| event | one of EVENTS |
+| job, run | ids; a run is one attempt at a job |
+| resource | index of the machine, or n_machines + index of the cluster; of the machine that changed state |
+| machines | the machines that a run holds |
+| job_class, queue, user | of a job that arrives |
+| detail | name of an interconnect; reason of a refusal; rule of a fault |
+| message | what a fault was, in one sentence |
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+METADATA_KEY = "sil"
+
+
+class Fact(StrEnum):
+    JOB_ARRIVED = "job_arrived"
+    JOB_REFUSED = "job_refused"
+    ROUND = "round"
+    RUN_STARTED = "run_started"
+    ORDER_OVERTAKEN = "order_overtaken"
+    RUN_ENDED = "run_ended"
+    RUN_PREEMPTED = "run_preempted"
+    RUN_LOST = "run_lost"
+    MACHINE_DOWN = "machine_down"
+    MACHINE_UP = "machine_up"
+    INTERCONNECT_DOWN = "interconnect_down"
+    INTERCONNECT_UP = "interconnect_up"
+    FAULT = "fault"
+
+
+EVENTS = pl.Enum([fact.value for fact in Fact])
+RUN = ("point", "replication", "scheduler")
+"""The columns that name one run of the harness."""
+
+_FACT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "time_s": pl.Float64,
+    "event": EVENTS,
+    "job": pl.Int64,
+    "run": pl.Int64,
+    "resource": pl.Int32,
+    "machines": pl.List(pl.Int32),
+    "job_class": pl.String,
+    "queue": pl.String,
+    "user": pl.String,
+    "detail": pl.String,
+    "message": pl.String,
+}
+SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "point": pl.Int32,
+    "replication": pl.Int32,
+    "scheduler": pl.String,
+    **_FACT_SCHEMA,
+}
+
+
+TIMINGS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "point": pl.Int32,
+    "replication": pl.Int32,
+    "scheduler": pl.String,
+    "time_s": pl.Float64,
+    "n_jobs": pl.Int64,
+    "n_resources": pl.Int64,
+    "wall_s": pl.Float64,
+    "cpu_s": pl.Float64,
+}
+"""Measured times, kept apart from the trace: one row per decision of a scheduler."""
+
+
+class TraceRecorder:
+    """Takes down the facts of one run, in order."""
+
+    def __init__(self) -> None:
+        self._rows: list[tuple[Any, ...]] = []
+
+    def note(
+        self,
+        time_s: float,
+        fact: Fact,
+        *,
+        job: int | None = None,
+        run: int | None = None,
+        resource: int | None = None,
+        machines: tuple[int, ...] | None = None,
+        job_class: str | None = None,
+        queue: str | None = None,
+        user: str | None = None,
+        detail: str | None = None,
+        message: str | None = None,
+    ) -> None:
+        self._rows.append(
+            (time_s, fact.value, job, run, resource, machines, job_class, queue, user, detail, message)
+        )
+
+    def frame(self, point: int, replication: int, scheduler: str) -> pl.DataFrame:
+        """The facts so far, as those of one run."""
+        facts = pl.DataFrame(self._rows, schema=_FACT_SCHEMA, orient="row")
+        which = {"point": point, "replication": replication, "scheduler": scheduler}
+        return facts.with_columns(**{name: pl.lit(value) for name, value in which.items()}).select(
+            [pl.col(name).cast(kind) for name, kind in SCHEMA.items()]
+        )
+
+
+@dataclass(frozen=True)
+class RunDescription:
+    """What was run: all that a reader of the trace needs beside the facts. Kept in the trace file itself."""
+
+    experiment: str
+    description: str
+    version: str
+    scheduler_source: str
+    """Hash of the scheduler package's source: the same code under test gives the same hash."""
+    seed: int
+    replications: int
+    schedulers: tuple[str, ...]
+    site: str
+    machines: tuple[str, ...]
+    machine_classes: tuple[str, ...]
+    """Class of each machine."""
+    clusters: tuple[str, ...]
+    job_classes: tuple[str, ...]
+    workload: str
+    points: tuple[dict[str, Any], ...]
+    """The settings of the grid, one per point; one empty point where there is no grid."""
+
+    @property
+    def n_machines(self) -> int:
+        return len(self.machines)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of the settings that vary over the points."""
+        return tuple(self.points[0])
+
+    def values_of(self, axis: str) -> list[Any]:
+        """The values that a setting takes, in order."""
+        return list(dict.fromkeys(point[axis] for point in self.points))
+
+
+def write_trace(path: Path, facts: pl.DataFrame, description: RunDescription) -> None:
+    metadata = {METADATA_KEY: json.dumps(asdict(description), sort_keys=True)}
+    facts.write_parquet(path, metadata=metadata)
+
+
+class NoTrace(ValueError):
+    """There is no trace to read. The message is one sentence for the user."""
+
+
+def read_trace(path: Path) -> tuple[pl.DataFrame, RunDescription]:
+    """The facts and what was run. Raises NoTrace for a missing file or one that is no trace."""
+    try:
+        metadata = pl.read_parquet_metadata(path)
+        facts = pl.read_parquet(path)
+        description = json.loads(metadata[METADATA_KEY])
+    except FileNotFoundError:
+        raise NoTrace(f"{path}: there is no such file; `sil run` writes one into its --out folder") from None
+    except (OSError, KeyError, pl.exceptions.PolarsError) as error:
+        reason = type(error).__name__
+        raise NoTrace(f"{path}: this is not a trace written by `sil run` ({reason})") from None
+    as_tuples: dict[str, Any] = {
+        key: tuple(value) if isinstance(value, list) else value for key, value in description.items()
+    }
+    return facts, RunDescription(**as_tuples)

@@ -1,0 +1,1 @@
+"""What arrives: jobs, and when."""

@@ -1,0 +1,69 @@
+"""The fake dispatcher: orders go to simulated machines, notices come back as events."""
+
+from __future__ import annotations
+
+from collections import Counter
+
+from scheduler.model import DispatchOrder, JobId, RunId
+from sil.outcome.trace import Fact, TraceRecorder
+from sil.world.clock import SimClock
+from sil.world.events import EventQueue, OrderOvertaken, RunEnded, RunPreempted
+from sil.world.faults import MAKES_PROGRESS, SchedulerFault
+from sil.world.machines.dedicated import DedicatedMachines
+from sil.world.truth import TrueTimes
+
+MOST_STARTS_OF_A_JOB = 1_000
+"""A job that is to be started more often than this is taken to be preempted in an endless loop."""
+
+
+class SimDispatcher:
+    """Carries out orders at once; the notice follows as an event of the same instant."""
+
+    def __init__(
+        self,
+        clock: SimClock,
+        events: EventQueue,
+        machines: DedicatedMachines,
+        true_times: TrueTimes,
+        trace: TraceRecorder,
+    ) -> None:
+        self._clock = clock
+        self._events = events
+        self._machines = machines
+        self._true_times = true_times
+        self._trace = trace
+        self._starts: Counter[JobId] = Counter()
+
+    def dispatch(self, order: DispatchOrder) -> None:
+        now_s = self._clock.now_s
+        self._count_start(order.job.id)
+        found_down = self._machines.down_for(order)
+        if found_down:
+            self._note(Fact.ORDER_OVERTAKEN, order)
+            self._events.push(now_s, OrderOvertaken(order.run, found_down))
+            return
+        share = self._machines.start(order, now_s)
+        self._note(Fact.RUN_STARTED, order)
+        run_s = self._true_times.run_s(order.job, order.resource, share)
+        self._events.push(now_s + run_s, RunEnded(order.run))
+
+    def preempt(self, run: RunId) -> None:
+        if self._machines.is_active(run):
+            self._note(Fact.RUN_PREEMPTED, self._machines.stop(run).order)
+            self._events.push(self._clock.now_s, RunPreempted(run))
+
+    def _count_start(self, job: JobId) -> None:
+        self._starts[job] += 1
+        if self._starts[job] > MOST_STARTS_OF_A_JOB:
+            message = f"job {job} was started {MOST_STARTS_OF_A_JOB} times and never allowed to end"
+            raise SchedulerFault(MAKES_PROGRESS, message, self._clock.now_s, job)
+
+    def _note(self, fact: Fact, order: DispatchOrder) -> None:
+        self._trace.note(
+            self._clock.now_s,
+            fact,
+            job=order.job.id,
+            run=order.run,
+            resource=order.resource,
+            machines=order.machines,
+        )

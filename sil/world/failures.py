@@ -1,0 +1,57 @@
+"""Outages: listed in the experiment, or brought by chance. Both are streams in order of time."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+
+from sil.world.events import StateChange
+
+TimedChange = tuple[float, StateChange]
+
+
+@dataclass(frozen=True, slots=True)
+class Outage:
+    """A machine (by index) or an interconnect (by name) is down from `from_s` to `to_s`."""
+
+    subject: int | str
+    from_s: float
+    to_s: float
+
+
+def listed_outages(outages: Iterable[Outage]) -> Iterator[TimedChange]:
+    """The changes of outages at known times."""
+    changes = [
+        change
+        for outage in outages
+        for change in (
+            (outage.from_s, StateChange(outage.subject, False)),
+            (outage.to_s, StateChange(outage.subject, True)),
+        )
+    ]
+    yield from sorted(changes, key=lambda change: change[0])
+
+
+def random_failures(
+    n_machines: int,
+    mean_time_between_failures_s: float,
+    mean_time_to_repair_s: float,
+    luck: np.random.Generator,
+) -> Iterator[TimedChange]:
+    """Each machine fails and is repaired, after exponential times of the given means, without end."""
+    first_s = luck.exponential(mean_time_between_failures_s, n_machines)
+    pending = [(float(time_s), machine, False) for machine, time_s in enumerate(first_s)]
+    heapq.heapify(pending)
+    while pending:
+        time_s, machine, up = pending[0]
+        yield time_s, StateChange(machine, up)
+        mean_s = mean_time_between_failures_s if up else mean_time_to_repair_s
+        heapq.heapreplace(pending, (time_s + float(luck.exponential(mean_s)), machine, not up))
+
+
+def in_order_of_time(*sources: Iterable[TimedChange]) -> Iterator[TimedChange]:
+    """Several streams as one."""
+    return heapq.merge(*sources, key=lambda change: change[0])

@@ -1,0 +1,25 @@
+"""A scheduler under test that misbehaves: what it did, to which job, and when."""
+
+from __future__ import annotations
+
+from scheduler.model import JobId
+
+RAISES_NOTHING = "raises-nothing"
+RETURNS_IN_TIME = "returns-in-time"
+DETERMINISTIC = "deterministic"
+MAKES_PROGRESS = "makes-progress"
+PROCESS_SURVIVES = "process-survives"
+
+
+class SchedulerFault(Exception):
+    """The scheduler broke `rule`; this ends its run, and no other.
+
+    `job` is the job concerned, where it is one job; `time_s` the simulated time.
+    """
+
+    def __init__(self, rule: str, message: str, time_s: float, job: JobId | None = None) -> None:
+        super().__init__(f"{rule}: {message}")
+        self.rule = rule
+        self.message = message
+        self.time_s = time_s
+        self.job = job

@@ -1,0 +1,189 @@
+"""The loop: events happen, the manager is told, and rounds take place when they are due."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
+
+from scheduler.model import Completion, Job, JobId, RunId
+from scheduler.rules import ScheduleRejected
+from sil.outcome.trace import Fact, TraceRecorder
+from sil.world.clock import SimClock
+from sil.world.events import (
+    Event,
+    EventQueue,
+    JobArrived,
+    MonitorNews,
+    OrderOvertaken,
+    RoundDue,
+    RunEnded,
+    RunPreempted,
+    StateChange,
+)
+from sil.world.failures import TimedChange
+from sil.world.faults import MAKES_PROGRESS, SchedulerFault
+from sil.world.machines.dedicated import DedicatedMachines
+from sil.world.monitors import SimMonitor
+from sil.world.rounds import RoundPolicy
+
+MOST_IDLE_ROUNDS = 10_000
+"""So many rounds in a row without a job that arrives or ends are taken for an endless loop."""
+
+
+class ResourceManager(Protocol):
+    """What the loop needs of the system under test; `scheduler.manager.SchedulingManager` is one."""
+
+    @property
+    def wants_round(self) -> bool: ...
+
+    def why_waiting(self) -> Mapping[JobId, str]: ...
+
+    def on_job_arrived(self, job: Job) -> str | None: ...
+
+    def on_run_ended(self, completion: Completion) -> None: ...
+
+    def on_run_preempted(self, run_id: RunId) -> None: ...
+
+    def on_run_lost(self, run_id: RunId, found_down: Iterable[int | str] = ()) -> None: ...
+
+    def on_monitor_news(self) -> None: ...
+
+    def run_round(self) -> None: ...
+
+
+class Harness:
+    """Runs one workload on one simulated site under one resource manager.
+
+    `run` returns when every job that was accepted has ended. Nothing here costs in proportion to the size of
+    the site or the length of the workload: arrivals and outages are taken from their streams one at a time.
+    """
+
+    def __init__(
+        self,
+        jobs: Sequence[Job],
+        manager: ResourceManager,
+        clock: SimClock,
+        events: EventQueue,
+        machines: DedicatedMachines,
+        monitor: SimMonitor,
+        changes: Iterator[TimedChange],
+        rounds: RoundPolicy,
+        trace: TraceRecorder,
+    ) -> None:
+        self._arrivals = iter(sorted(jobs, key=lambda job: (job.arrival_s, job.id)))
+        self._unfinished = {job.id for job in jobs}
+        self._manager = manager
+        self._clock = clock
+        self._events = events
+        self._machines = machines
+        self._monitor = monitor
+        self._changes = changes
+        self._rounds = rounds
+        self._trace = trace
+        self._round_is_due = False
+        self._last_round_s: float | None = None
+        self._idle_rounds = 0
+
+    def run(self) -> None:
+        """Run to the end. Raises SchedulerFault where the system under test breaks a rule."""
+        self._push_next_arrival()
+        self._push_next_change()
+        while self._unfinished:
+            if not len(self._events):
+                raise self._stuck("jobs remain and nothing can happen any more")
+            time_s, event = self._events.pop()
+            self._clock.advance(time_s)
+            self._handle(event)
+            if self._manager.wants_round and not self._round_is_due:
+                self._round_is_due = True
+                self._events.push(self._rounds.due_s(time_s, self._last_round_s), RoundDue())
+
+    def _handle(self, event: Event) -> None:
+        match event:
+            case RunEnded(run):
+                self._run_ended(run)
+            case OrderOvertaken(run, found_down):
+                self._manager.on_run_lost(run, found_down)
+            case RunPreempted(run):
+                self._manager.on_run_preempted(run)
+            case StateChange(subject, up):
+                self._state_changed(subject, up)
+            case MonitorNews():
+                self._manager.on_monitor_news()
+            case JobArrived(job):
+                self._job_arrived(job)
+            case RoundDue():
+                self._run_round()
+
+    def _run_ended(self, run: RunId) -> None:
+        if not self._machines.is_active(run):
+            return  # it was preempted or lost before
+        order = self._machines.stop(run).order
+        self._trace.note(
+            self._clock.now_s, Fact.RUN_ENDED, job=order.job.id, run=run, resource=order.resource
+        )
+        self._unfinished.discard(order.job.id)
+        self._idle_rounds = 0
+        self._manager.on_run_ended(Completion(run, self._clock.now_s))
+
+    def _job_arrived(self, job: Job) -> None:
+        self._push_next_arrival()
+        self._idle_rounds = 0
+        now_s = self._clock.now_s
+        self._trace.note(
+            now_s, Fact.JOB_ARRIVED, job=job.id, job_class=job.job_class, queue=job.queue, user=job.user
+        )
+        refusal = self._manager.on_job_arrived(job)
+        if refusal is not None:
+            self._unfinished.discard(job.id)
+            self._trace.note(now_s, Fact.JOB_REFUSED, job=job.id, detail=refusal)
+
+    def _state_changed(self, subject: int | str, up: bool) -> None:
+        self._push_next_change()
+        if not self._machines.change(subject, up):
+            return
+        now_s = self._clock.now_s
+        if isinstance(subject, int):
+            self._trace.note(now_s, Fact.MACHINE_UP if up else Fact.MACHINE_DOWN, resource=subject)
+        else:
+            self._trace.note(now_s, Fact.INTERCONNECT_UP if up else Fact.INTERCONNECT_DOWN, detail=subject)
+        for seen_s in self._monitor.observe(subject, up):
+            self._events.push(seen_s, MonitorNews())
+        if not up:
+            for run in self._machines.runs_hit_by(subject):
+                order = self._machines.stop(run).order
+                self._trace.note(now_s, Fact.RUN_LOST, job=order.job.id, run=run, resource=order.resource)
+                self._manager.on_run_lost(run, (subject,))
+
+    def _run_round(self) -> None:
+        now_s = self._clock.now_s
+        self._round_is_due = False
+        self._last_round_s = now_s
+        self._idle_rounds += 1
+        if self._idle_rounds > MOST_IDLE_ROUNDS:
+            raise self._stuck(f"{MOST_IDLE_ROUNDS} rounds went by and no job arrived or ended")
+        self._trace.note(now_s, Fact.ROUND)
+        try:
+            self._manager.run_round()
+        except ScheduleRejected as rejected:
+            found = rejected.violation
+            raise SchedulerFault(found.rule, found.message, now_s, found.job) from rejected
+
+    def _push_next_arrival(self) -> None:
+        job = next(self._arrivals, None)
+        if job is not None:
+            self._events.push(job.arrival_s, JobArrived(job))
+
+    def _push_next_change(self) -> None:
+        change = next(self._changes, None)
+        if change is not None:
+            self._events.push(*change)
+
+    def _stuck(self, why: str) -> SchedulerFault:
+        waiting = self._manager.why_waiting()
+        named = [f"job {job}: {reason}" for job, reason in sorted(waiting.items())[:3]]
+        more = f", and {len(waiting) - 3} more" if len(waiting) > 3 else ""
+        of_which = f"; left waiting are {'; '.join(named)}{more}" if named else ""
+        return SchedulerFault(
+            MAKES_PROGRESS, why + of_which, self._clock.now_s, min(waiting or self._unfinished, default=None)
+        )

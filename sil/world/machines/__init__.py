@@ -1,0 +1,1 @@
+"""Execution models: what becomes of a run once it is started."""

@@ -1,0 +1,94 @@
+"""Dedicated machines: one run at a time, undisturbed; what is preempted or lost starts again from zero."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scheduler.model import DispatchOrder, RunId, Site
+from scheduler.rules import CLUSTER_MEMBERS_FREE, KNOWN_RESOURCE, NO_DOUBLE_BOOKING
+from sil.world.faults import SchedulerFault
+
+
+@dataclass(frozen=True, slots=True)
+class ActiveRun:
+    order: DispatchOrder
+    started_s: float
+
+
+class DedicatedMachines:
+    """The true state of a site's machines and interconnects.
+
+    A cluster can run a job while it has machines for it and one of its interconnects is up.
+    """
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._run_on: list[RunId | None] = [None] * site.n_machines
+        self._outages: dict[int | str, int] = {}
+        self._active: dict[RunId, ActiveRun] = {}
+
+    def is_active(self, run: RunId) -> bool:
+        return run in self._active
+
+    def down_for(self, order: DispatchOrder) -> tuple[int | str, ...]:
+        """What an order needs and finds down: machines, and the interconnects of its cluster if all are."""
+        machines = tuple(j for j in order.machines if self._outages.get(j))
+        return machines or self._missing_interconnects(order.resource)
+
+    def start(self, order: DispatchOrder, now_s: float) -> float:
+        """Start a run. Returns the share of the cluster's members that it has, 1 on a machine.
+
+        Raises SchedulerFault where the order holds a machine that is busy, or machines that are not those of
+        its resource.
+        """
+        self._check(order, now_s)
+        for j in order.machines:
+            self._run_on[j] = order.run
+        self._active[order.run] = ActiveRun(order, now_s)
+        c = order.resource - self._site.n_machines
+        return 1.0 if c < 0 else len(order.machines) / len(self._site.members[c])
+
+    def stop(self, run: RunId) -> ActiveRun:
+        """End a run, for whatever reason, and free its machines."""
+        active = self._active.pop(run)
+        for j in active.order.machines:
+            self._run_on[j] = None
+        return active
+
+    def change(self, subject: int | str, up: bool) -> bool:
+        """A machine or interconnect goes down or comes back. False where another outage hides the change."""
+        before = self._outages.get(subject, 0)
+        self._outages[subject] = after = before + (-1 if up else 1)
+        return (before == 0) != (after == 0)
+
+    def runs_hit_by(self, subject: int | str) -> list[RunId]:
+        """The active runs that cannot go on now that `subject` is down."""
+        if isinstance(subject, int):
+            run = self._run_on[subject]
+            return [] if run is None else [run]
+        return [
+            run
+            for run, active in self._active.items()
+            if subject in self._missing_interconnects(active.order.resource)
+        ]
+
+    def _missing_interconnects(self, resource: int) -> tuple[str, ...]:
+        """The interconnects of a cluster, if it has any and all are down."""
+        c = resource - self._site.n_machines
+        interconnects = self._site.clusters[c].interconnects if c >= 0 else ()
+        return interconnects if all(self._outages.get(name) for name in interconnects) else ()
+
+    def _check(self, order: DispatchOrder, now_s: float) -> None:
+        job, where = order.job.id, self._site.resource_names[order.resource]
+        c = order.resource - self._site.n_machines
+        belonging = {order.resource} if c < 0 else set(self._site.members[c])
+        if not order.machines or not belonging.issuperset(order.machines):
+            message = f"job {job} was dispatched to {where} with machines that do not belong to it"
+            raise SchedulerFault(KNOWN_RESOURCE, message, now_s, job)
+        for j in order.machines:
+            run = self._run_on[j]
+            if run is not None:
+                rule = NO_DOUBLE_BOOKING if c < 0 else CLUSTER_MEMBERS_FREE
+                other, machine = self._active[run].order.job.id, self._site.resource_names[j]
+                message = f"job {job} was dispatched to {where} while job {other} runs on machine {machine}"
+                raise SchedulerFault(rule, message, now_s, job)

@@ -1,0 +1,63 @@
+"""How long runs really take. Only the simulated machines know."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from math import exp, log1p, sqrt
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import ndtri
+
+from scheduler.etc import EtcMatrix
+from scheduler.model import Job
+
+
+class Spread(Protocol):
+    """How run times scatter around their mean."""
+
+    def factor(self, quantile: float) -> float:
+        """What the mean is multiplied with for a job whose luck is `quantile`, in (0, 1)."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class NoSpread:
+    """Every run takes exactly its mean time."""
+
+    def factor(self, quantile: float) -> float:
+        return 1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Lognormal:
+    """Lognormal with mean 1 and the given coefficient of variation."""
+
+    coefficient_of_variation: float
+
+    def factor(self, quantile: float) -> float:
+        variance = log1p(self.coefficient_of_variation**2)
+        return exp(sqrt(variance) * float(ndtri(quantile)) - variance / 2)
+
+
+class TrueTimes:
+    """True run time of each job on each resource.
+
+    The luck of a job is one quantile, `luck[job.id]`, applied to the distribution of whatever resource it
+    gets and kept over restarts: schedulers that are compared meet the same luck.
+    """
+
+    def __init__(
+        self, mean: EtcMatrix, row_of_class: Mapping[str, int], spread: Spread, luck: NDArray[np.float64]
+    ) -> None:
+        self._mean = mean
+        self._row_of_class = row_of_class
+        self._spread = spread
+        self._luck = luck
+
+    def run_s(self, job: Job, resource: int, share_of_members: float) -> float:
+        """Seconds that `job` runs on `resource`; with fewer cluster members than all it takes longer."""
+        mean_s = self._mean[self._row_of_class[job.job_class], resource]
+        return mean_s * self._spread.factor(float(self._luck[job.id])) / share_of_members
