@@ -24,7 +24,13 @@ CLUSTER_MEMBERS_FREE = "cluster-members-free"
 COMPLETION_AS_EXPECTED = "completion-as-expected"
 PREEMPTS_RUNNING_RUNS = "preempts-running-runs"
 
-RULES = {
+RAISES_NOTHING = "raises-nothing"
+RETURNS_IN_TIME = "returns-in-time"
+DETERMINISTIC = "deterministic"
+PROBLEM_UNTOUCHED = "problem-untouched"
+MAKES_PROGRESS = "makes-progress"
+
+RULES_OF_A_SCHEDULE = {
     RETURNS_A_SCHEDULE: "schedule(problem) returns a Schedule with columns of the right shape and type",
     KNOWN_JOB: "every job that is named is one of the problem's jobs",
     KNOWN_RESOURCE: "every resource that is named is one of the problem's machines or clusters",
@@ -37,6 +43,14 @@ RULES = {
     CLUSTER_MEMBERS_FREE: "a cluster starts only when all its members are free, and keeps them",
     COMPLETION_AS_EXPECTED: "completion is start plus the expected time",
     PREEMPTS_RUNNING_RUNS: "only runs that go on now are preempted, each once",
+}
+
+RULES_OF_CONDUCT = {
+    RAISES_NOTHING: "schedule(problem) raises no exception",
+    RETURNS_IN_TIME: "schedule(problem) returns within the time that its caller allows",
+    DETERMINISTIC: "the same problems in the same order lead to the same schedules",
+    PROBLEM_UNTOUCHED: "the problem is read and never changed",
+    MAKES_PROGRESS: "jobs do not wait, or start over, for ever while they could run",
 }
 
 TOLERANCE = 1e-9
@@ -69,7 +83,7 @@ def first_violation(problem: SchedulingProblem, schedule: object) -> Violation |
 
 
 def violations(problem: SchedulingProblem, schedule: object) -> Iterator[Violation]:
-    """Broken rules, in the order of RULES; a malformed schedule ends the search."""
+    """Broken rules, in the order of RULES_OF_A_SCHEDULE; a malformed schedule ends the search."""
     malformed = _malformed(schedule)
     if malformed:
         yield Violation(RETURNS_A_SCHEDULE, None, malformed)
@@ -171,6 +185,9 @@ def _fits(problem: SchedulingProblem, schedule: Schedule) -> Iterator[Violation]
         problem.etc.job_class_of[rows.jobs], problem.etc.resource_class_of[rows.resources]
     ]
     slack_s = TOLERANCE * np.maximum(1.0, np.abs(rows.start_s))
+    expected_s = np.where(np.isfinite(etc_s), rows.start_s + etc_s, np.inf)
+    with np.errstate(invalid="ignore"):
+        late_s = np.abs(rows.completion_s - expected_s)
     tests = (
         (CLASS_CAN_RUN_THERE, ~np.isfinite(etc_s), "which cannot run its class"),
         (RESOURCE_AVAILABLE, ~np.isfinite(ready_s), "which is not available"),
@@ -178,10 +195,7 @@ def _fits(problem: SchedulingProblem, schedule: Schedule) -> Iterator[Violation]
         (NO_DOUBLE_BOOKING, ~(rows.start_s >= ready_s - slack_s), "before that is ready"),
         (
             COMPLETION_AS_EXPECTED,
-            ~(
-                np.abs(rows.completion_s - (rows.start_s + etc_s))
-                <= TOLERANCE * np.maximum(1.0, rows.completion_s)
-            ),
+            ~(late_s <= TOLERANCE * np.maximum(1.0, np.abs(expected_s))),
             "with a completion that is not start + expected time",
         ),
     )
@@ -230,3 +244,26 @@ def _overlaps(problem: SchedulingProblem, ready: ReadyTimes, rows: Assignments) 
             f"job {job} starts on machine {machine[order[k]]} at {next_s[k]:g} s, while job {other} is there "
             f"until {end_s[k]:g} s",
         )
+
+
+def first_difference(a: Schedule, b: Schedule) -> int | None:
+    """Index of the first job on which two schedules differ, -1 if only preemptions do, None if nothing."""
+    columns = [
+        (a.assignments.jobs, b.assignments.jobs),
+        (a.assignments.resources, b.assignments.resources),
+        (a.assignments.start_s, b.assignments.start_s),
+        (a.assignments.completion_s, b.assignments.completion_s),
+    ]
+    shared = min(len(a.assignments.jobs), len(b.assignments.jobs))
+    differs = np.zeros(shared, dtype=bool)
+    for left, right in columns:
+        differs |= left[:shared] != right[:shared]
+    if differs.any():
+        return int(a.assignments.jobs[differs.argmax()])
+    longer = max(a.assignments.jobs, b.assignments.jobs, key=len)
+    if len(longer) > shared:
+        return int(longer[shared])
+    parted = sorted(set(a.left_waiting) ^ set(b.left_waiting))
+    if parted:
+        return int(parted[0])
+    return -1 if a.preemptions != b.preemptions else None

@@ -74,7 +74,7 @@ class _Committed:
         on_cluster_s = self._cluster_ready_s() + cluster_etc_s[jobs]
         gain_s = np.full_like(on_cluster_s, -np.inf)
         possible = np.isfinite(on_cluster_s)
-        gain_s[possible] = (best_machine_s[:, None] - on_cluster_s)[possible]
+        np.subtract(best_machine_s[:, None], on_cluster_s, out=gain_s, where=possible)
         row, c = np.unravel_index(gain_s.argmax(), gain_s.shape)
         return (int(jobs[row]), int(c)) if gain_s[row, c] > 0.0 else None
 

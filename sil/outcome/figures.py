@@ -33,9 +33,9 @@ def change_over_grid(comparison: Comparison, key: str) -> Figure:
             if cell is not None and cell.change_percent is not None:
                 mean, half = cell.change_percent.mean, cell.change_percent.half_width or 0.0
                 rows.append((settings[axis], scheduler, mean, mean - half, mean + half))
-    frame = _frame(rows, [axis, "scheduler", "change", "low", "high"])
-    x = alt.X(_escaped(axis), type="quantitative", title=axis_title(axis))
-    colour = _scheduler_colour(comparison.schedulers)
+    frame = _frame(rows, ["setting", "scheduler", "change", "low", "high"])
+    x = alt.X("setting:Q", title=setting_title(axis))
+    colour = _scheduler_colour(comparison.schedulers, first=1)
     title = f"Change of {m.title[0].lower()}{m.title[1:]} against {comparison.baseline} (%)"
     base = alt.Chart(frame)
     return alt.layer(
@@ -45,7 +45,7 @@ def change_over_grid(comparison: Comparison, key: str) -> Figure:
             x=x,
             y=alt.Y("change:Q", title=title),
             color=colour,
-            tooltip=[axis, "scheduler", "change", "low", "high"],
+            tooltip=["setting", "scheduler", "change", "low", "high"],
         ),
     ).properties(width=WIDTH, height=280)
 
@@ -62,8 +62,8 @@ def value_over_grid(comparison: Comparison, key: str) -> Figure:
                 half = cell.value.half_width or 0.0
                 mean = cell.value.mean
                 rows.append((settings[axis], scheduler, mean, mean - half, mean + half))
-    frame = _frame(rows, [axis, "scheduler", "value", "low", "high"])
-    x = alt.X(_escaped(axis), type="quantitative", title=axis_title(axis))
+    frame = _frame(rows, ["setting", "scheduler", "value", "low", "high"])
+    x = alt.X("setting:Q", title=setting_title(axis))
     colour = _scheduler_colour(comparison.schedulers)
     base = alt.Chart(frame)
     return alt.layer(
@@ -72,7 +72,7 @@ def value_over_grid(comparison: Comparison, key: str) -> Figure:
             x=x,
             y=alt.Y("value:Q", title=m.label),
             color=colour,
-            tooltip=[axis, "scheduler", "value", "low", "high"],
+            tooltip=["setting", "scheduler", "value", "low", "high"],
         ),
     ).properties(width=WIDTH, height=280)
 
@@ -180,8 +180,8 @@ def utilisation_over_time(
     return figure
 
 
-def axis_title(setting: str) -> str:
-    """A grid setting as the title of an axis: "workload.jobs" becomes "Jobs"."""
+def setting_title(setting: str) -> str:
+    """A setting of the grid in words: "workload.jobs" becomes "Number of jobs"."""
     titles = {
         "workload.jobs": "Number of jobs",
         "workload.arrivals.jobs_per_quantum": "Mean arrivals per quantum (jobs)",
@@ -211,17 +211,13 @@ def _frame(rows: Sequence[tuple[object, ...]], columns: Sequence[str]) -> pl.Dat
     return pl.DataFrame(rows, schema=list(columns), orient="row", infer_schema_length=None)
 
 
-def _escaped(field: str) -> str:
-    """Vega reads dots in a field's name as paths."""
-    return field.replace(".", "\\.")
-
-
 def _colours(names: Sequence[str]) -> list[str]:
     return [PALETTE[k % len(PALETTE)] for k in range(len(names))]
 
 
-def _scheduler_colour(schedulers: Sequence[str]) -> alt.Color:
-    scale = alt.Scale(domain=list(schedulers), range=_colours(schedulers))
+def _scheduler_colour(schedulers: Sequence[str], first: int = 0) -> alt.Color:
+    """The colours of the schedulers, the same in every figure; those before `first` are not in this one."""
+    scale = alt.Scale(domain=list(schedulers)[first:], range=_colours(schedulers)[first:])
     return alt.Color("scheduler:N", scale=scale, legend=alt.Legend(title="Scheduler"))
 
 

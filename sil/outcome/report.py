@@ -55,6 +55,7 @@ def write_report(path: Path, facts: pl.DataFrame, jobs: pl.DataFrame, comparison
         d=comparison.description,
         faults=comparison.faults,
         sections=sections,
+        setting_title=figures.setting_title,
         charts=_script_safe(json.dumps(charts)),
         vega=_script_safe(
             vl_convert.javascript_bundle()  # type: ignore[call-arg]  # the stub lacks its default
@@ -152,12 +153,12 @@ def _time_sections(facts: pl.DataFrame, jobs: pl.DataFrame, comparison: Comparis
         )
         for section, chart in charts:
             title = _settings(description.points[point])
-            section.parts.append(Part(title, chart, folded=len(points) > 1, open=place == 0))
+            section.parts.append(Part(title, chart, folded=len(points) > 1, open=place == len(points) // 2))
     return [section for section in (turnaround, schedule, utilisation) if section.parts]
 
 
 def _settings(point: dict[str, Any]) -> str:
-    return ", ".join(f"{key} = {value}" for key, value in point.items()) or "the only point"
+    return ", ".join(f"{figures.setting_title(key)}: {value}" for key, value in point.items())
 
 
 def _number_charts(sections: list[Section]) -> dict[str, dict[str, Any]]:
@@ -173,4 +174,4 @@ def _number_charts(sections: list[Section]) -> dict[str, dict[str, Any]]:
 
 def _script_safe(text: str) -> str:
     """Text that cannot end the <script> element around it."""
-    return text.replace("</", "<\\/")
+    return text.replace("</script", "<\\/script")

@@ -29,7 +29,7 @@ def grid_table(comparison: Comparison, key: str) -> Table:
     m = metric(key)
     table = _table(f"{m.label}, and change against {comparison.baseline}")
     for axis in comparison.description.axes:
-        table.add_column(axis.rpartition(".")[2], justify="right", no_wrap=True)
+        table.add_column(axis.rpartition(".")[2], justify="right", min_width=4, no_wrap=True)
     for scheduler in comparison.schedulers:
         table.add_column(scheduler, justify="right", no_wrap=True)
         if scheduler != comparison.baseline:

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections import Counter
 
 from scheduler.model import DispatchOrder, JobId, RunId
+from scheduler.rules import MAKES_PROGRESS
 from sil.outcome.trace import Fact, TraceRecorder
 from sil.world.clock import SimClock
 from sil.world.events import EventQueue, OrderOvertaken, RunEnded, RunPreempted
-from sil.world.faults import MAKES_PROGRESS, SchedulerFault
+from sil.world.faults import SchedulerFault
 from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.truth import TrueTimes
 

@@ -4,11 +4,8 @@ from __future__ import annotations
 
 from scheduler.model import JobId
 
-RAISES_NOTHING = "raises-nothing"
-RETURNS_IN_TIME = "returns-in-time"
-DETERMINISTIC = "deterministic"
-MAKES_PROGRESS = "makes-progress"
 PROCESS_SURVIVES = "process-survives"
+"""The process that runs the scheduler does not die, nor has to be ended."""
 
 
 class SchedulerFault(Exception):

@@ -7,13 +7,17 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
-import numpy as np
-
 from scheduler.model import Schedule
 from scheduler.ports import Clock, Scheduler
 from scheduler.problem import SchedulingProblem
-from scheduler.rules import first_violation
-from sil.world.faults import DETERMINISTIC, RAISES_NOTHING, RETURNS_IN_TIME, SchedulerFault
+from scheduler.rules import (
+    DETERMINISTIC,
+    RAISES_NOTHING,
+    RETURNS_IN_TIME,
+    first_difference,
+    first_violation,
+)
+from sil.world.faults import SchedulerFault
 from sil.world.time_limit import TimeLimitExceeded, time_limit
 
 
@@ -85,29 +89,6 @@ class GuardedScheduler:
             job = problem.jobs[difference].id if 0 <= difference < problem.n_jobs else None
             message = f"asked twice for the same problem, it decided differently from job {job} on"
             raise SchedulerFault(DETERMINISTIC, message, self._clock.now_s, job)
-
-
-def first_difference(a: Schedule, b: Schedule) -> int | None:
-    """Index of the first job on which two schedules differ, -1 if only preemptions do, None if nothing."""
-    columns = [
-        (a.assignments.jobs, b.assignments.jobs),
-        (a.assignments.resources, b.assignments.resources),
-        (a.assignments.start_s, b.assignments.start_s),
-        (a.assignments.completion_s, b.assignments.completion_s),
-    ]
-    shared = min(len(a.assignments.jobs), len(b.assignments.jobs))
-    differs = np.zeros(shared, dtype=bool)
-    for left, right in columns:
-        differs |= left[:shared] != right[:shared]
-    if differs.any():
-        return int(a.assignments.jobs[differs.argmax()])
-    longer = max(a.assignments.jobs, b.assignments.jobs, key=len)
-    if len(longer) > shared:
-        return int(longer[shared])
-    parted = sorted(set(a.left_waiting) ^ set(b.left_waiting))
-    if parted:
-        return int(parted[0])
-    return -1 if a.preemptions != b.preemptions else None
 
 
 def _who(scheduler: Scheduler) -> str:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from scheduler.model import Completion, Job, JobId, RunId
-from scheduler.rules import ScheduleRejected
+from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
 from sil.outcome.trace import Fact, TraceRecorder
 from sil.world.clock import SimClock
 from sil.world.events import (
@@ -21,7 +21,7 @@ from sil.world.events import (
     StateChange,
 )
 from sil.world.failures import TimedChange
-from sil.world.faults import MAKES_PROGRESS, SchedulerFault
+from sil.world.faults import SchedulerFault
 from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import SimMonitor
 from sil.world.rounds import RoundPolicy

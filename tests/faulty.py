@@ -1,0 +1,282 @@
+"""Schedulers that misbehave, each in one way. Experiments name them as `tests.faulty:Class`."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import replace
+
+import numpy as np
+
+from scheduler import rules
+from scheduler.mapping.mct import Mct
+from scheduler.mapping.pjs import Pjs
+from scheduler.model import Assignment, Schedule
+from scheduler.problem import SchedulingProblem
+
+
+def _mct(problem: SchedulingProblem) -> list[Assignment]:
+    return list(Mct().schedule(problem).assignments)
+
+
+class ForgetsAJob:
+    """Never speaks of the last job."""
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        good = Mct().schedule(problem)
+        last = problem.n_jobs - 1
+        waiting = {i: reason for i, reason in good.left_waiting.items() if i != last}
+        return Schedule.of([a for a in good.assignments if a.job != last], waiting)
+
+
+class MapsAJobTwice:
+    """Runs the first job again after everything else."""
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        good = Mct().schedule(problem)
+        rows = list(good.assignments)
+        if rows:
+            a = rows[0]
+            end_s = max(b.completion_s for b in rows)
+            rows.append(replace(a, start_s=end_s, completion_s=end_s + a.completion_s - a.start_s))
+        return Schedule.of(rows, good.left_waiting)
+
+
+class UsesAMachineThatIsDown:
+    """Looks at execution times only."""
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        free_s = np.full(problem.ready_times.n_machines, problem.now_s)
+        up = np.isfinite(problem.ready_times.machine_s)
+        free_s[up] = problem.ready_times.machine_s[up]
+        rows = []
+        for i, etc_s in enumerate(problem.machine_etc_s):
+            j = int(etc_s.argmin())
+            rows.append(Assignment(i, j, free_s[j], free_s[j] + etc_s[j]))
+            free_s[j] = rows[-1].completion_s
+        return Schedule.of(rows)
+
+
+class DoubleBooks:
+    """Starts every job now on the machine that is fastest for it."""
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        rows, waiting = [], {}
+        for i, etc_s in enumerate(problem.machine_etc_s):
+            time_s = np.where(np.isfinite(problem.ready_times.machine_s), etc_s, np.inf)
+            j = int(time_s.argmin())
+            if np.isfinite(time_s[j]):
+                rows.append(Assignment(i, j, problem.now_s, problem.now_s + time_s[j]))
+            else:
+                waiting[i] = "nowhere to run"
+        return Schedule.of(rows, waiting)
+
+
+class UsesAClusterWhileAMemberIsBusy:
+    """Puts a job on a cluster as soon as the first of its members is ready."""
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        ready = problem.ready_times
+        rows, waiting = _mct(problem), {}
+        placed = {a.job: a for a in rows}
+        for c, members in enumerate(ready.members):
+            able = [i for i in placed if np.isfinite(problem.cluster_etc_s[i, c])]
+            if able and np.isfinite(ready.cluster_s[c]):
+                i, j = able[0], ready.n_machines + c
+                start_s = min(ready.machine_s[k] for k in members)
+                placed[i] = Assignment(i, j, start_s, start_s + problem.etc[i, j])
+                break
+        waiting = {i: "nowhere to run" for i in range(problem.n_jobs) if i not in placed}
+        return Schedule.of(placed.values(), waiting)
+
+
+class IgnoresWhatAMachineCanRun:
+    """OLB that does not ask whether the machine can run the job."""
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        free_s = problem.ready_times.machine_s.copy()
+        if not np.isfinite(free_s).any():
+            return Schedule.of([], dict.fromkeys(range(problem.n_jobs), "all machines are down"))
+        rows = []
+        for i in range(problem.n_jobs):
+            j = int(free_s.argmin())
+            rows.append(Assignment(i, j, free_s[j], free_s[j] + problem.etc[i, j]))
+            free_s[j] += problem.etc[i, j] if np.isfinite(problem.etc[i, j]) else 1.0
+        return Schedule.of(rows)
+
+
+class DecidesByChance:
+    """Takes the jobs in an order drawn from the global random source."""
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        free_s = problem.ready_times.machine_s.copy()
+        rows, waiting = [], {}
+        for i in random.sample(range(problem.n_jobs), problem.n_jobs):
+            completion_s = free_s + problem.machine_etc_s[i]
+            j = int(completion_s.argmin())
+            if np.isfinite(completion_s[j]):
+                rows.append(Assignment(i, j, free_s[j], completion_s[j]))
+                free_s[j] = completion_s[j]
+            else:
+                waiting[i] = "nowhere to run"
+        return Schedule.of(rows, waiting)
+
+
+class Raises:
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        raise KeyError("the queue I hoped for")
+
+
+class NeverReturns:
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        while True:
+            time.sleep(0.01)
+
+
+class NeverReturnsAndCatchesEverything:
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        end = time.monotonic() + 2.0
+        while time.monotonic() < end:
+            try:
+                time.sleep(0.01)
+            except BaseException:
+                continue
+        return Mct().schedule(problem)
+
+
+class Exits:
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        raise SystemExit(3)
+
+
+class ReturnsNothing:
+    def schedule(self, problem: SchedulingProblem) -> None:
+        return None
+
+
+class ReturnsAList:
+    def schedule(self, problem: SchedulingProblem) -> list[Assignment]:
+        return _mct(problem)
+
+
+class InventsAJob:
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        good = Mct().schedule(problem)
+        extra = Assignment(problem.n_jobs, 0, 1e6, 1e6 + 1)
+        return Schedule.of([*good.assignments, extra], good.left_waiting)
+
+
+class CountsFromTheEnd:
+    """Names the last job as -1."""
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        good = Mct().schedule(problem)
+        last = problem.n_jobs - 1
+        rows = [replace(a, job=-1) if a.job == last else a for a in good.assignments]
+        return Schedule.of(rows, good.left_waiting)
+
+
+class InventsAMachine:
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        good = Mct().schedule(problem)
+        rows = [replace(a, resource=problem.etc.n_resources) for a in good.assignments]
+        return Schedule.of(rows, good.left_waiting)
+
+
+class StartsInThePast:
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        good = Mct().schedule(problem)
+        rows = [
+            replace(a, start_s=a.start_s - 1e4, completion_s=a.completion_s - 1e4) for a in good.assignments
+        ]
+        return Schedule.of(rows, good.left_waiting)
+
+
+class SaysNoTime:
+    """Its starts are not numbers."""
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        good = Mct().schedule(problem)
+        rows = [replace(a, start_s=float("nan"), completion_s=float("nan")) for a in good.assignments]
+        return Schedule.of(rows, good.left_waiting)
+
+
+class PromisesTooMuch:
+    """Believes that every job takes half its expected time."""
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        good = Mct().schedule(problem)
+        rows = [replace(a, completion_s=(a.start_s + a.completion_s) / 2) for a in good.assignments]
+        return Schedule.of(rows, good.left_waiting)
+
+
+class MapsAndLeavesWaiting:
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        good = Mct().schedule(problem)
+        return Schedule.of(good.assignments, dict.fromkeys(range(problem.n_jobs), "who knows"))
+
+
+class LeavesEverythingWaiting:
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        return Schedule.of([], dict.fromkeys(range(problem.n_jobs), "not today"))
+
+
+class PreemptsAStranger:
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        good = Mct().schedule(problem)
+        return Schedule.of(good.assignments, good.left_waiting, [10**6])
+
+
+class WorksOnlyOnce:
+    """Loses track after its first decision."""
+
+    def __init__(self) -> None:
+        self._asked = False
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        if self._asked:
+            return ForgetsAJob().schedule(problem)
+        self._asked = True
+        return Mct().schedule(problem)
+
+
+class WritesIntoTheProblem:
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        good = Mct().schedule(problem)
+        problem.jobs = problem.jobs[:0]  # type: ignore[misc]
+        return good
+
+
+class FailsOnLargeProblems:
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        return (ForgetsAJob() if problem.n_jobs > 50 else Pjs()).schedule(problem)
+
+
+BROKEN_RULE = {
+    ForgetsAJob: rules.NO_JOB_FORGOTTEN,
+    MapsAJobTwice: rules.EACH_JOB_ONCE,
+    UsesAMachineThatIsDown: rules.RESOURCE_AVAILABLE,
+    DoubleBooks: rules.NO_DOUBLE_BOOKING,
+    UsesAClusterWhileAMemberIsBusy: rules.CLUSTER_MEMBERS_FREE,
+    IgnoresWhatAMachineCanRun: rules.CLASS_CAN_RUN_THERE,
+    DecidesByChance: rules.DETERMINISTIC,
+    Raises: rules.RAISES_NOTHING,
+    NeverReturns: rules.RETURNS_IN_TIME,
+    NeverReturnsAndCatchesEverything: rules.RETURNS_IN_TIME,
+    Exits: rules.RAISES_NOTHING,
+    ReturnsNothing: rules.RETURNS_A_SCHEDULE,
+    ReturnsAList: rules.RETURNS_A_SCHEDULE,
+    InventsAJob: rules.KNOWN_JOB,
+    CountsFromTheEnd: rules.KNOWN_JOB,
+    InventsAMachine: rules.KNOWN_RESOURCE,
+    StartsInThePast: rules.NOT_IN_THE_PAST,
+    SaysNoTime: rules.NOT_IN_THE_PAST,
+    PromisesTooMuch: rules.COMPLETION_AS_EXPECTED,
+    MapsAndLeavesWaiting: rules.EACH_JOB_ONCE,
+    LeavesEverythingWaiting: rules.MAKES_PROGRESS,
+    PreemptsAStranger: rules.PREEMPTS_RUNNING_RUNS,
+    WorksOnlyOnce: rules.NO_JOB_FORGOTTEN,
+    WritesIntoTheProblem: rules.PROBLEM_UNTOUCHED,
+    FailsOnLargeProblems: rules.NO_JOB_FORGOTTEN,
+}
+"""Each of them, and the rule by whose name it must be caught."""

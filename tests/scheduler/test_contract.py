@@ -1,0 +1,67 @@
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+
+from scheduler import registry
+from scheduler.contract import ContractBroken, check_contract
+from scheduler.model import Schedule
+from scheduler.rules import DETERMINISTIC, RULES_OF_A_SCHEDULE, RULES_OF_CONDUCT
+from sil.world.time_limit import TimeLimitExceeded, time_limit
+from tests import faulty
+
+RULES_WITHOUT_ONE_JOB = {
+    "returns-a-schedule",
+    "raises-nothing",
+    "returns-in-time",
+    "known-job",
+    "preempts-running-runs",
+    "problem-untouched",
+}
+
+
+def within_a_moment(call: Callable[[], Schedule]) -> Schedule:
+    try:
+        with time_limit(0.3):
+            return call()
+    except TimeLimitExceeded:
+        raise TimeoutError("0.3 s were allowed") from None
+
+
+@pytest.mark.parametrize("name", registry.BUILT_IN)
+def test_every_built_in_scheduler_keeps_the_contract(name: str) -> None:
+    check_contract(registry.load(name))
+
+
+@pytest.mark.parametrize("kind", faulty.BROKEN_RULE, ids=lambda kind: kind.__name__)
+def test_a_faulty_scheduler_is_caught_by_the_name_of_the_rule_and_of_the_job(kind: type) -> None:
+    with pytest.raises(ContractBroken) as caught:
+        check_contract(kind, call=within_a_moment)
+    assert caught.value.rule == faulty.BROKEN_RULE[kind]
+    assert (caught.value.job is None) == (caught.value.rule in RULES_WITHOUT_ONE_JOB)
+
+
+def test_every_rule_has_a_scheduler_that_breaks_it_and_a_sentence_that_says_it() -> None:
+    assert set(faulty.BROKEN_RULE.values()) == set(RULES_OF_A_SCHEDULE) | set(RULES_OF_CONDUCT)
+
+
+def test_the_smallest_example_of_a_forgotten_job_is_one_job_on_one_machine() -> None:
+    with pytest.raises(ContractBroken) as caught:
+        check_contract(faulty.ForgetsAJob)
+    (outline,) = caught.value.problems
+    assert (len(outline.job_class_of), len(outline.ready_s)) == (1, 1)
+
+
+def test_a_scheduler_that_remembers_across_instances_is_not_deterministic() -> None:
+    turns = []
+
+    class TakesTurns(faulty.Mct):
+        def schedule(self, problem: faulty.SchedulingProblem) -> Schedule:
+            turns.append(1)
+            decide = faulty.Mct() if len(turns) % 2 else registry.load("max_min")()
+            return decide.schedule(problem)
+
+    with pytest.raises(ContractBroken) as caught:
+        check_contract(TakesTurns)
+    assert caught.value.rule == DETERMINISTIC
