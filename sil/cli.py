@@ -77,14 +77,11 @@ def run(
     from sil.experiment import config, files
     from sil.experiment.run import REPORT, run_experiment
     from sil.experiment.sweep import Interrupted
-    from sil.outcome.metrics import METRICS
+    from sil.outcome import metrics
     from sil.outcome.tables import comparison_table, grid_table
 
     with one_sentence_for_bad_input():
-        if metric not in {m.key for m in METRICS}:
-            raise typer.BadParameter(
-                f"there is no metric '{metric}'; there are {', '.join(m.key for m in METRICS)}"
-            )
+        metrics.metric(metric)
         path = files.find(experiment, "experiments", Path())
         chosen = config.read_experiment(path)
         chosen = config.changed(

@@ -207,8 +207,13 @@ def styled(chart: Figure) -> Figure:
     return figure
 
 
+TEXT = ("scheduler", "job class", "run", "ending")
+
+
 def _frame(rows: Sequence[tuple[object, ...]], columns: Sequence[str]) -> pl.DataFrame:
-    return pl.DataFrame(rows, schema=list(columns), orient="row", infer_schema_length=None)
+    """Rows as a table whose columns are numbers but for those in TEXT, also where there are no rows."""
+    schema = {name: pl.String if name in TEXT else pl.Float64 for name in columns}
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def _colours(names: Sequence[str]) -> list[str]:

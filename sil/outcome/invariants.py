@@ -15,16 +15,27 @@ NO_JOB_RUN_TWICE = "no-job-run-twice"
 NO_MACHINE_DOUBLE_BOOKED = "no-machine-double-booked"
 NO_CLUSTER_WHILE_MEMBER_BUSY = "no-cluster-while-member-busy"
 NOTHING_ON_A_MACHINE_THAT_IS_DOWN = "nothing-on-a-machine-that-is-down"
+WHAT_IS_OVER_IS_OVER = "what-is-over-is-over"
 TIME_NEVER_GOES_BACK = "time-never-goes-back"
-
-_ENDS = {Fact.RUN_ENDED, Fact.RUN_PREEMPTED, Fact.RUN_LOST}
 
 
 @dataclass(frozen=True, slots=True)
 class Breach:
+    """A broken invariant: its name, the job concerned, and one sentence."""
+
     rule: str
     job: JobId | None
     message: str
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    time_s: float
+    fact: Fact
+    job: int
+    run: int
+    resource: int
+    machines: list[int]
 
 
 def first_breach(facts: pl.DataFrame, site: Site) -> Breach | None:
@@ -32,62 +43,81 @@ def first_breach(facts: pl.DataFrame, site: Site) -> Breach | None:
 
     A run that ended in a fault may leave jobs unfinished; all else must hold up to there.
     """
-    return next(_breaches(facts, site), None)
+    return next(_Watcher(site).breaches(facts), None)
 
 
-def _breaches(facts: pl.DataFrame, site: Site) -> Iterator[Breach]:
-    columns = facts.select("time_s", "event", "job", "run", "resource", "machines")
-    holder: dict[int, int] = {}
-    held: dict[int, tuple[int, list[int]]] = {}
-    down: set[int] = set()
-    waiting: set[int] = set()
-    running: dict[int, int] = {}
-    done: set[int] = set()
-    faulted = False
-    now_s = 0.0
-    for time_s, name, job, run, resource, machines in columns.iter_rows():
-        fact = Fact(name)
-        if time_s < now_s:
-            yield Breach(TIME_NEVER_GOES_BACK, job, f"{fact} at {time_s:g} s follows on {now_s:g} s")
-        now_s = time_s
-        if fact is Fact.JOB_ARRIVED:
-            waiting.add(job)
-        elif fact is Fact.JOB_REFUSED:
-            waiting.discard(job)
-        elif fact is Fact.MACHINE_DOWN:
-            down.add(resource)
-            if resource in holder:
-                # The notice of the lost run follows on that of the machine, at the same instant.
+class _Watcher:
+    """Follows the facts of one run, knowing nothing but what they say."""
+
+    def __init__(self, site: Site) -> None:
+        self._site = site
+        self._now_s = 0.0
+        self._holder: dict[int, _Row] = {}
+        self._running: dict[int, _Row] = {}
+        self._down: set[int] = set()
+        self._unfinished: dict[int, int | None] = {}
+        self._faulted = False
+
+    def breaches(self, facts: pl.DataFrame) -> Iterator[Breach]:
+        columns = facts.select("time_s", "event", "job", "run", "resource", "machines")
+        for time_s, event, *rest in columns.iter_rows():
+            row = _Row(time_s, Fact(event), *rest)
+            if row.fact is Fact.FAULT:
+                self._faulted = True
                 continue
-        elif fact is Fact.MACHINE_UP:
-            down.discard(resource)
-        elif fact is Fact.RUN_STARTED:
-            if job in done or job in running:
-                yield Breach(NO_JOB_RUN_TWICE, job, f"job {job} is started again at {time_s:g} s")
-            on_cluster = resource >= site.n_machines
-            for j in machines:
-                machine = site.machines[j].name
-                if j in holder:
-                    rule = NO_CLUSTER_WHILE_MEMBER_BUSY if on_cluster else NO_MACHINE_DOUBLE_BOOKED
-                    other = held[holder[j]][0]
-                    yield Breach(
-                        rule, job, f"job {job} starts at {time_s:g} s on {machine}, where job {other} is"
-                    )
-                if j in down:
-                    sentence = f"job {job} starts at {time_s:g} s on {machine}, which is down"
-                    yield Breach(NOTHING_ON_A_MACHINE_THAT_IS_DOWN, job, sentence)
-                holder[j] = run
-            held[run] = (job, machines)
-            running[job] = run
-            waiting.discard(job)
-        elif fact in _ENDS:
-            _, freed = held.pop(run, (job, []))
-            for j in freed:
-                holder.pop(j, None)
-            running.pop(job, None)
-            (done if fact is Fact.RUN_ENDED else waiting).add(job)
-        elif fact is Fact.FAULT:
-            faulted = True
-    if not faulted:
-        for job in sorted(waiting | set(running)):
-            yield Breach(NO_JOB_LOST, JobId(job), f"job {job} arrived, was not refused and never ended")
+            if row.time_s < self._now_s:
+                yield Breach(
+                    TIME_NEVER_GOES_BACK, None, f"{row.fact} at {time_s:g} s, after {self._now_s:g} s"
+                )
+            self._now_s = row.time_s
+            yield from self._follow(row)
+        if not self._faulted:
+            for job in sorted(self._unfinished):
+                message = f"job {job} arrived, was not refused and never ended"
+                yield Breach(NO_JOB_LOST, JobId(job), message)
+
+    def _follow(self, row: _Row) -> Iterator[Breach]:
+        match row.fact:
+            case Fact.JOB_ARRIVED:
+                self._unfinished[row.job] = None
+            case Fact.JOB_REFUSED:
+                del self._unfinished[row.job]
+            case Fact.MACHINE_DOWN:
+                self._down.add(row.resource)
+            case Fact.MACHINE_UP:
+                self._down.discard(row.resource)
+            case Fact.RUN_STARTED:
+                yield from self._started(row)
+            case Fact.RUN_ENDED | Fact.RUN_PREEMPTED | Fact.RUN_LOST:
+                yield from self._over(row)
+
+    def _started(self, row: _Row) -> Iterator[Breach]:
+        job = JobId(row.job)
+        if self._unfinished.get(job, row.run) is not None:
+            yield Breach(
+                NO_JOB_RUN_TWICE, job, f"job {job} starts at {row.time_s:g} s, but runs or has ended"
+            )
+        on_cluster = row.resource >= self._site.n_machines
+        for j in row.machines:
+            where = f"job {job} starts at {row.time_s:g} s on {self._site.resource_names[j]}"
+            if j in self._holder:
+                rule = NO_CLUSTER_WHILE_MEMBER_BUSY if on_cluster else NO_MACHINE_DOUBLE_BOOKED
+                yield Breach(rule, job, f"{where}, where job {self._holder[j].job} is")
+            if j in self._down:
+                yield Breach(NOTHING_ON_A_MACHINE_THAT_IS_DOWN, job, f"{where}, which is down")
+            self._holder[j] = row
+        self._running[row.run] = row
+        self._unfinished[job] = row.run
+
+    def _over(self, row: _Row) -> Iterator[Breach]:
+        started = self._running.pop(row.run, None)
+        if started is None:
+            message = f"run {row.run} of job {row.job} is over at {row.time_s:g} s, but was not running"
+            yield Breach(WHAT_IS_OVER_IS_OVER, JobId(row.job), message)
+            return
+        for j in started.machines:
+            self._holder.pop(j, None)
+        if row.fact is Fact.RUN_ENDED:
+            self._unfinished.pop(row.job, None)
+        else:
+            self._unfinished[row.job] = None

@@ -39,9 +39,16 @@ Utilisation: share of machine-seconds within the makespan that are held by runs,
 time is measured, all others are simulated."""
 
 
+class UnknownMetric(ValueError):
+    """There is no metric of that key. The message is one sentence for the user."""
+
+
 def metric(key: str) -> Metric:
-    """The metric of that key. Raises KeyError."""
-    return next(m for m in METRICS if m.key == key)
+    """The metric of that key. Raises UnknownMetric."""
+    for m in METRICS:
+        if m.key == key:
+            return m
+    raise UnknownMetric(f"there is no metric '{key}'; there are {', '.join(m.key for m in METRICS)}")
 
 
 def run_metrics(

@@ -1,0 +1,19 @@
+"""Where SIL_FAIL_ON_SKIP is set (as CI does), a test that skips is a failure."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Generator
+
+import pytest
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_makereport(
+    item: pytest.Item, call: pytest.CallInfo[None]
+) -> Generator[None, pytest.TestReport, pytest.TestReport]:
+    report = yield
+    if report.skipped and os.environ.get("SIL_FAIL_ON_SKIP"):
+        report.outcome = "failed"
+        report.longrepr = f"skipped where nothing may be missing: {report.longrepr}"
+    return report

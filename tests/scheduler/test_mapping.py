@@ -1,0 +1,154 @@
+"""One hand-worked table per algorithm: worked out on paper, not by the code."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler import registry
+from scheduler.etc import EtcMatrix
+from scheduler.model import Job, JobId, Schedule, read_only
+from scheduler.problem import ReadyTimes, SchedulingProblem
+from tests.builders import INF, placed, problem
+
+#           machine 0  1
+HAND_ETC = [[4, 6], [3, 9], [5, 2], [8, 7]]
+
+
+def schedule(name: str, asked: SchedulingProblem) -> Schedule:
+    return registry.load(name)().schedule(asked)
+
+
+def test_olb_takes_the_machine_that_is_ready_first_however_slow() -> None:
+    # 0 -> m0 until 4; 1 -> m1 until 9; 2 -> m0 (ready 4) until 9; 3: both ready at 9, lowest index.
+    assert placed(schedule("olb", problem(HAND_ETC))) == {
+        0: (0, 0, 4),
+        1: (1, 0, 9),
+        2: (0, 4, 9),
+        3: (0, 9, 17),
+    }
+
+
+def test_met_takes_the_fastest_machine_however_busy() -> None:
+    assert placed(schedule("met", problem(HAND_ETC))) == {
+        0: (0, 0, 4),
+        1: (0, 4, 7),
+        2: (1, 0, 2),
+        3: (1, 2, 9),
+    }
+
+
+def test_mct_takes_the_machine_on_which_the_job_completes_first() -> None:
+    # 0 -> m0 (4); 1: m0 7, m1 9 -> m0; 2: m0 12, m1 2 -> m1; 3: m0 15, m1 9 -> m1.
+    assert placed(schedule("mct", problem(HAND_ETC))) == {
+        0: (0, 0, 4),
+        1: (0, 4, 7),
+        2: (1, 0, 2),
+        3: (1, 2, 9),
+    }
+
+
+def test_min_min_commits_the_smallest_best_completion_first() -> None:
+    # Bests 4, 3, 2, 7: job 2 on m1 (2). Then 4, 3, -, 8: job 1 on m0 (3). Then job 0: m0 7, m1 8 -> m0;
+    # job 3: m0 11, m1 9 -> job 0 (7), then job 3: m0 15, m1 9.
+    made = schedule("min_min", problem(HAND_ETC))
+    assert [a.job for a in made.assignments] == [2, 1, 0, 3]
+    assert placed(made) == {2: (1, 0, 2), 1: (0, 0, 3), 0: (0, 3, 7), 3: (1, 2, 9)}
+
+
+def test_max_min_commits_the_largest_best_completion_first() -> None:
+    # Bests 4, 3, 2, 7: job 3 on m1 (7). Then 0: 4 on m0, 1: 3 on m0, 2: m0 5, m1 9 -> 5: job 2 on m0 (5).
+    # Then 0: m0 9, m1 13 -> 9; 1: m0 8, m1 16 -> 8: job 0 (9), then job 1: m0 12, m1 16 -> m0.
+    made = schedule("max_min", problem(HAND_ETC))
+    assert [a.job for a in made.assignments] == [3, 2, 0, 1]
+    assert placed(made) == {3: (1, 0, 7), 2: (0, 0, 5), 0: (0, 5, 9), 1: (0, 9, 12)}
+
+
+def test_sufferage_commits_the_job_that_would_lose_most() -> None:
+    # Sufferages 2, 6, 3, 1: job 1 on m0 (3). Then 0: m0 7, m1 6 -> 1; 2: m0 8, m1 2 -> 6; 3: m0 11, m1 7
+    # -> 4: job 2 on m1 (2). Then 0: m0 7, m1 8 -> 1; 3: m0 11, m1 9 -> 2: job 3 on m1 (9); job 0 on m0 (7).
+    made = schedule("sufferage", problem(HAND_ETC))
+    assert [a.job for a in made.assignments] == [1, 2, 3, 0]
+    assert placed(made) == {1: (0, 0, 3), 2: (1, 0, 2), 3: (1, 2, 9), 0: (0, 3, 7)}
+
+
+def test_sjs_is_min_min_where_that_has_the_smaller_sum() -> None:
+    # Sums of completions: Min-min 2 + 3 + 7 + 9 = 21, Max-min 7 + 5 + 9 + 12 = 33.
+    assert placed(schedule("sjs", problem(HAND_ETC))) == placed(schedule("min_min", problem(HAND_ETC)))
+
+
+def test_sjs_is_max_min_where_that_has_the_smaller_sum() -> None:
+    # Min-min: job 0 on m0 (1), then job 1: m0 3, m1 3 -> m0: 1 + 3 = 4. Max-min: job 1 on m0 (2), then job 0:
+    # m0 3, m1 1 -> m1: 2 + 1 = 3.
+    assert placed(schedule("sjs", problem([[1, 1], [2, 3]]))) == {1: (0, 0, 2), 0: (1, 0, 1)}
+
+
+def test_best_assignment_wants_an_idle_machine_of_the_designated_class() -> None:
+    etc = EtcMatrix([[9, 1]], [0, 0, 0], [0, 0, 1], ("big", "small"))  # type: ignore[arg-type]
+    jobs = [Job(JobId(i), "any", 0.0, preferred=("big", "small")) for i in range(3)]
+    times = ReadyTimes(read_only([0.0, 5.0, 0.0]))
+    asked = SchedulingProblem(0.0, jobs, etc, lambda _: times)
+    # Job 0: machine 0 is idle and of the designated class, though slower. Job 1: of the idle ones only the
+    # less preferred machine 2 is left. Job 2: nothing is idle; machine 2 is ready first, at 1.
+    assert placed(schedule("best_assignment", asked)) == {0: (0, 0, 9), 1: (2, 0, 1), 2: (2, 1, 2)}
+
+
+def test_best_assignment_without_preferences_wants_the_fastest_idle_machine() -> None:
+    assert placed(schedule("best_assignment", problem([[4, 2], [4, 2]]))) == {0: (1, 0, 2), 1: (0, 0, 4)}
+
+
+def test_pjs_runs_a_profitable_job_on_the_cluster_and_the_others_around_it() -> None:
+    # Machines 0, 1 form the cluster; column 2 is the cluster. Alone, job 0 takes 10; in parallel 4: a gain of
+    # 6. Job 1 then waits until 4 and ends at 6: the sum is 10 instead of 12.
+    made = schedule("pjs", problem([[10, 10, 4], [2, 2, INF]], members=[[0, 1]]))
+    assert placed(made) == {0: (2, 0, 4), 1: (0, 4, 6)}
+
+
+def test_pjs_keeps_the_sequential_schedule_where_the_cluster_would_delay_the_others() -> None:
+    # In parallel job 0 gains 3, but jobs 1 and 2 would each wait 7.
+    made = schedule("pjs", problem([[10, 10, 7], [2, 2, INF], [2, 2, INF]], members=[[0, 1]]))
+    assert placed(made) == placed(schedule("sjs", problem([[10, 10], [2, 2], [2, 2]])))
+
+
+def test_pjs_does_not_accept_a_parallel_job_that_only_breaks_even() -> None:
+    # Alone: job 1 on m0 (2), job 0 on m1 (4): 6. With job 0 in parallel (2), job 1 ends at 2 + 2: 6 again.
+    made = schedule("pjs", problem([[4, 4, 2], [2, 2, INF]], members=[[0, 1]]))
+    assert placed(made) == {1: (0, 0, 2), 0: (1, 0, 4)}
+
+
+def test_a_cluster_is_ready_when_its_last_member_is() -> None:
+    made = schedule("pjs", problem([[100, 100, 4]], ready_s=[3, 8], members=[[0, 1]]))
+    assert placed(made) == {0: (2, 8, 12)}
+
+
+def test_pjs_commits_the_most_profitable_pair_first_and_stops_at_the_first_that_fails() -> None:
+    # Gains: job 0 on cluster 0 (machines 0, 1): 20 - 5 = 15, job 1 on cluster 1 (machines 2, 3): 12 - 5 = 7.
+    etc_s = [[20, 20, 20, 20, 5, 9], [12, 12, 12, 12, 9, 5]]
+    made = schedule("pjs", problem(etc_s, members=[[0, 1], [2, 3]]))
+    assert [(a.job, a.resource) for a in made.assignments] == [(0, 4), (1, 5)]
+
+
+def test_pjs_runs_in_parallel_what_no_single_machine_can_run() -> None:
+    made = schedule("pjs", problem([[INF, INF, 30], [2, 2, INF]], members=[[0, 1]]))
+    assert placed(made)[0] == (2, 0, 30)
+
+
+@pytest.mark.parametrize("name", registry.BUILT_IN)
+def test_a_job_that_nothing_available_can_run_is_left_waiting_with_the_reason(name: str) -> None:
+    made = schedule(name, problem([[4, INF], [INF, 5]], ready_s=[0, INF]))
+    assert placed(made) == {0: (0, 0, 4)}
+    assert list(made.left_waiting) == [1]
+
+
+@pytest.mark.parametrize("name", registry.BUILT_IN)
+def test_equal_jobs_on_equal_machines_go_by_lowest_index(name: str) -> None:
+    made = placed(schedule(name, problem([[7, 7, 7]] * 3)))
+    if name == "met":  # the fastest machine is always the first
+        assert made == {0: (0, 0, 7), 1: (0, 7, 14), 2: (0, 14, 21)}
+    else:
+        assert made == {0: (0, 0, 7), 1: (1, 0, 7), 2: (2, 0, 7)}
+
+
+@pytest.mark.parametrize("name", registry.BUILT_IN)
+def test_nothing_starts_before_a_machine_is_ready(name: str) -> None:
+    made = schedule(name, problem([[5, 5]] * 4, ready_s=[100, 200], now_s=50))
+    assert all(a.start_s >= (100, 200)[a.resource] for a in made.assignments)

@@ -1,0 +1,342 @@
+"""The command as a user meets it: what it prints, its exit codes, and one sentence for every mistake."""
+
+from __future__ import annotations
+
+import gzip
+import json
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import CliRunner, Result
+
+from sil.cli import app
+from tests.builders import TINY_SITE, tiny_experiment
+
+COMMANDS = ("run", "report", "schedule", "schedulers", "experiments")
+
+
+def sil(*arguments: str | Path) -> Result:
+    return CliRunner().invoke(app, [str(argument) for argument in arguments])
+
+
+def the_sentence(result: Result) -> str:
+    """What a mistake is answered with: exit code 2, one line on standard error, no traceback."""
+    assert result.exit_code == 2, result.output
+    assert not result.stdout.strip()
+    assert "Traceback" not in result.stderr
+    (line,) = result.stderr.strip().splitlines()
+    assert line.startswith("Error: ")
+    return line.removeprefix("Error: ")
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    return tmp_path
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself(command: str) -> None:
+    result = sil(command, "--help")
+    assert result.exit_code == 0
+    assert "Usage" in result.output
+
+
+def test_without_a_command_the_help_is_shown() -> None:
+    assert "Usage" in sil().output
+
+
+def test_run_prints_the_comparison_and_writes_all_its_files(here: Path) -> None:
+    result = sil("run", tiny_experiment(here), "--out", "out")
+    assert result.exit_code == 0, result.output
+    for metric in ("Mean turnaround", "Sum of job times", "Makespan", "Mean waiting time", "Utilisation"):
+        assert metric in result.stdout
+    for metric in ("Mean bounded slowdown", "Jobs run in parallel", "Decision time"):
+        assert metric in result.stdout
+    files = {"trace.parquet", "timings.parquet", "jobs.csv", "summary.json", "report.html", "site.db"}
+    assert {path.name for path in (here / "out").iterdir()} == files
+
+
+def test_seed_replications_and_schedulers_can_be_given_on_the_command_line(here: Path) -> None:
+    sil(
+        "run",
+        tiny_experiment(here),
+        "--out",
+        "out",
+        "--seed",
+        "9",
+        "--replications",
+        "2",
+        "--scheduler",
+        "pjs",
+    )
+    summary = json.loads((here / "out" / "summary.json").read_text())
+    assert (summary["seed"], summary["replications"], summary["baseline"]) == (9, 2, "pjs")
+    assert pl.read_csv(here / "out" / "jobs.csv").select("replication", "scheduler").unique().height == 2
+
+
+def test_a_grid_is_shown_as_a_table_with_the_change_against_the_first_scheduler(here: Path) -> None:
+    path = tiny_experiment(here, '[grid]\n"workload.jobs" = [2, 4]')
+    result = sil("run", path, "--out", "out", "--metric", "makespan")
+    assert result.exit_code == 0, result.output
+    assert "Makespan (s), and change against mct" in result.stdout
+
+
+def test_the_summary_has_means_half_widths_and_paired_differences(here: Path) -> None:
+    sil("run", tiny_experiment(here), "--out", "out")
+    summary = json.loads((here / "out" / "summary.json").read_text())
+    (point,) = summary["points"]
+    jobs = pl.read_csv(here / "out" / "jobs.csv")
+    by_run = (
+        jobs.group_by("scheduler", "replication").agg(pl.col("turnaround_time").sum()).sort("replication")
+    )
+    sums = {
+        name: by_run.filter(pl.col("scheduler") == name)["turnaround_time"].to_numpy()
+        for name in ("mct", "sjs")
+    }
+    cell = point["schedulers"]["sjs"]["sum_job_times"]
+    assert cell["value"]["mean"] == pytest.approx(sums["sjs"].mean())
+    assert cell["difference"]["mean"] == pytest.approx((sums["sjs"] - sums["mct"]).mean())
+    assert "difference" not in point["schedulers"]["mct"]["sum_job_times"]
+
+
+def test_report_writes_the_same_again_from_the_trace(here: Path) -> None:
+    sil("run", tiny_experiment(here), "--out", "out")
+    derived = ("jobs.csv", "summary.json", "report.html")
+    before = {name: (here / "out" / name).read_bytes() for name in derived}
+    for name in derived:
+        (here / "out" / name).unlink()
+    assert sil("report", "out").exit_code == 0
+    assert {name: (here / "out" / name).read_bytes() for name in derived} == before
+
+
+def test_a_faulty_scheduler_ends_with_exit_code_1_its_sentence_and_the_others_results(here: Path) -> None:
+    path = tiny_experiment(here, schedulers='["mct", "tests.faulty:ForgetsAJob"]')
+    result = sil("run", path, "--out", "out")
+    assert result.exit_code == 1
+    assert "no-job-forgotten" in result.stderr
+    assert "job 11" in result.stderr
+    assert "at 0 s" in result.stderr
+    assert "Mean turnaround" in result.stdout
+
+
+def test_schedulers_lists_every_built_in_with_its_source() -> None:
+    shown = sil("schedulers").stdout
+    for name in ["olb", "met", "mct", "min_min", "max_min", "sufferage", "sjs", "pjs", "best_assignment"]:
+        assert name in shown
+    assert "built in" in shown
+
+
+def test_experiments_lists_the_built_in_ones() -> None:
+    assert "light-to-heavy" in sil("experiments").stdout
+
+
+# -- sil schedule ----------------------------------------------------------------------------------------
+
+
+def matrix_file(folder: Path, kind: str) -> Path:
+    etc_s = np.array([[4.0, 6.0], [3.0, 9.0], [5.0, 2.0], [8.0, 7.0]])
+    path = folder / f"matrix.{kind}"
+    csv = "\n".join(",".join(str(value) for value in row) for row in etc_s)
+    hcsp = "4 2 0\n" + "\n".join(str(value) for value in etc_s.ravel())
+    match kind:
+        case "npy":
+            np.save(path, etc_s)
+        case "csv":
+            path.write_text("m0,m1\n" + csv + "\n")
+        case "csv.gz":
+            path.write_bytes(gzip.compress(csv.encode()))
+        case "hcsp":
+            path.write_text(hcsp)
+        case "0.gz":
+            path.write_bytes(gzip.compress(hcsp.encode()))
+    return path
+
+
+@pytest.mark.parametrize("kind", ["npy", "csv", "csv.gz", "hcsp", "0.gz"])
+def test_a_matrix_is_read_in_every_format(kind: str, here: Path) -> None:
+    result = sil("schedule", matrix_file(here, kind), "--scheduler", "min_min", "--json")
+    (row,) = json.loads(result.stdout)
+    assert row.pop("decision_s") > 0
+    assert row == {"scheduler": "min_min", "makespan_s": 9.0, "sum_completion_times_s": 21.0}
+
+
+@pytest.mark.parametrize("dtype", ["float32", "int64", "uint8"])
+def test_a_npy_matrix_may_be_of_any_number_type_and_order(dtype: str, here: Path) -> None:
+    np.save(here / "m.npy", np.asfortranarray(np.array([[4, 6], [3, 9], [5, 2], [8, 7]], dtype=dtype)))
+    (row,) = json.loads(sil("schedule", "m.npy", "--scheduler", "min_min", "--json").stdout)
+    assert row["makespan_s"] == 9.0
+
+
+def test_without_names_all_schedulers_map_the_matrix(here: Path) -> None:
+    rows = json.loads(sil("schedule", matrix_file(here, "csv"), "--json").stdout)
+    assert {"olb", "met", "mct", "min_min", "max_min", "sufferage", "sjs", "pjs"} <= {
+        r["scheduler"] for r in rows
+    }
+    assert "makespan (s)" in sil("schedule", matrix_file(here, "csv")).stdout
+
+
+def test_the_mapping_is_written_with_job_machine_start_and_completion(here: Path) -> None:
+    (here / "ready.txt").write_text("0 100\n")
+    sil(
+        "schedule", matrix_file(here, "csv"), "--scheduler", "mct", "--ready", "ready.txt", "--out", "map.csv"
+    )
+    table = pl.read_csv(here / "map.csv")
+    assert table.columns == ["job", "machine", "start", "completion"]
+    assert table.rows() == [(0, 0, 0.0, 4.0), (1, 0, 4.0, 7.0), (2, 0, 7.0, 12.0), (3, 0, 12.0, 20.0)]
+
+
+def test_with_several_schedulers_the_mapping_names_each(here: Path) -> None:
+    sil("schedule", matrix_file(here, "csv"), "--scheduler", "mct", "--scheduler", "olb", "--out", "map.csv")
+    table = pl.read_csv(here / "map.csv")
+    assert table.columns[0] == "scheduler"
+    assert table["scheduler"].value_counts().sort("scheduler").rows() == [("mct", 4), ("olb", 4)]
+
+
+def test_a_faulty_scheduler_on_a_matrix_is_told_beside_the_results_of_the_others(here: Path) -> None:
+    names = ("--scheduler", "tests.faulty:DoubleBooks", "--scheduler", "mct", "--json")
+    result = sil("schedule", matrix_file(here, "csv"), *names)
+    assert result.exit_code == 1
+    assert [row["scheduler"] for row in json.loads(result.stdout)] == ["mct"]
+    assert "no-double-booking" in result.stderr
+
+
+BAD_MATRICES = {
+    "nan.csv": ("1,2\nnan,3\n", "job 1 on machine 0 is nan"),
+    "negative.csv": ("1,-2\n", "job 0 on machine 1 is -2"),
+    "nowhere.csv": ("1,2\ninf,inf\n", "job 1 cannot run on any machine"),
+    "ragged.csv": ("1,2\n3\n", "line 2: 1 values"),
+    "word.csv": ("1,2\n3,x\n", "line 2: 'x' is not a number"),
+    "empty.csv": ("", "there are no jobs"),
+    "empty.txt": ("", "line 1: expected 'jobs machines 0'"),
+    "short.txt": ("2 2 0\n1\n2\n3\n", "expected 2 x 2 = 4 values, found 3"),
+    "zero.txt": ("0 5 0\n", "at least 1 x 1"),
+    "word.txt": ("1 2 0\n1\nx\n", "value 2 is 'x', not a number"),
+    "fake.npy": ("nothing", "not a NumPy file"),
+    "fake.csv.gz": ("nothing", "not a whole gzip file"),
+}
+
+
+@pytest.mark.parametrize("name", BAD_MATRICES)
+def test_a_matrix_that_cannot_be_used_is_refused_in_one_sentence(name: str, here: Path) -> None:
+    text, expected = BAD_MATRICES[name]
+    (here / name).write_text(text)
+    sentence = the_sentence(sil("schedule", name))
+    assert expected in sentence
+    assert name in sentence
+
+
+def test_a_gzip_that_is_cut_off_is_refused(here: Path) -> None:
+    whole = gzip.compress(b"2 2 0\n1\n2\n3\n4\n")
+    (here / "cut.gz").write_bytes(whole[:-9])
+    assert "not a whole gzip file" in the_sentence(sil("schedule", "cut.gz"))
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [("1", "1 ready times for a matrix of 2"), ("1 x", "'x'"), ("1 -2", "machine 1 is -2")],
+)
+def test_ready_times_that_do_not_fit_are_refused(text: str, expected: str, here: Path) -> None:
+    (here / "ready.txt").write_text(text)
+    assert expected in the_sentence(sil("schedule", matrix_file(here, "csv"), "--ready", "ready.txt"))
+
+
+# -- bad input of experiments ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("more", "expected"),
+    [
+        ("[wrokload]", "line 11: unknown key 'wrokload'; did you mean 'workload'?"),
+        ("jbos = 3", "line 11: unknown key 'jbos'; did you mean 'jobs'?"),
+        ("mix = { vecmat = 1 }", "line 11: the workload names the job class 'vecmat'"),
+        ("queues = { urgent = 1 }", "line 11: the workload names the queue 'urgent'"),
+        ('[[outages]]\nmachine = "f9"\nfrom_s = 1\nto_s = 2', "line 12: the site 'tiny' has no machine 'f9'"),
+        ('[[outages]]\nmachine = "f1"\nfrom_s = -1\nto_s = 2', "line 13: outages[0].from_s = -1: "),
+        ('[[outages]]\nmachine = "f1"\nfrom_s = 5\nto_s = 2', "an outage ends after it begins"),
+        ("[[outages]]\nfrom_s = 5\nto_s = 7", "either a machine or an interconnect"),
+        ('arrivals = { kind = "poisson", jobs_per_quantum = -4 }', "jobs_per_quantum = -4: "),
+        ('arrivals = { kind = "poison" }', "'poisson'"),
+        ('[grid]\n"workload.jbos" = [1]', "there is no setting 'workload.jbos' to vary"),
+        ('[grid]\n"workload.jobs" = [1, -3]', "workload.jobs = -3 is not possible"),
+        ('[grid]\n"workload.jobs" = []', "grid.workload.jobs"),
+        ("jobs = 3", "not valid TOML"),
+    ],
+)
+def test_what_is_wrong_in_an_experiment_file_is_told_with_its_line(
+    more: str, expected: str, here: Path
+) -> None:
+    sentence = the_sentence(sil("run", tiny_experiment(here, more), "--out", "out"))
+    assert expected in sentence
+    assert "experiment.toml" in sentence
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "expected"),
+    [
+        ('members = ["f1", "f2"]', 'members = ["f1", "f7"]', "cluster 'pair' names the machine 'f7'"),
+        ("fast = 10\nslow = 30", "fats = 10", "job class 'short' names the machine class 'fats'"),
+        ("fast = 10\nslow = 30", "fast = -10\nslow = 30", "line 30: job_classes[0].sequential_s.fast = -10"),
+        ("fast = 100\nslow = 300", "", "job class 'long' has no machine that can run it"),
+    ],
+)
+def test_what_is_wrong_in_a_site_file_is_told_with_its_line(
+    old: str, new: str, expected: str, here: Path
+) -> None:
+    path = tiny_experiment(here, site_text=TINY_SITE.replace(old, new))
+    sentence = the_sentence(sil("run", path, "--out", "out"))
+    assert expected in sentence
+    assert "tiny.toml, line " in sentence
+
+
+def test_an_unknown_scheduler_is_answered_with_the_nearest_known_one(here: Path) -> None:
+    sentence = the_sentence(sil("run", tiny_experiment(here), "--scheduler", "pjz", "--out", "out"))
+    assert "there is no scheduler 'pjz'; did you mean 'pjs'?" in sentence
+
+
+@pytest.mark.parametrize(
+    ("name", "expected"),
+    [
+        ("nowhere:Mine", "importing module 'nowhere' failed with ModuleNotFoundError"),
+        ("broken_module:Mine", "importing module 'broken_module' failed with ZeroDivisionError"),
+        ("good_module:Mine", "has no 'Mine'"),
+        ("good_module:number", "'number' is not a class"),
+        ("good_module:NoScheduler", "has no method schedule(problem)"),
+        ("good_module:Demanding", "it must be possible to make it without arguments"),
+    ],
+)
+def test_a_scheduler_that_cannot_be_loaded_is_told_why(
+    name: str, expected: str, here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(here))
+    (here / "broken_module.py").write_text("1 / 0")
+    classes = "class NoScheduler: pass\nclass Demanding:\n    def __init__(self, alpha): pass\n"
+    (here / "good_module.py").write_text("number = 3\n" + classes)
+    assert expected in the_sentence(sil("run", tiny_experiment(here), "--scheduler", name, "--out", "out"))
+    assert expected in the_sentence(sil("schedule", matrix_file(here, "csv"), "--scheduler", name))
+
+
+def test_an_output_folder_that_cannot_be_written_is_told(here: Path) -> None:
+    (here / "file").write_text("in the way")
+    assert "cannot be written" in the_sentence(sil("run", tiny_experiment(here), "--out", "file/out"))
+    assert "cannot be written" in the_sentence(
+        sil("schedule", matrix_file(here, "csv"), "--scheduler", "mct", "--out", "file/map.csv")
+    )
+
+
+def test_an_experiment_or_site_that_does_not_exist_is_told_with_the_built_in_ones(here: Path) -> None:
+    assert "light-to-heavy" in the_sentence(sil("run", "light-to-havey"))
+    sentence = the_sentence(sil("run", tiny_experiment(here, site='"nowhere.toml"'), "--out", "out"))
+    assert "nowhere.toml" in sentence
+    assert "hcs-2001" in sentence
+
+
+def test_an_unknown_metric_is_answered_with_the_known_ones(here: Path) -> None:
+    sentence = the_sentence(sil("run", tiny_experiment(here), "--metric", "makspan"))
+    assert "makespan" in sentence
+
+
+def test_a_folder_without_a_trace_is_told(here: Path) -> None:
+    assert "there is no such file" in the_sentence(sil("report", "nowhere"))

@@ -1,0 +1,364 @@
+"""Whole experiments on a site of four machines: golden facts, determinism, faults, resumption."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from scheduler import rules
+from sil.experiment import config
+from sil.experiment.run import run_experiment
+from sil.experiment.wiring import import_site, run_once
+from sil.outcome.comparison import Comparison
+from sil.outcome.trace import Fact
+from sil.world.faults import PROCESS_SURVIVES
+from tests import faulty
+from tests.builders import TINY_SITE, tiny_experiment
+
+ROOT = Path(__file__).parent.parent.parent
+FAULTY_IN_AN_EXPERIMENT = {
+    kind: rule
+    for kind, rule in faulty.BROKEN_RULE.items()
+    if kind not in (faulty.FailsOnLargeProblems, faulty.WritesIntoTheProblem, faulty.WorksOnlyOnce)
+}
+"""All but those whose fault these small experiments give no occasion for."""
+
+
+def run(path: Path, out: Path, workers: int = 1) -> Comparison:
+    return run_experiment(config.read_experiment(path), path, out, workers, lambda *_: None, lambda *_: None)
+
+
+def facts_of(path: Path, scheduler: str, replication: int = 0) -> pl.DataFrame:
+    experiment = config.read_experiment(path)
+    in_use = import_site(experiment, path.parent, path.parent / "site.db")
+    return run_once(experiment.at(0), in_use, 0, replication, scheduler)[0]
+
+
+def story(facts: pl.DataFrame) -> list[tuple[float, str, int | None, int | None]]:
+    return facts.select("time_s", "event", "job", "resource").rows()
+
+
+TWO_QUEUES = """
+[[queues]]
+name = "high"
+priority = 2
+displaces = ["low"]
+
+[[queues]]
+name = "low"
+priority = 1
+"""
+
+
+def test_the_golden_trace_of_one_job_that_gets_the_pair_for_itself(tmp_path: Path) -> None:
+    path = tiny_experiment(tmp_path, "mix = { short = 1 }", jobs="1")
+    assert story(facts_of(path, "pjs")) == [
+        (0.0, Fact.JOB_ARRIVED, 0, None),
+        (0.0, Fact.ROUND, None, None),
+        (0.0, Fact.RUN_STARTED, 0, 4),
+        (6.0, Fact.RUN_ENDED, 0, 4),
+    ]
+
+
+def test_the_golden_trace_of_three_jobs_where_the_pair_would_cost_more_than_it_gains(tmp_path: Path) -> None:
+    # Alone on f1 and f2: 10 + 10 + 20 = 40. With job 0 on the pair, the others follow at 16, 16: 6 + 32 = 38,
+    # so that is taken; with job 1 on the pair as well: 6 + 12 + 22 = 40, which is worse, and PJS stops.
+    path = tiny_experiment(tmp_path, "mix = { short = 1 }", jobs="3")
+    assert story(facts_of(path, "pjs")) == [
+        (0.0, Fact.JOB_ARRIVED, 0, None),
+        (0.0, Fact.JOB_ARRIVED, 1, None),
+        (0.0, Fact.JOB_ARRIVED, 2, None),
+        (0.0, Fact.ROUND, None, None),
+        (0.0, Fact.RUN_STARTED, 0, 4),
+        (6.0, Fact.RUN_ENDED, 0, 4),
+        (6.0, Fact.RUN_STARTED, 1, 0),
+        (6.0, Fact.RUN_STARTED, 2, 1),
+        (16.0, Fact.RUN_ENDED, 1, 0),
+        (16.0, Fact.RUN_ENDED, 2, 1),
+    ]
+
+
+def test_a_high_job_displaces_a_low_one_which_starts_again_from_zero(tmp_path: Path) -> None:
+    one_machine = TINY_SITE.replace("f[1-2]", "f1").replace('"f1", "f2"', '"f1"').replace("s[1-2]", "s1")
+    workload = """
+queues = { high = 1, low = 1 }
+mix = { long = 1 }
+arrivals = { kind = "poisson", jobs_per_quantum = 1.0, quantum_s = 40.0 }
+"""
+    path = tiny_experiment(tmp_path, workload, site_text=one_machine + TWO_QUEUES, jobs="8")
+    facts = facts_of(path, "mct")
+    queue_of = dict(facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select("job", "queue").rows())
+    preempted = facts.filter(pl.col("event") == Fact.RUN_PREEMPTED)
+    assert len(preempted) > 0
+    assert {queue_of[job] for job in preempted["job"]} == {"low"}
+    started = facts.filter(pl.col("event") == Fact.RUN_STARTED)
+    ended = facts.filter(pl.col("event") == Fact.RUN_ENDED)
+    whole = started.join(ended, on="run", suffix="_end").with_columns(
+        run_s=(pl.col("time_s_end") - pl.col("time_s")).round(6)
+    )
+    assert set(whole["run_s"]) <= {100.0, 300.0}
+
+
+def test_users_without_access_to_a_queue_are_refused_and_the_report_goes_on(tmp_path: Path) -> None:
+    queues = '\n[[queues]]\nname = "staff"\nusers = ["ann"]\n'
+    workload = "queues = { staff = 1 }\nusers = { ann = 1, bob = 1 }\n"
+    path = tiny_experiment(tmp_path, workload, site_text=TINY_SITE + queues)
+    facts = facts_of(path, "mct")
+    refused = facts.filter(pl.col("event") == Fact.JOB_REFUSED)
+    assert 0 < len(refused) < 12
+    assert set(refused["detail"]) == {"user 'bob' may not submit to queue 'staff'"}
+
+
+def test_outages_lose_runs_and_every_job_still_ends(tmp_path: Path) -> None:
+    outages = """
+[[outages]]
+machine = "f1"
+from_s = 5
+to_s = 200
+
+[[outages]]
+interconnect = "lan"
+from_s = 1
+to_s = 3
+
+[failures]
+mean_time_between_failures_s = 400
+mean_time_to_repair_s = 50
+
+[monitors]
+delay_s = 20
+misread_share = 0.2
+"""
+    path = tiny_experiment(tmp_path, outages, jobs="40")
+    for scheduler in ("pjs", "olb", "sufferage"):
+        facts = facts_of(path, scheduler)
+        counts = dict(facts.group_by("event").len().iter_rows())
+        assert counts[Fact.RUN_ENDED] == 40
+        assert counts[Fact.RUN_LOST] > 0
+        assert Fact.FAULT not in counts
+
+
+def test_an_order_that_a_stale_monitor_sent_to_a_dead_machine_comes_back_and_is_no_fault(
+    tmp_path: Path,
+) -> None:
+    more = """
+arrivals = { kind = "poisson", jobs_per_quantum = 1.0, quantum_s = 30.0 }
+
+[[outages]]
+machine = "f1"
+from_s = 0
+to_s = 5000
+
+[monitors]
+delay_s = 10000
+"""
+    facts = facts_of(tiny_experiment(tmp_path, more), "mct")
+    counts = dict(facts.group_by("event").len().iter_rows())
+    assert counts[Fact.ORDER_OVERTAKEN] == 1  # after the first one it is believed down
+    assert counts[Fact.RUN_ENDED] == 12
+
+
+def test_a_job_that_the_scheduler_can_never_run_is_named_when_nothing_can_happen(tmp_path: Path) -> None:
+    only_parallel = TINY_SITE + '\n[[job_classes]]\nname = "wide"\n[job_classes.parallel_s]\npair = 5\n'
+    path = tiny_experiment(tmp_path, "mix = { wide = 1 }", site_text=only_parallel)
+    facts = facts_of(path, "sjs")
+    fault = facts.filter(pl.col("event") == Fact.FAULT).row(0, named=True)
+    assert (fault["detail"], fault["job"]) == (rules.MAKES_PROGRESS, 0)
+    assert "no available resource can run it" in fault["message"]
+    assert facts_of(path, "pjs").filter(pl.col("event") == Fact.RUN_ENDED).height == 12
+
+
+def test_learning_from_its_own_completions_changes_what_a_scheduler_believes(tmp_path: Path) -> None:
+    more = """
+arrivals = { kind = "poisson", jobs_per_quantum = 2.0, quantum_s = 10.0 }
+[run_times]
+kind = "lognormal"
+coefficient_of_variation = 1.5
+"""
+    (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
+    plain = facts_of(tiny_experiment(tmp_path / "a", more, jobs="40"), "mct")
+    learnt = facts_of(
+        tiny_experiment(tmp_path / "b", more + '[experience]\nlearning = "run"', jobs="40"), "mct"
+    )
+    assert not plain.equals(learnt)
+    assert learnt.filter(pl.col("event") == Fact.RUN_ENDED).height == 40
+
+
+def test_two_runs_with_one_seed_and_any_number_of_workers_are_the_same_bytes(tmp_path: Path) -> None:
+    more = """
+arrivals = { kind = "poisson", jobs_per_quantum = 2.0 }
+[run_times]
+kind = "lognormal"
+coefficient_of_variation = 0.5
+[failures]
+mean_time_between_failures_s = 500
+mean_time_to_repair_s = 50
+[monitors]
+misread_share = 0.1
+[grid]
+"workload.jobs" = [3, 9]
+"""
+    path = tiny_experiment(tmp_path, more)
+    for name, workers in (("first", 1), ("again", 1), ("two", 2)):
+        run(path, tmp_path / name, workers)
+    for file in ("trace.parquet", "jobs.csv"):
+        contents = {(tmp_path / name / file).read_bytes() for name in ("first", "again", "two")}
+        assert len(contents) == 1, file
+
+
+def test_another_seed_is_another_experiment(tmp_path: Path) -> None:
+    path = tiny_experiment(tmp_path)
+    first = run_once(*_prepared(path, seed=1), 0, 0, "mct")[0]
+    second = run_once(*_prepared(path, seed=2), 0, 0, "mct")[0]
+    assert not first.equals(second)
+
+
+def _prepared(path: Path, seed: int) -> tuple[config.Experiment, object]:
+    experiment = config.changed(config.read_experiment(path), seed=seed)
+    return experiment.at(0), import_site(experiment, path.parent, path.parent / f"{seed}.db")
+
+
+def test_all_schedulers_meet_the_same_jobs(tmp_path: Path) -> None:
+    path = tiny_experiment(tmp_path)
+    arrivals = [
+        facts_of(path, name).filter(pl.col("event") == Fact.JOB_ARRIVED).drop("scheduler")
+        for name in ("mct", "olb")
+    ]
+    assert arrivals[0].equals(arrivals[1])
+
+
+@pytest.mark.parametrize("kind", FAULTY_IN_AN_EXPERIMENT, ids=lambda kind: kind.__name__)
+def test_a_fault_in_a_running_experiment_is_the_last_fact_of_its_run(kind: type, tmp_path: Path) -> None:
+    more = """
+[[outages]]
+machine = "s1"
+from_s = 0
+to_s = 100000
+
+[guard]
+decision_limit_s = 0.3
+"""
+    # `odd` runs on the pair and on the slow machines, which are first in no order: all faults have occasion.
+    odd = '[[job_classes]]\nname = "odd"\nsequential_s = { slow = 1 }\nparallel_s = { pair = 6 }\n'
+    path = tiny_experiment(tmp_path, more, site_text=TINY_SITE + odd)
+    facts = facts_of(path, f"tests.faulty:{kind.__name__}")
+    last = facts.row(-1, named=True)
+    assert (last["event"], last["detail"]) == (Fact.FAULT, FAULTY_IN_AN_EXPERIMENT[kind])
+    assert last["message"]
+    assert facts.filter(pl.col("event") == Fact.FAULT).height == 1
+
+
+def test_a_faulty_scheduler_leaves_the_results_of_the_others_intact(tmp_path: Path) -> None:
+    alone = tiny_experiment(tmp_path, schedulers='["mct"]')
+    run(alone, tmp_path / "alone")
+    beside = tiny_experiment(tmp_path, schedulers='["tests.faulty:Raises", "mct"]')
+    comparison = run(beside, tmp_path / "beside", workers=2)
+    (fault,) = comparison.faults
+    assert (fault.scheduler, fault.rule, fault.time_s) == ("tests.faulty:Raises", rules.RAISES_NOTHING, 0.0)
+    assert "KeyError: 'the queue I hoped for' (faulty.py, line" in fault.message
+    facts = [pl.read_parquet(tmp_path / name / "trace.parquet") for name in ("alone", "beside")]
+    assert facts[0].equals(facts[1].filter(pl.col("scheduler") == "mct"))
+    cell = comparison.cell(0, "mct", "makespan")
+    assert cell is not None
+    assert comparison.cell(0, "tests.faulty:Raises", "makespan") is None
+
+
+def test_after_its_first_fault_a_scheduler_is_left_out_whatever_the_number_of_workers(tmp_path: Path) -> None:
+    path = tiny_experiment(
+        tmp_path, '[grid]\n"workload.jobs" = [4, 8]', schedulers='["mct", "tests.faulty:DecidesByChance"]'
+    )
+    for workers in (1, 2):
+        run(path, tmp_path / str(workers), workers)
+        facts = pl.read_parquet(tmp_path / str(workers) / "trace.parquet")
+        assert facts.filter(pl.col("event") == Fact.FAULT).height == 1
+
+
+KILLER = """
+import os
+from scheduler.mapping.mct import Mct
+
+
+class Killer:
+    def schedule(self, problem):
+        if problem.n_jobs > 8:
+            os._exit(9)
+        return Mct().schedule(problem)
+
+
+class Hangs:
+    def schedule(self, problem):
+        sum(range(10**15))  # never returns to Python's signal handlers
+"""
+
+
+@pytest.mark.parametrize(("name", "limit_s"), [("Killer", 60.0), ("Hangs", 1.0)])
+def test_a_scheduler_that_takes_its_process_with_it_is_reported_and_the_others_go_on(
+    name: str, limit_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (tmp_path / "killers.py").write_text(KILLER)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    path = tiny_experiment(
+        tmp_path, f"[guard]\ndecision_limit_s = {limit_s}\n", schedulers=f'["mct", "killers:{name}"]'
+    )
+    comparison = run(path, tmp_path / "out", workers=2)
+    (fault,) = comparison.faults
+    assert (fault.scheduler, fault.rule) == (f"killers:{name}", PROCESS_SURVIVES)
+    assert comparison.cell(0, "mct", "makespan") is not None
+
+
+def sil(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
+    return subprocess.Popen(
+        [sys.executable, "-m", "sil", *arguments],
+        cwd=cwd,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**os.environ, "PYTHONPATH": str(ROOT)},
+    )
+
+
+def test_ctrl_c_keeps_finished_replications_and_the_same_command_goes_on(tmp_path: Path) -> None:
+    path = tiny_experiment(tmp_path, '[grid]\n"workload.jobs" = [60, 61]', replications="40")
+    command = ("run", path.name, "--out", "out", "--workers", "2")
+    process = sil(*command, cwd=tmp_path)
+    parts = tmp_path / "out" / "parts"
+    deadline = time.monotonic() + 60
+    while len(list(parts.glob("*.facts.parquet"))) < 3 and time.monotonic() < deadline:
+        time.sleep(0.01)
+    process.send_signal(signal.SIGINT)
+    _, error = process.communicate(timeout=30)
+    kept = len(list(parts.glob("*.facts.parquet")))
+    assert process.returncode == 130, error
+    assert "Interrupted:" in error
+    assert "Traceback" not in error
+    assert 3 <= kept < 80
+    before = {part.name: part.stat().st_mtime_ns for part in parts.glob("*.facts.parquet")}
+    again = sil(*command, cwd=tmp_path)
+    while again.poll() is None and parts.is_dir():
+        for name, modified in before.items():
+            part = parts / name
+            assert not part.exists() or part.stat().st_mtime_ns == modified, "it was run again"
+        time.sleep(0.05)
+    assert again.wait(timeout=60) == 0
+    run(path, tmp_path / "whole")
+    assert (tmp_path / "out" / "trace.parquet").read_bytes() == (
+        tmp_path / "whole" / "trace.parquet"
+    ).read_bytes()
+
+
+def test_what_another_experiment_left_is_not_taken_up(tmp_path: Path) -> None:
+    parts = tmp_path / "out" / "parts"
+    parts.mkdir(parents=True)
+    (parts / "fingerprint").write_text("of something else")
+    (parts / "0000000.facts.parquet").write_text("not even a table")
+    run(tiny_experiment(tmp_path), tmp_path / "out")
+    assert (tmp_path / "out" / "summary.json").is_file()
+    assert not parts.exists()

@@ -1,0 +1,219 @@
+"""What a trace amounts to, worked out by hand on a trace of three jobs."""
+
+from __future__ import annotations
+
+import math
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from scipy import stats
+
+from scheduler.model import Site
+from sil.outcome import invariants
+from sil.outcome.invariants import first_breach
+from sil.outcome.jobs import job_table, write_jobs_csv
+from sil.outcome.metrics import METRICS, run_metrics
+from sil.outcome.statistics import interval, paired_change_percent, paired_difference
+from sil.outcome.trace import TIMINGS_SCHEMA, Fact, NoTrace, read_trace
+from tests.builders import site, trace
+
+SITE = site(3, [[0, 1]])
+
+Row = tuple[float, Fact, dict[str, Any]]
+
+
+def arrived(time_s: float, job: int) -> Row:
+    return time_s, Fact.JOB_ARRIVED, {"job": job, "job_class": "work", "queue": "default", "user": "ann"}
+
+
+def started(time_s: float, job: int, run: int, resource: int, *machines: int) -> Row:
+    held = machines or (resource,)
+    return time_s, Fact.RUN_STARTED, {"job": job, "run": run, "resource": resource, "machines": held}
+
+
+def over(time_s: float, fact: Fact, job: int, run: int, resource: int) -> Row:
+    return time_s, fact, {"job": job, "run": run, "resource": resource}
+
+
+# Job 0 in parallel on machines 0 and 1 from 0 to 20. Job 1 on machine 2 from 0, preempted at 10, again from
+# 20 to 50. Job 2 arrives at 5 and runs on machine 0 from 20 to 24.
+GOOD = [
+    arrived(0, 0),
+    arrived(0, 1),
+    started(0, 0, 0, 3, 0, 1),
+    started(0, 1, 1, 2),
+    arrived(5, 2),
+    over(10, Fact.RUN_PREEMPTED, 1, 1, 2),
+    over(20, Fact.RUN_ENDED, 0, 0, 3),
+    started(20, 1, 2, 2),
+    started(20, 2, 3, 0),
+    over(24, Fact.RUN_ENDED, 2, 3, 0),
+    over(50, Fact.RUN_ENDED, 1, 2, 2),
+]
+
+
+def test_the_table_of_jobs_has_the_times_of_the_run_that_ended() -> None:
+    jobs = job_table(trace(*GOOD), SITE.n_machines)
+    rows = jobs.select(
+        "job_id", "starting_time", "execution_time", "waiting_time", "turnaround_time", "parallel", "attempts"
+    ).rows()
+    assert rows == [(0, 0, 20, 0, 20, True, 1), (1, 20, 30, 20, 50, False, 2), (2, 20, 4, 15, 19, False, 1)]
+
+
+def test_bounded_slowdown_has_a_threshold_of_ten_seconds_and_is_never_below_one() -> None:
+    jobs = job_table(trace(*GOOD), SITE.n_machines)
+    assert jobs["bounded_slowdown"].to_list() == [1.0, 50 / 30, 1.9]
+    assert jobs["stretch"].to_list() == [1.0, 50 / 30, 19 / 4]
+
+
+def test_every_metric_is_that_of_the_hand_worked_trace() -> None:
+    facts = trace(*GOOD)
+    timings = pl.DataFrame(
+        [(0, 0, "under-test", 0.0, 3, 4, 0.25, 0.2), (0, 0, "under-test", 20.0, 2, 4, 0.5, 0.4)],
+        schema=TIMINGS_SCHEMA,
+        orient="row",
+    )
+    row = run_metrics(facts, job_table(facts, 3), timings, 3).row(0, named=True)
+    held_s = 2 * 20 + 10 + 30 + 4
+    assert {m.key: row[m.key] for m in METRICS} == pytest.approx(
+        {
+            "sum_job_times": 20 + 50 + 19,
+            "mean_turnaround": 89 / 3,
+            "mean_waiting": 35 / 3,
+            "mean_bounded_slowdown": (1 + 50 / 30 + 1.9) / 3,
+            "makespan": 50,
+            "utilisation": 100 * held_s / (3 * 50),
+            "parallel_share": 100 / 3,
+            "decision_time": 750,
+        }
+    )
+
+
+def test_jobs_csv_has_batsims_columns_and_machines_as_closed_intervals(tmp_path: Path) -> None:
+    write_jobs_csv(tmp_path / "jobs.csv", job_table(trace(*GOOD), 3))
+    table = pl.read_csv(tmp_path / "jobs.csv", schema_overrides={"allocated_resources": pl.String})
+    assert table["allocated_resources"].to_list() == ["0-1", "2", "0"]
+    assert {
+        "job_id",
+        "submission_time",
+        "starting_time",
+        "execution_time",
+        "finish_time",
+        "waiting_time",
+        "turnaround_time",
+        "stretch",
+    } < set(table.columns)
+
+
+def test_a_good_trace_breaks_no_invariant() -> None:
+    assert first_breach(trace(*GOOD), SITE) is None
+
+
+@pytest.mark.parametrize(
+    ("rule", "job", "rows"),
+    [
+        (
+            invariants.NO_JOB_LOST,
+            0,
+            [arrived(0, 0), arrived(0, 1), started(0, 1, 0, 0), over(5, Fact.RUN_ENDED, 1, 0, 0)],
+        ),
+        (invariants.NO_JOB_RUN_TWICE, 0, [arrived(0, 0), started(0, 0, 0, 0), started(1, 0, 1, 1)]),
+        (
+            invariants.NO_JOB_RUN_TWICE,
+            0,
+            [arrived(0, 0), started(0, 0, 0, 0), over(5, Fact.RUN_ENDED, 0, 0, 0), started(6, 0, 1, 1)],
+        ),
+        (
+            invariants.NO_MACHINE_DOUBLE_BOOKED,
+            1,
+            [arrived(0, 0), arrived(0, 1), started(0, 0, 0, 2), started(1, 1, 1, 2)],
+        ),
+        (
+            invariants.NO_CLUSTER_WHILE_MEMBER_BUSY,
+            1,
+            [arrived(0, 0), arrived(0, 1), started(0, 0, 0, 1), started(1, 1, 1, 3, 0, 1)],
+        ),
+        (
+            invariants.NOTHING_ON_A_MACHINE_THAT_IS_DOWN,
+            0,
+            [arrived(0, 0), (1.0, Fact.MACHINE_DOWN, {"resource": 2}), started(2, 0, 0, 2)],
+        ),
+        (
+            invariants.WHAT_IS_OVER_IS_OVER,
+            0,
+            [
+                arrived(0, 0),
+                started(0, 0, 0, 0),
+                over(1, Fact.RUN_PREEMPTED, 0, 0, 0),
+                over(9, Fact.RUN_ENDED, 0, 0, 0),
+            ],
+        ),
+        (invariants.TIME_NEVER_GOES_BACK, None, [arrived(5, 0), arrived(4, 1)]),
+    ],
+)
+def test_a_broken_invariant_is_named_with_its_job(rule: str, job: int | None, rows: list[Row]) -> None:
+    breach = first_breach(trace(*rows), SITE)
+    assert breach is not None
+    assert (breach.rule, breach.job) == (rule, job)
+
+
+def test_a_preempted_run_frees_its_machine_for_the_next() -> None:
+    rows = [
+        arrived(0, 0),
+        arrived(0, 1),
+        started(0, 0, 0, 2),
+        over(5, Fact.RUN_PREEMPTED, 0, 0, 2),
+        started(5, 1, 1, 2),
+        over(9, Fact.RUN_ENDED, 1, 1, 2),
+        started(9, 0, 2, 2),
+        over(20, Fact.RUN_ENDED, 0, 2, 2),
+    ]
+    assert first_breach(trace(*rows), SITE) is None
+
+
+def test_after_a_fault_unfinished_jobs_are_no_breach() -> None:
+    rows = [arrived(0, 0), (1.0, Fact.FAULT, {"detail": "raises-nothing", "message": "it raised"})]
+    assert first_breach(trace(*rows), SITE) is None
+
+
+def test_a_confidence_interval_is_students() -> None:
+    values = np.array([3.0, 5.0, 10.0])
+    half = stats.t.ppf(0.975, 2) * values.std(ddof=1) / math.sqrt(3)
+    found = interval(values)
+    assert (found.mean, found.half_width) == pytest.approx((6.0, half))
+
+
+def test_one_value_has_no_interval_and_says_nothing_of_chance() -> None:
+    found = interval(np.array([3.0]))
+    assert (found.mean, found.half_width, found.excludes_zero) == (3.0, None, False)
+
+
+def test_differences_are_paired_so_that_what_both_share_cancels() -> None:
+    baseline = np.array([10.0, 1000.0, 50.0])
+    found = paired_difference(baseline + 2.0, baseline)
+    assert (found.mean, found.half_width) == (2.0, 0.0)
+    assert paired_change_percent(1.1 * baseline, baseline).mean == pytest.approx(10.0)
+
+
+@pytest.mark.parametrize("content", [None, b"", b"PAR1 and then nonsense"])
+def test_what_is_no_trace_is_refused_in_one_sentence(tmp_path: Path, content: bytes | None) -> None:
+    path = tmp_path / "trace.parquet"
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(NoTrace, match=r"trace\.parquet: "):
+        read_trace(path)
+
+
+def test_a_parquet_file_that_is_not_ours_is_no_trace(tmp_path: Path) -> None:
+    path = tmp_path / "trace.parquet"
+    pl.DataFrame({"a": [1]}).write_parquet(path)
+    with pytest.raises(NoTrace, match="not a trace written by"):
+        read_trace(path)
+
+
+def test_the_site_of_these_tests_has_three_machines_and_a_cluster() -> None:
+    assert isinstance(SITE, Site)
+    assert SITE.resource_names == ("m0", "m1", "m2", "c0")

@@ -1,0 +1,62 @@
+from __future__ import annotations
+
+from collections import Counter
+
+import numpy as np
+import pytest
+
+from scheduler.model import JobClass
+from sil.experiment.streams import stream
+from sil.workload.arrivals import AtOnce, Poisson
+from sil.workload.job_mix import JobMix, Order
+
+CLASSES = [JobClass("a", ("any",), preferred=("any",)), JobClass("b", ("any",)), JobClass("c", ("any",))]
+
+
+def mix(order: Order = Order.RANDOM, **classes: float) -> JobMix:
+    return JobMix(classes or {"a": 1.0, "b": 1.0, "c": 1.0}, {"default": 1.0}, {"anyone": 1.0}, order)
+
+
+def test_cyclic_order_gives_class_index_mod_number_of_classes() -> None:
+    jobs = mix(Order.CYCLIC).jobs(5, AtOnce(), CLASSES, np.random.default_rng(0))
+    assert [job.job_class for job in jobs] == ["a", "b", "c", "a", "b"]
+
+
+def test_a_shuffled_mix_is_exact_and_its_order_varies() -> None:
+    first, second = (
+        mix(Order.SHUFFLED, a=3, b=1).jobs(40, AtOnce(), CLASSES, np.random.default_rng(seed))
+        for seed in (1, 2)
+    )
+    assert Counter(job.job_class for job in first) == {"a": 30, "b": 10}
+    assert [job.job_class for job in first] != [job.job_class for job in second]
+
+
+def test_a_random_mix_has_the_shares_on_average() -> None:
+    jobs = mix(a=1, b=3).jobs(20_000, AtOnce(), CLASSES, np.random.default_rng(3))
+    assert Counter(job.job_class for job in jobs)["b"] / 20_000 == pytest.approx(0.75, abs=0.02)
+
+
+def test_queues_and_users_are_drawn_by_their_shares() -> None:
+    drawn = JobMix({"a": 1}, {"high": 1, "low": 4}, {"ann": 1, "bob": 1}).jobs(
+        10_000, AtOnce(), CLASSES, np.random.default_rng(4)
+    )
+    assert Counter(job.queue for job in drawn)["high"] / 10_000 == pytest.approx(0.2, abs=0.02)
+    assert Counter(job.user for job in drawn)["ann"] / 10_000 == pytest.approx(0.5, abs=0.02)
+
+
+def test_a_job_knows_which_machine_classes_its_class_prefers() -> None:
+    jobs = mix(Order.CYCLIC).jobs(2, AtOnce(), CLASSES, np.random.default_rng(0))
+    assert [job.preferred for job in jobs] == [("any",), ()]
+
+
+def test_poisson_arrivals_have_the_rate_per_quantum_that_was_asked_for() -> None:
+    times_s = Poisson(4.0, 10.0).times_s(40_000, np.random.default_rng(5))
+    gaps_s = np.diff(times_s)
+    assert times_s[-1] / 40_000 == pytest.approx(2.5, rel=0.02)
+    assert gaps_s.std() == pytest.approx(gaps_s.mean(), rel=0.03)  # exponential: deviation = mean
+
+
+def test_streams_differ_by_seed_replication_and_name_and_are_the_same_otherwise() -> None:
+    draws = {key: stream(*key).random() for key in [(1, 0, "a"), (2, 0, "a"), (1, 1, "a"), (1, 0, "b")]}
+    assert len(set(draws.values())) == 4
+    assert stream(1, 0, "a").random() == draws[1, 0, "a"]

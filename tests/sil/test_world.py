@@ -1,0 +1,202 @@
+from __future__ import annotations
+
+import contextlib
+import itertools
+import time
+
+import numpy as np
+import pytest
+
+from scheduler.etc import EtcMatrix
+from scheduler.model import DispatchOrder, InterconnectReading, Job, JobId, MachineReading, RunId, Site
+from scheduler.rules import CLUSTER_MEMBERS_FREE, KNOWN_RESOURCE, NO_DOUBLE_BOOKING
+from sil.world.clock import SimClock
+from sil.world.events import Event, EventQueue, JobArrived, MonitorNews, RoundDue, RunEnded, StateChange
+from sil.world.failures import Outage, in_order_of_time, listed_outages, random_failures
+from sil.world.faults import SchedulerFault
+from sil.world.machines.dedicated import DedicatedMachines
+from sil.world.monitors import Noisy, SimMonitor, Stale
+from sil.world.rounds import EveryQuantum, OnRequest
+from sil.world.time_limit import TimeLimitExceeded, time_limit
+from sil.world.truth import Lognormal, NoSpread, TrueTimes
+from tests.builders import site
+
+JOB = Job(JobId(0), "work", 0.0)
+
+
+def test_events_of_one_instant_come_by_rank_and_then_in_the_order_in_which_they_were_pushed() -> None:
+    events = EventQueue()
+    change, ends = StateChange(0, False), [RunEnded(RunId(2)), RunEnded(RunId(1))]
+    pushed: list[Event] = [RoundDue(), JobArrived(JOB), change, *ends]
+    for event in pushed:
+        events.push(5.0, event)
+    events.push(4.0, MonitorNews())
+    popped = [events.pop()[1] for _ in range(len(events))]
+    assert popped == [MonitorNews(), *ends, change, JobArrived(JOB), RoundDue()]
+
+
+def test_time_never_goes_back() -> None:
+    clock = SimClock()
+    clock.advance(3.0)
+    clock.advance(3.0)
+    with pytest.raises(ValueError, match="cannot go back"):
+        clock.advance(2.999)
+
+
+@pytest.mark.parametrize(
+    ("now_s", "last_s", "due_s"), [(0.0, None, 0.0), (0.1, None, 10.0), (10.0, 0.0, 10.0), (10.0, 10.0, 20.0)]
+)
+def test_rounds_every_quantum_are_at_its_next_multiple_and_once_at_each(
+    now_s: float, last_s: float | None, due_s: float
+) -> None:
+    assert EveryQuantum(10.0).due_s(now_s, last_s) == due_s
+
+
+def test_a_job_that_arrives_on_the_boundary_of_a_fractional_quantum_is_seen_there() -> None:
+    assert EveryQuantum(0.1).due_s(3 * 0.1, None) == 3 * 0.1
+
+
+def test_rounds_on_request_are_at_once_but_keep_their_distance() -> None:
+    policy = OnRequest(5.0)
+    assert policy.due_s(2.0, None) == 2.0
+    assert policy.due_s(2.0, 0.0) == 5.0
+    assert policy.due_s(9.0, 0.0) == 9.0
+
+
+def order(run: int, resource: int, *machines: int) -> DispatchOrder:
+    return DispatchOrder(RunId(run), JOB, resource, machines)
+
+
+def test_a_machine_has_one_run_at_a_time() -> None:
+    machines = DedicatedMachines(site(2))
+    machines.start(order(0, 0, 0), 0.0)
+    with pytest.raises(SchedulerFault) as caught:
+        machines.start(order(1, 0, 0), 7.0)
+    assert (caught.value.rule, caught.value.time_s, caught.value.job) == (NO_DOUBLE_BOOKING, 7.0, JOB.id)
+    machines.stop(RunId(0))
+    machines.start(order(1, 0, 0), 7.0)
+
+
+def test_a_cluster_cannot_start_while_a_member_is_busy() -> None:
+    machines = DedicatedMachines(site(2, [[0, 1]]))
+    machines.start(order(0, 1, 1), 0.0)
+    with pytest.raises(SchedulerFault) as caught:
+        machines.start(order(1, 2, 0, 1), 0.0)
+    assert caught.value.rule == CLUSTER_MEMBERS_FREE
+
+
+def test_a_run_cannot_hold_machines_that_are_not_of_its_resource() -> None:
+    with pytest.raises(SchedulerFault) as caught:
+        DedicatedMachines(site(3, [[0, 1]])).start(order(1, 3, 0, 2), 0.0)
+    assert caught.value.rule == KNOWN_RESOURCE
+
+
+def test_two_outages_of_one_machine_that_overlap_are_one() -> None:
+    machines = DedicatedMachines(site(1))
+    changes = [machines.change(0, up) for up in (False, False, True, True)]
+    assert changes == [True, False, False, True]
+
+
+def test_a_cluster_is_cut_off_only_when_all_its_interconnects_are_down() -> None:
+    from scheduler.model import Cluster, Interconnect, Machine
+
+    two = Site(
+        "two",
+        (Machine("m0", "any"), Machine("m1", "any")),
+        (Cluster("c", ("m0", "m1"), ("a", "b")),),
+        (Interconnect("a", 1.0, 1.0), Interconnect("b", 1.0, 1.0)),
+    )
+    machines = DedicatedMachines(two)
+    machines.start(order(0, 2, 0, 1), 0.0)
+    machines.change("a", False)
+    assert machines.runs_hit_by("a") == []
+    machines.change("b", False)
+    assert machines.runs_hit_by("b") == [RunId(0)]
+    assert machines.down_for(order(1, 2, 0, 1)) == ("a", "b")
+    assert machines.down_for(order(1, 0, 0)) == ()
+
+
+def true_times(spread: Lognormal | NoSpread, luck: list[float]) -> TrueTimes:
+    mean = EtcMatrix(np.array([[100.0, 50.0]]), np.array([0]), np.array([0, 1]))
+    return TrueTimes(mean, {"work": 0}, spread, np.array(luck))
+
+
+def test_a_run_on_half_of_a_clusters_members_takes_twice_as_long() -> None:
+    assert true_times(NoSpread(), [0.3]).run_s(JOB, 1, 0.5) == 100.0
+
+
+def test_the_luck_of_a_job_is_the_same_quantile_on_every_resource() -> None:
+    times = true_times(Lognormal(0.5), [0.9])
+    assert times.run_s(JOB, 0, 1.0) / 100.0 == pytest.approx(times.run_s(JOB, 1, 1.0) / 50.0)
+    assert times.run_s(JOB, 0, 1.0) > 100.0
+
+
+def test_lognormal_run_times_have_the_mean_and_the_variation_that_were_asked_for() -> None:
+    quantiles = (np.arange(200_000) + 0.5) / 200_000
+    factors = np.array([Lognormal(0.4).factor(q) for q in quantiles])
+    assert factors.mean() == pytest.approx(1.0, abs=1e-3)
+    assert factors.std() == pytest.approx(0.4, abs=5e-3)
+
+
+def test_a_stale_monitor_tells_the_same_later() -> None:
+    clock = SimClock()
+    monitor = SimMonitor(clock, [Stale(30.0)])
+    assert monitor.observe(2, False) == [30.0]
+    assert monitor.news() == []
+    clock.advance(30.0)
+    assert monitor.news() == [MachineReading(2, False, 0.0)]
+    assert monitor.news() == []
+
+
+def test_a_noisy_monitor_says_the_opposite_and_then_corrects_itself() -> None:
+    clock = SimClock()
+    always = Noisy(1.0, 60.0, np.random.default_rng(0))
+    monitor = SimMonitor(clock, [always, Stale(5.0)])
+    assert monitor.observe("lan", False) == [5.0, 65.0]
+    clock.advance(5.0)
+    assert monitor.news() == [InterconnectReading("lan", True, 0.0)]
+    clock.advance(65.0)
+    assert monitor.news() == [InterconnectReading("lan", False, 60.0)]
+
+
+def test_listed_outages_come_in_order_of_time() -> None:
+    changes = listed_outages([Outage(0, 50.0, 60.0), Outage("lan", 10.0, 55.0)])
+    assert [(time_s, change.subject, change.up) for time_s, change in changes] == [
+        (10.0, "lan", False),
+        (50.0, 0, False),
+        (55.0, "lan", True),
+        (60.0, 0, True),
+    ]
+
+
+def test_random_failures_are_endless_in_order_and_alternate_on_each_machine() -> None:
+    changes = list(itertools.islice(random_failures(3, 100.0, 10.0, np.random.default_rng(1)), 600))
+    times_s = [time_s for time_s, _ in changes]
+    assert times_s == sorted(times_s)
+    for machine in range(3):
+        states = [change.up for _, change in changes if change.subject == machine]
+        assert states == [k % 2 == 1 for k in range(len(states))]
+    assert times_s[-1] / 100 == pytest.approx(110.0, rel=0.25)  # 600 changes are 100 cycles per machine
+
+
+def test_several_sources_of_outages_are_one_stream() -> None:
+    a, b = listed_outages([Outage(0, 1.0, 9.0)]), listed_outages([Outage(1, 2.0, 3.0)])
+    assert [time_s for time_s, _ in in_order_of_time(a, b)] == [1.0, 2.0, 3.0, 9.0]
+
+
+def test_a_time_limit_ends_a_call_that_sleeps_and_leaves_one_that_is_quick() -> None:
+    with time_limit(5.0):
+        pass
+    began = time.monotonic()
+    with pytest.raises(TimeLimitExceeded), time_limit(0.1):
+        time.sleep(10.0)
+    assert time.monotonic() - began < 5.0
+
+
+def test_a_time_limit_is_not_outwitted_by_a_call_that_catches_everything() -> None:
+    def stubborn() -> None:
+        with contextlib.suppress(BaseException):
+            time.sleep(0.5)
+
+    with pytest.raises(TimeLimitExceeded), time_limit(0.05):
+        stubborn()
