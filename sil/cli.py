@@ -12,6 +12,7 @@ from typing import Annotated, NoReturn
 import typer
 from rich.console import Console
 from rich.markup import escape
+from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
@@ -78,7 +79,7 @@ def run(
     from sil.experiment.run import REPORT, run_experiment
     from sil.experiment.sweep import Interrupted
     from sil.outcome import metrics
-    from sil.outcome.tables import comparison_table, grid_table
+    from sil.outcome.tables import comparison_table, grid_table, long_grid_table
 
     with one_sentence_for_bad_input():
         metrics.metric(metric)
@@ -106,9 +107,11 @@ def run(
                 )
                 raise typer.Exit(EXIT_INTERRUPTED) from None
     if comparison.description.axes:
-        out.print(grid_table(comparison, metric))
+        wide = grid_table(comparison, metric)
+        fits = _natural_width(wide) <= out.width
+        _print_whole(wide if fits else long_grid_table(comparison, metric))
     else:
-        out.print(comparison_table(comparison, 0))
+        _print_whole(comparison_table(comparison, 0))
     out.print(
         f"[dim]Means of {chosen.replications} replications ± half-width of the 95 % confidence interval; "
         f"differences are paired, * = not by chance.[/dim]"
@@ -131,7 +134,7 @@ def report(
     with one_sentence_for_bad_input():
         comparison = render(folder)
     for point in range(len(comparison.description.points)):
-        out.print(comparison_table(comparison, point))
+        _print_whole(comparison_table(comparison, point))
     out.print(f"Written from {folder / TRACE}: {folder / REPORT}", soft_wrap=True)
 
 
@@ -243,6 +246,18 @@ def one_sentence_for_bad_input() -> Iterator[None]:
         yield
     except MISTAKES as mistake:
         _fail(str(mistake))
+
+
+MORE_THAN_ANY_TABLE = 1000
+
+
+def _natural_width(table: Table) -> int:
+    return Measurement.get(out, out.options.update(max_width=MORE_THAN_ANY_TABLE), table).maximum
+
+
+def _print_whole(table: Table) -> None:
+    """Print a table with all its digits, also where the terminal is narrower."""
+    Console(width=max(out.width, _natural_width(table))).print(table)
 
 
 def _print_fault(sentence: str) -> None:

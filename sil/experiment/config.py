@@ -12,6 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, NonNegativeFloat, PositiveFloat, ValidationError, model_validator
 
 from site_db import toml_file
+from site_db.exchange import QueueTable
 from site_db.toml_file import InvalidFile, Table
 
 Shares = dict[str, PositiveFloat]
@@ -117,6 +118,8 @@ class Experiment(Table):
     workload: WorkloadTable
     rounds: EveryQuantumTable | OnRequestTable = Field(default=OnRequestTable(), discriminator="kind")
     run_times: ExactTable | LognormalTable = Field(default=ExactTable(), discriminator="kind")
+    queues: tuple[QueueTable, ...] = ()
+    """Instead of the queues of the site."""
     experience: ExperienceTable = ExperienceTable()
     monitors: MonitorsTable = MonitorsTable()
     outages: tuple[OutageTable, ...] = ()

@@ -50,7 +50,7 @@ def run_experiment(
     in_use = import_site(experiment, source.parent, out / DATABASE)
     for place, sentence in problems(experiment, in_use):
         raise toml_file.invalid(toml_file.read_text(source), source, place, sentence)
-    for name in experiment.schedulers:
+    for name in (*experiment.schedulers, *(own for _, own in in_use.queues if own)):
         registry.load(name)
     sweep = Sweep(experiment, in_use, out / PARTS, fingerprint(experiment, in_use))
     on_start(sweep.done, sweep.total)

@@ -7,15 +7,17 @@ import os
 import shutil
 import signal
 from collections import deque
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
 from sil.experiment.config import Experiment
+from sil.experiment.watchdog import LOOK_EVERY_S, Watchdog
 from sil.experiment.wiring import SiteInUse, run_once
 from sil.outcome.metrics import faults
 from sil.outcome.trace import RUN, TIMINGS_SCHEMA, Fact, TraceRecorder
@@ -116,24 +118,19 @@ class Sweep:
     ) -> None:
         """Work off `pending` on a pool. Where a worker dies, the tasks under way are run apart."""
         under_way: dict[Future[None], Task] = {}
-        with _pool(workers) as pool:
+        with _pool(workers) as (pool, watchdog):
             try:
                 while pending or under_way:
                     while pending and len(under_way) < 2 * workers:
                         task = pending.popleft()
                         future = self._submit(pool, task, self._schedulers_for(task), self._folder)
                         under_way[future] = task
-                    finished, _ = wait(under_way, return_when=FIRST_COMPLETED)
-                    for future in finished:
+                    for future in _finished(under_way, watchdog):
                         future.result()
                         self._note_done(under_way.pop(future))
                         on_progress(self.done)
             except BrokenProcessPool:
                 pass
-            except KeyboardInterrupt:
-                for process in multiprocessing.active_children():
-                    process.kill()
-                raise
         for task in sorted(under_way.values(), key=lambda task: task.index):
             self._run_apart(task)
             self._note_done(task)
@@ -152,8 +149,10 @@ class Sweep:
         parts: list[tuple[pl.DataFrame, pl.DataFrame]] = []
         for name in self._schedulers_for(task):
             try:
-                with _pool(1) as pool:
-                    self._submit(pool, task, [name], apart).result()
+                with _pool(1) as (pool, watchdog):
+                    future = self._submit(pool, task, [name], apart)
+                    _finished([future], watchdog)
+                    future.result()
                 parts.append((_read(apart, task, "facts"), _read(apart, task, "timings")))
             except BrokenProcessPool:
                 parts.append((_died(task, name), pl.DataFrame(schema=TIMINGS_SCHEMA)))
@@ -166,15 +165,35 @@ class Sweep:
         )
 
 
-def _pool(workers: int) -> ProcessPoolExecutor:
-    return ProcessPoolExecutor(
-        workers, mp_context=multiprocessing.get_context("spawn"), initializer=_begin_worker
-    )
+@contextmanager
+def _pool(workers: int) -> Iterator[tuple[ProcessPoolExecutor, Watchdog]]:
+    """Worker processes, and the watchdog over them; on Ctrl-C they are not waited for."""
+    # Schedulers under test may iterate over sets of strings: the same seed, the same order.
+    os.environ["PYTHONHASHSEED"] = "0"
+    context = multiprocessing.get_context("spawn")
+    watchdog = Watchdog(context, workers)
+    with ProcessPoolExecutor(workers, context, _begin_worker, (watchdog,)) as pool:
+        try:
+            yield pool, watchdog
+        except KeyboardInterrupt:
+            for process in multiprocessing.active_children():
+                process.kill()
+            raise
 
 
-def _begin_worker() -> None:
+def _finished(under_way: Iterable[Future[None]], watchdog: Watchdog) -> set[Future[None]]:
+    """The futures that are done, at least one."""
+    while True:
+        done = wait(under_way, timeout=LOOK_EVERY_S, return_when=FIRST_COMPLETED).done
+        if done:
+            return done
+        watchdog.end_the_lost()
+
+
+def _begin_worker(watchdog: Watchdog) -> None:
     """Ctrl-C ends a worker at once; a finished task is a whole file, so nothing is lost."""
     signal.signal(signal.SIGINT, signal.SIG_DFL)
+    watchdog.watch_this_process()
 
 
 def _carry_out(

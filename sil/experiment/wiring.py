@@ -14,7 +14,7 @@ from scheduler.etc import EtcMatrix
 from scheduler.manager import SchedulingManager
 from scheduler.model import ExecutionRecord, Job, Site
 from scheduler.ports import Experience, Scheduler
-from scheduler.queues import QueuePolicy
+from scheduler.queues import MappingPolicy, QueuePolicy, in_order_of_service
 from sil.experiment import files
 from sil.experiment.config import (
     AtOnceTable,
@@ -39,6 +39,7 @@ from sil.world.monitors import Distortion, Noisy, SimMonitor, Stale
 from sil.world.rounds import EveryQuantum, OnRequest, RoundPolicy
 from sil.world.truth import Lognormal, NoSpread, Spread, TrueTimes
 from site_db import exchange, sites, store
+from site_db.exchange import QueueTable
 from site_db.experience import SqlExperience
 from site_db.toml_file import Location
 
@@ -66,19 +67,33 @@ def import_site(experiment: Experiment, folder: Path, database: Path) -> SiteInU
     with Session(engine) as session, session.begin():
         sites.add_site(session, file)
     engine.dispose()
-    return open_site(database, file.name)
+    return open_site(experiment, database, file.name)
 
 
-def open_site(database: Path, name: str) -> SiteInUse:
-    """A site that is in a database."""
+def open_site(experiment: Experiment, database: Path, name: str) -> SiteInUse:
+    """A site that is in a database, with the queues of the experiment if it has any of its own."""
     engine = store.open_file(database)
     with Session(engine) as session:
-        queues = tuple(sites.load_queues(session, name)) or ((QueuePolicy(), None),)
+        queues = [(_policy(table), table.scheduler) for table in experiment.queues]
+        queues = queues or sites.load_queues(session, name) or [(QueuePolicy(), None)]
         in_use = SiteInUse(
-            sites.load_site(session, name), queues, sites.load_expected_times(session, name), database
+            sites.load_site(session, name),
+            tuple(queues),
+            sites.load_expected_times(session, name),
+            database,
         )
     engine.dispose()
     return in_use
+
+
+def _policy(table: QueueTable) -> QueuePolicy:
+    return QueuePolicy(
+        table.name,
+        table.priority,
+        None if table.users is None else frozenset(table.users),
+        frozenset(table.displaces),
+        MappingPolicy(table.mapping),
+    )
 
 
 def problems(experiment: Experiment, in_use: SiteInUse) -> Iterator[tuple[Location, str]]:
@@ -98,6 +113,10 @@ def problems(experiment: Experiment, in_use: SiteInUse) -> Iterator[tuple[Locati
                         f"have; it has {', '.join(names)}"
                     ),
                 )
+    try:
+        in_order_of_service([policy for policy, _ in in_use.queues])
+    except ValueError as error:
+        yield ("queues",), str(error)
     interconnects = [x.name for x in site.interconnects]
     for k, outage in enumerate(experiment.outages):
         name = outage.machine or outage.interconnect

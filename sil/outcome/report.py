@@ -14,7 +14,7 @@ from jinja2 import Environment, PackageLoader, select_autoescape
 from sil.outcome import figures
 from sil.outcome.comparison import Cell, Comparison
 from sil.outcome.metrics import METRICS, Metric, held_machines
-from sil.outcome.tables import change_text, interval_text
+from sil.outcome.tables import cell_texts
 from sil.outcome.trace import RunDescription
 
 
@@ -112,13 +112,8 @@ def _table(comparison: Comparison, point: int) -> Table:
 
 
 def _texts(m: Metric, cell: Cell | None) -> tuple[str, str]:
-    if cell is None:
-        return "-", ""
-    value = interval_text(cell.value, m.digits)
-    if cell.difference is None:
-        return value, ""
-    difference = interval_text(cell.difference, m.digits, signed=True)
-    return value, f"{difference} ({change_text(cell).strip()} %)" if cell.change_percent else difference
+    value, difference, change = (text.strip() for text in cell_texts(cell, m.digits))
+    return value, f"{difference} ({change} %)" if change else difference
 
 
 def _time_sections(facts: pl.DataFrame, jobs: pl.DataFrame, comparison: Comparison) -> list[Section]:

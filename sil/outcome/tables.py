@@ -6,7 +6,7 @@ from rich import box
 from rich.table import Table
 
 from sil.outcome.comparison import Cell, Comparison
-from sil.outcome.metrics import METRICS, Metric, metric
+from sil.outcome.metrics import METRICS, metric
 from sil.outcome.statistics import Interval
 
 
@@ -15,21 +15,22 @@ def comparison_table(comparison: Comparison, point: int) -> Table:
     settings = comparison.description.points[point]
     at = "; ".join(f"{key} = {value}" for key, value in settings.items())
     table = _table(f"Comparison{f' at {at}' if at else ''}")
-    table.add_column("metric")
-    for scheduler in comparison.schedulers:
-        table.add_column(scheduler, justify="right")
+    table.add_column("", no_wrap=True)
+    for heading in ("mean", f"less {comparison.baseline}", "change %"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for m in METRICS:
-        cells = [comparison.cell(point, scheduler, m.key) for scheduler in comparison.schedulers]
-        table.add_row(m.label, *(cell_text(m, cell) for cell in cells))
+        table.add_row(f"[bold]{m.label}")
+        for scheduler in comparison.schedulers:
+            table.add_row(f"  {scheduler}", *cell_texts(comparison.cell(point, scheduler, m.key), m.digits))
     return table
 
 
 def grid_table(comparison: Comparison, key: str) -> Table:
-    """One metric over all points of the grid, with the change against the first scheduler in percent."""
+    """One metric over the grid: a row per point, a column per scheduler and one for its change."""
     m = metric(key)
     table = _table(f"{m.label}, and change against {comparison.baseline}")
     for axis in comparison.description.axes:
-        table.add_column(axis.rpartition(".")[2], justify="right", min_width=4, no_wrap=True)
+        table.add_column(_short(axis), justify="right", min_width=4, no_wrap=True)
     for scheduler in comparison.schedulers:
         table.add_column(scheduler, justify="right", no_wrap=True)
         if scheduler != comparison.baseline:
@@ -37,35 +38,53 @@ def grid_table(comparison: Comparison, key: str) -> Table:
     for point, settings in enumerate(comparison.description.points):
         row = [str(value) for value in settings.values()]
         for scheduler in comparison.schedulers:
-            cell = comparison.cell(point, scheduler, key)
-            row.append(interval_text(cell.value, m.digits) if cell else "-")
-            if scheduler != comparison.baseline:
-                row.append(change_text(cell))
+            value, _, change = cell_texts(comparison.cell(point, scheduler, key), m.digits)
+            row += [value] if scheduler == comparison.baseline else [value, change]
         table.add_row(*row)
     return table
 
 
-def cell_text(m: Metric, cell: Cell | None) -> str:
-    """A value, and under it the difference to the first scheduler; a star marks one that is not by chance."""
+def long_grid_table(comparison: Comparison, key: str) -> Table:
+    """The same with a row per point and scheduler, for narrow terminals and many schedulers."""
+    m = metric(key)
+    table = _table(f"{m.label}, and change against {comparison.baseline}")
+    for axis in comparison.description.axes:
+        table.add_column(_short(axis), justify="right", no_wrap=True)
+    table.add_column("scheduler", no_wrap=True)
+    for heading in ("mean", f"less {comparison.baseline}", "change %"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for point, settings in enumerate(comparison.description.points):
+        for k, scheduler in enumerate(comparison.schedulers):
+            values = [str(value) if k == 0 else "" for value in settings.values()]
+            table.add_row(*values, scheduler, *cell_texts(comparison.cell(point, scheduler, key), m.digits))
+        table.add_section()
+    return table
+
+
+def cell_texts(cell: Cell | None, digits: int) -> tuple[str, str, str]:
+    """Value, difference and change in percent; a star marks a difference that is not by chance."""
     if cell is None:
-        return "-"
-    text = interval_text(cell.value, m.digits)
-    if cell.difference is None:
-        return text
-    star = "*" if cell.difference.excludes_zero else ""
-    return f"{text}\n({interval_text(cell.difference, m.digits, signed=True)}{star})"
-
-
-def change_text(cell: Cell | None) -> str:
-    if cell is None or cell.change_percent is None:
-        return "-"
-    star = "*" if cell.change_percent.excludes_zero else " "
-    return f"{interval_text(cell.change_percent, 1, signed=True)}{star}"
+        return "-", "", ""
+    value = interval_text(cell.value, digits)
+    difference = change = ""
+    if cell.difference is not None:
+        difference = interval_text(cell.difference, digits, signed=True) + _star(cell.difference)
+    if cell.change_percent is not None:
+        change = interval_text(cell.change_percent, 1, signed=True) + _star(cell.change_percent)
+    return value, difference, change
 
 
 def interval_text(found: Interval, digits: int, *, signed: bool = False) -> str:
     mean = f"{found.mean:+,.{digits}f}" if signed else f"{found.mean:,.{digits}f}"
     return mean if found.half_width is None else f"{mean} ±{found.half_width:,.{digits}f}"
+
+
+def _star(found: Interval) -> str:
+    return "*" if found.excludes_zero else " "
+
+
+def _short(axis: str) -> str:
+    return axis.rpartition(".")[2]
 
 
 def _table(title: str) -> Table:

@@ -55,18 +55,20 @@ class GuardedScheduler:
         self._witness = witness
 
     def schedule(self, problem: SchedulingProblem) -> Schedule:
-        wall_s, cpu_s = time.perf_counter(), time.process_time()
-        schedule = self._guarded(self._scheduler, problem)
-        wall_s, cpu_s = time.perf_counter() - wall_s, time.process_time() - cpu_s
-        self._note(Timing(self._clock.now_s, problem.n_jobs, problem.etc.n_resources, wall_s, cpu_s))
+        schedule, timing = self._guarded(self._scheduler, problem)
+        self._note(timing)
         if self._witness is not None:
-            self._compare(problem, schedule, self._guarded(self._witness, problem))
+            self._compare(problem, schedule, self._guarded(self._witness, problem)[0])
         return schedule
 
-    def _guarded(self, scheduler: Scheduler, problem: SchedulingProblem) -> Schedule:
+    def _guarded(self, scheduler: Scheduler, problem: SchedulingProblem) -> tuple[Schedule, Timing]:
         try:
             with time_limit(self._limit_s):
-                return scheduler.schedule(problem)
+                wall_s, cpu_s = time.perf_counter(), time.process_time()
+                schedule = scheduler.schedule(problem)
+                wall_s, cpu_s = time.perf_counter() - wall_s, time.process_time() - cpu_s
+            size = problem.n_jobs, problem.etc.n_resources
+            return schedule, Timing(self._clock.now_s, *size, wall_s, cpu_s)
         except TimeLimitExceeded:
             message = f"{_who(scheduler)} did not return within {self._limit_s:g} s"
             raise SchedulerFault(RETURNS_IN_TIME, message, self._clock.now_s) from None

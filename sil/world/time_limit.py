@@ -2,22 +2,33 @@
 
 from __future__ import annotations
 
-import faulthandler
-import multiprocessing
-import os
 import signal
 import threading
-from collections.abc import Iterator
+import time
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from functools import cache
 from types import FrameType
-from typing import TextIO
 
 GRACE = 2
+GRACE_S = 2.0
+"""A call that no signal reaches may take GRACE times its limit and GRACE_S more, then it is given up."""
 
 
 class TimeLimitExceeded(BaseException):
     """A call did not return in time. No Exception, so that the call itself does not swallow it."""
+
+
+def _to_nobody(_deadline_s: float) -> None:
+    """There is no watchdog."""
+
+
+_announce: Callable[[float], None] = _to_nobody
+
+
+def announce_deadlines_to(watchdog: Callable[[float], None]) -> None:
+    """Tell `watchdog` at what time (of `time.monotonic`) to give this process up; 0 = no call goes on."""
+    global _announce
+    _announce = watchdog
 
 
 @contextmanager
@@ -25,9 +36,8 @@ def time_limit(limit_s: float) -> Iterator[None]:
     """Raise TimeLimitExceeded if the block takes longer than `limit_s` of wall time.
 
     It interrupts Python code, sleeps and waits by a signal, again and again where the block swallows the
-    exception. Code that never comes back to Python is beyond a signal's reach: in a worker process, where
-    that costs nobody else, the process is ended after GRACE times the limit and some seconds. Signals need
-    the main thread of the process; elsewhere there is no limit.
+    exception. Code that never comes back to Python is beyond a signal's reach, and left to a watchdog in
+    another process. Signals need the main thread; elsewhere there is no limit.
     """
     if threading.current_thread() is not threading.main_thread():
         yield
@@ -39,9 +49,7 @@ def time_limit(limit_s: float) -> Iterator[None]:
         expired = True
         raise TimeLimitExceeded
 
-    in_worker = multiprocessing.parent_process() is not None
-    if in_worker:
-        faulthandler.dump_traceback_later(GRACE * limit_s + 2.0, exit=True, file=_nowhere())
+    _announce(time.monotonic() + GRACE * limit_s + GRACE_S)
     before = signal.signal(signal.SIGALRM, expire)
     signal.setitimer(signal.ITIMER_REAL, limit_s, min(limit_s, 1.0))
     try:
@@ -49,13 +57,6 @@ def time_limit(limit_s: float) -> Iterator[None]:
     finally:
         signal.setitimer(signal.ITIMER_REAL, 0.0)
         signal.signal(signal.SIGALRM, before)
-        if in_worker:
-            faulthandler.cancel_dump_traceback_later()
+        _announce(0.0)
     if expired:
         raise TimeLimitExceeded
-
-
-@cache
-def _nowhere() -> TextIO:
-    """Where the traceback goes with which a process is ended: the sweep reports it in one sentence."""
-    return open(os.devnull, "w")

@@ -1,0 +1,79 @@
+"""The report as its readers see it: opened in a real browser, from a file, without a network."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from selenium import webdriver
+
+from sil.experiment import config
+from sil.experiment.run import REPORT, run_experiment
+from tests import browser
+from tests.builders import tiny_experiment
+
+MARKS = ".mark-rect path, .mark-line path, .mark-area path, .mark-symbol path"
+
+
+@pytest.fixture(autouse=True)
+def _needs_a_browser() -> None:
+    missing = browser.what_is_missing()
+    if missing:
+        pytest.skip(missing)
+
+
+def report(folder: Path, more: str = "", **changes: str) -> Path:
+    path = tiny_experiment(folder, more, **changes)
+    experiment = config.read_experiment(path)
+    run_experiment(experiment, path, folder / "out", 1, lambda *_: None, lambda *_: None)
+    return folder / "out" / REPORT
+
+
+def charts(driver: webdriver.Chrome) -> list[int]:
+    """How many marks with a shape each chart has."""
+    script = """
+        return [...document.querySelectorAll("[id^=chart-]")].map(chart =>
+            [...chart.querySelectorAll(arguments[0])]
+                .filter(mark => (mark.getAttribute("d") || "").length > 9).length)
+    """
+    return list(driver.execute_script(script, MARKS))
+
+
+def test_a_grid_report_has_all_its_charts_and_no_console_error(tmp_path: Path) -> None:
+    page = report(tmp_path, '[grid]\n"workload.jobs" = [3, 6, 9, 12]', schedulers='["sjs", "pjs", "olb"]')
+    with browser.opened(page, tmp_path / "profile") as driver:
+        assert browser.console_errors(driver) == []
+        marks = charts(driver)
+        assert len(marks) == 2 + 3 * 3  # the grid, and three charts at each of three points
+        assert all(marks), marks
+        text = driver.find_element("tag name", "body").text
+        for expected in (
+            "Number of jobs: 3, 6, 9, 12",
+            "sjs, pjs, olb",
+            "seed 7",
+            "Mean turnaround",
+            "Schedule",
+        ):
+            assert expected in text
+
+
+def test_the_gantt_chart_has_a_framed_bar_for_each_parallel_run(tmp_path: Path) -> None:
+    page = report(tmp_path, "mix = { short = 1 }", schedulers='["pjs"]', jobs="1")
+    with browser.opened(page, tmp_path / "profile") as driver:
+        assert browser.console_errors(driver) == []
+        framed = driver.find_elements("css selector", '.mark-rect path[stroke="#111"]')
+        assert len(framed) == 1
+
+
+def test_a_report_on_faults_alone_says_so_and_has_no_empty_chart(tmp_path: Path) -> None:
+    page = report(tmp_path, schedulers='["tests.faulty:Raises"]')
+    with browser.opened(page, tmp_path / "profile") as driver:
+        assert browser.console_errors(driver) == []
+        assert all(charts(driver))
+        assert "broke the rule raises-nothing" in driver.find_element("css selector", ".fault").text
+
+
+def test_the_report_asks_nothing_of_the_network(tmp_path: Path) -> None:
+    text = report(tmp_path).read_text()
+    for loading in ('src="http', "src='http", "<link", "@import"):
+        assert loading not in text

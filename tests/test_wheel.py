@@ -1,0 +1,66 @@
+"""What `pip install` of the built wheel gives, away from the checkout."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import zipfile
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parent.parent
+
+
+@pytest.fixture(scope="module")
+def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("dist")
+    command = [sys.executable, "-m", "build", "--wheel", "--no-isolation", "--outdir", str(folder), str(ROOT)]
+    subprocess.run(command, check=True, capture_output=True)
+    (path,) = folder.glob("*.whl")
+    return path
+
+
+def test_the_wheel_has_the_three_packages_their_data_and_nothing_else_at_top_level(wheel: Path) -> None:
+    names = zipfile.ZipFile(wheel).namelist()
+    tops = {name.partition("/")[0] for name in names if ".dist-info" not in name}
+    assert tops == {"sil", "scheduler", "site_db"}
+    assert "sil/fixtures/sites/hcs-2001.toml" in names
+    assert "sil/fixtures/experiments/light-to-heavy.toml" in names
+    assert "sil/outcome/report.html.j2" in names
+
+
+def test_the_built_in_experiment_runs_from_another_folder(wheel: Path, tmp_path: Path) -> None:
+    installed = tmp_path / "installed"
+    pip = [
+        sys.executable,
+        "-m",
+        "pip",
+        "install",
+        "--quiet",
+        "--no-deps",
+        "--target",
+        str(installed),
+        str(wheel),
+    ]
+    subprocess.run(pip, check=True, capture_output=True)
+    elsewhere = tmp_path / "elsewhere"
+    elsewhere.mkdir()
+    environment = {**os.environ, "PYTHONPATH": str(installed)}
+    where = "import sil, scheduler, site_db; print(sil.__file__, scheduler.__file__, site_db.__file__)"
+    found = subprocess.run(
+        [sys.executable, "-c", where],
+        cwd=elsewhere,
+        env=environment,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert found.stdout.count(str(installed)) == 3
+    command = [sys.executable, "-m", "sil", "run", "light-to-heavy", "--replications", "1", "--out", "out"]
+    result = subprocess.run(
+        command, cwd=elsewhere, env=environment, capture_output=True, text=True, check=False
+    )
+    assert result.returncode == 0, result.stderr
+    assert (elsewhere / "out" / "report.html").is_file()
