@@ -25,6 +25,7 @@ format: $(VENV)/.installed-dev
 
 bench: $(VENV)/.installed-dev  ## Run the benchmarks; results go to benchmarks/results/
 	$(BIN)/python -m benchmarks.bench_optimality
+	$(BIN)/python -m benchmarks.bench_harness
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -180,30 +180,45 @@ def _fits(problem: SchedulingProblem, schedule: Schedule) -> Iterator[Violation]
     if not len(rows):
         return
     ready = problem.ready_times_without(schedule.preemptions) if schedule.preemptions else problem.ready_times
-    ready_s = np.concatenate([ready.machine_s, ready.cluster_s])[rows.resources]
+    ready_s = _ready_s(ready, rows.resources)
     etc_s = problem.etc.by_class_s[
         problem.etc.job_class_of[rows.jobs], problem.etc.resource_class_of[rows.resources]
     ]
-    slack_s = TOLERANCE * np.maximum(1.0, np.abs(rows.start_s))
-    expected_s = np.where(np.isfinite(etc_s), rows.start_s + etc_s, np.inf)
-    with np.errstate(invalid="ignore"):
-        late_s = np.abs(rows.completion_s - expected_s)
-    tests = (
-        (CLASS_CAN_RUN_THERE, ~np.isfinite(etc_s), "which cannot run its class"),
-        (RESOURCE_AVAILABLE, ~np.isfinite(ready_s), "which is not available"),
-        (NOT_IN_THE_PAST, ~(rows.start_s >= problem.now_s - slack_s), "with a start before now"),
-        (NO_DOUBLE_BOOKING, ~(rows.start_s >= ready_s - slack_s), "before that is ready"),
-        (
-            COMPLETION_AS_EXPECTED,
-            ~(late_s <= TOLERANCE * np.maximum(1.0, np.abs(expected_s))),
-            "with a completion that is not start + expected time",
-        ),
-    )
-    for rule, broken, why in tests:
-        for row in np.flatnonzero(broken)[:1]:
+    for rule, kept, why in _single_rules(rows, ready_s, etc_s, problem.now_s):
+        for row in np.flatnonzero(~kept)[:1]:
             yield _about(problem, ready, rule, row, rows, f"{why}; {_times(rows, row, ready_s, etc_s)}")
             return
     yield from _overlaps(problem, ready, rows)
+
+
+def _single_rules(
+    rows: Assignments, ready_s: NDArray[np.float64], etc_s: NDArray[np.float64], now_s: float
+) -> list[tuple[str, NDArray[np.bool_], str]]:
+    """(rule, which assignments keep it, what those that do not are). Times that are no numbers keep none."""
+    with np.errstate(invalid="ignore"):
+        slack_s = TOLERANCE * np.maximum(1.0, np.abs(rows.start_s))
+        expected_s = rows.start_s + etc_s
+        off_s = np.abs(rows.completion_s - expected_s)
+        return [
+            (CLASS_CAN_RUN_THERE, np.isfinite(etc_s), "which cannot run its class"),
+            (RESOURCE_AVAILABLE, np.isfinite(ready_s), "which is not available"),
+            (NOT_IN_THE_PAST, rows.start_s >= now_s - slack_s, "with a start before now"),
+            (NO_DOUBLE_BOOKING, rows.start_s >= ready_s - slack_s, "before that is ready"),
+            (
+                COMPLETION_AS_EXPECTED,
+                off_s <= TOLERANCE * np.maximum(1.0, np.abs(expected_s)),
+                "with a completion that is not start + expected time",
+            ),
+        ]
+
+
+def _ready_s(ready: ReadyTimes, resources: NDArray[np.int64]) -> NDArray[np.float64]:
+    """Ready time of each of `resources`; clusters are looked at only where there are any among them."""
+    on_cluster = resources >= ready.n_machines
+    ready_s = ready.machine_s[np.where(on_cluster, 0, resources)]
+    if on_cluster.any():
+        ready_s[on_cluster] = ready.cluster_s[resources[on_cluster] - ready.n_machines]
+    return ready_s
 
 
 def _times(rows: Assignments, row: int, ready_s: NDArray[np.float64], etc_s: NDArray[np.float64]) -> str:

@@ -6,6 +6,7 @@ import os
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -20,6 +21,15 @@ EXIT_FAULT = 1
 """A scheduler under test misbehaved."""
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
+
+
+class FigureKind(StrEnum):
+    """Kinds of files that a chart can be written as."""
+
+    PNG = "png"
+    SVG = "svg"
+    PDF = "pdf"
+
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -126,13 +136,19 @@ def run(
 @app.command()
 def report(
     folder: Annotated[Path, typer.Argument(help="A results folder of `sil run`.")],
+    figures: Annotated[
+        FigureKind | None, typer.Option(help="Also write each chart as a file into the folder `figures`.")
+    ] = None,
 ) -> None:
     """Write jobs.csv, summary.json and report.html again from the trace in a results folder."""
-    from sil.experiment.run import REPORT, TRACE, render
+    from sil.experiment.run import REPORT, TRACE, draw, render
     from sil.outcome.tables import comparison_table
 
     with one_sentence_for_bad_input():
         comparison = render(folder)
+        if figures is not None:
+            for path in draw(folder, figures.value):
+                out.print(f"Written: {path}", soft_wrap=True)
     for point in range(len(comparison.description.points)):
         _print_whole(comparison_table(comparison, point))
     out.print(f"Written from {folder / TRACE}: {folder / REPORT}", soft_wrap=True)

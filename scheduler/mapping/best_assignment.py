@@ -23,9 +23,7 @@ class BestAssignment:
         for i, etc_s in enumerate(problem.machine_etc_s):
             ready_s = np.where(np.isfinite(etc_s), placement.machine_s, np.inf)
             wanted_first = np.lexsort((etc_s, _rank_of_class(problem, i)))
-            j = int(wanted_first[ready_s[wanted_first].argmin()])
-            if np.isfinite(ready_s[j]):
-                placement.place(i, j)
+            placement.place(i, int(wanted_first[ready_s[wanted_first].argmin()]))
         return placement.schedule()
 
 

@@ -1,6 +1,5 @@
 """Minimum completion time."""
 
-import numpy as np
 
 from scheduler.mapping.placement import Placement
 from scheduler.model import Schedule
@@ -17,7 +16,5 @@ class Mct:
         placement = Placement(problem)
         for i, etc_s in enumerate(problem.machine_etc_s):
             completion_s = placement.machine_s + etc_s
-            j = int(completion_s.argmin())
-            if np.isfinite(completion_s[j]):
-                placement.place(i, j)
+            placement.place(i, int(completion_s.argmin()))
         return placement.schedule()

@@ -18,7 +18,5 @@ class Met:
         available = np.isfinite(placement.machine_s)
         for i, etc_s in enumerate(problem.machine_etc_s):
             time_s = np.where(available, etc_s, np.inf)
-            j = int(time_s.argmin())
-            if np.isfinite(time_s[j]):
-                placement.place(i, j)
+            placement.place(i, int(time_s.argmin()))
         return placement.schedule()

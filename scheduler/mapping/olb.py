@@ -18,7 +18,5 @@ class Olb:
         placement = Placement(problem)
         for i, etc_s in enumerate(problem.machine_etc_s):
             ready_s = np.where(np.isfinite(etc_s), placement.machine_s, np.inf)
-            j = int(ready_s.argmin())
-            if np.isfinite(ready_s[j]):
-                placement.place(i, j)
+            placement.place(i, int(ready_s.argmin()))
         return placement.schedule()

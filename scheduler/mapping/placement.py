@@ -23,14 +23,17 @@ class Placement:
         self._problem = problem
         self._placed: dict[int, Assignment] = {}
 
-    def place(self, i: int, j: int) -> Assignment:
-        """Put job i on resource j after all that was placed there before."""
+    def place(self, i: int, j: int) -> None:
+        """Put job i on resource j after all that was placed there before.
+
+        Where it would never complete there, since j is not available or cannot run it, it is left waiting.
+        """
         machines = list(self._problem.ready_times.machines_of(j))
-        start_s = float(self.machine_s[machines].max())
+        start_s = float(self.machine_s[machines].max()) if machines else np.inf
         completion_s = start_s + self._problem.etc[i, j]
-        self.machine_s[machines] = completion_s
-        assignment = self._placed[i] = Assignment(i, j, start_s, completion_s)
-        return assignment
+        if completion_s < np.inf:
+            self.machine_s[machines] = completion_s
+            self._placed[i] = Assignment(i, j, start_s, completion_s)
 
     def schedule(self) -> Schedule:
         """All that was placed; the jobs that were not are left waiting."""

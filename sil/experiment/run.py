@@ -16,7 +16,7 @@ from sil.experiment.wiring import import_site, problems
 from sil.outcome.comparison import Comparison
 from sil.outcome.jobs import job_table, write_jobs_csv
 from sil.outcome.metrics import run_metrics
-from sil.outcome.report import write_report
+from sil.outcome.report import write_figures, write_report
 from sil.outcome.trace import TIMINGS_SCHEMA, RunDescription, read_trace, write_trace
 from site_db import toml_file
 
@@ -26,6 +26,7 @@ JOBS = "jobs.csv"
 SUMMARY = "summary.json"
 REPORT = "report.html"
 DATABASE = "site.db"
+FIGURES = "figures"
 PARTS = "parts"
 
 
@@ -75,6 +76,13 @@ def render(out: Path) -> Comparison:
     (out / SUMMARY).write_text(summary + "\n", encoding="utf-8")
     write_report(out / REPORT, facts, jobs, comparison)
     return comparison
+
+
+def draw(out: Path, kind: str) -> list[Path]:
+    """Write the charts of the report in `out` as files (png, svg or pdf) into its folder `figures`."""
+    facts, description = read_trace(out / TRACE)
+    jobs, comparison = evaluate(facts, _timings(out), description)
+    return write_figures(out / FIGURES, kind, facts, jobs, comparison)
 
 
 def evaluate(

@@ -223,7 +223,7 @@ def _colours(names: Sequence[str]) -> list[str]:
 def _scheduler_colour(schedulers: Sequence[str], first: int = 0) -> alt.Color:
     """The colours of the schedulers, the same in every figure; those before `first` are not in this one."""
     scale = alt.Scale(domain=list(schedulers)[first:], range=_colours(schedulers)[first:])
-    return alt.Color("scheduler:N", scale=scale, legend=alt.Legend(title="Scheduler"))
+    return alt.Color("scheduler:N", scale=scale, legend=alt.Legend(title="Scheduler", symbolOpacity=1))
 
 
 def _contiguous(machines: list[int]) -> list[tuple[int, int]]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import dataclass, field
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -45,8 +47,7 @@ class Section:
 
 def write_report(path: Path, facts: pl.DataFrame, jobs: pl.DataFrame, comparison: Comparison) -> None:
     """Write the report of one experiment."""
-    sections = [*_grid_sections(comparison), _comparison_section(comparison)]
-    sections += _time_sections(facts, jobs, comparison)
+    sections = _sections(facts, jobs, comparison)
     charts = _number_charts(sections)
     environment = Environment(
         loader=PackageLoader("sil.outcome", "."), autoescape=select_autoescape(default=True)
@@ -57,11 +58,32 @@ def write_report(path: Path, facts: pl.DataFrame, jobs: pl.DataFrame, comparison
         sections=sections,
         setting_title=figures.setting_title,
         charts=_script_safe(json.dumps(charts)),
-        vega=_script_safe(
-            vl_convert.javascript_bundle()  # type: ignore[call-arg]  # the stub lacks its default
-        ),
+        vega=_vega(),
     )
     path.write_text(page, encoding="utf-8")
+
+
+def write_figures(
+    folder: Path, kind: str, facts: pl.DataFrame, jobs: pl.DataFrame, comparison: Comparison
+) -> list[Path]:
+    """Write every chart of the report as a file of its own: `kind` is png, svg or pdf."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for section in _sections(facts, jobs, comparison):
+        for k, part in enumerate(section.parts, start=1):
+            if part.chart is not None:
+                name = re.sub(r"\W+", "-", f"{section.title} {part.title or k}".lower())
+                paths.append(folder / f"{name}.{kind}")
+                figures.save(part.chart, str(paths[-1]))
+    return paths
+
+
+def _sections(facts: pl.DataFrame, jobs: pl.DataFrame, comparison: Comparison) -> list[Section]:
+    return [
+        *_grid_sections(comparison),
+        _comparison_section(comparison),
+        *_time_sections(facts, jobs, comparison),
+    ]
 
 
 def shown_points(description: RunDescription) -> list[int]:
@@ -165,6 +187,12 @@ def _number_charts(sections: list[Section]) -> dict[str, dict[str, Any]]:
                 part.chart_id = f"chart-{len(charts) + 1}"
                 charts[part.chart_id] = figures.styled(part.chart).to_dict()
     return charts
+
+
+@cache
+def _vega() -> str:
+    """Vega, Vega-Lite and vega-embed as one script, so that the page needs no network."""
+    return _script_safe(vl_convert.javascript_bundle())  # type: ignore[call-arg]  # the stub lacks its default
 
 
 def _script_safe(text: str) -> str:

@@ -1,0 +1,29 @@
+"""How a benchmark's result is kept: as JSON that says on which machine, which version and which seed."""
+
+from __future__ import annotations
+
+import json
+import os
+import platform
+from pathlib import Path
+from typing import Any
+
+from sil.experiment.provenance import package_version
+
+RESULTS = Path(__file__).parent / "results"
+
+
+def keep(name: str, seed: int, results: Any) -> Path:
+    """Write benchmarks/results/NAME.json."""
+    RESULTS.mkdir(exist_ok=True)
+    path = RESULTS / f"{name}.json"
+    kept = {
+        "benchmark": name,
+        "version": package_version(),
+        "python": platform.python_version(),
+        "machine": f"{platform.machine()}, {os.cpu_count()} cores",
+        "seed": seed,
+        "results": results,
+    }
+    path.write_text(json.dumps(kept, indent=2) + "\n")
+    return path

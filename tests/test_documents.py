@@ -1,0 +1,84 @@
+"""Every command and every file that the documents show is tried, as a reader would."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import tomllib
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from site_db.exchange import read_site_file
+
+ROOT = Path(__file__).parent.parent
+DOCUMENTS = [ROOT / "README.md", ROOT / "docs" / "guide.md"]
+NOT_HERE = ("make ", "git ", "pip ")
+"""Set-up, which CI does."""
+
+
+def blocks(document: Path) -> Iterator[tuple[str, str]]:
+    """(language, text) of the fenced blocks."""
+    yield from re.findall(r"^```(\w+)\n(.*?)^```", document.read_text(), re.MULTILINE | re.DOTALL)
+
+
+@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+def test_the_commands_of_a_document_work_in_order(document: Path, tmp_path: Path) -> None:
+    shutil.copy(ROOT / "fixtures" / "etc" / "twelve-by-four.csv", tmp_path)
+    environment = {**os.environ, "PATH": f"{Path(sys.executable).parent}:{os.environ['PATH']}"}
+    ran = 0
+    for language, text in blocks(document):
+        named = re.match(r"# (\S+\.\w+)\n", text)
+        if named:
+            (tmp_path / named[1]).write_text(text)
+        if language != "console":
+            continue
+        for command in re.findall(r"^\$ (.+)$", text, re.MULTILINE):
+            if command.startswith(NOT_HERE):
+                continue
+            result = subprocess.run(
+                command,
+                shell=True,
+                cwd=tmp_path,
+                env=environment,
+                capture_output=True,
+                text=True,
+                check=False,
+            )
+            assert result.returncode == 0, f"{command}\n{result.stdout}{result.stderr}"
+            ran += 1
+    assert ran, "a document without commands tests nothing"
+    for test in tmp_path.glob("test_*.py"):
+        command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", test.name]
+        result = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert result.returncode == 0, result.stdout
+
+
+def test_the_site_file_of_the_reference_is_one(tmp_path: Path) -> None:
+    (site,) = [text for language, text in blocks(ROOT / "docs" / "files.md") if language == "toml"]
+    path = tmp_path / "site.toml"
+    path.write_text(site)
+    assert read_site_file(path).name == "two-rooms"
+
+
+def test_the_reference_names_every_setting_of_an_experiment() -> None:
+    from sil.experiment.config import Experiment
+
+    text = (ROOT / "docs" / "files.md").read_text()
+    for name in Experiment.model_fields:
+        assert re.search(rf"`\[*{name}[.`\]]", text), name
+
+
+def test_links_between_documents_lead_somewhere() -> None:
+    for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("fixtures/*.md")]:
+        for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
+            assert (document.parent / target).exists(), f"{document.name}: {target}"
+
+
+def test_the_version_of_the_package_has_its_section_in_the_changelog() -> None:
+    version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
+    assert f"## {version}\n" in (ROOT / "CHANGELOG.md").read_text()
