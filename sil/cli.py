@@ -35,12 +35,12 @@ app = typer.Typer(
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,
-    rich_markup_mode="rich",
+    rich_markup_mode="markdown",
     help="""A software-in-the-loop testbed for schedulers: the real scheduler, fake machines.
 
-    Try [bold]sil run light-to-heavy[/bold], a built-in experiment that compares three schedulers on a site of
-    142 machines, and open the report it writes. [bold]sil schedule MATRIX[/bold] maps one ETC matrix.
-    A scheduler is named by its name ([bold]sil schedulers[/bold] lists them) or as [bold]module:Class[/bold],
+    Try `sil run light-to-heavy`, a built-in experiment that compares three schedulers on a site of
+    142 machines, and open the report it writes. `sil schedule MATRIX` maps one ETC matrix.
+    A scheduler is named by its name (`sil schedulers` lists them) or as `module:Class`,
     found from the current folder.
 
     Exit codes: 0 done, 1 a scheduler under test misbehaved, 2 bad input, 130 interrupted.
@@ -62,7 +62,7 @@ def run(
         str, typer.Argument(help="An experiment file, or the name of a built-in one (see `sil experiments`).")
     ],
     out_folder: Annotated[
-        Path | None, typer.Option("--out", help="Folder for the results.  [dim]default: sil-NAME[/dim]")
+        Path | None, typer.Option("--out", help="Folder for the results. Default: sil-NAME.")
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Instead of the seed in the file.")] = None,
     replications: Annotated[
@@ -164,7 +164,7 @@ def schedule(
         ),
     ],
     scheduler: Annotated[
-        list[str] | None, typer.Option(help="May be repeated.  [dim]default: all built-in ones[/dim]")
+        list[str] | None, typer.Option(help="May be repeated. Default: all built-in ones.")
     ] = None,
     ready: Annotated[
         Path | None, typer.Option(help="A file with each machine's ready time in seconds; 0 without.")
