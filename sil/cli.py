@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -16,6 +16,9 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+
+if TYPE_CHECKING:
+    from sil.outcome.comparison import Comparison
 
 EXIT_FAULT = 1
 """A scheduler under test misbehaved."""
@@ -56,6 +59,24 @@ def main() -> None:
     app()
 
 
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from sil.experiment.provenance import package_version
+
+        out.print(package_version(), highlight=False)
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True),
+    ] = False,
+) -> None:
+    """What stands before the command. The help text is that of the app."""
+
+
 @app.command()
 def run(
     experiment: Annotated[
@@ -89,7 +110,6 @@ def run(
     from sil.experiment.run import REPORT, run_experiment
     from sil.experiment.sweep import Interrupted
     from sil.outcome import metrics
-    from sil.outcome.tables import comparison_table, grid_table, long_grid_table
 
     with one_sentence_for_bad_input():
         metrics.metric(metric)
@@ -116,16 +136,7 @@ def run(
                     f"Interrupted: {interrupted}, kept in {folder}. The same command goes on from there."
                 )
                 raise typer.Exit(EXIT_INTERRUPTED) from None
-    if comparison.description.axes:
-        wide = grid_table(comparison, metric)
-        fits = _natural_width(wide) <= out.width
-        _print_whole(wide if fits else long_grid_table(comparison, metric))
-    else:
-        _print_whole(comparison_table(comparison, 0))
-    out.print(
-        f"[dim]Means of {chosen.replications} replications ± half-width of the 95 % confidence interval; "
-        f"differences are paired, * = not by chance.[/dim]"
-    )
+    _show(comparison, metric)
     for fault in comparison.faults:
         _print_fault(str(fault))
     out.print(f"Results are in {folder}; open {folder / REPORT} in a browser.", soft_wrap=True)
@@ -139,18 +150,23 @@ def report(
     figures: Annotated[
         FigureKind | None, typer.Option(help="Also write each chart as a file into the folder `figures`.")
     ] = None,
+    metric: Annotated[
+        str, typer.Option(help="The metric of the grid table: a column of summary.json.")
+    ] = "sum_job_times",
 ) -> None:
     """Write jobs.csv, summary.json and report.html again from the trace in a results folder."""
     from sil.experiment.run import REPORT, TRACE, draw, render
-    from sil.outcome.tables import comparison_table
+    from sil.outcome import metrics
 
     with one_sentence_for_bad_input():
+        metrics.metric(metric)
         comparison = render(folder)
         if figures is not None:
             for path in draw(folder, figures.value):
                 out.print(f"Written: {path}", soft_wrap=True)
-    for point in range(len(comparison.description.points)):
-        _print_whole(comparison_table(comparison, point))
+    _show(comparison, metric)
+    for fault in comparison.faults:
+        _print_fault(str(fault))
     out.print(f"Written from {folder / TRACE}: {folder / REPORT}", soft_wrap=True)
 
 
@@ -265,6 +281,22 @@ def one_sentence_for_bad_input() -> Iterator[None]:
 
 
 MORE_THAN_ANY_TABLE = 1000
+
+
+def _show(comparison: Comparison, metric: str) -> None:
+    """The comparison in full, or over a grid the one metric that was asked for."""
+    from sil.outcome.tables import comparison_table, grid_table, long_grid_table
+
+    if comparison.description.axes:
+        wide = grid_table(comparison, metric)
+        fits = _natural_width(wide) <= out.width
+        _print_whole(wide if fits else long_grid_table(comparison, metric))
+    else:
+        _print_whole(comparison_table(comparison, 0))
+    out.print(
+        f"[dim]Means of {comparison.description.replications} replications ± half-width of the 95 % "
+        "confidence interval; differences are paired, * = not by chance.[/dim]"
+    )
 
 
 def _natural_width(table: Table) -> int:

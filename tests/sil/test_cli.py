@@ -12,6 +12,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from sil.cli import app
+from sil.experiment.provenance import package_version
 from tests.builders import TINY_SITE, tiny_experiment
 
 COMMANDS = ("run", "report", "schedule", "schedulers", "experiments")
@@ -46,6 +47,10 @@ def test_every_command_explains_itself(command: str) -> None:
 
 def test_without_a_command_the_help_is_shown() -> None:
     assert "Usage" in sil().output
+
+
+def test_the_version_is_that_of_the_package() -> None:
+    assert sil("--version").stdout.strip() == package_version()
 
 
 def test_run_prints_the_comparison_and_writes_all_its_files(here: Path) -> None:
