@@ -85,4 +85,6 @@ class Availability:
         connected = not cluster.interconnects or not self._interconnects_down.issuperset(
             cluster.interconnects
         )
-        return usable if connected and len(usable) >= cluster.least_share * len(everyone) else ()
+        # By division: 7 of 25 is 0.28 as somebody writes it, while 0.28 * 25 is a little more than 7.
+        enough = bool(usable) and len(usable) / len(everyone) >= cluster.least_share
+        return usable if connected and enough else ()

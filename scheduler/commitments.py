@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from bisect import insort
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import numpy as np
@@ -30,9 +30,15 @@ class Run:
     ending: bool = False
     """A preemption order is out; the notice has not come yet."""
 
+    def move(self, start_s: float) -> None:
+        """Start at another time than was planned; it takes as long as before."""
+        duration_s = self.completion_s - self.start_s
+        self.start_s, self.completion_s = start_s, start_s + duration_s
+
     @property
-    def place_in_line(self) -> tuple[float, int]:
-        return (self.start_s, self.id)
+    def place_in_line(self) -> tuple[bool, float, int]:
+        # A started run is first, even if by a rounding error another is to start before it did.
+        return (not self.started, self.start_s, self.id)
 
 
 class Commitments:
@@ -78,13 +84,14 @@ class Commitments:
         for j in run.machines:
             self._timelines[j].remove(run)
             if any(ready_s[j] <= run.completion_s for ready_s in self._ready_s.values()):
-                self._refresh(j)
+                self._refresh((j,))
 
     def start(self, run: Run, now_s: float) -> None:
         """`run` starts now; where that is not the planned time, those behind it move."""
         run.started = True
         if run.start_s != now_s:
-            self._move(run, now_s)
+            run.move(now_s)
+            self._refresh(run.machines)
             self._deviated.update(run.machines)
         heapq.heappush(self._late, (run.completion_s, run.id, run))
 
@@ -98,8 +105,8 @@ class Commitments:
         """`run` is going to end now, though its machines are not told yet."""
         run.ending = True
         run.completion_s = now_s
-        for j in run.machines:
-            self._refresh(j)
+        heapq.heappush(self._late, (now_s, run.id, run))
+        self._refresh(run.machines)
 
     def first_on(self, machine: int) -> Run | None:
         """The run that is, or is to be, first on `machine`."""
@@ -109,65 +116,83 @@ class Commitments:
     def is_first_everywhere(self, run: Run) -> bool:
         return all(self._timelines[j][0] is run for j in run.machines)
 
-    def overlapping(self, run: Run, queues: QueueNames) -> list[Run]:
-        """Runs of `queues` that hold a machine of `run` during it, in order of start."""
+    def overlapping(self, run: Run, queues: QueueNames, now_s: float) -> list[Run]:
+        """Runs of `queues` that hold a machine of `run`, which is new, during it; in order of start."""
         found = {
             other.id: other
             for j in run.machines
             for other in self._timelines[j]
-            if other.queue in queues
-            and not other.ending
-            and other.start_s < run.completion_s
-            and other.completion_s > run.start_s
+            if other.queue in queues and not other.ending and _overlap(run, other, now_s)
         }
         return sorted(found.values(), key=lambda other: other.place_in_line)
 
-    def replan(self, now_s: float) -> None:
+    def replan(self, now_s: float, held: Iterable[Run] = ()) -> list[Run]:
         """Move the planned runs on machines where beliefs proved wrong since the last call.
 
-        A run that outlived its estimate is believed to end now; runs behind it are planned after that, runs
-        behind one that ended early move up. Costs in proportion to the runs that move.
+        A run that is still there after its believed end is believed to end now; runs behind it are planned
+        after that, runs behind one that ended early move up. `held` are planned runs that wait for something
+        else than their machines. Returns the started runs that are late. Costs in proportion to the runs
+        that move.
         """
-        while self._late and self._late[0][0] < now_s:
-            _, _, run = heapq.heappop(self._late)
-            if run.started and not run.ending and self._timelines[run.machines[0]][:1] == [run]:
-                run.completion_s = now_s
-                heapq.heappush(self._late, (now_s, run.id, run))
-                self._deviated.update(run.machines)
-        pending = [run for j in self._deviated for run in self._timelines[j] if not run.started]
-        line = [(*run.place_in_line, run) for run in {run.id: run for run in pending}.values()]
+        late = self._put_off_late_ends(now_s)
+        self._deviated.update(j for run in (*late, *held) for j in run.machines)
+        self._refresh(self._deviated | self._move_planned(now_s))
+        self._deviated.clear()
+        return late
+
+    def _move_planned(self, now_s: float) -> set[int]:
+        """Put right the plan of the machines that deviated. Returns all machines on which runs moved."""
+        moved: set[int] = set()
+        pending = {run.id: run for j in self._deviated for run in self._timelines[j] if not run.started}
+        line = [(run.place_in_line, run) for run in pending.values()]
         heapq.heapify(line)
-        seen: set[RunId] = {run.id for *_, run in line}
-        touched = set(self._deviated)
         while line:
-            *_, run = heapq.heappop(line)
+            _, run = heapq.heappop(line)
+            del pending[run.id]
             start_s = max(now_s, *(self._free_before(run, j) for j in run.machines))
             if start_s == run.start_s:
                 continue
-            self._move(run, start_s)
-            touched.update(run.machines)
-            for j in run.machines:
-                for other in self._timelines[j]:
-                    if not other.started and other.id not in seen and other.place_in_line > run.place_in_line:
-                        seen.add(other.id)
-                        heapq.heappush(line, (*other.place_in_line, other))
-        for j in touched:
-            self._refresh(j)
-        self._deviated.clear()
+            run.move(start_s)
+            moved.update(run.machines)
+            for other in self._next_behind(run):
+                if other.id not in pending:
+                    pending[other.id] = other
+                    heapq.heappush(line, (other.place_in_line, other))
+        return moved
+
+    def _put_off_late_ends(self, now_s: float) -> list[Run]:
+        # A run was cut since if it is not believed any more to end when its entry says; the cut made another.
+        late = []
+        while self._late and self._late[0][0] < now_s:
+            believed_s, _, run = heapq.heappop(self._late)
+            if run.completion_s == believed_s and self.first_on(run.machines[0]) is run:
+                run.completion_s = now_s
+                late.append(run)
+        for run in late:
+            heapq.heappush(self._late, (now_s, run.id, run))
+        return late
 
     def _free_before(self, run: Run, machine: int) -> float:
         timeline = self._timelines[machine]
-        place = next(k for k, other in enumerate(timeline) if other is run)
+        place = timeline.index(run)
         return timeline[place - 1].completion_s if place else 0.0
 
-    def _move(self, run: Run, start_s: float) -> None:
-        duration_s = run.completion_s - run.start_s
-        run.start_s, run.completion_s = start_s, start_s + duration_s
+    def _next_behind(self, run: Run) -> Iterator[Run]:
+        """The run behind `run` on each of its machines."""
         for j in run.machines:
-            self._refresh(j)
+            timeline = self._timelines[j]
+            yield from timeline[(place := timeline.index(run) + 1) : place + 1]
 
-    def _refresh(self, machine: int) -> None:
-        """Ready times of one machine from its timeline."""
-        timeline = self._timelines[machine]
-        for ignored, ready_s in self._ready_s.items():
-            ready_s[machine] = max((r.completion_s for r in timeline if r.queue not in ignored), default=0.0)
+    def _refresh(self, machines: Iterable[int]) -> None:
+        """Ready times of `machines` from their timelines."""
+        for j in machines:
+            for ignored, ready_s in self._ready_s.items():
+                ready_s[j] = max(
+                    (run.completion_s for run in self._timelines[j] if run.queue not in ignored), default=0.0
+                )
+
+
+def _overlap(new: Run, other: Run, now_s: float) -> bool:
+    if other.started and new.start_s <= now_s:
+        return True  # it is still there now, whenever it was believed to end
+    return other.start_s < new.completion_s and other.completion_s > new.start_s

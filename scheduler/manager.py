@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import replace
 from itertools import count
+from types import MappingProxyType
 
 import numpy as np
 
@@ -106,13 +108,9 @@ class SchedulingManager:
 
     def on_run_preempted(self, run_id: RunId) -> None:
         """A preemption order was carried out: the machines are free, the progress is lost."""
-        run = self._started.get(run_id)
-        if run is None:
+        if run_id not in self._started:
             return
-        self._take_off(run, self._clock.now_s)
-        successor = self._next_run_of.get(run.job.id)
-        if successor is not None:
-            self._touched.update(successor.machines)
+        self._come_to_nothing(self._started[run_id])
         self._news = True
         self._start_what_is_first()
 
@@ -123,11 +121,8 @@ class SchedulingManager:
         believed so until a monitor sees them up again.
         """
         changed = self._availability.found_down(found_down, self._clock.now_s)
-        run = self._started.get(run_id)
-        if run is not None:
-            self._take_off(run, self._clock.now_s)
-            if not run.ending:
-                self._wait_again(run.job)
+        if run_id in self._started:
+            self._come_to_nothing(self._started[run_id])
         self._withdraw_unavailable(changed)
         self._news = True
         self._start_what_is_first()
@@ -148,16 +143,26 @@ class SchedulingManager:
         Raises ScheduleRejected, with nothing of that schedule carried out, if a rule is broken.
         """
         self.on_monitor_news()
-        self._commitments.replan(self._clock.now_s)
-        self._news = False
+        self._replan()
+        self._withdraw_what_is_mapped_afresh()
         for queue in self._queues:
-            if queue.mapping is MappingPolicy.REMAP:
-                for run in list(self._planned[queue.name].values()):
-                    self._withdraw(run)
             if self._waiting[queue.name]:
                 self._serve(queue)
         self._news = False
         self._start_what_is_first()
+
+    def _replan(self) -> None:
+        held = [run for job in self._ending_run_of if (run := self._next_run_of.get(job))]
+        for late in self._commitments.replan(self._clock.now_s, held):
+            if not late.ending:
+                self._running[late.id] = replace(self._running[late.id], completion_s=late.completion_s)
+
+    def _withdraw_what_is_mapped_afresh(self) -> None:
+        # Of all queues, before any is served: no queue shall stand in line behind what is not decided yet.
+        for queue in self._queues:
+            if queue.mapping is MappingPolicy.REMAP:
+                for run in list(self._planned[queue.name].values()):
+                    self._withdraw(run)
 
     def _serve(self, queue: QueuePolicy) -> None:
         jobs = sorted(self._waiting[queue.name].values(), key=lambda job: (job.arrival_s, job.id))
@@ -165,7 +170,7 @@ class SchedulingManager:
         for j, factor in self._availability.slowdown_of_clusters():
             etc = etc.with_column_scaled(j, factor)
         problem = SchedulingProblem(
-            self._clock.now_s, jobs, etc, self._ready_times_reader(queue), self._running
+            self._clock.now_s, jobs, etc, self._ready_times_reader(queue), MappingProxyType(self._running)
         )
         schedule = self._schedulers[queue.name].schedule(problem)
         violation = first_violation(problem, schedule)
@@ -204,7 +209,9 @@ class SchedulingManager:
 
     def _plan(self, run: Run) -> None:
         del self._waiting[run.queue][run.job.id]
-        for displaced in self._commitments.overlapping(run, self._policy[run.queue].displaces):
+        self._reasons.pop(run.job.id, None)
+        displaces = self._policy[run.queue].displaces
+        for displaced in self._commitments.overlapping(run, displaces, self._clock.now_s):
             self._displace(displaced)
         self._commitments.add(run)
         self._planned[run.queue][run.id] = run
@@ -222,7 +229,6 @@ class SchedulingManager:
 
     def _start(self, run: Run) -> None:
         del self._planned[run.queue][run.id], self._next_run_of[run.job.id]
-        self._reasons.pop(run.job.id, None)
         self._commitments.start(run, self._clock.now_s)
         self._started[run.id] = run
         self._running[run.id] = Running(run.job, run.resource, run.machines, run.completion_s)
@@ -252,6 +258,7 @@ class SchedulingManager:
         if run is not None:
             self._withdraw(run)
         self._waiting[job.queue].pop(job.id, None)
+        self._reasons.pop(job.id, None)
 
     def _withdraw_unavailable(self, machines: Iterable[int]) -> None:
         """Take back what is planned on `machines` and cannot start there any more."""
@@ -265,9 +272,18 @@ class SchedulingManager:
         self._commitments.end(run, now_s)
         del self._started[run.id]
         self._running.pop(run.id, None)
+        self._touched.update(run.machines)
         if run.ending:
             del self._ending_run_of[run.job.id]
-        self._touched.update(run.machines)
+            next_run = self._next_run_of.get(run.job.id)
+            if next_run is not None:  # it may have waited for nothing but this
+                self._touched.update(next_run.machines)
+
+    def _come_to_nothing(self, run: Run) -> None:
+        """A started run is over and its job is not done."""
+        self._take_off(run, self._clock.now_s)
+        if not run.ending:
+            self._wait_again(run.job)
 
     def _wait_again(self, job: Job) -> None:
         self._waiting[job.queue][job.id] = job

@@ -35,7 +35,11 @@ class QueuePolicy:
 
 
 def in_order_of_service(queues: Sequence[QueuePolicy]) -> tuple[QueuePolicy, ...]:
-    """High to low. Raises ValueError for two queues of one name or a displaced queue that does not exist."""
+    """High to low.
+
+    Raises ValueError for two queues of one name, and for a displaced queue that does not exist or is served
+    before the one that displaces it: its jobs could not rejoin it in the same round.
+    """
     names = [queue.name for queue in queues]
     for name in names:
         if names.count(name) > 1:
@@ -45,4 +49,10 @@ def in_order_of_service(queues: Sequence[QueuePolicy]) -> tuple[QueuePolicy, ...
             raise ValueError(f"queue '{queue.name}' displaces '{name}', but there is no such queue")
         if queue.name in queue.displaces:
             raise ValueError(f"queue '{queue.name}' cannot displace itself")
-    return tuple(sorted(queues, key=lambda queue: -queue.priority))
+    ordered = tuple(sorted(queues, key=lambda queue: -queue.priority))
+    served: set[str] = set()
+    for queue in ordered:
+        for name in sorted(queue.displaces & served):
+            raise ValueError(f"queue '{queue.name}' displaces '{name}', which is served before it")
+        served.add(queue.name)
+    return ordered

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +23,7 @@ class SqlExperience:
     """What the history of a site says about how long jobs take.
 
     The expected time of (job class, machine class or cluster) is the mean of its runs in the history, if
-    there are ENOUGH_RUNS of them, else what the site's staff gave. Where there is neither, it may not run.
+    there are ENOUGH_RUNS of them, else what the site's staff gave. Where they gave nothing, it may not run.
     The table is read in one query, and again only after something was recorded here.
     """
 
@@ -43,21 +43,18 @@ class SqlExperience:
         """Expected seconds of `jobs` on the site's resources. Raises ValueError for an unknown job class."""
         if self._by_class_s is None:
             self._by_class_s = self._read()
-        try:
-            rows = [self._job_class_row[job.job_class] for job in jobs]
-        except KeyError as error:
-            raise ValueError(f"the site database knows no job class {error}") from None
+        rows = [self._known(self._job_class_row, job) for job in jobs]
         return self._columns.matrix(self._by_class_s, np.array(rows, dtype=np.int64))
 
     def record(self, record: ExecutionRecord) -> None:
-        """Add one whole run to the history, in a transaction of its own."""
+        """Add one whole run to the history, in a transaction of its own. Raises as `estimate` does."""
         c = record.resource - len(self._machines)
         on_machine = c < 0
         machine_id, machine_class_id = self._machines[record.resource] if on_machine else (None, None)
         with Session(self._engine) as session, session.begin():
             add_run(
                 session,
-                job_class_id=self._job_class_id[record.job.job_class],
+                job_class_id=self._known(self._job_class_id, record.job),
                 machine_class_id=machine_class_id,
                 machine_id=machine_id,
                 cluster_id=None if on_machine else self._cluster_ids[c],
@@ -67,6 +64,13 @@ class SqlExperience:
                 queue=record.job.queue,
             )
         self._by_class_s = None
+
+    def _known(self, by_name: Mapping[str, int], job: Job) -> int:
+        try:
+            return by_name[job.job_class]
+        except KeyError:
+            known = ", ".join(by_name) or "none"
+            raise ValueError(f"the site has no job class '{job.job_class}'; it has {known}") from None
 
     def _read(self) -> NDArray[np.float64]:
         given, seen = ExpectedTimeRow, ExecutionStatisticsRow

@@ -183,7 +183,13 @@ class ExecutionStatisticsRow(_PerPlace, Base):
     """Count, mean and sum of squared deviations of the run times in the history, kept up run by run."""
 
     __tablename__ = "execution_statistics"
-    __table_args__ = (_one_place(), *_unique_per_place("execution_statistics"))
+    __table_args__ = (
+        _one_place(),
+        CheckConstraint("count > 0", name="count_positive"),
+        CheckConstraint("mean_s > 0", name="mean_positive"),
+        CheckConstraint("sum_squared_deviations_s2 >= 0", name="squares_not_negative"),
+        *_unique_per_place("execution_statistics"),
+    )
 
     count: Mapped[int]
     mean_s: Mapped[float]

@@ -93,9 +93,10 @@ def add_site(session: Session, file: SiteFile) -> None:
         )
         for q in file.queues
     }
+    # Rows are inserted in the order in which the session meets them, so first in the order of the file.
+    site.queues = list(queues.values())
     for q in file.queues:
         queues[q.name].displaces = [queues[name] for name in q.displaces]
-    site.queues = list(queues.values())
     session.flush()
 
 

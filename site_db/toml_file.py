@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import tomllib
 import types
@@ -13,12 +14,17 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, ValidationError
 from pydantic_core import ErrorDetails
 
+from site_db.toml_lines import Location as Location
+from site_db.toml_lines import line_of
+
 Model = TypeVar("Model", bound=BaseModel)
-Location = tuple[int | str, ...]
 
 
 class InvalidFile(ValueError):
     """A file that cannot be used. The message is one sentence: file, line, value, what was expected."""
+
+    def __init__(self, sentence: str) -> None:
+        super().__init__("".join(c if c.isprintable() else repr(c)[1:-1] for c in sentence))
 
 
 class Table(BaseModel):
@@ -30,7 +36,8 @@ class Table(BaseModel):
 def read_text(path: Path) -> str:
     """The text of a file of the user's. Raises InvalidFile where it cannot be read."""
     try:
-        return path.read_text(encoding="utf-8")
+        # Some editors begin a file with a byte order mark; "-sig" takes it off.
+        return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InvalidFile(f"{path}: there is no such file") from None
     except (OSError, UnicodeDecodeError) as error:
@@ -43,7 +50,24 @@ def parse(text: str, path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
-        raise InvalidFile(f"{path}: this is not valid TOML: {error}") from None
+        raise InvalidFile(_not_toml(str(error), text, path)) from None
+    except RecursionError:
+        raise InvalidFile(f"{path}: the arrays or tables in it are nested too deeply") from None
+    except ValueError:
+        # A TOMLDecodeError is a ValueError too; what is left is Python's limit on the digits of an integer.
+        raise InvalidFile(f"{path}: there is a number with too many digits") from None
+
+
+def _not_toml(message: str, text: str, path: Path) -> str:
+    """A message of the parser's with its line where all messages have it."""
+    if at_line := re.fullmatch(r"(.*) \(at line (\d+), column \d+\)", message, re.DOTALL):
+        reason, line = at_line[1], int(at_line[2])
+    else:
+        reason = message.replace(" (at end of document)", " at the end of the file")
+        line = len(text.rstrip().split("\n"))
+    # The parser names a table ('a', 'b').
+    reason = re.sub(r"\('(.*)',?\)", lambda match: "[" + match[1].replace("', '", ".") + "]", reason)
+    return f"{path}, line {line}: this is not valid TOML: {reason}"
 
 
 def validate(data: dict[str, Any], model: type[Model], text: str, path: Path) -> Model:
@@ -51,8 +75,11 @@ def validate(data: dict[str, Any], model: type[Model], text: str, path: Path) ->
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        first = min(error.errors(), key=lambda e: e["type"] != "extra_forbidden")
-        raise invalid(text, path, first["loc"], _sentence(first, model)) from None
+        errors = error.errors()
+        first = min(errors, key=lambda e: e["type"] != "extra_forbidden")
+        place = _place(first, data)
+        alternatives = [e for e in errors if _place(e, data) == place]
+        raise invalid(text, path, place, _sentence(alternatives, place, model)) from None
 
 
 def invalid(text: str, path: Path, location: Location, sentence: str) -> InvalidFile:
@@ -61,26 +88,87 @@ def invalid(text: str, path: Path, location: Location, sentence: str) -> Invalid
     return InvalidFile(f"{path}, line {line}: {sentence}" if line else f"{path}: {sentence}")
 
 
-def _sentence(error: ErrorDetails, model: type[BaseModel]) -> str:
-    location = error["loc"]
-    key = _dotted(location[-1:]) if location else ""
+def _place(error: ErrorDetails, data: Any) -> Location:
+    """Where in the file an error is: its location without what pydantic adds, like the tags of unions."""
+    place: Location = ()
+    for part in error["loc"]:
+        if _holds(data, part):
+            data = data[part]
+            place = (*place, part)
+    if error["type"] == "missing":
+        return (*place, error["loc"][-1])
+    if error["type"].startswith("union_tag"):
+        return (*place, error["ctx"]["discriminator"].strip("'"))
+    return place
+
+
+def _holds(data: Any, part: int | str) -> bool:
+    return part in data if isinstance(data, dict) else isinstance(data, list) and isinstance(part, int)
+
+
+def _sentence(errors: list[ErrorDetails], place: Location, model: type[BaseModel]) -> str:
+    """What is wrong at `place`; more than one error there are the alternatives of a union."""
+    error, name = errors[0], _dotted(place)
     if error["type"] == "extra_forbidden":
-        known = sorted(_known_keys(model, location[:-1]))
+        key = str(place[-1])
+        known = sorted(_known_keys(model, error["loc"][:-1]))
         close = get_close_matches(key, known, n=1)
         hint = f"did you mean '{close[0]}'?" if close else f"known here are {', '.join(known)}"
         return f"unknown key '{key}'; {hint}"
-    if error["type"] == "missing":
-        return f"the key '{_dotted(location)}' is missing"
-    message = error["msg"].removeprefix("Value error, ")
+    if error["type"] in ("missing", "union_tag_not_found"):
+        return f"the key '{name}' is missing"
     if error["type"] == "value_error":
-        return f"{_dotted(location)}: {message}" if location else message
-    return f"{_dotted(location)} = {error['input']!r}: {message[:1].lower()}{message[1:]}"
+        message = error["msg"].removeprefix("Value error, ")
+        return f"{name}: {message}" if name else message
+    value = error["input"][place[-1]] if error["type"] == "union_tag_invalid" else error["input"]
+    expected = dict.fromkeys(_expectation(error, name) for error in errors)
+    return f"{name} = {_as_toml(value)}: expected {', or '.join(expected)}"
+
+
+_EXPECTED = {
+    "bool": "true or false",
+    "dict": "a table",
+    "float": "a number",
+    "int": "a whole number",
+    "list": "an array",
+    "model": "a table",
+    "string_type": "text in quotes",
+    "too_short": "{min_length} or more elements",
+    "tuple": "an array",
+    "union_tag_invalid": "one of {expected_tags}",
+}
+"""What a pydantic error whose type begins like this says in the words of TOML."""
+
+
+def _expectation(error: ErrorDetails, name: str) -> str:
+    kind = error["type"]
+    if kind == "tuple_type" and isinstance(error["input"], dict):
+        return f"an array of tables, each under the header [[{name}]]"
+    for beginning, expected in _EXPECTED.items():
+        if kind.startswith(beginning):
+            return expected.format(**error.get("ctx", {}))
+    expected = error["msg"].removeprefix("Input should be ")
+    return f"a number {expected}" if kind.startswith(("greater", "less")) else expected
+
+
+def _as_toml(value: Any) -> str:
+    try:
+        needs_quotes = isinstance(value, (str, bool, list, dict))
+        shown = json.dumps(value, default=str, ensure_ascii=False) if needs_quotes else str(value)
+    except ValueError:
+        shown = "a number with too many digits"
+    return shown if len(shown) <= 60 else f"{shown[:57]}..."
 
 
 def _dotted(location: Location) -> str:
+    """A place in a file as people write it; an index counts from 0."""
     name = ""
     for part in location:
-        name += f"[{part}]" if isinstance(part, int) else f".{part}" if name else part
+        if isinstance(part, int):
+            name += f"[{part}]"
+        else:
+            key = part if re.fullmatch(r"[\w.-]+", part) else _as_toml(part)
+            name += f".{key}" if name else key
     return name
 
 
@@ -109,40 +197,3 @@ def _models_in(annotation: Any) -> Iterator[type[BaseModel]]:
     elif get_origin(annotation) in (list, tuple, dict, Union, types.UnionType, Annotated):
         for inner in get_args(annotation):
             yield from _models_in(inner)
-
-
-def line_of(text: str, location: Location) -> int | None:
-    """The line (from 1) of the deepest part of `location` that stands in a TOML `text`."""
-    best, best_depth = None, 0
-    for number, path in _paths(text):
-        depth = len(path)
-        if depth > best_depth and _is_subsequence(path, location):
-            best, best_depth = number, depth
-    return best
-
-
-def _paths(text: str) -> Iterator[tuple[int, Location]]:
-    """(line, path) of every table header and key that starts a line."""
-    table: Location = ()
-    times_seen: dict[Location, int] = {}
-    for number, line in enumerate(text.splitlines(), start=1):
-        if header := re.match(r"\s*(\[\[?)\s*([^\[\]]+?)\s*\]", line):
-            table = _keys(header[2])
-            for depth in range(1, len(table) + 1):
-                if table[:depth] in times_seen and depth < len(table):
-                    table = (*table[:depth], times_seen[table[:depth]], *table[depth:])
-            if header[1] == "[[":
-                times_seen[table] = times_seen.get(table, -1) + 1
-                table = (*table, times_seen[table])
-            yield number, table
-        elif assignment := re.match(r"\s*([A-Za-z0-9_.\"'\- ]+?)\s*=", line):
-            yield number, (*table, *_keys(assignment[1]))
-
-
-def _keys(dotted: str) -> Location:
-    return tuple(a or b or c for a, b, c in re.findall(r"\"([^\"]*)\"|'([^']*)'|([^.\s]+)", dotted))
-
-
-def _is_subsequence(path: Location, location: Location) -> bool:
-    rest = iter(location)
-    return all(any(part == other for other in rest) for part in path)

@@ -1,0 +1,480 @@
+"""Fakes of the manager's ports: recording ones that a test drives by hand, and a tiny world with a truth."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from itertools import count, cycle, pairwise
+
+import numpy as np
+
+from scheduler.etc import EtcMatrix
+from scheduler.manager import SchedulingManager
+from scheduler.mapping.mct import Mct
+from scheduler.model import (
+    Assignment,
+    Cluster,
+    Completion,
+    DispatchOrder,
+    ExecutionRecord,
+    Interconnect,
+    InterconnectReading,
+    Job,
+    JobId,
+    Machine,
+    MachineReading,
+    RunId,
+    Schedule,
+    Site,
+)
+from scheduler.ports import Scheduler
+from scheduler.problem import SchedulingProblem
+from scheduler.queues import QueuePolicy
+
+Reading = MachineReading | InterconnectReading
+NOT_WISHED = "nobody wished for it"
+
+
+@dataclass(frozen=True, slots=True)
+class ClusterOf:
+    """A cluster in few words: machines by index."""
+
+    machines: tuple[int, ...]
+    interconnects: tuple[str, ...] = ()
+    least_share: float = 1.0
+
+
+def make_site(n_machines: int, clusters: Sequence[ClusterOf] = ()) -> Site:
+    """Machines m0, m1, ... and clusters c0, c1, ... of them."""
+    interconnects = sorted({name for cluster in clusters for name in cluster.interconnects})
+    return Site(
+        "test",
+        tuple(Machine(f"m{j}", f"class of m{j}") for j in range(n_machines)),
+        tuple(
+            Cluster(f"c{c}", tuple(f"m{j}" for j in k.machines), k.interconnects, k.least_share)
+            for c, k in enumerate(clusters)
+        ),
+        tuple(Interconnect(name, 100.0, 1.0) for name in interconnects),
+    )
+
+
+@dataclass(slots=True)
+class HandClock:
+    now_s: float = 0.0
+
+
+@dataclass(frozen=True)
+class RecordingDispatcher:
+    """Writes down what it is told, and when; nothing happens by itself."""
+
+    clock: HandClock
+    orders: list[tuple[float, DispatchOrder]] = field(default_factory=list)
+    preemptions: list[tuple[float, RunId]] = field(default_factory=list)
+
+    def dispatch(self, order: DispatchOrder) -> None:
+        self.orders.append((self.clock.now_s, order))
+
+    def preempt(self, run: RunId) -> None:
+        self.preemptions.append((self.clock.now_s, run))
+
+
+@dataclass(frozen=True)
+class ScriptedMonitor:
+    """Tells once what was put into `untold`."""
+
+    untold: list[Reading] = field(default_factory=list)
+
+    def news(self) -> Sequence[Reading]:
+        told = self.untold.copy()
+        self.untold.clear()
+        return told
+
+
+@dataclass(frozen=True)
+class TableExperience:
+    """Expected seconds by job class, on machines and then clusters; what is recorded changes nothing."""
+
+    seconds: Mapping[str, Sequence[float]]
+    records: list[ExecutionRecord] = field(default_factory=list)
+
+    def estimate(self, jobs: Sequence[Job]) -> EtcMatrix:
+        rows = list(self.seconds)
+        table = np.array([self.seconds[name] for name in rows], dtype=np.float64)
+        return EtcMatrix(
+            table, np.array([rows.index(job.job_class) for job in jobs]), np.arange(table.shape[1])
+        )
+
+    def record(self, record: ExecutionRecord) -> None:
+        self.records.append(record)
+
+
+@dataclass(frozen=True)
+class WishScheduler:
+    """Puts each job where the test wishes it, as soon as that is ready, and keeps the problems it was given.
+
+    `wishes`: job -> resource; a job without a wish is left waiting. `not_before_s`: job -> earliest start.
+    `victims` are preempted in the next schedule, and only there.
+    """
+
+    wishes: dict[int, int] = field(default_factory=dict)
+    not_before_s: dict[int, float] = field(default_factory=dict)
+    victims: list[RunId] = field(default_factory=list)
+    problems: list[SchedulingProblem] = field(default_factory=list)
+    running: list[dict[int, float]] = field(default_factory=list)
+    """job -> believed completion of the runs that each problem showed"""
+    offered: list[list[int]] = field(default_factory=list)
+    ready_s: list[list[float]] = field(default_factory=list)
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        self.problems.append(problem)
+        self.running.append({run.job.id: run.completion_s for run in problem.running.values()})
+        self.offered.append([job.id for job in problem.jobs])
+        victims = tuple(self.victims)
+        self.victims.clear()
+        ready = problem.ready_times_without(victims) if victims else problem.ready_times
+        machine_s = ready.machine_s.copy()
+        self.ready_s.append(machine_s.tolist())
+        placed: list[Assignment] = []
+        for i, job in enumerate(problem.jobs):
+            if job.id in self.wishes:
+                j = self.wishes[job.id]
+                machines = list(ready.machines_of(j))
+                start_s = max(machine_s[machines].max(), self.not_before_s.get(job.id, 0.0))
+                machine_s[machines] = start_s + problem.etc[i, j]
+                placed.append(Assignment(i, j, start_s, start_s + problem.etc[i, j]))
+        named = {assignment.job for assignment in placed}
+        waiting = {i: NOT_WISHED for i in range(problem.n_jobs) if i not in named}
+        return Schedule.of(placed, waiting, victims)
+
+
+@dataclass(frozen=True)
+class FixedScheduler:
+    """Gives one answer, whatever it is asked."""
+
+    answer: Schedule
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        return self.answer
+
+
+class Ruthless:
+    """MCT that, a few times, first preempts the oldest run that goes on, whosever it is."""
+
+    def __init__(self) -> None:
+        self._victims_left = 5
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        victims = tuple(sorted(problem.running)[: min(1, self._victims_left)])
+        self._victims_left -= len(victims)
+        freed = SchedulingProblem(
+            problem.now_s,
+            problem.jobs,
+            problem.etc,
+            lambda more: problem.ready_times_without(more.union(victims)),
+            problem.running,
+        )
+        return replace(Mct().schedule(freed), preemptions=victims)
+
+
+class Desk:
+    """A manager among recording fakes. Jobs are numbers; the run of a job is its last dispatched one."""
+
+    def __init__(
+        self,
+        site: Site,
+        seconds: Sequence[float] | Mapping[str, Sequence[float]],
+        queues: Sequence[QueuePolicy] = (QueuePolicy(),),
+        schedulers: Mapping[str, Scheduler] | None = None,
+    ) -> None:
+        self.clock = HandClock()
+        self.dispatcher = RecordingDispatcher(self.clock)
+        self.monitor = ScriptedMonitor()
+        self.experience = TableExperience(
+            seconds if isinstance(seconds, Mapping) else {"work": list(seconds)}
+        )
+        self.scheduler = WishScheduler()
+        self.schedulers: dict[str, Scheduler] = {queue.name: self.scheduler for queue in queues}
+        self.schedulers.update(schedulers or {})
+        self.manager = SchedulingManager(
+            site,
+            queues,
+            self.schedulers,
+            self.clock,
+            self.dispatcher,
+            self.monitor,
+            self.experience,
+        )
+
+    def submit(
+        self,
+        job: int,
+        resource: int | None = None,
+        queue: str = "default",
+        job_class: str = "work",
+        user: str = "ann",
+        not_before_s: float = 0.0,
+    ) -> str | None:
+        """A job arrives now, and the scheduler is to put it on `resource`."""
+        if resource is not None:
+            self.scheduler.wishes[job] = resource
+        self.scheduler.not_before_s[job] = not_before_s
+        return self.manager.on_job_arrived(Job(JobId(job), job_class, self.clock.now_s, user, queue))
+
+    def round(self, at_s: float | None = None) -> None:
+        self.clock.now_s = self.clock.now_s if at_s is None else at_s
+        self.manager.run_round()
+        check_books(self.manager)
+        check_plan(self.manager, self.clock.now_s)
+
+    def run_of(self, job: int) -> RunId:
+        return next(order.run for _, order in reversed(self.dispatcher.orders) if order.job.id == job)
+
+    def end(self, job: int, at_s: float | None = None) -> None:
+        """The notice that the run of `job` came to its end."""
+        self.clock.now_s = self.clock.now_s if at_s is None else at_s
+        self.manager.on_run_ended(Completion(self.run_of(job), self.clock.now_s))
+        check_books(self.manager)
+
+    def stop(self, job: int, at_s: float | None = None) -> None:
+        """The notice that the preemption of the run of `job` was carried out."""
+        self.clock.now_s = self.clock.now_s if at_s is None else at_s
+        self.manager.on_run_preempted(self.run_of(job))
+        check_books(self.manager)
+
+    def lose(self, job: int, found_down: Iterable[int | str] = (), at_s: float | None = None) -> None:
+        """The notice that the run of `job`, or the order for it, came to nothing."""
+        self.clock.now_s = self.clock.now_s if at_s is None else at_s
+        self.manager.on_run_lost(self.run_of(job), found_down)
+        check_books(self.manager)
+
+    def hear(self, subject: int | str, up: bool, measured_s: float | None = None) -> None:
+        """The monitor has a reading."""
+        time_s = self.clock.now_s if measured_s is None else measured_s
+        reading = MachineReading if isinstance(subject, int) else InterconnectReading
+        self.monitor.untold.append(reading(subject, up, time_s))  # type: ignore[arg-type]
+        self.manager.on_monitor_news()
+        check_books(self.manager)
+
+    @property
+    def dispatched(self) -> list[tuple[float, int, int]]:
+        """(time, job, resource) of each order to start."""
+        return [(time_s, order.job.id, order.resource) for time_s, order in self.dispatcher.orders]
+
+    @property
+    def preempted(self) -> list[tuple[float, int]]:
+        """(time, job) of each order to preempt."""
+        job_of = {order.run: order.job.id for _, order in self.dispatcher.orders}
+        return [(time_s, job_of[run]) for time_s, run in self.dispatcher.preemptions]
+
+    @property
+    def planned(self) -> dict[int, tuple[float, float]]:
+        """job -> believed (start, completion) of the runs that wait in line."""
+        runs = [run for runs in self.manager._planned.values() for run in runs.values()]
+        return {int(run.job.id): (run.start_s, run.completion_s) for run in runs}
+
+    @property
+    def waiting(self) -> set[int]:
+        return set(self.manager.why_waiting())
+
+
+def check_books(manager: SchedulingManager) -> None:
+    """The manager's dictionaries and timelines agree, and nothing that could start is still in line."""
+    commitments = manager._commitments
+    planned = {run.id: run for runs in manager._planned.values() for run in runs.values()}
+    started = manager._started
+    ending = {run.job.id: run for run in started.values() if run.ending}
+    waiting = {job for jobs in manager._waiting.values() for job in jobs}
+    assert all(run.queue == name for name, runs in manager._planned.items() for run in runs.values())
+    assert manager._next_run_of == {run.job.id: run for run in planned.values()}
+    assert manager._ending_run_of == ending
+    assert set(manager._running) == {run.id for run in started.values() if not run.ending}
+    assert len(manager._next_run_of) == len(planned), "a job is planned twice"
+    at_work = [run.job.id for run in started.values() if not run.ending]
+    places = [*waiting, *manager._next_run_of, *at_work]
+    assert len(places) == len(set(places)), "a job is in two places"
+    assert set(ending) <= waiting | set(manager._next_run_of), "a job whose run ends waits nowhere"
+    on_timelines: dict[RunId, list[int]] = {}
+    for j in range(manager._site.n_machines):
+        line = commitments.on(j)
+        for run in line:
+            on_timelines.setdefault(run.id, []).append(j)
+        assert [run.place_in_line for run in line] == sorted(run.place_in_line for run in line)
+        assert not any(run.started for run in line[1:]), f"machine {j} has two runs"
+        for ignored, ready_s in commitments._ready_s.items():
+            expected_s = max((run.completion_s for run in line if run.queue not in ignored), default=0.0)
+            assert ready_s[j] == expected_s, f"machine {j} is ready at {expected_s}, not {ready_s[j]}"
+    assert on_timelines == {run.id: sorted(run.machines) for run in [*planned.values(), *started.values()]}
+    for run in planned.values():
+        assert not run.started
+        assert manager._availability.has(run.machines, run.resource), "planned where it cannot start"
+        if run.job.id not in ending:
+            assert not commitments.is_first_everywhere(run), f"job {run.job.id} could start and does not"
+
+
+def check_plan(manager: SchedulingManager, now_s: float) -> None:
+    """Right after a round: nothing is planned in the past, or while something else is there."""
+    slack_s = 1e-9 * max(1.0, now_s)
+    for j in range(manager._site.n_machines):
+        line = manager._commitments.on(j)
+        for run in line:
+            assert run.started or run.start_s >= now_s - slack_s, f"job {run.job.id} is planned in the past"
+            assert run.completion_s >= now_s - slack_s, f"job {run.job.id} is believed to have ended"
+        for before, run in pairwise(line):
+            assert run.start_s >= before.completion_s - slack_s, (
+                f"machine {j}: job {run.job.id} is planned at {run.start_s}, job {before.job.id} is there "
+                f"until {before.completion_s}"
+            )
+
+
+class TinyWorld:
+    """Machines, interconnects and runs as they really are: clock, dispatcher and monitor in one.
+
+    A run takes its expected time on the resource, longer on a degraded cluster, times the luck of its job.
+    Preemptions, notices of ends and readings of the monitor come late; `delays_s` says how late, in turn. An
+    order that needs what is down comes back at the same instant, as a run that is hit by an outage does.
+    """
+
+    def __init__(self, site: Site, seconds: Mapping[str, Sequence[float]], delays_s: Sequence[float]) -> None:
+        self.now_s = 0.0
+        self.manager: SchedulingManager | None = None
+        self.unfinished: dict[JobId, Job] = {}
+        self.ended: dict[RunId, tuple[DispatchOrder, float]] = {}
+        """Runs that came to their end, and how long they took."""
+        self.preempted: list[DispatchOrder] = []
+        """Runs that were ordered to stop, whether they did or not."""
+        self.active: dict[RunId, DispatchOrder] = {}
+        self.down: set[int | str] = set()
+        self._site = site
+        self._seconds = seconds
+        self._delays_s = cycle(delays_s)
+        self._luck: dict[JobId, float] = {}
+        self._started_s: dict[RunId, float] = {}
+        self._orders: dict[RunId, DispatchOrder] = {}
+        self._told_down: set[int | str] = set()
+        self._pending: list[tuple[float, int, Callable[[], None]]] = []
+        self._sequence = count()
+        self._untold: list[Reading] = []
+
+    # -- what the manager sees ------------------------------------------------------------------------------
+
+    def dispatch(self, order: DispatchOrder) -> None:
+        assert order.run not in self._orders, f"run {order.run} is dispatched twice"
+        assert order.job.id in self.unfinished, f"job {order.job.id} has ended, or never came"
+        busy = {j: run.job.id for run in self.active.values() for j in run.machines}
+        for j in order.machines:
+            assert j not in busy, f"job {order.job.id} is sent to machine {j}, where job {busy[j]} runs"
+        assert order.job.id not in busy.values(), f"job {order.job.id} runs already"
+        belonging = self._belonging(order)
+        assert order.machines
+        assert set(order.machines) <= set(belonging)
+        assert self._manager._availability.has(order.machines, order.resource), "known to be down"
+        self._orders[order.run] = order
+        found_down = self._missing(order)
+        if found_down:
+            links_only = isinstance(found_down[0], str)
+            was_told = all if links_only else any
+            assert not was_told(subject in self._told_down for subject in found_down), "it was told of that"
+            self._later(0.0, lambda: self._lose(order.run, found_down))
+            return
+        self.active[order.run] = order
+        self._started_s[order.run] = self.now_s
+        share = len(order.machines) / len(belonging)
+        expected_s = self._seconds[order.job.job_class][order.resource] / share
+        self._later(expected_s * self._luck[order.job.id], lambda: self._end(order.run))
+
+    def preempt(self, run: RunId) -> None:
+        assert run in self._orders, f"run {run} was never dispatched"
+        self.preempted.append(self._orders[run])
+        self._later(next(self._delays_s), lambda: self._halt(run))
+
+    def news(self) -> Sequence[Reading]:
+        told, self._untold = self._untold, []
+        return told
+
+    # -- what happens ---------------------------------------------------------------------------------------
+
+    def submit(self, job: Job, luck: float) -> str | None:
+        self._luck[job.id] = luck
+        self.unfinished[job.id] = job
+        refusal = self._manager.on_job_arrived(job)
+        if refusal is not None:
+            del self.unfinished[job.id]
+        return refusal
+
+    def change(self, subject: int | str, up: bool) -> None:
+        """A machine or an interconnect goes down or comes back; the monitor tells of it later."""
+        if (subject not in self.down) is up:
+            return
+        (self.down.discard if up else self.down.add)(subject)
+        self._told_down.discard(subject)
+        kind = MachineReading if isinstance(subject, int) else InterconnectReading
+        reading: Reading = kind(subject, up, self.now_s)  # type: ignore[arg-type]
+        self._later(next(self._delays_s), lambda: self._tell(reading))
+        for run, order in [] if up else list(self.active.items()):
+            if subject in self._missing(order):
+                del self.active[run]
+                self._lose(run, (subject,))
+
+    def happen_next(self) -> bool:
+        """The next thing happens. False if there is nothing to come."""
+        if not self._pending:
+            return False
+        time_s, _, happen = heapq.heappop(self._pending)
+        self.now_s = max(self.now_s, time_s)
+        happen()
+        return True
+
+    def pass_time(self, seconds: float) -> None:
+        until_s = self.now_s + seconds
+        while self._pending and self._pending[0][0] <= until_s:
+            self.happen_next()
+        self.now_s = until_s
+
+    def lessons(self) -> Iterator[tuple[int, int, float, float]]:
+        """(job, resource, start, seconds) of the whole runs that had all the machines of their resource."""
+        for run, (order, took_s) in self.ended.items():
+            if order.machines == self._belonging(order):
+                yield order.job.id, order.resource, self._started_s[run], took_s
+
+    def _belonging(self, order: DispatchOrder) -> tuple[int, ...]:
+        """All machines of the resource that an order names."""
+        c = order.resource - self._site.n_machines
+        return (order.resource,) if c < 0 else self._site.members[c]
+
+    @property
+    def _manager(self) -> SchedulingManager:
+        assert self.manager is not None
+        return self.manager
+
+    def _later(self, delay_s: float, happen: Callable[[], None]) -> None:
+        heapq.heappush(self._pending, (self.now_s + delay_s, next(self._sequence), happen))
+
+    def _missing(self, order: DispatchOrder) -> tuple[int | str, ...]:
+        """What of its machines is down, or else all the interconnects of its cluster where all are."""
+        c = order.resource - self._site.n_machines
+        links = self._site.clusters[c].interconnects if c >= 0 else ()
+        machines = tuple(j for j in order.machines if j in self.down)
+        return machines or (links if self.down.issuperset(links) else ())
+
+    def _end(self, run: RunId) -> None:
+        if run not in self.active:
+            return
+        order = self.active.pop(run)
+        self.ended[run] = (order, self.now_s - self._started_s[run])
+        del self.unfinished[order.job.id]
+        completion = Completion(run, self.now_s)
+        self._later(next(self._delays_s), lambda: self._manager.on_run_ended(completion))
+
+    def _lose(self, run: RunId, found_down: tuple[int | str, ...]) -> None:
+        self._told_down.update(found_down)
+        self._manager.on_run_lost(run, found_down)
+
+    def _halt(self, run: RunId) -> None:
+        if run in self.active:
+            del self.active[run]
+            self._manager.on_run_preempted(run)
+
+    def _tell(self, reading: Reading) -> None:
+        self._untold.append(reading)
+        self._manager.on_monitor_news()

@@ -1,0 +1,212 @@
+"""What may be used now, as far as monitors and failed orders have told."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.availability import Availability
+from scheduler.model import InterconnectReading, MachineReading, Site
+from tests.scheduler.fakes import ClusterOf, Reading, make_site
+
+LAB = make_site(4, [ClusterOf((0, 1, 2), ("lan", "wan"), 0.6), ClusterOf((2, 3))])
+TRIPLE, COUPLE = 4, 5
+
+
+def machine(j: int, up: bool, at_s: float = 0.0) -> MachineReading:
+    return MachineReading(j, up, at_s)
+
+
+def link(name: str, up: bool, at_s: float = 0.0) -> InterconnectReading:
+    return InterconnectReading(name, up, at_s)
+
+
+def after(*readings: Reading, site: Site = LAB) -> Availability:
+    availability = Availability(site)
+    availability.read(readings)
+    return availability
+
+
+def one_cluster(size: int, least_share: float) -> Site:
+    return make_site(size, [ClusterOf(tuple(range(size)), (), least_share)])
+
+
+# -- machines and clusters ---------------------------------------------------------------------------------
+
+
+def test_everything_is_up_until_something_else_is_heard() -> None:
+    availability = Availability(LAB)
+    assert availability.up.all()
+    assert availability.members() == ((0, 1, 2), (2, 3))
+    assert list(availability.slowdown_of_clusters()) == []
+
+
+def test_a_machine_that_goes_down_is_missed_in_each_of_its_clusters() -> None:
+    availability = after(machine(2, False))
+    assert availability.up.tolist() == [True, True, False, True]
+    assert availability.members() == ((0, 1), ())
+
+
+def test_a_cluster_with_fewer_members_is_slower_by_size_over_available() -> None:
+    assert list(after(machine(1, False)).slowdown_of_clusters()) == [(TRIPLE, 1.5)]
+
+
+def test_a_closed_cluster_has_no_slowdown() -> None:
+    assert list(after(machine(2, False), machine(1, False)).slowdown_of_clusters()) == []
+
+
+def test_a_cluster_is_whole_again_when_its_member_comes_back() -> None:
+    availability = after(machine(1, False, 1.0), machine(1, True, 2.0))
+    assert availability.members() == ((0, 1, 2), (2, 3))
+    assert list(availability.slowdown_of_clusters()) == []
+
+
+@pytest.mark.parametrize(("size", "available", "least_share"), [(25, 7, 0.28), (10, 3, 0.3), (3, 2, 2 / 3)])
+def test_just_the_least_share_of_members_is_enough(size: int, available: int, least_share: float) -> None:
+    down = [machine(j, False) for j in range(available, size)]
+    enough = after(*down, site=one_cluster(size, least_share))
+    assert enough.members() == (tuple(range(available)),)
+    assert after(*down, machine(0, False), site=one_cluster(size, least_share)).members() == ((),)
+
+
+def test_a_policy_that_asks_for_no_member_still_closes_a_cluster_without_one() -> None:
+    availability = after(machine(0, False), machine(1, False), site=one_cluster(2, 0.0))
+    assert availability.members() == ((),)
+
+
+def test_one_interconnect_of_a_cluster_is_enough() -> None:
+    assert after(link("lan", False)).members() == ((0, 1, 2), (2, 3))
+    assert after(link("lan", False), link("wan", False)).members() == ((), (2, 3))
+
+
+def test_a_cluster_is_connected_again_when_one_interconnect_comes_back() -> None:
+    availability = after(link("lan", False), link("wan", False), link("wan", True))
+    assert availability.members() == ((0, 1, 2), (2, 3))
+
+
+def test_a_cluster_without_members_is_never_open() -> None:
+    availability = after(link("lan", False), site=make_site(1, [ClusterOf((), ("lan",))]))
+    assert availability.members() == ((),)
+
+
+def test_machines_of_an_unconnected_cluster_stay_up() -> None:
+    assert after(link("lan", False), link("wan", False)).up.all()
+
+
+# -- what changed ------------------------------------------------------------------------------------------
+
+
+def test_a_machine_concerns_itself_and_the_members_of_its_clusters() -> None:
+    assert Availability(LAB).read([machine(3, False)]) == [2, 3]
+    assert Availability(LAB).read([machine(2, False)]) == [0, 1, 2, 3]
+
+
+def test_an_interconnect_concerns_the_members_of_its_clusters() -> None:
+    assert Availability(LAB).read([link("wan", False)]) == [0, 1, 2]
+
+
+def test_a_reading_that_says_what_is_known_changes_nothing() -> None:
+    availability = Availability(LAB)
+    assert availability.read([machine(0, True), link("lan", True)]) == []
+    availability.read([machine(0, False), link("lan", False)])
+    assert availability.read([machine(0, False), link("lan", False)]) == []
+
+
+# -- which reading counts ----------------------------------------------------------------------------------
+
+
+def test_a_reading_that_was_measured_earlier_does_not_overrule_a_later_one() -> None:
+    availability = after(machine(0, False, 10.0), link("lan", False, 10.0), link("wan", False, 10.0))
+    assert availability.read([machine(0, True, 9.0), link("lan", True, 9.0)]) == []
+    assert not availability.up[0]
+    assert availability.members()[0] == ()
+
+
+def test_of_two_readings_of_one_instant_the_last_told_counts() -> None:
+    assert after(machine(0, False, 5.0), machine(0, True, 5.0)).up[0]
+
+
+def test_what_a_failed_order_found_down_is_down_until_a_later_reading() -> None:
+    availability = Availability(LAB)
+    assert availability.found_down([3, "lan", "wan"], 10.0) == [0, 1, 2, 3]
+    assert availability.read([machine(3, True, 9.0), link("wan", True, 9.0)]) == []
+    assert availability.read([machine(3, True, 11.0)]) == [2, 3]
+    assert availability.members() == ((), (2, 3))
+    assert availability.read([link("wan", True, 10.0)]) == [0, 1, 2]
+
+
+def test_machines_and_interconnects_are_heard_of_separately() -> None:
+    availability = after(machine(0, False, 10.0))
+    assert availability.read([machine(1, False, 5.0)]) != []
+
+
+# -- what can still start ----------------------------------------------------------------------------------
+
+
+def test_a_run_on_one_machine_can_start_while_that_is_up_whatever_its_cluster_is() -> None:
+    availability = after(machine(2, False))
+    assert availability.has((3,), 3)
+    assert not availability.has((2,), 2)
+
+
+def test_a_cluster_run_can_start_on_the_members_it_was_planned_for() -> None:
+    availability = after(machine(1, False))
+    assert availability.has((0, 2), TRIPLE)
+    assert not availability.has((0, 1, 2), TRIPLE)
+
+
+def test_a_run_planned_on_fewer_members_can_start_when_the_others_are_back() -> None:
+    assert Availability(LAB).has((0, 2), TRIPLE)
+
+
+def test_a_run_cannot_start_on_a_cluster_that_closed_though_its_own_members_are_up() -> None:
+    availability = after(link("lan", False), link("wan", False))
+    assert not availability.has((0, 1, 2), TRIPLE)
+    assert availability.has((2, 3), COUPLE)
+
+
+# -- in general --------------------------------------------------------------------------------------------
+
+readings = st.one_of(
+    st.builds(MachineReading, st.integers(0, 3), st.booleans(), st.integers(0, 9).map(float)),
+    st.builds(
+        InterconnectReading, st.sampled_from(("lan", "wan")), st.booleans(), st.integers(0, 9).map(float)
+    ),
+)
+
+
+@settings(max_examples=200, deadline=None, derandomize=True)
+@given(st.lists(st.lists(readings, max_size=6), max_size=6))
+def test_belief_is_the_latest_reading_of_everything_and_clusters_follow(
+    batches: Sequence[Sequence[Reading]],
+) -> None:
+    availability = Availability(LAB)
+    before: tuple[list[bool], tuple[tuple[int, ...], ...]] = ([True] * 4, availability.members())
+    latest: dict[int | str, Reading] = {}
+    for batch in batches:
+        changed = set(availability.read(batch))
+        for reading in batch:
+            subject = reading.machine if isinstance(reading, MachineReading) else reading.name
+            if subject not in latest or reading.measured_s >= latest[subject].measured_s:
+                latest[subject] = reading
+        up = {
+            subject for subject in (0, 1, 2, 3, "lan", "wan") if subject not in latest or latest[subject].up
+        }
+        triple = tuple(j for j in (0, 1, 2) if j in up)
+        couple = tuple(j for j in (2, 3) if j in up)
+        connected = "lan" in up or "wan" in up
+        assert availability.up.tolist() == [j in up for j in range(4)]
+        assert availability.members() == (
+            triple if connected and len(triple) >= 2 else (),
+            couple if len(couple) == 2 else (),
+        )
+        now = (availability.up.tolist(), availability.members())
+        concerned = {j for j in range(4) if now[0][j] != before[0][j]}
+        for c, everyone in enumerate(LAB.members):
+            if now[1][c] != before[1][c]:
+                concerned.update(everyone)
+        assert changed >= concerned
+        before = now

@@ -1,0 +1,405 @@
+"""Planned and running runs on the timelines of their machines, and ready times from them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from itertools import count, pairwise
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.commitments import Commitments, Run
+from scheduler.model import Job, JobId, RunId
+
+LOW = frozenset({"low"})
+NOBODY: frozenset[str] = frozenset()
+
+
+def run(
+    number: int, machines: Sequence[int], start_s: float, completion_s: float, queue: str = "high"
+) -> Run:
+    job = Job(JobId(number), "work", 0.0, queue=queue)
+    return Run(RunId(number), job, queue, machines[0], tuple(machines), start_s, completion_s)
+
+
+def committed(*runs: Run) -> Commitments:
+    """Three machines, on which `runs` are planned."""
+    commitments = Commitments(3, [LOW])
+    for added in runs:
+        commitments.add(added)
+    return commitments
+
+
+def started(commitments: Commitments, *runs: Run) -> None:
+    """`runs` start at their planned times."""
+    for first in runs:
+        commitments.start(first, first.start_s)
+
+
+def times(*runs: Run) -> list[tuple[float, float]]:
+    return [(each.start_s, each.completion_s) for each in runs]
+
+
+# -- ready times -------------------------------------------------------------------------------------------
+
+
+def test_a_machine_is_ready_when_its_last_run_is_believed_to_end() -> None:
+    commitments = committed(run(0, [0], 0, 10), run(1, [0, 1], 10, 16))
+    assert commitments.ready_s().tolist() == [16, 16, 0]
+
+
+def test_a_run_put_in_before_another_does_not_make_the_machine_ready_earlier() -> None:
+    commitments = committed(run(0, [0], 50, 60), run(1, [0], 0, 10))
+    assert commitments.ready_s()[0] == 60
+
+
+def test_a_view_that_looks_past_a_queue_sees_the_others_only() -> None:
+    commitments = committed(run(0, [0], 0, 10, "high"), run(1, [0], 10, 30, "low"), run(2, [1], 0, 5, "low"))
+    assert commitments.ready_s(LOW).tolist() == [10, 0, 0]
+    assert commitments.ready_s(NOBODY).tolist() == [30, 5, 0]
+
+
+def test_ready_times_without_victims_look_past_their_queues_too() -> None:
+    commitments = committed(run(0, [0], 0, 10), run(1, [0], 10, 30, "low"), run(2, [0], 30, 45))
+    assert commitments.ready_s_without(0, frozenset({RunId(2)}), NOBODY) == 30
+    assert commitments.ready_s_without(0, frozenset({RunId(2)}), LOW) == 10
+    assert commitments.ready_s_without(0, frozenset({RunId(0), RunId(2)}), LOW) == 0
+
+
+def test_a_run_that_is_removed_leaves_the_ready_times_of_the_others() -> None:
+    first, last, low = run(0, [0], 0, 10), run(1, [0], 10, 20), run(2, [0], 20, 30, "low")
+    commitments = committed(first, last, low)
+    commitments.remove(first)
+    assert commitments.ready_s()[0] == 30
+    commitments.remove(low)
+    assert commitments.ready_s()[0] == 20
+    commitments.remove(last)
+    assert commitments.ready_s(NOBODY)[0] == commitments.ready_s(LOW)[0] == 0
+
+
+# -- the line ----------------------------------------------------------------------------------------------
+
+
+def test_runs_stand_in_order_of_start_and_then_of_decision() -> None:
+    late, early, second = run(0, [0], 20, 30), run(1, [0], 0, 10), run(2, [0], 20, 25)
+    commitments = committed(late, early, second)
+    assert commitments.on(0) == (early, late, second)
+    assert commitments.first_on(0) is early
+    assert commitments.first_on(1) is None
+
+
+def test_a_run_is_first_everywhere_only_if_it_is_first_on_each_of_its_machines() -> None:
+    alone, pair = run(0, [0], 0, 10), run(1, [0, 1], 10, 20)
+    commitments = committed(alone, pair)
+    assert commitments.is_first_everywhere(alone)
+    assert not commitments.is_first_everywhere(pair)
+    commitments.remove(alone)
+    assert commitments.is_first_everywhere(pair)
+
+
+def test_nothing_gets_in_line_before_a_started_run() -> None:
+    there, early = run(0, [0], 10, 20), run(1, [0], 9.9999999, 20)
+    commitments = committed(there)
+    started(commitments, there)
+    commitments.add(early)
+    assert commitments.on(0) == (there, early)
+
+
+def test_a_run_that_starts_at_another_time_takes_as_long_as_was_planned() -> None:
+    early = run(0, [0], 10, 30)
+    commitments = committed(early)
+    commitments.start(early, 4.0)
+    assert times(early) == [(4, 24)]
+    assert commitments.ready_s()[0] == 24
+
+
+def test_a_run_that_is_cut_holds_its_machines_until_now_but_stays_first_in_line() -> None:
+    victim, behind = run(0, [0, 1], 0, 50), run(1, [0], 50, 60)
+    commitments = committed(victim, behind)
+    started(commitments, victim)
+    commitments.cut(victim, 7.0)
+    assert commitments.ready_s().tolist() == [60, 7, 0]
+    assert commitments.first_on(0) is victim
+    assert not commitments.is_first_everywhere(behind)
+
+
+# -- what overlaps -----------------------------------------------------------------------------------------
+
+
+def overlapping(commitments: Commitments, new: Run, now_s: float = 0.0) -> list[int]:
+    return [other.id for other in commitments.overlapping(new, LOW, now_s)]
+
+
+def test_runs_that_meet_a_new_one_in_time_and_place_overlap_it_once_each() -> None:
+    commitments = committed(
+        run(0, [0, 1], 10, 20, "low"), run(1, [2], 10, 20, "low"), run(2, [1], 20, 40, "low")
+    )
+    assert overlapping(commitments, run(9, [0, 1], 15, 25)) == [0, 2]
+
+
+def test_of_the_runs_that_overlap_the_first_to_start_comes_first() -> None:
+    commitments = committed(run(0, [0], 12, 20, "low"), run(1, [1], 11, 20, "low"))
+    assert overlapping(commitments, run(9, [0, 1], 10, 25)) == [1, 0]
+
+
+def test_runs_that_touch_a_new_one_in_time_do_not_overlap_it() -> None:
+    commitments = committed(run(0, [0], 0, 10, "low"), run(1, [0], 20, 30, "low"))
+    assert overlapping(commitments, run(9, [0], 10, 20)) == []
+
+
+def test_only_runs_of_the_queues_that_are_asked_for_overlap() -> None:
+    commitments = committed(run(0, [0], 0, 10, "high"), run(1, [0], 10, 30, "low"))
+    assert overlapping(commitments, run(9, [0], 5, 15)) == [1]
+    assert commitments.overlapping(run(9, [0], 5, 15), NOBODY, 0.0) == []
+
+
+def test_a_started_run_is_in_the_way_of_one_that_starts_now_even_when_it_should_have_ended() -> None:
+    there = run(0, [0], 0, 10, "low")
+    commitments = committed(there)
+    started(commitments, there)
+    assert overlapping(commitments, run(9, [0], 10, 20), now_s=10.0) == [0]
+    assert overlapping(commitments, run(9, [0], 10, 20), now_s=5.0) == []
+
+
+def test_a_run_that_is_being_preempted_overlaps_nothing_more() -> None:
+    victim = run(0, [0], 0, 50, "low")
+    commitments = committed(victim)
+    started(commitments, victim)
+    commitments.cut(victim, 7.0)
+    assert overlapping(commitments, run(9, [0], 7, 20), now_s=7.0) == []
+
+
+# -- beliefs that prove wrong ------------------------------------------------------------------------------
+
+
+def test_an_early_end_moves_up_what_stands_behind_it_and_nothing_else() -> None:
+    first, second, third, elsewhere = (
+        run(0, [0], 0, 10),
+        run(1, [0], 10, 20),
+        run(2, [0], 20, 25),
+        run(3, [1], 40, 50),
+    )
+    commitments = committed(first, second, third, elsewhere)
+    started(commitments, first)
+    commitments.end(first, 4.0)
+    assert commitments.replan(6.0) == []
+    assert times(second, third, elsewhere) == [(6, 16), (16, 21), (40, 50)]
+    assert commitments.ready_s().tolist() == [21, 50, 0]
+
+
+def test_an_end_at_the_believed_time_moves_nothing() -> None:
+    first, second = run(0, [0], 0, 10), run(1, [0], 30, 40)
+    commitments = committed(first, second)
+    started(commitments, first)
+    commitments.end(first, 10.0)
+    commitments.replan(10.0)
+    assert times(second) == [(30, 40)]
+
+
+def test_a_late_run_is_believed_to_end_now_in_every_call_until_it_ends() -> None:
+    late, behind = run(0, [0], 0, 10), run(1, [0], 10, 20)
+    commitments = committed(late, behind)
+    started(commitments, late)
+    assert commitments.replan(10.0) == []
+    assert commitments.replan(12.0) == [late]
+    assert times(late, behind) == [(0, 12), (12, 22)]
+    assert commitments.replan(15.0) == [late]
+    assert times(late, behind) == [(0, 15), (15, 25)]
+    commitments.end(late, 15.0)
+    assert commitments.replan(20.0) == []
+
+
+def test_a_preempted_run_whose_notice_is_out_is_late_as_well() -> None:
+    victim, behind = run(0, [0], 0, 50), run(1, [0], 7, 17)
+    commitments = committed(victim)
+    started(commitments, victim)
+    commitments.cut(victim, 7.0)
+    commitments.add(behind)
+    assert commitments.replan(60.0) == [victim]
+    assert times(behind) == [(60, 70)]
+    assert commitments.replan(60.0) == []
+
+
+def test_a_late_run_pushes_a_cluster_and_that_pushes_what_is_behind_on_its_other_members() -> None:
+    late, pair, behind, last = (
+        run(0, [0], 0, 10),
+        run(1, [0, 1], 10, 16),
+        run(2, [1], 16, 26),
+        run(3, [1, 2], 26, 30),
+    )
+    commitments = committed(late, pair, behind, last)
+    started(commitments, late)
+    commitments.replan(40.0)
+    assert times(pair, behind, last) == [(40, 46), (46, 56), (56, 60)]
+    assert commitments.ready_s().tolist() == [46, 60, 60]
+
+
+def test_a_cluster_moves_up_only_to_where_all_its_members_are_free() -> None:
+    early, other, pair = run(0, [0], 0, 30), run(1, [1], 0, 20), run(2, [0, 1], 30, 36)
+    commitments = committed(early, other, pair)
+    started(commitments, early, other)
+    commitments.end(early, 5.0)
+    commitments.replan(5.0)
+    assert times(pair) == [(20, 26)]
+
+
+def test_a_run_that_starts_late_moves_what_stands_behind_it_at_the_next_call() -> None:
+    first, behind = run(0, [0], 0, 10), run(1, [0], 10, 20)
+    commitments = committed(first, behind)
+    commitments.start(first, 3.0)
+    commitments.replan(3.0)
+    assert times(first, behind) == [(3, 13), (13, 23)]
+
+
+def test_a_machine_that_was_put_right_keeps_the_gaps_that_are_planned_later() -> None:
+    first, second, third = run(0, [0], 0, 10), run(1, [0], 10, 20), run(2, [0], 30, 40)
+    commitments = committed(first, second)
+    started(commitments, first)
+    commitments.end(first, 4.0)
+    commitments.replan(4.0)
+    commitments.add(third)
+    commitments.replan(5.0)
+    assert times(second, third) == [(4, 14), (30, 40)]
+
+
+def test_a_run_that_is_held_by_something_else_than_its_machines_is_planned_for_now() -> None:
+    held, behind = run(0, [0], 5, 15), run(1, [0], 15, 25)
+    commitments = committed(held, behind)
+    commitments.replan(9.0)
+    assert times(held, behind) == [(5, 15), (15, 25)]
+    commitments.replan(9.0, [held])
+    assert times(held, behind) == [(9, 19), (19, 29)]
+
+
+# -- in general --------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`kind` of thing that happens, to the `which`-th run that it can happen to."""
+
+    kind: str
+    which: int
+    machines: frozenset[int]
+    seconds: int
+
+
+steps = st.builds(
+    Step,
+    st.sampled_from(("add high", "add high", "add low", "add low", "start", "start", "end", "take back")),
+    st.integers(0, 5),
+    st.frozensets(st.integers(0, 2), min_size=1, max_size=3),
+    st.integers(1, 12),
+)
+
+
+class Story:
+    """Commitments as a manager uses them: what is planned lies after what its queue can see."""
+
+    def __init__(self) -> None:
+        self.commitments = Commitments(3, [LOW])
+        self.now_s = 0.0
+        self.alive: list[Run] = []
+        self._numbers = count()
+
+    def take(self, step: Step) -> None:
+        self.now_s += step.which
+        match step.kind.split():
+            case ["add", queue]:
+                self._plan(queue, step)
+            case ["start"]:
+                for first in self._some(self._can_start(), step):
+                    self.commitments.start(first, self.now_s)
+            case ["end"]:
+                for over in self._some([each for each in self.alive if each.started], step):
+                    self.commitments.end(over, self.now_s)
+                    self.alive.remove(over)
+            case _:
+                for planned in self._some([each for each in self.alive if not each.started], step):
+                    self._take_back(planned)
+
+    def _plan(self, queue: str, step: Step) -> None:
+        self.commitments.replan(self.now_s)
+        self.check_plan()
+        ignored = LOW if queue == "high" else NOBODY
+        machines = sorted(step.machines)
+        ready_s = max(self.commitments.ready_s(ignored)[j] for j in machines)
+        start_s = max(ready_s, self.now_s) + max(0, step.which - 3)
+        new = run(next(self._numbers), machines, start_s, start_s + step.seconds, queue)
+        for other in self.commitments.overlapping(new, ignored, self.now_s):
+            if other.started:
+                self.commitments.cut(other, self.now_s)
+            else:
+                self._take_back(other)
+        self.commitments.add(new)
+        self.alive.append(new)
+        self.check_plan()
+
+    def _take_back(self, planned: Run) -> None:
+        self.commitments.remove(planned)
+        self.alive.remove(planned)
+
+    def _can_start(self) -> list[Run]:
+        return [
+            each for each in self.alive if not each.started and self.commitments.is_first_everywhere(each)
+        ]
+
+    def _some(self, runs: list[Run], step: Step) -> list[Run]:
+        return [runs[step.which % len(runs)]] if runs else []
+
+    def check_books(self) -> None:
+        for j in range(3):
+            line = self.commitments.on(j)
+            assert set(line) == {each for each in self.alive if j in each.machines}
+            assert list(line) == sorted(line, key=lambda each: each.place_in_line)
+            for ignored in (NOBODY, LOW):
+                ends_s = [each.completion_s for each in line if each.queue not in ignored]
+                assert self.commitments.ready_s(ignored)[j] == max(ends_s, default=0.0)
+                assert self.commitments.ready_s_without(j, frozenset(), ignored) == max(ends_s, default=0.0)
+
+    def check_plan(self) -> None:
+        """True between a replan and the next start or end."""
+        for j in range(3):
+            line = self.commitments.on(j)
+            assert all(each.completion_s >= self.now_s for each in line if each.started)
+            for before, after in pairwise(line):
+                assert after.start_s >= before.completion_s
+
+
+@settings(max_examples=300, deadline=None, derandomize=True)
+@given(st.lists(steps, max_size=25))
+def test_lines_are_sorted_ready_times_are_last_ends_and_no_plan_overlaps(story: Sequence[Step]) -> None:
+    told = Story()
+    for step in story:
+        told.take(step)
+        told.check_books()
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.lists(steps, max_size=25))
+def test_a_second_replan_at_one_instant_finds_nothing_to_move(story: Sequence[Step]) -> None:
+    told = Story()
+    for step in story:
+        told.take(step)
+    told.commitments.replan(told.now_s)
+    before = times(*told.alive)
+    assert told.commitments.replan(told.now_s) == []
+    assert times(*told.alive) == before
+
+
+@settings(max_examples=150, deadline=None, derandomize=True)
+@given(st.lists(steps, max_size=25))
+def test_runs_are_never_in_line_for_each_other(story: Sequence[Step]) -> None:
+    told = Story()
+    for step in story:
+        told.take(step)
+    for ending in [each for each in told.alive if each.started]:
+        told.commitments.end(ending, told.now_s)
+        told.alive.remove(ending)
+    while told.alive:
+        first = told._can_start()
+        assert first, "all wait for each other"
+        told.commitments.start(first[0], told.now_s)
+        told.commitments.end(first[0], told.now_s)
+        told.alive.remove(first[0])

@@ -1,0 +1,1008 @@
+"""The manager among recording fakes, driven by hand; and in a tiny world, driven by chance."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+import pytest
+from hypothesis import settings
+from hypothesis import strategies as st
+from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
+
+from scheduler.manager import SchedulingManager
+from scheduler.mapping.mct import Mct
+from scheduler.mapping.olb import Olb
+from scheduler.mapping.pjs import Pjs
+from scheduler.mapping.sjs import Sjs
+from scheduler.model import Assignment, Completion, Job, JobId, MachineReading, RunId, Schedule
+from scheduler.ports import Scheduler
+from scheduler.queues import MappingPolicy, QueuePolicy
+from scheduler.rules import PREEMPTS_RUNNING_RUNS, ScheduleRejected
+from tests.scheduler.fakes import (
+    NOT_WISHED,
+    ClusterOf,
+    Desk,
+    FixedScheduler,
+    Ruthless,
+    TableExperience,
+    TinyWorld,
+    check_books,
+    check_plan,
+    make_site,
+)
+
+INF = np.inf
+HIGH = QueuePolicy("high", 2, displaces=frozenset({"low"}))
+MIDDLE = QueuePolicy("middle", 1)
+LOW = QueuePolicy("low", 0)
+REMAP = MappingPolicy.REMAP
+
+
+def machines(n: int, seconds: float = 10.0, *queues: QueuePolicy) -> Desk:
+    """A desk over `n` equal machines."""
+    return Desk(make_site(n), [seconds] * n, queues or (QueuePolicy(),))
+
+
+def with_pair(*queues: QueuePolicy, least_share: float = 1.0) -> Desk:
+    """A desk over machines 0, 1 and 2, where 0 and 1 are also cluster 3: 10 s on a machine, 6 on the pair."""
+    site = make_site(3, [ClusterOf((0, 1), ("lan", "wan"), least_share)])
+    return Desk(site, [10.0, 10.0, 10.0, 6.0], queues or (QueuePolicy(),))
+
+
+PAIR = 3
+
+
+# -- arrivals ----------------------------------------------------------------------------------------------
+
+
+def test_a_job_for_a_queue_that_does_not_exist_is_refused_by_name() -> None:
+    desk = machines(1)
+    assert desk.submit(1, queue="express") == "there is no queue 'express'"
+    assert not desk.manager.wants_round
+
+
+def test_a_user_without_access_is_refused_and_never_reaches_the_scheduler() -> None:
+    desk = machines(1, 10.0, QueuePolicy("staff", users=frozenset({"ann"})))
+    refusal = desk.submit(1, 0, queue="staff", user="bob")
+    assert refusal == "user 'bob' may not submit to queue 'staff'"
+    assert desk.submit(2, 0, queue="staff", user="ann") is None
+    desk.round()
+    assert desk.scheduler.offered == [[2]]
+
+
+def test_an_arrival_asks_for_a_round_and_starts_nothing_before_it() -> None:
+    desk = machines(1)
+    assert not desk.manager.wants_round
+    desk.submit(1, 0)
+    assert desk.manager.wants_round
+    assert desk.dispatched == []
+    assert desk.manager.why_waiting() == {1: "no round has looked at it yet"}
+
+
+# -- one round ---------------------------------------------------------------------------------------------
+
+
+def test_a_round_maps_the_jobs_in_order_of_arrival_and_starts_what_is_first() -> None:
+    desk = machines(2)
+    desk.submit(7, 0)
+    desk.submit(5, 0)
+    desk.clock.now_s = 1.0
+    desk.submit(3, 1)
+    desk.round(2.0)
+    assert desk.scheduler.offered == [[5, 7, 3]]
+    assert desk.dispatched == [(2.0, 5, 0), (2.0, 3, 1)]
+    assert desk.planned == {7: (12.0, 22.0)}
+    assert not desk.manager.wants_round
+
+
+def test_the_order_names_the_job_the_resource_and_its_machines() -> None:
+    desk = with_pair()
+    desk.submit(1, PAIR)
+    desk.round()
+    ((_, order),) = desk.dispatcher.orders
+    assert (order.job.id, order.resource, order.machines) == (1, PAIR, (0, 1))
+
+
+def test_a_run_in_line_starts_without_a_round_when_the_one_before_it_ends() -> None:
+    desk = machines(1)
+    desk.submit(1, 0)
+    desk.submit(2, 0)
+    desk.round()
+    desk.end(1, 10.0)
+    assert desk.dispatched == [(0.0, 1, 0), (10.0, 2, 0)]
+
+
+def test_a_run_that_is_first_in_line_does_not_wait_for_its_planned_time() -> None:
+    desk = machines(1)
+    desk.submit(1, 0, not_before_s=50.0)
+    desk.round()
+    assert desk.dispatched == [(0.0, 1, 0)]
+
+
+def test_a_cluster_run_waits_for_the_last_of_its_members() -> None:
+    desk = with_pair()
+    desk.submit(1, 0)
+    desk.submit(2, 1)
+    desk.submit(3, PAIR)
+    desk.round()
+    desk.end(1, 8.0)
+    assert (8.0, 3, PAIR) not in desk.dispatched
+    desk.end(2, 14.0)
+    assert desk.dispatched[-1] == (14.0, 3, PAIR)
+
+
+def test_a_member_that_waits_for_its_cluster_takes_no_run_from_behind_it() -> None:
+    desk = with_pair()
+    for job, resource in ((1, 0), (2, 1), (3, PAIR), (4, 0)):
+        desk.submit(job, resource)
+    desk.round()
+    desk.end(1, 8.0)
+    desk.end(2, 14.0)
+    desk.end(3, 20.0)
+    assert desk.dispatched[2:] == [(14.0, 3, PAIR), (20.0, 4, 0)]
+
+
+def test_a_job_left_waiting_is_offered_again_and_the_reason_is_told() -> None:
+    desk = machines(1)
+    desk.submit(1)
+    desk.round()
+    assert desk.manager.why_waiting() == {1: NOT_WISHED}
+    assert not desk.manager.wants_round
+    desk.round(5.0)
+    assert desk.scheduler.offered == [[1], [1]]
+
+
+def test_the_reason_of_an_older_round_is_not_told_of_a_job_that_was_mapped_since() -> None:
+    desk = machines(2)
+    desk.submit(1, 0)
+    desk.submit(2)
+    desk.round()
+    desk.scheduler.wishes[2] = 0
+    desk.round(1.0)
+    desk.hear(0, up=False)
+    assert desk.manager.why_waiting() == {2: "no round has looked at it yet"}
+
+
+def test_no_round_is_wanted_while_nothing_waits() -> None:
+    desk = machines(1)
+    desk.submit(1, 0)
+    desk.submit(2, 0)
+    desk.round()
+    desk.end(1, 10.0)
+    assert not desk.manager.wants_round
+
+
+def test_an_end_asks_for_a_round_where_a_job_was_left_waiting() -> None:
+    desk = machines(1)
+    desk.submit(1, 0)
+    desk.submit(2)
+    desk.round()
+    desk.end(1, 10.0)
+    assert desk.manager.wants_round
+
+
+# -- commit and remap --------------------------------------------------------------------------------------
+
+
+def test_a_committed_run_stays_where_it_was_mapped() -> None:
+    desk = machines(2)
+    desk.submit(1, 0)
+    desk.submit(2, 0)
+    desk.round()
+    desk.scheduler.wishes[2] = 1
+    desk.submit(3, 1)
+    desk.round(1.0)
+    assert desk.scheduler.offered == [[1, 2], [3]]
+    assert desk.planned == {2: (10.0, 20.0)}
+
+
+def test_a_run_in_line_is_mapped_afresh_under_remap_and_a_started_one_is_not() -> None:
+    desk = machines(2, 10.0, QueuePolicy(mapping=REMAP))
+    desk.submit(1, 0)
+    desk.submit(2, 0)
+    desk.round()
+    desk.scheduler.wishes[2] = 1
+    desk.round(1.0)
+    assert desk.scheduler.offered == [[1, 2], [2]]
+    assert desk.dispatched == [(0.0, 1, 0), (1.0, 2, 1)]
+
+
+def test_under_remap_an_end_asks_for_a_round_while_runs_stand_in_line() -> None:
+    desk = machines(2, 10.0, QueuePolicy(mapping=REMAP))
+    for job, resource in ((1, 0), (2, 1), (3, 0)):
+        desk.submit(job, resource)
+    desk.round()
+    desk.end(2, 4.0)
+    assert desk.manager.wants_round
+
+
+def test_runs_that_are_to_be_mapped_afresh_are_in_nobodys_way() -> None:
+    desk = machines(1, 10.0, MIDDLE, QueuePolicy("low", mapping=REMAP))
+    desk.submit(1, 0, "low")
+    desk.submit(2, 0, "low")
+    desk.round()
+    desk.submit(3, 0, "middle")
+    desk.round(1.0)
+    assert desk.scheduler.ready_s[1:] == [[10.0], [20.0]]
+    assert desk.planned == {3: (10.0, 20.0), 2: (20.0, 30.0)}
+
+
+# -- queues ------------------------------------------------------------------------------------------------
+
+
+def test_queues_are_served_from_high_to_low_and_ready_times_carry_over() -> None:
+    desk = machines(2, 10.0, LOW, MIDDLE)
+    desk.submit(1, 0, "low")
+    desk.submit(2, 0, "middle")
+    desk.round()
+    assert desk.scheduler.offered == [[2], [1]]
+    assert desk.scheduler.ready_s == [[0.0, 0.0], [10.0, 0.0]]
+    assert desk.planned == {1: (10.0, 20.0)}
+
+
+def test_queues_of_one_priority_are_served_in_the_order_given() -> None:
+    desk = machines(1, 10.0, QueuePolicy("b"), QueuePolicy("a"))
+    desk.submit(1, 0, "a")
+    desk.submit(2, 0, "b")
+    desk.round()
+    assert desk.scheduler.offered == [[2], [1]]
+
+
+def test_a_higher_queue_that_displaces_nobody_stands_in_line_behind_a_lower_one() -> None:
+    desk = machines(1, 10.0, MIDDLE, LOW)
+    desk.submit(1, 0, "low")
+    desk.round()
+    desk.submit(2, 0, "middle")
+    desk.round(1.0)
+    assert desk.preempted == []
+    assert desk.planned == {2: (10.0, 20.0)}
+
+
+@pytest.mark.parametrize(
+    ("queues", "words"),
+    [
+        ((LOW, LOW), "there are two queues named 'low'"),
+        ((HIGH,), "displaces 'low', but there is no such queue"),
+        ((QueuePolicy("a", displaces=frozenset({"a"})),), "cannot displace itself"),
+        ((QueuePolicy("a", 1), QueuePolicy("b", 0, displaces=frozenset({"a"}))), "served before it"),
+        ((QueuePolicy("a"), QueuePolicy("b", displaces=frozenset({"a"}))), "served before it"),
+    ],
+)
+def test_queues_that_make_no_sense_are_refused(queues: tuple[QueuePolicy, ...], words: str) -> None:
+    with pytest.raises(ValueError, match=words):
+        machines(1, 10.0, *queues)
+
+
+# -- displacement ------------------------------------------------------------------------------------------
+
+
+def test_a_high_queue_sees_ready_times_as_if_the_displaced_queue_had_no_runs() -> None:
+    desk = machines(3, 10.0, HIGH, MIDDLE, LOW)
+    for job, resource, queue in ((1, 0, "low"), (2, 0, "low"), (3, 1, "middle"), (4, 1, "low")):
+        desk.submit(job, resource, queue)
+    desk.round()
+    desk.submit(5, 2, "high")
+    desk.submit(6, 2, "middle")
+    desk.round(4.0)
+    assert desk.scheduler.ready_s[-2:] == [[4.0, 10.0, 4.0], [20.0, 20.0, 14.0]]
+    assert desk.preempted == []
+
+
+def test_a_running_low_run_is_preempted_and_the_new_run_waits_for_the_notice() -> None:
+    desk = machines(1, 10.0, HIGH, LOW)
+    desk.submit(1, 0, "low")
+    desk.round()
+    desk.submit(2, 0, "high")
+    desk.round(4.0)
+    assert desk.preempted == [(4.0, 1)]
+    assert desk.dispatched == [(0.0, 1, 0)]
+    desk.stop(1, 4.5)
+    assert desk.dispatched == [(0.0, 1, 0), (4.5, 2, 0)]
+
+
+def test_a_preempted_job_rejoins_its_own_queue_in_the_same_round() -> None:
+    desk = machines(2, 10.0, HIGH, LOW)
+    desk.submit(1, 0, "low")
+    desk.round()
+    desk.submit(2, 0, "high")
+    desk.round(4.0)
+    assert desk.scheduler.offered[-2:] == [[2], [1]]
+    assert desk.scheduler.ready_s[-1] == [14.0, 4.0]
+    assert desk.planned == {2: (4.0, 14.0), 1: (14.0, 24.0)}
+
+
+def test_a_preempted_job_starts_elsewhere_only_after_the_notice_of_its_old_run() -> None:
+    desk = machines(2, 10.0, HIGH, LOW)
+    desk.submit(1, 0, "low")
+    desk.round()
+    desk.submit(2, 0, "high")
+    desk.scheduler.wishes[1] = 1
+    desk.round(4.0)
+    assert desk.dispatched == [(0.0, 1, 0)]
+    desk.stop(1, 6.0)
+    assert desk.dispatched[1:] == [(6.0, 2, 0), (6.0, 1, 1)]
+
+
+def test_a_run_that_waits_for_its_own_preemption_is_not_planned_in_the_past() -> None:
+    desk = machines(2, 10.0, HIGH, LOW)
+    desk.submit(1, 0, "low")
+    desk.round()
+    desk.submit(2, 0, "high")
+    desk.scheduler.wishes[1] = 1
+    desk.round(4.0)
+    desk.submit(3, 1, "low")
+    desk.round(8.0)
+    assert desk.planned == {2: (8.0, 18.0), 1: (8.0, 18.0), 3: (18.0, 28.0)}
+
+
+def test_a_planned_low_run_that_overlaps_is_withdrawn_without_an_order() -> None:
+    desk = machines(1, 10.0, HIGH, MIDDLE, LOW)
+    desk.submit(1, 0, "middle")
+    desk.submit(2, 0, "low")
+    desk.round()
+    desk.submit(3, 0, "high")
+    desk.round(2.0)
+    assert desk.preempted == []
+    assert desk.scheduler.offered[-2:] == [[3], [2]]
+    assert desk.planned == {3: (10.0, 20.0), 2: (20.0, 30.0)}
+
+
+def test_a_low_run_that_a_high_one_does_not_touch_stays_where_it_is() -> None:
+    desk = machines(1, 10.0, HIGH, LOW)
+    desk.submit(1, 0, "low")
+    desk.submit(2, 0, "low")
+    desk.submit(3, 0, "low")
+    desk.round()
+    desk.submit(4, 0, "high", not_before_s=10.0)
+    desk.round(2.0)
+    assert desk.preempted == []
+    assert desk.scheduler.offered[-1] == [2]
+    assert desk.planned == {4: (10.0, 20.0), 3: (20.0, 30.0), 2: (30.0, 40.0)}
+
+
+def test_a_parallel_low_run_that_is_preempted_frees_all_its_machines() -> None:
+    desk = with_pair(HIGH, LOW)
+    desk.submit(1, PAIR, "low")
+    desk.submit(2, 1, "low")
+    desk.round()
+    desk.submit(3, 0, "high")
+    desk.scheduler.wishes[1] = 2
+    desk.round(2.0)
+    desk.stop(1)
+    assert set(desk.dispatched[1:]) == {(2.0, 3, 0), (2.0, 2, 1), (2.0, 1, 2)}
+
+
+def test_a_high_cluster_run_displaces_on_every_member_and_waits_for_every_notice() -> None:
+    desk = with_pair(HIGH, LOW)
+    desk.submit(1, 0, "low")
+    desk.submit(2, 1, "low")
+    desk.round()
+    desk.submit(3, PAIR, "high")
+    desk.round(2.0)
+    assert desk.preempted == [(2.0, 1), (2.0, 2)]
+    desk.stop(2, 3.0)
+    assert len(desk.dispatched) == 2
+    desk.stop(1, 4.0)
+    assert desk.dispatched[2:] == [(4.0, 3, PAIR)]
+
+
+def test_runs_of_a_queue_that_is_not_displaced_are_never_preempted() -> None:
+    desk = machines(1, 10.0, HIGH, MIDDLE, LOW)
+    desk.submit(1, 0, "middle")
+    desk.round()
+    desk.submit(2, 0, "high")
+    desk.round(2.0)
+    assert desk.preempted == []
+    assert desk.planned == {2: (10.0, 20.0)}
+
+
+def test_a_low_run_that_outlived_its_estimate_gives_way_like_any_other() -> None:
+    desk = machines(1, 10.0, HIGH, LOW)
+    desk.submit(1, 0, "low")
+    desk.round()
+    desk.submit(2, 0, "high")
+    desk.round(30.0)
+    assert desk.preempted == [(30.0, 1)]
+
+
+def test_a_low_run_that_is_to_end_just_when_the_high_one_starts_is_left_alone() -> None:
+    desk = with_pair(HIGH, MIDDLE, LOW)
+    desk.submit(1, 0, "low")
+    desk.submit(2, 1, "middle")
+    desk.round()
+    desk.submit(3, PAIR, "high")
+    desk.round(2.0)
+    assert desk.preempted == []
+    assert desk.planned == {3: (10.0, 16.0)}
+
+
+def test_a_run_that_is_being_preempted_is_not_preempted_again() -> None:
+    desk = machines(1, 10.0, HIGH, LOW)
+    desk.submit(1, 0, "low")
+    desk.round()
+    desk.submit(2, 0, "high")
+    desk.round(4.0)
+    desk.submit(3, 0, "high")
+    desk.round(5.0)
+    assert desk.preempted == [(4.0, 1)]
+
+
+def test_a_start_a_rounding_error_early_does_not_overtake_the_run_that_is_there() -> None:
+    early = FixedScheduler(Schedule.of([Assignment(0, 0, 1000.0 - 1e-7, 1010.0 - 1e-7)]))
+    desk = Desk(make_site(1), [10.0], (HIGH, LOW), {"high": early})
+    desk.submit(1, 0, "low")
+    desk.round(1000.0)
+    desk.submit(2, queue="high")
+    desk.round()
+    assert desk.dispatched == [(1000.0, 1, 0)]
+    assert desk.preempted == [(1000.0, 1)]
+
+
+def test_the_plan_behind_a_preemption_that_takes_long_moves_with_the_time() -> None:
+    desk = machines(1, 10.0, HIGH, LOW)
+    desk.submit(1, 0, "low")
+    desk.round()
+    desk.submit(2, 0, "high")
+    desk.round(4.0)
+    desk.submit(3, 0, "high")
+    desk.round(100.0)
+    assert desk.planned == {2: (100.0, 110.0), 3: (110.0, 120.0), 1: (120.0, 130.0)}
+
+
+# -- notices that overtake each other ----------------------------------------------------------------------
+
+
+def test_an_end_that_overtakes_the_preemption_order_finishes_the_job_once_only() -> None:
+    desk = machines(1, 10.0, HIGH, LOW)
+    desk.submit(1, 0, "low")
+    desk.round()
+    run = desk.run_of(1)
+    desk.submit(2, 0, "high")
+    desk.round(10.0)
+    desk.end(1, 10.0)
+    desk.manager.on_run_preempted(run)
+    desk.end(2, 20.0)
+    desk.round(21.0)
+    assert desk.dispatched == [(0.0, 1, 0), (10.0, 2, 0)]
+    assert [record.job.id for record in desk.experience.records] == [1, 2]
+    assert not desk.waiting
+
+
+def test_an_end_that_overtakes_the_preemption_order_takes_the_job_out_of_waiting_too() -> None:
+    desk = machines(1, 10.0, HIGH, LOW)
+    desk.submit(1, 0, "low")
+    desk.round()
+    del desk.scheduler.wishes[1]
+    desk.submit(2, 0, "high")
+    desk.round(4.0)
+    assert desk.waiting == {1}
+    desk.end(1, 5.0)
+    assert desk.waiting == set()
+
+
+def test_a_run_that_is_lost_before_it_could_be_preempted_lets_its_job_start_elsewhere() -> None:
+    desk = machines(2, 10.0, HIGH, LOW)
+    desk.submit(1, 0, "low")
+    desk.round()
+    desk.submit(2, 0, "high")
+    desk.scheduler.wishes[1] = 1
+    desk.round(4.0)
+    desk.lose(1, [0], at_s=5.0)
+    assert desk.dispatched[1:] == [(5.0, 1, 1)]
+    assert desk.waiting == {2}
+
+
+def test_a_preemption_that_nobody_ordered_sends_the_job_back_to_its_queue() -> None:
+    desk = machines(1)
+    desk.submit(1, 0)
+    desk.round()
+    desk.stop(1, 3.0)
+    assert desk.waiting == {1}
+    assert desk.manager.wants_round
+
+
+def test_notices_of_runs_that_are_over_change_nothing() -> None:
+    desk = machines(1)
+    desk.submit(1, 0)
+    desk.submit(2, 0)
+    desk.round()
+    run = desk.run_of(1)
+    desk.end(1, 10.0)
+    desk.manager.on_run_ended(Completion(run, 11.0))
+    desk.manager.on_run_preempted(run)
+    desk.manager.on_run_lost(run)
+    desk.manager.on_run_ended(Completion(RunId(99), 11.0))
+    check_books(desk.manager)
+    assert desk.dispatched == [(0.0, 1, 0), (10.0, 2, 0)]
+    assert len(desk.experience.records) == 1
+    assert not desk.waiting
+
+
+# -- preemption by the scheduler itself --------------------------------------------------------------------
+
+
+def test_a_victim_of_the_scheduler_gives_way_and_its_job_waits_again() -> None:
+    desk = machines(1)
+    desk.submit(1, 0)
+    desk.round()
+    desk.submit(2, 0)
+    desk.scheduler.victims.append(desk.run_of(1))
+    desk.round(4.0)
+    assert desk.scheduler.ready_s[-1] == [4.0]
+    assert desk.preempted == [(4.0, 1)]
+    assert desk.waiting == {1}
+    desk.stop(1, 5.0)
+    assert desk.dispatched == [(0.0, 1, 0), (5.0, 2, 0)]
+    assert desk.manager.wants_round
+
+
+def test_asking_what_a_preemption_would_bring_changes_nothing() -> None:
+    desk = machines(1)
+    desk.submit(1, 0)
+    desk.round()
+    desk.submit(2)
+    desk.round(4.0)
+    problem = desk.scheduler.problems[-1]
+    assert problem.ready_times_without([desk.run_of(1)]).machine_s.tolist() == [4.0]
+    check_books(desk.manager)
+    assert problem.ready_times_without([]).machine_s.tolist() == [10.0]
+
+
+def test_without_its_victims_a_machine_is_ready_when_the_runs_in_line_are_done() -> None:
+    desk = machines(2)
+    for job in (1, 2):
+        desk.submit(job, 0)
+    desk.round()
+    desk.submit(3, 1)
+    desk.round(4.0)
+    problem = desk.scheduler.problems[-1]
+    assert problem.ready_times_without([desk.run_of(1)]).machine_s.tolist() == [20.0, 14.0]
+
+
+def test_without_its_victims_a_high_queue_still_looks_past_the_queues_that_it_displaces() -> None:
+    desk = machines(1, 10.0, HIGH, LOW)
+    desk.submit(1, 0, "high")
+    desk.submit(2, 0, "low")
+    desk.round()
+    desk.submit(3, 0, "high")
+    desk.scheduler.victims.append(desk.run_of(1))
+    desk.round(4.0)
+    assert desk.scheduler.ready_s[-2] == [4.0]
+    assert desk.preempted == [(4.0, 1)]
+    assert desk.planned[3] == (4.0, 14.0)
+
+
+def test_the_scheduler_is_shown_the_runs_that_go_on_and_not_those_that_are_being_preempted() -> None:
+    desk = machines(2, 10.0, HIGH, LOW)
+    desk.submit(1, 0, "low")
+    desk.submit(2, 1, "low")
+    desk.round()
+    desk.submit(3, 0, "high")
+    desk.round(4.0)
+    assert desk.scheduler.running[-2:] == [{1: 10.0, 2: 10.0}, {2: 10.0}]
+
+
+def test_a_run_that_outlived_its_estimate_is_shown_as_ending_now() -> None:
+    desk = machines(2)
+    desk.submit(1, 0)
+    desk.round()
+    desk.submit(2, 1)
+    desk.round(30.0)
+    assert desk.scheduler.running[-1] == {1: 30.0}
+    desk.submit(3, 1)
+    desk.round(33.0)
+    assert desk.scheduler.running[-1] == {1: 33.0, 2: 40.0}
+
+
+def test_a_scheduler_cannot_write_into_the_running_set() -> None:
+    desk = machines(1)
+    desk.submit(1, 0)
+    desk.round()
+    desk.submit(2)
+    desk.round(1.0)
+    assert not hasattr(desk.scheduler.problems[-1].running, "pop")
+    assert not desk.scheduler.problems[-1].ready_times.machine_s.flags.writeable
+
+
+# -- schedules that break a rule ---------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    "answer",
+    [
+        Schedule.of([Assignment(0, 0, -5.0, 5.0)], {1: "later"}),
+        Schedule.of([Assignment(0, 0, 0.0, 10.0), Assignment(1, 0, 5.0, 15.0)]),
+        Schedule.of([Assignment(0, 0, 0.0, 10.0)]),
+        Schedule.of([Assignment(0, 0, 0.0, 10.0), Assignment(1, 7, 0.0, 10.0)]),
+        Schedule.of([Assignment(0, 0, 0.0, 10.0)], {1: "later"}, [RunId(0)]),
+    ],
+    ids=["in-the-past", "double-booked", "forgotten", "no-such-machine", "no-such-victim"],
+)
+def test_of_a_schedule_that_breaks_a_rule_nothing_is_carried_out(answer: Schedule) -> None:
+    desk = Desk(make_site(1), [10.0], schedulers={"default": FixedScheduler(answer)})
+    desk.submit(1)
+    desk.submit(2)
+    with pytest.raises(ScheduleRejected):
+        desk.manager.run_round()
+    check_books(desk.manager)
+    assert desk.dispatcher.orders == []
+    assert desk.dispatcher.preemptions == []
+    assert desk.waiting == {1, 2}
+    assert set(desk.manager.why_waiting().values()) == {"no round has looked at it yet"}
+
+
+def test_a_victim_that_is_being_preempted_already_is_refused() -> None:
+    desk = machines(1)
+    desk.submit(1, 0)
+    desk.round()
+    desk.submit(2, 0)
+    desk.scheduler.victims.append(desk.run_of(1))
+    desk.round(1.0)
+    desk.schedulers["default"] = FixedScheduler(Schedule.of([], {0: "later"}, [desk.run_of(1)]))
+    with pytest.raises(ScheduleRejected) as caught:
+        desk.manager.run_round()
+    assert caught.value.violation.rule == PREEMPTS_RUNNING_RUNS
+    assert desk.preempted == [(1.0, 1)]
+
+
+def test_a_round_after_a_rejected_one_serves_the_jobs_and_starts_what_was_decided_before() -> None:
+    forgets = FixedScheduler(Schedule.of([]))
+    desk = Desk(make_site(2), [10.0, 10.0], (HIGH, LOW), {"low": forgets})
+    desk.submit(1, 0, "high")
+    desk.submit(2, 1, "low")
+    with pytest.raises(ScheduleRejected):
+        desk.manager.run_round()
+    assert desk.manager.wants_round
+    desk.schedulers["low"] = desk.scheduler
+    desk.round(1.0)
+    assert desk.dispatched == [(1.0, 1, 0), (1.0, 2, 1)]
+
+
+# -- losses and outages ------------------------------------------------------------------------------------
+
+
+def test_the_job_of_a_lost_run_waits_again_and_starts_anew() -> None:
+    desk = machines(1)
+    desk.submit(1, 0)
+    desk.round()
+    first = desk.run_of(1)
+    desk.lose(1, at_s=5.0)
+    assert desk.waiting == {1}
+    assert desk.manager.wants_round
+    desk.round(6.0)
+    assert desk.dispatched == [(0.0, 1, 0), (6.0, 1, 0)]
+    assert desk.run_of(1) != first
+
+
+def test_a_machine_that_an_order_found_down_is_believed_so_until_a_later_reading_says_up() -> None:
+    desk = machines(2)
+    desk.submit(1, 0)
+    desk.round(10.0)
+    desk.lose(1, [0])
+    desk.scheduler.wishes[1] = 1
+    desk.round(11.0)
+    assert desk.scheduler.ready_s[-1] == [INF, 11.0]
+    assert desk.dispatched[-1] == (11.0, 1, 1)
+    desk.hear(0, up=True, measured_s=9.0)
+    desk.submit(2)
+    desk.round(12.0)
+    assert desk.scheduler.ready_s[-1] == [INF, 21.0]
+    desk.hear(0, up=True, measured_s=12.0)
+    assert desk.manager.wants_round
+    desk.round(13.0)
+    assert desk.scheduler.ready_s[-1] == [13.0, 21.0]
+
+
+def test_a_cluster_whose_interconnects_were_found_down_is_closed_and_its_machines_are_not() -> None:
+    desk = with_pair()
+    desk.submit(1, PAIR)
+    desk.round(10.0)
+    desk.lose(1, ["lan", "wan"])
+    desk.submit(2, 0)
+    desk.scheduler.wishes[1] = 2
+    desk.round(11.0)
+    problem = desk.scheduler.problems[-1]
+    assert problem.ready_times.cluster_s.tolist() == [INF]
+    assert desk.dispatched[1:] == [(11.0, 1, 2), (11.0, 2, 0)]
+    desk.hear("wan", up=True, measured_s=9.0)
+    desk.hear("lan", up=True, measured_s=12.0)
+    desk.submit(3)
+    desk.round(13.0)
+    assert desk.scheduler.problems[-1].ready_times.members == ((0, 1),)
+
+
+def test_a_loss_takes_the_other_runs_planned_on_what_was_found_down_with_it() -> None:
+    desk = with_pair()
+    for job, resource in ((1, 0), (2, 0), (3, PAIR), (4, 1)):
+        desk.submit(job, resource)
+    desk.round()
+    desk.lose(1, [0], at_s=3.0)
+    assert desk.waiting == {1, 2, 3}
+    assert desk.dispatched[1:] == [(3.0, 4, 1)]
+
+
+def test_runs_planned_on_a_machine_that_goes_down_are_mapped_again_and_the_running_one_goes_on() -> None:
+    desk = machines(2)
+    desk.submit(1, 0)
+    desk.submit(2, 0)
+    desk.round()
+    desk.hear(0, up=False)
+    assert desk.waiting == {2}
+    assert desk.manager.wants_round
+    desk.scheduler.wishes[2] = 1
+    desk.round(1.0)
+    assert desk.dispatched == [(0.0, 1, 0), (1.0, 2, 1)]
+    desk.end(1, 10.0)
+    assert [record.job.id for record in desk.experience.records] == [1]
+
+
+def test_a_round_takes_in_what_the_monitor_has_before_it_decides() -> None:
+    desk = machines(2)
+    desk.submit(1)
+    desk.monitor.untold.append(MachineReading(1, False, 0.0))
+    desk.round()
+    assert desk.scheduler.ready_s == [[0.0, INF]]
+
+
+def test_a_reading_that_says_nothing_new_asks_for_no_round() -> None:
+    desk = machines(1)
+    desk.submit(1)
+    desk.round()
+    desk.hear(0, up=True)
+    assert not desk.manager.wants_round
+    desk.hear(0, up=False)
+    assert desk.manager.wants_round
+
+
+def test_what_stood_behind_a_withdrawn_run_starts_at_once() -> None:
+    desk = with_pair()
+    desk.submit(1, 0)
+    desk.submit(2, PAIR)
+    desk.submit(3, 1)
+    desk.round()
+    desk.clock.now_s = 2.0
+    desk.hear("lan", up=False)
+    assert desk.dispatched == [(0.0, 1, 0)]
+    desk.hear("wan", up=False)
+    assert desk.dispatched == [(0.0, 1, 0), (2.0, 3, 1)]
+    assert desk.waiting == {2}
+
+
+# -- degraded clusters -------------------------------------------------------------------------------------
+
+
+def test_a_cluster_that_its_policy_keeps_open_runs_on_the_members_it_has_and_takes_longer() -> None:
+    desk = with_pair(least_share=0.5)
+    desk.hear(1, up=False)
+    desk.submit(1, PAIR)
+    desk.submit(2, PAIR)
+    desk.round()
+    assert desk.dispatcher.orders[0][1].machines == (0,)
+    assert desk.planned == {2: (12.0, 24.0)}
+
+
+def test_a_cluster_below_its_least_share_is_closed() -> None:
+    desk = with_pair(least_share=0.51)
+    desk.hear(1, up=False)
+    desk.submit(1)
+    desk.round()
+    assert desk.scheduler.problems[-1].ready_times.cluster_s.tolist() == [INF]
+
+
+def test_a_run_planned_on_a_member_that_goes_down_is_mapped_again_though_its_cluster_stays_open() -> None:
+    desk = with_pair(least_share=0.5)
+    desk.submit(1, 0)
+    desk.submit(2, PAIR)
+    desk.round()
+    desk.hear(1, up=False)
+    assert desk.waiting == {2}
+    desk.round(1.0)
+    assert desk.planned == {2: (10.0, 22.0)}
+
+
+def test_what_a_degraded_cluster_took_is_no_experience() -> None:
+    desk = with_pair(least_share=0.5)
+    desk.hear(1, up=False)
+    desk.submit(1, PAIR)
+    desk.round()
+    desk.end(1, 12.0)
+    assert desk.experience.records == []
+    assert not desk.waiting
+
+
+# -- beliefs that prove wrong ------------------------------------------------------------------------------
+
+
+def test_runs_behind_one_that_ended_early_move_up() -> None:
+    desk = machines(1)
+    for job in (1, 2, 3):
+        desk.submit(job, 0)
+    desk.round()
+    desk.end(1, 4.0)
+    desk.submit(4)
+    desk.round(5.0)
+    assert desk.planned == {3: (14.0, 24.0)}
+    assert desk.scheduler.ready_s[-1] == [24.0]
+
+
+def test_runs_behind_one_that_is_late_are_planned_after_now() -> None:
+    desk = machines(1)
+    for job in (1, 2):
+        desk.submit(job, 0)
+    desk.round()
+    desk.submit(3)
+    desk.round(17.0)
+    assert desk.planned == {2: (17.0, 27.0)}
+    desk.round(19.0)
+    assert desk.planned == {2: (19.0, 29.0)}
+    assert desk.scheduler.ready_s[-1] == [29.0]
+
+
+def test_a_delay_reaches_the_runs_behind_a_cluster_on_every_member() -> None:
+    desk = with_pair()
+    for job, resource in ((1, 0), (2, PAIR), (3, 1), (4, 1)):
+        desk.submit(job, resource)
+    desk.round()
+    desk.round(40.0)
+    assert desk.planned == {2: (40.0, 46.0), 3: (46.0, 56.0), 4: (56.0, 66.0)}
+
+
+def test_runs_that_moved_behind_a_late_one_do_not_wait_for_each_other() -> None:
+    # Job 1 is late and pushes 2 behind it, 2 pushes the pair run 3, and 3 must push 4 on the other member. If
+    # 4 kept its early start, the high pair run 5 would get in line behind 4 and so behind 3 on machine 1, but
+    # before 3 on machine 0: each would wait for the other.
+    seconds = {"work": (10.0, 10.0, 10.0, 6.0), "long": (50.0, 50.0, 50.0, 50.0)}
+    desk = Desk(make_site(3, [ClusterOf((0, 1))]), seconds, (HIGH, LOW))
+    desk.submit(1, 0, "low")
+    desk.submit(2, 0, "low", "long")
+    desk.submit(3, PAIR, "low")
+    desk.submit(4, 1, "low")
+    desk.round()
+    desk.submit(5, PAIR, "high", not_before_s=70.0)
+    desk.round(40.0)
+    desk.end(1, 50.0)
+    desk.end(5, 56.0)
+    desk.end(3, 62.0)
+    assert desk.dispatched[1:] == [(50.0, 5, PAIR), (56.0, 3, PAIR), (62.0, 4, 1), (62.0, 2, 0)]
+
+
+# -- experience --------------------------------------------------------------------------------------------
+
+
+def test_a_whole_run_enters_experience_with_its_times() -> None:
+    desk = with_pair()
+    desk.submit(1, PAIR)
+    desk.round(3.0)
+    desk.end(1, 8.5)
+    (record,) = desk.experience.records
+    assert (record.job.id, record.resource, record.started_s, record.run_time_s) == (1, PAIR, 3.0, 5.5)
+
+
+def test_preempted_and_lost_runs_never_enter_experience() -> None:
+    desk = machines(2)
+    desk.submit(1, 0)
+    desk.submit(2, 1)
+    desk.round()
+    desk.submit(3, 0)
+    desk.scheduler.victims.append(desk.run_of(1))
+    desk.round(1.0)
+    desk.stop(1)
+    desk.lose(2, [1], at_s=2.0)
+    assert desk.experience.records == []
+
+
+# -- by chance ---------------------------------------------------------------------------------------------
+
+WORLD_SITE = make_site(
+    5,
+    [ClusterOf((0, 1, 2), ("lan", "wan"), 0.6), ClusterOf((2, 3), ("lan",)), ClusterOf((3, 4))],
+)
+WORLD_SECONDS: Mapping[str, tuple[float, ...]] = {
+    "any": (8.0, 8.0, 12.0, 12.0, 20.0, INF, INF, INF),
+    "parallel": (30.0, 30.0, 30.0, 40.0, 40.0, 11.0, 17.0, 23.0),
+    "picky": (INF, 5.0, INF, 7.0, INF, INF, 4.0, INF),
+}
+SUBJECTS: tuple[int | str, ...] = ("lan", "wan", 0, 1, 2, 3, 4)
+
+
+class ManagerInTheWorld(RuleBasedStateMachine):
+    """Whatever arrives, ends, fails, is late or overtakes what: the manager keeps its promises."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.next_job = 0
+
+    @initialize(
+        mapping=st.tuples(*[st.sampled_from(MappingPolicy)] * 3),
+        kinds=st.tuples(*[st.sampled_from((Pjs, Pjs, Sjs, Mct, Olb, Ruthless))] * 3),
+        delays_s=st.lists(st.sampled_from((0.0, 0.0, 1.0, 7.0, 25.0)), min_size=1, max_size=5),
+    )
+    def found_site(
+        self,
+        mapping: tuple[MappingPolicy, MappingPolicy, MappingPolicy],
+        kinds: tuple[type[Scheduler], type[Scheduler], type[Scheduler]],
+        delays_s: list[float],
+    ) -> None:
+        names = ("high", "middle", "low")
+        displaces = (frozenset({"low"}), frozenset[str](), frozenset[str]())
+        queues = [
+            QueuePolicy(name, -k, displaces=displaces[k], mapping=mapping[k]) for k, name in enumerate(names)
+        ]
+        self.may_be_preempted = set(names) if Ruthless in kinds else {"low"}
+        self.world = TinyWorld(WORLD_SITE, WORLD_SECONDS, delays_s)
+        self.experience = TableExperience(WORLD_SECONDS)
+        self.manager = self.world.manager = SchedulingManager(
+            WORLD_SITE,
+            queues,
+            {name: kind() for name, kind in zip(names, kinds, strict=True)},
+            self.world,
+            self.world,
+            self.world,
+            self.experience,
+        )
+
+    @rule(
+        queue=st.sampled_from(("high", "middle", "low", "low")),
+        job_class=st.sampled_from(("any", "parallel", "picky")),
+        luck=st.sampled_from((1.0, 1.0, 0.3, 1.5, 4.0)),
+    )
+    def submit(self, queue: str, job_class: str, luck: float) -> None:
+        job = Job(JobId(self.next_job), job_class, self.world.now_s, "ann", queue)
+        self.next_job += 1
+        assert self.world.submit(job, luck) is None
+
+    @rule(seconds=st.sampled_from((1.0, 3.0, 9.0, 30.0)))
+    def pass_time(self, seconds: float) -> None:
+        self.world.pass_time(seconds)
+
+    @rule()
+    def something_happens(self) -> None:
+        self.world.happen_next()
+
+    @rule()
+    def hold_round(self) -> None:
+        self.manager.run_round()
+        check_plan(self.manager, self.world.now_s)
+
+    @rule(subject=st.sampled_from(SUBJECTS))
+    def something_fails_or_comes_back(self, subject: int | str) -> None:
+        self.world.pass_time(1.0)
+        self.world.change(subject, up=subject in self.world.down)
+
+    @invariant()
+    def books_agree(self) -> None:
+        if not hasattr(self, "manager"):
+            return
+        check_books(self.manager)
+        known = {run.job.id for run in self.manager._started.values()}
+        known |= set(self.manager._next_run_of) | set(self.manager.why_waiting())
+        assert known >= set(self.world.unfinished), "a job is lost"
+        assert {order.job.queue for order in self.world.preempted} <= self.may_be_preempted
+
+    def teardown(self) -> None:
+        if not hasattr(self, "manager"):
+            return
+        self.world.pass_time(1.0)
+        for subject in SUBJECTS:
+            self.world.change(subject, True)
+        for _ in range(5000):
+            self.books_agree()
+            if self.manager.wants_round:
+                self.hold_round()
+            elif not self.world.happen_next():
+                break
+        assert not self.world.unfinished, f"nothing can happen any more: {self.manager.why_waiting()}"
+        assert not self.manager._started
+        assert not self.manager.why_waiting()
+        learned = [(r.job.id, r.resource, r.started_s, r.run_time_s) for r in self.experience.records]
+        assert sorted(learned) == sorted(self.world.lessons())
+
+
+def test_whatever_happens_no_machine_is_shared_no_job_is_lost_and_all_end() -> None:
+    run_state_machine_as_test(
+        ManagerInTheWorld,
+        settings=settings(
+            max_examples=200, stateful_step_count=50, deadline=None, derandomize=True, database=None
+        ),
+    )

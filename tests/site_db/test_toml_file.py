@@ -1,0 +1,413 @@
+"""The reader of TOML files, through a small model of its own; experiment files are read in the same way."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Literal
+
+import pytest
+from pydantic import Field, NonNegativeFloat, PositiveFloat, model_validator
+
+from site_db import toml_file
+from site_db.toml_file import InvalidFile, Table
+from tests.site_db.site_texts import after_path, assert_is_one_plain_sentence, blamed_line, changed, refusal
+
+
+class CircleTable(Table):
+    kind: Literal["circle"] = "circle"
+    radius_cm: PositiveFloat = 1.0
+
+
+class BoxTable(Table):
+    kind: Literal["box"]
+    width_cm: PositiveFloat
+    height_cm: PositiveFloat = 1.0
+
+
+class FrameTable(Table):
+    colour: str = "black"
+    visible: bool = True
+
+
+class PartTable(Table):
+    name: str
+    shape: CircleTable | BoxTable = Field(default=CircleTable(), discriminator="kind")
+    weights: dict[str, PositiveFloat] = Field(default_factory=dict)
+    from_s: NonNegativeFloat = 0.0
+    to_s: PositiveFloat = 1.0
+
+    @model_validator(mode="after")
+    def _ends_late_enough(self) -> PartTable:
+        if self.to_s <= self.from_s:
+            raise ValueError("a part ends after it begins")
+        return self
+
+
+class Drawing(Table):
+    title: str
+    pages: int = Field(default=1, ge=1, le=99)
+    authors: tuple[str, ...] = Field(default=("anyone",), min_length=1)
+    shape: CircleTable | BoxTable = Field(default=CircleTable(), discriminator="kind")
+    frame: FrameTable | None = None
+    parts: tuple[PartTable, ...] = ()
+    grid: dict[str, tuple[int | str, ...]] = Field(default_factory=dict)
+
+
+DRAWING = """title = "wheels"
+pages = 3
+authors = ["ann", "bob"]
+
+[shape]
+kind = "box"
+width_cm = 3
+
+[frame]
+colour = "red"
+
+[[parts]]
+name = "rim"
+[parts.shape]
+kind = "circle"
+radius_cm = 4.5
+[parts.weights]
+"left side" = 2
+
+[[parts]]
+name = "hub"
+shape = { kind = "box", width_cm = 2 }
+"""
+
+
+def read_drawing(path: Path) -> Drawing:
+    text = toml_file.read_text(path)
+    return toml_file.validate(toml_file.parse(text, path), Drawing, text, path)
+
+
+def said_of(text: str | bytes, folder: Path) -> str:
+    return refusal(text, folder, read_drawing)
+
+
+def test_a_file_without_faults_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "good.toml"
+    path.write_text(DRAWING)
+    drawing = read_drawing(path)
+    assert drawing.shape == BoxTable(kind="box", width_cm=3)
+    assert [part.shape for part in drawing.parts] == [
+        CircleTable(radius_cm=4.5),
+        BoxTable(kind="box", width_cm=2),
+    ]
+    assert drawing.parts[0].weights == {"left side": 2.0}
+
+
+UNKNOWN_KEYS = {
+    "at top level": ("pages = 3", "page = 3 # HERE", "unknown key 'page'; did you mean 'pages'?"),
+    "in quotes": ("pages = 3", '"page" = 3 # HERE', "unknown key 'page'; did you mean 'pages'?"),
+    "as a table": ("[frame]", "[fraem] # HERE", "unknown key 'fraem'; did you mean 'frame'?"),
+    "as an array of tables": ("[frame]", "[[farme]] # HERE", "unknown key 'farme'; did you mean 'frame'?"),
+    "as the head of a dotted key": (
+        "pages = 3",
+        'pages = 3\n\n# frame\nfrmae.colour = "red" # HERE',
+        "unknown key 'frmae'; did you mean 'frame'?",
+    ),
+    "in a table": (
+        "colour =",
+        "# colour\n\ncolor = 1 # HERE\n#",
+        "unknown key 'color'; did you mean 'colour'?",
+    ),
+    "in a dotted key": (
+        'colour = "red"',
+        'visible.x = true # HERE\ncolour = "red"',
+        'frame.visible = {"x": true}: expected true or false',
+    ),
+    "in an array of tables": (
+        'name = "hub"',
+        'nam = "hub" # HERE',
+        "unknown key 'nam'; did you mean 'name'?",
+    ),
+    "in the union's table of a table": (
+        "width_cm = 3",
+        "width = 3 # HERE",
+        "unknown key 'width'; did you mean 'width_cm'?",
+    ),
+    "in the union's table of an array of tables": (
+        "radius_cm = 4.5",
+        "radius = 4.5 # HERE",
+        "unknown key 'radius'; did you mean 'radius_cm'?",
+    ),
+    "in the union's inline table": (
+        "width_cm = 2 }",
+        "width_cm = 2, hieght_cm = 1 } # HERE",
+        "unknown key 'hieght_cm'; did you mean 'height_cm'?",
+    ),
+    "of the other member of a union": (
+        "radius_cm = 4.5",
+        "height_cm = 4.5 # HERE",
+        "unknown key 'height_cm'; known here are kind, radius_cm",
+    ),
+    "far from everything known": (
+        'colour = "red"',
+        "xyz = 1 # HERE",
+        "unknown key 'xyz'; known here are colour, visible",
+    ),
+    "whose name breaks the line": (
+        'colour = "red"',
+        '"x\\ny" = 1 # HERE',
+        "unknown key 'x\\ny'; known here are colour, visible",
+    ),
+    "without a name": ('colour = "red"', '"" = 1 # HERE', "unknown key ''; known here are colour, visible"),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "sentence"), UNKNOWN_KEYS.values(), ids=UNKNOWN_KEYS)
+def test_an_unknown_key_is_answered_with_its_line_and_the_nearest_key_that_is_known_there(
+    old: str, new: str, sentence: str, tmp_path: Path
+) -> None:
+    text = changed(old, new, DRAWING)
+    assert said_of(text, tmp_path) == f"line {blamed_line(text)}: {sentence}"
+
+
+def test_a_misspelled_key_is_named_rather_than_the_missing_one_or_an_earlier_wrong_value(
+    tmp_path: Path,
+) -> None:
+    text = changed("pages = 3", "pages = 0", DRAWING).replace('name = "hub"', 'nmae = "hub"')
+    assert "unknown key 'nmae'; did you mean 'name'?" in said_of(text, tmp_path)
+
+
+WRONG_VALUES = {
+    "a number for text": ('title = "wheels"', "title = 3 # HERE", "title = 3: expected text in quotes"),
+    "a date for text": (
+        'title = "wheels"',
+        "title = 2001-12-31 # HERE",
+        "title = 2001-12-31: expected text in quotes",
+    ),
+    "text for a whole number": ("pages = 3", 'pages = "x" # HERE', 'pages = "x": expected a whole number'),
+    "a fraction for a whole number": (
+        "pages = 3",
+        "pages = 3.5 # HERE",
+        "pages = 3.5: expected a whole number",
+    ),
+    "too small": (
+        "pages = 3",
+        "pages = 0 # HERE",
+        "pages = 0: expected a number greater than or equal to 1",
+    ),
+    "too large": (
+        "pages = 3",
+        "pages = 100 # HERE",
+        "pages = 100: expected a number less than or equal to 99",
+    ),
+    "text for true": (
+        'colour = "red"',
+        'visible = "maybe" # HERE',
+        'frame.visible = "maybe": expected true or false',
+    ),
+    "negative": (
+        "width_cm = 3",
+        "width_cm = -3 # HERE",
+        "shape.width_cm = -3: expected a number greater than 0",
+    ),
+    "zero": ("_cm = 3", "_cm = 0.0 # HERE", "shape.width_cm = 0.0: expected a number greater than 0"),
+    "not a number": ("_cm = 3", "_cm = nan # HERE", "shape.width_cm = nan: expected a finite number"),
+    "infinite": ("_cm = 3", "_cm = -inf # HERE", "shape.width_cm = -inf: expected a finite number"),
+    "an overflow": ("_cm = 3", "_cm = 1e999 # HERE", "shape.width_cm = inf: expected a finite number"),
+    "under a quoted key": (
+        '"left side" = 2',
+        '# left\n"left side" = -2 # HERE',
+        'parts[0].weights."left side" = -2: expected a number greater than 0',
+    ),
+    "under a dotted key": (
+        "pages = 3",
+        'pages = 3\ngrid . x = [1]\n# HE\ngrid . "a.b" = 3 # HERE',
+        "grid.a.b = 3: expected an array",
+    ),
+    "in an inline table of an array of tables": (
+        "width_cm = 2 }",
+        'width_cm = "2 m" } # HERE',
+        'parts[1].shape.width_cm = "2 m": expected a number',
+    ),
+    "one of many in an array of several lines": (
+        '"ann", "bob"]',
+        '\n  "ann", # 1\n\n  2, # HERE\n  "bob"]',
+        "authors[1] = 2: expected text in quotes",
+    ),
+    "in an array, of none of its types": (
+        "[frame]",
+        "[grid]\nx = [1,\n [2]] # HERE\n[frame]",
+        "grid.x[1] = [2]: expected a whole number, or text in quotes",
+    ),
+    "text for an array": (
+        '["ann", "bob"]',
+        '"ann" # HERE',
+        'authors = "ann": expected an array',
+    ),
+    "an empty array": ('["ann", "bob"]', "[] # HERE", "authors = []: expected 1 or more elements"),
+    "text for a table": (
+        '[frame]\ncolour = "red"\n',
+        "[grid]\nx = 3 # HERE\n",
+        "grid.x = 3: expected an array",
+    ),
+    "an array of tables for a table": (
+        "[frame]",
+        "[[frame]] # HERE",
+        'frame = [{"colour": "red"}]: expected a table',
+    ),
+    "an unknown kind": (
+        'kind = "circle"',
+        'kind = "cirlce" # HERE',
+        "parts[0].shape.kind = \"cirlce\": expected one of 'circle', 'box'",
+    ),
+    "a kind of the wrong type": (
+        'kind = "circle"',
+        "kind = 7 # HERE",
+        "parts[0].shape.kind = 7: expected one of 'circle', 'box'",
+    ),
+    "no kind": (
+        "[parts.shape]\nkind =",
+        "[parts.shape] # HERE\n# kind =",
+        "the key 'parts[0].shape.kind' is missing",
+    ),
+    "a missing key of a table": (
+        '[[parts]]\nname = "rim"',
+        "[[parts]] # HERE",
+        "the key 'parts[0].name' is missing",
+    ),
+    "a missing key of a union's table": (
+        '[shape]\nkind = "box"\nwidth_cm = 3',
+        '[shape] # HERE\nkind = "box"',
+        "the key 'shape.width_cm' is missing",
+    ),
+    "a rule of the table's own": (
+        '[[parts]]\nname = "rim"',
+        '[[parts]] # HERE\nname = "rim"\nfrom_s = 2',
+        "parts[0]: a part ends after it begins",
+    ),
+}
+
+
+@pytest.mark.parametrize(("old", "new", "sentence"), WRONG_VALUES.values(), ids=WRONG_VALUES)
+def test_a_wrong_value_is_told_with_its_line_and_what_was_expected_in_words_of_toml(
+    old: str, new: str, sentence: str, tmp_path: Path
+) -> None:
+    text = changed(old, new, DRAWING)
+    assert said_of(text, tmp_path) == f"line {blamed_line(text)}: {sentence}"
+
+
+def test_single_brackets_for_an_array_of_tables_are_answered_with_the_double_ones(tmp_path: Path) -> None:
+    assert said_of('title = "x"\n[parts]\nname = "rim"\n', tmp_path) == (
+        'line 2: parts = {"name": "rim"}: expected an array of tables, each under the header [[parts]]'
+    )
+
+
+def test_a_key_that_is_missing_at_top_level_has_no_line_even_if_a_table_has_one_of_that_name(
+    tmp_path: Path,
+) -> None:
+    assert said_of('[frame]\ncolour = "title"\n', tmp_path) == "the key 'title' is missing"
+
+
+def test_a_long_value_is_shown_by_its_beginning(tmp_path: Path) -> None:
+    sentence = said_of(f'title = "x"\npages = "{"9" * 5000}x"\n', tmp_path)
+    assert sentence == f'line 2: pages = "{"9" * 56}...: expected a whole number'
+
+
+def test_a_number_with_more_digits_than_python_shows_is_refused_with_a_sentence(tmp_path: Path) -> None:
+    assert said_of(f"title = 0x{'f' * 5000}", tmp_path).startswith("line 1: title = a number with too many")
+    assert said_of(f"pages = {'9' * 5000}", tmp_path) == "there is a number with too many digits"
+
+
+def test_arrays_that_are_nested_too_deeply_are_refused_with_a_sentence(tmp_path: Path) -> None:
+    assert said_of("pages = " + "[" * 5000, tmp_path) == ("the arrays or tables in it are nested too deeply")
+
+
+def test_the_line_is_found_below_arrays_as_deep_as_the_parser_reads_them(tmp_path: Path) -> None:
+    deep = "[" * 200 + "1" + "]" * 200
+    assert said_of(f'title = "x"\nunheard_of = {deep}\n', tmp_path).startswith(
+        "line 2: unknown key 'unheard_of'"
+    )
+
+
+def test_lines_are_counted_alike_where_a_comment_has_separators_that_unicode_knows(tmp_path: Path) -> None:
+    assert said_of('# a\u2028b\x85c\ntitle = "x"\npages = 0\n', tmp_path).startswith("line 3: pages = 0")
+
+
+def test_lines_are_counted_alike_in_a_file_from_windows(tmp_path: Path) -> None:
+    text = "\ufeff" + DRAWING.replace("pages = 3", "pages = -1").replace("\n", "\r\n")
+    assert said_of(text, tmp_path).startswith("line 2: pages = -1: expected")
+
+
+def test_a_good_file_from_windows_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "windows.toml"
+    path.write_bytes(b"\xef\xbb\xbf" + DRAWING.replace("\n", "\r\n").encode())
+    assert read_drawing(path).title == "wheels"
+
+
+NOT_TOML = {
+    "no value": ("title =", "line 1: this is not valid TOML: Invalid value"),
+    "no quotes": ("a = 1\n\ntitle = wheels\n", "line 3: this is not valid TOML: Invalid value"),
+    "one key twice": ("a = 1\na = 2\n", "line 2: this is not valid TOML: Cannot overwrite a value"),
+    "one table twice": ("[a]\n[b]\n[a]\n", "line 3: this is not valid TOML: Cannot declare [a] twice"),
+    "one table of a table twice": (
+        "[a.b]\n[c]\n[a.b]\n",
+        "line 3: this is not valid TOML: Cannot declare [a.b] twice",
+    ),
+    "an open string": ('a = 1\nb = "x\nc = 2', "line 2: this is not valid TOML: Illegal character '\\n'"),
+    "an open long string": (
+        'a = """x\n\ny\n\n',
+        "line 3: this is not valid TOML: Unterminated string at the end of the file",
+    ),
+    "an open array": ("a = [1,\n2", "line 2: this is not valid TOML: Unclosed array at the end of the file"),
+    "an open header": ("[a\nb = 3", "line 1: this is not valid TOML: Expected ']' at the end of a table"),
+    "just words": ("give me a site", "line 1: this is not valid TOML: Expected '=' after a key"),
+}
+
+
+@pytest.mark.parametrize(("text", "beginning"), NOT_TOML.values(), ids=NOT_TOML)
+def test_what_is_not_toml_is_told_with_the_line_in_the_usual_place(
+    text: str, beginning: str, tmp_path: Path
+) -> None:
+    sentence = said_of(text, tmp_path)
+    assert sentence.startswith(beginning)
+    assert "(at line" not in sentence
+
+
+def test_an_empty_file_lacks_its_first_key(tmp_path: Path) -> None:
+    assert said_of("", tmp_path) == "the key 'title' is missing"
+
+
+def test_bytes_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
+    assert said_of('title = "Gebäude"'.encode("latin-1"), tmp_path) == (
+        "the file cannot be read: it is not UTF-8 text"
+    )
+
+
+def test_a_folder_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFile) as caught:
+        read_drawing(tmp_path)
+    assert after_path(caught.value, tmp_path) == "the file cannot be read: Is a directory"
+
+
+def test_a_missing_file_is_told_with_its_path(tmp_path: Path) -> None:
+    path = tmp_path / "nowhere.toml"
+    with pytest.raises(InvalidFile) as caught:
+        read_drawing(path)
+    assert after_path(caught.value, path) == "there is no such file"
+
+
+def test_a_path_through_a_file_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    path = tmp_path / "file" / "drawing.toml"
+    with pytest.raises(InvalidFile) as caught:
+        read_drawing(path)
+    assert after_path(caught.value, path) == "the file cannot be read: Not a directory"
+
+
+def test_a_path_that_breaks_the_line_does_not_break_the_sentence(tmp_path: Path) -> None:
+    with pytest.raises(InvalidFile) as caught:
+        read_drawing(tmp_path / "two\nlines.toml")
+    assert_is_one_plain_sentence(str(caught.value))
+    assert str(caught.value).endswith("two\\nlines.toml: there is no such file")
+
+
+def test_a_table_cannot_be_changed_after_it_was_read(tmp_path: Path) -> None:
+    (tmp_path / "good.toml").write_text(DRAWING)
+    with pytest.raises(ValueError, match="frozen"):
+        read_drawing(tmp_path / "good.toml").pages = 5  # type: ignore[misc]
