@@ -26,7 +26,7 @@ def line_of(text: str, location: Location) -> int | None:
     """
     try:
         lines = _Reader(text).lines
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return next((lines[location[:n]] for n in range(len(location), 0, -1) if location[:n] in lines), None)
 

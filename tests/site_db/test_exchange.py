@@ -421,7 +421,7 @@ def empty_database(shared_folder: Path) -> Engine:
     return store.create(shared_folder / "empty.sqlite")
 
 
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=150, deadline=None)
 @given(text=mutated_sites())
 def test_a_site_file_with_slips_goes_into_the_database_or_is_refused_with_one_sentence(
     text: str, shared_folder: Path, empty_database: Engine

@@ -239,7 +239,7 @@ def is_toml(text: str) -> bool:
     return True
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(
     st.lists(st.sampled_from(CHUNKS), max_size=12).map(lambda all: [c.format(k) for k, c in enumerate(all)])
 )
