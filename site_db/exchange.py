@@ -11,7 +11,7 @@ from typing import Annotated, Literal
 from pydantic import AfterValidator, Field
 
 from site_db import hostlist, toml_file
-from site_db.toml_file import Location, Table
+from site_db.toml_file import Location, Positive, Table
 
 Problem = tuple[Location, str]
 
@@ -28,7 +28,6 @@ Name = Annotated[str, AfterValidator(_checked)]
 Names = Annotated[tuple[Name, ...], AfterValidator(lambda names: tuple(hostlist.expand(names)))]
 
 # Strict: neither true nor "10" is a number here.
-Positive = Annotated[float, Field(gt=0, strict=True)]
 Priority = Annotated[int, Field(ge=-(2**31), lt=2**31, strict=True)]
 """As wide as an integer column of every database is."""
 

@@ -11,7 +11,7 @@ from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 
-from pydantic import BaseModel, ConfigDict, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
 from site_db.toml_lines import Location as Location
@@ -31,6 +31,11 @@ class Table(BaseModel):
     """A TOML table in which an unknown key is an error."""
 
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
+
+
+Positive = Annotated[float, Field(gt=0, strict=True)]
+NotNegative = Annotated[float, Field(ge=0, strict=True)]
+Count = Annotated[int, Field(ge=1, strict=True)]
 
 
 def read_text(path: Path) -> str:
@@ -75,11 +80,17 @@ def validate(data: dict[str, Any], model: type[Model], text: str, path: Path) ->
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        errors = error.errors()
-        first = min(errors, key=lambda e: e["type"] != "extra_forbidden")
-        place = _place(first, data)
-        alternatives = [e for e in errors if _place(e, data) == place]
-        raise invalid(text, path, place, _sentence(alternatives, place, model)) from None
+        place, sentence = first_mistake(error, data, model)
+        raise invalid(text, path, place, sentence) from None
+
+
+def first_mistake(error: ValidationError, data: Any, model: type[BaseModel]) -> tuple[Location, str]:
+    """Where in `data`, which is no `model`, the first mistake is, and the sentence that tells it."""
+    errors = error.errors()
+    first = min(errors, key=lambda e: e["type"] != "extra_forbidden")
+    place = _place(first, data)
+    alternatives = [e for e in errors if _place(e, data) == place]
+    return place, _sentence(alternatives, place, model)
 
 
 def invalid(text: str, path: Path, location: Location, sentence: str) -> InvalidFile:

@@ -9,13 +9,13 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, NonNegativeFloat, PositiveFloat, ValidationError, model_validator
+from pydantic import Field, ValidationError, model_validator
 
 from site_db import toml_file
 from site_db.exchange import QueueTable
-from site_db.toml_file import InvalidFile, Table
+from site_db.toml_file import Count, InvalidFile, NotNegative, Positive, Table
 
-Shares = dict[str, PositiveFloat]
+Shares = dict[str, Positive]
 GridValue = int | float | str
 
 
@@ -25,14 +25,14 @@ class AtOnceTable(Table):
 
 class PoissonTable(Table):
     kind: Literal["poisson"]
-    jobs_per_quantum: PositiveFloat
-    quantum_s: PositiveFloat = 10.0
+    jobs_per_quantum: Positive
+    quantum_s: Positive = 10.0
 
 
 class WorkloadTable(Table):
     """What arrives. Without `mix`, every job class of the site has the same share."""
 
-    jobs: int = Field(ge=1)
+    jobs: Count
     arrivals: AtOnceTable | PoissonTable = Field(default=AtOnceTable(), discriminator="kind")
     order: Literal["random", "shuffled", "cyclic"] = "random"
     mix: Shares = Field(default_factory=dict)
@@ -42,12 +42,12 @@ class WorkloadTable(Table):
 
 class EveryQuantumTable(Table):
     kind: Literal["every_quantum"]
-    quantum_s: PositiveFloat = 10.0
+    quantum_s: Positive = 10.0
 
 
 class OnRequestTable(Table):
     kind: Literal["on_request"] = "on_request"
-    least_distance_s: NonNegativeFloat = 0.0
+    least_distance_s: NotNegative = 0.0
 
 
 class ExactTable(Table):
@@ -56,15 +56,15 @@ class ExactTable(Table):
 
 class LognormalTable(Table):
     kind: Literal["lognormal"]
-    coefficient_of_variation: PositiveFloat
+    coefficient_of_variation: Positive
 
 
 class MonitorsTable(Table):
     """How the monitors differ from the truth: seen late, or misread and put right later."""
 
-    delay_s: NonNegativeFloat = 0.0
-    misread_share: float = Field(default=0.0, ge=0, le=1)
-    corrected_after_s: PositiveFloat = 60.0
+    delay_s: NotNegative = 0.0
+    misread_share: float = Field(default=0.0, ge=0, le=1, strict=True)
+    corrected_after_s: Positive = 60.0
 
 
 class OutageTable(Table):
@@ -72,8 +72,8 @@ class OutageTable(Table):
 
     machine: str | None = None
     interconnect: str | None = None
-    from_s: NonNegativeFloat
-    to_s: PositiveFloat
+    from_s: NotNegative
+    to_s: Positive
 
     @model_validator(mode="after")
     def _is_an_outage(self) -> OutageTable:
@@ -89,8 +89,8 @@ class OutageTable(Table):
 class FailuresTable(Table):
     """Every machine fails and is repaired at random; times are exponential."""
 
-    mean_time_between_failures_s: PositiveFloat
-    mean_time_to_repair_s: PositiveFloat
+    mean_time_between_failures_s: Positive
+    mean_time_to_repair_s: Positive
 
 
 class ExperienceTable(Table):
@@ -102,7 +102,7 @@ class ExperienceTable(Table):
 class GuardTable(Table):
     """What a scheduler under test may cost, and whether schedulers that are not built in are asked twice."""
 
-    decision_limit_s: PositiveFloat = 60.0
+    decision_limit_s: Positive = 60.0
     ask_twice: bool = True
 
 
@@ -112,8 +112,8 @@ class Experiment(Table):
     name: str
     description: str = ""
     site: str
-    seed: int = Field(default=1, ge=0)
-    replications: int = Field(default=1, ge=1)
+    seed: int = Field(default=1, ge=0, strict=True)
+    replications: Count = 1
     schedulers: tuple[str, ...] = Field(min_length=1)
     workload: WorkloadTable
     rounds: EveryQuantumTable | OnRequestTable = Field(default=OnRequestTable(), discriminator="kind")
@@ -161,9 +161,8 @@ class Experiment(Table):
         try:
             return Experiment.model_validate(data)
         except ValidationError as error:
-            message = error.errors()[0]["msg"].removeprefix("Value error, ")
-            setting = ", ".join(f"{key} = {value!r}" for key, value in settings.items())
-            raise ValueError(f"grid: {setting} is not possible: {message}") from None
+            _, sentence = toml_file.first_mistake(error, data, Experiment)
+            raise ValueError(f"grid: {sentence}") from None
 
     def canonical(self) -> str:
         """The experiment as text that is equal for equal experiments."""
@@ -178,11 +177,9 @@ def read_experiment(path: Path) -> Experiment:
 
 def changed(experiment: Experiment, **settings: Any) -> Experiment:
     """The experiment with some top-level settings replaced, where they are given (not None)."""
-    given = {key: value for key, value in settings.items() if value is not None}
+    data = experiment.model_dump() | {key: value for key, value in settings.items() if value is not None}
     try:
-        return Experiment.model_validate({**experiment.model_dump(), **given})
+        return Experiment.model_validate(data)
     except ValidationError as error:
-        first = error.errors()[0]
-        raise InvalidFile(
-            f"{'.'.join(map(str, first['loc']))}: {first['msg'].removeprefix('Value error, ')}"
-        ) from None
+        _, sentence = toml_file.first_mistake(error, data, Experiment)
+        raise InvalidFile(sentence) from None

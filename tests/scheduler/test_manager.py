@@ -900,7 +900,7 @@ WORLD_SITE = make_site(
 )
 WORLD_SECONDS: Mapping[str, tuple[float, ...]] = {
     "any": (8.0, 8.0, 12.0, 12.0, 20.0, INF, INF, INF),
-    "parallel": (30.0, 30.0, 30.0, 40.0, 40.0, 11.0, 17.0, 23.0),
+    "parallel": (90.0, 90.0, 90.0, 70.0, 70.0, 11.0, 17.0, 23.0),
     "picky": (INF, 5.0, INF, 7.0, INF, INF, 4.0, INF),
 }
 SUBJECTS: tuple[int | str, ...] = ("lan", "wan", 0, 1, 2, 3, 4)
@@ -915,7 +915,7 @@ class ManagerInTheWorld(RuleBasedStateMachine):
 
     @initialize(
         mapping=st.tuples(*[st.sampled_from(MappingPolicy)] * 3),
-        kinds=st.tuples(*[st.sampled_from((Pjs, Pjs, Sjs, Mct, Olb, Ruthless))] * 3),
+        kinds=st.tuples(*[st.sampled_from((Pjs, Pjs, Pjs, Sjs, Mct, Olb, Ruthless))] * 3),
         delays_s=st.lists(st.sampled_from((0.0, 0.0, 1.0, 7.0, 25.0)), min_size=1, max_size=5),
     )
     def found_site(

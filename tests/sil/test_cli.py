@@ -265,9 +265,13 @@ def test_ready_times_that_do_not_fit_are_refused(text: str, expected: str, here:
         ('arrivals = { kind = "poisson", jobs_per_quantum = -4 }', "jobs_per_quantum = -4: "),
         ('arrivals = { kind = "poison" }', "'poisson'"),
         ('[grid]\n"workload.jbos" = [1]', "there is no setting 'workload.jbos' to vary"),
-        ('[grid]\n"workload.jobs" = [1, -3]', "workload.jobs = -3 is not possible"),
+        (
+            '[grid]\n"workload.jobs" = [1, -3]',
+            "grid: workload.jobs = -3: expected a number greater than or equal to 1",
+        ),
         ('[grid]\n"workload.jobs" = []', "grid.workload.jobs"),
         ("jobs = 3", "not valid TOML"),
+        ("mix = { short = true }", "line 11: workload.mix.short = true: expected a number"),
     ],
 )
 def test_what_is_wrong_in_an_experiment_file_is_told_with_its_line(
