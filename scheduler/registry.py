@@ -77,7 +77,7 @@ def load(name: str) -> SchedulerFactory:
     module_name, _, class_name = target.partition(":")
     try:
         module = importlib.import_module(module_name)
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise SchedulerNotLoaded(
             f"scheduler '{name}': importing module '{module_name}' failed with "
             f"{type(error).__name__}: {error}"
@@ -89,7 +89,7 @@ def load(name: str) -> SchedulerFactory:
         raise SchedulerNotLoaded(f"scheduler '{name}': '{class_name}' is not a class")
     try:
         made = factory()
-    except Exception as error:
+    except (Exception, SystemExit) as error:
         raise SchedulerNotLoaded(
             f"scheduler '{name}': {class_name}() failed with {type(error).__name__}: {error}; "
             "it must be possible to make it without arguments"

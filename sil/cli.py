@@ -293,10 +293,14 @@ def _show(comparison: Comparison, metric: str) -> None:
         _print_whole(wide if fits else long_grid_table(comparison, metric))
     else:
         _print_whole(comparison_table(comparison, 0))
-    out.print(
-        f"[dim]Means of {comparison.description.replications} replications ± half-width of the 95 % "
-        "confidence interval; differences are paired, * = not by chance.[/dim]"
+    n = comparison.description.replications
+    how = (
+        f"Means of {n} replications ± half-width of the 95 % confidence interval; differences are paired, "
+        "* = not by chance."
+        if n > 1
+        else "One replication: there are no confidence intervals (see --replications)."
     )
+    out.print(f"[dim]{how}[/dim]")
 
 
 def _natural_width(table: Table) -> int:

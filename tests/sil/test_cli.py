@@ -310,6 +310,7 @@ def test_an_unknown_scheduler_is_answered_with_the_nearest_known_one(here: Path)
     [
         ("nowhere:Mine", "importing module 'nowhere' failed with ModuleNotFoundError"),
         ("broken_module:Mine", "importing module 'broken_module' failed with ZeroDivisionError"),
+        ("exiting_module:Mine", "importing module 'exiting_module' failed with SystemExit"),
         ("good_module:Mine", "has no 'Mine'"),
         ("good_module:number", "'number' is not a class"),
         ("good_module:NoScheduler", "has no method schedule(problem)"),
@@ -321,6 +322,7 @@ def test_a_scheduler_that_cannot_be_loaded_is_told_why(
 ) -> None:
     monkeypatch.syspath_prepend(str(here))
     (here / "broken_module.py").write_text("1 / 0")
+    (here / "exiting_module.py").write_text("raise SystemExit(4)")
     classes = "class NoScheduler: pass\nclass Demanding:\n    def __init__(self, alpha): pass\n"
     (here / "good_module.py").write_text("number = 3\n" + classes)
     assert expected in the_sentence(sil("run", tiny_experiment(here), "--scheduler", name, "--out", "out"))
