@@ -6,6 +6,10 @@ import os
 from collections.abc import Generator
 
 import pytest
+from hypothesis import settings
+
+settings.register_profile("no deadline", deadline=None)  # machines under test are shared and slow at times
+settings.load_profile("no deadline")
 
 
 @pytest.hookimpl(wrapper=True)

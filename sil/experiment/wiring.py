@@ -116,7 +116,7 @@ def problems(experiment: Experiment, in_use: SiteInUse) -> Iterator[tuple[Locati
     try:
         in_order_of_service([policy for policy, _ in in_use.queues])
     except ValueError as error:
-        yield ("queues",), str(error)
+        yield ("queues",) if experiment.queues else ("site",), str(error)
     interconnects = [x.name for x in site.interconnects]
     for k, outage in enumerate(experiment.outages):
         name = outage.machine or outage.interconnect

@@ -47,8 +47,7 @@ class Noisy:
     def distort(self, visible_s: float, reading: Reading) -> Iterable[Visible]:
         if self.luck.random() < self.misread_share:
             yield visible_s, replace(reading, up=not reading.up)
-            later_s = visible_s + self.corrected_after_s
-            yield later_s, replace(reading, measured_s=reading.measured_s + self.corrected_after_s)
+            yield visible_s + self.corrected_after_s, reading  # as old as it is: later news overrules it
         else:
             yield visible_s, reading
 

@@ -156,7 +156,7 @@ def test_a_noisy_monitor_says_the_opposite_and_then_corrects_itself() -> None:
     clock.advance(5.0)
     assert monitor.news() == [InterconnectReading("lan", True, 0.0)]
     clock.advance(65.0)
-    assert monitor.news() == [InterconnectReading("lan", False, 60.0)]
+    assert monitor.news() == [InterconnectReading("lan", False, 0.0)]
 
 
 def test_listed_outages_come_in_order_of_time() -> None:
