@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import multiprocessing
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -72,9 +73,9 @@ class GuardedScheduler:
         except TimeLimitExceeded:
             message = f"{_who(scheduler)} did not return within {self._limit_s:g} s"
             raise SchedulerFault(RETURNS_IN_TIME, message, self._clock.now_s) from None
-        except KeyboardInterrupt:
-            raise
         except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and multiprocessing.parent_process() is None:
+                raise  # the user's; a worker process is ended by Ctrl-C without one
             message = f"{_who(scheduler)} raised {type(error).__name__}: {error}{_where(error)}"
             raise SchedulerFault(RAISES_NOTHING, message, self._clock.now_s) from error
 
