@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
@@ -57,12 +57,6 @@ class Availability:
         c = resource - self._site.n_machines
         usable = set(self._members[c]) if c >= 0 else None
         return all(self.up[j] and (usable is None or j in usable) for j in machines)
-
-    def slowdown_of_clusters(self) -> Iterator[tuple[int, float]]:
-        """(resource j, size / available) for each cluster that is used with fewer members than all."""
-        for c, (everyone, usable) in enumerate(zip(self._site.members, self._members, strict=True)):
-            if 0 < len(usable) < len(everyone):
-                yield self._site.n_machines + c, len(everyone) / len(usable)
 
     def _set(self, subject: int | str, up: bool) -> set[int]:
         if isinstance(subject, str):

@@ -77,12 +77,6 @@ class EtcMatrix:
         """Every job on every resource, (n, m + clusters): a new array of that size."""
         return self.by_class_s[np.ix_(self.job_class_of, self.resource_class_of)]
 
-    def with_column_scaled(self, j: int, factor: float) -> EtcMatrix:
-        """The same matrix with resource j, whose class no other resource shares, `factor` times slower."""
-        by_class_s = self.by_class_s.copy()
-        by_class_s[:, self.resource_class_of[j]] *= factor
-        return EtcMatrix(by_class_s, self.job_class_of, self.resource_class_of, self.resource_class_names)
-
 
 def _checked(indices: ArrayLike, limit: int, what: str) -> NDArray[np.int64]:
     array = np.array(indices, dtype=np.int64)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
 from itertools import count
@@ -9,6 +10,7 @@ from types import MappingProxyType
 
 import numpy as np
 
+from scheduler.admission import Admission
 from scheduler.availability import Availability
 from scheduler.commitments import Commitments, Run
 from scheduler.model import Completion, DispatchOrder, ExecutionRecord, Job, JobId, RunId, Site, read_only
@@ -38,8 +40,8 @@ class SchedulingManager:
         dispatcher: Dispatcher,
         monitor: Monitor,
         experience: Experience,
+        admission: Admission | None = None,
     ) -> None:
-        self._site = site
         self._queues = in_order_of_service(queues)
         self._policy = {queue.name: queue for queue in self._queues}
         self._schedulers = schedulers
@@ -47,6 +49,8 @@ class SchedulingManager:
         self._dispatcher = dispatcher
         self._monitor = monitor
         self._experience = experience
+        self._admission = admission or Admission(queues)
+        self._unfinished_of: Counter[str] = Counter()
         self._availability = Availability(site)
         self._commitments = Commitments(site.n_machines, (queue.displaces for queue in self._queues))
         self._waiting: dict[str, dict[JobId, Job]] = {queue.name: {} for queue in self._queues}
@@ -82,11 +86,10 @@ class SchedulingManager:
 
     def on_job_arrived(self, job: Job) -> str | None:
         """A job is submitted. Returns None, or the sentence with which it is refused."""
-        queue = self._policy.get(job.queue)
-        if queue is None:
-            return f"there is no queue '{job.queue}'"
-        if queue.users is not None and job.user not in queue.users:
-            return f"user '{job.user}' may not submit to queue '{job.queue}'"
+        refusal = self._admission.refusal(job, self._unfinished_of[job.user])
+        if refusal is not None:
+            return refusal
+        self._unfinished_of[job.user] += 1
         self._wait_again(job)
         return None
 
@@ -96,13 +99,14 @@ class SchedulingManager:
         if run is None:
             return
         started_s = run.start_s
+        self._unfinished_of[run.job.user] -= 1
         self._take_off(run, completion.ended_s)
         if run.ending:  # the end overtook the preemption order: the job is done after all
             self._withdraw_job(run.job)
-        if self._had_all_machines(run):
-            self._experience.record(
-                ExecutionRecord(run.job, run.resource, started_s, completion.ended_s - started_s)
-            )
+        run_time_s = completion.ended_s - started_s
+        self._experience.record(
+            ExecutionRecord(run.job, run.resource, len(run.machines), started_s, run_time_s)
+        )
         self._news = True
         self._start_what_is_first()
 
@@ -166,9 +170,7 @@ class SchedulingManager:
 
     def _serve(self, queue: QueuePolicy) -> None:
         jobs = sorted(self._waiting[queue.name].values(), key=lambda job: (job.arrival_s, job.id))
-        etc = self._experience.estimate(jobs)
-        for j, factor in self._availability.slowdown_of_clusters():
-            etc = etc.with_column_scaled(j, factor)
+        etc = self._experience.estimate(jobs, [len(usable) for usable in self._availability.members()])
         problem = SchedulingProblem(
             self._clock.now_s, jobs, etc, self._ready_times_reader(queue), MappingProxyType(self._running)
         )
@@ -232,7 +234,8 @@ class SchedulingManager:
         self._commitments.start(run, self._clock.now_s)
         self._started[run.id] = run
         self._running[run.id] = Running(run.job, run.resource, run.machines, run.completion_s)
-        self._dispatcher.dispatch(DispatchOrder(run.id, run.job, run.resource, run.machines))
+        expected_s = run.completion_s - run.start_s
+        self._dispatcher.dispatch(DispatchOrder(run.id, run.job, run.resource, run.machines, expected_s))
 
     def _displace(self, run: Run) -> None:
         """Make way: a planned run is withdrawn, a running one is told to stop; its job waits again."""
@@ -288,7 +291,3 @@ class SchedulingManager:
     def _wait_again(self, job: Job) -> None:
         self._waiting[job.queue][job.id] = job
         self._news = True
-
-    def _had_all_machines(self, run: Run) -> bool:
-        c = run.resource - self._site.n_machines
-        return c < 0 or len(run.machines) == len(self._site.members[c])

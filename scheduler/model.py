@@ -99,12 +99,17 @@ class Site:
 
 @dataclass(frozen=True, slots=True)
 class Job:
+    """Something to be run once. `size` is the parameter on which the times of its class depend, if there is
+    one; `submitted_by` is whoever submitted it as `user`, None = that user."""
+
     id: JobId
     job_class: str
     arrival_s: float
     user: str = "anyone"
     queue: str = "default"
     preferred: tuple[str, ...] = ()
+    size: float | None = None
+    submitted_by: str | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,12 +207,16 @@ class Schedule:
 
 @dataclass(frozen=True, slots=True)
 class DispatchOrder:
-    """Start `job` now, as run `run`, on `machines` (one, or the members of a cluster)."""
+    """Start `job` now, as run `run`, on `machines` (one, or members of a cluster).
+
+    `expected_s` is how long it is believed to run there.
+    """
 
     run: RunId
     job: Job
     resource: int
     machines: tuple[int, ...]
+    expected_s: float
 
 
 @dataclass(frozen=True, slots=True)
@@ -220,10 +229,11 @@ class Completion:
 
 @dataclass(frozen=True, slots=True)
 class ExecutionRecord:
-    """One whole run, as it enters experience. Preempted and lost runs never do."""
+    """One whole run on `n_machines`, as it enters experience. Preempted and lost runs never do."""
 
     job: Job
     resource: int
+    n_machines: int
     started_s: float
     run_time_s: float
 

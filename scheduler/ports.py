@@ -48,8 +48,8 @@ class Monitor(Protocol):
 class Experience(Protocol):
     """What past runs say about how long jobs take."""
 
-    def estimate(self, jobs: Sequence[Job]) -> EtcMatrix:
-        """Expected seconds of `jobs` on every resource of the site, with all cluster members present."""
+    def estimate(self, jobs: Sequence[Job], members: Sequence[int]) -> EtcMatrix:
+        """Expected seconds of `jobs` on every resource of the site, with so many members of each cluster."""
         ...
 
     def record(self, record: ExecutionRecord) -> None:

@@ -8,10 +8,11 @@ from itertools import islice
 from pathlib import Path
 from typing import Annotated, Literal
 
+import tomlkit
 from pydantic import AfterValidator, Field
 
 from site_db import hostlist, toml_file
-from site_db.toml_file import Location, Positive, Table
+from site_db.toml_file import Location, NotNegative, Positive, Table
 
 Problem = tuple[Location, str]
 
@@ -31,6 +32,8 @@ Names = Annotated[tuple[Name, ...], AfterValidator(lambda names: tuple(hostlist.
 Priority = Annotated[int, Field(ge=-(2**31), lt=2**31, strict=True)]
 """As wide as an integer column of every database is."""
 
+WholeNumber = Annotated[int, Field(ge=1, lt=2**31, strict=True)]
+
 
 class MachineClassTable(Table):
     name: Name
@@ -38,10 +41,21 @@ class MachineClassTable(Table):
 
 
 class MachinesTable(Table):
-    """Machines of one class, by name or by ranges like "node[01-08]"."""
+    """Machines of one class and one specification, by name or by ranges like "node[01-08]".
+
+    With twice the `rating`, half the time is expected. Notional machines are not there: experiments and plans
+    may use them.
+    """
 
     names: Names
     machine_class: Name
+    processors: WholeNumber = 1
+    memory_mb: Positive | None = None
+    storage_gb: NotNegative | None = None
+    os: str = ""
+    rating: Positive | None = None
+    interconnects: Names = ()
+    notional: bool = Field(default=False, strict=True)
 
 
 class InterconnectTable(Table):
@@ -58,12 +72,17 @@ class ClusterTable(Table):
 
 
 class JobClassTable(Table):
-    """A class may run where it has a time: seconds on a machine of a class, or on a whole cluster."""
+    """A class may run where it has a time (seconds on a machine of a class, or on a whole cluster) or a
+    command line. `size` names the parameter on which its time depends."""
 
     name: Name
     description: str = ""
+    size: str = ""
+    network_mbit_per_s: NotNegative | None = None
     sequential_s: dict[Name, Positive] = Field(default_factory=dict)
     parallel_s: dict[Name, Positive] = Field(default_factory=dict)
+    commands: dict[Name, str] = Field(default_factory=dict)
+    parallel_commands: dict[Name, str] = Field(default_factory=dict)
     preferred: Names = ()
 
 
@@ -76,17 +95,36 @@ class QueueTable(Table):
     displaces: tuple[Name, ...] = ()
 
 
+class SubmissionRightTable(Table):
+    """In whose name a user may submit, and to which queues; without `queues`, to all."""
+
+    user: Name
+    queues: tuple[Name, ...] | None = None
+
+
+class UserTable(Table):
+    """What the site allows one user; without a key there is no limit."""
+
+    name: Name
+    queues: tuple[Name, ...] | None = None
+    most_jobs: WholeNumber | None = None
+    highest_priority: Priority | None = None
+    may_submit_as: tuple[SubmissionRightTable, ...] = ()
+
+
 class SiteFile(Table):
     """A site as its file says it; `problems` tells what does not fit together."""
 
     name: Name
     description: str = ""
+    only_listed_users: bool = Field(default=False, strict=True)
     machine_classes: tuple[MachineClassTable, ...]
     machines: tuple[MachinesTable, ...]
     interconnects: tuple[InterconnectTable, ...] = ()
     clusters: tuple[ClusterTable, ...] = ()
     job_classes: tuple[JobClassTable, ...]
     queues: tuple[QueueTable, ...] = ()
+    users: tuple[UserTable, ...] = ()
 
     @property
     def machine_names(self) -> list[str]:
@@ -101,9 +139,69 @@ class SiteFile(Table):
         yield from self._problems_of_clusters()
         yield from self._problems_of_job_classes()
         yield from self._problems_of_queues()
+        yield from self._problems_of_users()
+
+    def in_site_order(self) -> SiteFile:
+        """The same site, written in one way only: what the file may say in any order is in site order, and
+        neighbouring groups of machines with one specification are one group."""
+        at = {name: k for k, name in enumerate(self.machine_names)}
+        lines = {table.name: k for k, table in enumerate(self.interconnects)}
+        queues = {table.name: k for k, table in enumerate(self.queues)}
+
+        def ordered(names: tuple[str, ...], known: Mapping[str, int]) -> tuple[str, ...]:
+            return tuple(sorted(names, key=known.__getitem__))
+
+        groups: list[MachinesTable] = []
+        for group in self.machines:
+            group = group.model_copy(update={"interconnects": ordered(group.interconnects, lines)})
+            if groups and _specification(groups[-1]) == _specification(group):
+                groups[-1] = group.model_copy(update={"names": groups[-1].names + group.names})
+            elif group.names:
+                groups.append(group)
+        clusters = [
+            table.model_copy(
+                update={
+                    "members": ordered(table.members, at),
+                    "interconnects": ordered(table.interconnects, lines),
+                }
+            )
+            for table in self.clusters
+        ]
+        of_queues = [
+            table.model_copy(
+                update={
+                    "users": None if table.users is None else tuple(sorted(table.users)),
+                    "displaces": ordered(table.displaces, queues),
+                }
+            )
+            for table in self.queues
+        ]
+        people = [
+            table.model_copy(
+                update={
+                    "queues": None if table.queues is None else ordered(table.queues, queues),
+                    "may_submit_as": tuple(
+                        right.model_copy(
+                            update={"queues": None if right.queues is None else ordered(right.queues, queues)}
+                        )
+                        for right in sorted(table.may_submit_as, key=lambda right: right.user)
+                    ),
+                }
+            )
+            for table in self.users
+        ]
+        return self.model_copy(
+            update={
+                "machines": tuple(groups),
+                "clusters": tuple(clusters),
+                "queues": tuple(of_queues),
+                "users": tuple(people),
+            }
+        )
 
     def _problems_of_machines(self) -> Iterator[Problem]:
         machine_classes = _known(table.name for table in self.machine_classes)
+        interconnects = _known(table.name for table in self.interconnects)
         yield from _twice(
             "machine",
             (
@@ -113,8 +211,12 @@ class SiteFile(Table):
             ),
         )
         for k, group in enumerate(self.machines):
-            place, who = ("machines", k, "machine_class"), f"the group of machines {k + 1}"
-            yield from _unknown(place, who, [group.machine_class], "machine class", machine_classes)
+            place, who = ("machines", k), f"the group of machines {k + 1}"
+            kind = [group.machine_class]
+            yield from _unknown((*place, "machine_class"), who, kind, "machine class", machine_classes)
+            at = (*place, "interconnects")
+            yield from _named_twice(at, who, group.interconnects, "interconnect")
+            yield from _unknown(at, who, group.interconnects, "interconnect", interconnects)
         if not self.machine_names:
             yield ("machines",), "the site has no machines"
 
@@ -145,11 +247,15 @@ class SiteFile(Table):
             for key, names, what, known in (
                 ("sequential_s", job_class.sequential_s, "machine class", machine_classes),
                 ("parallel_s", job_class.parallel_s, "cluster", clusters),
+                ("commands", job_class.commands, "machine class", machine_classes),
+                ("parallel_commands", job_class.parallel_commands, "cluster", clusters),
                 ("preferred", job_class.preferred, "machine class", machine_classes),
             ):
                 yield from _named_twice((*place, key), who, names, what)
                 yield from _unknown((*place, key), who, names, what, known)
-            if not job_class.parallel_s and with_machines.isdisjoint(job_class.sequential_s):
+            parallel = job_class.parallel_s or job_class.parallel_commands
+            sequential = job_class.sequential_s.keys() | job_class.commands.keys()
+            if not parallel and with_machines.isdisjoint(sequential):
                 yield (
                     (*place, "sequential_s"),
                     f"{who} has no machine that can run it; give it a time in sequential_s for a class that "
@@ -166,6 +272,21 @@ class SiteFile(Table):
             if queue.name in queue.displaces:
                 yield (*place, "displaces", queue.name), f"{who} cannot displace itself"
 
+    def _problems_of_users(self) -> Iterator[Problem]:
+        queues, users = _known(q.name for q in self.queues), _known(u.name for u in self.users)
+        for k, user in enumerate(self.users):
+            place, who = ("users", k), f"user '{user.name}'"
+            yield from _named_twice((*place, "queues"), who, user.queues or (), "queue")
+            yield from _unknown((*place, "queues"), who, user.queues or (), "queue", queues)
+            at = (*place, "may_submit_as")
+            yield from _named_twice(at, who, [right.user for right in user.may_submit_as], "user")
+            for n, right in enumerate(user.may_submit_as):
+                yield from _unknown((*at, n, "user"), who, [right.user], "user", users)
+                yield from _named_twice((*at, n, "queues"), who, right.queues or (), "queue")
+                yield from _unknown((*at, n, "queues"), who, right.queues or (), "queue", queues)
+                if right.user == user.name:
+                    yield (*at, n, "user"), f"{who} may submit as themselves without being told so"
+
 
 _SINGULAR = {
     "machine_classes": "machine class",
@@ -173,7 +294,13 @@ _SINGULAR = {
     "clusters": "cluster",
     "job_classes": "job class",
     "queues": "queue",
+    "users": "user",
 }
+
+
+def _specification(group: MachinesTable) -> MachinesTable:
+    """All that the machines of a group have in common."""
+    return group.model_copy(update={"names": ()})
 
 
 Known = Mapping[str, None]
@@ -207,9 +334,19 @@ def _unknown(place: Location, who: str, names: Iterable[str], what: str, known: 
 
 
 def read_site_file(path: Path) -> SiteFile:
-    """The site in a TOML file. Raises InvalidFile with one sentence for the first thing that is wrong."""
+    """The site in a TOML file, in site order. Raises InvalidFile with a sentence for the first mistake."""
     text = toml_file.read_text(path)
     site = toml_file.validate(toml_file.parse(text, path), SiteFile, text, path)
     for place, sentence in site.problems():
         raise toml_file.invalid(text, path, place, sentence)
-    return site
+    return site.in_site_order()
+
+
+def site_text(site: SiteFile) -> str:
+    """The site as the text of a site file: reading it again gives an equal site."""
+    data = site.model_dump(mode="json", exclude_defaults=True)
+    for table, group in zip(data["machines"], site.machines, strict=True):
+        table["names"] = hostlist.fold(group.names)
+    for table, cluster in zip(data.get("clusters", ()), site.clusters, strict=True):
+        table["members"] = hostlist.fold(cluster.members)
+    return tomlkit.dumps(data)

@@ -1,101 +1,161 @@
-"""The scheduler's Experience port over the site database."""
+"""The scheduler's Experience port: over the site database, and in memory."""
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 
-import numpy as np
-from numpy.typing import NDArray
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from scheduler.etc import EtcMatrix
 from scheduler.model import ExecutionRecord, Job
-from site_db.history import add_run
-from site_db.schema import ExecutionStatisticsRow, ExpectedTimeRow, JobClassRow
-from site_db.sites import Columns, find_site
+from site_db.estimation import Cell, Estimator, ExecutionEstimate, Layout, Place, PlaceKind
+from site_db.history import Key, read_kept_as_of, read_statistics
+from site_db.jobs import LIVE, JobRecord, JobState, Source
+from site_db.recorder import Recorder
+from site_db.sites import SiteReader
+from site_db.statistics import RunStatistics
+from site_db.store import Address, Unreachable, in_sentences
 
-ENOUGH_RUNS = 3
-"""With fewer whole runs than this in the history, the expected time of the site file is believed."""
+log = logging.getLogger(__name__)
+
+
+class MemoryExperience:
+    """Experience that begins with what is known of a site, and learns for itself alone."""
+
+    def __init__(self, layout: Layout, statistics: Mapping[Cell, RunStatistics]) -> None:
+        self._layout = layout
+        self._estimator = Estimator(layout, statistics)
+
+    def estimate(self, jobs: Sequence[Job], members: Sequence[int]) -> EtcMatrix:
+        """Expected seconds of `jobs` on the site's resources, by the table in `site_db.estimation`.
+
+        `members` are those available of each cluster. Raises ValueError for an unknown job class.
+        """
+        return self._estimator.matrix(jobs, members)
+
+    def explain(self, job: Job, resource: int, members: int | None = None) -> ExecutionEstimate | None:
+        """What is expected of a job on one resource, and on what grounds; None where it may not run."""
+        return self._estimator.estimate(self._layout.index_of(job), resource, job.size, members)
+
+    def record(self, record: ExecutionRecord) -> None:
+        """Learn from one whole run. Raises ValueError for an unknown job class or a time that is none."""
+        if not 0.0 < record.run_time_s < float("inf"):
+            raise ValueError(
+                f"job {record.job.id}: its run time is {record.run_time_s}; expected seconds > 0"
+            )
+        runs = RunStatistics.of([record.run_time_s], [record.job.size])
+        self._estimator.learn(self._layout.index_of(record.job), record.resource, record.n_machines, runs)
 
 
 class SqlExperience:
-    """What the history of a site says about how long jobs take.
+    """Experience over the site database, as a site's own manager uses it.
 
-    The expected time of (job class, machine class or cluster) is the mean of its runs in the history, if
-    there are ENOUGH_RUNS of them, else what the site's staff gave. Where they gave nothing, it may not run.
-    The table is read in one query, and again only after something was recorded here.
+    Every estimate reads the statistics anew, in one query, and so knows what others have recorded; read `as
+    of` a run of the past, it stays as it was then. Where the database cannot be reached, what was read last
+    holds, completions wait, and the log says so.
     """
 
-    def __init__(self, engine: Engine, site_name: str) -> None:
+    def __init__(
+        self, engine: Engine, address: Address, site: str, as_of: int | None = None, source: Source = LIVE
+    ) -> None:
+        """Raises UnknownSite, PrunedHistory, DatabaseTrouble."""
         self._engine = engine
-        with Session(engine) as session:
-            site = find_site(session, site_name)
-            self._site_id = site.id
-            self._columns = Columns(site)
-            self._job_class_row = {k.name: c for c, k in enumerate(site.job_classes)}
-            self._job_class_id = {k.name: k.id for k in site.job_classes}
-            self._machines = [(m.id, m.machine_class_id) for m in site.machines]
-            self._cluster_ids = [c.id for c in site.clusters]
-        self._by_class_s: NDArray[np.float64] | None = None
+        self._address = address
+        self._source = source
+        self._pinned = as_of is not None
+        with in_sentences(address), Session(engine) as session:
+            self._reader = StatisticsReader(session, site)
+            self._believed = self._reader.read(session, as_of)
+        self._recorder = Recorder(engine, address, site, log.warning, "runs")
 
-    def estimate(self, jobs: Sequence[Job]) -> EtcMatrix:
-        """Expected seconds of `jobs` on the site's resources. Raises ValueError for an unknown job class."""
-        if self._by_class_s is None:
-            self._by_class_s = self._read()
-        rows = [self._known(self._job_class_row, job) for job in jobs]
-        return self._columns.matrix(self._by_class_s, np.array(rows, dtype=np.int64))
+    def estimate(self, jobs: Sequence[Job], members: Sequence[int]) -> EtcMatrix:
+        """As MemoryExperience.estimate."""
+        self._refresh()
+        return self._believed.matrix(jobs, members)
+
+    def explain(self, job: Job, resource: int, members: int | None = None) -> ExecutionEstimate | None:
+        """As MemoryExperience.explain."""
+        self._refresh()
+        return self._believed.estimate(self._reader.layout.index_of(job), resource, job.size, members)
 
     def record(self, record: ExecutionRecord) -> None:
-        """Add one whole run to the history, in a transaction of its own. Raises as `estimate` does."""
-        c = record.resource - len(self._machines)
-        on_machine = c < 0
-        machine_id, machine_class_id = self._machines[record.resource] if on_machine else (None, None)
-        with Session(self._engine) as session, session.begin():
-            add_run(
-                session,
-                job_class_id=self._known(self._job_class_id, record.job),
-                machine_class_id=machine_class_id,
-                machine_id=machine_id,
-                cluster_id=None if on_machine else self._cluster_ids[c],
-                started_s=record.started_s,
-                run_time_s=record.run_time_s,
-                user=record.job.user,
-                queue=record.job.queue,
-            )
-        self._by_class_s = None
+        """Add one whole run to the history, in a transaction of its own, or later if the database is away.
 
-    def _known(self, by_name: Mapping[str, int], job: Job) -> int:
-        try:
-            return by_name[job.job_class]
-        except KeyError:
-            known = ", ".join(by_name) or "none"
-            raise ValueError(f"the site has no job class '{job.job_class}'; it has {known}") from None
+        Raises BadRecord and DatabaseTrouble.
+        """
+        self.record_all([record])
 
-    def _read(self) -> NDArray[np.float64]:
-        given, seen = ExpectedTimeRow, ExecutionStatisticsRow
-        query = (
-            select(
-                JobClassRow.name,
-                given.machine_class_id,
-                given.cluster_id,
-                given.expected_s,
-                seen.count,
-                seen.mean_s,
-            )
-            .join(given, given.job_class_id == JobClassRow.id)
-            .outerjoin(
-                seen,
-                (seen.job_class_id == given.job_class_id)
-                & seen.machine_class_id.is_not_distinct_from(given.machine_class_id)
-                & seen.cluster_id.is_not_distinct_from(given.cluster_id),
-            )
-            .where(JobClassRow.site_id == self._site_id)
+    def record_all(self, records: Sequence[ExecutionRecord]) -> None:
+        """Add some whole runs in one transaction; as `record`."""
+        layout = self._reader.layout
+        names = (*layout.machines, *layout.clusters)
+        self._recorder.record(
+            self._source,
+            [
+                JobRecord(
+                    number=str(record.job.id),
+                    job_class=record.job.job_class,
+                    user=record.job.user,
+                    queue=record.job.queue,
+                    state=JobState.DONE,
+                    submitted_unix_s=record.job.arrival_s,
+                    resource=names[record.resource],
+                    members=record.n_machines,
+                    started_unix_s=float(record.started_s),
+                    run_time_s=float(record.run_time_s),
+                    size=record.job.size,
+                )
+                for record in records
+            ],
         )
-        by_class_s = np.full((len(self._job_class_row), self._columns.count), np.inf)
-        with Session(self._engine) as session:
-            for name, machine_class_id, cluster_id, expected_s, count, mean_s in session.execute(query):
-                column = self._columns.of(machine_class_id, cluster_id)
-                enough = count is not None and count >= ENOUGH_RUNS
-                by_class_s[self._job_class_row[name], column] = mean_s if enough else expected_s
-        return by_class_s
+
+    def _refresh(self) -> None:
+        if self._pinned:
+            return
+        try:
+            with in_sentences(self._address), Session(self._engine) as session:
+                self._believed = self._reader.read(session)
+        except Unreachable as trouble:
+            log.warning("%s; what was read last is believed", trouble)
+
+
+class StatisticsReader:
+    """Reads what a site's history says, in terms of the site's layout."""
+
+    def __init__(self, session: Session, site: str) -> None:
+        """Raises UnknownSite."""
+        reader = SiteReader(session, site)
+        self._site_id = reader.site.id
+        self.layout = reader.layout()
+        self._job_class = {k.id: c for c, k in enumerate(reader.job_classes)}
+        self._machine_class = {k.id: index for index, k in enumerate(reader.machine_classes)}
+        self._machine = {m.id: index for index, m in enumerate(reader.machines)}
+        self._cluster = {c.id: index for index, c in enumerate(reader.clusters)}
+
+    def read(self, session: Session, as_of: int | None = None) -> Estimator:
+        """Estimates from the statistics as they are, or as they were after run `as_of`.
+
+        Raises PrunedHistory.
+        """
+        return Estimator(self.layout, self.statistics(session, as_of))
+
+    def statistics(self, session: Session, as_of: int | None = None) -> dict[Cell, RunStatistics]:
+        """The statistics themselves; as `read`."""
+        if as_of is None:
+            pairs = read_statistics(session, self._site_id)
+        else:
+            kept = read_kept_as_of(session, self._site_id, as_of)
+            pairs = [(key, one.runs) for key, one in kept.items()]
+        return {self.cell(key): runs for key, runs in pairs}
+
+    def cell(self, key: Key) -> Cell:
+        """Where in the layout a row of statistics belongs."""
+        if key.machine_id is not None:
+            place = Place(PlaceKind.MACHINE, self._machine[key.machine_id])
+        elif key.machine_class_id is not None:
+            place = Place(PlaceKind.MACHINE_CLASS, self._machine_class[key.machine_class_id])
+        else:
+            place = Place(PlaceKind.CLUSTER, self._cluster[key.cluster_id or 0], key.members or 0)
+        return self._job_class[key.job_class_id], place

@@ -32,3 +32,19 @@ def _numbers(part: str, pattern: str) -> list[str]:
     if int(last) - int(first) >= MOST:
         raise ValueError(f"'{pattern}' stands for more than {MOST} names")
     return [str(number).zfill(len(first)) for number in range(int(first), int(last) + 1)]
+
+
+def fold(names: Iterable[str]) -> list[str]:
+    """`names` in the bracket notation: neighbours that differ by one in their number become a range."""
+    ranges: list[tuple[str, int, str, str]] = []  # what stands before, digits, first and last number
+    for name in names:
+        match = re.fullmatch(r"(.*?)([0-9]{1,18})", name, re.DOTALL)
+        before, number = (match[1], match[2]) if match else (name, "")
+        if ranges and number:
+            last_before, width, first, last = ranges[-1]
+            follows = last != "" and number == str(int(last) + 1).zfill(width)
+            if last_before == before and follows and int(number) - int(first) < MOST:
+                ranges[-1] = (before, width, first, number)
+                continue
+        ranges.append((before, len(number), number, number))
+    return [before + (first if first == last else f"[{first}-{last}]") for before, _, first, last in ranges]

@@ -1,43 +1,187 @@
-"""The store behind the site database: an SQLite file, made by itself."""
+"""The stores behind a site database: SQLite files, and PostgreSQL servers."""
 
 from __future__ import annotations
 
 import sqlite3
-from contextlib import closing
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
-from sqlalchemy import URL, Engine, create_engine, event
-from sqlalchemy.pool import StaticPool
+from sqlalchemy import URL, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
 
-from site_db.schema import Base
+from site_db.migrations import HEAD, make_tables, version_of
+
+BUSY_TIMEOUT_S = 30.0
+CONNECT_TIMEOUT_S = 5
 
 
-def create(path: Path) -> Engine:
-    """A new, empty database in a file; one that is there is replaced."""
-    path.unlink(missing_ok=True)
-    engine = open_file(path)
-    Base.metadata.create_all(engine)
+class DatabaseTrouble(RuntimeError):
+    """The database cannot be used. The message is one sentence for the user."""
+
+
+class Unreachable(DatabaseTrouble):
+    """For now: it may be tried again."""
+
+
+@dataclass(frozen=True)
+class Address:
+    """Where a site database is, and which site of it is meant (None = the only one)."""
+
+    url: URL
+    site: str | None = None
+
+    @property
+    def is_sqlite(self) -> bool:
+        return self.url.get_backend_name() == "sqlite"
+
+    @property
+    def path(self) -> Path | None:
+        """The file of an SQLite database."""
+        return Path(self.url.database) if self.is_sqlite and self.url.database else None
+
+    def __str__(self) -> str:
+        return str(self.path or self.url.render_as_string(hide_password=True))
+
+
+def parse_address(text: str) -> Address:
+    """An address as users write it.
+
+    `site.db`, `sqlite:///site.db`, `postgresql://user@host/database`; each with `#SITE` behind it, or with
+    `/SITE` behind the database of a server. Raises DatabaseTrouble for anything else.
+    """
+    address, _, site = text.partition("#")
+    if "://" not in address:
+        return Address(URL.create("sqlite", database=address), unquote(site) or None)
+    try:
+        url = make_url(address)
+    except ArgumentError:
+        raise DatabaseTrouble(f"'{text}' is no database address; {_EXPECTED}") from None
+    backend = url.get_backend_name()
+    if backend not in ("sqlite", "postgresql") or not url.database:
+        raise DatabaseTrouble(f"'{text}' is no database address that is known here; {_EXPECTED}")
+    if backend == "postgresql":
+        url = url.set(drivername="postgresql+psycopg")
+        database, _, site_in_path = str(url.database).partition("/")
+        url, site = url.set(database=database), site or site_in_path
+    return Address(url, unquote(site) or None)
+
+
+_EXPECTED = "expected a file like site.db, sqlite:///site.db#SITE or postgresql://user@host/database#SITE"
+
+
+def create(address: Address) -> Engine:
+    """A new database with empty tables. Raises DatabaseTrouble where there is one already."""
+    path = address.path
+    if path is not None and path.exists():
+        raise DatabaseTrouble(f"{address}: there is a file already; name another, or remove it")
+    engine = _engine(address)
+    with in_sentences(address):
+        if version_of(engine) is not None:
+            raise DatabaseTrouble(f"{address}: there is a site database already")
+        make_tables(engine)
+    return engine
+
+
+def replace(path: Path) -> Engine:
+    """A new database in a file of ours; one that is there goes."""
+    for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
+        (path.parent / name).unlink(missing_ok=True)
+    return create(Address(URL.create("sqlite", database=str(path))))
+
+
+def open_database(address: Address) -> Engine:
+    """The database that is there. Raises DatabaseTrouble where it is missing, cannot be read, is none of
+    ours, or is of another version."""
+    engine = open_any_version(address)
+    with in_sentences(address):
+        version = version_of(engine)
+    if version != HEAD:
+        older = "an older" if version is not None and version < HEAD else "a newer"
+        what_to_do = (
+            f"run: sil db upgrade --db '{address}'" if older == "an older" else "use the newer version of sil"
+        )
+        raise DatabaseTrouble(
+            f"{address}: the database is of {older} version ({version}, not {HEAD}); {what_to_do}"
+        )
+    return engine
+
+
+def open_any_version(address: Address) -> Engine:
+    """As `open_database`, for one who upgrades."""
+    path = address.path
+    if path is not None and not path.is_file():
+        raise DatabaseTrouble(f"{address}: there is no such file; `sil db init` makes a database")
+    engine = _engine(address)
+    with in_sentences(address):
+        if version_of(engine) is None:
+            raise DatabaseTrouble(f"{address}: this is no site database; `sil db init` makes one")
     return engine
 
 
 def open_file(path: Path) -> Engine:
-    """The database in the file at `path`."""
-    return _with_foreign_keys(create_engine(URL.create("sqlite", database=str(path))))
+    """The database in a file of ours. Raises DatabaseTrouble."""
+    return open_database(Address(URL.create("sqlite", database=str(path))))
 
 
-def private_copy(path: Path) -> Engine:
-    """The database at `path` as a copy in memory: what is learned there leaves the file as it is."""
-    memory = sqlite3.connect(":memory:", check_same_thread=False)
-    # Read only, so that a file that is not there is an error and does not come into being, empty.
-    with closing(sqlite3.connect(f"{path.absolute().as_uri()}?mode=ro", uri=True)) as on_disk:
-        on_disk.backup(memory)
-    return _with_foreign_keys(create_engine("sqlite://", creator=lambda: memory, poolclass=StaticPool))
+@contextmanager
+def in_sentences(address: Address) -> Iterator[None]:
+    """What a database driver raises in here becomes DatabaseTrouble, or Unreachable."""
+    try:
+        yield
+    except DBAPIError as error:
+        raise _trouble(address, error) from error
 
 
-def _with_foreign_keys(engine: Engine) -> Engine:
-    @event.listens_for(engine, "connect")
-    def switch_on(connection: sqlite3.Connection, _record: Any) -> None:
-        connection.execute("PRAGMA foreign_keys = ON")
+def _trouble(address: Address, error: DBAPIError) -> DatabaseTrouble:
+    reason = " ".join(str(error.orig).split())
+    if not address.is_sqlite:
+        if error.connection_invalidated or "connect" in reason or not isinstance(error.orig, Exception):
+            return Unreachable(f"{address}: the server does not answer: {reason}")
+        return DatabaseTrouble(f"{address}: {reason}")
+    for symptom, sentence in _SQLITE.items():
+        if symptom in reason:
+            kind = Unreachable if symptom in _MAY_PASS else DatabaseTrouble
+            return kind(f"{address}: {sentence}")
+    return DatabaseTrouble(f"{address}: {reason}")
 
+
+_SQLITE = {
+    "database is locked": f"another process kept the database locked for {BUSY_TIMEOUT_S:g} s",
+    "readonly database": "the database may only be read; change the permissions of the file and its folder, "
+    "or copy it",
+    "unable to open": "the database cannot be opened; its folder must exist and be writable for SQLite",
+    "not a database": "this is no SQLite database",
+    "disk is full": "there is no space left for the database",
+    "disk I/O error": "the database cannot be read or written: the disk or the network file system fails",
+    "malformed": "the database file is damaged; restore it from a copy",
+}
+_MAY_PASS = ("database is locked", "disk is full", "disk I/O error")
+
+
+def _engine(address: Address) -> Engine:
+    try:
+        engine = create_engine(address.url, connect_args=_connect_args(address))
+    except (NoSuchModuleError, ModuleNotFoundError):
+        raise DatabaseTrouble(
+            "PostgreSQL is spoken to by psycopg, which is not installed; run: "
+            "pip install 'sil-testbed[postgres]'"
+        ) from None
+    if address.is_sqlite:
+        event.listen(engine, "connect", _prepare_sqlite)
     return engine
+
+
+def _connect_args(address: Address) -> dict[str, Any]:
+    if address.is_sqlite:
+        return {"timeout": BUSY_TIMEOUT_S}
+    return {"connect_timeout": CONNECT_TIMEOUT_S, "application_name": "sil"}
+
+
+def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
+    connection.execute("PRAGMA foreign_keys = ON")
+    # With a write-ahead log this survives a killed process; only a power cut may take the last commits.
+    connection.execute("PRAGMA synchronous = NORMAL")

@@ -38,6 +38,7 @@ class WorkloadTable(Table):
     mix: Shares = Field(default_factory=dict)
     queues: Shares = Field(default_factory=dict)
     users: Shares = Field(default_factory=lambda: {"anyone": 1.0})
+    sizes: dict[str, Annotated[tuple[Positive, ...], Field(min_length=1)]] = Field(default_factory=dict)
 
 
 class EveryQuantumTable(Table):

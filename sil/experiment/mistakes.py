@@ -2,10 +2,31 @@
 
 from scheduler.registry import SchedulerNotLoaded
 from sil.experiment.matrix import BadMatrix
-from sil.experiment.run import UnusableFolder
+from sil.experiment.run import NothingToTeach, UnusableFolder
 from sil.outcome.metrics import UnknownMetric
 from sil.outcome.trace import NoTrace
+from site_db.history import PrunedHistory
+from site_db.importing import SiteConflict
+from site_db.jobs import BadRecord
+from site_db.log_import import TakenInBefore
 from site_db.sites import UnknownSite
+from site_db.states import UnknownResource
+from site_db.store import DatabaseTrouble
 from site_db.toml_file import InvalidFile
 
-MISTAKES = (InvalidFile, SchedulerNotLoaded, UnusableFolder, NoTrace, UnknownSite, UnknownMetric, BadMatrix)
+MISTAKES = (
+    BadMatrix,
+    BadRecord,
+    DatabaseTrouble,
+    InvalidFile,
+    NoTrace,
+    NothingToTeach,
+    PrunedHistory,
+    SchedulerNotLoaded,
+    SiteConflict,
+    TakenInBefore,
+    UnknownMetric,
+    UnknownResource,
+    UnknownSite,
+    UnusableFolder,
+)

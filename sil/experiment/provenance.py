@@ -10,7 +10,7 @@ from pathlib import Path
 import scheduler
 from scheduler import registry
 from sil.experiment.config import Experiment
-from sil.experiment.wiring import SiteInUse
+from sil.experiment.site_in_use import SiteInUse
 from sil.outcome.trace import RunDescription
 
 
@@ -62,8 +62,7 @@ def fingerprint(experiment: Experiment, in_use: SiteInUse) -> str:
     package = Path(__file__).parent.parent
     for text in (
         experiment.canonical(),
-        repr((in_use.site, in_use.queues, in_use.expected)),
-        in_use.expected.by_class_s.tobytes().hex(),
+        in_use.digest(),
         package_version(),
         source_hash(Path(scheduler.__file__).parent),
         source_hash(package),

@@ -3,29 +3,35 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import polars as pl
 
 from scheduler import registry
 from sil.experiment.config import Experiment
+from sil.experiment.learning import Teacher
 from sil.experiment.provenance import describe, fingerprint
-from sil.experiment.sweep import Sweep
-from sil.experiment.wiring import import_site, problems
+from sil.experiment.results import write_results
+from sil.experiment.site_in_use import SiteInUse, SiteSource
+from sil.experiment.sweep import Sweep, is_begun
+from sil.experiment.wiring import problems
 from sil.outcome.comparison import Comparison
 from sil.outcome.jobs import job_table, write_jobs_csv
 from sil.outcome.metrics import run_metrics
 from sil.outcome.report import write_figures, write_report
 from sil.outcome.trace import TIMINGS_SCHEMA, RunDescription, read_trace, write_trace
 from site_db import toml_file
+from site_db.store import Address
 
 TRACE = "trace.parquet"
 TIMINGS = "timings.parquet"
 JOBS = "jobs.csv"
 SUMMARY = "summary.json"
 REPORT = "report.html"
-DATABASE = "site.db"
+DATABASE = "results.db"
+UNRECORDED = "unrecorded.csv"
 FIGURES = "figures"
 PARTS = "parts"
 
@@ -34,34 +40,82 @@ class UnusableFolder(ValueError):
     """The output folder cannot be written. The message is one sentence for the user."""
 
 
+class NothingToTeach(ValueError):
+    """There is no database to learn. The message is one sentence for the user."""
+
+
+@dataclass(frozen=True)
+class SiteChoice:
+    """Which site: that of the experiment file (`address` None), or one in a database, which may learn from
+    the experiment's completions."""
+
+    address: Address | None = None
+    learns: bool = False
+
+
+class Listener(Protocol):
+    """Hears how an experiment goes on."""
+
+    def started(self, done: int, total: int) -> None:
+        """So many replications are done already, of so many."""
+        ...
+
+    def progressed(self, done: int) -> None: ...
+
+    def told(self, sentence: str) -> None:
+        """Something happened that the user should know of, and the experiment goes on."""
+        ...
+
+
 def run_experiment(
     experiment: Experiment,
     source: Path,
     out: Path,
     workers: int,
-    on_start: Callable[[int, int], None],
-    on_progress: Callable[[int], None],
+    choice: SiteChoice,
+    listener: Listener,
 ) -> Comparison:
     """Run the experiment that was read from `source` and write its results into `out`.
 
-    `on_start` is told how many replications are done already and how many there are, `on_progress` how many
-    are done. Raises UnusableFolder, InvalidFile, SchedulerNotLoaded, Interrupted.
+    Raises UnusableFolder, NothingToTeach, InvalidFile, UnknownSite, DatabaseTrouble, SchedulerNotLoaded and
+    Interrupted.
     """
+    if choice.learns and choice.address is None:
+        raise NothingToTeach("with --learn, say with --site which database is to learn")
     _make_usable(out)
-    in_use = import_site(experiment, source.parent, out / DATABASE)
+    site = SiteSource(experiment, source.parent, choice.address)
+    in_use = _take_into_use(experiment, site, out)
     for place, sentence in problems(experiment, in_use):
         raise toml_file.invalid(toml_file.read_text(source), source, place, sentence)
     for name in (*experiment.schedulers, *(own for _, own in in_use.queues if own)):
         registry.load(name)
-    sweep = Sweep(experiment, in_use, out / PARTS, fingerprint(experiment, in_use))
-    on_start(sweep.done, sweep.total)
-    sweep.run(workers, on_progress)
+    mark = fingerprint(experiment, in_use)
+    sweep = Sweep(experiment, in_use, out / PARTS, mark)
+    listener.started(sweep.done, sweep.total)
+    if choice.learns and choice.address is not None:
+        leftover = out / UNRECORDED
+        teacher = Teacher(choice.address, in_use.site, experiment.name, mark, leftover, listener.told)
+        try:
+            sweep.run(workers, listener.progressed, teacher.teach)
+        finally:
+            teacher.finish()
+    else:
+        sweep.run(workers, listener.progressed)
     facts, timings = sweep.collect()
     write_trace(out / TRACE, facts, describe(experiment, in_use))
     timings.write_parquet(out / TIMINGS)
     comparison = render(out)
+    write_results(out / DATABASE, facts, in_use.site, experiment.name, mark)
     sweep.clear()
     return comparison
+
+
+def _take_into_use(experiment: Experiment, site: SiteSource, out: Path) -> SiteInUse:
+    """The site as an interrupted start of the same experiment took it, else as it is now."""
+    before = site.take_up(out / DATABASE) if (out / PARTS).is_dir() else None
+    if before is not None and is_begun(out / PARTS, fingerprint(experiment, before)):
+        return before
+    return site.take_into_use(out / DATABASE)
 
 
 def render(out: Path) -> Comparison:

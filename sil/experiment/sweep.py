@@ -17,8 +17,9 @@ from pathlib import Path
 import polars as pl
 
 from sil.experiment.config import Experiment
+from sil.experiment.site_in_use import SiteInUse
 from sil.experiment.watchdog import LOOK_EVERY_S, Watchdog
-from sil.experiment.wiring import SiteInUse, run_once
+from sil.experiment.wiring import run_once
 from sil.outcome.metrics import faults
 from sil.outcome.trace import RUN, TIMINGS_SCHEMA, Fact, TraceRecorder
 from sil.world.faults import PROCESS_SURVIVES
@@ -62,6 +63,8 @@ class Sweep:
         self._tasks = tasks_of(experiment)
         self._faulted_at: dict[str, int] = {}
         self._done: set[int] = set()
+        self._handed_over = 0
+        self._on_facts: Callable[[pl.DataFrame], None] | None = None
         self._take_up(fingerprint)
 
     @property
@@ -72,8 +75,19 @@ class Sweep:
     def done(self) -> int:
         return len(self._done)
 
-    def run(self, workers: int, on_progress: Callable[[int], None]) -> None:
-        """Carry out what is not done yet. Raises Interrupted on Ctrl-C."""
+    def run(
+        self,
+        workers: int,
+        on_progress: Callable[[int], None],
+        on_facts: Callable[[pl.DataFrame], None] | None = None,
+    ) -> None:
+        """Carry out what is not done yet. Raises Interrupted on Ctrl-C.
+
+        `on_facts` is given the facts of every task, also of those done earlier, in order of tasks and as soon
+        as all before it are done: the order does not depend on the number of workers.
+        """
+        self._on_facts = on_facts
+        self._hand_over()
         pending = deque(task for task in self._tasks if task.index not in self._done)
         try:
             while pending:
@@ -92,11 +106,10 @@ class Sweep:
 
     def _take_up(self, fingerprint: str) -> None:
         """Go on from an earlier sweep if it was the same one, else begin anew."""
-        mark = self._folder / "fingerprint"
-        if not (mark.is_file() and mark.read_text() == fingerprint):
+        if not is_begun(self._folder, fingerprint):
             shutil.rmtree(self._folder, ignore_errors=True)
             self._folder.mkdir(parents=True)
-            mark.write_text(fingerprint)
+            (self._folder / MARK).write_text(fingerprint)
         for task in self._tasks:
             if _path(self._folder, task, "facts").is_file():
                 self._note_done(task)
@@ -128,13 +141,20 @@ class Sweep:
                     for future in _finished(under_way, watchdog):
                         future.result()
                         self._note_done(under_way.pop(future))
+                        self._hand_over()
                         on_progress(self.done)
             except BrokenProcessPool:
                 pass
         for task in sorted(under_way.values(), key=lambda task: task.index):
             self._run_apart(task)
             self._note_done(task)
+            self._hand_over()
             on_progress(self.done)
+
+    def _hand_over(self) -> None:
+        while self._on_facts and self._handed_over in self._done:
+            self._on_facts(self._concatenated("facts", [self._tasks[self._handed_over]]))
+            self._handed_over += 1
 
     def _submit(
         self, pool: ProcessPoolExecutor, task: Task, schedulers: Sequence[str], folder: Path
@@ -163,6 +183,15 @@ class Sweep:
             _read(self._folder, task, kind).filter(pl.col("scheduler").is_in(self._schedulers_for(task)))
             for task in tasks
         )
+
+
+MARK = "fingerprint"
+
+
+def is_begun(folder: Path, fingerprint: str) -> bool:
+    """Whether `folder` holds finished tasks of the very experiment that the fingerprint stands for."""
+    mark = folder / MARK
+    return mark.is_file() and mark.read_text() == fingerprint
 
 
 @contextmanager

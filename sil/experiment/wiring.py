@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
-from pathlib import Path
+from math import inf
 
 import polars as pl
-from sqlalchemy.orm import Session
 
 from scheduler import registry
-from scheduler.etc import EtcMatrix
+from scheduler.admission import Admission
 from scheduler.manager import SchedulingManager
 from scheduler.model import ExecutionRecord, Job, Site
 from scheduler.ports import Experience, Scheduler
-from scheduler.queues import MappingPolicy, QueuePolicy, in_order_of_service
-from sil.experiment import files
+from scheduler.queues import in_order_of_service
 from sil.experiment.config import (
     AtOnceTable,
     EveryQuantumTable,
     ExactTable,
     Experiment,
 )
+from sil.experiment.site_in_use import Queues, SiteInUse
 from sil.experiment.streams import stream
 from sil.outcome.invariants import first_breach
 from sil.outcome.trace import TIMINGS_SCHEMA, Fact, TraceRecorder
@@ -38,62 +36,7 @@ from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import Distortion, Noisy, SimMonitor, Stale
 from sil.world.rounds import EveryQuantum, OnRequest, RoundPolicy
 from sil.world.truth import Lognormal, NoSpread, Spread, TrueTimes
-from site_db import exchange, sites, store
-from site_db.exchange import QueueTable
-from site_db.experience import SqlExperience
 from site_db.toml_file import Location
-
-Queues = tuple[tuple[QueuePolicy, str | None], ...]
-
-
-@dataclass(frozen=True)
-class SiteInUse:
-    """A site as one experiment uses it; `database` is the file with its experience."""
-
-    site: Site
-    queues: Queues
-    expected: EtcMatrix
-    """What the site's staff gave; the true mean times of the simulated machines. Row c is job class c."""
-    database: Path
-
-
-def import_site(experiment: Experiment, folder: Path, database: Path) -> SiteInUse:
-    """Make the site database of an experiment; relative paths in the experiment start at `folder`.
-
-    Raises InvalidFile where the site file is missing or wrong.
-    """
-    file = exchange.read_site_file(files.find(experiment.site, "sites", folder))
-    engine = store.create(database)
-    with Session(engine) as session, session.begin():
-        sites.add_site(session, file)
-    engine.dispose()
-    return open_site(experiment, database, file.name)
-
-
-def open_site(experiment: Experiment, database: Path, name: str) -> SiteInUse:
-    """A site that is in a database, with the queues of the experiment if it has any of its own."""
-    engine = store.open_file(database)
-    with Session(engine) as session:
-        queues = [(_policy(table), table.scheduler) for table in experiment.queues]
-        queues = queues or sites.load_queues(session, name) or [(QueuePolicy(), None)]
-        in_use = SiteInUse(
-            sites.load_site(session, name),
-            tuple(queues),
-            sites.load_expected_times(session, name),
-            database,
-        )
-    engine.dispose()
-    return in_use
-
-
-def _policy(table: QueueTable) -> QueuePolicy:
-    return QueuePolicy(
-        table.name,
-        table.priority,
-        None if table.users is None else frozenset(table.users),
-        frozenset(table.displaces),
-        MappingPolicy(table.mapping),
-    )
 
 
 def problems(experiment: Experiment, in_use: SiteInUse) -> Iterator[tuple[Location, str]]:
@@ -102,6 +45,7 @@ def problems(experiment: Experiment, in_use: SiteInUse) -> Iterator[tuple[Locati
     known = {
         "mix": ("job class", [k.name for k in site.job_classes]),
         "queues": ("queue", [queue.name for queue, _ in in_use.queues]),
+        "sizes": ("job class", [k.name for k in site.job_classes]),
     }
     for key, (what, names) in known.items():
         for name in getattr(experiment.workload, key):
@@ -133,6 +77,7 @@ def workload(experiment: Experiment, site: Site, queues: Queues, replication: in
         queues=table.queues or {queues[0][0].name: 1.0},
         users=table.users,
         order=Order(table.order),
+        sizes=table.sizes,
     )
     luck = stream(experiment.seed, replication, "workload")
     return mix.jobs(table.jobs, _arrivals(experiment), site.job_classes, luck)
@@ -177,9 +122,9 @@ def _assemble(
     site = in_use.site
     clock, events, machines = SimClock(), EventQueue(), DedicatedMachines(site)
     jobs = workload(experiment, site, in_use.queues, replication)
+    everyone = [len(members) for members in site.members]
     true_times = TrueTimes(
-        in_use.expected,
-        {job_class.name: c for c, job_class in enumerate(site.job_classes)},
+        in_use.experience().estimate(jobs, everyone),
         _spread(experiment),
         stream(experiment.seed, replication, "run times").random(len(jobs)),
     )
@@ -192,8 +137,9 @@ def _assemble(
         SimDispatcher(clock, events, machines, true_times, trace),
         monitor,
         _experience(experiment, in_use),
+        Admission([policy for policy, _ in in_use.queues], in_use.users, in_use.only_listed_users),
     )
-    changes = _state_changes(experiment, site, replication)
+    changes = _state_changes(experiment, in_use, replication)
     rounds = _rounds(experiment)
     return Harness(jobs, manager, clock, events, machines, monitor, changes, rounds, trace), clock
 
@@ -216,10 +162,8 @@ class _NoLearning:
 
 
 def _experience(experiment: Experiment, in_use: SiteInUse) -> Experience:
-    learns = experiment.experience.learning == "run"
-    engine = store.private_copy(in_use.database) if learns else store.open_file(in_use.database)
-    experience = SqlExperience(engine, in_use.site.name)
-    return experience if learns else _NoLearning(experience)
+    experience = in_use.experience()
+    return experience if experiment.experience.learning == "run" else _NoLearning(experience)
 
 
 def _arrivals(experiment: Experiment) -> Arrivals:
@@ -247,8 +191,10 @@ def _distortions(experiment: Experiment, replication: int) -> list[Distortion]:
     return (noisy if table.misread_share else []) + (stale if table.delay_s else [])
 
 
-def _state_changes(experiment: Experiment, site: Site, replication: int) -> Iterator[TimedChange]:
-    outages = [
+def _state_changes(experiment: Experiment, in_use: SiteInUse, replication: int) -> Iterator[TimedChange]:
+    site = in_use.site
+    outages = [Outage(site.machine_index.get(name, name), 0.0, inf) for name in in_use.down]
+    outages += [
         Outage(
             site.machine_index[outage.machine] if outage.machine else str(outage.interconnect),
             outage.from_s,

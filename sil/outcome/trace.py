@@ -8,7 +8,8 @@
 | job, run | ids; a run is one attempt at a job |
 | resource | index of the machine, or n_machines + index of the cluster; of the machine that changed state |
 | machines | the machines that a run holds |
-| job_class, queue, user | of a job that arrives |
+| job_class, queue, user, submitted_by, size | of a job that arrives; submitted_by where it is another user |
+| expected_s | how long a run that starts is believed to take |
 | detail | name of an interconnect; reason of a refusal; rule of a fault |
 | message | what a fault was, in one sentence |
 """
@@ -56,6 +57,9 @@ _FACT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "job_class": pl.String,
     "queue": pl.String,
     "user": pl.String,
+    "submitted_by": pl.String,
+    "size": pl.Float64,
+    "expected_s": pl.Float64,
     "detail": pl.String,
     "message": pl.String,
 }
@@ -98,11 +102,15 @@ class TraceRecorder:
         job_class: str | None = None,
         queue: str | None = None,
         user: str | None = None,
+        submitted_by: str | None = None,
+        size: float | None = None,
+        expected_s: float | None = None,
         detail: str | None = None,
         message: str | None = None,
     ) -> None:
+        of_job = (job_class, queue, user, submitted_by, size)
         self._rows.append(
-            (time_s, fact.value, job, run, resource, machines, job_class, queue, user, detail, message)
+            (time_s, fact.value, job, run, resource, machines, *of_job, expected_s, detail, message)
         )
 
     def frame(self, point: int, replication: int, scheduler: str) -> pl.DataFrame:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import numpy as np
@@ -25,12 +25,17 @@ class Order(StrEnum):
 
 @dataclass(frozen=True)
 class JobMix:
-    """Shares of job classes, queues and users; they need not add up to 1."""
+    """Shares of job classes, queues and users; they need not add up to 1.
+
+    A user "bob as ann" is bob who submits as ann. Jobs of a class with `sizes` have one of them, all equally
+    likely.
+    """
 
     classes: Mapping[str, float]
     queues: Mapping[str, float]
     users: Mapping[str, float]
     order: Order = Order.RANDOM
+    sizes: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def jobs(
         self, n: int, arrivals: Arrivals, job_classes: Sequence[JobClass], luck: np.random.Generator
@@ -40,9 +45,25 @@ class JobMix:
         queues = _draw(self.queues, n, luck)
         users = _draw(self.users, n, luck)
         preferred = {job_class.name: job_class.preferred for job_class in job_classes}
+        arrivals_s = arrivals.times_s(n, luck)
+        sizes = self._sizes(names, luck)
+        jobs = []
+        for i, name in enumerate(names):
+            submitted_by, _, another = users[i].partition(" as ")
+            user, by = (another, submitted_by) if another else (submitted_by, None)
+            jobs.append(
+                Job(JobId(i), name, float(arrivals_s[i]), user, queues[i], preferred[name], sizes[i], by)
+            )
+        return jobs
+
+    def _sizes(self, names: Sequence[str], luck: np.random.Generator) -> list[float | None]:
+        if not self.sizes:  # drawing nothing leaves the luck of workloads without sizes as it is
+            return [None] * len(names)
+        quantiles = luck.random(len(names))
+        listed = [self.sizes.get(name, ()) for name in names]
         return [
-            Job(JobId(i), names[i], float(arrival_s), users[i], queues[i], preferred[names[i]])
-            for i, arrival_s in enumerate(arrivals.times_s(n, luck))
+            float(sizes[int(q * len(sizes))]) if sizes else None
+            for sizes, q in zip(listed, quantiles.tolist(), strict=True)
         ]
 
     def _class_names(self, n: int, luck: np.random.Generator) -> list[str]:

@@ -44,7 +44,7 @@ class SimDispatcher:
             self._events.push(now_s, OrderOvertaken(order.run, found_down))
             return
         share = self._machines.start(order, now_s)
-        self._note(Fact.RUN_STARTED, order)
+        self._note(Fact.RUN_STARTED, order, order.expected_s)
         run_s = self._true_times.run_s(order.job, order.resource, share)
         self._events.push(now_s + run_s, RunEnded(order.run))
 
@@ -59,7 +59,7 @@ class SimDispatcher:
             message = f"job {job} was started {MOST_STARTS_OF_A_JOB} times and never allowed to end"
             raise SchedulerFault(MAKES_PROGRESS, message, self._clock.now_s, job)
 
-    def _note(self, fact: Fact, order: DispatchOrder) -> None:
+    def _note(self, fact: Fact, order: DispatchOrder, expected_s: float | None = None) -> None:
         self._trace.note(
             self._clock.now_s,
             fact,
@@ -67,4 +67,5 @@ class SimDispatcher:
             run=order.run,
             resource=order.resource,
             machines=order.machines,
+            expected_s=expected_s,
         )

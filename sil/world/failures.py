@@ -5,6 +5,7 @@ from __future__ import annotations
 import heapq
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 
@@ -15,7 +16,7 @@ TimedChange = tuple[float, StateChange]
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A machine (by index) or an interconnect (by name) is down from `from_s` to `to_s`."""
+    """A machine (by index) or an interconnect (by name) is down from `from_s` to `to_s`, perhaps for ever."""
 
     subject: int | str
     from_s: float
@@ -31,6 +32,7 @@ def listed_outages(outages: Iterable[Outage]) -> Iterator[TimedChange]:
             (outage.from_s, StateChange(outage.subject, False)),
             (outage.to_s, StateChange(outage.subject, True)),
         )
+        if change[0] < inf
     ]
     yield from sorted(changes, key=lambda change: change[0])
 

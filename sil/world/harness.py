@@ -131,7 +131,14 @@ class Harness:
         self._idle_rounds = 0
         now_s = self._clock.now_s
         self._trace.note(
-            now_s, Fact.JOB_ARRIVED, job=job.id, job_class=job.job_class, queue=job.queue, user=job.user
+            now_s,
+            Fact.JOB_ARRIVED,
+            job=job.id,
+            job_class=job.job_class,
+            queue=job.queue,
+            user=job.user,
+            submitted_by=job.submitted_by,
+            size=job.size,
         )
         refusal = self._manager.on_job_arrived(job)
         if refusal is not None:

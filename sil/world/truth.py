@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
 from math import exp, log1p, sqrt
 from typing import Protocol
@@ -45,19 +44,17 @@ class Lognormal:
 class TrueTimes:
     """True run time of each job on each resource.
 
-    The luck of a job is one quantile, `luck[job.id]`, applied to the distribution of whatever resource it
-    gets and kept over restarts: schedulers that are compared meet the same luck.
+    `mean[job.id, j]` is that of a job on resource j with all cluster members. The luck of a job is one
+    quantile, `luck[job.id]`, applied to the distribution of whatever resource it gets and kept over restarts:
+    schedulers that are compared meet the same luck.
     """
 
-    def __init__(
-        self, mean: EtcMatrix, row_of_class: Mapping[str, int], spread: Spread, luck: NDArray[np.float64]
-    ) -> None:
+    def __init__(self, mean: EtcMatrix, spread: Spread, luck: NDArray[np.float64]) -> None:
         self._mean = mean
-        self._row_of_class = row_of_class
         self._spread = spread
         self._luck = luck
 
     def run_s(self, job: Job, resource: int, share_of_members: float) -> float:
         """Seconds that `job` runs on `resource`; with fewer cluster members than all it takes longer."""
-        mean_s = self._mean[self._row_of_class[job.job_class], resource]
+        mean_s = self._mean[job.id, resource]
         return mean_s * self._spread.factor(float(self._luck[job.id])) / share_of_members

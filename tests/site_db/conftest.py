@@ -1,4 +1,4 @@
-"""Databases with the small site in them."""
+"""Databases with the small site in them, in every store."""
 
 from __future__ import annotations
 
@@ -10,8 +10,12 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from site_db import sites, store
+from site_db import importing, store
+from site_db.store import Address, parse_address
+from tests.site_db.postgres import Server
 from tests.site_db.site_texts import SMALL, read
+
+STORES = ["sqlite", "postgresql"]
 
 
 @pytest.fixture(scope="session")
@@ -21,24 +25,55 @@ def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A PostgreSQL server, started when the first test asks for it."""
+    server = Server()
+    yield server
+    server.close()
+
+
+@pytest.fixture(scope="session")
 def database_to_copy(shared_folder: Path) -> Path:
     path = shared_folder / "small.sqlite"
-    engine = store.create(path)
-    with Session(engine) as session, session.begin():
-        sites.add_site(session, read(SMALL, shared_folder))
-    engine.dispose()
+    put_small_site(parse_address(str(path)), shared_folder)
     return path
+
+
+@pytest.fixture(scope="session")
+def server_database_to_copy(server: Server, shared_folder: Path) -> Address:
+    address = server.new_database()
+    put_small_site(address, shared_folder)
+    return address
+
+
+def put_small_site(address: Address, folder: Path) -> None:
+    engine = store.create(address)
+    with Session(engine) as session, session.begin():
+        importing.put_site(session, read(SMALL, folder))
+    engine.dispose()
 
 
 @pytest.fixture
 def database(database_to_copy: Path, tmp_path: Path) -> Path:
-    """A database file with the small site."""
+    """An SQLite file with the small site."""
     return Path(shutil.copy(database_to_copy, tmp_path))
 
 
+@pytest.fixture(params=STORES)
+def address(request: pytest.FixtureRequest) -> Iterator[Address]:
+    """A database with the small site, in either store."""
+    if request.param == "sqlite":
+        yield parse_address(str(request.getfixturevalue("database")))
+        return
+    server: Server = request.getfixturevalue("server")
+    address = server.new_database(request.getfixturevalue("server_database_to_copy"))
+    yield address
+    server.drop(address)
+
+
 @pytest.fixture
-def engine(database: Path) -> Iterator[Engine]:
-    engine = store.open_file(database)
+def engine(address: Address) -> Iterator[Engine]:
+    engine = store.open_database(address)
     yield engine
     engine.dispose()
 

@@ -4,26 +4,29 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator
-from contextlib import contextmanager
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.console import Console
-from rich.markup import escape
-from rich.measure import Measurement
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
+from sil.cli import database
+from sil.cli.console import (
+    EXIT_FAULT,
+    EXIT_INTERRUPTED,
+    err,
+    natural_width,
+    one_sentence_for_bad_input,
+    out,
+    print_fault,
+    print_note,
+    print_whole,
+)
+
 if TYPE_CHECKING:
     from sil.outcome.comparison import Comparison
-
-EXIT_FAULT = 1
-"""A scheduler under test misbehaved."""
-EXIT_BAD_INPUT = 2
-EXIT_INTERRUPTED = 130
 
 
 class FigureKind(StrEnum):
@@ -46,11 +49,12 @@ app = typer.Typer(
     A scheduler is named by its name (`sil schedulers` lists them) or as `module:Class`,
     found from the current folder.
 
+    `sil db` keeps the database of a site: its machines, its job classes, and how long they take.
+
     Exit codes: 0 done, 1 a scheduler under test misbehaved, 2 bad input, 130 interrupted.
     """,
 )
-out = Console()
-err = Console(stderr=True)
+app.add_typer(database.app, name="db")
 
 
 def main() -> None:
@@ -99,17 +103,29 @@ def run(
     metric: Annotated[
         str, typer.Option(help="The metric of the grid table: a column of summary.json.")
     ] = "sum_job_times",
+    site: Annotated[
+        str | None,
+        typer.Option(
+            metavar="DATABASE#SITE",
+            help="A site in a database instead of the one in the file: site.db, sqlite:///site.db#SITE or "
+            "postgresql://user@host/database#SITE.",
+        ),
+    ] = None,
+    learn: Annotated[
+        bool, typer.Option("--learn", help="Record the completions in the database of --site.")
+    ] = False,
 ) -> None:
     """Run an experiment and compare its schedulers.
 
     Writes trace.parquet (every simulated fact), jobs.csv, summary.json, report.html (open it in a browser),
-    timings.parquet (measured decision times) and site.db (the site database). An interrupted run goes on when
-    the same command is given again.
+    timings.parquet (measured decision times) and results.db (a copy of the site as it was, with the jobs,
+    runs and predictions of this experiment). An interrupted run goes on when the same command is given again.
     """
     from sil.experiment import config, files
-    from sil.experiment.run import REPORT, run_experiment
+    from sil.experiment.run import REPORT, SiteChoice, run_experiment
     from sil.experiment.sweep import Interrupted
     from sil.outcome import metrics
+    from site_db.store import parse_address
 
     with one_sentence_for_bad_input():
         metrics.metric(metric)
@@ -119,17 +135,11 @@ def run(
             chosen, seed=seed, replications=replications, schedulers=tuple(scheduler) if scheduler else None
         )
         folder = out_folder or Path(f"sil-{chosen.name}")
+        choice = SiteChoice(parse_address(site) if site else None, learn)
         with _progress() as progress:
-            bar = progress.add_task(chosen.name, total=None)
             try:
-                comparison = run_experiment(
-                    chosen,
-                    path,
-                    folder,
-                    workers,
-                    on_start=lambda done, total: progress.update(bar, completed=done, total=total),
-                    on_progress=lambda done: progress.update(bar, completed=done),
-                )
+                bar = _ProgressBar(progress, chosen.name)
+                comparison = run_experiment(chosen, path, folder, workers, choice, bar)
             except Interrupted as interrupted:
                 progress.stop()
                 err.print(
@@ -138,7 +148,7 @@ def run(
                 raise typer.Exit(EXIT_INTERRUPTED) from None
     _show(comparison, metric)
     for fault in comparison.faults:
-        _print_fault(str(fault))
+        print_fault(str(fault))
     out.print(f"Results are in {folder}; open {folder / REPORT} in a browser.", soft_wrap=True)
     if comparison.faults:
         raise typer.Exit(EXIT_FAULT)
@@ -166,7 +176,7 @@ def report(
                 out.print(f"Written: {path}", soft_wrap=True)
     _show(comparison, metric)
     for fault in comparison.faults:
-        _print_fault(str(fault))
+        print_fault(str(fault))
     out.print(f"Written from {folder / TRACE}: {folder / REPORT}", soft_wrap=True)
 
 
@@ -237,7 +247,7 @@ def schedule(
             table.add_row(result.scheduler, *times, f"{1e3 * result.decision_s:,.2f}")
         out.print(table)
     for sentence in faults:
-        _print_fault(sentence)
+        print_fault(sentence)
     if faults:
         raise typer.Exit(EXIT_FAULT)
 
@@ -269,30 +279,16 @@ def experiments() -> None:
     out.print(table)
 
 
-@contextmanager
-def one_sentence_for_bad_input() -> Iterator[None]:
-    """A mistake of the user's ends the command with its sentence and exit code 2, without a traceback."""
-    from sil.experiment.mistakes import MISTAKES
-
-    try:
-        yield
-    except MISTAKES as mistake:
-        _fail(str(mistake))
-
-
-MORE_THAN_ANY_TABLE = 1000
-
-
 def _show(comparison: Comparison, metric: str) -> None:
     """The comparison in full, or over a grid the one metric that was asked for."""
     from sil.outcome.tables import comparison_table, grid_table, long_grid_table
 
     if comparison.description.axes:
         wide = grid_table(comparison, metric)
-        fits = _natural_width(wide) <= out.width
-        _print_whole(wide if fits else long_grid_table(comparison, metric))
+        fits = natural_width(wide) <= out.width
+        print_whole(wide if fits else long_grid_table(comparison, metric))
     else:
-        _print_whole(comparison_table(comparison, 0))
+        print_whole(comparison_table(comparison, 0))
     n = comparison.description.replications
     how = (
         f"Means of {n} replications ± half-width of the 95 % confidence interval; differences are paired, "
@@ -303,22 +299,21 @@ def _show(comparison: Comparison, metric: str) -> None:
     out.print(f"[dim]{how}[/dim]")
 
 
-def _natural_width(table: Table) -> int:
-    return Measurement.get(out, out.options.update(max_width=MORE_THAN_ANY_TABLE), table).maximum
+class _ProgressBar:
+    """Shows how an experiment goes on."""
 
+    def __init__(self, progress: Progress, name: str) -> None:
+        self._progress = progress
+        self._bar = progress.add_task(name, total=None)
 
-def _print_whole(table: Table) -> None:
-    """Print a table with all its digits, also where the terminal is narrower."""
-    Console(width=max(out.width, _natural_width(table))).print(table)
+    def started(self, done: int, total: int) -> None:
+        self._progress.update(self._bar, completed=done, total=total)
 
+    def progressed(self, done: int) -> None:
+        self._progress.update(self._bar, completed=done)
 
-def _print_fault(sentence: str) -> None:
-    err.print("[bold red]Fault:[/bold red]", escape(sentence), highlight=False, soft_wrap=True)
-
-
-def _fail(sentence: str) -> NoReturn:
-    err.print("[bold red]Error:[/bold red]", escape(sentence), highlight=False, soft_wrap=True)
-    raise typer.Exit(EXIT_BAD_INPUT)
+    def told(self, sentence: str) -> None:
+        print_note(sentence)
 
 
 def _progress() -> Progress:

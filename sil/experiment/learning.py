@@ -1,0 +1,58 @@
+"""What an experiment teaches its site: completions go to the site's database as replications finish."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+
+from scheduler.model import Site
+from sil.experiment.results import batches
+from site_db import job_file, store
+from site_db.recorder import Recorder
+from site_db.store import Address
+
+
+class Teacher:
+    """Records the finished replications of one experiment in the database that its site came from.
+
+    What was recorded by an earlier start of the same experiment is not recorded again. What cannot be
+    written until the end goes to the file `leftover`.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        site: Site,
+        experiment: str,
+        fingerprint: str,
+        leftover: Path,
+        tell: Callable[[str], None],
+    ) -> None:
+        """Raises DatabaseTrouble where the database cannot be reached when the experiment begins."""
+        self._site = site
+        self._experiment = experiment
+        self._fingerprint = fingerprint
+        self._leftover = leftover
+        self._tell = tell
+        engine = store.open_database(address)
+        self._recorder = Recorder(engine, address, site.name, tell)
+        self._known = self._recorder.keys()
+
+    def teach(self, facts: pl.DataFrame) -> None:
+        """Record the facts of some runs of the harness. Raises DatabaseTrouble."""
+        for source, jobs in batches(facts, self._site, self._experiment, self._fingerprint):
+            if source.key not in self._known:
+                self._recorder.record(source, jobs)
+
+    def finish(self) -> None:
+        """Try once more to write what waits; what still cannot be written is kept in a file."""
+        self._recorder.write()
+        waiting = self._recorder.waiting
+        if waiting:
+            job_file.write(self._leftover, waiting)
+            self._tell(
+                f"{sum(len(jobs) for _, jobs in waiting)} jobs could not be recorded and are kept in "
+                f"{self._leftover}; record them later with: sil db history --import '{self._leftover}'"
+            )

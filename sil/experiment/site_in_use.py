@@ -1,0 +1,148 @@
+"""The site of an experiment: from a site file or a site database, kept beside the results as it was then."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from sqlalchemy import Engine
+from sqlalchemy.orm import Session
+
+from scheduler.admission import UserPolicy
+from scheduler.model import Site
+from scheduler.queues import MappingPolicy, QueuePolicy
+from sil.experiment import files
+from sil.experiment.config import Experiment
+from site_db import exchange, importing, sites, store
+from site_db.copying import copy_site
+from site_db.estimation import Cell, Layout
+from site_db.exchange import QueueTable
+from site_db.experience import MemoryExperience, StatisticsReader
+from site_db.sites import SiteReader
+from site_db.states import current_states
+from site_db.statistics import RunStatistics
+from site_db.store import Address, DatabaseTrouble, in_sentences
+
+Queues = tuple[tuple[QueuePolicy, str | None], ...]
+
+
+@dataclass(frozen=True)
+class SiteInUse:
+    """A site as one experiment uses it; `database` holds it, with its experience after run `as_of`."""
+
+    site: Site
+    queues: Queues
+    users: tuple[UserPolicy, ...]
+    only_listed_users: bool
+    down: tuple[str, ...]
+    """Machines and interconnects that are down when the experiment begins."""
+    database: Path
+    as_of: int
+
+    def experience(self) -> MemoryExperience:
+        """What is known of the site when a run begins."""
+        return MemoryExperience(*_believed(self.database, self.site.name, self.as_of))
+
+    def digest(self) -> str:
+        """Equal for sites that are, and of which the same is believed."""
+        layout, statistics = _believed(self.database, self.site.name, self.as_of)
+        everything = (
+            self.site,
+            self.queues,
+            self.users,
+            self.only_listed_users,
+            self.down,
+            layout,
+            sorted(statistics.items()),
+        )
+        return hashlib.sha256(repr(everything).encode()).hexdigest()
+
+
+@cache
+def _believed(database: Path, site: str, as_of: int) -> tuple[Layout, Mapping[Cell, RunStatistics]]:
+    engine = store.open_file(database)
+    with Session(engine) as session:
+        reader = StatisticsReader(session, site)
+        believed = reader.layout, reader.statistics(session, as_of)
+    engine.dispose()
+    return believed
+
+
+class SiteSource:
+    """Where the site of an experiment comes from: a site file, or a site in a database."""
+
+    def __init__(self, experiment: Experiment, folder: Path, address: Address | None) -> None:
+        """The site at `address`, else the experiment's own, whose relative path starts at `folder`.
+
+        Raises InvalidFile where a site file is missing or wrong, UnknownSite and DatabaseTrouble.
+        """
+        self._experiment = experiment
+        self._origin = store.open_database(address) if address else None
+        self.address = address
+        if self._origin is None or address is None:
+            self._file = exchange.read_site_file(files.find(experiment.site, "sites", folder))
+        else:
+            with in_sentences(address), Session(self._origin) as session:
+                self._file = SiteReader(session, address.site or sites.only_site(session)).as_file()
+
+    @property
+    def name(self) -> str:
+        return self._file.name
+
+    def take_into_use(self, database: Path) -> SiteInUse:
+        """Put the site as it is now into the file `database`, anew, and use it from there.
+
+        Raises InvalidFile for a site that cannot be used, and DatabaseTrouble.
+        """
+        copy = store.replace(database)
+        with Session(copy) as session, session.begin():
+            if self._origin is None or self.address is None:
+                importing.put_site(session, self._file)
+            else:
+                with in_sentences(self.address), Session(self._origin) as origin:
+                    copy_site(origin, self.name, session)
+        in_use = self._taken_up(copy, database)
+        copy.dispose()
+        return in_use
+
+    def take_up(self, database: Path) -> SiteInUse | None:
+        """The site as an earlier start of the same experiment left it in `database`; None if it is another
+        now. Its history may have grown since: what was believed at first is believed still."""
+        try:
+            copy = store.open_file(database)
+        except DatabaseTrouble:
+            return None
+        with Session(copy) as session:
+            same = sites.site_names(session) == [self.name] and (
+                SiteReader(session, self.name).as_file() == self._file
+            )
+        in_use = self._taken_up(copy, database) if same else None
+        copy.dispose()
+        return in_use
+
+    def _taken_up(self, copy: Engine, database: Path) -> SiteInUse:
+        queues: Queues = tuple((_policy(table), table.scheduler) for table in self._experiment.queues)
+        with Session(copy) as session:
+            reader = SiteReader(session, self.name)
+            return SiteInUse(
+                site=reader.as_scheduled(),
+                queues=queues or tuple(reader.queue_policies()) or ((QueuePolicy(), None),),
+                users=tuple(reader.user_policies()),
+                only_listed_users=reader.site.only_listed_users,
+                down=tuple(current_states(session, reader).down),
+                database=database,
+                as_of=reader.site.runs_pruned,
+            )
+
+
+def _policy(table: QueueTable) -> QueuePolicy:
+    return QueuePolicy(
+        table.name,
+        table.priority,
+        None if table.users is None else frozenset(table.users),
+        frozenset(table.displaces),
+        MappingPolicy(table.mapping),
+    )

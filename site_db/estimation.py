@@ -1,0 +1,316 @@
+"""What a site's experience makes one expect: which statistics speak for a job class in a place.
+
+The first rule of this table that can be applied is:
+
+| rule | on a machine | on a cluster with k members available |
+|---|---|---|
+| `machine` | 30 runs on this very machine or more | |
+| `machine_class` | 3 runs on machines of its class or more | |
+| `cluster` | | 3 runs with k members or more |
+| `members` | | 3 runs with other numbers of members, times these / k |
+| `rating` | 3 runs on machines with ratings, times their rating / its own | the same of other clusters, whose rating is the sum of their members' |
+| `staff` | the time in the site file | the time in the site file, times size / k |
+| `elsewhere` | all runs of the job class anywhere, as they are; without any, the mean of the staff's times | the same |
+
+Machines of one class run alike by definition, so a single one speaks for itself only after many runs: the
+standard error of 30 runs is less than a fifth of their deviation. Of the runs that a rule selects, a job with a
+size takes the least-squares line where there is one, any other their mean.
+"""  # noqa: E501
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from functools import cached_property
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.etc import EtcMatrix
+from scheduler.model import Job
+from site_db.statistics import RunStatistics, merged
+
+ENOUGH_RUNS = 3
+ENOUGH_RUNS_OF_ONE_MACHINE = 30
+
+
+class PlaceKind(StrEnum):
+    MACHINE = "machine"
+    MACHINE_CLASS = "machine_class"
+    CLUSTER = "cluster"
+
+
+class Place(NamedTuple):
+    """What statistics are kept of: a machine, all machines of a class, or a cluster with `members`."""
+
+    kind: PlaceKind
+    which: int
+    members: int = 0
+
+
+Cell = tuple[int, Place]
+"""A job class (by index) in a place."""
+
+
+class Rule(StrEnum):
+    MACHINE = "machine"
+    MACHINE_CLASS = "machine_class"
+    CLUSTER = "cluster"
+    MEMBERS = "members"
+    RATING = "rating"
+    STAFF = "staff"
+    ELSEWHERE = "elsewhere"
+
+
+@dataclass(frozen=True, slots=True)
+class ExecutionEstimate:
+    """How long a job is expected to run in a place, by which rule, and how many runs stand behind that."""
+
+    expected_s: float
+    deviation_s: float | None
+    rule: Rule
+    runs: int
+    by_size: bool = False
+
+
+@dataclass(frozen=True)
+class Layout:
+    """A site as far as estimates depend on it; everything by index, in site order.
+
+    `staff_s[c]` are the places where job class c may run (machine classes and clusters, these with all their
+    members), each with the time that the site's staff gave, if any.
+    """
+
+    job_classes: tuple[str, ...]
+    machines: tuple[str, ...]
+    machine_classes: tuple[str, ...]
+    class_of_machine: tuple[int, ...]
+    rating_of_machine: tuple[float | None, ...]
+    clusters: tuple[str, ...]
+    members: tuple[tuple[int, ...], ...]
+    staff_s: tuple[Mapping[Place, float | None], ...]
+
+    @property
+    def sizes(self) -> tuple[int, ...]:
+        """Number of members of each cluster."""
+        return tuple(len(members) for members in self.members)
+
+    def rating_of_cluster(self, c: int) -> float | None:
+        ratings = [self.rating_of_machine[j] for j in self.members[c]]
+        known = [rating for rating in ratings if rating is not None]
+        return sum(known) if len(known) == len(ratings) else None
+
+    def places_of(self, resource: int, n_machines: int) -> tuple[Place, ...]:
+        """The places that a run on a resource counts for."""
+        c = resource - len(self.machines)
+        if c >= 0:
+            return (Place(PlaceKind.CLUSTER, c, n_machines),)
+        k = self.class_of_machine[resource]
+        return Place(PlaceKind.MACHINE_CLASS, k), Place(PlaceKind.MACHINE, resource)
+
+    def index_of(self, job: Job) -> int:
+        """Index of the job's class. Raises ValueError for one that the site does not have."""
+        try:
+            return self._index[job.job_class]
+        except KeyError:
+            known = ", ".join(self.job_classes) or "none"
+            raise ValueError(f"the site has no job class '{job.job_class}'; it has {known}") from None
+
+    @cached_property
+    def _index(self) -> Mapping[str, int]:
+        return {name: c for c, name in enumerate(self.job_classes)}
+
+
+class Estimator:
+    """Estimates from statistics, by the table above. Rows of the ETC matrix are kept until something is
+    learned about their job class."""
+
+    def __init__(self, layout: Layout, statistics: Mapping[Cell, RunStatistics]) -> None:
+        self._layout = layout
+        self._statistics = dict(statistics)
+        self._ratings = [layout.rating_of_cluster(c) for c in range(len(layout.clusters))]
+        self._rated: dict[tuple[int, PlaceKind], RunStatistics] = {}
+        self._anywhere: dict[int, RunStatistics] = {}
+        self._rows: dict[tuple[str, float | None], NDArray[np.float64]] = {}
+        self._members: tuple[int, ...] = layout.sizes
+        self._speaks_for_itself = {
+            place.which
+            for (_, place), seen in self._statistics.items()
+            if place.kind is PlaceKind.MACHINE and seen.count >= ENOUGH_RUNS_OF_ONE_MACHINE
+        }
+        self._make_columns()
+
+    def learn(self, job_class: int, resource: int, n_machines: int, runs: RunStatistics) -> None:
+        """Add some runs of a job class on a resource."""
+        for place in self._layout.places_of(resource, n_machines):
+            cell = (job_class, place)
+            seen = self._statistics.get(cell, RunStatistics()).merged(runs)
+            self._statistics[cell] = seen
+            enough = seen.count >= ENOUGH_RUNS_OF_ONE_MACHINE
+            if place.kind is PlaceKind.MACHINE and enough and place.which not in self._speaks_for_itself:
+                self._speaks_for_itself.add(place.which)
+                self._make_columns()
+        for kind in PlaceKind:
+            self._rated.pop((job_class, kind), None)
+        self._anywhere.pop(job_class, None)
+        name = self._layout.job_classes[job_class]
+        self._rows = {key: row for key, row in self._rows.items() if key[0] != name}
+
+    def matrix(self, jobs: Sequence[Job], members: Sequence[int]) -> EtcMatrix:
+        """Expected seconds of `jobs` on all resources, with so many available members of each cluster.
+
+        Resources of which the same is known share a column. Raises ValueError for an unknown job class.
+        """
+        if tuple(members) != self._members:
+            self._members = tuple(members)
+            self._rows.clear()
+        keys: dict[tuple[str, float | None], int] = {}
+        job_class_of = [keys.setdefault((job.job_class, job.size), len(keys)) for job in jobs]
+        for job in jobs if not keys.keys() <= self._rows.keys() else ():
+            if (job.job_class, job.size) not in self._rows:
+                self._rows[job.job_class, job.size] = self._row(self._layout.index_of(job), job.size)
+        table = np.array([self._rows[key] for key in keys]).reshape(len(keys), len(self._names))
+        if len(self._rows) > MOST_ROWS_KEPT:
+            self._rows.clear()
+        return EtcMatrix(table, np.array(job_class_of, dtype=np.int64), self._column_of, self._names)
+
+    def estimate(
+        self, job_class: int, resource: int, size: float | None = None, members: int | None = None
+    ) -> ExecutionEstimate | None:
+        """What is expected of a job class on one resource; None where it may not run.
+
+        `members` are those available of a cluster, all if not given.
+        """
+        n = len(self._layout.machines)
+        if resource < n:
+            return self._on_machine(job_class, resource, size)
+        cluster = resource - n
+        available = self._layout.sizes[cluster] if members is None else members
+        return self._on_cluster(job_class, cluster, available, size)
+
+    def statistics_of(self, job_class: int, place: Place) -> RunStatistics:
+        """What the history holds of a job class in a place."""
+        return self._statistics.get((job_class, place), RunStatistics())
+
+    def _make_columns(self) -> None:
+        """Which machines share a column: those of one class and rating that do not speak for themselves."""
+        layout = self._layout
+        groups: dict[tuple[int, float | None, int], list[int]] = {}
+        for j, (k, rating) in enumerate(zip(layout.class_of_machine, layout.rating_of_machine, strict=True)):
+            alone = j if j in self._speaks_for_itself else -1
+            groups.setdefault((k, rating, alone), []).append(j)
+        ordered = sorted(groups.items(), key=lambda item: (item[0][2] >= 0, item[0][0], item[1][0]))
+        self._machine_of_column = [machines[0] for _, machines in ordered]
+        column_of = np.empty(len(layout.machines) + len(layout.clusters), dtype=np.int64)
+        for column, (_, machines) in enumerate(ordered):
+            column_of[machines] = column
+        column_of[len(layout.machines) :] = len(ordered) + np.arange(len(layout.clusters))
+        self._column_of = column_of
+        kinds = [
+            layout.machines[alone] if alone >= 0 else layout.machine_classes[k]
+            for (k, _, alone), _ in ordered
+        ]
+        self._names = (*kinds, *layout.clusters)
+        self._rows.clear()
+
+    def _row(self, c: int, size: float | None) -> NDArray[np.float64]:
+        on_machines = [self._on_machine(c, j, size) for j in self._machine_of_column]
+        on_clusters = [self._on_cluster(c, x, available, size) for x, available in enumerate(self._members)]
+        return np.array([np.inf if e is None else e.expected_s for e in (*on_machines, *on_clusters)])
+
+    def _on_machine(self, c: int, j: int, size: float | None) -> ExecutionEstimate | None:
+        layout = self._layout
+        whole_class = Place(PlaceKind.MACHINE_CLASS, layout.class_of_machine[j])
+        if whole_class not in layout.staff_s[c]:
+            return None
+        own = self.statistics_of(c, Place(PlaceKind.MACHINE, j))
+        if own.count >= ENOUGH_RUNS_OF_ONE_MACHINE:
+            return _said_by(own, Rule.MACHINE, size)
+        alike = self.statistics_of(c, whole_class)
+        if alike.count >= ENOUGH_RUNS:
+            return _said_by(alike, Rule.MACHINE_CLASS, size)
+        rating = layout.rating_of_machine[j]
+        if rating is not None and (rated := self._rated_runs(c, PlaceKind.MACHINE)).count >= ENOUGH_RUNS:
+            return _said_by(rated.scaled(1 / rating), Rule.RATING, size)
+        staff_s = layout.staff_s[c][whole_class]
+        return self._without_runs_here(c, staff_s, size)
+
+    def _on_cluster(self, c: int, x: int, available: int, size: float | None) -> ExecutionEstimate | None:
+        layout = self._layout
+        everyone = Place(PlaceKind.CLUSTER, x)
+        if everyone not in layout.staff_s[c]:
+            return None
+        # A cluster that may not be used now is still told of as it would be with all members.
+        k = available or layout.sizes[x]
+        same = self.statistics_of(c, Place(PlaceKind.CLUSTER, x, k))
+        if same.count >= ENOUGH_RUNS:
+            return _said_by(same, Rule.CLUSTER, size)
+        others = merged(
+            [
+                seen.scaled(m / k)
+                for m in range(1, layout.sizes[x] + 1)
+                if (seen := self._statistics.get((c, Place(PlaceKind.CLUSTER, x, m))))
+            ]
+        )
+        if others.count >= ENOUGH_RUNS:
+            return _said_by(others, Rule.MEMBERS, size)
+        slower = layout.sizes[x] / k
+        rating = self._ratings[x]
+        if rating is not None and (rated := self._rated_runs(c, PlaceKind.CLUSTER)).count >= ENOUGH_RUNS:
+            return _said_by(rated.scaled(slower / rating), Rule.RATING, size)
+        staff_s = layout.staff_s[c][everyone]
+        return self._without_runs_here(c, None if staff_s is None else staff_s * slower, size)
+
+    def _without_runs_here(
+        self, c: int, staff_s: float | None, size: float | None
+    ) -> ExecutionEstimate | None:
+        if staff_s is not None:
+            return ExecutionEstimate(staff_s, None, Rule.STAFF, 0)
+        anywhere = self._runs_anywhere(c)
+        if anywhere.count:
+            return _said_by(anywhere, Rule.ELSEWHERE, size)
+        given = [time_s for time_s in self._layout.staff_s[c].values() if time_s is not None]
+        return ExecutionEstimate(sum(given) / len(given), None, Rule.ELSEWHERE, 0) if given else None
+
+    def _rated_runs(self, c: int, kind: PlaceKind) -> RunStatistics:
+        """All runs on rated machines, or on rated clusters, as they would be at a rating of 1."""
+        if (c, kind) not in self._rated:
+            ratings = self._layout.rating_of_machine if kind is PlaceKind.MACHINE else self._ratings
+            sizes = (0,) * len(ratings) if kind is PlaceKind.MACHINE else self._layout.sizes
+            self._rated[c, kind] = merged(
+                [
+                    seen.scaled(rating)
+                    for index, (rating, members) in enumerate(zip(ratings, sizes, strict=True))
+                    if rating is not None and (seen := self._statistics.get((c, Place(kind, index, members))))
+                ]
+            )
+        return self._rated[c, kind]
+
+    def _runs_anywhere(self, c: int) -> RunStatistics:
+        if c not in self._anywhere:
+            self._anywhere[c] = merged(
+                [
+                    seen
+                    for (job_class, place), seen in sorted(self._statistics.items())
+                    if job_class == c and place.kind is not PlaceKind.MACHINE
+                ]
+            )
+        return self._anywhere[c]
+
+
+MOST_ROWS_KEPT = 10_000
+
+
+def _said_by(runs: RunStatistics, rule: Rule, size: float | None) -> ExecutionEstimate:
+    by_size = size is not None and runs.has_line
+    return ExecutionEstimate(runs.expected_s(size), runs.deviation_s, rule, runs.count, by_size)
+
+
+def by_cell(rows: Iterable[tuple[Cell, RunStatistics]]) -> dict[Cell, RunStatistics]:
+    """Statistics by cell; those of one cell are put together."""
+    found: dict[Cell, RunStatistics] = {}
+    for cell, seen in rows:
+        found[cell] = found[cell].merged(seen) if cell in found else seen
+    return found

@@ -1,0 +1,126 @@
+"""Jobs and runs in a CSV file: what could not be recorded yet, and history from anywhere else.
+
+A row needs job_class, resource (a machine, a cluster or a machine class), started_unix_s and run_time_s;
+every other column may be left out. Rows without a run time are jobs that did not end.
+"""
+
+from __future__ import annotations
+
+import csv
+import hashlib
+from collections.abc import Iterable, Sequence
+from dataclasses import fields
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+from pydantic import Field, ValidationError
+
+from site_db import toml_file
+from site_db.jobs import JobRecord, JobState, Source, SourceKind
+from site_db.toml_file import InvalidFile, Table
+
+Batch = tuple[Source, Sequence[JobRecord]]
+
+_OF_SOURCE = tuple(f"source_{field.name}" for field in fields(Source))
+_OF_JOB = tuple(field.name for field in fields(JobRecord))
+NEEDED = ("job_class", "resource", "started_unix_s", "run_time_s")
+A_DAY_S = 86_400.0
+"""Clocks may differ by so much before a time is taken to lie in the future."""
+
+
+def write(path: Path, batches: Iterable[Batch]) -> None:
+    """Write batches so that reading the file gives them again."""
+    with path.open("w", encoding="utf-8", newline="") as file:
+        writer = csv.writer(file)
+        writer.writerow((*_OF_SOURCE, *_OF_JOB))
+        for source, jobs in batches:
+            of_source = [getattr(source, field.name) for field in fields(Source)]
+            for job in jobs:
+                writer.writerow(of_source + [getattr(job, name) for name in _OF_JOB])
+
+
+def read(path: Path, now_unix_s: float) -> list[Batch]:
+    """The batches in a file; rows that name no source have the file itself as theirs.
+
+    Raises InvalidFile with file and line for what is no job, and for a run that ended after `now_unix_s`.
+    """
+    text = toml_file.read_text(path)
+    rows = csv.DictReader(text.splitlines(), restkey="", strict=False)
+    header = rows.fieldnames or []
+    known = (*_OF_SOURCE, *_OF_JOB)
+    for name in header:
+        if name not in known:
+            raise InvalidFile(f"{path}, line 1: unknown column '{name}'; known are {', '.join(known)}")
+    for name in NEEDED:
+        if name not in header:
+            raise InvalidFile(
+                f"{path}, line 1: the column '{name}' is missing; needed are {', '.join(NEEDED)}"
+            )
+    itself = Source(SourceKind.FILE, hashlib.sha256(text.encode()).hexdigest(), path.name)
+    batches: dict[str, tuple[Source, list[JobRecord]]] = {}
+    for row in rows:
+        where = f"{path}, line {rows.line_num}"
+        if "" in row or None in row.values():
+            raise InvalidFile(f"{where}: expected {len(header)} values, one for each column")
+        source = _source(row, itself)
+        job = _job(row, where, rows.line_num)
+        ended_s = job.ended_unix_s
+        if ended_s is not None and ended_s > now_unix_s + A_DAY_S:
+            ended = datetime.fromtimestamp(min(ended_s, 2e11), UTC)
+            raise InvalidFile(
+                f"{where}: the run ended at {ended_s:g} s ({ended:%Y-%m-%d}), which is in the future; times "
+                f"are Unix seconds, not milliseconds"
+            )
+        batches.setdefault(source.key, (source, []))[1].append(job)
+    return list(batches.values())
+
+
+class _Row(Table):
+    """One row, with the values that a missing column stands for."""
+
+    number: str = ""
+    job_class: str = Field(min_length=1)
+    user: str = "unknown"
+    queue: str = "default"
+    state: JobState | None = None
+    submitted_unix_s: float | None = None
+    resource: str | None = None
+    members: int = Field(default=1, ge=1)
+    started_unix_s: float | None = None
+    run_time_s: float | None = Field(default=None, gt=0)
+    size: float | None = Field(default=None, gt=0)
+    submitted_by: str | None = None
+    expected_s: float | None = Field(default=None, ge=0)
+    preemptions: int = Field(default=0, ge=0)
+    reason: str = ""
+
+
+def _job(row: dict[str, str], where: str, line: int) -> JobRecord:
+    data: dict[str, Any] = {name: value for name, value in row.items() if name in _OF_JOB and value != ""}
+    try:
+        told = _Row.model_validate(data)
+    except ValidationError as error:
+        _, sentence = toml_file.first_mistake(error, data, _Row)
+        raise InvalidFile(f"{where}: {sentence}") from None
+    values = told.model_dump()
+    whole = told.run_time_s is not None and told.started_unix_s is not None and told.resource is not None
+    values["state"] = told.state or (JobState.DONE if whole else JobState.WAITING)
+    if values["state"] is JobState.DONE and not whole:
+        raise InvalidFile(f"{where}: a job that is done has a resource, started_unix_s and run_time_s")
+    if told.submitted_unix_s is None:
+        values["submitted_unix_s"] = told.started_unix_s or 0.0
+    return JobRecord(**{**values, "number": told.number or str(line)})
+
+
+def _source(row: dict[str, str], itself: Source) -> Source:
+    if not row.get("source_key"):
+        return itself
+    return Source(
+        SourceKind(row.get("source_kind") or SourceKind.FILE),
+        row["source_key"],
+        row.get("source_name", ""),
+        row.get("source_scheduler") or None,
+        int(row["source_point"]) if row.get("source_point") else None,
+        int(row["source_replication"]) if row.get("source_replication") else None,
+    )

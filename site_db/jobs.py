@@ -1,0 +1,277 @@
+"""Jobs and their whole runs into the database, by the names that their site gives things."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from itertools import count
+from math import isfinite
+
+from sqlalchemy import insert, select
+from sqlalchemy.orm import Session
+
+from site_db.history import HistoryWriter, WholeRun, add_to_usage
+from site_db.schema import (
+    ClusterMemberRow,
+    ClusterRow,
+    ExecutionHistoryRow,
+    JobClassRow,
+    JobRow,
+    MachineClassRow,
+    MachineRow,
+    PredictionRow,
+    SourceRow,
+    UserRow,
+)
+from site_db.sites import find_site, rows_of
+
+
+class SourceKind(StrEnum):
+    LIVE = "live"
+    FILE = "file"
+    SACCT = "sacct"
+    SWF = "swf"
+    TESTBED = "testbed"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """Where jobs and runs were told of. The same `key` stands for the same content."""
+
+    kind: SourceKind
+    key: str
+    name: str = ""
+    scheduler: str | None = None
+    point: int | None = None
+    replication: int | None = None
+
+
+LIVE = Source(SourceKind.LIVE, "live", "recorded as it happened")
+
+
+class JobState(StrEnum):
+    WAITING = "waiting"
+    RUNNING = "running"
+    DONE = "done"
+    FAILED = "failed"
+    REFUSED = "refused"
+
+
+@dataclass(frozen=True, slots=True)
+class JobRecord:
+    """A job and what became of it; a DONE one is a whole run on `members` machines of `resource` (the name of
+    a machine, a cluster, or where no machine is known a machine class).
+
+    Times are Unix seconds, in a testbed simulated seconds. `expected_s` is what was believed of its run time
+    when it started.
+    """
+
+    number: str
+    job_class: str
+    user: str
+    queue: str
+    state: JobState
+    submitted_unix_s: float
+    resource: str | None = None
+    members: int = 1
+    started_unix_s: float | None = None
+    run_time_s: float | None = None
+    size: float | None = None
+    submitted_by: str | None = None
+    expected_s: float | None = None
+    preemptions: int = 0
+    reason: str = ""
+
+    @property
+    def ended_unix_s(self) -> float | None:
+        if self.started_unix_s is None or self.run_time_s is None:
+            return None
+        return self.started_unix_s + self.run_time_s
+
+
+class BadRecord(ValueError):
+    """A job that cannot be recorded. The message is one sentence for the user."""
+
+
+class JobWriter:
+    """Records the jobs of one site, each call in the transaction of its session; after one that failed,
+    `forget`. Raises UnknownSite."""
+
+    def __init__(self, session: Session, site_name: str) -> None:
+        site = find_site(session, site_name)
+        self._site = site_name
+        self._site_id = site.id
+        self._history = HistoryWriter(site.id)
+        self._users: dict[str, int] = {}
+        self.look_again(session)
+
+    def look_again(self, session: Session) -> None:
+        """The site has changed: learn its names anew."""
+        site_id = self._site_id
+        self._job_classes = {k.name: k.id for k in rows_of(session, JobClassRow, site_id)}
+        self._classes = {k.name: k.id for k in rows_of(session, MachineClassRow, site_id)}
+        self._machines = {m.name: (m.id, m.machine_class_id) for m in rows_of(session, MachineRow, site_id)}
+        self._clusters = {c.name: c.id for c in rows_of(session, ClusterRow, site_id)}
+        row = ClusterMemberRow
+        ids = session.scalars(select(row.cluster_id).where(row.cluster_id.in_(self._clusters.values())))
+        sizes = Counter(ids)
+        self._sizes = {name: sizes[id] for name, id in self._clusters.items()}
+
+    def forget(self) -> None:
+        """The transaction was rolled back."""
+        self._history.forget()
+        self._users.clear()
+
+    def keys(self, session: Session) -> frozenset[str]:
+        """The keys of all sources of which something was recorded before."""
+        query = select(SourceRow.key).where(SourceRow.site_id == self._site_id)
+        return frozenset(session.scalars(query))
+
+    def is_there(self, session: Session, number: int, job: JobRecord) -> bool:
+        """Whether run `number` of the history is this one."""
+        row, run = ExecutionHistoryRow, self._run(job, defaultdict(int))
+        query = select(row.started_unix_s, row.run_time_s, row.job_class_id, row.machine_id, row.cluster_id)
+        found = session.execute(query.where(row.site_id == self._site_id, row.number == number)).first()
+        wanted = (run.started_unix_s, run.run_time_s, run.job_class_id, run.machine_id, run.cluster_id)
+        return found is not None and tuple(found) == wanted
+
+    def add(self, session: Session, source: Source, jobs: Sequence[JobRecord]) -> int:
+        """Record jobs, with the whole runs of those that are done. Returns the number of the last run.
+
+        Raises BadRecord.
+        """
+        self._history.lock(session)
+        source_id = self._put_source(session, source)
+        users = self._put_users(session, _users_of(jobs))
+        first = self._history.record(session, source_id, self._runs(jobs, users))
+        numbers = count(first)
+        rows = [
+            {
+                "site_id": self._site_id,
+                "source_id": source_id,
+                "number": job.number,
+                "job_class_id": self._job_classes[job.job_class],
+                "user_id": users[job.user],
+                "submitted_by_id": users[job.submitted_by] if job.submitted_by else None,
+                "queue": job.queue,
+                "size": job.size,
+                "state": job.state.value,
+                "reason": job.reason,
+                "machine_id": self._machines[job.resource][0] if job.resource in self._machines else None,
+                "cluster_id": self._clusters.get(job.resource or ""),
+                "submitted_unix_s": job.submitted_unix_s,
+                "started_unix_s": job.started_unix_s,
+                "ended_unix_s": job.ended_unix_s,
+                "preemptions": job.preemptions,
+                "run_number": next(numbers) if job.state is JobState.DONE else None,
+            }
+            for job in jobs
+        ]
+        predicted = [k for k, job in enumerate(jobs) if job.expected_s is not None]
+        if predicted:
+            ids = session.scalars(
+                insert(JobRow).returning(JobRow.id, sort_by_parameter_order=True), rows
+            ).all()
+            session.execute(insert(PredictionRow), [_prediction(ids[k], jobs[k]) for k in predicted])
+        elif rows:
+            session.execute(insert(JobRow), rows)
+        for (user, queue), n in Counter((job.user, job.queue) for job in jobs).items():
+            add_to_usage(session, users[user], queue, jobs_submitted=n)
+        return next(numbers) - 1
+
+    def add_runs(self, session: Session, source: Source, jobs: Sequence[JobRecord]) -> int:
+        """Record whole runs and not their jobs. Returns the number of the last. Raises BadRecord."""
+        self._history.lock(session)
+        source_id = self._put_source(session, source)
+        users = self._put_users(session, _users_of(jobs))
+        runs = self._runs(jobs, users)
+        return self._history.record(session, source_id, runs) + len(runs) - 1
+
+    def _runs(self, jobs: Sequence[JobRecord], users: dict[str, int]) -> list[WholeRun]:
+        return [self._run(job, users) for job in jobs if job.state is JobState.DONE]
+
+    def _run(self, job: JobRecord, users: Mapping[str, int]) -> WholeRun:
+        who = f"job {job.number}"
+        job_class_id = self._job_classes.get(job.job_class)
+        if job_class_id is None:
+            raise BadRecord(
+                f"{who}: the site '{self._site}' has no job class '{job.job_class}'; it has "
+                f"{', '.join(self._job_classes) or 'none'}"
+            )
+        time_s, started_s = job.run_time_s, job.started_unix_s
+        if time_s is None or not 0.0 < time_s < MOST_SECONDS:
+            raise BadRecord(f"{who}: its run time is {time_s}; expected seconds, more than 0")
+        if started_s is None or not isfinite(started_s):
+            raise BadRecord(f"{who}: it started at {started_s}; expected seconds")
+        if job.size is not None and not 0.0 < job.size < MOST_SECONDS:
+            raise BadRecord(f"{who}: its size is {job.size}; expected a number, more than 0")
+        rest = (started_s, time_s, users[job.user], job.queue, job.size)
+        if job.resource in self._machines:
+            machine_id, class_id = self._machines[job.resource]
+            return WholeRun(job_class_id, class_id, machine_id, None, None, *rest)
+        if job.resource in self._clusters:
+            if not 1 <= job.members <= self._sizes[job.resource]:
+                raise BadRecord(
+                    f"{who}: it ran on {job.members} machines of the cluster '{job.resource}', which has "
+                    f"{self._sizes[job.resource]}"
+                )
+            return WholeRun(job_class_id, None, None, self._clusters[job.resource], job.members, *rest)
+        if job.resource in self._classes:
+            return WholeRun(job_class_id, self._classes[job.resource], None, None, None, *rest)
+        raise BadRecord(
+            f"{who}: the site '{self._site}' has no machine, cluster or machine class '{job.resource}'"
+        )
+
+    def _source_id(self, session: Session, source: Source) -> int | None:
+        row = SourceRow
+        return session.scalar(select(row.id).where(row.site_id == self._site_id, row.key == source.key))
+
+    def _put_source(self, session: Session, source: Source) -> int:
+        found = self._source_id(session, source)
+        if found is not None:
+            return found
+        row = SourceRow(
+            site_id=self._site_id,
+            kind=source.kind.value,
+            key=source.key,
+            name=source.name,
+            scheduler=source.scheduler,
+            point=source.point,
+            replication=source.replication,
+        )
+        session.add(row)
+        session.flush()
+        return row.id
+
+    def _put_users(self, session: Session, names: Iterable[str]) -> dict[str, int]:
+        """Ids of users; one who is not known yet becomes so, without any policy."""
+        wanted = set(names)
+        if not wanted <= self._users.keys():
+            self._users = {u.name: u.id for u in rows_of(session, UserRow, self._site_id)}
+        for name in sorted(wanted - self._users.keys()):
+            user = UserRow(site_id=self._site_id, name=name, position=MOST_USERS, listed=False)
+            session.add(user)
+            session.flush()
+            self._users[name] = user.id
+        return self._users
+
+
+MOST_SECONDS = 1e15
+MOST_USERS = 2**31 - 1
+"""The position of a user who is not listed: behind all who are."""
+
+
+def _users_of(jobs: Iterable[JobRecord]) -> set[str]:
+    return {name for job in jobs for name in (job.user, job.submitted_by) if name}
+
+
+def _prediction(job_id: int, job: JobRecord) -> dict[str, object]:
+    return {
+        "job_id": job_id,
+        "quantity": "run_time",
+        "made_unix_s": job.started_unix_s,
+        "predicted_s": job.expected_s,
+        "actual_s": job.run_time_s,
+    }

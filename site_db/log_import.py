@@ -1,0 +1,191 @@
+"""A job log into the database: the site, its machines and its job classes grow with what the log names.
+
+A job class is (user, program, processors). A run on one node is one of that machine; a run on several is one
+of the smallest cluster that has them all, with so many members, and where there is none, of a cluster named
+for the partition, which grows by these nodes; a run of which no nodes are told is one of the machine class
+named for the partition. Nodes that the site does not have become machines of the class named for their
+partition.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from itertools import islice
+
+from sqlalchemy import func, insert, select
+from sqlalchemy.orm import Session
+
+from site_db.job_logs.logged_job import LoggedJob
+from site_db.jobs import JobRecord, JobState, JobWriter, Source
+from site_db.schema import (
+    AllowedPlaceRow,
+    ClusterMemberRow,
+    ClusterRow,
+    JobClassRow,
+    MachineClassRow,
+    MachineRow,
+    SiteRow,
+)
+from site_db.schema.resources import OfSite
+from site_db.sites import rows_of
+
+AT_A_TIME = 5_000
+NO_PARTITION = "default"
+
+
+class TakenInBefore(ValueError):
+    """Nothing is recorded twice. The message is one sentence for the user."""
+
+
+def import_log(session: Session, site: str, source: Source, jobs: Iterable[LoggedJob]) -> None:
+    """Record the jobs of a log at a site, which comes into being if there is none of that name.
+
+    All in the transaction of the session. Raises TakenInBefore for a source that is there already.
+    """
+    builder = _SiteBuilder(session, site)
+    writer = JobWriter(session, site)
+    if source.key in writer.keys(session):
+        raise TakenInBefore(f"{source.name}: the site '{site}' has the jobs of this file already")
+    for batch in _batched(jobs, AT_A_TIME):
+        resources = [builder.place(job) for job in batch]
+        builder.flush()
+        writer.look_again(session)
+        writer.add(session, source, [_record(job, at) for job, at in zip(batch, resources, strict=True)])
+
+
+def _batched(jobs: Iterable[LoggedJob], n: int) -> Iterator[list[LoggedJob]]:
+    rest = iter(jobs)
+    while batch := list(islice(rest, n)):
+        yield batch
+
+
+def class_name(job: LoggedJob) -> str:
+    return f"{job.user}/{job.program}/{job.processors}"
+
+
+def _record(job: LoggedJob, resource: str) -> JobRecord:
+    return JobRecord(
+        number=job.number,
+        job_class=class_name(job),
+        user=job.user,
+        queue=job.partition or NO_PARTITION,
+        state=JobState.DONE,
+        submitted_unix_s=job.submitted_unix_s,
+        resource=resource,
+        members=len(job.nodes) or 1,
+        started_unix_s=job.started_unix_s,
+        run_time_s=job.ended_unix_s - job.started_unix_s,
+    )
+
+
+class _SiteBuilder:
+    """Adds to a site what a log names and the site lacks."""
+
+    def __init__(self, session: Session, site: str) -> None:
+        self._session = session
+        row = session.scalar(select(SiteRow).where(SiteRow.name == site))
+        if row is None:
+            row = SiteRow(name=site, description="as its job logs tell", only_listed_users=False)
+            session.add(row)
+            session.flush()
+        self._site_id = row.id
+        self._job_classes = self._ids(JobClassRow)
+        self._classes = self._ids(MachineClassRow)
+        self._clusters = self._ids(ClusterRow)
+        machines = rows_of(session, MachineRow, row.id)
+        self._machines = {m.name: m.id for m in machines}
+        class_names = {id: name for name, id in self._classes.items()}
+        self._class_of = {m.name: class_names[m.machine_class_id] for m in machines}
+        self._members = {name: self._members_of(id) for name, id in self._clusters.items()}
+        places = session.execute(
+            select(
+                AllowedPlaceRow.job_class_id, AllowedPlaceRow.machine_class_id, AllowedPlaceRow.cluster_id
+            ).where(AllowedPlaceRow.job_class_id.in_(self._job_classes.values()))
+        )
+        self._allowed = {(c, k, x) for c, k, x in places}
+        self._found: dict[tuple[str, tuple[str, ...]], str] = {}
+        self._new_places: list[dict[str, int | None]] = []
+
+    def place(self, job: LoggedJob) -> str:
+        """The resource that a job ran on, by name; it is there from now on, and open to the job's class."""
+        partition = job.partition or NO_PARTITION
+        key = (partition, job.nodes)
+        if key not in self._found:
+            self._found[key] = self._resource(partition, job.nodes)
+        resource = self._found[key]
+        machine_class_id = cluster_id = None
+        if len(job.nodes) > 1:
+            cluster_id = self._clusters[resource]
+        else:
+            machine_class_id = self._classes[self._class_of[resource] if job.nodes else resource]
+        job_class_id = self._put(JobClassRow, self._job_classes, class_name(job), description="", size="")
+        allowed = (job_class_id, machine_class_id, cluster_id)
+        if allowed not in self._allowed:
+            self._allowed.add(allowed)
+            names = ("job_class_id", "machine_class_id", "cluster_id")
+            self._new_places.append(dict(zip(names, allowed, strict=True)))
+        return resource
+
+    def flush(self) -> None:
+        """Write what was added."""
+        if self._new_places:
+            self._session.execute(insert(AllowedPlaceRow), self._new_places)
+            self._new_places = []
+        self._session.flush()
+
+    def _resource(self, partition: str, nodes: tuple[str, ...]) -> str:
+        if not nodes:
+            self._put(MachineClassRow, self._classes, partition, architecture="")
+            return partition
+        for node in nodes:
+            self._put_machine(node, partition)
+        if len(nodes) == 1:
+            return nodes[0]
+        fitting = [name for name, members in self._members.items() if members.issuperset(nodes)]
+        if fitting:
+            return min(fitting, key=lambda name: (len(self._members[name]), name))
+        id = self._put(ClusterRow, self._clusters, partition, least_share=1.0)
+        members = self._members.setdefault(partition, set())
+        for node in nodes:
+            if node not in members:
+                members.add(node)
+                self._session.add(ClusterMemberRow(cluster_id=id, machine_id=self._machines[node]))
+        self._session.flush()
+        return partition
+
+    def _put_machine(self, name: str, partition: str) -> None:
+        if name not in self._machines:
+            class_id = self._put(MachineClassRow, self._classes, partition, architecture="")
+            specification = {"processors": 1, "os": "", "notional": False}
+            self._put(MachineRow, self._machines, name, machine_class_id=class_id, **specification)
+            self._class_of[name] = partition
+
+    def _put(self, row: type[OfSite], known: dict[str, int], name: str, **values: object) -> int:
+        """The id of the row of that name; it is added if there is none."""
+        if name not in known:
+            one = row(**values)
+            one.site_id, one.name, one.position = self._site_id, name, len(known)
+            self._session.add(one)
+            self._session.flush()
+            known[name] = one.id
+        return known[name]
+
+    def _ids(self, row: type[OfSite]) -> dict[str, int]:
+        return {one.name: one.id for one in rows_of(self._session, row, self._site_id)}
+
+    def _members_of(self, cluster_id: int) -> set[str]:
+        row = ClusterMemberRow
+        query = select(MachineRow.name).join(row, row.machine_id == MachineRow.id)
+        return set(self._session.scalars(query.where(row.cluster_id == cluster_id)))
+
+
+def count_things(session: Session, site: str) -> dict[str, int]:
+    """How many machines, clusters, job classes and so on a site has; none where there is no such site."""
+    kinds: dict[str, type[OfSite]] = {
+        "machine classes": MachineClassRow,
+        "machines": MachineRow,
+        "clusters": ClusterRow,
+        "job classes": JobClassRow,
+    }
+    of_site = select(func.count()).join(SiteRow).where(SiteRow.name == site)
+    return {what: session.scalar(of_site.select_from(row)) or 0 for what, row in kinds.items()}

@@ -1,0 +1,9 @@
+"""What Alembic runs; the connection is given by `site_db.migrations`."""
+
+from alembic import context
+
+from site_db.schema import Base
+
+connection = context.config.attributes["connection"]
+context.configure(connection=connection, target_metadata=Base.metadata, transactional_ddl=False)
+context.run_migrations()

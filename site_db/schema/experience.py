@@ -1,0 +1,101 @@
+"""Experience: whole runs, and their statistics kept up as they are recorded."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from sqlalchemy import JSON, CheckConstraint, ForeignKey
+from sqlalchemy.orm import Mapped, mapped_column
+
+from site_db.schema.tables import (
+    Base,
+    exactly_one,
+    members_of_clusters,
+    not_negative,
+    positive,
+    unique_where_filled,
+)
+
+
+class ExecutionHistoryRow(Base):
+    """One whole run, the `number`-th of its site. Preempted and failed runs never stand here.
+
+    A machine that leaves the site leaves its runs to its class.
+    """
+
+    __tablename__ = "execution_history"
+    __table_args__ = (
+        exactly_one("machine_class_id", "cluster_id"),
+        CheckConstraint("machine_id IS NULL OR cluster_id IS NULL", name="a_machine_or_a_cluster"),
+        members_of_clusters(),
+        CheckConstraint("number > 0", name="number_positive"),
+        positive("run_time_s"),
+        positive("size"),
+        {"sqlite_with_rowid": False},
+    )
+
+    site_id: Mapped[int] = mapped_column(ForeignKey("site.id", ondelete="CASCADE"), primary_key=True)
+    number: Mapped[int] = mapped_column(primary_key=True)
+    source_id: Mapped[int] = mapped_column(ForeignKey("source.id"))
+    job_class_id: Mapped[int] = mapped_column(ForeignKey("job_class.id"))
+    machine_class_id: Mapped[int | None] = mapped_column(ForeignKey("machine_class.id"))
+    machine_id: Mapped[int | None] = mapped_column(ForeignKey("machine.id", ondelete="SET NULL"))
+    cluster_id: Mapped[int | None] = mapped_column(ForeignKey("cluster.id"))
+    members: Mapped[int | None]
+    started_unix_s: Mapped[float]
+    run_time_s: Mapped[float]
+    size: Mapped[float | None]
+    user_id: Mapped[int] = mapped_column(ForeignKey("site_user.id"))
+    queue: Mapped[str]
+
+
+class _Moments:
+    """The columns of `site_db.statistics.RunStatistics` and of its sketch."""
+
+    count: Mapped[int]
+    mean_s: Mapped[float]
+    squares_s2: Mapped[float]
+    least_s: Mapped[float]
+    sized_count: Mapped[int]
+    sized_mean_s: Mapped[float]
+    mean_size: Mapped[float]
+    squares_size2: Mapped[float]
+    products: Mapped[float]
+    sketch: Mapped[list[Any]] = mapped_column(JSON)
+
+
+class ExecutionStatisticsRow(_Moments, Base):
+    """Statistics of the runs of one job class in one place: on all machines of a class, on one machine, or
+    on a cluster with so many members."""
+
+    __tablename__ = "execution_statistics"
+    __table_args__ = (
+        exactly_one("machine_class_id", "machine_id", "cluster_id"),
+        members_of_clusters(),
+        positive("count"),
+        positive("mean_s"),
+        not_negative("squares_s2"),
+        unique_where_filled("execution_statistics", "job_class_id", "machine_class_id"),
+        unique_where_filled("execution_statistics", "job_class_id", "machine_id"),
+        unique_where_filled("execution_statistics", "job_class_id", "cluster_id", "members"),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    job_class_id: Mapped[int] = mapped_column(ForeignKey("job_class.id", ondelete="CASCADE"))
+    machine_class_id: Mapped[int | None] = mapped_column(ForeignKey("machine_class.id", ondelete="CASCADE"))
+    machine_id: Mapped[int | None] = mapped_column(ForeignKey("machine.id", ondelete="CASCADE"))
+    cluster_id: Mapped[int | None] = mapped_column(ForeignKey("cluster.id", ondelete="CASCADE"))
+    members: Mapped[int | None]
+    changed_at: Mapped[int]
+    """The number of the last run that changed it."""
+
+
+class ExecutionSnapshotRow(_Moments, Base):
+    """Statistics as they stood after run `number` of the site."""
+
+    __tablename__ = "execution_snapshot"
+
+    statistics_id: Mapped[int] = mapped_column(
+        ForeignKey("execution_statistics.id", ondelete="CASCADE"), primary_key=True
+    )
+    number: Mapped[int] = mapped_column(primary_key=True)

@@ -1,0 +1,133 @@
+"""A site and what it computes with: machines, interconnects and clusters."""
+
+from __future__ import annotations
+
+from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from site_db.schema.tables import Base, named, not_negative, positive
+
+
+class SiteRow(Base):
+    """A group of machines that a set of users may use indifferently.
+
+    The runs in a site's history are numbered from 1 without gaps. `runs_recorded` is the last number; whoever
+    records takes the next ones by an update of this row, and so waits for its turn. Up to `runs_pruned` the
+    runs themselves are forgotten; `snapshot_at` is the last run at which all statistics were copied.
+    """
+
+    __tablename__ = "site"
+    __table_args__ = (
+        named(),
+        CheckConstraint(
+            "runs_pruned >= 0 AND runs_pruned <= runs_recorded", name="runs_pruned_were_recorded"
+        ),
+        CheckConstraint(
+            "snapshot_at >= 0 AND snapshot_at <= runs_recorded", name="snapshot_at_a_recorded_run"
+        ),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    name: Mapped[str] = mapped_column(unique=True)
+    description: Mapped[str] = mapped_column(default="")
+    only_listed_users: Mapped[bool] = mapped_column(default=False)
+    runs_recorded: Mapped[int] = mapped_column(default=0)
+    runs_pruned: Mapped[int] = mapped_column(default=0)
+    snapshot_at: Mapped[int] = mapped_column(default=0)
+
+
+class OfSite:
+    """Something that a site has, by a name of its own, at a place in the order of the site file."""
+
+    id: Mapped[int] = mapped_column(primary_key=True, sort_order=-4)
+    site_id: Mapped[int] = mapped_column(ForeignKey("site.id", ondelete="CASCADE"), sort_order=-3)
+    name: Mapped[str] = mapped_column(sort_order=-2)
+    position: Mapped[int] = mapped_column(sort_order=-1)
+
+
+class MachineClassRow(OfSite, Base):
+    """Machines that run the same executables, and run them alike."""
+
+    __tablename__ = "machine_class"
+    __table_args__ = (UniqueConstraint("site_id", "name"), UniqueConstraint("site_id", "id"), named())
+
+    architecture: Mapped[str] = mapped_column(default="")
+
+
+class MachineRow(OfSite, Base):
+    """One machine and its specification. A notional one is not there: it is to be planned with."""
+
+    __tablename__ = "machine"
+    __table_args__ = (
+        UniqueConstraint("site_id", "name"),
+        ForeignKeyConstraint(["site_id", "machine_class_id"], ["machine_class.site_id", "machine_class.id"]),
+        named(),
+        positive("processors"),
+        positive("memory_mb"),
+        not_negative("storage_gb"),
+        positive("rating"),
+    )
+
+    machine_class_id: Mapped[int]
+    processors: Mapped[int] = mapped_column(default=1)
+    memory_mb: Mapped[float | None]
+    storage_gb: Mapped[float | None]
+    os: Mapped[str] = mapped_column(default="")
+    rating: Mapped[float | None]
+    """Relative performance: with twice the rating, half the time is expected."""
+    notional: Mapped[bool] = mapped_column(default=False)
+
+
+class InterconnectRow(OfSite, Base):
+    __tablename__ = "interconnect"
+    __table_args__ = (
+        UniqueConstraint("site_id", "name"),
+        named(),
+        positive("bandwidth_mbit_per_s"),
+        not_negative("latency_us"),
+    )
+
+    bandwidth_mbit_per_s: Mapped[float]
+    latency_us: Mapped[float]
+
+
+class MachineInterconnectRow(Base):
+    """An interconnect serves a machine."""
+
+    __tablename__ = "machine_interconnect"
+
+    machine_id: Mapped[int] = mapped_column(ForeignKey("machine.id", ondelete="CASCADE"), primary_key=True)
+    interconnect_id: Mapped[int] = mapped_column(
+        ForeignKey("interconnect.id", ondelete="CASCADE"), primary_key=True
+    )
+
+
+class ClusterRow(OfSite, Base):
+    """Machines that can execute one job in parallel; `least_share` of them suffice, by policy."""
+
+    __tablename__ = "cluster"
+    __table_args__ = (
+        UniqueConstraint("site_id", "name"),
+        named(),
+        CheckConstraint("least_share > 0 AND least_share <= 1", name="least_share_is_a_share"),
+    )
+
+    least_share: Mapped[float] = mapped_column(default=1.0)
+
+
+class ClusterMemberRow(Base):
+    __tablename__ = "cluster_member"
+
+    cluster_id: Mapped[int] = mapped_column(ForeignKey("cluster.id", ondelete="CASCADE"), primary_key=True)
+    machine_id: Mapped[int] = mapped_column(ForeignKey("machine.id", ondelete="CASCADE"), primary_key=True)
+
+
+class ClusterInterconnectRow(Base):
+    """An interconnect serves a cluster."""
+
+    __tablename__ = "cluster_interconnect"
+
+    cluster_id: Mapped[int] = mapped_column(ForeignKey("cluster.id", ondelete="CASCADE"), primary_key=True)
+    interconnect_id: Mapped[int] = mapped_column(
+        ForeignKey("interconnect.id", ondelete="CASCADE"), primary_key=True
+    )

@@ -1,0 +1,60 @@
+"""What all tables share: how constraints are named, what a name or a positive number is, what a place is."""
+
+from __future__ import annotations
+
+from sqlalchemy import CheckConstraint, Index, MetaData, text
+from sqlalchemy.orm import DeclarativeBase
+
+NAMING = {
+    "ix": "ix_%(table_name)s_%(column_0_N_name)s",
+    "uq": "uq_%(table_name)s_%(column_0_N_name)s",
+    "ck": "ck_%(table_name)s_%(constraint_name)s",
+    "fk": "fk_%(table_name)s_%(column_0_N_name)s",
+    "pk": "pk_%(table_name)s",
+}
+
+MOST = "1e15"
+"""No number of seconds, megabytes or jobs is greater; infinity and PostgreSQL's NaN are."""
+
+
+class Base(DeclarativeBase):
+    metadata = MetaData(naming_convention=NAMING)
+
+
+def named(column: str = "name") -> CheckConstraint:
+    """A name is not empty."""
+    return CheckConstraint(f"{column} <> ''", name=f"{column}_not_empty")
+
+
+def positive(column: str) -> CheckConstraint:
+    return CheckConstraint(f"{column} > 0 AND {column} < {MOST}", name=f"{column}_positive")
+
+
+def not_negative(column: str) -> CheckConstraint:
+    return CheckConstraint(f"{column} >= 0 AND {column} < {MOST}", name=f"{column}_not_negative")
+
+
+def one_of(column: str, *values: str) -> CheckConstraint:
+    listed = ", ".join(f"'{value}'" for value in values)
+    return CheckConstraint(f"{column} IN ({listed})", name=f"{column}_known")
+
+
+def exactly_one(*columns: str) -> CheckConstraint:
+    """A row is about one place: one of these columns is filled."""
+    filled = " + ".join(f"CASE WHEN {column} IS NULL THEN 0 ELSE 1 END" for column in columns)
+    return CheckConstraint(f"{filled} = 1", name="one_place")
+
+
+def members_of_clusters() -> CheckConstraint:
+    """A cluster is used with so many members; a machine has none."""
+    return CheckConstraint(
+        "(cluster_id IS NULL AND members IS NULL) OR (cluster_id IS NOT NULL AND members > 0)",
+        name="members_of_clusters",
+    )
+
+
+def unique_where_filled(table: str, first: str, *place: str) -> Index:
+    """NULLs never collide, so uniqueness takes one partial index for each kind of place."""
+    filled = text(f"{place[0]} IS NOT NULL")
+    name = "_".join(("uq", table, first, *place))
+    return Index(name, first, *place, unique=True, sqlite_where=filled, postgresql_where=filled)

@@ -1,0 +1,154 @@
+"""What a site runs, by whose rules, and for whom: job classes, queues and users."""
+
+from __future__ import annotations
+
+from sqlalchemy import CheckConstraint, ForeignKey, UniqueConstraint
+from sqlalchemy.orm import Mapped, mapped_column
+
+from site_db.schema.resources import OfSite
+from site_db.schema.tables import (
+    Base,
+    exactly_one,
+    named,
+    not_negative,
+    one_of,
+    positive,
+    unique_where_filled,
+)
+
+
+class JobClassRow(OfSite, Base):
+    """Jobs with statistically correlated execution times; `allowed_place` says where they may run.
+
+    `size` names the parameter of a job on which its time depends linearly; empty = there is none.
+    """
+
+    __tablename__ = "job_class"
+    __table_args__ = (UniqueConstraint("site_id", "name"), named(), not_negative("network_mbit_per_s"))
+
+    description: Mapped[str] = mapped_column(default="")
+    size: Mapped[str] = mapped_column(default="")
+    network_mbit_per_s: Mapped[float | None]
+
+
+class AllowedPlaceRow(Base):
+    """A job class may run on machines of a class, or in parallel on a cluster: how, and for how long.
+
+    `expected_s` is what the site's staff know from test runs before there is history.
+    """
+
+    __tablename__ = "allowed_place"
+    __table_args__ = (
+        exactly_one("machine_class_id", "cluster_id"),
+        positive("expected_s"),
+        unique_where_filled("allowed_place", "job_class_id", "machine_class_id"),
+        unique_where_filled("allowed_place", "job_class_id", "cluster_id"),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    job_class_id: Mapped[int] = mapped_column(ForeignKey("job_class.id", ondelete="CASCADE"))
+    machine_class_id: Mapped[int | None] = mapped_column(ForeignKey("machine_class.id", ondelete="CASCADE"))
+    cluster_id: Mapped[int | None] = mapped_column(ForeignKey("cluster.id", ondelete="CASCADE"))
+    command_line: Mapped[str | None]
+    expected_s: Mapped[float | None]
+
+
+class PreferenceRow(Base):
+    """Machine classes that a job class wants, the designated one at rank 0."""
+
+    __tablename__ = "preference"
+    __table_args__ = (
+        UniqueConstraint("job_class_id", "rank"),
+        CheckConstraint("rank >= 0", name="rank_not_negative"),
+    )
+
+    job_class_id: Mapped[int] = mapped_column(
+        ForeignKey("job_class.id", ondelete="CASCADE"), primary_key=True
+    )
+    machine_class_id: Mapped[int] = mapped_column(
+        ForeignKey("machine_class.id", ondelete="CASCADE"), primary_key=True
+    )
+    rank: Mapped[int]
+
+
+class QueueRow(OfSite, Base):
+    """A job queue and its policies; `scheduler` is its algorithm, NULL = the one under test."""
+
+    __tablename__ = "queue"
+    __table_args__ = (UniqueConstraint("site_id", "name"), named(), one_of("mapping", "commit", "remap"))
+
+    priority: Mapped[int] = mapped_column(default=0)
+    scheduler: Mapped[str | None]
+    mapping: Mapped[str] = mapped_column(default="commit")
+    open_to_all: Mapped[bool] = mapped_column(default=True)
+
+
+class QueueUserRow(Base):
+    """A user, by name, who may submit to a queue that is not open to all."""
+
+    __tablename__ = "queue_user"
+    __table_args__ = (named("user_name"),)
+
+    queue_id: Mapped[int] = mapped_column(ForeignKey("queue.id", ondelete="CASCADE"), primary_key=True)
+    user_name: Mapped[str] = mapped_column(primary_key=True)
+
+
+class QueueDisplacesRow(Base):
+    """The preemption policy: runs of the displaced queue make way for those of the queue."""
+
+    __tablename__ = "queue_displaces"
+    __table_args__ = (CheckConstraint("queue_id <> displaced_queue_id", name="not_itself"),)
+
+    queue_id: Mapped[int] = mapped_column(ForeignKey("queue.id", ondelete="CASCADE"), primary_key=True)
+    displaced_queue_id: Mapped[int] = mapped_column(
+        ForeignKey("queue.id", ondelete="CASCADE"), primary_key=True
+    )
+
+
+class UserRow(OfSite, Base):
+    """A user and the policies for them. One who is not `listed` is known only from jobs."""
+
+    __tablename__ = "site_user"
+    __table_args__ = (UniqueConstraint("site_id", "name"), named(), positive("most_jobs"))
+
+    listed: Mapped[bool]
+    all_queues: Mapped[bool] = mapped_column(default=True)
+    most_jobs: Mapped[int | None]
+    highest_priority: Mapped[int | None]
+
+
+class UserQueueRow(Base):
+    """A queue that a user who is not allowed all of them may use."""
+
+    __tablename__ = "user_queue"
+
+    user_id: Mapped[int] = mapped_column(ForeignKey("site_user.id", ondelete="CASCADE"), primary_key=True)
+    queue_id: Mapped[int] = mapped_column(ForeignKey("queue.id", ondelete="CASCADE"), primary_key=True)
+
+
+class SubmissionRightRow(Base):
+    """The security information: a user may submit as another, to one queue or (NULL) to all."""
+
+    __tablename__ = "submission_right"
+    __table_args__ = (
+        CheckConstraint("user_id <> as_user_id", name="not_as_oneself"),
+        UniqueConstraint("user_id", "as_user_id", "queue_id"),
+    )
+
+    id: Mapped[int] = mapped_column(primary_key=True)
+    user_id: Mapped[int] = mapped_column(ForeignKey("site_user.id", ondelete="CASCADE"))
+    as_user_id: Mapped[int] = mapped_column(ForeignKey("site_user.id", ondelete="CASCADE"))
+    queue_id: Mapped[int | None] = mapped_column(ForeignKey("queue.id", ondelete="CASCADE"))
+
+
+class UserUsageRow(Base):
+    """Jobs that a user submitted to a queue and the time they executed, kept up as they are recorded."""
+
+    __tablename__ = "user_usage"
+    __table_args__ = (not_negative("jobs_submitted"), not_negative("runs"), not_negative("execution_time_s"))
+
+    user_id: Mapped[int] = mapped_column(ForeignKey("site_user.id", ondelete="CASCADE"), primary_key=True)
+    queue: Mapped[str] = mapped_column(primary_key=True)
+    jobs_submitted: Mapped[int] = mapped_column(default=0)
+    runs: Mapped[int] = mapped_column(default=0)
+    execution_time_s: Mapped[float] = mapped_column(default=0.0)

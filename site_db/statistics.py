@@ -1,0 +1,110 @@
+"""Statistics of run times that can be merged: count, mean, variance, and the line over a size parameter."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import reduce
+from math import fsum, sqrt
+
+SIZED_RUNS_FOR_A_LINE = 3
+
+
+@dataclass(frozen=True, slots=True)
+class RunStatistics:
+    """What some runs have in common.
+
+    `count`, `mean_s`, `squares_s2` (sum of squared deviations from the mean) and `least_s` are of all of
+    them; the others of those `sized_count` that had a size: the means of time and size, the sum of squared
+    deviations of the size, and the sum of products of both deviations.
+    """
+
+    count: int = 0
+    mean_s: float = 0.0
+    squares_s2: float = 0.0
+    least_s: float = float("inf")
+    sized_count: int = 0
+    sized_mean_s: float = 0.0
+    mean_size: float = 0.0
+    squares_size2: float = 0.0
+    products: float = 0.0
+
+    @classmethod
+    def of(cls, run_times_s: Sequence[float], sizes: Sequence[float | None] = ()) -> RunStatistics:
+        """Statistics of some runs; `sizes` of the same length where any of them has one."""
+        if not run_times_s:
+            return cls()
+        mean_s, squares_s2 = _mean_and_squares(run_times_s)
+        some = (len(run_times_s), mean_s, squares_s2, min(run_times_s))
+        sized = [(t, x) for t, x in zip(run_times_s, sizes, strict=False) if x is not None]
+        if not sized:
+            return cls(*some)
+        mean_size, squares_size2 = _mean_and_squares([x for _, x in sized])
+        sized_mean_s = fsum(t for t, _ in sized) / len(sized)
+        products = fsum((t - sized_mean_s) * (x - mean_size) for t, x in sized)
+        return cls(*some, len(sized), sized_mean_s, mean_size, squares_size2, products)
+
+    def merged(self, other: RunStatistics) -> RunStatistics:
+        """Statistics of the runs of both (Chan, Golub and LeVeque 1979)."""
+        if not self.count or not other.count:
+            return self if self.count else other
+        n = self.count + other.count
+        between_s = other.mean_s - self.mean_s
+        squares_s2 = self.squares_s2 + other.squares_s2 + between_s**2 * self.count * other.count / n
+        all_s = (n, self.mean_s + between_s * other.count / n, squares_s2, min(self.least_s, other.least_s))
+        sized = self.sized_count + other.sized_count
+        if not sized:
+            return RunStatistics(*all_s)
+        share = other.sized_count / sized
+        between_s, between = other.sized_mean_s - self.sized_mean_s, other.mean_size - self.mean_size
+        weight = self.sized_count * share
+        return RunStatistics(
+            *all_s,
+            sized,
+            self.sized_mean_s + between_s * share,
+            self.mean_size + between * share,
+            self.squares_size2 + other.squares_size2 + between**2 * weight,
+            self.products + other.products + between_s * between * weight,
+        )
+
+    def scaled(self, factor: float) -> RunStatistics:
+        """Statistics of the same runs, had each taken `factor` times as long."""
+        return RunStatistics(
+            self.count,
+            self.mean_s * factor,
+            self.squares_s2 * factor**2,
+            self.least_s * factor,
+            self.sized_count,
+            self.sized_mean_s * factor,
+            self.mean_size,
+            self.squares_size2,
+            self.products * factor,
+        )
+
+    @property
+    def deviation_s(self) -> float | None:
+        """Standard deviation, from n - 1; None of fewer than two runs."""
+        return sqrt(self.squares_s2 / (self.count - 1)) if self.count > 1 else None
+
+    @property
+    def has_line(self) -> bool:
+        """There are enough sized runs, and of more than one size."""
+        return self.sized_count >= SIZED_RUNS_FOR_A_LINE and self.squares_size2 > 0.0
+
+    def expected_s(self, size: float | None = None) -> float:
+        """The mean; for a job with a size the least-squares line where there is one, but no less than the
+        shortest run there was, since a line may well lead below zero."""
+        if size is None or not self.has_line:
+            return self.mean_s
+        slope = self.products / self.squares_size2
+        return max(self.sized_mean_s + slope * (size - self.mean_size), self.least_s)
+
+
+def merged(parts: Sequence[RunStatistics]) -> RunStatistics:
+    """Statistics of the runs of all."""
+    return reduce(RunStatistics.merged, parts, RunStatistics())
+
+
+def _mean_and_squares(values: Sequence[float]) -> tuple[float, float]:
+    mean = fsum(values) / len(values)
+    return mean, fsum((value - mean) ** 2 for value in values)

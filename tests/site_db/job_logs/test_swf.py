@@ -1,0 +1,369 @@
+from __future__ import annotations
+
+import gzip
+import math
+from collections.abc import Iterator
+from contextlib import suppress
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from site_db.job_logs.logged_job import LoggedJob, Tally, open_log
+from site_db.job_logs.swf import read_swf
+from site_db.toml_file import InvalidFile
+from tests.oracles import oracle
+
+PATH = Path("log.swf")
+ORIGIN = "; UnixStartTime: 1000000"
+NO_ORIGIN = "no UnixStartTime header: times count from 0"
+
+GOOD = "17 100 20 300 4 -1 -1 8 900 -1 1 12 2 3 5 6 -1 -1"
+NUMBERS = GOOD.split()
+
+
+def row(**fields: str) -> str:
+    """A row of a good job with some fields, by number as in f4="300", put otherwise."""
+    numbers = list(NUMBERS)
+    for name, text in fields.items():
+        numbers[int(name[1:]) - 1] = text
+    return " ".join(numbers)
+
+
+def read(*lines: str) -> tuple[list[LoggedJob], Tally]:
+    tally = Tally()
+    return list(read_swf((f"{line}\n" for line in lines), PATH, tally)), tally
+
+
+def the_job(*lines: str) -> LoggedJob:
+    (job,), _ = read(*lines)
+    return job
+
+
+def test_a_row_is_a_run_with_its_times_counted_from_the_header() -> None:
+    jobs, tally = read("; Version: 2.2", ORIGIN, "", row())
+    assert jobs == [
+        LoggedJob("17", "user-12", "program-3", "partition-6", 4, (), 1_000_100.0, 1_000_120.0, 1_000_420.0)
+    ]
+    assert tally == Tally(used=1)
+
+
+@pytest.mark.parametrize(
+    "header",
+    [
+        ";UnixStartTime:1000000",
+        " ; unixstarttime : 1000000.0",
+        "; UnixStartTime: 1000000 Mon Jan 12 13:46:40",
+    ],
+)
+def test_the_header_is_found_however_it_is_written(header: str) -> None:
+    assert the_job(header, row()).submitted_unix_s == 1_000_100
+
+
+@pytest.mark.parametrize(
+    "headers",
+    [
+        [],
+        ["; StartTime: 1000000"],
+        ["; UnixStartTime:"],
+        ["; UnixStartTime: -1"],
+        ["; UnixStartTime: nan"],
+        ["; UnixStartTime: 1e300"],
+        ["; UnixStartTime: long ago"],
+    ],
+)
+def test_without_a_start_times_count_from_0_which_is_noted_once(headers: list[str]) -> None:
+    jobs, tally = read(*headers, row(), row())
+    assert [job.submitted_unix_s for job in jobs] == [100, 100]
+    assert tally.repaired == {NO_ORIGIN: 1}
+
+
+def test_a_start_of_0_is_a_start() -> None:
+    _, tally = read("; UnixStartTime: 0", row())
+    assert not tally.repaired
+
+
+def test_nothing_is_noted_of_times_that_nobody_used() -> None:
+    _, tally = read(row(f11="0"))
+    assert not tally.repaired
+
+
+def test_logs_that_were_put_together_count_each_from_its_own_header() -> None:
+    jobs, _ = read(ORIGIN, row(), "; UnixStartTime: 5000000", row())
+    assert [job.submitted_unix_s for job in jobs] == [1_000_100, 5_000_100]
+
+
+@pytest.mark.parametrize(
+    ("status", "reason"),
+    [
+        ("0", "the job failed"),
+        ("2", "a part of a job that was swapped out"),
+        ("3", "a part of a job that was swapped out"),
+        ("4", "a part of a job that was swapped out"),
+        ("4.00", "a part of a job that was swapped out"),
+        ("5", "the job was cancelled"),
+        ("6", "a status that the format does not have"),
+        ("0.5", "a status that the format does not have"),
+        ("-2", "a status that the format does not have"),
+    ],
+)
+def test_a_job_that_did_not_complete_in_one_piece_is_refused(status: str, reason: str) -> None:
+    jobs, tally = read(ORIGIN, row(f11=status))
+    assert jobs == []
+    assert tally.refused == {reason: 1}
+
+
+def test_an_unknown_status_counts_as_completed() -> None:
+    jobs, tally = read(ORIGIN, row(f11="-1"))
+    assert len(jobs) == tally.used == 1
+    assert tally.repaired == {"status unknown, taken as completed": 1}
+
+
+@pytest.mark.parametrize(
+    ("fields", "reason"),
+    [
+        ({"f2": "-1"}, "the submit time is unknown"),
+        ({"f4": "-1"}, "the run time is unknown"),
+        ({"f4": "0"}, "the run time is zero"),
+        ({"f4": "0.00"}, "the run time is zero"),
+        ({"f4": "1e-30"}, "the run time is zero"),
+        ({"f5": "-1", "f8": "-1"}, "the number of processors is unknown"),
+        ({"f5": "0", "f8": "0"}, "the number of processors is unknown"),
+        ({"f5": "0.5", "f8": "4294967294"}, "the number of processors is unknown"),
+        ({"f2": "9" * 12}, "a time is beyond the year 9999"),
+        ({"f4": "9" * 400}, "a time is beyond the year 9999"),
+    ],
+)
+def test_a_run_that_lacks_what_every_run_has_is_refused(fields: dict[str, str], reason: str) -> None:
+    jobs, tally = read(ORIGIN, row(**fields))
+    assert jobs == []
+    assert tally.refused == {reason: 1}
+
+
+def test_processors_are_the_allocated_ones_and_where_they_are_unknown_those_asked_for() -> None:
+    assert the_job(row()).processors == 4
+    assert the_job(row(f5="-1")).processors == 8
+    assert the_job(row(f5="0")).processors == 8
+
+
+def test_an_unknown_wait_is_none() -> None:
+    (job,), tally = read(ORIGIN, row(f3="-1"))
+    assert job.submitted_unix_s == job.started_unix_s == 1_000_100
+    assert job.ended_unix_s == 1_000_400
+    assert tally.repaired == {"wait unknown, taken as none": 1}
+
+
+@pytest.mark.parametrize("fields", [NUMBERS[:17], ["17"], ["17", "100", "hello"]])
+def test_a_row_with_fewer_fields_is_refused(fields: list[str]) -> None:
+    jobs, tally = read(ORIGIN, row(), " ".join(fields))
+    assert len(jobs) == 1
+    assert tally.refused == {"fewer than 18 fields": 1}
+
+
+def test_a_last_line_that_was_cut_off_is_refused() -> None:
+    tally = Tally()
+    assert len(list(read_swf([f"{row()}\n", row()[:-6]], PATH, tally))) == 1
+    assert tally.refused == {"fewer than 18 fields": 1}
+
+
+def test_fields_beyond_the_18th_are_ignored() -> None:
+    jobs, tally = read(ORIGIN, row() + " 19 a_note")
+    assert jobs == read(ORIGIN, row())[0]
+    assert tally.repaired == {"more than 18 fields, the rest ignored": 1}
+
+
+@pytest.mark.parametrize("field", ["f1", "f2", "f4", "f7", "f12", "f18"])
+@pytest.mark.parametrize("text", ["x", "-", "nan", "inf", "-inf", "1e999", "1_0", "5-1", "0x10", "²", "1,5"])
+def test_a_row_with_a_field_that_is_no_number_is_refused(field: str, text: str) -> None:
+    jobs, tally = read(ORIGIN, row(), row(**{field: text}))
+    assert len(jobs) == 1
+    assert tally.refused == {"a field is not a number": 1}
+
+
+def test_whole_numbers_may_be_written_as_decimals() -> None:
+    decimals = " ".join(f"{number}.00" for number in NUMBERS)
+    assert read(ORIGIN, decimals) == read(ORIGIN, row())
+
+
+def test_times_may_have_fractions() -> None:
+    job = the_job("; UnixStartTime: 0", row(f2="0.25", f3="1.5", f4="0.5"))
+    assert (job.submitted_unix_s, job.started_unix_s, job.ended_unix_s) == (0.25, 1.75, 2.25)
+
+
+def test_what_the_log_does_not_know_has_no_number_in_its_name() -> None:
+    job = the_job(row(f12="-1", f14="-1", f16="-1"))
+    assert (job.user, job.program, job.partition) == ("unknown", "queue-5", "")
+    assert the_job(row(f14="-1", f15="-1")).program == "unknown"
+    assert the_job(row(f12="0", f14="0", f16="0")).user == "user-0"
+
+
+def test_fields_may_be_set_apart_by_any_blanks() -> None:
+    assert read(ORIGIN, "   " + row().replace(" ", " \t ") + "  \r") == read(ORIGIN, row())
+
+
+def test_the_tally_is_up_to_date_at_each_job_and_goes_on_from_log_to_log() -> None:
+    tally = Tally()
+    jobs = read_swf([row(f11="0"), row(), row(), row(f11="5")], PATH, tally)
+    next(jobs)
+    assert (tally.used, tally.rows) == (1, 2)
+    assert len(list(jobs)) == 1
+    assert (tally.used, tally.rows) == (2, 4)
+    list(read_swf([row()], PATH, tally))
+    assert (tally.used, tally.rows) == (3, 5)
+
+
+def test_a_log_is_read_as_it_comes_and_not_as_a_whole() -> None:
+    def endless() -> Iterator[str]:
+        while True:
+            yield row()
+
+    assert next(read_swf(endless(), PATH, Tally())).number == "17"
+
+
+def test_a_file_of_another_kind_is_refused_with_its_first_line() -> None:
+    with pytest.raises(InvalidFile) as caught:
+        read("", 'name = "small"', "", "[[machines]]")
+    assert str(caught.value) == (
+        "log.swf, line 2: found 'name = \"small\"', and no line of the file is a job of the Standard "
+        "Workload Format, which is 18 numbers like '1 0 5 60 4 -1 -1 4 90 -1 1 7 1 3 1 1 -1 -1'"
+    )
+
+
+@pytest.mark.parametrize(
+    ("lines", "found"),
+    [
+        (["; Version: 2.2"], "line 1: found '; Version: 2.2', and"),
+        (["x" * 100], f"line 1: found '{'x' * 57}...', and"),
+        (["a\0b"], r"line 1: found 'a\x00b', and"),
+        ([row(f3="x")], "line 1: found '17 100 x 300"),
+        ([], "the file is empty; expected a job of the Standard Workload Format"),
+        (["", " "], "the file is empty; expected"),
+    ],
+)
+def test_a_file_without_any_row_is_refused(lines: list[str], found: str) -> None:
+    with pytest.raises(InvalidFile) as caught:
+        read(*lines)
+    assert found in str(caught.value)
+    assert str(caught.value).isprintable()
+
+
+def test_a_file_whose_jobs_were_all_refused_is_a_log_all_the_same() -> None:
+    jobs, tally = read(row(f11="0"))
+    assert (jobs, tally.rows) == ([], 1)
+
+
+@pytest.mark.parametrize("name", ["log.swf", "log.swf.gz", "LOG.SWF.GZ"])
+def test_a_log_is_opened_plain_or_compressed_by_its_name(name: str, tmp_path: Path) -> None:
+    content = f"\ufeff{ORIGIN}\r\n; Señor\r\n".encode() + b"; Se\xf1or\r\n" + f"{row()}\r\n".encode()
+    path = tmp_path / name
+    path.write_bytes(gzip.compress(content) if name.lower().endswith(".gz") else content)
+    tally = Tally()
+    with open_log(path) as lines:
+        (job,) = read_swf(lines, path, tally)
+    assert job == the_job(ORIGIN, row())
+    assert tally == Tally(used=1)
+
+
+def test_what_is_not_utf_8_becomes_replacement_characters(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_bytes(b"Se\xf1or\nSe\xc3\xb1or")
+    with open_log(path) as lines:
+        assert list(lines) == ["Se\N{REPLACEMENT CHARACTER}or\n", "Señor"]
+
+
+GZIPPED = gzip.compress(bytes(range(256)) * 100, compresslevel=9)
+
+UNREADABLE = {
+    "no file": ("log.swf", None, "there is no such file"),
+    "no compressed file": ("log.gz", None, "there is no such file"),
+    "a plain file": (
+        "log.gz",
+        b"17 100 20\n",
+        "the file cannot be read: its name ends in .gz, but it is no gzip file or a damaged one",
+    ),
+    "a damaged file": (
+        "log.gz",
+        GZIPPED[:20] + b"\xff" * 20 + GZIPPED[40:],
+        "the file cannot be read: its name ends in .gz, but it is no gzip file or a damaged one",
+    ),
+    "a damaged sum": (
+        "log.gz",
+        GZIPPED[:-8] + b"\0" * 8,
+        "the file cannot be read: its name ends in .gz, but it is no gzip file or a damaged one",
+    ),
+    "a file cut off": (
+        "log.gz",
+        GZIPPED[:-20],
+        "the file cannot be read: it is a gzip file whose end is missing",
+    ),
+}
+
+
+@pytest.mark.parametrize(("name", "content", "sentence"), UNREADABLE.values(), ids=UNREADABLE)
+def test_a_file_that_cannot_be_read_is_refused(
+    name: str, content: bytes | None, sentence: str, tmp_path: Path
+) -> None:
+    path = tmp_path / name
+    if content is not None:
+        path.write_bytes(content)
+    with pytest.raises(InvalidFile) as caught, open_log(path) as lines:
+        list(lines)
+    assert str(caught.value) == f"{path}: {sentence}"
+
+
+@pytest.mark.parametrize("name", ["folder", "folder.gz"])
+def test_a_folder_is_no_log(name: str, tmp_path: Path) -> None:
+    (tmp_path / name).mkdir()
+    with (
+        pytest.raises(InvalidFile, match="the file cannot be read: Is a directory"),
+        open_log(tmp_path / name),
+    ):
+        pass
+
+
+def test_an_error_of_the_one_who_reads_is_not_taken_for_one_of_the_log(tmp_path: Path) -> None:
+    path = tmp_path / "log"
+    path.write_text("a line")
+    with pytest.raises(OSError, match="the disk is full"), open_log(path):
+        raise OSError("the disk is full")
+
+
+TEXTS = st.one_of(
+    st.sampled_from(["-1", "0", "1", "2.5", "17", "nan", "inf", "1e308", "9" * 400, "-", "_", ";", "²", "٣"]),
+    st.integers().map(str),
+    st.floats().map(str),
+    st.text(max_size=4),
+)
+LINES = st.one_of(
+    st.text(),
+    st.lists(TEXTS, min_size=15, max_size=20).map(" ".join),
+    st.dictionaries(st.integers(1, 18).map(lambda n: f"f{n}"), TEXTS, max_size=3).map(lambda f: row(**f)),
+    TEXTS.map("; UnixStartTime: {}".format),
+)
+
+
+@given(st.lists(LINES))
+def test_whatever_the_lines_are_each_row_is_used_or_refused_and_each_job_is_sound(lines: list[str]) -> None:
+    tally = Tally()
+    jobs: list[LoggedJob] = []
+    with suppress(InvalidFile):
+        jobs.extend(read_swf(lines, PATH, tally))
+    assert tally.used == len(jobs)
+    assert tally.rows == sum(1 for line in lines if line.strip() and not line.lstrip().startswith(";"))
+    for job in jobs:
+        assert 0 <= job.submitted_unix_s <= job.started_unix_s < job.ended_unix_s < math.inf
+        assert 1 <= job.processors < 2**31
+        assert all(f"{job.number}{name}".isprintable() for name in (job.user, job.program, job.partition))
+        assert job.user
+        assert job.program
+
+
+@pytest.mark.parametrize(("log", "jobs"), [("KTH-SP2", 28_481), ("CTC-SP2", 77_199)])
+def test_logs_of_the_archive_are_read_to_the_last_job(log: str, jobs: int) -> None:
+    path = oracle(f"swf/{log}.swf.gz")
+    tally = Tally()
+    with open_log(path) as lines:
+        assert sum(1 for _ in read_swf(lines, path, tally)) == jobs
+    assert (tally.used, tally.rows) == (jobs, jobs)
+    assert tally.repaired[NO_ORIGIN] == 1
