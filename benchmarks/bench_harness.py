@@ -19,7 +19,8 @@ from rich.table import Table
 from benchmarks.record import keep
 from scheduler.model import Job
 from sil.experiment.config import Experiment
-from sil.experiment.wiring import SiteInUse, import_site, run_once, workload
+from sil.experiment.site_in_use import SiteInUse, SiteSource
+from sil.experiment.wiring import run_once, workload
 
 SEED = 2001
 JOBS = (1_000, 4_000, 16_000)
@@ -35,10 +36,9 @@ def bare_mct(jobs: list[Job], in_use: SiteInUse) -> float:
     """Makespan of MCT without anything around it."""
     n_machines = in_use.site.n_machines
     ready_s = np.zeros(n_machines)
-    row = {job_class.name: c for c, job_class in enumerate(in_use.site.job_classes)}
-    etc_s = in_use.expected.dense()[:, :n_machines]
-    for job in jobs:
-        completion_s = np.maximum(ready_s, job.arrival_s) + etc_s[row[job.job_class]]
+    etc = in_use.experience().estimate(jobs, [len(members) for members in in_use.site.members])
+    for i, job in enumerate(jobs):
+        completion_s = np.maximum(ready_s, job.arrival_s) + etc.row(i)[:n_machines]
         j = int(completion_s.argmin())
         ready_s[j] = completion_s[j]
     return float(ready_s.max())
@@ -52,7 +52,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for n in JOBS:
             experiment = experiment_of(n)
-            in_use = import_site(experiment, Path(), Path(folder) / "site.db")
+            in_use = SiteSource(experiment, Path(), None).take_into_use(Path(folder) / f"{n}.db")
             began = time.perf_counter()
             _, timings = run_once(experiment, in_use, 0, 0, "mct")
             whole_us = 1e6 * (time.perf_counter() - began) / n

@@ -9,6 +9,7 @@ from itertools import count, cycle, pairwise
 
 import numpy as np
 
+from scheduler.admission import Admission, UserPolicy
 from scheduler.etc import EtcMatrix
 from scheduler.manager import SchedulingManager
 from scheduler.mapping.mct import Mct
@@ -93,14 +94,20 @@ class ScriptedMonitor:
 
 @dataclass(frozen=True)
 class TableExperience:
-    """Expected seconds by job class, on machines and then clusters; what is recorded changes nothing."""
+    """Expected seconds by job class, on machines and then clusters; what is recorded changes nothing.
 
+    On clusters with fewer members than all, times grow by size / available.
+    """
+
+    site: Site
     seconds: Mapping[str, Sequence[float]]
     records: list[ExecutionRecord] = field(default_factory=list)
 
-    def estimate(self, jobs: Sequence[Job]) -> EtcMatrix:
+    def estimate(self, jobs: Sequence[Job], members: Sequence[int]) -> EtcMatrix:
         rows = list(self.seconds)
         table = np.array([self.seconds[name] for name in rows], dtype=np.float64)
+        for c, (everyone, available) in enumerate(zip(self.site.members, members, strict=True)):
+            table[:, self.site.n_machines + c] *= len(everyone) / (available or len(everyone))
         return EtcMatrix(
             table, np.array([rows.index(job.job_class) for job in jobs]), np.arange(table.shape[1])
         )
@@ -186,12 +193,13 @@ class Desk:
         seconds: Sequence[float] | Mapping[str, Sequence[float]],
         queues: Sequence[QueuePolicy] = (QueuePolicy(),),
         schedulers: Mapping[str, Scheduler] | None = None,
+        users: Sequence[UserPolicy] = (),
     ) -> None:
         self.clock = HandClock()
         self.dispatcher = RecordingDispatcher(self.clock)
         self.monitor = ScriptedMonitor()
         self.experience = TableExperience(
-            seconds if isinstance(seconds, Mapping) else {"work": list(seconds)}
+            site, seconds if isinstance(seconds, Mapping) else {"work": list(seconds)}
         )
         self.scheduler = WishScheduler()
         self.schedulers: dict[str, Scheduler] = {queue.name: self.scheduler for queue in queues}
@@ -204,6 +212,7 @@ class Desk:
             self.dispatcher,
             self.monitor,
             self.experience,
+            Admission(queues, users),
         )
 
     def submit(
@@ -295,7 +304,7 @@ def check_books(manager: SchedulingManager) -> None:
     assert len(places) == len(set(places)), "a job is in two places"
     assert set(ending) <= waiting | set(manager._next_run_of), "a job whose run ends waits nowhere"
     on_timelines: dict[RunId, list[int]] = {}
-    for j in range(manager._site.n_machines):
+    for j in range(len(manager._commitments.ready_s())):
         line = commitments.on(j)
         for run in line:
             on_timelines.setdefault(run.id, []).append(j)
@@ -315,7 +324,7 @@ def check_books(manager: SchedulingManager) -> None:
 def check_plan(manager: SchedulingManager, now_s: float) -> None:
     """Right after a round: nothing is planned in the past, or while something else is there."""
     slack_s = 1e-9 * max(1.0, now_s)
-    for j in range(manager._site.n_machines):
+    for j in range(len(manager._commitments.ready_s())):
         line = manager._commitments.on(j)
         for run in line:
             assert run.started or run.start_s >= now_s - slack_s, f"job {run.job.id} is planned in the past"
@@ -431,11 +440,10 @@ class TinyWorld:
             self.happen_next()
         self.now_s = until_s
 
-    def lessons(self) -> Iterator[tuple[int, int, float, float]]:
-        """(job, resource, start, seconds) of the whole runs that had all the machines of their resource."""
+    def lessons(self) -> Iterator[tuple[int, int, int, float, float]]:
+        """(job, resource, number of machines, start, seconds) of the whole runs."""
         for run, (order, took_s) in self.ended.items():
-            if order.machines == self._belonging(order):
-                yield order.job.id, order.resource, self._started_s[run], took_s
+            yield order.job.id, order.resource, len(order.machines), self._started_s[run], took_s
 
     def _belonging(self, order: DispatchOrder) -> tuple[int, ...]:
         """All machines of the resource that an order names."""

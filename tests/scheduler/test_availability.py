@@ -41,7 +41,6 @@ def test_everything_is_up_until_something_else_is_heard() -> None:
     availability = Availability(LAB)
     assert availability.up.all()
     assert availability.members() == ((0, 1, 2), (2, 3))
-    assert list(availability.slowdown_of_clusters()) == []
 
 
 def test_a_machine_that_goes_down_is_missed_in_each_of_its_clusters() -> None:
@@ -50,18 +49,9 @@ def test_a_machine_that_goes_down_is_missed_in_each_of_its_clusters() -> None:
     assert availability.members() == ((0, 1), ())
 
 
-def test_a_cluster_with_fewer_members_is_slower_by_size_over_available() -> None:
-    assert list(after(machine(1, False)).slowdown_of_clusters()) == [(TRIPLE, 1.5)]
-
-
-def test_a_closed_cluster_has_no_slowdown() -> None:
-    assert list(after(machine(2, False), machine(1, False)).slowdown_of_clusters()) == []
-
-
 def test_a_cluster_is_whole_again_when_its_member_comes_back() -> None:
     availability = after(machine(1, False, 1.0), machine(1, True, 2.0))
     assert availability.members() == ((0, 1, 2), (2, 3))
-    assert list(availability.slowdown_of_clusters()) == []
 
 
 @pytest.mark.parametrize(("size", "available", "least_share"), [(25, 7, 0.28), (10, 3, 0.3), (3, 2, 2 / 3)])

@@ -10,6 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from scheduler.admission import UserPolicy
 from scheduler.manager import SchedulingManager
 from scheduler.mapping.mct import Mct
 from scheduler.mapping.olb import Olb
@@ -801,13 +802,13 @@ def test_a_run_planned_on_a_member_that_goes_down_is_mapped_again_though_its_clu
     assert desk.planned == {2: (10.0, 22.0)}
 
 
-def test_what_a_degraded_cluster_took_is_no_experience() -> None:
+def test_what_a_degraded_cluster_took_is_experience_of_so_many_machines() -> None:
     desk = with_pair(least_share=0.5)
     desk.hear(1, up=False)
     desk.submit(1, PAIR)
     desk.round()
     desk.end(1, 12.0)
-    assert desk.experience.records == []
+    assert [(record.resource, record.n_machines) for record in desk.experience.records] == [(PAIR, 1)]
     assert not desk.waiting
 
 
@@ -877,6 +878,7 @@ def test_a_whole_run_enters_experience_with_its_times() -> None:
     desk.end(1, 8.5)
     (record,) = desk.experience.records
     assert (record.job.id, record.resource, record.started_s, record.run_time_s) == (1, PAIR, 3.0, 5.5)
+    assert record.n_machines == 2
 
 
 def test_preempted_and_lost_runs_never_enter_experience() -> None:
@@ -931,7 +933,7 @@ class ManagerInTheWorld(RuleBasedStateMachine):
         ]
         self.may_be_preempted = set(names) if Ruthless in kinds else {"low"}
         self.world = TinyWorld(WORLD_SITE, WORLD_SECONDS, delays_s)
-        self.experience = TableExperience(WORLD_SECONDS)
+        self.experience = TableExperience(WORLD_SITE, WORLD_SECONDS)
         self.manager = self.world.manager = SchedulingManager(
             WORLD_SITE,
             queues,
@@ -995,7 +997,9 @@ class ManagerInTheWorld(RuleBasedStateMachine):
         assert not self.world.unfinished, f"nothing can happen any more: {self.manager.why_waiting()}"
         assert not self.manager._started
         assert not self.manager.why_waiting()
-        learned = [(r.job.id, r.resource, r.started_s, r.run_time_s) for r in self.experience.records]
+        learned = [
+            (r.job.id, r.resource, r.n_machines, r.started_s, r.run_time_s) for r in self.experience.records
+        ]
         assert sorted(learned) == sorted(self.world.lessons())
 
 
@@ -1006,3 +1010,25 @@ def test_whatever_happens_no_machine_is_shared_no_job_is_lost_and_all_end() -> N
             max_examples=200, stateful_step_count=50, deadline=None, derandomize=True, database=None
         ),
     )
+
+
+# -- admission ---------------------------------------------------------------------------------------------
+
+
+def test_a_user_may_have_so_many_unfinished_jobs_and_another_when_one_is_done() -> None:
+    desk = Desk(make_site(1), [10.0], users=[UserPolicy("ann", most_jobs=2)])
+    assert [desk.submit(job, 0) is None for job in (1, 2, 3)] == [True, True, False]
+    desk.round()
+    desk.end(1, 10.0)
+    assert [desk.submit(job, 0) is None for job in (4, 5)] == [True, False]
+
+
+def test_a_job_that_was_preempted_still_counts_as_unfinished() -> None:
+    users = [UserPolicy("ann", most_jobs=1)]
+    desk = Desk(make_site(1), [10.0], [HIGH, LOW], users=users)
+    desk.submit(1, 0, "low")
+    desk.round()
+    desk.submit(2, 0, "high", user="bob")
+    desk.round(1.0)
+    desk.stop(1)
+    assert desk.submit(3, 0, "low") is not None

@@ -14,8 +14,9 @@ import pytest
 
 from scheduler import rules
 from sil.experiment import config
-from sil.experiment.run import run_experiment
-from sil.experiment.wiring import import_site, run_once
+from sil.experiment.run import SiteChoice, run_experiment
+from sil.experiment.site_in_use import SiteSource
+from sil.experiment.wiring import run_once
 from sil.outcome.comparison import Comparison
 from sil.outcome.trace import Fact
 from sil.world.faults import PROCESS_SURVIVES
@@ -31,13 +32,23 @@ FAULTY_IN_AN_EXPERIMENT = {
 """All but those whose fault these small experiments give no occasion for."""
 
 
+class Silent:
+    """Listens, and says nothing."""
+
+    def started(self, done: int, total: int) -> None: ...
+
+    def progressed(self, done: int) -> None: ...
+
+    def told(self, sentence: str) -> None: ...
+
+
 def run(path: Path, out: Path, workers: int = 1) -> Comparison:
-    return run_experiment(config.read_experiment(path), path, out, workers, lambda *_: None, lambda *_: None)
+    return run_experiment(config.read_experiment(path), path, out, workers, SiteChoice(), Silent())
 
 
 def facts_of(path: Path, scheduler: str, replication: int = 0) -> pl.DataFrame:
     experiment = config.read_experiment(path)
-    in_use = import_site(experiment, path.parent, path.parent / "site.db")
+    in_use = SiteSource(experiment, path.parent, None).take_into_use(path.parent / "site.db")
     return run_once(experiment.at(0), in_use, 0, replication, scheduler)[0]
 
 
@@ -222,7 +233,8 @@ def test_another_seed_is_another_experiment(tmp_path: Path) -> None:
 
 def _prepared(path: Path, seed: int) -> tuple[config.Experiment, object]:
     experiment = config.changed(config.read_experiment(path), seed=seed)
-    return experiment.at(0), import_site(experiment, path.parent, path.parent / f"{seed}.db")
+    source = SiteSource(experiment, path.parent, None)
+    return experiment.at(0), source.take_into_use(path.parent / f"{seed}.db")
 
 
 def test_all_schedulers_meet_the_same_jobs(tmp_path: Path) -> None:

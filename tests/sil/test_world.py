@@ -64,7 +64,7 @@ def test_rounds_on_request_are_at_once_but_keep_their_distance() -> None:
 
 
 def order(run: int, resource: int, *machines: int) -> DispatchOrder:
-    return DispatchOrder(RunId(run), JOB, resource, machines)
+    return DispatchOrder(RunId(run), JOB, resource, machines, 10.0)
 
 
 def test_a_machine_has_one_run_at_a_time() -> None:
@@ -118,7 +118,7 @@ def test_a_cluster_is_cut_off_only_when_all_its_interconnects_are_down() -> None
 
 def true_times(spread: Lognormal | NoSpread, luck: list[float]) -> TrueTimes:
     mean = EtcMatrix(np.array([[100.0, 50.0]]), np.array([0]), np.array([0, 1]))
-    return TrueTimes(mean, {"work": 0}, spread, np.array(luck))
+    return TrueTimes(mean, spread, np.array(luck))
 
 
 def test_a_run_on_half_of_a_clusters_members_takes_twice_as_long() -> None:
