@@ -17,6 +17,7 @@ from site_db.schema import (
     ExecutionSnapshotRow,
     ExecutionStatisticsRow,
     JobClassRow,
+    JobRow,
     MachineRow,
     SiteRow,
     UserUsageRow,
@@ -86,7 +87,7 @@ class Kept:
 
     def columns(self) -> dict[str, Any]:
         columns = {name: getattr(self.runs, name) for name in MOMENTS}
-        return {**columns, "sketch": self.sketch.pairs()}
+        return {**columns, "sketch": self.sketch.flat()}
 
 
 class PrunedHistory(ValueError):
@@ -122,8 +123,9 @@ class HistoryWriter:
         first = last - len(runs) + 1
         if not runs:
             return first
-        session.execute(
-            insert(ExecutionHistoryRow),
+        # Past the unit of work, which would look at each row again.
+        session.connection().execute(
+            insert(ExecutionHistoryRow.__table__),  # type: ignore[arg-type]
             [
                 {
                     "site_id": self._site_id,
@@ -327,8 +329,20 @@ def prune(session: Session, site_id: int, to: int) -> int:
     gone: CursorResult[Any] = session.execute(  # type: ignore[assignment]
         delete(run).where(run.site_id == site_id, run.number <= to)
     )
+    _forget_jobs(session, site_id, to)
     session.execute(update(SiteRow).where(SiteRow.id == site_id).values(runs_pruned=to))
     return gone.rowcount
+
+
+def _forget_jobs(session: Session, site_id: int, to: int) -> None:
+    """The jobs of forgotten runs, and those recorded before them that never came to a whole run."""
+    job = JobRow
+    last = session.scalar(select(func.max(job.id)).where(job.site_id == site_id, job.run_number <= to))
+    if last is not None:
+        over = job.state.in_(("failed", "refused"))
+        session.execute(
+            delete(job).where(job.site_id == site_id, (job.run_number <= to) | ((job.id < last) & over))
+        )
 
 
 def disagreements(session: Session, site_id: int) -> Iterable[Key]:
@@ -429,5 +443,5 @@ def _cut(columns: Sequence[Any]) -> tuple[Sequence[Any], Sequence[Any]]:
 
 
 def _kept(columns: Sequence[Any], id: int) -> Kept:
-    *moments, pairs = columns
-    return Kept(RunStatistics(*moments), QuantileSketch.from_pairs(pairs), id)
+    *moments, sketch = columns
+    return Kept(RunStatistics(*moments), QuantileSketch.from_flat(sketch), id)

@@ -8,9 +8,9 @@ values alone, and not on how they were divided into batches or in which order th
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import accumulate
+from itertools import accumulate, chain
 from math import ceil, log
 
 ACCURACY = 0.01
@@ -32,12 +32,16 @@ class QuantileSketch:
         return cls(Counter(ceil(log(value) * _BINS_PER_E_FOLD) for value in values))
 
     @classmethod
-    def from_pairs(cls, pairs: Iterable[tuple[int, int]]) -> QuantileSketch:
-        """The sketch that `pairs` was made from."""
-        return cls(dict(pairs))
+    def from_flat(cls, numbers: Sequence[int]) -> QuantileSketch:
+        """The sketch that `flat` made the numbers of."""
+        return cls(dict(zip(numbers[::2], numbers[1::2], strict=True)))
+
+    def flat(self) -> list[int]:
+        """Bin, count, next bin, its count, ... in order of bins: as it is kept in the database."""
+        return list(chain.from_iterable(self.pairs()))
 
     def pairs(self) -> list[tuple[int, int]]:
-        """Bins with their counts, in order: as they are kept in the database."""
+        """Bins with their counts, in order."""
         return sorted(self.counts.items())
 
     @property

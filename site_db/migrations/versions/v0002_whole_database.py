@@ -181,7 +181,7 @@ def _statistics(runs: Rows) -> Rows:
                 "mean_size": 0.0,
                 "squares_size2": 0.0,
                 "products": 0.0,
-                "sketch": QuantileSketch.of(times_s).pairs(),
+                "sketch": QuantileSketch.of(times_s).flat(),
                 "changed_at": changed_at[place],
             }
         )

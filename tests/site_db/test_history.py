@@ -1,0 +1,263 @@
+"""History and its statistics: as of the past, pruned, recorded by several at once, by one that is killed."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from sqlalchemy import Engine, func, select, update
+from sqlalchemy.orm import Session
+
+from site_db import history, importing, store
+from site_db.history import MOMENTS, PrunedHistory, disagreements, prune, read_kept, read_kept_as_of
+from site_db.jobs import JobRecord, JobState, JobWriter, Source, SourceKind
+from site_db.schema import (
+    ExecutionHistoryRow,
+    ExecutionSnapshotRow,
+    ExecutionStatisticsRow,
+    JobRow,
+    SiteRow,
+    UserUsageRow,
+)
+from site_db.statistics import RunStatistics
+from site_db.store import Address
+from tests.site_db.recording_process import RESOURCES, batch
+from tests.site_db.site_texts import SMALL, read
+
+ROOT = Path(__file__).parents[2]
+SITE_ID = 1
+Told = dict[object, tuple[list[object], list[tuple[int, int]]]]
+
+
+def run(
+    time_s: float, resource: str = "f1", job_class: str = "short", size: float | None = None
+) -> JobRecord:
+    members = {"pair": 2, "mixed": 3}.get(resource, 1)
+    return JobRecord(
+        number="1", job_class=job_class, user="ann", queue="day", state=JobState.DONE, submitted_unix_s=0.0,
+        resource=resource, members=members, started_unix_s=0.0, run_time_s=time_s, size=size,
+    )  # fmt: skip
+
+
+def add(engine: Engine, *jobs: JobRecord, key: str = "live") -> None:
+    with Session(engine) as session, session.begin():
+        JobWriter(session, "small").add(session, Source(SourceKind.LIVE, key), jobs)
+
+
+def told(kept: dict[history.Key, history.Kept]) -> Told:
+    return {
+        key: ([getattr(one.runs, name) for name in MOMENTS], one.sketch.pairs()) for key, one in kept.items()
+    }
+
+
+def assert_same(one: Told, other: Told) -> None:
+    assert one.keys() == other.keys()
+    for key, (moments, pairs) in one.items():
+        assert moments == pytest.approx(other[key][0], rel=1e-9, abs=1e-9), key
+        assert pairs == other[key][1], key
+
+
+# -- as of the past ----------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("every", [1, 3, 1000])
+def test_the_statistics_as_of_any_run_are_those_that_were_there_after_it(
+    every: int, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "SNAPSHOT_EVERY", every)
+    after: list[Told] = [{}]
+    for k in range(10):
+        add(engine, run(10.0 + k, RESOURCES[k % 4], size=float(k + 1) if k % 3 else None))
+        with Session(engine) as session:
+            after.append(told(read_kept(session, SITE_ID)))
+    with Session(engine) as session:
+        for number, expected in enumerate(after):
+            assert_same(told(read_kept_as_of(session, SITE_ID, number)), expected)
+
+
+def test_reading_as_of_the_past_looks_at_the_runs_since_the_last_copy_only(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(history, "SNAPSHOT_EVERY", 5)
+    for k in range(17):
+        add(engine, run(10.0 + k))
+    looked_at: list[tuple[int, int]] = []
+    real = history.runs_by_key
+
+    def watch(session: Session, site_id: int, after: int, to: int) -> object:
+        looked_at.append((after, to))
+        return real(session, site_id, after, to)
+
+    monkeypatch.setattr(history, "runs_by_key", watch)
+    with Session(engine) as session:
+        read_kept_as_of(session, SITE_ID, 17)
+        read_kept_as_of(session, SITE_ID, 9)
+    assert looked_at == [(15, 17), (5, 9)]
+
+
+@settings(max_examples=25)
+@given(
+    batches=st.lists(
+        st.lists(st.tuples(st.floats(0.1, 1e5), st.sampled_from(RESOURCES)), min_size=1, max_size=6),
+        min_size=1,
+        max_size=6,
+    ),
+    every=st.integers(1, 9),
+    data=st.data(),
+)
+def test_however_runs_come_in_batches_the_statistics_agree_with_the_history_also_when_it_is_pruned(
+    batches: list[list[tuple[float, str]]], every: int, data: st.DataObject, shared_folder: Path
+) -> None:
+    path = shared_folder / "batches.sqlite"
+    engine = store.replace(path)
+    with Session(engine) as session, session.begin():
+        importing.put_site(session, read(SMALL, shared_folder))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(history, "SNAPSHOT_EVERY", every)
+        for runs in batches:
+            add(engine, *(run(time_s, resource) for time_s, resource in runs))
+    n = sum(map(len, batches))
+    to = data.draw(st.integers(0, n))
+    with Session(engine) as session, session.begin():
+        assert disagreements(session, SITE_ID) == []
+        before = told(read_kept_as_of(session, SITE_ID, n))
+        assert prune(session, SITE_ID, to) == to
+        assert_same(told(read_kept_as_of(session, SITE_ID, n)), before)
+        assert disagreements(session, SITE_ID) == []
+    engine.dispose()
+
+
+def test_what_is_pruned_is_gone_and_what_it_taught_stays(engine: Engine) -> None:
+    add(engine, *(run(10.0 * k) for k in range(1, 11)))
+    with Session(engine) as session, session.begin():
+        before = told(read_kept(session, SITE_ID))
+        assert prune(session, SITE_ID, 7) == 7
+    with Session(engine) as session:
+        assert session.scalars(select(ExecutionHistoryRow.number)).all() == [8, 9, 10]
+        assert session.scalars(select(JobRow.run_number).order_by(JobRow.id)).all() == [8, 9, 10]
+        assert told(read_kept(session, SITE_ID)) == before
+        with pytest.raises(PrunedHistory, match="can be read as of run 7 to 10, not as of run 6"):
+            read_kept_as_of(session, SITE_ID, 6)
+    add(engine, run(5.0))
+    with Session(engine) as session:
+        assert session.scalar(select(func.max(ExecutionHistoryRow.number))) == 11
+
+
+def test_statistics_that_disagree_with_the_history_are_found(engine: Engine) -> None:
+    add(engine, run(10.0), run(20.0, "s1"))
+    with Session(engine) as session, session.begin():
+        row = ExecutionStatisticsRow
+        session.execute(update(row).where(row.machine_id.is_not(None)).values(mean_s=row.mean_s * 1.001))
+    with Session(engine) as session:
+        assert [key.machine_id is not None for key in disagreements(session, SITE_ID)] == [True, True]
+
+
+def test_users_have_their_jobs_and_execution_times_counted_by_queue(engine: Engine) -> None:
+    waiting = JobRecord("2", "short", "ann", "day", JobState.WAITING, 0.0)
+    add(engine, run(10.0), run(5.0), waiting)
+    with Session(engine) as session:
+        row = UserUsageRow
+        query = select(row.queue, row.jobs_submitted, row.runs, row.execution_time_s)
+        assert [tuple(one) for one in session.execute(query)] == [("day", 3, 2, 15.0)]
+
+
+# -- several at once ---------------------------------------------------------------------------------------
+
+
+def start(address: Address, name: str, batches: int, n: int) -> subprocess.Popen[str]:
+    url = address.url.render_as_string(hide_password=False)
+    command = [sys.executable, "-m", "tests.site_db.recording_process", url, name, str(batches), str(n)]
+    process = subprocess.Popen(
+        command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    )
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line == "ready\n", process.communicate()
+    return process
+
+
+def let_go(process: subprocess.Popen[str]) -> None:
+    assert process.stdin is not None
+    process.stdin.write("\n")
+    process.stdin.flush()
+
+
+def test_of_four_processes_that_record_at_once_no_update_is_lost(
+    address: Address, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    processes = [start(address, name, 12, 25) for name in ("one", "two", "three", "four")]
+    for process in processes:
+        let_go(process)
+    for process in processes:
+        _, errors = process.communicate(timeout=120)
+        assert process.returncode == 0, errors
+    times_of: dict[str, list[float]] = {}
+    for name in ("one", "two", "three", "four"):
+        for k in range(12):
+            for job in batch(name, k, 25):
+                times_of.setdefault(str(job.resource), []).append(job.run_time_s or 0.0)
+    with Session(engine) as session:
+        assert session.scalar(select(SiteRow.runs_recorded)) == 1200
+        numbers = session.scalars(
+            select(ExecutionHistoryRow.number).order_by(ExecutionHistoryRow.number)
+        ).all()
+        assert numbers == list(range(1, 1201))
+        assert disagreements(session, SITE_ID) == []
+        pair = next(
+            one.runs for key, one in read_kept(session, SITE_ID).items() if key.cluster_id is not None
+        )
+        expected = RunStatistics.of(times_of["pair"])
+        assert pair.count == expected.count
+        assert pair.mean_s == pytest.approx(expected.mean_s, rel=1e-9)
+        assert pair.squares_s2 == pytest.approx(expected.squares_s2, rel=1e-9)
+
+
+@pytest.mark.parametrize("after", [0, 3, 7])
+def test_a_process_that_is_killed_loses_at_most_its_last_batch_and_leaves_nothing_half_done(
+    after: int, address: Address
+) -> None:
+    n = 400
+    process = start(address, "victim", 1000, n)
+    let_go(process)
+    assert process.stdout is not None
+    done = -1
+    while done < after:
+        done = int(process.stdout.readline())
+    os.kill(process.pid, signal.SIGKILL)
+    rest, _ = process.communicate()
+    done = int((rest.split() or [done])[-1])
+    engine = store.open_database(address)
+    with Session(engine) as session:
+        recorded = session.scalar(select(SiteRow.runs_recorded)) or 0
+        assert recorded % n == 0
+        assert recorded // n in (done + 1, done + 2)
+        assert session.scalar(select(func.count()).select_from(ExecutionHistoryRow)) == recorded
+        assert session.scalar(select(func.count()).select_from(JobRow)) == recorded
+        assert disagreements(session, SITE_ID) == []
+    add(engine, run(3.0))
+    engine.dispose()
+
+
+def test_copies_of_the_statistics_are_few(engine: Engine) -> None:
+    add(engine, *(run(10.0 + k % 7, RESOURCES[k % 5]) for k in range(5000)))
+    with Session(engine) as session:
+        n = session.scalar(select(func.count()).select_from(ExecutionSnapshotRow))
+    assert n == 7  # five machines and their two classes, once
+
+
+def test_a_run_of_the_same_site_file_elsewhere_does_not_count(tmp_path: Path) -> None:
+    engine = store.replace(tmp_path / "two.sqlite")
+    with Session(engine) as session, session.begin():
+        importing.put_site(session, read(SMALL, tmp_path))
+        importing.put_site(session, read(SMALL.replace('"small"', '"other"'), tmp_path))
+    add(engine, run(10.0))
+    with Session(engine) as session:
+        assert read_kept(session, 2) == {}
+        assert session.scalars(select(SiteRow.runs_recorded).order_by(SiteRow.id)).all() == [1, 0]
+    engine.dispose()

@@ -1,0 +1,127 @@
+"""Statistics that can be merged, held to numpy; quantiles, held to the truth and to the reference library."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from ddsketch import DDSketch
+from hypothesis import example, given
+from hypothesis import strategies as st
+
+from site_db.quantile_sketch import ACCURACY, QuantileSketch
+from site_db.statistics import RunStatistics, merged
+
+TIMES = st.lists(st.floats(1e-3, 1e6), min_size=1, max_size=30)
+SIZED = st.lists(
+    st.tuples(st.floats(1.0, 1e5), st.one_of(st.none(), st.integers(1, 1000).map(float))),
+    min_size=1,
+    max_size=30,
+)
+
+
+def in_parts(runs: list[tuple[float, float | None]], cuts: list[int]) -> RunStatistics:
+    bounds = sorted({0, len(runs), *(cut % (len(runs) + 1) for cut in cuts)})
+    parts = [runs[a:b] for a, b in pairwise(bounds)]
+    return merged([RunStatistics.of([t for t, _ in part], [x for _, x in part]) for part in parts])
+
+
+@given(runs=SIZED, cuts=st.lists(st.integers(0, 100), max_size=4))
+@example(runs=[(1e9, 1.0), (1e9 + 1, 2.0), (1e9 + 2, 3.0)], cuts=[1, 2])
+def test_count_mean_and_variance_are_numpys_however_the_runs_are_divided(
+    runs: list[tuple[float, float | None]], cuts: list[int]
+) -> None:
+    times_s = np.array([t for t, _ in runs])
+    seen = in_parts(runs, cuts)
+    assert seen.count == len(runs)
+    assert seen.mean_s == pytest.approx(times_s.mean(), rel=1e-9)
+    assert seen.squares_s2 == pytest.approx(times_s.var() * len(runs), rel=1e-6, abs=1e-9 * seen.mean_s**2)
+    assert seen.least_s == times_s.min()
+
+
+@given(runs=SIZED, cuts=st.lists(st.integers(0, 100), max_size=4))
+def test_the_line_is_that_of_least_squares_however_the_runs_are_divided(
+    runs: list[tuple[float, float | None]], cuts: list[int]
+) -> None:
+    seen = in_parts(runs, cuts)
+    sized = [(t, x) for t, x in runs if x is not None]
+    if not seen.has_line:
+        assert len(sized) < 3 or len({x for _, x in sized}) == 1
+        return
+    slope, intercept = np.polyfit([x for _, x in sized], [t for t, _ in sized], 1)
+    expected_s = max(slope * 123.0 + intercept, min(t for t, _ in runs))
+    assert seen.expected_s(123.0) == pytest.approx(expected_s, rel=1e-5, abs=1e-5 * seen.mean_s)
+
+
+def test_a_line_by_hand() -> None:
+    seen = RunStatistics.of([10.0, 20.0, 30.0], [1.0, 2.0, 3.0])
+    assert seen.expected_s(5.0) == pytest.approx(50.0)
+    assert seen.expected_s() == 20.0
+
+
+def test_a_line_never_leads_below_the_shortest_run() -> None:
+    assert RunStatistics.of([10.0, 20.0, 30.0], [1.0, 2.0, 3.0]).expected_s(0.1) == 10.0
+
+
+@pytest.mark.parametrize(
+    ("times_s", "sizes"),
+    [
+        ([10.0, 20.0], [1.0, 2.0]),
+        ([10.0, 20.0, 30.0], [2.0, 2.0, 2.0]),
+        ([10.0, 20.0, 30.0], [1.0, None, 2.0]),
+    ],
+)
+def test_too_few_sizes_make_no_line_and_the_mean_is_expected(
+    times_s: list[float], sizes: list[float | None]
+) -> None:
+    seen = RunStatistics.of(times_s, sizes)
+    assert not seen.has_line
+    assert seen.expected_s(7.0) == seen.mean_s
+
+
+@given(runs=SIZED, factor=st.floats(0.01, 100))
+def test_scaling_is_as_if_each_run_had_taken_so_many_times_as_long(
+    runs: list[tuple[float, float | None]], factor: float
+) -> None:
+    sizes = [x for _, x in runs]
+    scaled = RunStatistics.of([t for t, _ in runs], sizes).scaled(factor)
+    slower = RunStatistics.of([t * factor for t, _ in runs], sizes)
+    assert scaled.mean_s == pytest.approx(slower.mean_s, rel=1e-9)
+    assert scaled.expected_s(9.0) == pytest.approx(slower.expected_s(9.0), rel=1e-6)
+
+
+def test_the_deviation_of_one_run_is_not_known() -> None:
+    assert RunStatistics.of([5.0]).deviation_s is None
+    assert RunStatistics.of([5.0, 7.0]).deviation_s == pytest.approx(2**0.5)
+
+
+# -- quantiles ---------------------------------------------------------------------------------------------
+
+
+@given(times_s=TIMES, q=st.floats(0, 1))
+def test_a_quantile_is_within_its_stated_error_of_the_true_one(times_s: list[float], q: float) -> None:
+    true_s = float(np.quantile(times_s, q, method="lower"))
+    assert QuantileSketch.of(times_s).quantile(q) == pytest.approx(true_s, rel=ACCURACY * (1 + 1e-6))
+
+
+@given(times_s=TIMES, q=st.floats(0, 1))
+def test_a_quantile_is_that_of_the_reference_library(times_s: list[float], q: float) -> None:
+    reference = DDSketch(ACCURACY)
+    for time_s in times_s:
+        reference.add(time_s)
+    told = QuantileSketch.of(times_s).quantile(q)
+    assert told == pytest.approx(reference.get_quantile_value(q), rel=2.1 * ACCURACY)
+
+
+@given(times_s=TIMES, cut=st.integers(0, 30))
+def test_merging_is_exact_and_survives_the_way_into_the_database(times_s: list[float], cut: int) -> None:
+    parts = (QuantileSketch.of(times_s[:cut]), QuantileSketch.of(times_s[cut:]))
+    one, other = (QuantileSketch.from_flat(part.flat()) for part in parts)
+    whole = QuantileSketch.of(times_s).pairs()
+    assert one.merged(other).pairs() == other.merged(one).pairs() == whole
+
+
+def test_no_values_have_no_quantile() -> None:
+    with pytest.raises(ValueError, match="no values"):
+        QuantileSketch().quantile(0.5)
