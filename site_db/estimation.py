@@ -12,6 +12,8 @@ The first rule of this table that can be applied is:
 | `staff` | the time in the site file | the time in the site file, times size / k |
 | `elsewhere` | all runs of the job class anywhere, as they are; without any, the mean of the staff's times | the same |
 
+Where the staff gave no time, fewer runs in the very place are taken before those elsewhere.
+
 Machines of one class run alike by definition, so a single one speaks for itself only after many runs: the
 standard error of 30 runs is less than a fifth of their deviation. Of the runs that a rule selects, a job with a
 size takes the least-squares line where there is one, any other their mean.
@@ -235,7 +237,7 @@ class Estimator:
         if rating is not None and (rated := self._rated_runs(c, PlaceKind.MACHINE)).count >= ENOUGH_RUNS:
             return _said_by(rated.scaled(1 / rating), Rule.RATING, size)
         staff_s = layout.staff_s[c][whole_class]
-        return self._without_runs_here(c, staff_s, size)
+        return self._by_staff_or_few_runs(c, staff_s, (alike, Rule.MACHINE_CLASS), size)
 
     def _on_cluster(self, c: int, x: int, available: int, size: float | None) -> ExecutionEstimate | None:
         layout = self._layout
@@ -261,13 +263,16 @@ class Estimator:
         if rating is not None and (rated := self._rated_runs(c, PlaceKind.CLUSTER)).count >= ENOUGH_RUNS:
             return _said_by(rated.scaled(slower / rating), Rule.RATING, size)
         staff_s = layout.staff_s[c][everyone]
-        return self._without_runs_here(c, None if staff_s is None else staff_s * slower, size)
+        few = (same, Rule.CLUSTER) if same.count else (others, Rule.MEMBERS)
+        return self._by_staff_or_few_runs(c, None if staff_s is None else staff_s * slower, few, size)
 
-    def _without_runs_here(
-        self, c: int, staff_s: float | None, size: float | None
+    def _by_staff_or_few_runs(
+        self, c: int, staff_s: float | None, few: tuple[RunStatistics, Rule], size: float | None
     ) -> ExecutionEstimate | None:
         if staff_s is not None:
             return ExecutionEstimate(staff_s, None, Rule.STAFF, 0)
+        if few[0].count:
+            return _said_by(*few, size)
         anywhere = self._runs_anywhere(c)
         if anywhere.count:
             return _said_by(anywhere, Rule.ELSEWHERE, size)

@@ -104,7 +104,7 @@ class _SiteBuilder:
         )
         self._allowed = {(c, k, x) for c, k, x in places}
         self._found: dict[tuple[str, tuple[str, ...]], str] = {}
-        self._new_places: list[dict[str, int | None]] = []
+        self._new_places: list[dict[str, object]] = []
 
     def place(self, job: LoggedJob) -> str:
         """The resource that a job ran on, by name; it is there from now on, and open to the job's class."""
@@ -123,7 +123,8 @@ class _SiteBuilder:
         if allowed not in self._allowed:
             self._allowed.add(allowed)
             names = ("job_class_id", "machine_class_id", "cluster_id")
-            self._new_places.append(dict(zip(names, allowed, strict=True)))
+            # With an empty command line: a log tells neither that nor an expected time.
+            self._new_places.append({**dict(zip(names, allowed, strict=True)), "command_line": ""})
         return resource
 
     def flush(self) -> None:

@@ -1,15 +1,25 @@
-"""Where SIL_FAIL_ON_SKIP is set (as CI does), a test that skips is a failure."""
+"""What all tests share. Where SIL_FAIL_ON_SKIP is set (as CI does), a test that skips is a failure."""
 
 from __future__ import annotations
 
 import os
-from collections.abc import Generator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import settings
 
+from tests.postgres import Server
+
 settings.register_profile("no deadline", deadline=None)  # machines under test are shared and slow at times
 settings.load_profile("no deadline")
+
+
+@pytest.fixture(scope="session")
+def server() -> Iterator[Server]:
+    """A PostgreSQL server, started when the first test asks for it."""
+    server = Server()
+    yield server
+    server.close()
 
 
 @pytest.hookimpl(wrapper=True)

@@ -41,6 +41,7 @@ class AllowedPlaceRow(Base):
     __table_args__ = (
         exactly_one("machine_class_id", "cluster_id"),
         positive("expected_s"),
+        CheckConstraint("expected_s IS NOT NULL OR command_line IS NOT NULL", name="time_or_command"),
         unique_where_filled("allowed_place", "job_class_id", "machine_class_id"),
         unique_where_filled("allowed_place", "job_class_id", "cluster_id"),
     )

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from site_db import importing, store
 from site_db.store import Address, parse_address
-from tests.site_db.postgres import Server
+from tests.postgres import Server
 from tests.site_db.site_texts import SMALL, read
 
 STORES = ["sqlite", "postgresql"]
@@ -22,14 +22,6 @@ STORES = ["sqlite", "postgresql"]
 def shared_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """For tests that Hypothesis calls many times, each of which writes its file anew."""
     return tmp_path_factory.mktemp("site_db")
-
-
-@pytest.fixture(scope="session")
-def server() -> Iterator[Server]:
-    """A PostgreSQL server, started when the first test asks for it."""
-    server = Server()
-    yield server
-    server.close()
 
 
 @pytest.fixture(scope="session")

@@ -1,15 +1,20 @@
-"""Site files for tests, and what the reader says of bad ones."""
+"""Site files for tests, what the reader says of bad ones, and what of them is in a database."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session
 
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from site_db import exchange
 from site_db.exchange import SiteFile
+from site_db.jobs import LIVE, JobRecord, JobState, JobWriter
+from site_db.schema import Base
 from site_db.toml_file import InvalidFile
 
 HCS_2001 = Path(__file__).parents[2] / "fixtures" / "sites" / "hcs-2001.toml"
@@ -92,6 +97,102 @@ name = "closed"
 users = []
 """
 
+FULL = """# A site that says all that a site file can say.
+name = "full"
+description = "it has everything"
+only_listed_users = true
+
+[[machine_classes]]
+name = "fast"
+architecture = "x86"
+
+[[machine_classes]]
+name = "slow"
+
+[[machines]]
+names = ["f[01-04]"]
+machine_class = "fast"
+processors = 4
+memory_mb = 2048
+storage_gb = 80.5
+os = "Linux"
+rating = 2.5
+interconnects = ["sci", "lan"]
+
+[[machines]]
+names = ["s[1-2]"]
+machine_class = "slow"
+rating = 1
+
+[[machines]]
+names = ["planned"]
+machine_class = "slow"
+notional = true
+
+[[interconnects]]
+name = "lan"
+bandwidth_mbit_per_s = 100
+
+[[interconnects]]
+name = "sci"
+bandwidth_mbit_per_s = 1280.5
+latency_us = 10
+
+[[clusters]]
+name = "quad"
+members = ["f04", "f[01-03]"]
+interconnects = ["sci"]
+least_share = 0.75
+
+[[job_classes]]
+name = "flow"
+description = "fluid dynamics"
+size = "cells"
+network_mbit_per_s = 12.5
+preferred = ["fast"]
+
+[job_classes.sequential_s]
+fast = 10
+
+[job_classes.parallel_s]
+quad = 4
+
+[job_classes.commands]
+slow = "flow --small"
+fast = "flow {size}"
+
+[job_classes.parallel_commands]
+quad = "mpirun flow"
+
+[[queues]]
+name = "day"
+priority = 5
+displaces = ["night"]
+
+[[queues]]
+name = "night"
+
+[[users]]
+name = "ann"
+queues = ["night", "day"]
+most_jobs = 3
+highest_priority = 5
+
+[[users.may_submit_as]]
+user = "cy"
+queues = ["night"]
+
+[[users.may_submit_as]]
+user = "bob"
+
+[[users]]
+name = "bob"
+queues = []
+
+[[users]]
+name = "cy"
+"""
+
 HERE = "# HERE"
 """Stands in bad texts on the line that must be blamed."""
 
@@ -165,7 +266,34 @@ def site_of(file: SiteFile) -> Site:
         ),
         tuple(interconnects),
         tuple(
-            JobClass(k.name, tuple(k.sequential_s), tuple(k.parallel_s), k.preferred)
+            JobClass(
+                k.name,
+                tuple(dict.fromkeys((*k.sequential_s, *k.commands))),
+                tuple(dict.fromkeys((*k.parallel_s, *k.parallel_commands))),
+                k.preferred,
+            )
             for k in file.job_classes
         ),
     )
+
+
+def a_run(resource: str | None, run_time_s: float = 20.0, **rest: Any) -> JobRecord:
+    """A job of ann's that is done, unless the `rest` says otherwise."""
+    usual = {"number": "1", "job_class": "short", "user": "ann", "queue": "day", "state": JobState.DONE}
+    times = {"submitted_unix_s": 0.0, "started_unix_s": 5.0, "run_time_s": run_time_s}
+    return JobRecord(**{**usual, **times, "resource": resource, **rest})
+
+
+def record(session: Session, *jobs: JobRecord, site: str = "small") -> None:
+    JobWriter(session, site).add(session, LIVE, jobs)
+
+
+def dump(session: Session) -> dict[str, list[tuple[Any, ...]]]:
+    """All rows of all tables. Two tables have ids that nothing refers to; these are left out."""
+    session.flush()
+    rows = {}
+    for table in Base.metadata.sorted_tables:
+        without_id = table.name in ("allowed_place", "submission_right")
+        columns = [column for column in table.c if not (without_id and column.name == "id")]
+        rows[table.name] = sorted((tuple(row) for row in session.execute(select(*columns))), key=repr)
+    return rows

@@ -100,6 +100,13 @@ def test_without_any_time_here_the_runs_elsewhere_are_taken_as_they_are() -> Non
     assert told(known.estimate(WORK, ON_PAIR)) == (40.0, Rule.ELSEWHERE, 2)
 
 
+def test_without_a_time_of_the_staff_a_single_run_here_counts_more_than_many_elsewhere() -> None:
+    runs = {FAST: [20.0], SLOW: [30.0] * 9, with_members(TRIO, 2): [6.0]}
+    known = estimator({FAST: None, SLOW: None, PAIR: None, TRIO: None}, runs)
+    assert told(known.estimate(WORK, F0)) == (20.0, Rule.MACHINE_CLASS, 1)
+    assert told(known.estimate(WORK, ON_TRIO)) == (4.0, Rule.MEMBERS, 1)
+
+
 def test_without_any_run_the_staffs_times_elsewhere_are_taken() -> None:
     assert told(estimator({FAST: None, SLOW: 30.0, PAIR: 10.0}, {}).estimate(WORK, F0)) == (
         20.0,

@@ -10,9 +10,13 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from site_db import exchange, sites, store, toml_file
+from site_db import exchange, store, toml_file
+from site_db.importing import SiteConflict, put_site
+from site_db.sites import SiteReader
+from site_db.store import parse_address
 from site_db.toml_file import InvalidFile
 from tests.site_db.site_texts import (
+    FULL,
     HCS_2001,
     SMALL,
     assert_is_one_plain_sentence,
@@ -36,6 +40,38 @@ def test_the_small_site_is_read_with_its_ranges_expanded(tmp_path: Path) -> None
     assert [x.latency_us for x in file.interconnects] == [0.0, 10.0]
     assert [queue.users for queue in file.queues] == [("ann", "bob"), None, ()]
     assert list(file.problems()) == []
+
+
+def test_a_site_that_says_everything_is_read_in_every_detail_and_in_site_order(tmp_path: Path) -> None:
+    file = read(FULL, tmp_path)
+    assert list(file.problems()) == []
+    assert file.only_listed_users
+    fast, slow, planned = file.machines
+    assert fast.names == ("f01", "f02", "f03", "f04")
+    assert (fast.processors, fast.memory_mb, fast.storage_gb, fast.os) == (4, 2048.0, 80.5, "Linux")
+    assert (fast.rating, fast.interconnects, fast.notional) == (2.5, ("lan", "sci"), False)
+    assert (slow.processors, slow.memory_mb, slow.storage_gb, slow.os, slow.rating) == (
+        1,
+        None,
+        None,
+        "",
+        1.0,
+    )
+    assert (planned.notional, planned.rating) == (True, None)
+    assert file.clusters[0].members == ("f01", "f02", "f03", "f04")
+    (flow,) = file.job_classes
+    assert (flow.size, flow.network_mbit_per_s) == ("cells", 12.5)
+    assert flow.commands == {"slow": "flow --small", "fast": "flow {size}"}
+    assert flow.parallel_commands == {"quad": "mpirun flow"}
+    ann, bob, cy = file.users
+    assert (ann.queues, ann.most_jobs, ann.highest_priority) == (("day", "night"), 3, 5)
+    assert [(right.user, right.queues) for right in ann.may_submit_as] == [("bob", None), ("cy", ("night",))]
+    assert (bob.queues, cy.queues) == ((), None)
+
+
+def test_a_site_in_site_order_is_in_site_order(tmp_path: Path) -> None:
+    file = read(FULL, tmp_path)
+    assert file.in_site_order() == file
 
 
 def test_a_cluster_that_names_a_machine_that_does_not_exist_is_refused_with_file_line_and_hint(
@@ -103,6 +139,56 @@ def test_a_name_that_leads_nowhere_is_refused_with_the_nearest_name_or_what_the_
     assert_is_refused(changed(old, new), sentence, tmp_path)
 
 
+NAMES_THAT_LEAD_NOWHERE_IN_THE_FULL_SITE = {
+    "an interconnect of a group of machines": (
+        '["sci", "lan"]',
+        '["sci", "wan"] # HERE',
+        "the group of machines 1 names the interconnect 'wan', which does not exist; did you mean 'lan'?",
+    ),
+    "the class of machines of a command": (
+        'slow = "flow --small"',
+        'slwo = "flow" # HERE',
+        "job class 'flow' names the machine class 'slwo', which does not exist; did you mean 'slow'?",
+    ),
+    "the cluster of a command": (
+        'quad = "mpirun flow"',
+        'octo = "mpirun flow" # HERE',
+        "job class 'flow' names the cluster 'octo', which does not exist; the site has quad",
+    ),
+    "a cluster as the place of a sequential command": (
+        'slow = "flow --small"',
+        'quad = "flow" # HERE',
+        "job class 'flow' names the machine class 'quad', which does not exist; the site has fast, slow",
+    ),
+    "a queue of a user": (
+        '["night", "day"]',
+        '[\n"night",\n"dya", # HERE\n]',
+        "user 'ann' names the queue 'dya', which does not exist; did you mean 'day'?",
+    ),
+    "a user to submit as": (
+        'user = "bob"',
+        'user = "bop" # HERE',
+        "user 'ann' names the user 'bop', which does not exist; did you mean 'bob'?",
+    ),
+    "a queue to submit to as another": (
+        'user = "cy"\nqueues = ["night"]',
+        'user = "cy"\nqueues = ["noon"] # HERE',
+        "user 'ann' names the queue 'noon', which does not exist; the site has day, night",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    NAMES_THAT_LEAD_NOWHERE_IN_THE_FULL_SITE.values(),
+    ids=NAMES_THAT_LEAD_NOWHERE_IN_THE_FULL_SITE,
+)
+def test_a_name_that_leads_nowhere_in_the_full_site_is_refused_too(
+    old: str, new: str, sentence: str, tmp_path: Path
+) -> None:
+    assert_is_refused(changed(old, new, FULL), sentence, tmp_path)
+
+
 def test_where_there_is_nothing_to_name_the_hint_says_so(tmp_path: Path) -> None:
     text = SMALL[: SMALL.index("[[interconnects]]")] + SMALL[SMALL.index("[[clusters]]") :]
     text = changed('interconnects = ["lan", "sci"]', 'interconnects = ["lan"] # HERE', text)
@@ -165,6 +251,46 @@ def test_a_name_that_is_given_twice_is_refused_with_the_line_of_the_second(
     assert_is_refused(changed(old, new), sentence, tmp_path)
 
 
+NAMED_TWICE_IN_THE_FULL_SITE = {
+    "a user": (
+        '[[users]]\nname = "cy"',
+        '[[users]]\nname = "bob" # HERE\n\n[[users]]\nname = "cy"',
+        "user 'bob' is named twice",
+    ),
+    "an interconnect of a group of machines": (
+        '["sci", "lan"]',
+        '["sci", "lan", "sci"] # HERE',
+        "the group of machines 1: interconnect 'sci' is named twice",
+    ),
+    "a queue of a user": (
+        '["night", "day"]',
+        '["night", "day", "night"] # HERE',
+        "user 'ann': queue 'night' is named twice",
+    ),
+    "a queue to submit to as another": (
+        'user = "cy"\nqueues = ["night"]',
+        'user = "cy"\nqueues = ["night", "night"] # HERE',
+        "user 'ann': queue 'night' is named twice",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    NAMED_TWICE_IN_THE_FULL_SITE.values(),
+    ids=NAMED_TWICE_IN_THE_FULL_SITE,
+)
+def test_a_name_that_is_given_twice_in_the_full_site_is_refused_too(
+    old: str, new: str, sentence: str, tmp_path: Path
+) -> None:
+    assert_is_refused(changed(old, new, FULL), sentence, tmp_path)
+
+
+def test_a_user_to_submit_as_who_is_named_twice_is_refused(tmp_path: Path) -> None:
+    text = changed('user = "bob"', 'user = "cy"', FULL)
+    assert refusal(text, tmp_path).endswith("user 'ann': user 'cy' is named twice")
+
+
 WHAT_DOES_NOT_FIT = {
     "a cluster named like a machine": (
         'name = "mixed"',
@@ -202,6 +328,34 @@ def test_what_does_not_fit_together_is_refused_with_its_line(
     old: str, new: str, sentence: str, tmp_path: Path
 ) -> None:
     assert_is_refused(changed(old, new), sentence, tmp_path)
+
+
+def test_a_user_who_may_submit_as_themselves_is_refused(tmp_path: Path) -> None:
+    text = changed('user = "bob"', 'user = "ann" # HERE', FULL)
+    assert_is_refused(text, "user 'ann' may submit as themselves without being told so", tmp_path)
+
+
+@pytest.mark.parametrize(
+    "table",
+    ["commands.fast", "commands.slow", "parallel_commands.quad", "sequential_s.fast", "parallel_s.quad"],
+)
+def test_one_time_or_command_for_machines_that_there_are_is_enough_to_run(table: str, tmp_path: Path) -> None:
+    value = "1" if table.split(".")[0].endswith("_s") else '"x"'
+    start, end = FULL.index("[[job_classes]]"), FULL.index("[[queues]]")
+    text = f'{FULL[:start]}[[job_classes]]\nname = "one"\n{table} = {value}\n{FULL[end:]}'
+    assert [k.name for k in read(text, tmp_path).job_classes] == ["one"]
+
+
+def test_a_command_for_machines_that_the_site_has_not_got_does_not_make_a_job_class_run(
+    tmp_path: Path,
+) -> None:
+    text = changed(
+        'name = "slow"\n\n[[machines]]',
+        'name = "slow"\n\n[[machine_classes]]\nname = "cray"\n\n[[job_classes]]\nname = "vector"\n'
+        'commands.cray = "vector"\n\n[[machines]]',
+        FULL,
+    )
+    assert "job class 'vector' has no machine that can run it" in refusal(text, tmp_path)
 
 
 def test_a_site_without_machines_is_refused(tmp_path: Path) -> None:
@@ -322,6 +476,168 @@ def test_a_slip_of_the_keyboard_is_refused_with_line_value_and_what_was_expected
     assert_is_refused(changed(old, new), sentence, tmp_path)
 
 
+WRONG_VALUES_IN_THE_FULL_SITE = {
+    "a rating of nothing": (
+        "rating = 2.5",
+        "rating = 0 # HERE",
+        "machines[0].rating = 0: expected a number greater than 0",
+    ),
+    "a negative rating": (
+        "rating = 2.5",
+        "rating = -2.5 # HERE",
+        "machines[0].rating = -2.5: expected a number greater than 0",
+    ),
+    "an infinite rating": (
+        "rating = 2.5",
+        "rating = inf # HERE",
+        "machines[0].rating = inf: expected a finite number",
+    ),
+    "no processors": (
+        "processors = 4",
+        "processors = 0 # HERE",
+        "machines[0].processors = 0: expected a number greater than or equal to 1",
+    ),
+    "half a processor": (
+        "processors = 4",
+        "processors = 4.5 # HERE",
+        "machines[0].processors = 4.5: expected a whole number",
+    ),
+    "more processors than a database holds": (
+        "processors = 4",
+        "processors = 2147483648 # HERE",
+        "machines[0].processors = 2147483648: expected a number less than 2147483648",
+    ),
+    "memory with its unit": (
+        "memory_mb = 2048",
+        'memory_mb = "2 GB" # HERE',
+        'machines[0].memory_mb = "2 GB": expected a number',
+    ),
+    "no memory": (
+        "memory_mb = 2048",
+        "memory_mb = 0 # HERE",
+        "machines[0].memory_mb = 0: expected a number greater than 0",
+    ),
+    "negative storage": (
+        "storage_gb = 80.5",
+        "storage_gb = -1 # HERE",
+        "machines[0].storage_gb = -1: expected a number greater than or equal to 0",
+    ),
+    "a number for an operating system": (
+        'os = "Linux"',
+        "os = 95 # HERE",
+        "machines[0].os = 95: expected text in quotes",
+    ),
+    "notional in quotes": (
+        "notional = true",
+        'notional = "yes" # HERE',
+        'machines[2].notional = "yes": expected true or false',
+    ),
+    "1 for true": (
+        "only_listed_users = true",
+        "only_listed_users = 1 # HERE",
+        "only_listed_users = 1: expected true or false",
+    ),
+    "a number for the name of a size": (
+        'size = "cells"',
+        "size = 5 # HERE",
+        "job_classes[0].size = 5: expected text in quotes",
+    ),
+    "negative traffic": (
+        "network_mbit_per_s = 12.5",
+        "network_mbit_per_s = -12.5 # HERE",
+        "job_classes[0].network_mbit_per_s = -12.5: expected a number greater than or equal to 0",
+    ),
+    "a time for a command": (
+        'slow = "flow --small"',
+        "slow = 30 # HERE",
+        "job_classes[0].commands.slow = 30: expected text in quotes",
+    ),
+    "no jobs at most": (
+        "most_jobs = 3",
+        "most_jobs = 0 # HERE",
+        "users[0].most_jobs = 0: expected a number greater than or equal to 1",
+    ),
+    "true for a number of jobs": (
+        "most_jobs = 3",
+        "most_jobs = true # HERE",
+        "users[0].most_jobs = true: expected a whole number",
+    ),
+    "a priority that is no whole number": (
+        "highest_priority = 5",
+        "highest_priority = 5.5 # HERE",
+        "users[0].highest_priority = 5.5: expected a whole number",
+    ),
+    "a priority that no database holds": (
+        "highest_priority = 5",
+        "highest_priority = -2147483649 # HERE",
+        "users[0].highest_priority = -2147483649: expected a number greater than or equal to -2147483648",
+    ),
+    "one queue without brackets": (
+        'queues = ["night", "day"]',
+        'queues = "day" # HERE',
+        'users[0].queues = "day": expected an array',
+    ),
+    "an empty name of a user": (
+        '[[users]]\nname = "cy"',
+        '[[users]]\nname = "" # HERE',
+        "users[2].name: a name cannot be empty",
+    ),
+    "a right without a user": (
+        '[[users.may_submit_as]]\nuser = "bob"',
+        "[[users.may_submit_as]] # HERE",
+        "the key 'users[0].may_submit_as[1].user' is missing",
+    ),
+    "a misspelled key of machines": (
+        "memory_mb = 2048",
+        "memory_md = 2048 # HERE",
+        "unknown key 'memory_md'; did you mean 'memory_mb'?",
+    ),
+    "a misspelled key of a user": (
+        "most_jobs = 3",
+        "max_jobs = 3 # HERE",
+        "unknown key 'max_jobs'; did you mean 'most_jobs'?",
+    ),
+    "a misspelled key of a right": (
+        'user = "bob"',
+        'user = "bob"\nqueue = ["day"] # HERE',
+        "unknown key 'queue'; did you mean 'queues'?",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    WRONG_VALUES_IN_THE_FULL_SITE.values(),
+    ids=WRONG_VALUES_IN_THE_FULL_SITE,
+)
+def test_a_slip_of_the_keyboard_in_the_full_site_is_refused_too(
+    old: str, new: str, sentence: str, tmp_path: Path
+) -> None:
+    assert_is_refused(changed(old, new, FULL), sentence, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [
+        ("rating = 2.5", "rating = 1e15 # HERE"),
+        ("memory_mb = 2048", "memory_mb = 1e15 # HERE"),
+        ("storage_gb = 80.5", "storage_gb = 1e15 # HERE"),
+        ("network_mbit_per_s = 12.5", "network_mbit_per_s = 1e15 # HERE"),
+        ("latency_us = 10", "latency_us = 1e15 # HERE"),
+        ("quad = 4", "quad = 1e15 # HERE"),
+    ],
+    ids=lambda text: text.split()[0] if "HERE" in text else "",
+)
+def test_a_number_that_no_database_takes_is_refused_with_its_line(old: str, new: str, tmp_path: Path) -> None:
+    text = changed(old, new, FULL)
+    assert refusal(text, tmp_path).startswith(f"line {blamed_line(text)}: ")
+
+
+def test_text_that_no_database_takes_is_refused_with_its_line(tmp_path: Path) -> None:
+    text = changed('"fluid dynamics"', '"a \\u0000" # HERE', FULL)
+    assert refusal(text, tmp_path).startswith(f"line {blamed_line(text)}: ")
+
+
 def test_a_key_that_slipped_into_the_last_table_is_refused_there(tmp_path: Path) -> None:
     text = SMALL + 'description = "meant for the site" # HERE\n'
     known = "displaces, mapping, name, priority, scheduler, users"
@@ -391,9 +707,9 @@ SNIPPETS = (
 
 @st.composite
 def mutated_sites(draw: st.DrawFn) -> str:
-    """The small site after a few slips: text gone, put in, doubled or moved, a word for another."""
-    text = SMALL
-    words = sorted(set(SMALL.split()))
+    """A good site after a few slips: text gone, put in, doubled or moved, a word for another."""
+    text = draw(st.sampled_from((SMALL, FULL)))
+    words = sorted(set(text.split()))
     for _ in range(draw(st.integers(1, 3))):
         start = draw(st.integers(0, len(text)))
         end = min(len(text), start + draw(st.sampled_from((0, 1, 1, 2, 8, 40))))
@@ -418,7 +734,7 @@ def mutated_sites(draw: st.DrawFn) -> str:
 
 @pytest.fixture(scope="module")
 def empty_database(shared_folder: Path) -> Engine:
-    return store.create(shared_folder / "empty.sqlite")
+    return store.create(parse_address(str(shared_folder / "empty.sqlite")))
 
 
 @settings(max_examples=150, deadline=None)
@@ -434,9 +750,15 @@ def test_a_site_file_with_slips_goes_into_the_database_or_is_refused_with_one_se
         assert_is_one_plain_sentence(str(error).removeprefix(str(path)))
         return
     with Session(empty_database) as session:
-        sites.add_site(session, file)
+        try:
+            put_site(session, file)
+        except SiteConflict as conflict:
+            assert_is_one_plain_sentence(str(conflict))
+            return
         session.expunge_all()
-        assert sites.load_site(session, file.name) == site_of(file)
+        reader = SiteReader(session, file.name)
+        assert reader.as_scheduled() == site_of(file)
+        assert reader.as_file() == file
 
 
 @settings(max_examples=150, deadline=None)
@@ -495,3 +817,123 @@ def test_on_that_site_a_parallel_job_gains_on_every_cluster_but_never_more_than_
                 assert together_s < alone_s, (job_class.name, cluster.name)
                 checked += 1
     assert checked == 4 * 18
+
+
+# -- the file that is written ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("text", [SMALL, FULL, HCS_2001.read_text()], ids=["small", "full", "hcs-2001"])
+def test_a_site_that_is_written_reads_as_the_same_site(text: str, tmp_path: Path) -> None:
+    file = read(text, tmp_path)
+    assert read(exchange.site_text(file), tmp_path) == file
+
+
+def test_what_is_written_is_what_a_person_would_write(tmp_path: Path) -> None:
+    """Ranges are folded, and what goes without saying is not said."""
+    assert (
+        exchange.site_text(read(FULL, tmp_path))
+        == """\
+name = "full"
+description = "it has everything"
+only_listed_users = true
+
+[[machine_classes]]
+name = "fast"
+architecture = "x86"
+
+[[machine_classes]]
+name = "slow"
+
+[[machines]]
+names = ["f[01-04]"]
+machine_class = "fast"
+processors = 4
+memory_mb = 2048.0
+storage_gb = 80.5
+os = "Linux"
+rating = 2.5
+interconnects = ["lan", "sci"]
+
+[[machines]]
+names = ["s[1-2]"]
+machine_class = "slow"
+rating = 1.0
+
+[[machines]]
+names = ["planned"]
+machine_class = "slow"
+notional = true
+
+[[interconnects]]
+name = "lan"
+bandwidth_mbit_per_s = 100.0
+
+[[interconnects]]
+name = "sci"
+bandwidth_mbit_per_s = 1280.5
+latency_us = 10.0
+
+[[clusters]]
+name = "quad"
+members = ["f[01-04]"]
+interconnects = ["sci"]
+least_share = 0.75
+
+[[job_classes]]
+name = "flow"
+description = "fluid dynamics"
+size = "cells"
+network_mbit_per_s = 12.5
+preferred = ["fast"]
+
+[job_classes.sequential_s]
+fast = 10.0
+
+[job_classes.parallel_s]
+quad = 4.0
+
+[job_classes.commands]
+slow = "flow --small"
+fast = "flow {size}"
+
+[job_classes.parallel_commands]
+quad = "mpirun flow"
+
+[[queues]]
+name = "day"
+priority = 5
+displaces = ["night"]
+
+[[queues]]
+name = "night"
+
+[[users]]
+name = "ann"
+queues = ["day", "night"]
+most_jobs = 3
+highest_priority = 5
+
+[[users.may_submit_as]]
+user = "bob"
+
+[[users.may_submit_as]]
+user = "cy"
+queues = ["night"]
+
+[[users]]
+name = "bob"
+queues = []
+
+[[users]]
+name = "cy"
+"""
+    )
+
+
+def test_the_142_machines_of_collins_and_george_are_written_as_ranges() -> None:
+    file = exchange.read_site_file(HCS_2001)
+    text = exchange.site_text(file)
+    # Neighbouring groups of one class are one group of as many ranges as there are clusters.
+    assert text.count("[[machines]]") == 9
+    assert 'names = ["ultra2-300-a-[1-6]", "ultra2-300-b-[1-8]"]' in text
+    assert 'members = ["p-133-a-[1-8]"]' in text

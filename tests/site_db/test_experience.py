@@ -21,7 +21,7 @@ from site_db.history import PrunedHistory
 from site_db.sites import UnknownSite
 from site_db.store import Address
 from tests.site_db.conftest import STORES
-from tests.site_db.postgres import Server
+from tests.postgres import Server
 
 # Resources of the small site, and their place in a row of estimates.
 F1, F2, S1, S2, ODD, PAIR, MIXED = range(7)

@@ -98,3 +98,79 @@ def test_a_range_has_every_number_once_in_order_and_never_narrower_than_its_firs
     assert [int(name[1:]) for name in names] == list(range(first, first + more + 1))
     assert all(len(name) >= 1 + width for name in names)
     assert names[0] == f"n{first:0{width}}"
+
+
+# -- and back ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("names", "folded"),
+    [
+        ([], []),
+        (["login"], ["login"]),
+        (["n7"], ["n7"]),
+        (["n1", "n2"], ["n[1-2]"]),
+        (["n1", "n2", "n3", "login", "n4"], ["n[1-3]", "login", "n4"]),
+        (["n08", "n09", "n10", "n11"], ["n[08-11]"]),
+        (["n8", "n9", "n10"], ["n[8-10]"]),
+        (["n098", "n099", "n100"], ["n[098-100]"]),
+        (["n9", "n09", "n10"], ["n9", "n[09-10]"]),
+        (["n99", "n100", "n0101"], ["n[99-100]", "n0101"]),
+        (["n1", "n3", "n5"], ["n1", "n3", "n5"]),
+        (["n1", "n2", "n4", "n5"], ["n[1-2]", "n[4-5]"]),
+        (["n3", "n2", "n1"], ["n3", "n2", "n1"]),
+        (["n1", "n1", "n2"], ["n1", "n[1-2]"]),
+        (["a1", "b2", "b3"], ["a1", "b[2-3]"]),
+        (["r1n1", "r1n2", "r2n1", "r2n2"], ["r1n[1-2]", "r2n[1-2]"]),
+        (["1", "2", "3"], ["[1-3]"]),
+        (["n1-ib", "n2-ib"], ["n1-ib", "n2-ib"]),
+        (["n²", "n³"], ["n²", "n³"]),
+        (["n99999999999999999998", "n99999999999999999999"], ["n99[999999999999999998-999999999999999999]"]),
+    ],
+)
+def test_neighbours_that_differ_by_one_in_their_number_become_a_range(
+    names: list[str], folded: list[str]
+) -> None:
+    assert hostlist.fold(names) == folded
+    assert hostlist.expand(folded) == names
+
+
+@pytest.mark.parametrize("width", [1, 6])
+def test_a_range_that_is_folded_is_never_longer_than_one_that_can_be_read(width: int) -> None:
+    names = [f"n{number:0{width}}" for number in range(hostlist.MOST + 5)]
+    folded = hostlist.fold(names)
+    assert len(folded) == 2
+    assert hostlist.expand(folded) == names
+
+
+# Few letters and digits, so that neighbours often are a range, or nearly one; and anything at all.
+NUMBERED = st.builds(
+    lambda before, number, width: f"{before}{number:0{width}}",
+    st.sampled_from(["n", "n0", "n-", ""]),
+    st.integers(0, 12) | st.sampled_from([98, 99, 100, 101, 10**18 - 1, 10**18, 10**19]),
+    st.integers(1, 3),
+)
+ANY_NAME = NUMBERED | st.text(st.characters(exclude_characters="[]"), max_size=4)
+RUNS_OF_NUMBERS = st.builds(
+    lambda before, first, more, width: [f"{before}{first + k:0{width}}" for k in range(more)],
+    st.sampled_from(["n", "n0", ""]),
+    st.integers(0, 1001),
+    st.integers(0, 20),
+    st.integers(1, 4),
+)
+
+
+@given(st.lists(ANY_NAME, max_size=20))
+def test_any_names_that_are_folded_can_be_expanded_to_the_same_names(names: list[str]) -> None:
+    assert hostlist.expand(hostlist.fold(names)) == names
+
+
+@given(st.lists(RUNS_OF_NUMBERS, max_size=4).map(lambda runs: [name for run in runs for name in run]))
+def test_runs_of_numbers_that_are_folded_can_be_expanded_to_the_same_names(names: list[str]) -> None:
+    assert hostlist.expand(hostlist.fold(names)) == names
+
+
+@given(st.integers(0, 1001), st.integers(2, 30), st.integers(1, 5))
+def test_a_run_of_numbers_of_one_width_is_one_range(first: int, n: int, width: int) -> None:
+    names = [f"n{first + k:0{width}}" for k in range(n)]
+    assert hostlist.fold(names) == [f"n[{names[0][1:]}-{names[-1][1:]}]"]

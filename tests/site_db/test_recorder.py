@@ -18,7 +18,7 @@ from site_db.recorder import Recorder
 from site_db.schema import ExecutionHistoryRow, SourceRow
 from site_db.store import Address, parse_address
 from site_db.toml_file import InvalidFile
-from tests.site_db.postgres import Server
+from tests.postgres import Server
 from tests.site_db.site_texts import after_path, assert_is_one_plain_sentence
 
 NOW_S = 1.8e9

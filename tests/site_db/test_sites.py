@@ -1,28 +1,43 @@
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from sqlalchemy import Engine, func, select
-from sqlalchemy.exc import IntegrityError
+from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
+from scheduler.admission import UserPolicy
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from scheduler.queues import MappingPolicy, QueuePolicy
-from site_db import exchange, sites, store
+from site_db import exchange, store
+from site_db.estimation import Layout, Place, PlaceKind
 from site_db.exchange import SiteFile
-from site_db.schema import Base, SiteRow
-from site_db.sites import UnknownSite
-from tests.site_db.site_texts import HCS_2001, SMALL, changed, read, site_of
+from site_db.importing import put_site
+from site_db.schema import SiteRow
+from site_db.sites import SiteReader, UnknownSite, only_site, site_names
+from site_db.store import parse_address
+from tests.site_db.site_texts import FULL, HCS_2001, SMALL, changed, read, site_of
+
+FAST, SLOW = (Place(PlaceKind.MACHINE_CLASS, k) for k in (0, 1))
+PAIR, MIXED = (Place(PlaceKind.CLUSTER, c) for c in (0, 1))
+
+
+def put(session: Session, text: str, folder: Path) -> SiteFile:
+    file = read(text, folder)
+    put_site(session, file)
+    session.expunge_all()
+    return file
+
+
+# -- the small site ----------------------------------------------------------------------------------------
 
 
 def test_the_small_site_comes_out_of_the_database_in_every_detail(session: Session) -> None:
-    assert sites.load_site(session, "small") == Site(
+    assert SiteReader(session, "small").as_scheduled() == Site(
         "small",
         (
             Machine("f1", "fast"),
@@ -45,7 +60,7 @@ def test_the_small_site_comes_out_of_the_database_in_every_detail(session: Sessi
 
 
 def test_its_queues_come_out_with_users_displaced_queues_mapping_and_scheduler(session: Session) -> None:
-    assert sites.load_queues(session, "small") == [
+    assert SiteReader(session, "small").queue_policies() == [
         (
             QueuePolicy("day", 2, frozenset({"ann", "bob"}), frozenset({"night"}), MappingPolicy.COMMIT),
             "mct",
@@ -55,217 +70,369 @@ def test_its_queues_come_out_with_users_displaced_queues_mapping_and_scheduler(s
     ]
 
 
-def test_its_expected_times_stand_at_the_job_class_and_the_resource_and_are_infinite_elsewhere(
-    session: Session,
+def test_its_staffs_times_stand_at_the_job_class_and_the_place(session: Session) -> None:
+    assert SiteReader(session, "small").layout() == Layout(
+        job_classes=("short", "long", "wide"),
+        machines=("f1", "f2", "s1", "s2", "odd"),
+        machine_classes=("fast", "slow"),
+        class_of_machine=(0, 0, 1, 1, 1),
+        rating_of_machine=(None,) * 5,
+        clusters=("pair", "mixed"),
+        members=((0, 1), (1, 2, 3)),
+        staff_s=({FAST: 10.0, SLOW: 30.5, PAIR: 6.0, MIXED: 9.0}, {FAST: 100.0}, {MIXED: 77.0}),
+    )
+
+
+def test_it_has_no_policies_for_users(session: Session) -> None:
+    assert SiteReader(session, "small").user_policies() == []
+
+
+def test_its_file_comes_out_as_it_went_in(session: Session, tmp_path: Path) -> None:
+    assert SiteReader(session, "small").as_file() == read(SMALL, tmp_path)
+
+
+# -- a site that says everything ---------------------------------------------------------------------------
+
+
+def test_a_site_that_says_all_that_there_is_to_say_comes_out_as_it_went_in(
+    session: Session, tmp_path: Path
 ) -> None:
-    inf = np.inf
-    etc = sites.load_expected_times(session, "small")
-    assert etc.dense().tolist() == [
-        [10.0, 10.0, 30.5, 30.5, 30.5, 6.0, 9.0],
-        [100.0, 100.0, inf, inf, inf, inf, inf],
-        [inf, inf, inf, inf, inf, inf, 77.0],
-    ]
-    assert etc.resource_class_names == ("fast", "slow", "pair", "mixed")
+    file = put(session, FULL, tmp_path)
+    reader = SiteReader(session, "full")
+    assert reader.as_file() == file
+    assert reader.as_scheduled() == site_of(file)
+    assert (reader.site.description, reader.site.only_listed_users) == ("it has everything", True)
 
 
-def test_members_and_interconnects_come_out_in_the_order_of_the_site(tmp_path: Path, engine: Engine) -> None:
+def test_policies_of_users_come_out_with_queues_limits_and_in_whose_name_they_may_submit(
+    session: Session, tmp_path: Path
+) -> None:
+    put(session, FULL, tmp_path)
+    ann, bob, cy = SiteReader(session, "full").user_policies()
+    assert ann == UserPolicy(
+        "ann", frozenset({"day", "night"}), 3, 5, {"bob": None, "cy": frozenset({"night"})}
+    )
+    assert bob == UserPolicy("bob", queues=frozenset())
+    assert cy == UserPolicy("cy", queues=None)
+
+
+def test_a_right_to_submit_to_no_queue_comes_out_as_it_went_in(session: Session, tmp_path: Path) -> None:
+    file = put(session, changed('queues = ["night"]', "queues = []", FULL), tmp_path)
+    assert SiteReader(session, "full").as_file() == file
+
+
+def test_where_a_job_class_has_a_command_and_no_time_it_may_run_and_nothing_is_known(
+    session: Session, tmp_path: Path
+) -> None:
+    put(session, FULL, tmp_path)
+    reader = SiteReader(session, "full")
+    assert reader.layout().staff_s == ({FAST: 10.0, SLOW: None, PAIR: 4.0},)
+    assert reader.as_scheduled().job_classes == (JobClass("flow", ("fast", "slow"), ("quad",), ("fast",)),)
+
+
+def test_machines_come_out_with_their_specifications(session: Session, tmp_path: Path) -> None:
+    put(session, FULL, tmp_path)
+    machines = {m.name: m for m in SiteReader(session, "full").machines}
+    assert list(machines) == ["f01", "f02", "f03", "f04", "s1", "s2", "planned"]
+    f03, s1 = machines["f03"], machines["s1"]
+    assert (f03.processors, f03.memory_mb, f03.storage_gb, f03.os) == (4, 2048.0, 80.5, "Linux")
+    assert (s1.processors, s1.memory_mb, s1.storage_gb, s1.os) == (1, None, None, "")
+    assert [m.rating for m in machines.values()] == [2.5] * 4 + [1.0, 1.0, None]
+    assert [name for name, m in machines.items() if m.notional] == ["planned"]
+
+
+def test_members_and_interconnects_come_out_in_the_order_of_the_site(
+    tmp_path: Path, session: Session
+) -> None:
     text = changed('["f1", "f2"]', '["f2", "f1"]').replace('["lan", "sci"]', '["sci", "lan"]')
-    text = changed('name = "small"', 'name = "turned"', text)
-    with Session(engine) as session:
-        sites.add_site(session, read(text, tmp_path))
-        session.expunge_all()
-        pair = sites.load_site(session, "turned").clusters[0]
+    put(session, changed('name = "small"', 'name = "turned"', text), tmp_path)
+    pair = SiteReader(session, "turned").as_scheduled().clusters[0]
     assert pair == Cluster("pair", ("f1", "f2"), ("lan", "sci"))
 
 
-def test_all_142_machines_and_18_clusters_of_collins_and_george_come_out_as_they_went_in(
-    tmp_path: Path,
-) -> None:
-    file = exchange.read_site_file(HCS_2001)
-    engine = store.create(tmp_path / "hcs.sqlite")
-    with Session(engine) as session, session.begin():
-        sites.add_site(session, file)
-    with Session(engine) as session:
-        site = sites.load_site(session, "hcs-2001")
-        etc = sites.load_expected_times(session, "hcs-2001")
-        assert sites.load_queues(session, "hcs-2001") == []
-    engine.dispose()
-    assert site == site_of(file)
-    assert (site.n_machines, len(site.clusters)) == (142, 18)
-    assert sorted(len(cluster.members) for cluster in site.clusters) == [6] + [8] * 17
-    for c, job_class in enumerate(file.job_classes):
-        on_machines = [job_class.sequential_s.get(machine.machine_class, np.inf) for machine in site.machines]
-        on_clusters = [job_class.parallel_s.get(cluster.name, np.inf) for cluster in site.clusters]
-        assert etc.row(c).tolist() == on_machines + on_clusters, job_class.name
-
-
-def test_two_sites_with_the_same_names_inside_do_not_mix(engine: Engine, tmp_path: Path) -> None:
-    other = changed("slow = 30.5", "slow = 44", changed('name = "small"', 'name = "other"'))
-    other = changed('names = ["f[1-2]"]', 'names = ["f[1-3]"]', other)
-    other = changed("mixed = 77", "mixed = 78", other)
-    with Session(engine) as session, session.begin():
-        before = sites.load_site(session, "small")
-        sites.add_site(session, read(other, tmp_path))
-    with Session(engine) as session:
-        assert sites.load_site(session, "small") == before == site_of(read(SMALL, tmp_path))
-        assert sites.load_site(session, "other") == site_of(read(other, tmp_path))
-        assert sites.load_expected_times(session, "small").row(0)[4] == 30.5
-        assert sites.load_expected_times(session, "other").row(0)[5] == 44.0
-        assert sites.load_expected_times(session, "other").row(2)[-1] == 78.0
-        assert sites.load_queues(session, "small") == sites.load_queues(session, "other")
-
-
-def test_a_second_site_of_one_name_is_refused_and_leaves_nothing_behind(
-    engine: Engine, tmp_path: Path
-) -> None:
-    def rows() -> list[int]:
-        with Session(engine) as session:
-            tables = Base.metadata.sorted_tables
-            return [session.scalar(select(func.count()).select_from(table)) or 0 for table in tables]
-
-    before = rows()
-    with (
-        pytest.raises(IntegrityError, match=r"UNIQUE constraint failed: site\.name"),
-        Session(engine) as session,
-        session.begin(),
-    ):
-        sites.add_site(session, read(SMALL, tmp_path))
-    assert rows() == before
-
-
-@pytest.mark.parametrize("load", [sites.load_site, sites.load_queues, sites.load_expected_times])
-def test_an_unknown_site_is_answered_with_the_sites_there_are(load: Any, session: Session) -> None:
-    session.add(SiteRow(name="annex"))
-    with pytest.raises(UnknownSite) as caught:
-        load(session, "smal")
-    assert str(caught.value) == "the database has no site 'smal'; it has annex, small"
-
-
-def test_an_unknown_site_of_an_empty_database_is_answered_with_none(tmp_path: Path) -> None:
-    engine = store.create(tmp_path / "empty.sqlite")
-    with Session(engine) as session, pytest.raises(UnknownSite) as caught:
-        sites.load_site(session, "any")
-    engine.dispose()
-    assert str(caught.value) == "the database has no site 'any'; it has none"
-
-
 def test_queues_come_out_in_the_order_of_the_file_whichever_displaces_which(
-    engine: Engine, tmp_path: Path
+    session: Session, tmp_path: Path
 ) -> None:
     """The order decides among queues of one priority, and the first gets the jobs that name none."""
     text = changed(
         'displaces = ["night"]', 'displaces = ["closed"]', changed('name = "small"', 'name = "new"')
     )
-    with Session(engine) as session:
-        sites.add_site(session, read(text, tmp_path))
-        session.expunge_all()
-        names = [policy.name for policy, _ in sites.load_queues(session, "new")]
+    put(session, text, tmp_path)
+    names = [policy.name for policy, _ in SiteReader(session, "new").queue_policies()]
     assert names == ["day", "night", "closed"]
 
 
-# -- any site ---------------------------------------------------------------------------------------------
+def test_neighbouring_groups_of_machines_come_out_as_one_where_nothing_tells_them_apart(
+    session: Session, tmp_path: Path
+) -> None:
+    text = changed(
+        'names = ["s[1-2]", "odd"]\nmachine_class = "slow"\n',
+        'names = ["s[1-2]"]\nmachine_class = "slow"\n\n'
+        '[[machines]]\nnames = ["odd"]\nmachine_class = "slow"\n\n'
+        '[[machines]]\nnames = ["big"]\nmachine_class = "slow"\nprocessors = 8\n',
+        changed('name = "small"', 'name = "grouped"'),
+    )
+    put(session, text, tmp_path)
+    groups = SiteReader(session, "grouped").as_file().machines
+    assert [group.names for group in groups] == [("f1", "f2"), ("s1", "s2", "odd"), ("big",)]
+
+
+# -- more than one site ------------------------------------------------------------------------------------
+
+
+def test_all_142_machines_and_18_clusters_of_collins_and_george_come_out_as_they_went_in(
+    session: Session,
+) -> None:
+    file = exchange.read_site_file(HCS_2001)
+    put_site(session, file)
+    session.expunge_all()
+    reader = SiteReader(session, "hcs-2001")
+    site, layout = reader.as_scheduled(), reader.layout()
+    assert (reader.queue_policies(), reader.user_policies()) == ([], [])
+    assert reader.as_file() == file
+    assert site == site_of(file)
+    assert (site.n_machines, len(site.clusters)) == (142, 18)
+    assert sorted(layout.sizes) == [6] + [8] * 17
+    for job_class, staff_s in zip(file.job_classes, layout.staff_s, strict=True):
+        on_classes = {
+            layout.machine_classes[p.which]: s
+            for p, s in staff_s.items()
+            if p.kind is PlaceKind.MACHINE_CLASS
+        }
+        on_clusters = {
+            layout.clusters[place.which]: time_s
+            for place, time_s in staff_s.items()
+            if place.kind is PlaceKind.CLUSTER
+        }
+        assert (on_classes, on_clusters) == (job_class.sequential_s, job_class.parallel_s), job_class.name
+
+
+def test_two_sites_with_the_same_names_inside_do_not_mix(session: Session, tmp_path: Path) -> None:
+    other = changed("slow = 30.5", "slow = 44", changed('name = "small"', 'name = "other"'))
+    other = changed('names = ["f[1-2]"]', 'names = ["f[1-3]"]', other)
+    other = changed("least_share = 0.5", "least_share = 0.75", other)
+    other = changed("mixed = 77", "mixed = 78", other)
+    other = changed('["ann", "bob"]', '["cy"]', other)
+    other = changed('["night"]', '["closed"]', other)
+    file = put(session, other, tmp_path)
+    assert SiteReader(session, "small").as_file() == read(SMALL, tmp_path)
+    assert SiteReader(session, "other").as_file() == file
+    assert SiteReader(session, "small").as_scheduled() == site_of(read(SMALL, tmp_path))
+    assert SiteReader(session, "other").as_scheduled() == site_of(file)
+    assert SiteReader(session, "small").layout().staff_s[2] == {MIXED: 77.0}
+    assert SiteReader(session, "other").layout().staff_s[2] == {MIXED: 78.0}
+
+
+def test_an_unknown_site_is_answered_with_the_sites_there_are(session: Session) -> None:
+    session.add(SiteRow(name="annex"))
+    with pytest.raises(UnknownSite) as caught:
+        SiteReader(session, "smal")
+    assert str(caught.value) == "the database has no site 'smal'; it has annex, small"
+
+
+@pytest.fixture
+def empty(tmp_path: Path) -> Iterator[Session]:
+    engine = store.create(parse_address(str(tmp_path / "empty.sqlite")))
+    with Session(engine) as session:
+        yield session
+    engine.dispose()
+
+
+def test_an_unknown_site_of_an_empty_database_is_answered_with_none(empty: Session) -> None:
+    with pytest.raises(UnknownSite) as caught:
+        SiteReader(empty, "any")
+    assert str(caught.value) == "the database has no site 'any'; it has none"
+
+
+def test_the_only_site_of_a_database_need_not_be_named(session: Session) -> None:
+    assert only_site(session) == "small"
+
+
+def test_of_two_sites_one_must_be_named(session: Session) -> None:
+    session.add(SiteRow(name="annex"))
+    assert site_names(session) == ["annex", "small"]
+    with pytest.raises(UnknownSite) as caught:
+        only_site(session)
+    assert str(caught.value) == (
+        "which site of the database is meant? it has annex, small; add #NAME to its address"
+    )
+
+
+def test_of_no_site_none_can_be_meant(empty: Session) -> None:
+    with pytest.raises(UnknownSite) as caught:
+        only_site(empty)
+    assert str(caught.value) == "which site of the database is meant? it has none"
+
+
+# -- any site ----------------------------------------------------------------------------------------------
 
 WORDS = st.text(st.characters(exclude_characters="[]", exclude_categories=("C", "Z")), min_size=1, max_size=4)
-SECONDS = st.floats(1e-6, 1e9, allow_subnormal=False)
+NUMBERS = st.integers(0, 12).map(str) | st.integers(0, 12).map("{:02}".format)
+LINES = st.text(st.characters(exclude_categories=("C",)), max_size=6) | st.sampled_from(
+    ["", "a 'b' \"c\"", "ü\n\t\\"]
+)
+POSITIVE = st.floats(1e-6, 1e9, allow_subnormal=False) | st.integers(1, 10**6)
+NOT_NEGATIVE = st.just(0) | POSITIVE
+PRIORITIES = st.integers(-(2**31), 2**31 - 1)
+WHOLE = st.integers(1, 2**31 - 1)
 
 
 def some_of(names: Sequence[str], at_least: int = 0) -> st.SearchStrategy[list[str]]:
-    if not names:
+    if len(names) < at_least or not names:
         return st.just([])
     return st.lists(st.sampled_from(names), unique=True, min_size=at_least, max_size=len(names))
 
 
 @st.composite
-def site_files(draw: st.DrawFn) -> SiteFile:
-    def names(prefix: str, at_least: int, at_most: int) -> list[str]:
-        words = draw(st.lists(WORDS, unique=True, min_size=at_least, max_size=at_most))
-        return [f"{prefix}{word}" for word in words]
+def site_files(draw: st.DrawFn, name: str | None = None) -> SiteFile:
+    """A site with some of everything; its name is drawn too, unless it is given."""
 
-    classes, machines = names("k", 1, 3), names("m", 1, 6)
+    def names(prefix: str, at_least: int, at_most: int, words: Any = WORDS) -> list[str]:
+        drawn = draw(st.lists(words, unique=True, min_size=at_least, max_size=at_most))
+        return [f"{prefix}{word}" for word in drawn]
+
+    classes, machines = names("k", 1, 3), names("m", 1, 7, NUMBERS | NUMBERS | WORDS)
     links, clusters, queues = names("x", 0, 3), names("c", 0, 3), names("q", 0, 3)
-    class_of = {name: draw(st.sampled_from(classes)) for name in machines}
-    with_machines = sorted(set(class_of.values()))
+    users = names("u", 0, 3)
+
+    def table(**optional: Any) -> dict[str, Any]:
+        """Some of the optional keys of a table."""
+        return {key: draw(values) for key, values in optional.items() if draw(st.booleans())}
+
+    def group(some: Sequence[str]) -> dict[str, Any]:
+        return {
+            "names": some,
+            "machine_class": draw(st.sampled_from(classes)),
+            **table(
+                processors=st.sampled_from([1, 2, 2**31 - 1]),
+                memory_mb=st.sampled_from([0.5, 2048]),
+                storage_gb=st.sampled_from([0, 80.5]),
+                os=LINES,
+                rating=POSITIVE,
+                interconnects=some_of(links),
+                notional=st.booleans(),
+            ),
+        }
+
+    cuts = sorted(draw(st.lists(st.integers(0, len(machines)), max_size=3)))
+    groups = [group(machines[a:b]) for a, b in zip([0, *cuts], [*cuts, len(machines)], strict=True)]
+    with_machines = sorted({g["machine_class"] for g in groups if g["names"]})
 
     def job_class(name: str) -> dict[str, Any]:
-        runs_on = draw(
-            some_of(classes).map(lambda some: [*some, *(c for c in with_machines[:1] if c not in some)])
-        )
+        runs_on = draw(some_of(classes))
+        runs_on += [k for k in with_machines[:1] if k not in runs_on]
         return {
             "name": name,
-            "sequential_s": {k: draw(SECONDS) for k in runs_on},
-            "parallel_s": {c: draw(SECONDS) for c in draw(some_of(clusters))},
-            "preferred": draw(some_of(classes)),
+            "sequential_s": {k: draw(POSITIVE) for k in runs_on},
+            "parallel_s": {c: draw(POSITIVE) for c in draw(some_of(clusters))},
+            "commands": {k: draw(LINES) for k in draw(some_of(classes))},
+            "parallel_commands": {c: draw(LINES) for c in draw(some_of(clusters))},
+            **table(
+                description=LINES, size=LINES, network_mbit_per_s=NOT_NEGATIVE, preferred=some_of(classes)
+            ),
+        }
+
+    def user(name: str) -> dict[str, Any]:
+        others = draw(some_of([other for other in users if other != name]))
+        where = {"queues": some_of(queues, at_least=1)} if queues else {}
+        rights = [{"user": other, **table(**where)} for other in others]
+        return {
+            "name": name,
+            "may_submit_as": rights,
+            **table(
+                queues=st.none() | some_of(queues),
+                most_jobs=WHOLE,
+                highest_priority=PRIORITIES,
+            ),
         }
 
     return SiteFile.model_validate(
         {
-            "name": draw(WORDS),
-            "machine_classes": [{"name": name} for name in classes],
-            "machines": [{"names": [name], "machine_class": class_of[name]} for name in machines],
+            "name": draw(WORDS) if name is None else name,
+            **table(description=LINES, only_listed_users=st.booleans()),
+            "machine_classes": [{"name": k, **table(architecture=LINES)} for k in classes],
+            "machines": groups,
             "interconnects": [
-                {"name": name, "bandwidth_mbit_per_s": draw(SECONDS), "latency_us": draw(SECONDS)}
-                for name in links
+                {"name": x, "bandwidth_mbit_per_s": draw(POSITIVE), **table(latency_us=NOT_NEGATIVE)}
+                for x in links
             ],
             "clusters": [
                 {
-                    "name": name,
+                    "name": c,
                     "members": draw(some_of(machines, at_least=1)),
-                    "interconnects": draw(some_of(links)),
-                    "least_share": draw(st.floats(0.01, 1)),
+                    **table(interconnects=some_of(links), least_share=st.floats(0.01, 1)),
                 }
-                for name in clusters
+                for c in clusters
             ],
-            "job_classes": [job_class(name) for name in names("j", 1, 3)],
+            "job_classes": [job_class(k) for k in names("j", 0, 3)],
             "queues": [
                 {
-                    "name": name,
-                    "priority": draw(st.integers(-(2**31), 2**31 - 1)),
-                    "scheduler": draw(st.none() | WORDS),
-                    "mapping": draw(st.sampled_from(("commit", "remap"))),
-                    "users": draw(st.none() | st.lists(WORDS, unique=True, max_size=3)),
-                    "displaces": draw(some_of([other for other in queues if other != name])),
+                    "name": q,
+                    **table(
+                        priority=PRIORITIES,
+                        scheduler=st.none() | WORDS,
+                        mapping=st.sampled_from(("commit", "remap")),
+                        users=st.none() | st.lists(WORDS, unique=True, max_size=3),
+                        displaces=some_of([other for other in queues if other != q]),
+                    ),
                 }
-                for name in queues
+                for q in queues
             ],
+            "users": [user(u) for u in users],
         }
-    )  # fmt: skip
+    )
 
 
 @pytest.fixture(scope="module")
 def crowded_database(shared_folder: Path) -> Engine:
-    """Has another site already, so that an id is never a position."""
-    engine = store.create(shared_folder / "crowded.sqlite")
+    """Has other sites already, so that an id is never a position."""
+    engine = store.create(parse_address(str(shared_folder / "crowded.sqlite")))
     with Session(engine) as session, session.begin():
-        sites.add_site(session, read(changed('name = "small"', 'name = "first of all"'), shared_folder))
+        for text, name in ((SMALL, "small"), (FULL, "full")):
+            put_site(
+                session, read(changed(f'name = "{name}"', f'name = "the first {name}"', text), shared_folder)
+            )
     return engine
 
 
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(file=site_files())
 def test_any_site_comes_out_of_the_database_as_it_went_in(file: SiteFile, crowded_database: Engine) -> None:
     assert list(file.problems()) == []
     with Session(crowded_database) as session:
-        sites.add_site(session, file)
+        put_site(session, file)
         session.expunge_all()
-        site = sites.load_site(session, file.name)
-        queues = sites.load_queues(session, file.name)
-        etc = sites.load_expected_times(session, file.name)
-    assert site == site_of(file)
-    assert queues == [
-        (
-            QueuePolicy(
-                queue.name,
-                queue.priority,
-                None if queue.users is None else frozenset(queue.users),
-                frozenset(queue.displaces),
-                MappingPolicy(queue.mapping),
-            ),
-            queue.scheduler,
-        )
-        for queue in file.queues
-    ]
-    assert etc.dense().tolist() == [
-        [job_class.sequential_s.get(machine.machine_class, np.inf) for machine in site.machines]
-        + [job_class.parallel_s.get(cluster.name, np.inf) for cluster in site.clusters]
-        for job_class in file.job_classes
-    ]
+        reader = SiteReader(session, file.name)
+        assert reader.as_file() == file.in_site_order()
+        assert reader.as_scheduled() == site_of(file)
+        assert reader.user_policies() == [
+            UserPolicy(
+                user.name,
+                None if user.queues is None else frozenset(user.queues),
+                user.most_jobs,
+                user.highest_priority,
+                {
+                    right.user: None if right.queues is None else frozenset(right.queues)
+                    for right in user.may_submit_as
+                },
+            )
+            for user in file.users
+        ]
+
+
+@settings(max_examples=100, deadline=None)
+@given(file=site_files())
+def test_the_text_of_any_site_reads_as_the_same_site(file: SiteFile, shared_folder: Path) -> None:
+    assert read(exchange.site_text(file), shared_folder) == file.in_site_order()
+
+
+@settings(max_examples=60, deadline=None)
+@given(before=site_files("one"), after=site_files("one"))
+def test_any_site_that_becomes_any_other_is_the_other(
+    before: SiteFile, after: SiteFile, crowded_database: Engine
+) -> None:
+    with Session(crowded_database) as session:
+        for file in (before, after):
+            put_site(session, file)
+            session.expunge_all()
+        assert SiteReader(session, "one").as_file() == after.in_site_order()

@@ -374,6 +374,10 @@ def _make_tables() -> None:
         sa.CheckConstraint(
             "expected_s > 0 AND expected_s < 1e15", name=op.f("ck_allowed_place_expected_s_positive")
         ),
+        sa.CheckConstraint(
+            "expected_s IS NOT NULL OR command_line IS NOT NULL",
+            name=op.f("ck_allowed_place_time_or_command"),
+        ),
         sa.ForeignKeyConstraint(
             ["cluster_id"], ["cluster.id"], name=op.f("fk_allowed_place_cluster_id"), ondelete="CASCADE"
         ),

@@ -1,0 +1,249 @@
+"""`sil db` as a site's staff meet it."""
+
+from __future__ import annotations
+
+import sqlite3
+import time
+from datetime import UTC, datetime
+from pathlib import Path
+
+import pytest
+
+from site_db import migrations
+from site_db.store import Address
+from tests.builders import TINY_SITE
+from tests.postgres import Server
+from tests.sil.test_cli import sil, the_sentence
+
+VERSIONS = Path(__file__).parents[1] / "site_db" / "versions"
+SACCT = """JobID|User|JobName|Partition|AllocCPUS|NodeList|Submit|Start|End|Elapsed|State
+1|ann|sim|batch|4|n1|2026-01-01T00:00:00|2026-01-01T00:01:00|2026-01-01T00:11:00|00:10:00|COMPLETED
+2|ann|sim|batch|4|n2|2026-01-01T00:00:00|2026-01-01T00:01:00|2026-01-01T00:21:00|00:20:00|COMPLETED
+3_1|bob|mpi|batch|16|n[1-4]|2026-01-01T00:00:00|2026-01-01T01:00:00|2026-01-01T01:05:00|00:05:00|COMPLETED
+4|bob|mpi|batch|16|n[1-4]|2026-01-01T00:00:00|2026-01-01T01:00:00|2026-01-01T01:05:00|00:05:00|CANCELLED by 7
+5|bob|mpi|batch|16||2026-01-01T00:00:00|Unknown|Unknown|00:00:00|PENDING
+"""
+SWF = """; UnixStartTime: 1000000000
+; MaxProcs: 8
+1 0 5 100 4 -1 -1 4 200 -1 1 3 1 7 1 2 -1 -1
+2 10 5 50 2 -1 -1 2 200 -1 0 3 1 7 1 2 -1 -1
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """An empty folder with a site file, and no address in the environment."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.delenv("SIL_DATABASE", raising=False)
+    monkeypatch.setenv("COLUMNS", "200")
+    (tmp_path / "tiny.toml").write_text(TINY_SITE)
+    return tmp_path
+
+
+def done(*arguments: str | Path) -> str:
+    """The output of a command that must succeed."""
+    result = sil("db", *arguments)
+    assert result.exit_code == 0, result.output
+    return result.stdout
+
+
+def refused(*arguments: str | Path) -> str:
+    return the_sentence(sil("db", *arguments))
+
+
+@pytest.fixture
+def tiny(here: Path) -> Path:
+    done("init")
+    done("import", "tiny.toml")
+    return here
+
+
+def test_a_site_goes_in_and_comes_out_as_it_was(tiny: Path) -> None:
+    text = done("export")
+    (tiny / "again.toml").write_text(text)
+    assert "is now as its file says" in done("import", "again.toml")
+    assert done("export") == text
+    done("export", "--out", "third.toml")
+    assert (tiny / "third.toml").read_text() == text
+
+
+def test_a_built_in_site_is_put_in_by_name(here: Path) -> None:
+    done("init", "--db", "hcs.db")
+    assert "142 machines, 18 clusters" in done("import", "hcs-2001", "--db", "hcs.db")
+
+
+def test_the_database_is_named_by_option_by_environment_or_is_site_db(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    done("init")
+    done("init", "--db", "sqlite:///other.db")
+    monkeypatch.setenv("SIL_DATABASE", "third.db")
+    done("init")
+    assert {path.name for path in here.glob("*.db")} == {"site.db", "other.db", "third.db"}
+
+
+def test_show_tells_machines_clusters_states_and_expected_times(tiny: Path) -> None:
+    shown = done("show")
+    for what in ("Machines of tiny", "Clusters", "Expected times", "staff"):
+        assert what in shown
+
+
+def test_show_lists_the_sites_of_a_database_with_several_and_one_that_is_named(tiny: Path) -> None:
+    done("import", "hcs-2001")
+    shown = done("show")
+    assert "hcs-2001" in shown
+    assert "tiny" in shown
+    assert "ultra2-300" in done("show", "--db", "site.db#hcs-2001")
+    assert "which site" in refused("history")
+
+
+def test_show_tells_of_one_job_class_machine_by_machine(tiny: Path) -> None:
+    assert "own runs" in done("show", "--job-class", "short")
+    assert "has no job class 'play'; it has short, long" in refused("show", "--job-class", "play")
+
+
+def test_a_state_is_told_and_shown(tiny: Path) -> None:
+    done("state", "f1", "down")
+    assert "of which down" in done("show")
+    with sqlite3.connect("site.db") as connection:
+        assert connection.execute("SELECT up FROM machine_state").fetchall() == [(0,)]
+        since = connection.execute("SELECT since_unix_s FROM machine_state").fetchone()[0]
+    assert abs(since - time.time()) < 60
+    assert "has no machine or interconnect 'm9'" in refused("state", "m9", "up")
+
+
+def test_a_csv_file_of_runs_is_recorded_once_and_shown(tiny: Path) -> None:
+    (tiny / "mine.csv").write_text(
+        "job_class,resource,started_unix_s,run_time_s,user\nshort,f1,1700000000,12.5,ann\nshort,f1,1700000100,14,bob\n"
+    )
+    assert "2 jobs of mine.csv are recorded" in done("history", "--import", "mine.csv")
+    shown = done("history")
+    assert "2023-11-14 22:13:20" in shown
+    assert "file: mine.csv" in shown
+    assert "has the jobs of this file already" in refused("history", "--import", "mine.csv")
+    assert "agree with its history of 2 runs" in done("check")
+
+
+def test_old_runs_are_pruned_and_the_statistics_still_agree(tiny: Path) -> None:
+    rows = "".join(f"short,f1,{k},{10 + k}\n" for k in range(20))
+    (tiny / "mine.csv").write_text("job_class,resource,started_unix_s,run_time_s\n" + rows)
+    done("history", "--import", "mine.csv")
+    assert "15 runs are forgotten" in done("prune", "--keep", "5")
+    assert "5 runs (and 15 that were pruned)" in done("check")
+
+
+def test_statistics_that_were_tampered_with_are_found(tiny: Path) -> None:
+    (tiny / "mine.csv").write_text("job_class,resource,started_unix_s,run_time_s\nshort,f1,0,10\n")
+    done("history", "--import", "mine.csv")
+    with sqlite3.connect("site.db") as connection:
+        connection.execute("UPDATE execution_statistics SET mean_s = 11")
+    result = sil("db", "check")
+    assert result.exit_code == 1
+    assert "do not agree with its history" in result.stderr
+
+
+def test_a_slurm_log_makes_a_site_that_experiments_can_run_on(here: Path) -> None:
+    (here / "log.txt").write_text(SACCT)
+    done("init")
+    told = done("import-sacct", "log.txt", "--db", "site.db#ours")
+    assert "3 of 5 rows" in told
+    assert "4 machines, 1 clusters, 2 job classes" in told.replace("1 machine classes, ", "")
+    assert "Refused: 1 (the job was cancelled)" in told
+    assert "Refused: 1 (the job has not ended)" in told
+    shown = done("show")
+    assert "ann/sim/4" in shown
+    assert "900.0" in shown  # the mean of ten and twenty minutes
+    assert "agree with its history of 3 runs" in done("check")
+    assert "has the jobs of this file already" in refused("import-sacct", "log.txt")
+    result = sil("run", "light-to-heavy", "--site", "site.db", "--replications", "1", "--scheduler", "pjs")
+    assert result.exit_code == 0, result.output
+
+
+def test_an_archive_log_is_recorded_for_the_machine_class_of_its_partition(here: Path) -> None:
+    (here / "log.swf").write_text(SWF)
+    done("init")
+    told = done("import-swf", "log.swf", "--db", "site.db#archive")
+    assert "1 of 2 rows" in told
+    assert "Refused: 1 (the job failed)" in told
+    history = done("history")
+    assert "user-3/program-7/4" in history
+    assert "partition-2" in history
+    assert "2001-09-09" in history
+
+
+def test_a_log_from_the_future_is_refused_and_nothing_of_it_is_recorded(here: Path) -> None:
+    later = datetime.fromtimestamp(time.time() + 10 * 86_400, UTC).strftime("%Y-%m-%dT%H:%M:%S")
+    line = f"9|ann|sim|batch|4|n1|2026-01-01T00:00:00|2026-01-01T00:01:00|{later}||COMPLETED\n"
+    (here / "log.txt").write_text(SACCT + line)
+    done("init")
+    assert "job 9 ended at" in refused("import-sacct", "log.txt", "--db", "site.db#ours")
+    assert "ours" not in done("show")
+
+
+def test_an_older_database_says_what_to_run_and_that_works(here: Path) -> None:
+    (here / "old.db").write_bytes((VERSIONS / "0.1.0.sqlite").read_bytes())
+    sentence = refused("show", "--db", "old.db")
+    command = sentence.partition("run: sil db ")[2].replace("'", "").split()
+    assert command == ["upgrade", "--db", "old.db"]
+    assert "upgraded from 0001 to 0002" in done(*command)
+    assert "was up to date" in done(*command)
+    assert "agree" in done("check", "--db", "old.db#small")
+    assert migrations.HEAD == "0002"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "sentence"),
+    [
+        (("show",), "site.db: there is no such file; `sil db init` makes a database"),
+        (("init", "--db", "tiny.toml"), "tiny.toml: there is a file already"),
+        (("show", "--db", "tiny.toml"), "tiny.toml: this is no SQLite database"),
+        (("show", "--db", "mysql://x/y"), "no database address that is known here"),
+        (("show", "--db", "postgresql://nobody@localhost:1/none"), "the server does not answer"),
+        (("init", "--db", "no/such/folder/site.db"), "its folder must exist"),
+        (("import", "nowhere.toml"), "there is no such file"),
+    ],
+)
+def test_what_is_wrong_with_the_database_is_said_in_one_sentence(
+    arguments: tuple[str, ...], sentence: str, here: Path
+) -> None:
+    assert sentence in refused(*arguments)
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (('members = ["f1", "f2"]', "members = []"), "has no members"),
+        (('machine_class = "slow"', 'machine_class = "none"'), "which does not exist"),
+        (("fast = 10\n", "fast = 0\n"), "expected a number greater than 0"),
+    ],
+)
+def test_a_site_file_that_does_not_fit_together_is_refused_with_its_line(
+    change: tuple[str, str], sentence: str, here: Path
+) -> None:
+    done("init")
+    text = (here / "tiny.toml").read_text()
+    assert change[0] in text, text
+    (here / "tiny.toml").write_text(text.replace(*change))
+    assert sentence in refused("import", "tiny.toml")
+
+
+def test_a_job_class_with_history_cannot_be_dropped_from_the_file(tiny: Path) -> None:
+    (tiny / "mine.csv").write_text("job_class,resource,started_unix_s,run_time_s\nshort,f1,0,10\n")
+    done("history", "--import", "mine.csv")
+    (tiny / "tiny.toml").write_text(TINY_SITE.replace('name = "short"', 'name = "play"'))
+    sentence = refused("import", "tiny.toml")
+    assert "the job class 'short' is not in the file any more" in sentence
+    assert "1 runs of it" in sentence
+
+
+def test_all_of_it_works_on_a_server(here: Path, server: Server) -> None:
+    address: Address = server.new_database()
+    url = address.url.render_as_string(hide_password=False)
+    done("init", "--db", url)
+    done("import", "tiny.toml", "--db", url)
+    (here / "log.txt").write_text(SACCT)
+    done("import-sacct", "log.txt", "--db", f"{url}#ours")
+    assert "ours" in done("show", "--db", url)
+    assert "ann/sim/4" in done("show", "--db", f"{url}#ours")
+    assert "agree" in done("check", "--db", f"{url}#ours")
+    server.drop(address)
