@@ -3,16 +3,24 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import insert, update
 from sqlalchemy.orm import Session
 
 from site_db.history import Key, read_kept_as_of
 from site_db.importing import put_site
-from site_db.schema import ExecutionSnapshotRow, ExecutionStatisticsRow, SiteRow
+from site_db.schema import (
+    ClusterStateRow,
+    ExecutionSnapshotRow,
+    ExecutionStatisticsRow,
+    InterconnectStateRow,
+    MachineStateRow,
+    SiteRow,
+)
 from site_db.schema.resources import OfSite
 from site_db.sites import SiteReader
-from site_db.states import Seen, current_states, record_state
+from site_db.states import CurrentStates, current_states
 
 
 def copy_site(origin: Session, site: str, copy: Session, as_of: int | None = None) -> int:
@@ -47,15 +55,25 @@ def copy_site(origin: Session, site: str, copy: Session, as_of: int | None = Non
         .where(SiteRow.id == site_id)
         .values(runs_recorded=number, runs_pruned=number, snapshot_at=number)
     )
-    states = current_states(origin, there)
-    for name, of_machine in states.machines.items():
-        seen = Seen(of_machine.up, local_load=of_machine.local_load)
-        record_state(copy, here, name, seen, of_machine.since_unix_s)
-    for name, of_line in states.interconnects.items():
-        traffic, committed = of_line.traffic_mbit_per_s, of_line.committed_mbit_per_s
-        seen = Seen(of_line.up, traffic_mbit_per_s=traffic, committed_mbit_per_s=committed)
-        record_state(copy, here, name, seen, of_line.since_unix_s)
+    _copy_states(current_states(origin, there), here, copy)
     return number
+
+
+def _copy_states(states: CurrentStates, here: SiteReader, copy: Session) -> None:
+    kinds: list[tuple[type[Any], str, Sequence[OfSite], Mapping[str, Any]]] = [
+        (MachineStateRow, "machine_id", here.machines, states.machines),
+        (InterconnectStateRow, "interconnect_id", here.interconnects, states.interconnects),
+        (ClusterStateRow, "cluster_id", here.clusters, states.clusters),
+    ]
+    for row, owner, owners, of_owners in kinds:
+        columns = [c.key for c in row.__table__.columns if c.key not in ("id", owner)]
+        rows = [
+            {owner: one.id, **{c: getattr(of_owners[one.name], c) for c in columns}}
+            for one in owners
+            if one.name in of_owners
+        ]
+        if rows:
+            copy.execute(insert(row), rows)
 
 
 def _translation(there: SiteReader, here: SiteReader) -> Callable[[Key], Key]:

@@ -28,6 +28,15 @@ def _checked(name: str) -> str:
 Name = Annotated[str, AfterValidator(_checked)]
 Names = Annotated[tuple[Name, ...], AfterValidator(lambda names: tuple(hostlist.expand(names)))]
 
+
+def _text(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("the text has a NUL character, which no database keeps")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_text)]
+
 # Strict: neither true nor "10" is a number here.
 Priority = Annotated[int, Field(ge=-(2**31), lt=2**31, strict=True)]
 """As wide as an integer column of every database is."""
@@ -37,7 +46,7 @@ WholeNumber = Annotated[int, Field(ge=1, lt=2**31, strict=True)]
 
 class MachineClassTable(Table):
     name: Name
-    architecture: str = ""
+    architecture: Text = ""
 
 
 class MachinesTable(Table):
@@ -52,7 +61,7 @@ class MachinesTable(Table):
     processors: WholeNumber = 1
     memory_mb: Positive | None = None
     storage_gb: NotNegative | None = None
-    os: str = ""
+    os: Text = ""
     rating: Positive | None = None
     interconnects: Names = ()
     notional: bool = Field(default=False, strict=True)
@@ -61,7 +70,7 @@ class MachinesTable(Table):
 class InterconnectTable(Table):
     name: Name
     bandwidth_mbit_per_s: Positive
-    latency_us: float = Field(default=0.0, ge=0, strict=True)
+    latency_us: NotNegative = 0.0
 
 
 class ClusterTable(Table):
@@ -76,20 +85,20 @@ class JobClassTable(Table):
     command line. `size` names the parameter on which its time depends."""
 
     name: Name
-    description: str = ""
-    size: str = ""
+    description: Text = ""
+    size: Text = ""
     network_mbit_per_s: NotNegative | None = None
     sequential_s: dict[Name, Positive] = Field(default_factory=dict)
     parallel_s: dict[Name, Positive] = Field(default_factory=dict)
-    commands: dict[Name, str] = Field(default_factory=dict)
-    parallel_commands: dict[Name, str] = Field(default_factory=dict)
+    commands: dict[Name, Text] = Field(default_factory=dict)
+    parallel_commands: dict[Name, Text] = Field(default_factory=dict)
     preferred: Names = ()
 
 
 class QueueTable(Table):
     name: Name
     priority: Priority = 0
-    scheduler: str | None = None
+    scheduler: Name | None = None
     mapping: Literal["commit", "remap"] = "commit"
     users: tuple[Name, ...] | None = None
     displaces: tuple[Name, ...] = ()
@@ -99,7 +108,7 @@ class SubmissionRightTable(Table):
     """In whose name a user may submit, and to which queues; without `queues`, to all."""
 
     user: Name
-    queues: tuple[Name, ...] | None = None
+    queues: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
 
 
 class UserTable(Table):
@@ -116,7 +125,7 @@ class SiteFile(Table):
     """A site as its file says it; `problems` tells what does not fit together."""
 
     name: Name
-    description: str = ""
+    description: Text = ""
     only_listed_users: bool = Field(default=False, strict=True)
     machine_classes: tuple[MachineClassTable, ...]
     machines: tuple[MachinesTable, ...]

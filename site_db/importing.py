@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable, Sequence
+from pathlib import Path
 from typing import Any, TypeVar
 
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
-from site_db.exchange import SiteFile
+from site_db import toml_file
+from site_db.exchange import SiteFile, read_site_file
 from site_db.schema import (
     AllowedPlaceRow,
     ClusterInterconnectRow,
@@ -64,6 +66,16 @@ def put_site(session: Session, file: SiteFile, experienced: Collection[str] = ()
     _Update(session, site.id, file).carry_out()
     _refuse_classes_without_times(session, site.id, file, experienced)
     return site
+
+
+def read_and_put(session: Session, path: Path) -> SiteFile:
+    """Make a site as its file says. Raises InvalidFile for a mistake in the file, and for a conflict."""
+    file = read_site_file(path)
+    try:
+        put_site(session, file)
+    except SiteConflict as conflict:
+        raise toml_file.invalid(toml_file.read_text(path), path, conflict.place, str(conflict)) from None
+    return file
 
 
 class _Update:

@@ -26,6 +26,7 @@ from site_db.schema import (
     UserRow,
 )
 from site_db.sites import find_site, rows_of
+from site_db.toml_file import MOST
 
 
 class SourceKind(StrEnum):
@@ -129,6 +130,25 @@ class JobWriter:
         query = select(SourceRow.key).where(SourceRow.site_id == self._site_id)
         return frozenset(session.scalars(query))
 
+    def source_id(self, session: Session, source: Source) -> int:
+        """The id of a source, which is added where it is new."""
+        row = SourceRow
+        found = session.scalar(select(row.id).where(row.site_id == self._site_id, row.key == source.key))
+        if found is not None:
+            return found
+        new = SourceRow(
+            site_id=self._site_id,
+            kind=source.kind.value,
+            key=source.key,
+            name=source.name,
+            scheduler=source.scheduler,
+            point=source.point,
+            replication=source.replication,
+        )
+        session.add(new)
+        session.flush()
+        return new.id
+
     def is_there(self, session: Session, number: int, job: JobRecord) -> bool:
         """Whether run `number` of the history is this one."""
         row, run = ExecutionHistoryRow, self._run(job, defaultdict(int))
@@ -143,7 +163,7 @@ class JobWriter:
         Raises BadRecord.
         """
         self._history.lock(session)
-        source_id = self._put_source(session, source)
+        source_id = self.source_id(session, source)
         users = self._put_users(session, _users_of(jobs))
         first = self._history.record(session, source_id, self._runs(jobs, users))
         numbers = count(first)
@@ -184,7 +204,7 @@ class JobWriter:
     def add_runs(self, session: Session, source: Source, jobs: Sequence[JobRecord]) -> int:
         """Record whole runs and not their jobs. Returns the number of the last. Raises BadRecord."""
         self._history.lock(session)
-        source_id = self._put_source(session, source)
+        source_id = self.source_id(session, source)
         users = self._put_users(session, _users_of(jobs))
         runs = self._runs(jobs, users)
         return self._history.record(session, source_id, runs) + len(runs) - 1
@@ -201,11 +221,11 @@ class JobWriter:
                 f"{', '.join(self._job_classes) or 'none'}"
             )
         time_s, started_s = job.run_time_s, job.started_unix_s
-        if time_s is None or not 0.0 < time_s < MOST_SECONDS:
+        if time_s is None or not 0.0 < time_s < MOST:
             raise BadRecord(f"{who}: its run time is {time_s}; expected seconds, more than 0")
         if started_s is None or not isfinite(started_s):
             raise BadRecord(f"{who}: it started at {started_s}; expected seconds")
-        if job.size is not None and not 0.0 < job.size < MOST_SECONDS:
+        if job.size is not None and not 0.0 < job.size < MOST:
             raise BadRecord(f"{who}: its size is {job.size}; expected a number, more than 0")
         rest = (started_s, time_s, users[job.user], job.queue, job.size)
         if job.resource in self._machines:
@@ -224,27 +244,6 @@ class JobWriter:
             f"{who}: the site '{self._site}' has no machine, cluster or machine class '{job.resource}'"
         )
 
-    def _source_id(self, session: Session, source: Source) -> int | None:
-        row = SourceRow
-        return session.scalar(select(row.id).where(row.site_id == self._site_id, row.key == source.key))
-
-    def _put_source(self, session: Session, source: Source) -> int:
-        found = self._source_id(session, source)
-        if found is not None:
-            return found
-        row = SourceRow(
-            site_id=self._site_id,
-            kind=source.kind.value,
-            key=source.key,
-            name=source.name,
-            scheduler=source.scheduler,
-            point=source.point,
-            replication=source.replication,
-        )
-        session.add(row)
-        session.flush()
-        return row.id
-
     def _put_users(self, session: Session, names: Iterable[str]) -> dict[str, int]:
         """Ids of users; one who is not known yet becomes so, without any policy."""
         wanted = set(names)
@@ -258,7 +257,6 @@ class JobWriter:
         return self._users
 
 
-MOST_SECONDS = 1e15
 MOST_USERS = 2**31 - 1
 """The position of a user who is not listed: behind all who are."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -59,59 +60,72 @@ def current_states(session: Session, reader: SiteReader) -> CurrentStates:
     )
 
 
-def record_state(
-    session: Session,
-    reader: SiteReader,
-    name: str,
-    seen: Seen,
-    at_unix_s: float,
-    source_id: int | None = None,
-) -> None:
-    """Add what was seen of a machine or an interconnect, and what follows from it for clusters.
+class StateWriter:
+    """Adds what is seen of a site's machines and interconnects, and what follows from it for clusters."""
 
-    Raises UnknownResource.
-    """
-    machine = next((m for m in reader.machines if m.name == name), None)
-    line = next((x for x in reader.interconnects if x.name == name), None)
-    common = {"source_id": source_id, "since_unix_s": at_unix_s, "up": seen.up}
-    if machine is not None:
-        session.add(MachineStateRow(machine_id=machine.id, local_load=seen.local_load, **common))
-    elif line is not None:
-        session.add(
-            InterconnectStateRow(
-                interconnect_id=line.id,
-                traffic_mbit_per_s=seen.traffic_mbit_per_s,
-                committed_mbit_per_s=seen.committed_mbit_per_s,
-                **common,
-            )
-        )
-    else:
-        raise UnknownResource(f"the site '{reader.site.name}' has no machine or interconnect '{name}'")
-    session.flush()
-    if source_id is None:
-        _follow_in_clusters(session, reader, name, at_unix_s)
+    def __init__(self, session: Session, reader: SiteReader, source_id: int | None = None) -> None:
+        """Goes on from the current states; where the source is not the site itself, from all being up."""
+        self._session = session
+        self._site = reader.site.name
+        self._source_id = source_id
+        self._machines = {m.name: m.id for m in reader.machines}
+        self._interconnects = {x.name: x.id for x in reader.interconnects}
+        self._clusters = {c.name: c for c in reader.as_scheduled().clusters}
+        self._cluster_ids = {c.name: c.id for c in reader.clusters}
+        self._led_to: defaultdict[str, list[str]] = defaultdict(list)
+        for c in self._clusters.values():
+            for name in (*c.members, *c.interconnects):
+                self._led_to[name].append(c.name)
+        self._down: set[str] = set()
+        self._told: dict[str, tuple[int, bool]] = {}
+        if source_id is None:
+            now = current_states(session, reader)
+            self._down.update(now.down)
+            self._told = {
+                name: (state.available_members, state.accepts_parallel)
+                for name, state in now.clusters.items()
+            }
 
-
-def _follow_in_clusters(session: Session, reader: SiteReader, name: str, at_unix_s: float) -> None:
-    states = current_states(session, reader)
-    down = set(states.down)
-    for row, cluster in zip(reader.clusters, reader.as_scheduled().clusters, strict=True):
-        if name not in cluster.members and name not in cluster.interconnects:
-            continue
-        available = sum(member not in down for member in cluster.members)
-        connected = not cluster.interconnects or not down.issuperset(cluster.interconnects)
-        accepts = connected and available > 0 and available / len(cluster.members) >= cluster.least_share
-        before = states.clusters.get(cluster.name)
-        if before is None or (before.available_members, before.accepts_parallel) != (available, accepts):
-            session.add(
-                ClusterStateRow(
-                    cluster_id=row.id,
-                    since_unix_s=at_unix_s,
-                    available_members=available,
-                    accepts_parallel=accepts,
+    def add(self, name: str, seen: Seen, at_unix_s: float) -> None:
+        """Add what was seen of a machine or an interconnect. Raises UnknownResource."""
+        common = {"source_id": self._source_id, "since_unix_s": at_unix_s, "up": seen.up}
+        if name in self._machines:
+            row = MachineStateRow(machine_id=self._machines[name], local_load=seen.local_load, **common)
+            self._session.add(row)
+        elif name in self._interconnects:
+            self._session.add(
+                InterconnectStateRow(
+                    interconnect_id=self._interconnects[name],
+                    traffic_mbit_per_s=seen.traffic_mbit_per_s,
+                    committed_mbit_per_s=seen.committed_mbit_per_s,
+                    **common,
                 )
             )
-    session.flush()
+        else:
+            raise UnknownResource(f"the site '{self._site}' has no machine or interconnect '{name}'")
+        (self._down.discard if seen.up else self._down.add)(name)
+        for cluster in self._led_to[name]:
+            self._follow(cluster, at_unix_s)
+        # One by one: the order of ids is the order in which states were told.
+        self._session.flush()
+
+    def _follow(self, name: str, at_unix_s: float) -> None:
+        cluster = self._clusters[name]
+        available = sum(member not in self._down for member in cluster.members)
+        connected = not cluster.interconnects or not self._down.issuperset(cluster.interconnects)
+        accepts = connected and available > 0 and available / len(cluster.members) >= cluster.least_share
+        if self._told.get(name) == (available, accepts):
+            return
+        self._told[name] = (available, accepts)
+        self._session.add(
+            ClusterStateRow(
+                cluster_id=self._cluster_ids[name],
+                source_id=self._source_id,
+                since_unix_s=at_unix_s,
+                available_members=available,
+                accepts_parallel=accepts,
+            )
+        )
 
 
 def _latest(session: Session, row: Any, column: str, owners: Any) -> dict[str, Any]:

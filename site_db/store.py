@@ -150,9 +150,10 @@ def _trouble(address: Address, error: DBAPIError) -> DatabaseTrouble:
 
 
 _SQLITE = {
-    "database is locked": f"another process kept the database locked for {BUSY_TIMEOUT_S:g} s",
-    "readonly database": "the database may only be read; change the permissions of the file and its folder, "
-    "or copy it",
+    "database is locked": "another process keeps the database locked; try again when it is done",
+    # A write-ahead log lies beside the database while anybody is reading.
+    "readonly database": "the file or its folder may not be written, which SQLite needs; change the "
+    "permissions, or copy the file into a folder of yours",
     "unable to open": "the database cannot be opened; its folder must exist and be writable for SQLite",
     "not a database": "this is no SQLite database",
     "disk is full": "there is no space left for the database",

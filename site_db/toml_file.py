@@ -33,8 +33,11 @@ class Table(BaseModel):
     model_config = ConfigDict(extra="forbid", frozen=True, allow_inf_nan=False)
 
 
-Positive = Annotated[float, Field(gt=0, strict=True)]
-NotNegative = Annotated[float, Field(ge=0, strict=True)]
+MOST = 1e15
+"""No number of seconds, megabytes or jobs is greater, in a file or in the database."""
+
+Positive = Annotated[float, Field(gt=0, lt=MOST, strict=True)]
+NotNegative = Annotated[float, Field(ge=0, lt=MOST, strict=True)]
 Count = Annotated[int, Field(ge=1, strict=True)]
 
 

@@ -8,7 +8,8 @@ import pytest
 from selenium import webdriver
 
 from sil.experiment import config
-from sil.experiment.run import REPORT, run_experiment
+from sil.experiment.listener import Listener
+from sil.experiment.run import REPORT, SiteChoice, run_experiment
 from tests import browser
 from tests.builders import tiny_experiment
 
@@ -25,7 +26,7 @@ def _needs_a_browser() -> None:
 def report(folder: Path, more: str = "", **changes: str) -> Path:
     path = tiny_experiment(folder, more, **changes)
     experiment = config.read_experiment(path)
-    run_experiment(experiment, path, folder / "out", 1, lambda *_: None, lambda *_: None)
+    run_experiment(experiment, path, folder / "out", 1, SiteChoice(), Listener())
     return folder / "out" / REPORT
 
 

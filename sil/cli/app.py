@@ -24,6 +24,7 @@ from sil.cli.console import (
     print_note,
     print_whole,
 )
+from sil.experiment.listener import Listener
 
 if TYPE_CHECKING:
     from sil.outcome.comparison import Comparison
@@ -299,7 +300,7 @@ def _show(comparison: Comparison, metric: str) -> None:
     out.print(f"[dim]{how}[/dim]")
 
 
-class _ProgressBar:
+class _ProgressBar(Listener):
     """Shows how an experiment goes on."""
 
     def __init__(self, progress: Progress, name: str) -> None:

@@ -66,22 +66,16 @@ def import_site(
 ) -> None:
     """Put the site of a site file into the database, or bring the one there up to date with it."""
     from sil.experiment import files
-    from site_db import exchange, toml_file
-    from site_db.importing import SiteConflict, put_site
+    from site_db.importing import read_and_put
     from site_db.log_import import count_things
     from site_db.sites import site_names
 
     with _changing(db) as (session, address):
         path = files.find(site, "sites", Path())
-        file = exchange.read_site_file(path)
-        known = file.name in site_names(session)
-        try:
-            put_site(session, file)
-        except SiteConflict as conflict:
-            text = toml_file.read_text(path)
-            raise toml_file.invalid(text, path, conflict.place, str(conflict)) from None
+        there = site_names(session)
+        file = read_and_put(session, path)
         counts = [f"{n:,} {what}" for what, n in count_things(session, file.name).items()]
-    done = "is now as its file says" if known else "is new"
+    done = "is now as its file says" if file.name in there else "is new"
     out.print(f"{address}: the site '{file.name}' {done}: {', '.join(counts)}", soft_wrap=True)
 
 
@@ -219,12 +213,12 @@ def state(
 ) -> None:
     """Tell the state of a machine or an interconnect; what is down is down in experiments, too."""
     from site_db.sites import SiteReader, only_site
-    from site_db.states import Seen, record_state
+    from site_db.states import Seen, StateWriter
 
     with _changing(db) as (session, address):
         reader = SiteReader(session, address.site or only_site(session))
         seen = Seen(is_ is UpOrDown.UP, local_load, traffic, committed)
-        record_state(session, reader, name, seen, time.time())
+        StateWriter(session, reader).add(name, seen, time.time())
     out.print(f"{address}: {name} is {is_.value}", soft_wrap=True)
 
 

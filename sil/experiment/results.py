@@ -12,26 +12,57 @@ from scheduler.model import Site
 from sil.outcome.trace import RUN, Fact
 from site_db import store
 from site_db.jobs import JobRecord, JobState, JobWriter, Source, SourceKind
+from site_db.sites import SiteReader
+from site_db.states import Seen, StateWriter
 
 
 def batches(
     facts: pl.DataFrame, site: Site, experiment: str, fingerprint: str
 ) -> Iterator[tuple[Source, Sequence[JobRecord]]]:
     """The jobs of each run of the harness, in order of its facts, with the source that stands for the run."""
-    for (point, replication, scheduler), of_run in facts.group_by(RUN, maintain_order=True):
-        key = f"{fingerprint}/{point}/{replication}/{scheduler}"
-        source = Source(SourceKind.TESTBED, key, experiment, str(scheduler), int(point), int(replication))
+    for source, of_run in _runs_of_the_harness(facts, experiment, fingerprint):
         yield source, _jobs(of_run, site)
 
 
 def write_results(database: Path, facts: pl.DataFrame, site: Site, experiment: str, fingerprint: str) -> None:
-    """Add all jobs, their whole runs and what was predicted of them to the database, in one transaction."""
+    """Add all jobs, their whole runs, what was predicted of them and what went down and came back to the
+    database, in one transaction."""
     engine = store.open_file(database)
     with Session(engine) as session, session.begin():
         writer = JobWriter(session, site.name)
-        for source, jobs in batches(facts, site, experiment, fingerprint):
-            writer.add(session, source, jobs)
+        reader = SiteReader(session, site.name)
+        for source, of_run in _runs_of_the_harness(facts, experiment, fingerprint):
+            writer.add(session, source, _jobs(of_run, site))
+            states = StateWriter(session, reader, writer.source_id(session, source))
+            for name, seen, at_s in _states(of_run, site):
+                states.add(name, seen, at_s)
     engine.dispose()
+
+
+def _runs_of_the_harness(
+    facts: pl.DataFrame, experiment: str, fingerprint: str
+) -> Iterator[tuple[Source, pl.DataFrame]]:
+    for (point, replication, scheduler), of_run in facts.group_by(RUN, maintain_order=True):
+        key = f"{fingerprint}/{point}/{replication}/{scheduler}"
+        yield (
+            Source(SourceKind.TESTBED, key, experiment, str(scheduler), int(point), int(replication)),
+            of_run,
+        )
+
+
+def _states(facts: pl.DataFrame, site: Site) -> Iterator[tuple[str, Seen, float]]:
+    """What went down and came back in one run of the harness."""
+    for row in facts.filter(pl.col("event").is_in(list(_IS_UP))).iter_rows(named=True):
+        name = row["detail"] if row["resource"] is None else site.resource_names[row["resource"]]
+        yield name, Seen(up=_IS_UP[row["event"]]), row["time_s"]
+
+
+_IS_UP = {
+    Fact.MACHINE_DOWN: False,
+    Fact.MACHINE_UP: True,
+    Fact.INTERCONNECT_DOWN: False,
+    Fact.INTERCONNECT_UP: True,
+}
 
 
 def _jobs(facts: pl.DataFrame, site: Site) -> list[JobRecord]:

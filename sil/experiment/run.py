@@ -5,13 +5,13 @@ from __future__ import annotations
 import json
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import polars as pl
 
 from scheduler import registry
 from sil.experiment.config import Experiment
 from sil.experiment.learning import Teacher
+from sil.experiment.listener import Listener
 from sil.experiment.provenance import describe, fingerprint
 from sil.experiment.results import write_results
 from sil.experiment.site_in_use import SiteInUse, SiteSource
@@ -51,20 +51,6 @@ class SiteChoice:
 
     address: Address | None = None
     learns: bool = False
-
-
-class Listener(Protocol):
-    """Hears how an experiment goes on."""
-
-    def started(self, done: int, total: int) -> None:
-        """So many replications are done already, of so many."""
-        ...
-
-    def progressed(self, done: int) -> None: ...
-
-    def told(self, sentence: str) -> None:
-        """Something happened that the user should know of, and the experiment goes on."""
-        ...
 
 
 def run_experiment(

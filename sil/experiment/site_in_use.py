@@ -83,10 +83,13 @@ class SiteSource:
         self._origin = store.open_database(address) if address else None
         self.address = address
         if self._origin is None or address is None:
-            self._file = exchange.read_site_file(files.find(experiment.site, "sites", folder))
+            self._path = files.find(experiment.site, "sites", folder)
+            self._file = exchange.read_site_file(self._path)
         else:
             with in_sentences(address), Session(self._origin) as session:
                 self._file = SiteReader(session, address.site or sites.only_site(session)).as_file()
+            for _, sentence in self._file.problems():
+                raise DatabaseTrouble(f"{address}: the site '{self.name}' cannot be used: {sentence}")
 
     @property
     def name(self) -> str:
@@ -100,7 +103,7 @@ class SiteSource:
         copy = store.replace(database)
         with Session(copy) as session, session.begin():
             if self._origin is None or self.address is None:
-                importing.put_site(session, self._file)
+                importing.read_and_put(session, self._path)
             else:
                 with in_sentences(self.address), Session(self._origin) as origin:
                     copy_site(origin, self.name, session)

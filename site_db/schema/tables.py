@@ -14,7 +14,7 @@ NAMING = {
 }
 
 MOST = "1e15"
-"""No number of seconds, megabytes or jobs is greater; infinity and PostgreSQL's NaN are."""
+"""As in files (`toml_file.MOST`); infinity is greater, and PostgreSQL's NaN too."""
 
 
 class Base(DeclarativeBase):
@@ -48,7 +48,8 @@ def exactly_one(*columns: str) -> CheckConstraint:
 def members_of_clusters() -> CheckConstraint:
     """A cluster is used with so many members; a machine has none."""
     return CheckConstraint(
-        "(cluster_id IS NULL AND members IS NULL) OR (cluster_id IS NOT NULL AND members > 0)",
+        "(cluster_id IS NULL AND members IS NULL) OR "
+        "(cluster_id IS NOT NULL AND members IS NOT NULL AND members > 0)",
         name="members_of_clusters",
     )
 

@@ -14,6 +14,7 @@ import pytest
 
 from scheduler import rules
 from sil.experiment import config
+from sil.experiment.listener import Listener
 from sil.experiment.run import SiteChoice, run_experiment
 from sil.experiment.site_in_use import SiteSource
 from sil.experiment.wiring import run_once
@@ -32,18 +33,8 @@ FAULTY_IN_AN_EXPERIMENT = {
 """All but those whose fault these small experiments give no occasion for."""
 
 
-class Silent:
-    """Listens, and says nothing."""
-
-    def started(self, done: int, total: int) -> None: ...
-
-    def progressed(self, done: int) -> None: ...
-
-    def told(self, sentence: str) -> None: ...
-
-
 def run(path: Path, out: Path, workers: int = 1) -> Comparison:
-    return run_experiment(config.read_experiment(path), path, out, workers, SiteChoice(), Silent())
+    return run_experiment(config.read_experiment(path), path, out, workers, SiteChoice(), Listener())
 
 
 def facts_of(path: Path, scheduler: str, replication: int = 0) -> pl.DataFrame:

@@ -597,6 +597,11 @@ WRONG_VALUES_IN_THE_FULL_SITE = {
         "max_jobs = 3 # HERE",
         "unknown key 'max_jobs'; did you mean 'most_jobs'?",
     ),
+    "a right to submit to no queue": (
+        'user = "cy"\nqueues = ["night"]',
+        'user = "cy"\nqueues = [] # HERE',
+        "users[0].may_submit_as[0].queues = []: expected 1 or more elements",
+    ),
     "a misspelled key of a right": (
         'user = "bob"',
         'user = "bob"\nqueue = ["day"] # HERE',

@@ -20,8 +20,8 @@ from site_db.experience import MemoryExperience, SqlExperience, StatisticsReader
 from site_db.history import PrunedHistory
 from site_db.sites import UnknownSite
 from site_db.store import Address
-from tests.site_db.conftest import STORES
 from tests.postgres import Server
+from tests.site_db.conftest import STORES
 
 # Resources of the small site, and their place in a row of estimates.
 F1, F2, S1, S2, ODD, PAIR, MIXED = range(7)

@@ -108,7 +108,7 @@ def test_a_database_that_is_locked_for_long_is_written_later(
     another = sqlite3.connect(database, isolation_level=None)
     another.execute("BEGIN EXCLUSIVE")
     recorder.record(source("a"), jobs(1.0))
-    assert "another process kept the database locked" in said[0]
+    assert "another process keeps the database locked" in said[0]
     another.execute("COMMIT")
     another.close()
     recorder.write()

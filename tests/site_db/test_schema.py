@@ -202,6 +202,7 @@ RULES: list[tuple[Row, Values, Values, str]] = [
         )
         for x in (0.0, -1.0, 1e15, float("inf"), float("-inf"))
     ),
+    (AllowedPlaceRow, {"job_class_id": 2, "machine_class_id": 2}, {}, "time_or_command"),
     (PreferenceRow, {"job_class_id": 2, "machine_class_id": 1}, {"rank": -1}, "rank_not_negative"),
     (QueueRow, OF_SITE, {"mapping": "perhaps"}, "mapping_known"),
     (QueueUserRow, {"queue_id": 1}, {"user_name": ""}, "user_name_not_empty"),
@@ -253,7 +254,10 @@ RULES: list[tuple[Row, Values, Values, str]] = [
             {"cluster_id": 2, "members": 0},
         )
     ),
-    *((AllowedPlaceRow, {"job_class_id": 2}, place, "one_place") for place in ({}, IN_TWO_PLACES)),
+    *(
+        (AllowedPlaceRow, {"job_class_id": 2, "expected_s": 1.0}, place, "one_place")
+        for place in ({}, IN_TWO_PLACES)
+    ),
     *(
         (row, values, place, "one_place")
         for row, values in ((ExecutionHistoryRow, A_RUN), (ExecutionStatisticsRow, STATISTICS))
@@ -286,10 +290,14 @@ DOUBLES: list[tuple[Row, Values, str]] = [
     (UserRow, {**A_USER, "name": "ann"}, "uq_site_user_site_id_name"),
     (
         AllowedPlaceRow,
-        {"job_class_id": 1, "machine_class_id": 1},
+        {"job_class_id": 1, "machine_class_id": 1, "expected_s": 1.0},
         "uq_allowed_place_job_class_id_machine_class_id",
     ),
-    (AllowedPlaceRow, {"job_class_id": 1, "cluster_id": 1}, "uq_allowed_place_job_class_id_cluster_id"),
+    (
+        AllowedPlaceRow,
+        {"job_class_id": 1, "cluster_id": 1, "expected_s": 1.0},
+        "uq_allowed_place_job_class_id_cluster_id",
+    ),
     (ClusterMemberRow, {"cluster_id": 1, "machine_id": 1}, "pk_cluster_member"),
     (ClusterInterconnectRow, {"cluster_id": 1, "interconnect_id": 1}, "pk_cluster_interconnect"),
     (MachineInterconnectRow, {"machine_id": 1, "interconnect_id": 1}, "pk_machine_interconnect"),
@@ -352,10 +360,10 @@ REFERENCES: list[tuple[Row, Values, str]] = [
         for c in ("cluster_id", "interconnect_id")
     ),
     *(
-        (AllowedPlaceRow, {"job_class_id": 2, "machine_class_id": 2}, c)
+        (AllowedPlaceRow, {"job_class_id": 2, "machine_class_id": 2, "expected_s": 1.0}, c)
         for c in ("job_class_id", "machine_class_id")
     ),
-    (AllowedPlaceRow, {"job_class_id": 2}, "cluster_id"),
+    (AllowedPlaceRow, {"job_class_id": 2, "expected_s": 1.0}, "cluster_id"),
     *(
         (PreferenceRow, {"job_class_id": 2, "machine_class_id": 1, "rank": 0}, c)
         for c in ("job_class_id", "machine_class_id")
@@ -530,15 +538,11 @@ def test_a_run_time_that_is_no_number_is_refused(session: Session) -> None:
     )
 
 
-def test_an_expected_time_that_is_no_number_never_gets_in(session: Session) -> None:
+def test_an_expected_time_that_is_no_number_is_refused(session: Session) -> None:
+    """To SQLite NaN is NULL: no time, and so a place that needs a command line."""
     values = {"job_class_id": 2, "machine_class_id": 2, "expected_s": float("nan")}
-    if on_sqlite(session):
-        # NaN is NULL there, and a place without a time is one that staff have said no time of.
-        session.execute(insert(AllowedPlaceRow).values(**values))
-        query = select(AllowedPlaceRow.expected_s).where(AllowedPlaceRow.job_class_id == 2)
-        assert session.scalars(query.order_by(AllowedPlaceRow.id)).all() == [100.0, None]
-    else:
-        assert refusal(session, AllowedPlaceRow, values) == "ck_allowed_place_expected_s_positive"
+    rule = "time_or_command" if on_sqlite(session) else "expected_s_positive"
+    assert refusal(session, AllowedPlaceRow, values) == f"ck_allowed_place_{rule}"
 
 
 def test_a_machine_cannot_be_of_a_class_of_another_site(session: Session) -> None:

@@ -116,11 +116,6 @@ def test_policies_of_users_come_out_with_queues_limits_and_in_whose_name_they_ma
     assert cy == UserPolicy("cy", queues=None)
 
 
-def test_a_right_to_submit_to_no_queue_comes_out_as_it_went_in(session: Session, tmp_path: Path) -> None:
-    file = put(session, changed('queues = ["night"]', "queues = []", FULL), tmp_path)
-    assert SiteReader(session, "full").as_file() == file
-
-
 def test_where_a_job_class_has_a_command_and_no_time_it_may_run_and_nothing_is_known(
     session: Session, tmp_path: Path
 ) -> None:

@@ -1,80 +1,232 @@
+"""Databases that are made, opened and refused, and the sentence for each that cannot be used."""
+
 from __future__ import annotations
 
+import shutil
 import sqlite3
+import subprocess
+import sys
+import tempfile
 from pathlib import Path
 
 import pytest
 from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
-from site_db import sites, store
+from site_db import store
+from site_db.importing import put_site
+from site_db.migrations import HEAD
 from site_db.schema import SiteRow
+from site_db.sites import SiteReader, site_names
+from site_db.store import Address, DatabaseTrouble, Unreachable, parse_address
+from tests.postgres import Server
 from tests.site_db.site_texts import SMALL, read
 
 
-def test_a_new_database_replaces_the_one_that_is_there(database: Path) -> None:
-    engine = store.create(database)
+def sentence(database: str | Path | Address) -> str:
+    """What is said of a database that cannot be opened."""
+    address = database if isinstance(database, Address) else parse_address(str(database))
+    with pytest.raises(DatabaseTrouble) as caught:
+        store.open_database(address)
+    return str(caught.value)
+
+
+# -- addresses ---------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("written", "shown", "site"),
+    [
+        ("site.db", "site.db", None),
+        ("site.db#hcs", "site.db", "hcs"),
+        ("sqlite:///site.db#hcs", "site.db", "hcs"),
+        ("sqlite:////data/site.db", "/data/site.db", None),
+        ("a%20b.db#my%20site", "a%20b.db", "my site"),
+        ("postgresql://ann@db.site:5433/hcs", "postgresql+psycopg://ann@db.site:5433/hcs", None),
+        ("postgresql+psycopg://ann@db.site/hcs#north", "postgresql+psycopg://ann@db.site/hcs", "north"),
+        ("postgresql+psycopg://ann@db.site/hcs/north", "postgresql+psycopg://ann@db.site/hcs", "north"),
+        ("postgresql://ann:secret@db.site/hcs", "postgresql+psycopg://ann:***@db.site/hcs", None),
+    ],
+)
+def test_an_address_names_a_database_and_a_site_and_never_shows_a_password(
+    written: str, shown: str, site: str | None
+) -> None:
+    address = parse_address(written)
+    assert (str(address), address.site) == (shown, site)
+
+
+@pytest.mark.parametrize(
+    "written", ["mysql://x/y", "sqlite://", "postgresql://host", "://", "http://x/site.db"]
+)
+def test_what_is_no_address_is_answered_with_what_one_looks_like(written: str) -> None:
+    with pytest.raises(DatabaseTrouble) as caught:
+        parse_address(written)
+    assert str(caught.value).startswith(f"'{written}' is no database address")
+    assert "expected a file like site.db" in str(caught.value)
+
+
+# -- databases that are there ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["a?b=c", "a#b", "a%20b", "a b", "ü", "sqlite:"])
+def test_a_database_is_made_and_opened_wherever_its_folder_is(name: str, tmp_path: Path) -> None:
+    folder = tmp_path / name
+    folder.mkdir()
+    path = folder / "site.sqlite"
+    engine = store.replace(path)
+    with Session(engine) as session, session.begin():
+        put_site(session, read(SMALL, tmp_path))
+    engine.dispose()
+    assert [file.name for file in folder.iterdir()] == ["site.sqlite"]
+    assert [folder.name for folder in tmp_path.iterdir() if folder.is_dir()] == [name]
+    engine = store.open_file(path)
+    with Session(engine) as session:
+        assert SiteReader(session, "small").as_scheduled().n_machines == 5
+    engine.dispose()
+
+
+def test_a_database_of_ours_is_replaced_by_an_empty_one(database: Path) -> None:
+    engine = store.replace(database)
     with Session(engine) as session:
         assert session.scalar(select(func.count()).select_from(SiteRow)) == 0
     engine.dispose()
 
 
-@pytest.mark.parametrize("name", ["a?b=c", "a#b", "a%20b", "a b", "ü", "sqlite:"])
-def test_a_database_is_made_and_copied_wherever_its_folder_is(name: str, tmp_path: Path) -> None:
-    folder = tmp_path / name
-    folder.mkdir()
-    path = folder / "site.sqlite"
-    engine = store.create(path)
-    with Session(engine) as session, session.begin():
-        sites.add_site(session, read(SMALL, tmp_path))
+def test_what_is_there_is_never_overwritten_by_a_new_database(address: Address) -> None:
+    with pytest.raises(DatabaseTrouble, match=r"there is a (file|site database) already"):
+        store.create(address)
+    engine = store.open_database(address)
+    with Session(engine) as session:
+        assert site_names(session) == ["small"]
     engine.dispose()
-    assert [file.name for file in folder.iterdir()] == ["site.sqlite"]
-    assert [folder.name for folder in tmp_path.iterdir() if folder.is_dir()] == [name]
-    for engine in (store.open_file(path), store.private_copy(path)):
-        with Session(engine) as session:
-            assert sites.load_site(session, "small").n_machines == 5
-        engine.dispose()
 
 
-def test_what_is_written_to_a_private_copy_leaves_the_file_and_other_copies_as_they_are(
-    database: Path,
-) -> None:
-    before = database.read_bytes()
-    one, another = store.private_copy(database), store.private_copy(database)
-    with Session(one) as session, session.begin():
-        session.add(SiteRow(name="annex"))
-    with Session(one) as session:
-        assert session.scalars(select(SiteRow.name).order_by(SiteRow.id)).all() == ["small", "annex"]
-    with Session(another) as session:
-        assert session.scalars(select(SiteRow.name)).all() == ["small"]
-    assert database.read_bytes() == before
-    assert [path.name for path in database.parent.glob("*.sqlite*")] == [database.name]
+def test_an_sqlite_database_has_a_write_ahead_log_foreign_keys_and_patience(database: Path) -> None:
+    engine = store.open_file(database)
+    with engine.connect() as connection:
+        pragma = {
+            name: connection.scalar(text(f"PRAGMA {name}"))
+            for name in ("journal_mode", "foreign_keys", "busy_timeout")
+        }
+    engine.dispose()
+    assert pragma == {"journal_mode": "wal", "foreign_keys": 1, "busy_timeout": 30_000}
 
 
-def test_what_is_written_to_the_file_later_does_not_reach_a_private_copy(database: Path) -> None:
-    copy, original = store.private_copy(database), store.open_file(database)
-    with Session(original) as session, session.begin():
-        session.add(SiteRow(name="annex"))
-    original.dispose()
-    with Session(copy) as session:
-        assert session.scalars(select(SiteRow.name)).all() == ["small"]
+# -- databases that cannot be used -------------------------------------------------------------------------
 
 
-def test_a_private_copy_can_be_made_of_a_relative_path(
+def test_a_missing_file_is_not_made(tmp_path: Path) -> None:
+    path = tmp_path / "nowhere.db"
+    assert sentence(path) == f"{path}: there is no such file; `sil db init` makes a database"
+    assert not path.exists()
+
+
+def test_a_folder_is_no_database(tmp_path: Path) -> None:
+    assert sentence(tmp_path) == f"{tmp_path}: there is no such file; `sil db init` makes a database"
+
+
+@pytest.mark.parametrize("content", [b"name = 'small'\n" * 100, b"\x1f\x8b" + b"x" * 5000])
+def test_another_kind_of_file_is_no_database(content: bytes, tmp_path: Path) -> None:
+    path = tmp_path / "site.db"
+    path.write_bytes(content)
+    assert sentence(path) == f"{path}: this is no SQLite database"
+    assert path.read_bytes() == content
+
+
+def test_a_database_of_something_else_is_no_site_database(tmp_path: Path) -> None:
+    path = tmp_path / "other.db"
+    with sqlite3.connect(path) as connection:
+        connection.execute("CREATE TABLE machine (name TEXT)")
+    connection.close()
+    assert sentence(path) == f"{path}: this is no site database; `sil db init` makes one"
+
+
+def test_an_empty_database_on_a_server_is_no_site_database(server: Server) -> None:
+    address = server.new_database()
+    assert sentence(address) == f"{address}: this is no site database; `sil db init` makes one"
+
+
+def test_a_database_of_a_version_to_come_asks_for_a_newer_sil(database: Path) -> None:
+    with sqlite3.connect(database) as connection:
+        connection.execute("UPDATE alembic_version SET version_num = '9999'")
+    connection.close()
+    assert sentence(database) == (
+        f"{database}: the database is of a newer version (9999, not {HEAD}); use the newer version of sil"
+    )
+
+
+def test_a_damaged_file_is_said_to_be_damaged(database: Path) -> None:
+    content = bytearray(database.read_bytes())
+    content[4096 : len(content)] = b"\xff" * (len(content) - 4096)
+    database.write_bytes(content)
+    assert sentence(database) == f"{database}: the database file is damaged; restore it from a copy"
+
+
+def test_a_server_that_is_not_there_may_be_tried_again(server: Server) -> None:
+    address = server.new_database()
+    with server.being_down(), pytest.raises(Unreachable) as caught:
+        store.open_database(address)
+    assert str(caught.value).startswith(f"{address}: the server does not answer: ")
+    assert "\n" not in str(caught.value)
+
+
+def test_a_database_that_is_not_on_the_server_is_said_to_be_missing_there(server: Server) -> None:
+    address = server.new_database()
+    server.drop(address)
+    assert f'database "{address.url.database}" does not exist' in sentence(address)
+
+
+def test_a_database_that_another_process_keeps_locked_may_be_tried_again(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.chdir(database.parent)
-    with Session(store.private_copy(Path(database.name))) as session:
-        assert session.scalars(select(SiteRow.name)).all() == ["small"]
+    monkeypatch.setattr(store, "BUSY_TIMEOUT_S", 0.2)
+    other = sqlite3.connect(database, isolation_level=None)
+    other.execute("BEGIN IMMEDIATE")
+    address = parse_address(str(database))
+    engine = store.open_database(address)
+    with pytest.raises(Unreachable) as caught, store.in_sentences(address), Session(engine) as session:
+        session.execute(text("UPDATE site SET description = 'x'"))
+    assert str(caught.value) == (
+        f"{database}: another process keeps the database locked; try again when it is done"
+    )
+    other.execute("ROLLBACK")
+    other.close()
+    with store.in_sentences(address), Session(engine) as session:
+        session.execute(text("UPDATE site SET description = 'x'"))
+    engine.dispose()
 
 
-def test_foreign_keys_are_on_in_a_private_copy(database: Path) -> None:
-    with store.private_copy(database).connect() as connection:
-        assert connection.scalar(text("PRAGMA foreign_keys")) == 1
+AS_SOMEBODY_ELSE = """
+import os, sys
+from sqlalchemy import create_engine, text
+from site_db import store
+create_engine("sqlite://").connect().close()  # all that is imported late
+if os.getuid() == 0:  # whom no permissions hold back
+    os.setgid(65534), os.setuid(65534)
+address = store.parse_address(sys.argv[1])
+try:
+    engine = store.open_database(address)
+    with store.in_sentences(address), engine.begin() as connection:
+        print(connection.scalar(text("SELECT name FROM site")))
+        connection.execute(text("UPDATE site SET description = 'mine'"))
+except store.DatabaseTrouble as trouble:
+    print(trouble)
+"""
 
 
-def test_no_file_comes_into_being_where_there_is_none_to_copy(tmp_path: Path) -> None:
-    path = tmp_path / "nowhere.sqlite"
-    with pytest.raises(sqlite3.OperationalError):
-        store.private_copy(path)
-    assert not path.exists()
+@pytest.mark.parametrize(("file_mode", "folder_mode"), [(0o444, 0o777), (0o444, 0o555)])
+def test_what_may_not_be_written_is_said_to_be_so(file_mode: int, folder_mode: int, database: Path) -> None:
+    with tempfile.TemporaryDirectory() as name:  # nobody else may enter the folders of pytest
+        folder = Path(name)
+        path = Path(shutil.copy(database, folder))
+        path.chmod(file_mode)
+        folder.chmod(folder_mode)
+        done = subprocess.run(
+            [sys.executable, "-c", AS_SOMEBODY_ELSE, path], capture_output=True, text=True, timeout=60
+        )
+        folder.chmod(0o755)
+    assert done.stderr == ""
+    assert done.stdout.splitlines()[-1] == (
+        f"{path}: the file or its folder may not be written, which SQLite needs; change the permissions, or "
+        f"copy the file into a folder of yours"
+    )

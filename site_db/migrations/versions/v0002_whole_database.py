@@ -644,7 +644,7 @@ def _make_tables() -> None:
         sa.Column("user_id", sa.Integer(), nullable=False),
         sa.Column("queue", sa.String(), nullable=False),
         sa.CheckConstraint(
-            "(cluster_id IS NULL AND members IS NULL) OR (cluster_id IS NOT NULL AND members > 0)",
+            "(cluster_id IS NULL AND members IS NULL) OR (cluster_id IS NOT NULL AND members IS NOT NULL AND members > 0)",
             name=op.f("ck_execution_history_members_of_clusters"),
         ),
         sa.CheckConstraint(
@@ -698,7 +698,7 @@ def _make_tables() -> None:
         sa.Column("products", sa.Double(), nullable=False),
         sa.Column("sketch", sa.JSON(), nullable=False),
         sa.CheckConstraint(
-            "(cluster_id IS NULL AND members IS NULL) OR (cluster_id IS NOT NULL AND members > 0)",
+            "(cluster_id IS NULL AND members IS NULL) OR (cluster_id IS NOT NULL AND members IS NOT NULL AND members > 0)",
             name=op.f("ck_execution_statistics_members_of_clusters"),
         ),
         sa.CheckConstraint(

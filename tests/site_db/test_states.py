@@ -1,0 +1,132 @@
+"""Current and previous states of machines, interconnects and clusters."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from site_db.importing import put_site
+from site_db.schema import ClusterStateRow, InterconnectStateRow, MachineStateRow, SourceRow
+from site_db.sites import SiteReader
+from site_db.states import CurrentStates, Seen, StateWriter, UnknownResource, current_states
+from tests.site_db.site_texts import FULL, read
+
+UP, DOWN = Seen(up=True), Seen(up=False)
+
+
+@pytest.fixture
+def reader(session: Session) -> SiteReader:
+    return SiteReader(session, "small")
+
+
+def tell(session: Session, reader: SiteReader, *seen: tuple[str, Seen]) -> CurrentStates:
+    """What holds after things were seen one after another, a second each."""
+    writer = StateWriter(session, reader)
+    for at_s, (name, what) in enumerate(seen):
+        writer.add(name, what, float(at_s))
+    return current_states(session, reader)
+
+
+def clusters(session: Session) -> list[tuple[float, int, bool]]:
+    row = ClusterStateRow
+    query = select(row.since_unix_s, row.available_members, row.accepts_parallel).order_by(row.id)
+    return [tuple(state) for state in session.execute(query)]  # type: ignore[misc]
+
+
+def test_of_a_site_that_nobody_told_anything_nothing_is_down(session: Session, reader: SiteReader) -> None:
+    states = current_states(session, reader)
+    assert (states.down, dict(states.machines), dict(states.clusters)) == ([], {}, {})
+
+
+def test_the_latest_state_is_the_current_one_and_the_previous_ones_stay(
+    session: Session, reader: SiteReader
+) -> None:
+    states = tell(session, reader, ("f1", DOWN), ("s1", DOWN), ("f1", UP), ("f1", DOWN), ("s1", UP))
+    assert states.down == ["f1"]
+    rows = session.scalars(select(MachineStateRow).order_by(MachineStateRow.id)).all()
+    assert [(row.since_unix_s, row.up) for row in rows] == [
+        (0.0, False), (1.0, False), (2.0, True), (3.0, False), (4.0, True)
+    ]  # fmt: skip
+
+
+def test_what_was_told_last_holds_also_where_a_clock_was_put_back(
+    session: Session, reader: SiteReader
+) -> None:
+    writer = StateWriter(session, reader)
+    writer.add("f1", DOWN, 100.0)
+    writer.add("f1", UP, 50.0)
+    assert current_states(session, reader).down == []
+
+
+def test_load_of_machines_and_traffic_of_interconnects_are_kept(session: Session, reader: SiteReader) -> None:
+    line = Seen(up=True, traffic_mbit_per_s=40.0, committed_mbit_per_s=60.5)
+    states = tell(session, reader, ("f2", Seen(up=True, local_load=1.5)), ("sci", line))
+    assert states.machines["f2"].local_load == 1.5
+    sci = states.interconnects["sci"]
+    assert (sci.up, sci.traffic_mbit_per_s, sci.committed_mbit_per_s) == (True, 40.0, 60.5)
+
+
+def test_a_cluster_accepts_parallel_execution_down_to_its_least_share_of_members(
+    session: Session, reader: SiteReader
+) -> None:
+    """The cluster "mixed" (f2, s1, s2) accepts it with half of its three members."""
+    states = tell(session, reader, ("s1", DOWN), ("s2", DOWN), ("s1", UP))
+    mixed = states.clusters["mixed"]
+    assert (mixed.available_members, mixed.accepts_parallel) == (2, True)
+    assert clusters(session) == [(0.0, 2, True), (1.0, 1, False), (2.0, 2, True)]
+
+
+def test_a_machine_that_two_clusters_share_changes_both(session: Session, reader: SiteReader) -> None:
+    states = tell(session, reader, ("f2", DOWN))
+    found = {
+        name: (state.available_members, state.accepts_parallel) for name, state in states.clusters.items()
+    }
+    assert found == {"pair": (1, False), "mixed": (2, True)}
+
+
+def test_a_cluster_accepts_no_parallel_execution_once_all_its_interconnects_are_down(
+    session: Session, reader: SiteReader
+) -> None:
+    tell(session, reader, ("lan", DOWN), ("sci", DOWN), ("lan", UP))
+    assert clusters(session) == [(0.0, 2, True), (1.0, 2, False), (2.0, 2, True)]
+
+
+def test_what_changes_nothing_for_a_cluster_is_no_new_state_of_it(
+    session: Session, reader: SiteReader
+) -> None:
+    tell(session, reader, ("f1", DOWN), ("f1", DOWN), ("f1", Seen(up=False, local_load=2.0)))
+    assert clusters(session) == [(0.0, 1, False)]
+    # Also not for one who begins anew from what is in the database.
+    tell(session, reader, ("f1", DOWN))
+    assert clusters(session) == [(0.0, 1, False)]
+
+
+def test_states_of_a_testbeds_run_are_not_those_of_the_site(session: Session, reader: SiteReader) -> None:
+    tell(session, reader, ("f1", DOWN))
+    source = SourceRow(site_id=reader.site.id, kind="testbed", key="a run")
+    session.add(source)
+    session.flush()
+    writer = StateWriter(session, reader, source.id)
+    writer.add("s1", DOWN, 1.0)
+    writer.add("lan", DOWN, 2.0)
+    writer.add("s2", DOWN, 3.0)
+    assert current_states(session, reader).down == ["f1"]
+    told = select(ClusterStateRow.available_members).where(ClusterStateRow.source_id == source.id)
+    assert session.scalars(told.order_by(ClusterStateRow.id)).all() == [2, 2, 1]
+    assert session.scalars(select(InterconnectStateRow.source_id)).all() == [source.id]
+
+
+def test_states_of_two_sites_do_not_mix(session: Session, reader: SiteReader, tmp_path: Path) -> None:
+    put_site(session, read(FULL, tmp_path))
+    full = SiteReader(session, "full")
+    tell(session, full, ("s1", DOWN))
+    assert (current_states(session, full).down, current_states(session, reader).down) == (["s1"], [])
+
+
+def test_what_the_site_has_not_is_refused(session: Session, reader: SiteReader) -> None:
+    with pytest.raises(UnknownResource) as caught:
+        tell(session, reader, ("pair", DOWN))
+    assert str(caught.value) == "the site 'small' has no machine or interconnect 'pair'"
