@@ -8,17 +8,18 @@ from __future__ import annotations
 
 import csv
 import hashlib
-from collections.abc import Iterable, Sequence
+import io
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import fields
 from datetime import UTC, datetime
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
 
 from site_db import toml_file
 from site_db.jobs import JobRecord, JobState, Source, SourceKind
-from site_db.toml_file import InvalidFile, Table
+from site_db.toml_file import MOST, InvalidFile, Table
 
 Batch = tuple[Source, Sequence[JobRecord]]
 
@@ -46,7 +47,7 @@ def read(path: Path, now_unix_s: float) -> list[Batch]:
     Raises InvalidFile with file and line for what is no job, and for a run that ended after `now_unix_s`.
     """
     text = toml_file.read_text(path)
-    rows = csv.DictReader(text.splitlines(), restkey="", strict=False)
+    rows = csv.DictReader(io.StringIO(text, newline=""), restkey="")
     header = rows.fieldnames or []
     known = (*_OF_SOURCE, *_OF_JOB)
     for name in header:
@@ -59,12 +60,11 @@ def read(path: Path, now_unix_s: float) -> list[Batch]:
             )
     itself = Source(SourceKind.FILE, hashlib.sha256(text.encode()).hexdigest(), path.name)
     batches: dict[str, tuple[Source, list[JobRecord]]] = {}
-    for row in rows:
+    for row in _rows(rows, path):
         where = f"{path}, line {rows.line_num}"
         if "" in row or None in row.values():
             raise InvalidFile(f"{where}: expected {len(header)} values, one for each column")
-        source = _source(row, itself)
-        job = _job(row, where, rows.line_num)
+        source, job = _understood(row, itself, where, rows.line_num)
         ended_s = job.ended_unix_s
         if ended_s is not None and ended_s > now_unix_s + A_DAY_S:
             ended = datetime.fromtimestamp(min(ended_s, 2e11), UTC)
@@ -76,9 +76,19 @@ def read(path: Path, now_unix_s: float) -> list[Batch]:
     return list(batches.values())
 
 
+# The text of a number will do: all that a CSV file has is text.
+Number = Annotated[int, Field(ge=0, lt=2**31)]
+
+
 class _Row(Table):
     """One row, with the values that a missing column stands for."""
 
+    source_kind: SourceKind = SourceKind.FILE
+    source_key: str = ""
+    source_name: str = ""
+    source_scheduler: str | None = None
+    source_point: Number | None = None
+    source_replication: Number | None = None
     number: str = ""
     job_class: str = Field(min_length=1)
     user: str = "unknown"
@@ -86,41 +96,40 @@ class _Row(Table):
     state: JobState | None = None
     submitted_unix_s: float | None = None
     resource: str | None = None
-    members: int = Field(default=1, ge=1)
+    members: int = Field(default=1, ge=1, lt=2**31)
     started_unix_s: float | None = None
-    run_time_s: float | None = Field(default=None, gt=0)
-    size: float | None = Field(default=None, gt=0)
+    run_time_s: float | None = Field(default=None, gt=0, lt=MOST)
+    size: float | None = Field(default=None, gt=0, lt=MOST)
     submitted_by: str | None = None
-    expected_s: float | None = Field(default=None, ge=0)
-    preemptions: int = Field(default=0, ge=0)
+    expected_s: float | None = Field(default=None, ge=0, lt=MOST)
+    preemptions: Number = 0
     reason: str = ""
 
 
-def _job(row: dict[str, str], where: str, line: int) -> JobRecord:
-    data: dict[str, Any] = {name: value for name, value in row.items() if name in _OF_JOB and value != ""}
+def _understood(row: dict[str, str], itself: Source, where: str, line: int) -> tuple[Source, JobRecord]:
+    """The job of a row, and its source. Raises InvalidFile."""
+    data: dict[str, Any] = {name: value for name, value in row.items() if value != ""}
     try:
         told = _Row.model_validate(data)
     except ValidationError as error:
         _, sentence = toml_file.first_mistake(error, data, _Row)
         raise InvalidFile(f"{where}: {sentence}") from None
     values = told.model_dump()
+    source = itself
+    if told.source_key:
+        source = Source(**{field.name: values[f"source_{field.name}"] for field in fields(Source)})
     whole = told.run_time_s is not None and told.started_unix_s is not None and told.resource is not None
     values["state"] = told.state or (JobState.DONE if whole else JobState.WAITING)
     if values["state"] is JobState.DONE and not whole:
         raise InvalidFile(f"{where}: a job that is done has a resource, started_unix_s and run_time_s")
     if told.submitted_unix_s is None:
         values["submitted_unix_s"] = told.started_unix_s or 0.0
-    return JobRecord(**{**values, "number": told.number or str(line)})
+    values["number"] = told.number or str(line)
+    return source, JobRecord(**{name: values[name] for name in _OF_JOB})
 
 
-def _source(row: dict[str, str], itself: Source) -> Source:
-    if not row.get("source_key"):
-        return itself
-    return Source(
-        SourceKind(row.get("source_kind") or SourceKind.FILE),
-        row["source_key"],
-        row.get("source_name", ""),
-        row.get("source_scheduler") or None,
-        int(row["source_point"]) if row.get("source_point") else None,
-        int(row["source_replication"]) if row.get("source_replication") else None,
-    )
+def _rows(rows: csv.DictReader[str], path: Path) -> Iterator[dict[str, str]]:
+    try:
+        yield from rows
+    except csv.Error as error:
+        raise InvalidFile(f"{path}, line {rows.line_num}: this is not valid CSV: {error}") from None

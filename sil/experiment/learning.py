@@ -31,6 +31,7 @@ class Teacher:
         tell: Callable[[str], None],
     ) -> None:
         """Raises DatabaseTrouble where the database cannot be reached when the experiment begins."""
+        self._address = address
         self._site = site
         self._experiment = experiment
         self._fingerprint = fingerprint
@@ -50,9 +51,12 @@ class Teacher:
         """Try once more to write what waits; what still cannot be written is kept in a file."""
         self._recorder.write()
         waiting = self._recorder.waiting
-        if waiting:
-            job_file.write(self._leftover, waiting)
-            self._tell(
-                f"{sum(len(jobs) for _, jobs in waiting)} jobs could not be recorded and are kept in "
-                f"{self._leftover}; record them later with: sil db history --import '{self._leftover}'"
-            )
+        if not waiting:
+            self._leftover.unlink(missing_ok=True)
+            return
+        job_file.write(self._leftover, waiting)
+        self._tell(
+            f"{sum(len(jobs) for _, jobs in waiting)} jobs could not be recorded and are kept in "
+            f"{self._leftover}; record them later with: sil db history --import '{self._leftover}' "
+            f"--db '{self._address}#{self._site.name}'"
+        )

@@ -1,4 +1,4 @@
-"""Recording while the database goes away and comes back; and what is kept in a file when it does not."""
+"""Recording while the database goes away and comes back."""
 
 from __future__ import annotations
 
@@ -11,17 +11,14 @@ from sqlalchemy import Engine, select
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
-from site_db import job_file, store
+from site_db import store
 from site_db.history import disagreements
 from site_db.jobs import BadRecord, JobRecord, JobState, Source, SourceKind
 from site_db.recorder import Recorder
 from site_db.schema import ExecutionHistoryRow, SourceRow
 from site_db.store import Address, parse_address
-from site_db.toml_file import InvalidFile
 from tests.postgres import Server
-from tests.site_db.site_texts import after_path, assert_is_one_plain_sentence
-
-NOW_S = 1.8e9
+from tests.site_db.site_texts import assert_is_one_plain_sentence
 
 
 def source(key: str) -> Source:
@@ -144,60 +141,3 @@ def test_a_bad_job_is_refused_with_its_whole_batch_and_the_next_one_goes_on(
     assert str(caught.value).startswith("job 7: ")
     recorder.record(source("b"), jobs(2.0))
     assert recorded(engine) == [("b", 2.0)]
-
-
-# -- the file ----------------------------------------------------------------------------------------------
-
-
-def test_what_is_written_to_a_file_is_read_back_as_it_was(tmp_path: Path) -> None:
-    refused = JobRecord("4", "long", "bob", "night", JobState.REFUSED, 3.0, reason="no, not today")
-    sized = JobRecord(
-        "5", "wide", "bob", "night", JobState.DONE, 3.0, "mixed", 2, 4.0, 0.1 + 0.2, 7.0, "ann", 9.9, 2
-    )
-    batches = [(source("a"), jobs(1.0, 2.0)), (Source(SourceKind.LIVE, "live"), [refused, sized])]
-    path = tmp_path / "jobs.csv"
-    job_file.write(path, batches)
-    assert job_file.read(path, NOW_S) == batches
-
-
-def test_four_columns_are_enough_and_the_file_is_the_source(tmp_path: Path) -> None:
-    path = tmp_path / "mine.csv"
-    path.write_text("job_class,resource,started_unix_s,run_time_s\nshort,f1,1700000000,12.5\n")
-    ((told_by, (job,)),) = job_file.read(path, NOW_S)
-    assert (told_by.kind, told_by.name) == (SourceKind.FILE, "mine.csv")
-    assert (job.number, job.state, job.run_time_s, job.user) == ("2", JobState.DONE, 12.5, "unknown")
-    assert job.submitted_unix_s == job.started_unix_s == 1.7e9
-
-
-HEADER = "job_class,resource,started_unix_s,run_time_s"
-
-
-@pytest.mark.parametrize(
-    ("text", "sentence"),
-    [
-        ("", "line 1: the column 'job_class' is missing"),
-        ("job_class,resource,run_time_s\n", "line 1: the column 'started_unix_s' is missing"),
-        (f"{HEADER},colour\n", "line 1: unknown column 'colour'"),
-        (f"{HEADER}\nshort,f1,0,0\n", 'line 2: run_time_s = "0": expected a number greater than 0'),
-        (f"{HEADER}\nshort,f1,0,nan\n", 'line 2: run_time_s = "nan"'),
-        (f"{HEADER}\nshort,f1,0,inf\n", 'line 2: run_time_s = "inf"'),
-        (f"{HEADER}\nshort,f1,soon,1\n", 'line 2: started_unix_s = "soon"'),
-        (f"{HEADER}\nshort,f1,0,1\n,f1,0,1\n", "line 3: the key 'job_class' is missing"),
-        (f"{HEADER}\nshort,f1,0\n", "line 2: expected 4 values"),
-        (f"{HEADER}\nshort,f1,0,1,2\n", "line 2: expected 4 values"),
-        (f"{HEADER},state\nshort,f1,0,,done\n", "line 2: a job that is done has a resource"),
-        (
-            f"{HEADER}\nshort,f1,1900000000,1\n",
-            "line 2: the run ended at 1.9e+09 s (2030-03-17), which is in",
-        ),
-        (f"{HEADER}\nshort,f1,1700000000000,1\n", "which is in the future"),
-    ],
-)
-def test_a_bad_file_is_refused_with_line_value_and_what_was_expected(
-    text: str, sentence: str, tmp_path: Path
-) -> None:
-    path = tmp_path / "bad.csv"
-    path.write_text(text)
-    with pytest.raises(InvalidFile) as caught:
-        job_file.read(path, NOW_S)
-    assert sentence in after_path(caught.value, path)

@@ -1,0 +1,433 @@
+"""Experiments on a site in a database: what they use of it, what they teach it, and what they leave alone."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack
+from dataclasses import replace
+from pathlib import Path
+
+import polars as pl
+import pytest
+from sqlalchemy import Engine, func, select
+from sqlalchemy.orm import Session
+
+from sil.experiment import config
+from sil.experiment.listener import Listener
+from sil.experiment.run import NothingToTeach, SiteChoice, run_experiment
+from sil.experiment.sweep import Interrupted
+from sil.outcome.comparison import Comparison
+from sil.outcome.trace import Fact, read_trace
+from site_db import job_file, store
+from site_db.history import disagreements
+from site_db.importing import read_and_put
+from site_db.jobs import JobRecord, JobState, JobWriter, Source, SourceKind
+from site_db.schema import (
+    ExecutionHistoryRow,
+    ExecutionStatisticsRow,
+    JobRow,
+    MachineStateRow,
+    PredictionRow,
+    SourceRow,
+    UserUsageRow,
+)
+from site_db.sites import SiteReader
+from site_db.states import Seen, StateWriter
+from site_db.store import Address, DatabaseTrouble, parse_address
+from tests.builders import TINY_SITE, tiny_experiment
+from tests.postgres import Server
+from tests.sil.test_cli import sil, the_sentence
+
+N_JOBS, N_RUNS_OF_THE_HARNESS = 12, 6  # three replications under two schedulers
+
+
+class Told(Listener):
+    """Keeps what it is told; `at_progress` is called whenever a replication is done."""
+
+    def __init__(self, at_progress: Callable[[int], None] = lambda _: None) -> None:
+        self.sentences: list[str] = []
+        self._at_progress = at_progress
+
+    def progressed(self, done: int) -> None:
+        self._at_progress(done)
+
+    def told(self, sentence: str) -> None:
+        self.sentences.append(sentence)
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> Address:
+    """A database with the tiny site in it."""
+    if request.param == "sqlite":
+        address = parse_address(f"{tmp_path / 'site.db'}#tiny")
+    else:
+        server: Server = request.getfixturevalue("server")
+        address = replace(server.new_database(), site="tiny")
+    engine = store.create(address)
+    (tmp_path / "tiny.toml").write_text(TINY_SITE)
+    with Session(engine) as session, session.begin():
+        read_and_put(session, tmp_path / "tiny.toml")
+    engine.dispose()
+    return address
+
+
+@pytest.fixture
+def engine(address: Address) -> Iterator[Engine]:
+    engine = store.open_database(address)
+    yield engine
+    engine.dispose()
+
+
+def run(
+    path: Path,
+    address: Address,
+    out: str = "out",
+    learns: bool = True,
+    workers: int = 1,
+    listener: Listener | None = None,
+) -> Comparison:
+    experiment, choice = config.read_experiment(path), SiteChoice(address, learns)
+    return run_experiment(experiment, path, path.parent / out, workers, choice, listener or Listener())
+
+
+def count(engine: Engine, row: type[object]) -> int:
+    with Session(engine) as session:
+        return session.scalar(select(func.count()).select_from(row)) or 0
+
+
+def history(engine: Engine) -> list[tuple[object, ...]]:
+    """All runs in the order in which they are numbered, and that the statistics agree with them."""
+    run = ExecutionHistoryRow
+    query = select(run.number, SourceRow.key, run.job_class_id, run.machine_id, run.run_time_s)
+    with Session(engine) as session:
+        assert disagreements(session, 1) == []
+        found = session.execute(
+            query.join(SourceRow, SourceRow.id == run.source_id).order_by(run.number)
+        ).all()
+    return [tuple(row) for row in found]
+
+
+def teach(engine: Engine, *run_times_s: float, resource: str = "f1", job_class: str = "short") -> None:
+    """Some runs that somebody else recorded."""
+    jobs = [
+        JobRecord(str(k), job_class, "ann", "day", JobState.DONE, 0.0, resource, 1, 0.0, time_s)
+        for k, time_s in enumerate(run_times_s)
+    ]
+    with Session(engine) as session, session.begin():
+        JobWriter(session, "tiny").add(session, Source(SourceKind.FILE, f"{run_times_s}"), jobs)
+
+
+def traced(folder: Path) -> pl.DataFrame:
+    return read_trace(folder / "trace.parquet")[0]
+
+
+# -- learning ----------------------------------------------------------------------------------------------
+
+
+def test_without_learning_the_database_stays_as_it_is(
+    address: Address, engine: Engine, tmp_path: Path
+) -> None:
+    run(tiny_experiment(tmp_path), address, learns=False)
+    for row in (SourceRow, JobRow, ExecutionHistoryRow, ExecutionStatisticsRow):
+        assert count(engine, row) == 0
+
+
+def test_with_learning_every_job_is_recorded_once_with_its_whole_run(
+    address: Address, engine: Engine, tmp_path: Path
+) -> None:
+    path = tiny_experiment(tmp_path)
+    run(path, address)
+    assert count(engine, SourceRow) == N_RUNS_OF_THE_HARNESS
+    assert count(engine, JobRow) == len(history(engine)) == N_RUNS_OF_THE_HARNESS * N_JOBS
+    with Session(engine) as session:
+        assert session.scalar(select(func.sum(UserUsageRow.runs))) == N_RUNS_OF_THE_HARNESS * N_JOBS
+    # The same experiment on a site that has grown wiser is another one, and teaches again.
+    run(path, address, "again")
+    assert len(history(engine)) == 2 * N_RUNS_OF_THE_HARNESS * N_JOBS
+
+
+def test_what_is_recorded_and_in_which_order_does_not_depend_on_the_number_of_workers(
+    address: Address, engine: Engine, tmp_path: Path
+) -> None:
+    path = tiny_experiment(tmp_path)
+    run(path, address)
+    run(path, replace(parse_address(str(tmp_path / "out" / "results.db")), site="tiny"), "on-the-copy", False)
+    other = replace(parse_address(str(tmp_path / "other.db")), site="tiny")
+    with Session(store.create(other)) as session, session.begin():
+        read_and_put(session, tmp_path / "tiny.toml")
+    run(path, other, "with-two", workers=2)
+    assert history(store.open_database(other)) == history(engine)
+
+
+def test_preempted_and_lost_runs_teach_nothing(address: Address, engine: Engine, tmp_path: Path) -> None:
+    failures = "[failures]\nmean_time_between_failures_s = 60\nmean_time_to_repair_s = 20\n"
+    run(tiny_experiment(tmp_path, failures), address)
+    facts = traced(tmp_path / "out")
+    ended = facts.filter(pl.col("event") == Fact.RUN_ENDED)
+    assert len(facts.filter(pl.col("event") == Fact.RUN_LOST)) > 0
+    assert len(history(engine)) == len(ended)
+    # Run times are the truth of whole runs: exact ones, here.
+    assert {round(float(str(row[-1])), 6) for row in history(engine)} <= {6.0, 10.0, 30.0, 100.0, 300.0}
+
+
+def test_an_interrupted_experiment_goes_on_with_what_it_believed_and_records_nothing_twice(
+    address: Address, engine: Engine, tmp_path: Path
+) -> None:
+    path = tiny_experiment(tmp_path, "[experience]\nlearning = 'run'\n")
+    run(path, address, "whole", learns=False)
+
+    def interrupt(done: int) -> None:
+        raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted):
+        run(path, address, listener=Told(interrupt))
+    recorded = len(history(engine))
+    assert 0 < recorded < N_RUNS_OF_THE_HARNESS * N_JOBS
+    teach(engine, *[500.0] * 60)  # meanwhile somebody else's runs change what is believed
+    run(path, address)
+    assert len(history(engine)) == N_RUNS_OF_THE_HARNESS * N_JOBS + 60
+    assert traced(tmp_path / "out").equals(traced(tmp_path / "whole"))
+
+
+def test_a_server_that_comes_back_during_the_run_gets_everything(server: Server, tmp_path: Path) -> None:
+    address = on_server(server, tmp_path)
+    with ExitStack() as outage:
+
+        def stop_and_start(done: int) -> None:
+            if done == 1:
+                outage.enter_context(server.being_down())
+            if done == 2:
+                outage.close()
+
+        listener = Told(stop_and_start)
+        run(tiny_experiment(tmp_path), address, listener=listener)
+    gone, back = listener.sentences
+    assert "the server does not answer" in gone
+    assert "what is to be recorded is kept until it can be" in gone
+    assert back.endswith("the database can be reached again, and has everything")
+    assert len(history(store.open_database(address))) == N_RUNS_OF_THE_HARNESS * N_JOBS
+
+
+def test_what_a_server_that_stays_away_cannot_get_is_in_a_file_that_it_takes_later(
+    server: Server, tmp_path: Path
+) -> None:
+    address = on_server(server, tmp_path)
+    path = tiny_experiment(tmp_path)
+    leftover = tmp_path / "out" / "unrecorded.csv"
+    with ExitStack() as outage:
+        listener = Told(lambda done: outage.enter_context(server.being_down()) if done == 1 else None)
+        comparison = run(path, address, listener=listener)
+        assert comparison.faults == []
+        _, kept = listener.sentences
+        assert kept == (
+            f"48 jobs could not be recorded and are kept in {leftover}; record them later with: "
+            f"sil db history --import '{leftover}' --db '{address}#tiny'"
+        )
+    url = f"{address.url.render_as_string(hide_password=False)}#tiny"
+    told = sil("db", "history", "--import", str(leftover), "--db", url)
+    assert "48 jobs" in told.stdout, told.output
+    assert len(history(store.open_database(address))) == N_RUNS_OF_THE_HARNESS * N_JOBS
+    assert "already" in the_sentence(sil("db", "history", "--import", str(leftover), "--db", url))
+
+
+def test_a_file_of_unrecorded_jobs_goes_once_an_experiment_has_recorded_everything(
+    address: Address, tmp_path: Path
+) -> None:
+    (tmp_path / "out").mkdir()
+    job_file.write(tmp_path / "out" / "unrecorded.csv", [])
+    run(tiny_experiment(tmp_path), address)
+    assert not (tmp_path / "out" / "unrecorded.csv").exists()
+
+
+def on_server(server: Server, folder: Path) -> Address:
+    address = replace(server.new_database(), site="tiny")
+    (folder / "tiny.toml").write_text(TINY_SITE)
+    engine = store.create(address)
+    with Session(engine) as session, session.begin():
+        read_and_put(session, folder / "tiny.toml")
+    engine.dispose()
+    return address
+
+
+# -- what an experiment uses of a database -----------------------------------------------------------------
+
+
+def test_what_the_history_says_is_believed_and_the_truth_is_what_is_believed(
+    address: Address, engine: Engine, tmp_path: Path
+) -> None:
+    """The history makes the machine f1 three times as fast as staff said; all else is as they said."""
+    teach(engine, *[3.0] * 30)
+    run(tiny_experiment(tmp_path, "mix = { short = 1 }", jobs="4"), address, learns=False)
+    started = traced(tmp_path / "out").filter(pl.col("event") == Fact.RUN_STARTED)
+    assert set(started.filter(pl.col("resource") == 0)["expected_s"].round(6)) == {3.0}
+
+
+def test_what_is_down_at_the_site_is_down_in_the_run(
+    address: Address, engine: Engine, tmp_path: Path
+) -> None:
+    with Session(engine) as session, session.begin():
+        StateWriter(session, SiteReader(session, "tiny")).add("f1", Seen(up=False), 1.7e9)
+    run(tiny_experiment(tmp_path), address, learns=False)
+    facts = traced(tmp_path / "out")
+    assert set(facts.filter(pl.col("event") == Fact.MACHINE_DOWN)["time_s"]) == {0.0}
+    started = facts.filter(pl.col("event") == Fact.RUN_STARTED)
+    assert 0 not in set(started["resource"])
+    assert 0 not in {machine for machines in started["machines"] for machine in machines}
+
+
+def test_results_go_to_a_database_of_their_own(address: Address, engine: Engine, tmp_path: Path) -> None:
+    failures = "[failures]\nmean_time_between_failures_s = 100\nmean_time_to_repair_s = 20\n"
+    run(tiny_experiment(tmp_path, failures), address, learns=False)
+    facts = traced(tmp_path / "out")
+    results = store.open_file(tmp_path / "out" / "results.db")
+    assert len(history(results)) == count(results, JobRow) == N_RUNS_OF_THE_HARNESS * N_JOBS
+    with Session(results) as session:
+        sources = session.scalars(select(SourceRow).order_by(SourceRow.id)).all()
+        assert {(s.kind, s.name, s.scheduler, s.replication) for s in sources} == {
+            ("testbed", "tiny-experiment", scheduler, replication)
+            for scheduler in ("mct", "sjs")
+            for replication in range(3)
+        }
+        predictions = session.scalars(select(PredictionRow)).all()
+        states = session.scalars(select(MachineStateRow)).all()
+    assert len(predictions) == N_RUNS_OF_THE_HARNESS * N_JOBS
+    assert all(p.predicted_s == p.actual_s for p in predictions)  # run times are exact here
+    down = facts.filter(pl.col("event") == Fact.MACHINE_DOWN)
+    assert sorted(s.since_unix_s for s in states if not s.up) == sorted(down["time_s"])
+
+
+def test_a_site_file_and_the_database_it_was_put_into_give_the_same_trace(
+    address: Address, tmp_path: Path
+) -> None:
+    path = tiny_experiment(tmp_path)
+    run(path, address, "from-database", learns=False)
+    experiment = config.read_experiment(path)
+    run_experiment(experiment, path, tmp_path / "from-file", 1, SiteChoice(), Listener())
+    one, other = ((tmp_path / name / "trace.parquet").read_bytes() for name in ("from-database", "from-file"))
+    assert one == other
+
+
+# -- users and sizes ---------------------------------------------------------------------------------------
+
+STAFF = """
+only_listed_users = true
+
+[[queues]]
+name = "day"
+
+[[users]]
+name = "ann"
+most_jobs = 2
+
+[[users]]
+name = "bob"
+
+[[users.may_submit_as]]
+user = "ann"
+"""
+
+
+def with_staff(text: str) -> str:
+    head, _, tables = STAFF.strip().partition("\n")
+    return text.replace('name = "tiny"\n', f'name = "tiny"\n{head}\n', 1) + tables
+
+
+def test_admission_is_checked_in_a_run_and_refusals_are_told_with_their_reason(tmp_path: Path) -> None:
+    workload = (
+        'users = { ann = 1, "bob as ann" = 1, bob = 1, "ann as bob" = 1, eve = 1 }\nqueues = { day = 1 }'
+    )
+    path = tiny_experiment(tmp_path, workload, site_text=with_staff(TINY_SITE), jobs="40", replications="1")
+    run_experiment(config.read_experiment(path), path, tmp_path / "out", 1, SiteChoice(), Listener())
+    facts = traced(tmp_path / "out")
+    arrived = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select(
+        "scheduler", "job", "user", "submitted_by"
+    )
+    refused = facts.filter(pl.col("event") == Fact.JOB_REFUSED).select("scheduler", "job", "detail")
+    both = arrived.join(refused, on=("scheduler", "job"), how="left")
+    of_eve = both.filter(pl.col("user") == "eve")
+    assert len(of_eve) > 0
+    assert of_eve["detail"].str.contains("eve").all()
+    as_bob = both.filter((pl.col("user") == "bob") & (pl.col("submitted_by") == "ann"))
+    assert len(as_bob) > 0
+    assert as_bob["detail"].str.contains("user 'ann' may not submit to queue 'day' as 'bob'").all()
+    of_bob = both.filter((pl.col("user") == "bob") & pl.col("submitted_by").is_null())
+    assert of_bob["detail"].is_null().all()
+    # All arrive at once: two of ann's get in, whoever submits them.
+    of_ann = both.filter((pl.col("scheduler") == "mct") & (pl.col("user") == "ann"))
+    assert len(of_ann.filter(pl.col("detail").is_null())) == 2
+    with Session(store.open_file(tmp_path / "out" / "results.db")) as session:
+        states = session.scalars(select(JobRow.state)).all()
+        reasons = session.scalars(select(JobRow.reason).where(JobRow.state == "refused")).all()
+    assert states.count("refused") == len(refused) == len([reason for reason in reasons if reason])
+
+
+def test_jobs_have_the_sizes_of_their_class_and_history_makes_the_larger_ones_longer(
+    address: Address, engine: Engine, tmp_path: Path
+) -> None:
+    jobs = [
+        JobRecord(
+            str(k), "short", "ann", "day", JobState.DONE, 0.0, "f1", 1, 0.0, 2.0 * k + 1.0, size=float(k)
+        )
+        for k in range(1, 40)
+    ]
+    with Session(engine) as session, session.begin():
+        JobWriter(session, "tiny").add(session, Source(SourceKind.FILE, "sized"), jobs)
+    workload = "mix = { short = 1 }\nsizes = { short = [5, 30] }\n"
+    run(tiny_experiment(tmp_path, workload, jobs="30"), address, learns=False)
+    facts = traced(tmp_path / "out")
+    sizes = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select(
+        "scheduler", "replication", "job", "size"
+    )
+    assert set(sizes["size"]) == {5.0, 30.0}
+    started = facts.filter((pl.col("event") == Fact.RUN_STARTED) & (pl.col("resource") == 0))
+    on_f1 = started.join(sizes, on=("scheduler", "replication", "job"), suffix="_of_job")
+    expected = {
+        (size, round(expected_s, 6)) for size, expected_s in on_f1.select("size_of_job", "expected_s").rows()
+    }
+    assert expected == {(5.0, 11.0), (30.0, 61.0)}
+
+
+# -- mistakes ----------------------------------------------------------------------------------------------
+
+
+def test_learning_without_a_database_is_refused(tmp_path: Path) -> None:
+    path = tiny_experiment(tmp_path)
+    experiment = config.read_experiment(path)
+    with pytest.raises(NothingToTeach, match="say with --site which database is to learn"):
+        run_experiment(experiment, path, tmp_path / "out", 1, SiteChoice(None, learns=True), Listener())
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_site_without_machines_cannot_be_used(tmp_path: Path) -> None:
+    """As one is that an archive log has made, which tells of no machines."""
+    (tmp_path / "log.swf").write_text("1 0 5 100 4 -1 -1 4 200 -1 1 3 1 7 1 2 -1 -1\n")
+    database = str(tmp_path / "site.db")
+    assert sil("db", "init", "--db", database).exit_code == 0
+    log = str(tmp_path / "log.swf")
+    assert sil("db", "import-swf", log, "--db", f"{database}#archive").exit_code == 0
+    sentence = the_sentence(sil("run", str(tiny_experiment(tmp_path)), "--site", database))
+    assert sentence == f"{database}: the site 'archive' cannot be used: the site has no machines"
+
+
+@pytest.mark.parametrize(
+    ("site", "sentence"),
+    [
+        ("nowhere.db", "nowhere.db: there is no such file; `sil db init` makes a database"),
+        ("site.db#moon", "the database has no site 'moon'; it has tiny"),
+        ("mysql://x/y", "'mysql://x/y' is no database address that is known here"),
+    ],
+)
+def test_a_database_that_cannot_be_used_is_told_before_anything_is_run(
+    site: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    path = tiny_experiment(tmp_path)
+    assert sil("db", "init").exit_code == 0
+    assert sil("db", "import", "tiny.toml").exit_code == 0
+    assert sentence in the_sentence(sil("run", str(path), "--site", site, "--out", "out"))
+
+
+def test_a_server_that_is_down_at_the_beginning_is_told(server: Server, tmp_path: Path) -> None:
+    address = on_server(server, tmp_path)
+    with server.being_down(), pytest.raises(DatabaseTrouble, match="the server does not answer"):
+        run(tiny_experiment(tmp_path), address)

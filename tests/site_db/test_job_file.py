@@ -1,0 +1,124 @@
+"""Jobs and runs in a CSV file."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from site_db import job_file
+from site_db.jobs import JobRecord, JobState, Source, SourceKind
+from site_db.toml_file import InvalidFile
+from tests.site_db.site_texts import after_path
+
+NOW_S = 1.8e9
+
+TRIAL = Source(SourceKind.TESTBED, "a", "trial", "pjs", 0, 3)
+
+
+def test_what_is_written_to_a_file_is_read_back_as_it_was(tmp_path: Path) -> None:
+    done = JobRecord("3", "short", "ann", "day", JobState.DONE, 1.0, "f1", 1, 2.0, 3.0, expected_s=9.0)
+    refused = JobRecord("4", "long", "bob", "night", JobState.REFUSED, 3.0, reason="no, not today")
+    sized = JobRecord(
+        "5", "wide", "bob", "night", JobState.DONE, 3.0, "mixed", 2, 4.0, 0.1 + 0.2, 7.0, "ann", 9.9, 2
+    )
+    batches = [(TRIAL, [done, done]), (Source(SourceKind.LIVE, "live"), [refused, sized])]
+    path = tmp_path / "jobs.csv"
+    job_file.write(path, batches)
+    assert job_file.read(path, NOW_S) == batches
+
+
+def test_four_columns_are_enough_and_the_file_is_the_source(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("job_class,resource,started_unix_s,run_time_s\nshort,f1,1700000000,12.5\n")
+    ((told_by, (job,)),) = job_file.read(path, NOW_S)
+    assert (told_by.kind, told_by.name) == (SourceKind.FILE, "mine.csv")
+    assert (job.number, job.state, job.run_time_s, job.user) == ("2", JobState.DONE, 12.5, "unknown")
+    assert job.submitted_unix_s == job.started_unix_s == 1.7e9
+
+
+HEADER = "job_class,resource,started_unix_s,run_time_s"
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("", "line 1: the column 'job_class' is missing"),
+        ("job_class,resource,run_time_s\n", "line 1: the column 'started_unix_s' is missing"),
+        (f"{HEADER},colour\n", "line 1: unknown column 'colour'"),
+        (f"{HEADER}\nshort,f1,0,0\n", 'line 2: run_time_s = "0": expected a number greater than 0'),
+        (f"{HEADER}\nshort,f1,0,nan\n", 'line 2: run_time_s = "nan"'),
+        (f"{HEADER}\nshort,f1,0,inf\n", 'line 2: run_time_s = "inf"'),
+        (f"{HEADER}\nshort,f1,soon,1\n", 'line 2: started_unix_s = "soon"'),
+        (f"{HEADER}\nshort,f1,0,1\n,f1,0,1\n", "line 3: the key 'job_class' is missing"),
+        (f"{HEADER}\nshort,f1,0\n", "line 2: expected 4 values"),
+        (f"{HEADER}\nshort,f1,0,1,2\n", "line 2: expected 4 values"),
+        (f"{HEADER},state\nshort,f1,0,,done\n", "line 2: a job that is done has a resource"),
+        (
+            f"{HEADER}\nshort,f1,1900000000,1\n",
+            "line 2: the run ended at 1.9e+09 s (2030-03-17), which is in",
+        ),
+        (f"{HEADER}\nshort,f1,1700000000000,1\n", "which is in the future"),
+        (f"{HEADER}\nshort,f1,0,1e15\n", 'line 2: run_time_s = "1e15": expected a number less than'),
+        (f"{HEADER},members\nshort,f1,0,1,0\n", 'line 2: members = "0": expected a number greater than'),
+        (f"{HEADER},preemptions\nshort,f1,0,1,{2**40}\n", 'line 2: preemptions = "1099511627776"'),
+        (f"{HEADER},source_key,source_kind\nshort,f1,0,1,k,rumour\n", 'line 2: source_kind = "rumour"'),
+        (f"{HEADER},source_key,source_point\nshort,f1,0,1,k,one\n", 'line 2: source_point = "one"'),
+        (f'{HEADER}\n"short,f1,0,1\n', "line 2: expected 4 values"),
+    ],
+)
+def test_a_bad_file_is_refused_with_line_value_and_what_was_expected(
+    text: str, sentence: str, tmp_path: Path
+) -> None:
+    path = tmp_path / "bad.csv"
+    path.write_text(text)
+    with pytest.raises(InvalidFile) as caught:
+        job_file.read(path, NOW_S)
+    assert sentence in after_path(caught.value, path)
+
+
+TEXTS = st.text(st.characters(exclude_categories=("C",)), max_size=5)
+NAMES = st.text(st.characters(exclude_categories=("C", "Z")), min_size=1, max_size=5)
+SECONDS = st.floats(1e-3, 1e9)
+SOURCES = st.builds(
+    Source,
+    st.sampled_from(SourceKind),
+    NAMES,
+    TEXTS,
+    st.none() | NAMES,
+    st.none() | st.integers(0, 9),
+    st.none() | st.integers(0, 9),
+)
+JOBS = st.builds(
+    JobRecord,
+    number=NAMES,
+    job_class=NAMES,
+    user=NAMES,
+    queue=NAMES,
+    state=st.sampled_from(JobState),
+    submitted_unix_s=SECONDS,
+    resource=NAMES,
+    members=st.integers(1, 9),
+    started_unix_s=SECONDS,
+    run_time_s=st.floats(1e-9, 1e8),
+    size=st.none() | SECONDS,
+    submitted_by=st.none() | NAMES,
+    expected_s=st.none() | SECONDS,
+    preemptions=st.integers(0, 9),
+    reason=TEXTS,
+)
+
+
+@given(
+    batches=st.lists(
+        st.tuples(SOURCES, st.lists(JOBS, min_size=1, max_size=3)), max_size=3, unique_by=lambda b: b[0].key
+    )
+)
+def test_any_batches_come_back_as_they_were(
+    batches: list[tuple[Source, list[JobRecord]]], shared_folder: Path
+) -> None:
+    path = shared_folder / "jobs.csv"
+    job_file.write(path, batches)
+    assert job_file.read(path, NOW_S) == batches
