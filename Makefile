@@ -26,6 +26,7 @@ format: $(VENV)/.installed-dev
 bench: $(VENV)/.installed-dev  ## Run the benchmarks; results go to benchmarks/results/
 	$(BIN)/python -m benchmarks.bench_optimality
 	$(BIN)/python -m benchmarks.bench_harness
+	$(BIN)/python -m benchmarks.bench_site_db
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

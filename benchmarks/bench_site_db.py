@@ -1,8 +1,10 @@
 """What does the site database cost: recording completions, and reading the ETC matrix of a problem?
 
-`record` counts completions per second in batches of 1,000, in SQLite and in PostgreSQL, beside a bare
-executemany of the history's rows into the same store (the baseline). The ETC matrix is that of 1,000 waiting
-jobs on 142 machines and 18 clusters, read from the database each time, after histories of several lengths.
+Completions are recorded in batches of 1,000, in SQLite and in PostgreSQL: as whole runs with their
+statistics, and as an experiment writes them, with their jobs and predictions. The baseline is a bare
+executemany of the history's rows into the same store. The ETC matrix is that of 1,000 waiting jobs on 142
+machines and 18 clusters after histories of several lengths: read anew from the database, and again after one
+more completion, as a manager at work reads it.
 """
 
 from __future__ import annotations
@@ -11,7 +13,7 @@ import statistics
 import sys
 import tempfile
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,10 +24,10 @@ from sqlalchemy import Engine, insert, select
 from sqlalchemy.orm import Session
 
 from benchmarks.record import keep
-from scheduler.model import Job, JobId
+from scheduler.model import ExecutionRecord, Job, JobId
 from sil.experiment import files
 from site_db import exchange, importing, store
-from site_db.experience import SqlExperience
+from site_db.experience import SqlExperience, StatisticsReader
 from site_db.jobs import LIVE, JobRecord, JobState
 from site_db.recorder import Recorder
 from site_db.schema import ExecutionHistoryRow
@@ -90,6 +92,7 @@ class Completions:
                 resource=self._machines[j],
                 started_unix_s=float(first + k),
                 run_time_s=time_s,
+                expected_s=150.0,
             )
             for k, (time_s, j, c) in enumerate(zip(times_s, machines, classes, strict=True))
         ]
@@ -119,19 +122,32 @@ def bare_rows_per_s(engine: Engine, n: int) -> float:
     return n / took_s
 
 
-def etc_ms(experience: SqlExperience, jobs: list[Job], members: list[int]) -> float:
-    """Median time of one reading of the ETC matrix."""
+def median_ms(read: Callable[[], object], before: Callable[[], None] = lambda: None) -> float:
+    """Median time of one reading; `before` each, something is done that does not count."""
     took_ms = []
     for _ in range(READINGS):
+        before()
         began = time.perf_counter()
-        experience.estimate(jobs, members)
+        read()
         took_ms.append(1e3 * (time.perf_counter() - began))
     return statistics.median(took_ms)
 
 
+def etc_ms(engine: Engine, address: Address, jobs: list[Job], members: list[int]) -> tuple[float, float]:
+    """Times of the ETC matrix from all statistics, and again once a job is done."""
+    with Session(engine) as session:
+        reader = StatisticsReader(session, SITE)
+        whole = median_ms(lambda: (session.rollback(), reader.read(session).matrix(jobs, members)))
+    experience = SqlExperience(engine, address, SITE)
+    done = ExecutionRecord(jobs[0], 0, 1, 0.0, 150.0)
+    return whole, median_ms(
+        lambda: experience.estimate(jobs, members), before=lambda: experience.record(done)
+    )
+
+
 def main() -> None:
     recording = Table(title="Completions recorded per second", title_justify="left")
-    for column in ("store", "recorded", "bare rows", "bare / recorded"):
+    for column in ("store", "whole runs", "with jobs and predictions", "bare rows", "bare / whole runs"):
         recording.add_column(column, justify="right" if column != "store" else "left")
     reading = Table(title="ETC matrix, 1,000 jobs x 142 machines and 18 clusters (ms)", title_justify="left")
     reading.add_column("store")
@@ -151,18 +167,23 @@ def main() -> None:
             members = [len(everyone) for everyone in site.members]
             took_ms = []
             so_far = HISTORIES[0]
-            for n in HISTORIES if name == "SQLite" else HISTORIES[:2]:
+            for n in HISTORIES:
                 if n > so_far:
                     rate = recorded_per_s(recorder, completions, n - so_far)
                     so_far = n
-                took_ms.append(etc_ms(SqlExperience(engine, address, SITE), jobs, members))
+                took_ms.append(etc_ms(engine, address, jobs, members))
+            with_jobs = recorded_per_s(Recorder(engine, address, SITE, print), completions, 20_000)
             bare = bare_rows_per_s(engine, 20_000)
-            recording.add_row(name, f"{rate:,.0f}", f"{bare:,.0f}", f"{bare / rate:.1f}")
-            reading.add_row(name, *(f"{ms:.1f}" for ms in took_ms))
+            recording.add_row(name, f"{rate:,.0f}", f"{with_jobs:,.0f}", f"{bare:,.0f}", f"{bare / rate:.1f}")
+            anew, again = ([round(times[k], 2) for times in took_ms] for k in (0, 1))
+            reading.add_row(f"{name}, read anew", *(f"{ms:.1f}" for ms in anew))
+            reading.add_row(f"{name}, after one more job", *(f"{ms:.1f}" for ms in again))
             results[name] = {
-                "recorded_per_s": round(rate),
+                "whole_runs_per_s": round(rate),
+                "with_jobs_and_predictions_per_s": round(with_jobs),
                 "bare_rows_per_s": round(bare),
-                "etc_ms": dict(zip(map(str, HISTORIES), (round(ms, 2) for ms in took_ms), strict=False)),
+                "etc_ms": dict(zip(map(str, HISTORIES), anew, strict=True)),
+                "etc_after_one_more_job_ms": dict(zip(map(str, HISTORIES), again, strict=True)),
             }
             engine.dispose()
     Console().print(recording)

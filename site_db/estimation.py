@@ -21,10 +21,12 @@ size takes the least-squares line where there is one, any other their mean.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
+from math import inf
 from typing import NamedTuple
 
 import numpy as np
@@ -94,7 +96,7 @@ class Layout:
     members: tuple[tuple[int, ...], ...]
     staff_s: tuple[Mapping[Place, float | None], ...]
 
-    @property
+    @cached_property
     def sizes(self) -> tuple[int, ...]:
         """Number of members of each cluster."""
         return tuple(len(members) for members in self.members)
@@ -131,34 +133,42 @@ class Estimator:
 
     def __init__(self, layout: Layout, statistics: Mapping[Cell, RunStatistics]) -> None:
         self._layout = layout
-        self._statistics = dict(statistics)
+        self._statistics: dict[Cell, RunStatistics] = {}
+        self._own: defaultdict[int, dict[int, RunStatistics]] = defaultdict(dict)
+        """Of each job class, the machines that speak for themselves."""
         self._ratings = [layout.rating_of_cluster(c) for c in range(len(layout.clusters))]
         self._rated: dict[tuple[int, PlaceKind], RunStatistics] = {}
         self._anywhere: dict[int, RunStatistics] = {}
         self._rows: dict[tuple[str, float | None], NDArray[np.float64]] = {}
         self._members: tuple[int, ...] = layout.sizes
-        self._speaks_for_itself = {
-            place.which
-            for (_, place), seen in self._statistics.items()
-            if place.kind is PlaceKind.MACHINE and seen.count >= ENOUGH_RUNS_OF_ONE_MACHINE
-        }
+        self._classes = [
+            {place.which for place in staff if place.kind is PlaceKind.MACHINE_CLASS}
+            for staff in layout.staff_s
+        ]
+        self._columns_of_their_own: set[int] = set()
         self._make_columns()
+        self.replace(statistics)
 
     def learn(self, job_class: int, resource: int, n_machines: int, runs: RunStatistics) -> None:
         """Add some runs of a job class on a resource."""
-        for place in self._layout.places_of(resource, n_machines):
-            cell = (job_class, place)
-            seen = self._statistics.get(cell, RunStatistics()).merged(runs)
-            self._statistics[cell] = seen
-            enough = seen.count >= ENOUGH_RUNS_OF_ONE_MACHINE
-            if place.kind is PlaceKind.MACHINE and enough and place.which not in self._speaks_for_itself:
-                self._speaks_for_itself.add(place.which)
-                self._make_columns()
-        for kind in PlaceKind:
-            self._rated.pop((job_class, kind), None)
-        self._anywhere.pop(job_class, None)
-        name = self._layout.job_classes[job_class]
-        self._rows = {key: row for key, row in self._rows.items() if key[0] != name}
+        places = self._layout.places_of(resource, n_machines)
+        self.replace({(job_class, p): self.statistics_of(job_class, p).merged(runs) for p in places})
+
+    def replace(self, statistics: Mapping[Cell, RunStatistics]) -> None:
+        """Put these statistics in place of what was known there."""
+        self._statistics.update(statistics)
+        for (job_class, place), seen in statistics.items():
+            if place.kind is PlaceKind.MACHINE and seen.count >= ENOUGH_RUNS_OF_ONE_MACHINE:
+                self._own[job_class][place.which] = seen
+        changed = {job_class for job_class, _ in statistics}
+        for job_class in changed:
+            for kind in PlaceKind:
+                self._rated.pop((job_class, kind), None)
+            self._anywhere.pop(job_class, None)
+        names = {self._layout.job_classes[job_class] for job_class in changed}
+        self._rows = {key: row for key, row in self._rows.items() if key[0] not in names}
+        if any(not self._columns_of_their_own.issuperset(own) for own in self._own.values()):
+            self._make_columns()
 
     def matrix(self, jobs: Sequence[Job], members: Sequence[int]) -> EtcMatrix:
         """Expected seconds of `jobs` on all resources, with so many available members of each cluster.
@@ -199,9 +209,10 @@ class Estimator:
     def _make_columns(self) -> None:
         """Which machines share a column: those of one class and rating that do not speak for themselves."""
         layout = self._layout
+        self._columns_of_their_own = {j for own in self._own.values() for j in own}
         groups: dict[tuple[int, float | None, int], list[int]] = {}
         for j, (k, rating) in enumerate(zip(layout.class_of_machine, layout.rating_of_machine, strict=True)):
-            alone = j if j in self._speaks_for_itself else -1
+            alone = j if j in self._columns_of_their_own else -1
             groups.setdefault((k, rating, alone), []).append(j)
         ordered = sorted(groups.items(), key=lambda item: (item[0][2] >= 0, item[0][0], item[1][0]))
         self._machine_of_column = [machines[0] for _, machines in ordered]
@@ -218,9 +229,17 @@ class Estimator:
         self._rows.clear()
 
     def _row(self, c: int, size: float | None) -> NDArray[np.float64]:
-        on_machines = [self._on_machine(c, j, size) for j in self._machine_of_column]
-        on_clusters = [self._on_cluster(c, x, available, size) for x, available in enumerate(self._members)]
-        return np.array([np.inf if e is None else e.expected_s for e in (*on_machines, *on_clusters)])
+        own, allowed, class_of = self._own[c], self._classes[c], self._layout.class_of_machine
+        row = []
+        for j in self._machine_of_column:
+            # After a long history that is nearly all machines: worth a way of its own.
+            if j in own and class_of[j] in allowed:
+                row.append(own[j].expected_s(size))
+            else:
+                row.append(_seconds(self._on_machine(c, j, size)))
+        for x, available in enumerate(self._members):
+            row.append(_seconds(self._on_cluster(c, x, available, size)))
+        return np.array(row)
 
     def _on_machine(self, c: int, j: int, size: float | None) -> ExecutionEstimate | None:
         layout = self._layout
@@ -308,14 +327,10 @@ class Estimator:
 MOST_ROWS_KEPT = 10_000
 
 
+def _seconds(estimate: ExecutionEstimate | None) -> float:
+    return inf if estimate is None else estimate.expected_s
+
+
 def _said_by(runs: RunStatistics, rule: Rule, size: float | None) -> ExecutionEstimate:
     by_size = size is not None and runs.has_line
     return ExecutionEstimate(runs.expected_s(size), runs.deviation_s, rule, runs.count, by_size)
-
-
-def by_cell(rows: Iterable[tuple[Cell, RunStatistics]]) -> dict[Cell, RunStatistics]:
-    """Statistics by cell; those of one cell are put together."""
-    found: dict[Cell, RunStatistics] = {}
-    for cell, seen in rows:
-        found[cell] = found[cell].merged(seen) if cell in found else seen
-    return found

@@ -10,13 +10,15 @@ from sqlalchemy.orm import Session
 
 from scheduler.etc import EtcMatrix
 from scheduler.model import ExecutionRecord, Job
+from site_db.as_of import read_kept_as_of
 from site_db.estimation import Cell, Estimator, ExecutionEstimate, Layout, Place, PlaceKind
-from site_db.history import Key, read_kept_as_of, read_statistics
 from site_db.jobs import LIVE, JobRecord, JobState, Source
+from site_db.kept_statistics import read_statistics
 from site_db.recorder import Recorder
 from site_db.sites import SiteReader
 from site_db.statistics import RunStatistics
 from site_db.store import Address, Unreachable, in_sentences
+from site_db.whole_run import Key
 
 log = logging.getLogger(__name__)
 
@@ -52,9 +54,9 @@ class MemoryExperience:
 class SqlExperience:
     """Experience over the site database, as a site's own manager uses it.
 
-    Every estimate reads the statistics anew, in one query, and so knows what others have recorded; read `as
-    of` a run of the past, it stays as it was then. Where the database cannot be reached, what was read last
-    holds, completions wait, and the log says so.
+    Every estimate reads in one query the statistics that have changed, and so knows what others have
+    recorded; read `as of` a run of the past, it stays as it was then. Where the database cannot be reached,
+    what was read last holds, completions wait, and the log says so.
     """
 
     def __init__(
@@ -67,7 +69,11 @@ class SqlExperience:
         self._pinned = as_of is not None
         with in_sentences(address), Session(engine) as session:
             self._reader = StatisticsReader(session, site)
-            self._believed = self._reader.read(session, as_of)
+            self._believed, self._read_up_to = Estimator(self._reader.layout, {}), 0
+            if as_of is None:
+                self._read_changes(session)
+            else:
+                self._believed.replace(self._reader.statistics(session, as_of))
         self._recorder = Recorder(engine, address, site, log.warning, "runs")
 
     def estimate(self, jobs: Sequence[Job], members: Sequence[int]) -> EtcMatrix:
@@ -116,9 +122,13 @@ class SqlExperience:
             return
         try:
             with in_sentences(self._address), Session(self._engine) as session:
-                self._believed = self._reader.read(session)
+                self._read_changes(session)
         except Unreachable as trouble:
             log.warning("%s; what was read last is believed", trouble)
+
+    def _read_changes(self, session: Session) -> None:
+        changed, self._read_up_to = self._reader.changes(session, self._read_up_to)
+        self._believed.replace(changed)
 
 
 class StatisticsReader:
@@ -144,11 +154,14 @@ class StatisticsReader:
     def statistics(self, session: Session, as_of: int | None = None) -> dict[Cell, RunStatistics]:
         """The statistics themselves; as `read`."""
         if as_of is None:
-            pairs = read_statistics(session, self._site_id)
-        else:
-            kept = read_kept_as_of(session, self._site_id, as_of)
-            pairs = [(key, one.runs) for key, one in kept.items()]
-        return {self.cell(key): runs for key, runs in pairs}
+            return self.changes(session, 0)[0]
+        kept = read_kept_as_of(session, self._site_id, as_of)
+        return {self.cell(key): one.runs for key, one in kept.items()}
+
+    def changes(self, session: Session, since: int) -> tuple[dict[Cell, RunStatistics], int]:
+        """The statistics that changed after run `since`, and the last run that changed any."""
+        changed, last = read_statistics(session, self._site_id, since)
+        return {self.cell(key): runs for key, runs in changed.items()}, last
 
     def cell(self, key: Key) -> Cell:
         """Where in the layout a row of statistics belongs."""

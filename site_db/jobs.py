@@ -9,10 +9,11 @@ from enum import StrEnum
 from itertools import count
 from math import isfinite
 
-from sqlalchemy import insert, select
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from site_db.history import HistoryWriter, WholeRun, add_to_usage
+from site_db.bulk import insert_rows
+from site_db.history import HistoryWriter, add_to_usage
 from site_db.schema import (
     ClusterMemberRow,
     ClusterRow,
@@ -22,11 +23,13 @@ from site_db.schema import (
     MachineClassRow,
     MachineRow,
     PredictionRow,
+    SiteRow,
     SourceRow,
     UserRow,
 )
 from site_db.sites import find_site, rows_of
 from site_db.toml_file import MOST
+from site_db.whole_run import WholeRun
 
 
 class SourceKind(StrEnum):
@@ -167,36 +170,37 @@ class JobWriter:
         users = self._put_users(session, _users_of(jobs))
         first = self._history.record(session, source_id, self._runs(jobs, users))
         numbers = count(first)
+        serials = self._take_serials(session, len(jobs))
         rows = [
-            {
-                "site_id": self._site_id,
-                "source_id": source_id,
-                "number": job.number,
-                "job_class_id": self._job_classes[job.job_class],
-                "user_id": users[job.user],
-                "submitted_by_id": users[job.submitted_by] if job.submitted_by else None,
-                "queue": job.queue,
-                "size": job.size,
-                "state": job.state.value,
-                "reason": job.reason,
-                "machine_id": self._machines[job.resource][0] if job.resource in self._machines else None,
-                "cluster_id": self._clusters.get(job.resource or ""),
-                "submitted_unix_s": job.submitted_unix_s,
-                "started_unix_s": job.started_unix_s,
-                "ended_unix_s": job.ended_unix_s,
-                "preemptions": job.preemptions,
-                "run_number": next(numbers) if job.state is JobState.DONE else None,
-            }
-            for job in jobs
+            (
+                self._site_id,
+                serial,
+                source_id,
+                job.number,
+                self._job_classes[job.job_class],
+                users[job.user],
+                users[job.submitted_by] if job.submitted_by else None,
+                job.queue,
+                job.size,
+                job.state.value,
+                job.reason,
+                self._machines[job.resource][0] if job.resource in self._machines else None,
+                self._clusters.get(job.resource or ""),
+                job.submitted_unix_s,
+                job.started_unix_s,
+                job.ended_unix_s,
+                job.preemptions,
+                next(numbers) if job.state is JobState.DONE else None,
+            )
+            for serial, job in zip(serials, jobs, strict=True)
         ]
-        predicted = [k for k, job in enumerate(jobs) if job.expected_s is not None]
-        if predicted:
-            ids = session.scalars(
-                insert(JobRow).returning(JobRow.id, sort_by_parameter_order=True), rows
-            ).all()
-            session.execute(insert(PredictionRow), [_prediction(ids[k], jobs[k]) for k in predicted])
-        elif rows:
-            session.execute(insert(JobRow), rows)
+        insert_rows(session, JobRow, _OF_JOB, rows)
+        predictions = [
+            (self._site_id, serial, "run_time", job.started_unix_s, job.expected_s, "", job.run_time_s)
+            for serial, job in zip(serials, jobs, strict=True)
+            if job.expected_s is not None
+        ]
+        insert_rows(session, PredictionRow, _OF_PREDICTION, predictions)
         for (user, queue), n in Counter((job.user, job.queue) for job in jobs).items():
             add_to_usage(session, users[user], queue, jobs_submitted=n)
         return next(numbers) - 1
@@ -244,6 +248,17 @@ class JobWriter:
             f"{who}: the site '{self._site}' has no machine, cluster or machine class '{job.resource}'"
         )
 
+    def _take_serials(self, session: Session, n: int) -> range:
+        site = SiteRow
+        taken = (
+            update(site)
+            .where(site.id == self._site_id)
+            .values(jobs_recorded=site.jobs_recorded + n)
+            .returning(site.jobs_recorded)
+        )
+        last = session.execute(taken).scalar_one()
+        return range(last - n + 1, last + 1)
+
     def _put_users(self, session: Session, names: Iterable[str]) -> dict[str, int]:
         """Ids of users; one who is not known yet becomes so, without any policy."""
         wanted = set(names)
@@ -265,11 +280,32 @@ def _users_of(jobs: Iterable[JobRecord]) -> set[str]:
     return {name for job in jobs for name in (job.user, job.submitted_by) if name}
 
 
-def _prediction(job_id: int, job: JobRecord) -> dict[str, object]:
-    return {
-        "job_id": job_id,
-        "quantity": "run_time",
-        "made_unix_s": job.started_unix_s,
-        "predicted_s": job.expected_s,
-        "actual_s": job.run_time_s,
-    }
+_OF_JOB = (
+    "site_id",
+    "serial",
+    "source_id",
+    "number",
+    "job_class_id",
+    "user_id",
+    "submitted_by_id",
+    "queue",
+    "size",
+    "state",
+    "reason",
+    "machine_id",
+    "cluster_id",
+    "submitted_unix_s",
+    "started_unix_s",
+    "ended_unix_s",
+    "preemptions",
+    "run_number",
+)
+_OF_PREDICTION = (
+    "site_id",
+    "job_serial",
+    "quantity",
+    "made_unix_s",
+    "predicted_s",
+    "grounds",
+    "actual_s",
+)

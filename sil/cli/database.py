@@ -225,7 +225,7 @@ def state(
 @app.command()
 def check(db: Where = DEFAULT) -> None:
     """Compute all statistics anew from the history, and compare."""
-    from site_db.history import disagreements
+    from site_db.checking import disagreements
     from site_db.sites import find_site
 
     with _reading(db) as (session, site):
@@ -245,7 +245,7 @@ def prune(
     keep: Annotated[int, typer.Option(min=0, help="How many of the latest runs to keep.")] = 100_000,
 ) -> None:
     """Forget old runs and their jobs; what they taught stays in the statistics."""
-    from site_db.history import prune as prune_history
+    from site_db.pruning import prune as prune_history
     from site_db.sites import find_site, only_site
 
     with _changing(db) as (session, address):

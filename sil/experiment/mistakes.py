@@ -5,7 +5,7 @@ from sil.experiment.matrix import BadMatrix
 from sil.experiment.run import NothingToTeach, UnusableFolder
 from sil.outcome.metrics import UnknownMetric
 from sil.outcome.trace import NoTrace
-from site_db.history import PrunedHistory
+from site_db.as_of import PrunedHistory
 from site_db.importing import SiteConflict
 from site_db.jobs import BadRecord
 from site_db.log_import import TakenInBefore

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from sqlalchemy import JSON, CheckConstraint, ForeignKey
+from sqlalchemy import CheckConstraint, ForeignKey
 from sqlalchemy.orm import Mapped, mapped_column
 
 from site_db.schema.tables import (
@@ -61,7 +59,7 @@ class _Moments:
     mean_size: Mapped[float]
     squares_size2: Mapped[float]
     products: Mapped[float]
-    sketch: Mapped[list[Any]] = mapped_column(JSON)
+    sketch: Mapped[bytes]
 
 
 class ExecutionStatisticsRow(_Moments, Base):

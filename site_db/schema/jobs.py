@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import CheckConstraint, ForeignKey, Index, UniqueConstraint
+from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from site_db.schema.tables import Base, named, not_negative, one_of, positive
@@ -33,7 +33,8 @@ class SourceRow(Base):
 
 
 class JobRow(Base):
-    """A job as it was submitted, and what became of it. `number` is its id in its source."""
+    """The `serial`-th job of its site, as it was submitted, and what became of it. `number` is its id in its
+    source."""
 
     __tablename__ = "job"
     __table_args__ = (
@@ -43,10 +44,12 @@ class JobRow(Base):
         one_of("state", "waiting", "running", "done", "failed", "refused"),
         positive("size"),
         not_negative("preemptions"),
+        CheckConstraint("serial > 0", name="serial_positive"),
+        {"sqlite_with_rowid": False},
     )
 
-    id: Mapped[int] = mapped_column(primary_key=True)
-    site_id: Mapped[int] = mapped_column(ForeignKey("site.id", ondelete="CASCADE"))
+    site_id: Mapped[int] = mapped_column(ForeignKey("site.id", ondelete="CASCADE"), primary_key=True)
+    serial: Mapped[int] = mapped_column(primary_key=True)
     source_id: Mapped[int] = mapped_column(ForeignKey("source.id", ondelete="CASCADE"))
     number: Mapped[str]
     job_class_id: Mapped[int] = mapped_column(ForeignKey("job_class.id"))
@@ -71,7 +74,8 @@ class PredictionRow(Base):
 
     __tablename__ = "prediction"
     __table_args__ = (
-        Index(None, "job_id"),
+        ForeignKeyConstraint(["site_id", "job_serial"], ["job.site_id", "job.serial"], ondelete="CASCADE"),
+        Index(None, "site_id", "job_serial"),
         one_of("quantity", "run_time", "turnaround"),
         not_negative("predicted_s"),
         not_negative("actual_s"),
@@ -79,7 +83,8 @@ class PredictionRow(Base):
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    job_id: Mapped[int] = mapped_column(ForeignKey("job.id", ondelete="CASCADE"))
+    site_id: Mapped[int]
+    job_serial: Mapped[int]
     quantity: Mapped[str]
     made_unix_s: Mapped[float]
     predicted_s: Mapped[float]

@@ -13,7 +13,8 @@ class SiteRow(Base):
 
     The runs in a site's history are numbered from 1 without gaps. `runs_recorded` is the last number; whoever
     records takes the next ones by an update of this row, and so waits for its turn. Up to `runs_pruned` the
-    runs themselves are forgotten; `snapshot_at` is the last run at which all statistics were copied.
+    runs themselves are forgotten; `snapshot_at` is the last run at which all statistics were copied. Jobs are
+    numbered in the same way.
     """
 
     __tablename__ = "site"
@@ -25,6 +26,7 @@ class SiteRow(Base):
         CheckConstraint(
             "snapshot_at >= 0 AND snapshot_at <= runs_recorded", name="snapshot_at_a_recorded_run"
         ),
+        not_negative("jobs_recorded"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -34,6 +36,7 @@ class SiteRow(Base):
     runs_recorded: Mapped[int] = mapped_column(default=0)
     runs_pruned: Mapped[int] = mapped_column(default=0)
     snapshot_at: Mapped[int] = mapped_column(default=0)
+    jobs_recorded: Mapped[int] = mapped_column(default=0)
 
 
 class OfSite:

@@ -19,7 +19,7 @@ from sil.experiment.sweep import Interrupted
 from sil.outcome.comparison import Comparison
 from sil.outcome.trace import Fact, read_trace
 from site_db import job_file, store
-from site_db.history import disagreements
+from site_db.checking import disagreements
 from site_db.importing import read_and_put
 from site_db.jobs import JobRecord, JobState, JobWriter, Source, SourceKind
 from site_db.schema import (

@@ -14,9 +14,12 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, func, select, update
 from sqlalchemy.orm import Session
 
-from site_db import history, importing, store
-from site_db.history import MOMENTS, PrunedHistory, disagreements, prune, read_kept, read_kept_as_of
+from site_db import as_of, history, importing, store
+from site_db.as_of import PrunedHistory, read_kept_as_of
+from site_db.checking import disagreements
 from site_db.jobs import JobRecord, JobState, JobWriter, Source, SourceKind
+from site_db.kept_statistics import MOMENTS, Kept, read_kept
+from site_db.pruning import prune
 from site_db.schema import (
     ExecutionHistoryRow,
     ExecutionSnapshotRow,
@@ -27,6 +30,7 @@ from site_db.schema import (
 )
 from site_db.statistics import RunStatistics
 from site_db.store import Address
+from site_db.whole_run import Key
 from tests.site_db.recording_process import RESOURCES, batch
 from tests.site_db.site_texts import SMALL, read
 
@@ -50,9 +54,10 @@ def add(engine: Engine, *jobs: JobRecord, key: str = "live") -> None:
         JobWriter(session, "small").add(session, Source(SourceKind.LIVE, key), jobs)
 
 
-def told(kept: dict[history.Key, history.Kept]) -> Told:
+def told(kept: dict[Key, Kept]) -> Told:
     return {
-        key: ([getattr(one.runs, name) for name in MOMENTS], one.sketch.pairs()) for key, one in kept.items()
+        key: ([getattr(one.runs, name) for name in MOMENTS], list(one.sketch.bins()))
+        for key, one in kept.items()
     }
 
 
@@ -88,13 +93,13 @@ def test_reading_as_of_the_past_looks_at_the_runs_since_the_last_copy_only(
     for k in range(17):
         add(engine, run(10.0 + k))
     looked_at: list[tuple[int, int]] = []
-    real = history.runs_by_key
+    real = as_of.count_runs_in
 
-    def watch(session: Session, site_id: int, after: int, to: int) -> object:
+    def watch(session: Session, site_id: int, after: int, to: int, kept: dict[Key, Kept]) -> None:
         looked_at.append((after, to))
-        return real(session, site_id, after, to)
+        real(session, site_id, after, to, kept)
 
-    monkeypatch.setattr(history, "runs_by_key", watch)
+    monkeypatch.setattr(as_of, "count_runs_in", watch)
     with Session(engine) as session:
         read_kept_as_of(session, SITE_ID, 17)
         read_kept_as_of(session, SITE_ID, 9)
@@ -140,7 +145,7 @@ def test_what_is_pruned_is_gone_and_what_it_taught_stays(engine: Engine) -> None
         assert prune(session, SITE_ID, 7) == 7
     with Session(engine) as session:
         assert session.scalars(select(ExecutionHistoryRow.number)).all() == [8, 9, 10]
-        assert session.scalars(select(JobRow.run_number).order_by(JobRow.id)).all() == [8, 9, 10]
+        assert session.scalars(select(JobRow.run_number).order_by(JobRow.serial)).all() == [8, 9, 10]
         assert told(read_kept(session, SITE_ID)) == before
         with pytest.raises(PrunedHistory, match="can be read as of run 7 to 10, not as of run 6"):
             read_kept_as_of(session, SITE_ID, 6)

@@ -15,8 +15,8 @@ from sqlalchemy.orm import Session
 
 from scheduler.model import Job, JobId
 from site_db import exchange, migrations, store
+from site_db.checking import disagreements
 from site_db.experience import SqlExperience
-from site_db.history import disagreements
 from site_db.schema import Base, ExecutionHistoryRow, UserRow
 from site_db.sites import SiteReader
 from site_db.store import Address, DatabaseTrouble, parse_address

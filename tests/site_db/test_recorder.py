@@ -12,7 +12,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from site_db import store
-from site_db.history import disagreements
+from site_db.checking import disagreements
 from site_db.jobs import BadRecord, JobRecord, JobState, Source, SourceKind
 from site_db.recorder import Recorder
 from site_db.schema import ExecutionHistoryRow, SourceRow

@@ -63,7 +63,7 @@ MOMENTS = {
     "mean_size": 0.0,
     "squares_size2": 0.0,
     "products": 0.0,
-    "sketch": [],
+    "sketch": b"",
 }
 STATISTICS = {"job_class_id": 3, "changed_at": 1, **MOMENTS}
 A_RUN = {
@@ -78,6 +78,7 @@ A_RUN = {
 }
 A_JOB = {
     "site_id": 1,
+    "serial": 9,
     "source_id": 1,
     "number": "9",
     "job_class_id": 1,
@@ -86,7 +87,7 @@ A_JOB = {
     "state": "done",
     "submitted_unix_s": 0.0,
 }
-A_PREDICTION = {"job_id": 1, "quantity": "run_time", "made_unix_s": 0.0, "predicted_s": 2.0}
+A_PREDICTION = {"site_id": 1, "job_serial": 1, "quantity": "run_time", "made_unix_s": 0.0, "predicted_s": 2.0}
 SEEN = {"since_unix_s": 0.0, "up": True}
 
 # The first row of each table in the small site has id 1: job class "short" may run on machine classes 1 and 2
@@ -101,7 +102,7 @@ PRESENT: list[tuple[Row, Values]] = [
     (SubmissionRightRow, {"user_id": 1, "as_user_id": 2, "queue_id": 1}),
     (UserUsageRow, {"user_id": 1, "queue": "day"}),
     (MachineInterconnectRow, {"machine_id": 1, "interconnect_id": 1}),
-    (JobRow, {**A_JOB, "number": "1", "machine_id": 1}),
+    (JobRow, {**A_JOB, "serial": 1, "machine_id": 1}),
     (PredictionRow, A_PREDICTION),
     (ExecutionHistoryRow, {**A_RUN, "number": 1, "job_class_id": 1, "machine_class_id": 1, "machine_id": 1}),
     (ExecutionHistoryRow, {**A_RUN, "number": 2, "job_class_id": 3, "cluster_id": 2, "members": 3}),
@@ -170,6 +171,7 @@ RULES: list[tuple[Row, Values, Values, str]] = [
     (SiteRow, {"name": "s"}, {"runs_pruned": -1}, "runs_pruned_were_recorded"),
     (SiteRow, {"name": "s"}, {"snapshot_at": 1}, "snapshot_at_a_recorded_run"),
     (SiteRow, {"name": "s"}, {"snapshot_at": -1}, "snapshot_at_a_recorded_run"),
+    (SiteRow, {"name": "s"}, {"jobs_recorded": -1}, "jobs_recorded_not_negative"),
     *(
         (row, values, {"name": ""}, "name_not_empty")
         for row, values in (
@@ -219,6 +221,7 @@ RULES: list[tuple[Row, Values, Values, str]] = [
     (JobRow, A_JOB, {"machine_id": 1, "cluster_id": 1}, "one_place_at_most"),
     *((JobRow, A_JOB, {"size": x}, "size_positive") for x in (0.0, -1.0, 1e15)),
     (JobRow, A_JOB, {"preemptions": -1}, "preemptions_not_negative"),
+    (JobRow, A_JOB, {"serial": 0}, "serial_positive"),
     (PredictionRow, A_PREDICTION, {"quantity": "weather"}, "quantity_known"),
     *((PredictionRow, A_PREDICTION, {"predicted_s": x}, "predicted_s_not_negative") for x in (-1.0, 1e15)),
     (PredictionRow, A_PREDICTION, {"actual_s": -1.0}, "actual_s_not_negative"),
@@ -313,6 +316,7 @@ DOUBLES: list[tuple[Row, Values, str]] = [
     (UserUsageRow, {"user_id": 1, "queue": "day"}, "pk_user_usage"),
     (SourceRow, {**A_SOURCE, "key": "live"}, "uq_source_site_id_key"),
     (ExecutionHistoryRow, {**A_RUN, "number": 1, **ON_A_MACHINE}, "pk_execution_history"),
+    (JobRow, {**A_JOB, "serial": 1}, "pk_job"),
     (
         ExecutionStatisticsRow,
         {**STATISTICS, "job_class_id": 1, **ON_A_MACHINE},
@@ -383,7 +387,7 @@ REFERENCES: list[tuple[Row, Values, str]] = [
         (JobRow, A_JOB, c)
         for c in ("source_id", "job_class_id", "user_id", "submitted_by_id", "machine_id", "cluster_id")
     ),
-    (PredictionRow, A_PREDICTION, "job_id"),
+    *((PredictionRow, A_PREDICTION, c) for c in ("site_id", "job_serial")),
     *(
         (ExecutionHistoryRow, {**A_RUN, **ON_A_MACHINE}, c)
         for c in ("source_id", "job_class_id", "machine_class_id", "machine_id", "user_id")
@@ -495,6 +499,7 @@ def test_a_reference_that_leads_nowhere_is_refused(
             f"fk_{row.__tablename__}_{column}",
             f"fk_{row.__tablename__}_site_id_{column}",
             "fk_machine_site_id_machine_class_id",
+            "fk_prediction_site_id_job_serial",
         )
 
 

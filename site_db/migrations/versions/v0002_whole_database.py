@@ -83,6 +83,7 @@ def _translated(old: dict[str, Rows]) -> dict[str, Rows]:
             "runs_recorded": recorded[site["id"]],
             "runs_pruned": 0,
             "snapshot_at": 0,
+            "jobs_recorded": 0,
         }
         for site in old["site"]
     ]
@@ -181,7 +182,7 @@ def _statistics(runs: Rows) -> Rows:
                 "mean_size": 0.0,
                 "squares_size2": 0.0,
                 "products": 0.0,
-                "sketch": QuantileSketch.of(times_s).flat(),
+                "sketch": QuantileSketch(times_s).to_bytes(),
                 "changed_at": changed_at[place],
             }
         )
@@ -219,7 +220,11 @@ def _make_tables() -> None:
         sa.Column("runs_recorded", sa.Integer(), nullable=False),
         sa.Column("runs_pruned", sa.Integer(), nullable=False),
         sa.Column("snapshot_at", sa.Integer(), nullable=False),
+        sa.Column("jobs_recorded", sa.Integer(), nullable=False),
         sa.CheckConstraint("name <> ''", name=op.f("ck_site_name_not_empty")),
+        sa.CheckConstraint(
+            "jobs_recorded >= 0 AND jobs_recorded < 1e15", name=op.f("ck_site_jobs_recorded_not_negative")
+        ),
         sa.CheckConstraint(
             "runs_pruned >= 0 AND runs_pruned <= runs_recorded",
             name=op.f("ck_site_runs_pruned_were_recorded"),
@@ -696,7 +701,7 @@ def _make_tables() -> None:
         sa.Column("mean_size", sa.Double(), nullable=False),
         sa.Column("squares_size2", sa.Double(), nullable=False),
         sa.Column("products", sa.Double(), nullable=False),
-        sa.Column("sketch", sa.JSON(), nullable=False),
+        sa.Column("sketch", sa.LargeBinary(), nullable=False),
         sa.CheckConstraint(
             "(cluster_id IS NULL AND members IS NULL) OR (cluster_id IS NOT NULL AND members IS NOT NULL AND members > 0)",
             name=op.f("ck_execution_statistics_members_of_clusters"),
@@ -765,8 +770,8 @@ def _make_tables() -> None:
     )
     op.create_table(
         "job",
-        sa.Column("id", sa.Integer(), nullable=False),
         sa.Column("site_id", sa.Integer(), nullable=False),
+        sa.Column("serial", sa.Integer(), nullable=False),
         sa.Column("source_id", sa.Integer(), nullable=False),
         sa.Column("number", sa.String(), nullable=False),
         sa.Column("job_class_id", sa.Integer(), nullable=False),
@@ -790,6 +795,7 @@ def _make_tables() -> None:
         sa.CheckConstraint(
             "preemptions >= 0 AND preemptions < 1e15", name=op.f("ck_job_preemptions_not_negative")
         ),
+        sa.CheckConstraint("serial > 0", name=op.f("ck_job_serial_positive")),
         sa.CheckConstraint("size > 0 AND size < 1e15", name=op.f("ck_job_size_positive")),
         sa.ForeignKeyConstraint(
             ["cluster_id"], ["cluster.id"], name=op.f("fk_job_cluster_id"), ondelete="SET NULL"
@@ -804,7 +810,8 @@ def _make_tables() -> None:
         ),
         sa.ForeignKeyConstraint(["submitted_by_id"], ["site_user.id"], name=op.f("fk_job_submitted_by_id")),
         sa.ForeignKeyConstraint(["user_id"], ["site_user.id"], name=op.f("fk_job_user_id")),
-        sa.PrimaryKeyConstraint("id", name=op.f("pk_job")),
+        sa.PrimaryKeyConstraint("site_id", "serial", name=op.f("pk_job")),
+        sqlite_with_rowid=False,
     )
     op.create_index(op.f("ix_job_site_id_queue_state"), "job", ["site_id", "queue", "state"], unique=False)
     op.create_index(op.f("ix_job_source_id_number"), "job", ["source_id", "number"], unique=False)
@@ -864,7 +871,7 @@ def _make_tables() -> None:
         sa.Column("mean_size", sa.Double(), nullable=False),
         sa.Column("squares_size2", sa.Double(), nullable=False),
         sa.Column("products", sa.Double(), nullable=False),
-        sa.Column("sketch", sa.JSON(), nullable=False),
+        sa.Column("sketch", sa.LargeBinary(), nullable=False),
         sa.ForeignKeyConstraint(
             ["statistics_id"],
             ["execution_statistics.id"],
@@ -876,7 +883,8 @@ def _make_tables() -> None:
     op.create_table(
         "prediction",
         sa.Column("id", sa.Integer(), nullable=False),
-        sa.Column("job_id", sa.Integer(), nullable=False),
+        sa.Column("site_id", sa.Integer(), nullable=False),
+        sa.Column("job_serial", sa.Integer(), nullable=False),
         sa.Column("quantity", sa.String(), nullable=False),
         sa.Column("made_unix_s", sa.Double(), nullable=False),
         sa.Column("predicted_s", sa.Double(), nullable=False),
@@ -897,8 +905,13 @@ def _make_tables() -> None:
             "predicted_s >= 0 AND predicted_s < 1e15", name=op.f("ck_prediction_predicted_s_not_negative")
         ),
         sa.ForeignKeyConstraint(
-            ["job_id"], ["job.id"], name=op.f("fk_prediction_job_id"), ondelete="CASCADE"
+            ["site_id", "job_serial"],
+            ["job.site_id", "job.serial"],
+            name=op.f("fk_prediction_site_id_job_serial"),
+            ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_prediction")),
     )
-    op.create_index(op.f("ix_prediction_job_id"), "prediction", ["job_id"], unique=False)
+    op.create_index(
+        op.f("ix_prediction_site_id_job_serial"), "prediction", ["site_id", "job_serial"], unique=False
+    )

@@ -1,0 +1,68 @@
+"""Many rows at once, as fast as the store takes them: past the unit of work, as tuples of plain values."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from sqlalchemy import Connection
+from sqlalchemy.exc import DBAPIError
+from sqlalchemy.orm import Session
+
+from site_db.schema import Base
+
+
+def insert_rows(
+    session: Session, table: type[Base], columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
+) -> None:
+    """Add rows to a table, each a tuple in the order of `columns`. Raises DBAPIError."""
+    if not rows:
+        return
+    connection = session.connection()
+    quote = connection.dialect.identifier_preparer.quote
+    into = f"{quote(table.__tablename__)} ({', '.join(map(quote, columns))})"
+    if _is_postgresql(connection):
+        _copy(connection, f"COPY {into} FROM STDIN", rows)
+    else:
+        marks = ", ".join("?" for _ in columns)
+        connection.exec_driver_sql(f"INSERT INTO {into} VALUES ({marks})", list(rows))
+
+
+def update_rows(
+    session: Session, table: type[Base], columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
+) -> None:
+    """Change rows of a table: each tuple has the new values in the order of `columns`, then the row's id.
+
+    Raises DBAPIError.
+    """
+    if not rows:
+        return
+    connection = session.connection()
+    quote = connection.dialect.identifier_preparer.quote
+    mark = "%s" if _is_postgresql(connection) else "?"
+    values = ", ".join(f"{quote(column)} = {mark}" for column in columns)
+    connection.exec_driver_sql(
+        f"UPDATE {quote(table.__tablename__)} SET {values} WHERE id = {mark}", list(rows)
+    )
+
+
+def _is_postgresql(connection: Connection) -> bool:
+    return connection.dialect.name == "postgresql"
+
+
+def _copy(connection: Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+    """COPY, of which SQLAlchemy knows nothing: errors become such as it raises."""
+    driver: Any = connection.connection.driver_connection
+    dialect = connection.dialect
+    errors: Any = dialect.loaded_dbapi
+    try:
+        with driver.cursor() as cursor, cursor.copy(statement) as copy:
+            for row in rows:
+                copy.write_row(row)
+    except errors.Error as error:
+        lost = dialect.is_disconnect(error, driver, None)
+        if lost:
+            connection.invalidate(error)
+        raise DBAPIError.instance(
+            statement, None, error, errors.Error, connection_invalidated=lost, dialect=dialect
+        ) from error

@@ -1,0 +1,121 @@
+"""The rows of statistics: for each job class in each place, the moments and quantiles of its runs."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass, field
+from operator import attrgetter
+from typing import Any
+
+from sqlalchemy import insert, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
+
+from site_db.bulk import update_rows
+from site_db.quantile_sketch import QuantileSketch
+from site_db.schema import ExecutionSnapshotRow, ExecutionStatisticsRow, JobClassRow
+from site_db.statistics import RunStatistics
+from site_db.whole_run import Key
+
+MOMENTS = (
+    "count",
+    "mean_s",
+    "squares_s2",
+    "least_s",
+    "sized_count",
+    "sized_mean_s",
+    "mean_size",
+    "squares_size2",
+    "products",
+)
+KEPT = (*MOMENTS, "sketch")
+"""The columns of a row of statistics, and of its copies."""
+
+_moments = attrgetter(*MOMENTS)
+
+
+@dataclass(slots=True)
+class Kept:
+    """Moments and quantiles of the runs of one key; `id` is its row, None before there is one."""
+
+    runs: RunStatistics = field(default_factory=RunStatistics)
+    sketch: QuantileSketch = field(default_factory=QuantileSketch)
+    id: int | None = None
+
+    def add(self, run_times_s: Sequence[float], sizes: Sequence[float | None]) -> None:
+        """Count some more runs, each with its size or None."""
+        self.runs = self.runs.merged(RunStatistics.of(run_times_s, sizes))
+        self.sketch.add(run_times_s)
+
+    def values(self) -> tuple[Any, ...]:
+        """Its values for the columns KEPT."""
+        return (*_moments(self.runs), self.sketch.to_bytes())
+
+    def columns(self) -> dict[str, Any]:
+        """The same by name."""
+        return dict(zip(KEPT, self.values(), strict=True))
+
+
+def read_statistics(session: Session, site_id: int, since: int = 0) -> tuple[dict[Key, RunStatistics], int]:
+    """The statistics of a site that changed after run `since`, without quantiles, and the last run that
+    changed any: one query."""
+    row = ExecutionStatisticsRow
+    query = (
+        select(row.changed_at, *key_columns(), *(getattr(row, name) for name in MOMENTS))
+        .join(JobClassRow, JobClassRow.id == row.job_class_id)
+        .where(JobClassRow.site_id == site_id, row.changed_at > since)
+        .order_by(row.id)
+    )
+    n = 1 + len(Key._fields)
+    rows = session.execute(query).all()
+    # Whoever records waits for the others to commit, so what is not there yet has greater numbers.
+    last = max((one[0] for one in rows), default=since)
+    return {Key(*one[1:n]): RunStatistics(*one[n:]) for one in rows}, last
+
+
+def read_kept(
+    session: Session, site_id: int, job_class_ids: Collection[int] | None = None
+) -> dict[Key, Kept]:
+    """All statistics of a site with their quantiles, or those of some job classes."""
+    row = ExecutionStatisticsRow
+    query = (
+        select(row.id, *key_columns(), *kept_columns(row))
+        .join(JobClassRow, JobClassRow.id == row.job_class_id)
+        .where(JobClassRow.site_id == site_id)
+    )
+    if job_class_ids is not None:
+        query = query.where(row.job_class_id.in_(job_class_ids))
+    return dict(kept_of(id, columns) for id, *columns in session.execute(query))
+
+
+def write_kept(session: Session, changed: Mapping[Key, Kept], number: int) -> None:
+    """Write statistics that run `number` was the last to change; those that have no row yet get one."""
+    row = ExecutionStatisticsRow
+    new = [(key, kept) for key, kept in changed.items() if kept.id is None]
+    old = [(*kept.values(), number, kept.id) for kept in changed.values() if kept.id is not None]
+    update_rows(session, row, (*KEPT, "changed_at"), old)
+    if new:
+        ids = session.scalars(
+            insert(row).returning(row.id, sort_by_parameter_order=True),
+            [{**key._asdict(), **kept.columns(), "changed_at": number} for key, kept in new],
+        )
+        for (_, kept), id in zip(new, ids, strict=True):
+            kept.id = id
+
+
+def key_columns() -> list[InstrumentedAttribute[Any]]:
+    """The columns that say what a row of statistics is about."""
+    return [getattr(ExecutionStatisticsRow, name) for name in Key._fields]
+
+
+def kept_columns(
+    row: type[ExecutionStatisticsRow] | type[ExecutionSnapshotRow],
+) -> list[InstrumentedAttribute[Any]]:
+    """The columns KEPT of statistics, or of their copies."""
+    return [getattr(row, name) for name in KEPT]
+
+
+def kept_of(id: int, columns: Sequence[Any]) -> tuple[Key, Kept]:
+    """What a row of `key_columns` and `kept_columns` says."""
+    n = len(Key._fields)
+    *moments, sketch = columns[n:]
+    return Key(*columns[:n]), Kept(RunStatistics(*moments), QuantileSketch.from_bytes(sketch), id)
