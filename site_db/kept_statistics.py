@@ -46,6 +46,11 @@ class Kept:
         self.runs = self.runs.merged(RunStatistics.of(run_times_s, sizes))
         self.sketch.add(run_times_s)
 
+    def merge(self, other: Kept) -> None:
+        """Count the runs of another one, too."""
+        self.runs = self.runs.merged(other.runs)
+        self.sketch.merge(other.sketch)
+
     def values(self) -> tuple[Any, ...]:
         """Its values for the columns KEPT."""
         return (*_moments(self.runs), self.sketch.to_bytes())

@@ -177,10 +177,20 @@ def one_job_class(session: Session, site: str, name: str) -> Table:
             continue
         c = resource - len(layout.machines)
         here = Place(PlaceKind.MACHINE, resource) if c < 0 else Place(PlaceKind.CLUSTER, c, layout.sizes[c])
-        own = kept.get(here)
-        quantiles = (f"{own.sketch.quantile(q):,.1f}" if own else "" for q in (0.5, 0.95))
-        table.add_row(label, *_columns(estimate), str(own.runs.count if own else 0), *quantiles)
+        table.add_row(label, *_columns(estimate), *_own_runs(kept.get(here, Kept())))
+    everywhere = Kept()
+    for place, one in kept.items():
+        if place.kind is not PlaceKind.MACHINE:
+            everywhere.merge(one)
+    table.add_section()
+    table.add_row("everywhere", *[""] * 4, *_own_runs(everywhere))
     return table
+
+
+def _own_runs(kept: Kept) -> tuple[str, ...]:
+    """How many there were, their median and their 95th percentile."""
+    n = kept.runs.count
+    return f"{n:,}", *(f"{kept.sketch.quantile(q):,.1f}" if n else "" for q in (0.5, 0.95))
 
 
 def latest_runs(session: Session, site: str, n: int) -> Table:

@@ -98,7 +98,15 @@ def test_show_lists_the_sites_of_a_database_with_several_and_one_that_is_named(t
 
 
 def test_show_tells_of_one_job_class_machine_by_machine(tiny: Path) -> None:
-    assert "own runs" in done("show", "--job-class", "short")
+    (tiny / "mine.csv").write_text(
+        "job_class,resource,started_unix_s,run_time_s\nshort,f1,0,10\nshort,pair,0,40\nshort,s1,0,20\nlong,f1,0,99\n"
+    )
+    done("history", "--import", "mine.csv")
+    shown = done("show", "--job-class", "short")
+    assert "own runs" in shown
+    (everywhere,) = [line for line in shown.splitlines() if "everywhere" in line]
+    n, median, _ = everywhere.split()[-6::2]
+    assert (n, float(median)) == ("3", pytest.approx(20.0, rel=0.01))
     assert "has no job class 'play'; it has short, long" in refused("show", "--job-class", "play")
 
 
