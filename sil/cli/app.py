@@ -115,6 +115,14 @@ def run(
     learn: Annotated[
         bool, typer.Option("--learn", help="Record the completions in the database of --site.")
     ] = False,
+    as_of: Annotated[
+        int | None,
+        typer.Option(
+            min=0,
+            metavar="RUN",
+            help="Expect what the history of --site let one expect after its run of this number.",
+        ),
+    ] = None,
 ) -> None:
     """Run an experiment and compare its schedulers.
 
@@ -136,7 +144,7 @@ def run(
             chosen, seed=seed, replications=replications, schedulers=tuple(scheduler) if scheduler else None
         )
         folder = out_folder or Path(f"sil-{chosen.name}")
-        choice = SiteChoice(parse_address(site) if site else None, learn)
+        choice = SiteChoice(parse_address(site) if site else None, learn, as_of)
         with _progress() as progress:
             try:
                 bar = _ProgressBar(progress, chosen.name)

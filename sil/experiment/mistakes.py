@@ -2,7 +2,7 @@
 
 from scheduler.registry import SchedulerNotLoaded
 from sil.experiment.matrix import BadMatrix
-from sil.experiment.run import NothingToTeach, UnusableFolder
+from sil.experiment.run import NoDatabase, UnusableFolder
 from sil.outcome.metrics import UnknownMetric
 from sil.outcome.trace import NoTrace
 from site_db.as_of import PrunedHistory
@@ -20,7 +20,7 @@ MISTAKES = (
     DatabaseTrouble,
     InvalidFile,
     NoTrace,
-    NothingToTeach,
+    NoDatabase,
     PrunedHistory,
     SchedulerNotLoaded,
     SiteConflict,

@@ -38,6 +38,7 @@ def describe(experiment: Experiment, in_use: SiteInUse) -> RunDescription:
         job_classes=tuple(job_class.name for job_class in site.job_classes),
         workload=", ".join(parts),
         points=tuple(dict(point) for point in experiment.points),
+        runs_known=in_use.as_of,
     )
 
 

@@ -40,17 +40,18 @@ class UnusableFolder(ValueError):
     """The output folder cannot be written. The message is one sentence for the user."""
 
 
-class NothingToTeach(ValueError):
-    """There is no database to learn. The message is one sentence for the user."""
+class NoDatabase(ValueError):
+    """No database is named, and one is needed. The message is one sentence for the user."""
 
 
 @dataclass(frozen=True)
 class SiteChoice:
-    """Which site: that of the experiment file (`address` None), or one in a database, which may learn from
-    the experiment's completions."""
+    """Which site: that of the experiment file (`address` None), or one in a database, with what was known of
+    it after run `as_of` of its history (None = now); the database may learn from the experiment."""
 
     address: Address | None = None
     learns: bool = False
+    as_of: int | None = None
 
 
 def run_experiment(
@@ -63,20 +64,22 @@ def run_experiment(
 ) -> Comparison:
     """Run the experiment that was read from `source` and write its results into `out`.
 
-    Raises UnusableFolder, NothingToTeach, InvalidFile, UnknownSite, DatabaseTrouble, SchedulerNotLoaded and
-    Interrupted.
+    Raises UnusableFolder, NoDatabase, InvalidFile, UnknownSite, PrunedHistory, DatabaseTrouble,
+    SchedulerNotLoaded and Interrupted.
     """
     if choice.learns and choice.address is None:
-        raise NothingToTeach("with --learn, say with --site which database is to learn")
+        raise NoDatabase("with --learn, say with --site which database is to learn")
+    if choice.as_of is not None and choice.address is None:
+        raise NoDatabase("with --as-of, say with --site which database has the history")
     _make_usable(out)
-    site = SiteSource(experiment, source.parent, choice.address)
-    in_use = _take_into_use(experiment, site, out)
+    site = SiteSource(experiment, source.parent, choice.address, choice.as_of)
+    in_use = _take_into_use(experiment, site, out, choice)
     for place, sentence in problems(experiment, in_use):
         raise toml_file.invalid(toml_file.read_text(source), source, place, sentence)
     for name in (*experiment.schedulers, *(own for _, own in in_use.queues if own)):
         registry.load(name)
     mark = fingerprint(experiment, in_use)
-    sweep = Sweep(experiment, in_use, out / PARTS, mark)
+    sweep = Sweep(experiment, in_use, out / PARTS, _begun_as(mark, choice))
     listener.started(sweep.done, sweep.total)
     if choice.learns and choice.address is not None:
         leftover = out / UNRECORDED
@@ -96,12 +99,18 @@ def run_experiment(
     return comparison
 
 
-def _take_into_use(experiment: Experiment, site: SiteSource, out: Path) -> SiteInUse:
+def _take_into_use(experiment: Experiment, site: SiteSource, out: Path, choice: SiteChoice) -> SiteInUse:
     """The site as an interrupted start of the same experiment took it, else as it is now."""
     before = site.take_up(out / DATABASE) if (out / PARTS).is_dir() else None
-    if before is not None and is_begun(out / PARTS, fingerprint(experiment, before)):
+    if before is not None and is_begun(out / PARTS, _begun_as(fingerprint(experiment, before), choice)):
         return before
     return site.take_into_use(out / DATABASE)
+
+
+def _begun_as(mark: str, choice: SiteChoice) -> str:
+    """What the finished tasks of an experiment are kept under: whoever asks for what is known now is not given
+    what was known after some run, though they began with that."""
+    return mark if choice.as_of is None else f"{mark} as of {choice.as_of}"
 
 
 def render(out: Path) -> Comparison:

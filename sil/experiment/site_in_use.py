@@ -74,14 +74,18 @@ def _believed(database: Path, site: str, as_of: int) -> tuple[Layout, Mapping[Ce
 class SiteSource:
     """Where the site of an experiment comes from: a site file, or a site in a database."""
 
-    def __init__(self, experiment: Experiment, folder: Path, address: Address | None) -> None:
-        """The site at `address`, else the experiment's own, whose relative path starts at `folder`.
+    def __init__(
+        self, experiment: Experiment, folder: Path, address: Address | None, as_of: int | None = None
+    ) -> None:
+        """The site at `address`, with what was known of it after run `as_of` of its history (None = now);
+        else the experiment's own, whose relative path starts at `folder`.
 
         Raises InvalidFile where a site file is missing or wrong, UnknownSite and DatabaseTrouble.
         """
         self._experiment = experiment
         self._origin = store.open_database(address) if address else None
         self.address = address
+        self._as_of = as_of
         if self._origin is None or address is None:
             self._path = files.find(experiment.site, "sites", folder)
             self._file = exchange.read_site_file(self._path)
@@ -98,7 +102,7 @@ class SiteSource:
     def take_into_use(self, database: Path) -> SiteInUse:
         """Put the site as it is now into the file `database`, anew, and use it from there.
 
-        Raises InvalidFile for a site that cannot be used, and DatabaseTrouble.
+        Raises InvalidFile for a site that cannot be used, PrunedHistory and DatabaseTrouble.
         """
         copy = store.replace(database)
         with Session(copy) as session, session.begin():
@@ -106,7 +110,7 @@ class SiteSource:
                 importing.read_and_put(session, self._path)
             else:
                 with in_sentences(self.address), Session(self._origin) as origin:
-                    copy_site(origin, self.name, session)
+                    copy_site(origin, self.name, session, self._as_of)
         in_use = self._taken_up(copy, database)
         copy.dispose()
         return in_use
@@ -119,12 +123,14 @@ class SiteSource:
         except DatabaseTrouble:
             return None
         with Session(copy) as session:
-            same = sites.site_names(session) == [self.name] and (
-                SiteReader(session, self.name).as_file() == self._file
-            )
+            same = sites.site_names(session) == [self.name] and self._is_same(SiteReader(session, self.name))
         in_use = self._taken_up(copy, database) if same else None
         copy.dispose()
         return in_use
+
+    def _is_same(self, copied: SiteReader) -> bool:
+        then = self._as_of in (None, copied.site.runs_pruned)
+        return then and copied.as_file() == self._file
 
     def _taken_up(self, copy: Engine, database: Path) -> SiteInUse:
         queues: Queues = tuple((_policy(table), table.scheduler) for table in self._experiment.queues)

@@ -143,6 +143,8 @@ class RunDescription:
     workload: str
     points: tuple[dict[str, Any], ...]
     """The settings of the grid, one per point; one empty point where there is no grid."""
+    runs_known: int = 0
+    """The site's history as it was when the experiment began: the number of its last run."""
 
     @property
     def n_machines(self) -> int:

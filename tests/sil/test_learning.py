@@ -14,11 +14,12 @@ from sqlalchemy.orm import Session
 
 from sil.experiment import config
 from sil.experiment.listener import Listener
-from sil.experiment.run import NothingToTeach, SiteChoice, run_experiment
+from sil.experiment.run import NoDatabase, SiteChoice, run_experiment
 from sil.experiment.sweep import Interrupted
 from sil.outcome.comparison import Comparison
 from sil.outcome.trace import Fact, read_trace
 from site_db import job_file, store
+from site_db.as_of import PrunedHistory
 from site_db.checking import disagreements
 from site_db.importing import read_and_put
 from site_db.jobs import JobRecord, JobState, JobWriter, Source, SourceKind
@@ -307,6 +308,37 @@ def test_a_site_file_and_the_database_it_was_put_into_give_the_same_trace(
     assert one == other
 
 
+def test_an_experiment_is_repeated_as_of_a_run_of_the_history_and_teaches_only_once(
+    address: Address, engine: Engine, tmp_path: Path
+) -> None:
+    path = tiny_experiment(tmp_path)
+    teach(engine, *[3.0] * 30)
+    run(path, address, "first")
+    teach(engine, *[500.0] * 200)
+    choice = SiteChoice(address, learns=True, as_of=30)
+    n = len(history(engine))
+    experiment = config.read_experiment(path)
+    run_experiment(experiment, path, tmp_path / "again", 1, choice, Listener())
+    one, other = ((tmp_path / name / "trace.parquet").read_bytes() for name in ("first", "again"))
+    assert one == other
+    assert len(history(engine)) == n
+    assert read_trace(tmp_path / "again" / "trace.parquet")[1].runs_known == 30
+    # Its own results are a database, too, that knows what it began with.
+    results = parse_address(str(tmp_path / "first" / "results.db"))
+    choice = SiteChoice(results, as_of=30)
+    run_experiment(experiment, path, tmp_path / "third", 1, choice, Listener())
+    assert (tmp_path / "third" / "trace.parquet").read_bytes() == one
+
+
+def test_a_history_that_has_not_happened_yet_is_refused(address: Address, tmp_path: Path) -> None:
+    experiment, choice = config.read_experiment(tiny_experiment(tmp_path)), SiteChoice(address, as_of=7)
+    with pytest.raises(PrunedHistory) as caught:
+        run_experiment(experiment, tmp_path / "x", tmp_path / "out", 1, choice, Listener())
+    assert str(caught.value) == (
+        "the history of the site 'tiny' can be read as of run 0 to 0, not as of run 7"
+    )
+
+
 # -- users and sizes ---------------------------------------------------------------------------------------
 
 STAFF = """
@@ -393,9 +425,16 @@ def test_jobs_have_the_sizes_of_their_class_and_history_makes_the_larger_ones_lo
 def test_learning_without_a_database_is_refused(tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path)
     experiment = config.read_experiment(path)
-    with pytest.raises(NothingToTeach, match="say with --site which database is to learn"):
+    with pytest.raises(NoDatabase, match="say with --site which database is to learn"):
         run_experiment(experiment, path, tmp_path / "out", 1, SiteChoice(None, learns=True), Listener())
     assert not (tmp_path / "out").exists()
+
+
+def test_an_as_of_without_a_database_is_refused(tmp_path: Path) -> None:
+    path = tiny_experiment(tmp_path)
+    experiment = config.read_experiment(path)
+    with pytest.raises(NoDatabase, match="say with --site which database has the history"):
+        run_experiment(experiment, path, tmp_path / "out", 1, SiteChoice(as_of=3), Listener())
 
 
 def test_a_site_without_machines_cannot_be_used(tmp_path: Path) -> None:
