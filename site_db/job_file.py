@@ -104,6 +104,7 @@ class _Row(Table):
     expected_s: float | None = Field(default=None, ge=0, lt=MOST)
     preemptions: Number = 0
     reason: str = ""
+    time_limit_s: float | None = Field(default=None, gt=0, lt=MOST)
 
 
 def _understood(row: dict[str, str], itself: Source, where: str, line: int) -> tuple[Source, JobRecord]:

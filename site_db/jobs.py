@@ -69,7 +69,7 @@ class JobRecord:
     a machine, a cluster, or where no machine is known a machine class).
 
     Times are Unix seconds, in a testbed simulated seconds. `expected_s` is what was believed of its run time
-    when it started.
+    when it started, `time_limit_s` how long its user asked for.
     """
 
     number: str
@@ -87,6 +87,7 @@ class JobRecord:
     expected_s: float | None = None
     preemptions: int = 0
     reason: str = ""
+    time_limit_s: float | None = None
 
     @property
     def ended_unix_s(self) -> float | None:
@@ -190,6 +191,7 @@ class JobWriter:
                 job.started_unix_s,
                 job.ended_unix_s,
                 job.preemptions,
+                job.time_limit_s,
                 next(numbers) if job.state is JobState.DONE else None,
             )
             for serial, job in zip(serials, jobs, strict=True)
@@ -298,6 +300,7 @@ _OF_JOB = (
     "started_unix_s",
     "ended_unix_s",
     "preemptions",
+    "time_limit_s",
     "run_number",
 )
 _OF_PREDICTION = (

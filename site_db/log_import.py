@@ -75,6 +75,7 @@ def _record(job: LoggedJob, resource: str) -> JobRecord:
         members=len(job.nodes) or 1,
         started_unix_s=job.started_unix_s,
         run_time_s=job.ended_unix_s - job.started_unix_s,
+        time_limit_s=job.time_limit_s,
     )
 
 

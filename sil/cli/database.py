@@ -169,7 +169,7 @@ def import_sacct(
     """Record the jobs of a Slurm accounting log.
 
     Ask Slurm for it with: sacct -a -P -X -S 2026-01-01 -o
-    JobID,User,JobName,Partition,AllocCPUS,NodeList,Submit,Start,End,Elapsed,State
+    JobID,User,JobName,Partition,AllocCPUS,NodeList,Submit,Start,End,Elapsed,TimelimitRaw,State
 
     Job classes are (user, program, processors). Nodes, clusters (partitions) and the site itself are
     added where they are not there yet.

@@ -108,8 +108,8 @@ def _take_into_use(experiment: Experiment, site: SiteSource, out: Path, choice: 
 
 
 def _begun_as(mark: str, choice: SiteChoice) -> str:
-    """What the finished tasks of an experiment are kept under: whoever asks for what is known now is not given
-    what was known after some run, though they began with that."""
+    """What finished tasks are kept under: a start with what is known now goes on from none with what was
+    known then."""
     return mark if choice.as_of is None else f"{mark} as of {choice.as_of}"
 
 

@@ -123,14 +123,12 @@ class SiteSource:
         except DatabaseTrouble:
             return None
         with Session(copy) as session:
-            same = sites.site_names(session) == [self.name] and self._is_same(SiteReader(session, self.name))
+            same = sites.site_names(session) == [self.name] and (
+                SiteReader(session, self.name).as_file() == self._file
+            )
         in_use = self._taken_up(copy, database) if same else None
         copy.dispose()
         return in_use
-
-    def _is_same(self, copied: SiteReader) -> bool:
-        then = self._as_of in (None, copied.site.runs_pruned)
-        return then and copied.as_file() == self._file
 
     def _taken_up(self, copy: Engine, database: Path) -> SiteInUse:
         queues: Queues = tuple((_policy(table), table.scheduler) for table in self._experiment.queues)

@@ -40,6 +40,8 @@ class LoggedJob:
     submitted_unix_s: float
     started_unix_s: float
     ended_unix_s: float
+    time_limit_s: float | None = None
+    """How long the user asked for; None where that is unlimited, or the log does not tell."""
 
 
 @dataclass(slots=True)

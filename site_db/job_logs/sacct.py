@@ -16,7 +16,7 @@ from site_db.toml_file import InvalidFile
 
 COMMAND = (
     "sacct -P -X -a -S 2024-01-01 -E now "
-    "-o JobID,User,JobName,Partition,State,Submit,Start,End,ElapsedRaw,AllocCPUS,NodeList"
+    "-o JobID,User,JobName,Partition,State,Submit,Start,End,ElapsedRaw,TimelimitRaw,AllocCPUS,NodeList"
 )
 EXPECTED = f"a header with User, Start, End, State and JobID or JobIDRaw, as printed by: {COMMAND}"
 
@@ -52,6 +52,7 @@ _EPOCH = datetime(1970, 1, 1)
 """Without a zone, as the times of the log are: both are UTC."""
 
 _NO_TIME = ("", "0", "unknown", "none", "n/a")
+_NO_LIMIT = ("", "unlimited", "partition_limit", "infinite", "unknown", "none", "n/a")
 _NO_NODES = ("", "none assigned", "none", "unknown", "n/a")
 
 _SLACK_S = 2
@@ -63,8 +64,9 @@ def read_sacct(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[Logge
 
     The first line that is not blank is the header; its names may be in any order and in either case. User,
     Start, End, State and JobID (or JobIDRaw) must be there; Submit, Eligible, Elapsed, ElapsedRaw, JobName,
-    Partition, AllocCPUS, NCPUS, ReqCPUS and NodeList are used where they are; others are passed over. Each
-    further line is a row, but for blank ones and repetitions of the header (in logs that were put together).
+    Partition, AllocCPUS, NCPUS, ReqCPUS, TimelimitRaw (minutes), Timelimit and NodeList are used where they
+    are; others are passed over. Each further line is a row, but for blank ones and repetitions of the header
+    (in logs that were put together).
 
     Times are without a zone and taken as UTC (a zone that is given counts), or are seconds since 1970-01-01
     UTC. Submitted is Submit, else Eligible, else Start. The run time is the elapsed time, where there is one,
@@ -79,7 +81,7 @@ def read_sacct(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[Logge
     Repaired is a row with a | inside the job name; with an elapsed time that cannot be read, or that End and
     Start belie by more than 2 s (they do over a change to or from daylight saving time, or if the job was
     suspended); with a submit time after the start; without processors (it counts as 1); with a list of nodes
-    that cannot be read (it counts as none).
+    or a time limit that cannot be read (it counts as none).
 
     Raises InvalidFile for a file without such a header; `path` is for its message.
     """
@@ -124,6 +126,8 @@ class _Columns:
     elapsed: tuple[int, ...]
     submitted: tuple[int, ...]
     processors: tuple[int, ...]
+    limit_minutes: int
+    limit: int
     job_name: int
     partition: int
     nodes: int
@@ -155,6 +159,8 @@ def _columns(header: str, line: int, path: Path) -> _Columns:
         elapsed=place("elapsedraw", "elapsed"),
         submitted=place("submit", "eligible"),
         processors=place("alloccpus", "ncpus", "reqcpus"),
+        limit_minutes=at.get("timelimitraw", -1),
+        limit=at.get("timelimit", -1),
         job_name=at.get("jobname", -1),
         partition=at.get("partition", -1),
         nodes=at.get("nodelist", -1),
@@ -203,6 +209,7 @@ def _job(fields: list[str], columns: _Columns, repairs: list[str]) -> LoggedJob:
         submitted_unix_s=submitted_s,
         started_unix_s=started_s,
         ended_unix_s=ended_s,
+        time_limit_s=_time_limit_s(fields, columns, repairs),
     )
 
 
@@ -286,6 +293,18 @@ def _processors(fields: list[str], columns: _Columns, repairs: list[str]) -> int
             return processors
     repairs.append("the number of processors is unknown, taken as 1")
     return 1
+
+
+def _time_limit_s(fields: list[str], columns: _Columns, repairs: list[str]) -> float | None:
+    texts = [fields[at].strip() for at in (columns.limit_minutes, columns.limit)]
+    if all(text.lower() in _NO_LIMIT for text in texts):
+        return None
+    minutes = _whole(texts[0])
+    limit_s = _elapsed_s(texts[1]) if minutes is None else 60 * minutes
+    if not limit_s or limit_s > LATEST_UNIX_S:
+        repairs.append("the time limit cannot be read, taken as none")
+        return None
+    return float(limit_s)
 
 
 def _nodes(text: str, repairs: list[str]) -> tuple[str, ...]:

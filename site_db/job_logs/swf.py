@@ -125,6 +125,7 @@ def read_swf(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[LoggedJ
             submitted_unix_s=submitted_s,
             started_unix_s=started_s,
             ended_unix_s=ended_s,
+            time_limit_s=limit_s if 0 < (limit_s := float(fields[8])) <= LATEST_UNIX_S else None,
         )
     if not has_rows:
         if first is None:

@@ -44,6 +44,7 @@ class JobRow(Base):
         one_of("state", "waiting", "running", "done", "failed", "refused"),
         positive("size"),
         not_negative("preemptions"),
+        positive("time_limit_s"),
         CheckConstraint("serial > 0", name="serial_positive"),
         {"sqlite_with_rowid": False},
     )
@@ -65,6 +66,8 @@ class JobRow(Base):
     started_unix_s: Mapped[float | None]
     ended_unix_s: Mapped[float | None]
     preemptions: Mapped[int] = mapped_column(default=0)
+    time_limit_s: Mapped[float | None]
+    """How long its user asked for."""
     run_number: Mapped[int | None]
     """The number of its whole run in the history, which may be pruned before the job is."""
 

@@ -108,6 +108,7 @@ JOBS = st.builds(
     expected_s=st.none() | SECONDS,
     preemptions=st.integers(0, 9),
     reason=TEXTS,
+    time_limit_s=st.none() | SECONDS,
 )
 
 

@@ -222,6 +222,7 @@ RULES: list[tuple[Row, Values, Values, str]] = [
     *((JobRow, A_JOB, {"size": x}, "size_positive") for x in (0.0, -1.0, 1e15)),
     (JobRow, A_JOB, {"preemptions": -1}, "preemptions_not_negative"),
     (JobRow, A_JOB, {"serial": 0}, "serial_positive"),
+    (JobRow, A_JOB, {"time_limit_s": 0.0}, "time_limit_s_positive"),
     (PredictionRow, A_PREDICTION, {"quantity": "weather"}, "quantity_known"),
     *((PredictionRow, A_PREDICTION, {"predicted_s": x}, "predicted_s_not_negative") for x in (-1.0, 1e15)),
     (PredictionRow, A_PREDICTION, {"actual_s": -1.0}, "actual_s_not_negative"),

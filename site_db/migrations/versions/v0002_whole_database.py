@@ -787,6 +787,7 @@ def _make_tables() -> None:
         sa.Column("started_unix_s", sa.Double(), nullable=True),
         sa.Column("ended_unix_s", sa.Double(), nullable=True),
         sa.Column("preemptions", sa.Integer(), nullable=False),
+        sa.Column("time_limit_s", sa.Double(), nullable=True),
         sa.Column("run_number", sa.Integer(), nullable=True),
         sa.CheckConstraint(
             "state IN ('waiting', 'running', 'done', 'failed', 'refused')", name=op.f("ck_job_state_known")
@@ -797,6 +798,9 @@ def _make_tables() -> None:
         ),
         sa.CheckConstraint("serial > 0", name=op.f("ck_job_serial_positive")),
         sa.CheckConstraint("size > 0 AND size < 1e15", name=op.f("ck_job_size_positive")),
+        sa.CheckConstraint(
+            "time_limit_s > 0 AND time_limit_s < 1e15", name=op.f("ck_job_time_limit_s_positive")
+        ),
         sa.ForeignKeyConstraint(
             ["cluster_id"], ["cluster.id"], name=op.f("fk_job_cluster_id"), ondelete="SET NULL"
         ),

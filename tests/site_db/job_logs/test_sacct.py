@@ -72,6 +72,31 @@ def run_time_s(job: LoggedJob) -> float:
     return job.ended_unix_s - job.started_unix_s
 
 
+@pytest.mark.parametrize(
+    ("columns", "limit_s"),
+    [
+        ({}, None),
+        ({"TimelimitRaw": "90"}, 5400.0),
+        ({"TimelimitRaw": "UNLIMITED"}, None),
+        ({"TimelimitRaw": "Partition_Limit"}, None),
+        ({"TimelimitRaw": ""}, None),
+        ({"Timelimit": "1-02:00:00"}, 93_600.0),
+        ({"Timelimit": "00:30:00"}, 1800.0),
+        ({"TimelimitRaw": "60", "Timelimit": "01:00:00"}, 3600.0),
+    ],
+)
+def test_the_limit_is_in_minutes_or_as_a_clock_shows_it(
+    columns: dict[str, str], limit_s: float | None
+) -> None:
+    assert the_job(GOOD | columns).time_limit_s == limit_s
+
+
+@pytest.mark.parametrize("text", ["soon", "-5", "0", "9" * 15])
+def test_a_limit_that_cannot_be_read_is_none(text: str) -> None:
+    repair = "the time limit cannot be read, taken as none"
+    assert the_job(GOOD | {"TimelimitRaw": text}, repair).time_limit_s is None
+
+
 def test_a_row_is_a_run_with_its_times_in_utc() -> None:
     assert the_job(GOOD) == LoggedJob(
         "1234", "ann", "bench", "batch", 8, ("n01", "n02"), NINE, NINE + HOUR, NINE + 2 * HOUR
@@ -106,9 +131,8 @@ def test_a_log_of_required_columns_alone_is_enough() -> None:
     )
 
 
-@pytest.mark.parametrize("limit", ["60", "UNLIMITED", "Partition_Limit", ""])
-def test_columns_that_say_nothing_of_the_run_are_passed_over(limit: str) -> None:
-    assert the_job(without(TimelimitRaw=limit, AllocNodes="2", NNodes="2")) == the_job(GOOD)
+def test_columns_that_say_nothing_of_the_run_are_passed_over() -> None:
+    assert the_job(without(AllocNodes="2", NNodes="2")) == the_job(GOOD)
 
 
 @pytest.mark.parametrize("number", ["1234", "1234_7", "1234+1", "99+0"])
@@ -385,7 +409,7 @@ def test_fewer_fields_than_the_header_are_refused() -> None:
 COMMAND = (
     "expected a header with User, Start, End, State and JobID or JobIDRaw, as printed by: sacct -P -X -a "
     "-S 2024-01-01 -E now "
-    "-o JobID,User,JobName,Partition,State,Submit,Start,End,ElapsedRaw,AllocCPUS,NodeList"
+    "-o JobID,User,JobName,Partition,State,Submit,Start,End,ElapsedRaw,TimelimitRaw,AllocCPUS,NodeList"
 )
 
 

@@ -44,7 +44,9 @@ def the_job(*lines: str) -> LoggedJob:
 def test_a_row_is_a_run_with_its_times_counted_from_the_header() -> None:
     jobs, tally = read("; Version: 2.2", ORIGIN, "", row())
     assert jobs == [
-        LoggedJob("17", "user-12", "program-3", "partition-6", 4, (), 1_000_100.0, 1_000_120.0, 1_000_420.0)
+        LoggedJob(
+            "17", "user-12", "program-3", "partition-6", 4, (), 1_000_100.0, 1_000_120.0, 1_000_420.0, 900.0
+        )
     ]
     assert tally == Tally(used=1)
 
@@ -145,6 +147,11 @@ def test_processors_are_the_allocated_ones_and_where_they_are_unknown_those_aske
     assert the_job(row()).processors == 4
     assert the_job(row(f5="-1")).processors == 8
     assert the_job(row(f5="0")).processors == 8
+
+
+@pytest.mark.parametrize(("text", "limit_s"), [("900", 900.0), ("-1", None), ("0", None), ("90.5", 90.5)])
+def test_the_requested_time_is_the_limit(text: str, limit_s: float | None) -> None:
+    assert the_job(row(f9=text)).time_limit_s == limit_s
 
 
 def test_an_unknown_wait_is_none() -> None:
