@@ -182,12 +182,12 @@ class _SiteBuilder:
 
 
 def count_things(session: Session, site: str) -> dict[str, int]:
-    """How many machines, clusters, job classes and so on a site has; none where there is no such site."""
+    """How many things of each kind a site has; none where there is no such site."""
     kinds: dict[str, type[OfSite]] = {
-        "machine classes": MachineClassRow,
-        "machines": MachineRow,
-        "clusters": ClusterRow,
-        "job classes": JobClassRow,
+        "machine class": MachineClassRow,
+        "machine": MachineRow,
+        "cluster": ClusterRow,
+        "job class": JobClassRow,
     }
     of_site = select(func.count()).join(SiteRow).where(SiteRow.name == site)
     return {what: session.scalar(of_site.select_from(row)) or 0 for what, row in kinds.items()}

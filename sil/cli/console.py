@@ -34,6 +34,12 @@ def one_sentence_for_bad_input() -> Iterator[None]:
         fail(str(mistake))
 
 
+def counted(n: int, what: str) -> str:
+    """How many there are of something: "1 cluster", "2 job classes"."""
+    plural = f"{what}es" if what.endswith("s") else f"{what}s"
+    return f"{n:,} {what if n == 1 else plural}"
+
+
 def natural_width(table: Table) -> int:
     """Columns that a table takes to show all its digits."""
     return Measurement.get(out, out.options.update(max_width=MORE_THAN_ANY_TABLE), table).maximum

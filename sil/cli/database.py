@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sil.cli.console import one_sentence_for_bad_input, out, print_note, print_whole
+from sil.cli.console import counted, one_sentence_for_bad_input, out, print_note, print_whole
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -74,7 +74,7 @@ def import_site(
         path = files.find(site, "sites", Path())
         there = site_names(session)
         file = read_and_put(session, path)
-        counts = [f"{n:,} {what}" for what, n in count_things(session, file.name).items()]
+        counts = [counted(n, what) for what, n in count_things(session, file.name).items()]
     done = "is now as its file says" if file.name in there else "is new"
     out.print(f"{address}: the site '{file.name}' {done}: {', '.join(counts)}", soft_wrap=True)
 
@@ -287,7 +287,7 @@ def _import_log(log: Path, db: str, kind: SourceKind, read: LogReader) -> None:
         source = Source(kind, _digest(log), log.name)
         import_log(session, site, source, _up_to_now(read(lines, log, tally), log))
         after = count_things(session, site)
-    new = [f"{after[what] - before[what]:,} {what}" for what in after if after[what] > before[what]]
+    new = [counted(after[what] - before[what], what) for what in after if after[what] > before[what]]
     out.print(
         f"{address}: {tally.used:,} of {tally.rows:,} rows of {log} are recorded as runs.", soft_wrap=True
     )

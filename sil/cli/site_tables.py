@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from scheduler.model import Job, JobId
-from site_db.estimation import ExecutionEstimate, Place, PlaceKind
+from site_db.estimation import ExecutionEstimate, Layout, Place, PlaceKind, Rule
 from site_db.experience import MemoryExperience, StatisticsReader
 from site_db.jobs import SourceKind
 from site_db.kept_statistics import Kept, read_kept
@@ -127,12 +127,13 @@ def _users(session: Session, reader: SiteReader) -> Table:
         .where(UserRow.site_id == reader.site.id)
         .group_by(UserRow.id, UserRow.name, UserRow.listed)
         .order_by(UserRow.listed.desc(), func.coalesce(total, 0).desc(), UserRow.name)
-        .limit(MOST_USERS_SHOWN)
     )
-    table = _table(f"Users (the first {MOST_USERS_SHOWN})", "user", "listed")
+    users = session.execute(query).all()
+    more = f" (the first {MOST_USERS_SHOWN} of {len(users):,})" if len(users) > MOST_USERS_SHOWN else ""
+    table = _table(f"Users{more}", "user", "listed")
     for column in ("jobs submitted", "whole runs", "execution time (h)"):
         table.add_column(column, justify="right")
-    for name, listed, jobs, runs, time_s in session.execute(query):
+    for name, listed, jobs, runs, time_s in users[:MOST_USERS_SHOWN]:
         hours = f"{(time_s or 0) / 3600:,.1f}"
         table.add_row(name, "yes" if listed else "", f"{jobs or 0:,}", f"{runs or 0:,}", hours)
     return table
@@ -142,15 +143,25 @@ MOST_ROWS_SHOWN = 60
 
 
 def _expected_times(session: Session, reader: SiteReader) -> Table:
-    """What is expected of each job class in each place: one machine of a class stands for all."""
-    experience = _experience(session, reader.site.name)
-    resources = _representatives(reader)
-    rows = [
-        (k.name, name, estimate)
-        for k in reader.job_classes
-        for name, resource in resources
-        if (estimate := experience.explain(_job(k.name), resource))
-    ]
+    """What is expected of each job class in each place: one machine of a class stands for all.
+
+    A class without machines, as an archive log leaves it, has at least its history.
+    """
+    statistics_reader = StatisticsReader(session, reader.site.name)
+    layout, statistics = statistics_reader.layout, statistics_reader.statistics(session)
+    experience = MemoryExperience(layout, statistics)
+    resources = _representatives(layout)
+    empty = [k for k in range(len(layout.machine_classes)) if k not in layout.class_of_machine]
+    rows = []
+    for c, name in enumerate(layout.job_classes):
+        for label, resource in resources:
+            if estimate := experience.explain(_job(name), resource):
+                rows.append((name, label, estimate))
+        for k in empty:
+            if seen := statistics.get((c, Place(PlaceKind.MACHINE_CLASS, k))):
+                label = f"{layout.machine_classes[k]} (0)"
+                estimate = ExecutionEstimate(seen.mean_s, seen.deviation_s, Rule.MACHINE_CLASS, seen.count)
+                rows.append((name, label, estimate))
     title = "Expected times"
     if len(rows) > MOST_ROWS_SHOWN:
         title += f" (the first {MOST_ROWS_SHOWN} of {len(rows):,}; --job-class NAME tells more)"
@@ -253,9 +264,8 @@ def _moment(unix_s: float, kind: str) -> str:
     return f"{datetime.fromtimestamp(unix_s, UTC):%Y-%m-%d %H:%M:%S}"
 
 
-def _representatives(reader: SiteReader) -> list[tuple[str, int]]:
+def _representatives(layout: Layout) -> list[tuple[str, int]]:
     """One machine of each class, and all clusters: (what to call it, index of the resource)."""
-    layout = reader.layout()
     size = Counter(layout.class_of_machine)
     first = {k: layout.class_of_machine.index(k) for k in sorted(size)}
     machines = [(f"{layout.machine_classes[k]} ({size[k]})", j) for k, j in first.items()]

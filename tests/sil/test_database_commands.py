@@ -155,7 +155,7 @@ def test_a_slurm_log_makes_a_site_that_experiments_can_run_on(here: Path) -> Non
     done("init")
     told = done("import-sacct", "log.txt", "--db", "site.db#ours")
     assert "3 of 5 rows" in told
-    assert "4 machines, 1 clusters, 2 job classes" in told.replace("1 machine classes, ", "")
+    assert "New at the site 'ours': 1 machine class, 4 machines, 1 cluster, 2 job classes." in told
     assert "Refused: 1 (the job was cancelled)" in told
     assert "Refused: 1 (the job has not ended)" in told
     shown = done("show")
@@ -173,6 +173,8 @@ def test_an_archive_log_is_recorded_for_the_machine_class_of_its_partition(here:
     told = done("import-swf", "log.swf", "--db", "site.db#archive")
     assert "1 of 2 rows" in told
     assert "Refused: 1 (the job failed)" in told
+    (expected,) = [line for line in done("show").splitlines() if "partition-2 (0)" in line]
+    assert "100.0" in expected
     history = done("history")
     assert "user-3/program-7/4" in history
     assert "partition-2" in history
