@@ -26,12 +26,17 @@ MORE_THAN_ANY_TABLE = 1000
 @contextmanager
 def one_sentence_for_bad_input() -> Iterator[None]:
     """A mistake of the user's ends the command with its sentence and exit code 2, without a traceback."""
-    from sil.experiment.mistakes import MISTAKES
-
     try:
         yield
-    except MISTAKES as mistake:
-        fail(str(mistake))
+    except typer.Exit:
+        raise
+    except Exception as error:
+        # Only now: it imports nearly everything, and most commands need little of it.
+        from sil.experiment.mistakes import MISTAKES
+
+        if not isinstance(error, MISTAKES):
+            raise
+        fail(str(error))
 
 
 def counted(n: int, what: str) -> str:
