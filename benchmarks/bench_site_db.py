@@ -28,8 +28,8 @@ from scheduler.model import ExecutionRecord, Job, JobId
 from sil.experiment import files
 from site_db import exchange, importing, store
 from site_db.experience import SqlExperience, StatisticsReader
-from site_db.jobs import LIVE, JobRecord, JobState
-from site_db.recorder import Recorder
+from site_db.jobs.recorder import Recorder
+from site_db.jobs.records import LIVE, JobRecord, JobState
 from site_db.schema import ExecutionHistoryRow
 from site_db.sites import SiteReader
 from site_db.store import Address, parse_address

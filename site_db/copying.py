@@ -8,7 +8,8 @@ from typing import Any
 from sqlalchemy import insert, update
 from sqlalchemy.orm import Session
 
-from site_db.as_of import read_kept_as_of
+from site_db.history.as_of import read_kept_as_of
+from site_db.history.whole_run import Key
 from site_db.importing import put_site
 from site_db.schema import (
     ClusterStateRow,
@@ -21,7 +22,6 @@ from site_db.schema import (
 from site_db.schema.resources import OfSite
 from site_db.sites import SiteReader
 from site_db.states import CurrentStates, current_states
-from site_db.whole_run import Key
 
 
 def copy_site(origin: Session, site: str, copy: Session, as_of: int | None = None) -> int:

@@ -34,7 +34,7 @@ from numpy.typing import NDArray
 
 from scheduler.etc import EtcMatrix
 from scheduler.model import Job
-from site_db.statistics import RunStatistics, merged
+from site_db.history.statistics import RunStatistics, merged
 
 ENOUGH_RUNS = 3
 ENOUGH_RUNS_OF_ONE_MACHINE = 30

@@ -10,15 +10,15 @@ from sqlalchemy.orm import Session
 
 from scheduler.etc import EtcMatrix
 from scheduler.model import ExecutionRecord, Job
-from site_db.as_of import read_kept_as_of
 from site_db.estimation import Cell, Estimator, ExecutionEstimate, Layout, Place, PlaceKind
-from site_db.jobs import LIVE, JobRecord, JobState, Source
-from site_db.kept_statistics import read_statistics
-from site_db.recorder import Recorder
+from site_db.history.as_of import read_kept_as_of
+from site_db.history.kept_statistics import read_statistics
+from site_db.history.statistics import RunStatistics
+from site_db.history.whole_run import Key
+from site_db.jobs.recorder import Recorder
+from site_db.jobs.records import LIVE, JobRecord, JobState, Source
 from site_db.sites import SiteReader
-from site_db.statistics import RunStatistics
 from site_db.store import Address, Unreachable, in_sentences
-from site_db.whole_run import Key
 
 log = logging.getLogger(__name__)
 

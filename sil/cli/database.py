@@ -19,8 +19,8 @@ if TYPE_CHECKING:
     from sqlalchemy import Engine
     from sqlalchemy.orm import Session
 
-    from site_db.job_logs.logged_job import LoggedJob, Tally
-    from site_db.jobs import SourceKind
+    from site_db.jobs.logs.logged_job import LoggedJob, Tally
+    from site_db.jobs.records import SourceKind
     from site_db.store import Address
 
     LogReader = Callable[[Iterable[str], Path, Tally], Iterator[LoggedJob]]
@@ -67,7 +67,7 @@ def import_site(
     """Put the site of a site file into the database, or bring the one there up to date with it."""
     from sil.experiment import files
     from site_db.importing import read_and_put
-    from site_db.log_import import count_things
+    from site_db.jobs.log_import import count_things
     from site_db.sites import site_names
 
     with _changing(db) as (session, address):
@@ -136,9 +136,9 @@ def history(
 ) -> None:
     """Show the latest whole runs, or record those of a file."""
     from sil.cli import site_tables
-    from site_db import job_file
-    from site_db.jobs import JobWriter
-    from site_db.log_import import TakenInBefore
+    from site_db.jobs import csv_file
+    from site_db.jobs.log_import import TakenInBefore
+    from site_db.jobs.writer import JobWriter
     from site_db.sites import only_site
 
     if import_file is None:
@@ -149,7 +149,7 @@ def history(
     n = 0
     with _changing(db) as (session, address):
         site = address.site or only_site(session)
-        batches = job_file.read(import_file, time.time())
+        batches = csv_file.read(import_file, time.time())
         writer = JobWriter(session, site)
         known = writer.keys(session)
         new = [(source, jobs) for source, jobs in batches if source.key not in known]
@@ -174,8 +174,8 @@ def import_sacct(
     Job classes are (user, program, processors). Nodes, clusters (partitions) and the site itself are
     added where they are not there yet.
     """
-    from site_db.job_logs.sacct import read_sacct
-    from site_db.jobs import SourceKind
+    from site_db.jobs.logs.sacct import read_sacct
+    from site_db.jobs.records import SourceKind
 
     _import_log(log, db, SourceKind.SACCT, read_sacct)
 
@@ -190,8 +190,8 @@ def import_swf(
     Job classes are (user, program, processors). The log tells of no machines: runs count for a machine class
     named for the partition.
     """
-    from site_db.job_logs.swf import read_swf
-    from site_db.jobs import SourceKind
+    from site_db.jobs.logs.swf import read_swf
+    from site_db.jobs.records import SourceKind
 
     _import_log(log, db, SourceKind.SWF, read_swf)
 
@@ -225,7 +225,7 @@ def state(
 @app.command()
 def check(db: Where = DEFAULT) -> None:
     """Compute all statistics anew from the history, and compare."""
-    from site_db.checking import disagreements
+    from site_db.history.checking import disagreements
     from site_db.sites import find_site
 
     with _reading(db) as (session, site):
@@ -245,7 +245,7 @@ def prune(
     keep: Annotated[int, typer.Option(min=0, help="How many of the latest runs to keep.")] = 100_000,
 ) -> None:
     """Forget old runs and their jobs; what they taught stays in the statistics."""
-    from site_db.pruning import prune as prune_history
+    from site_db.history.pruning import prune as prune_history
     from site_db.sites import find_site, only_site
 
     with _changing(db) as (session, address):
@@ -275,9 +275,9 @@ def upgrade(db: Where = DEFAULT) -> None:
 
 def _import_log(log: Path, db: str, kind: SourceKind, read: LogReader) -> None:
     """Record the jobs of a log, and tell what became of its rows."""
-    from site_db.job_logs.logged_job import Tally, open_log
-    from site_db.jobs import Source
-    from site_db.log_import import count_things, import_log
+    from site_db.jobs.log_import import count_things, import_log
+    from site_db.jobs.logs.logged_job import Tally, open_log
+    from site_db.jobs.records import Source
     from site_db.sites import only_site
 
     tally = Tally()
@@ -299,7 +299,7 @@ def _import_log(log: Path, db: str, kind: SourceKind, read: LogReader) -> None:
 
 def _up_to_now(jobs: Iterator[LoggedJob], log: Path) -> Iterator[LoggedJob]:
     """Raises InvalidFile for a run that has not ended yet."""
-    from site_db.job_file import A_DAY_S
+    from site_db.jobs.csv_file import A_DAY_S
     from site_db.toml_file import InvalidFile
 
     latest_s = time.time() + A_DAY_S

@@ -13,8 +13,8 @@ from sqlalchemy.orm import Session
 from scheduler.model import Job, JobId
 from site_db.estimation import ExecutionEstimate, Layout, Place, PlaceKind, Rule
 from site_db.experience import MemoryExperience, StatisticsReader
-from site_db.jobs import SourceKind
-from site_db.kept_statistics import Kept, read_kept
+from site_db.history.kept_statistics import Kept, read_kept
+from site_db.jobs.records import SourceKind
 from site_db.schema import (
     ClusterRow,
     ExecutionHistoryRow,

@@ -9,8 +9,9 @@ import polars as pl
 
 from scheduler.model import Site
 from sil.experiment.results import batches
-from site_db import job_file, store
-from site_db.recorder import Recorder
+from site_db import store
+from site_db.jobs import csv_file
+from site_db.jobs.recorder import Recorder
 from site_db.store import Address
 
 
@@ -54,7 +55,7 @@ class Teacher:
         if not waiting:
             self._leftover.unlink(missing_ok=True)
             return
-        job_file.write(self._leftover, waiting)
+        csv_file.write(self._leftover, waiting)
         self._tell(
             f"{sum(len(jobs) for _, jobs in waiting)} jobs could not be recorded and are kept in "
             f"{self._leftover}; record them later with: sil db history --import '{self._leftover}' "

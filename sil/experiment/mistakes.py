@@ -5,10 +5,10 @@ from sil.experiment.matrix import BadMatrix
 from sil.experiment.run import NoDatabase, UnusableFolder
 from sil.outcome.metrics import UnknownMetric
 from sil.outcome.trace import NoTrace
-from site_db.as_of import PrunedHistory
+from site_db.history.as_of import PrunedHistory
 from site_db.importing import SiteConflict
-from site_db.jobs import BadRecord
-from site_db.log_import import TakenInBefore
+from site_db.jobs.log_import import TakenInBefore
+from site_db.jobs.writer import BadRecord
 from site_db.sites import UnknownSite
 from site_db.states import UnknownResource
 from site_db.store import DatabaseTrouble

@@ -11,7 +11,8 @@ from sqlalchemy.orm import Session
 from scheduler.model import Site
 from sil.outcome.trace import RUN, Fact
 from site_db import store
-from site_db.jobs import JobRecord, JobState, JobWriter, Source, SourceKind
+from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
+from site_db.jobs.writer import JobWriter
 from site_db.sites import SiteReader
 from site_db.states import Seen, StateWriter
 

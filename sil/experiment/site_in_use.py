@@ -21,9 +21,9 @@ from site_db.copying import copy_site
 from site_db.estimation import Cell, Layout
 from site_db.exchange import QueueTable
 from site_db.experience import MemoryExperience, StatisticsReader
+from site_db.history.statistics import RunStatistics
 from site_db.sites import SiteReader
 from site_db.states import current_states
-from site_db.statistics import RunStatistics
 from site_db.store import Address, DatabaseTrouble, in_sentences
 
 Queues = tuple[tuple[QueuePolicy, str | None], ...]

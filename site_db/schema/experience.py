@@ -48,7 +48,7 @@ class ExecutionHistoryRow(Base):
 
 
 class _Moments:
-    """The columns of `site_db.statistics.RunStatistics` and of its sketch."""
+    """The columns of `site_db.history.statistics.RunStatistics` and of its sketch."""
 
     count: Mapped[int]
     mean_s: Mapped[float]

@@ -18,11 +18,13 @@ from sil.experiment.run import NoDatabase, SiteChoice, run_experiment
 from sil.experiment.sweep import Interrupted
 from sil.outcome.comparison import Comparison
 from sil.outcome.trace import Fact, read_trace
-from site_db import job_file, store
-from site_db.as_of import PrunedHistory
-from site_db.checking import disagreements
+from site_db import store
+from site_db.history.as_of import PrunedHistory
+from site_db.history.checking import disagreements
 from site_db.importing import read_and_put
-from site_db.jobs import JobRecord, JobState, JobWriter, Source, SourceKind
+from site_db.jobs import csv_file
+from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
+from site_db.jobs.writer import JobWriter
 from site_db.schema import (
     ExecutionHistoryRow,
     ExecutionStatisticsRow,
@@ -235,7 +237,7 @@ def test_a_file_of_unrecorded_jobs_goes_once_an_experiment_has_recorded_everythi
     address: Address, tmp_path: Path
 ) -> None:
     (tmp_path / "out").mkdir()
-    job_file.write(tmp_path / "out" / "unrecorded.csv", [])
+    csv_file.write(tmp_path / "out" / "unrecorded.csv", [])
     run(tiny_experiment(tmp_path), address)
     assert not (tmp_path / "out" / "unrecorded.csv").exists()
 

@@ -13,7 +13,8 @@ from sqlalchemy.orm import Session
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from site_db import exchange
 from site_db.exchange import SiteFile
-from site_db.jobs import LIVE, JobRecord, JobState, JobWriter
+from site_db.jobs.records import LIVE, JobRecord, JobState
+from site_db.jobs.writer import JobWriter
 from site_db.schema import Base
 from site_db.toml_file import InvalidFile
 

@@ -11,10 +11,10 @@ from sqlalchemy.orm import Session
 
 from scheduler.model import Job
 from site_db import store
-from site_db.as_of import PrunedHistory
-from site_db.checking import disagreements
 from site_db.copying import copy_site
 from site_db.experience import StatisticsReader
+from site_db.history.as_of import PrunedHistory
+from site_db.history.checking import disagreements
 from site_db.importing import put_site
 from site_db.schema import ExecutionHistoryRow, JobRow, UserRow
 from site_db.sites import SiteReader

@@ -17,7 +17,7 @@ from site_db.estimation import (
     PlaceKind,
     Rule,
 )
-from site_db.statistics import RunStatistics
+from site_db.history.statistics import RunStatistics
 
 FAST, SLOW = (Place(PlaceKind.MACHINE_CLASS, k) for k in (0, 1))
 PAIR, TRIO = (Place(PlaceKind.CLUSTER, c) for c in (0, 1))

@@ -15,9 +15,9 @@ from sqlalchemy.orm import Session
 from scheduler.model import ExecutionRecord, Job, JobId
 from scheduler.ports import Experience
 from site_db import store
-from site_db.as_of import PrunedHistory
 from site_db.estimation import ENOUGH_RUNS, ExecutionEstimate, Rule
 from site_db.experience import MemoryExperience, SqlExperience, StatisticsReader
+from site_db.history.as_of import PrunedHistory
 from site_db.sites import UnknownSite
 from site_db.store import Address
 from tests.postgres import Server

@@ -8,10 +8,10 @@ import pytest
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from site_db.checking import disagreements
+from site_db.history.checking import disagreements
+from site_db.history.pruning import prune
 from site_db.importing import SiteConflict, put_site, read_and_put
-from site_db.jobs import JobRecord
-from site_db.pruning import prune
+from site_db.jobs.records import JobRecord
 from site_db.schema import ExecutionHistoryRow, ExecutionStatisticsRow, JobRow, MachineRow, UserRow
 from site_db.sites import SiteReader
 from site_db.toml_file import InvalidFile

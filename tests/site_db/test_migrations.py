@@ -15,8 +15,8 @@ from sqlalchemy.orm import Session
 
 from scheduler.model import Job, JobId
 from site_db import exchange, migrations, store
-from site_db.checking import disagreements
 from site_db.experience import SqlExperience
+from site_db.history.checking import disagreements
 from site_db.schema import Base, ExecutionHistoryRow, UserRow
 from site_db.sites import SiteReader
 from site_db.store import Address, DatabaseTrouble, parse_address
@@ -127,7 +127,7 @@ def test_an_upgrade_that_fails_leaves_the_database_as_it_was(
 ) -> None:
     assert old.path is not None
     before = old.path.read_bytes()
-    monkeypatch.setattr("site_db.statistics.RunStatistics.of", None)
+    monkeypatch.setattr("site_db.history.statistics.RunStatistics.of", None)
     with pytest.raises(TypeError):
         migrations.upgrade(store.open_any_version(old))
     assert old.path.read_bytes() == before

@@ -11,8 +11,8 @@ from typing import Any
 import sqlalchemy as sa
 from alembic import op
 
-from site_db.quantile_sketch import QuantileSketch
-from site_db.statistics import RunStatistics
+from site_db.history.quantile_sketch import QuantileSketch
+from site_db.history.statistics import RunStatistics
 
 revision = "0002"
 down_revision = "0001"

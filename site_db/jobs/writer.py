@@ -1,11 +1,9 @@
-"""Jobs and their whole runs into the database, by the names that their site gives things."""
+"""Jobs and their whole runs into the database."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from enum import StrEnum
 from itertools import count
 from math import isfinite
 
@@ -13,7 +11,9 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from site_db.bulk import insert_rows
-from site_db.history import HistoryWriter, add_to_usage
+from site_db.history.whole_run import WholeRun
+from site_db.history.writer import HistoryWriter, add_to_usage
+from site_db.jobs.records import JobRecord, JobState, Source
 from site_db.schema import (
     ClusterMemberRow,
     ClusterRow,
@@ -29,71 +29,6 @@ from site_db.schema import (
 )
 from site_db.sites import find_site, rows_of
 from site_db.toml_file import MOST
-from site_db.whole_run import WholeRun
-
-
-class SourceKind(StrEnum):
-    LIVE = "live"
-    FILE = "file"
-    SACCT = "sacct"
-    SWF = "swf"
-    TESTBED = "testbed"
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """Where jobs and runs were told of. The same `key` stands for the same content."""
-
-    kind: SourceKind
-    key: str
-    name: str = ""
-    scheduler: str | None = None
-    point: int | None = None
-    replication: int | None = None
-
-
-LIVE = Source(SourceKind.LIVE, "live", "recorded as it happened")
-
-
-class JobState(StrEnum):
-    WAITING = "waiting"
-    RUNNING = "running"
-    DONE = "done"
-    FAILED = "failed"
-    REFUSED = "refused"
-
-
-@dataclass(frozen=True, slots=True)
-class JobRecord:
-    """A job and what became of it; a DONE one is a whole run on `members` machines of `resource` (the name of
-    a machine, a cluster, or where no machine is known a machine class).
-
-    Times are Unix seconds, in a testbed simulated seconds. `expected_s` is what was believed of its run time
-    when it started, `time_limit_s` how long its user asked for.
-    """
-
-    number: str
-    job_class: str
-    user: str
-    queue: str
-    state: JobState
-    submitted_unix_s: float
-    resource: str | None = None
-    members: int = 1
-    started_unix_s: float | None = None
-    run_time_s: float | None = None
-    size: float | None = None
-    submitted_by: str | None = None
-    expected_s: float | None = None
-    preemptions: int = 0
-    reason: str = ""
-    time_limit_s: float | None = None
-
-    @property
-    def ended_unix_s(self) -> float | None:
-        if self.started_unix_s is None or self.run_time_s is None:
-            return None
-        return self.started_unix_s + self.run_time_s
 
 
 class BadRecord(ValueError):

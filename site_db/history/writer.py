@@ -10,7 +10,8 @@ from sqlalchemy import CursorResult, insert, literal, select, update
 from sqlalchemy.orm import Session
 
 from site_db.bulk import insert_rows
-from site_db.kept_statistics import KEPT, Kept, kept_columns, read_kept, write_kept
+from site_db.history.kept_statistics import KEPT, Kept, kept_columns, read_kept, write_kept
+from site_db.history.whole_run import Key, WholeRun
 from site_db.schema import (
     ExecutionHistoryRow,
     ExecutionSnapshotRow,
@@ -19,7 +20,6 @@ from site_db.schema import (
     SiteRow,
     UserUsageRow,
 )
-from site_db.whole_run import Key, WholeRun
 
 SNAPSHOT_EVERY = 4096
 """Runs of a site after which all statistics that changed are copied: the statistics as of any run are at most

@@ -7,9 +7,9 @@ from typing import Any
 from sqlalchemy import CursorResult, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
-from site_db.as_of import read_kept_as_of
-from site_db.history import HistoryWriter
-from site_db.kept_statistics import read_kept
+from site_db.history.as_of import read_kept_as_of
+from site_db.history.kept_statistics import read_kept
+from site_db.history.writer import HistoryWriter
 from site_db.schema import (
     ExecutionHistoryRow,
     ExecutionSnapshotRow,

@@ -15,8 +15,9 @@ from itertools import islice
 from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
-from site_db.job_logs.logged_job import LoggedJob
-from site_db.jobs import JobRecord, JobState, JobWriter, Source
+from site_db.jobs.logs.logged_job import LoggedJob
+from site_db.jobs.records import JobRecord, JobState, Source
+from site_db.jobs.writer import JobWriter
 from site_db.schema import (
     AllowedPlaceRow,
     ClusterMemberRow,

@@ -18,7 +18,7 @@ from typing import Annotated, Any
 from pydantic import Field, ValidationError
 
 from site_db import toml_file
-from site_db.jobs import JobRecord, JobState, Source, SourceKind
+from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
 from site_db.toml_file import MOST, InvalidFile, Table
 
 Batch = tuple[Source, Sequence[JobRecord]]

@@ -12,9 +12,10 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from site_db import store
-from site_db.checking import disagreements
-from site_db.jobs import BadRecord, JobRecord, JobState, Source, SourceKind
-from site_db.recorder import Recorder
+from site_db.history.checking import disagreements
+from site_db.jobs.recorder import Recorder
+from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
+from site_db.jobs.writer import BadRecord
 from site_db.schema import ExecutionHistoryRow, SourceRow
 from site_db.store import Address, parse_address
 from tests.postgres import Server

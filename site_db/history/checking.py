@@ -7,10 +7,10 @@ from math import isclose
 
 from sqlalchemy.orm import Session
 
-from site_db.as_of import count_runs_in, read_kept_as_of
-from site_db.kept_statistics import MOMENTS, Kept, read_kept
+from site_db.history.as_of import count_runs_in, read_kept_as_of
+from site_db.history.kept_statistics import MOMENTS, Kept, read_kept
+from site_db.history.whole_run import Key
 from site_db.schema import SiteRow
-from site_db.whole_run import Key
 
 
 def disagreements(session: Session, site_id: int) -> Sequence[Key]:

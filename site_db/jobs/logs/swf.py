@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator
 from math import isfinite
 from pathlib import Path
 
-from site_db.job_logs.logged_job import LATEST_UNIX_S, MOST_PROCESSORS, LoggedJob, Tally, shown
+from site_db.jobs.logs.logged_job import LATEST_UNIX_S, MOST_PROCESSORS, LoggedJob, Tally, shown
 from site_db.toml_file import InvalidFile
 
 FIELDS = 18

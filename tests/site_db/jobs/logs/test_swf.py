@@ -10,8 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from site_db.job_logs.logged_job import LoggedJob, Tally, open_log
-from site_db.job_logs.swf import read_swf
+from site_db.jobs.logs.logged_job import LoggedJob, Tally, open_log
+from site_db.jobs.logs.swf import read_swf
 from site_db.toml_file import InvalidFile
 from tests.oracles import oracle
 

@@ -14,12 +14,16 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, func, select, update
 from sqlalchemy.orm import Session
 
-from site_db import as_of, history, importing, store
-from site_db.as_of import PrunedHistory, read_kept_as_of
-from site_db.checking import disagreements
-from site_db.jobs import JobRecord, JobState, JobWriter, Source, SourceKind
-from site_db.kept_statistics import MOMENTS, Kept, read_kept
-from site_db.pruning import prune
+from site_db import importing, store
+from site_db.history import as_of, writer
+from site_db.history.as_of import PrunedHistory, read_kept_as_of
+from site_db.history.checking import disagreements
+from site_db.history.kept_statistics import MOMENTS, Kept, read_kept
+from site_db.history.pruning import prune
+from site_db.history.statistics import RunStatistics
+from site_db.history.whole_run import Key
+from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
+from site_db.jobs.writer import JobWriter
 from site_db.schema import (
     ExecutionHistoryRow,
     ExecutionSnapshotRow,
@@ -28,13 +32,11 @@ from site_db.schema import (
     SiteRow,
     UserUsageRow,
 )
-from site_db.statistics import RunStatistics
 from site_db.store import Address
-from site_db.whole_run import Key
-from tests.site_db.recording_process import RESOURCES, batch
+from tests.site_db.history.recording_process import RESOURCES, batch
 from tests.site_db.site_texts import SMALL, read
 
-ROOT = Path(__file__).parents[2]
+ROOT = Path(__file__).parents[3]
 SITE_ID = 1
 Told = dict[object, tuple[list[object], list[tuple[int, int]]]]
 
@@ -75,7 +77,7 @@ def assert_same(one: Told, other: Told) -> None:
 def test_the_statistics_as_of_any_run_are_those_that_were_there_after_it(
     every: int, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history, "SNAPSHOT_EVERY", every)
+    monkeypatch.setattr(writer, "SNAPSHOT_EVERY", every)
     after: list[Told] = [{}]
     for k in range(10):
         add(engine, run(10.0 + k, RESOURCES[k % 4], size=float(k + 1) if k % 3 else None))
@@ -89,7 +91,7 @@ def test_the_statistics_as_of_any_run_are_those_that_were_there_after_it(
 def test_reading_as_of_the_past_looks_at_the_runs_since_the_last_copy_only(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(history, "SNAPSHOT_EVERY", 5)
+    monkeypatch.setattr(writer, "SNAPSHOT_EVERY", 5)
     for k in range(17):
         add(engine, run(10.0 + k))
     looked_at: list[tuple[int, int]] = []
@@ -124,7 +126,7 @@ def test_however_runs_come_in_batches_the_statistics_agree_with_the_history_also
     with Session(engine) as session, session.begin():
         importing.put_site(session, read(SMALL, shared_folder))
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(history, "SNAPSHOT_EVERY", every)
+        patch.setattr(writer, "SNAPSHOT_EVERY", every)
         for runs in batches:
             add(engine, *(run(time_s, resource) for time_s, resource in runs))
     n = sum(map(len, batches))
@@ -177,7 +179,15 @@ def test_users_have_their_jobs_and_execution_times_counted_by_queue(engine: Engi
 
 def start(address: Address, name: str, batches: int, n: int) -> subprocess.Popen[str]:
     url = address.url.render_as_string(hide_password=False)
-    command = [sys.executable, "-m", "tests.site_db.recording_process", url, name, str(batches), str(n)]
+    command = [
+        sys.executable,
+        "-m",
+        "tests.site_db.history.recording_process",
+        url,
+        name,
+        str(batches),
+        str(n),
+    ]
     process = subprocess.Popen(
         command, cwd=ROOT, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE
     )

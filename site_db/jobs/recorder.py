@@ -10,7 +10,8 @@ from typing import Literal
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from site_db.jobs import JobRecord, JobState, JobWriter, Source
+from site_db.jobs.records import JobRecord, JobState, Source
+from site_db.jobs.writer import JobWriter
 from site_db.store import Address, Unreachable, in_sentences
 
 Batch = tuple[Source, Sequence[JobRecord]]

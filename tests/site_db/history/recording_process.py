@@ -9,8 +9,8 @@ from __future__ import annotations
 import sys
 
 from site_db import store
-from site_db.jobs import JobRecord, JobState, Source, SourceKind
-from site_db.recorder import Recorder
+from site_db.jobs.recorder import Recorder
+from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
 
 RESOURCES = ("f1", "f2", "s1", "s2", "odd", "pair")
 

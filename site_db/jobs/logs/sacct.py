@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from site_db import hostlist
-from site_db.job_logs.logged_job import LATEST_UNIX_S, MOST_PROCESSORS, LoggedJob, Tally, shown
+from site_db.jobs.logs.logged_job import LATEST_UNIX_S, MOST_PROCESSORS, LoggedJob, Tally, shown
 from site_db.toml_file import InvalidFile
 
 COMMAND = (

@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from site_db import job_file
-from site_db.jobs import JobRecord, JobState, Source, SourceKind
+from site_db.jobs import csv_file
+from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
 from site_db.toml_file import InvalidFile
 from tests.site_db.site_texts import after_path
 
@@ -26,14 +26,14 @@ def test_what_is_written_to_a_file_is_read_back_as_it_was(tmp_path: Path) -> Non
     )
     batches = [(TRIAL, [done, done]), (Source(SourceKind.LIVE, "live"), [refused, sized])]
     path = tmp_path / "jobs.csv"
-    job_file.write(path, batches)
-    assert job_file.read(path, NOW_S) == batches
+    csv_file.write(path, batches)
+    assert csv_file.read(path, NOW_S) == batches
 
 
 def test_four_columns_are_enough_and_the_file_is_the_source(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("job_class,resource,started_unix_s,run_time_s\nshort,f1,1700000000,12.5\n")
-    ((told_by, (job,)),) = job_file.read(path, NOW_S)
+    ((told_by, (job,)),) = csv_file.read(path, NOW_S)
     assert (told_by.kind, told_by.name) == (SourceKind.FILE, "mine.csv")
     assert (job.number, job.state, job.run_time_s, job.user) == ("2", JobState.DONE, 12.5, "unknown")
     assert job.submitted_unix_s == job.started_unix_s == 1.7e9
@@ -75,7 +75,7 @@ def test_a_bad_file_is_refused_with_line_value_and_what_was_expected(
     path = tmp_path / "bad.csv"
     path.write_text(text)
     with pytest.raises(InvalidFile) as caught:
-        job_file.read(path, NOW_S)
+        csv_file.read(path, NOW_S)
     assert sentence in after_path(caught.value, path)
 
 
@@ -121,5 +121,5 @@ def test_any_batches_come_back_as_they_were(
     batches: list[tuple[Source, list[JobRecord]]], shared_folder: Path
 ) -> None:
     path = shared_folder / "jobs.csv"
-    job_file.write(path, batches)
-    assert job_file.read(path, NOW_S) == batches
+    csv_file.write(path, batches)
+    assert csv_file.read(path, NOW_S) == batches

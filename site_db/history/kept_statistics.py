@@ -11,10 +11,10 @@ from sqlalchemy import insert, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from site_db.bulk import update_rows
-from site_db.quantile_sketch import QuantileSketch
+from site_db.history.quantile_sketch import QuantileSketch
+from site_db.history.statistics import RunStatistics
+from site_db.history.whole_run import Key
 from site_db.schema import ExecutionSnapshotRow, ExecutionStatisticsRow, JobClassRow
-from site_db.statistics import RunStatistics
-from site_db.whole_run import Key
 
 MOMENTS = (
     "count",

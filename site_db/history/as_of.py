@@ -5,7 +5,8 @@ from __future__ import annotations
 from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session, aliased
 
-from site_db.kept_statistics import Kept, kept_columns, kept_of, key_columns
+from site_db.history.kept_statistics import Kept, kept_columns, kept_of, key_columns
+from site_db.history.whole_run import Key, WholeRun
 from site_db.schema import (
     ExecutionHistoryRow,
     ExecutionSnapshotRow,
@@ -14,7 +15,6 @@ from site_db.schema import (
     MachineRow,
     SiteRow,
 )
-from site_db.whole_run import Key, WholeRun
 
 
 class PrunedHistory(ValueError):

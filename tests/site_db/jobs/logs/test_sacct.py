@@ -8,8 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from site_db.job_logs.logged_job import LoggedJob, Tally, open_log
-from site_db.job_logs.sacct import read_sacct
+from site_db.jobs.logs.logged_job import LoggedJob, Tally, open_log
+from site_db.jobs.logs.sacct import read_sacct
 from site_db.toml_file import InvalidFile
 
 PATH = Path("log.txt")

@@ -1,0 +1,1 @@
+"""What ran, for how long, and the statistics of it."""

@@ -1,0 +1,1 @@
+"""Jobs and what became of them, from whoever tells of them, into the database."""
