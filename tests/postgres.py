@@ -8,7 +8,6 @@ from contextlib import contextmanager
 from itertools import count
 from pathlib import Path
 
-import psycopg
 import pytest
 from sqlalchemy import make_url
 
@@ -49,5 +48,7 @@ class Server:
         self._server.cleanup()
 
     def _execute(self, statement: str) -> None:
+        import psycopg
+
         with psycopg.connect(self._server.get_uri(), autocommit=True) as connection:
             connection.execute(statement.encode())

@@ -170,6 +170,13 @@ def test_a_server_that_is_not_there_may_be_tried_again(server: Server) -> None:
     assert "\n" not in str(caught.value)
 
 
+def test_without_the_driver_for_postgresql_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setitem(sys.modules, "psycopg", None)
+    assert sentence("postgresql://ann@db.site/hcs") == (
+        "PostgreSQL is spoken to by psycopg, which is not installed; run: pip install 'sil-testbed[postgres]'"
+    )
+
+
 def test_a_database_that_is_not_on_the_server_is_said_to_be_missing_there(server: Server) -> None:
     address = server.new_database()
     server.drop(address)
