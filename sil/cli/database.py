@@ -285,13 +285,16 @@ def _import_log(log: Path, db: str, kind: SourceKind, read: LogReader) -> None:
         site = address.site or only_site(session)
         before = count_things(session, site)
         source = Source(kind, _digest(log), log.name)
-        import_log(session, site, source, _up_to_now(read(lines, log, tally), log))
+        left_out = import_log(session, site, source, _up_to_now(read(lines, log, tally), log))
         after = count_things(session, site)
     new = [counted(after[what] - before[what], what) for what in after if after[what] > before[what]]
     out.print(
-        f"{address}: {tally.used:,} of {tally.rows:,} rows of {log} are recorded as runs.", soft_wrap=True
+        f"{address}: {tally.used - left_out:,} of {tally.rows:,} rows of {log} are recorded as runs.",
+        soft_wrap=True,
     )
     out.print(f"New at the site '{site}': {', '.join(new) or 'nothing'}.", soft_wrap=True)
+    if left_out:
+        out.print(f"Left out: {left_out:,} (an earlier log told of them)", highlight=False)
     for what, counts in (("Repaired", tally.repaired), ("Refused", tally.refused)):
         for reason, n in counts.most_common():
             out.print(f"{what}: {n:,} ({reason})", soft_wrap=True, highlight=False)

@@ -9,7 +9,7 @@ partition.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
 
 from sqlalchemy import func, insert, select
@@ -23,9 +23,11 @@ from site_db.schema import (
     ClusterMemberRow,
     ClusterRow,
     JobClassRow,
+    JobRow,
     MachineClassRow,
     MachineRow,
     SiteRow,
+    SourceRow,
 )
 from site_db.schema.resources import OfSite
 from site_db.sites import rows_of
@@ -38,26 +40,55 @@ class TakenInBefore(ValueError):
     """Nothing is recorded twice. The message is one sentence for the user."""
 
 
-def import_log(session: Session, site: str, source: Source, jobs: Iterable[LoggedJob]) -> None:
+def import_log(session: Session, site: str, source: Source, jobs: Iterable[LoggedJob]) -> int:
     """Record the jobs of a log at a site, which comes into being if there is none of that name.
 
-    All in the transaction of the session. Raises TakenInBefore for a source that is there already.
+    All in the transaction of the session. Jobs that an earlier log of the same kind told of are left out;
+    returns how many these are. Raises TakenInBefore for a source that is there already.
     """
     builder = _SiteBuilder(session, site)
     writer = JobWriter(session, site)
     if source.key in writer.keys(session):
         raise TakenInBefore(f"{source.name}: the site '{site}' has the jobs of this file already")
+    earlier = _EarlierLogs(session, site, source)
+    left_out = 0
     for batch in _batched(jobs, AT_A_TIME):
-        resources = [builder.place(job) for job in batch]
+        new = earlier.without_known(session, batch)
+        left_out += len(batch) - len(new)
+        resources = [builder.place(job) for job in new]
         builder.flush()
         writer.look_again(session)
-        writer.add(session, source, [_record(job, at) for job, at in zip(batch, resources, strict=True)])
+        writer.add(session, source, [_record(job, at) for job, at in zip(new, resources, strict=True)])
+    return left_out
 
 
 def _batched(jobs: Iterable[LoggedJob], n: int) -> Iterator[list[LoggedJob]]:
     rest = iter(jobs)
     while batch := list(islice(rest, n)):
         yield batch
+
+
+class _EarlierLogs:
+    """The logs of one kind that a site has had: the weeks that logs tell of may overlap."""
+
+    def __init__(self, session: Session, site: str, source: Source) -> None:
+        row = SourceRow
+        query = select(row.id).join(SiteRow).where(SiteRow.name == site, row.kind == source.kind.value)
+        self._ids = session.scalars(query).all()
+
+    def without_known(self, session: Session, jobs: Sequence[LoggedJob]) -> Sequence[LoggedJob]:
+        """The jobs of which no earlier log told: by id, class and start, since a requeued job runs twice, and
+        archive logs of different machines count from 1 all of them."""
+        if not self._ids:
+            return jobs
+        row, numbers = JobRow, [job.number for job in jobs]
+        query = (
+            select(row.number, JobClassRow.name, row.started_unix_s)
+            .join(JobClassRow, JobClassRow.id == row.job_class_id)
+            .where(row.source_id.in_(self._ids), row.number.in_(numbers))
+        )
+        known = {tuple(told) for told in session.execute(query)}
+        return [job for job in jobs if (job.number, class_name(job), job.started_unix_s) not in known]
 
 
 def class_name(job: LoggedJob) -> str:

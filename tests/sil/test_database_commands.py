@@ -167,6 +167,21 @@ def test_a_slurm_log_makes_a_site_that_experiments_can_run_on(here: Path) -> Non
     assert result.exit_code == 0, result.output
 
 
+def test_what_two_logs_tell_of_is_recorded_once(here: Path) -> None:
+    header, *rows = SACCT.splitlines()
+    requeued = (
+        "1|ann|sim|batch|4|n1|2026-01-01T00:00:00|2026-01-02T00:01:00|2026-01-02T00:11:00|00:10:00|COMPLETED"
+    )
+    (here / "first.txt").write_text("\n".join([header, *rows[:2]]))
+    (here / "second.txt").write_text("\n".join([header, *rows[1:3], requeued]))
+    done("init")
+    assert "2 of 2 rows" in done("import-sacct", "first.txt", "--db", "site.db#ours")
+    told = done("import-sacct", "second.txt")
+    assert "2 of 3 rows" in told
+    assert "Left out: 1 (an earlier log told of them)" in told
+    assert "agree with its history of 4 runs" in done("check")
+
+
 def test_an_archive_log_is_recorded_for_the_machine_class_of_its_partition(here: Path) -> None:
     (here / "log.swf").write_text(SWF)
     done("init")
