@@ -46,6 +46,31 @@ def update_rows(
     )
 
 
+def add_up_rows(
+    session: Session,
+    table: type[Base],
+    key: Sequence[str],
+    sums: Sequence[str],
+    rows: Sequence[tuple[Any, ...]],
+) -> None:
+    """Add numbers to those of the rows with a primary key; a row that is not there yet begins with them.
+
+    Each tuple has the values of `key` and then the numbers for `sums`. Raises DBAPIError.
+    """
+    if not rows:
+        return
+    connection = session.connection()
+    quote = connection.dialect.identifier_preparer.quote
+    name, mark = quote(table.__tablename__), "%s" if _is_postgresql(connection) else "?"
+    columns, marks = ", ".join(map(quote, (*key, *sums))), ", ".join([mark] * (len(key) + len(sums)))
+    added = ", ".join(f"{quote(one)} = {name}.{quote(one)} + excluded.{quote(one)}" for one in sums)
+    connection.exec_driver_sql(
+        f"INSERT INTO {name} ({columns}) VALUES ({marks}) "
+        f"ON CONFLICT ({', '.join(map(quote, key))}) DO UPDATE SET {added}",
+        list(rows),
+    )
+
+
 def _is_postgresql(connection: Connection) -> bool:
     return connection.dialect.name == "postgresql"
 

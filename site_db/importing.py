@@ -34,7 +34,7 @@ from site_db.schema import (
     UserRow,
 )
 from site_db.schema.resources import OfSite
-from site_db.sites import rows_of
+from site_db.sites import ids_of, rows_of
 from site_db.toml_file import Location
 
 Row = TypeVar("Row", bound=OfSite)
@@ -130,7 +130,8 @@ class _Update:
             self._session.add(one)
         self._session.flush()
         names = {table.name for table in tables}
-        return {one.name: one.id for one in rows_of(self._session, row, self._site_id) if one.name in names}
+        ids = ids_of(self._session, row, self._site_id)
+        return {name: id for name, id in ids.items() if name in names}
 
     def _put_machines(self, classes: dict[str, int], interconnects: dict[str, int]) -> dict[str, int]:
         there = {m.name: m for m in rows_of(self._session, MachineRow, self._site_id)}
@@ -150,9 +151,8 @@ class _Update:
             self._session.add(machine)
         self._session.flush()
         names = {name for name, _ in pairs}
-        machines = {
-            m.name: m.id for m in rows_of(self._session, MachineRow, self._site_id) if m.name in names
-        }
+        ids = ids_of(self._session, MachineRow, self._site_id)
+        machines = {name: id for name, id in ids.items() if name in names}
         self._clear(MachineInterconnectRow.machine_id.in_(self._ids(MachineRow)), MachineInterconnectRow)
         self._session.add_all(
             MachineInterconnectRow(machine_id=machines[name], interconnect_id=interconnects[line])
@@ -312,7 +312,7 @@ def _refuse_classes_without_times(
     session: Session, site_id: int, file: SiteFile, experienced: Collection[str]
 ) -> None:
     seen = set(session.scalars(select(ExecutionStatisticsRow.job_class_id).distinct()))
-    ids = {k.name: k.id for k in rows_of(session, JobClassRow, site_id)}
+    ids = ids_of(session, JobClassRow, site_id)
     for n, k in enumerate(file.job_classes):
         if k.sequential_s or k.parallel_s or ids[k.name] in seen or k.name in experienced:
             continue

@@ -30,4 +30,4 @@ def _agree(one: Kept, other: Kept) -> bool:
     pairs = [(getattr(one.runs, name), getattr(other.runs, name)) for name in MOMENTS]
     scale = max(one.runs.mean_s**2, one.runs.mean_size**2, 1e-300)
     close = all(isclose(a, b, rel_tol=1e-9, abs_tol=1e-9 * scale) for a, b in pairs)
-    return one.runs.count == other.runs.count and close and [*one.sketch.bins()] == [*other.sketch.bins()]
+    return one.runs.count == other.runs.count and close and one.sketch.bins() == other.sketch.bins()

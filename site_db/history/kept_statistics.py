@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from operator import attrgetter
 from typing import Any
 
-from sqlalchemy import insert, select
+from sqlalchemy import select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from site_db.bulk import update_rows
+from site_db.bulk import insert_rows, update_rows
 from site_db.history.quantile_sketch import QuantileSketch
 from site_db.history.statistics import RunStatistics
 from site_db.history.whole_run import Key
@@ -98,13 +98,15 @@ def write_kept(session: Session, changed: Mapping[Key, Kept], number: int) -> No
     new = [(key, kept) for key, kept in changed.items() if kept.id is None]
     old = [(*kept.values(), number, kept.id) for kept in changed.values() if kept.id is not None]
     update_rows(session, row, (*KEPT, "changed_at"), old)
-    if new:
-        ids = session.scalars(
-            insert(row).returning(row.id, sort_by_parameter_order=True),
-            [{**key._asdict(), **kept.columns(), "changed_at": number} for key, kept in new],
-        )
-        for (_, kept), id in zip(new, ids, strict=True):
-            kept.id = id
+    if not new:
+        return
+    columns = (*Key._fields, *KEPT, "changed_at")
+    insert_rows(session, row, columns, [(*key, *kept.values(), number) for key, kept in new])
+    classes = {key.job_class_id for key, _ in new}
+    query = select(row.id, *key_columns()).where(row.job_class_id.in_(classes), row.changed_at == number)
+    ids = {Key(*columns): id for id, *columns in session.execute(query)}
+    for key, kept in new:
+        kept.id = ids[key]
 
 
 def key_columns() -> list[InstrumentedAttribute[Any]]:

@@ -2,15 +2,15 @@
 
 This is the sketch of Masson, Rim and Lee (DDSketch, VLDB 2019): every quantile is told within ACCURACY of the
 true one, and merging is adding counts. So what a sketch says depends on the values alone, and not on how they
-were divided into batches or in which order these came. Its size grows with the logarithm of the longest time
-over the shortest: 116 bins for each factor of ten.
+were divided into batches or in which order these came. There are at most 116 bins for each factor of
+ten between the shortest and the longest time.
 """
 
 from __future__ import annotations
 
 import sys
 from array import array
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 from itertools import accumulate
 from math import ceil, log
 
@@ -24,70 +24,62 @@ _BINS_PER_E_FOLD = 1 / log(_GAMMA)
 class QuantileSketch:
     """How many values are in each bin; bin b holds the values in (gamma^(b-1), gamma^b]."""
 
-    __slots__ = ("_counts", "_first")
+    __slots__ = ("_counts",)
 
     def __init__(self, values: Iterable[float] = ()) -> None:
         """The sketch of some positive values."""
-        self._first = 0
-        """The bin that the first count is of."""
-        self._counts = array("i")
+        self._counts: dict[int, int] = {}
         self.add(values)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> QuantileSketch:
         """The sketch that `to_bytes` made the bytes of."""
+        numbers = _in_file_order(array("i", data))
+        n = len(numbers) // 2
         sketch = cls()
-        if data:
-            numbers = array("i", data)
-            if sys.byteorder == "big":
-                numbers.byteswap()
-            sketch._first, sketch._counts = numbers[0], numbers[1:]
+        sketch._counts = dict(zip(numbers[:n], numbers[n:], strict=True))
         return sketch
 
     def to_bytes(self) -> bytes:
-        """The first bin and all counts from there to the last one, as little-endian integers of 4 bytes each:
-        as it is kept in the database."""
-        numbers = array("i", (self._first,)) + self._counts if self._counts else self._counts
-        if sys.byteorder == "big":
-            numbers.byteswap()
-        return numbers.tobytes()
+        """All bins that are not empty, then their counts, as little-endian integers of 4 bytes each: as it is
+        kept in the database, where most sketches are of few runs."""
+        numbers = array("i", self._counts.keys())
+        numbers.extend(self._counts.values())
+        return _in_file_order(numbers).tobytes()
 
     def add(self, values: Iterable[float]) -> None:
         """Count some more positive values."""
+        counts = self._counts
         for value in values:
-            self._count(ceil(log(value) * _BINS_PER_E_FOLD), 1)
+            b = ceil(log(value) * _BINS_PER_E_FOLD)
+            counts[b] = counts.get(b, 0) + 1
 
     def merge(self, other: QuantileSketch) -> None:
         """Count all that the other one has counted."""
-        for b, n in other.bins():
-            self._count(b, n)
+        for b, n in other._counts.items():
+            self._counts[b] = self._counts.get(b, 0) + n
 
-    def bins(self) -> Iterator[tuple[int, int]]:
+    def bins(self) -> list[tuple[int, int]]:
         """The bins that are not empty, with their counts, in order."""
-        return ((b, n) for b, n in enumerate(self._counts, start=self._first) if n)
+        return sorted(self._counts.items())
 
     @property
     def count(self) -> int:
         """How many values there are."""
-        return sum(self._counts)
+        return sum(self._counts.values())
 
     def quantile(self, q: float) -> float:
         """The value of rank q (count - 1), rounded down, within ACCURACY. Raises ValueError for no values."""
         if not self._counts:
             raise ValueError("there are no values to tell a quantile of")
+        bins = self.bins()
+        up_to = accumulate(n for _, n in bins)
         rank = q * (self.count - 1)
-        last = self._first + len(self._counts) - 1
-        up_to = enumerate(accumulate(self._counts), start=self._first)
-        b = next((b for b, seen in up_to if seen > rank), last)
+        b = next((b for (b, _), seen in zip(bins, up_to, strict=True) if seen > rank), bins[-1][0])
         return float(2 * _GAMMA**b / (_GAMMA + 1))
 
-    def _count(self, b: int, n: int) -> None:
-        if not self._counts:
-            self._first = b
-        if b < self._first:
-            self._counts = array("i", bytes(4 * (self._first - b))) + self._counts
-            self._first = b
-        beyond = b - self._first - len(self._counts) + 1
-        if beyond > 0:
-            self._counts.frombytes(bytes(4 * beyond))
-        self._counts[b - self._first] += n
+
+def _in_file_order(numbers: array[int]) -> array[int]:
+    if sys.byteorder == "big":
+        numbers.byteswap()
+    return numbers

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
-from typing import Any
 
-from sqlalchemy import CursorResult, insert, literal, select, update
+from sqlalchemy import insert, literal, select, update
 from sqlalchemy.orm import Session
 
-from site_db.bulk import insert_rows
+from site_db.bulk import add_up_rows, insert_rows
 from site_db.history.kept_statistics import KEPT, Kept, kept_columns, read_kept, write_kept
 from site_db.history.whole_run import Key, WholeRun
 from site_db.schema import (
@@ -24,6 +23,9 @@ from site_db.schema import (
 SNAPSHOT_EVERY = 4096
 """Runs of a site after which all statistics that changed are copied: the statistics as of any run are at most
 so many runs, and one batch, from a copy."""
+
+USAGE = ("jobs_submitted", "runs", "execution_time_s")
+"""What a user has had of a queue."""
 
 _COLUMNS = (
     "site_id",
@@ -54,6 +56,8 @@ class HistoryWriter:
     def __init__(self, site_id: int) -> None:
         self._site_id = site_id
         self._kept: dict[Key, Kept] = {}
+        self._classes_read: set[int] = set()
+        """The job classes all of whose statistics are kept here."""
         self._recorded = -1
 
     def lock(self, session: Session) -> int:
@@ -115,6 +119,7 @@ class HistoryWriter:
         last = int(session.execute(taken).scalar_one())
         if last - n != self._recorded:
             self._kept.clear()
+            self._classes_read.clear()
             self._recorded = last - n
         return last
 
@@ -123,10 +128,10 @@ class HistoryWriter:
         for run in runs:
             for key in run.counts_for():
                 by_key[key].append(run)
-        unread = {key.job_class_id for key in by_key if key not in self._kept}
+        unread = {key.job_class_id for key in by_key} - self._classes_read
         if unread:
-            read = read_kept(session, self._site_id, unread)
-            self._kept.update({key: kept for key, kept in read.items() if key not in self._kept})
+            self._kept.update(read_kept(session, self._site_id, unread))
+            self._classes_read.update(unread)
         for key, some in by_key.items():
             kept = self._kept.setdefault(key, Kept())
             kept.add([run.run_time_s for run in some], [run.size for run in some])
@@ -147,30 +152,8 @@ class HistoryWriter:
 
 
 def _add_usage(session: Session, runs: Iterable[WholeRun]) -> None:
-    usage: defaultdict[tuple[int, str], list[float]] = defaultdict(list)
+    times_s: defaultdict[tuple[int, str], list[float]] = defaultdict(list)
     for run in runs:
-        usage[run.user_id, run.queue].append(run.run_time_s)
-    for (user_id, queue), times_s in usage.items():
-        add_to_usage(session, user_id, queue, runs=len(times_s), execution_time_s=sum(times_s))
-
-
-def add_to_usage(
-    session: Session,
-    user_id: int,
-    queue: str,
-    *,
-    jobs_submitted: int = 0,
-    runs: int = 0,
-    execution_time_s: float = 0.0,
-) -> None:
-    """Add to what a user has had of a queue. The site must be locked."""
-    row = UserUsageRow
-    more = {"jobs_submitted": jobs_submitted, "runs": runs, "execution_time_s": execution_time_s}
-    updated: CursorResult[Any] = session.execute(  # type: ignore[assignment]
-        update(row)
-        .where(row.user_id == user_id, row.queue == queue)
-        .values({name: getattr(row, name) + value for name, value in more.items()})
-        .execution_options(synchronize_session=False)
-    )
-    if not updated.rowcount:
-        session.execute(insert(row).values(user_id=user_id, queue=queue, **more))
+        times_s[run.user_id, run.queue].append(run.run_time_s)
+    rows = [(user, queue, 0, len(some), sum(some)) for (user, queue), some in sorted(times_s.items())]
+    add_up_rows(session, UserUsageRow, ("user_id", "queue"), USAGE, rows)

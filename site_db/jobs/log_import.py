@@ -15,6 +15,7 @@ from itertools import islice
 from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
+from site_db.bulk import insert_rows
 from site_db.jobs.logs.logged_job import LoggedJob
 from site_db.jobs.records import JobRecord, JobState, Source
 from site_db.jobs.writer import JobWriter
@@ -30,7 +31,7 @@ from site_db.schema import (
     SourceRow,
 )
 from site_db.schema.resources import OfSite
-from site_db.sites import rows_of
+from site_db.sites import ids_of, rows_of
 
 AT_A_TIME = 5_000
 NO_PARTITION = "default"
@@ -55,6 +56,7 @@ def import_log(session: Session, site: str, source: Source, jobs: Iterable[Logge
     for batch in _batched(jobs, AT_A_TIME):
         new = earlier.without_known(session, batch)
         left_out += len(batch) - len(new)
+        builder.add_job_classes(dict.fromkeys(map(class_name, new)))
         resources = [builder.place(job) for job in new]
         builder.flush()
         writer.look_again(session)
@@ -122,9 +124,9 @@ class _SiteBuilder:
             session.add(row)
             session.flush()
         self._site_id = row.id
-        self._job_classes = self._ids(JobClassRow)
-        self._classes = self._ids(MachineClassRow)
-        self._clusters = self._ids(ClusterRow)
+        self._job_classes = ids_of(session, JobClassRow, row.id)
+        self._classes = ids_of(session, MachineClassRow, row.id)
+        self._clusters = ids_of(session, ClusterRow, row.id)
         machines = rows_of(session, MachineRow, row.id)
         self._machines = {m.name: m.id for m in machines}
         class_names = {id: name for name, id in self._classes.items()}
@@ -139,6 +141,16 @@ class _SiteBuilder:
         self._found: dict[tuple[str, tuple[str, ...]], str] = {}
         self._new_places: list[dict[str, object]] = []
 
+    def add_job_classes(self, names: Iterable[str]) -> None:
+        """Add the classes of these names that the site has not; a log may have thousands."""
+        new = [name for name in names if name not in self._job_classes]
+        first = len(self._job_classes)
+        rows = [(self._site_id, name, first + k, "", "") for k, name in enumerate(new)]
+        columns = ("site_id", "name", "position", "description", "size")
+        insert_rows(self._session, JobClassRow, columns, rows)
+        if new:
+            self._job_classes = ids_of(self._session, JobClassRow, self._site_id)
+
     def place(self, job: LoggedJob) -> str:
         """The resource that a job ran on, by name; it is there from now on, and open to the job's class."""
         partition = job.partition or NO_PARTITION
@@ -151,8 +163,7 @@ class _SiteBuilder:
             cluster_id = self._clusters[resource]
         else:
             machine_class_id = self._classes[self._class_of[resource] if job.nodes else resource]
-        job_class_id = self._put(JobClassRow, self._job_classes, class_name(job), description="", size="")
-        allowed = (job_class_id, machine_class_id, cluster_id)
+        allowed = (self._job_classes[class_name(job)], machine_class_id, cluster_id)
         if allowed not in self._allowed:
             self._allowed.add(allowed)
             names = ("job_class_id", "machine_class_id", "cluster_id")
@@ -203,9 +214,6 @@ class _SiteBuilder:
             self._session.flush()
             known[name] = one.id
         return known[name]
-
-    def _ids(self, row: type[OfSite]) -> dict[str, int]:
-        return {one.name: one.id for one in rows_of(self._session, row, self._site_id)}
 
     def _members_of(self, cluster_id: int) -> set[str]:
         row = ClusterMemberRow

@@ -10,9 +10,9 @@ from math import isfinite
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from site_db.bulk import insert_rows
+from site_db.bulk import add_up_rows, insert_rows
 from site_db.history.whole_run import WholeRun
-from site_db.history.writer import HistoryWriter, add_to_usage
+from site_db.history.writer import USAGE, HistoryWriter
 from site_db.jobs.records import JobRecord, JobState, Source
 from site_db.schema import (
     ClusterMemberRow,
@@ -26,8 +26,9 @@ from site_db.schema import (
     SiteRow,
     SourceRow,
     UserRow,
+    UserUsageRow,
 )
-from site_db.sites import find_site, rows_of
+from site_db.sites import find_site, ids_of
 from site_db.toml_file import MOST
 
 
@@ -50,10 +51,12 @@ class JobWriter:
     def look_again(self, session: Session) -> None:
         """The site has changed: learn its names anew."""
         site_id = self._site_id
-        self._job_classes = {k.name: k.id for k in rows_of(session, JobClassRow, site_id)}
-        self._classes = {k.name: k.id for k in rows_of(session, MachineClassRow, site_id)}
-        self._machines = {m.name: (m.id, m.machine_class_id) for m in rows_of(session, MachineRow, site_id)}
-        self._clusters = {c.name: c.id for c in rows_of(session, ClusterRow, site_id)}
+        self._job_classes = ids_of(session, JobClassRow, site_id)
+        self._classes = ids_of(session, MachineClassRow, site_id)
+        machines = select(MachineRow.name, MachineRow.id, MachineRow.machine_class_id)
+        of_site = session.execute(machines.where(MachineRow.site_id == site_id))
+        self._machines = {name: (id, class_id) for name, id, class_id in of_site}
+        self._clusters = ids_of(session, ClusterRow, site_id)
         row = ClusterMemberRow
         ids = session.scalars(select(row.cluster_id).where(row.cluster_id.in_(self._clusters.values())))
         sizes = Counter(ids)
@@ -113,7 +116,7 @@ class JobWriter:
                 serial,
                 source_id,
                 job.number,
-                self._job_classes[job.job_class],
+                self._job_class(job),
                 users[job.user],
                 users[job.submitted_by] if job.submitted_by else None,
                 job.queue,
@@ -138,8 +141,9 @@ class JobWriter:
             if job.expected_s is not None
         ]
         insert_rows(session, PredictionRow, _OF_PREDICTION, predictions)
-        for (user, queue), n in Counter((job.user, job.queue) for job in jobs).items():
-            add_to_usage(session, users[user], queue, jobs_submitted=n)
+        submitted = Counter((users[job.user], job.queue) for job in jobs)
+        usage = [(user, queue, n, 0, 0.0) for (user, queue), n in sorted(submitted.items())]
+        add_up_rows(session, UserUsageRow, ("user_id", "queue"), USAGE, usage)
         return next(numbers) - 1
 
     def add_runs(self, session: Session, source: Source, jobs: Sequence[JobRecord]) -> int:
@@ -154,13 +158,7 @@ class JobWriter:
         return [self._run(job, users) for job in jobs if job.state is JobState.DONE]
 
     def _run(self, job: JobRecord, users: Mapping[str, int]) -> WholeRun:
-        who = f"job {job.number}"
-        job_class_id = self._job_classes.get(job.job_class)
-        if job_class_id is None:
-            raise BadRecord(
-                f"{who}: the site '{self._site}' has no job class '{job.job_class}'; it has "
-                f"{', '.join(self._job_classes) or 'none'}"
-            )
+        who, job_class_id = f"job {job.number}", self._job_class(job)
         time_s, started_s = job.run_time_s, job.started_unix_s
         if time_s is None or not 0.0 < time_s < MOST:
             raise BadRecord(f"{who}: its run time is {time_s}; expected seconds, more than 0")
@@ -185,6 +183,17 @@ class JobWriter:
             f"{who}: the site '{self._site}' has no machine, cluster or machine class '{job.resource}'"
         )
 
+    def _job_class(self, job: JobRecord) -> int:
+        found = self._job_classes.get(job.job_class)
+        if found is None:
+            known = ", ".join([*self._job_classes][:MOST_NAMES_TOLD]) or "none"
+            more = ", ..." if len(self._job_classes) > MOST_NAMES_TOLD else ""
+            raise BadRecord(
+                f"job {job.number}: the site '{self._site}' has no job class '{job.job_class}'; it has "
+                f"{known}{more}"
+            )
+        return found
+
     def _take_serials(self, session: Session, n: int) -> range:
         site = SiteRow
         taken = (
@@ -200,7 +209,7 @@ class JobWriter:
         """Ids of users; one who is not known yet becomes so, without any policy."""
         wanted = set(names)
         if not wanted <= self._users.keys():
-            self._users = {u.name: u.id for u in rows_of(session, UserRow, self._site_id)}
+            self._users = ids_of(session, UserRow, self._site_id)
         for name in sorted(wanted - self._users.keys()):
             user = UserRow(site_id=self._site_id, name=name, position=MOST_USERS, listed=False)
             session.add(user)
@@ -209,6 +218,7 @@ class JobWriter:
         return self._users
 
 
+MOST_NAMES_TOLD = 10
 MOST_USERS = 2**31 - 1
 """The position of a user who is not listed: behind all who are."""
 

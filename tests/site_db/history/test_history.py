@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from collections.abc import Collection
 from pathlib import Path
 
 import pytest
@@ -22,7 +23,7 @@ from site_db.history.kept_statistics import MOMENTS, Kept, read_kept
 from site_db.history.pruning import prune
 from site_db.history.statistics import RunStatistics
 from site_db.history.whole_run import Key
-from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
+from site_db.jobs.records import LIVE, JobRecord, JobState, Source, SourceKind
 from site_db.jobs.writer import JobWriter
 from site_db.schema import (
     ExecutionHistoryRow,
@@ -58,8 +59,7 @@ def add(engine: Engine, *jobs: JobRecord, key: str = "live") -> None:
 
 def told(kept: dict[Key, Kept]) -> Told:
     return {
-        key: ([getattr(one.runs, name) for name in MOMENTS], list(one.sketch.bins()))
-        for key, one in kept.items()
+        key: ([getattr(one.runs, name) for name in MOMENTS], one.sketch.bins()) for key, one in kept.items()
     }
 
 
@@ -68,6 +68,28 @@ def assert_same(one: Told, other: Told) -> None:
     for key, (moments, pairs) in one.items():
         assert moments == pytest.approx(other[key][0], rel=1e-9, abs=1e-9), key
         assert pairs == other[key][1], key
+
+
+# -- what recording costs ----------------------------------------------------------------------------------
+
+
+def test_a_writer_reads_the_statistics_of_a_job_class_once_wherever_its_runs_are(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    asked_for: list[Collection[int] | None] = []
+
+    def watch(
+        session: Session, site_id: int, job_class_ids: Collection[int] | None = None
+    ) -> dict[Key, Kept]:
+        asked_for.append(job_class_ids)
+        return read_kept(session, site_id, job_class_ids)
+
+    monkeypatch.setattr(writer, "read_kept", watch)
+    with Session(engine) as session:
+        jobs = JobWriter(session, "small")
+        for resource in ("f1", "f2", "s1", "odd", "f1"):
+            jobs.add(session, LIVE, [run(10.0, resource)])
+    assert asked_for == [{1}]
 
 
 # -- as of the past ----------------------------------------------------------------------------------------

@@ -121,6 +121,7 @@ def test_a_database_that_is_locked_for_long_is_written_later(
             JobRecord("7", "sort", "ann", "day", JobState.DONE, 0.0, "f1", 1, 0.0, 1.0),
             "has no job class 'sort'",
         ),
+        (JobRecord("7", "sort", "ann", "day", JobState.WAITING, 0.0), "has no job class 'sort'"),
         (JobRecord("7", "short", "ann", "day", JobState.DONE, 0.0, "x9", 1, 0.0, 1.0), "machine class 'x9'"),
         (JobRecord("7", "short", "ann", "day", JobState.DONE, 0.0, "f1", 1, 0.0, 0.0), "its run time is 0.0"),
         (JobRecord("7", "short", "ann", "day", JobState.DONE, 0.0, "pair", 3, 0.0, 1.0), "3 machines"),
