@@ -76,7 +76,7 @@ def rows_of(session: Session, row: type[Row], site_id: int) -> Sequence[Row]:
 def ids_of(session: Session, row: type[OfSite], site_id: int) -> dict[str, int]:
     """The ids of what a site has of one kind, by name, in site order."""
     query = select(row.name, row.id).where(row.site_id == site_id).order_by(row.position, row.id)
-    return dict(session.execute(query).tuples().all())
+    return {one.name: one.id for one in session.execute(query)}
 
 
 class SiteReader:
