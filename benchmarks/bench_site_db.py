@@ -27,6 +27,7 @@ from benchmarks.record import keep
 from scheduler.model import ExecutionRecord, Job, JobId
 from sil.experiment import files
 from site_db import exchange, importing, store
+from site_db.estimation import Estimator
 from site_db.experience import SqlExperience, StatisticsReader
 from site_db.jobs.recorder import Recorder
 from site_db.jobs.records import LIVE, JobRecord, JobState
@@ -133,12 +134,17 @@ def median_ms(read: Callable[[], object], before: Callable[[], None] = lambda: N
     return statistics.median(took_ms)
 
 
-def etc_ms(engine: Engine, address: Address, jobs: list[Job], members: list[int]) -> tuple[float, float]:
+def etc_ms(engine: Engine, jobs: list[Job], members: list[int]) -> tuple[float, float]:
     """Times of the ETC matrix from all statistics, and again once a job is done."""
     with Session(engine) as session:
         reader = StatisticsReader(session, SITE)
-        whole = median_ms(lambda: (session.rollback(), reader.read(session).matrix(jobs, members)))
-    experience = SqlExperience(engine, address, SITE)
+
+        def read_anew() -> object:
+            session.rollback()
+            return Estimator(reader.layout, reader.statistics(session)).matrix(jobs, members)
+
+        whole = median_ms(read_anew)
+    experience = SqlExperience(engine, SITE)
     done = ExecutionRecord(jobs[0], 0, 1, 0.0, 150.0)
     return whole, median_ms(
         lambda: experience.estimate(jobs, members), before=lambda: experience.record(done)
@@ -160,7 +166,7 @@ def main() -> None:
             with Session(engine) as session:
                 site = SiteReader(session, SITE).as_scheduled()
             completions = Completions([m.name for m in site.machines], [k.name for k in site.job_classes])
-            recorder = Recorder(engine, address, SITE, print, "runs")
+            recorder = Recorder(engine, SITE, print, "runs")
             recorder.record(LIVE, completions.batch(BATCH))
             rate = recorded_per_s(recorder, completions, HISTORIES[0] - BATCH)
             jobs = [Job(JobId(i), site.job_classes[i % 5].name, 0.0) for i in range(JOBS)]
@@ -171,8 +177,8 @@ def main() -> None:
                 if n > so_far:
                     rate = recorded_per_s(recorder, completions, n - so_far)
                     so_far = n
-                took_ms.append(etc_ms(engine, address, jobs, members))
-            with_jobs = recorded_per_s(Recorder(engine, address, SITE, print), completions, 20_000)
+                took_ms.append(etc_ms(engine, jobs, members))
+            with_jobs = recorded_per_s(Recorder(engine, SITE, print), completions, 20_000)
             bare = bare_rows_per_s(engine, 20_000)
             recording.add_row(name, f"{rate:,.0f}", f"{with_jobs:,.0f}", f"{bare:,.0f}", f"{bare / rate:.1f}")
             anew, again = ([round(times[k], 2) for times in took_ms] for k in (0, 1))

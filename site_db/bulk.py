@@ -41,9 +41,11 @@ def update_rows(
     quote = connection.dialect.identifier_preparer.quote
     mark = "%s" if _is_postgresql(connection) else "?"
     values = ", ".join(f"{quote(column)} = {mark}" for column in columns)
-    connection.exec_driver_sql(
+    updated = connection.exec_driver_sql(
         f"UPDATE {quote(table.__tablename__)} SET {values} WHERE id = {mark}", list(rows)
     )
+    if updated.rowcount != len(rows):
+        raise RuntimeError(f"{len(rows)} rows of {table.__tablename__} were to change, and not all are there")
 
 
 def add_up_rows(

@@ -3,22 +3,23 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from scheduler.etc import EtcMatrix
 from scheduler.model import ExecutionRecord, Job
+from site_db import store
 from site_db.estimation import Cell, Estimator, ExecutionEstimate, Layout, Place, PlaceKind
 from site_db.history.as_of import read_kept_as_of
-from site_db.history.kept_statistics import read_statistics
+from site_db.history.kept_statistics import Changes, read_changes
 from site_db.history.statistics import RunStatistics
 from site_db.history.whole_run import Key
 from site_db.jobs.recorder import Recorder
 from site_db.jobs.records import LIVE, JobRecord, JobState, Source
 from site_db.sites import SiteReader
-from site_db.store import Address, Unreachable, in_sentences
+from site_db.store import Unreachable
 
 log = logging.getLogger(__name__)
 
@@ -56,25 +57,24 @@ class SqlExperience:
 
     Every estimate reads in one query the statistics that have changed, and so knows what others have
     recorded; read `as of` a run of the past, it stays as it was then. Where the database cannot be reached,
-    what was read last holds, completions wait, and the log says so.
+    what was read last holds, completions wait, and the log says so. It knows the site as it was when it
+    began, like the manager: a machine that comes later is not told of.
     """
 
-    def __init__(
-        self, engine: Engine, address: Address, site: str, as_of: int | None = None, source: Source = LIVE
-    ) -> None:
+    def __init__(self, engine: Engine, site: str, as_of: int | None = None, source: Source = LIVE) -> None:
         """Raises UnknownSite, PrunedHistory, DatabaseTrouble."""
         self._engine = engine
-        self._address = address
         self._source = source
         self._pinned = as_of is not None
-        with in_sentences(address), Session(engine) as session:
+        self._version, self._read_up_to = -1, 0
+        with store.reading(engine) as session:
             self._reader = StatisticsReader(session, site)
-            self._believed, self._read_up_to = Estimator(self._reader.layout, {}), 0
+            self._believed = Estimator(self._reader.layout, {})
             if as_of is None:
                 self._read_changes(session)
             else:
                 self._believed.replace(self._reader.statistics(session, as_of))
-        self._recorder = Recorder(engine, address, site, log.warning, "runs")
+        self._recorder = Recorder(engine, site, log.warning, "runs")
 
     def estimate(self, jobs: Sequence[Job], members: Sequence[int]) -> EtcMatrix:
         """As MemoryExperience.estimate."""
@@ -121,14 +121,19 @@ class SqlExperience:
         if self._pinned:
             return
         try:
-            with in_sentences(self._address), Session(self._engine) as session:
+            with store.reading(self._engine) as session:
                 self._read_changes(session)
         except Unreachable as trouble:
             log.warning("%s; what was read last is believed", trouble)
 
     def _read_changes(self, session: Session) -> None:
-        changed, self._read_up_to = self._reader.changes(session, self._read_up_to)
-        self._believed.replace(changed)
+        changes = self._reader.changes(session, self._read_up_to)
+        if changes.version != self._version:
+            # What left the site took its statistics with it.
+            self._believed = Estimator(self._reader.layout, {})
+            changes = self._reader.changes(session) if self._read_up_to else changes
+        self._version, self._read_up_to = changes.version, changes.last
+        self._believed.replace(self._reader.by_cell(changes.statistics.items()))
 
 
 class StatisticsReader:
@@ -144,31 +149,30 @@ class StatisticsReader:
         self._machine = {m.id: index for index, m in enumerate(reader.machines)}
         self._cluster = {c.id: index for index, c in enumerate(reader.clusters)}
 
-    def read(self, session: Session, as_of: int | None = None) -> Estimator:
-        """Estimates from the statistics as they are, or as they were after run `as_of`.
-
-        Raises PrunedHistory.
-        """
-        return Estimator(self.layout, self.statistics(session, as_of))
-
     def statistics(self, session: Session, as_of: int | None = None) -> dict[Cell, RunStatistics]:
-        """The statistics themselves; as `read`."""
+        """The statistics as they are, or as they were after run `as_of`. Raises PrunedHistory."""
         if as_of is None:
-            return self.changes(session, 0)[0]
+            return self.by_cell(self.changes(session).statistics.items())
         kept = read_kept_as_of(session, self._site_id, as_of)
-        return {self.cell(key): one.runs for key, one in kept.items()}
+        return self.by_cell((key, one.runs) for key, one in kept.items())
 
-    def changes(self, session: Session, since: int) -> tuple[dict[Cell, RunStatistics], int]:
-        """The statistics that changed after run `since`, and the last run that changed any."""
-        changed, last = read_statistics(session, self._site_id, since)
-        return {self.cell(key): runs for key, runs in changed.items()}, last
+    def changes(self, session: Session, since: int = 0) -> Changes:
+        """The statistics that changed after run `since`."""
+        return read_changes(session, self._site_id, since)
 
-    def cell(self, key: Key) -> Cell:
-        """Where in the layout a row of statistics belongs."""
+    def cell(self, key: Key) -> Cell | None:
+        """Where in the layout a row of statistics belongs; None if that came to the site later."""
         if key.machine_id is not None:
-            place = Place(PlaceKind.MACHINE, self._machine[key.machine_id])
+            kind, which = PlaceKind.MACHINE, self._machine.get(key.machine_id)
         elif key.machine_class_id is not None:
-            place = Place(PlaceKind.MACHINE_CLASS, self._machine_class[key.machine_class_id])
+            kind, which = PlaceKind.MACHINE_CLASS, self._machine_class.get(key.machine_class_id)
         else:
-            place = Place(PlaceKind.CLUSTER, self._cluster[key.cluster_id or 0], key.members or 0)
-        return self._job_class[key.job_class_id], place
+            kind, which = PlaceKind.CLUSTER, self._cluster.get(key.cluster_id or 0)
+        job_class = self._job_class.get(key.job_class_id)
+        if job_class is None or which is None:
+            return None
+        return job_class, Place(kind, which, key.members or 0)
+
+    def by_cell(self, statistics: Iterable[tuple[Key, RunStatistics]]) -> dict[Cell, RunStatistics]:
+        """Statistics by where they belong in the layout."""
+        return {cell: runs for key, runs in statistics if (cell := self.cell(key)) is not None}

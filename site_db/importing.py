@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from site_db import toml_file
 from site_db.exchange import SiteFile, read_site_file
+from site_db.locking import locked_site
 from site_db.schema import (
     AllowedPlaceRow,
     ClusterInterconnectRow,
@@ -56,14 +57,11 @@ def put_site(session: Session, file: SiteFile, experienced: Collection[str] = ()
     a job class of which neither the file nor the history has any time, unless it is one of `experienced`, of
     which history is to follow.
     """
-    site = session.scalar(select(SiteRow).where(SiteRow.name == file.name))
-    if site is None:
-        site = SiteRow(name=file.name, runs_recorded=0, runs_pruned=0, snapshot_at=0)
-        session.add(site)
+    site = locked_site(session, file.name)
     site.description = file.description
     site.only_listed_users = file.only_listed_users
     session.flush()
-    _Update(session, site.id, file).carry_out()
+    _Update(session, site, file).carry_out()
     _refuse_classes_without_times(session, site.id, file, experienced)
     return site
 
@@ -81,9 +79,10 @@ def read_and_put(session: Session, path: Path) -> SiteFile:
 class _Update:
     """One site file on its way into the rows of its site."""
 
-    def __init__(self, session: Session, site_id: int, file: SiteFile) -> None:
+    def __init__(self, session: Session, site: SiteRow, file: SiteFile) -> None:
         self._session = session
-        self._site_id = site_id
+        self._site_id = site.id
+        self._runs_recorded = site.runs_recorded
         self._file = file
 
     def carry_out(self) -> None:
@@ -139,7 +138,7 @@ class _Update:
         for position, (name, group) in enumerate(pairs):
             machine = there.get(name) or MachineRow(site_id=self._site_id, name=name)
             if machine.id is not None and machine.machine_class_id != classes[group.machine_class]:
-                self._begin_anew(machine.id)
+                self._begin_anew(machine)
             machine.position = position
             machine.machine_class_id = classes[group.machine_class]
             machine.processors = group.processors
@@ -161,9 +160,10 @@ class _Update:
         )
         return machines
 
-    def _begin_anew(self, machine_id: int) -> None:
+    def _begin_anew(self, machine: MachineRow) -> None:
         """Other hardware under an old name: what its predecessor did says nothing of it."""
-        self._clear(ExecutionStatisticsRow.machine_id == machine_id, ExecutionStatisticsRow)
+        machine.runs_before = self._runs_recorded
+        self._clear(ExecutionStatisticsRow.machine_id == machine.id, ExecutionStatisticsRow)
 
     def _relate(
         self,

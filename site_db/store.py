@@ -10,8 +10,9 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import unquote
 
-from sqlalchemy import URL, Engine, create_engine, event, make_url
-from sqlalchemy.exc import ArgumentError, DBAPIError, NoSuchModuleError
+from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
+from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, NoSuchModuleError
+from sqlalchemy.orm import Session
 
 from site_db.migrations import HEAD, make_tables, version_of
 
@@ -25,6 +26,10 @@ class DatabaseTrouble(RuntimeError):
 
 class Unreachable(DatabaseTrouble):
     """For now: it may be tried again."""
+
+
+class Rejected(DatabaseTrouble):
+    """What was to be written breaks a rule of the database: to try it again is of no use."""
 
 
 @dataclass(frozen=True)
@@ -44,7 +49,8 @@ class Address:
         return Path(self.url.database) if self.is_sqlite and self.url.database else None
 
     def __str__(self) -> str:
-        return str(self.path or self.url.render_as_string(hide_password=True))
+        shown = self.url if self.is_sqlite else self.url.set(drivername="postgresql")
+        return str(self.path or shown.render_as_string(hide_password=True))
 
 
 def parse_address(text: str) -> Address:
@@ -127,9 +133,37 @@ def open_file(path: Path) -> Engine:
     return open_database(Address(URL.create("sqlite", database=str(path))))
 
 
+def address_of(engine: Engine) -> Address:
+    """Where the database of an engine is."""
+    return Address(engine.url)
+
+
+@contextmanager
+def reading(engine: Engine) -> Iterator[Session]:
+    """A session that sees the database as it is at its first query, whatever others write meanwhile.
+
+    Raises DatabaseTrouble.
+    """
+    if engine.dialect.name == "postgresql":
+        engine = engine.execution_options(isolation_level="REPEATABLE READ")
+    with in_sentences(address_of(engine)), Session(engine) as session:
+        yield session
+
+
+@contextmanager
+def changing(engine: Engine) -> Iterator[Session]:
+    """A session whose transaction is committed at the end, if nothing went wrong.
+
+    In an SQLite file it is the only one that writes, from its beginning. Raises DatabaseTrouble.
+    """
+    engine = engine.execution_options(sil_writes=True)
+    with in_sentences(address_of(engine)), Session(engine) as session, session.begin():
+        yield session
+
+
 @contextmanager
 def in_sentences(address: Address) -> Iterator[None]:
-    """What a database driver raises in here becomes DatabaseTrouble, or Unreachable."""
+    """What a database driver raises in here becomes DatabaseTrouble, or one of its kinds."""
     try:
         yield
     except DBAPIError as error:
@@ -138,8 +172,10 @@ def in_sentences(address: Address) -> Iterator[None]:
 
 def _trouble(address: Address, error: DBAPIError) -> DatabaseTrouble:
     reason = " ".join(str(error.orig).split())
+    if isinstance(error, (IntegrityError, DataError)):
+        return Rejected(f"{address}: {reason}")
     if not address.is_sqlite:
-        if error.connection_invalidated or "connect" in reason or not isinstance(error.orig, Exception):
+        if _may_pass(error, reason):
             return Unreachable(f"{address}: the server does not answer: {reason}")
         return DatabaseTrouble(f"{address}: {reason}")
     for symptom, sentence in _SQLITE.items():
@@ -147,6 +183,20 @@ def _trouble(address: Address, error: DBAPIError) -> DatabaseTrouble:
             kind = Unreachable if symptom in _MAY_PASS else DatabaseTrouble
             return kind(f"{address}: {sentence}")
     return DatabaseTrouble(f"{address}: {reason}")
+
+
+def _may_pass(error: DBAPIError, reason: str) -> bool:
+    """Whether a PostgreSQL server may take later what it did not take now."""
+    state = getattr(error.orig, "sqlstate", None)
+    if state is not None:
+        return str(state).startswith(_PASSING_STATES)
+    # Without a state there was no connection: a server that answers FATAL is there, and mostly means it.
+    starting = any(symptom in reason for symptom in ("starting up", "shutting down", "too many"))
+    return error.connection_invalidated or "FATAL" not in reason or starting
+
+
+_PASSING_STATES = ("08", "57P", "53", "40", "55P03")
+"""Lost connections, a server that stops or starts, too few resources, deadlocks, locks."""
 
 
 _SQLITE = {
@@ -173,6 +223,7 @@ def _engine(address: Address) -> Engine:
         ) from None
     if address.is_sqlite:
         event.listen(engine, "connect", _prepare_sqlite)
+        event.listen(engine, "begin", _begin_sqlite)
     return engine
 
 
@@ -183,6 +234,13 @@ def _connect_args(address: Address) -> dict[str, Any]:
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
+    # The driver would begin a transaction at the first change only: what is read before would not be in it.
+    connection.isolation_level = None
     connection.execute("PRAGMA foreign_keys = ON")
     # With a write-ahead log this survives a killed process; only a power cut may take the last commits.
     connection.execute("PRAGMA synchronous = NORMAL")
+
+
+def _begin_sqlite(connection: Connection) -> None:
+    writes = connection.get_execution_options().get("sil_writes", False)
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if writes else "BEGIN")

@@ -88,8 +88,8 @@ def export(
     from site_db import exchange
     from site_db.sites import SiteReader
 
-    with _reading(db) as (session, site):
-        text = exchange.site_text(SiteReader(session, site).as_file())
+    with _reading(db) as (session, address):
+        text = exchange.site_text(SiteReader(session, _site(session, address)).as_file())
         if out_file is not None:
             _write(out_file, text)
     if out_file is None:
@@ -104,12 +104,11 @@ def show(
     ] = None,
 ) -> None:
     """Show the sites, or one site: machines, clusters and their states, queues, users, expected times."""
-    from sqlalchemy.orm import Session
 
     from sil.cli import site_tables
     from site_db.sites import site_names
 
-    with _open(db) as (engine, address), Session(engine) as session:
+    with _reading(db) as (session, address):
         names = site_names(session)
         if address.site is None and len(names) != 1:
             tables = [site_tables.sites(session)]
@@ -138,27 +137,34 @@ def history(
     from sil.cli import site_tables
     from site_db.jobs import csv_file
     from site_db.jobs.log_import import TakenInBefore
-    from site_db.jobs.writer import JobWriter
-    from site_db.sites import only_site
+    from site_db.jobs.writer import BadRecord, JobWriter
+    from site_db.toml_file import InvalidFile
 
     if import_file is None:
-        with _reading(db) as (session, site):
-            table = site_tables.latest_runs(session, site, last)
+        with _reading(db) as (session, address):
+            table = site_tables.latest_runs(session, _site(session, address), last)
         print_whole(table)
         return
-    n = 0
+    n, left_out = 0, 0
     with _changing(db) as (session, address):
-        site = address.site or only_site(session)
+        site = _site(session, address)
         batches = csv_file.read(import_file, time.time())
         writer = JobWriter(session, site)
-        known = writer.keys(session)
-        new = [(source, jobs) for source, jobs in batches if source.key not in known]
-        if batches and not new:
-            raise TakenInBefore(f"{import_file}: the site '{site}' has the jobs of this file already")
-        for source, jobs in new:
-            writer.add(session, source, jobs)
+        for source, jobs in batches:
+            writer.lock(session)
+            if writer.knows(session, source):
+                left_out += len(jobs)
+                continue
+            try:
+                writer.add(session, source, jobs)
+            except BadRecord as mistake:
+                raise InvalidFile(f"{import_file}: {mistake}") from None
             n += len(jobs)
-    out.print(f"{address}: {n} jobs of {import_file} are recorded", soft_wrap=True)
+        if left_out and not n:
+            raise TakenInBefore(f"{import_file}: the site '{site}' has the jobs of this file already")
+    out.print(f"{address}: {counted(n, 'job')} of {import_file} recorded", soft_wrap=True)
+    if left_out:
+        out.print(f"Left out: {counted(left_out, 'job')} that the site has already", soft_wrap=True)
 
 
 @app.command()
@@ -212,11 +218,11 @@ def state(
     ] = None,
 ) -> None:
     """Tell the state of a machine or an interconnect; what is down is down in experiments, too."""
-    from site_db.sites import SiteReader, only_site
+    from site_db.sites import SiteReader
     from site_db.states import Seen, StateWriter
 
     with _changing(db) as (session, address):
-        reader = SiteReader(session, address.site or only_site(session))
+        reader = SiteReader(session, _site(session, address))
         seen = Seen(is_ is UpOrDown.UP, local_load, traffic, committed)
         StateWriter(session, reader).add(name, seen, time.time())
     out.print(f"{address}: {name} is {is_.value}", soft_wrap=True)
@@ -228,7 +234,8 @@ def check(db: Where = DEFAULT) -> None:
     from site_db.history.checking import disagreements
     from site_db.sites import find_site
 
-    with _reading(db) as (session, site):
+    with _reading(db) as (session, address):
+        site = _site(session, address)
         row = find_site(session, site)
         recorded, pruned = row.runs_recorded, row.runs_pruned
         wrong = len(list(disagreements(session, row.id)))
@@ -246,13 +253,14 @@ def prune(
 ) -> None:
     """Forget old runs and their jobs; what they taught stays in the statistics."""
     from site_db.history.pruning import prune as prune_history
-    from site_db.sites import find_site, only_site
+    from site_db.sites import find_site
 
     with _changing(db) as (session, address):
-        site = find_site(session, address.site or only_site(session))
+        site = find_site(session, _site(session, address))
         to = max(site.runs_recorded - keep, site.runs_pruned)
         gone = prune_history(session, site.id, to)
-    out.print(f"{address}: {gone:,} runs are forgotten, {keep:,} or fewer are kept", soft_wrap=True)
+        left = site.runs_recorded - to
+    out.print(f"{address}: {counted(gone, 'run')} forgotten, {left:,} kept", soft_wrap=True)
 
 
 @app.command()
@@ -278,11 +286,10 @@ def _import_log(log: Path, db: str, kind: SourceKind, read: LogReader) -> None:
     from site_db.jobs.log_import import count_things, import_log
     from site_db.jobs.logs.logged_job import Tally, open_log
     from site_db.jobs.records import Source
-    from site_db.sites import only_site
 
     tally = Tally()
     with _changing(db) as (session, address), open_log(log) as lines:
-        site = address.site or only_site(session)
+        site = _site(session, address)
         before = count_things(session, site)
         source = Source(kind, _digest(log), log.name)
         left_out = import_log(session, site, source, _up_to_now(read(lines, log, tally), log))
@@ -331,30 +338,32 @@ def _open(db: str) -> Iterator[tuple[Engine, Address]]:
         address = store.parse_address(db)
         engine = store.open_database(address)
         try:
-            with store.in_sentences(address):
-                yield engine, address
+            yield engine, address
         finally:
             engine.dispose()
 
 
 @contextmanager
-def _reading(db: str) -> Iterator[tuple[Session, str]]:
-    """A session, and the name of the site that is meant."""
-    from sqlalchemy.orm import Session
+def _reading(db: str) -> Iterator[tuple[Session, Address]]:
+    from site_db import store
 
-    from site_db.sites import only_site
-
-    with _open(db) as (engine, address), Session(engine) as session:
-        yield session, address.site or only_site(session)
+    with _open(db) as (engine, address), store.reading(engine) as session:
+        yield session, address
 
 
 @contextmanager
 def _changing(db: str) -> Iterator[tuple[Session, Address]]:
-    """A session whose transaction is committed at the end, if nothing went wrong."""
-    from sqlalchemy.orm import Session
+    from site_db import store
 
-    with _open(db) as (engine, address), Session(engine) as session, session.begin():
+    with _open(db) as (engine, address), store.changing(engine) as session:
         yield session, address
+
+
+def _site(session: Session, address: Address) -> str:
+    """The name of the site that is meant."""
+    from site_db.sites import only_site
+
+    return address.site or only_site(session)
 
 
 def _write(path: Path, text: str) -> None:

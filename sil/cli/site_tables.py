@@ -281,7 +281,7 @@ def _kept_by_place(session: Session, site: str, job_class: str) -> dict[Place, K
     reader = StatisticsReader(session, site)
     ids = select(JobClassRow.id).join(SiteRow).where(SiteRow.name == site, JobClassRow.name == job_class)
     kept = read_kept(session, find_site(session, site).id, session.scalars(ids).all())
-    return {reader.cell(key)[1]: one for key, one in kept.items()}
+    return {cell[1]: one for key, one in kept.items() if (cell := reader.cell(key))}
 
 
 def _job(job_class: str) -> Job:

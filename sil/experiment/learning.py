@@ -12,7 +12,7 @@ from sil.experiment.results import batches
 from site_db import store
 from site_db.jobs import csv_file
 from site_db.jobs.recorder import Recorder
-from site_db.store import Address
+from site_db.store import Address, DatabaseTrouble
 
 
 class Teacher:
@@ -38,19 +38,19 @@ class Teacher:
         self._fingerprint = fingerprint
         self._leftover = leftover
         self._tell = tell
-        engine = store.open_database(address)
-        self._recorder = Recorder(engine, address, site.name, tell)
-        self._known = self._recorder.keys()
+        self._recorder = Recorder(store.open_database(address), site.name, tell)
 
     def teach(self, facts: pl.DataFrame) -> None:
         """Record the facts of some runs of the harness. Raises DatabaseTrouble."""
         for source, jobs in batches(facts, self._site, self._experiment, self._fingerprint):
-            if source.key not in self._known:
-                self._recorder.record(source, jobs)
+            self._recorder.record(source, jobs)
 
     def finish(self) -> None:
         """Try once more to write what waits; what still cannot be written is kept in a file."""
-        self._recorder.write()
+        try:
+            self._recorder.write()
+        except DatabaseTrouble as trouble:
+            self._tell(str(trouble))
         waiting = self._recorder.waiting
         if not waiting:
             self._leftover.unlink(missing_ok=True)

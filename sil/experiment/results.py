@@ -6,7 +6,6 @@ from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import polars as pl
-from sqlalchemy.orm import Session
 
 from scheduler.model import Site
 from sil.outcome.trace import RUN, Fact
@@ -29,7 +28,7 @@ def write_results(database: Path, facts: pl.DataFrame, site: Site, experiment: s
     """Add all jobs, their whole runs, what was predicted of them and what went down and came back to the
     database, in one transaction."""
     engine = store.open_file(database)
-    with Session(engine) as session, session.begin():
+    with store.changing(engine) as session:
         writer = JobWriter(session, site.name)
         reader = SiteReader(session, site.name)
         for source, of_run in _runs_of_the_harness(facts, experiment, fingerprint):

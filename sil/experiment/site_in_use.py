@@ -9,7 +9,6 @@ from functools import cache
 from pathlib import Path
 
 from sqlalchemy import Engine
-from sqlalchemy.orm import Session
 
 from scheduler.admission import UserPolicy
 from scheduler.model import Site
@@ -24,7 +23,7 @@ from site_db.experience import MemoryExperience, StatisticsReader
 from site_db.history.statistics import RunStatistics
 from site_db.sites import SiteReader
 from site_db.states import current_states
-from site_db.store import Address, DatabaseTrouble, in_sentences
+from site_db.store import Address, DatabaseTrouble
 
 Queues = tuple[tuple[QueuePolicy, str | None], ...]
 
@@ -64,7 +63,7 @@ class SiteInUse:
 @cache
 def _believed(database: Path, site: str, as_of: int) -> tuple[Layout, Mapping[Cell, RunStatistics]]:
     engine = store.open_file(database)
-    with Session(engine) as session:
+    with store.reading(engine) as session:
         reader = StatisticsReader(session, site)
         believed = reader.layout, reader.statistics(session, as_of)
     engine.dispose()
@@ -90,7 +89,7 @@ class SiteSource:
             self._path = files.find(experiment.site, "sites", folder)
             self._file = exchange.read_site_file(self._path)
         else:
-            with in_sentences(address), Session(self._origin) as session:
+            with store.reading(self._origin) as session:
                 self._file = SiteReader(session, address.site or sites.only_site(session)).as_file()
             for _, sentence in self._file.problems():
                 raise DatabaseTrouble(f"{address}: the site '{self.name}' cannot be used: {sentence}")
@@ -105,11 +104,11 @@ class SiteSource:
         Raises InvalidFile for a site that cannot be used, PrunedHistory and DatabaseTrouble.
         """
         copy = store.replace(database)
-        with Session(copy) as session, session.begin():
+        with store.changing(copy) as session:
             if self._origin is None or self.address is None:
                 importing.read_and_put(session, self._path)
             else:
-                with in_sentences(self.address), Session(self._origin) as origin:
+                with store.reading(self._origin) as origin:
                     copy_site(origin, self.name, session, self._as_of)
         in_use = self._taken_up(copy, database)
         copy.dispose()
@@ -122,7 +121,7 @@ class SiteSource:
             copy = store.open_file(database)
         except DatabaseTrouble:
             return None
-        with Session(copy) as session:
+        with store.reading(copy) as session:
             same = sites.site_names(session) == [self.name] and (
                 SiteReader(session, self.name).as_file() == self._file
             )
@@ -132,7 +131,7 @@ class SiteSource:
 
     def _taken_up(self, copy: Engine, database: Path) -> SiteInUse:
         queues: Queues = tuple((_policy(table), table.scheduler) for table in self._experiment.queues)
-        with Session(copy) as session:
+        with store.reading(copy) as session:
             reader = SiteReader(session, self.name)
             return SiteInUse(
                 site=reader.as_scheduled(),

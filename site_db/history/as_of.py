@@ -27,7 +27,7 @@ def read_kept_as_of(session: Session, site_id: int, number: int) -> dict[Key, Ke
     Never more runs are read than there are from one copy to the next. Raises PrunedHistory where that is
     forgotten, and for a number that was not recorded yet.
     """
-    site = session.get_one(SiteRow, site_id)
+    site = session.get_one(SiteRow, site_id, populate_existing=True)
     if not site.runs_pruned <= number <= site.runs_recorded:
         raise PrunedHistory(
             f"the history of the site '{site.name}' can be read as of run {site.runs_pruned} to "
@@ -62,8 +62,7 @@ def count_runs_in(session: Session, site_id: int, after: int, to: int, kept: dic
         select(
             run.job_class_id,
             run.machine_class_id,
-            # A machine that was put into another class has begun anew.
-            case((machine.machine_class_id == run.machine_class_id, run.machine_id)),
+            case((run.number > machine.runs_before, run.machine_id)),
             run.cluster_id,
             run.members,
             run.started_unix_s,

@@ -15,7 +15,7 @@ from site_db.schema import SiteRow
 
 def disagreements(session: Session, site_id: int) -> Sequence[Key]:
     """The statistics that are not those of the history: counts exactly, moments to 1e-9. Reads all of it."""
-    site = session.get_one(SiteRow, site_id)
+    site = session.get_one(SiteRow, site_id, populate_existing=True)
     told = read_kept_as_of(session, site_id, site.runs_pruned)
     count_runs_in(session, site_id, site.runs_pruned, site.runs_recorded, told)
     there = read_kept(session, site_id)
@@ -27,7 +27,15 @@ def disagreements(session: Session, site_id: int) -> Sequence[Key]:
 
 
 def _agree(one: Kept, other: Kept) -> bool:
-    pairs = [(getattr(one.runs, name), getattr(other.runs, name)) for name in MOMENTS]
-    scale = max(one.runs.mean_s**2, one.runs.mean_size**2, 1e-300)
-    close = all(isclose(a, b, rel_tol=1e-9, abs_tol=1e-9 * scale) for a, b in pairs)
-    return one.runs.count == other.runs.count and close and one.sketch.bins() == other.sketch.bins()
+    runs = one.runs
+    # Sums of products are told as well as the numbers that went into them: they may be near zero.
+    scale = {
+        "squares_s2": runs.count * runs.mean_s**2,
+        "squares_size2": runs.sized_count * runs.mean_size**2,
+        "products": runs.sized_count * runs.sized_mean_s * runs.mean_size,
+    }
+    close = all(
+        isclose(getattr(runs, m), getattr(other.runs, m), rel_tol=1e-9, abs_tol=1e-12 * scale.get(m, 0.0))
+        for m in MOMENTS
+    )
+    return runs.count == other.runs.count and close and one.sketch.bins() == other.sketch.bins()

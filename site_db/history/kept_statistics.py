@@ -14,7 +14,7 @@ from site_db.bulk import insert_rows, update_rows
 from site_db.history.quantile_sketch import QuantileSketch
 from site_db.history.statistics import RunStatistics
 from site_db.history.whole_run import Key
-from site_db.schema import ExecutionSnapshotRow, ExecutionStatisticsRow, JobClassRow
+from site_db.schema import ExecutionSnapshotRow, ExecutionStatisticsRow, JobClassRow, SiteRow
 
 MOMENTS = (
     "count",
@@ -60,32 +60,45 @@ class Kept:
         return dict(zip(KEPT, self.values(), strict=True))
 
 
-def read_statistics(session: Session, site_id: int, since: int = 0) -> tuple[dict[Key, RunStatistics], int]:
-    """The statistics of a site that changed after run `since`, without quantiles, and the last run that
-    changed any: one query."""
-    row = ExecutionStatisticsRow
+@dataclass(frozen=True, slots=True)
+class Changes:
+    """The statistics without quantiles that changed after some run; `last` is the last run that changed any,
+    `version` that of the site when they were read."""
+
+    statistics: Mapping[Key, RunStatistics]
+    last: int
+    version: int
+
+
+def read_changes(session: Session, site_id: int, since: int = 0) -> Changes:
+    """The statistics of a site that changed after run `since`: one query."""
+    row, site = ExecutionStatisticsRow, SiteRow
+    of_class = row.job_class_id == JobClassRow.id
+    changed = JobClassRow.__table__.join(row.__table__, of_class & (row.changed_at > since))
     query = (
-        select(row.changed_at, *key_columns(), *(getattr(row, name) for name in MOMENTS))
-        .join(JobClassRow, JobClassRow.id == row.job_class_id)
-        .where(JobClassRow.site_id == site_id, row.changed_at > since)
+        select(site.version, row.changed_at, *key_columns(), *(getattr(row, name) for name in MOMENTS))
+        .select_from(site.__table__.outerjoin(changed, JobClassRow.site_id == site.id))
+        .where(site.id == site_id)
         .order_by(row.id)
     )
-    n = 1 + len(Key._fields)
+    n = 2 + len(Key._fields)
     rows = session.execute(query).all()
+    statistics = {Key(*one[2:n]): RunStatistics(*one[n:]) for one in rows if one[1] is not None}
     # Whoever records waits for the others to commit, so what is not there yet has greater numbers.
-    last = max((one[0] for one in rows), default=since)
-    return {Key(*one[1:n]): RunStatistics(*one[n:]) for one in rows}, last
+    last = max((one[1] for one in rows if one[1] is not None), default=since)
+    return Changes(statistics, last, rows[0][0])
 
 
 def read_kept(
-    session: Session, site_id: int, job_class_ids: Collection[int] | None = None
+    session: Session, site_id: int, job_class_ids: Collection[int] | None = None, since: int = 0
 ) -> dict[Key, Kept]:
-    """All statistics of a site with their quantiles, or those of some job classes."""
+    """The statistics of a site with their quantiles, or those of some job classes, that changed after run
+    `since`."""
     row = ExecutionStatisticsRow
     query = (
         select(row.id, *key_columns(), *kept_columns(row))
         .join(JobClassRow, JobClassRow.id == row.job_class_id)
-        .where(JobClassRow.site_id == site_id)
+        .where(JobClassRow.site_id == site_id, row.changed_at > since)
     )
     if job_class_ids is not None:
         query = query.where(row.job_class_id.in_(job_class_ids))

@@ -26,6 +26,7 @@ def prune(session: Session, site_id: int, to: int) -> int:
     The statistics as of `to` are kept as a copy, from which all later ones can be told. Raises PrunedHistory.
     """
     HistoryWriter(site_id).lock(session)
+    to = max(to, session.get_one(SiteRow, site_id, populate_existing=True).runs_pruned)
     as_it_was = read_kept_as_of(session, site_id, to)
     of_site = (
         select(ExecutionStatisticsRow.id)

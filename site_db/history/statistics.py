@@ -8,6 +8,8 @@ from functools import reduce
 from math import fsum, sqrt
 
 SIZED_RUNS_FOR_A_LINE = 3
+LEAST_SPREAD = 1e-9
+"""Sizes whose deviation is less than this share of their mean are one size."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,7 +91,9 @@ class RunStatistics:
     @property
     def has_line(self) -> bool:
         """There are enough sized runs, and of more than one size."""
-        return self.sized_count >= SIZED_RUNS_FOR_A_LINE and self.squares_size2 > 0.0
+        # Equal sizes have squares too, of the rounding of their mean.
+        rounding = LEAST_SPREAD**2 * self.sized_count * self.mean_size**2
+        return self.sized_count >= SIZED_RUNS_FOR_A_LINE and self.squares_size2 > rounding
 
     def expected_s(self, size: float | None = None) -> float:
         """The mean; for a job with a size the least-squares line where there is one, but no less than the

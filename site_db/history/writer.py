@@ -48,9 +48,9 @@ class HistoryWriter:
     """Records batches of whole runs of one site, each in the transaction of a session.
 
     Whoever records takes its numbers by updating the site's row, and so waits until the others have
-    committed: no update is lost, and the numbers are in the order of the commits. Statistics are read once
-    and then kept here, as long as nobody else has recorded in between: a batch costs in proportion to its own
-    length.
+    committed: no update is lost, and the numbers are in the order of the commits. The statistics of a job
+    class are read once and then kept here; of what others recorded in between, only what it changed is read.
+    So a batch costs in proportion to its own length and theirs.
     """
 
     def __init__(self, site_id: int) -> None:
@@ -58,11 +58,13 @@ class HistoryWriter:
         self._kept: dict[Key, Kept] = {}
         self._classes_read: set[int] = set()
         """The job classes all of whose statistics are kept here."""
-        self._recorded = -1
+        self._recorded = 0
+        self._version = -1
 
     def lock(self, session: Session) -> int:
-        """Wait for the turn to record, till the end of the transaction. Returns the last number there is."""
-        return self._take_numbers(session, 0)
+        """Wait for the turn to record, till the end of the transaction. Returns the version of the site."""
+        self._take_numbers(session, 0)
+        return self._version
 
     def record(self, session: Session, source_id: int, runs: Sequence[WholeRun]) -> int:
         """Add `runs` to the history in their order. Returns the number of the first.
@@ -106,7 +108,7 @@ class HistoryWriter:
 
     def forget(self) -> None:
         """The transaction was rolled back: what is kept here is not what is in the database."""
-        self._recorded = -1
+        self._version = -1
 
     def _take_numbers(self, session: Session, n: int) -> int:
         site = SiteRow
@@ -114,14 +116,17 @@ class HistoryWriter:
             update(site)
             .where(site.id == self._site_id)
             .values(runs_recorded=site.runs_recorded + n)
-            .returning(site.runs_recorded)
+            .returning(site.runs_recorded, site.version)
         )
-        last = int(session.execute(taken).scalar_one())
-        if last - n != self._recorded:
+        last, version = session.execute(taken).one()
+        if version != self._version:
+            # Places may have gone, and their statistics with them.
             self._kept.clear()
             self._classes_read.clear()
-            self._recorded = last - n
-        return last
+        elif last - n != self._recorded and self._classes_read:
+            self._kept.update(read_kept(session, self._site_id, self._classes_read, since=self._recorded))
+        self._recorded, self._version = last - n, version
+        return int(last)
 
     def _count_in(self, session: Session, runs: Sequence[WholeRun]) -> list[Key]:
         by_key: defaultdict[Key, list[WholeRun]] = defaultdict(list)

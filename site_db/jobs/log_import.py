@@ -19,6 +19,7 @@ from site_db.bulk import insert_rows
 from site_db.jobs.logs.logged_job import LoggedJob
 from site_db.jobs.records import JobRecord, JobState, Source
 from site_db.jobs.writer import JobWriter
+from site_db.locking import locked_site
 from site_db.schema import (
     AllowedPlaceRow,
     ClusterMemberRow,
@@ -49,7 +50,7 @@ def import_log(session: Session, site: str, source: Source, jobs: Iterable[Logge
     """
     builder = _SiteBuilder(session, site)
     writer = JobWriter(session, site)
-    if source.key in writer.keys(session):
+    if writer.knows(session, source):
         raise TakenInBefore(f"{source.name}: the site '{site}' has the jobs of this file already")
     earlier = _EarlierLogs(session, site, source)
     left_out = 0
@@ -59,7 +60,7 @@ def import_log(session: Session, site: str, source: Source, jobs: Iterable[Logge
         builder.add_job_classes(dict.fromkeys(map(class_name, new)))
         resources = [builder.place(job) for job in new]
         builder.flush()
-        writer.look_again(session)
+        writer.learn_names(session)
         writer.add(session, source, [_record(job, at) for job, at in zip(new, resources, strict=True)])
     return left_out
 
@@ -118,11 +119,7 @@ class _SiteBuilder:
 
     def __init__(self, session: Session, site: str) -> None:
         self._session = session
-        row = session.scalar(select(SiteRow).where(SiteRow.name == site))
-        if row is None:
-            row = SiteRow(name=site, description="as its job logs tell", only_listed_users=False)
-            session.add(row)
-            session.flush()
+        row = locked_site(session, site, "as its job logs tell")
         self._site_id = row.id
         self._job_classes = ids_of(session, JobClassRow, row.id)
         self._classes = ids_of(session, MachineClassRow, row.id)
@@ -133,9 +130,9 @@ class _SiteBuilder:
         self._class_of = {m.name: class_names[m.machine_class_id] for m in machines}
         self._members = {name: self._members_of(id) for name, id in self._clusters.items()}
         places = session.execute(
-            select(
-                AllowedPlaceRow.job_class_id, AllowedPlaceRow.machine_class_id, AllowedPlaceRow.cluster_id
-            ).where(AllowedPlaceRow.job_class_id.in_(self._job_classes.values()))
+            select(AllowedPlaceRow.job_class_id, AllowedPlaceRow.machine_class_id, AllowedPlaceRow.cluster_id)
+            .join(JobClassRow, JobClassRow.id == AllowedPlaceRow.job_class_id)
+            .where(JobClassRow.site_id == row.id)
         )
         self._allowed = {(c, k, x) for c, k, x in places}
         self._found: dict[tuple[str, tuple[str, ...]], str] = {}

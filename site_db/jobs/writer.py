@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from itertools import count
 from math import isfinite
@@ -17,12 +17,12 @@ from site_db.jobs.records import JobRecord, JobState, Source
 from site_db.schema import (
     ClusterMemberRow,
     ClusterRow,
-    ExecutionHistoryRow,
     JobClassRow,
     JobRow,
     MachineClassRow,
     MachineRow,
     PredictionRow,
+    RecordingRow,
     SiteRow,
     SourceRow,
     UserRow,
@@ -46,10 +46,17 @@ class JobWriter:
         self._site_id = site.id
         self._history = HistoryWriter(site.id)
         self._users: dict[str, int] = {}
-        self.look_again(session)
+        self._version = -1
 
-    def look_again(self, session: Session) -> None:
-        """The site has changed: learn its names anew."""
+    def lock(self, session: Session) -> None:
+        """Wait for the turn to record, till the end of the transaction."""
+        version = self._history.lock(session)
+        if version != self._version:
+            self._version = version
+            self.learn_names(session)
+
+    def learn_names(self, session: Session) -> None:
+        """Learn what the site calls its things; needed where this transaction has added some."""
         site_id = self._site_id
         self._job_classes = ids_of(session, JobClassRow, site_id)
         self._classes = ids_of(session, MachineClassRow, site_id)
@@ -58,24 +65,23 @@ class JobWriter:
         self._machines = {name: (id, class_id) for name, id, class_id in of_site}
         self._clusters = ids_of(session, ClusterRow, site_id)
         row = ClusterMemberRow
-        ids = session.scalars(select(row.cluster_id).where(row.cluster_id.in_(self._clusters.values())))
-        sizes = Counter(ids)
+        members = select(row.cluster_id).join(ClusterRow, ClusterRow.id == row.cluster_id)
+        sizes = Counter(session.scalars(members.where(ClusterRow.site_id == site_id)))
         self._sizes = {name: sizes[id] for name, id in self._clusters.items()}
 
     def forget(self) -> None:
         """The transaction was rolled back."""
         self._history.forget()
+        self._version = -1
         self._users.clear()
 
-    def keys(self, session: Session) -> frozenset[str]:
-        """The keys of all sources of which something was recorded before."""
-        query = select(SourceRow.key).where(SourceRow.site_id == self._site_id)
-        return frozenset(session.scalars(query))
+    def knows(self, session: Session, source: Source) -> bool:
+        """Whether anything of the source was recorded before."""
+        return self._find(session, source) is not None
 
     def source_id(self, session: Session, source: Source) -> int:
         """The id of a source, which is added where it is new."""
-        row = SourceRow
-        found = session.scalar(select(row.id).where(row.site_id == self._site_id, row.key == source.key))
+        found = self._find(session, source)
         if found is not None:
             return found
         new = SourceRow(
@@ -91,20 +97,30 @@ class JobWriter:
         session.flush()
         return new.id
 
-    def is_there(self, session: Session, number: int, job: JobRecord) -> bool:
-        """Whether run `number` of the history is this one."""
-        row, run = ExecutionHistoryRow, self._run(job, defaultdict(int))
-        query = select(row.started_unix_s, row.run_time_s, row.job_class_id, row.machine_id, row.cluster_id)
-        found = session.execute(query.where(row.site_id == self._site_id, row.number == number)).first()
-        wanted = (run.started_unix_s, run.run_time_s, run.job_class_id, run.machine_id, run.cluster_id)
-        return found is not None and tuple(found) == wanted
+    def _find(self, session: Session, source: Source) -> int | None:
+        row = SourceRow
+        return session.scalar(select(row.id).where(row.site_id == self._site_id, row.key == source.key))
+
+    def batches_of(self, session: Session, recorder: str) -> int:
+        """How many batches the recorder of that name has got into the database."""
+        row = RecordingRow
+        found = session.scalar(
+            select(row.batches).where(row.site_id == self._site_id, row.recorder == recorder)
+        )
+        return found or 0
+
+    def count_batch_of(self, session: Session, recorder: str) -> None:
+        """This transaction has one more of them."""
+        add_up_rows(
+            session, RecordingRow, ("site_id", "recorder"), ("batches",), [(self._site_id, recorder, 1)]
+        )
 
     def add(self, session: Session, source: Source, jobs: Sequence[JobRecord]) -> int:
         """Record jobs, with the whole runs of those that are done. Returns the number of the last run.
 
         Raises BadRecord.
         """
-        self._history.lock(session)
+        self.lock(session)
         source_id = self.source_id(session, source)
         users = self._put_users(session, _users_of(jobs))
         first = self._history.record(session, source_id, self._runs(jobs, users))
@@ -148,7 +164,7 @@ class JobWriter:
 
     def add_runs(self, session: Session, source: Source, jobs: Sequence[JobRecord]) -> int:
         """Record whole runs and not their jobs. Returns the number of the last. Raises BadRecord."""
-        self._history.lock(session)
+        self.lock(session)
         source_id = self.source_id(session, source)
         users = self._put_users(session, _users_of(jobs))
         runs = self._runs(jobs, users)

@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
 from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, insert, inspect, select
 
@@ -33,8 +34,7 @@ def make_tables(engine: Engine) -> None:
     """All tables of the latest version in an empty database."""
     if engine.dialect.name == "sqlite":
         # Kept in the file: readers do not wait for a writer, nor it for them.
-        with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-            connection.exec_driver_sql("PRAGMA journal_mode = WAL")
+        _execute_outside(engine, "PRAGMA journal_mode = WAL")
     with engine.begin() as connection:
         Base.metadata.create_all(connection)
         _VERSION.create(connection)
@@ -65,15 +65,20 @@ def _changing(engine: Engine) -> Iterator[Connection]:
         with engine.begin() as connection:
             yield connection
         return
-    # Python's driver begins no transaction for changes of tables, so this does it by hand.
-    with engine.connect().execution_options(isolation_level="AUTOCOMMIT") as connection:
-        connection.exec_driver_sql("PRAGMA foreign_keys = OFF")
-        connection.exec_driver_sql("BEGIN IMMEDIATE")
-        try:
+    # Tables that others refer to could not be dropped; and the pragma has no effect inside a transaction.
+    with engine.execution_options(sil_writes=True).connect() as connection:
+        driver: Any = connection.connection.driver_connection
+        driver.execute("PRAGMA foreign_keys = OFF")
+        with connection.begin():
             yield connection
-        except BaseException:
-            connection.exec_driver_sql("ROLLBACK")
-            raise
-        connection.exec_driver_sql("COMMIT")
-        connection.exec_driver_sql("PRAGMA journal_mode = WAL")
-        connection.exec_driver_sql("PRAGMA foreign_keys = ON")
+        driver.execute("PRAGMA foreign_keys = ON")
+    _execute_outside(engine, "PRAGMA journal_mode = WAL")
+
+
+def _execute_outside(engine: Engine, statement: str) -> None:
+    """Outside of any transaction."""
+    connection = engine.raw_connection()
+    try:
+        connection.cursor().execute(statement)
+    finally:
+        connection.close()

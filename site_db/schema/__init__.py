@@ -11,6 +11,7 @@ from site_db.schema.experience import (
 )
 from site_db.schema.jobs import JobRow as JobRow
 from site_db.schema.jobs import PredictionRow as PredictionRow
+from site_db.schema.jobs import RecordingRow as RecordingRow
 from site_db.schema.jobs import SourceRow as SourceRow
 from site_db.schema.resources import ClusterInterconnectRow as ClusterInterconnectRow
 from site_db.schema.resources import ClusterMemberRow as ClusterMemberRow

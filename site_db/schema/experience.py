@@ -9,7 +9,6 @@ from site_db.schema.tables import (
     Base,
     exactly_one,
     members_of_clusters,
-    not_negative,
     positive,
     unique_where_filled,
 )
@@ -72,7 +71,8 @@ class ExecutionStatisticsRow(_Moments, Base):
         members_of_clusters(),
         positive("count"),
         positive("mean_s"),
-        not_negative("squares_s2"),
+        # Squares have another limit than seconds: over years they add up.
+        CheckConstraint("squares_s2 >= 0 AND squares_s2 < 1e300", name="squares_s2_not_negative"),
         unique_where_filled("execution_statistics", "job_class_id", "machine_class_id"),
         unique_where_filled("execution_statistics", "job_class_id", "machine_id"),
         unique_where_filled("execution_statistics", "job_class_id", "cluster_id", "members"),

@@ -95,3 +95,15 @@ class PredictionRow(Base):
     high_s: Mapped[float | None]
     grounds: Mapped[str] = mapped_column(default="")
     actual_s: Mapped[float | None]
+
+
+class RecordingRow(Base):
+    """How many batches a recorder has got into the database: where the answer to a commit was cut off, it can
+    ask whether that was done."""
+
+    __tablename__ = "recording"
+    __table_args__ = (named("recorder"), positive("batches"))
+
+    site_id: Mapped[int] = mapped_column(ForeignKey("site.id", ondelete="CASCADE"), primary_key=True)
+    recorder: Mapped[str] = mapped_column(primary_key=True)
+    batches: Mapped[int]

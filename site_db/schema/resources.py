@@ -14,7 +14,7 @@ class SiteRow(Base):
     The runs in a site's history are numbered from 1 without gaps. `runs_recorded` is the last number; whoever
     records takes the next ones by an update of this row, and so waits for its turn. Up to `runs_pruned` the
     runs themselves are forgotten; `snapshot_at` is the last run at which all statistics were copied. Jobs are
-    numbered in the same way.
+    numbered in the same way. `version` grows whenever the site itself changes.
     """
 
     __tablename__ = "site"
@@ -27,6 +27,7 @@ class SiteRow(Base):
             "snapshot_at >= 0 AND snapshot_at <= runs_recorded", name="snapshot_at_a_recorded_run"
         ),
         not_negative("jobs_recorded"),
+        not_negative("version"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -37,6 +38,7 @@ class SiteRow(Base):
     runs_pruned: Mapped[int] = mapped_column(default=0)
     snapshot_at: Mapped[int] = mapped_column(default=0)
     jobs_recorded: Mapped[int] = mapped_column(default=0)
+    version: Mapped[int] = mapped_column(default=0)
 
 
 class OfSite:
@@ -68,6 +70,7 @@ class MachineRow(OfSite, Base):
         positive("processors"),
         positive("memory_mb"),
         not_negative("storage_gb"),
+        not_negative("runs_before"),
         positive("rating"),
     )
 
@@ -79,6 +82,8 @@ class MachineRow(OfSite, Base):
     rating: Mapped[float | None]
     """Relative performance: with twice the rating, half the time is expected."""
     notional: Mapped[bool] = mapped_column(default=False)
+    runs_before: Mapped[int] = mapped_column(default=0)
+    """Runs up to this number were by other hardware of its name, and do not count for it."""
 
 
 class InterconnectRow(OfSite, Base):

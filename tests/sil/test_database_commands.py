@@ -124,7 +124,7 @@ def test_a_csv_file_of_runs_is_recorded_once_and_shown(tiny: Path) -> None:
     (tiny / "mine.csv").write_text(
         "job_class,resource,started_unix_s,run_time_s,user\nshort,f1,1700000000,12.5,ann\nshort,f1,1700000100,14,bob\n"
     )
-    assert "2 jobs of mine.csv are recorded" in done("history", "--import", "mine.csv")
+    assert "2 jobs of mine.csv recorded" in done("history", "--import", "mine.csv")
     shown = done("history")
     assert "2023-11-14 22:13:20" in shown
     assert "file: mine.csv" in shown
@@ -136,7 +136,7 @@ def test_old_runs_are_pruned_and_the_statistics_still_agree(tiny: Path) -> None:
     rows = "".join(f"short,f1,{k},{10 + k}\n" for k in range(20))
     (tiny / "mine.csv").write_text("job_class,resource,started_unix_s,run_time_s\n" + rows)
     done("history", "--import", "mine.csv")
-    assert "15 runs are forgotten" in done("prune", "--keep", "5")
+    assert "15 runs forgotten, 5 kept" in done("prune", "--keep", "5")
     assert "5 runs (and 15 that were pruned)" in done("check")
 
 

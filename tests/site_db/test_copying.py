@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from scheduler.model import Job
 from site_db import store
 from site_db.copying import copy_site
+from site_db.estimation import Estimator
 from site_db.experience import StatisticsReader
 from site_db.history.as_of import PrunedHistory
 from site_db.history.checking import disagreements
@@ -34,7 +35,7 @@ def copy(tmp_path: Path) -> Iterator[Session]:
 
 def matrix(session: Session, as_of: int | None = None) -> list[list[float]]:
     reader = StatisticsReader(session, "small")
-    estimator = reader.read(session, as_of)
+    estimator = Estimator(reader.layout, reader.statistics(session, as_of))
     jobs = [Job(k, name, 0.0) for k, name in enumerate(reader.layout.job_classes)]
     sizes = [len(members) for members in reader.layout.members]
     found: list[list[float]] = estimator.matrix(jobs, sizes).dense().tolist()

@@ -5,11 +5,12 @@ from __future__ import annotations
 import logging
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any, Protocol
 
 import numpy as np
 import pytest
-from sqlalchemy import Engine, event
+from sqlalchemy import Engine, event, select
 from sqlalchemy.orm import Session
 
 from scheduler.model import ExecutionRecord, Job, JobId
@@ -18,10 +19,16 @@ from site_db import store
 from site_db.estimation import ENOUGH_RUNS, ExecutionEstimate, Rule
 from site_db.experience import MemoryExperience, SqlExperience, StatisticsReader
 from site_db.history.as_of import PrunedHistory
-from site_db.sites import UnknownSite
+from site_db.history.checking import disagreements
+from site_db.importing import put_site
+from site_db.jobs.records import LIVE
+from site_db.jobs.writer import JobWriter
+from site_db.schema import ExecutionHistoryRow
+from site_db.sites import SiteReader, UnknownSite
 from site_db.store import Address
 from tests.postgres import Server
 from tests.site_db.conftest import STORES
+from tests.site_db.site_texts import a_run, changed, read
 
 # Resources of the small site, and their place in a row of estimates.
 F1, F2, S1, S2, ODD, PAIR, MIXED = range(7)
@@ -73,7 +80,7 @@ def experience(request: pytest.FixtureRequest) -> Iterator[Explaining]:
             reader = StatisticsReader(session, "small")
             yield MemoryExperience(reader.layout, reader.statistics(session))
     else:
-        yield SqlExperience(engine, address, "small")
+        yield SqlExperience(engine, "small")
     engine.dispose()
 
 
@@ -184,7 +191,8 @@ def statements(engine: Engine) -> Iterator[list[str]]:
     sent: list[str] = []
 
     def note(_connection: Any, _cursor: Any, statement: str, *_more: Any) -> None:
-        sent.append(statement)
+        if statement != "BEGIN":
+            sent.append(statement)
 
     event.listen(engine, "before_cursor_execute", note)
     yield sent
@@ -192,7 +200,7 @@ def statements(engine: Engine) -> Iterator[list[str]]:
 
 
 def test_the_whole_matrix_of_a_problem_is_one_query(engine: Engine, address: Address) -> None:
-    experience = SqlExperience(engine, address, "small")
+    experience = SqlExperience(engine, "small")
     jobs = [job(name, number) for number, name in enumerate(["short", "long", "wide"] * 300)]
     with statements(engine) as sent:
         experience.estimate(jobs, EVERYONE)
@@ -202,7 +210,7 @@ def test_the_whole_matrix_of_a_problem_is_one_query(engine: Engine, address: Add
 def test_the_statements_of_recording_do_not_become_more_with_the_history(
     engine: Engine, address: Address
 ) -> None:
-    experience = SqlExperience(engine, address, "small")
+    experience = SqlExperience(engine, "small")
     sent_each_time = []
     for _ in range(12):
         with statements(engine) as sent:
@@ -212,7 +220,7 @@ def test_the_statements_of_recording_do_not_become_more_with_the_history(
 
 
 def test_what_one_records_another_knows_at_once(engine: Engine, address: Address) -> None:
-    one, another = (SqlExperience(engine, address, "small") for _ in range(2))
+    one, another = (SqlExperience(engine, "small") for _ in range(2))
     record(one, PAIR, [7.0] * 3)
     assert estimates(another)["short"][PAIR] == 7.0
     record(another, PAIR, [11.0] * 3)
@@ -221,13 +229,13 @@ def test_what_one_records_another_knows_at_once(engine: Engine, address: Address
 
 
 def test_as_of_a_run_of_the_past_the_experience_is_what_it_was_then(engine: Engine, address: Address) -> None:
-    now = SqlExperience(engine, address, "small")
+    now = SqlExperience(engine, "small")
     told = []
     for time_s in (20.0, 30.0, 40.0, 50.0, 60.0):
         record(now, F1, [time_s])
         told.append(estimates(now))
     for number, expected in enumerate(told, start=1):
-        then = SqlExperience(engine, address, "small", as_of=number)
+        then = SqlExperience(engine, "small", as_of=number)
         assert estimates(then) == expected
     record(now, F1, [70.0])
     assert estimates(then) == told[-1]
@@ -235,12 +243,42 @@ def test_as_of_a_run_of_the_past_the_experience_is_what_it_was_then(engine: Engi
 
 def test_as_of_a_run_that_was_not_yet_is_refused(engine: Engine, address: Address) -> None:
     with pytest.raises(PrunedHistory, match="as of run 0 to 0, not as of run 7"):
-        SqlExperience(engine, address, "small", as_of=7)
+        SqlExperience(engine, "small", as_of=7)
 
 
 def test_the_experience_of_an_unknown_site_is_refused(engine: Engine, address: Address) -> None:
     with pytest.raises(UnknownSite, match="the database has no site 'large'; it has small"):
-        SqlExperience(engine, address, "large")
+        SqlExperience(engine, "large")
+
+
+def test_a_machine_that_moved_to_another_class_is_known_anew_by_who_is_at_work(
+    engine: Engine, tmp_path: Path
+) -> None:
+    experience = SqlExperience(engine, "small")
+    record(experience, F1, [20.0] * 40)
+    assert experience.explain(job("short"), F1).rule is Rule.MACHINE  # type: ignore[union-attr]
+    moved = changed('names = ["f[1-2]"]', 'names = ["f2"]', changed('"odd"]', '"odd", "f1"]'))
+    with store.changing(engine) as session:
+        put_site(session, read(moved, tmp_path))
+    assert experience.explain(job("short"), F1).rule is Rule.MACHINE_CLASS  # type: ignore[union-attr]
+    record(experience, F1, [90.0])
+    with store.reading(engine) as session:
+        assert disagreements(session, 1) == []
+        run = session.scalars(select(ExecutionHistoryRow).order_by(ExecutionHistoryRow.number.desc())).first()
+        classes = {k.id: k.name for k in SiteReader(session, "small").machine_classes}
+    assert run is not None
+    assert classes[run.machine_class_id or 0] == "slow"
+
+
+def test_runs_on_a_machine_that_came_later_are_no_matter_to_who_is_at_work(
+    engine: Engine, tmp_path: Path
+) -> None:
+    experience = SqlExperience(engine, "small")
+    before = estimates(experience)
+    with store.changing(engine) as session:
+        put_site(session, read(changed('"odd"]', '"odd", "new"]'), tmp_path))
+        JobWriter(session, "small").add(session, LIVE, [a_run("new", 99.0)])
+    assert estimates(experience) == before
 
 
 def test_while_the_server_is_down_what_was_read_last_is_believed_and_completions_wait(
@@ -248,7 +286,7 @@ def test_while_the_server_is_down_what_was_read_last_is_believed_and_completions
 ) -> None:
     address = server.new_database(server_database_to_copy)
     engine = store.open_database(address)
-    experience = SqlExperience(engine, address, "small")
+    experience = SqlExperience(engine, "small")
     record(experience, F1, [20.0] * 3)
     before = estimates(experience)
     with server.being_down(), caplog.at_level(logging.WARNING):

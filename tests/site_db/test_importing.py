@@ -5,14 +5,14 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from sqlalchemy import func, select
+from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from site_db.history.checking import disagreements
 from site_db.history.pruning import prune
 from site_db.importing import SiteConflict, put_site, read_and_put
 from site_db.jobs.records import JobRecord
-from site_db.schema import ExecutionHistoryRow, ExecutionStatisticsRow, JobRow, MachineRow, UserRow
+from site_db.schema import ExecutionHistoryRow, ExecutionStatisticsRow, JobRow, MachineRow, SiteRow, UserRow
 from site_db.sites import SiteReader
 from site_db.toml_file import InvalidFile
 from tests.site_db.site_texts import SMALL, a_run, blamed_line, changed, dump, read, record
@@ -31,8 +31,10 @@ def conflict(session: Session, text: str, folder: Path) -> str:
 
 def test_a_file_that_comes_again_unchanged_changes_nothing(session: Session, tmp_path: Path) -> None:
     record(session, a_run("f1"), a_run("pair", members=2))
+    session.execute(update(SiteRow).values(version=6))
     before = dump(session)
     put(session, SMALL, tmp_path)
+    session.execute(update(SiteRow).values(version=6))
     assert dump(session) == before
 
 
@@ -77,6 +79,24 @@ def test_a_machine_that_becomes_one_of_another_class_begins_anew(session: Sessio
     ).all()
     assert [machines[id] for id in own if id is not None] == ["f2"]
     assert list(disagreements(session, SiteReader(session, "small").site.id)) == []
+
+
+def test_a_machine_that_comes_back_into_its_first_class_has_still_begun_anew(
+    session: Session, tmp_path: Path
+) -> None:
+    record(session, *(a_run("f1", 12.0) for _ in range(40)))
+    away = changed(
+        '"s[1-2]", "odd"', '"s[1-2]", "odd", "f1"', changed('names = ["f[1-2]"]', 'names = ["f2"]')
+    )
+    put(session, away, tmp_path)
+    put(session, SMALL, tmp_path)
+    record(session, a_run("f1", 90.0))
+    site_id = SiteReader(session, "small").site.id
+    assert list(disagreements(session, site_id)) == []
+    own = select(ExecutionStatisticsRow.count).where(ExecutionStatisticsRow.machine_id.is_not(None))
+    assert session.scalars(own).all() == [1]
+    prune(session, site_id, 40)
+    assert list(disagreements(session, site_id)) == []
 
 
 def test_a_user_who_is_not_in_the_file_any_more_stays_known_from_jobs_and_nothing_limits_them(

@@ -109,14 +109,14 @@ def test_an_upgrade_keeps_the_history_and_computes_what_its_statistics_lacked(
         (10, "bob", "night", 3, 70.0),
         (11, "bob", "night", 3, 80.0),
     ]
-    etc = SqlExperience(upgraded, old, "small").estimate([Job(JobId(0), "short", 0.0)], (2, 3))
+    etc = SqlExperience(upgraded, "small").estimate([Job(JobId(0), "short", 0.0)], (2, 3))
     assert etc.row(0).tolist() == pytest.approx([24.2, 24.2, 30.5, 30.5, 30.5, 7.5, 9.0])
 
 
 def test_an_upgraded_database_goes_on_recording(upgraded: Engine, old: Address) -> None:
     from scheduler.model import ExecutionRecord
 
-    experience = SqlExperience(upgraded, old, "small")
+    experience = SqlExperience(upgraded, "small")
     experience.record(ExecutionRecord(Job(JobId(0), "short", 0.0, "new", "day"), 0, 1, 0.0, 20.0))
     with Session(upgraded) as session:
         assert disagreements(session, 1) == []

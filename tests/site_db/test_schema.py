@@ -36,6 +36,7 @@ from site_db.schema import (
     QueueDisplacesRow,
     QueueRow,
     QueueUserRow,
+    RecordingRow,
     SiteRow,
     SourceRow,
     SubmissionRightRow,
@@ -53,6 +54,7 @@ A_MACHINE = {**OF_SITE, "machine_class_id": 1}
 AN_INTERCONNECT = {**OF_SITE, "bandwidth_mbit_per_s": 1.0, "latency_us": 0.0}
 A_USER = {**OF_SITE, "listed": True}
 A_SOURCE = {"site_id": 1, "kind": "live", "key": "new"}
+A_RECORDER = {"site_id": 1, "recorder": "new", "batches": 1}
 MOMENTS = {
     "count": 1,
     "mean_s": 2.0,
@@ -96,6 +98,7 @@ PRESENT: list[tuple[Row, Values]] = [
     (SiteRow, {"name": "annex"}),
     (MachineClassRow, {"site_id": 2, "name": "theirs", "position": 0}),
     (SourceRow, {"site_id": 1, "kind": "live", "key": "live"}),
+    (RecordingRow, {**A_RECORDER, "recorder": "one"}),
     (UserRow, {**A_USER, "name": "ann"}),
     (UserRow, {**A_USER, "name": "bob"}),
     (UserQueueRow, {"user_id": 1, "queue_id": 1}),
@@ -141,6 +144,7 @@ GOOD: list[tuple[Row, Values]] = [
     (SubmissionRightRow, {"user_id": 1, "as_user_id": 2, "queue_id": None}),
     (UserUsageRow, {"user_id": 1, "queue": "night", "jobs_submitted": 0, "runs": 0, "execution_time_s": 0.0}),
     (SourceRow, A_SOURCE),
+    (RecordingRow, A_RECORDER),
     *((SourceRow, {**A_SOURCE, "kind": kind, "key": kind}) for kind in ("file", "sacct", "swf", "testbed")),
     *((JobRow, {**A_JOB, "state": state}) for state in ("waiting", "running", "done", "failed", "refused")),
     (JobRow, {**A_JOB, "size": 1.0, "preemptions": 0, "cluster_id": 1}),
@@ -172,6 +176,7 @@ RULES: list[tuple[Row, Values, Values, str]] = [
     (SiteRow, {"name": "s"}, {"snapshot_at": 1}, "snapshot_at_a_recorded_run"),
     (SiteRow, {"name": "s"}, {"snapshot_at": -1}, "snapshot_at_a_recorded_run"),
     (SiteRow, {"name": "s"}, {"jobs_recorded": -1}, "jobs_recorded_not_negative"),
+    (SiteRow, {"name": "s"}, {"version": -1}, "version_not_negative"),
     *(
         (row, values, {"name": ""}, "name_not_empty")
         for row, values in (
@@ -184,6 +189,7 @@ RULES: list[tuple[Row, Values, Values, str]] = [
             (UserRow, A_USER),
         )
     ),
+    (MachineRow, A_MACHINE, {"runs_before": -1}, "runs_before_not_negative"),
     *((MachineRow, A_MACHINE, {"processors": n}, "processors_positive") for n in (0, -1)),
     *((MachineRow, A_MACHINE, {"memory_mb": x}, "memory_mb_positive") for x in (0.0, -1.0, 1e15)),
     *((MachineRow, A_MACHINE, {"storage_gb": x}, "storage_gb_not_negative") for x in (-0.1, 1e15)),
@@ -216,6 +222,8 @@ RULES: list[tuple[Row, Values, Values, str]] = [
         for name in ("jobs_submitted", "runs", "execution_time_s")
     ),
     (SourceRow, A_SOURCE, {"key": ""}, "key_not_empty"),
+    (RecordingRow, A_RECORDER, {"recorder": ""}, "recorder_not_empty"),
+    (RecordingRow, A_RECORDER, {"batches": 0}, "batches_positive"),
     (SourceRow, A_SOURCE, {"kind": "rumour"}, "kind_known"),
     (JobRow, A_JOB, {"state": "lost"}, "state_known"),
     (JobRow, A_JOB, {"machine_id": 1, "cluster_id": 1}, "one_place_at_most"),
@@ -316,6 +324,7 @@ DOUBLES: list[tuple[Row, Values, str]] = [
     ),
     (UserUsageRow, {"user_id": 1, "queue": "day"}, "pk_user_usage"),
     (SourceRow, {**A_SOURCE, "key": "live"}, "uq_source_site_id_key"),
+    (RecordingRow, {**A_RECORDER, "recorder": "one"}, "pk_recording"),
     (ExecutionHistoryRow, {**A_RUN, "number": 1, **ON_A_MACHINE}, "pk_execution_history"),
     (JobRow, {**A_JOB, "serial": 1}, "pk_job"),
     (
@@ -351,6 +360,7 @@ REFERENCES: list[tuple[Row, Values, str]] = [
             (QueueRow, OF_SITE),
             (UserRow, A_USER),
             (SourceRow, A_SOURCE),
+            (RecordingRow, A_RECORDER),
             (JobRow, A_JOB),
             (ExecutionHistoryRow, {**A_RUN, **ON_A_MACHINE}),
         )

@@ -42,10 +42,10 @@ def sentence(database: str | Path | Address) -> str:
         ("sqlite:///site.db#hcs", "site.db", "hcs"),
         ("sqlite:////data/site.db", "/data/site.db", None),
         ("a%20b.db#my%20site", "a%20b.db", "my site"),
-        ("postgresql://ann@db.site:5433/hcs", "postgresql+psycopg://ann@db.site:5433/hcs", None),
-        ("postgresql+psycopg://ann@db.site/hcs#north", "postgresql+psycopg://ann@db.site/hcs", "north"),
-        ("postgresql+psycopg://ann@db.site/hcs/north", "postgresql+psycopg://ann@db.site/hcs", "north"),
-        ("postgresql://ann:secret@db.site/hcs", "postgresql+psycopg://ann:***@db.site/hcs", None),
+        ("postgresql://ann@db.site:5433/hcs", "postgresql://ann@db.site:5433/hcs", None),
+        ("postgresql+psycopg://ann@db.site/hcs#north", "postgresql://ann@db.site/hcs", "north"),
+        ("postgresql+psycopg://ann@db.site/hcs/north", "postgresql://ann@db.site/hcs", "north"),
+        ("postgresql://ann:secret@db.site/hcs", "postgresql://ann:***@db.site/hcs", None),
     ],
 )
 def test_an_address_names_a_database_and_a_site_and_never_shows_a_password(

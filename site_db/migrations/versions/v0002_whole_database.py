@@ -68,7 +68,7 @@ def _translated(old: dict[str, Rows]) -> dict[str, Rows]:
     for name in IN_SITE_ORDER:
         new[name] = _numbered(sorted(old[name], key=lambda row: row["id"]))
     for machine in new["machine"]:
-        machine.update(processors=1, os="", notional=False)
+        machine.update(processors=1, os="", notional=False, runs_before=0)
     for job_class in new["job_class"]:
         job_class["size"] = ""
     for queue in new["queue"]:
@@ -84,6 +84,7 @@ def _translated(old: dict[str, Rows]) -> dict[str, Rows]:
             "runs_pruned": 0,
             "snapshot_at": 0,
             "jobs_recorded": 0,
+            "version": 0,
         }
         for site in old["site"]
     ]
@@ -221,6 +222,7 @@ def _make_tables() -> None:
         sa.Column("runs_pruned", sa.Integer(), nullable=False),
         sa.Column("snapshot_at", sa.Integer(), nullable=False),
         sa.Column("jobs_recorded", sa.Integer(), nullable=False),
+        sa.Column("version", sa.Integer(), nullable=False),
         sa.CheckConstraint("name <> ''", name=op.f("ck_site_name_not_empty")),
         sa.CheckConstraint(
             "jobs_recorded >= 0 AND jobs_recorded < 1e15", name=op.f("ck_site_jobs_recorded_not_negative")
@@ -233,6 +235,7 @@ def _make_tables() -> None:
             "snapshot_at >= 0 AND snapshot_at <= runs_recorded",
             name=op.f("ck_site_snapshot_at_a_recorded_run"),
         ),
+        sa.CheckConstraint("version >= 0 AND version < 1e15", name=op.f("ck_site_version_not_negative")),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_site")),
         sa.UniqueConstraint("name", name=op.f("uq_site_name")),
     )
@@ -325,6 +328,18 @@ def _make_tables() -> None:
         sa.ForeignKeyConstraint(["site_id"], ["site.id"], name=op.f("fk_queue_site_id"), ondelete="CASCADE"),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_queue")),
         sa.UniqueConstraint("site_id", "name", name=op.f("uq_queue_site_id_name")),
+    )
+    op.create_table(
+        "recording",
+        sa.Column("site_id", sa.Integer(), nullable=False),
+        sa.Column("recorder", sa.String(), nullable=False),
+        sa.Column("batches", sa.Integer(), nullable=False),
+        sa.CheckConstraint("recorder <> ''", name=op.f("ck_recording_recorder_not_empty")),
+        sa.CheckConstraint("batches > 0 AND batches < 1e15", name=op.f("ck_recording_batches_positive")),
+        sa.ForeignKeyConstraint(
+            ["site_id"], ["site.id"], name=op.f("fk_recording_site_id"), ondelete="CASCADE"
+        ),
+        sa.PrimaryKeyConstraint("site_id", "recorder", name=op.f("pk_recording")),
     )
     op.create_table(
         "site_user",
@@ -503,12 +518,16 @@ def _make_tables() -> None:
         sa.Column("os", sa.String(), nullable=False),
         sa.Column("rating", sa.Double(), nullable=True),
         sa.Column("notional", sa.Boolean(), nullable=False),
+        sa.Column("runs_before", sa.Integer(), nullable=False),
         sa.CheckConstraint("name <> ''", name=op.f("ck_machine_name_not_empty")),
         sa.CheckConstraint("memory_mb > 0 AND memory_mb < 1e15", name=op.f("ck_machine_memory_mb_positive")),
         sa.CheckConstraint(
             "processors > 0 AND processors < 1e15", name=op.f("ck_machine_processors_positive")
         ),
         sa.CheckConstraint("rating > 0 AND rating < 1e15", name=op.f("ck_machine_rating_positive")),
+        sa.CheckConstraint(
+            "runs_before >= 0 AND runs_before < 1e15", name=op.f("ck_machine_runs_before_not_negative")
+        ),
         sa.CheckConstraint(
             "storage_gb >= 0 AND storage_gb < 1e15", name=op.f("ck_machine_storage_gb_not_negative")
         ),
@@ -715,7 +734,7 @@ def _make_tables() -> None:
             "mean_s > 0 AND mean_s < 1e15", name=op.f("ck_execution_statistics_mean_s_positive")
         ),
         sa.CheckConstraint(
-            "squares_s2 >= 0 AND squares_s2 < 1e15",
+            "squares_s2 >= 0 AND squares_s2 < 1e300",
             name=op.f("ck_execution_statistics_squares_s2_not_negative"),
         ),
         sa.ForeignKeyConstraint(

@@ -38,7 +38,7 @@ def batch(name: str, k: int, n: int) -> list[JobRecord]:
 def main() -> None:
     address = store.parse_address(sys.argv[1])
     name, batches, n = sys.argv[2], int(sys.argv[3]), int(sys.argv[4])
-    recorder = Recorder(store.open_database(address), address, "small", print)
+    recorder = Recorder(store.open_database(address), "small", print)
     print("ready", flush=True)
     sys.stdin.readline()
     for k in range(batches):

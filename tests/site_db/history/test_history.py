@@ -8,6 +8,7 @@ import subprocess
 import sys
 from collections.abc import Collection
 from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given, settings
@@ -128,6 +129,47 @@ def test_reading_as_of_the_past_looks_at_the_runs_since_the_last_copy_only(
         read_kept_as_of(session, SITE_ID, 17)
         read_kept_as_of(session, SITE_ID, 9)
     assert looked_at == [(15, 17), (5, 9)]
+
+
+def test_runs_of_seconds_and_of_weeks_in_one_place_do_not_end_recording(engine: Engine) -> None:
+    for _ in range(3):
+        add(engine, *(run(time_s) for time_s in (1.0, 2e6) * 500))
+    with Session(engine) as session:
+        assert disagreements(session, SITE_ID) == []
+
+
+def test_who_prunes_less_than_somebody_else_has_pruned_meanwhile_prunes_nothing(engine: Engine) -> None:
+    add(engine, *(run(10.0 + k) for k in range(50)))
+    with Session(engine) as early:
+        early.get_one(SiteRow, SITE_ID)  # as it was before the other one
+        early.commit()
+        with store.changing(engine) as session:
+            prune(session, SITE_ID, 45)
+        with early.begin():
+            assert prune(early, SITE_ID, 10) == 0
+    with Session(engine) as session:
+        assert session.get_one(SiteRow, SITE_ID).runs_pruned == 45
+        assert disagreements(session, SITE_ID) == []
+
+
+def test_a_reader_sees_one_moment_also_while_others_record_and_prune(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(writer, "SNAPSHOT_EVERY", 20)
+    add(engine, *(run(10.0 + k) for k in range(30)))
+    real = as_of.count_runs_in
+
+    def interrupted(session: Session, *rest: Any) -> None:
+        monkeypatch.setattr(as_of, "count_runs_in", real)
+        with store.changing(engine) as other:
+            JobWriter(other, "small").add(other, LIVE, [run(99.0)] * 10)
+            prune(other, SITE_ID, 35)
+        real(session, *rest)
+
+    with store.reading(engine) as session:
+        before = told(read_kept(session, SITE_ID))
+        monkeypatch.setattr(as_of, "count_runs_in", interrupted)
+        assert_same(told(read_kept_as_of(session, SITE_ID, 30)), before)
 
 
 @settings(max_examples=25)

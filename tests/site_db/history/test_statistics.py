@@ -99,6 +99,17 @@ def test_the_deviation_of_one_run_is_not_known() -> None:
 # -- quantiles ---------------------------------------------------------------------------------------------
 
 
+@pytest.mark.parametrize("size", [0.1, 1 / 3, 1e9 + 0.1, 7.0])
+@pytest.mark.parametrize("n", [3, 7, 50])
+def test_runs_of_one_size_have_no_line(size: float, n: int) -> None:
+    """The mean of equal numbers may differ from them by its rounding, which is no spread."""
+    runs = RunStatistics.of([90.0 + k for k in range(n)], [size] * n)
+    for k in range(n):
+        runs = runs.merged(RunStatistics.of([100.0 + k], [size]))
+    assert not runs.has_line
+    assert runs.expected_s(2 * size) == runs.mean_s
+
+
 @given(times_s=TIMES, q=st.floats(0, 1))
 def test_a_quantile_is_within_its_stated_error_of_the_true_one(times_s: list[float], q: float) -> None:
     true_s = float(np.quantile(times_s, q, method="lower"))

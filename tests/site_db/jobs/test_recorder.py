@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import sqlite3
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
-from sqlalchemy import Engine, select
+from sqlalchemy import Connection, Engine, event, func, select
 from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
@@ -16,8 +18,8 @@ from site_db.history.checking import disagreements
 from site_db.jobs.recorder import Recorder
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
 from site_db.jobs.writer import BadRecord
-from site_db.schema import ExecutionHistoryRow, SourceRow
-from site_db.store import Address, parse_address
+from site_db.schema import ExecutionHistoryRow, JobRow, SourceRow
+from site_db.store import Address, Rejected, parse_address
 from tests.postgres import Server
 from tests.site_db.site_texts import assert_is_one_plain_sentence
 
@@ -54,7 +56,7 @@ def test_what_comes_while_the_server_is_down_is_written_in_order_when_it_is_back
 ) -> None:
     address, engine = on_server
     said: list[str] = []
-    recorder = Recorder(engine, address, "small", said.append)
+    recorder = Recorder(engine, "small", said.append)
     recorder.record(source("a"), jobs(1.0, 2.0))
     with server.being_down():
         recorder.record(source("b"), jobs(3.0))
@@ -69,30 +71,62 @@ def test_what_comes_while_the_server_is_down_is_written_in_order_when_it_is_back
         assert sentence.startswith(str(address))
 
 
+@pytest.mark.parametrize("kind", [SourceKind.TESTBED, SourceKind.LIVE])
+@pytest.mark.parametrize("state", [JobState.DONE, JobState.FAILED])
 @pytest.mark.parametrize("lost", ["before", "after"])
 def test_a_commit_that_was_cut_off_is_neither_lost_nor_done_twice(
-    lost: str, engine: Engine, address: Address, monkeypatch: pytest.MonkeyPatch
+    lost: str, state: JobState, kind: SourceKind, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The connection breaks while the answer to COMMIT is awaited: it may have been carried out or not."""
-    recorder = Recorder(engine, address, "small", lambda _: None)
-    real = Session.commit
+    recorder = Recorder(engine, "small", lambda _: None)
     cuts = [True]
 
-    def cut_off(session: Session) -> None:
+    def cut_off(connection: Connection) -> None:
         if cuts:
             cuts.pop()
+            driver: Any = connection.connection.driver_connection
             if lost == "after":
-                real(session)
-            raise OperationalError("COMMIT", {}, Exception("connect lost"), connection_invalidated=True)
-        real(session)
+                driver.commit()
+            raise OperationalError("COMMIT", {}, Exception("connection lost"), connection_invalidated=True)
 
-    monkeypatch.setattr(Session, "commit", cut_off)
-    monkeypatch.setattr(store, "_SQLITE", {"connect lost": "gone"})
-    monkeypatch.setattr(store, "_MAY_PASS", ("connect lost",))
-    recorder.record(source("a"), jobs(1.0, 2.0))
+    monkeypatch.setattr(store, "_SQLITE", {"connection lost": "gone"})
+    monkeypatch.setattr(store, "_MAY_PASS", ("connection lost",))
+    event.listen(engine, "commit", cut_off)
+    batch = [replace(job, state=state) for job in jobs(1.0, 2.0)]
+    recorder.record(Source(kind, "a"), batch)
     assert len(recorder.waiting) == 1
-    recorder.record(source("b"), jobs(3.0))
-    assert recorded(engine) == [("a", 1.0), ("a", 2.0), ("b", 3.0)]
+    recorder.record(Source(kind, "a" if kind is SourceKind.LIVE else "b"), jobs(3.0))
+    with store.reading(engine) as session:
+        assert disagreements(session, 1) == []
+        assert session.scalar(select(func.count()).select_from(JobRow)) == 3
+        times = session.scalars(select(ExecutionHistoryRow.run_time_s).order_by(ExecutionHistoryRow.number))
+        assert times.all() == ([1.0, 2.0, 3.0] if state is JobState.DONE else [3.0])
+
+
+def test_what_two_recorders_are_told_of_one_source_is_recorded_once(engine: Engine) -> None:
+    one, another = (Recorder(engine, "small", lambda _: None) for _ in range(2))
+    one.record(source("a"), jobs(1.0))
+    another.record(source("a"), jobs(1.0))
+    another.record(source("b"), jobs(2.0))
+    assert recorded(engine) == [("a", 1.0), ("b", 2.0)]
+
+
+def test_two_recorders_in_turn_know_of_each_others_runs(engine: Engine) -> None:
+    one, another = (Recorder(engine, "small", lambda _: None) for _ in range(2))
+    for k in range(4):
+        for name, recorder in (("one", one), ("another", another)):
+            recorder.record(source(f"{name} {k}"), jobs(1.0 + k, resource="f1" if k % 2 else "f2"))
+    assert len(recorded(engine)) == 8
+
+
+def test_a_batch_that_breaks_a_rule_of_the_database_holds_nothing_up(engine: Engine) -> None:
+    """Also not where the server's reason speaks of an interconnect: that is no lost connection."""
+    recorder = Recorder(engine, "small", lambda _: None)
+    bad = replace(jobs(1.0)[0], queue="interconnect-tests", preemptions=-1)
+    with pytest.raises(Rejected):
+        recorder.record(source("a"), [bad])
+    recorder.record(source("b"), jobs(2.0))
+    assert recorded(engine) == [("b", 2.0)]
 
 
 def test_a_database_that_is_locked_for_long_is_written_later(
@@ -102,7 +136,7 @@ def test_a_database_that_is_locked_for_long_is_written_later(
     address = parse_address(str(database))
     engine = store.open_database(address)
     said: list[str] = []
-    recorder = Recorder(engine, address, "small", said.append)
+    recorder = Recorder(engine, "small", said.append)
     another = sqlite3.connect(database, isolation_level=None)
     another.execute("BEGIN EXCLUSIVE")
     recorder.record(source("a"), jobs(1.0))
@@ -136,7 +170,7 @@ def test_a_database_that_is_locked_for_long_is_written_later(
 def test_a_bad_job_is_refused_with_its_whole_batch_and_the_next_one_goes_on(
     bad: JobRecord, sentence: str, engine: Engine, address: Address
 ) -> None:
-    recorder = Recorder(engine, address, "small", lambda _: None)
+    recorder = Recorder(engine, "small", lambda _: None)
     with pytest.raises(BadRecord, match=sentence) as caught:
         recorder.record(source("a"), [*jobs(1.0), bad])
     assert_is_one_plain_sentence(str(caught.value))
