@@ -7,19 +7,27 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import func, select
+from sqlalchemy import select
 from sqlalchemy.orm import Session, aliased
 
 from site_db.schema import (
+    ClusterRow,
     ClusterStateRow,
+    InterconnectRow,
     InterconnectStateRow,
+    MachineRow,
     MachineStateRow,
 )
+from site_db.schema.resources import OfSite
 from site_db.sites import SiteReader
 
 
 class UnknownResource(ValueError):
     """The site has no machine or interconnect of that name. The message is one sentence for the user."""
+
+
+class NotSeenThere(ValueError):
+    """A machine has no traffic, an interconnect no local load. The message is one sentence for the user."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,9 +62,9 @@ class CurrentStates:
 def current_states(session: Session, reader: SiteReader) -> CurrentStates:
     """The states of a site as they were last told by the site itself."""
     return CurrentStates(
-        _latest(session, MachineStateRow, "machine_id", reader.machines),
-        _latest(session, InterconnectStateRow, "interconnect_id", reader.interconnects),
-        _latest(session, ClusterStateRow, "cluster_id", reader.clusters),
+        _latest(session, MachineStateRow, MachineRow, reader.site.id),
+        _latest(session, InterconnectStateRow, InterconnectRow, reader.site.id),
+        _latest(session, ClusterStateRow, ClusterRow, reader.site.id),
     )
 
 
@@ -87,12 +95,16 @@ class StateWriter:
             }
 
     def add(self, name: str, seen: Seen, at_unix_s: float) -> None:
-        """Add what was seen of a machine or an interconnect. Raises UnknownResource."""
+        """Add what was seen of a machine or an interconnect. Raises UnknownResource and NotSeenThere."""
         common = {"source_id": self._source_id, "since_unix_s": at_unix_s, "up": seen.up}
         if name in self._machines:
+            if (seen.traffic_mbit_per_s, seen.committed_mbit_per_s) != (None, None):
+                raise NotSeenThere(f"'{name}' is a machine, which carries no traffic; interconnects do")
             row = MachineStateRow(machine_id=self._machines[name], local_load=seen.local_load, **common)
             self._session.add(row)
         elif name in self._interconnects:
+            if seen.local_load is not None:
+                raise NotSeenThere(f"'{name}' is an interconnect, which has no local load; machines have")
             self._session.add(
                 InterconnectStateRow(
                     interconnect_id=self._interconnects[name],
@@ -128,14 +140,18 @@ class StateWriter:
         )
 
 
-def _latest(session: Session, row: Any, column: str, owners: Any) -> dict[str, Any]:
-    names = {owner.id: owner.name for owner in owners}
-    earlier = aliased(row)
+def _latest(session: Session, row: Any, owner: type[OfSite], site_id: int) -> dict[str, Any]:
+    """The latest state of each owner: one look into an index each, however long the history is."""
+    told = aliased(row)
+    leads_to = f"{owner.__tablename__}_id"  # type: ignore[attr-defined]
     # The row that was told last holds, also where a clock was put back.
     last = (
-        select(func.max(earlier.id))
-        .where(getattr(earlier, column) == getattr(row, column), earlier.source_id.is_(None))
+        select(told.id)
+        .where(getattr(told, leads_to) == owner.id, told.source_id.is_(None))
+        .order_by(told.id.desc())
+        .limit(1)
+        .correlate(owner)
         .scalar_subquery()
     )
-    query = select(row).where(getattr(row, column).in_(names), row.source_id.is_(None), row.id == last)
-    return {names[getattr(state, column)]: state for state in session.scalars(query)}
+    query = select(owner.name, row).join(row, row.id == last).where(owner.site_id == site_id)
+    return {one[0]: one[1] for one in session.execute(query.order_by(owner.position))}

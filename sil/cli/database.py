@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import time
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from datetime import UTC, datetime
@@ -286,13 +287,21 @@ def _import_log(log: Path, db: str, kind: SourceKind, read: LogReader) -> None:
     from site_db.jobs.log_import import count_things, import_log
     from site_db.jobs.logs.logged_job import Tally, open_log
     from site_db.jobs.records import Source
+    from site_db.jobs.writer import BadRecord
+    from site_db.toml_file import InvalidFile
 
     tally = Tally()
     with _changing(db) as (session, address), open_log(log) as lines:
         site = _site(session, address)
         before = count_things(session, site)
         source = Source(kind, _digest(log), log.name)
-        left_out = import_log(session, site, source, _up_to_now(read(lines, log, tally), log))
+        try:
+            left_out = import_log(session, site, source, _up_to_now(read(lines, log, tally), log))
+        except BadRecord as mistake:
+            raise InvalidFile(f"{log}: {mistake}") from None
+        if not tally.used:
+            told = "; ".join(_told(tally.refused, tally)) or "there are none"
+            raise InvalidFile(f"{log}: none of its rows can be used: {told}")
         after = count_things(session, site)
     new = [counted(after[what] - before[what], what) for what in after if after[what] > before[what]]
     out.print(
@@ -301,10 +310,15 @@ def _import_log(log: Path, db: str, kind: SourceKind, read: LogReader) -> None:
     )
     out.print(f"New at the site '{site}': {', '.join(new) or 'nothing'}.", soft_wrap=True)
     if left_out:
-        out.print(f"Left out: {left_out:,} (an earlier log told of them)", highlight=False)
+        out.print(f"Left out: {left_out:,} (told of before)", highlight=False)
     for what, counts in (("Repaired", tally.repaired), ("Refused", tally.refused)):
-        for reason, n in counts.most_common():
-            out.print(f"{what}: {n:,} ({reason})", soft_wrap=True, highlight=False)
+        for told in _told(counts, tally):
+            out.print(f"{what}: {told}", soft_wrap=True, highlight=False)
+
+
+def _told(counts: Counter[str], tally: Tally) -> list[str]:
+    """How many rows, why, and where to look for the first."""
+    return [f"{n:,} ({reason}; line {tally.first_line[reason]})" for reason, n in counts.most_common()]
 
 
 def _up_to_now(jobs: Iterator[LoggedJob], log: Path) -> Iterator[LoggedJob]:

@@ -10,7 +10,7 @@ from site_db.importing import SiteConflict
 from site_db.jobs.log_import import TakenInBefore
 from site_db.jobs.writer import BadRecord
 from site_db.sites import UnknownSite
-from site_db.states import UnknownResource
+from site_db.states import NotSeenThere, UnknownResource
 from site_db.store import DatabaseTrouble
 from site_db.toml_file import InvalidFile
 
@@ -20,6 +20,7 @@ MISTAKES = (
     DatabaseTrouble,
     InvalidFile,
     NoTrace,
+    NotSeenThere,
     NoDatabase,
     PrunedHistory,
     SchedulerNotLoaded,

@@ -38,6 +38,8 @@ class SiteInUse:
     only_listed_users: bool
     down: tuple[str, ...]
     """Machines and interconnects that are down when the experiment begins."""
+    description: str
+    """The whole site as a text that is equal for equal sites."""
     database: Path
     as_of: int
 
@@ -47,16 +49,9 @@ class SiteInUse:
 
     def digest(self) -> str:
         """Equal for sites that are, and of which the same is believed."""
-        layout, statistics = _believed(self.database, self.site.name, self.as_of)
-        everything = (
-            self.site,
-            self.queues,
-            self.users,
-            self.only_listed_users,
-            self.down,
-            layout,
-            sorted(statistics.items()),
-        )
+        _, statistics = _believed(self.database, self.site.name, self.as_of)
+        # Not of the site itself: its sets have another order in every process.
+        everything = (self.description, self.down, sorted(statistics.items()))
         return hashlib.sha256(repr(everything).encode()).hexdigest()
 
 
@@ -139,6 +134,7 @@ class SiteSource:
                 users=tuple(reader.user_policies()),
                 only_listed_users=reader.site.only_listed_users,
                 down=tuple(current_states(session, reader).down),
+                description=reader.as_file().model_dump_json(),
                 database=database,
                 as_of=reader.site.runs_pruned,
             )

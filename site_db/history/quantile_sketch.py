@@ -69,13 +69,16 @@ class QuantileSketch:
         return sum(self._counts.values())
 
     def quantile(self, q: float) -> float:
-        """The value of rank q (count - 1), rounded down, within ACCURACY. Raises ValueError for no values."""
+        """The least value that at least the share q of all values does not exceed, within ACCURACY.
+
+        Raises ValueError for no values.
+        """
         if not self._counts:
             raise ValueError("there are no values to tell a quantile of")
         bins = self.bins()
         up_to = accumulate(n for _, n in bins)
-        rank = q * (self.count - 1)
-        b = next((b for (b, _), seen in zip(bins, up_to, strict=True) if seen > rank), bins[-1][0])
+        enough = q * self.count * (1 - 1e-12)  # 0.95 * 20 is a little more than 19
+        b = next((b for (b, _), seen in zip(bins, up_to, strict=True) if seen >= enough), bins[-1][0])
         return float(2 * _GAMMA**b / (_GAMMA + 1))
 
 

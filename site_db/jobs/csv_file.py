@@ -1,6 +1,6 @@
 """Jobs and runs in a CSV file: what could not be recorded yet, and history from anywhere else.
 
-A row needs job_class, resource (a machine, a cluster or a machine class), started_unix_s and run_time_s;
+A row needs job_class, started_unix_s, run_time_s, and resource (a machine or a cluster) or machine_class;
 every other column may be left out. Rows without a run time are jobs that did not end.
 """
 
@@ -25,7 +25,7 @@ Batch = tuple[Source, Sequence[JobRecord]]
 
 _OF_SOURCE = tuple(f"source_{field.name}" for field in fields(Source))
 _OF_JOB = tuple(field.name for field in fields(JobRecord))
-NEEDED = ("job_class", "resource", "started_unix_s", "run_time_s")
+NEEDED = ("job_class", "started_unix_s", "run_time_s")
 A_DAY_S = 86_400.0
 """Clocks may differ by so much before a time is taken to lie in the future."""
 
@@ -53,6 +53,8 @@ def read(path: Path, now_unix_s: float) -> list[Batch]:
     for name in header:
         if name not in known:
             raise InvalidFile(f"{path}, line 1: unknown column '{name}'; known are {', '.join(known)}")
+        if header.count(name) > 1:
+            raise InvalidFile(f"{path}, line 1: the column '{name}' is there twice")
     for name in NEEDED:
         if name not in header:
             raise InvalidFile(
@@ -94,10 +96,11 @@ class _Row(Table):
     user: str = "unknown"
     queue: str = "default"
     state: JobState | None = None
-    submitted_unix_s: float | None = None
+    submitted_unix_s: float | None = Field(default=None, ge=0)
     resource: str | None = None
+    machine_class: str | None = None
     members: int = Field(default=1, ge=1, lt=2**31)
-    started_unix_s: float | None = None
+    started_unix_s: float | None = Field(default=None, ge=0)
     run_time_s: float | None = Field(default=None, gt=0, lt=MOST)
     size: float | None = Field(default=None, gt=0, lt=MOST)
     submitted_by: str | None = None
@@ -119,10 +122,18 @@ def _understood(row: dict[str, str], itself: Source, where: str, line: int) -> t
     source = itself
     if told.source_key:
         source = Source(**{field.name: values[f"source_{field.name}"] for field in fields(Source)})
-    whole = told.run_time_s is not None and told.started_unix_s is not None and told.resource is not None
+    if told.resource is not None and told.machine_class is not None:
+        raise InvalidFile(f"{where}: either a resource or a machine_class, not both")
+    somewhere = told.resource is not None or told.machine_class is not None
+    whole = told.run_time_s is not None and told.started_unix_s is not None and somewhere
     values["state"] = told.state or (JobState.DONE if whole else JobState.WAITING)
     if values["state"] is JobState.DONE and not whole:
-        raise InvalidFile(f"{where}: a job that is done has a resource, started_unix_s and run_time_s")
+        raise InvalidFile(
+            f"{where}: a job that is done has a resource or a machine_class, started_unix_s and run_time_s"
+        )
+    started_s, submitted_s = told.started_unix_s, told.submitted_unix_s
+    if started_s is not None and submitted_s is not None and submitted_s > started_s:
+        raise InvalidFile(f"{where}: the job was submitted at {submitted_s:.15g} s, after it started")
     if told.submitted_unix_s is None:
         values["submitted_unix_s"] = told.started_unix_s or 0.0
     values["number"] = told.number or str(line)

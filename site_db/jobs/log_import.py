@@ -17,8 +17,8 @@ from sqlalchemy.orm import Session
 
 from site_db.bulk import insert_rows
 from site_db.jobs.logs.logged_job import LoggedJob
-from site_db.jobs.records import JobRecord, JobState, Source
-from site_db.jobs.writer import JobWriter
+from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
+from site_db.jobs.writer import BadRecord, JobWriter
 from site_db.locking import locked_site
 from site_db.schema import (
     AllowedPlaceRow,
@@ -45,17 +45,18 @@ class TakenInBefore(ValueError):
 def import_log(session: Session, site: str, source: Source, jobs: Iterable[LoggedJob]) -> int:
     """Record the jobs of a log at a site, which comes into being if there is none of that name.
 
-    All in the transaction of the session. Jobs that an earlier log of the same kind told of are left out;
-    returns how many these are. Raises TakenInBefore for a source that is there already.
+    All in the transaction of the session. Jobs that this log or an earlier one of its kind told of before are
+    left out; returns how many these are. Raises TakenInBefore for a source that is there already, and
+    BadRecord.
     """
     builder = _SiteBuilder(session, site)
     writer = JobWriter(session, site)
     if writer.knows(session, source):
         raise TakenInBefore(f"{source.name}: the site '{site}' has the jobs of this file already")
-    earlier = _EarlierLogs(session, site, source)
+    known = _JobsKnown(site, source.kind)
     left_out = 0
     for batch in _batched(jobs, AT_A_TIME):
-        new = earlier.without_known(session, batch)
+        new = known.without_them(session, batch)
         left_out += len(batch) - len(new)
         builder.add_job_classes(dict.fromkeys(map(class_name, new)))
         resources = [builder.place(job) for job in new]
@@ -71,34 +72,38 @@ def _batched(jobs: Iterable[LoggedJob], n: int) -> Iterator[list[LoggedJob]]:
         yield batch
 
 
-class _EarlierLogs:
-    """The logs of one kind that a site has had: the weeks that logs tell of may overlap."""
+class _JobsKnown:
+    """The jobs of all logs of one kind that a site has had: the weeks that logs tell of may overlap."""
 
-    def __init__(self, session: Session, site: str, source: Source) -> None:
-        row = SourceRow
-        query = select(row.id).join(SiteRow).where(SiteRow.name == site, row.kind == source.kind.value)
-        self._ids = session.scalars(query).all()
+    def __init__(self, site: str, kind: SourceKind) -> None:
+        self._site, self._kind = site, kind
 
-    def without_known(self, session: Session, jobs: Sequence[LoggedJob]) -> Sequence[LoggedJob]:
-        """The jobs of which no earlier log told: by id, class and start, since a requeued job runs twice, and
+    def without_them(self, session: Session, jobs: Sequence[LoggedJob]) -> Sequence[LoggedJob]:
+        """The jobs that were not told of yet: by id, class and start, since a requeued job runs twice, and
         archive logs of different machines count from 1 all of them."""
-        if not self._ids:
-            return jobs
+        of_kind = select(SourceRow.id).join(SiteRow).where(SiteRow.name == self._site)
+        ids = session.scalars(of_kind.where(SourceRow.kind == self._kind.value)).all()
         row, numbers = JobRow, [job.number for job in jobs]
         query = (
             select(row.number, JobClassRow.name, row.started_unix_s)
             .join(JobClassRow, JobClassRow.id == row.job_class_id)
-            .where(row.source_id.in_(self._ids), row.number.in_(numbers))
+            .where(row.source_id.in_(ids), row.number.in_(numbers))
         )
-        known = {tuple(told) for told in session.execute(query)}
-        return [job for job in jobs if (job.number, class_name(job), job.started_unix_s) not in known]
+        known = {tuple(told) for told in session.execute(query)} if ids else set()
+        new = []
+        for job in jobs:
+            key = (job.number, class_name(job), job.started_unix_s)
+            if key not in known:
+                known.add(key)
+                new.append(job)
+        return new
 
 
 def class_name(job: LoggedJob) -> str:
     return f"{job.user}/{job.program}/{job.processors}"
 
 
-def _record(job: LoggedJob, resource: str) -> JobRecord:
+def _record(job: LoggedJob, place: str) -> JobRecord:
     return JobRecord(
         number=job.number,
         job_class=class_name(job),
@@ -106,7 +111,8 @@ def _record(job: LoggedJob, resource: str) -> JobRecord:
         queue=job.partition or NO_PARTITION,
         state=JobState.DONE,
         submitted_unix_s=job.submitted_unix_s,
-        resource=resource,
+        resource=place if job.nodes else None,
+        machine_class=None if job.nodes else place,
         members=len(job.nodes) or 1,
         started_unix_s=job.started_unix_s,
         run_time_s=job.ended_unix_s - job.started_unix_s,
@@ -149,7 +155,8 @@ class _SiteBuilder:
             self._job_classes = ids_of(self._session, JobClassRow, self._site_id)
 
     def place(self, job: LoggedJob) -> str:
-        """The resource that a job ran on, by name; it is there from now on, and open to the job's class."""
+        """The machine, cluster or (of a job without nodes) machine class that a job ran on, by name; it is
+        there from now on, and open to the job's class. Raises BadRecord for a node named like a cluster."""
         partition = job.partition or NO_PARTITION
         key = (partition, job.nodes)
         if key not in self._found:
@@ -186,16 +193,20 @@ class _SiteBuilder:
         fitting = [name for name, members in self._members.items() if members.issuperset(nodes)]
         if fitting:
             return min(fitting, key=lambda name: (len(self._members[name]), name))
-        id = self._put(ClusterRow, self._clusters, partition, least_share=1.0)
-        members = self._members.setdefault(partition, set())
+        # A cluster cannot have the name of a machine.
+        name = f"partition {partition}" if partition in self._machines else partition
+        id = self._put(ClusterRow, self._clusters, name, least_share=1.0)
+        members = self._members.setdefault(name, set())
         for node in nodes:
             if node not in members:
                 members.add(node)
                 self._session.add(ClusterMemberRow(cluster_id=id, machine_id=self._machines[node]))
         self._session.flush()
-        return partition
+        return name
 
     def _put_machine(self, name: str, partition: str) -> None:
+        if name in self._clusters:
+            raise BadRecord(f"the node '{name}' has the name of a cluster; give that another one first")
         if name not in self._machines:
             class_id = self._put(MachineClassRow, self._classes, partition, architecture="")
             specification = {"processors": 1, "os": "", "notional": False}

@@ -39,8 +39,8 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """A job and what became of it; a DONE one is a whole run on `members` machines of `resource` (the name of
-    a machine, a cluster, or where no machine is known a machine class).
+    """A job and what became of it; a DONE one is a whole run on `resource` (by name: a machine, or `members`
+    machines of a cluster), or where no machine is known on one of `machine_class`.
 
     Times are Unix seconds, in a testbed simulated seconds. `expected_s` is what was believed of its run time
     when it started, `time_limit_s` how long its user asked for.
@@ -62,6 +62,7 @@ class JobRecord:
     preemptions: int = 0
     reason: str = ""
     time_limit_s: float | None = None
+    machine_class: str | None = None
 
     @property
     def ended_unix_s(self) -> float | None:

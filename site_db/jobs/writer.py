@@ -121,6 +121,11 @@ class JobWriter:
         Raises BadRecord.
         """
         self.lock(session)
+        for job in jobs:
+            if not isfinite(job.submitted_unix_s):
+                raise BadRecord(
+                    f"job {job.number}: it was submitted at {job.submitted_unix_s}; expected seconds"
+                )
         source_id = self.source_id(session, source)
         users = self._put_users(session, _users_of(jobs))
         first = self._history.record(session, source_id, self._runs(jobs, users))
@@ -183,21 +188,24 @@ class JobWriter:
         if job.size is not None and not 0.0 < job.size < MOST:
             raise BadRecord(f"{who}: its size is {job.size}; expected a number, more than 0")
         rest = (started_s, time_s, users[job.user], job.queue, job.size)
+        if job.resource is None:
+            class_id = self._classes.get(job.machine_class or "")
+            if class_id is None:
+                raise BadRecord(f"{who}: the site '{self._site}' has no machine class '{job.machine_class}'")
+            return WholeRun(job_class_id, class_id, None, None, None, *rest)
         if job.resource in self._machines:
+            if job.members != 1:
+                raise BadRecord(f"{who}: it ran on {job.members} machines, and '{job.resource}' is one")
             machine_id, class_id = self._machines[job.resource]
             return WholeRun(job_class_id, class_id, machine_id, None, None, *rest)
-        if job.resource in self._clusters:
-            if not 1 <= job.members <= self._sizes[job.resource]:
-                raise BadRecord(
-                    f"{who}: it ran on {job.members} machines of the cluster '{job.resource}', which has "
-                    f"{self._sizes[job.resource]}"
-                )
-            return WholeRun(job_class_id, None, None, self._clusters[job.resource], job.members, *rest)
-        if job.resource in self._classes:
-            return WholeRun(job_class_id, self._classes[job.resource], None, None, None, *rest)
-        raise BadRecord(
-            f"{who}: the site '{self._site}' has no machine, cluster or machine class '{job.resource}'"
-        )
+        if job.resource not in self._clusters:
+            raise BadRecord(f"{who}: the site '{self._site}' has no machine or cluster '{job.resource}'")
+        if not 1 <= job.members <= self._sizes[job.resource]:
+            raise BadRecord(
+                f"{who}: it ran on {job.members} machines of the cluster '{job.resource}', which has "
+                f"{self._sizes[job.resource]}"
+            )
+        return WholeRun(job_class_id, None, None, self._clusters[job.resource], job.members, *rest)
 
     def _job_class(self, job: JobRecord) -> int:
         found = self._job_classes.get(job.job_class)

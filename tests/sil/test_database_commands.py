@@ -118,6 +118,10 @@ def test_a_state_is_told_and_shown(tiny: Path) -> None:
         since = connection.execute("SELECT since_unix_s FROM machine_state").fetchone()[0]
     assert abs(since - time.time()) < 60
     assert "has no machine or interconnect 'm9'" in refused("state", "m9", "up")
+    assert "'f1' is a machine, which carries no traffic" in refused("state", "f1", "up", "--traffic", "5")
+    assert "'lan' is an interconnect, which has no local load" in refused(
+        "state", "lan", "up", "--local-load", "1"
+    )
 
 
 def test_a_csv_file_of_runs_is_recorded_once_and_shown(tiny: Path) -> None:
@@ -156,8 +160,8 @@ def test_a_slurm_log_makes_a_site_that_experiments_can_run_on(here: Path) -> Non
     told = done("import-sacct", "log.txt", "--db", "site.db#ours")
     assert "3 of 5 rows" in told
     assert "New at the site 'ours': 1 machine class, 4 machines, 1 cluster, 2 job classes." in told
-    assert "Refused: 1 (the job was cancelled)" in told
-    assert "Refused: 1 (the job has not ended)" in told
+    assert "Refused: 1 (the job was cancelled; line 5)" in told
+    assert "Refused: 1 (the job has not ended; line 6)" in told
     shown = done("show")
     assert "ann/sim/4" in shown
     assert "900.0" in shown  # the mean of ten and twenty minutes
@@ -167,18 +171,61 @@ def test_a_slurm_log_makes_a_site_that_experiments_can_run_on(here: Path) -> Non
     assert result.exit_code == 0, result.output
 
 
+def test_a_job_without_nodes_is_one_of_the_machine_class_also_where_a_cluster_has_that_name(
+    here: Path,
+) -> None:
+    header, *rows = SACCT.splitlines()
+    (here / "log.txt").write_text("\n".join([header, *rows[:3]]))
+    without = [
+        row.replace("|n1|", "||").replace("|n2|", "||").replace("|n[1-4]|", "|None assigned|") for row in rows
+    ]
+    (here / "without.txt").write_text("\n".join([header, *(f"9{row}" for row in without[:3])]))
+    done("init")
+    done("import-sacct", "log.txt", "--db", "site.db#ours")
+    done("import-sacct", "without.txt")
+    with sqlite3.connect("site.db") as connection:
+        query = "SELECT machine_class_id, machine_id, cluster_id FROM execution_history ORDER BY number"
+        runs = connection.execute(query).fetchall()
+    assert runs == [(1, 1, None), (1, 2, None), (None, None, 1), *[(1, None, None)] * 3]
+
+
+def test_a_partition_that_is_named_like_a_node_gets_a_cluster_with_another_name(here: Path) -> None:
+    (here / "log.txt").write_text(SACCT.replace("|batch|", "|n1|"))
+    done("init")
+    assert "3 of 5 rows" in done("import-sacct", "log.txt", "--db", "site.db#ours")
+    assert "partition n1" in done("show")
+
+
+def test_a_log_of_which_nothing_can_be_used_makes_no_site(here: Path) -> None:
+    header, *rows = SACCT.splitlines()
+    (here / "log.txt").write_text("\n".join([header, *rows[3:]]))
+    done("init")
+    assert refused("import-sacct", "log.txt", "--db", "site.db#ours") == (
+        "log.txt: none of its rows can be used: "
+        "1 (the job was cancelled; line 2); 1 (the job has not ended; line 3)"
+    )
+    assert "ours" not in done("show")
+
+
+def test_a_name_in_a_csv_file_that_the_site_does_not_know_is_told_with_the_file(tiny: Path) -> None:
+    (tiny / "mine.csv").write_text("job_class,resource,started_unix_s,run_time_s\nshort,m9,0,10\n")
+    assert refused("history", "--import", "mine.csv") == (
+        "mine.csv: job 2: the site 'tiny' has no machine or cluster 'm9'"
+    )
+
+
 def test_what_two_logs_tell_of_is_recorded_once(here: Path) -> None:
     header, *rows = SACCT.splitlines()
     requeued = (
         "1|ann|sim|batch|4|n1|2026-01-01T00:00:00|2026-01-02T00:01:00|2026-01-02T00:11:00|00:10:00|COMPLETED"
     )
     (here / "first.txt").write_text("\n".join([header, *rows[:2]]))
-    (here / "second.txt").write_text("\n".join([header, *rows[1:3], requeued]))
+    (here / "second.txt").write_text("\n".join([header, *rows[1:3], requeued, requeued]))
     done("init")
     assert "2 of 2 rows" in done("import-sacct", "first.txt", "--db", "site.db#ours")
     told = done("import-sacct", "second.txt")
-    assert "2 of 3 rows" in told
-    assert "Left out: 1 (an earlier log told of them)" in told
+    assert "2 of 4 rows" in told
+    assert "Left out: 2 (told of before)" in told
     assert "agree with its history of 4 runs" in done("check")
 
 
@@ -187,7 +234,7 @@ def test_an_archive_log_is_recorded_for_the_machine_class_of_its_partition(here:
     done("init")
     told = done("import-swf", "log.swf", "--db", "site.db#archive")
     assert "1 of 2 rows" in told
-    assert "Refused: 1 (the job failed)" in told
+    assert "Refused: 1 (the job failed; line 4)" in told
     (expected,) = [line for line in done("show").splitlines() if "partition-2 (0)" in line]
     assert "100.0" in expected
     history = done("history")

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import replace
@@ -125,6 +128,34 @@ def traced(folder: Path) -> pl.DataFrame:
 
 
 # -- learning ----------------------------------------------------------------------------------------------
+
+
+def test_the_same_experiment_is_the_same_in_every_process(tmp_path: Path) -> None:
+    """Whatever order sets of strings have there; otherwise it would teach twice, and not go on."""
+    queue = '[[queues]]\nname = "day"\nusers = ["ann", "bob", "cy", "dee", "eve"]\n'
+    path = tiny_experiment(tmp_path, "users = { ann = 1 }\nqueues = { day = 1 }", site_text=TINY_SITE + queue)
+    program = """
+import sys
+from pathlib import Path
+from sil.experiment import config
+from sil.experiment.provenance import fingerprint
+from sil.experiment.site_in_use import SiteSource
+path = Path(sys.argv[1])
+experiment = config.read_experiment(path)
+site = SiteSource(experiment, path.parent, None)
+print(fingerprint(experiment, site.take_into_use(path.parent / sys.argv[2])))
+"""
+    marks = set()
+    for seed in ("1", "2", "3"):
+        done = subprocess.run(
+            [sys.executable, "-c", program, str(path), f"{seed}.db"],
+            env={**os.environ, "PYTHONHASHSEED": seed},
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        marks.add(done.stdout)
+    assert len(marks) == 1
 
 
 def test_without_learning_the_database_stays_as_it_is(

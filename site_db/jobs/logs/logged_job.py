@@ -55,6 +55,8 @@ class Tally:
     used: int = 0
     repaired: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
+    first_line: dict[str, int] = field(default_factory=dict, compare=False)
+    """Where each rule of repair and each reason of refusal was first met."""
 
     @property
     def rows(self) -> int:
@@ -63,11 +65,13 @@ class Tally:
     def use(self) -> None:
         self.used += 1
 
-    def repair(self, rule: str) -> None:
+    def repair(self, rule: str, line: int) -> None:
         self.repaired[rule] += 1
+        self.first_line.setdefault(rule, line)
 
-    def refuse(self, reason: str) -> None:
+    def refuse(self, reason: str, line: int) -> None:
         self.refused[reason] += 1
+        self.first_line.setdefault(reason, line)
 
 
 @contextmanager

@@ -97,11 +97,11 @@ def read_sacct(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[Logge
         try:
             job = _job(_fields(line, columns, repairs), columns, repairs)
         except _Refused as refused:
-            tally.refuse(refused.reason)
+            tally.refuse(refused.reason, number)
             continue
         tally.use()
         for rule in repairs:
-            tally.repair(rule)
+            tally.repair(rule, number)
         yield job
     if columns is None:
         raise InvalidFile(f"{path}: the file is empty; expected {EXPECTED}")

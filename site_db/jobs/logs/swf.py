@@ -64,7 +64,7 @@ def read_swf(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[LoggedJ
             origin_s = origin_s if start_s is None else start_s
             continue
         if len(fields) < FIELDS:
-            tally.refuse(f"fewer than {FIELDS} fields")
+            tally.refuse(f"fewer than {FIELDS} fields", number)
             continue
         more_fields = len(fields) > FIELDS
         if more_fields:
@@ -72,47 +72,47 @@ def read_swf(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[LoggedJ
         # A number costs little to recognise and much to convert; most fields are only recognised.
         odd = [text for text in fields if not text.isdecimal() and text != "-1"]
         if odd and not all(map(_is_number, odd)):
-            tally.refuse("a field is not a number")
+            tally.refuse("a field is not a number", number)
             continue
         has_rows = True
 
         status, submit_s, run_s = float(fields[10]), float(fields[1]), float(fields[3])
         if status != _COMPLETED and status != _UNKNOWN:
-            tally.refuse(_REFUSED.get(status, "a status that the format does not have"))
+            tally.refuse(_REFUSED.get(status, "a status that the format does not have"), number)
             continue
         if submit_s < 0:
-            tally.refuse("the submit time is unknown")
+            tally.refuse("the submit time is unknown", number)
             continue
         if run_s < 0:
-            tally.refuse("the run time is unknown")
+            tally.refuse("the run time is unknown", number)
             continue
         processors = float(fields[4])
         if not 1 <= processors <= MOST_PROCESSORS:
             processors = float(fields[7])
             if not 1 <= processors <= MOST_PROCESSORS:
-                tally.refuse("the number of processors is unknown")
+                tally.refuse("the number of processors is unknown", number)
                 continue
         wait_s = float(fields[2])
         submitted_s = submit_s if origin_s is None else origin_s + submit_s
         started_s = submitted_s + wait_s if wait_s > 0 else submitted_s
         ended_s = started_s + run_s
         if ended_s > LATEST_UNIX_S:
-            tally.refuse("a time is beyond the year 9999")
+            tally.refuse("a time is beyond the year 9999", number)
             continue
         # Compared after the sum: a run time may be too small to be seen beside a time of today.
         if ended_s == started_s:
-            tally.refuse("the run time is zero")
+            tally.refuse("the run time is zero", number)
             continue
 
         tally.use()
         if status == _UNKNOWN:
-            tally.repair("status unknown, taken as completed")
+            tally.repair("status unknown, taken as completed", number)
         if wait_s < 0:
-            tally.repair("wait unknown, taken as none")
+            tally.repair("wait unknown, taken as none", number)
         if more_fields:
-            tally.repair(f"more than {FIELDS} fields, the rest ignored")
+            tally.repair(f"more than {FIELDS} fields, the rest ignored", number)
         if origin_s is None and not origin_is_told:
-            tally.repair("no UnixStartTime header: times count from 0")
+            tally.repair("no UnixStartTime header: times count from 0", number)
             origin_is_told = True
 
         yield LoggedJob(

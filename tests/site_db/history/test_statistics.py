@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import ceil
 
 import numpy as np
 import pytest
@@ -112,7 +113,7 @@ def test_runs_of_one_size_have_no_line(size: float, n: int) -> None:
 
 @given(times_s=TIMES, q=st.floats(0, 1))
 def test_a_quantile_is_within_its_stated_error_of_the_true_one(times_s: list[float], q: float) -> None:
-    true_s = float(np.quantile(times_s, q, method="lower"))
+    true_s = float(np.quantile(times_s, q, method="inverted_cdf"))
     assert QuantileSketch(times_s).quantile(q) == pytest.approx(true_s, rel=ACCURACY * (1 + 1e-6))
 
 
@@ -121,8 +122,19 @@ def test_a_quantile_is_that_of_the_reference_library(times_s: list[float], q: fl
     reference = DDSketch(ACCURACY)
     for time_s in times_s:
         reference.add(time_s)
+    n = len(times_s)
+    rank = min(
+        max(ceil(q * n * (1 - 1e-12)) - 1, 0), n - 1
+    )  # to the library, the quantile q has rank q (n - 1)
     told = QuantileSketch(times_s).quantile(q)
-    assert told == pytest.approx(reference.get_quantile_value(q), rel=2.1 * ACCURACY)
+    assert told == pytest.approx(reference.get_quantile_value(rank / max(n - 1, 1)), rel=2.1 * ACCURACY)
+
+
+def test_the_longest_of_ten_runs_is_their_95th_percentile() -> None:
+    times_s = [10.0 * k for k in range(1, 10)] + [1000.0]
+    sketch = QuantileSketch(times_s)
+    told = [sketch.quantile(q) for q in (0.0, 0.1, 0.5, 0.9, 0.95, 1.0)]
+    assert told == pytest.approx([10.0, 10.0, 50.0, 90.0, 1000.0, 1000.0], rel=ACCURACY * (1 + 1e-6))
 
 
 @given(times_s=TIMES, cut=st.integers(0, 30))

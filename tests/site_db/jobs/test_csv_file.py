@@ -67,6 +67,10 @@ HEADER = "job_class,resource,started_unix_s,run_time_s"
         (f"{HEADER},source_key,source_kind\nshort,f1,0,1,k,rumour\n", 'line 2: source_kind = "rumour"'),
         (f"{HEADER},source_key,source_point\nshort,f1,0,1,k,one\n", 'line 2: source_point = "one"'),
         (f'{HEADER}\n"short,f1,0,1\n', "line 2: expected 4 values"),
+        (f"{HEADER},user,user\nshort,f1,0,1,ann,bob\n", "line 1: the column 'user' is there twice"),
+        (f"{HEADER}\nshort,f1,-5,1\n", 'line 2: started_unix_s = "-5"'),
+        (f"{HEADER},submitted_unix_s\nshort,f1,5,1,6\n", "line 2: the job was submitted at 6 s, after it"),
+        (f"{HEADER},machine_class\nshort,f1,5,1,fast\n", "line 2: either a resource or a machine_class"),
     ],
 )
 def test_a_bad_file_is_refused_with_line_value_and_what_was_expected(
@@ -77,6 +81,13 @@ def test_a_bad_file_is_refused_with_line_value_and_what_was_expected(
     with pytest.raises(InvalidFile) as caught:
         csv_file.read(path, NOW_S)
     assert sentence in after_path(caught.value, path)
+
+
+def test_a_run_of_which_no_machine_is_known_is_one_of_a_machine_class(tmp_path: Path) -> None:
+    path = tmp_path / "mine.csv"
+    path.write_text("job_class,machine_class,started_unix_s,run_time_s\nshort,fast,1700000000,12.5\n")
+    ((_, (job,)),) = csv_file.read(path, NOW_S)
+    assert (job.resource, job.machine_class, job.state) == (None, "fast", JobState.DONE)
 
 
 TEXTS = st.text(st.characters(exclude_categories=("C",)), max_size=5)
@@ -98,10 +109,10 @@ JOBS = st.builds(
     user=NAMES,
     queue=NAMES,
     state=st.sampled_from(JobState),
-    submitted_unix_s=SECONDS,
+    submitted_unix_s=st.floats(0, 1e9),
     resource=NAMES,
     members=st.integers(1, 9),
-    started_unix_s=SECONDS,
+    started_unix_s=st.just(1e9),
     run_time_s=st.floats(1e-9, 1e8),
     size=st.none() | SECONDS,
     submitted_by=st.none() | NAMES,

@@ -156,7 +156,19 @@ def test_a_database_that_is_locked_for_long_is_written_later(
             "has no job class 'sort'",
         ),
         (JobRecord("7", "sort", "ann", "day", JobState.WAITING, 0.0), "has no job class 'sort'"),
-        (JobRecord("7", "short", "ann", "day", JobState.DONE, 0.0, "x9", 1, 0.0, 1.0), "machine class 'x9'"),
+        (
+            JobRecord("7", "short", "ann", "day", JobState.DONE, 0.0, "x9", 1, 0.0, 1.0),
+            "no machine or cluster 'x9'",
+        ),
+        (
+            JobRecord("7", "short", "ann", "day", JobState.DONE, 0.0, None, 1, 0.0, 1.0, machine_class="x"),
+            "no machine class 'x'",
+        ),
+        (
+            JobRecord("7", "short", "ann", "day", JobState.DONE, 0.0, "f1", 3, 0.0, 1.0),
+            "3 machines, and 'f1'",
+        ),
+        (JobRecord("7", "short", "ann", "day", JobState.WAITING, float("nan")), "it was submitted at nan"),
         (JobRecord("7", "short", "ann", "day", JobState.DONE, 0.0, "f1", 1, 0.0, 0.0), "its run time is 0.0"),
         (JobRecord("7", "short", "ann", "day", JobState.DONE, 0.0, "pair", 3, 0.0, 1.0), "3 machines"),
         (JobRecord("7", "short", "ann", "day", JobState.DONE, 0.0, "f1", 1, None, 1.0), "started at None"),
