@@ -20,6 +20,8 @@ Problem = tuple[Location, str]
 def _checked(name: str) -> str:
     if not name.strip():
         raise ValueError("a name cannot be empty")
+    if name != name.strip():
+        raise ValueError(f"the name '{name}' has spaces around it")
     if not name.isprintable():
         raise ValueError(f"the name '{name}' has a character that cannot be printed")
     return name

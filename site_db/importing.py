@@ -318,6 +318,6 @@ def _refuse_classes_without_times(
             continue
         raise SiteConflict(
             ("job_classes", n, "name"),
-            f"job class '{k.name}' has no time anywhere, neither here nor in the history; give it at least "
-            f"one in sequential_s or parallel_s",
+            f"job class '{k.name}' has no time anywhere, neither from the site's staff nor in the history; "
+            f"give it at least one in sequential_s or parallel_s",
         )

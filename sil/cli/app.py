@@ -306,6 +306,8 @@ def _show(comparison: Comparison, metric: str) -> None:
         else "One replication: there are no confidence intervals (see --replications)."
     )
     out.print(f"[dim]{how}[/dim]")
+    for refusal in comparison.refusals:
+        print_note(refusal)
 
 
 class _ProgressBar(Listener):

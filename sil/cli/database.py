@@ -175,7 +175,7 @@ def import_sacct(
 ) -> None:
     """Record the jobs of a Slurm accounting log.
 
-    Ask Slurm for it with: sacct -a -P -X -S 2026-01-01 -o
+    Ask Slurm for it with: sacct -a -P -X -S 2026-01-01 -E now -o
     JobID,User,JobName,Partition,AllocCPUS,NodeList,Submit,Start,End,Elapsed,TimelimitRaw,State
 
     Job classes are (user, program, processors). Nodes, clusters (partitions) and the site itself are

@@ -11,6 +11,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from scheduler.model import Job, JobId
+from sil.cli.console import counted
 from site_db.estimation import ExecutionEstimate, Layout, Place, PlaceKind, Rule
 from site_db.experience import MemoryExperience, StatisticsReader
 from site_db.history.kept_statistics import Kept, read_kept
@@ -83,10 +84,11 @@ def _clusters(session: Session, reader: SiteReader) -> Table:
     for cluster in reader.as_scheduled().clusters:
         state = states.clusters.get(cluster.name)
         available = len(cluster.members) if state is None else state.available_members
-        accepts = "yes" if state is None or state.accepts_parallel else "[red]no[/red]"
+        accepts = state is None or state.accepts_parallel
         lines = [f"{name} ({UP if name not in states.down else DOWN})" for name in cluster.interconnects]
         share = cluster.least_share
-        needs = f"{accepts}, with {'all members' if share == 1 else f'{share:.0%} of them or more'}"
+        some = "all members" if share == 1 else f"{share:.0%} of the members or more"
+        needs = f"yes, with {some}" if accepts else f"[red]no[/red], it takes {some}"
         table.add_row(cluster.name, str(len(cluster.members)), str(available), needs, ", ".join(lines))
     return table
 
@@ -243,7 +245,7 @@ def latest_runs(session: Session, site: str, n: int) -> Table:
         session.execute(query).all()
     ):
         user, queue, kind, source = rest
-        where = f"{resource} ({members} machines)" if members else resource
+        where = f"{resource} ({counted(members, 'machine')})" if members else resource
         table.add_row(
             f"{number:,}",
             job_class,

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -34,6 +35,7 @@ DATABASE = "results.db"
 UNRECORDED = "unrecorded.csv"
 FIGURES = "figures"
 PARTS = "parts"
+MOST_NAMES_TOLD = 10
 
 
 class UnusableFolder(ValueError):
@@ -80,6 +82,8 @@ def run_experiment(
         registry.load(name)
     mark = fingerprint(experiment, in_use)
     sweep = Sweep(experiment, in_use, out / PARTS, _begun_as(mark, choice))
+    if in_use.down:
+        listener.told(f"down at the site, and in the experiment from its beginning: {_some(in_use.down)}")
     listener.started(sweep.done, sweep.total)
     if choice.learns and choice.address is not None:
         leftover = out / UNRECORDED
@@ -105,6 +109,11 @@ def _take_into_use(experiment: Experiment, site: SiteSource, out: Path, choice: 
     if before is not None and is_begun(out / PARTS, _begun_as(fingerprint(experiment, before), choice)):
         return before
     return site.take_into_use(out / DATABASE)
+
+
+def _some(names: Sequence[str]) -> str:
+    more = f" and {len(names) - MOST_NAMES_TOLD} more" if len(names) > MOST_NAMES_TOLD else ""
+    return ", ".join(names[:MOST_NAMES_TOLD]) + more
 
 
 def _begun_as(mark: str, choice: SiteChoice) -> str:

@@ -21,6 +21,7 @@ from site_db.estimation import Cell, Layout
 from site_db.exchange import QueueTable
 from site_db.experience import MemoryExperience, StatisticsReader
 from site_db.history.statistics import RunStatistics
+from site_db.importing import SiteConflict
 from site_db.sites import SiteReader
 from site_db.states import current_states
 from site_db.store import Address, DatabaseTrouble
@@ -104,7 +105,13 @@ class SiteSource:
                 importing.read_and_put(session, self._path)
             else:
                 with store.reading(self._origin) as origin:
-                    copy_site(origin, self.name, session, self._as_of)
+                    try:
+                        copy_site(origin, self.name, session, self._as_of)
+                    except SiteConflict as conflict:
+                        when = "" if self._as_of is None else f" as of run {self._as_of}"
+                        raise DatabaseTrouble(
+                            f"{self.address}: the site '{self.name}' cannot be used{when}: {conflict}"
+                        ) from None
         in_use = self._taken_up(copy, database)
         copy.dispose()
         return in_use

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sil.outcome.metrics import METRICS, faults
+from sil.outcome.metrics import METRICS, faults, refusals
 from sil.outcome.statistics import Interval, interval, paired_change_percent, paired_difference
 from sil.outcome.trace import RunDescription
 
@@ -49,6 +49,8 @@ class Comparison:
         self.schedulers = description.schedulers
         self.baseline = description.schedulers[0]
         self.faults = _first_faults(facts)
+        self.refusals = _refusals(facts)
+        """A sentence for each scheduler under which jobs were refused."""
         self._metrics = metrics
 
     def cell(self, point: int, scheduler: str, key: str) -> Cell | None:
@@ -95,6 +97,7 @@ class Comparison:
                 }
                 for fault in self.faults
             ],
+            "refusals": self.refusals,
         }
 
     def _cell_as_dict(self, point: int, scheduler: str, key: str) -> dict[str, Any] | None:
@@ -134,4 +137,12 @@ def _first_faults(facts: pl.DataFrame) -> list[Fault]:
             row["message"],
         )
         for row in faults(facts).unique("scheduler", keep="first", maintain_order=True).iter_rows(named=True)
+    ]
+
+
+def _refusals(facts: pl.DataFrame) -> list[str]:
+    return [
+        f"{row['scheduler']}: {row['refused']:,} of {row['arrived']:,} jobs were refused, and count in no "
+        f"other metric; the first because {row['reason']}"
+        for row in refusals(facts).filter(pl.col("refused") > 0).iter_rows(named=True)
     ]

@@ -32,11 +32,12 @@ METRICS = (
     Metric("makespan", "Makespan", "s", 1),
     Metric("utilisation", "Utilisation", "%", 2, more_is_better=True),
     Metric("parallel_share", "Jobs run in parallel", "%", 1, more_is_better=True),
+    Metric("refused_share", "Jobs refused", "%", 1),
     Metric("decision_time", "Decision time, total", "ms", 2),
 )
-"""Of all jobs of a run. Slowdown is bounded with a threshold of 10 s. Makespan: first arrival to last end.
-Utilisation: share of machine-seconds within the makespan that are held by runs, lost ones included. Decision
-time is measured, all others are simulated."""
+"""Of all jobs of a run that were not refused. Slowdown is bounded with a threshold of 10 s. Makespan: first
+arrival to last end. Utilisation: share of machine-seconds within the makespan that are held by runs, lost
+ones included. Decision time is measured, all others are simulated."""
 
 
 class UnknownMetric(ValueError):
@@ -65,6 +66,8 @@ def run_metrics(
         makespan=makespan,
         parallel_share=100.0 * pl.col("parallel").mean(),
     )
+    arrived, was_refused = pl.col("event") == Fact.JOB_ARRIVED, pl.col("event") == Fact.JOB_REFUSED
+    of_arrivals = facts.group_by(RUN).agg(refused_share=100.0 * was_refused.sum() / arrived.sum())
     held = (
         held_machines(facts)
         .group_by(RUN)
@@ -72,7 +75,8 @@ def run_metrics(
     )
     decided = timings.group_by(RUN).agg(decision_time=1e3 * pl.col("wall_s").sum())
     return (
-        of_jobs.join(held, on=RUN, how="left")
+        of_arrivals.join(of_jobs, on=RUN, how="left")
+        .join(held, on=RUN, how="left")
         .join(decided, on=RUN, how="left")
         .join(faults(facts), on=RUN, how="anti")
         .with_columns(utilisation=100.0 * pl.col("held_s") / (n_machines * pl.col("makespan")))
@@ -91,6 +95,15 @@ def held_machines(facts: pl.DataFrame) -> pl.DataFrame:
         *RUN, "run", pl.col("time_s").alias("until_s"), pl.col("event").alias("ending")
     )
     return started.join(over, on=(*RUN, "run"), how="inner", maintain_order="left")
+
+
+def refusals(facts: pl.DataFrame) -> pl.DataFrame:
+    """One row per scheduler: how many jobs arrived, how many were refused, and the first reason."""
+    reasons = pl.col("detail").filter(pl.col("event") == Fact.JOB_REFUSED)
+    arrivals = (pl.col("event") == Fact.JOB_ARRIVED).sum()
+    return facts.group_by("scheduler", maintain_order=True).agg(
+        arrived=arrivals, refused=reasons.len(), reason=reasons.first()
+    )
 
 
 def faults(facts: pl.DataFrame) -> pl.DataFrame:

@@ -55,6 +55,7 @@ def write_report(path: Path, facts: pl.DataFrame, jobs: pl.DataFrame, comparison
     page = environment.get_template("report.html.j2").render(
         d=comparison.description,
         faults=comparison.faults,
+        refusals=comparison.refusals,
         sections=sections,
         setting_title=figures.setting_title,
         charts=_script_safe(json.dumps(charts)),

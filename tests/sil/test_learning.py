@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -309,6 +310,32 @@ def test_what_is_down_at_the_site_is_down_in_the_run(
     assert 0 not in {machine for machines in started["machines"] for machine in machines}
 
 
+def test_what_is_down_is_told_when_the_experiment_begins(
+    address: Address, engine: Engine, tmp_path: Path
+) -> None:
+    with Session(engine) as session, session.begin():
+        StateWriter(session, SiteReader(session, "tiny")).add("s2", Seen(up=False), 1.7e9)
+    listener = Told()
+    run(tiny_experiment(tmp_path), address, learns=False, listener=listener)
+    assert listener.sentences == ["down at the site, and in the experiment from its beginning: s2"]
+
+
+def test_as_of_a_time_when_nothing_was_known_of_a_class_the_site_cannot_be_used(
+    address: Address, engine: Engine, tmp_path: Path
+) -> None:
+    teach(engine, 10.0)
+    teach(engine, 100.0, job_class="long")
+    commands = TINY_SITE.replace("sequential_s]\nfast = 100\nslow = 300", 'commands]\nfast = "long"')
+    (tmp_path / "tiny.toml").write_text(commands)
+    with Session(engine) as session, session.begin():
+        read_and_put(session, tmp_path / "tiny.toml")
+    path = tiny_experiment(tmp_path, site_text=commands)
+    run(path, address, learns=False)
+    experiment, choice = config.read_experiment(path), SiteChoice(address, as_of=1)
+    with pytest.raises(DatabaseTrouble, match="cannot be used as of run 1: job class 'long' has no time"):
+        run_experiment(experiment, path, tmp_path / "then", 1, choice, Listener())
+
+
 def test_results_go_to_a_database_of_their_own(address: Address, engine: Engine, tmp_path: Path) -> None:
     failures = "[failures]\nmean_time_between_failures_s = 100\nmean_time_to_repair_s = 20\n"
     run(tiny_experiment(tmp_path, failures), address, learns=False)
@@ -423,6 +450,14 @@ def test_admission_is_checked_in_a_run_and_refusals_are_told_with_their_reason(t
     with Session(store.open_file(tmp_path / "out" / "results.db")) as session:
         states = session.scalars(select(JobRow.state)).all()
         reasons = session.scalars(select(JobRow.reason).where(JobRow.state == "refused")).all()
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    n = len(refused.filter(pl.col("scheduler") == "mct"))
+    assert summary["refusals"][0].startswith(
+        f"mct: {n} of 40 jobs were refused, and count in no other metric; the first because "
+    )
+    share = summary["points"][0]["schedulers"]["mct"]["refused_share"]["value"]["mean"]
+    assert share == pytest.approx(100 * n / 40)
+    assert "jobs were refused, and count in no other metric" in (tmp_path / "out" / "report.html").read_text()
     assert states.count("refused") == len(refused) == len([reason for reason in reasons if reason])
 
 

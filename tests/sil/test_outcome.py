@@ -87,6 +87,7 @@ def test_every_metric_is_that_of_the_hand_worked_trace() -> None:
             "makespan": 50,
             "utilisation": 100 * held_s / (3 * 50),
             "parallel_share": 100 / 3,
+            "refused_share": 0.0,
             "decision_time": 750,
         }
     )

@@ -152,8 +152,8 @@ def test_a_job_class_of_which_nobody_knows_a_time_is_refused_at_its_line(
     with pytest.raises(InvalidFile) as caught:
         read_and_put(session, path)
     assert str(caught.value) == (
-        f"{path}, line {blamed_line(text)}: job class 'odd' has no time anywhere, neither here nor in the "
-        f"history; give it at least one in sequential_s or parallel_s"
+        f"{path}, line {blamed_line(text)}: job class 'odd' has no time anywhere, neither from the site's "
+        f"staff nor in the history; give it at least one in sequential_s or parallel_s"
     )
 
 

@@ -15,8 +15,8 @@ from site_db.jobs.logs.logged_job import LATEST_UNIX_S, MOST_PROCESSORS, LoggedJ
 from site_db.toml_file import InvalidFile
 
 COMMAND = (
-    "sacct -P -X -a -S 2024-01-01 -E now "
-    "-o JobID,User,JobName,Partition,State,Submit,Start,End,ElapsedRaw,TimelimitRaw,AllocCPUS,NodeList"
+    "sacct -a -P -X -S 2026-01-01 -E now "
+    "-o JobID,User,JobName,Partition,AllocCPUS,NodeList,Submit,Start,End,Elapsed,TimelimitRaw,State"
 )
 EXPECTED = f"a header with User, Start, End, State and JobID or JobIDRaw, as printed by: {COMMAND}"
 

@@ -407,9 +407,9 @@ def test_fewer_fields_than_the_header_are_refused() -> None:
 
 
 COMMAND = (
-    "expected a header with User, Start, End, State and JobID or JobIDRaw, as printed by: sacct -P -X -a "
-    "-S 2024-01-01 -E now "
-    "-o JobID,User,JobName,Partition,State,Submit,Start,End,ElapsedRaw,TimelimitRaw,AllocCPUS,NodeList"
+    "expected a header with User, Start, End, State and JobID or JobIDRaw, as printed by: sacct -a -P -X "
+    "-S 2026-01-01 -E now "
+    "-o JobID,User,JobName,Partition,AllocCPUS,NodeList,Submit,Start,End,Elapsed,TimelimitRaw,State"
 )
 
 
