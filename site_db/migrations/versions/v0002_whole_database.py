@@ -762,6 +762,7 @@ def _make_tables() -> None:
             ondelete="CASCADE",
         ),
         sa.PrimaryKeyConstraint("id", name=op.f("pk_execution_statistics")),
+        postgresql_with={"fillfactor": 50},
     )
     op.create_index(
         "uq_execution_statistics_job_class_id_cluster_id_members",
