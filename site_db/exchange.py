@@ -282,6 +282,14 @@ class SiteFile(Table):
             yield from _unknown((*place, "displaces"), who, queue.displaces, "queue", queues)
             if queue.name in queue.displaces:
                 yield (*place, "displaces", queue.name), f"{who} cannot displace itself"
+            # The jobs of displaced runs rejoin their queue in the same round.
+            before = {q.name for n, q in enumerate(self.queues) if (-q.priority, n) < (-queue.priority, k)}
+            for name in queue.displaces:
+                if name in before:
+                    yield (
+                        (*place, "displaces", name),
+                        f"{who} displaces '{name}', which is served before it; give it a higher priority",
+                    )
 
     def _problems_of_users(self) -> Iterator[Problem]:
         queues, users = _known(q.name for q in self.queues), _known(u.name for u in self.users)

@@ -302,6 +302,11 @@ WHAT_DOES_NOT_FIT = {
         "members = [] # HERE",
         "cluster 'pair' has no members",
     ),
+    "a queue that displaces one of higher priority": (
+        'priority = 2\nusers = ["ann", "bob"]\ndisplaces = ["night"]',
+        'priority = -1\nusers = ["ann", "bob"]\ndisplaces = ["night"] # HERE',
+        "queue 'day' displaces 'night', which is served before it; give it a higher priority",
+    ),
     "a queue that displaces itself": (
         '["night"]',
         '["night", "day"] # HERE',

@@ -327,6 +327,25 @@ def site_files(draw: st.DrawFn, name: str | None = None) -> SiteFile:
             ),
         }
 
+    def queue_tables() -> list[dict[str, Any]]:
+        """A queue may displace only such as are served after it."""
+        tables = [
+            {
+                "name": q,
+                **table(
+                    priority=PRIORITIES,
+                    scheduler=st.none() | WORDS,
+                    mapping=st.sampled_from(("commit", "remap")),
+                    users=st.none() | st.lists(WORDS, unique=True, max_size=3),
+                ),
+            }
+            for q in queues
+        ]
+        served = sorted(range(len(tables)), key=lambda k: (-tables[k].get("priority", 0), k))
+        for rank, k in enumerate(served):
+            tables[k] |= table(displaces=some_of([queues[later] for later in served[rank + 1 :]]))
+        return tables
+
     def user(name: str) -> dict[str, Any]:
         others = draw(some_of([other for other in users if other != name]))
         where = {"queues": some_of(queues, at_least=1)} if queues else {}
@@ -360,19 +379,7 @@ def site_files(draw: st.DrawFn, name: str | None = None) -> SiteFile:
                 for c in clusters
             ],
             "job_classes": [job_class(k) for k in names("j", 0, 3)],
-            "queues": [
-                {
-                    "name": q,
-                    **table(
-                        priority=PRIORITIES,
-                        scheduler=st.none() | WORDS,
-                        mapping=st.sampled_from(("commit", "remap")),
-                        users=st.none() | st.lists(WORDS, unique=True, max_size=3),
-                        displaces=some_of([other for other in queues if other != q]),
-                    ),
-                }
-                for q in queues
-            ],
+            "queues": queue_tables(),
             "users": [user(u) for u in users],
         }
     )
