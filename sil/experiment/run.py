@@ -74,6 +74,7 @@ def run_experiment(
     if choice.as_of is not None and choice.address is None:
         raise NoDatabase("with --as-of, say with --site which database has the history")
     _make_usable(out)
+    _refuse_to_replace(choice.address, out)
     site = SiteSource(experiment, source.parent, choice.address, choice.as_of)
     in_use = _take_into_use(experiment, site, out, choice)
     for place, sentence in problems(experiment, in_use):
@@ -155,6 +156,15 @@ def _timings(out: Path) -> pl.DataFrame:
     """Measured times; the trace stands without them."""
     path = out / TIMINGS
     return pl.read_parquet(path) if path.is_file() else pl.DataFrame(schema=TIMINGS_SCHEMA)
+
+
+def _refuse_to_replace(address: Address | None, out: Path) -> None:
+    """The results of an earlier experiment may be the site of this one, but not in the same folder."""
+    origin, results = address.path if address else None, out / DATABASE
+    if origin is not None and origin.is_file() and results.is_file() and origin.samefile(results):
+        raise UnusableFolder(
+            f"the results in {out} would replace the database {origin}; name another with --out"
+        )
 
 
 def _make_usable(out: Path) -> None:

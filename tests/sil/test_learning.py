@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from sil.experiment import config
 from sil.experiment.listener import Listener
-from sil.experiment.run import NoDatabase, SiteChoice, run_experiment
+from sil.experiment.run import NoDatabase, SiteChoice, UnusableFolder, run_experiment
 from sil.experiment.sweep import Interrupted
 from sil.outcome.comparison import Comparison
 from sil.outcome.trace import Fact, read_trace
@@ -186,7 +186,6 @@ def test_what_is_recorded_and_in_which_order_does_not_depend_on_the_number_of_wo
 ) -> None:
     path = tiny_experiment(tmp_path)
     run(path, address)
-    run(path, replace(parse_address(str(tmp_path / "out" / "results.db")), site="tiny"), "on-the-copy", False)
     other = replace(parse_address(str(tmp_path / "other.db")), site="tiny")
     with Session(store.create(other)) as session, session.begin():
         read_and_put(session, tmp_path / "tiny.toml")
@@ -496,6 +495,16 @@ def test_learning_without_a_database_is_refused(tmp_path: Path) -> None:
     with pytest.raises(NoDatabase, match="say with --site which database is to learn"):
         run_experiment(experiment, path, tmp_path / "out", 1, SiteChoice(None, learns=True), Listener())
     assert not (tmp_path / "out").exists()
+
+
+def test_results_never_replace_the_database_that_they_are_from(address: Address, tmp_path: Path) -> None:
+    path = tiny_experiment(tmp_path)
+    run(path, address, learns=False)
+    results = tmp_path / "out" / "results.db"
+    before = results.read_bytes()
+    with pytest.raises(UnusableFolder, match="would replace the database"):
+        run(path, parse_address(str(results)), learns=False)
+    assert results.read_bytes() == before
 
 
 def test_an_as_of_without_a_database_is_refused(tmp_path: Path) -> None:
