@@ -10,7 +10,7 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from site_db import toml_file
-from site_db.exchange import SiteFile, read_site_file
+from site_db.exchange import SiteFile
 from site_db.locking import locked_site
 from site_db.schema import (
     AllowedPlaceRow,
@@ -66,14 +66,12 @@ def put_site(session: Session, file: SiteFile, experienced: Collection[str] = ()
     return site
 
 
-def read_and_put(session: Session, path: Path) -> SiteFile:
-    """Make a site as its file says. Raises InvalidFile for a mistake in the file, and for a conflict."""
-    file = read_site_file(path)
+def put_file(session: Session, file: SiteFile, path: Path) -> None:
+    """As `put_site`, for a site that was read from `path`. Raises InvalidFile with the line of a conflict."""
     try:
         put_site(session, file)
     except SiteConflict as conflict:
         raise toml_file.invalid(toml_file.read_text(path), path, conflict.place, str(conflict)) from None
-    return file
 
 
 class _Update:

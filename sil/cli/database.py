@@ -2,19 +2,17 @@
 
 from __future__ import annotations
 
-import hashlib
 import time
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from datetime import UTC, datetime
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sil.cli.console import counted, one_sentence_for_bad_input, out, print_note, print_whole
+from sil.cli.console import counted, fail, one_sentence_for_bad_input, out, print_note, print_whole
 
 if TYPE_CHECKING:
     from sqlalchemy import Engine
@@ -67,14 +65,16 @@ def import_site(
 ) -> None:
     """Put the site of a site file into the database, or bring the one there up to date with it."""
     from sil.experiment import files
-    from site_db.importing import read_and_put
+    from site_db.exchange import read_site_file
+    from site_db.importing import put_file
     from site_db.jobs.log_import import count_things
     from site_db.sites import site_names
 
     with _changing(db) as (session, address):
         path = files.find(site, "sites", Path())
+        file = read_site_file(path)
         there = site_names(session)
-        file = read_and_put(session, path)
+        put_file(session, file, path)
         counts = [counted(n, what) for what, n in count_things(session, file.name).items()]
     done = "is now as its file says" if file.name in there else "is new"
     out.print(f"{address}: the site '{file.name}' {done}: {', '.join(counts)}", soft_wrap=True)
@@ -136,33 +136,15 @@ def history(
 ) -> None:
     """Show the latest whole runs, or record those of a file."""
     from sil.cli import site_tables
-    from site_db.jobs import csv_file
-    from site_db.jobs.log_import import TakenInBefore
-    from site_db.jobs.writer import BadRecord, JobWriter
-    from site_db.toml_file import InvalidFile
+    from site_db.jobs.csv_file import import_file as import_csv
 
     if import_file is None:
         with _reading(db) as (session, address):
             table = site_tables.latest_runs(session, _site(session, address), last)
         print_whole(table)
         return
-    n, left_out = 0, 0
     with _changing(db) as (session, address):
-        site = _site(session, address)
-        batches = csv_file.read(import_file, time.time())
-        writer = JobWriter(session, site)
-        for source, jobs in batches:
-            writer.lock(session)
-            if writer.knows(session, source):
-                left_out += len(jobs)
-                continue
-            try:
-                writer.add(session, source, jobs)
-            except BadRecord as mistake:
-                raise InvalidFile(f"{import_file}: {mistake}") from None
-            n += len(jobs)
-        if left_out and not n:
-            raise TakenInBefore(f"{import_file}: the site '{site}' has the jobs of this file already")
+        n, left_out = import_csv(session, _site(session, address), import_file, time.time())
     out.print(f"{address}: {counted(n, 'job')} of {import_file} recorded", soft_wrap=True)
     if left_out:
         out.print(f"Left out: {counted(left_out, 'job')} that the site has already", soft_wrap=True)
@@ -285,23 +267,16 @@ def upgrade(db: Where = DEFAULT) -> None:
 def _import_log(log: Path, db: str, kind: SourceKind, read: LogReader) -> None:
     """Record the jobs of a log, and tell what became of its rows."""
     from site_db.jobs.log_import import count_things, import_log
-    from site_db.jobs.logs.logged_job import Tally, open_log
-    from site_db.jobs.records import Source
-    from site_db.jobs.writer import BadRecord
-    from site_db.toml_file import InvalidFile
+    from site_db.jobs.logs.logged_job import Tally, open_log, up_to_now
 
     tally = Tally()
     with _changing(db) as (session, address), open_log(log) as lines:
         site = _site(session, address)
         before = count_things(session, site)
-        source = Source(kind, _digest(log), log.name)
-        try:
-            left_out = import_log(session, site, source, _up_to_now(read(lines, log, tally), log))
-        except BadRecord as mistake:
-            raise InvalidFile(f"{log}: {mistake}") from None
+        left_out = import_log(session, site, kind, log, up_to_now(read(lines, log, tally), log, time.time()))
         if not tally.used:
             told = "; ".join(_told(tally.refused, tally)) or "there are none"
-            raise InvalidFile(f"{log}: none of its rows can be used: {told}")
+            fail(f"{log}: none of its rows can be used: {told}")
         after = count_things(session, site)
     new = [counted(after[what] - before[what], what) for what in after if after[what] > before[what]]
     out.print(
@@ -319,28 +294,6 @@ def _import_log(log: Path, db: str, kind: SourceKind, read: LogReader) -> None:
 def _told(counts: Counter[str], tally: Tally) -> list[str]:
     """How many rows, why, and where to look for the first."""
     return [f"{n:,} ({reason}; line {tally.first_line[reason]})" for reason, n in counts.most_common()]
-
-
-def _up_to_now(jobs: Iterator[LoggedJob], log: Path) -> Iterator[LoggedJob]:
-    """Raises InvalidFile for a run that has not ended yet."""
-    from site_db.jobs.csv_file import A_DAY_S
-    from site_db.toml_file import InvalidFile
-
-    latest_s = time.time() + A_DAY_S
-    for job in jobs:
-        if job.ended_unix_s > latest_s:
-            ended = datetime.fromtimestamp(job.ended_unix_s, UTC)
-            raise InvalidFile(
-                f"{log}: job {job.number} ended at {ended:%Y-%m-%d %H:%M}, which is in the future; the log "
-                f"comes from a machine with another clock or another unit of time"
-            )
-        yield job
-
-
-def _digest(path: Path) -> str:
-    """The same for the same content, so that nothing is recorded twice."""
-    with path.open("rb") as file:
-        return hashlib.file_digest(file, "sha256").hexdigest()
 
 
 @contextmanager

@@ -7,8 +7,7 @@ from sil.outcome.metrics import UnknownMetric
 from sil.outcome.trace import NoTrace
 from site_db.history.as_of import PrunedHistory
 from site_db.importing import SiteConflict
-from site_db.jobs.log_import import TakenInBefore
-from site_db.jobs.writer import BadRecord
+from site_db.jobs.writer import BadRecord, TakenInBefore
 from site_db.sites import UnknownSite
 from site_db.states import NotSeenThere, UnknownResource
 from site_db.store import DatabaseTrouble

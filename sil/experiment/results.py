@@ -33,9 +33,11 @@ def write_results(database: Path, facts: pl.DataFrame, site: Site, experiment: s
         reader = SiteReader(session, site.name)
         for source, of_run in _runs_of_the_harness(facts, experiment, fingerprint):
             writer.add(session, source, _jobs(of_run, site))
-            states = StateWriter(session, reader, writer.source_id(session, source))
-            for name, seen, at_s in _states(of_run, site):
-                states.add(name, seen, at_s)
+            states = list(_states(of_run, site))
+            if states:
+                state_writer = StateWriter(session, reader, writer.source_id(session, source))
+                for name, seen, at_s in states:
+                    state_writer.add(name, seen, at_s)
     engine.dispose()
 
 

@@ -102,7 +102,7 @@ class SiteSource:
         copy = store.replace(database)
         with store.changing(copy) as session:
             if self._origin is None or self.address is None:
-                importing.read_and_put(session, self._path)
+                importing.put_file(session, self._file, self._path)
             else:
                 with store.reading(self._origin) as origin:
                     try:

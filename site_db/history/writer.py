@@ -124,7 +124,10 @@ class HistoryWriter:
             self._kept.clear()
             self._classes_read.clear()
         elif last - n != self._recorded and self._classes_read:
-            self._kept.update(read_kept(session, self._site_id, self._classes_read, since=self._recorded))
+            changed = read_kept(session, self._site_id, since=self._recorded)
+            self._kept.update(
+                {key: one for key, one in changed.items() if key.job_class_id in self._classes_read}
+            )
         self._recorded, self._version = last - n, version
         return int(last)
 

@@ -16,9 +16,11 @@ from pathlib import Path
 from typing import Annotated, Any
 
 from pydantic import Field, ValidationError
+from sqlalchemy.orm import Session
 
 from site_db import toml_file
-from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
+from site_db.jobs.records import CLOCKS_AGREE_TO_S, JobRecord, JobState, Source, SourceKind
+from site_db.jobs.writer import BadRecord, JobWriter, TakenInBefore
 from site_db.toml_file import MOST, InvalidFile, Table
 
 Batch = tuple[Source, Sequence[JobRecord]]
@@ -26,8 +28,6 @@ Batch = tuple[Source, Sequence[JobRecord]]
 _OF_SOURCE = tuple(f"source_{field.name}" for field in fields(Source))
 _OF_JOB = tuple(field.name for field in fields(JobRecord))
 NEEDED = ("job_class", "started_unix_s", "run_time_s")
-A_DAY_S = 86_400.0
-"""Clocks may differ by so much before a time is taken to lie in the future."""
 
 
 def write(path: Path, batches: Iterable[Batch]) -> None:
@@ -68,7 +68,7 @@ def read(path: Path, now_unix_s: float) -> list[Batch]:
             raise InvalidFile(f"{where}: expected {len(header)} values, one for each column")
         source, job = _understood(row, itself, where, rows.line_num)
         ended_s = job.ended_unix_s
-        if ended_s is not None and ended_s > now_unix_s + A_DAY_S:
+        if ended_s is not None and ended_s > now_unix_s + CLOCKS_AGREE_TO_S:
             ended = datetime.fromtimestamp(min(ended_s, 2e11), UTC)
             raise InvalidFile(
                 f"{where}: the run ended at {ended_s:g} s ({ended:%Y-%m-%d}), which is in the future; times "
@@ -76,6 +76,28 @@ def read(path: Path, now_unix_s: float) -> list[Batch]:
             )
         batches.setdefault(source.key, (source, []))[1].append(job)
     return list(batches.values())
+
+
+def import_file(session: Session, site: str, path: Path, now_unix_s: float) -> tuple[int, int]:
+    """Record the jobs of a file at a site. Returns how many, and how many the site had already.
+
+    Raises as `read`, InvalidFile for jobs that do not fit the site, and TakenInBefore if it had them all.
+    """
+    n, left_out = 0, 0
+    writer = JobWriter(session, site)
+    writer.lock(session)
+    for source, jobs in read(path, now_unix_s):
+        if writer.knows(session, source):
+            left_out += len(jobs)
+            continue
+        try:
+            writer.add(session, source, jobs)
+        except BadRecord as mistake:
+            raise InvalidFile(f"{path}: {mistake}") from None
+        n += len(jobs)
+    if left_out and not n:
+        raise TakenInBefore(f"{path}: the site '{site}' has the jobs of this file already")
+    return n, left_out
 
 
 # The text of a number will do: all that a CSV file has is text.

@@ -9,8 +9,10 @@ partition.
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Iterable, Iterator, Sequence
 from itertools import islice
+from pathlib import Path
 
 from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
@@ -18,7 +20,7 @@ from sqlalchemy.orm import Session
 from site_db.bulk import insert_rows
 from site_db.jobs.logs.logged_job import LoggedJob
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
-from site_db.jobs.writer import BadRecord, JobWriter
+from site_db.jobs.writer import BadRecord, JobWriter, TakenInBefore
 from site_db.locking import locked_site
 from site_db.schema import (
     AllowedPlaceRow,
@@ -33,36 +35,38 @@ from site_db.schema import (
 )
 from site_db.schema.resources import OfSite
 from site_db.sites import ids_of, rows_of
+from site_db.toml_file import InvalidFile
 
 AT_A_TIME = 5_000
 NO_PARTITION = "default"
 
 
-class TakenInBefore(ValueError):
-    """Nothing is recorded twice. The message is one sentence for the user."""
-
-
-def import_log(session: Session, site: str, source: Source, jobs: Iterable[LoggedJob]) -> int:
+def import_log(session: Session, site: str, kind: SourceKind, log: Path, jobs: Iterable[LoggedJob]) -> int:
     """Record the jobs of a log at a site, which comes into being if there is none of that name.
 
     All in the transaction of the session. Jobs that this log or an earlier one of its kind told of before are
-    left out; returns how many these are. Raises TakenInBefore for a source that is there already, and
-    BadRecord.
+    left out; returns how many these are. Raises TakenInBefore for a log that is there already, and
+    InvalidFile for one that does not fit the site.
     """
+    with log.open("rb") as file:
+        source = Source(kind, hashlib.file_digest(file, "sha256").hexdigest(), log.name)
     builder = _SiteBuilder(session, site)
     writer = JobWriter(session, site)
     if writer.knows(session, source):
-        raise TakenInBefore(f"{source.name}: the site '{site}' has the jobs of this file already")
+        raise TakenInBefore(f"{log}: the site '{site}' has the jobs of this file already")
     known = _JobsKnown(site, source.kind)
     left_out = 0
     for batch in _batched(jobs, AT_A_TIME):
         new = known.without_them(session, batch)
         left_out += len(batch) - len(new)
         builder.add_job_classes(dict.fromkeys(map(class_name, new)))
-        resources = [builder.place(job) for job in new]
-        builder.flush()
-        writer.learn_names(session)
-        writer.add(session, source, [_record(job, at) for job, at in zip(new, resources, strict=True)])
+        try:
+            places = [builder.place(job) for job in new]
+            builder.flush()
+            writer.learn_names(session)
+            writer.add(session, source, [_record(job, at) for job, at in zip(new, places, strict=True)])
+        except BadRecord as mistake:
+            raise InvalidFile(f"{log}: {mistake}") from None
     return left_out
 
 

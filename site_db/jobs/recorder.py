@@ -88,7 +88,9 @@ class Recorder:
                     add(session, source, jobs)
                     self._writer.count_batch_of(session, self._name)
                     self._in_doubt = True
-            self._written, self._in_doubt = self._written + is_new, False
+            self._in_doubt = False
+            if is_new:
+                self._written += 1
         except BaseException:
             self._writer.forget()
             raise

@@ -5,6 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import StrEnum
 
+CLOCKS_AGREE_TO_S = 86_400.0
+"""By more than this a time must be ahead of ours to lie in the future."""
+
 
 class SourceKind(StrEnum):
     LIVE = "live"

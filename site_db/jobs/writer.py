@@ -36,6 +36,10 @@ class BadRecord(ValueError):
     """A job that cannot be recorded. The message is one sentence for the user."""
 
 
+class TakenInBefore(ValueError):
+    """Nothing is recorded twice. The message is one sentence for the user."""
+
+
 class JobWriter:
     """Records the jobs of one site, each call in the transaction of its session; after one that failed,
     `forget`. Raises UnknownSite."""
@@ -115,11 +119,8 @@ class JobWriter:
             session, RecordingRow, ("site_id", "recorder"), ("batches",), [(self._site_id, recorder, 1)]
         )
 
-    def add(self, session: Session, source: Source, jobs: Sequence[JobRecord]) -> int:
-        """Record jobs, with the whole runs of those that are done. Returns the number of the last run.
-
-        Raises BadRecord.
-        """
+    def add(self, session: Session, source: Source, jobs: Sequence[JobRecord]) -> None:
+        """Record jobs, with the whole runs of those that are done. Raises BadRecord."""
         self.lock(session)
         for job in jobs:
             if not isfinite(job.submitted_unix_s):
@@ -165,15 +166,13 @@ class JobWriter:
         submitted = Counter((users[job.user], job.queue) for job in jobs)
         usage = [(user, queue, n, 0, 0.0) for (user, queue), n in sorted(submitted.items())]
         add_up_rows(session, UserUsageRow, ("user_id", "queue"), USAGE, usage)
-        return next(numbers) - 1
 
-    def add_runs(self, session: Session, source: Source, jobs: Sequence[JobRecord]) -> int:
-        """Record whole runs and not their jobs. Returns the number of the last. Raises BadRecord."""
+    def add_runs(self, session: Session, source: Source, jobs: Sequence[JobRecord]) -> None:
+        """Record whole runs and not their jobs. Raises BadRecord."""
         self.lock(session)
         source_id = self.source_id(session, source)
         users = self._put_users(session, _users_of(jobs))
-        runs = self._runs(jobs, users)
-        return self._history.record(session, source_id, runs) + len(runs) - 1
+        self._history.record(session, source_id, self._runs(jobs, users))
 
     def _runs(self, jobs: Sequence[JobRecord], users: dict[str, int]) -> list[WholeRun]:
         return [self._run(job, users) for job in jobs if job.state is JobState.DONE]

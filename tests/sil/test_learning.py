@@ -23,9 +23,10 @@ from sil.experiment.sweep import Interrupted
 from sil.outcome.comparison import Comparison
 from sil.outcome.trace import Fact, read_trace
 from site_db import store
+from site_db.exchange import read_site_file
 from site_db.history.as_of import PrunedHistory
 from site_db.history.checking import disagreements
-from site_db.importing import read_and_put
+from site_db.importing import put_site
 from site_db.jobs import csv_file
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
 from site_db.jobs.writer import JobWriter
@@ -73,7 +74,7 @@ def address(request: pytest.FixtureRequest, tmp_path: Path) -> Address:
     engine = store.create(address)
     (tmp_path / "tiny.toml").write_text(TINY_SITE)
     with Session(engine) as session, session.begin():
-        read_and_put(session, tmp_path / "tiny.toml")
+        put_site(session, read_site_file(tmp_path / "tiny.toml"))
     engine.dispose()
     return address
 
@@ -188,7 +189,7 @@ def test_what_is_recorded_and_in_which_order_does_not_depend_on_the_number_of_wo
     run(path, address)
     other = replace(parse_address(str(tmp_path / "other.db")), site="tiny")
     with Session(store.create(other)) as session, session.begin():
-        read_and_put(session, tmp_path / "tiny.toml")
+        put_site(session, read_site_file(tmp_path / "tiny.toml"))
     run(path, other, "with-two", workers=2)
     assert history(store.open_database(other)) == history(engine)
 
@@ -278,7 +279,7 @@ def on_server(server: Server, folder: Path) -> Address:
     (folder / "tiny.toml").write_text(TINY_SITE)
     engine = store.create(address)
     with Session(engine) as session, session.begin():
-        read_and_put(session, folder / "tiny.toml")
+        put_site(session, read_site_file(folder / "tiny.toml"))
     engine.dispose()
     return address
 
@@ -327,7 +328,7 @@ def test_as_of_a_time_when_nothing_was_known_of_a_class_the_site_cannot_be_used(
     commands = TINY_SITE.replace("sequential_s]\nfast = 100\nslow = 300", 'commands]\nfast = "long"')
     (tmp_path / "tiny.toml").write_text(commands)
     with Session(engine) as session, session.begin():
-        read_and_put(session, tmp_path / "tiny.toml")
+        put_site(session, read_site_file(tmp_path / "tiny.toml"))
     path = tiny_experiment(tmp_path, site_text=commands)
     run(path, address, learns=False)
     experiment, choice = config.read_experiment(path), SiteChoice(address, as_of=1)

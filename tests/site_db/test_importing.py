@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from site_db.history.checking import disagreements
 from site_db.history.pruning import prune
-from site_db.importing import SiteConflict, put_site, read_and_put
+from site_db.importing import SiteConflict, put_file, put_site
 from site_db.jobs.records import JobRecord
 from site_db.schema import ExecutionHistoryRow, ExecutionStatisticsRow, JobRow, MachineRow, SiteRow, UserRow
 from site_db.sites import SiteReader
@@ -150,7 +150,7 @@ def test_a_job_class_of_which_nobody_knows_a_time_is_refused_at_its_line(
     path = tmp_path / "site.toml"
     path.write_text(text)
     with pytest.raises(InvalidFile) as caught:
-        read_and_put(session, path)
+        put_file(session, read(text, tmp_path), path)
     assert str(caught.value) == (
         f"{path}, line {blamed_line(text)}: job class 'odd' has no time anywhere, neither from the site's "
         f"staff nor in the history; give it at least one in sequential_s or parallel_s"

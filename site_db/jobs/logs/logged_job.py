@@ -8,8 +8,10 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from pathlib import Path
 
+from site_db.jobs.records import CLOCKS_AGREE_TO_S
 from site_db.toml_file import InvalidFile
 
 LATEST_UNIX_S = 253_402_300_799
@@ -72,6 +74,18 @@ class Tally:
     def refuse(self, reason: str, line: int) -> None:
         self.refused[reason] += 1
         self.first_line.setdefault(reason, line)
+
+
+def up_to_now(jobs: Iterable[LoggedJob], path: Path, now_unix_s: float) -> Iterator[LoggedJob]:
+    """The jobs of a log. Raises InvalidFile for one that ended later than now."""
+    for job in jobs:
+        if job.ended_unix_s > now_unix_s + CLOCKS_AGREE_TO_S:
+            ended = datetime.fromtimestamp(job.ended_unix_s, UTC)
+            raise InvalidFile(
+                f"{path}: job {job.number} ended at {ended:%Y-%m-%d %H:%M}, which is in the future; the log "
+                f"comes from a machine with another clock or another unit of time"
+            )
+        yield job
 
 
 @contextmanager
