@@ -157,9 +157,11 @@ class Estimator:
     def replace(self, statistics: Mapping[Cell, RunStatistics]) -> None:
         """Put these statistics in place of what was known there."""
         self._statistics.update(statistics)
+        speak_now: set[int] = set()
         for (job_class, place), seen in statistics.items():
             if place.kind is PlaceKind.MACHINE and seen.count >= ENOUGH_RUNS_OF_ONE_MACHINE:
                 self._own[job_class][place.which] = seen
+                speak_now.add(place.which)
         changed = {job_class for job_class, _ in statistics}
         for job_class in changed:
             for kind in PlaceKind:
@@ -167,7 +169,8 @@ class Estimator:
             self._anywhere.pop(job_class, None)
         names = {self._layout.job_classes[job_class] for job_class in changed}
         self._rows = {key: row for key, row in self._rows.items() if key[0] not in names}
-        if any(not self._columns_of_their_own.issuperset(own) for own in self._own.values()):
+        if not speak_now <= self._columns_of_their_own:
+            self._columns_of_their_own |= speak_now
             self._make_columns()
 
     def matrix(self, jobs: Sequence[Job], members: Sequence[int]) -> EtcMatrix:
@@ -209,7 +212,6 @@ class Estimator:
     def _make_columns(self) -> None:
         """Which machines share a column: those of one class and rating that do not speak for themselves."""
         layout = self._layout
-        self._columns_of_their_own = {j for own in self._own.values() for j in own}
         groups: dict[tuple[int, float | None, int], list[int]] = {}
         for j, (k, rating) in enumerate(zip(layout.class_of_machine, layout.rating_of_machine, strict=True)):
             alone = j if j in self._columns_of_their_own else -1
