@@ -130,7 +130,7 @@ class SiteFile(Table):
     description: Text = ""
     only_listed_users: bool = Field(default=False, strict=True)
     machine_classes: tuple[MachineClassTable, ...]
-    machines: tuple[MachinesTable, ...]
+    machines: tuple[MachinesTable, ...] = ()
     interconnects: tuple[InterconnectTable, ...] = ()
     clusters: tuple[ClusterTable, ...] = ()
     job_classes: tuple[JobClassTable, ...]
@@ -364,7 +364,7 @@ def read_site_file(path: Path) -> SiteFile:
 def site_text(site: SiteFile) -> str:
     """The site as the text of a site file: reading it again gives an equal site."""
     data = site.model_dump(mode="json", exclude_defaults=True)
-    for table, group in zip(data["machines"], site.machines, strict=True):
+    for table, group in zip(data.get("machines", ()), site.machines, strict=True):
         table["names"] = hostlist.fold(group.names)
     for table, cluster in zip(data.get("clusters", ()), site.clusters, strict=True):
         table["members"] = hostlist.fold(cluster.members)

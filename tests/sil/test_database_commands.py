@@ -240,6 +240,12 @@ def test_an_archive_log_is_recorded_for_the_machine_class_of_its_partition(here:
     history = done("history")
     assert "user-3/program-7/4" in history
     assert "partition-2" in history
+    done("export", "--out", "archive.toml")
+    with (here / "archive.toml").open("a") as file:
+        file.write('\n[[machines]]\nnames = ["p[1-4]"]\nmachine_class = "partition-2"\n')
+    assert "4 machines" in done("import", "archive.toml")
+    result = sil("run", "light-to-heavy", "--site", "site.db", "--replications", "1", "--scheduler", "mct")
+    assert result.exit_code == 0, result.output
     assert "2001-09-09" in history
 
 
