@@ -25,6 +25,9 @@ BUILT_IN = {
     "sufferage": "scheduler.mapping.sufferage:Sufferage",
     "sjs": "scheduler.mapping.sjs:Sjs",
     "pjs": "scheduler.mapping.pjs:Pjs",
+    "pjs_try_next": "scheduler.mapping.pjs:PjsTryNext",
+    "textbook_sjs": "scheduler.mapping.textbook:TextbookSjs",
+    "textbook_pjs": "scheduler.mapping.textbook:TextbookPjs",
 }
 
 SchedulerFactory = Callable[[], Scheduler]

@@ -12,7 +12,7 @@ import pytest
 ROOT = Path(__file__).parent.parent
 CLOCKS_AND_LUCK = {"time", "datetime", "random", "secrets", "uuid"}
 ALLOWED = {
-    "scheduler": {"numpy", "scipy", "scheduler"},
+    "scheduler": {"numba", "numpy", "scipy", "scheduler"},
     "site_db": {"numpy", "sqlalchemy", "alembic", "pydantic", "pydantic_core", "tomlkit", "site_db"},
 }
 

@@ -2,78 +2,130 @@
 
 from __future__ import annotations
 
-from enum import Enum
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.mapping.by_class import ByClass
+from scheduler.mapping.kernels.blocks import Blocks, blocks_of
+from scheduler.mapping.kernels.groups import Groups, grouped
+from scheduler.mapping.kernels.least_work import LeastWork, least_work_of
+from scheduler.mapping.kernels.lines import room_for_lines
+from scheduler.mapping.kernels.max_min import Bounds, max_min, room_for_bounds
+from scheduler.mapping.kernels.min_min import Heads, min_min, room_for_heads
+from scheduler.mapping.kernels.sorting import Sorting, unsorted
+from scheduler.mapping.kernels.table import Plan
 from scheduler.mapping.placement import mapped
 from scheduler.model import Assignments, Schedule
 from scheduler.problem import SchedulingProblem
 
-
-class Pick(Enum):
-    """Which job goes next: the one whose best completion is the smallest, or the largest."""
-
-    SMALLEST = 1
-    LARGEST = -1
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
 
 
 class MinMin:
     """Min-min: of all jobs' best completions the smallest goes next, to its best machine, and so on.
 
     Ties go to the lowest job index, then the lowest machine index. Source: Ibarra and Kim 1977 (algorithm D);
-    Collins and George 2001, section 3. Costs as `greedy`.
+    Collins and George 2001, section 3. Costs as `scheduler.mapping.kernels.min_min`.
     """
 
     def schedule(self, problem: SchedulingProblem) -> Schedule:
-        ready_s = problem.ready_times.machine_s
-        return mapped(problem, greedy(problem.machine_etc_s, ready_s, Pick.SMALLEST))
+        by_class = ByClass.of(problem)
+        return mapped(problem, Greedy(by_class).min_min(by_class.all_jobs, by_class.ready_s))
 
 
 class MaxMin:
     """Max-min: of all jobs' best completions the largest goes next, to its best machine, and so on.
 
     The paper's name for it is "min-max". Ties go to the lowest job index, then the lowest machine index.
-    Source: Ibarra and Kim 1977 (algorithm E); Collins and George 2001, section 3. Costs as `greedy`.
+    Source: Ibarra and Kim 1977 (algorithm E); Collins and George 2001, section 3. Costs as
+    `scheduler.mapping.kernels.max_min`.
     """
 
     def schedule(self, problem: SchedulingProblem) -> Schedule:
-        ready_s = problem.ready_times.machine_s
-        return mapped(problem, greedy(problem.machine_etc_s, ready_s, Pick.LARGEST))
+        by_class = ByClass.of(problem)
+        return mapped(problem, Greedy(by_class).max_min(by_class.all_jobs, by_class.ready_s))
 
 
-def greedy(etc_s: NDArray[np.float64], ready_s: NDArray[np.float64], pick: Pick) -> Assignments:
-    """Assign job after job to its best machine, the job chosen by `pick`; `etc_s` (n, m), `ready_s` (m,).
+class Greedy:
+    """The greedy mappings of one problem's jobs to machines, again and again as ready times grow.
 
-    Jobs that cannot run anywhere are left out. A machine's ready time only grows, so a job's best machine
-    can change only when that very machine was pushed: each step looks at those jobs alone. O(n^2 m) at
-    worst (all jobs want one machine), O(n m + n^2) where the jobs spread.
+    `next_job` (C,) says where in `table.jobs` the jobs begin that are to be mapped, class by class; `ready_s`
+    (m,) is never less than the problem's. What is learnt in one mapping (the order of jobs on each machine
+    class) serves the next.
     """
-    n, m = etc_s.shape
-    if n == 0 or m == 0:
-        return Assignments.of([])
-    ready_s = ready_s.copy()
-    completion_s = ready_s + etc_s
-    best = completion_s.argmin(axis=1)
-    best_s = completion_s[np.arange(n), best]
-    done_key = np.inf
-    key = np.where(np.isfinite(best_s), pick.value * best_s, done_key)
-    count = int(np.isfinite(key).sum())
-    jobs = np.empty(count, dtype=np.int64)
-    machines = np.empty(count, dtype=np.int64)
-    starts_s = np.empty(count)
-    for step in range(count):
-        i = int(key.argmin())
-        j = int(best[i])
-        jobs[step], machines[step], starts_s[step] = i, j, ready_s[j]
-        ready_s[j] = best_s[i]
-        key[i] = done_key
-        best[i] = m  # no machine: an assigned job is never looked at again
-        stale = np.flatnonzero(best == j)
-        if len(stale):
-            completion_s = ready_s + etc_s[stale]
-            best[stale] = completion_s.argmin(axis=1)
-            best_s[stale] = completion_s[np.arange(len(stale)), best[stale]]
-            key[stale] = np.where(np.isfinite(best_s[stale]), pick.value * best_s[stale], done_key)
-    return Assignments(jobs, machines, starts_s, best_s[jobs])
+
+    def __init__(self, by_class: ByClass) -> None:
+        self._table = by_class.table
+        self._at_start_s = by_class.ready_s
+        self._lines = room_for_lines(by_class.table)
+
+    def min_min(self, next_job: Ints, ready_s: Floats) -> Assignments:
+        plan = self._empty_plan()
+        n = min_min(self._table, self._sorting, self._lines, self._heads, plan, next_job.copy(), ready_s)
+        return _assignments(plan, n)
+
+    def max_min(self, next_job: Ints, ready_s: Floats, limit_s: float = np.inf) -> Assignments:
+        """Nothing is assigned where the sum of completions would exceed `limit_s`."""
+        plan = self._empty_plan()
+        groups = Groups(*(column.copy() for column in self._groups))
+        n = max_min(
+            self._table,
+            self._blocks,
+            groups,
+            self._least_work,
+            self._lines,
+            self._bounds,
+            plan,
+            next_job.copy(),
+            ready_s,
+            limit_s,
+        )
+        return _assignments(plan, n)
+
+    def duplex(self, next_job: Ints, ready_s: Floats, limit_s: float = np.inf) -> Assignments:
+        """The better of Min-min and Max-min by sum of completions; a tie goes to Min-min.
+
+        Expected job times are completions less arrivals, and arrivals are the same in both. Whether Max-min
+        is better is of no interest where its sum exceeds `limit_s`.
+        """
+        first = self.min_min(next_job, ready_s)
+        first_s = float(first.completion_s.sum())
+        second = self.max_min(next_job, ready_s, min(first_s, limit_s))
+        better = len(second) == len(first) and float(second.completion_s.sum()) < first_s
+        return second if better else first
+
+    def _empty_plan(self) -> Plan:
+        n, m = len(self._table.jobs), len(self._table.machines)
+        room = self._lines.members
+        return Plan(np.empty(n, dtype=np.int64), room[m:], np.empty(n), np.empty(n))
+
+    @cached_property
+    def _sorting(self) -> Sorting:
+        return unsorted(self._table)
+
+    @cached_property
+    def _heads(self) -> Heads:
+        return room_for_heads(self._table)
+
+    @cached_property
+    def _blocks(self) -> Blocks:
+        return blocks_of(self._table, self._least_work.by_work)
+
+    @cached_property
+    def _groups(self) -> Groups:
+        return grouped(self._table, self._blocks, self._lines, self._at_start_s)
+
+    @cached_property
+    def _bounds(self) -> Bounds:
+        return room_for_bounds(self._table, self._blocks)
+
+    @cached_property
+    def _least_work(self) -> LeastWork:
+        return least_work_of(self._table)
+
+
+def _assignments(plan: Plan, n: int) -> Assignments:
+    return Assignments(plan.jobs[:n], plan.machines[:n].copy(), plan.start_s[:n], plan.completion_s[:n])

@@ -1,0 +1,111 @@
+"""Trial after trial of one more job on a cluster, the others mapped to single machines around it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.mapping.by_class import ByClass
+from scheduler.model import Assignment, Assignments
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+Pair = tuple[int, int]
+"""A job class and a cluster."""
+
+ROUNDING = 1e-9
+"""Relative; more than any sum of completions can be wrong by."""
+
+MapToMachines = Callable[[Ints, Floats, float], Assignments]
+"""Map the jobs from `next_job` (C,) on to machines that are ready at `ready_s` (m,). What is returned matters
+only if its sum of completions is less than a limit."""
+
+
+class ClusterTrials:
+    """The parallel jobs that are committed, the best schedule so far, and what another one would gain.
+
+    Jobs of a class are alike, so always the first of them that is left is looked at.
+    """
+
+    def __init__(
+        self, by_class: ByClass, members: Sequence[tuple[int, ...]], map_to_machines: MapToMachines
+    ) -> None:
+        self._table = by_class.table
+        self._cluster_s = by_class.cluster_s
+        self._members = [np.array(machines, dtype=np.int64) for machines in members]
+        self._map_to_machines = map_to_machines
+        self._next_job = by_class.all_jobs.copy()
+        self._ready_s = by_class.ready_s
+        self._committed: list[Assignment] = []
+        self._passed_over = np.zeros(self._cluster_s.shape, dtype=bool)
+        self._alone_s = self._best_alone_s()
+        self.best = map_to_machines(self._next_job, self._ready_s, np.inf)
+
+    def most_profitable(self) -> Pair | None:
+        """The pair of highest positive profitability among those not passed over."""
+        if not self._cluster_s.size:
+            return None
+        gain_s = self._profitability()
+        gain_s[self._passed_over] = -np.inf
+        gain_s[self._next_job == self._table.first_job[1:]] = -np.inf
+        by_class_s = gain_s.max(axis=1)
+        most_s = by_class_s.max()
+        if not most_s > 0.0:
+            return None
+        equal = np.flatnonzero(by_class_s == most_s)
+        c = int(equal[self._table.jobs[self._next_job[equal]].argmin()])
+        return c, int(gain_s[c].argmax())
+
+    def accepts(self, pair: Pair) -> bool:
+        """Commit `pair` if that runs more jobs, or as many in strictly less total time."""
+        c, cluster = pair
+        start_s = float(self._ready_s[self._members[cluster]].max())
+        completion_s = start_s + float(self._cluster_s[pair])
+        job = int(self._table.jobs[self._next_job[c]])
+        committed = [
+            *self._committed,
+            Assignment(job, len(self._ready_s) + cluster, start_s, completion_s),
+        ]
+        next_job, ready_s = self._next_job.copy(), self._ready_s.copy()
+        next_job[c] += 1
+        ready_s[self._members[cluster]] = completion_s
+        parallel = Assignments.of(committed)
+        limit_s = np.inf  # where the job can run nowhere else, more jobs run than before
+        if self._alone_s[c] < np.inf:
+            best_s = float(self.best.completion_s.sum())
+            limit_s = best_s * (1.0 + ROUNDING) - float(parallel.completion_s.sum())
+        trial = Assignments.join([parallel, self._map_to_machines(next_job, ready_s, limit_s)])
+        if not is_better(trial, self.best):
+            return False
+        self.best, self._committed, self._next_job, self._ready_s = trial, committed, next_job, ready_s
+        self._passed_over[:] = False
+        self._alone_s = self._best_alone_s()
+        return True
+
+    def pass_over(self, pair: Pair) -> None:
+        """Do not offer `pair` again before another one is committed."""
+        self._passed_over[pair] = True
+
+    def _best_alone_s(self) -> Floats:
+        """(C,) best completion on single machines."""
+        if not len(self._table.machines):
+            return np.full(len(self._next_job), np.inf)
+        front_s = np.minimum.reduceat(self._ready_s[self._table.machines], self._table.first_machine[:-1])
+        return (front_s + self._table.by_job_class_s).min(axis=1)
+
+    def _profitability(self) -> Floats:
+        """(C, clusters): best completion on single machines less that on the cluster."""
+        ready_s = np.array([self._ready_s[j].max() if len(j) else np.inf for j in self._members])
+        together_s = ready_s + self._cluster_s
+        gain_s = np.full_like(together_s, -np.inf)
+        np.subtract(self._alone_s[:, None], together_s, out=gain_s, where=np.isfinite(together_s))
+        return gain_s
+
+
+def is_better(trial: Assignments, best: Assignments) -> bool:
+    """More jobs run, or as many in strictly less total time."""
+    if len(trial) != len(best):
+        return len(trial) > len(best)
+    return bool(trial.completion_s.sum() < best.completion_s.sum())

@@ -1,0 +1,53 @@
+"""Blocks of job classes that are about as long: what holds for a block's row need not be asked of each."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from scheduler.compiled import compiled, inlined
+from scheduler.mapping.kernels.table import INTS, READ_ONLY_TABLE, Floats, Ints, Table
+
+FEW = 256
+"""So many job classes are not worth blocks."""
+
+
+class Blocks(NamedTuple):
+    """B blocks of job classes. In each cell the longest time of all in the block: none is done any later."""
+
+    row_s: Floats  # (B, K)
+    members: Ints  # (C,) block by block
+    first: Ints  # (B + 1,)
+
+
+BLOCKS = types.NamedTuple((READ_ONLY_TABLE, INTS, INTS), Blocks)
+
+
+def blocks_of(table: Table, in_order: NDArray[np.int64]) -> Blocks:
+    """Blocks of neighbours in the order given, about as many as each has members."""
+    n_job_classes, n_machine_classes = table.by_job_class_s.shape
+    n_blocks = int(np.sqrt(n_job_classes)) if n_job_classes > FEW else 0
+    first = np.linspace(0, len(in_order), n_blocks + 1).astype(np.int64)
+    row_s = np.empty((n_blocks, n_machine_classes))
+    _longest(table.by_job_class_s, in_order, first, row_s)
+    row_s.flags.writeable = False
+    return Blocks(row_s, in_order, first)
+
+
+@inlined
+def row_of(table: Table, blocks: Blocks, c: int) -> Floats:
+    """The times of a job class, or of block c - C."""
+    n = len(table.by_job_class_s)
+    return table.by_job_class_s[c] if c < n else blocks.row_s[c - n]
+
+
+@compiled(types.void(READ_ONLY_TABLE, INTS, INTS, types.Array(types.float64, 2, "C")))
+def _longest(times_s: Floats, members: Ints, first: Ints, row_s: Floats) -> None:
+    row_s[:] = 0.0
+    for b in range(len(row_s)):
+        for x in range(first[b], first[b + 1]):
+            for k in range(row_s.shape[1]):
+                row_s[b, k] = max(row_s[b, k], times_s[members[x], k])

@@ -1,0 +1,172 @@
+"""Max-min by classes."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+
+from scheduler.compiled import compiled, inlined, part
+from scheduler.mapping.kernels.blocks import BLOCKS, Blocks
+from scheduler.mapping.kernels.groups import (
+    GROUPS,
+    Groups,
+    best_completion_s,
+    bound_of,
+    enter,
+    enter_members,
+    join,
+    take_tied,
+)
+from scheduler.mapping.kernels.least_work import LEAST_WORK, SLACK, LeastWork, least_rest_s
+from scheduler.mapping.kernels.lines import LINES, Lines, line_up, place
+from scheduler.mapping.kernels.table import (
+    BEYOND_ALL,
+    FLOATS,
+    INTS,
+    NOBODY,
+    PLAN,
+    TABLE,
+    Floats,
+    Ints,
+    Plan,
+    Table,
+    is_used_up,
+)
+
+
+class Bounds(NamedTuple):
+    """Upper bounds of the best completions of each group, and room for job classes whose bounds are equal."""
+
+    bound_s: Floats  # (K,)
+    tied: Ints  # (C + B,)
+    group_of: Ints  # (C + B,)
+
+
+BOUNDS = types.NamedTuple((FLOATS, INTS, INTS), Bounds)
+
+
+def room_for_bounds(table: Table, blocks: Blocks) -> Bounds:
+    n_job_classes, n_machine_classes = table.by_job_class_s.shape
+    return Bounds(
+        np.empty(n_machine_classes),
+        *(np.empty(n_job_classes + len(blocks.row_s), dtype=np.int64) for _ in range(2)),
+    )
+
+
+@part
+def largest(bound_s: Floats) -> float:
+    """Four at a time, which processors can do at once."""
+    a = b = c = d = -np.inf
+    n = len(bound_s)
+    whole = n - n % 4
+    for k in range(0, whole, 4):
+        a = max(a, bound_s[k])
+        b = max(b, bound_s[k + 1])
+        c = max(c, bound_s[k + 2])
+        d = max(d, bound_s[k + 3])
+    for k in range(whole, n):
+        a = max(a, bound_s[k])
+    return max(max(a, b), max(c, d))
+
+
+@inlined
+def next_class(
+    table: Table,
+    blocks: Blocks,
+    lines: Lines,
+    groups: Groups,
+    bounds: Bounds,
+    next_job: Ints,
+    largest_s: float,
+) -> tuple[int, int]:
+    """Of the jobs whose bound is `largest_s` and true, the class of the lowest; NOBODY where none is found.
+
+    And the lowest job of the other classes, which may be lower than it is. Those whose bound is not true go
+    to the group that they belong to now. A block whose bound is true is dissolved.
+    """
+    n_tied = take_tied(
+        table, lines, groups, next_job, bounds.bound_s, largest_s, bounds.tied, bounds.group_of
+    )
+    found, searching = NOBODY, True
+    while n_tied > 0 and searching:
+        lowest = 0
+        for x in range(1, n_tied):
+            if first_left(table, next_job, bounds.tied[x]) < first_left(table, next_job, bounds.tied[lowest]):
+                lowest = x
+        c = bounds.tied[lowest]
+        n_tied -= 1
+        bounds.tied[lowest] = bounds.tied[n_tied]
+        completion_s = best_completion_s(table, blocks, lines, c)
+        if completion_s < largest_s:
+            k = enter(table, blocks, lines, groups, c, completion_s)
+            bounds.bound_s[k] = bound_of(lines, groups, k)
+        elif c < len(next_job):
+            found, searching = c, False
+        else:
+            enter_members(table, blocks, lines, groups, c - len(next_job))
+            for k in range(len(bounds.bound_s)):
+                bounds.bound_s[k] = bound_of(lines, groups, k)
+            searching = False
+    others = BEYOND_ALL
+    for x in range(n_tied):
+        c, k = bounds.tied[x], bounds.group_of[bounds.tied[x]]
+        others = min(others, first_left(table, next_job, c))
+        join(groups, c, k, groups.time_s[c])
+        bounds.bound_s[k] = largest_s
+    return found, others
+
+
+@inlined
+def first_left(table: Table, next_job: Ints, c: int) -> int:
+    """The first job left of a class; a block comes before all jobs."""
+    return table.jobs[next_job[c]] if c < len(next_job) else NOBODY
+
+
+@compiled(types.int64(TABLE, BLOCKS, GROUPS, LEAST_WORK, LINES, BOUNDS, PLAN, INTS, FLOATS, types.float64))
+def max_min(
+    table: Table,
+    blocks: Blocks,
+    groups: Groups,
+    least_work: LeastWork,
+    lines: Lines,
+    bounds: Bounds,
+    plan: Plan,
+    next_job: Ints,
+    ready_s: Floats,
+    limit_s: float,
+) -> int:
+    """Map the jobs from `next_job` (C,) on, of all the best completions the largest first.
+
+    `ready_s` by machine index, none of them less than when `groups` were made. Returns how many jobs were
+    written to `plan`; jobs that no machine will ever complete are left out. As soon as the sum of completions
+    is known to exceed `limit_s`, it ends and returns 0. With C and K classes and n jobs there are n steps at
+    worst, each O(K) for each job class that is looked at; fewer by as often as a choice repeats. On most
+    matrices few are looked at, at worst all are in every step.
+    """
+    line_up(table, lines, ready_s)
+    for k in range(len(bounds.bound_s)):
+        bounds.bound_s[k] = bound_of(lines, groups, k)
+    sum_s = 0.0
+    done = looks = next_check = 0
+    while True:
+        if limit_s < np.inf and looks >= next_check:
+            if sum_s + least_rest_s(table, least_work, lines, next_job) > limit_s * (1.0 + SLACK):
+                return 0
+            next_check = (
+                looks + 1 + 4 * (len(next_job) + len(ready_s)) // len(bounds.bound_s)
+            )  # costs less than the looks
+        largest_s = largest(bounds.bound_s)
+        if largest_s == -np.inf:
+            return done
+        looks += 1
+        c, until_job = next_class(table, blocks, lines, groups, bounds, next_job, largest_s)
+        if c == NOBODY:
+            continue
+        placed, k = place(table, lines, plan, done, next_job, c, largest_s, until_job)
+        sum_s += placed * largest_s
+        done += placed
+        if not is_used_up(table, next_job, c):
+            join(groups, c, k, table.by_job_class_s[c, k])
+        bounds.bound_s[k] = bound_of(lines, groups, k)

@@ -1,0 +1,117 @@
+"""Job classes in order of their time on each machine class, sorted only as far as somebody asks."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+
+from scheduler.compiled import inlined, part
+from scheduler.mapping.kernels.table import INTS, Floats, Ints, Table
+
+DEPTH = 64
+SHORT = 16
+
+
+class Sorting(NamedTuple):
+    """For each machine class its job classes by (time, first job)."""
+
+    order: Ints  # (K, C)
+    sorted_to: Ints  # (K,) so many are in their place
+    bounds: Ints  # (K, DEPTH) places that no job class has to cross any more, a stack
+    depth: Ints  # (K,)
+
+
+SORTING = types.NamedTuple(
+    (types.Array(types.int64, 2, "C"), INTS, types.Array(types.int64, 2, "C"), INTS), Sorting
+)
+
+
+def unsorted(table: Table) -> Sorting:
+    """Nothing is in its place yet."""
+    n_machine_classes, n_job_classes = table.by_machine_class_s.shape
+    return Sorting(
+        np.tile(np.arange(n_job_classes), (n_machine_classes, 1)),
+        np.zeros(n_machine_classes, dtype=np.int64),
+        np.empty((n_machine_classes, DEPTH), dtype=np.int64),
+        np.zeros(n_machine_classes, dtype=np.int64),
+    )
+
+
+@part
+def end_of_stretch(table: Table, sorting: Sorting, k: int) -> int:
+    """Where the stretch ends that has to be sorted next."""
+    if sorting.depth[k] == 0:
+        return sorting.order.shape[1]
+    return int(sorting.bounds[k, sorting.depth[k] - 1])
+
+
+@part
+def sort_on(table: Table, sorting: Sorting, k: int) -> None:
+    """Bring some more of machine class k's job classes into their places, at least one.
+
+    Quicksort that goes on with the front part only and remembers where the others begin (incremental sorting:
+    Paredes and Navarro 2006). Parts are cut near their sixth part, since most of the order is never asked for.
+    """
+    times_s, order = table.by_machine_class_s[k], sorting.order[k]
+    begin, end = sorting.sorted_to[k], end_of_stretch(table, sorting, k)
+    while end - begin > SHORT:
+        end = split(table, times_s, order, begin, end)
+        if sorting.depth[k] < DEPTH:  # what is not remembered is only sorted anew
+            sorting.bounds[k, sorting.depth[k]] = end
+            sorting.depth[k] += 1
+    for x in range(begin + 1, end):
+        c, y = order[x], x
+        while y > begin and comes_before(table, times_s, c, order[y - 1]):
+            order[y] = order[y - 1]
+            y -= 1
+        order[y] = c
+    sorting.sorted_to[k] = end
+    while sorting.depth[k] > 0 and sorting.bounds[k, sorting.depth[k] - 1] <= end:
+        sorting.depth[k] -= 1
+
+
+@part
+def split(table: Table, times_s: Floats, order: Ints, begin: int, end: int) -> int:
+    """Bring all up to some pivot to the front; returns where the rest begins. Neither part is empty."""
+    step = (end - begin) // 5
+    pivot_at = begin
+    for x in range(begin + step, begin + 5 * step, step):
+        if comes_before(table, times_s, order[x], order[pivot_at]):
+            pivot_at = x
+    pivot = order[pivot_at]
+    order[pivot_at] = order[begin]
+    order[begin] = pivot
+    cut = begin + 1
+    for x in range(begin + 1, end):
+        c = order[x]
+        if comes_before(table, times_s, c, pivot):
+            order[x] = order[cut]
+            order[cut] = c
+            cut += 1
+    return cut
+
+
+@inlined
+def comes_before(table: Table, times_s: Floats, a: int, b: int) -> bool:
+    if times_s[a] != times_s[b]:
+        return bool(times_s[a] < times_s[b])
+    return bool(table.jobs[table.first_job[a]] < table.jobs[table.first_job[b]])
+
+
+@part
+def past_equals(table: Table, sorting: Sorting, k: int, x: int) -> int:
+    """The place in machine class k's order after all job classes that take as long as the one in place x.
+
+    `sorted_to` where that is not known yet.
+    """
+    times_s, order = table.by_machine_class_s[k], sorting.order[k]
+    low, high = x + 1, sorting.sorted_to[k]
+    while low < high:
+        middle = (low + high) // 2
+        if times_s[order[middle]] > times_s[order[x]]:
+            high = middle
+        else:
+            low = middle + 1
+    return int(low)
