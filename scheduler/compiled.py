@@ -9,14 +9,16 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from numba import config, njit
+from numba import config as numba_config
+from numba import njit
 from numba.core import event
 
 F = TypeVar("F", bound=Callable[..., Any])
 
+config: Any = numba_config
 _log = logging.getLogger(__name__)
 
-OPTIONS = {"fastmath": {"nnan", "nsz"}, "error_model": "numpy", "_nrt": False}
+OPTIONS: dict[str, Any] = {"fastmath": {"nnan", "nsz"}, "error_model": "numpy", "_nrt": False}
 """No NaN, and zeros without sign, may be taken for granted; sums are never reordered. Nothing is allocated:
 arrays are made by the caller, so that passing them on costs no counting of references."""
 

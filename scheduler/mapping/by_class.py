@@ -41,7 +41,8 @@ class ByClass:
             *by_class(job_class_of, len(times_s)),
             *by_class(machine_class_of, len(columns_s)),
         )
-        return cls(table, times_s[:, etc.resource_class_of[m:]], np.array(problem.ready_times.machine_s))
+        cluster_s = _row_after_row(times_s[:, etc.resource_class_of[m:]])
+        return cls(table, cluster_s, np.array(problem.ready_times.machine_s))
 
     @property
     def all_jobs(self) -> Ints:

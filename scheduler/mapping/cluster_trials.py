@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.mapping.by_class import ByClass
+from scheduler.mapping.kernels.profit import best_alone, most_profitable
+from scheduler.mapping.kernels.table import NOBODY
 from scheduler.model import Assignment, Assignments
 
 Floats = NDArray[np.float64]
@@ -45,18 +47,12 @@ class ClusterTrials:
 
     def most_profitable(self) -> Pair | None:
         """The pair of highest positive profitability among those not passed over."""
-        if not self._cluster_s.size:
-            return None
-        gain_s = self._profitability()
-        gain_s[self._passed_over] = -np.inf
-        gain_s[self._next_job == self._table.first_job[1:]] = -np.inf
-        by_class_s = gain_s.max(axis=1)
-        most_s = by_class_s.max()
-        if not most_s > 0.0:
-            return None
-        equal = np.flatnonzero(by_class_s == most_s)
-        c = int(equal[self._table.jobs[self._next_job[equal]].argmin()])
-        return c, int(gain_s[c].argmax())
+        ready_s = np.array([self._ready_s[j].max() if len(j) else np.inf for j in self._members])
+        best = np.empty(2, dtype=np.int64)
+        most_profitable(
+            self._table, self._cluster_s, self._next_job, self._alone_s, ready_s, self._passed_over, best
+        )
+        return None if best[0] == NOBODY else (int(best[0]), int(best[1]))
 
     def accepts(self, pair: Pair) -> bool:
         """Commit `pair` if that runs more jobs, or as many in strictly less total time."""
@@ -90,18 +86,10 @@ class ClusterTrials:
 
     def _best_alone_s(self) -> Floats:
         """(C,) best completion on single machines."""
-        if not len(self._table.machines):
-            return np.full(len(self._next_job), np.inf)
-        front_s = np.minimum.reduceat(self._ready_s[self._table.machines], self._table.first_machine[:-1])
-        return (front_s + self._table.by_job_class_s).min(axis=1)
-
-    def _profitability(self) -> Floats:
-        """(C, clusters): best completion on single machines less that on the cluster."""
-        ready_s = np.array([self._ready_s[j].max() if len(j) else np.inf for j in self._members])
-        together_s = ready_s + self._cluster_s
-        gain_s = np.full_like(together_s, -np.inf)
-        np.subtract(self._alone_s[:, None], together_s, out=gain_s, where=np.isfinite(together_s))
-        return gain_s
+        n_job_classes, n_machine_classes = self._table.by_job_class_s.shape
+        alone_s = np.empty(n_job_classes)
+        best_alone(self._table, self._ready_s, np.empty(n_machine_classes), alone_s)
+        return alone_s
 
 
 def is_better(trial: Assignments, best: Assignments) -> bool:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from scheduler.mapping.by_class import ByClass
 from scheduler.mapping.kernels.blocks import Blocks, blocks_of
-from scheduler.mapping.kernels.groups import Groups, grouped
+from scheduler.mapping.kernels.groups import Groups, copied, grouped
 from scheduler.mapping.kernels.least_work import LeastWork, least_work_of
 from scheduler.mapping.kernels.lines import room_for_lines
 from scheduler.mapping.kernels.max_min import Bounds, max_min, room_for_bounds
@@ -70,7 +70,7 @@ class Greedy:
     def max_min(self, next_job: Ints, ready_s: Floats, limit_s: float = np.inf) -> Assignments:
         """Nothing is assigned where the sum of completions would exceed `limit_s`."""
         plan = self._empty_plan()
-        groups = Groups(*(column.copy() for column in self._groups))
+        groups = copied(self._groups)
         n = max_min(
             self._table,
             self._blocks,

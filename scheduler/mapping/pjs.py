@@ -24,8 +24,8 @@ class Pjs:
 
     By that sum it is never worse than SJS on one problem. A job that no single machine can run is infinitely
     profitable, and a schedule that runs more jobs is better than any that runs fewer. Ties go to the lowest
-    job index, then the lowest cluster index. Costs as SJS, and for each trial one more mapping by Min-min, for
-    which nothing has to be sorted again. Source: Collins and George 2001, section 3, steps 1 to 5.
+    job index, then the lowest cluster index. Costs as SJS, and for each trial one more Min-min, for which
+    nothing has to be sorted again. Source: Collins and George 2001, section 3, steps 1 to 5.
     """
 
     def schedule(self, problem: SchedulingProblem) -> Schedule:

@@ -1,4 +1,4 @@
-"""SJS and PJS word for word: what the fast ones are held against, in schedules and in time."""
+"""Min-min, Max-min, SJS and PJS word for word: what the fast ones are held against."""
 
 from __future__ import annotations
 
@@ -11,6 +11,24 @@ from scheduler.model import Assignment, Assignments, Schedule
 from scheduler.problem import SchedulingProblem
 
 Floats = NDArray[np.float64]
+
+
+class TextbookMinMin:
+    """Min-min as it is told: every step computes every completion anew. O(n^2 m)."""
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        jobs = np.arange(problem.n_jobs)
+        rows = _greedy(problem.machine_etc_s, problem.ready_times.machine_s, jobs, 1.0)
+        return mapped(problem, Assignments.of(rows))
+
+
+class TextbookMaxMin:
+    """Max-min as it is told: every step computes every completion anew. O(n^2 m)."""
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        jobs = np.arange(problem.n_jobs)
+        rows = _greedy(problem.machine_etc_s, problem.ready_times.machine_s, jobs, -1.0)
+        return mapped(problem, Assignments.of(rows))
 
 
 class TextbookSjs:
@@ -39,8 +57,8 @@ class TextbookPjs:
         committed: list[Assignment] = []
         best = Assignments.of(_duplex(etc_s, ready_s, jobs))
         while True:
-            cluster_s = np.array([ready_s[machines].max(initial=-np.inf) for machines in members])
-            pair = _most_profitable(etc_s[jobs], parallel_s[jobs], ready_s, cluster_s, members)
+            cluster_s = np.array([ready_s[machines].max() if machines else np.inf for machines in members])
+            pair = _most_profitable(etc_s[jobs], parallel_s[jobs], ready_s, cluster_s)
             if pair is None:
                 return mapped(problem, best)
             i, c = int(jobs[pair[0]]), pair[1]
@@ -82,13 +100,13 @@ def _greedy(etc_s: Floats, ready_s: Floats, jobs: NDArray[np.int64], sign: float
 
 
 def _most_profitable(
-    etc_s: Floats, parallel_s: Floats, ready_s: Floats, cluster_s: Floats, members: list[list[int]]
+    etc_s: Floats, parallel_s: Floats, ready_s: Floats, cluster_s: Floats
 ) -> tuple[int, int] | None:
     """(row, cluster) of the highest positive profitability."""
     if not parallel_s.size:
         return None
     sequential_s = (ready_s + etc_s).min(axis=1, initial=np.inf)
-    on_cluster_s = np.where([bool(m) for m in members], cluster_s + parallel_s, np.inf)
+    on_cluster_s = cluster_s + parallel_s
     gain_s = np.full_like(on_cluster_s, -np.inf)
     np.subtract(sequential_s[:, None], on_cluster_s, out=gain_s, where=np.isfinite(on_cluster_s))
     row, c = np.unravel_index(gain_s.argmax(), gain_s.shape)

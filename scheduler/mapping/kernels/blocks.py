@@ -9,10 +9,13 @@ from numba import types
 from numpy.typing import NDArray
 
 from scheduler.compiled import compiled, inlined
-from scheduler.mapping.kernels.table import INTS, READ_ONLY_TABLE, Floats, Ints, Table
+from scheduler.mapping.kernels.table import INTS, READ_ONLY_TABLE, Floats, Ints, Table, named_tuple
 
 FEW = 256
 """So many job classes are not worth blocks."""
+
+MEMBERS = 16
+"""Job classes in a block."""
 
 
 class Blocks(NamedTuple):
@@ -23,13 +26,13 @@ class Blocks(NamedTuple):
     first: Ints  # (B + 1,)
 
 
-BLOCKS = types.NamedTuple((READ_ONLY_TABLE, INTS, INTS), Blocks)
+BLOCKS = named_tuple((READ_ONLY_TABLE, INTS, INTS), Blocks)
 
 
 def blocks_of(table: Table, in_order: NDArray[np.int64]) -> Blocks:
-    """Blocks of neighbours in the order given, about as many as each has members."""
+    """Blocks of neighbours in the order given."""
     n_job_classes, n_machine_classes = table.by_job_class_s.shape
-    n_blocks = int(np.sqrt(n_job_classes)) if n_job_classes > FEW else 0
+    n_blocks = n_job_classes // MEMBERS if n_job_classes > FEW else 0
     first = np.linspace(0, len(in_order), n_blocks + 1).astype(np.int64)
     row_s = np.empty((n_blocks, n_machine_classes))
     _longest(table.by_job_class_s, in_order, first, row_s)
@@ -41,7 +44,8 @@ def blocks_of(table: Table, in_order: NDArray[np.int64]) -> Blocks:
 def row_of(table: Table, blocks: Blocks, c: int) -> Floats:
     """The times of a job class, or of block c - C."""
     n = len(table.by_job_class_s)
-    return table.by_job_class_s[c] if c < n else blocks.row_s[c - n]
+    row_s: Floats = table.by_job_class_s[c] if c < n else blocks.row_s[c - n]
+    return row_s
 
 
 @compiled(types.void(READ_ONLY_TABLE, INTS, INTS, types.Array(types.float64, 2, "C")))

@@ -10,7 +10,20 @@ from numba import types
 from scheduler.compiled import compiled, inlined, part
 from scheduler.mapping.kernels.blocks import BLOCKS, Blocks, row_of
 from scheduler.mapping.kernels.lines import LINES, Lines, line_up, soonest
-from scheduler.mapping.kernels.table import FLOATS, INTS, NOBODY, TABLE, Floats, Ints, Table, is_used_up
+from scheduler.mapping.kernels.table import (
+    FLOATS,
+    INTS,
+    NOBODY,
+    TABLE,
+    Floats,
+    Ints,
+    Table,
+    is_used_up,
+    named_tuple,
+)
+
+ALIKE = 1.5
+"""A block is kept if its bound is at most so many times the best completion of one of its members."""
 
 
 class Groups(NamedTuple):
@@ -26,7 +39,7 @@ class Groups(NamedTuple):
     top: Ints  # (K,)
 
 
-GROUPS = types.NamedTuple((FLOATS, INTS, INTS, INTS), Groups)
+GROUPS = named_tuple((FLOATS, INTS, INTS, INTS), Groups)
 
 
 def grouped(table: Table, blocks: Blocks, lines: Lines, ready_s: Floats) -> Groups:
@@ -40,6 +53,10 @@ def grouped(table: Table, blocks: Blocks, lines: Lines, ready_s: Floats) -> Grou
     )
     _group_all(table, blocks, lines, groups, ready_s)
     return groups
+
+
+def copied(groups: Groups) -> Groups:
+    return Groups(groups.time_s.copy(), groups.child.copy(), groups.sibling.copy(), groups.top.copy())
 
 
 @inlined
@@ -144,14 +161,28 @@ def enter_members(table: Table, blocks: Blocks, lines: Lines, groups: Groups, b:
             enter(table, blocks, lines, groups, c, completion_s)
 
 
+@part
+def latest_member_s(table: Table, blocks: Blocks, lines: Lines, b: int) -> float:
+    """The largest best completion of a block's members."""
+    latest_s = 0.0
+    for x in range(blocks.first[b], blocks.first[b + 1]):
+        latest_s = max(latest_s, best_completion_s(table, blocks, lines, blocks.members[x]))
+    return latest_s
+
+
 @compiled(types.void(TABLE, BLOCKS, LINES, GROUPS, FLOATS))
 def _group_all(table: Table, blocks: Blocks, lines: Lines, groups: Groups, ready_s: Floats) -> None:
     """O(C K)."""
     line_up(table, lines, ready_s)
     n = len(table.by_job_class_s)
-    for c in range(n, len(groups.time_s)) if len(blocks.row_s) > 0 else range(n):
-        completion_s = best_completion_s(table, blocks, lines, c)
-        if completion_s < np.inf:
-            enter(table, blocks, lines, groups, c, completion_s)
-        elif c >= n:
-            enter_members(table, blocks, lines, groups, c - n)
+    for b in range(len(blocks.row_s)):
+        bound_s = best_completion_s(table, blocks, lines, n + b)
+        if bound_s <= ALIKE * latest_member_s(table, blocks, lines, b):
+            enter(table, blocks, lines, groups, n + b, bound_s)
+        else:
+            enter_members(table, blocks, lines, groups, b)
+    if len(blocks.row_s) == 0:
+        for c in range(n):
+            completion_s = best_completion_s(table, blocks, lines, c)
+            if completion_s < np.inf:
+                enter(table, blocks, lines, groups, c, completion_s)

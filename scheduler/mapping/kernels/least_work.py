@@ -9,7 +9,7 @@ from numba import types
 
 from scheduler.compiled import compiled, part
 from scheduler.mapping.kernels.lines import Lines
-from scheduler.mapping.kernels.table import FLOATS, INTS, READ_ONLY_TABLE, Floats, Ints, Table
+from scheduler.mapping.kernels.table import FLOATS, INTS, READ_ONLY_TABLE, Floats, Ints, Table, named_tuple
 
 SLACK = 1e-9
 """Relative; more than any of these sums can be wrong by."""
@@ -20,10 +20,10 @@ N_STEPS = 64
 
 
 class LeastWork(NamedTuple):
-    """How slow machines are, and the work that each job is at least: time / slowness on whatever machine.
+    """How slow machines are, and the work that each job is at least: time / slowness.
 
-    Any positive slowness gives a valid bound. A good one is the mean, over all job classes that can run there,
-    of the time in proportion to the class's shortest.
+    Any positive slowness gives a valid bound. A good one is the mean, over the job classes that can run
+    there, of the time in proportion to the shortest of the class.
     """
 
     slowness: Floats  # (K,)
@@ -33,7 +33,7 @@ class LeastWork(NamedTuple):
     speed_at: Floats  # (N_STEPS + 1,) room for the speed of the machines that are ready from each step on
 
 
-LEAST_WORK = types.NamedTuple((FLOATS, FLOATS, FLOATS, INTS, FLOATS), LeastWork)
+LEAST_WORK = named_tuple((FLOATS, FLOATS, FLOATS, INTS, FLOATS), LeastWork)
 
 
 def least_work_of(table: Table) -> LeastWork:
@@ -69,8 +69,8 @@ def _measure(times_s: Floats, slowness: Floats, work_s: Floats, least_s: Floats)
 def least_rest_s(table: Table, least_work: LeastWork, lines: Lines, next_job: Ints) -> float:
     """The sum of completions of the jobs left is at least this, however they are mapped.
 
-    When the x-th of them is done, the machines that are ready by then must have done the work of x jobs, which
-    is least for those of least work. And no job is done before its least time on the machine that is ready
+    When the x-th of them is done, the machines ready by then must have done the work of x jobs, which is the
+    least for those of least work. And no job is done before its least time on the machine that is ready
     first. The larger of the two sums. O(C + number of runs).
     """
     first_s, last_s = np.inf, -np.inf

@@ -5,17 +5,27 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
 
 from scheduler.compiled import inlined, part
-from scheduler.mapping.kernels.table import BEYOND_ALL, FLOATS, INTS, NOBODY, Floats, Ints, Plan, Table
+from scheduler.mapping.kernels.table import (
+    BEYOND_ALL,
+    FLOATS,
+    INTS,
+    NOBODY,
+    Floats,
+    Ints,
+    Plan,
+    Table,
+    named_tuple,
+    room_for_ints,
+)
 
 
 class Lines(NamedTuple):
     """Machines in line, class by class: runs of equal ready time as heaps, the first of them as the front.
 
-    The machines of a run are a slice of `members`: the first m are those at the start, then comes one for each
-    assignment, in order of decision. So what is decided is at once who is ready when that is done.
+    The machines of a run are a slice of `members`: the first m are those at the start, then one follows for
+    each assignment, in order of decision. So what is decided is at once who is ready when that is done.
     """
 
     members: Ints  # (m + n,)
@@ -29,18 +39,20 @@ class Lines(NamedTuple):
     front_s: Floats  # (K,) when they are ready; infinite where no machine is left
 
 
-LINES = types.NamedTuple((INTS, FLOATS, INTS, INTS, INTS, INTS, INTS, INTS, FLOATS), Lines)
+LINES = named_tuple((INTS, FLOATS, INTS, INTS, INTS, INTS, INTS, INTS, FLOATS), Lines)
 
 
 def room_for_lines(table: Table) -> Lines:
     m, n_classes = len(table.machines), len(table.first_machine) - 1
     return Lines(
-        np.empty(m + len(table.jobs), dtype=np.int64),
+        room_for_ints(m + len(table.jobs)),
         np.empty(m),
-        *(np.empty(m, dtype=np.int64) for _ in range(2)),
-        np.empty(n_classes, dtype=np.int64),
-        np.empty(m, dtype=np.int64),
-        *(np.empty(n_classes, dtype=np.int64) for _ in range(2)),
+        room_for_ints(m),
+        room_for_ints(m),
+        room_for_ints(n_classes),
+        room_for_ints(m),
+        room_for_ints(n_classes),
+        room_for_ints(n_classes),
         np.empty(n_classes),
     )
 

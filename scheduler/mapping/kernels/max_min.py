@@ -33,6 +33,8 @@ from scheduler.mapping.kernels.table import (
     Plan,
     Table,
     is_used_up,
+    named_tuple,
+    room_for_ints,
 )
 
 
@@ -44,14 +46,15 @@ class Bounds(NamedTuple):
     group_of: Ints  # (C + B,)
 
 
-BOUNDS = types.NamedTuple((FLOATS, INTS, INTS), Bounds)
+BOUNDS = named_tuple((FLOATS, INTS, INTS), Bounds)
 
 
 def room_for_bounds(table: Table, blocks: Blocks) -> Bounds:
     n_job_classes, n_machine_classes = table.by_job_class_s.shape
     return Bounds(
         np.empty(n_machine_classes),
-        *(np.empty(n_job_classes + len(blocks.row_s), dtype=np.int64) for _ in range(2)),
+        room_for_ints(n_job_classes + len(blocks.row_s)),
+        room_for_ints(n_job_classes + len(blocks.row_s)),
     )
 
 

@@ -22,6 +22,8 @@ from scheduler.mapping.kernels.table import (
     Plan,
     Table,
     is_used_up,
+    named_tuple,
+    room_for_ints,
 )
 
 
@@ -37,16 +39,18 @@ class Heads(NamedTuple):
     zero_s: Floats  # (K,) zeros
 
 
-HEADS = types.NamedTuple((INTS, INTS, FLOATS, INTS, INTS, INTS, FLOATS), Heads)
+HEADS = named_tuple((INTS, INTS, FLOATS, INTS, INTS, INTS, FLOATS), Heads)
 
 
 def room_for_heads(table: Table) -> Heads:
     n_job_classes, n_machine_classes = table.by_job_class_s.shape
     return Heads(
-        *(np.empty(n_machine_classes, dtype=np.int64) for _ in range(2)),
+        room_for_ints(n_machine_classes),
+        room_for_ints(n_machine_classes),
         np.empty(n_machine_classes),
-        *(np.empty(n_job_classes, dtype=np.int64) for _ in range(2)),
-        np.empty(1, dtype=np.int64),
+        room_for_ints(n_job_classes),
+        room_for_ints(n_job_classes),
+        room_for_ints(1),
         np.zeros(n_machine_classes),
     )
 
@@ -62,7 +66,7 @@ def set_key(table: Table, lines: Lines, heads: Heads, k: int) -> None:
 def find_top(table: Table, sorting: Sorting, lines: Lines, heads: Heads, next_job: Ints, k: int) -> None:
     """The shortest job left on machine class k, by the order as far as it is worth sorting.
 
-    Where the job classes left are less than half of the next stretch to sort, they are looked through instead.
+    Where the job classes left are less than half of the next stretch, they are looked through instead.
     """
     times_s, top, least_s = table.by_machine_class_s[k], NOBODY, np.inf
     while top == NOBODY and heads.at[k] < len(next_job):
@@ -86,7 +90,7 @@ def find_top(table: Table, sorting: Sorting, lines: Lines, heads: Heads, next_jo
 def lowest_job(
     table: Table, sorting: Sorting, lines: Lines, heads: Heads, next_job: Ints, least_s: float
 ) -> tuple[int, int]:
-    """Of the jobs that can be done at `least_s`, the class of the lowest, and the lowest of the other classes.
+    """Of the jobs that can be done at `least_s`, the class of the lowest, and the lowest of other classes.
 
     That other may be lower than it is, which only makes for smaller steps.
     """
@@ -130,8 +134,8 @@ def min_min(
     """Map the jobs from `next_job` (C,) on, of all the least completion first; `ready_s` by machine index.
 
     Returns how many jobs were written to `plan`; jobs that no machine will ever complete are left out. With C
-    and K classes and n jobs there are n steps at worst, each O(K), and sorting is O(C K log C) in all, on most
-    matrices O(C K). There are fewer steps by as often as a choice repeats.
+    and K classes and n jobs there are n steps at worst, each O(K), and fewer by as often as a choice repeats.
+    Sorting is O(C K log C) in all, on most matrices O(C K).
     """
     line_up(table, lines, ready_s)
     heads.n_left[0] = 0

@@ -8,7 +8,7 @@ import numpy as np
 from numba import types
 
 from scheduler.compiled import inlined, part
-from scheduler.mapping.kernels.table import INTS, Floats, Ints, Table
+from scheduler.mapping.kernels.table import INTS, Floats, Ints, Table, named_tuple
 
 DEPTH = 64
 SHORT = 16
@@ -23,7 +23,7 @@ class Sorting(NamedTuple):
     depth: Ints  # (K,)
 
 
-SORTING = types.NamedTuple(
+SORTING = named_tuple(
     (types.Array(types.int64, 2, "C"), INTS, types.Array(types.int64, 2, "C"), INTS), Sorting
 )
 
@@ -43,7 +43,7 @@ def unsorted(table: Table) -> Sorting:
 def end_of_stretch(table: Table, sorting: Sorting, k: int) -> int:
     """Where the stretch ends that has to be sorted next."""
     if sorting.depth[k] == 0:
-        return sorting.order.shape[1]
+        return int(sorting.order.shape[1])
     return int(sorting.bounds[k, sorting.depth[k] - 1])
 
 
@@ -52,7 +52,7 @@ def sort_on(table: Table, sorting: Sorting, k: int) -> None:
     """Bring some more of machine class k's job classes into their places, at least one.
 
     Quicksort that goes on with the front part only and remembers where the others begin (incremental sorting:
-    Paredes and Navarro 2006). Parts are cut near their sixth part, since most of the order is never asked for.
+    Paredes and Navarro 2006). Parts are cut near their sixth part: most of an order is never asked for.
     """
     times_s, order = table.by_machine_class_s[k], sorting.order[k]
     begin, end = sorting.sorted_to[k], end_of_stretch(table, sorting, k)
@@ -83,13 +83,15 @@ def split(table: Table, times_s: Floats, order: Ints, begin: int, end: int) -> i
     pivot = order[pivot_at]
     order[pivot_at] = order[begin]
     order[begin] = pivot
-    cut = begin + 1
-    for x in range(begin + 1, end):
+    pivot_s, cut = times_s[pivot], begin + 1
+    for x in range(begin + 1, end):  # without a branch that processors would have to guess
         c = order[x]
-        if comes_before(table, times_s, c, pivot):
-            order[x] = order[cut]
-            order[cut] = c
-            cut += 1
+        order[x] = order[cut]
+        order[cut] = c
+        if times_s[c] == pivot_s:
+            cut += 1 if comes_before(table, times_s, c, pivot) else 0
+        else:
+            cut += 1 if times_s[c] < pivot_s else 0
     return cut
 
 

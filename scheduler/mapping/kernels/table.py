@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import types
@@ -42,8 +42,18 @@ class Plan(NamedTuple):
     completion_s: Floats
 
 
-TABLE = types.NamedTuple((READ_ONLY_TABLE, READ_ONLY_TABLE, INTS, INTS, INTS, INTS), Table)
-PLAN = types.NamedTuple((INTS, INTS, FLOATS, FLOATS), Plan)
+def named_tuple(fields: tuple[Any, ...], kind: type) -> Any:
+    """The compiler's type of a named tuple."""
+    make: Any = types.NamedTuple
+    return make(fields, kind)
+
+
+TABLE = named_tuple((READ_ONLY_TABLE, READ_ONLY_TABLE, INTS, INTS, INTS, INTS), Table)
+PLAN = named_tuple((INTS, INTS, FLOATS, FLOATS), Plan)
+
+
+def room_for_ints(n: int) -> Ints:
+    return np.empty(n, dtype=np.int64)
 
 
 @inlined

@@ -1,0 +1,64 @@
+"""Which job gains most by running on a cluster."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from scheduler.compiled import compiled
+from scheduler.mapping.kernels.lines import soonest
+from scheduler.mapping.kernels.table import (
+    FLOATS,
+    INTS,
+    NOBODY,
+    READ_ONLY_TABLE,
+    TABLE,
+    Floats,
+    Ints,
+    Table,
+    is_used_up,
+)
+
+FLAGS = types.Array(types.boolean, 2, "C")
+
+
+@compiled(types.void(TABLE, FLOATS, FLOATS, FLOATS))
+def best_alone(table: Table, ready_s: Floats, front_s: Floats, alone_s: Floats) -> None:
+    """The best completion of each job class on single machines, into `alone_s` (C,)."""
+    for k in range(len(front_s)):
+        front_s[k] = np.inf
+        for x in range(table.first_machine[k], table.first_machine[k + 1]):
+            front_s[k] = min(front_s[k], ready_s[table.machines[x]])
+    for c in range(len(alone_s)):
+        alone_s[c] = soonest(table.by_job_class_s[c], front_s)
+
+
+@compiled(types.void(TABLE, READ_ONLY_TABLE, INTS, FLOATS, FLOATS, FLAGS, INTS))
+def most_profitable(
+    table: Table,
+    cluster_s: Floats,
+    next_job: Ints,
+    alone_s: Floats,
+    ready_s: Floats,
+    passed_over: NDArray[np.bool_],
+    best: Ints,
+) -> None:
+    """(job class, cluster) of the highest positive gain over `alone_s`, into `best` (2,).
+
+    Clusters are ready at `ready_s`. Ties go to the lowest job, then the lowest cluster. NOBODY where nothing
+    is gained.
+    """
+    best[0], most_s = NOBODY, 0.0
+    for c in range(len(alone_s)):
+        if is_used_up(table, next_job, c):
+            continue
+        for cluster in range(len(ready_s)):
+            together_s = ready_s[cluster] + cluster_s[c, cluster]
+            if together_s == np.inf or passed_over[c, cluster] or not alone_s[c] > together_s:
+                continue
+            gain_s = alone_s[c] - together_s
+            if gain_s > most_s or (
+                gain_s == most_s and table.jobs[next_job[c]] < table.jobs[next_job[best[0]]]
+            ):
+                best[0], best[1], most_s = c, cluster, gain_s

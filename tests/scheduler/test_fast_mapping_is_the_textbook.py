@@ -1,0 +1,103 @@
+"""The compiled Min-min, Max-min, SJS and PJS give the textbook's schedules, decision by decision."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from numpy.typing import NDArray
+
+from scheduler.mapping.greedy import MaxMin, MinMin
+from scheduler.mapping.kernels import blocks
+from scheduler.mapping.pjs import Pjs, PjsTryNext
+from scheduler.mapping.sjs import Sjs
+from scheduler.mapping.textbook import TextbookMaxMin, TextbookMinMin, TextbookPjs, TextbookSjs
+from scheduler.model import Schedule
+from scheduler.ports import Scheduler
+from scheduler.problem import SchedulingProblem
+
+Matrix = NDArray[np.float64]
+
+PAIRS: list[tuple[Scheduler, Scheduler]] = [
+    (MinMin(), TextbookMinMin()),
+    (MaxMin(), TextbookMaxMin()),
+    (Sjs(), TextbookSjs()),
+    (Pjs(), TextbookPjs()),
+]
+
+KINDS = ("any", "whole", "tenths", "by class", "absorbed", "consistent")
+
+
+def random_times(kind: str, n: int, m: int, luck: np.random.Generator) -> Matrix:
+    """ETC matrices (n, m) that are hard in different ways."""
+    tenths = [0.1, 0.2, 0.3, 0.7, 1.1, 3.3]
+    if kind == "whole":  # ties everywhere, and jobs that take no time
+        return luck.integers(0, 6, (n, m)).astype(float)
+    if kind == "tenths":  # sums that differ by rounding, and are equal once something is added
+        return luck.choice(tenths, (n, m))
+    if kind == "by class":
+        return luck.choice(tenths, (4, 3))[luck.integers(0, 4, n)][:, luck.integers(0, 3, m)]
+    if kind == "absorbed":  # times that vanish beside others
+        return luck.choice([0.0, 1.0, 2.0, 1e-17, 1e17], (n, m))
+    etc_s = luck.uniform(1.0, 3000.0, (n, 1)) * luck.uniform(1.0, 1000.0, (n, m))
+    return np.sort(etc_s, axis=1) if kind == "consistent" else etc_s
+
+
+@st.composite
+def problems(draw: st.DrawFn, most_jobs: int = 30, most_machines: int = 10) -> SchedulingProblem:
+    luck = np.random.default_rng(draw(st.integers(0, 2**32)))
+    n, m = draw(st.integers(1, most_jobs)), draw(st.integers(1, most_machines))
+    kind = draw(st.sampled_from(KINDS))
+    etc_s = random_times(kind, n, m, luck)
+    if draw(st.booleans()):
+        etc_s[luck.random(etc_s.shape) < 0.2] = np.inf
+    clusters = draw(st.integers(0, 3))
+    parallel_s = luck.choice(etc_s.ravel(), (n, clusters)) * luck.choice([0.3, 0.5, 1.0])
+    if kind == "by class":
+        parallel_s = parallel_s[luck.integers(0, n, n)]
+    members = [luck.choice(m, luck.integers(0, min(m, 4) + 1), replace=False) for _ in range(clusters)]
+    ready_s = luck.choice([0.0, 0.0, 0.3, 0.1 + 0.2, 7.5, 1e-17, np.inf], m)
+    return SchedulingProblem.from_matrix(
+        np.hstack([etc_s, parallel_s]), ready_s, [np.sort(machines).tolist() for machines in members]
+    )
+
+
+def columns(schedule: Schedule) -> list[list[float]]:
+    made = schedule.assignments
+    return [column.tolist() for column in (made.jobs, made.resources, made.start_s, made.completion_s)]
+
+
+@pytest.mark.parametrize(("fast", "textbook"), PAIRS, ids=lambda scheduler: type(scheduler).__name__)
+@given(problem=problems())
+@settings(max_examples=300)
+def test_small_problems(fast: Scheduler, textbook: Scheduler, problem: SchedulingProblem) -> None:
+    assert columns(fast.schedule(problem)) == columns(textbook.schedule(problem))
+
+
+@pytest.mark.parametrize(("fast", "textbook"), PAIRS, ids=lambda scheduler: type(scheduler).__name__)
+@given(problem=problems())
+@settings(max_examples=100)
+def test_small_problems_with_blocks_of_job_classes(
+    fast: Scheduler, textbook: Scheduler, problem: SchedulingProblem
+) -> None:
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(blocks, "FEW", 2)
+        changed.setattr(blocks, "MEMBERS", 3)
+        assert columns(fast.schedule(problem)) == columns(textbook.schedule(problem))
+
+
+@pytest.mark.parametrize(("fast", "textbook"), PAIRS[:3], ids=lambda scheduler: type(scheduler).__name__)
+@pytest.mark.parametrize("kind", KINDS)
+def test_large_problems(kind: str, fast: Scheduler, textbook: Scheduler) -> None:
+    luck = np.random.default_rng(KINDS.index(kind))
+    problem = SchedulingProblem.from_matrix(random_times(kind, 400, 30, luck), luck.choice([0.0, 5.0], 30))
+    assert columns(fast.schedule(problem)) == columns(textbook.schedule(problem))
+
+
+@given(problem=problems())
+def test_trying_the_next_pair_is_never_worse_than_stopping(problem: SchedulingProblem) -> None:
+    on, stopped = PjsTryNext().schedule(problem), Pjs().schedule(problem)
+    assert len(on.assignments) >= len(stopped.assignments)
+    if len(on.assignments) == len(stopped.assignments):
+        assert on.sum_completion_s <= stopped.sum_completion_s
