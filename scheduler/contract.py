@@ -89,7 +89,7 @@ class ProblemOutline:
             freed = [self.now_s if j in victims else ready_s for j, ready_s in enumerate(self.ready_s)]
             return ReadyTimes(read_only(freed), self.members)
 
-        return SchedulingProblem(self.now_s, jobs, etc, read, running)
+        return SchedulingProblem(self.now_s, tuple(jobs), etc, read, running)
 
     @property
     def is_idle(self) -> bool:

@@ -172,7 +172,11 @@ class SchedulingManager:
         jobs = sorted(self._waiting[queue.name].values(), key=lambda job: (job.arrival_s, job.id))
         etc = self._experience.estimate(jobs, [len(usable) for usable in self._availability.members()])
         problem = SchedulingProblem(
-            self._clock.now_s, jobs, etc, self._ready_times_reader(queue), MappingProxyType(self._running)
+            self._clock.now_s,
+            tuple(jobs),
+            etc,
+            self._ready_times_reader(queue),
+            MappingProxyType(self._running),
         )
         schedule = self._schedulers[queue.name].schedule(problem)
         violation = first_violation(problem, schedule)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -67,7 +68,7 @@ class SchedulingProblem:
         running: Mapping[RunId, Running] | None = None,
     ) -> None:
         self.now_s = now_s
-        self.jobs = tuple(jobs)
+        self.jobs = jobs
         self.etc = etc
         self.running: Mapping[RunId, Running] = running if running is not None else {}
         self._read_ready_times = read_ready_times
@@ -81,15 +82,24 @@ class SchedulingProblem:
         now_s: float = 0.0,
     ) -> SchedulingProblem:
         """A problem by itself: `etc_s` (n, m + clusters), `ready_s` (m,), machines of each cluster."""
-        etc = EtcMatrix.from_dense(etc_s)
+        return cls.from_etc(EtcMatrix.from_dense(etc_s), ready_s, members, now_s)
+
+    @classmethod
+    def from_etc(
+        cls,
+        etc: EtcMatrix,
+        ready_s: ArrayLike | None = None,
+        members: Iterable[Iterable[int]] = (),
+        now_s: float = 0.0,
+    ) -> SchedulingProblem:
+        """A problem by itself, whose times are given by class; the rest as for `from_matrix`."""
         clusters = tuple(tuple(machines) for machines in members)
         n_machines = etc.n_resources - len(clusters)
         ready = read_only(np.full(n_machines, now_s) if ready_s is None else ready_s)
         if ready.shape != (n_machines,):
             raise ValueError(f"{ready.shape[0]} ready times were given for {n_machines} machines")
-        jobs = [Job(JobId(i), f"class-{i}", now_s) for i in range(etc.n_jobs)]
         times = ReadyTimes(read_only(np.maximum(ready, now_s)), clusters)
-        return cls(now_s, jobs, etc, lambda _: times)
+        return cls(now_s, _JobsByClass(etc.job_class_of, now_s), etc, lambda _: times)
 
     @property
     def n_jobs(self) -> int:
@@ -112,3 +122,26 @@ class SchedulingProblem:
     def cluster_etc_s(self) -> NDArray[np.float64]:
         """Expected seconds in parallel on each cluster, (n, clusters): a new array."""
         return self.etc.dense()[:, self.ready_times.n_machines :]
+
+
+class _JobsByClass(Sequence[Job]):
+    """Jobs of which nothing is known but their class; made when looked at, since there may be millions."""
+
+    def __init__(self, class_of: NDArray[np.int64], arrival_s: float) -> None:
+        self._class_of = class_of
+        self._arrival_s = arrival_s
+
+    def __len__(self) -> int:
+        return len(self._class_of)
+
+    @overload
+    def __getitem__(self, i: int) -> Job: ...
+
+    @overload
+    def __getitem__(self, i: slice) -> Sequence[Job]: ...
+
+    def __getitem__(self, i: int | slice) -> Job | Sequence[Job]:
+        if isinstance(i, slice):
+            return [self[k] for k in range(len(self))[i]]
+        number = range(len(self))[i]
+        return Job(JobId(number), f"class-{self._class_of[number]}", self._arrival_s)

@@ -16,6 +16,7 @@ from sil.cli import database
 from sil.cli.console import (
     EXIT_FAULT,
     EXIT_INTERRUPTED,
+    SchedulerNotes,
     err,
     natural_width,
     one_sentence_for_bad_input,
@@ -61,6 +62,7 @@ app.add_typer(database.app, name="db")
 def main() -> None:
     """Entry point: plug-ins are found from the current folder, as with `python -m`."""
     sys.path.insert(0, os.getcwd())
+    SchedulerNotes.show()
     app()
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import NoReturn
@@ -69,3 +70,16 @@ def fail(sentence: str) -> NoReturn:
 def print_note(sentence: str) -> None:
     """Something that the user should know of; the command goes on."""
     err.print("[bold yellow]Note:[/bold yellow]", escape(sentence), highlight=False, soft_wrap=True)
+
+
+class SchedulerNotes(logging.Handler):
+    """What the scheduler package logs, as notes: that it compiles something, which takes its time."""
+
+    @classmethod
+    def show(cls) -> None:
+        log = logging.getLogger("scheduler")
+        log.setLevel(logging.INFO)
+        log.addHandler(cls())
+
+    def emit(self, record: logging.LogRecord) -> None:
+        print_note(record.getMessage())

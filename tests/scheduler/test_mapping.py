@@ -86,7 +86,7 @@ def test_best_assignment_wants_an_idle_machine_of_the_designated_class() -> None
     etc = EtcMatrix([[9, 1]], [0, 0, 0], [0, 0, 1], ("big", "small"))  # type: ignore[arg-type]
     jobs = [Job(JobId(i), "any", 0.0, preferred=("big", "small")) for i in range(3)]
     times = ReadyTimes(read_only([0.0, 5.0, 0.0]))
-    asked = SchedulingProblem(0.0, jobs, etc, lambda _: times)
+    asked = SchedulingProblem(0.0, tuple(jobs), etc, lambda _: times)
     # Job 0: machine 0 is idle and of the designated class, though slower. Job 1: of the idle ones only the
     # less preferred machine 2 is left. Job 2: nothing is idle; machine 2 is ready first, at 1.
     assert placed(schedule("best_assignment", asked)) == {0: (0, 0, 9), 1: (2, 0, 1), 2: (2, 1, 2)}
