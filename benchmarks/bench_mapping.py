@@ -1,9 +1,9 @@
-"""How fast are SJS and PJS, beside the textbook's versions and beside one look at every cell of the ETC matrix?
+"""How fast are SJS and PJS, beside the textbook's versions and beside one look at every cell of the matrix?
 
 * Unstructured: random ETC matrices in which every job and every machine is a class of its own. In a consistent
   one, a machine that is faster for one job is so for all.
-* By class: 5 job classes x 10 machine classes, given as such, all machines idle or each ready at another time.
-  How long it takes to find such classes in a whole matrix is timed apart.
+* By class: 5 job classes x 10 machine classes, given as such; all machines idle, or each ready at another
+  time. How long it takes to find such classes in a whole matrix is timed apart.
 * PJS on 40 machines, 5 clusters of 4 among them, with several shares of jobs that can run in parallel.
 
 Times are medians of whole calls of `schedule`. "SJS in full" is one Min-min and one Max-min, both to the end;
@@ -15,6 +15,7 @@ from __future__ import annotations
 import statistics
 import time
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -102,27 +103,20 @@ def pjs_problem(share: float, luck: np.random.Generator) -> SchedulingProblem:
 
 def measure_pjs(share: float, luck: np.random.Generator) -> dict[str, Any]:
     """Means over instances."""
-    rows = []
-    for _ in range(PJS_INSTANCES):
-        problem = pjs_problem(share, luck)
-        row = {
-            "pjs_ms": median_ms(lambda: Pjs().schedule(problem), least_s=0.05),
-            "sjs_ms": median_ms(lambda: Sjs().schedule(problem), least_s=0.05),
-            "min_min_ms": median_ms(lambda: MinMin().schedule(problem), least_s=0.05),
-            "max_min_ms": median_ms(lambda: MaxMin().schedule(problem), least_s=0.05),
-        }
-        rows.append(row)
-    mean = {name: statistics.fmean(row[name] for row in rows) for name in rows[0]}
-    naive = {
-        "textbook_sjs_ms": median_ms(lambda: TextbookSjs().schedule(problem), least_s=0.0),
-        "textbook_pjs_ms": median_ms(lambda: TextbookPjs().schedule(problem), least_s=0.0),
+    problems = [pjs_problem(share, luck) for _ in range(PJS_INSTANCES)]
+    schedulers = {"pjs_ms": Pjs(), "sjs_ms": Sjs(), "min_min_ms": MinMin(), "max_min_ms": MaxMin()}
+    mean = {
+        name: statistics.fmean(median_ms(partial(made.schedule, problem), 0.05) for problem in problems)
+        for name, made in schedulers.items()
     }
+    naive_ms = median_ms(partial(TextbookPjs().schedule, problems[0]), least_s=0.0)
+    naive_sjs_ms = median_ms(partial(TextbookSjs().schedule, problems[0]), least_s=0.0)
     return {
         "share": share,
         **mean,
         "to_sjs_in_full": mean["pjs_ms"] / (mean["min_min_ms"] + mean["max_min_ms"]),
         "to_sjs": mean["pjs_ms"] / mean["sjs_ms"],
-        "textbook_to_textbook": naive["textbook_pjs_ms"] / naive["textbook_sjs_ms"],
+        "textbook_to_textbook": naive_ms / naive_sjs_ms,
     }
 
 
@@ -134,8 +128,8 @@ def shown(figure: float | None) -> str:
 
 def sjs_table(title: str, rows: list[dict[str, Any]], by_class: bool) -> Table:
     table = Table(title=title, title_justify="left")
-    table.add_column("jobs x machines")
-    table.add_column("")
+    table.add_column("jobs x machines", no_wrap=True)
+    table.add_column("", no_wrap=True)
     names = ["SJS, ms", "textbook / SJS", "SJS / one pass", *(["finding classes, ms"] if by_class else [])]
     for name in names:
         table.add_column(name, justify="right")

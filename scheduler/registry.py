@@ -26,9 +26,12 @@ BUILT_IN = {
     "sjs": "scheduler.mapping.sjs:Sjs",
     "pjs": "scheduler.mapping.pjs:Pjs",
     "pjs_try_next": "scheduler.mapping.pjs:PjsTryNext",
-    "textbook_sjs": "scheduler.mapping.textbook:TextbookSjs",
-    "textbook_pjs": "scheduler.mapping.textbook:TextbookPjs",
+    "optimal": "scheduler.mapping.optimal:Optimal",
+    "pjs_optimal": "scheduler.mapping.optimal:PjsOptimal",
 }
+
+OPTIMISING = frozenset({"optimal", "pjs_optimal"})
+"""They solve an optimisation problem, which takes long where jobs and machines are not alike in classes."""
 
 SchedulerFactory = Callable[[], Scheduler]
 

@@ -201,7 +201,7 @@ def schedule(
         ),
     ],
     scheduler: Annotated[
-        list[str] | None, typer.Option(help="May be repeated. Default: all built-in ones.")
+        list[str] | None, typer.Option(help="May be repeated. Default: all built-in ones but the optimising.")
     ] = None,
     ready: Annotated[
         Path | None, typer.Option(help="A file with each machine's ready time in seconds; 0 without.")
@@ -223,7 +223,7 @@ def schedule(
 
     mapped, faults = [], []
     with one_sentence_for_bad_input():
-        names = scheduler or list(registry.BUILT_IN)
+        names = scheduler or [name for name in registry.BUILT_IN if name not in registry.OPTIMISING]
         for name in names:
             registry.load(name)
         problem = read_problem(matrix, ready)

@@ -33,7 +33,7 @@ def blocks_of(table: Table, in_order: NDArray[np.int64]) -> Blocks:
     """Blocks of neighbours in the order given."""
     n_job_classes, n_machine_classes = table.by_job_class_s.shape
     n_blocks = n_job_classes // MEMBERS if n_job_classes > FEW else 0
-    first = np.linspace(0, len(in_order), n_blocks + 1).astype(np.int64)
+    first = np.arange(n_blocks + 1) * len(in_order) // max(1, n_blocks)
     row_s = np.empty((n_blocks, n_machine_classes))
     _longest(table.by_job_class_s, in_order, first, row_s)
     row_s.flags.writeable = False

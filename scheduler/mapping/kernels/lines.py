@@ -37,9 +37,10 @@ class Lines(NamedTuple):
     front_at: Ints  # (K,)
     front_end: Ints  # (K,)
     front_s: Floats  # (K,) when they are ready; infinite where no machine is left
+    offers: Ints  # (K,) room for the machine classes that may be chosen from
 
 
-LINES = named_tuple((INTS, FLOATS, INTS, INTS, INTS, INTS, INTS, INTS, FLOATS), Lines)
+LINES = named_tuple((INTS, FLOATS, INTS, INTS, INTS, INTS, INTS, INTS, FLOATS, INTS), Lines)
 
 
 def room_for_lines(table: Table) -> Lines:
@@ -54,6 +55,7 @@ def room_for_lines(table: Table) -> Lines:
         room_for_ints(n_classes),
         room_for_ints(n_classes),
         np.empty(n_classes),
+        room_for_ints(n_classes),
     )
 
 
@@ -104,16 +106,19 @@ def place(
     c: int,
     completion_s: float,
     until_job: int,
+    n_offers: int,
 ) -> tuple[int, int]:
     """Give jobs of class c, below `until_job`, to the machines on which they are done at `completion_s`.
 
-    As many at once as the choice repeats, both in ascending order. They are written to `plan` from `done` on,
+    Those are of the first `n_offers` classes in `offers`. As many jobs at once as the choice repeats, both in
+    ascending order. They are written to `plan` from `done` on,
     and their machines line up again as one run. Returns how many there are, and the machine class.
     """
     times_s = table.by_job_class_s[c]
     best = behind = NOBODY
     lowest = others = BEYOND_ALL
-    for k in range(len(times_s)):
+    for y in range(n_offers):
+        k = lines.offers[y]
         if lines.front_s[k] + times_s[k] != completion_s:
             continue
         j = lines.front[lines.front_at[k]]

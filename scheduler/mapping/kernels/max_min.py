@@ -149,7 +149,9 @@ def max_min(
     matrices few are looked at, at worst all are in every step.
     """
     line_up(table, lines, ready_s)
-    for k in range(len(bounds.bound_s)):
+    n_offers = len(bounds.bound_s)
+    for k in range(n_offers):
+        lines.offers[k] = k
         bounds.bound_s[k] = bound_of(lines, groups, k)
     sum_s = 0.0
     done = looks = next_check = 0
@@ -167,7 +169,7 @@ def max_min(
         c, until_job = next_class(table, blocks, lines, groups, bounds, next_job, largest_s)
         if c == NOBODY:
             continue
-        placed, k = place(table, lines, plan, done, next_job, c, largest_s, until_job)
+        placed, k = place(table, lines, plan, done, next_job, c, largest_s, until_job, n_offers)
         sum_s += placed * largest_s
         done += placed
         if not is_used_up(table, next_job, c):

@@ -88,16 +88,21 @@ def find_top(table: Table, sorting: Sorting, lines: Lines, heads: Heads, next_jo
 
 @inlined
 def lowest_job(
-    table: Table, sorting: Sorting, lines: Lines, heads: Heads, next_job: Ints, least_s: float
+    table: Table,
+    sorting: Sorting,
+    lines: Lines,
+    heads: Heads,
+    next_job: Ints,
+    least_s: float,
+    n_offers: int,
 ) -> tuple[int, int]:
     """Of the jobs that can be done at `least_s`, the class of the lowest, and the lowest of other classes.
 
     That other may be lower than it is, which only makes for smaller steps.
     """
     best, lowest, others = NOBODY, BEYOND_ALL, BEYOND_ALL
-    for k in range(len(heads.key_s)):
-        if heads.key_s[k] != least_s:
-            continue
+    for y in range(n_offers):
+        k = lines.offers[y]
         times_s, order, x = table.by_machine_class_s[k], sorting.order[k], heads.at[k]
         by_order = x < sorting.sorted_to[k]
         end = len(order) if by_order else heads.n_left[0]
@@ -152,8 +157,13 @@ def min_min(
         least_s = soonest(heads.key_s, heads.zero_s)
         if least_s == np.inf:
             return done
-        c, until_job = lowest_job(table, sorting, lines, heads, next_job, least_s)
-        placed, used = place(table, lines, plan, done, next_job, c, least_s, until_job)
+        n_offers = 0
+        for k in range(len(heads.key_s)):
+            if heads.key_s[k] == least_s:
+                lines.offers[n_offers] = k
+                n_offers += 1
+        c, until_job = lowest_job(table, sorting, lines, heads, next_job, least_s, n_offers)
+        placed, used = place(table, lines, plan, done, next_job, c, least_s, until_job, n_offers)
         done += placed
         if not is_used_up(table, next_job, c):
             set_key(table, lines, heads, used)

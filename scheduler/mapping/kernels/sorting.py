@@ -32,7 +32,7 @@ def unsorted(table: Table) -> Sorting:
     """Nothing is in its place yet."""
     n_machine_classes, n_job_classes = table.by_machine_class_s.shape
     return Sorting(
-        np.tile(np.arange(n_job_classes), (n_machine_classes, 1)),
+        np.arange(n_job_classes)[None, :].repeat(n_machine_classes, axis=0),
         np.zeros(n_machine_classes, dtype=np.int64),
         np.empty((n_machine_classes, DEPTH), dtype=np.int64),
         np.zeros(n_machine_classes, dtype=np.int64),
