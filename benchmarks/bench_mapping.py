@@ -1,13 +1,14 @@
 """How fast are SJS and PJS, beside the textbook's versions and beside one look at every cell of the matrix?
 
-* Unstructured: random ETC matrices in which every job and every machine is a class of its own. In a consistent
-  one, a machine that is faster for one job is so for all.
+* Unstructured: random ETC matrices in which every job and every machine is a class of its own. In a
+  consistent one, a machine that is faster for one job is so for all.
 * By class: 5 job classes x 10 machine classes, given as such; all machines idle, or each ready at another
   time. How long it takes to find such classes in a whole matrix is timed apart.
 * PJS on 40 machines, 5 clusters of 4 among them, with several shares of jobs that can run in parallel.
 
-Times are medians of whole calls of `schedule`. "SJS in full" is one Min-min and one Max-min, both to the end;
-SJS itself ends Max-min when it is known that Min-min is better. Run with `python -m benchmarks.bench_mapping`.
+Times are medians of whole calls of `schedule`. "SJS in full" is one Min-min and one Max-min, both to
+the end; SJS itself ends Max-min when it is known that Min-min is better.
+Run with `python -m benchmarks.bench_mapping`.
 """
 
 from __future__ import annotations

@@ -27,6 +27,8 @@ class Run:
     start_s: float
     completion_s: float
     started: bool = False
+    not_before_s: float = 0.0
+    """It is not to start sooner, even if its machines are free."""
     ending: bool = False
     """A preemption order is out; the notice has not come yet."""
 
@@ -149,7 +151,7 @@ class Commitments:
         while line:
             _, run = heapq.heappop(line)
             del pending[run.id]
-            start_s = max(now_s, *(self._free_before(run, j) for j in run.machines))
+            start_s = max(now_s, run.not_before_s, *(self._free_before(run, j) for j in run.machines))
             if start_s == run.start_s:
                 continue
             run.move(start_s)

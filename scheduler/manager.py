@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import replace
@@ -16,7 +17,7 @@ from scheduler.commitments import Commitments, Run
 from scheduler.model import Completion, DispatchOrder, ExecutionRecord, Job, JobId, RunId, Site, read_only
 from scheduler.ports import Clock, Dispatcher, Experience, Monitor, Scheduler
 from scheduler.problem import ReadyTimes, Running, SchedulingProblem
-from scheduler.queues import MappingPolicy, QueuePolicy, in_order_of_service
+from scheduler.queues import MappingPolicy, PlannedStarts, QueuePolicy, in_order_of_service
 from scheduler.rules import ScheduleRejected, first_violation
 
 
@@ -26,7 +27,7 @@ class SchedulingManager:
     Notices (`on_*`) change state and let start what was already decided; a round decides. A round serves the
     queues from high to low; ready times carry over, and a job displaced by a higher queue rejoins its own
     queue before that one is served, in the same round. A planned run starts as soon as it is first in line on
-    all its machines.
+    all its machines, or where `planned_starts` are kept, not before its time.
 
     A schedule that breaks a rule is not carried out: `run_round` raises ScheduleRejected.
     """
@@ -41,6 +42,7 @@ class SchedulingManager:
         monitor: Monitor,
         experience: Experience,
         admission: Admission | None = None,
+        planned_starts: PlannedStarts = PlannedStarts.EARLIEST,
     ) -> None:
         self._queues = in_order_of_service(queues)
         self._policy = {queue.name: queue for queue in self._queues}
@@ -50,6 +52,8 @@ class SchedulingManager:
         self._monitor = monitor
         self._experience = experience
         self._admission = admission or Admission(queues)
+        self._planned_starts = planned_starts
+        self._too_early: list[tuple[float, RunId, Run]] = []
         self._unfinished_of: Counter[str] = Counter()
         self._availability = Availability(site)
         self._commitments = Commitments(site.n_machines, (queue.displaces for queue in self._queues))
@@ -73,6 +77,13 @@ class SchedulingManager:
             self._waiting[queue.name] or (queue.mapping is MappingPolicy.REMAP and self._planned[queue.name])
             for queue in self._queues
         )
+
+    @property
+    def wakes_at_s(self) -> float | None:
+        """When it wants to be told that time has passed, since a planned run starts then; None = never."""
+        while self._too_early and not self._is_planned(self._too_early[0][2]):
+            heapq.heappop(self._too_early)
+        return self._too_early[0][0] if self._too_early else None
 
     def why_waiting(self) -> dict[JobId, str]:
         """The jobs that are not mapped, and what the last round said of each."""
@@ -138,6 +149,12 @@ class SchedulingManager:
             self._withdraw_unavailable(changed)
             self._news = True
             self._start_what_is_first()
+
+    def on_time_passed(self) -> None:
+        """It is `wakes_at_s`, or later."""
+        while (wakes_at_s := self.wakes_at_s) is not None and wakes_at_s <= self._clock.now_s:
+            self._touched.update(heapq.heappop(self._too_early)[2].machines)
+        self._start_what_is_first()
 
     # -- the round ------------------------------------------------------------------------------------------
 
@@ -219,6 +236,8 @@ class SchedulingManager:
         displaces = self._policy[run.queue].displaces
         for displaced in self._commitments.overlapping(run, displaces, self._clock.now_s):
             self._displace(displaced)
+        if self._planned_starts is PlannedStarts.KEPT:
+            run.not_before_s = run.start_s
         self._commitments.add(run)
         self._planned[run.queue][run.id] = run
         self._next_run_of[run.job.id] = run
@@ -230,8 +249,15 @@ class SchedulingManager:
         self._touched.clear()
         for run in sorted(firsts.values(), key=lambda run: run.place_in_line):
             waits_for_itself = run.job.id in self._ending_run_of
-            if not run.started and not waits_for_itself and self._commitments.is_first_everywhere(run):
+            if run.started or waits_for_itself or not self._commitments.is_first_everywhere(run):
+                continue
+            if run.not_before_s > self._clock.now_s:
+                heapq.heappush(self._too_early, (run.not_before_s, run.id, run))
+            else:
                 self._start(run)
+
+    def _is_planned(self, run: Run) -> bool:
+        return run.id in self._planned[run.queue]
 
     def _start(self, run: Run) -> None:
         del self._planned[run.queue][run.id], self._next_run_of[run.job.id]

@@ -16,6 +16,15 @@ class MappingPolicy(StrEnum):
     """They are mapped afresh, together with the new jobs."""
 
 
+class PlannedStarts(StrEnum):
+    """What becomes of a planned run when the machines before it are free sooner than was planned."""
+
+    EARLIEST = "earliest"
+    """It moves up, and starts as soon as it is first in line."""
+    KEPT = "kept"
+    """It starts when it was planned to (Collins and George): no gap is used."""
+
+
 @dataclass(frozen=True, slots=True)
 class QueuePolicy:
     """One job queue.

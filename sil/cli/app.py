@@ -25,6 +25,7 @@ from sil.cli.console import (
     print_note,
     print_whole,
 )
+from sil.cli.reproduce import reproduce
 from sil.experiment.listener import Listener
 
 if TYPE_CHECKING:
@@ -57,6 +58,7 @@ app = typer.Typer(
     """,
 )
 app.add_typer(database.app, name="db")
+app.command()(reproduce)
 
 
 def main() -> None:

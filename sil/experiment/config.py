@@ -35,6 +35,7 @@ class WorkloadTable(Table):
     jobs: Count
     arrivals: AtOnceTable | PoissonTable = Field(default=AtOnceTable(), discriminator="kind")
     order: Literal["random", "shuffled", "cyclic"] = "random"
+    queue_order: Literal["random", "blocks"] = "random"
     mix: Shares = Field(default_factory=dict)
     queues: Shares = Field(default_factory=dict)
     users: Shares = Field(default_factory=lambda: {"anyone": 1.0})
@@ -121,6 +122,8 @@ class Experiment(Table):
     run_times: ExactTable | LognormalTable = Field(default=ExactTable(), discriminator="kind")
     queues: tuple[QueueTable, ...] = ()
     """Instead of the queues of the site."""
+    planned_starts: Literal["earliest", "kept"] = "earliest"
+    """What becomes of planned runs when machines are free sooner than was planned."""
     experience: ExperienceTable = ExperienceTable()
     monitors: MonitorsTable = MonitorsTable()
     outages: tuple[OutageTable, ...] = ()

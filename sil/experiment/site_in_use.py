@@ -132,7 +132,7 @@ class SiteSource:
         return in_use
 
     def _taken_up(self, copy: Engine, database: Path) -> SiteInUse:
-        queues: Queues = tuple((_policy(table), table.scheduler) for table in self._experiment.queues)
+        queues = queues_of(self._experiment)
         with store.reading(copy) as session:
             reader = SiteReader(session, self.name)
             return SiteInUse(
@@ -145,6 +145,11 @@ class SiteSource:
                 database=database,
                 as_of=reader.site.runs_pruned,
             )
+
+
+def queues_of(experiment: Experiment) -> Queues:
+    """The queues that the experiment has instead of those of its site; none where it has not."""
+    return tuple((_policy(table), table.scheduler) for table in experiment.queues)
 
 
 def _policy(table: QueueTable) -> QueuePolicy:

@@ -12,7 +12,7 @@ from scheduler.admission import Admission
 from scheduler.manager import SchedulingManager
 from scheduler.model import ExecutionRecord, Job, Site
 from scheduler.ports import Experience, Scheduler
-from scheduler.queues import in_order_of_service
+from scheduler.queues import PlannedStarts, in_order_of_service
 from sil.experiment.config import (
     AtOnceTable,
     EveryQuantumTable,
@@ -24,7 +24,7 @@ from sil.experiment.streams import stream
 from sil.outcome.invariants import first_breach
 from sil.outcome.trace import TIMINGS_SCHEMA, Fact, TraceRecorder
 from sil.workload.arrivals import Arrivals, AtOnce, Poisson
-from sil.workload.job_mix import JobMix, Order
+from sil.workload.job_mix import JobMix, Order, QueueOrder
 from sil.world.clock import SimClock
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import EventQueue
@@ -77,6 +77,7 @@ def workload(experiment: Experiment, site: Site, queues: Queues, replication: in
         queues=table.queues or {queues[0][0].name: 1.0},
         users=table.users,
         order=Order(table.order),
+        queue_order=QueueOrder(table.queue_order),
         sizes=table.sizes,
     )
     luck = stream(experiment.seed, replication, "workload")
@@ -138,6 +139,7 @@ def _assemble(
         monitor,
         _experience(experiment, in_use),
         Admission([policy for policy, _ in in_use.queues], in_use.users, in_use.only_listed_users),
+        PlannedStarts(experiment.planned_starts),
     )
     changes = _state_changes(experiment, in_use, replication)
     rounds = _rounds(experiment)

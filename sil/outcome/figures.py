@@ -180,6 +180,32 @@ def utilisation_over_time(
     return figure
 
 
+def series(
+    frame: pl.DataFrame, x: str, x_title: str, y: str, y_title: str, of: str, legend: str, height: int = 280
+) -> Figure:
+    """Lines of `y` over `x`, one for each value of `of` in order of appearance; bands where the frame has
+    columns low and high."""
+    names = frame[of].unique(maintain_order=True).to_list()
+    colour = alt.Color(
+        f"{of}:N",
+        scale=alt.Scale(domain=names, range=_colours(names)),
+        legend=alt.Legend(title=legend, symbolOpacity=1),
+    )
+    base = alt.Chart(frame)
+    across = alt.X(f"{x}:Q", title=x_title)
+    lines = base.mark_line(point=True).encode(
+        x=across, y=alt.Y(f"{y}:Q", title=y_title), color=colour, tooltip=[x, of, y]
+    )
+    layers = [lines]
+    if {"low", "high"} <= set(frame.columns):
+        band = base.mark_area(opacity=0.2).encode(
+            x=across, y=alt.Y("low:Q", title=y_title), y2="high:Q", color=colour
+        )
+        layers = [band, lines]
+    figure: Figure = alt.layer(*layers).properties(width=WIDTH, height=height)
+    return figure
+
+
 def setting_title(setting: str) -> str:
     """A setting of the grid in words: "workload.jobs" becomes "Number of jobs"."""
     titles = {
@@ -191,7 +217,8 @@ def setting_title(setting: str) -> str:
 
 def save(chart: Figure, path: str) -> None:
     """Write a chart as a PNG, SVG, PDF or HTML file, by the ending of `path`."""
-    styled(chart).save(path, scale_factor=2)
+    scale = {"scale_factor": 2} if path.endswith(".png") else {}
+    styled(chart).save(path, **scale)
 
 
 def styled(chart: Figure) -> Figure:

@@ -58,8 +58,8 @@ def write_report(path: Path, facts: pl.DataFrame, jobs: pl.DataFrame, comparison
         refusals=comparison.refusals,
         sections=sections,
         setting_title=figures.setting_title,
-        charts=_script_safe(json.dumps(charts)),
-        vega=_vega(),
+        charts=script_safe(json.dumps(charts)),
+        vega=vega(),
     )
     path.write_text(page, encoding="utf-8")
 
@@ -191,11 +191,11 @@ def _number_charts(sections: list[Section]) -> dict[str, dict[str, Any]]:
 
 
 @cache
-def _vega() -> str:
+def vega() -> str:
     """Vega, Vega-Lite and vega-embed as one script, so that the page needs no network."""
-    return _script_safe(vl_convert.javascript_bundle())  # type: ignore[call-arg]  # the stub lacks its default
+    return script_safe(vl_convert.javascript_bundle())  # type: ignore[call-arg]  # the stub lacks its default
 
 
-def _script_safe(text: str) -> str:
+def script_safe(text: str) -> str:
     """Text that cannot end the <script> element around it."""
     return text.replace("</script", "<\\/script")

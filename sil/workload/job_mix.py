@@ -23,6 +23,16 @@ class Order(StrEnum):
     """Class = index mod number of classes; the shares are not used."""
 
 
+class QueueOrder(StrEnum):
+    """Which jobs go to which queue."""
+
+    RANDOM = "random"
+    """Each job's queue is drawn by the shares."""
+    BLOCKS = "blocks"
+    """The first jobs go to the first queue, and so on: n times its share, rounded half to even; the rest to
+    the last."""
+
+
 @dataclass(frozen=True)
 class JobMix:
     """Shares of job classes, queues and users; they need not add up to 1.
@@ -35,6 +45,7 @@ class JobMix:
     queues: Mapping[str, float]
     users: Mapping[str, float]
     order: Order = Order.RANDOM
+    queue_order: QueueOrder = QueueOrder.RANDOM
     sizes: Mapping[str, Sequence[float]] = field(default_factory=dict)
 
     def jobs(
@@ -42,7 +53,7 @@ class JobMix:
     ) -> list[Job]:
         """`n` jobs of the site's `job_classes`, ids from 0 in order of arrival."""
         names = self._class_names(n, luck)
-        queues = _draw(self.queues, n, luck)
+        queues = self._queue_names(n, luck)
         users = _draw(self.users, n, luck)
         preferred = {job_class.name: job_class.preferred for job_class in job_classes}
         arrivals_s = arrivals.times_s(n, luck)
@@ -65,6 +76,14 @@ class JobMix:
             float(sizes[int(q * len(sizes))]) if sizes else None
             for sizes, q in zip(listed, quantiles.tolist(), strict=True)
         ]
+
+    def _queue_names(self, n: int, luck: np.random.Generator) -> list[str]:
+        if self.queue_order is QueueOrder.RANDOM:
+            return _draw(self.queues, n, luck)
+        names, whole = list(self.queues), sum(self.queues.values())
+        blocks = [[name] * round(n * self.queues[name] / whole) for name in names[:-1]]
+        first = [name for block in blocks for name in block][:n]
+        return first + [names[-1]] * (n - len(first))
 
     def _class_names(self, n: int, luck: np.random.Generator) -> list[str]:
         match self.order:

@@ -41,6 +41,11 @@ class MonitorNews:
 
 
 @dataclass(frozen=True, slots=True)
+class WakeUp:
+    """The resource manager wanted to be told of this time."""
+
+
+@dataclass(frozen=True, slots=True)
 class JobArrived:
     job: Job
 
@@ -50,7 +55,7 @@ class RoundDue:
     """The scheduler's next round."""
 
 
-Event = RunEnded | OrderOvertaken | RunPreempted | StateChange | MonitorNews | JobArrived | RoundDue
+Event = RunEnded | OrderOvertaken | RunPreempted | StateChange | MonitorNews | WakeUp | JobArrived | RoundDue
 
 RANK: dict[type[Event], int] = {
     RunEnded: 0,
@@ -58,8 +63,9 @@ RANK: dict[type[Event], int] = {
     RunPreempted: 2,
     StateChange: 3,
     MonitorNews: 4,
-    JobArrived: 5,
-    RoundDue: 6,
+    WakeUp: 5,
+    JobArrived: 6,
+    RoundDue: 7,
 }
 """Which of the events of one instant comes first; within a rank, the one that was pushed first."""
 

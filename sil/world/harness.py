@@ -19,6 +19,7 @@ from sil.world.events import (
     RunEnded,
     RunPreempted,
     StateChange,
+    WakeUp,
 )
 from sil.world.failures import TimedChange
 from sil.world.faults import SchedulerFault
@@ -36,6 +37,9 @@ class ResourceManager(Protocol):
     @property
     def wants_round(self) -> bool: ...
 
+    @property
+    def wakes_at_s(self) -> float | None: ...
+
     def why_waiting(self) -> Mapping[JobId, str]: ...
 
     def on_job_arrived(self, job: Job) -> str | None: ...
@@ -47,6 +51,8 @@ class ResourceManager(Protocol):
     def on_run_lost(self, run_id: RunId, found_down: Iterable[int | str] = ()) -> None: ...
 
     def on_monitor_news(self) -> None: ...
+
+    def on_time_passed(self) -> None: ...
 
     def run_round(self) -> None: ...
 
@@ -83,6 +89,7 @@ class Harness:
         self._round_is_due = False
         self._last_round_s: float | None = None
         self._idle_rounds = 0
+        self._wakes_at_s: float | None = None
 
     def run(self) -> None:
         """Run to the end. Raises SchedulerFault where the system under test breaks a rule."""
@@ -97,6 +104,10 @@ class Harness:
             if self._manager.wants_round and not self._round_is_due:
                 self._round_is_due = True
                 self._events.push(self._rounds.due_s(time_s, self._last_round_s), RoundDue())
+            wakes_at_s = self._manager.wakes_at_s
+            if wakes_at_s is not None and wakes_at_s != self._wakes_at_s:
+                self._events.push(wakes_at_s, WakeUp())
+            self._wakes_at_s = wakes_at_s
 
     def _handle(self, event: Event) -> None:
         match event:
@@ -112,6 +123,8 @@ class Harness:
                 self._manager.on_monitor_news()
             case JobArrived(job):
                 self._job_arrived(job)
+            case WakeUp():
+                self._manager.on_time_passed()
             case RoundDue():
                 self._run_round()
 

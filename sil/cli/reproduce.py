@@ -1,0 +1,140 @@
+"""`sil reproduce`: the papers' studies."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.markup import escape
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from sil.cli.console import (
+    EXIT_FAULT,
+    EXIT_INTERRUPTED,
+    err,
+    fail,
+    one_sentence_for_bad_input,
+    out,
+    print_fault,
+)
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from sil.studies.findings import Findings, OnProgress
+
+LEAST_SEEDS = 2
+COLOURS = {"holds": "green", "does not hold": "red", "cannot be told at this noise": "yellow"}
+
+
+class Study(StrEnum):
+    """What can be reproduced."""
+
+    CS1 = "cs1"
+    CS2 = "cs2"
+    CS3 = "cs3"
+    CS4 = "cs4"
+    ALL_PJS = "all-pjs"
+
+
+def reproduce(
+    study: Annotated[Study, typer.Argument(help="A case study of Collins and George 2001, or all four.")],
+    out_folder: Annotated[
+        Path, typer.Option("--out", help="Folder for the results; each study has one of its own in it.")
+    ] = Path("sil-reproduced"),
+    seeds: Annotated[
+        int, typer.Option(min=LEAST_SEEDS, help="Replications, where there is chance in a study.")
+    ] = 20,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes to run on. Simulated results do not depend on it.")
+    ] = os.cpu_count() or 1,
+) -> None:
+    """Do a paper's study again and hold each of its claims against what comes out.
+
+    Prints the claims ledger: what the paper says, what came out here, and a verdict by a rule that was fixed
+    before. Writes page.html (open it in a browser), ledger.csv, the tables as CSV, and the paper's figures as
+    PNG, SVG and PDF.
+    """
+    from sil.studies import STUDIES
+    from sil.studies.page import PAGE, write_findings
+
+    names = STUDIES if study is Study.ALL_PJS else (study.value,)
+    with one_sentence_for_bad_input():
+        _make_usable(out_folder)
+        for name in names:
+            try:
+                findings = _study(name, seeds, workers)
+            except KeyboardInterrupt:
+                err.print(f"Interrupted in {name}; the studies before it are kept in {out_folder}.")
+                raise typer.Exit(EXIT_INTERRUPTED) from None
+            folder = out_folder / name
+            write_findings(folder, findings)
+            _show(findings)
+            out.print(f"Results are in {folder}; open {folder / PAGE} in a browser.\n", soft_wrap=True)
+
+
+def _study(name: str, seeds: int, workers: int) -> Findings:
+    from importlib import import_module
+
+    from sil.studies.site_runs import StudyFailed
+
+    study: Callable[[int, int, OnProgress], Findings] = import_module(f"sil.studies.{name}").study
+    with _progress() as progress:
+        bar = progress.add_task(name, total=None)
+        try:
+            return study(
+                seeds, workers, lambda done, total: progress.update(bar, completed=done, total=total)
+            )
+        except StudyFailed as failed:
+            progress.stop()
+            print_fault(str(failed))
+            raise typer.Exit(EXIT_FAULT) from None
+
+
+def _make_usable(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        (folder / ".writable").touch()
+        (folder / ".writable").unlink()
+    except OSError as error:
+        fail(f"the folder {folder} cannot be written: {error.strerror}; choose another with --out")
+
+
+def _show(findings: Findings) -> None:
+    out.print(f"\n[bold]{findings.title}[/bold] ({findings.source})")
+    for title, frame in findings.tables.items():
+        out.print(_as_table(title, frame))
+    for k, claim in enumerate(findings.claims, start=1):
+        out.print(
+            f"\n{k}. {claim.claim}: [{COLOURS[claim.verdict]}]{claim.verdict.value}[/]", highlight=False
+        )
+        for what, text in (("paper", claim.paper), ("here", claim.ours), ("holds if", claim.rule)):
+            line = Table.grid(padding=(0, 2))
+            line.add_column(width=len("   holds if"), style="dim")
+            line.add_row(f"   {what}", escape(text))
+            out.print(line)
+
+
+def _as_table(title: str, frame: pl.DataFrame) -> Table:
+    table = Table(title=title, title_justify="left")
+    for name, kind in frame.schema.items():
+        table.add_column(name, justify="right" if kind.is_numeric() else "left", no_wrap=True)
+    for row in frame.rows():
+        table.add_row(*(f"{cell:,}" if isinstance(cell, (int, float)) else str(cell) for cell in row))
+    return table
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("runs"),
+        TimeRemainingColumn(),
+        console=err,
+    )

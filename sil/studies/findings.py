@@ -1,0 +1,37 @@
+"""What a study comes to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import polars as pl
+
+from sil.outcome.figures import Figure
+from sil.studies.ledger import Claim
+
+OnProgress = Callable[[int, int], None]
+"""Told (done, total) as the runs of a study end."""
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """A figure of the paper, made anew. `name` is its file name: "figure-5a"."""
+
+    name: str
+    title: str
+    chart: Figure
+
+
+@dataclass(frozen=True)
+class Findings:
+    """A study's claims, figures and tables, and what was done to get them."""
+
+    name: str
+    title: str
+    source: str
+    method: str
+    claims: list[Claim]
+    drawings: list[Drawing]
+    tables: dict[str, pl.DataFrame] = field(default_factory=dict)
+    """By title; each is also a CSV file."""

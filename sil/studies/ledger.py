@@ -1,0 +1,72 @@
+"""The claims ledger: what a paper says, what came out here, and a verdict by a rule that was fixed before."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+
+import polars as pl
+
+from sil.outcome.statistics import Interval
+
+
+class Verdict(StrEnum):
+    HOLDS = "holds"
+    DOES_NOT_HOLD = "does not hold"
+    CANNOT_BE_TOLD = "cannot be told at this noise"
+
+
+@dataclass(frozen=True, slots=True)
+class Claim:
+    """One sentence of a paper that can be checked. `rule` says what has to be seen for it to hold."""
+
+    claim: str
+    paper: str
+    rule: str
+    ours: str
+    verdict: Verdict
+
+
+def positive(found: Interval) -> Verdict:
+    """Holds where the whole interval is above zero, does not where none of it is."""
+    return all_positive([found])
+
+
+def all_positive(found: Sequence[Interval]) -> Verdict:
+    """Holds where every interval is above zero; does not where one of them has nothing above it."""
+    if all(_low(x) > 0.0 for x in found):
+        return Verdict.HOLDS
+    if any(_high(x) <= 0.0 for x in found):
+        return Verdict.DOES_NOT_HOLD
+    return Verdict.CANNOT_BE_TOLD
+
+
+def settled(holds: bool) -> Verdict:
+    """For what has no chance in it."""
+    return Verdict.HOLDS if holds else Verdict.DOES_NOT_HOLD
+
+
+def less(found: Interval, by: float) -> Interval:
+    """The interval of a quantity less a constant."""
+    return Interval(found.mean - by, found.half_width)
+
+
+def shown(found: Interval, digits: int = 1, unit: str = "") -> str:
+    """ "12.3 ± 0.4 s"."""
+    half = "" if found.half_width is None else f" ± {found.half_width:,.{digits}f}"
+    return f"{found.mean:,.{digits}f}{half}{f' {unit}' if unit else ''}"
+
+
+def ledger_frame(claims: Sequence[Claim]) -> pl.DataFrame:
+    """One row per claim, for a CSV file."""
+    rows = [(c.claim, c.paper, c.ours, c.verdict.value, c.rule) for c in claims]
+    return pl.DataFrame(rows, schema=["claim", "paper", "ours", "verdict", "rule"], orient="row")
+
+
+def _low(found: Interval) -> float:
+    return found.mean - (found.half_width or 0.0)
+
+
+def _high(found: Interval) -> float:
+    return found.mean + (found.half_width or 0.0)
