@@ -7,8 +7,9 @@ PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
 .PHONY: demo test check format bench clean
 
-demo: $(VENV)/.installed  ## Compare OLB, SJS and PJS on a site of 142 machines; writes build/demo/report.html
+demo: $(VENV)/.installed  ## Compare OLB, SJS and PJS on a site of 142 machines, and reproduce a study; see build/demo
 	$(BIN)/sil run light-to-heavy --out build/demo
+	$(BIN)/sil reproduce cs2 --out build/demo/reproduced
 
 test: $(VENV)/.installed-dev  ## Run the tests
 	$(BIN)/python -m pytest -n auto
@@ -24,6 +25,7 @@ format: $(VENV)/.installed-dev
 	$(BIN)/ruff format .
 
 bench: $(VENV)/.installed-dev  ## Run the benchmarks; results go to benchmarks/results/
+	$(BIN)/python -m benchmarks.bench_mapping
 	$(BIN)/python -m benchmarks.bench_optimality
 	$(BIN)/python -m benchmarks.bench_harness
 	$(BIN)/python -m benchmarks.bench_site_db

@@ -154,7 +154,7 @@ def _in_order(table: Table, groups: list[Alike], next_job: Ints, n_there: Ints) 
         from_start_s = by_place_s.reshape(depth, width)[::-1].cumsum(axis=0)[::-1]
         completion_s = group.ready_s + from_start_s.ravel()[: len(jobs)]
         start_s = group.ready_s + (from_start_s - by_place_s.reshape(depth, width)).ravel()[: len(jobs)]
-        machines = np.tile(group.machines, depth)[: len(jobs)]
+        machines = np.tile(group.machines[::-1], depth)[: len(jobs)]
         parts.append(Assignments(jobs[longest_first], machines, start_s, completion_s))
     whole = Assignments.join(parts)
     order = np.lexsort((whole.jobs, whole.start_s))

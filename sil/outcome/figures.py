@@ -217,8 +217,10 @@ def setting_title(setting: str) -> str:
 
 def save(chart: Figure, path: str) -> None:
     """Write a chart as a PNG, SVG, PDF or HTML file, by the ending of `path`."""
-    scale = {"scale_factor": 2} if path.endswith(".png") else {}
-    styled(chart).save(path, **scale)
+    if path.endswith(".png"):
+        styled(chart).save(path, scale_factor=2)
+    else:
+        styled(chart).save(path)
 
 
 def styled(chart: Figure) -> Figure:

@@ -19,7 +19,7 @@ DISTRIBUTIONS: dict[str, dict[str, float]] = {
     "none": {"all": 1.0},
 }
 WITH_LEVELS = tuple(name for name in DISTRIBUTIONS if name != "none")
-SCHEDULERS = ("pjs", "sjs")
+SCHEDULERS = ("sjs", "pjs")
 
 CONVERGED_PERCENT = 5.0
 """Two totals that differ by less are taken for converged."""

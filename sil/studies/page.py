@@ -27,7 +27,9 @@ def write_findings(folder: Path, findings: Findings) -> None:
         table.write_csv(folder / f"{_file_name(title)}.csv")
     for drawing in findings.drawings:
         for kind in KINDS:
-            figures.save(drawing.chart, str(folder / f"{drawing.name}.{kind}"))
+            figures.save(
+                drawing.chart.properties(title=drawing.title), str(folder / f"{drawing.name}.{kind}")
+            )
     charts = {drawing.name: figures.styled(drawing.chart).to_dict() for drawing in findings.drawings}
     loader = ChoiceLoader([PackageLoader("sil.studies", "."), PackageLoader("sil.outcome", ".")])
     environment = Environment(loader=loader, autoescape=select_autoescape(default=True))

@@ -52,9 +52,13 @@ def run_all(cases: Sequence[Case], workers: int, on_progress: OnProgress) -> pl.
         source = SiteSource(cases[0].experiment(), Path(), None)
         in_use = source.take_into_use(Path(folder) / "site.db")
         with ProcessPoolExecutor(workers, context, _begin_worker, (in_use,)) as pool:
-            for frame in pool.map(_carry_out, cases, chunksize=1 + len(cases) // (16 * workers)):
-                frames.append(frame)
-                on_progress(len(frames), len(cases))
+            try:
+                for frame in pool.map(_carry_out, cases, chunksize=1 + len(cases) // (16 * workers)):
+                    frames.append(frame)
+                    on_progress(len(frames), len(cases))
+            except BaseException:
+                pool.shutdown(wait=False, cancel_futures=True)
+                raise
     return pl.concat(frames)
 
 

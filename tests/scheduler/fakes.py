@@ -31,7 +31,7 @@ from scheduler.model import (
 )
 from scheduler.ports import Scheduler
 from scheduler.problem import SchedulingProblem
-from scheduler.queues import QueuePolicy
+from scheduler.queues import PlannedStarts, QueuePolicy
 
 Reading = MachineReading | InterconnectReading
 NOT_WISHED = "nobody wished for it"
@@ -194,6 +194,7 @@ class Desk:
         queues: Sequence[QueuePolicy] = (QueuePolicy(),),
         schedulers: Mapping[str, Scheduler] | None = None,
         users: Sequence[UserPolicy] = (),
+        planned_starts: PlannedStarts = PlannedStarts.EARLIEST,
     ) -> None:
         self.clock = HandClock()
         self.dispatcher = RecordingDispatcher(self.clock)
@@ -213,6 +214,7 @@ class Desk:
             self.monitor,
             self.experience,
             Admission(queues, users),
+            planned_starts,
         )
 
     def submit(
@@ -263,6 +265,12 @@ class Desk:
         reading = MachineReading if isinstance(subject, int) else InterconnectReading
         self.monitor.untold.append(reading(subject, up, time_s))  # type: ignore[arg-type]
         self.manager.on_monitor_news()
+        check_books(self.manager)
+
+    def wake(self, at_s: float) -> None:
+        """Time has passed."""
+        self.clock.now_s = at_s
+        self.manager.on_time_passed()
         check_books(self.manager)
 
     @property
@@ -318,7 +326,12 @@ def check_books(manager: SchedulingManager) -> None:
         assert not run.started
         assert manager._availability.has(run.machines, run.resource), "planned where it cannot start"
         if run.job.id not in ending:
-            assert not commitments.is_first_everywhere(run), f"job {run.job.id} could start and does not"
+            too_early = run.not_before_s > manager._clock.now_s
+            could_start = commitments.is_first_everywhere(run) and not too_early
+            assert not could_start, f"job {run.job.id} could start and does not"
+            if commitments.is_first_everywhere(run):
+                assert manager.wakes_at_s is not None
+                assert manager.wakes_at_s <= run.not_before_s, f"nobody is woken for job {run.job.id}"
 
 
 def check_plan(manager: SchedulingManager, now_s: float) -> None:

@@ -18,7 +18,7 @@ from scheduler.mapping.pjs import Pjs
 from scheduler.mapping.sjs import Sjs
 from scheduler.model import Assignment, Completion, Job, JobId, MachineReading, RunId, Schedule
 from scheduler.ports import Scheduler
-from scheduler.queues import MappingPolicy, QueuePolicy
+from scheduler.queues import MappingPolicy, PlannedStarts, QueuePolicy
 from scheduler.rules import PREEMPTS_RUNNING_RUNS, ScheduleRejected
 from tests.scheduler.fakes import (
     NOT_WISHED,
@@ -273,6 +273,51 @@ def test_a_higher_queue_that_displaces_nobody_stands_in_line_behind_a_lower_one(
 def test_queues_that_make_no_sense_are_refused(queues: tuple[QueuePolicy, ...], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         machines(1, 10.0, *queues)
+
+
+# -- planned starts ----------------------------------------------------------------------------------------
+
+
+def with_kept_starts() -> Desk:
+    """One machine with a run of job 1 until 10 s and one of job 2 planned after it, whose start is kept."""
+    desk = Desk(make_site(1), [10.0], planned_starts=PlannedStarts.KEPT)
+    desk.submit(1, 0)
+    desk.round(0.0)
+    desk.submit(2, 0)
+    desk.manager.run_round()
+    return desk
+
+
+def test_a_kept_start_is_kept_where_the_machine_is_free_sooner() -> None:
+    desk = with_kept_starts()
+    desk.end(1, 6.0)
+    assert desk.dispatched == [(0.0, 1, 0)]
+    assert desk.manager.wakes_at_s == 10.0
+    desk.wake(10.0)
+    assert desk.dispatched == [(0.0, 1, 0), (10.0, 2, 0)]
+    assert desk.manager.wakes_at_s is None
+
+
+def test_a_kept_start_is_put_off_where_the_machine_is_free_later() -> None:
+    desk = with_kept_starts()
+    desk.end(1, 12.0)
+    assert desk.dispatched == [(0.0, 1, 0), (12.0, 2, 0)]
+
+
+def test_new_jobs_are_mapped_behind_a_kept_start_and_not_into_the_gap_before_it() -> None:
+    desk = with_kept_starts()
+    desk.end(1, 6.0)
+    desk.submit(3, 0)
+    desk.manager.run_round()
+    assert desk.planned == {2: (10.0, 20.0), 3: (20.0, 30.0)}
+
+
+def test_nobody_is_woken_for_a_run_that_is_planned_no_more() -> None:
+    desk = with_kept_starts()
+    desk.end(1, 6.0)
+    desk.hear(0, up=False)
+    assert desk.manager.wakes_at_s is None
+    assert desk.waiting == {2}
 
 
 # -- displacement ------------------------------------------------------------------------------------------

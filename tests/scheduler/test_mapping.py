@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from scheduler import registry
@@ -152,3 +153,57 @@ def test_equal_jobs_on_equal_machines_go_by_lowest_index(name: str) -> None:
 def test_nothing_starts_before_a_machine_is_ready(name: str) -> None:
     made = schedule(name, problem([[5, 5]] * 4, ready_s=[100, 200], now_s=50))
     assert all(a.start_s >= (100, 200)[a.resource] for a in made.assignments)
+
+
+# -- what a matrix may be ----------------------------------------------------------------------------------
+
+
+MAPPED_BY_KERNELS = ("min_min", "max_min", "sjs", "pjs", "pjs_try_next", "optimal", "pjs_optimal")
+
+
+@pytest.mark.parametrize("name", MAPPED_BY_KERNELS)
+@pytest.mark.parametrize("kind", [np.int32, np.int64, np.float32, np.float16])
+def test_matrices_of_other_types_and_in_other_orders_are_mapped_as_the_same_numbers(
+    name: str, kind: type
+) -> None:
+    etc_s = np.random.default_rng(3).integers(1, 50, (12, 5))
+    scheduler = registry.load(name)()
+    expected = scheduler.schedule(SchedulingProblem.from_matrix(etc_s.astype(float)))
+    for given in (
+        etc_s.astype(kind),
+        np.asfortranarray(etc_s.astype(kind)),
+        etc_s.astype(kind)[:, ::-1][:, ::-1],
+    ):
+        made = scheduler.schedule(SchedulingProblem.from_matrix(given))
+        assert list(made.assignments) == list(expected.assignments)
+
+
+@pytest.mark.parametrize("name", MAPPED_BY_KERNELS)
+@pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
+def test_without_jobs_or_machines_nothing_is_mapped_and_every_job_is_named(
+    name: str, shape: tuple[int, int]
+) -> None:
+    made = registry.load(name)().schedule(SchedulingProblem.from_matrix(np.ones(shape)))
+    assert len(made.assignments) == 0
+    assert list(made.left_waiting) == list(range(shape[0]))
+
+
+@pytest.mark.parametrize("name", MAPPED_BY_KERNELS)
+def test_a_job_that_no_machine_can_run_is_named_and_the_others_are_mapped(name: str) -> None:
+    etc_s = [[1.0, np.inf], [np.inf, np.inf], [2.0, 3.0]]
+    made = registry.load(name)().schedule(SchedulingProblem.from_matrix(etc_s))
+    assert made.left_waiting == {1: "no available resource can run it"}
+    assert sorted(made.assignments.jobs.tolist()) == [0, 2]
+
+
+@pytest.mark.parametrize("bad", [np.nan, -1.0, -np.inf])
+def test_a_cell_that_is_no_time_is_refused_by_its_place(bad: float) -> None:
+    with pytest.raises(ValueError, match=r"ETC cell \(1, 0\) is"):
+        SchedulingProblem.from_matrix([[1.0, 2.0], [bad, 2.0]])
+
+
+def test_millions_of_jobs_cost_no_object_each() -> None:
+    etc = EtcMatrix([[3.0, 1.0], [2.0, 5.0]], np.arange(2_000_000) % 2, np.arange(100) % 2)
+    made = registry.load("sjs")().schedule(SchedulingProblem.from_etc(etc))
+    assert len(made.assignments) == 2_000_000
+    assert np.bincount(made.assignments.jobs, minlength=2_000_000).max() == 1

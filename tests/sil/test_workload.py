@@ -8,7 +8,7 @@ import pytest
 from scheduler.model import JobClass
 from sil.experiment.streams import stream
 from sil.workload.arrivals import AtOnce, Poisson
-from sil.workload.job_mix import JobMix, Order
+from sil.workload.job_mix import JobMix, Order, QueueOrder
 
 CLASSES = [JobClass("a", ("any",), preferred=("any",)), JobClass("b", ("any",)), JobClass("c", ("any",))]
 
@@ -60,3 +60,17 @@ def test_streams_differ_by_seed_replication_and_name_and_are_the_same_otherwise(
     draws = {key: stream(*key).random() for key in [(1, 0, "a"), (2, 0, "a"), (1, 1, "a"), (1, 0, "b")]}
     assert len(set(draws.values())) == 4
     assert stream(1, 0, "a").random() == draws[1, 0, "a"]
+
+
+@pytest.mark.parametrize(
+    ("n", "expected"),
+    [(10, (1, 1, 8)), (5, (0, 0, 5)), (25, (2, 2, 21)), (15, (2, 2, 11)), (1, (0, 0, 1))],
+)
+def test_queues_in_blocks_have_n_times_their_share_rounded_half_to_even_and_the_last_has_the_rest(
+    n: int, expected: tuple[int, int, int]
+) -> None:
+    shares = {"high": 0.1, "medium": 0.1, "low": 0.8}
+    drawn = JobMix({"a": 1.0}, shares, {"anyone": 1.0}, Order.CYCLIC, QueueOrder.BLOCKS)
+    queues = [job.queue for job in drawn.jobs(n, AtOnce(), CLASSES, np.random.default_rng(0))]
+    high, medium, low = expected
+    assert queues == ["high"] * high + ["medium"] * medium + ["low"] * low

@@ -1,0 +1,132 @@
+"""The papers' studies: what is known of their outcome, and how verdicts come about."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import polars as pl
+import pytest
+from typer.testing import CliRunner
+
+from sil.cli import app
+from sil.outcome.statistics import Interval
+from sil.studies import cs1, cs2, cs3, cs4
+from sil.studies.findings import Findings
+from sil.studies.ledger import Verdict, all_positive, less, positive, settled, shown
+from sil.studies.site_runs import Case, StudyFailed, run_all
+
+
+def quietly(done: int, total: int) -> None:
+    """Nobody watches."""
+
+
+@pytest.fixture(scope="module")
+def second() -> Findings:
+    return cs2.study(2, os.cpu_count() or 1, quietly)
+
+
+# -- verdicts ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("mean", "half_width", "verdict"),
+    [
+        (1.0, 0.5, Verdict.HOLDS),
+        (1.0, 1.5, Verdict.CANNOT_BE_TOLD),
+        (-1.0, 0.5, Verdict.DOES_NOT_HOLD),
+        (0.0, None, Verdict.DOES_NOT_HOLD),
+        (1e-12, None, Verdict.HOLDS),
+    ],
+)
+def test_a_verdict_follows_from_the_interval(mean: float, half_width: float | None, verdict: Verdict) -> None:
+    assert positive(Interval(mean, half_width)) is verdict
+
+
+def test_of_several_one_that_is_surely_not_positive_is_enough_to_refuse() -> None:
+    surely, perhaps, not_so = Interval(1.0, 0.5), Interval(1.0, 2.0), Interval(-1.0, 0.5)
+    assert all_positive([surely, surely]) is Verdict.HOLDS
+    assert all_positive([surely, perhaps]) is Verdict.CANNOT_BE_TOLD
+    assert all_positive([surely, perhaps, not_so]) is Verdict.DOES_NOT_HOLD
+
+
+def test_the_other_words_of_the_ledger() -> None:
+    assert settled(True) is Verdict.HOLDS
+    assert settled(False) is Verdict.DOES_NOT_HOLD
+    assert less(Interval(5.0, 1.0), 4.0) == Interval(1.0, 1.0)
+    assert shown(Interval(1234.56, 7.0), 1, "s") == "1,234.6 ± 7.0 s"
+    assert shown(Interval(1.0, None), 2) == "1.00"
+
+
+# -- studies -----------------------------------------------------------------------------------------------
+
+
+def test_the_second_study_comes_out_as_in_independent_prototypes(second: Findings) -> None:
+    table = second.tables["Saving against SJS (%)"]
+    saving = {row["jobs"]: row for row in table.iter_rows(named=True)}
+    assert {n: saving[n]["pjs"] for n in (5, 30, 100)} == {5: 47.4, 30: 23.1, 100: 0.0}
+    tried_on = [round(saving[n]["pjs_try_next"]) for n in (30, 40, 50, 70, 100)]
+    assert tried_on == [32, 26, 22, 16, 9]
+    assert [c.ours for c in second.claims if "10,000" in c.claim] == ["10,079 s"]
+
+
+def test_with_the_optimal_step_pjs_is_never_worse_than_the_optimum_on_single_machines(
+    second: Findings,
+) -> None:
+    for row in second.tables["Saving against SJS (%)"].iter_rows(named=True):
+        assert row["pjs_optimal"] >= row["optimal"], row
+
+
+def test_high_priority_jobs_gain_by_pjs_where_they_are_rare() -> None:
+    cases = [cs3._case(100, "10/10/80", name) for name in cs3.SCHEDULERS]
+    found = run_all(cases, 1, quietly).filter(pl.col("queue") == "high")
+    of = dict(found.select("scheduler", "sum_s").iter_rows())
+    assert of["pjs"] < 0.7 * of["sjs"]
+
+
+def test_rows_do_not_depend_on_the_number_of_workers() -> None:
+    cases = [cs4._case(d, rate, seed) for d in ("none", "10/10/80") for rate in (4, 32) for seed in (0, 1)]
+    assert run_all(cases, 1, quietly).equals(run_all(cases, 2, quietly))
+
+
+def test_a_scheduler_that_misbehaves_ends_the_study_with_one_sentence() -> None:
+    case = Case({"n": 3}, {"workload": {"jobs": 3}}, "tests.faulty:Raises")
+    with pytest.raises(StudyFailed, match="Raises broke the rule raises-nothing"):
+        run_all([case], 1, quietly)
+
+
+def test_the_first_study_counts_on_the_textbook(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cs1, "GRID", (5, 10))
+    monkeypatch.setattr(cs1, "PJS_JOBS", (5, 20))
+    found = cs1.study(3, 1, quietly)
+    assert len(found.claims) == 6
+    table = found.tables["Mean decision of PJS (ms), over all numbers of jobs"]
+    assert len(table) == len(cs1.SHARES)
+
+
+# -- the command -------------------------------------------------------------------------------------------
+
+
+def test_the_command_writes_page_ledger_tables_and_figures(tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["reproduce", "cs2", "--out", str(tmp_path)])
+    assert result.exit_code == 0, result.output
+    assert "1. PJS is in all cases at least equal to SJS: holds" in result.output
+    written = {path.name for path in (tmp_path / "cs2").iterdir()}
+    figures = {f"figure-5{x}.{kind}" for x in "ab" for kind in ("png", "svg", "pdf")}
+    assert written == {"page.html", "ledger.csv", "saving-against-sjs.csv", *figures}
+    ledger = pl.read_csv(tmp_path / "cs2" / "ledger.csv")
+    assert ledger.columns == ["claim", "paper", "ours", "verdict", "rule"]
+    assert len(ledger) == 5
+
+
+def test_a_study_that_does_not_exist_is_refused() -> None:
+    result = CliRunner().invoke(app, ["reproduce", "cs5"])
+    assert result.exit_code == 2
+    assert "cs5" in result.output
+
+
+def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path) -> None:
+    (tmp_path / "file").write_text("")
+    result = CliRunner().invoke(app, ["reproduce", "cs2", "--out", str(tmp_path / "file" / "out")])
+    assert result.exit_code == 2
+    assert "cannot be written" in result.output
