@@ -40,10 +40,16 @@ class Study(StrEnum):
     CS3 = "cs3"
     CS4 = "cs4"
     ALL_PJS = "all-pjs"
+    ROBUSTNESS = "robustness"
 
 
 def reproduce(
-    study: Annotated[Study, typer.Argument(help="A case study of Collins and George 2001, or all four.")],
+    study: Annotated[
+        Study,
+        typer.Argument(
+            help="A case study of Collins and George 2001, all four of them, or what varying run times do."
+        ),
+    ],
     out_folder: Annotated[
         Path, typer.Option("--out", help="Folder for the results; each study has one of its own in it.")
     ] = Path("sil-reproduced"),
@@ -60,10 +66,10 @@ def reproduce(
     before. Writes page.html (open it in a browser), ledger.csv, the tables as CSV, and the paper's figures as
     PNG, SVG and PDF.
     """
-    from sil.studies import STUDIES
+    from sil.studies import CASE_STUDIES
     from sil.studies.page import PAGE, write_findings
 
-    names = STUDIES if study is Study.ALL_PJS else (study.value,)
+    names = CASE_STUDIES if study is Study.ALL_PJS else (study.value,)
     with one_sentence_for_bad_input():
         _make_usable(out_folder)
         for name in names:

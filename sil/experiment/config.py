@@ -61,6 +61,16 @@ class LognormalTable(Table):
     coefficient_of_variation: Positive
 
 
+class GammaTable(Table):
+    kind: Literal["gamma"]
+    coefficient_of_variation: Positive
+
+
+class EmpiricalTable(Table):
+    kind: Literal["empirical"]
+    ratios: Annotated[tuple[Positive, ...], Field(min_length=1)]
+
+
 class MonitorsTable(Table):
     """How the monitors differ from the truth: seen late, or misread and put right later."""
 
@@ -119,7 +129,9 @@ class Experiment(Table):
     schedulers: tuple[str, ...] = Field(min_length=1)
     workload: WorkloadTable
     rounds: EveryQuantumTable | OnRequestTable = Field(default=OnRequestTable(), discriminator="kind")
-    run_times: ExactTable | LognormalTable = Field(default=ExactTable(), discriminator="kind")
+    run_times: ExactTable | LognormalTable | GammaTable | EmpiricalTable = Field(
+        default=ExactTable(), discriminator="kind"
+    )
     queues: tuple[QueueTable, ...] = ()
     """Instead of the queues of the site."""
     planned_starts: Literal["earliest", "kept"] = "earliest"

@@ -15,9 +15,12 @@ from scheduler.ports import Experience, Scheduler
 from scheduler.queues import PlannedStarts, in_order_of_service
 from sil.experiment.config import (
     AtOnceTable,
+    EmpiricalTable,
     EveryQuantumTable,
     ExactTable,
     Experiment,
+    GammaTable,
+    LognormalTable,
 )
 from sil.experiment.site_in_use import Queues, SiteInUse
 from sil.experiment.streams import stream
@@ -35,7 +38,7 @@ from sil.world.harness import Harness
 from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import Distortion, Noisy, SimMonitor, Stale
 from sil.world.rounds import EveryQuantum, OnRequest, RoundPolicy
-from sil.world.truth import Lognormal, NoSpread, Spread, TrueTimes
+from sil.world.truth import Empirical, Gamma, Lognormal, NoSpread, Spread, TrueTimes
 from site_db.toml_file import Location
 
 
@@ -182,7 +185,15 @@ def _rounds(experiment: Experiment) -> RoundPolicy:
 
 def _spread(experiment: Experiment) -> Spread:
     table = experiment.run_times
-    return NoSpread() if isinstance(table, ExactTable) else Lognormal(table.coefficient_of_variation)
+    match table:
+        case ExactTable():
+            return NoSpread()
+        case LognormalTable():
+            return Lognormal(table.coefficient_of_variation)
+        case GammaTable():
+            return Gamma(table.coefficient_of_variation)
+        case EmpiricalTable():
+            return Empirical(table.ratios)
 
 
 def _distortions(experiment: Experiment, replication: int) -> list[Distortion]:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.special import ndtri
+from scipy.special import gammaincinv, ndtri
 
 from scheduler.etc import EtcMatrix
 from scheduler.model import Job
@@ -39,6 +39,28 @@ class Lognormal:
     def factor(self, quantile: float) -> float:
         variance = log1p(self.coefficient_of_variation**2)
         return exp(sqrt(variance) * float(ndtri(quantile)) - variance / 2)
+
+
+@dataclass(frozen=True, slots=True)
+class Gamma:
+    """Gamma with mean 1 and the given coefficient of variation."""
+
+    coefficient_of_variation: float
+
+    def factor(self, quantile: float) -> float:
+        shape = self.coefficient_of_variation**-2
+        return float(gammaincinv(shape, quantile)) / shape
+
+
+@dataclass(frozen=True, slots=True)
+class Empirical:
+    """One of some ratios of true to expected time, all equally likely, brought to mean 1."""
+
+    ratios: tuple[float, ...]
+
+    def factor(self, quantile: float) -> float:
+        ordered = sorted(self.ratios)
+        return ordered[int(quantile * len(ordered))] * len(ordered) / sum(ordered)
 
 
 class TrueTimes:

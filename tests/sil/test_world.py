@@ -18,7 +18,7 @@ from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import Noisy, SimMonitor, Stale
 from sil.world.rounds import EveryQuantum, OnRequest
 from sil.world.time_limit import TimeLimitExceeded, time_limit
-from sil.world.truth import Lognormal, NoSpread, TrueTimes
+from sil.world.truth import Empirical, Gamma, Lognormal, NoSpread, TrueTimes
 from tests.builders import site
 
 JOB = Job(JobId(0), "work", 0.0)
@@ -131,11 +131,18 @@ def test_the_luck_of_a_job_is_the_same_quantile_on_every_resource() -> None:
     assert times.run_s(JOB, 0, 1.0) > 100.0
 
 
-def test_lognormal_run_times_have_the_mean_and_the_variation_that_were_asked_for() -> None:
-    quantiles = (np.arange(200_000) + 0.5) / 200_000
-    factors = np.array([Lognormal(0.4).factor(q) for q in quantiles])
-    assert factors.mean() == pytest.approx(1.0, abs=1e-3)
-    assert factors.std() == pytest.approx(0.4, abs=5e-3)
+@pytest.mark.parametrize("spread", [Lognormal(0.4), Gamma(0.4)])
+def test_run_times_have_the_mean_and_the_variation_that_were_asked_for(spread: Lognormal | Gamma) -> None:
+    quantiles = (np.arange(20_000) + 0.5) / 20_000
+    factors = np.array([spread.factor(q) for q in quantiles])
+    assert factors.mean() == pytest.approx(1.0, abs=0.005)
+    assert factors.std() == pytest.approx(0.4, abs=0.01)
+    assert (np.diff(factors) >= 0).all()
+
+
+def test_empirical_run_times_are_the_listed_ratios_brought_to_mean_one() -> None:
+    spread = Empirical((3.0, 1.0, 2.0))
+    assert [spread.factor(q) for q in (0.0, 0.2, 0.5, 0.999)] == [0.5, 0.5, 1.0, 1.5]
 
 
 def test_a_stale_monitor_tells_the_same_later() -> None:
