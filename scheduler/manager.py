@@ -14,10 +14,27 @@ import numpy as np
 from scheduler.admission import Admission
 from scheduler.availability import Availability
 from scheduler.commitments import Commitments, Run
-from scheduler.model import Completion, DispatchOrder, ExecutionRecord, Job, JobId, RunId, Site, read_only
+from scheduler.etc import EtcMatrix
+from scheduler.model import (
+    Completion,
+    DispatchOrder,
+    ExecutionRecord,
+    Job,
+    JobId,
+    RunId,
+    Schedule,
+    Site,
+    read_only,
+)
 from scheduler.ports import Clock, Dispatcher, Experience, Monitor, Scheduler
 from scheduler.problem import ReadyTimes, Running, SchedulingProblem
-from scheduler.queues import MappingPolicy, PlannedStarts, QueuePolicy, in_order_of_service
+from scheduler.queues import (
+    MappingPolicy,
+    PlannedStarts,
+    PreemptionPolicy,
+    QueuePolicy,
+    in_order_of_service,
+)
 from scheduler.rules import ScheduleRejected, first_violation
 
 
@@ -43,6 +60,7 @@ class SchedulingManager:
         experience: Experience,
         admission: Admission | None = None,
         planned_starts: PlannedStarts = PlannedStarts.EARLIEST,
+        preemption: PreemptionPolicy | None = None,
     ) -> None:
         self._queues = in_order_of_service(queues)
         self._policy = {queue.name: queue for queue in self._queues}
@@ -53,6 +71,10 @@ class SchedulingManager:
         self._experience = experience
         self._admission = admission or Admission(queues)
         self._planned_starts = planned_starts
+        self._preemption = preemption or PreemptionPolicy()
+        self._times_displaced: Counter[JobId] = Counter()
+        self._raised_to: dict[JobId, str] = {}
+        self._just_raised: list[JobId] = []
         self._too_early: list[tuple[float, RunId, Run]] = []
         self._unfinished_of: Counter[str] = Counter()
         self._availability = Availability(site)
@@ -112,6 +134,8 @@ class SchedulingManager:
         started_s = run.start_s
         self._unfinished_of[run.job.user] -= 1
         self._take_off(run, completion.ended_s)
+        del self._times_displaced[run.job.id]
+        self._raised_to.pop(run.job.id, None)
         if run.ending:  # the end overtook the preemption order: the job is done after all
             self._withdraw_job(run.job)
         run_time_s = completion.ended_s - started_s
@@ -166,10 +190,12 @@ class SchedulingManager:
         self.on_monitor_news()
         self._replan()
         self._withdraw_what_is_mapped_afresh()
+        self._just_raised.clear()
         for queue in self._queues:
             if self._waiting[queue.name]:
                 self._serve(queue)
-        self._news = False
+        # Who was raised into a queue that had been served is looked at in another round.
+        self._news = any(job in self._waiting[self._raised_to[job]] for job in self._just_raised)
         self._start_what_is_first()
 
     def _replan(self) -> None:
@@ -188,41 +214,68 @@ class SchedulingManager:
     def _serve(self, queue: QueuePolicy) -> None:
         jobs = sorted(self._waiting[queue.name].values(), key=lambda job: (job.arrival_s, job.id))
         etc = self._experience.estimate(jobs, [len(usable) for usable in self._availability.members()])
+        problem, schedule = self._decide(queue, jobs, etc, queue.displaces)
+        if queue.displaces and self._preemption.least_gain_s > 0.0:
+            patient, later = self._decide(queue, jobs, etc, frozenset())
+            if not self._is_worth_displacing(queue, self._runs(queue, problem, schedule), later):
+                problem, schedule = patient, later
+        for i, reason in schedule.left_waiting.items():
+            self._reasons[jobs[i].id] = reason
+        for victim in schedule.preemptions:
+            self._displace(self._started[victim])
+        for run in self._runs(queue, problem, schedule):
+            self._plan(run)
+
+    def _decide(
+        self, queue: QueuePolicy, jobs: Sequence[Job], etc: EtcMatrix, ignored: frozenset[str]
+    ) -> tuple[SchedulingProblem, Schedule]:
+        """Ask the queue's scheduler, as if the queues `ignored` had no runs. Raises ScheduleRejected."""
         problem = SchedulingProblem(
             self._clock.now_s,
             tuple(jobs),
             etc,
-            self._ready_times_reader(queue),
+            self._ready_times_reader(ignored),
             MappingProxyType(self._running),
         )
         schedule = self._schedulers[queue.name].schedule(problem)
         violation = first_violation(problem, schedule)
         if violation:
             raise ScheduleRejected(violation)
-        for i, reason in schedule.left_waiting.items():
-            self._reasons[jobs[i].id] = reason
-        for victim in schedule.preemptions:
-            self._displace(self._started[victim])
-        for assignment in schedule.assignments:
-            self._plan(
-                Run(
-                    RunId(next(self._run_ids)),
-                    jobs[assignment.job],
-                    queue.name,
-                    assignment.resource,
-                    problem.ready_times.machines_of(assignment.resource),
-                    assignment.start_s,
-                    assignment.completion_s,
-                )
-            )
+        return problem, schedule
 
-    def _ready_times_reader(self, queue: QueuePolicy) -> Callable[[frozenset[RunId]], ReadyTimes]:
+    def _runs(self, queue: QueuePolicy, problem: SchedulingProblem, schedule: Schedule) -> list[Run]:
+        return [
+            Run(
+                RunId(next(self._run_ids)),
+                problem.jobs[assignment.job],
+                queue.name,
+                assignment.resource,
+                problem.ready_times.machines_of(assignment.resource),
+                assignment.start_s,
+                assignment.completion_s,
+            )
+            for assignment in schedule.assignments
+        ]
+
+    def _is_worth_displacing(self, queue: QueuePolicy, runs: Sequence[Run], later: Schedule) -> bool:
+        """Whether `runs` gain enough over the schedule `later`, which displaces nobody."""
+        if len(runs) > len(later.assignments):
+            return True
+        in_the_way = {
+            displaced.id
+            for run in runs
+            for displaced in self._commitments.overlapping(run, queue.displaces, self._clock.now_s)
+        }
+        gain_s = later.sum_completion_s - sum(run.completion_s for run in runs)
+        return bool(gain_s > self._preemption.least_gain_s * len(in_the_way))
+
+    def _ready_times_reader(self, ignored: frozenset[str]) -> Callable[[frozenset[RunId]], ReadyTimes]:
         def read(victims: frozenset[RunId]) -> ReadyTimes:
-            ready_s = self._commitments.ready_s(queue.displaces)
+            ready_s = self._commitments.ready_s(ignored)
             if victims:
                 ready_s = ready_s.copy()
                 for j in {j for run in victims for j in self._started[run].machines}:
-                    ready_s[j] = self._commitments.ready_s_without(j, victims, queue.displaces)
+                    ready_s[j] = self._commitments.ready_s_without(j, victims, ignored)
             machine_s = np.where(self._availability.up, np.maximum(ready_s, self._clock.now_s), np.inf)
             return ReadyTimes(read_only(machine_s), self._availability.members())
 
@@ -269,6 +322,7 @@ class SchedulingManager:
 
     def _displace(self, run: Run) -> None:
         """Make way: a planned run is withdrawn, a running one is told to stop; its job waits again."""
+        self._raise_if_starved(run)
         if not run.started:
             self._withdraw(run)
             return
@@ -277,6 +331,13 @@ class SchedulingManager:
         self._ending_run_of[run.job.id] = run
         self._wait_again(run.job)
         self._dispatcher.preempt(run.id)
+
+    def _raise_if_starved(self, run: Run) -> None:
+        self._times_displaced[run.job.id] += 1
+        limit, names = self._preemption.raised_after, [queue.name for queue in self._queues]
+        if limit is not None and self._times_displaced[run.job.id] % limit == 0:
+            self._just_raised.append(run.job.id)
+            self._raised_to[run.job.id] = names[max(0, names.index(run.queue) - 1)]
 
     def _withdraw(self, run: Run) -> None:
         """Take a planned run back; its job waits again."""
@@ -290,7 +351,7 @@ class SchedulingManager:
         run = self._next_run_of.get(job.id)
         if run is not None:
             self._withdraw(run)
-        self._waiting[job.queue].pop(job.id, None)
+        self._waiting[self._queue_of(job)].pop(job.id, None)
         self._reasons.pop(job.id, None)
 
     def _withdraw_unavailable(self, machines: Iterable[int]) -> None:
@@ -319,5 +380,9 @@ class SchedulingManager:
             self._wait_again(run.job)
 
     def _wait_again(self, job: Job) -> None:
-        self._waiting[job.queue][job.id] = job
+        self._waiting[self._queue_of(job)][job.id] = job
         self._news = True
+
+    def _queue_of(self, job: Job) -> str:
+        """The queue it was submitted to, or to which it was raised since."""
+        return self._raised_to.get(job.id, job.queue)

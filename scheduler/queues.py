@@ -43,6 +43,22 @@ class QueuePolicy:
     mapping: MappingPolicy = MappingPolicy.COMMIT
 
 
+@dataclass(frozen=True, slots=True)
+class PreemptionPolicy:
+    """What keeps preemption within bounds; without it, a queue displaces whatever is in its way, at any cost.
+
+    * `raised_after`: a job that has been displaced so often waits from then on in the next higher queue (one
+      remedy for starvation); None = never.
+    * `least_gain_s`: a queue displaces runs only if that shortens the sum of its own job times by more than
+      this for each of them.
+
+    Source: future work in Collins and George 2001, section 6.
+    """
+
+    raised_after: int | None = None
+    least_gain_s: float = 0.0
+
+
 def in_order_of_service(queues: Sequence[QueuePolicy]) -> tuple[QueuePolicy, ...]:
     """High to low.
 

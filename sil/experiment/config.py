@@ -105,6 +105,13 @@ class FailuresTable(Table):
     mean_time_to_repair_s: Positive
 
 
+class PreemptionTable(Table):
+    """What keeps preemption within bounds."""
+
+    raised_after: Count | None = None
+    least_gain_s: NotNegative = 0.0
+
+
 class ExperienceTable(Table):
     """`none`: the site's history stays as it is. `run`: each run learns from its own completions."""
 
@@ -136,6 +143,7 @@ class Experiment(Table):
     """Instead of the queues of the site."""
     planned_starts: Literal["earliest", "kept"] = "earliest"
     """What becomes of planned runs when machines are free sooner than was planned."""
+    preemption: PreemptionTable = PreemptionTable()
     experience: ExperienceTable = ExperienceTable()
     monitors: MonitorsTable = MonitorsTable()
     outages: tuple[OutageTable, ...] = ()

@@ -12,7 +12,7 @@ from scheduler.admission import Admission
 from scheduler.manager import SchedulingManager
 from scheduler.model import ExecutionRecord, Job, Site
 from scheduler.ports import Experience, Scheduler
-from scheduler.queues import PlannedStarts, in_order_of_service
+from scheduler.queues import PlannedStarts, PreemptionPolicy, in_order_of_service
 from sil.experiment.config import (
     AtOnceTable,
     EmpiricalTable,
@@ -143,6 +143,7 @@ def _assemble(
         _experience(experiment, in_use),
         Admission([policy for policy, _ in in_use.queues], in_use.users, in_use.only_listed_users),
         PlannedStarts(experiment.planned_starts),
+        PreemptionPolicy(experiment.preemption.raised_after, experiment.preemption.least_gain_s),
     )
     changes = _state_changes(experiment, in_use, replication)
     rounds = _rounds(experiment)

@@ -101,7 +101,7 @@ def _claims(found: pl.DataFrame) -> list[Claim]:
     worst = min(over_olb.items(), key=lambda item: item[1].mean)
     return [
         Claim(
-            "The relative performance of mapping algorithms is independent of sizable variations in run times",
+            "The relative performance of mapping algorithms does not depend on how run times vary",
             "title of Armstrong et al.",
             "SJS is better than OLB at every number of jobs, distribution and variation",
             f"least {shown(worst[1], 1, '%')}, at {' '.join(map(str, worst[0]))}",

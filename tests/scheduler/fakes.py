@@ -31,7 +31,7 @@ from scheduler.model import (
 )
 from scheduler.ports import Scheduler
 from scheduler.problem import SchedulingProblem
-from scheduler.queues import PlannedStarts, QueuePolicy
+from scheduler.queues import PlannedStarts, PreemptionPolicy, QueuePolicy
 
 Reading = MachineReading | InterconnectReading
 NOT_WISHED = "nobody wished for it"
@@ -195,6 +195,7 @@ class Desk:
         schedulers: Mapping[str, Scheduler] | None = None,
         users: Sequence[UserPolicy] = (),
         planned_starts: PlannedStarts = PlannedStarts.EARLIEST,
+        preemption: PreemptionPolicy | None = None,
     ) -> None:
         self.clock = HandClock()
         self.dispatcher = RecordingDispatcher(self.clock)
@@ -215,6 +216,7 @@ class Desk:
             self.experience,
             Admission(queues, users),
             planned_starts,
+            preemption,
         )
 
     def submit(

@@ -18,7 +18,7 @@ from scheduler.mapping.pjs import Pjs
 from scheduler.mapping.sjs import Sjs
 from scheduler.model import Assignment, Completion, Job, JobId, MachineReading, RunId, Schedule
 from scheduler.ports import Scheduler
-from scheduler.queues import MappingPolicy, PlannedStarts, QueuePolicy
+from scheduler.queues import MappingPolicy, PlannedStarts, PreemptionPolicy, QueuePolicy
 from scheduler.rules import PREEMPTS_RUNNING_RUNS, ScheduleRejected
 from tests.scheduler.fakes import (
     NOT_WISHED,
@@ -273,6 +273,55 @@ def test_a_higher_queue_that_displaces_nobody_stands_in_line_behind_a_lower_one(
 def test_queues_that_make_no_sense_are_refused(queues: tuple[QueuePolicy, ...], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         machines(1, 10.0, *queues)
+
+
+# -- preemption within bounds -------------------------------------------------------------------------------
+
+
+def with_a_low_run(
+    preemption: PreemptionPolicy, *between: QueuePolicy, high: Scheduler | None = None
+) -> Desk:
+    """One machine, on which job 1 of the low queue runs from 0 to 10 s."""
+    schedulers = {"high": high} if high else {}
+    desk = Desk(make_site(1), [10.0], (HIGH, *between, LOW), schedulers, preemption=preemption)
+    desk.submit(1, 0, "low")
+    desk.round(0.0)
+    return desk
+
+
+def test_a_job_that_was_displaced_often_enough_waits_in_the_next_higher_queue_and_is_displaced_no_more() -> (
+    None
+):
+    desk = with_a_low_run(PreemptionPolicy(raised_after=2), MIDDLE)
+    for k, at_s in enumerate((4.0, 20.0)):
+        desk.submit(10 + k, 0, "high")
+        desk.round(at_s)
+        desk.stop(1)
+        desk.end(10 + k, at_s + 10.0)
+    assert desk.preempted == [(4.0, 1), (20.0, 1)]
+    desk.submit(12, 0, "high")
+    desk.round(34.0)
+    assert desk.preempted == [(4.0, 1), (20.0, 1)]
+    desk.end(1, 40.0)
+    assert desk.dispatched[-1] == (40.0, 12, 0)
+
+
+def test_a_job_that_is_raised_into_a_queue_that_was_served_already_asks_for_another_round() -> None:
+    desk = with_a_low_run(PreemptionPolicy(raised_after=1))
+    desk.submit(10, 0, "high")
+    desk.round(4.0)
+    assert desk.manager.wants_round
+    desk.round(4.0)
+    assert not desk.manager.wants_round
+    assert desk.planned == {10: (4.0, 14.0), 1: (14.0, 24.0)}
+
+
+@pytest.mark.parametrize(("least_gain_s", "displaced"), [(5.0, True), (6.0, False), (7.0, False)])
+def test_a_queue_displaces_only_for_more_than_the_least_gain(least_gain_s: float, displaced: bool) -> None:
+    desk = with_a_low_run(PreemptionPolicy(least_gain_s=least_gain_s), high=Mct())
+    desk.submit(10, None, "high")
+    desk.round(4.0)  # it would be done at 14 s instead of 20 s
+    assert desk.preempted == ([(4.0, 1)] if displaced else [])
 
 
 # -- planned starts ----------------------------------------------------------------------------------------
