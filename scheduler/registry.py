@@ -26,6 +26,7 @@ BUILT_IN = {
     "sjs": "scheduler.mapping.sjs:Sjs",
     "pjs": "scheduler.mapping.pjs:Pjs",
     "pjs_try_next": "scheduler.mapping.pjs:PjsTryNext",
+    "gsa": "scheduler.mapping.gsa:Gsa",
     "optimal": "scheduler.mapping.optimal:Optimal",
     "pjs_optimal": "scheduler.mapping.optimal:PjsOptimal",
 }

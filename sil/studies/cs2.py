@@ -13,7 +13,7 @@ from sil.studies.ledger import Claim, settled
 from sil.studies.site_runs import Case, run_all
 
 SIZES = range(5, 101)
-COMPARED = ("pjs", "pjs_try_next", "optimal", "pjs_optimal")
+COMPARED = ("pjs", "pjs_try_next", "gsa", "optimal", "pjs_optimal")
 COMPARED_SIZES = (5, 10, 20, 30, 40, 50, 70, 100)
 LIGHT, HEAVY = 30, 60
 EQUAL = [n for n in SIZES if n % 5 == 0]

@@ -1,0 +1,161 @@
+"""Genetic simulated annealing over whole schedules: every job on a machine or a cluster."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+
+from scheduler.compiled import compiled, inlined, part
+from scheduler.mapping.kernels.table import FLOATS, INTS, NOBODY, READ_ONLY_TABLE, Floats, Ints, named_tuple
+
+TABLE_OF_INTS = types.Array(types.int64, 2, "C")
+
+
+class Choices(NamedTuple):
+    """What may be chosen for each job, and when it could begin."""
+
+    times_s: Floats  # (n, m + clusters), infinite where a job cannot run or the resource is not available
+    favourites: Ints  # (n, F) the resources of shortest time for each job
+    ready_s: Floats  # (m,)
+    members: Ints  # machines of all clusters, one cluster after the other
+    first_member: Ints  # (clusters + 1,)
+
+
+class Bench(NamedTuple):
+    """Room to work out one schedule."""
+
+    head: Ints  # (m + clusters,) the first job on each resource, shortest first
+    behind: Ints  # (n,) who comes after each job on its resource
+    free_s: Floats  # (m,)
+
+
+CHOICES = named_tuple((READ_ONLY_TABLE, TABLE_OF_INTS, FLOATS, INTS, INTS), Choices)
+BENCH = named_tuple((INTS, INTS, FLOATS), Bench)
+
+
+@inlined
+def drawn(state: Ints, n: int) -> int:
+    """A number from 0 to n - 1 (xorshift: Marsaglia 2003)."""
+    x = np.uint64(state[0])
+    x ^= x << np.uint64(13)
+    x ^= x >> np.uint64(7)
+    x ^= x << np.uint64(17)
+    state[0] = np.int64(x)
+    number: int = np.int64((x >> np.uint64(11)) % np.uint64(n))  # type: ignore[assignment]
+    return number
+
+
+@inlined
+def copy(source: Ints, target: Ints) -> None:
+    for i in range(len(source)):
+        target[i] = source[i]
+
+
+@part
+def line_up_jobs(choices: Choices, bench: Bench, chosen: Ints) -> None:
+    """The jobs of each resource from the shortest to the longest."""
+    bench.head[:] = NOBODY
+    for i in range(len(chosen)):
+        j = chosen[i]
+        time_s, before, after = choices.times_s[i, j], NOBODY, bench.head[j]
+        while after != NOBODY and choices.times_s[after, j] <= time_s:
+            before, after = after, bench.behind[after]
+        bench.behind[i] = after
+        if before == NOBODY:
+            bench.head[j] = i
+        else:
+            bench.behind[before] = i
+
+
+@part
+def sum_s(choices: Choices, bench: Bench, chosen: Ints) -> float:
+    """Sum of completions where job i is on resource `chosen[i]`: clusters go first, then single machines."""
+    line_up_jobs(choices, bench, chosen)
+    m = len(choices.ready_s)
+    for j in range(m):
+        bench.free_s[j] = choices.ready_s[j]
+    total_s = 0.0
+    for c in range(len(choices.first_member) - 1):
+        i = bench.head[m + c]
+        if i == NOBODY:
+            continue
+        end_s = 0.0
+        for x in range(choices.first_member[c], choices.first_member[c + 1]):
+            end_s = max(end_s, bench.free_s[choices.members[x]])
+        while i != NOBODY:
+            end_s += choices.times_s[i, m + c]
+            total_s += end_s
+            i = bench.behind[i]
+        for x in range(choices.first_member[c], choices.first_member[c + 1]):
+            bench.free_s[choices.members[x]] = end_s
+    for j in range(m):
+        i, end_s = bench.head[j], bench.free_s[j]
+        while i != NOBODY:
+            end_s += choices.times_s[i, j]
+            total_s += end_s
+            i = bench.behind[i]
+    return total_s
+
+
+@part
+def other_resource(choices: Choices, state: Ints, i: int) -> int:
+    """Another resource for job i: one of its favourites, or now and then any that can run it."""
+    n_favourites = choices.favourites.shape[1]
+    for _ in range(8):
+        if drawn(state, 8) > 0:
+            j = choices.favourites[i, drawn(state, n_favourites)]
+        else:
+            j = drawn(state, choices.times_s.shape[1])
+        if choices.times_s[i, j] < np.inf:
+            return int(j)
+    return int(choices.favourites[i, 0])
+
+
+@compiled(types.void(CHOICES, BENCH, TABLE_OF_INTS, FLOATS, INTS, INTS, INTS, types.float64, types.int64))
+def anneal(
+    choices: Choices,
+    bench: Bench,
+    population: Ints,
+    sums_s: Floats,
+    best: Ints,
+    child: Ints,
+    state: Ints,
+    cooling: float,
+    generations: int,
+) -> None:
+    """Let `population` (P, n) change for so many generations; the best schedule ever goes to `best` (n,).
+
+    In each generation every schedule has one child: of itself and a mate, or of itself with some jobs moved.
+    The child takes its place if its sum is less than that of its parent plus the temperature, which begins
+    as a twentieth of the mean sum and cools by the factor `cooling`.
+    """
+    size, n = population.shape
+    temperature_s = 0.0
+    best_s = np.inf
+    for p in range(size):
+        sums_s[p] = sum_s(choices, bench, population[p])
+        temperature_s += sums_s[p] / size / 20.0
+        if sums_s[p] < best_s:
+            best_s = sums_s[p]
+            copy(population[p], best)
+    for _ in range(generations):
+        for p in range(size):
+            copy(population[p], child)
+            if drawn(state, 3) == 0:
+                mate, a, b = drawn(state, size), drawn(state, n), drawn(state, n)
+                for i in range(min(a, b), max(a, b) + 1):
+                    child[i] = population[mate, i]
+            else:
+                for _ in range(1 + drawn(state, 3)):
+                    i = drawn(state, n)
+                    child[i] = other_resource(choices, state, i)
+            child_s = sum_s(choices, bench, child)
+            if child_s < sums_s[p] + temperature_s:
+                copy(child, population[p])
+                sums_s[p] = child_s
+                if child_s < best_s:
+                    best_s = child_s
+                    copy(child, best)
+        temperature_s *= cooling

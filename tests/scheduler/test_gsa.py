@@ -1,0 +1,41 @@
+"""Genetic simulated annealing: it goes on from PJS, and comes near the optimum."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from scheduler.mapping.gsa import Gsa
+from scheduler.mapping.optimal import Optimal
+from scheduler.mapping.pjs import Pjs, PjsTryNext
+from scheduler.mapping.sjs import Sjs
+from scheduler.problem import SchedulingProblem
+
+
+def random_problem(n: int, clusters: int, seed: int) -> SchedulingProblem:
+    luck = np.random.default_rng(seed)
+    etc_s = np.hstack([luck.uniform(1.0, 100.0, (n, 12)), luck.uniform(1.0, 33.0, (n, clusters))])
+    members = [list(range(4 * c, 4 * c + 4)) for c in range(clusters)]
+    return SchedulingProblem.from_matrix(etc_s, None, members)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_it_is_never_worse_than_where_it_begins(seed: int) -> None:
+    problem = random_problem(25, 3, seed)
+    begun = [made.schedule(problem).sum_completion_s for made in (Sjs(), Pjs(), PjsTryNext())]
+    assert Gsa(work=100_000).schedule(problem).sum_completion_s <= min(begun)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_without_clusters_it_halves_the_distance_of_sjs_to_the_optimum(seed: int) -> None:
+    problem = random_problem(30, 0, seed)
+    found, begun, least = (made.schedule(problem).sum_completion_s for made in (Gsa(), Sjs(), Optimal()))
+    assert found - least <= 0.5 * (begun - least) + 1e-6
+    assert found >= least - 1e-6
+
+
+def test_the_same_seed_gives_the_same_schedule_and_more_work_is_no_worse() -> None:
+    problem = random_problem(40, 3, 1)
+    once, again = (Gsa(work=200_000, seed=7).schedule(problem) for _ in range(2))
+    assert list(once.assignments) == list(again.assignments)
+    assert Gsa().schedule(problem).sum_completion_s <= once.sum_completion_s
