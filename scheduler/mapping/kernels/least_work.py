@@ -93,15 +93,15 @@ def least_rest_s(table: Table, least_work: LeastWork, lines: Lines, next_job: In
             # `now_s` is when all jobs so far are done; so many more are before other machines are ready.
             q = n
             if step < N_STEPS:
-                until_s = first_s + (step + 1) * step_s
-                if work_s * n > (until_s - now_s) * speed:
-                    q = int((until_s - now_s) * speed / work_s)
+                room_s = max(0.0, (first_s + (step + 1) * step_s - now_s) * speed)
+                if work_s * n > room_s:
+                    q = int(room_s / work_s)
             took_s = work_s / speed
             rest_s += q * now_s + took_s * q * (q + 1) / 2
             now_s += q * took_s
             n -= q
             if n > 0:  # the next one is done by more machines than those that begin it
-                begun_s = (until_s - now_s) * speed
+                begun_s = max(0.0, room_s - q * work_s)
                 step += 1
                 speed += least_work.speed_at[step]
                 while step < N_STEPS and work_s - begun_s > step_s * speed:
