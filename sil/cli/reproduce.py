@@ -21,6 +21,7 @@ from sil.cli.console import (
     one_sentence_for_bad_input,
     out,
     print_fault,
+    print_whole,
 )
 
 if TYPE_CHECKING:
@@ -41,14 +42,13 @@ class Study(StrEnum):
     CS4 = "cs4"
     ALL_PJS = "all-pjs"
     ROBUSTNESS = "robustness"
+    PREEMPTION = "preemption"
 
 
 def reproduce(
     study: Annotated[
         Study,
-        typer.Argument(
-            help="A case study of Collins and George 2001, all four of them, or what varying run times do."
-        ),
+        typer.Argument(help="A case study of Collins and George 2001, all four of them, or its future work."),
     ],
     out_folder: Annotated[
         Path, typer.Option("--out", help="Folder for the results; each study has one of its own in it.")
@@ -114,7 +114,7 @@ def _make_usable(folder: Path) -> None:
 def _show(findings: Findings) -> None:
     out.print(f"\n[bold]{findings.title}[/bold] ({findings.source})")
     for title, frame in findings.tables.items():
-        out.print(_as_table(title, frame))
+        print_whole(_as_table(title, frame))
     for k, claim in enumerate(findings.claims, start=1):
         out.print(
             f"\n{k}. {claim.claim}: [{COLOURS[claim.verdict]}]{claim.verdict.value}[/]", highlight=False

@@ -5,11 +5,12 @@ from __future__ import annotations
 import itertools
 from collections.abc import Callable, Iterable
 
+import altair as alt
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sil.outcome.figures import series
+from sil.outcome.figures import WIDTH, series
 from sil.outcome.statistics import Interval, interval
 from sil.studies.cs3 import DISTRIBUTIONS, LEVELS, WITH_LEVELS, queue_tables
 from sil.studies.findings import Drawing, Findings, OnProgress
@@ -76,7 +77,7 @@ def study(seeds: int, workers: int, on_progress: OnProgress) -> Findings:
         source="Collins and George 2001, section 5.4",
         method=f"{METHOD} {seeds} seeds; 95 % intervals.",
         claims=_claims(sampled),
-        drawings=[*_figure_8(sampled), *_figure_9(sampled)],
+        drawings=[*_figure_8(sampled), *_figure_9(sampled), _table_1(sampled)],
         tables={
             "Table 1: share of jobs run in parallel (%)": _table(sampled.parallel_percent),
             "Mean job time (s)": _table(sampled.time_s),
@@ -295,6 +296,28 @@ def _lines(sample: Callable[[str, str, int], Sample], cases: Iterable[tuple[str,
             half = x.half_width or 0.0
             rows.append((float(rate), name, x.mean, x.mean - half, x.mean + half))
     return pl.DataFrame(rows, schema=["rate", "of", "value", "low", "high"], orient="row")
+
+
+def _table_1(found: Sampled) -> Drawing:
+    """The table as a heat map."""
+    wide = _table(found.parallel_percent)
+    rows = wide.select(
+        pl.format("{}, {}", "distribution", "priority")
+        .str.replace("none, overall", "no priority")
+        .alias("of"),
+        pl.all().exclude("distribution", "priority"),
+    ).unpivot(index="of", variable_name="rate", value_name="share")
+    axes = alt.Chart(rows).encode(
+        x=alt.X("rate:O", title=RATE_TITLE, sort=None, axis=alt.Axis(labelAngle=0, orient="top")),
+        y=alt.Y("of:N", title=None, sort=None),
+    )
+    scale = alt.Scale(domain=[0, 100], scheme="blues")
+    cells = axes.mark_rect().encode(color=alt.Color("share:Q", scale=scale, title="Jobs in parallel (%)"))
+    ink = alt.condition("datum.share > 55", alt.value("white"), alt.value("black"))
+    chart = alt.layer(cells, axes.mark_text().encode(text=alt.Text("share:Q", format=".0f"), color=ink))
+    return Drawing(
+        "table-1", "Table 1: share of jobs run in parallel (%)", chart.properties(width=WIDTH, height=320)
+    )
 
 
 RATE_TITLE = "Mean arrivals per quantum of 10 s (jobs)"

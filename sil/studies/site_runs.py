@@ -43,8 +43,9 @@ class Case:
 
 def run_all(cases: Sequence[Case], workers: int, on_progress: OnProgress) -> pl.DataFrame:
     """A row for each case and queue: its labels, scheduler, replication, queue, and of the queue's jobs how
-    many there were (`jobs`), the sum of their turnarounds (`sum_s`), and how many ran on clusters
-    (`in_parallel`). In order of cases, whatever the number of workers. Raises StudyFailed.
+    many there were (`jobs`), the sum of their turnarounds (`sum_s`), the longest (`longest_s`), how many ran
+    on clusters (`in_parallel`), and how often they were started (`attempts`). In order of cases, whatever the
+    number of workers. Raises StudyFailed.
     """
     frames: list[pl.DataFrame] = []
     context = multiprocessing.get_context("spawn")
@@ -80,7 +81,13 @@ def _carry_out(case: Case) -> pl.DataFrame:
     return (
         job_table(facts, in_use.site.n_machines)
         .group_by("queue")
-        .agg(jobs=pl.len(), sum_s=pl.col("turnaround_time").sum(), in_parallel=pl.col("parallel").sum())
+        .agg(
+            jobs=pl.len(),
+            sum_s=pl.col("turnaround_time").sum(),
+            longest_s=pl.col("turnaround_time").max(),
+            in_parallel=pl.col("parallel").sum(),
+            attempts=pl.col("attempts").sum(),
+        )
         .sort("queue")
         .select(
             *(pl.lit(value).alias(name) for name, value in case.labels.items()),

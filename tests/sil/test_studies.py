@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from sil.cli import app
 from sil.outcome.statistics import Interval
-from sil.studies import cs1, cs2, cs3, cs4
+from sil.studies import cs1, cs2, cs3, cs4, preemption, robustness
 from sil.studies.findings import Findings
 from sil.studies.ledger import Verdict, all_positive, less, positive, settled, shown
 from sil.studies.site_runs import Case, StudyFailed, run_all
@@ -111,6 +111,42 @@ def test_the_first_study_counts_on_the_textbook(monkeypatch: pytest.MonkeyPatch)
     assert len(found.claims) == 6
     table = found.tables["Mean decision of PJS (ms), over all numbers of jobs"]
     assert len(table) == len(cs1.SHARES)
+
+
+def test_the_fourth_study_comes_out_as_in_independent_prototypes() -> None:
+    found = cs4.study(2, os.cpu_count() or 1, quietly)
+    times = {
+        (r["distribution"], r["priority"]): r for r in found.tables["Mean job time (s)"].iter_rows(named=True)
+    }
+    assert times["10/10/80", "high"]["1"] == pytest.approx(105, abs=25)
+    assert times["10/10/80", "high"]["32"] == pytest.approx(156, abs=30)
+    assert times["10/10/80", "low"]["32"] == pytest.approx(780, abs=60)
+    assert times["50/25/25", "low"]["32"] == pytest.approx(1130, abs=120)
+    shares = found.tables["Table 1: share of jobs run in parallel (%)"].filter(
+        pl.col("distribution") == "none"
+    )
+    assert shares["1"][0] == pytest.approx(80, abs=4)
+    assert shares["32"][0] == pytest.approx(16, abs=4)
+    assert {drawing.name for drawing in found.drawings} == {
+        *(f"figure-{name}" for name in ("8a", "8b", "8c", "9a", "9b")),
+        "table-1",
+    }
+
+
+def test_sjs_stays_better_than_olb_when_run_times_vary(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(robustness, "SIZES", (50,))
+    monkeypatch.setattr(robustness, "VARIATIONS", (0.0, 0.5))
+    found = robustness.study(3, os.cpu_count() or 1, quietly)
+    assert found.claims[0].verdict is Verdict.HOLDS
+
+
+def test_a_least_gain_keeps_low_jobs_from_being_begun_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(preemption, "RATES", (2,))
+    found = preemption.study(2, os.cpu_count() or 1, quietly)
+    in_vain = dict(
+        found.tables["Means over all rates"].select("policy", "low runs in vain per job").iter_rows()
+    )
+    assert in_vain["gain of 300 s"] <= in_vain["gain of 60 s"] < in_vain["as in the paper"]
 
 
 # -- the command -------------------------------------------------------------------------------------------
