@@ -113,7 +113,8 @@ def test_the_first_study_counts_on_the_textbook(monkeypatch: pytest.MonkeyPatch)
     assert len(table) == len(cs1.SHARES)
 
 
-def test_the_fourth_study_comes_out_as_in_independent_prototypes() -> None:
+def test_the_fourth_study_comes_out_as_in_independent_prototypes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cs4, "RATES", (1, 32))
     found = cs4.study(2, os.cpu_count() or 1, quietly)
     times = {
         (r["distribution"], r["priority"]): r for r in found.tables["Mean job time (s)"].iter_rows(named=True)
