@@ -36,6 +36,7 @@ from scheduler.queues import (
     in_order_of_service,
 )
 from scheduler.rules import ScheduleRejected, first_violation
+from scheduler.starvation import Starvation
 
 
 class SchedulingManager:
@@ -72,9 +73,8 @@ class SchedulingManager:
         self._admission = admission or Admission(queues)
         self._planned_starts = planned_starts
         self._preemption = preemption or PreemptionPolicy()
-        self._times_displaced: Counter[JobId] = Counter()
-        self._raised_to: dict[JobId, str] = {}
-        self._just_raised: list[JobId] = []
+        self._starvation = Starvation([queue.name for queue in self._queues], self._preemption.raised_after)
+        self._just_raised: list[Job] = []
         self._too_early: list[tuple[float, RunId, Run]] = []
         self._unfinished_of: Counter[str] = Counter()
         self._availability = Availability(site)
@@ -134,10 +134,9 @@ class SchedulingManager:
         started_s = run.start_s
         self._unfinished_of[run.job.user] -= 1
         self._take_off(run, completion.ended_s)
-        del self._times_displaced[run.job.id]
-        self._raised_to.pop(run.job.id, None)
         if run.ending:  # the end overtook the preemption order: the job is done after all
             self._withdraw_job(run.job)
+        self._starvation.forget(run.job)
         run_time_s = completion.ended_s - started_s
         self._experience.record(
             ExecutionRecord(run.job, run.resource, len(run.machines), started_s, run_time_s)
@@ -195,7 +194,7 @@ class SchedulingManager:
             if self._waiting[queue.name]:
                 self._serve(queue)
         # Who was raised into a queue that had been served is looked at in another round.
-        self._news = any(job in self._waiting[self._raised_to[job]] for job in self._just_raised)
+        self._news = any(job.id in self._waiting[self._starvation.queue_of(job)] for job in self._just_raised)
         self._start_what_is_first()
 
     def _replan(self) -> None:
@@ -322,7 +321,8 @@ class SchedulingManager:
 
     def _displace(self, run: Run) -> None:
         """Make way: a planned run is withdrawn, a running one is told to stop; its job waits again."""
-        self._raise_if_starved(run)
+        if self._starvation.note_displaced(run.job):
+            self._just_raised.append(run.job)
         if not run.started:
             self._withdraw(run)
             return
@@ -331,13 +331,6 @@ class SchedulingManager:
         self._ending_run_of[run.job.id] = run
         self._wait_again(run.job)
         self._dispatcher.preempt(run.id)
-
-    def _raise_if_starved(self, run: Run) -> None:
-        self._times_displaced[run.job.id] += 1
-        limit, names = self._preemption.raised_after, [queue.name for queue in self._queues]
-        if limit is not None and self._times_displaced[run.job.id] % limit == 0:
-            self._just_raised.append(run.job.id)
-            self._raised_to[run.job.id] = names[max(0, names.index(run.queue) - 1)]
 
     def _withdraw(self, run: Run) -> None:
         """Take a planned run back; its job waits again."""
@@ -351,7 +344,7 @@ class SchedulingManager:
         run = self._next_run_of.get(job.id)
         if run is not None:
             self._withdraw(run)
-        self._waiting[self._queue_of(job)].pop(job.id, None)
+        self._waiting[self._starvation.queue_of(job)].pop(job.id, None)
         self._reasons.pop(job.id, None)
 
     def _withdraw_unavailable(self, machines: Iterable[int]) -> None:
@@ -380,9 +373,5 @@ class SchedulingManager:
             self._wait_again(run.job)
 
     def _wait_again(self, job: Job) -> None:
-        self._waiting[self._queue_of(job)][job.id] = job
+        self._waiting[self._starvation.queue_of(job)][job.id] = job
         self._news = True
-
-    def _queue_of(self, job: Job) -> str:
-        """The queue it was submitted to, or to which it was raised since."""
-        return self._raised_to.get(job.id, job.queue)

@@ -316,6 +316,16 @@ def test_a_job_that_is_raised_into_a_queue_that_was_served_already_asks_for_anot
     assert desk.planned == {10: (4.0, 14.0), 1: (14.0, 24.0)}
 
 
+def test_a_raised_job_whose_end_overtakes_its_preemption_is_done_and_waits_nowhere() -> None:
+    desk = with_a_low_run(PreemptionPolicy(raised_after=1), MIDDLE)
+    del desk.scheduler.wishes[1]
+    desk.submit(10, 0, "high")
+    desk.round(4.0)
+    assert desk.waiting == {1}
+    desk.end(1, 4.0)
+    assert desk.waiting == set()
+
+
 @pytest.mark.parametrize(("least_gain_s", "displaced"), [(5.0, True), (6.0, False), (7.0, False)])
 def test_a_queue_displaces_only_for_more_than_the_least_gain(least_gain_s: float, displaced: bool) -> None:
     desk = with_a_low_run(PreemptionPolicy(least_gain_s=least_gain_s), high=Mct())
