@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cache
+from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
@@ -192,8 +195,20 @@ def _number_charts(sections: list[Section]) -> dict[str, dict[str, Any]]:
 
 @cache
 def vega() -> str:
-    """Vega, Vega-Lite and vega-embed as one script, so that the page needs no network."""
-    return script_safe(vl_convert.javascript_bundle())  # type: ignore[call-arg]  # the stub lacks its default
+    """Vega, Vega-Lite and vega-embed as one script, so that the page needs no network.
+
+    Bundling them takes a second, so the script is kept beside this file where that folder can be written.
+    """
+    kept = Path(__file__).parent / "__pycache__" / f"vega-{version('vl-convert-python')}.js"
+    if kept.is_file():
+        return kept.read_text(encoding="utf-8")
+    script = script_safe(vl_convert.javascript_bundle())  # type: ignore[call-arg]  # the stub lacks its default
+    with suppress(OSError):
+        kept.parent.mkdir(exist_ok=True)
+        unfinished = kept.with_suffix(f".{os.getpid()}")
+        unfinished.write_text(script, encoding="utf-8")
+        unfinished.replace(kept)
+    return script
 
 
 def script_safe(text: str) -> str:

@@ -42,6 +42,8 @@ def test_the_optimum_is_that_of_complete_enumeration(seed: int) -> None:
 def test_no_heuristic_beats_the_optimum(etc_s: np.ndarray, ready_s: np.ndarray) -> None:
     optimum_s = least_sum_of_completions(etc_s, ready_s).completion_s.sum()
     for name in registry.BUILT_IN:
+        if name in registry.OPTIMISING:  # those have tests of their own
+            continue
         made = registry.load(name)().schedule(SchedulingProblem.from_matrix(etc_s, ready_s))
         assert made.sum_completion_s >= optimum_s * (1 - 1e-12), name
 
