@@ -6,7 +6,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from scheduler.compiled import compiled, part
+from scheduler.compiled import compiled, inlined, part
 from scheduler.mapping.kernels.table import INTS, NOBODY, Floats, Ints
 
 MULTIPLIER = 0x9E3779B97F4A7C15
@@ -30,6 +30,12 @@ def by_class(class_of: Ints, n_classes: int) -> tuple[Ints, Ints]:
     return members, first
 
 
+@inlined
+def folded(bits: np.uint64) -> np.uint64:
+    """Whole numbers as floats differ in their upper bits only, and a product carries nothing downwards."""
+    return bits ^ (bits >> np.uint64(SHIFT))
+
+
 @part
 def hashed(bits: NDArray[np.uint64]) -> np.uint64:
     """Four numbers at a time, since none has to wait for another."""
@@ -37,14 +43,15 @@ def hashed(bits: NDArray[np.uint64]) -> np.uint64:
     a = b = c = d = np.uint64(0)
     whole = len(bits) - len(bits) % 4
     for x in range(0, whole, 4):
-        a = (a ^ bits[x]) * factor
-        b = (b ^ bits[x + 1]) * factor
-        c = (c ^ bits[x + 2]) * factor
-        d = (d ^ bits[x + 3]) * factor
+        a = (a ^ folded(bits[x])) * factor
+        b = (b ^ folded(bits[x + 1])) * factor
+        c = (c ^ folded(bits[x + 2])) * factor
+        d = (d ^ folded(bits[x + 3])) * factor
     for x in range(whole, len(bits)):
-        a = (a ^ bits[x]) * factor
-    mixed = (((a * factor) ^ b) * factor ^ c) * factor ^ d
-    return mixed ^ (mixed >> np.uint64(SHIFT))
+        a = (a ^ folded(bits[x])) * factor
+    for part_of_it in (b, c, d):
+        a = (folded(a) ^ part_of_it) * factor
+    return folded(a)
 
 
 @compiled(types.int64(types.Array(types.uint64, 2, "C", readonly=True), INTS, INTS))

@@ -26,6 +26,9 @@ from scheduler.mapping.kernels.table import (
     room_for_ints,
 )
 
+FEW_LEFT = 512
+"""More job classes are sorted in any case: to look through them again and again would cost their square."""
+
 
 class Heads(NamedTuple):
     """For each machine class the job class with its shortest job left, and which job classes are left."""
@@ -66,12 +69,13 @@ def set_key(table: Table, lines: Lines, heads: Heads, k: int) -> None:
 def find_top(table: Table, sorting: Sorting, lines: Lines, heads: Heads, next_job: Ints, k: int) -> None:
     """The shortest job left on machine class k, by the order as far as it is worth sorting.
 
-    Where the job classes left are less than a third of the next stretch, they are looked through instead.
+    Where few job classes are left, and far fewer than the next stretch has, they are looked through instead.
     """
     times_s, top, least_s = table.by_machine_class_s[k], NOBODY, np.inf
     while top == NOBODY and heads.at[k] < len(next_job):
         if heads.at[k] == sorting.sorted_to[k]:
-            if 3 * heads.n_left[0] <= end_of_stretch(table, sorting, k) - sorting.sorted_to[k]:
+            stretch = end_of_stretch(table, sorting, k) - sorting.sorted_to[k]
+            if heads.n_left[0] <= min(FEW_LEFT, stretch // 3):
                 break
             sort_on(table, sorting, k)
         if is_used_up(table, next_job, sorting.order[k, heads.at[k]]):
