@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from scheduler.mapping.by_class import ByClass
 from scheduler.mapping.kernels.blocks import Blocks, blocks_of
 from scheduler.mapping.kernels.groups import Groups, copied, grouped
+from scheduler.mapping.kernels.heads import Heads, room_for_heads
 from scheduler.mapping.kernels.least_work import LeastWork, least_work_of
 from scheduler.mapping.kernels.lines import room_for_lines
 from scheduler.mapping.kernels.max_min import Bounds, max_min, room_for_bounds
-from scheduler.mapping.kernels.min_min import Heads, min_min, room_for_heads
+from scheduler.mapping.kernels.min_min import min_min
 from scheduler.mapping.kernels.sorting import Sorting, unsorted
 from scheduler.mapping.kernels.table import Plan
 from scheduler.mapping.placement import mapped
@@ -53,8 +54,8 @@ class Greedy:
     """The greedy mappings of one problem's jobs to machines, again and again as ready times grow.
 
     `next_job` (C,) says where in `table.jobs` the jobs begin that are to be mapped, class by class; `ready_s`
-    (m,) is never less than the problem's. What is learnt in one mapping (the order of jobs on each machine
-    class) serves the next.
+    (m,) is never less than the problem's, and infinite only where the problem's is. What is learnt in one
+    mapping (the order of jobs on each machine class) serves the next.
     """
 
     def __init__(self, by_class: ByClass) -> None:
@@ -124,7 +125,7 @@ class Greedy:
 
     @cached_property
     def _least_work(self) -> LeastWork:
-        return least_work_of(self._table)
+        return least_work_of(self._table, self._at_start_s)
 
 
 def _assignments(plan: Plan, n: int) -> Assignments:

@@ -95,6 +95,12 @@ def test_large_problems(kind: str, fast: Scheduler, textbook: Scheduler) -> None
     assert columns(fast.schedule(problem)) == columns(textbook.schedule(problem))
 
 
+def test_max_min_is_not_given_up_for_a_job_that_only_a_machine_that_is_down_could_run() -> None:
+    etc_s = [[3.3, np.inf, 0.7], [1.1, 0.7, 0.2], [1.1, 0.1, 0.1], [np.inf, np.inf, 3.3]]
+    problem = SchedulingProblem.from_matrix(np.array(etc_s), np.array([0.0, 0.3, np.inf]))
+    assert columns(Sjs().schedule(problem)) == columns(TextbookMaxMin().schedule(problem))
+
+
 @given(problem=problems())
 def test_trying_the_next_pair_is_never_worse_than_stopping(problem: SchedulingProblem) -> None:
     on, stopped = PjsTryNext().schedule(problem), Pjs().schedule(problem)

@@ -10,6 +10,7 @@ from numba import types
 from scheduler.compiled import compiled, inlined, part
 from scheduler.mapping.kernels.blocks import BLOCKS, Blocks, row_of
 from scheduler.mapping.kernels.lines import LINES, Lines, line_up, soonest
+from scheduler.mapping.kernels.pairing_heap import meld, without_root
 from scheduler.mapping.kernels.table import (
     FLOATS,
     INTS,
@@ -18,7 +19,6 @@ from scheduler.mapping.kernels.table import (
     Floats,
     Ints,
     Table,
-    is_used_up,
     named_tuple,
 )
 
@@ -27,26 +27,34 @@ ALIKE = 1.5
 
 
 class Groups(NamedTuple):
-    """For each machine class the job classes that were best off there, the longest on top: pairing heaps.
+    """For each machine class the job classes that were best off there, the longest on top.
 
-    (Fredman, Sedgewick, Sleator and Tarjan 1986.) A whole block of job classes stands there as one, with the
-    number C + b, until it is dissolved.
+    Pairing heaps by time. Those of one group that take equally long come to stand there as one as they are
+    met: the class of the lowest job, with the others in a heap by job below it. A whole block of job classes
+    is one, too, with the number C + b, until it is dissolved; it comes before all jobs.
     """
 
-    time_s: Floats  # (C + B,) on that machine class
-    child: Ints  # (C + B,)
+    minus_s: Floats  # (C + B,) less the time on that machine class
+    child: Ints  # (C + B,) of the heap by time
     sibling: Ints  # (C + B,)
+    head: Ints  # (C + B,) the lowest job left of the class, when last looked up
+    equal_child: Ints  # (C + B,) of the heap by job
+    equal_sibling: Ints  # (C + B,)
     top: Ints  # (K,)
 
 
-GROUPS = named_tuple((FLOATS, INTS, INTS, INTS), Groups)
+GROUPS = named_tuple((FLOATS, INTS, INTS, INTS, INTS, INTS, INTS), Groups)
 
 
 def grouped(table: Table, blocks: Blocks, lines: Lines, ready_s: Floats) -> Groups:
     """The groups of all blocks, or job classes where there are no blocks, while machines are ready so."""
-    n = len(table.by_job_class_s) + len(blocks.row_s)
+    n_classes, n_blocks = len(table.by_job_class_s), len(blocks.row_s)
+    n = n_classes + n_blocks
     groups = Groups(
         np.empty(n),
+        np.full(n, NOBODY),
+        np.full(n, NOBODY),
+        np.concatenate([table.jobs[table.first_job[:-1]], np.full(n_blocks, NOBODY)]),
         np.full(n, NOBODY),
         np.full(n, NOBODY),
         np.full(len(table.by_machine_class_s), NOBODY),
@@ -56,7 +64,15 @@ def grouped(table: Table, blocks: Blocks, lines: Lines, ready_s: Floats) -> Grou
 
 
 def copied(groups: Groups) -> Groups:
-    return Groups(groups.time_s.copy(), groups.child.copy(), groups.sibling.copy(), groups.top.copy())
+    return Groups(
+        groups.minus_s.copy(),
+        groups.child.copy(),
+        groups.sibling.copy(),
+        groups.head.copy(),
+        groups.equal_child.copy(),
+        groups.equal_sibling.copy(),
+        groups.top.copy(),
+    )
 
 
 @inlined
@@ -64,7 +80,25 @@ def bound_of(lines: Lines, groups: Groups, k: int) -> float:
     """No job of group k has a larger best completion."""
     if groups.top[k] == NOBODY:
         return -np.inf
-    return float(lines.front_s[k] + groups.time_s[groups.top[k]])
+    return float(lines.front_s[k] - groups.minus_s[groups.top[k]])
+
+
+@inlined
+def join(groups: Groups, c: int, k: int, time_s: float) -> None:
+    """Put a class, with all that are below it as equals, into group k."""
+    groups.minus_s[c] = -time_s
+    groups.top[k] = meld(groups.minus_s, groups.child, groups.sibling, groups.top[k], c)
+
+
+@inlined
+def meld_equals(groups: Groups, a: int, b: int) -> int:
+    return meld(groups.head, groups.equal_child, groups.equal_sibling, a, b)
+
+
+@inlined
+def without_lowest(groups: Groups, c: int) -> int:
+    """Those that stand below class c as equals, without it."""
+    return without_root(groups.head, groups.equal_child, groups.equal_sibling, c)
 
 
 @inlined
@@ -84,71 +118,27 @@ def enter(table: Table, blocks: Blocks, lines: Lines, groups: Groups, c: int, co
 
 @inlined
 def take_tied(
-    table: Table,
-    lines: Lines,
-    groups: Groups,
-    next_job: Ints,
-    bound_s: Floats,
-    largest_s: float,
-    tied: Ints,
-    group_of: Ints,
+    lines: Lines, groups: Groups, bound_s: Floats, largest_s: float, tied: Ints, group_of: Ints
 ) -> int:
-    """Take all whose bound is `largest_s` out of their groups; returns how many of them have jobs left."""
+    """Take all whose bound is `largest_s` out of their groups, those of equal time in one group as one.
+
+    Writes the class of the lowest job of each to `tied`, its group to `group_of`; returns how many these are.
+    """
     n_tied = 0
     for k in range(len(bound_s)):
         if bound_s[k] != largest_s:
             continue
-        while bound_of(lines, groups, k) == largest_s:
+        first = n_tied
+        while bound_of(lines, groups, k) == largest_s:  # by rounding, shorter ones may be as late
             c = groups.top[k]
-            leave(groups, k)
-            if c >= len(next_job) or not is_used_up(table, next_job, c):
-                tied[n_tied], group_of[c] = c, k
+            groups.top[k] = without_root(groups.minus_s, groups.child, groups.sibling, c)
+            if n_tied > first and groups.minus_s[tied[n_tied - 1]] == groups.minus_s[c]:
+                tied[n_tied - 1] = meld_equals(groups, tied[n_tied - 1], c)
+            else:
+                tied[n_tied], group_of[n_tied] = c, k
                 n_tied += 1
         bound_s[k] = bound_of(lines, groups, k)
     return n_tied
-
-
-@inlined
-def join(groups: Groups, c: int, k: int, time_s: float) -> None:
-    groups.time_s[c] = time_s
-    groups.top[k] = meld(groups, groups.top[k], c)
-
-
-@part
-def leave(groups: Groups, k: int) -> None:
-    """Take off the top of group k."""
-    c, pairs = groups.child[groups.top[k]], NOBODY
-    groups.child[groups.top[k]] = NOBODY
-    while c != NOBODY:
-        other, later = groups.sibling[c], NOBODY
-        groups.sibling[c] = NOBODY
-        if other != NOBODY:
-            later = groups.sibling[other]
-            groups.sibling[other] = NOBODY
-        c = meld(groups, c, other)
-        groups.sibling[c] = pairs
-        pairs, c = c, later
-    top = NOBODY
-    while pairs != NOBODY:
-        later = groups.sibling[pairs]
-        groups.sibling[pairs] = NOBODY
-        top = meld(groups, top, pairs)
-        pairs = later
-    groups.top[k] = top
-
-
-@inlined
-def meld(groups: Groups, a: int, b: int) -> int:
-    """One heap of two."""
-    if a == NOBODY:
-        return b
-    if b == NOBODY:
-        return a
-    if groups.time_s[b] > groups.time_s[a]:
-        a, b = b, a
-    groups.sibling[b] = groups.child[a]
-    groups.child[a] = b
-    return a
 
 
 @part

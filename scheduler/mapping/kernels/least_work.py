@@ -36,32 +36,35 @@ class LeastWork(NamedTuple):
 LEAST_WORK = named_tuple((FLOATS, FLOATS, FLOATS, INTS, FLOATS), LeastWork)
 
 
-def least_work_of(table: Table) -> LeastWork:
-    """Three passes over the table."""
+def least_work_of(table: Table, ready_s: Floats) -> LeastWork:
+    """Three passes over the table. `ready_s` by machine index: those that never are do no work."""
     n_job_classes, n_machine_classes = table.by_job_class_s.shape
     slowness, work_s, least_s = np.empty(n_machine_classes), np.empty(n_job_classes), np.empty(n_job_classes)
-    _measure(table.by_job_class_s, slowness, work_s, least_s)
+    first_s = np.minimum.reduceat(ready_s[table.machines], table.first_machine[:-1])
+    never_s = np.where(np.isfinite(first_s), 0.0, np.inf)
+    _measure(table.by_job_class_s, never_s, slowness, work_s, least_s)
     able = int(np.isfinite(work_s).sum())
     return LeastWork(slowness, work_s, least_s, np.argsort(work_s)[:able].copy(), np.empty(N_STEPS + 1))
 
 
-@compiled(types.void(READ_ONLY_TABLE, FLOATS, FLOATS, FLOATS))
-def _measure(times_s: Floats, slowness: Floats, work_s: Floats, least_s: Floats) -> None:
+@compiled(types.void(READ_ONLY_TABLE, FLOATS, FLOATS, FLOATS, FLOATS))
+def _measure(times_s: Floats, never_s: Floats, slowness: Floats, work_s: Floats, least_s: Floats) -> None:
+    """`never_s` (K,) is infinite where no machine will ever be ready, and zero else."""
     slowness[:] = 0.0
     for c in range(len(times_s)):
         least = np.inf
         for k in range(len(slowness)):
-            least = min(least, times_s[c, k])
+            least = min(least, times_s[c, k] + never_s[k])
         least_s[c] = least
         for k in range(len(slowness)):
-            if least > 0.0 and times_s[c, k] < np.inf:
+            if least > 0.0 and times_s[c, k] + never_s[k] < np.inf:
                 slowness[k] += times_s[c, k] / least
     for k in range(len(slowness)):
         slowness[k] = slowness[k] / len(times_s) if slowness[k] > 0.0 else 1.0
     for c in range(len(times_s)):
         work = np.inf
         for k in range(len(slowness)):
-            work = min(work, times_s[c, k] / slowness[k])
+            work = min(work, (times_s[c, k] + never_s[k]) / slowness[k])
         work_s[c] = work
 
 

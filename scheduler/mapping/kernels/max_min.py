@@ -17,7 +17,9 @@ from scheduler.mapping.kernels.groups import (
     enter,
     enter_members,
     join,
+    meld_equals,
     take_tied,
+    without_lowest,
 )
 from scheduler.mapping.kernels.least_work import LEAST_WORK, SLACK, LeastWork, least_rest_s
 from scheduler.mapping.kernels.lines import LINES, Lines, line_up, place
@@ -39,7 +41,7 @@ from scheduler.mapping.kernels.table import (
 
 
 class Bounds(NamedTuple):
-    """Upper bounds of the best completions of each group, and room for job classes whose bounds are equal."""
+    """Upper bounds of the best completions of each group, and room for those whose bounds are equal."""
 
     bound_s: Floats  # (K,)
     tied: Ints  # (C + B,)
@@ -83,48 +85,53 @@ def next_class(
     bounds: Bounds,
     next_job: Ints,
     largest_s: float,
-) -> tuple[int, int]:
+) -> tuple[int, int, int]:
     """Of the jobs whose bound is `largest_s` and true, the class of the lowest; NOBODY where none is found.
 
-    And the lowest job of the other classes, which may be lower than it is. Those whose bound is not true go
-    to the group that they belong to now. A block whose bound is true is dissolved.
+    And the lowest job of the other classes, which may be lower than it is; and how many classes were looked
+    at. Those whose bound is not true go to the group that they belong to now. A block whose bound is true is
+    dissolved.
     """
-    n_tied = take_tied(
-        table, lines, groups, next_job, bounds.bound_s, largest_s, bounds.tied, bounds.group_of
-    )
-    found, searching = NOBODY, True
+    tied, group_of = bounds.tied, bounds.group_of
+    n_tied = take_tied(lines, groups, bounds.bound_s, largest_s, tied, group_of)
+    found, looks, searching = NOBODY, 0, True
     while n_tied > 0 and searching:
-        lowest = 0
-        for x in range(1, n_tied):
-            if first_left(table, next_job, bounds.tied[x]) < first_left(table, next_job, bounds.tied[lowest]):
-                lowest = x
-        c = bounds.tied[lowest]
-        n_tied -= 1
-        bounds.tied[lowest] = bounds.tied[n_tied]
-        completion_s = best_completion_s(table, blocks, lines, c)
-        if completion_s < largest_s:
+        x = 0
+        for y in range(1, n_tied):
+            if groups.head[tied[y]] < groups.head[tied[x]]:
+                x = y
+        c, is_class = tied[x], tied[x] < len(next_job)
+        rest = without_lowest(groups, c)
+        if is_class and is_used_up(table, next_job, c):
+            completion_s = -np.inf
+        elif is_class and groups.head[c] < table.jobs[next_job[c]]:  # that one was taken elsewhere
+            groups.head[c] = table.jobs[next_job[c]]
+            tied[x] = meld_equals(groups, rest, c)
+            continue
+        else:
+            completion_s = best_completion_s(table, blocks, lines, c)
+            looks += 1
+        tied[x] = rest
+        if rest == NOBODY:
+            n_tied -= 1
+            tied[x], group_of[x] = tied[n_tied], group_of[n_tied]
+        if completion_s == largest_s:
+            searching = False
+            if is_class:
+                found = c
+            else:
+                enter_members(table, blocks, lines, groups, c - len(next_job))
+                for k in range(len(bounds.bound_s)):
+                    bounds.bound_s[k] = bound_of(lines, groups, k)
+        elif completion_s > -np.inf:
             k = enter(table, blocks, lines, groups, c, completion_s)
             bounds.bound_s[k] = bound_of(lines, groups, k)
-        elif c < len(next_job):
-            found, searching = c, False
-        else:
-            enter_members(table, blocks, lines, groups, c - len(next_job))
-            for k in range(len(bounds.bound_s)):
-                bounds.bound_s[k] = bound_of(lines, groups, k)
-            searching = False
     others = BEYOND_ALL
     for x in range(n_tied):
-        c, k = bounds.tied[x], bounds.group_of[bounds.tied[x]]
-        others = min(others, first_left(table, next_job, c))
-        join(groups, c, k, groups.time_s[c])
-        bounds.bound_s[k] = largest_s
-    return found, others
-
-
-@inlined
-def first_left(table: Table, next_job: Ints, c: int) -> int:
-    """The first job left of a class; a block comes before all jobs."""
-    return table.jobs[next_job[c]] if c < len(next_job) else NOBODY
+        others = min(others, groups.head[tied[x]])
+        join(groups, tied[x], group_of[x], -groups.minus_s[tied[x]])
+        bounds.bound_s[group_of[x]] = largest_s
+    return found, others, looks
 
 
 @compiled(types.int64(TABLE, BLOCKS, GROUPS, LEAST_WORK, LINES, BOUNDS, PLAN, INTS, FLOATS, types.float64))
@@ -146,7 +153,8 @@ def max_min(
     written to `plan`; jobs that no machine will ever complete are left out. As soon as the sum of completions
     is known to exceed `limit_s`, it ends and returns 0. With C and K classes and n jobs there are n steps at
     worst, each O(K) for each job class that is looked at; fewer by as often as a choice repeats. On most
-    matrices few are looked at, at worst all are in every step.
+    matrices few are looked at. At worst all are in every step; on few machine classes that have nothing to
+    do with each other a good part of them.
     """
     line_up(table, lines, ready_s)
     n_offers = len(bounds.bound_s)
@@ -159,19 +167,19 @@ def max_min(
         if limit_s < np.inf and looks >= next_check:
             if sum_s + least_rest_s(table, least_work, lines, next_job) > limit_s * (1.0 + SLACK):
                 return 0
-            next_check = (
-                looks + 1 + 4 * (len(next_job) + len(ready_s)) // len(bounds.bound_s)
-            )  # costs less than the looks
+            # So that checking costs less than looking.
+            next_check = looks + 1 + 4 * (len(next_job) + len(ready_s)) // len(bounds.bound_s)
         largest_s = largest(bounds.bound_s)
         if largest_s == -np.inf:
             return done
-        looks += 1
-        c, until_job = next_class(table, blocks, lines, groups, bounds, next_job, largest_s)
+        c, until_job, looked = next_class(table, blocks, lines, groups, bounds, next_job, largest_s)
+        looks += looked
         if c == NOBODY:
             continue
         placed, k = place(table, lines, plan, done, next_job, c, largest_s, until_job, n_offers)
         sum_s += placed * largest_s
         done += placed
         if not is_used_up(table, next_job, c):
+            groups.head[c] = table.jobs[next_job[c]]
             join(groups, c, k, table.by_job_class_s[c, k])
         bounds.bound_s[k] = bound_of(lines, groups, k)

@@ -102,14 +102,29 @@ def comes_before(table: Table, times_s: Floats, a: int, b: int) -> bool:
     return bool(table.jobs[table.first_job[a]] < table.jobs[table.first_job[b]])
 
 
+@inlined
+def end_of_run(table: Table, sorting: Sorting, k: int, x: int) -> int:
+    """The place in machine class k's order after all job classes that take as long as the one in place x."""
+    times_s, order, past = table.by_machine_class_s[k], sorting.order[k], x + 1
+    if past == sorting.sorted_to[k] or times_s[order[past]] == times_s[order[x]]:
+        past = past_equals(table, sorting, k, x)
+    return past
+
+
 @part
 def past_equals(table: Table, sorting: Sorting, k: int, x: int) -> int:
-    """The place in machine class k's order after all job classes that take as long as the one in place x.
-
-    `sorted_to` where that is not known yet.
-    """
-    times_s, order = table.by_machine_class_s[k], sorting.order[k]
-    low, high = x + 1, sorting.sorted_to[k]
+    times_s, order, step = table.by_machine_class_s[k], sorting.order[k], 1
+    low = high = x + 1
+    while True:
+        if high >= sorting.sorted_to[k]:
+            if sorting.sorted_to[k] == len(order):
+                break
+            sort_on(table, sorting, k)
+        elif times_s[order[high]] == times_s[order[x]]:
+            low, high, step = high + 1, high + step, 2 * step
+        else:
+            break
+    high = min(high, len(order))
     while low < high:
         middle = (low + high) // 2
         if times_s[order[middle]] > times_s[order[x]]:
