@@ -6,6 +6,7 @@ import hashlib
 import logging
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
@@ -60,27 +61,31 @@ def _kept_for(folder: Path) -> Iterator[None]:
 
     Numba itself would only notice a change in the very file of a function, and not in what it calls.
     """
-    sources = hashlib.sha256()
-    for source in (Path(__file__), *sorted(folder.glob("*.py"))):
-        sources.update(source.name.encode() + source.read_bytes())
     before = config.CACHE_DIR
     parent = Path(before) if before else folder / "__pycache__"
-    config.CACHE_DIR = str(parent / f"compiled-{sources.hexdigest()[:16]}")
+    config.CACHE_DIR = str(parent / f"compiled-{_fingerprint(folder)}")
     try:
         yield
     finally:
         config.CACHE_DIR = before
 
 
-_told: set[str] = set()
+@cache
+def _fingerprint(folder: Path) -> str:
+    sources = hashlib.sha256()
+    for source in (Path(__file__), *sorted(folder.glob("*.py"))):
+        sources.update(source.name.encode() + source.read_bytes())
+    return sources.hexdigest()[:16]
 
 
 class _Announcement(event.Listener):
     """Tells, once in a process, that something has to be compiled."""
 
+    was_told = False
+
     def on_start(self, event: Any) -> None:
-        if not _told:
-            _told.add("")
+        if not _Announcement.was_told:
+            _Announcement.was_told = True
             _log.info("compiling the schedulers for this machine, once; it takes some seconds")
 
     def on_end(self, event: Any) -> None:

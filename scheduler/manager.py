@@ -213,21 +213,28 @@ class SchedulingManager:
     def _serve(self, queue: QueuePolicy) -> None:
         jobs = sorted(self._waiting[queue.name].values(), key=lambda job: (job.arrival_s, job.id))
         etc = self._experience.estimate(jobs, [len(usable) for usable in self._availability.members()])
-        problem, schedule = self._decide(queue, jobs, etc, queue.displaces)
-        if queue.displaces and self._preemption.least_gain_s > 0.0:
-            patient, later = self._decide(queue, jobs, etc, frozenset())
-            if not self._is_worth_displacing(queue, self._runs(queue, problem, schedule), later):
-                problem, schedule = patient, later
+        schedule, runs = self._decide(queue, jobs, etc, queue.displaces)
+        in_the_way = {
+            displaced.id
+            for run in runs
+            for displaced in self._commitments.overlapping(run, queue.displaces, self._clock.now_s)
+        }
+        if in_the_way and self._preemption.least_gain_s > 0.0:
+            later, patient = self._decide(queue, jobs, etc, frozenset())
+            gain_s = later.sum_completion_s - schedule.sum_completion_s
+            least_s = self._preemption.least_gain_s * len(in_the_way)
+            if len(runs) <= len(patient) and gain_s <= least_s:
+                schedule, runs = later, patient
         for i, reason in schedule.left_waiting.items():
             self._reasons[jobs[i].id] = reason
         for victim in schedule.preemptions:
             self._displace(self._started[victim])
-        for run in self._runs(queue, problem, schedule):
+        for run in runs:
             self._plan(run)
 
     def _decide(
         self, queue: QueuePolicy, jobs: Sequence[Job], etc: EtcMatrix, ignored: frozenset[str]
-    ) -> tuple[SchedulingProblem, Schedule]:
+    ) -> tuple[Schedule, list[Run]]:
         """Ask the queue's scheduler, as if the queues `ignored` had no runs. Raises ScheduleRejected."""
         problem = SchedulingProblem(
             self._clock.now_s,
@@ -240,13 +247,10 @@ class SchedulingManager:
         violation = first_violation(problem, schedule)
         if violation:
             raise ScheduleRejected(violation)
-        return problem, schedule
-
-    def _runs(self, queue: QueuePolicy, problem: SchedulingProblem, schedule: Schedule) -> list[Run]:
-        return [
+        runs = [
             Run(
                 RunId(next(self._run_ids)),
-                problem.jobs[assignment.job],
+                jobs[assignment.job],
                 queue.name,
                 assignment.resource,
                 problem.ready_times.machines_of(assignment.resource),
@@ -255,18 +259,7 @@ class SchedulingManager:
             )
             for assignment in schedule.assignments
         ]
-
-    def _is_worth_displacing(self, queue: QueuePolicy, runs: Sequence[Run], later: Schedule) -> bool:
-        """Whether `runs` gain enough over the schedule `later`, which displaces nobody."""
-        if len(runs) > len(later.assignments):
-            return True
-        in_the_way = {
-            displaced.id
-            for run in runs
-            for displaced in self._commitments.overlapping(run, queue.displaces, self._clock.now_s)
-        }
-        gain_s = later.sum_completion_s - sum(run.completion_s for run in runs)
-        return bool(gain_s > self._preemption.least_gain_s * len(in_the_way))
+        return schedule, runs
 
     def _ready_times_reader(self, ignored: frozenset[str]) -> Callable[[frozenset[RunId]], ReadyTimes]:
         def read(victims: frozenset[RunId]) -> ReadyTimes:

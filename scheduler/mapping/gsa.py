@@ -31,6 +31,7 @@ class Gsa:
     the shortest job first. Never worse than SJS, PJS and PJS with try-next by the sum of expected job times.
     It ends after so much `work` (places of jobs looked at), which bounds its time without making it depend on
     a clock; the same `seed` gives the same schedule. By default less than a tenth of a second at 100 jobs.
+    Its table of times takes memory in proportion to jobs x (machines + clusters), whatever the classes.
     Source: Shroff, Watson, Flann and Freund 1996; Braun et al. 2001; named by Collins and George 2001.
     """
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 
 import altair as alt
 import numpy as np
@@ -11,6 +11,7 @@ import polars as pl
 
 from sil.outcome.comparison import Comparison
 from sil.outcome.metrics import metric
+from sil.outcome.statistics import Interval
 from sil.outcome.trace import RunDescription
 
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999933", "#882255")
@@ -31,8 +32,8 @@ def change_over_grid(comparison: Comparison, key: str) -> Figure:
         for scheduler in comparison.schedulers[1:]:
             cell = comparison.cell(point, scheduler, key)
             if cell is not None and cell.change_percent is not None:
-                mean, half = cell.change_percent.mean, cell.change_percent.half_width or 0.0
-                rows.append((settings[axis], scheduler, mean, mean - half, mean + half))
+                change = cell.change_percent
+                rows.append((settings[axis], scheduler, change.mean, change.low, change.high))
     frame = _frame(rows, ["setting", "scheduler", "change", "low", "high"])
     x = alt.X("setting:Q", title=setting_title(axis))
     colour = _scheduler_colour(comparison.schedulers, first=1)
@@ -59,9 +60,8 @@ def value_over_grid(comparison: Comparison, key: str) -> Figure:
         for scheduler in comparison.schedulers:
             cell = comparison.cell(point, scheduler, key)
             if cell is not None:
-                half = cell.value.half_width or 0.0
-                mean = cell.value.mean
-                rows.append((settings[axis], scheduler, mean, mean - half, mean + half))
+                value = cell.value
+                rows.append((settings[axis], scheduler, value.mean, value.low, value.high))
     frame = _frame(rows, ["setting", "scheduler", "value", "low", "high"])
     x = alt.X("setting:Q", title=setting_title(axis))
     colour = _scheduler_colour(comparison.schedulers)
@@ -203,6 +203,41 @@ def series(
         )
         layers = [band, lines]
     figure: Figure = alt.layer(*layers).properties(width=WIDTH, height=height)
+    return figure
+
+
+def series_of_means(
+    points: Iterable[tuple[float, str, Interval]],
+    x_title: str,
+    y_title: str,
+    legend: str,
+    height: int = 280,
+) -> Figure:
+    """Lines of means with bands of their intervals; `points` are (x, name of the line, mean)."""
+    rows = [(x, name, found.mean, found.low, found.high) for x, name, found in points]
+    frame = pl.DataFrame(rows, schema=["x", legend, "mean", "low", "high"], orient="row")
+    return series(frame, "x", x_title, "mean", y_title, legend, legend, height)
+
+
+def bars(frame: pl.DataFrame, x: str, x_title: str, y: str, y_title: str, of: str, legend: str) -> Figure:
+    """Bars of `y`, side by side at each `x` one for each value of `of`, both in order of appearance."""
+    names = frame[of].unique(maintain_order=True).to_list()
+    figure: Figure = (
+        alt.Chart(frame)
+        .mark_bar()
+        .encode(
+            x=alt.X(f"{x}:N", title=x_title, sort=None, axis=alt.Axis(labelAngle=0)),
+            xOffset=alt.XOffset(f"{of}:N", sort=None),
+            y=alt.Y(f"{y}:Q", title=y_title),
+            color=alt.Color(
+                f"{of}:N",
+                scale=alt.Scale(domain=names, range=_colours(names)),
+                legend=alt.Legend(title=legend),
+            ),
+            tooltip=[x, of, y],
+        )
+        .properties(width=WIDTH, height=280)
+    )
     return figure
 
 

@@ -6,7 +6,6 @@ import time
 from collections.abc import Iterator
 from statistics import fmean
 
-import altair as alt
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
@@ -17,8 +16,8 @@ from scheduler.mapping.sjs import Sjs
 from scheduler.mapping.textbook import TextbookPjs, TextbookSjs
 from scheduler.ports import Scheduler
 from scheduler.problem import SchedulingProblem
-from sil.outcome.figures import PALETTE, WIDTH, series
-from sil.outcome.statistics import Interval, interval
+from sil.outcome.figures import bars, series
+from sil.outcome.statistics import Interval, Sample, interval
 from sil.studies.findings import Drawing, Findings, OnProgress
 from sil.studies.ledger import Claim, Verdict, all_positive, less, settled, shown
 from sil.studies.site_runs import SEED
@@ -161,10 +160,10 @@ def _claims(sjs: pl.DataFrame, pjs: pl.DataFrame) -> list[Claim]:
     ]
 
 
-def _ratios(pjs: pl.DataFrame, share: int) -> NDArray[np.float64]:
+def _ratios(pjs: pl.DataFrame, share: int) -> Sample:
     """Per seed: delays averaged over the numbers of jobs, as in Figure 4, over those of SJS (PJS at 0 %)."""
     means = pjs.group_by("share", "seed").agg(pl.col("ms").mean()).sort("seed")
-    ratios: NDArray[np.float64] = (
+    ratios: Sample = (
         means.filter(pl.col("share") == share)["ms"].to_numpy()
         / means.filter(pl.col("share") == 0)["ms"].to_numpy()
     )
@@ -225,21 +224,13 @@ def _figure_3(sjs: pl.DataFrame) -> Drawing:
 def _figure_4(pjs: pl.DataFrame) -> Drawing:
     names = ["as the paper tells it", "as used here"]
     frame = _table(pjs).unpivot(names, index="possibly parallel", variable_name="PJS", value_name="ms")
-    chart = (
-        alt.Chart(frame)
-        .mark_bar()
-        .encode(
-            x=alt.X(
-                "possibly parallel:N",
-                sort=None,
-                title="Share of jobs that can run in parallel",
-                axis=alt.Axis(labelAngle=0),
-            ),
-            xOffset=alt.XOffset("PJS:N", sort=None),
-            y=alt.Y("ms:Q", title="Mean scheduling delay (ms)"),
-            color=alt.Color("PJS:N", scale=alt.Scale(domain=names, range=list(PALETTE[:2]))),
-            tooltip=["possibly parallel", "PJS", "ms"],
-        )
-        .properties(width=WIDTH, height=280)
+    chart = bars(
+        frame,
+        "possibly parallel",
+        "Share of jobs that can run in parallel",
+        "ms",
+        "Mean scheduling delay (ms)",
+        "PJS",
+        "PJS",
     )
     return Drawing("figure-4", "Figure 4: average overhead of PJS by share of possibly parallel jobs", chart)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import altair as alt
 import polars as pl
 
-from sil.outcome.figures import PALETTE, WIDTH, series
+from sil.outcome.figures import bars, series
 from sil.studies.findings import Drawing, Findings, OnProgress
 from sil.studies.ledger import Claim, settled
 from sil.studies.site_runs import Case, run_all
@@ -236,25 +235,13 @@ def _figure_7(found: pl.DataFrame) -> Drawing:
     frame = _totals(found).unpivot(
         list(SCHEDULERS), index="distribution", variable_name="scheduler", value_name="s"
     )
-    chart = (
-        alt.Chart(frame)
-        .mark_bar()
-        .encode(
-            x=alt.X(
-                "distribution:N",
-                title="Priority distribution (high/medium/low, %)",
-                sort=None,
-                axis=alt.Axis(labelAngle=0),
-            ),
-            xOffset=alt.XOffset("scheduler:N", sort=None),
-            y=alt.Y("s:Q", title="Mean of the total job time (s)"),
-            color=alt.Color(
-                "scheduler:N",
-                scale=alt.Scale(domain=list(SCHEDULERS), range=list(PALETTE[:2])),
-                legend=alt.Legend(title="Scheduler"),
-            ),
-            tooltip=["distribution", "scheduler", "s"],
-        )
-        .properties(width=WIDTH, height=280)
+    chart = bars(
+        frame,
+        "distribution",
+        "Priority distribution (high/medium/low, %)",
+        "s",
+        "Mean of the total job time (s)",
+        "scheduler",
+        "Scheduler",
     )
     return Drawing("figure-7", "Figure 7: total job time, mean over 5 to 500 jobs", chart)

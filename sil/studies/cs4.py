@@ -4,14 +4,13 @@ from __future__ import annotations
 
 import itertools
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import altair as alt
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from sil.outcome.figures import WIDTH, series
-from sil.outcome.statistics import Interval, interval
+from sil.outcome.figures import WIDTH, Figure, series_of_means
+from sil.outcome.statistics import Interval, Sample, interval
 from sil.studies.cs3 import DISTRIBUTIONS, LEVELS, WITH_LEVELS, queue_tables
 from sil.studies.findings import Drawing, Findings, OnProgress
 from sil.studies.ledger import Claim, Verdict, all_positive, less, positive, shown
@@ -32,9 +31,6 @@ METHOD = (
     "harness; execution times are exact and synthetic. All distributions meet the same arrivals and "
     "classes, so differences between them are paired."
 )
-
-Sample = NDArray[np.float64]
-"""One figure per seed."""
 
 
 class Sampled:
@@ -86,7 +82,13 @@ def study(seeds: int, workers: int, on_progress: OnProgress) -> Findings:
 
 
 def _case(distribution: str, rate: int, seed: int) -> Case:
-    settings = {
+    settings = preemptive_settings(distribution, rate)
+    return Case({"distribution": distribution, "rate": rate}, settings, "pjs", seed)
+
+
+def preemptive_settings(distribution: str, rate: int) -> dict[str, Any]:
+    """What the fourth case study sets in an experiment."""
+    return {
         "workload": {
             "jobs": JOBS,
             "queues": DISTRIBUTIONS[distribution],
@@ -96,7 +98,6 @@ def _case(distribution: str, rate: int, seed: int) -> Case:
         "queues": queue_tables(distribution, displaces=distribution != "none"),
         "planned_starts": "kept",
     }
-    return Case({"distribution": distribution, "rate": rate}, settings, "pjs", seed)
 
 
 def _claims(found: Sampled) -> list[Claim]:
@@ -185,7 +186,7 @@ def _claims(found: Sampled) -> list[Claim]:
             "but not monotonically",
             "Figure 8",
             "the mean time of some priority falls from one rate to the next, for some distribution",
-            f"largest fall {shown(max(falls, key=_low), 1, 's')}",
+            f"largest fall {shown(max(falls, key=lambda x: x.low), 1, 's')}",
             _some_positive(falls),
         ),
         Claim(
@@ -243,12 +244,8 @@ def _advantage(found: Sampled, rate: int) -> Interval:
     return interval(found.time_s("10/10/80", OVERALL, rate) - others)
 
 
-def _low(found: Interval) -> float:
-    return found.mean - (found.half_width or 0.0)
-
-
 def _least(found: Iterable[Interval]) -> Interval:
-    return min(found, key=_low)
+    return min(found, key=lambda x: x.low)
 
 
 def _within(found: Interval, low: float, high: float) -> Verdict:
@@ -287,15 +284,14 @@ def _table(sample: Callable[[str, str, int], Sample]) -> pl.DataFrame:
     return pl.DataFrame(rows, schema=["distribution", "priority", *map(str, RATES)], orient="row")
 
 
-def _lines(sample: Callable[[str, str, int], Sample], cases: Iterable[tuple[str, str, str]]) -> pl.DataFrame:
-    """(rate, name, value, low, high) for each (name, distribution, level)."""
-    rows = []
-    for name, d, level in cases:
-        for rate in RATES:
-            x = interval(sample(d, level, rate))
-            half = x.half_width or 0.0
-            rows.append((float(rate), name, x.mean, x.mean - half, x.mean + half))
-    return pl.DataFrame(rows, schema=["rate", "of", "value", "low", "high"], orient="row")
+def _over_rates(
+    sample: Callable[[str, str, int], Sample], cases: Iterable[tuple[str, str, str]], title: str, legend: str
+) -> Figure:
+    """A line for each (name, distribution, level)."""
+    points = [
+        (float(rate), name, interval(sample(d, level, rate))) for name, d, level in cases for rate in RATES
+    ]
+    return series_of_means(points, RATE_TITLE, title, legend)
 
 
 def _table_1(found: Sampled) -> Drawing:
@@ -326,27 +322,25 @@ RATE_TITLE = "Mean arrivals per quantum of 10 s (jobs)"
 def _figure_8(found: Sampled) -> list[Drawing]:
     drawings = []
     for letter, d in zip("abc", WITH_LEVELS, strict=True):
-        frame = _lines(found.time_s, [(level, d, level) for level in LEVELS])
-        chart = series(frame, "rate", RATE_TITLE, "value", "Mean job time (s)", "of", "Priority")
-        drawings.append(
-            Drawing(f"figure-8{letter}", f"Figure 8{letter}: mean job time by priority, {d}", chart)
+        chart = _over_rates(
+            found.time_s, [(level, d, level) for level in LEVELS], "Mean job time (s)", "Priority"
         )
+        title = f"Figure 8{letter}: mean job time by priority, {d}"
+        drawings.append(Drawing(f"figure-8{letter}", title, chart))
     return drawings
 
 
 def _figure_9(found: Sampled) -> list[Drawing]:
     overall = [("no priority" if d == "none" else d, d, OVERALL) for d in DISTRIBUTIONS]
-    times = _lines(found.time_s, overall)
-    shares = _lines(found.parallel_percent, overall)
     return [
         Drawing(
             "figure-9a",
             "Figure 9a: mean job time of all jobs by priority distribution",
-            series(times, "rate", RATE_TITLE, "value", "Mean job time (s)", "of", "Distribution"),
+            _over_rates(found.time_s, overall, "Mean job time (s)", "Distribution"),
         ),
         Drawing(
             "figure-9b",
             "Figure 9b: share of jobs run in parallel by priority distribution",
-            series(shares, "rate", RATE_TITLE, "value", "Jobs run in parallel (%)", "of", "Distribution"),
+            _over_rates(found.parallel_percent, overall, "Jobs run in parallel (%)", "Distribution"),
         ),
     ]

@@ -35,9 +35,9 @@ def positive(found: Interval) -> Verdict:
 
 def all_positive(found: Sequence[Interval]) -> Verdict:
     """Holds where every interval is above zero; does not where one of them has nothing above it."""
-    if all(_low(x) > 0.0 for x in found):
+    if all(x.low > 0.0 for x in found):
         return Verdict.HOLDS
-    if any(_high(x) <= 0.0 for x in found):
+    if any(x.high <= 0.0 for x in found):
         return Verdict.DOES_NOT_HOLD
     return Verdict.CANNOT_BE_TOLD
 
@@ -53,7 +53,7 @@ def less(found: Interval, by: float) -> Interval:
 
 
 def shown(found: Interval, digits: int = 1, unit: str = "") -> str:
-    """ "12.3 ± 0.4 s"."""
+    """As text, for example 12.3 ± 0.4 s."""
     half = "" if found.half_width is None else f" ± {found.half_width:,.{digits}f}"
     return f"{found.mean:,.{digits}f}{half}{f' {unit}' if unit else ''}"
 
@@ -62,11 +62,3 @@ def ledger_frame(claims: Sequence[Claim]) -> pl.DataFrame:
     """One row per claim, for a CSV file."""
     rows = [(c.claim, c.paper, c.ours, c.verdict.value, c.rule) for c in claims]
     return pl.DataFrame(rows, schema=["claim", "paper", "ours", "verdict", "rule"], orient="row")
-
-
-def _low(found: Interval) -> float:
-    return found.mean - (found.half_width or 0.0)
-
-
-def _high(found: Interval) -> float:
-    return found.mean + (found.half_width or 0.0)

@@ -40,5 +40,5 @@ def write_findings(folder: Path, findings: Findings) -> None:
 
 
 def _file_name(title: str) -> str:
-    """ "Table 1: share (%)" becomes "table-1-share"."""
+    """A title as the name of a file: table-1-share for "Table 1: share (%)"."""
     return re.sub(r"\W+", "-", title.lower()).strip("-")

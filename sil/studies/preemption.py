@@ -6,14 +6,13 @@ from typing import Any
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from sil.outcome.figures import series
-from sil.outcome.statistics import Interval, interval
-from sil.studies.cs3 import DISTRIBUTIONS, LEVELS, queue_tables
-from sil.studies.cs4 import JOBS, QUANTUM_S, RATE_TITLE
+from sil.outcome.figures import series_of_means
+from sil.outcome.statistics import Interval, Sample, interval
+from sil.studies.cs3 import LEVELS
+from sil.studies.cs4 import RATE_TITLE, preemptive_settings
 from sil.studies.findings import Drawing, Findings, OnProgress
-from sil.studies.ledger import Claim, all_positive, less, positive, shown
+from sil.studies.ledger import Claim, all_positive, positive, shown
 from sil.studies.site_runs import Case, run_all
 
 DISTRIBUTION = "25/25/50"
@@ -36,8 +35,6 @@ METHOD = (
     "jobs, so differences are paired."
 )
 
-Sample = NDArray[np.float64]
-
 
 def study(seeds: int, workers: int, on_progress: OnProgress) -> Findings:
     cases = [_case(policy, rate, seed) for seed in range(seeds) for policy in POLICIES for rate in RATES]
@@ -54,17 +51,7 @@ def study(seeds: int, workers: int, on_progress: OnProgress) -> Findings:
 
 
 def _case(policy: str, rate: int, seed: int) -> Case:
-    settings = {
-        "workload": {
-            "jobs": JOBS,
-            "queues": DISTRIBUTIONS[DISTRIBUTION],
-            "arrivals": {"kind": "poisson", "jobs_per_quantum": float(rate), "quantum_s": QUANTUM_S},
-        },
-        "rounds": {"kind": "every_quantum", "quantum_s": QUANTUM_S},
-        "queues": queue_tables(DISTRIBUTION, displaces=True),
-        "planned_starts": "kept",
-        "preemption": POLICIES[policy],
-    }
+    settings = preemptive_settings(DISTRIBUTION, rate) | {"preemption": POLICIES[policy]}
     return Case({"policy": policy, "rate": rate}, settings, "pjs", seed)
 
 
@@ -129,7 +116,7 @@ def _claims(found: pl.DataFrame) -> list[Claim]:
             "not said",
             f"the mean over the rates of what '{GAIN}' saves in overall job time is above 0",
             shown(overall, 1, "%"),
-            positive(less(overall, 0.0)),
+            positive(overall),
         ),
     ]
 
@@ -166,12 +153,10 @@ def _table(found: pl.DataFrame) -> pl.DataFrame:
 
 
 def _drawing(found: pl.DataFrame, level: str) -> Drawing:
-    rows = []
-    for policy in POLICIES:
-        for rate in RATES:
-            x = interval(_mean_s(found, policy, (level,), rate))
-            half = x.half_width or 0.0
-            rows.append((float(rate), policy, x.mean, x.mean - half, x.mean + half))
-    frame = pl.DataFrame(rows, schema=["rate", "policy", "s", "low", "high"], orient="row")
-    chart = series(frame, "rate", RATE_TITLE, "s", "Mean job time (s)", "policy", "Preemption", height=220)
+    points = [
+        (float(rate), policy, interval(_mean_s(found, policy, (level,), rate)))
+        for policy in POLICIES
+        for rate in RATES
+    ]
+    chart = series_of_means(points, RATE_TITLE, "Mean job time (s)", "Preemption", height=220)
     return Drawing(f"{level}-priority", f"Mean time of {level}-priority jobs, {DISTRIBUTION}", chart)

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-import numpy as np
 import polars as pl
-from numpy.typing import NDArray
 
-from sil.outcome.figures import series
-from sil.outcome.statistics import Interval, interval
+from sil.outcome.figures import series_of_means
+from sil.outcome.statistics import Interval, Sample, interval
 from sil.studies.findings import Drawing, Findings, OnProgress
 from sil.studies.ledger import Claim, all_positive, less, shown
 from sil.studies.site_runs import Case, run_all
@@ -26,8 +24,6 @@ METHOD = (
     "of variation from 0 to 1. The luck of a job is the same wherever and under whichever scheduler it "
     "runs, so differences are paired."
 )
-
-Sample = NDArray[np.float64]
 
 
 def study(seeds: int, workers: int, on_progress: OnProgress) -> Findings:
@@ -137,23 +133,13 @@ def _table(found: pl.DataFrame) -> pl.DataFrame:
 def _drawings(found: pl.DataFrame) -> list[Drawing]:
     drawings = []
     for n in SIZES:
-        rows = []
-        for name in SCHEDULERS:
-            for v in VARIATIONS:
-                x = interval(_sum_s(found, n, SHAPES[0], v, name))
-                half = x.half_width or 0.0
-                rows.append((v, name, x.mean, x.mean - half, x.mean + half))
-        frame = pl.DataFrame(rows, schema=["variation", "scheduler", "s", "low", "high"], orient="row")
-        chart = series(
-            frame,
-            "variation",
-            "Coefficient of variation of run times",
-            "s",
-            "Total job time (s)",
-            "scheduler",
-            "Scheduler",
-            height=220,
-        )
+        points = [
+            (v, name, interval(_sum_s(found, n, SHAPES[0], v, name)))
+            for name in SCHEDULERS
+            for v in VARIATIONS
+        ]
+        x_title = "Coefficient of variation of run times"
+        chart = series_of_means(points, x_title, "Total job time (s)", "Scheduler", height=220)
         title = f"{n} jobs: total job time as run times vary more (lognormal)"
         drawings.append(Drawing(f"variation-{n}-jobs", title, chart))
     return drawings
