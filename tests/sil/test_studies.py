@@ -111,6 +111,11 @@ def test_the_first_study_counts_on_the_textbook(monkeypatch: pytest.MonkeyPatch)
     assert len(found.claims) == 6
     table = found.tables["Mean decision of PJS (ms), over all numbers of jobs"]
     assert len(table) == len(cs1.SHARES)
+    by_paper, used = table["as the paper tells it"].to_list(), table["as used here"].to_list()
+    assert min(by_paper) > 0
+    assert min(used) > 0
+    # With 0 % in parallel the textbook's PJS is one SJS; with all in parallel it is several.
+    assert by_paper[-1] > 1.2 * by_paper[0]
 
 
 def test_the_fourth_study_comes_out_as_in_independent_prototypes(monkeypatch: pytest.MonkeyPatch) -> None:
