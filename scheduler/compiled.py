@@ -10,11 +10,18 @@ from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
+import numpy as np
 from numba import config as numba_config
-from numba import njit
+from numba import njit, types
 from numba.core import event
+from numpy.typing import NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+FLOATS = types.Array(types.float64, 1, "C")
+INTS = types.Array(types.int64, 1, "C")
 
 config: Any = numba_config
 _log = logging.getLogger(__name__)
@@ -22,6 +29,16 @@ _log = logging.getLogger(__name__)
 OPTIONS: dict[str, Any] = {"fastmath": {"nnan", "nsz"}, "error_model": "numpy", "_nrt": False}
 """No NaN, and zeros without sign, may be taken for granted; sums are never reordered. Nothing is allocated:
 arrays are made by the caller, so that passing them on costs no counting of references."""
+
+
+def named_tuple(fields: tuple[Any, ...], kind: type) -> Any:
+    """The compiler's type of a named tuple."""
+    make: Any = types.NamedTuple
+    return make(fields, kind)
+
+
+def room_for_ints(n: int) -> Ints:
+    return np.empty(n, dtype=np.int64)
 
 
 def part(function: F) -> F:

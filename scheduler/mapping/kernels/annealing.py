@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from scheduler.compiled import compiled, inlined, part
-from scheduler.mapping.kernels.table import FLOATS, INTS, NOBODY, READ_ONLY_TABLE, Floats, Ints, named_tuple
+from scheduler.compiled import FLOATS, INTS, Floats, Ints, compiled, inlined, named_tuple, part
+from scheduler.mapping.kernels.table import NOBODY, READ_ONLY_TABLE
 
 TABLE_OF_INTS = types.Array(types.int64, 2, "C")
 

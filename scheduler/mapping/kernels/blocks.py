@@ -8,8 +8,8 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from scheduler.compiled import compiled, inlined
-from scheduler.mapping.kernels.table import INTS, READ_ONLY_TABLE, Floats, Ints, Table, named_tuple
+from scheduler.compiled import INTS, Floats, Ints, compiled, inlined, named_tuple
+from scheduler.mapping.kernels.table import READ_ONLY_TABLE, Table
 
 FEW = 256
 """So many job classes are not worth blocks."""

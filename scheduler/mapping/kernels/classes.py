@@ -6,8 +6,8 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from scheduler.compiled import compiled, inlined, part
-from scheduler.mapping.kernels.table import INTS, NOBODY, Floats, Ints
+from scheduler.compiled import INTS, Floats, Ints, compiled, inlined, part
+from scheduler.mapping.kernels.table import NOBODY
 
 MULTIPLIER = 0x9E3779B97F4A7C15
 SHIFT = 32

@@ -7,20 +7,11 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from scheduler.compiled import compiled, inlined, part
+from scheduler.compiled import FLOATS, INTS, Floats, Ints, compiled, inlined, named_tuple, part
 from scheduler.mapping.kernels.blocks import BLOCKS, Blocks, row_of
 from scheduler.mapping.kernels.lines import LINES, Lines, line_up, soonest
 from scheduler.mapping.kernels.pairing_heap import meld, without_root
-from scheduler.mapping.kernels.table import (
-    FLOATS,
-    INTS,
-    NOBODY,
-    TABLE,
-    Floats,
-    Ints,
-    Table,
-    named_tuple,
-)
+from scheduler.mapping.kernels.table import NOBODY, TABLE, Table
 
 ALIKE = 1.5
 """A block is kept if its bound is at most so many times the best completion of one of its members."""

@@ -7,21 +7,10 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from scheduler.compiled import inlined, part
+from scheduler.compiled import FLOATS, INTS, Floats, Ints, inlined, named_tuple, part, room_for_ints
 from scheduler.mapping.kernels.lines import Lines
 from scheduler.mapping.kernels.sorting import Sorting, end_of_run, end_of_stretch, sort_on
-from scheduler.mapping.kernels.table import (
-    BEYOND_ALL,
-    FLOATS,
-    INTS,
-    NOBODY,
-    Floats,
-    Ints,
-    Table,
-    is_used_up,
-    named_tuple,
-    room_for_ints,
-)
+from scheduler.mapping.kernels.table import BEYOND_ALL, NOBODY, Table, is_used_up
 
 FEW_LEFT = 512
 """More job classes are sorted in any case: to look through them again and again would cost their square."""

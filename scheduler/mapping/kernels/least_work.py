@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from scheduler.compiled import compiled, part
+from scheduler.compiled import FLOATS, INTS, Floats, Ints, compiled, named_tuple, part
 from scheduler.mapping.kernels.lines import Lines
-from scheduler.mapping.kernels.table import FLOATS, INTS, READ_ONLY_TABLE, Floats, Ints, Table, named_tuple
+from scheduler.mapping.kernels.table import READ_ONLY_TABLE, Table
 
 SLACK = 1e-9
 """Relative; more than any of these sums can be wrong by."""

@@ -6,19 +6,8 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scheduler.compiled import inlined, part
-from scheduler.mapping.kernels.table import (
-    BEYOND_ALL,
-    FLOATS,
-    INTS,
-    NOBODY,
-    Floats,
-    Ints,
-    Plan,
-    Table,
-    named_tuple,
-    room_for_ints,
-)
+from scheduler.compiled import FLOATS, INTS, Floats, Ints, inlined, named_tuple, part, room_for_ints
+from scheduler.mapping.kernels.table import BEYOND_ALL, NOBODY, Plan, Table
 
 
 class Lines(NamedTuple):

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from scheduler.compiled import compiled, inlined, part
+from scheduler.compiled import FLOATS, INTS, Floats, Ints, compiled, inlined, named_tuple, part, room_for_ints
 from scheduler.mapping.kernels.blocks import BLOCKS, Blocks
 from scheduler.mapping.kernels.groups import (
     GROUPS,
@@ -23,21 +23,7 @@ from scheduler.mapping.kernels.groups import (
 )
 from scheduler.mapping.kernels.least_work import LEAST_WORK, SLACK, LeastWork, least_rest_s
 from scheduler.mapping.kernels.lines import LINES, Lines, line_up, place
-from scheduler.mapping.kernels.table import (
-    BEYOND_ALL,
-    FLOATS,
-    INTS,
-    NOBODY,
-    PLAN,
-    TABLE,
-    Floats,
-    Ints,
-    Plan,
-    Table,
-    is_used_up,
-    named_tuple,
-    room_for_ints,
-)
+from scheduler.mapping.kernels.table import BEYOND_ALL, NOBODY, PLAN, TABLE, Plan, Table, is_used_up
 
 
 class Bounds(NamedTuple):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numba import types
 
-from scheduler.compiled import compiled
+from scheduler.compiled import FLOATS, INTS, Floats, Ints, compiled
 from scheduler.mapping.kernels.heads import HEADS, Heads, drop_class, find_tops, lowest_job, set_key
 from scheduler.mapping.kernels.lines import LINES, Lines, line_up, place, soonest
 from scheduler.mapping.kernels.sorting import SORTING, Sorting
-from scheduler.mapping.kernels.table import FLOATS, INTS, PLAN, TABLE, Floats, Ints, Plan, Table, is_used_up
+from scheduler.mapping.kernels.table import PLAN, TABLE, Plan, Table, is_used_up
 
 
 @compiled(types.int64(TABLE, SORTING, LINES, HEADS, PLAN, INTS, FLOATS))

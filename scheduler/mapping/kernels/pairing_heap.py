@@ -6,8 +6,8 @@ Source: Fredman, Sedgewick, Sleator and Tarjan 1986.
 
 from __future__ import annotations
 
-from scheduler.compiled import inlined, part
-from scheduler.mapping.kernels.table import NOBODY, Floats, Ints
+from scheduler.compiled import Floats, Ints, inlined, part
+from scheduler.mapping.kernels.table import NOBODY
 
 
 @inlined

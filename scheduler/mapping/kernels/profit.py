@@ -6,19 +6,9 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from scheduler.compiled import compiled
+from scheduler.compiled import FLOATS, INTS, Floats, Ints, compiled
 from scheduler.mapping.kernels.lines import soonest
-from scheduler.mapping.kernels.table import (
-    FLOATS,
-    INTS,
-    NOBODY,
-    READ_ONLY_TABLE,
-    TABLE,
-    Floats,
-    Ints,
-    Table,
-    is_used_up,
-)
+from scheduler.mapping.kernels.table import NOBODY, READ_ONLY_TABLE, TABLE, Table, is_used_up
 
 FLAGS = types.Array(types.boolean, 2, "C")
 

@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 from numba import types
 
-from scheduler.compiled import inlined, part
-from scheduler.mapping.kernels.table import INTS, Floats, Ints, Table, named_tuple
+from scheduler.compiled import INTS, Floats, Ints, inlined, named_tuple, part
+from scheduler.mapping.kernels.table import Table
 
 DEPTH = 64
 SHORT = 16

@@ -2,23 +2,17 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numba import types
-from numpy.typing import NDArray
 
-from scheduler.compiled import inlined
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
+from scheduler.compiled import FLOATS, INTS, Floats, Ints, inlined, named_tuple
 
 NOBODY = -1
 BEYOND_ALL = int(np.iinfo(np.int64).max)
 """A job or machine index that comes after every other."""
 
-FLOATS = types.Array(types.float64, 1, "C")
-INTS = types.Array(types.int64, 1, "C")
 READ_ONLY_TABLE = types.Array(types.float64, 2, "C", readonly=True)
 
 
@@ -42,18 +36,8 @@ class Plan(NamedTuple):
     completion_s: Floats
 
 
-def named_tuple(fields: tuple[Any, ...], kind: type) -> Any:
-    """The compiler's type of a named tuple."""
-    make: Any = types.NamedTuple
-    return make(fields, kind)
-
-
 TABLE = named_tuple((READ_ONLY_TABLE, READ_ONLY_TABLE, INTS, INTS, INTS, INTS), Table)
 PLAN = named_tuple((INTS, INTS, FLOATS, FLOATS), Plan)
-
-
-def room_for_ints(n: int) -> Ints:
-    return np.empty(n, dtype=np.int64)
 
 
 @inlined
