@@ -33,8 +33,9 @@ arrays are made by the caller, so that passing them on costs no counting of refe
 
 def named_tuple(fields: tuple[Any, ...], kind: type) -> Any:
     """The compiler's type of a named tuple."""
-    make: Any = types.NamedTuple
-    return make(fields, kind)
+    alike: Any = types.NamedUniTuple
+    unlike: Any = types.NamedTuple
+    return alike(fields[0], len(fields), kind) if len(set(fields)) == 1 else unlike(fields, kind)
 
 
 def room_for_ints(n: int) -> Ints:

@@ -100,7 +100,8 @@ class Site:
 @dataclass(frozen=True, slots=True)
 class Job:
     """Something to be run once. `size` is the parameter on which the times of its class depend, if there is
-    one; `submitted_by` is whoever submitted it as `user`, None = that user."""
+    one; `submitted_by` is whoever submitted it as `user`, None = that user; `n_tasks` are its parallel tasks
+    where nodes are shared."""
 
     id: JobId
     job_class: str
@@ -110,6 +111,7 @@ class Job:
     preferred: tuple[str, ...] = ()
     size: float | None = None
     submitted_by: str | None = None
+    n_tasks: int = 1
 
 
 @dataclass(frozen=True, slots=True)
@@ -174,17 +176,28 @@ def _indices(values: list[int]) -> NDArray[np.int64]:
     return np.array(values, dtype=np.int64)
 
 
+@dataclass(frozen=True, slots=True)
+class Placement:
+    """Job `job` of the problem starts now with one task on each of `nodes`; `completion_s` is belief."""
+
+    job: int
+    nodes: tuple[int, ...]
+    completion_s: float
+
+
 @dataclass(frozen=True)
 class Schedule:
     """What a scheduler decided in one call. It is data: the manager turns it into orders.
 
-    `left_waiting` names each job that was considered and not assigned, with the reason.
+    Jobs are mapped to resources (`assignments`), or where nodes are shared, started on some of them
+    (`placements`). `left_waiting` names each job that was considered and not assigned, with the reason.
     `preemptions` are running runs that the scheduler itself wants ended now.
     """
 
     assignments: Assignments
     left_waiting: Mapping[int, str] = field(default_factory=dict)
     preemptions: tuple[RunId, ...] = ()
+    placements: tuple[Placement, ...] = ()
 
     @classmethod
     def of(
@@ -195,6 +208,11 @@ class Schedule:
     ) -> Schedule:
         """A schedule from single assignments, for schedulers that do not work in columns."""
         return cls(Assignments.of(assignments), left_waiting or {}, tuple(preemptions))
+
+    @classmethod
+    def placing(cls, placements: Iterable[Placement], left_waiting: Mapping[int, str]) -> Schedule:
+        """A schedule for shared nodes."""
+        return cls(Assignments.of(()), left_waiting, (), tuple(placements))
 
     @property
     def makespan_s(self) -> float:

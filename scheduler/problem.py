@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scheduler.etc import EtcMatrix
+from scheduler.loras.system import SharedNodes
 from scheduler.model import Job, JobId, RunId, read_only
 
 
@@ -57,6 +58,7 @@ class SchedulingProblem:
     * `etc`: expected seconds of each job on each resource.
     * `running`: the runs that go on now, for schedulers that choose victims themselves.
     * `ready_times`: the resources as a mapping algorithm sees them. Made when first asked for.
+    * `shared_nodes`: the nodes as LoRaS sees them, where jobs share nodes; there `etc` has no resources.
     """
 
     def __init__(
@@ -66,12 +68,27 @@ class SchedulingProblem:
         etc: EtcMatrix,
         read_ready_times: Callable[[frozenset[RunId]], ReadyTimes],
         running: Mapping[RunId, Running] | None = None,
+        shared_nodes: SharedNodes | None = None,
     ) -> None:
         self.now_s = now_s
         self.jobs = jobs
         self.etc = etc
         self.running: Mapping[RunId, Running] = running if running is not None else {}
         self._read_ready_times = read_ready_times
+        self._shared_nodes = shared_nodes
+
+    @classmethod
+    def on_shared_nodes(
+        cls,
+        now_s: float,
+        jobs: Sequence[Job],
+        shared_nodes: SharedNodes,
+        running: Mapping[RunId, Running] | None = None,
+    ) -> SchedulingProblem:
+        """Which of the jobs start now, and on which nodes?"""
+        etc = EtcMatrix.from_dense(np.empty((len(jobs), 0)))
+        nothing = ReadyTimes(read_only([]))
+        return cls(now_s, jobs, etc, lambda _: nothing, running, shared_nodes)
 
     @classmethod
     def from_matrix(
@@ -104,6 +121,20 @@ class SchedulingProblem:
     @property
     def n_jobs(self) -> int:
         return len(self.jobs)
+
+    @property
+    def shared_nodes(self) -> SharedNodes:
+        """Raises LookupError where nodes are not shared."""
+        if self._shared_nodes is None:
+            raise LookupError(
+                "this scheduler starts jobs on shared nodes, and was asked to map jobs to machines; "
+                "use it where an experiment has shared nodes"
+            )
+        return self._shared_nodes
+
+    @property
+    def has_shared_nodes(self) -> bool:
+        return self._shared_nodes is not None
 
     @cached_property
     def ready_times(self) -> ReadyTimes:

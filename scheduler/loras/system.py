@@ -1,0 +1,227 @@
+"""The system state: nodes that are shared, and the jobs that wait and run there, as far as is known."""
+
+from __future__ import annotations
+
+from bisect import bisect_left, insort
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.compiled import Ints
+from scheduler.loras.kernels.placing import put, take_off
+from scheduler.loras.kernels.tables import Jobs, Nodes, Queues
+from scheduler.loras.requirement import Requirement
+from scheduler.loras.social_contract import SocialContract
+from scheduler.model import Job, JobId
+
+FEWEST_ROWS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class LocalLoad:
+    """What local users do on a node, as was last told. The CPU is a share of one, smoothed over time."""
+
+    tasks: float = 0.0
+    cpu: float = 0.0
+    memory_mb: float = 0.0
+    user_is_there: bool = False
+
+
+class SharedNodes:
+    """What a scheduler sees: rows of `jobs`, rows of `nodes`, and which of the jobs wait and run.
+
+    `waiting` are the rows of a problem's jobs, in their order. It is to be read; what a scheduler works on,
+    it copies (`copied`).
+    """
+
+    def __init__(self, jobs: Jobs, nodes: Nodes, waiting: Ints, running: Ints) -> None:
+        self.jobs = jobs
+        self.nodes = nodes
+        self.waiting = waiting
+        self.running = running
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.nodes.n_jobs)
+
+    def requirement(self, i: int) -> Requirement:
+        """What job i of the problem asks."""
+        row, jobs = self.waiting[i], self.jobs
+        return Requirement(
+            int(jobs.tasks[row]), float(jobs.cpu[row]), float(jobs.memory_mb[row]), float(jobs.exe_s[row])
+        )
+
+    def fits(self, requirement: Requirement) -> NDArray[np.bool_]:
+        """(N,) On which nodes a task of it may start now."""
+        nodes, slack = self.nodes, 1e-9
+        room: NDArray[np.bool_] = (
+            (nodes.n_jobs < nodes.most_jobs)
+            & (nodes.memory_mb + requirement.memory_mb <= nodes.most_memory_mb + slack)
+            & (nodes.cpu + requirement.cpu <= nodes.most_cpu + slack)
+        )
+        return room
+
+    def queues(self) -> Queues:
+        """Both queues as tables that a pass may change; no more jobs can run than wait and run now."""
+        n_running = len(self.running)
+        running = np.empty(n_running + len(self.waiting), dtype=np.int64)
+        running[:n_running] = self.running
+        return Queues(self.waiting.copy(), np.array([len(self.waiting)]), running, np.array([n_running]))
+
+
+class SystemState:
+    """Kept up to date by whoever hears of the world; nothing in it costs in proportion to the nodes."""
+
+    def __init__(self, memory_mb: Sequence[float], contract: SocialContract) -> None:
+        n = len(memory_mb)
+        self._memory_mb = list(memory_mb)
+        self._contract = contract
+        self._local = [LocalLoad()] * n
+        self._available = [True] * n
+        self._nodes = Nodes(
+            n_jobs=np.zeros(n, dtype=np.int64),
+            jobs=np.full((n, contract.most_jobs), -1, dtype=np.int64),
+            cpu=np.zeros(n),
+            memory_mb=np.zeros(n),
+            local_mpl=np.zeros(n),
+            local_cpu=np.zeros(n),
+            most_jobs=np.full(n, contract.most_jobs, dtype=np.int64),
+            most_cpu=np.full(n, contract.most_cpu),
+            most_memory_mb=np.array([contract.memory_mb(mb, 0.0, False) for mb in memory_mb]),
+        )
+        self._jobs = _room_for_jobs(FEWEST_ROWS, 1)
+        self._free_rows = list(range(FEWEST_ROWS))[::-1]
+        self._row_of: dict[JobId, int] = {}
+        self._waiting: list[tuple[float, JobId]] = []
+        self._running: dict[JobId, float] = {}
+        """When each began."""
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self._memory_mb)
+
+    @property
+    def memory_mb(self) -> list[float]:
+        return self._memory_mb
+
+    @property
+    def waiting(self) -> list[JobId]:
+        """In order of arrival, then id."""
+        return [job for _, job in self._waiting]
+
+    @property
+    def running(self) -> list[JobId]:
+        return list(self._running)
+
+    def add(self, job: Job, requirement: Requirement) -> None:
+        """A job waits."""
+        if not self._free_rows:
+            self._grow(2 * len(self._jobs.id), self._jobs.nodes.shape[1])
+        if requirement.n_tasks > self._jobs.nodes.shape[1]:
+            self._grow(len(self._jobs.id), requirement.n_tasks)
+        row = self._row_of[job.id] = self._free_rows.pop()
+        jobs = self._jobs
+        jobs.id[row], jobs.tasks[row] = job.id, requirement.n_tasks
+        jobs.cpu[row], jobs.memory_mb[row] = requirement.cpu, requirement.memory_mb
+        jobs.exe_s[row], jobs.cpu_s[row] = requirement.exe_s, requirement.cpu_s
+        jobs.communicates[row] = requirement.communicates
+        jobs.used_s[row] = jobs.run_s[row] = 0.0
+        insort(self._waiting, (job.arrival_s, job.id))
+
+    def start(self, job: Job, nodes: Sequence[int], now_s: float) -> None:
+        """A waiting job starts."""
+        del self._waiting[bisect_left(self._waiting, (job.arrival_s, job.id))]
+        self._running[job.id] = now_s
+        put(self._jobs, self._nodes, self._row_of[job.id], np.array(nodes, dtype=np.int64))
+
+    def end(self, job: JobId) -> None:
+        """A running job is done."""
+        del self._running[job]
+        row = self._row_of.pop(job)
+        take_off(self._jobs, self._nodes, row)
+        self._free_rows.append(row)
+
+    def come_to_nothing(self, job: Job) -> None:
+        """A running job lost its nodes, and all progress; it waits again."""
+        del self._running[job.id]
+        row = self._row_of[job.id]
+        take_off(self._jobs, self._nodes, row)
+        self._jobs.used_s[row] = self._jobs.run_s[row] = 0.0
+        insort(self._waiting, (job.arrival_s, job.id))
+
+    def measured(self, job: JobId, used_s: float, now_s: float) -> None:
+        """The CPU time that a running job has used, the mean of its tasks; never taken for more than all."""
+        row = self._row_of[job]
+        self._jobs.used_s[row] = min(used_s, self._jobs.cpu_s[row])
+        self._jobs.run_s[row] = now_s - self._running[job]
+
+    def tell_local(self, n: int, load: LocalLoad) -> None:
+        """What is known of the local users of node n."""
+        self._local[n] = load
+        self._nodes.local_mpl[n], self._nodes.local_cpu[n] = load.tasks, load.cpu
+        self._nodes.most_memory_mb[n] = self._contract.memory_mb(
+            self._memory_mb[n], load.memory_mb, load.user_is_there
+        )
+
+    def local(self, n: int) -> LocalLoad:
+        return self._local[n]
+
+    def tell_available(self, n: int, is_available: bool) -> None:
+        self._available[n] = is_available
+        self._nodes.most_jobs[n] = self._contract.most_jobs if is_available else 0
+
+    def tell_user(self, n: int, is_there: bool) -> None:
+        """A local user logged in, or is taken to be gone."""
+        self.tell_local(n, replace(self._local[n], user_is_there=is_there))
+
+    def requirement(self, job: JobId) -> Requirement:
+        row, jobs = self._row_of[job], self._jobs
+        return Requirement(
+            int(jobs.tasks[row]), float(jobs.cpu[row]), float(jobs.memory_mb[row]), float(jobs.exe_s[row])
+        )
+
+    def nodes_of(self, job: JobId) -> tuple[int, ...]:
+        row = self._row_of[job]
+        return tuple(self._jobs.nodes[row, : self._jobs.tasks[row]].tolist())
+
+    def view(self) -> SharedNodes:
+        """What a scheduler sees now. It changes with the state."""
+        rows = self._row_of
+        return SharedNodes(
+            self._jobs,
+            self._nodes,
+            np.fromiter((rows[job] for _, job in self._waiting), dtype=np.int64, count=len(self._waiting)),
+            np.fromiter((rows[job] for job in self._running), dtype=np.int64, count=len(self._running)),
+        )
+
+    def _grow(self, n_rows: int, width: int) -> None:
+        old, new = self._jobs, _room_for_jobs(n_rows, width)
+        n_old = len(old.id)
+        for before, after in zip(old[:-1], new[:-1], strict=True):
+            after[:n_old] = before
+        new.nodes[:n_old, : old.nodes.shape[1]] = old.nodes
+        self._jobs = new
+        self._free_rows = list(range(n_old, n_rows))[::-1] + self._free_rows
+
+
+def copied(shared: SharedNodes) -> tuple[Jobs, Nodes]:
+    """Both tables anew, for whoever goes on from here."""
+    jobs = Jobs._make(column.copy() for column in shared.jobs)
+    return jobs, Nodes._make(column.copy() for column in shared.nodes)
+
+
+def _room_for_jobs(n_rows: int, width: int) -> Jobs:
+    return Jobs(
+        id=np.zeros(n_rows, dtype=np.int64),
+        tasks=np.zeros(n_rows, dtype=np.int64),
+        cpu=np.zeros(n_rows),
+        memory_mb=np.zeros(n_rows),
+        exe_s=np.zeros(n_rows),
+        cpu_s=np.zeros(n_rows),
+        communicates=np.zeros(n_rows, dtype=np.bool_),
+        used_s=np.zeros(n_rows),
+        run_s=np.zeros(n_rows),
+        nodes=np.full((n_rows, width), -1, dtype=np.int64),
+    )
