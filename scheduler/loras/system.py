@@ -68,7 +68,7 @@ class SharedNodes:
         n_running = len(self.running)
         running = np.empty(n_running + len(self.waiting), dtype=np.int64)
         running[:n_running] = self.running
-        return Queues(self.waiting.copy(), np.array([len(self.waiting)]), running, np.array([n_running]))
+        return Queues(self.waiting.copy(), np.array([0, len(self.waiting)]), running, np.array([n_running]))
 
 
 class SystemState:

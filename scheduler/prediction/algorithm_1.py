@@ -6,15 +6,15 @@ from math import inf
 
 import numpy as np
 
+from scheduler.loras.kernels.look_ahead import TOGETHER_S
 from scheduler.loras.kernels.placing import put, take_off
-from scheduler.loras.kernels.simulation import TOGETHER_S
 from scheduler.loras.policies import Method
 from scheduler.loras.system import SharedNodes, copied
 from scheduler.model import Job, JobId
 from scheduler.ports import Scheduler
 from scheduler.prediction.equations import remaining_s, used_s
 from scheduler.prediction.forecast import Forecast
-from scheduler.prediction.simulation import methods_of
+from scheduler.prediction.look_ahead import methods_of
 from scheduler.problem import SchedulingProblem
 
 

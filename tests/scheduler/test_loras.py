@@ -17,7 +17,7 @@ from scheduler.loras.system import LocalLoad, SystemState
 from scheduler.loras.textbook import TextbookLoras
 from scheduler.model import Job, JobId
 from scheduler.prediction.algorithm_1 import Algorithm1
-from scheduler.prediction.simulation import Blind, PolicyAware
+from scheduler.prediction.look_ahead import Blind, PolicyAware
 from scheduler.problem import SchedulingProblem
 
 COMPOSITIONS = list(product(Ordering, Selection, NodeSelection, Method))

@@ -32,6 +32,8 @@ from scheduler.loras.kernels.tables import (
     Policy,
     Queues,
     add_running,
+    drop_waiting,
+    n_waiting,
 )
 
 JUST_FIRST, FIRST_FIT, BEST_FIT, EASY = 0, 1, 2, 3
@@ -69,9 +71,7 @@ def start(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, x: int, n_starte
     """The waiting job in place x starts on the nodes chosen."""
     row = queues.waiting[x]
     put(jobs, nodes, row, room.chosen)
-    queues.n_waiting[0] -= 1
-    for y in range(x, queues.n_waiting[0]):
-        queues.waiting[y] = queues.waiting[y + 1]
+    drop_waiting(queues, x)
     add_running(queues, row)
     room.started[n_started] = row
     return n_started + 1
@@ -81,7 +81,7 @@ def start(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, x: int, n_starte
 def next_to_start(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: Policy) -> int:
     """The place in the queue of the job to start next, with its nodes in `room.chosen`."""
     best, most_tasks = NOBODY, 0
-    for x in range(queues.n_waiting[0]):
+    for x in range(queues.window[0], queues.window[1]):
         row = queues.waiting[x]
         if jobs.tasks[row] > most_tasks and select_nodes(
             jobs, nodes, policy.node_selection, row, room.chosen
@@ -141,12 +141,10 @@ def backfill(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: Polic
 
     That each of them slows others down is not looked at, so under time sharing the first may start later.
     """
-    head = queues.waiting[0]
+    head = queues.waiting[queues.window[0]]
     head_s = reservation_s(jobs, nodes, queues, room, policy, head)
-    x = 1
-    while x < queues.n_waiting[0]:
+    for x in range(queues.window[0] + 1, queues.window[1]):
         row = queues.waiting[x]
-        x += 1
         if not select_nodes(jobs, nodes, policy.node_selection, row, room.chosen):
             continue
         put(jobs, nodes, row, room.chosen)
@@ -159,7 +157,6 @@ def backfill(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: Polic
             if not may_start:
                 take_off(jobs, room.later, row)
         if may_start:
-            x -= 1
             n_started = start(jobs, nodes, queues, room, x, n_started)
     return n_started
 
@@ -173,6 +170,6 @@ def start_jobs(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: Pol
         if x == NOBODY:
             break
         n_started = start(jobs, nodes, queues, room, x, n_started)
-    if policy.selection == EASY and queues.n_waiting[0] > 1:
+    if policy.selection == EASY and n_waiting(queues) > 1:
         n_started = backfill(jobs, nodes, queues, room, policy, n_started)
     return n_started

@@ -52,7 +52,7 @@ class Queues(NamedTuple):
     """Rows of jobs: those that wait, in the order of the queue, and those that run."""
 
     waiting: Ints
-    n_waiting: Ints  # (1,)
+    window: Ints  # (2,) where in `waiting` they begin and end
     running: Ints
     n_running: Ints  # (1,)
 
@@ -77,6 +77,19 @@ METHODS = named_tuple((types.int64, types.int64), Methods)
 JOBS = named_tuple((INTS, INTS, FLOATS, FLOATS, FLOATS, FLOATS, BOOLS, FLOATS, FLOATS, INTS_2), Jobs)
 NODES = named_tuple((INTS, INTS_2, FLOATS, FLOATS, FLOATS, FLOATS, INTS, FLOATS, FLOATS), Nodes)
 QUEUES = named_tuple((INTS, INTS, INTS, INTS), Queues)
+
+
+@inlined
+def drop_waiting(queues: Queues, x: int) -> None:
+    """Take out the waiting job in place x; at no cost if it is the first."""
+    for y in range(x, queues.window[0], -1):
+        queues.waiting[y] = queues.waiting[y - 1]
+    queues.window[0] += 1
+
+
+@inlined
+def n_waiting(queues: Queues) -> int:
+    return int(queues.window[1] - queues.window[0])
 
 
 @inlined

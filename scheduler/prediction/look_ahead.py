@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scheduler.loras.kernels.job_selection import room_for_pass
-from scheduler.loras.kernels.simulation import room_for_forecasts, simulate
+from scheduler.loras.kernels.look_ahead import look_ahead, room_for_forecasts
 from scheduler.loras.kernels.tables import Methods
 from scheduler.loras.policies import Method, Selection
 from scheduler.loras.scheduler import Loras, in_order
@@ -29,7 +29,7 @@ class PolicyAware:
         queues = shared.queues()
         queues.waiting[:] = shared.waiting[in_order(shared, self._scheduler.ordering)]
         forecasts = room_for_forecasts(len(jobs.id))
-        simulate(
+        look_ahead(
             jobs, nodes, queues, room_for_pass(jobs, nodes), forecasts, self._scheduler.policy, self._methods
         )
         start_s, end_s = (now_s + forecasts.start_s).tolist(), (now_s + forecasts.end_s).tolist()

@@ -23,6 +23,7 @@ from scheduler.loras.kernels.tables import (
     Policy,
     Queues,
     drop_running,
+    n_waiting,
 )
 
 TOGETHER_S = 1e-9
@@ -106,7 +107,7 @@ def begin(
     methods: Methods,
 ) -> None:
     """A scheduling pass."""
-    for x in range(queues.n_running[0] if queues.n_waiting[0] > 0 and policy.selection == EASY else 0):
+    for x in range(queues.n_running[0] if n_waiting(queues) > 0 and policy.selection == EASY else 0):
         update(jobs, forecasts, queues.running[x], now_s)
     n_started = start_jobs(jobs, nodes, queues, room, policy)
     for x in range(n_started):
@@ -117,7 +118,7 @@ def begin(
 
 
 @compiled(types.void(JOBS, NODES, QUEUES, ROOM, FORECASTS, POLICY, METHODS))
-def simulate(
+def look_ahead(
     jobs: Jobs,
     nodes: Nodes,
     queues: Queues,
