@@ -124,7 +124,7 @@ def _assemble(
     timings: list[Timing],
 ) -> tuple[Harness, SimClock]:
     site = in_use.site
-    clock, events, machines = SimClock(), EventQueue(), DedicatedMachines(site)
+    clock, events = SimClock(), EventQueue()
     jobs = workload(experiment, site, in_use.queues, replication)
     everyone = [len(members) for members in site.members]
     true_times = TrueTimes(
@@ -132,13 +132,14 @@ def _assemble(
         _spread(experiment),
         stream(experiment.seed, replication, "run times").random(len(jobs)),
     )
+    machines = DedicatedMachines(site, true_times, events)
     monitor = SimMonitor(clock, _distortions(experiment, replication))
     manager = SchedulingManager(
         site,
         [policy for policy, _ in in_use.queues],
         {policy.name: _guarded(own or name, experiment, clock, timings) for policy, own in in_use.queues},
         clock,
-        SimDispatcher(clock, events, machines, true_times, trace),
+        SimDispatcher(clock, events, machines, trace),
         monitor,
         _experience(experiment, in_use),
         Admission([policy for policy, _ in in_use.queues], in_use.users, in_use.only_listed_users),

@@ -8,10 +8,9 @@ from scheduler.model import DispatchOrder, JobId, RunId
 from scheduler.rules import MAKES_PROGRESS
 from sil.outcome.trace import Fact, TraceRecorder
 from sil.world.clock import SimClock
-from sil.world.events import EventQueue, OrderOvertaken, RunEnded, RunPreempted
+from sil.world.events import EventQueue, OrderOvertaken, RunPreempted
 from sil.world.faults import SchedulerFault
-from sil.world.machines.dedicated import DedicatedMachines
-from sil.world.truth import TrueTimes
+from sil.world.machines.execution import ExecutionModel
 
 MOST_STARTS_OF_A_JOB = 1_000
 """A job that is to be started more often than this is taken to be preempted in an endless loop."""
@@ -24,14 +23,12 @@ class SimDispatcher:
         self,
         clock: SimClock,
         events: EventQueue,
-        machines: DedicatedMachines,
-        true_times: TrueTimes,
+        machines: ExecutionModel,
         trace: TraceRecorder,
     ) -> None:
         self._clock = clock
         self._events = events
         self._machines = machines
-        self._true_times = true_times
         self._trace = trace
         self._starts: Counter[JobId] = Counter()
 
@@ -43,15 +40,14 @@ class SimDispatcher:
             self._note(Fact.ORDER_OVERTAKEN, order)
             self._events.push(now_s, OrderOvertaken(order.run, found_down))
             return
-        share = self._machines.start(order, now_s)
+        self._machines.start(order, now_s)
         self._note(Fact.RUN_STARTED, order, order.expected_s)
-        run_s = self._true_times.run_s(order.job, order.resource, share)
-        self._events.push(now_s + run_s, RunEnded(order.run))
 
     def preempt(self, run: RunId) -> None:
         if self._machines.is_active(run):
-            self._note(Fact.RUN_PREEMPTED, self._machines.stop(run).order)
-            self._events.push(self._clock.now_s, RunPreempted(run))
+            now_s = self._clock.now_s
+            self._note(Fact.RUN_PREEMPTED, self._machines.stop(run, now_s))
+            self._events.push(now_s, RunPreempted(run))
 
     def _count_start(self, job: JobId) -> None:
         self._starts[job] += 1

@@ -23,7 +23,7 @@ from sil.world.events import (
 )
 from sil.world.failures import TimedChange
 from sil.world.faults import SchedulerFault
-from sil.world.machines.dedicated import DedicatedMachines
+from sil.world.machines.execution import ExecutionModel
 from sil.world.monitors import SimMonitor
 from sil.world.rounds import RoundPolicy
 
@@ -70,7 +70,7 @@ class Harness:
         manager: ResourceManager,
         clock: SimClock,
         events: EventQueue,
-        machines: DedicatedMachines,
+        machines: ExecutionModel,
         monitor: SimMonitor,
         changes: Iterator[TimedChange],
         rounds: RoundPolicy,
@@ -129,9 +129,9 @@ class Harness:
                 self._run_round()
 
     def _run_ended(self, run: RunId) -> None:
-        if not self._machines.is_active(run):
-            return  # it was preempted or lost before
-        order = self._machines.stop(run).order
+        if not self._machines.has_ended(run, self._clock.now_s):
+            return  # it was preempted or lost before, or its end has moved
+        order = self._machines.stop(run, self._clock.now_s)
         self._trace.note(
             self._clock.now_s, Fact.RUN_ENDED, job=order.job.id, run=run, resource=order.resource
         )
@@ -171,7 +171,7 @@ class Harness:
             self._events.push(seen_s, MonitorNews())
         if not up:
             for run in self._machines.runs_hit_by(subject):
-                order = self._machines.stop(run).order
+                order = self._machines.stop(run, now_s)
                 self._trace.note(now_s, Fact.RUN_LOST, job=order.job.id, run=run, resource=order.resource)
                 self._manager.on_run_lost(run, (subject,))
 

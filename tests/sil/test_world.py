@@ -67,18 +67,24 @@ def order(run: int, resource: int, *machines: int) -> DispatchOrder:
     return DispatchOrder(RunId(run), JOB, resource, machines, 10.0)
 
 
+def dedicated(site: Site) -> DedicatedMachines:
+    n = site.n_machines + len(site.clusters)
+    mean = EtcMatrix.from_dense(np.full((1, n), 10.0))
+    return DedicatedMachines(site, TrueTimes(mean, NoSpread(), np.array([0.5])), EventQueue())
+
+
 def test_a_machine_has_one_run_at_a_time() -> None:
-    machines = DedicatedMachines(site(2))
+    machines = dedicated(site(2))
     machines.start(order(0, 0, 0), 0.0)
     with pytest.raises(SchedulerFault) as caught:
         machines.start(order(1, 0, 0), 7.0)
     assert (caught.value.rule, caught.value.time_s, caught.value.job) == (NO_DOUBLE_BOOKING, 7.0, JOB.id)
-    machines.stop(RunId(0))
+    machines.stop(RunId(0), 7.0)
     machines.start(order(1, 0, 0), 7.0)
 
 
 def test_a_cluster_cannot_start_while_a_member_is_busy() -> None:
-    machines = DedicatedMachines(site(2, [[0, 1]]))
+    machines = dedicated(site(2, [[0, 1]]))
     machines.start(order(0, 1, 1), 0.0)
     with pytest.raises(SchedulerFault) as caught:
         machines.start(order(1, 2, 0, 1), 0.0)
@@ -87,12 +93,12 @@ def test_a_cluster_cannot_start_while_a_member_is_busy() -> None:
 
 def test_a_run_cannot_hold_machines_that_are_not_of_its_resource() -> None:
     with pytest.raises(SchedulerFault) as caught:
-        DedicatedMachines(site(3, [[0, 1]])).start(order(1, 3, 0, 2), 0.0)
+        dedicated(site(3, [[0, 1]])).start(order(1, 3, 0, 2), 0.0)
     assert caught.value.rule == KNOWN_RESOURCE
 
 
 def test_two_outages_of_one_machine_that_overlap_are_one() -> None:
-    machines = DedicatedMachines(site(1))
+    machines = dedicated(site(1))
     changes = [machines.change(0, up) for up in (False, False, True, True)]
     assert changes == [True, False, False, True]
 
@@ -106,7 +112,7 @@ def test_a_cluster_is_cut_off_only_when_all_its_interconnects_are_down() -> None
         (Cluster("c", ("m0", "m1"), ("a", "b")),),
         (Interconnect("a", 1.0, 1.0), Interconnect("b", 1.0, 1.0)),
     )
-    machines = DedicatedMachines(two)
+    machines = dedicated(two)
     machines.start(order(0, 2, 0, 1), 0.0)
     machines.change("a", False)
     assert machines.runs_hit_by("a") == []

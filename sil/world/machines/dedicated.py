@@ -2,17 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-
 from scheduler.model import DispatchOrder, RunId, Site
 from scheduler.rules import CLUSTER_MEMBERS_FREE, KNOWN_RESOURCE, NO_DOUBLE_BOOKING
+from sil.world.events import EventQueue, RunEnded
 from sil.world.faults import SchedulerFault
-
-
-@dataclass(frozen=True, slots=True)
-class ActiveRun:
-    order: DispatchOrder
-    started_s: float
+from sil.world.truth import TrueTimes
 
 
 class DedicatedMachines:
@@ -21,13 +15,19 @@ class DedicatedMachines:
     A cluster can run a job while it has machines for it and one of its interconnects is up.
     """
 
-    def __init__(self, site: Site) -> None:
+    def __init__(self, site: Site, true_times: TrueTimes, events: EventQueue) -> None:
         self._site = site
+        self._true_times = true_times
+        self._events = events
         self._run_on: list[RunId | None] = [None] * site.n_machines
         self._outages: dict[int | str, int] = {}
-        self._active: dict[RunId, ActiveRun] = {}
+        self._active: dict[RunId, DispatchOrder] = {}
 
     def is_active(self, run: RunId) -> bool:
+        return run in self._active
+
+    def has_ended(self, run: RunId, now_s: float) -> bool:
+        """The end of a run never moves."""
         return run in self._active
 
     def down_for(self, order: DispatchOrder) -> tuple[int | str, ...]:
@@ -35,8 +35,8 @@ class DedicatedMachines:
         machines = tuple(j for j in order.machines if self._outages.get(j))
         return machines or self._missing_interconnects(order.resource)
 
-    def start(self, order: DispatchOrder, now_s: float) -> float:
-        """Start a run. Returns the share of the cluster's members that it has, 1 on a machine.
+    def start(self, order: DispatchOrder, now_s: float) -> None:
+        """Start a run.
 
         Raises SchedulerFault where the order holds a machine that is busy, or machines that are not those of
         its resource.
@@ -44,16 +44,19 @@ class DedicatedMachines:
         self._check(order, now_s)
         for j in order.machines:
             self._run_on[j] = order.run
-        self._active[order.run] = ActiveRun(order, now_s)
+        self._active[order.run] = order
         c = order.resource - self._site.n_machines
-        return 1.0 if c < 0 else len(order.machines) / len(self._site.members[c])
+        share = 1.0 if c < 0 else len(order.machines) / len(self._site.members[c])
+        self._events.push(
+            now_s + self._true_times.run_s(order.job, order.resource, share), RunEnded(order.run)
+        )
 
-    def stop(self, run: RunId) -> ActiveRun:
+    def stop(self, run: RunId, now_s: float) -> DispatchOrder:
         """End a run, for whatever reason, and free its machines."""
-        active = self._active.pop(run)
-        for j in active.order.machines:
+        order = self._active.pop(run)
+        for j in order.machines:
             self._run_on[j] = None
-        return active
+        return order
 
     def change(self, subject: int | str, up: bool) -> bool:
         """A machine or interconnect goes down or comes back. False where another outage hides the change."""
@@ -68,8 +71,8 @@ class DedicatedMachines:
             return [] if run is None else [run]
         return [
             run
-            for run, active in self._active.items()
-            if subject in self._missing_interconnects(active.order.resource)
+            for run, order in self._active.items()
+            if subject in self._missing_interconnects(order.resource)
         ]
 
     def _missing_interconnects(self, resource: int) -> tuple[str, ...]:
@@ -89,6 +92,6 @@ class DedicatedMachines:
             run = self._run_on[j]
             if run is not None:
                 rule = NO_DOUBLE_BOOKING if c < 0 else CLUSTER_MEMBERS_FREE
-                other, machine = self._active[run].order.job.id, self._site.resource_names[j]
+                other, machine = self._active[run].job.id, self._site.resource_names[j]
                 message = f"job {job} was dispatched to {where} while job {other} runs on machine {machine}"
                 raise SchedulerFault(rule, message, now_s, job)
