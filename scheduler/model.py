@@ -274,6 +274,22 @@ class InterconnectReading:
     measured_s: float
 
 
+@dataclass(frozen=True, slots=True)
+class NodeReading:
+    """What a monitor saw of the local load of node `node` at `measured_s`.
+
+    `local_tasks` run at the moment (local MPL), `local_cpu` is the share of the CPU that they used of late;
+    `user_is_there` until a minute has passed without activity.
+    """
+
+    node: int
+    local_tasks: float
+    local_cpu: float
+    local_memory_mb: float
+    user_is_there: bool
+    measured_s: float
+
+
 def read_only(values: ArrayLike) -> NDArray[np.float64]:
     """`values` as a float array that nobody can write through."""
     array = np.array(values, dtype=np.float64)

@@ -45,6 +45,8 @@ class Loras:
 
     def schedule(self, problem: SchedulingProblem) -> Schedule:
         shared = problem.shared_nodes
+        if self.selection is Selection.EASY:
+            shared.measure()
         jobs, nodes = shared.jobs, Nodes._make(column.copy() for column in shared.nodes)
         queues = shared.queues()
         order = in_order(shared, self.ordering)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left, insort
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -36,11 +36,26 @@ class SharedNodes:
     it copies (`copied`).
     """
 
-    def __init__(self, jobs: Jobs, nodes: Nodes, waiting: Ints, running: Ints) -> None:
+    def __init__(
+        self,
+        jobs: Jobs,
+        nodes: Nodes,
+        waiting: Ints,
+        running: Ints,
+        measure: Callable[[], None] = lambda: None,
+    ) -> None:
         self.jobs = jobs
         self.nodes = nodes
         self.waiting = waiting
         self.running = running
+        self._measure = measure
+
+    def measure(self) -> None:
+        """Have the CPU time measured that running jobs have used: `jobs.used_s` and `jobs.run_s` are of now.
+
+        Whoever reads these asks for it first; it costs a look at each job that runs.
+        """
+        self._measure()
 
     @property
     def n_nodes(self) -> int:
@@ -186,7 +201,7 @@ class SystemState:
         row = self._row_of[job]
         return tuple(self._jobs.nodes[row, : self._jobs.tasks[row]].tolist())
 
-    def view(self) -> SharedNodes:
+    def view(self, measure: Callable[[], None] = lambda: None) -> SharedNodes:
         """What a scheduler sees now. It changes with the state."""
         rows = self._row_of
         return SharedNodes(
@@ -194,6 +209,7 @@ class SystemState:
             self._nodes,
             np.fromiter((rows[job] for _, job in self._waiting), dtype=np.int64, count=len(self._waiting)),
             np.fromiter((rows[job] for job in self._running), dtype=np.int64, count=len(self._running)),
+            measure,
         )
 
     def _grow(self, n_rows: int, width: int) -> None:

@@ -32,6 +32,7 @@ class Algorithm1:
         self._cpu_time = Method(cpu_time)
 
     def predict(self, now_s: float, shared: SharedNodes) -> list[Forecast]:
+        shared.measure()
         jobs, nodes = copied(shared)  # line 1
         waiting, running = shared.waiting.tolist(), shared.running.tolist()
         start_s: dict[int, float | None] = dict.fromkeys(running) | dict.fromkeys(waiting, inf)

@@ -25,6 +25,7 @@ class PolicyAware:
         self._methods = methods_of(remaining, cpu_time)
 
     def predict(self, now_s: float, shared: SharedNodes) -> list[Forecast]:
+        shared.measure()
         jobs, nodes = copied(shared)
         queues = shared.queues()
         queues.waiting[:] = shared.waiting[in_order(shared, self._scheduler.ordering)]

@@ -36,6 +36,8 @@ class Fact(StrEnum):
     RUN_ENDED = "run_ended"
     RUN_PREEMPTED = "run_preempted"
     RUN_LOST = "run_lost"
+    RUN_STOPPED = "run_stopped"
+    RUN_CONTINUED = "run_continued"
     MACHINE_DOWN = "machine_down"
     MACHINE_UP = "machine_up"
     INTERCONNECT_DOWN = "interconnect_down"

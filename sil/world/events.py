@@ -36,6 +36,23 @@ class StateChange:
 
 
 @dataclass(frozen=True, slots=True)
+class LocalChanged:
+    """The local users of a node demand another share of its CPU, other memory, or are there or gone."""
+
+    node: int
+    cpu: float
+    memory_mb: float
+    user_is_there: bool
+
+
+@dataclass(frozen=True, slots=True)
+class SampleDue:
+    """A node's monitor takes its next sample."""
+
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
 class MonitorNews:
     """A monitor has something to tell."""
 
@@ -55,17 +72,30 @@ class RoundDue:
     """The scheduler's next round."""
 
 
-Event = RunEnded | OrderOvertaken | RunPreempted | StateChange | MonitorNews | WakeUp | JobArrived | RoundDue
+Event = (
+    RunEnded
+    | OrderOvertaken
+    | RunPreempted
+    | StateChange
+    | LocalChanged
+    | SampleDue
+    | MonitorNews
+    | WakeUp
+    | JobArrived
+    | RoundDue
+)
 
 RANK: dict[type[Event], int] = {
     RunEnded: 0,
     OrderOvertaken: 1,
     RunPreempted: 2,
     StateChange: 3,
-    MonitorNews: 4,
-    WakeUp: 5,
-    JobArrived: 6,
-    RoundDue: 7,
+    LocalChanged: 4,
+    SampleDue: 5,
+    MonitorNews: 6,
+    WakeUp: 7,
+    JobArrived: 8,
+    RoundDue: 9,
 }
 """Which of the events of one instant comes first; within a rank, the one that was pushed first."""
 

@@ -9,9 +9,9 @@ from math import inf
 
 import numpy as np
 
-from sil.world.events import StateChange
+from sil.world.events import LocalChanged, StateChange
 
-TimedChange = tuple[float, StateChange]
+TimedChange = tuple[float, StateChange | LocalChanged]
 
 
 @dataclass(frozen=True, slots=True)

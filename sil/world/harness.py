@@ -13,16 +13,19 @@ from sil.world.events import (
     Event,
     EventQueue,
     JobArrived,
+    LocalChanged,
     MonitorNews,
     OrderOvertaken,
     RoundDue,
     RunEnded,
     RunPreempted,
+    SampleDue,
     StateChange,
     WakeUp,
 )
 from sil.world.failures import TimedChange
 from sil.world.faults import SchedulerFault
+from sil.world.local_side import NO_LOCAL_USERS, LocalSide
 from sil.world.machines.execution import ExecutionModel
 from sil.world.monitors import SimMonitor
 from sil.world.rounds import RoundPolicy
@@ -75,6 +78,7 @@ class Harness:
         changes: Iterator[TimedChange],
         rounds: RoundPolicy,
         trace: TraceRecorder,
+        local_side: LocalSide = NO_LOCAL_USERS,
     ) -> None:
         self._arrivals = iter(sorted(jobs, key=lambda job: (job.arrival_s, job.id)))
         self._unfinished = {job.id for job in jobs}
@@ -86,6 +90,7 @@ class Harness:
         self._changes = changes
         self._rounds = rounds
         self._trace = trace
+        self._local_side = local_side
         self._round_is_due = False
         self._last_round_s: float | None = None
         self._idle_rounds = 0
@@ -119,6 +124,11 @@ class Harness:
                 self._manager.on_run_preempted(run)
             case StateChange(subject, up):
                 self._state_changed(subject, up)
+            case LocalChanged():
+                self._push_next_change()
+                self._local_side.changed(event)
+            case SampleDue(node):
+                self._local_side.sampled(node)
             case MonitorNews():
                 self._manager.on_monitor_news()
             case JobArrived(job):

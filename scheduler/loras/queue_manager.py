@@ -1,0 +1,241 @@
+"""The queue manager of CISNE: jobs that start on shared nodes, and forecasts of their ends."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import count
+from math import isfinite
+from types import MappingProxyType
+from typing import Protocol
+
+from scheduler.admission import Admission
+from scheduler.loras.requirement import Requirement
+from scheduler.loras.rules import first_violation_on_nodes
+from scheduler.loras.social_contract import SocialContract
+from scheduler.loras.system import LocalLoad, SharedNodes, SystemState
+from scheduler.model import (
+    Completion,
+    DispatchOrder,
+    Job,
+    JobId,
+    NodeReading,
+    Placement,
+    RunId,
+)
+from scheduler.ports import Clock, Dispatcher, Scheduler
+from scheduler.prediction.forecast import Forecast, Predictor
+from scheduler.problem import Running, SchedulingProblem
+from scheduler.rules import ScheduleRejected
+
+ON_NODES = -1
+"""The resource of an order that is for a set of nodes."""
+
+
+class NodeMonitor(Protocol):
+    """Watches the nodes."""
+
+    def news(self) -> Sequence[NodeReading]:
+        """Readings that were not told yet, oldest first."""
+        ...
+
+
+class Accounting(Protocol):
+    """Knows what CPU time running jobs have used."""
+
+    def used_s(self, run: RunId) -> float:
+        """CPUtime_cur: the mean of its tasks, in seconds."""
+        ...
+
+
+class Characterisation(Protocol):
+    """Knows jobs from having run them in isolation."""
+
+    def requirement(self, job: Job) -> Requirement | None: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a predictor, by name, said at some time of one job that was not done."""
+
+    made_s: float
+    predictor: str
+    forecast: Forecast
+
+
+class QueueManager:
+    """One queue of parallel jobs for nodes that are shared; the counterpart of `SchedulingManager`.
+
+    Notices change state; a round asks the scheduler which jobs start now, and gives the orders. After a round
+    in which a job is new, every predictor forecasts all jobs that are not done (`note_prediction` is told of
+    each). A reading that cannot be true is left aside and counted in `bad_readings`.
+    """
+
+    def __init__(
+        self,
+        memory_mb: Sequence[float],
+        contract: SocialContract,
+        scheduler: Scheduler,
+        clock: Clock,
+        dispatcher: Dispatcher,
+        monitor: NodeMonitor,
+        accounting: Accounting,
+        characterisation: Characterisation,
+        predictors: Mapping[str, Predictor] = MappingProxyType({}),
+        note_prediction: Callable[[Prediction], None] = lambda prediction: None,
+        admission: Admission | None = None,
+    ) -> None:
+        self._contract = contract
+        self._scheduler = scheduler
+        self._clock = clock
+        self._dispatcher = dispatcher
+        self._monitor = monitor
+        self._accounting = accounting
+        self._characterisation = characterisation
+        self._predictors = predictors
+        self._note_prediction = note_prediction
+        self._admission = admission
+        self._state = SystemState(memory_mb, contract)
+        self._jobs: dict[JobId, Job] = {}
+        self._run_of: dict[JobId, RunId] = {}
+        self._running: dict[RunId, Running] = {}
+        self._unfinished_of: Counter[str] = Counter()
+        self._run_ids = count()
+        self._last_reasons: tuple[Sequence[Job], Mapping[int, str]] = ((), {})
+        self._news = False
+        self._is_new = False
+        self.bad_readings: Counter[str] = Counter()
+
+    @property
+    def wants_round(self) -> bool:
+        return self._news and (self._is_new or bool(self._state.waiting))
+
+    @property
+    def wakes_at_s(self) -> float | None:
+        return None
+
+    def why_waiting(self) -> dict[JobId, str]:
+        jobs, reasons = self._last_reasons
+        said = {jobs[i].id: reason for i, reason in reasons.items()}
+        return {job: said.get(job, "no round has looked at it yet") for job in self._state.waiting}
+
+    def on_job_arrived(self, job: Job) -> str | None:
+        """A job is submitted. Returns None, or the sentence with which it is refused."""
+        refusal = self._admission.refusal(job, self._unfinished_of[job.user]) if self._admission else None
+        if refusal is not None:
+            return refusal
+        requirement = self._characterisation.requirement(job)
+        if requirement is None:
+            return (
+                f"nothing is known of jobs of class '{job.job_class}' with {job.n_tasks} tasks; "
+                f"run one in isolation, and enter what it used"
+            )
+        refusal = self._contract.refusal(requirement, self._state.memory_mb)
+        if refusal is not None:
+            return refusal
+        self._unfinished_of[job.user] += 1
+        self._jobs[job.id] = job
+        self._state.add(job, requirement)
+        self._news = self._is_new = True
+        return None
+
+    def on_run_ended(self, completion: Completion) -> None:
+        running = self._running.pop(completion.run, None)
+        if running is None:
+            return
+        self._unfinished_of[running.job.user] -= 1
+        del self._jobs[running.job.id], self._run_of[running.job.id]
+        self._state.end(running.job.id)
+        self._news = True
+
+    def on_run_preempted(self, run_id: RunId) -> None:
+        """Nobody preempts here: CCS stops and restarts by itself. An order from outside counts as a loss."""
+        self.on_run_lost(run_id)
+
+    def on_run_lost(self, run_id: RunId, found_down: Iterable[int | str] = ()) -> None:
+        """A run came to nothing: its job waits again. Nodes found down are not used any more."""
+        for subject in found_down:
+            if isinstance(subject, int):
+                self._state.tell_available(subject, False)
+        running = self._running.pop(run_id, None)
+        if running is not None:
+            del self._run_of[running.job.id]
+            self._state.come_to_nothing(running.job)
+        self._news = True
+
+    def on_monitor_news(self) -> None:
+        for reading in self._monitor.news():
+            wrong = _what_is_wrong(reading)
+            if wrong is not None:
+                self.bad_readings[wrong] += 1
+                continue
+            before = self._state.local(reading.node)
+            load = LocalLoad(
+                reading.local_tasks, reading.local_cpu, reading.local_memory_mb, reading.user_is_there
+            )
+            self._state.tell_local(reading.node, load)
+            # Only memory decides whether a job may start, so other news is no reason to ask the scheduler.
+            if (before.user_is_there, before.memory_mb) != (load.user_is_there, load.memory_mb):
+                self._news = True
+
+    def on_time_passed(self) -> None:
+        """It never asks to be woken."""
+
+    def run_round(self) -> None:
+        """Start what the scheduler says.
+
+        Raises ScheduleRejected, with nothing of that schedule carried out, if a rule is broken.
+        """
+        self.on_monitor_news()
+        self._news = False
+        now_s = self._clock.now_s
+        jobs = [self._jobs[number] for number in self._state.waiting]
+        if jobs:
+            problem = SchedulingProblem.on_shared_nodes(
+                now_s, jobs, self._view(), MappingProxyType(self._running)
+            )
+            schedule = self._scheduler.schedule(problem)
+            violation = first_violation_on_nodes(problem, schedule)
+            if violation is not None:
+                raise ScheduleRejected(violation)
+            self._last_reasons = jobs, schedule.left_waiting
+            for placement in schedule.placements:
+                self._start(jobs[placement.job], placement, now_s)
+        if self._is_new:
+            self._is_new = False
+            self._predict(now_s)
+
+    def _view(self) -> SharedNodes:
+        return self._state.view(self._measure)
+
+    def _measure(self) -> None:
+        for job, run in self._run_of.items():
+            self._state.measured(job, self._accounting.used_s(run), self._clock.now_s)
+
+    def _start(self, job: Job, placement: Placement, now_s: float) -> None:
+        run = RunId(next(self._run_ids))
+        self._state.start(job, placement.nodes, now_s)
+        self._run_of[job.id] = run
+        self._running[run] = Running(job, ON_NODES, placement.nodes, placement.completion_s)
+        expected_s = placement.completion_s - now_s
+        self._dispatcher.dispatch(DispatchOrder(run, job, ON_NODES, placement.nodes, expected_s))
+
+    def _predict(self, now_s: float) -> None:
+        view = self._view()
+        for name, predictor in self._predictors.items():
+            for forecast in predictor.predict(now_s, view):
+                self._note_prediction(Prediction(now_s, name, forecast))
+
+
+def _what_is_wrong(reading: NodeReading) -> str | None:
+    """Why a reading cannot be true, or None."""
+    numbers = {
+        "a number of local tasks": reading.local_tasks,
+        "a share of the CPU": reading.local_cpu,
+        "memory": reading.local_memory_mb,
+    }
+    for what, value in numbers.items():
+        if not (isfinite(value) and value >= 0):
+            return f"{what} below zero, or none at all, was reported; the reading before it is kept"
+    return None

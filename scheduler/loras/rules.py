@@ -1,0 +1,99 @@
+"""The rules of a schedule for shared nodes, checked before any of it is carried out."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from scheduler.loras.kernels.tables import SLACK, Nodes
+from scheduler.loras.requirement import Requirement
+from scheduler.loras.system import SharedNodes
+from scheduler.model import Placement, Schedule
+from scheduler.problem import SchedulingProblem
+from scheduler.rules import (
+    EACH_JOB_ONCE,
+    KNOWN_JOB,
+    NO_JOB_FORGOTTEN,
+    RETURNS_A_SCHEDULE,
+    Violation,
+)
+
+KNOWN_NODES = "known-nodes"
+ONE_TASK_ON_EACH_NODE = "one-task-on-each-node"
+SOCIAL_CONTRACT = "social-contract"
+
+RULES_ON_NODES = {
+    KNOWN_NODES: "every node that is named is one of the cluster's",
+    ONE_TASK_ON_EACH_NODE: "a job gets as many different nodes as it has tasks",
+    SOCIAL_CONTRACT: "no placement exceeds the parallel MPL, memory or CPU that a node allows",
+}
+"""Beside those of every schedule (`scheduler.rules`)."""
+
+
+def first_violation_on_nodes(problem: SchedulingProblem, schedule: object) -> Violation | None:
+    """The first rule that `schedule` breaks, or None. O(tasks that are placed)."""
+    return next(_violations(problem, schedule), None)
+
+
+def _violations(problem: SchedulingProblem, schedule: object) -> Iterator[Violation]:
+    if not isinstance(schedule, Schedule):
+        message = f"schedule(problem) returned {type(schedule).__name__}, expected a Schedule"
+        yield Violation(RETURNS_A_SCHEDULE, None, message)
+        return
+    if len(schedule.assignments):
+        message = "jobs were mapped to resources (assignments); on shared nodes they start (placements)"
+        yield Violation(RETURNS_A_SCHEDULE, None, message)
+        return
+    named: set[int] = set()
+    more: dict[int, list[Requirement]] = defaultdict(list)
+    for placement in schedule.placements:
+        i = placement.job
+        if not 0 <= i < problem.n_jobs:
+            message = f"job index {i} was placed; the problem has jobs 0 to {problem.n_jobs - 1}"
+            yield Violation(KNOWN_JOB, None, message)
+            return
+        job = problem.jobs[i].id
+        if i in named or i in schedule.left_waiting:
+            yield Violation(EACH_JOB_ONCE, job, f"job {job} was placed twice, or placed and left waiting")
+            return
+        named.add(i)
+        wrong = _wrong_nodes(problem.shared_nodes, problem, placement)
+        if wrong is not None:
+            yield wrong
+            return
+        for n in placement.nodes:
+            more[n].append(problem.shared_nodes.requirement(i))
+            exceeded = _exceeded(problem.shared_nodes.nodes, n, more[n])
+            if exceeded is not None:
+                message = f"job {job} was placed on node {n}, which would then carry {exceeded}"
+                yield Violation(SOCIAL_CONTRACT, job, message)
+    if len(named) + len(schedule.left_waiting) < problem.n_jobs:
+        forgotten = min(set(range(problem.n_jobs)) - named - set(schedule.left_waiting))
+        job = problem.jobs[forgotten].id
+        yield Violation(NO_JOB_FORGOTTEN, job, f"job {job} was neither placed nor left waiting")
+
+
+def _exceeded(nodes: Nodes, n: int, more: list[Requirement]) -> str | None:
+    """The limit of node n that is exceeded with more tasks on it."""
+    jobs = int(nodes.n_jobs[n]) + len(more)
+    if jobs > nodes.most_jobs[n]:
+        return f"{jobs} parallel tasks; {nodes.most_jobs[n]} are allowed"
+    memory_mb = float(nodes.memory_mb[n]) + sum(requirement.memory_mb for requirement in more)
+    if memory_mb > nodes.most_memory_mb[n] + 2 * SLACK:
+        return f"{memory_mb:g} MB of parallel memory; {nodes.most_memory_mb[n]:g} MB are allowed"
+    cpu = float(nodes.cpu[n]) + sum(requirement.cpu for requirement in more)
+    if cpu > nodes.most_cpu[n] + 2 * SLACK:
+        return f"CPU requirements of {cpu:.2f}; {nodes.most_cpu[n]:g} are allowed"
+    return None
+
+
+def _wrong_nodes(shared: SharedNodes, problem: SchedulingProblem, placement: Placement) -> Violation | None:
+    job, tasks = problem.jobs[placement.job].id, shared.requirement(placement.job).n_tasks
+    for n in placement.nodes:
+        if not 0 <= n < shared.n_nodes:
+            message = f"job {job} was placed on node {n}; there are nodes 0 to {shared.n_nodes - 1}"
+            return Violation(KNOWN_NODES, job, message)
+    if len(set(placement.nodes)) != tasks or len(placement.nodes) != tasks:
+        message = f"job {job} has {tasks} tasks and was placed on nodes {list(placement.nodes)}"
+        return Violation(ONE_TASK_ON_EACH_NODE, job, message)
+    return None

@@ -1,0 +1,166 @@
+"""The composition root of a cluster whose nodes are shared: scheduler, predictors and testbed meet here."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+import polars as pl
+
+from scheduler.loras.queue_manager import Characterisation, Prediction, QueueManager
+from scheduler.loras.social_contract import SocialContract
+from scheduler.model import DispatchOrder, Job, JobId, RunId
+from scheduler.ports import Scheduler
+from scheduler.prediction.forecast import Predictor
+from sil.experiment.streams import stream
+from sil.outcome.node_invariants import first_breach_on_nodes
+from sil.outcome.trace import Fact, TraceRecorder
+from sil.workload.local_load import LocalLoad
+from sil.world.clock import SimClock
+from sil.world.dispatcher import SimDispatcher
+from sil.world.events import EventQueue, LocalChanged
+from sil.world.failures import TimedChange
+from sil.world.faults import SchedulerFault
+from sil.world.harness import Harness
+from sil.world.local_side import LocalUsers
+from sil.world.machines.sharing import Fluid, Sharing
+from sil.world.machines.time_shared import SharedMachines, Work
+from sil.world.monitors import SimMonitor
+from sil.world.node_monitors import NodeMonitors, Sampling
+from sil.world.rounds import OnRequest
+
+MEMORY_MB = 512.0
+
+
+@dataclass(frozen=True)
+class SharedCluster:
+    """Alike nodes that local users have, too, and what is true of them."""
+
+    n_nodes: int = 16
+    memory_mb: float = MEMORY_MB
+    contract: SocialContract = field(default_factory=SocialContract)
+    local_load: LocalLoad | None = None
+    sharing: Sharing = field(default_factory=Fluid)
+    sampling: Sampling = field(default_factory=Sampling)
+    run_to_run: float = 0.03
+    """Standard deviation of a job's true execution time around what was measured in isolation."""
+
+    def with_contract(self, **limits: float) -> SharedCluster:
+        return replace(self, contract=replace(self.contract, **limits))  # type: ignore[arg-type]
+
+
+@dataclass(frozen=True)
+class SharedRun:
+    """The facts of one run (columns of the trace) and the predictions made on the way."""
+
+    facts: pl.DataFrame
+    predictions: list[Prediction]
+
+
+def run_on_shared_nodes(
+    cluster: SharedCluster,
+    jobs: Sequence[Job],
+    characterisation: Characterisation,
+    name: str,
+    scheduler: Scheduler,
+    predictors: Mapping[str, Predictor],
+    seed: int,
+    replication: int,
+) -> SharedRun:
+    """One run of the harness. A fault of the scheduler ends it and is its last fact.
+
+    Jobs, local users and the luck of jobs follow from (seed, replication) alone, whatever the scheduler.
+    """
+    trace, clock, events = TraceRecorder(), SimClock(), EventQueue()
+    memory_mb = [cluster.memory_mb] * cluster.n_nodes
+    predictions: list[Prediction] = []
+
+    def note_stopped(order: DispatchOrder, stopped: bool) -> None:
+        fact = Fact.RUN_STOPPED if stopped else Fact.RUN_CONTINUED
+        trace.note(clock.now_s, fact, job=order.job.id, run=order.run, machines=order.machines)
+
+    machines = SharedMachines(
+        memory_mb,
+        cluster.contract,
+        cluster.sharing,
+        _works(cluster, jobs, characterisation, seed, replication),
+        events,
+        note_stopped,
+    )
+    monitors = NodeMonitors(clock, events, cluster.sampling, stream(seed, replication, "node monitors"))
+    manager = QueueManager(
+        memory_mb,
+        cluster.contract,
+        scheduler,
+        clock,
+        SimDispatcher(clock, events, machines, trace),
+        monitors,
+        _Accounting(machines, clock),
+        characterisation,
+        predictors,
+        predictions.append,
+    )
+    harness = Harness(
+        jobs,
+        manager,
+        clock,
+        events,
+        machines,
+        SimMonitor(clock),
+        _local_changes(cluster, memory_mb, seed, replication),
+        OnRequest(),
+        trace,
+        LocalUsers(clock, machines, monitors),
+    )
+    try:
+        harness.run()
+    except SchedulerFault as fault:
+        _note_fault(trace, fault)
+    facts = trace.frame(0, replication, name)
+    breach = first_breach_on_nodes(facts, cluster.contract.most_jobs)
+    if breach is not None:
+        _note_fault(trace, SchedulerFault(breach.rule, breach.message, clock.now_s, breach.job))
+        facts = trace.frame(0, replication, name)
+    return SharedRun(facts, predictions)
+
+
+def _note_fault(trace: TraceRecorder, fault: SchedulerFault) -> None:
+    trace.note(fault.time_s, Fact.FAULT, job=fault.job, detail=fault.rule, message=fault.message)
+
+
+class _Accounting:
+    """Measures exactly, when it is asked."""
+
+    def __init__(self, machines: SharedMachines, clock: SimClock) -> None:
+        self._machines = machines
+        self._clock = clock
+
+    def used_s(self, run: RunId) -> float:
+        return self._machines.used_s(run, self._clock.now_s)
+
+
+def _works(
+    cluster: SharedCluster,
+    jobs: Sequence[Job],
+    characterisation: Characterisation,
+    seed: int,
+    replication: int,
+) -> dict[JobId, Work]:
+    luck = stream(seed, replication, "run times").standard_normal(len(jobs))
+    works = {}
+    for job, deviation in zip(jobs, luck.tolist(), strict=True):
+        known = characterisation.requirement(job)
+        if known is not None:
+            exe_s = known.exe_s * max(0.1, 1.0 + cluster.run_to_run * deviation)
+            works[job.id] = Work(exe_s, known.cpu, known.memory_mb)
+    return works
+
+
+def _local_changes(
+    cluster: SharedCluster, memory_mb: list[float], seed: int, replication: int
+) -> Iterator[TimedChange]:
+    if cluster.local_load is None:
+        return
+    luck = stream(seed, replication, "local users")
+    for time_s, demand in cluster.local_load.changes(memory_mb, luck):
+        yield time_s, LocalChanged(demand.node, demand.cpu, demand.memory_mb, demand.user_is_there)

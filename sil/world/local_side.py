@@ -1,0 +1,45 @@
+"""Local users on shared nodes: what they do is felt by the machines, and seen by the monitors."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from sil.world.clock import SimClock
+from sil.world.events import LocalChanged
+from sil.world.machines.time_shared import SharedMachines
+from sil.world.node_monitors import NodeMonitors
+
+
+class LocalSide(Protocol):
+    def changed(self, change: LocalChanged) -> None: ...
+
+    def sampled(self, node: int) -> None: ...
+
+
+class LocalUsers:
+    """Of a cluster that is not dedicated."""
+
+    def __init__(self, clock: SimClock, machines: SharedMachines, monitors: NodeMonitors) -> None:
+        self._clock = clock
+        self._machines = machines
+        self._monitors = monitors
+
+    def changed(self, change: LocalChanged) -> None:
+        self._machines.local_changed(change, self._clock.now_s)
+        self._monitors.local_changed(change)
+
+    def sampled(self, node: int) -> None:
+        self._monitors.sample(node)
+
+
+class _NoLocalUsers:
+    """Of machines that are dedicated: nothing of this ever happens."""
+
+    def changed(self, change: LocalChanged) -> None:
+        raise AssertionError("there are no local users")
+
+    def sampled(self, node: int) -> None:
+        raise AssertionError("there are no local users")
+
+
+NO_LOCAL_USERS = _NoLocalUsers()

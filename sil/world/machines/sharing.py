@@ -1,0 +1,98 @@
+"""How fast tasks that share a node really are: times longer than alone, task by task."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+import numpy as np
+from numba import types
+
+from scheduler.compiled import FLOATS, Floats, compiled
+
+CLOSE_ENOUGH = 1e-13
+MOST_ROUNDS = 500
+
+
+class Sharing(Protocol):
+    def slowdowns(
+        self, cpu: Sequence[float], available: float, local_tasks: int, local_cpu: float
+    ) -> list[float]:
+        """Of tasks that would use `cpu` of a CPU each, alone on a node.
+
+        `available` is the share of the CPU that the social contract leaves them now; `local_tasks` run for
+        local users, which demand `local_cpu`.
+        """
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Fluid:
+    """Approximate mean value analysis: tasks compute and communicate in turn, and wait for the CPU.
+
+    `inflation` of CPU time per other task (context switches and caches), `coscheduling_loss` of
+    communication while others hold the CPU (0 = none is lost), `overhead` of user-space coscheduling, a share
+    of the CPU. With c = cpu (1 + inflation (k - 1)), A available and Q the sum of the others' q, the fixed
+    point of R = c (1 + Q) / A, Z = (1 - cpu) (1 + loss Q), q = R / (R + Z); a task takes R + Z times as long.
+    """
+
+    inflation: float = 0.02
+    coscheduling_loss: float = 0.0
+    overhead: float = 0.0
+
+    def slowdowns(
+        self, cpu: Sequence[float], available: float, local_tasks: int, local_cpu: float
+    ) -> list[float]:
+        if len(cpu) == 1:  # nobody to wait for
+            return [cpu[0] / (available - self.overhead) + (1.0 - cpu[0])]
+        shares, found = np.array(cpu, dtype=np.float64), np.empty(len(cpu))
+        parameters = np.array([available - self.overhead, self.inflation, self.coscheduling_loss])
+        solve(shares, parameters, found)
+        return list(found.tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class ByMpl:
+    """As the predictor's MPL method has it: every task, local ones too, gets the same share of the time."""
+
+    def slowdowns(
+        self, cpu: Sequence[float], available: float, local_tasks: int, local_cpu: float
+    ) -> list[float]:
+        return [float(len(cpu) + local_tasks)] * len(cpu)
+
+
+@dataclass(frozen=True, slots=True)
+class ByCpu:
+    """As the predictor's CPU method has it: nobody waits until requirements exceed the CPU."""
+
+    def slowdowns(
+        self, cpu: Sequence[float], available: float, local_tasks: int, local_cpu: float
+    ) -> list[float]:
+        return [max(1.0, sum(cpu, 0.0) + local_cpu)] * len(cpu)
+
+
+@compiled(types.void(FLOATS, FLOATS, FLOATS))
+def solve(cpu: Floats, parameters: Floats, found: Floats) -> None:
+    """O(k^2) in each of some tens of rounds, always from the same beginning."""
+    available, inflation, loss = parameters[0], parameters[1], parameters[2]
+    k = len(cpu)
+    total = 0.0
+    for i in range(k):
+        found[i] = cpu[i]  # q, the share of its time in which a task has or wants the CPU
+        total += cpu[i]
+    for _ in range(MOST_ROUNDS):
+        moved = 0.0
+        for i in range(k):
+            others = total - found[i]
+            busy = cpu[i] * (1.0 + inflation * (k - 1)) * (1.0 + others) / available
+            q = 0.5 * (found[i] + busy / (busy + (1.0 - cpu[i]) * (1.0 + loss * others)))
+            moved = max(moved, abs(q - found[i]))
+            total += q - found[i]
+            found[i] = q
+        if moved < CLOSE_ENOUGH:
+            break
+    for i in range(k):
+        others = total - found[i]
+        busy = cpu[i] * (1.0 + inflation * (k - 1)) * (1.0 + others) / available
+        found[i] = busy + (1.0 - cpu[i]) * (1.0 + loss * others)

@@ -1,0 +1,201 @@
+"""Nodes that are shared: by parallel tasks among themselves, and with local users."""
+
+from __future__ import annotations
+
+import heapq
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from math import inf
+
+from scheduler.loras.social_contract import SocialContract
+from scheduler.model import DispatchOrder, JobId, RunId
+from sil.world.events import EventQueue, LocalChanged, RunEnded
+from sil.world.machines.sharing import Sharing
+
+TOGETHER_S = 1e-9
+"""Runs that end within so short a time of another end with it."""
+
+
+@dataclass(frozen=True, slots=True)
+class Work:
+    """What a job really is: seconds of execution alone, the CPU share and the memory of a task."""
+
+    exe_s: float
+    cpu: float
+    memory_mb: float
+
+
+@dataclass(eq=False, slots=True)
+class _Run:
+    order: DispatchOrder
+    work: Work
+    number: int
+    slower_on: dict[int, float] = field(default_factory=dict)
+    done_s: float = 0.0
+    since_s: float = 0.0
+    rate: float = 0.0
+    end_s: float = inf
+    stopped: bool = False
+
+
+@dataclass(slots=True)
+class _Node:
+    memory_mb: float
+    runs: list[_Run] = field(default_factory=list)
+    local_cpu: float = 0.0
+    local_memory_mb: float = 0.0
+    user_is_there: bool = False
+
+
+class SharedMachines:
+    """Tasks advance at rates that change only where something changes on one of their nodes.
+
+    A job advances as fast as its slowest task. Rates are constant in between, so ends are exact. Where memory
+    becomes short, the youngest job on the node stops on all its nodes, and goes on when it fits again, oldest
+    first (the Cooperating Scheme). `note_stopped` is told of both. One event costs what its nodes carry.
+    Source: CISNE-P, section 2.2.
+    """
+
+    def __init__(
+        self,
+        memory_mb: Sequence[float],
+        contract: SocialContract,
+        sharing: Sharing,
+        works: Mapping[JobId, Work],
+        events: EventQueue,
+        note_stopped: Callable[[DispatchOrder, bool], None] = lambda order, stopped: None,
+    ) -> None:
+        self._nodes = [_Node(mb) for mb in memory_mb]
+        self._contract = contract
+        self._sharing = sharing
+        self._works = works
+        self._events = events
+        self._note_stopped = note_stopped
+        self._active: dict[RunId, _Run] = {}
+        self._stopped: dict[RunId, _Run] = {}
+        self._started = 0
+        self._outages: dict[int | str, int] = {}
+        self._ends: list[tuple[float, int, _Run]] = []
+
+    def is_active(self, run: RunId) -> bool:
+        return run in self._active
+
+    def has_ended(self, run: RunId, now_s: float) -> bool:
+        active = self._active.get(run)
+        return active is not None and active.end_s <= now_s + TOGETHER_S
+
+    def down_for(self, order: DispatchOrder) -> tuple[int | str, ...]:
+        return tuple(n for n in order.machines if self._outages.get(n))
+
+    def start(self, order: DispatchOrder, now_s: float) -> None:
+        run = _Run(order, self._works[order.job.id], self._started, since_s=now_s)
+        self._started += 1
+        self._active[order.run] = run
+        for n in order.machines:
+            self._nodes[n].runs.append(run)
+        self._settle(order.machines, now_s)
+
+    def stop(self, run: RunId, now_s: float) -> DispatchOrder:
+        over = self._active.pop(run)
+        self._stopped.pop(run, None)
+        for n in over.order.machines:
+            self._nodes[n].runs.remove(over)
+        self._settle(over.order.machines, now_s)
+        self._end_together(now_s)
+        return over.order
+
+    def change(self, subject: int | str, up: bool) -> bool:
+        before = self._outages.get(subject, 0)
+        self._outages[subject] = after = before + (-1 if up else 1)
+        return (before == 0) != (after == 0)
+
+    def runs_hit_by(self, subject: int | str) -> list[RunId]:
+        return [run.order.run for run in self._nodes[subject].runs] if isinstance(subject, int) else []
+
+    def local_changed(self, change: LocalChanged, now_s: float) -> None:
+        node = self._nodes[change.node]
+        node.local_cpu, node.local_memory_mb = change.cpu, change.memory_mb
+        node.user_is_there = change.user_is_there
+        self._settle((change.node,), now_s)
+
+    def used_s(self, run: RunId, now_s: float) -> float:
+        """CPU time that a run has used, the mean of its tasks: what accounting would say."""
+        active = self._active[run]
+        return (active.done_s + (now_s - active.since_s) * active.rate) * active.work.cpu
+
+    def carried_out(self, run: RunId, now_s: float) -> float:
+        """Seconds of execution alone that a run has behind it."""
+        active = self._active[run]
+        return active.done_s + (now_s - active.since_s) * active.rate
+
+    def rates_on(self, n: int) -> list[tuple[RunId, float, float]]:
+        """(run, rate, CPU share alone) of the tasks on a node."""
+        return [(run.order.run, run.rate, run.work.cpu) for run in self._nodes[n].runs]
+
+    def _settle(self, changed: Sequence[int], now_s: float) -> None:
+        """Whatever follows from a change on some nodes: who stops, who goes on, and how fast all are now."""
+        touched = dict.fromkeys(changed)
+        for n in changed:
+            while (run := self._too_much(n)) is not None:
+                run.stopped = True
+                self._stopped[run.order.run] = run
+                self._note_stopped(run.order, True)
+                touched |= dict.fromkeys(run.order.machines)
+        for run in sorted(self._stopped.values(), key=lambda run: run.number):
+            if all(self._has_room(n, run) for n in run.order.machines):
+                run.stopped = False
+                del self._stopped[run.order.run]
+                self._note_stopped(run.order, False)
+                touched |= dict.fromkeys(run.order.machines)
+        concerned: dict[_Run, None] = {}
+        for n in touched:
+            concerned |= dict.fromkeys(self._share(n))
+        for run in concerned:
+            self._set_rate(run, now_s)
+
+    def _too_much(self, n: int) -> _Run | None:
+        """The youngest job on a node whose memory is short."""
+        active = [run for run in self._nodes[n].runs if not run.stopped]
+        if sum(run.work.memory_mb for run in active) <= self._room_mb(n) + 1e-9:
+            return None
+        return max(active, key=lambda run: run.number)
+
+    def _has_room(self, n: int, run: _Run) -> bool:
+        active_mb = sum(other.work.memory_mb for other in self._nodes[n].runs if not other.stopped)
+        return active_mb + run.work.memory_mb <= self._room_mb(n) + 1e-9
+
+    def _room_mb(self, n: int) -> float:
+        node = self._nodes[n]
+        return self._contract.memory_mb(node.memory_mb, node.local_memory_mb, node.user_is_there)
+
+    def _share(self, n: int) -> list[_Run]:
+        """Find the slowdowns on a node; returns its runs."""
+        node = self._nodes[n]
+        active = [run for run in node.runs if not run.stopped]
+        if active:
+            available = max(self._contract.share, 1.0 - node.local_cpu)
+            found = self._sharing.slowdowns(
+                [run.work.cpu for run in active], available, int(node.local_cpu > 0.0), node.local_cpu
+            )
+            for run, slower in zip(active, found, strict=True):
+                run.slower_on[n] = slower
+        return node.runs
+
+    def _set_rate(self, run: _Run, now_s: float) -> None:
+        rate = 0.0 if run.stopped else 1.0 / max(run.slower_on[n] for n in run.order.machines)
+        if rate == run.rate:
+            return
+        run.done_s += (now_s - run.since_s) * run.rate
+        run.since_s, run.rate = now_s, rate
+        left_s = max(0.0, run.work.exe_s - run.done_s)
+        run.end_s = now_s + left_s / rate if rate > 0.0 else inf
+        if run.end_s < inf:
+            heapq.heappush(self._ends, (run.end_s, run.number, run))
+            self._events.push(run.end_s, RunEnded(run.order.run))
+
+    def _end_together(self, now_s: float) -> None:
+        """Whoever ends in the same breath ends at the same instant, before the scheduler is asked."""
+        while self._ends and self._ends[0][0] <= now_s + TOGETHER_S:
+            end_s, _, run = heapq.heappop(self._ends)
+            if run.order.run in self._active and run.end_s == end_s:
+                self._events.push(now_s, RunEnded(run.order.run))

@@ -1,0 +1,89 @@
+"""Fakes of the nodes' monitors: samples of the local load, smoothed, late, and now and then lost."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from math import exp
+
+import numpy as np
+
+from scheduler.model import NodeReading
+from scheduler.ports import Clock
+from sil.world.events import EventQueue, LocalChanged, MonitorNews, SampleDue
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Every `interval_s`, the CPU share smoothed over `smoothing_s`; seen `delay_s` later, or not at all."""
+
+    interval_s: float = 5.0
+    smoothing_s: float = 60.0
+    delay_s: float = 0.0
+    lost_share: float = 0.0
+
+
+@dataclass(slots=True)
+class _Seen:
+    """What is true of a node, and its smoothed CPU share, which is exact between changes."""
+
+    cpu: float = 0.0
+    memory_mb: float = 0.0
+    user_is_there: bool = False
+    smoothed: float = 0.0
+    since_s: float = 0.0
+
+
+class NodeMonitors:
+    """Watch the nodes on which local users have ever been; who comes and goes is told at once."""
+
+    def __init__(
+        self, clock: Clock, events: EventQueue, sampling: Sampling, luck: np.random.Generator
+    ) -> None:
+        self._clock = clock
+        self._events = events
+        self._sampling = sampling
+        self._luck = luck
+        self._nodes: dict[int, _Seen] = {}
+        self._unseen: deque[tuple[float, NodeReading]] = deque()
+
+    def local_changed(self, change: LocalChanged) -> None:
+        now_s = self._clock.now_s
+        if change.node not in self._nodes:
+            self._nodes[change.node] = _Seen(since_s=now_s)
+            self._events.push(now_s + self._sampling.interval_s, SampleDue(change.node))
+        seen = self._nodes[change.node]
+        self._smooth(seen, now_s)
+        came_or_went = seen.user_is_there != change.user_is_there
+        seen.cpu, seen.memory_mb, seen.user_is_there = change.cpu, change.memory_mb, change.user_is_there
+        if came_or_went:
+            self._tell(change.node, now_s)
+
+    def sample(self, node: int) -> None:
+        now_s = self._clock.now_s
+        self._events.push(now_s + self._sampling.interval_s, SampleDue(node))
+        if self._sampling.lost_share == 0.0 or self._luck.random() >= self._sampling.lost_share:
+            self._smooth(self._nodes[node], now_s)
+            self._tell(node, now_s)
+
+    def news(self) -> Sequence[NodeReading]:
+        """What can be seen now and was not told yet, oldest first."""
+        readings = []
+        while self._unseen and self._unseen[0][0] <= self._clock.now_s:
+            readings.append(self._unseen.popleft()[1])
+        return readings
+
+    def _smooth(self, seen: _Seen, now_s: float) -> None:
+        seen.smoothed = seen.cpu + (seen.smoothed - seen.cpu) * exp(
+            -(now_s - seen.since_s) / self._sampling.smoothing_s
+        )
+        seen.since_s = now_s
+
+    def _tell(self, node: int, now_s: float) -> None:
+        seen, seen_s = self._nodes[node], now_s + self._sampling.delay_s
+        reading = NodeReading(
+            node, float(seen.cpu > 0.0), seen.smoothed, seen.memory_mb, seen.user_is_there, now_s
+        )
+        self._unseen.append((seen_s, reading))
+        self._events.push(seen_s, MonitorNews())

@@ -1,0 +1,250 @@
+"""A cluster whose nodes are shared: the simulated truth, and predictions beside it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from itertools import product
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.loras.policies import NodeSelection, Ordering, Selection
+from scheduler.loras.requirement import Requirement
+from scheduler.loras.scheduler import Loras
+from scheduler.loras.social_contract import SocialContract
+from scheduler.model import DispatchOrder, Job, JobId, RunId
+from scheduler.prediction.look_ahead import PolicyAware
+from sil.experiment.files import FIXTURES
+from sil.experiment.shared_nodes import SharedCluster, SharedRun, run_on_shared_nodes
+from sil.outcome.trace import Fact
+from sil.workload.characterisations import (
+    Characterisations,
+    InvalidCharacterisations,
+    read_characterisations,
+)
+from sil.workload.local_load import LocalLoad
+from sil.world.events import EventQueue, LocalChanged, RunEnded
+from sil.world.machines.sharing import ByCpu, ByMpl, Fluid
+from sil.world.machines.time_shared import SharedMachines, Work
+
+NPB = read_characterisations(FIXTURES / "characterisations" / "npb-pentium4.csv")
+KINDS = [(name, tasks) for name in ("CG.B", "IS.B", "MG.B", "BT.A") for tasks in (2, 4, 8)]
+EXACT = SharedCluster(run_to_run=0.0)
+
+
+def jobs_of(kinds: Iterable[tuple[str, int]], apart_s: float = 0.0) -> list[Job]:
+    return [Job(JobId(i), name, i * apart_s, n_tasks=tasks) for i, (name, tasks) in enumerate(kinds)]
+
+
+def run(
+    cluster: SharedCluster, jobs: list[Job], scheduler: Loras, seed: int = 1, **methods: str
+) -> SharedRun:
+    predictors = {"aware": PolicyAware(scheduler, **methods)}
+    done = run_on_shared_nodes(cluster, jobs, NPB, "loras", scheduler, predictors, seed, 0)
+    assert done.facts.filter(pl.col("event") == Fact.FAULT).is_empty(), done.facts.tail(1)
+    return done
+
+
+def ends(done: SharedRun) -> dict[int, float]:
+    ended = done.facts.filter(pl.col("event") == Fact.RUN_ENDED)
+    return dict(ended.select("job", "time_s").iter_rows())
+
+
+@pytest.mark.parametrize(("name", "tasks"), KINDS)
+def test_a_job_alone_on_a_dedicated_cluster_takes_its_isolated_time_to_the_last_bit(
+    name: str, tasks: int
+) -> None:
+    done = run(EXACT, jobs_of([(name, tasks)]), Loras())
+    assert ends(done) == {0: NPB.of(name, tasks).exe_s}
+
+
+@pytest.mark.parametrize(
+    ("ordering", "selection", "node_selection"), list(product(Ordering, Selection, NodeSelection))
+)
+@pytest.mark.parametrize(("sharing", "method"), [(ByCpu(), "cpu"), (ByMpl(), "mpl")])
+@given(kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=30))
+@settings(max_examples=4)
+def test_where_the_truth_is_the_predictors_rule_its_predictions_come_true(
+    sharing: ByCpu | ByMpl,
+    method: str,
+    ordering: str,
+    selection: str,
+    node_selection: str,
+    kinds: list[tuple[str, int]],
+) -> None:
+    scheduler = Loras(ordering, selection, node_selection, method)
+    cluster = SharedCluster(sharing=sharing, run_to_run=0.0)
+    done = run(cluster, jobs_of(kinds), scheduler, remaining=method, cpu_time=method)
+    true_s = ends(done)
+    assert len(done.predictions) == len(kinds)
+    for prediction in done.predictions:
+        predicted_s = prediction.forecast.end_s
+        assert abs(predicted_s - true_s[prediction.forecast.job]) <= 1e-12 * true_s[prediction.forecast.job]
+
+
+def test_the_same_seed_gives_the_same_completions_and_predictions() -> None:
+    cluster = SharedCluster(local_load=LocalLoad(0.5))
+    jobs = jobs_of(KINDS * 2, 15.0)
+    one, two = (run(cluster, jobs, Loras("sjf", "easy", "uniform"), seed=3) for _ in range(2))
+    other = run(cluster, jobs, Loras("sjf", "easy", "uniform"), seed=4)
+    assert (one.facts.equals(two.facts), one.predictions == two.predictions) == (True, True)
+    assert ends(one) != ends(other)
+
+
+def test_a_predictor_sees_nothing_of_a_truth_that_differs() -> None:
+    jobs = jobs_of(KINDS)
+    first = [
+        {p.forecast.job: p.forecast.end_s for p in run(cluster, jobs, Loras()).predictions}
+        for cluster in (EXACT, SharedCluster(sharing=Fluid(0.5, 1.0, 0.1), run_to_run=0.5))
+    ]
+    assert first[0] == first[1]
+
+
+@given(
+    seed=st.integers(0, 10_000),
+    share=st.sampled_from([0.25, 0.5, 1.0]),
+    selection=st.sampled_from(Selection),
+    nodes=st.sampled_from(NodeSelection),
+    most_cpu=st.sampled_from([1.2, 1.5, float("inf")]),
+)
+@settings(max_examples=25, deadline=None)
+def test_the_social_contract_holds_whatever_happens(
+    seed: int, share: float, selection: str, nodes: str, most_cpu: float
+) -> None:
+    """MPL by the invariants over the trace; memory and CPU at launch by the rules of the manager."""
+    contract = SocialContract(0.5, 4, most_cpu)
+    cluster = SharedCluster(contract=contract, local_load=LocalLoad(share))
+    done = run(cluster, jobs_of(KINDS * 2, 15.0), Loras("fcfs", selection, nodes), seed)
+    assert len(ends(done)) == 2 * len(KINDS)
+
+
+def machines_of(
+    works: dict[int, Work], sharing: ByCpu | Fluid, n_nodes: int = 2
+) -> tuple[SharedMachines, EventQueue]:
+    events = EventQueue()
+    of_job = {JobId(job): work for job, work in works.items()}
+    return SharedMachines([512.0] * n_nodes, SocialContract(), sharing, of_job, events), events
+
+
+def order(job: int, *nodes: int) -> DispatchOrder:
+    return DispatchOrder(RunId(job), Job(JobId(job), "any", 0.0, n_tasks=len(nodes)), -1, nodes, 1.0)
+
+
+def next_end(machines: SharedMachines, events: EventQueue) -> tuple[float, int]:
+    while True:
+        time_s, event = events.pop()
+        assert isinstance(event, RunEnded)
+        if machines.has_ended(event.run, time_s):
+            machines.stop(event.run, time_s)
+            return time_s, event.run
+
+
+def test_a_job_is_as_fast_as_its_slowest_task() -> None:
+    """Job 0 has nodes 0 and 1 and needs the whole CPU; job 1 shares node 1 for its 100 s at half speed."""
+    machines, events = machines_of({0: Work(200.0, 1.0, 10.0), 1: Work(50.0, 1.0, 10.0)}, ByCpu())
+    machines.start(order(0, 0, 1), 0.0)
+    machines.start(order(1, 1), 0.0)
+    assert next_end(machines, events) == (100.0, 1)
+    assert next_end(machines, events) == (250.0, 0)
+
+
+def test_a_local_user_takes_what_the_contract_does_not_guarantee() -> None:
+    """From 10 to 30 s a user demands 80 % of the CPU; the contract guarantees half of it to parallel work."""
+    machines, events = machines_of({0: Work(100.0, 1.0, 10.0)}, Fluid(), 1)
+    machines.start(order(0, 0), 0.0)
+    machines.local_changed(LocalChanged(0, 0.8, 0.0, True), 10.0)
+    machines.local_changed(LocalChanged(0, 0.0, 0.0, True), 30.0)
+    assert next_end(machines, events) == (110.0, 0)
+
+
+def test_when_memory_becomes_short_the_youngest_job_stops_everywhere_and_goes_on_later() -> None:
+    told: list[tuple[int, bool]] = []
+    events = EventQueue()
+    works = {JobId(0): Work(100.0, 0.4, 200.0), JobId(1): Work(100.0, 0.4, 200.0)}
+    machines = SharedMachines(
+        [512.0] * 2,
+        SocialContract(),
+        ByCpu(),
+        works,
+        events,
+        lambda o, stopped: told.append((o.job.id, stopped)),
+    )
+    machines.start(order(0, 0, 1), 0.0)
+    machines.start(order(1, 0, 1), 0.0)
+    machines.local_changed(LocalChanged(1, 0.0, 200.0, True), 20.0)  # 256 MB are left on node 1
+    assert told == [(1, True)]
+    assert machines.rates_on(0) == [(0, 1.0, 0.4), (1, 0.0, 0.4)]
+    machines.local_changed(LocalChanged(1, 0.0, 0.0, False), 50.0)
+    assert told == [(1, True), (1, False)]
+    assert [next_end(machines, events) for _ in range(2)] == [(100.0, 0), (130.0, 1)]
+
+
+def test_settling_all_nodes_at_every_event_changes_no_completion(monkeypatch: pytest.MonkeyPatch) -> None:
+    cluster = SharedCluster(local_load=LocalLoad(1.0))
+    jobs = jobs_of(KINDS * 2, 15.0)
+    before = ends(run(cluster, jobs, Loras()))
+    settle = SharedMachines._settle
+    monkeypatch.setattr(SharedMachines, "_settle", lambda self, nodes, now_s: settle(self, range(16), now_s))
+    after = ends(run(cluster, jobs, Loras()))
+    assert after == pytest.approx(before, rel=1e-12)
+
+
+def test_the_rates_on_a_node_never_add_up_to_more_than_its_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+    settle = SharedMachines._settle
+
+    def checked(self: SharedMachines, nodes: Iterable[int], now_s: float) -> None:
+        settle(self, list(nodes), now_s)
+        for n in range(16):
+            assert sum(rate * cpu for _, rate, cpu in self.rates_on(n)) <= 1.0 + 1e-9
+
+    monkeypatch.setattr(SharedMachines, "_settle", checked)
+    run(SharedCluster(local_load=LocalLoad(0.5)), jobs_of(KINDS * 2, 15.0), Loras())
+
+
+def test_with_exact_rates_and_nobody_slowed_down_the_head_starts_no_later_than_reserved() -> None:
+    """At MPL 1 nobody shares, so what EASY reserves for the first of the queue is certain."""
+    cluster = SharedCluster(contract=SocialContract(0.5, 1), run_to_run=0.0)
+    done = run(cluster, jobs_of(KINDS * 2, 15.0), Loras("fcfs", "easy"))
+    starts = dict(done.facts.filter(pl.col("event") == Fact.RUN_STARTED).select("job", "time_s").iter_rows())
+    heads = {}
+    for p in done.predictions:
+        if p.forecast.start_s is not None and p.made_s not in heads:
+            heads[p.made_s] = p.forecast  # the first that waits
+    assert heads
+    for forecast in heads.values():
+        assert starts[forecast.job] <= forecast.start_s * (1 + 1e-12)
+
+
+def test_a_job_that_could_never_fit_is_refused_with_the_limit_that_it_breaks() -> None:
+    known = Characterisations(
+        {("wide", 17): Requirement(17, 0.5, 10.0, 10.0), ("fat", 1): Requirement(1, 0.5, 500.0, 10.0)}
+    )
+    jobs = [Job(JobId(0), "wide", 0.0, n_tasks=17), Job(JobId(1), "fat", 0.0), Job(JobId(2), "odd", 0.0)]
+    done = run_on_shared_nodes(EXACT, jobs, known, "loras", Loras(), {}, 1, 0)
+    refused = done.facts.filter(pl.col("event") == Fact.JOB_REFUSED)["detail"].to_list()
+    assert "17 tasks" in refused[0]
+    assert "448 MB" in refused[1]
+    assert "nothing is known of jobs of class 'odd' with 1 tasks" in refused[2]
+
+
+@pytest.mark.parametrize(
+    ("line", "told"),
+    [
+        ("CG.B,0,10,0.5,10", "at least one task, not 0"),
+        ("CG.B,2,0,0.5,10", "above zero, not 0 s"),
+        ("CG.B,2,10,1.5,10", "whole of one CPU, not 1.5"),
+        ("CG.B,2,10,0.5,-1", "zero or more, not -1 MB"),
+        ("CG.B,2,10,0.5", "5 values are expected, not 4"),
+        ("CG.B,2,ten,0.5,10", "could not convert"),
+    ],
+)
+def test_a_table_that_cannot_be_true_is_refused_with_file_and_line(
+    tmp_path: Path, line: str, told: str
+) -> None:
+    path = tmp_path / "jobs.csv"
+    path.write_text(f"# a remark\njob_class,n_tasks,exe_s,cpu,memory_mb\n{line}\n")
+    with pytest.raises(InvalidCharacterisations, match=f"line 3: .*{told}"):
+        read_characterisations(path)
