@@ -30,7 +30,8 @@ if TYPE_CHECKING:
     from sil.studies.findings import Findings, OnProgress
 
 LEAST_SEEDS = 2
-COLOURS = {"holds": "green", "does not hold": "red", "cannot be told at this noise": "yellow"}
+COLOURS = {"holds": "green", "does not hold": "red"}
+"""Of verdicts; all others are yellow."""
 
 
 class Study(StrEnum):
@@ -43,12 +44,17 @@ class Study(StrEnum):
     ALL_PJS = "all-pjs"
     ROBUSTNESS = "robustness"
     PREEMPTION = "preemption"
+    CISNE_TABLE1 = "cisne-table1"
+    CISNE_FIG3 = "cisne-fig3"
 
 
 def reproduce(
     study: Annotated[
         Study,
-        typer.Argument(help="A case study of Collins and George 2001, all four of them, or its future work."),
+        typer.Argument(
+            help="A case study of Collins and George 2001, all four of them, or its future work; "
+            "or a table or figure of Hanzich et al. 2006 (CISNE)."
+        ),
     ],
     out_folder: Annotated[
         Path, typer.Option("--out", help="Folder for the results; each study has one of its own in it.")
@@ -89,7 +95,9 @@ def _study(name: str, seeds: int, workers: int) -> Findings:
 
     from sil.studies.site_runs import StudyFailed
 
-    study: Callable[[int, int, OnProgress], Findings] = import_module(f"sil.studies.{name}").study
+    study: Callable[[int, int, OnProgress], Findings] = import_module(
+        f"sil.studies.{name.replace('-', '_')}"
+    ).study
     with _progress() as progress:
         bar = progress.add_task(name, total=None)
         try:
@@ -116,9 +124,8 @@ def _show(findings: Findings) -> None:
     for title, frame in findings.tables.items():
         print_whole(_as_table(title, frame))
     for k, claim in enumerate(findings.claims, start=1):
-        out.print(
-            f"\n{k}. {claim.claim}: [{COLOURS[claim.verdict]}]{claim.verdict.value}[/]", highlight=False
-        )
+        colour = COLOURS.get(claim.verdict, "yellow")
+        out.print(f"\n{k}. {claim.claim}: [{colour}]{claim.verdict.value}[/]", highlight=False)
         for what, text in (("paper", claim.paper), ("here", claim.ours), ("holds if", claim.rule)):
             line = Table.grid(padding=(0, 2))
             line.add_column(width=len("   holds if"), style="dim")

@@ -13,7 +13,17 @@ from sil.outcome.figures import WIDTH, Figure, series_of_means
 from sil.outcome.statistics import Interval, Sample, interval
 from sil.studies.cs3 import DISTRIBUTIONS, LEVELS, WITH_LEVELS, queue_tables
 from sil.studies.findings import Drawing, Findings, OnProgress
-from sil.studies.ledger import Claim, Verdict, all_positive, less, positive, shown
+from sil.studies.ledger import (
+    Claim,
+    Verdict,
+    all_positive,
+    counted,
+    less,
+    most_positive,
+    positive,
+    shown,
+    some_positive,
+)
 from sil.studies.site_runs import Case, run_all
 
 RATES = (1, 2, 4, 8, 16, 32)
@@ -151,14 +161,14 @@ def _claims(found: Sampled) -> list[Claim]:
             "High-priority jobs are done sooner than medium ones, and these sooner than low ones",
             "Figure 8, all charts",
             "both differences are above 0 for every distribution and rate",
-            f"{_counted(order)}; least difference {shown(_least(order), 1, 's')}",
+            f"{counted(order)}; least difference {shown(_least(order), 1, 's')}",
             all_positive(order),
         ),
         Claim(
             "The rarer high-priority jobs are, the sooner they are done",
             "Figure 8",
             "high job times grow from 10/10/80 to 25/25/50, and from there to 50/25/25, at every rate",
-            f"{_counted(rarity)}; least difference {shown(_least(rarity), 1, 's')}",
+            f"{counted(rarity)}; least difference {shown(_least(rarity), 1, 's')}",
             all_positive(rarity),
         ),
         Claim(
@@ -187,14 +197,14 @@ def _claims(found: Sampled) -> list[Claim]:
             "Figure 8",
             "the mean time of some priority falls from one rate to the next, for some distribution",
             f"largest fall {shown(max(falls, key=lambda x: x.low), 1, 's')}",
-            _some_positive(falls),
+            some_positive(falls),
         ),
         Claim(
             "Preemption with priority generally costs a little in overall performance",
             "Figure 9a",
             "overall time is above that without priority in most cases (distribution and rate)",
-            _counted(penalty.values()),
-            _most_positive(list(penalty.values())),
+            counted(penalty.values()),
+            most_positive(list(penalty.values())),
         ),
         Claim(
             "At low rates the penalty is largest for 10/10/80",
@@ -225,7 +235,7 @@ def _claims(found: Sampled) -> list[Claim]:
             "Parallelism drops with the priority of the job",
             "Table 1",
             "the share of high jobs is above that of low jobs for every distribution and rate",
-            f"{_counted(by_level)}; least difference {shown(_least(by_level), 1, 'points')}",
+            f"{counted(by_level)}; least difference {shown(_least(by_level), 1, 'points')}",
             all_positive(by_level),
         ),
         Claim(
@@ -250,29 +260,6 @@ def _least(found: Iterable[Interval]) -> Interval:
 
 def _within(found: Interval, low: float, high: float) -> Verdict:
     return all_positive([less(found, low), Interval(high - found.mean, found.half_width)])
-
-
-def _some_positive(found: list[Interval]) -> Verdict:
-    """Holds where one is surely above zero; does not where all are surely not."""
-    if any(positive(x) is Verdict.HOLDS for x in found):
-        return Verdict.HOLDS
-    surely_not = all(positive(x) is Verdict.DOES_NOT_HOLD for x in found)
-    return Verdict.DOES_NOT_HOLD if surely_not else Verdict.CANNOT_BE_TOLD
-
-
-def _most_positive(found: list[Interval]) -> Verdict:
-    """Holds where more than half are surely above zero; does not where at least half are surely not."""
-    verdicts = [positive(x) for x in found]
-    if verdicts.count(Verdict.HOLDS) > len(found) / 2:
-        return Verdict.HOLDS
-    rejected = verdicts.count(Verdict.DOES_NOT_HOLD) >= len(found) / 2
-    return Verdict.DOES_NOT_HOLD if rejected else Verdict.CANNOT_BE_TOLD
-
-
-def _counted(found: Iterable[Interval]) -> str:
-    verdicts = [positive(x) for x in found]
-    above, not_above = verdicts.count(Verdict.HOLDS), verdicts.count(Verdict.DOES_NOT_HOLD)
-    return f"so in {above} of {len(verdicts)} cases, surely not so in {not_above}"
 
 
 def _table(sample: Callable[[str, str, int], Sample]) -> pl.DataFrame:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -13,7 +13,10 @@ from sil.outcome.statistics import Interval
 
 class Verdict(StrEnum):
     HOLDS = "holds"
+    PARTLY = "partly"
     DOES_NOT_HOLD = "does not hold"
+    CALIBRATION = "calibration"
+    NOT_TESTABLE = "not testable"
     CANNOT_BE_TOLD = "cannot be told at this noise"
 
 
@@ -40,6 +43,36 @@ def all_positive(found: Sequence[Interval]) -> Verdict:
     if any(x.high <= 0.0 for x in found):
         return Verdict.DOES_NOT_HOLD
     return Verdict.CANNOT_BE_TOLD
+
+
+def some_positive(found: Sequence[Interval]) -> Verdict:
+    """Holds where one is surely above zero; does not where all are surely not."""
+    if any(positive(x) is Verdict.HOLDS for x in found):
+        return Verdict.HOLDS
+    surely_not = all(positive(x) is Verdict.DOES_NOT_HOLD for x in found)
+    return Verdict.DOES_NOT_HOLD if surely_not else Verdict.CANNOT_BE_TOLD
+
+
+def most_positive(found: Sequence[Interval]) -> Verdict:
+    """Holds where more than half are surely above zero; does not where at least half are surely not."""
+    verdicts = [positive(x) for x in found]
+    if verdicts.count(Verdict.HOLDS) > len(found) / 2:
+        return Verdict.HOLDS
+    rejected = verdicts.count(Verdict.DOES_NOT_HOLD) >= len(found) / 2
+    return Verdict.DOES_NOT_HOLD if rejected else Verdict.CANNOT_BE_TOLD
+
+
+def all_or_partly_positive(found: Sequence[Interval]) -> Verdict:
+    """Holds where all are surely above zero; partly where more than half are; else as `most_positive`."""
+    every, most = all_positive(found), most_positive(found)
+    return Verdict.PARTLY if most is Verdict.HOLDS and every is not Verdict.HOLDS else most
+
+
+def counted(found: Iterable[Interval]) -> str:
+    """In how many cases a quantity is surely above zero."""
+    verdicts = [positive(x) for x in found]
+    above, not_above = verdicts.count(Verdict.HOLDS), verdicts.count(Verdict.DOES_NOT_HOLD)
+    return f"so in {above} of {len(verdicts)} cases, surely not so in {not_above}"
 
 
 def settled(holds: bool) -> Verdict:

@@ -38,7 +38,8 @@ def read_characterisations(path: Path) -> Characterisations:
     header = lines[0][1].split(",") if lines else []
     if tuple(header) != COLUMNS:
         raise InvalidCharacterisations(
-            f"{path}: the first line names the columns {','.join(COLUMNS)}; found {','.join(header) or 'none'}"
+            f"{path}: the first line names the columns {','.join(COLUMNS)}, "
+            f"not {','.join(header) or 'nothing'}"
         )
     requirements: dict[tuple[str, int], Requirement] = {}
     for (k, _), row in zip(lines[1:], csv.reader(line for _, line in lines[1:]), strict=True):
