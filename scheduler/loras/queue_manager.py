@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import count
+from itertools import count, islice
 from math import isfinite
 from types import MappingProxyType
-from typing import Protocol
+from typing import Protocol, overload
 
 from scheduler.admission import Admission
 from scheduler.loras.requirement import Requirement
@@ -28,6 +28,9 @@ from scheduler.ports import Clock, Dispatcher, Scheduler
 from scheduler.prediction.forecast import Forecast, Predictor
 from scheduler.problem import Running, SchedulingProblem
 from scheduler.rules import ScheduleRejected
+
+MOST_REASONS = 10
+"""Of so many waiting jobs it is kept why they wait."""
 
 ON_NODES = -1
 """The resource of an order that is for a set of nodes."""
@@ -62,6 +65,28 @@ class Prediction:
     made_s: float
     predictor: str
     forecast: Forecast
+
+
+class _WaitingJobs(Sequence[Job]):
+    """The jobs that wait, in order; looked up when asked for, since there may be many."""
+
+    def __init__(self, state: SystemState, jobs: Mapping[JobId, Job]) -> None:
+        self._state = state
+        self._jobs = jobs
+
+    def __len__(self) -> int:
+        return self._state.n_waiting
+
+    @overload
+    def __getitem__(self, i: int) -> Job: ...
+
+    @overload
+    def __getitem__(self, i: slice) -> Sequence[Job]: ...
+
+    def __getitem__(self, i: int | slice) -> Job | Sequence[Job]:
+        if isinstance(i, slice):
+            return [self[k] for k in range(len(self))[i]]
+        return self._jobs[self._state.waiting_at(range(len(self))[i])]
 
 
 class QueueManager:
@@ -102,23 +127,23 @@ class QueueManager:
         self._running: dict[RunId, Running] = {}
         self._unfinished_of: Counter[str] = Counter()
         self._run_ids = count()
-        self._last_reasons: tuple[Sequence[Job], Mapping[int, str]] = ((), {})
+        self._reasons: dict[JobId, str] = {}
+        """Why the first of those that wait do so."""
         self._news = False
         self._is_new = False
         self.bad_readings: Counter[str] = Counter()
 
     @property
     def wants_round(self) -> bool:
-        return self._news and (self._is_new or bool(self._state.waiting))
+        return self._news and (self._is_new or self._state.n_waiting > 0)
 
     @property
     def wakes_at_s(self) -> float | None:
         return None
 
     def why_waiting(self) -> dict[JobId, str]:
-        jobs, reasons = self._last_reasons
-        said = {jobs[i].id: reason for i, reason in reasons.items()}
-        return {job: said.get(job, "no round has looked at it yet") for job in self._state.waiting}
+        not_yet = "no round has looked at it yet"
+        return {job: self._reasons.get(job, not_yet) for job in self._state.waiting}
 
     def on_job_arrived(self, job: Job) -> str | None:
         """A job is submitted. Returns None, or the sentence with which it is refused."""
@@ -190,8 +215,8 @@ class QueueManager:
         self.on_monitor_news()
         self._news = False
         now_s = self._clock.now_s
-        jobs = [self._jobs[number] for number in self._state.waiting]
-        if jobs:
+        if self._state.n_waiting:
+            jobs = _WaitingJobs(self._state, self._jobs)
             problem = SchedulingProblem.on_shared_nodes(
                 now_s, jobs, self._view(), MappingProxyType(self._running)
             )
@@ -199,9 +224,11 @@ class QueueManager:
             violation = first_violation_on_nodes(problem, schedule)
             if violation is not None:
                 raise ScheduleRejected(violation)
-            self._last_reasons = jobs, schedule.left_waiting
-            for placement in schedule.placements:
-                self._start(jobs[placement.job], placement, now_s)
+            said = islice(schedule.left_waiting.items(), MOST_REASONS)
+            self._reasons = {jobs[i].id: reason for i, reason in said}
+            started = [jobs[placement.job] for placement in schedule.placements]
+            for job, placement in zip(started, schedule.placements, strict=True):
+                self._start(job, placement, now_s)
         if self._is_new:
             self._is_new = False
             self._predict(now_s)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
+from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
@@ -86,6 +86,35 @@ class SharedNodes:
         return Queues(self.waiting.copy(), np.array([0, len(self.waiting)]), running, np.array([n_running]))
 
 
+class _Rows:
+    """Rows in some order, always there as an array."""
+
+    def __init__(self) -> None:
+        self._rows = np.empty(FEWEST_ROWS, dtype=np.int64)
+        self._n = 0
+
+    def insert(self, at: int, row: int) -> None:
+        if self._n == len(self._rows):
+            self._rows = np.concatenate([self._rows, self._rows])
+        self._rows[at + 1 : self._n + 1] = self._rows[at : self._n]
+        self._rows[at] = row
+        self._n += 1
+
+    def append(self, row: int) -> None:
+        self.insert(self._n, row)
+
+    def delete(self, at: int) -> None:
+        self._rows[at : self._n - 1] = self._rows[at + 1 : self._n]
+        self._n -= 1
+
+    def remove(self, row: int) -> None:
+        self.delete(int(np.flatnonzero(self.array == row)[0]))
+
+    @property
+    def array(self) -> Ints:
+        return self._rows[: self._n]
+
+
 class SystemState:
     """Kept up to date by whoever hears of the world; nothing in it costs in proportion to the nodes."""
 
@@ -110,8 +139,10 @@ class SystemState:
         self._free_rows = list(range(FEWEST_ROWS))[::-1]
         self._row_of: dict[JobId, int] = {}
         self._waiting: list[tuple[float, JobId]] = []
+        self._waiting_rows = _Rows()
         self._running: dict[JobId, float] = {}
         """When each began."""
+        self._running_rows = _Rows()
 
     @property
     def n_nodes(self) -> int:
@@ -122,9 +153,17 @@ class SystemState:
         return self._memory_mb
 
     @property
+    def n_waiting(self) -> int:
+        return len(self._waiting)
+
+    @property
     def waiting(self) -> list[JobId]:
         """In order of arrival, then id."""
         return [job for _, job in self._waiting]
+
+    def waiting_at(self, i: int) -> JobId:
+        """The waiting job in place i."""
+        return self._waiting[i][1]
 
     @property
     def running(self) -> list[JobId]:
@@ -143,18 +182,22 @@ class SystemState:
         jobs.exe_s[row], jobs.cpu_s[row] = requirement.exe_s, requirement.cpu_s
         jobs.communicates[row] = requirement.communicates
         jobs.used_s[row] = jobs.run_s[row] = 0.0
-        insort(self._waiting, (job.arrival_s, job.id))
+        self._wait(job, row)
 
     def start(self, job: Job, nodes: Sequence[int], now_s: float) -> None:
         """A waiting job starts."""
-        del self._waiting[bisect_left(self._waiting, (job.arrival_s, job.id))]
+        row, place = self._row_of[job.id], bisect_left(self._waiting, (job.arrival_s, job.id))
+        del self._waiting[place]
+        self._waiting_rows.delete(place)
         self._running[job.id] = now_s
-        put(self._jobs, self._nodes, self._row_of[job.id], np.array(nodes, dtype=np.int64))
+        self._running_rows.append(row)
+        put(self._jobs, self._nodes, row, np.array(nodes, dtype=np.int64))
 
     def end(self, job: JobId) -> None:
         """A running job is done."""
         del self._running[job]
         row = self._row_of.pop(job)
+        self._running_rows.remove(row)
         take_off(self._jobs, self._nodes, row)
         self._free_rows.append(row)
 
@@ -162,9 +205,10 @@ class SystemState:
         """A running job lost its nodes, and all progress; it waits again."""
         del self._running[job.id]
         row = self._row_of[job.id]
+        self._running_rows.remove(row)
         take_off(self._jobs, self._nodes, row)
         self._jobs.used_s[row] = self._jobs.run_s[row] = 0.0
-        insort(self._waiting, (job.arrival_s, job.id))
+        self._wait(job, row)
 
     def measured(self, job: JobId, used_s: float, now_s: float) -> None:
         """The CPU time that a running job has used, the mean of its tasks; never taken for more than all."""
@@ -203,14 +247,14 @@ class SystemState:
 
     def view(self, measure: Callable[[], None] = lambda: None) -> SharedNodes:
         """What a scheduler sees now. It changes with the state."""
-        rows = self._row_of
         return SharedNodes(
-            self._jobs,
-            self._nodes,
-            np.fromiter((rows[job] for _, job in self._waiting), dtype=np.int64, count=len(self._waiting)),
-            np.fromiter((rows[job] for job in self._running), dtype=np.int64, count=len(self._running)),
-            measure,
+            self._jobs, self._nodes, self._waiting_rows.array, self._running_rows.array, measure
         )
+
+    def _wait(self, job: Job, row: int) -> None:
+        place = bisect_left(self._waiting, (job.arrival_s, job.id))
+        self._waiting.insert(place, (job.arrival_s, job.id))
+        self._waiting_rows.insert(place, row)
 
     def _grow(self, n_rows: int, width: int) -> None:
         old, new = self._jobs, _room_for_jobs(n_rows, width)

@@ -85,7 +85,7 @@ def _table(found: Deviations) -> pl.DataFrame:
 
 def _drawing(found: Deviations, policy: str) -> Drawing:
     rows = [
-        (remaining, f"by {cpu_time}", float(found.of(policy, LOAD, (remaining, cpu_time)).mean()))
+        (remaining, f"by {cpu_time.upper()}", float(found.of(policy, LOAD, (remaining, cpu_time)).mean()))
         for remaining, cpu_time in PAIRS
     ]
     frame = pl.DataFrame(rows, schema=["remaining", "cpu", "deviation"], orient="row")

@@ -12,9 +12,17 @@ from typer.testing import CliRunner
 
 from sil.cli import app
 from sil.outcome.statistics import Interval
-from sil.studies import cs1, cs2, cs3, cs4, preemption, robustness
+from sil.studies import cisne, cisne_table1, cs1, cs2, cs3, cs4, preemption, robustness
 from sil.studies.findings import Findings
-from sil.studies.ledger import Verdict, all_positive, less, positive, settled, shown
+from sil.studies.ledger import (
+    Verdict,
+    all_or_partly_positive,
+    all_positive,
+    less,
+    positive,
+    settled,
+    shown,
+)
 from sil.studies.site_runs import Case, StudyFailed, run_all
 
 
@@ -181,3 +189,31 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_pat
     result = CliRunner().invoke(app, ["reproduce", "cs2", "--out", str(tmp_path / "file" / "out")])
     assert result.exit_code == 2
     assert "cannot be written" in result.output
+
+
+def test_table_1_of_cisne_stands_beside_the_papers_with_a_verdict_on_every_claim(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(cisne_table1, "LEAST_SEEDS", 2)
+    monkeypatch.setattr(cisne_table1, "CPU_LIMITS", ())
+    found = cisne_table1.study(2, os.cpu_count() or 1, quietly)
+    assert len(found.claims) == 24
+    table = found.tables["Deviation (%), the paper's beside ours (blind)"]
+    assert len(table) == 15
+    in_order = table.filter(~pl.col("policy").str.contains("BF"))
+    assert in_order["CPU"].to_list() == in_order["aware CPU"].to_list(), "nobody overtakes, so both are one"
+
+
+def test_predictions_on_shared_nodes_do_not_depend_on_the_number_of_workers() -> None:
+    cases = [cisne.Case(policy, 0.5, seed) for seed in range(2) for policy in ("Uniform", "Norm+BF")]
+    one, two = (cisne.run_all(cases, workers, quietly).drop("cost_ms") for workers in (1, 2))
+    assert one.equals(two)
+
+
+def test_a_claim_that_holds_in_most_cases_holds_partly() -> None:
+    above, below, unclear = Interval(2.0, 1.0), Interval(-2.0, 1.0), Interval(0.5, 1.0)
+    assert all_or_partly_positive([above, above]) is Verdict.HOLDS
+    assert all_or_partly_positive([above, above, below]) is Verdict.PARTLY
+    assert all_or_partly_positive([above, above, unclear]) is Verdict.PARTLY
+    assert all_or_partly_positive([above, below]) is Verdict.DOES_NOT_HOLD
+    assert all_or_partly_positive([above, unclear]) is Verdict.CANNOT_BE_TOLD

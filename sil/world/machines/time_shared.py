@@ -72,7 +72,6 @@ class SharedMachines:
         self._events = events
         self._note_stopped = note_stopped
         self._active: dict[RunId, _Run] = {}
-        self._stopped: dict[RunId, _Run] = {}
         self._started = 0
         self._outages: dict[int | str, int] = {}
         self._ends: list[tuple[float, int, _Run]] = []
@@ -97,7 +96,6 @@ class SharedMachines:
 
     def stop(self, run: RunId, now_s: float) -> DispatchOrder:
         over = self._active.pop(run)
-        self._stopped.pop(run, None)
         for n in over.order.machines:
             self._nodes[n].runs.remove(over)
         self._settle(over.order.machines, now_s)
@@ -138,13 +136,12 @@ class SharedMachines:
         for n in changed:
             while (run := self._too_much(n)) is not None:
                 run.stopped = True
-                self._stopped[run.order.run] = run
                 self._note_stopped(run.order, True)
                 touched |= dict.fromkeys(run.order.machines)
-        for run in sorted(self._stopped.values(), key=lambda run: run.number):
+        there = {run for n in touched for run in self._nodes[n].runs if run.stopped}
+        for run in sorted(there, key=lambda run: run.number):
             if all(self._has_room(n, run) for n in run.order.machines):
                 run.stopped = False
-                del self._stopped[run.order.run]
                 self._note_stopped(run.order, False)
                 touched |= dict.fromkeys(run.order.machines)
         concerned: dict[_Run, None] = {}

@@ -1,0 +1,116 @@
+"""How many events per second does the simulated cluster of shared nodes carry, whatever its size?
+
+Only what the world costs: decisions of the scheduler are taken out. Baseline: the same run with every node
+settled at every event. Run with `python -m benchmarks.bench_time_shared`.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.record import keep
+from scheduler.loras.scheduler import Loras
+from scheduler.model import Job, JobId, Schedule
+from scheduler.problem import SchedulingProblem
+from sil.experiment.shared_nodes import SharedCluster, run_on_shared_nodes
+from sil.studies.cisne import BENCHMARKS, SEED, characterisations
+from sil.workload.local_load import LocalLoad
+from sil.world.events import Event, EventQueue
+from sil.world.machines.time_shared import SharedMachines
+
+JOBS_PER_NODE = 12
+INTER_ARRIVAL_S_PER_NODE = 640.0
+"""On 16 nodes one job in 40 s, which keeps them busy."""
+SIZES = (2, 4, 8)
+
+
+@dataclass
+class Stopwatch:
+    """A scheduler, and the time that it takes."""
+
+    scheduler: Loras
+    took_s: float = 0.0
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        began = time.perf_counter()
+        made = self.scheduler.schedule(problem)
+        self.took_s += time.perf_counter() - began
+        return made
+
+
+def jobs_of(n_nodes: int) -> list[Job]:
+    luck = np.random.default_rng(SEED)
+    n = JOBS_PER_NODE * n_nodes
+    arrivals_s = np.cumsum(luck.exponential(INTER_ARRIVAL_S_PER_NODE / n_nodes, n)).tolist()
+    return [
+        Job(JobId(i), str(luck.choice(BENCHMARKS)), arrival_s, n_tasks=int(luck.choice(SIZES)))
+        for i, arrival_s in enumerate(arrivals_s)
+    ]
+
+
+def events_per_s(n_nodes: int) -> tuple[float, int]:
+    """Events per second of the world alone, and how many there were."""
+    count = 0
+    pop = EventQueue.pop
+
+    def counting(self: EventQueue) -> tuple[float, Event]:
+        nonlocal count
+        count += 1
+        return pop(self)
+
+    EventQueue.pop = counting  # type: ignore[method-assign]
+    try:
+        watch = Stopwatch(Loras())
+        cluster = SharedCluster(n_nodes, local_load=LocalLoad(0.5))
+        jobs = jobs_of(n_nodes)
+        began = time.perf_counter()
+        run_on_shared_nodes(cluster, jobs, characterisations(), "loras", watch, {}, SEED, 0)
+        took_s = time.perf_counter() - began - watch.took_s
+    finally:
+        EventQueue.pop = pop  # type: ignore[method-assign]
+    return count / took_s, count
+
+
+def settling_everything(n_nodes: int) -> float:
+    settle = SharedMachines._settle
+
+    def everywhere(self: SharedMachines, changed: Sequence[int], now_s: float) -> None:
+        settle(self, range(n_nodes), now_s)
+
+    SharedMachines._settle = everywhere  # type: ignore[method-assign]
+    try:
+        return events_per_s(n_nodes)[0]
+    finally:
+        SharedMachines._settle = settle  # type: ignore[method-assign]
+
+
+def main() -> None:
+    table = Table(title="Events of the simulated cluster, per second", title_justify="left")
+    for name in ("nodes", "events", "events/s", "to 16 nodes", "to settling all nodes"):
+        table.add_column(name, justify="right")
+    events_per_s(16)
+    kept, first = [], 0.0
+    for n_nodes in (16, 100, 1000):
+        rate, count = events_per_s(n_nodes)
+        first = first or rate
+        against = rate / settling_everything(n_nodes) if n_nodes < 1000 else None
+        table.add_row(
+            str(n_nodes),
+            f"{count:,}",
+            f"{rate:,.0f}",
+            f"{rate / first:.2f}",
+            "-" if against is None else f"{against:.1f}",
+        )
+        kept.append({"nodes": n_nodes, "events": count, "events_per_s": round(rate), "to_all": against})
+    Console().print(table)
+    Console().print(f"Kept in {keep('time_shared', SEED, kept).name}.")
+
+
+if __name__ == "__main__":
+    main()
