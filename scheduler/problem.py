@@ -86,7 +86,8 @@ class SchedulingProblem:
         running: Mapping[RunId, Running] | None = None,
     ) -> SchedulingProblem:
         """Which of the jobs start now, and on which nodes?"""
-        etc = EtcMatrix.from_dense(np.empty((len(jobs), 0)))
+        alike = np.broadcast_to(np.int64(0), (len(jobs),))
+        etc = EtcMatrix(np.empty((1, 0)), alike, np.empty(0, dtype=np.int64))
         nothing = ReadyTimes(read_only([]))
         return cls(now_s, jobs, etc, lambda _: nothing, running, shared_nodes)
 

@@ -156,7 +156,7 @@ class QueueManager:
                 f"nothing is known of jobs of class '{job.job_class}' with {job.n_tasks} tasks; "
                 f"run one in isolation, and enter what it used"
             )
-        refusal = self._contract.refusal(requirement, self._state.memory_mb)
+        refusal = self._contract.refusal(requirement, self._state.free_mb)
         if refusal is not None:
             return refusal
         self._unfinished_of[job.user] += 1

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from math import inf
 
@@ -30,19 +31,22 @@ class SocialContract:
             return max(0.0, node_mb - OS_MEMORY_MB)
         return max(self.share * node_mb, node_mb - OS_MEMORY_MB - local_mb)
 
-    def refusal(self, requirement: Requirement, memory_of_nodes_mb: list[float]) -> str | None:
-        """Why a job could never run, even where all nodes are empty and no local user is there; or None."""
-        n_nodes = len(memory_of_nodes_mb)
+    def refusal(self, requirement: Requirement, free_mb: Sequence[float]) -> str | None:
+        """Why a job could never run, even where all nodes are empty and no local user is there; or None.
+
+        `free_mb` is what parallel tasks may use then of each node's memory, the largest first.
+        """
+        n_nodes = len(free_mb)
         if requirement.n_tasks > n_nodes:
             return f"it has {requirement.n_tasks} tasks, one for each node, and there are {n_nodes} nodes"
         if requirement.cpu > self.most_cpu:
             return (
                 f"a task requires {requirement.cpu:g} of a CPU; the social contract allows {self.most_cpu:g}"
             )
-        most_mb = sorted((self.memory_mb(mb, 0.0, False) for mb in memory_of_nodes_mb), reverse=True)
-        if requirement.memory_mb > most_mb[requirement.n_tasks - 1]:
+        most_mb = free_mb[requirement.n_tasks - 1]
+        if requirement.memory_mb > most_mb:
             return (
                 f"a task requires {requirement.memory_mb:g} MB of memory on {requirement.n_tasks} nodes; "
-                f"at most {most_mb[requirement.n_tasks - 1]:g} MB are free on so many"
+                f"at most {most_mb:g} MB are free on so many"
             )
         return None

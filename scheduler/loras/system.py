@@ -135,6 +135,7 @@ class SystemState:
             most_cpu=np.full(n, contract.most_cpu),
             most_memory_mb=np.array([contract.memory_mb(mb, 0.0, False) for mb in memory_mb]),
         )
+        self._free_mb = sorted(self._nodes.most_memory_mb.tolist(), reverse=True)
         self._jobs = _room_for_jobs(FEWEST_ROWS, 1)
         self._free_rows = list(range(FEWEST_ROWS))[::-1]
         self._row_of: dict[JobId, int] = {}
@@ -149,8 +150,9 @@ class SystemState:
         return len(self._memory_mb)
 
     @property
-    def memory_mb(self) -> list[float]:
-        return self._memory_mb
+    def free_mb(self) -> list[float]:
+        """What parallel tasks may use of each node's memory while nobody is there, the largest first."""
+        return self._free_mb
 
     @property
     def n_waiting(self) -> int:
