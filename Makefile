@@ -29,6 +29,8 @@ bench: $(VENV)/.installed-dev  ## Run the benchmarks; results go to benchmarks/r
 	$(BIN)/python -m benchmarks.bench_optimality
 	$(BIN)/python -m benchmarks.bench_harness
 	$(BIN)/python -m benchmarks.bench_site_db
+	$(BIN)/python -m benchmarks.bench_prediction
+	$(BIN)/python -m benchmarks.bench_time_shared
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis
