@@ -18,9 +18,8 @@ from benchmarks.record import keep
 from scheduler.loras.scheduler import Loras
 from scheduler.model import Job, JobId, Schedule
 from scheduler.problem import SchedulingProblem
-from sil.experiment.shared_nodes import SharedCluster, run_on_shared_nodes
-from sil.studies.cisne import BENCHMARKS, SEED, characterisations
-from sil.workload.local_load import LocalLoad
+from sil.experiment.shared_nodes import SharedCluster, built_in_characterisations, run_on_shared_nodes
+from sil.studies.cisne import BENCHMARKS, SEED
 from sil.world.events import Event, EventQueue
 from sil.world.machines.time_shared import SharedMachines
 
@@ -67,10 +66,10 @@ def events_per_s(n_nodes: int) -> tuple[float, int]:
     EventQueue.pop = counting  # type: ignore[method-assign]
     try:
         watch = Stopwatch(Loras())
-        cluster = SharedCluster(n_nodes, local_load=LocalLoad(0.5))
-        jobs = jobs_of(n_nodes)
+        cluster = SharedCluster(n_nodes).with_local_users(0.5)
+        jobs, known = jobs_of(n_nodes), built_in_characterisations("npb-pentium4")
         began = time.perf_counter()
-        run_on_shared_nodes(cluster, jobs, characterisations(), "loras", watch, {}, SEED, 0)
+        run_on_shared_nodes(cluster, jobs, known, "loras", watch, {}, SEED, 0)
         took_s = time.perf_counter() - began - watch.took_s
     finally:
         EventQueue.pop = pop  # type: ignore[method-assign]

@@ -46,6 +46,8 @@ class Study(StrEnum):
     PREEMPTION = "preemption"
     CISNE_TABLE1 = "cisne-table1"
     CISNE_FIG3 = "cisne-fig3"
+    CISNEP_DYN = "cisnep-dyn"
+    CISNEP_USER_SPACE = "cisnep-user-space"
 
 
 def reproduce(
@@ -53,7 +55,7 @@ def reproduce(
         Study,
         typer.Argument(
             help="A case study of Collins and George 2001, all four of them, or its future work; "
-            "or a table or figure of Hanzich et al. 2006 (CISNE)."
+            "or of the papers on CISNE and CISNE-P."
         ),
     ],
     out_folder: Annotated[

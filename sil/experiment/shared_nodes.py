@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from math import inf
 
 import polars as pl
 
@@ -12,9 +13,11 @@ from scheduler.loras.social_contract import SocialContract
 from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.ports import Scheduler
 from scheduler.prediction.forecast import Predictor
+from sil.experiment.files import FIXTURES
 from sil.experiment.streams import stream
 from sil.outcome.node_invariants import first_breach_on_nodes
 from sil.outcome.trace import Fact, TraceRecorder
+from sil.workload.characterisations import Characterisations, read_characterisations
 from sil.workload.local_load import LocalLoad
 from sil.world.clock import SimClock
 from sil.world.dispatcher import SimDispatcher
@@ -44,9 +47,27 @@ class SharedCluster:
     sampling: Sampling = field(default_factory=Sampling)
     run_to_run: float = 0.03
     """Standard deviation of a job's true execution time around what was measured in isolation."""
+    control_delay_s: float = 0.0
+    """How late the coscheduler stops and restarts jobs."""
 
-    def with_contract(self, **limits: float) -> SharedCluster:
-        return replace(self, contract=replace(self.contract, **limits))  # type: ignore[arg-type]
+    def with_limits(self, most_jobs: int = 4, most_cpu: float = inf) -> SharedCluster:
+        """Parallel MPL and summed CPU requirements of a node at most so."""
+        return replace(self, contract=replace(self.contract, most_jobs=most_jobs, most_cpu=most_cpu))
+
+    def with_local_users(self, share_of_nodes: float) -> SharedCluster:
+        return replace(self, local_load=LocalLoad(share_of_nodes) if share_of_nodes else None)
+
+    def with_coscheduling(
+        self, loss: float = 0.0, overhead: float = 0.0, control_delay_s: float = 0.0
+    ) -> SharedCluster:
+        """In the fluid model: what imperfect coscheduling loses and costs, and how late it acts."""
+        sharing = Fluid(coscheduling_loss=loss, overhead=overhead)
+        return replace(self, sharing=sharing, control_delay_s=control_delay_s)
+
+
+def built_in_characterisations(name: str) -> Characterisations:
+    """Those that come with the package."""
+    return read_characterisations(FIXTURES / "characterisations" / f"{name}.csv")
 
 
 @dataclass(frozen=True)
@@ -86,6 +107,7 @@ def run_on_shared_nodes(
         _works(cluster, jobs, characterisation, seed, replication),
         events,
         note_stopped,
+        cluster.control_delay_s,
     )
     monitors = NodeMonitors(clock, events, cluster.sampling, stream(seed, replication, "node monitors"))
     manager = QueueManager(

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 import multiprocessing
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from itertools import product
 from math import inf
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 import polars as pl
@@ -20,15 +20,19 @@ from scheduler.loras.system import SharedNodes
 from scheduler.model import Job, JobId
 from scheduler.prediction.forecast import Forecast, Predictor
 from scheduler.prediction.look_ahead import Blind, PolicyAware
-from sil.experiment.files import FIXTURES
-from sil.experiment.shared_nodes import SharedCluster, SharedRun, run_on_shared_nodes
+from sil.experiment.shared_nodes import (
+    SharedCluster,
+    SharedRun,
+    built_in_characterisations,
+    run_on_shared_nodes,
+)
 from sil.experiment.streams import stream
 from sil.outcome.statistics import Sample
 from sil.outcome.trace import Fact
 from sil.studies.findings import OnProgress
 from sil.studies.site_runs import StudyFailed
-from sil.workload.characterisations import Characterisations, read_characterisations
-from sil.workload.local_load import LocalLoad
+
+R = TypeVar("R")
 
 SEED = 2006
 JOBS = 30
@@ -78,16 +82,12 @@ METHOD = (
 )
 
 
-def characterisations() -> Characterisations:
-    return read_characterisations(FIXTURES / "characterisations" / "npb-pentium4.csv")
-
-
-def jobs_of(replication: int) -> list[Job]:
+def jobs_of(replication: int, n_jobs: int = JOBS) -> list[Job]:
     """The jobs of one seed, the same for every policy and load."""
     luck = stream(SEED, replication, "workload")
-    names = luck.permutation([BENCHMARKS[i % len(BENCHMARKS)] for i in range(JOBS)]).tolist()
-    sizes = luck.permutation([SIZES[i % len(SIZES)] for i in range(JOBS)]).tolist()
-    arrivals_s = np.cumsum(luck.exponential(MEAN_INTER_ARRIVAL_S, JOBS)).tolist()
+    names = luck.permutation([BENCHMARKS[i % len(BENCHMARKS)] for i in range(n_jobs)]).tolist()
+    sizes = luck.permutation([SIZES[i % len(SIZES)] for i in range(n_jobs)]).tolist()
+    arrivals_s = np.cumsum(luck.exponential(MEAN_INTER_ARRIVAL_S, n_jobs)).tolist()
     return [
         Job(JobId(i), name, arrival_s, n_tasks=tasks)
         for i, (name, tasks, arrival_s) in enumerate(zip(names, sizes, arrivals_s, strict=True))
@@ -110,40 +110,52 @@ def run_all(cases: Sequence[Case], workers: int, on_progress: OnProgress) -> pl.
     makespan_s, backfilled jobs, stops by CCS, and the mean cost in ms of predicting for one job. Raises
     StudyFailed.
     """
-    rows: list[dict[str, Any]] = []
+    rows = [row for part in done_by(_carry_out, cases, workers, on_progress) for row in part]
+    return pl.DataFrame(rows).sort("replication", maintain_order=True)
+
+
+def done_by(
+    carry_out: Callable[[Any], R], cases: Sequence[Any], workers: int, on_progress: OnProgress
+) -> list[R]:
+    """What each case comes to, in their order, whatever the number of processes."""
+    done: list[R] = []
     context = multiprocessing.get_context("spawn")
     with ProcessPoolExecutor(workers, context) as pool:
         try:
-            found = pool.map(_carry_out, cases, chunksize=1 + len(cases) // (16 * workers))
-            for done, part in enumerate(found, start=1):
-                rows += part
-                on_progress(done, len(cases))
+            for part in pool.map(carry_out, cases, chunksize=1 + len(cases) // (16 * workers)):
+                done.append(part)
+                on_progress(len(done), len(cases))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return pl.DataFrame(rows).sort("replication", maintain_order=True)
+    return done
 
 
 def cluster_of(case: Case) -> SharedCluster:
     composition = (POLICIES | BESIDE)[case.policy]
-    cluster = SharedCluster(local_load=LocalLoad(case.load))
-    return cluster.with_contract(most_jobs=composition.most_jobs, most_cpu=case.most_cpu)
+    return SharedCluster().with_local_users(case.load).with_limits(composition.most_jobs, case.most_cpu)
 
 
-def run(case: Case, predictors: dict[str, Predictor]) -> SharedRun:
-    scheduler = (POLICIES | BESIDE)[case.policy].scheduler()
+def run(
+    cluster: SharedCluster,
+    jobs: Sequence[Job],
+    scheduler: Loras,
+    predictors: dict[str, Predictor],
+    replication: int,
+) -> SharedRun:
+    """One run without a fault. Raises StudyFailed."""
     done = run_on_shared_nodes(
-        cluster_of(case),
-        jobs_of(case.replication),
-        characterisations(),
-        case.policy,
+        cluster,
+        jobs,
+        built_in_characterisations("npb-pentium4"),
+        "loras",
         scheduler,
         predictors,
         SEED,
-        case.replication,
+        replication,
     )
     for fault in done.facts.filter(pl.col("event") == Fact.FAULT).iter_rows(named=True):
-        raise StudyFailed(f"{case.policy} broke the rule {fault['detail']}: {fault['message']}")
+        raise StudyFailed(f"the scheduler broke the rule {fault['detail']}: {fault['message']}")
     return done
 
 
@@ -171,9 +183,10 @@ def _carry_out(case: Case) -> list[dict[str, Any]]:
         for mode, kind in kinds.items()
         for remaining, cpu_time in PAIRS
     }
-    done = run(case, dict(timed))
-    of_run = _of_run(done)
-    arrived_s = {job.id: job.arrival_s for job in jobs_of(case.replication)}
+    jobs = jobs_of(case.replication)
+    done = run(cluster_of(case), jobs, composition.scheduler(), dict(timed), case.replication)
+    of_run = told_of(done)
+    arrived_s = {job.id: job.arrival_s for job in jobs}
     ended = done.facts.filter(pl.col("event") == Fact.RUN_ENDED)
     ended_s = dict(ended.select("job", "time_s").iter_rows())
     rows = []
@@ -226,7 +239,8 @@ def _chosen(deviations: dict[JobId, list[float]], when: str) -> list[float]:
             return [deviation for of_job in deviations.values() for deviation in of_job]
 
 
-def _of_run(done: SharedRun) -> dict[str, float]:
+def told_of(done: SharedRun) -> dict[str, float]:
+    """A run in a few numbers."""
     by_event = {
         fact: done.facts.filter(pl.col("event") == fact).select("job", "time_s").sort("job")
         for fact in (Fact.JOB_ARRIVED, Fact.RUN_STARTED, Fact.RUN_ENDED)

@@ -46,6 +46,13 @@ class LocalChanged:
 
 
 @dataclass(frozen=True, slots=True)
+class ControlDue:
+    """The coscheduler of a node notices what changed there some time ago."""
+
+    node: int
+
+
+@dataclass(frozen=True, slots=True)
 class SampleDue:
     """A node's monitor takes its next sample."""
 
@@ -78,6 +85,7 @@ Event = (
     | RunPreempted
     | StateChange
     | LocalChanged
+    | ControlDue
     | SampleDue
     | MonitorNews
     | WakeUp
@@ -91,11 +99,12 @@ RANK: dict[type[Event], int] = {
     RunPreempted: 2,
     StateChange: 3,
     LocalChanged: 4,
-    SampleDue: 5,
-    MonitorNews: 6,
-    WakeUp: 7,
-    JobArrived: 8,
-    RoundDue: 9,
+    ControlDue: 5,
+    SampleDue: 6,
+    MonitorNews: 7,
+    WakeUp: 8,
+    JobArrived: 9,
+    RoundDue: 10,
 }
 """Which of the events of one instant comes first; within a rank, the one that was pushed first."""
 

@@ -10,6 +10,7 @@ from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
 from sil.outcome.trace import Fact, TraceRecorder
 from sil.world.clock import SimClock
 from sil.world.events import (
+    ControlDue,
     Event,
     EventQueue,
     JobArrived,
@@ -127,6 +128,8 @@ class Harness:
             case LocalChanged():
                 self._push_next_change()
                 self._local_side.changed(event)
+            case ControlDue(node):
+                self._local_side.controlled(node)
             case SampleDue(node):
                 self._local_side.sampled(node)
             case MonitorNews():

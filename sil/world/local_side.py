@@ -1,4 +1,4 @@
-"""Local users on shared nodes: what they do is felt by the machines, and seen by the monitors."""
+"""What happens on shared nodes by itself: local users, of whom monitors tell, and their coschedulers."""
 
 from __future__ import annotations
 
@@ -12,6 +12,8 @@ from sil.world.node_monitors import NodeMonitors
 
 class LocalSide(Protocol):
     def changed(self, change: LocalChanged) -> None: ...
+
+    def controlled(self, node: int) -> None: ...
 
     def sampled(self, node: int) -> None: ...
 
@@ -28,6 +30,9 @@ class LocalUsers:
         self._machines.local_changed(change, self._clock.now_s)
         self._monitors.local_changed(change)
 
+    def controlled(self, node: int) -> None:
+        self._machines.control(node, self._clock.now_s)
+
     def sampled(self, node: int) -> None:
         self._monitors.sample(node)
 
@@ -36,6 +41,9 @@ class _NoLocalUsers:
     """Of machines that are dedicated: nothing of this ever happens."""
 
     def changed(self, change: LocalChanged) -> None:
+        raise AssertionError("there are no local users")
+
+    def controlled(self, node: int) -> None:
         raise AssertionError("there are no local users")
 
     def sampled(self, node: int) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from itertools import product
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from sil.workload.characterisations import (
     read_characterisations,
 )
 from sil.workload.local_load import LocalLoad
-from sil.world.events import EventQueue, LocalChanged, RunEnded
+from sil.world.events import ControlDue, Event, EventQueue, LocalChanged, RunEnded
 from sil.world.machines.sharing import ByCpu, ByMpl, Fluid
 from sil.world.machines.time_shared import SharedMachines, Work
 
@@ -180,6 +180,36 @@ def test_when_memory_becomes_short_the_youngest_job_stops_everywhere_and_goes_on
     machines.local_changed(LocalChanged(1, 0.0, 0.0, False), 50.0)
     assert told == [(1, True), (1, False)]
     assert [next_end(machines, events) for _ in range(2)] == [(100.0, 0), (130.0, 1)]
+
+
+def test_a_coscheduler_in_user_space_stops_and_restarts_late() -> None:
+    told: list[tuple[int, bool]] = []
+    events = EventQueue()
+    works = {JobId(0): Work(100.0, 0.4, 200.0), JobId(1): Work(100.0, 0.4, 200.0)}
+    machines = SharedMachines(
+        [512.0],
+        SocialContract(),
+        ByCpu(),
+        works,
+        events,
+        lambda order, stopped: told.append((order.job.id, stopped)),
+        control_delay_s=2.0,
+    )
+    machines.start(order(0, 0), 0.0)
+    machines.start(order(1, 0), 0.0)
+    machines.local_changed(LocalChanged(0, 0.0, 200.0, True), 20.0)
+    assert told == []
+    machines.control(0, 22.0)
+    machines.local_changed(LocalChanged(0, 0.0, 0.0, False), 50.0)
+    assert told == [(1, True)]
+    machines.control(0, 52.0)
+    due_s = [time_s for time_s, event in iter_events(events) if isinstance(event, ControlDue)]
+    assert (told, due_s) == ([(1, True), (1, False)], [22.0, 52.0])
+
+
+def iter_events(events: EventQueue) -> Iterator[tuple[float, Event]]:
+    while len(events):
+        yield events.pop()
 
 
 def test_settling_all_nodes_at_every_event_changes_no_completion(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -12,7 +12,18 @@ from typer.testing import CliRunner
 
 from sil.cli import app
 from sil.outcome.statistics import Interval
-from sil.studies import cisne, cisne_table1, cs1, cs2, cs3, cs4, preemption, robustness
+from sil.studies import (
+    cisne,
+    cisne_table1,
+    cisnep_dyn,
+    cisnep_user_space,
+    cs1,
+    cs2,
+    cs3,
+    cs4,
+    preemption,
+    robustness,
+)
 from sil.studies.findings import Findings
 from sil.studies.ledger import (
     Verdict,
@@ -217,3 +228,15 @@ def test_a_claim_that_holds_in_most_cases_holds_partly() -> None:
     assert all_or_partly_positive([above, above, unclear]) is Verdict.PARTLY
     assert all_or_partly_positive([above, below]) is Verdict.DOES_NOT_HOLD
     assert all_or_partly_positive([above, unclear]) is Verdict.CANNOT_BE_TOLD
+
+
+def test_the_studies_of_cisne_p_rest_on_inputs_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cisnep_dyn, "LOSSES", (0.6,))
+    monkeypatch.setattr(cisnep_user_space, "USER_SPACE", (cisnep_user_space.DRAWN,))
+    dyn = cisnep_dyn.study(2, os.cpu_count() or 1, quietly)
+    user_space = cisnep_user_space.study(2, os.cpu_count() or 1, quietly)
+    verdicts = [claim.verdict for claim in dyn.claims + user_space.claims]
+    assert verdicts.count(Verdict.CALIBRATION) == 7
+    assert verdicts.count(Verdict.NOT_TESTABLE) == 3
+    sharing_helps = user_space.claims[3]
+    assert sharing_helps.verdict is Verdict.HOLDS

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
 from scheduler.loras.social_contract import SocialContract
 from scheduler.model import DispatchOrder, JobId, RunId
-from sil.world.events import EventQueue, LocalChanged, RunEnded
+from sil.world.events import ControlDue, EventQueue, LocalChanged, RunEnded
 from sil.world.machines.sharing import Sharing
 
 TOGETHER_S = 1e-9
@@ -52,8 +52,8 @@ class SharedMachines:
 
     A job advances as fast as its slowest task. Rates are constant in between, so ends are exact. Where memory
     becomes short, the youngest job on the node stops on all its nodes, and goes on when it fits again, oldest
-    first (the Cooperating Scheme). `note_stopped` is told of both. One event costs what its nodes carry.
-    Source: CISNE-P, section 2.2.
+    first (the Cooperating Scheme), both `control_delay_s` after it is due. `note_stopped` is told of both.
+    One event costs what its nodes carry. Source: CISNE-P, section 2.2.
     """
 
     def __init__(
@@ -64,6 +64,7 @@ class SharedMachines:
         works: Mapping[JobId, Work],
         events: EventQueue,
         note_stopped: Callable[[DispatchOrder, bool], None] = lambda order, stopped: None,
+        control_delay_s: float = 0.0,
     ) -> None:
         self._nodes = [_Node(mb) for mb in memory_mb]
         self._contract = contract
@@ -71,6 +72,7 @@ class SharedMachines:
         self._works = works
         self._events = events
         self._note_stopped = note_stopped
+        self._control_delay_s = control_delay_s
         self._active: dict[RunId, _Run] = {}
         self._started = 0
         self._outages: dict[int | str, int] = {}
@@ -130,10 +132,25 @@ class SharedMachines:
         """(run, rate, CPU share alone) of the tasks on a node."""
         return [(run.order.run, run.rate, run.work.cpu) for run in self._nodes[n].runs]
 
+    def control(self, n: int, now_s: float) -> None:
+        """CCS looks at a node, late: whoever has to stop there stops, whoever may go on goes on."""
+        self._set_rates(self._control((n,)), now_s)
+
     def _settle(self, changed: Sequence[int], now_s: float) -> None:
         """Whatever follows from a change on some nodes: who stops, who goes on, and how fast all are now."""
         touched = dict.fromkeys(changed)
-        for n in changed:
+        if self._control_delay_s == 0.0:
+            touched |= self._control(changed)
+        else:
+            for n in changed:
+                if self._too_much(n) or any(run.stopped for run in self._nodes[n].runs):
+                    self._events.push(now_s + self._control_delay_s, ControlDue(n))
+        self._set_rates(touched, now_s)
+
+    def _control(self, nodes: Sequence[int]) -> dict[int, None]:
+        """Stop and continue what these nodes demand; returns all nodes that this concerns."""
+        touched = dict.fromkeys(nodes)
+        for n in nodes:
             while (run := self._too_much(n)) is not None:
                 run.stopped = True
                 self._note_stopped(run.order, True)
@@ -144,8 +161,11 @@ class SharedMachines:
                 run.stopped = False
                 self._note_stopped(run.order, False)
                 touched |= dict.fromkeys(run.order.machines)
+        return touched
+
+    def _set_rates(self, nodes: Iterable[int], now_s: float) -> None:
         concerned: dict[_Run, None] = {}
-        for n in touched:
+        for n in nodes:
             concerned |= dict.fromkeys(self._share(n))
         for run in concerned:
             self._set_rate(run, now_s)
