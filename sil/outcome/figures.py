@@ -232,7 +232,7 @@ def bars(frame: pl.DataFrame, x: str, x_title: str, y: str, y_title: str, of: st
             color=alt.Color(
                 f"{of}:N",
                 scale=alt.Scale(domain=names, range=_colours(names)),
-                legend=alt.Legend(title=legend),
+                legend=alt.Legend(title=legend, labelLimit=0),
             ),
             tooltip=[x, of, y],
         )
