@@ -12,11 +12,16 @@ from scheduler.model import JobId
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """When a job is believed to start and to end; a job that runs has no start. Infinite = never."""
+    """When a job is believed to start and to end; a job that runs has no start. Infinite = never.
+
+    It will probably end from `low_s` to `high_s`, where that is known.
+    """
 
     job: JobId
     start_s: float | None
     end_s: float
+    low_s: float | None = None
+    high_s: float | None = None
 
     @property
     def is_never(self) -> bool:

@@ -46,6 +46,7 @@ class Study(StrEnum):
     PREEMPTION = "preemption"
     CISNE_TABLE1 = "cisne-table1"
     CISNE_FIG3 = "cisne-fig3"
+    CISNE_HYBRID = "cisne-hybrid"
     CISNEP_DYN = "cisnep-dyn"
     CISNEP_USER_SPACE = "cisnep-user-space"
 

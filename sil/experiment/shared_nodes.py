@@ -27,7 +27,7 @@ from sil.world.faults import SchedulerFault
 from sil.world.harness import Harness
 from sil.world.local_side import LocalUsers
 from sil.world.machines.sharing import Fluid, Sharing
-from sil.world.machines.time_shared import SharedMachines, Work
+from sil.world.machines.time_shared import LocalResponse, SharedMachines, Work
 from sil.world.monitors import SimMonitor
 from sil.world.node_monitors import NodeMonitors, Sampling
 from sil.world.rounds import OnRequest
@@ -72,10 +72,11 @@ def built_in_characterisations(name: str) -> Characterisations:
 
 @dataclass(frozen=True)
 class SharedRun:
-    """The facts of one run (columns of the trace) and the predictions made on the way."""
+    """The facts of one run (columns of the trace), what was predicted, and how local users fared."""
 
     facts: pl.DataFrame
     predictions: list[Prediction]
+    local_responses: list[LocalResponse]
 
 
 def run_on_shared_nodes(
@@ -143,7 +144,7 @@ def run_on_shared_nodes(
     if breach is not None:
         _note_fault(trace, SchedulerFault(breach.rule, breach.message, clock.now_s, breach.job))
         facts = trace.frame(0, replication, name)
-    return SharedRun(facts, predictions)
+    return SharedRun(facts, predictions, machines.local_responses(clock.now_s))
 
 
 def _note_fault(trace: TraceRecorder, fault: SchedulerFault) -> None:

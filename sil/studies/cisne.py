@@ -107,7 +107,8 @@ def run_all(cases: Sequence[Case], workers: int, on_progress: OnProgress) -> pl.
 
     Columns: policy, load, most_cpu, replication; mode, remaining, cpu_time, when; mean `deviation`, signed
     `bias` and share of jobs `over`-predicted, in percent; and of the run its mean turnaround_s and waiting_s,
-    makespan_s, backfilled jobs, stops by CCS, and the mean cost in ms of predicting for one job. Raises
+    makespan_s, backfilled jobs, stops by CCS, the mean local_slowdown of the nodes' users and the share of
+    their time when the contract was tight (%), and the mean cost in ms of predicting for one job. Raises
     StudyFailed.
     """
     rows = [row for part in done_by(_carry_out, cases, workers, on_progress) for row in part]
@@ -253,7 +254,13 @@ def told_of(done: SharedRun) -> dict[str, float]:
         "makespan_s": float(ended.max()),
         "backfilled": float(sum(1 for _ in _overtaking(started))),
         "stops": float(stops),
+        "local_slowdown": _mean([response.slowdown for response in done.local_responses], 1.0),
+        "tight": 100 * _mean([response.tight_share for response in done.local_responses], 0.0),
     }
+
+
+def _mean(values: list[float], of_none: float) -> float:
+    return float(np.mean(values)) if values else of_none
 
 
 def _overtaking(started_s: np.ndarray[Any, np.dtype[np.float64]]) -> Iterator[int]:

@@ -405,16 +405,27 @@ def _bias_table(found: Deviations) -> pl.DataFrame:
 
 
 def _run_table(found: Deviations) -> pl.DataFrame:
-    columns = {"turnaround_s": 0, "waiting_s": 0, "makespan_s": 0, "backfilled": 1, "stops": 2}
+    columns = {
+        "turnaround_s": ("turnaround (s)", 0),
+        "waiting_s": ("waiting (s)", 0),
+        "makespan_s": ("makespan (s)", 0),
+        "backfilled": ("jobs that overtake", 1),
+        "stops": ("stops by CCS", 2),
+        "local_slowdown": ("slowdown of local users", 3),
+        "tight": ("contract tight (% of their time)", 1),
+    }
     rows = [
         (
             policy,
             f"{load:.0%}",
-            *(shown(interval(found.of_run(policy, load, name)), digits) for name, digits in columns.items()),
+            *(
+                shown(interval(found.of_run(policy, load, name)), digits)
+                for name, (_, digits) in columns.items()
+            ),
         )
         for policy, load in product((*POLICIES, *BESIDE), LOADS)
     ]
-    titles = ["turnaround (s)", "waiting (s)", "makespan (s)", "jobs that overtake", "stops by CCS"]
+    titles = [title for title, _ in columns.values()]
     return pl.DataFrame(rows, schema=["policy", "local load", *titles], orient="row")
 
 

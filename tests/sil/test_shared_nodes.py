@@ -160,6 +160,18 @@ def test_a_local_user_takes_what_the_contract_does_not_guarantee() -> None:
     assert next_end(machines, events) == (110.0, 0)
 
 
+def test_local_users_wait_only_where_they_demand_what_the_contract_guarantees_to_others() -> None:
+    """Half of the CPU is guaranteed to a job that takes all it gets; users demand 0.4, then 0.8."""
+    machines, _ = machines_of({0: Work(1000.0, 1.0, 10.0)}, Fluid(), 2)
+    machines.start(order(0, 0), 0.0)
+    machines.local_changed(LocalChanged(0, 0.4, 0.0, True), 10.0)
+    machines.local_changed(LocalChanged(0, 0.8, 0.0, True), 30.0)
+    machines.local_changed(LocalChanged(0, 0.0, 0.0, True), 50.0)
+    (response,) = machines.local_responses(90.0)
+    assert (response.node, response.tight_share) == (0, 0.5)
+    assert response.slowdown == pytest.approx((0.4 + 0.8) / (0.4 + 0.5))
+
+
 def test_when_memory_becomes_short_the_youngest_job_stops_everywhere_and_goes_on_later() -> None:
     told: list[tuple[int, bool]] = []
     events = EventQueue()

@@ -14,6 +14,7 @@ from sil.cli import app
 from sil.outcome.statistics import Interval
 from sil.studies import (
     cisne,
+    cisne_hybrid,
     cisne_table1,
     cisnep_dyn,
     cisnep_user_space,
@@ -219,6 +220,17 @@ def test_predictions_on_shared_nodes_do_not_depend_on_the_number_of_workers() ->
     cases = [cisne.Case(policy, 0.5, seed) for seed in range(2) for policy in ("Uniform", "Norm+BF")]
     one, two = (cisne.run_all(cases, workers, quietly).drop("cost_ms") for workers in (1, 2))
     assert one.equals(two)
+
+
+def test_what_is_learnt_from_some_seeds_is_tried_on_others(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cisne_hybrid, "LOADS", (1.0,))
+    cells = tuple((policy, 1.0, method) for policy in cisne.POLICIES for method in cisne_hybrid.PAIRS)
+    monkeypatch.setattr(cisne_hybrid, "CELLS", cells)
+    found = cisne_hybrid.study(3, os.cpu_count() or 1, quietly)
+    (table,) = found.tables.values()
+    basic = table.filter((pl.col("policy") == "Basic") & (pl.col("method") == "CPU")).row(0, named=True)
+    plain, hybrid = (float(basic[kind].split()[0]) for kind in ("plain", "hybrid"))
+    assert hybrid < plain / 2, "where the slowest of its nodes decides, a job is always later than predicted"
 
 
 def test_a_claim_that_holds_in_most_cases_holds_partly() -> None:

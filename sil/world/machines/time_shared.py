@@ -38,6 +38,19 @@ class _Run:
     stopped: bool = False
 
 
+@dataclass(frozen=True, slots=True)
+class LocalResponse:
+    """How the local users of a node fared: what they demanded of its CPU by what they got, while active.
+
+    `tight_share` of that time they got less than they demanded, since parallel tasks had what the contract
+    guarantees.
+    """
+
+    node: int
+    slowdown: float
+    tight_share: float
+
+
 @dataclass(slots=True)
 class _Node:
     memory_mb: float
@@ -45,6 +58,27 @@ class _Node:
     local_cpu: float = 0.0
     local_memory_mb: float = 0.0
     user_is_there: bool = False
+    parallel_cpu: float = 0.0
+    accounted_s: float = 0.0
+    demanded_s: float = 0.0
+    got_s: float = 0.0
+    tight_s: float = 0.0
+    active_s: float = 0.0
+
+    def account(self, now_s: float) -> None:
+        """Before something changes: what local users demanded and got since it last did."""
+        took_s, self.accounted_s = now_s - self.accounted_s, now_s
+        if self.local_cpu > 0.0:
+            left = max(0.0, 1.0 - self.parallel_cpu)
+            self.active_s += took_s
+            self.demanded_s += took_s * self.local_cpu
+            self.got_s += took_s * min(self.local_cpu, left)
+            self.tight_s += took_s if left < self.local_cpu - 1e-9 else 0.0
+
+    def use(self, cpu: float, now_s: float) -> None:
+        """Parallel tasks use so much more of the CPU from now on, or less."""
+        self.account(now_s)
+        self.parallel_cpu += cpu
 
 
 class SharedMachines:
@@ -100,6 +134,7 @@ class SharedMachines:
         over = self._active.pop(run)
         for n in over.order.machines:
             self._nodes[n].runs.remove(over)
+            self._nodes[n].use(-over.rate * over.work.cpu, now_s)
         self._settle(over.order.machines, now_s)
         self._end_together(now_s)
         return over.order
@@ -114,9 +149,20 @@ class SharedMachines:
 
     def local_changed(self, change: LocalChanged, now_s: float) -> None:
         node = self._nodes[change.node]
+        node.account(now_s)
         node.local_cpu, node.local_memory_mb = change.cpu, change.memory_mb
         node.user_is_there = change.user_is_there
         self._settle((change.node,), now_s)
+
+    def local_responses(self, now_s: float) -> list[LocalResponse]:
+        """Of the nodes whose local users were ever active."""
+        for node in self._nodes:
+            node.account(now_s)
+        return [
+            LocalResponse(n, node.demanded_s / node.got_s, node.tight_s / node.active_s)
+            for n, node in enumerate(self._nodes)
+            if node.got_s > 0.0
+        ]
 
     def used_s(self, run: RunId, now_s: float) -> float:
         """CPU time that a run has used, the mean of its tasks: what accounting would say."""
@@ -202,6 +248,8 @@ class SharedMachines:
         rate = 0.0 if run.stopped else 1.0 / max(run.slower_on[n] for n in run.order.machines)
         if rate == run.rate:
             return
+        for n in run.order.machines:
+            self._nodes[n].use((rate - run.rate) * run.work.cpu, now_s)
         run.done_s += (now_s - run.since_s) * run.rate
         run.since_s, run.rate = now_s, rate
         left_s = max(0.0, run.work.exe_s - run.done_s)

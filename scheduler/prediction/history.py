@@ -1,0 +1,130 @@
+"""How wrong predictions were, and what follows for the next: intervals, and a correction."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+from typing import NamedTuple
+
+import numpy as np
+
+from scheduler.loras.system import SharedNodes
+from scheduler.model import JobId
+from scheduler.prediction.forecast import Forecast, Predictor
+
+FEWEST = 20
+"""So many errors must be known to say something of the next."""
+COVERAGE = 0.8
+
+
+class Circumstances(NamedTuple):
+    """What a prediction is alike in with others: the kind of job, whether it waits, and the load.
+
+    Jobs that require the same are of one kind. The load is the number of jobs that are not done, in steps
+    that double.
+    """
+
+    exe_s: float
+    tasks: int
+    waits: bool
+    load: int
+
+
+@dataclass(frozen=True, slots=True)
+class Error:
+    """How wrong a prediction was: seconds from then to the real end, by those to the predicted one."""
+
+    circumstances: Circumstances
+    ratio: float
+
+
+class ErrorHistory:
+    """The errors of one predictor under one policy. Circumstances of which little is known stand back.
+
+    What speaks for a prediction are the errors under the same circumstances, else those of the same kind of
+    job, else those of jobs that wait, or run, as it does; each only if at least FEWEST are known.
+    """
+
+    def __init__(self, errors: Iterable[Error]) -> None:
+        ratios: dict[tuple[object, ...], list[float]] = defaultdict(list)
+        for error in errors:
+            for key in _keys(error.circumstances):
+                ratios[key].append(error.ratio)
+        self._ratios = {key: np.sort(values) for key, values in ratios.items() if len(values) >= FEWEST}
+
+    def quantiles(self, circumstances: Circumstances, *shares: float) -> tuple[float, ...] | None:
+        """Quantiles of real / predicted, or None where nothing is known."""
+        for key in _keys(circumstances):
+            if key in self._ratios:
+                return tuple(np.quantile(self._ratios[key], shares).tolist())
+        return None
+
+    def known_of(self, circumstances: Circumstances) -> int:
+        """On how many errors that rests."""
+        return next((len(self._ratios[key]) for key in _keys(circumstances) if key in self._ratios), 0)
+
+
+class WithInterval:
+    """A predictor whose forecasts come with the interval in which 80 % of the like have ended so far."""
+
+    def __init__(self, predictor: Predictor, errors: ErrorHistory) -> None:
+        self._predictor = predictor
+        self._errors = errors
+
+    def predict(self, now_s: float, shared: SharedNodes) -> list[Forecast]:
+        tails = (1.0 - COVERAGE) / 2
+        made = []
+        for forecast, circumstances in seen_by(self._predictor, now_s, shared):
+            bounds = self._errors.quantiles(circumstances, tails, 1.0 - tails)
+            if bounds is not None:
+                low_s, high_s = (now_s + ratio * (forecast.end_s - now_s) for ratio in bounds)
+                forecast = replace(forecast, low_s=low_s, high_s=high_s)
+            made.append(forecast)
+        return made
+
+
+class Hybrid:
+    """An analytic estimate corrected by the median of its errors in the past.
+
+    Source: future work of Hanzich et al. 2006.
+    """
+
+    def __init__(self, predictor: Predictor, errors: ErrorHistory) -> None:
+        self._predictor = predictor
+        self._errors = errors
+
+    def predict(self, now_s: float, shared: SharedNodes) -> list[Forecast]:
+        made = []
+        for forecast, circumstances in seen_by(self._predictor, now_s, shared):
+            median = self._errors.quantiles(circumstances, 0.5)
+            if median is not None:
+                forecast = replace(forecast, end_s=now_s + median[0] * (forecast.end_s - now_s))
+            made.append(forecast)
+        return made
+
+
+def seen_by(predictor: Predictor, now_s: float, shared: SharedNodes) -> list[tuple[Forecast, Circumstances]]:
+    """Forecasts, and under what circumstances they are made."""
+    load = (len(shared.running) + len(shared.waiting)).bit_length()
+    rows = [*shared.running.tolist(), *shared.waiting.tolist()]
+    jobs = shared.jobs
+    row_of = {JobId(int(jobs.id[row])): row for row in rows}
+    waiting = {JobId(int(jobs.id[row])) for row in shared.waiting.tolist()}
+    return [
+        (
+            forecast,
+            Circumstances(
+                float(jobs.exe_s[row_of[forecast.job]]),
+                int(jobs.tasks[row_of[forecast.job]]),
+                forecast.job in waiting,
+                load,
+            ),
+        )
+        for forecast in predictor.predict(now_s, shared)
+    ]
+
+
+def _keys(circumstances: Circumstances) -> tuple[tuple[object, ...], ...]:
+    """From the closest to the broadest."""
+    return tuple(circumstances), tuple(circumstances[:3]), (circumstances.waits,)

@@ -1,0 +1,57 @@
+"""Intervals and corrections that follow from the errors of the past."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler.loras.requirement import Requirement
+from scheduler.loras.scheduler import Loras
+from scheduler.loras.social_contract import SocialContract
+from scheduler.loras.system import SystemState
+from scheduler.model import Job, JobId
+from scheduler.prediction.history import FEWEST, Circumstances, Error, ErrorHistory, Hybrid, WithInterval
+from scheduler.prediction.look_ahead import PolicyAware
+
+WAITS = Circumstances(100.0, 1, True, 1)
+
+
+def errors(circumstances: Circumstances, *ratios: float) -> list[Error]:
+    return [Error(circumstances, ratio) for ratio in ratios]
+
+
+def one_job_waits() -> SystemState:
+    state = SystemState([512.0], SocialContract())
+    state.add(Job(JobId(7), "any", 0.0), Requirement(1, 0.5, 10.0, 100.0))
+    return state
+
+
+def test_the_closest_circumstances_of_which_enough_is_known_speak() -> None:
+    here = errors(WAITS, *[1.5] * FEWEST)
+    same_kind = errors(WAITS._replace(load=4), *[2.0] * (2 * FEWEST))
+    history = ErrorHistory(here + same_kind)
+    assert history.quantiles(WAITS, 0.5) == (1.5,)
+    assert history.quantiles(WAITS._replace(load=9), 0.5) == (2.0,)
+    assert history.quantiles(Circumstances(7.0, 8, True, 1), 0.5) == (2.0,)
+    assert history.quantiles(WAITS._replace(waits=False), 0.5) is None
+    assert history.known_of(WAITS) == FEWEST
+
+
+def test_few_errors_say_nothing() -> None:
+    assert ErrorHistory(errors(WAITS, *[2.0] * (FEWEST - 1))).quantiles(WAITS, 0.5) is None
+
+
+def test_a_hybrid_forecast_is_corrected_by_the_median_of_what_was_wrong_before() -> None:
+    history = ErrorHistory(errors(WAITS, *[1.2] * FEWEST))
+    plain = PolicyAware(Loras())
+    (forecast,) = Hybrid(plain, history).predict(50.0, one_job_waits().view())
+    assert forecast.end_s == pytest.approx(50.0 + 1.2 * 100.0)
+    (unchanged,) = Hybrid(plain, ErrorHistory([])).predict(50.0, one_job_waits().view())
+    assert unchanged.end_s == 150.0
+
+
+def test_an_interval_holds_the_middle_four_fifths_of_the_errors() -> None:
+    ratios = [0.5 + k / 100 for k in range(101)]
+    with_interval = WithInterval(PolicyAware(Loras()), ErrorHistory(errors(WAITS, *ratios)))
+    (forecast,) = with_interval.predict(50.0, one_job_waits().view())
+    assert forecast.end_s == 150.0
+    assert (forecast.low_s, forecast.high_s) == (pytest.approx(50.0 + 60.0), pytest.approx(50.0 + 140.0))
