@@ -1,0 +1,185 @@
+"""The queue manager of shared nodes, with recording fakes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import pytest
+
+from scheduler.loras.queue_manager import Prediction, QueueManager
+from scheduler.loras.requirement import Requirement
+from scheduler.loras.rules import KNOWN_NODES, ONE_TASK_ON_EACH_NODE, SOCIAL_CONTRACT
+from scheduler.loras.scheduler import Loras
+from scheduler.loras.social_contract import SocialContract
+from scheduler.model import (
+    Assignment,
+    Completion,
+    DispatchOrder,
+    Job,
+    JobId,
+    NodeReading,
+    Placement,
+    RunId,
+    Schedule,
+)
+from scheduler.ports import Scheduler
+from scheduler.prediction.look_ahead import PolicyAware
+from scheduler.problem import SchedulingProblem
+from scheduler.rules import (
+    EACH_JOB_ONCE,
+    KNOWN_JOB,
+    NO_JOB_FORGOTTEN,
+    RETURNS_A_SCHEDULE,
+    ScheduleRejected,
+)
+
+
+class World:
+    """Clock, dispatcher, monitor, accounting and characterisation in one."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.orders: list[DispatchOrder] = []
+        self.readings: list[NodeReading] = []
+        self.used: dict[RunId, float] = {}
+
+    def dispatch(self, order: DispatchOrder) -> None:
+        self.orders.append(order)
+
+    def preempt(self, run: RunId) -> None:
+        raise AssertionError("nobody preempts on shared nodes")
+
+    def news(self) -> Sequence[NodeReading]:
+        told, self.readings = self.readings, []
+        return told
+
+    def used_s(self, run: RunId) -> float:
+        return self.used.get(run, 0.0)
+
+    def requirement(self, job: Job) -> Requirement | None:
+        return None if job.job_class == "odd" else Requirement(job.n_tasks, 0.5, 100.0, 100.0)
+
+
+def manager_of(
+    world: World, scheduler: Scheduler, n_nodes: int = 2, predictions: list[Prediction] | None = None
+) -> QueueManager:
+    predictors = {"aware": PolicyAware(Loras())} if predictions is not None else {}
+    note = predictions.append if predictions is not None else lambda prediction: None
+    contract = SocialContract()
+    return QueueManager(
+        [512.0] * n_nodes, contract, scheduler, world, world, world, world, world, predictors, note
+    )
+
+
+def job(number: int, tasks: int = 1, job_class: str = "any") -> Job:
+    return Job(JobId(number), job_class, float(number), n_tasks=tasks)
+
+
+def test_a_job_starts_waits_for_room_and_starts_when_another_ends() -> None:
+    world = World()
+    manager = manager_of(world, Loras(), 1)
+    for number in range(5):
+        assert manager.on_job_arrived(job(number)) is None
+    manager.run_round()
+    assert [order.job.id for order in world.orders] == [0, 1, 2, 3], "four are allowed on a node"
+    assert list(manager.why_waiting()) == [4]
+    assert not manager.wants_round
+    world.now_s = 80.0
+    manager.on_run_ended(Completion(RunId(1), 80.0))
+    assert manager.wants_round
+    manager.run_round()
+    assert world.orders[-1].job.id == 4
+    assert world.orders[-1].machines == (0,)
+
+
+def test_a_run_that_is_lost_waits_again_and_its_node_is_not_used_any_more() -> None:
+    world = World()
+    manager = manager_of(world, Loras())
+    manager.on_job_arrived(job(0))
+    manager.run_round()
+    manager.on_run_lost(RunId(0), [0])
+    manager.run_round()
+    assert [order.machines for order in world.orders] == [(0,), (1,)]
+
+
+def test_every_arrival_has_all_jobs_that_are_not_done_predicted() -> None:
+    world, predictions = World(), []  # type: ignore[var-annotated]
+    manager = manager_of(world, Loras(), 1, predictions)
+    manager.on_job_arrived(job(0))
+    manager.run_round()
+    world.now_s, world.used = 40.0, {RunId(0): 20.0}
+    manager.on_job_arrived(job(1))
+    manager.run_round()
+    ends = [(p.made_s, p.forecast.job, p.forecast.end_s) for p in predictions]
+    assert ends == [(0.0, 0, 100.0), (40.0, 0, 100.0), (40.0, 1, 140.0)]
+
+
+@pytest.mark.parametrize(
+    ("local_tasks", "local_cpu", "memory_mb"), [(-1.0, 0.1, 0.0), (1.0, -0.1, 0.0), (1.0, 0.1, float("nan"))]
+)
+def test_a_reading_that_cannot_be_true_is_counted_and_the_one_before_it_kept(
+    local_tasks: float, local_cpu: float, memory_mb: float
+) -> None:
+    world = World()
+    manager = manager_of(world, Loras(), 1)
+    world.readings = [
+        NodeReading(0, 1.0, 0.3, 400.0, True, 0.0),
+        NodeReading(0, local_tasks, local_cpu, memory_mb, False, 1.0),
+    ]
+    manager.on_monitor_news()
+    assert sum(manager.bad_readings.values()) == 1
+    for number in range(4):
+        manager.on_job_arrived(job(number))
+    manager.run_round()
+    assert len(world.orders) == 2, "while the user is there, 256 MB are for parallel jobs of 100 MB each"
+
+
+def test_a_job_of_which_nothing_is_known_is_refused() -> None:
+    refusal = manager_of(World(), Loras()).on_job_arrived(job(0, job_class="odd"))
+    assert refusal is not None
+    assert "nothing is known of jobs of class 'odd' with 1 tasks" in refusal
+
+
+class Says:
+    """A scheduler that returns what it was made with."""
+
+    def __init__(self, answer: object) -> None:
+        self._answer = answer
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        return self._answer  # type: ignore[return-value]
+
+
+def placing(*rows: tuple[int, tuple[int, ...]], waiting: tuple[int, ...] = ()) -> Schedule:
+    return Schedule.placing([Placement(i, nodes, 100.0) for i, nodes in rows], dict.fromkeys(waiting, "so"))
+
+
+EVERYWHERE = [(i, (0, 1)) for i in range(5)]
+
+
+@pytest.mark.parametrize(
+    ("answer", "rule"),
+    [
+        (None, RETURNS_A_SCHEDULE),
+        (Schedule.of([Assignment(0, 0, 0.0, 1.0)]), RETURNS_A_SCHEDULE),
+        (placing((9, (0, 1)), waiting=(0, 1, 2, 3, 4)), KNOWN_JOB),
+        (placing((0, (0, 1)), (0, (0, 1)), waiting=(1, 2, 3, 4)), EACH_JOB_ONCE),
+        (placing((0, (0, 1)), waiting=(0, 1, 2, 3, 4)), EACH_JOB_ONCE),
+        (placing((0, (0, 7)), waiting=(1, 2, 3, 4)), KNOWN_NODES),
+        (placing((0, (0, 0)), waiting=(1, 2, 3, 4)), ONE_TASK_ON_EACH_NODE),
+        (placing((0, (0,)), waiting=(1, 2, 3, 4)), ONE_TASK_ON_EACH_NODE),
+        (placing(*EVERYWHERE), SOCIAL_CONTRACT),
+        (placing((0, (0, 1)), waiting=(1, 2, 3)), NO_JOB_FORGOTTEN),
+    ],
+)
+def test_a_schedule_that_breaks_a_rule_is_rejected_and_nothing_of_it_carried_out(
+    answer: object, rule: str
+) -> None:
+    world = World()
+    manager = manager_of(world, Says(answer))
+    for number in range(5):
+        manager.on_job_arrived(job(number, 2))
+    with pytest.raises(ScheduleRejected) as caught:
+        manager.run_round()
+    assert caught.value.violation.rule == rule
+    assert world.orders == []
