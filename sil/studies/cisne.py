@@ -2,14 +2,12 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import time
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import product
 from math import inf
-from typing import Any, TypeVar
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -30,9 +28,8 @@ from sil.experiment.streams import stream
 from sil.outcome.statistics import Sample
 from sil.outcome.trace import Fact
 from sil.studies.findings import OnProgress
+from sil.studies.in_parallel import done_by
 from sil.studies.site_runs import StudyFailed
-
-R = TypeVar("R")
 
 SEED = 2006
 JOBS = 30
@@ -113,23 +110,6 @@ def run_all(cases: Sequence[Case], workers: int, on_progress: OnProgress) -> pl.
     """
     rows = [row for part in done_by(_carry_out, cases, workers, on_progress) for row in part]
     return pl.DataFrame(rows).sort("replication", maintain_order=True)
-
-
-def done_by(
-    carry_out: Callable[[Any], R], cases: Sequence[Any], workers: int, on_progress: OnProgress
-) -> list[R]:
-    """What each case comes to, in their order, whatever the number of processes."""
-    done: list[R] = []
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context) as pool:
-        try:
-            for part in pool.map(carry_out, cases, chunksize=1 + len(cases) // (16 * workers)):
-                done.append(part)
-                on_progress(len(done), len(cases))
-        except BaseException:
-            pool.shutdown(wait=False, cancel_futures=True)
-            raise
-    return done
 
 
 def cluster_of(case: Case) -> SharedCluster:

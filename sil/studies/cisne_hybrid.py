@@ -26,8 +26,9 @@ from scheduler.prediction.look_ahead import PolicyAware
 from sil.outcome.figures import bars
 from sil.outcome.statistics import Interval, Sample, interval
 from sil.outcome.trace import Fact
-from sil.studies.cisne import LOADS, METHOD, POLICIES, Case, cluster_of, done_by, jobs_of, run
+from sil.studies.cisne import LOADS, METHOD, POLICIES, Case, cluster_of, jobs_of, run
 from sil.studies.findings import Drawing, Findings, OnProgress
+from sil.studies.in_parallel import done_by
 from sil.studies.ledger import Claim, all_or_partly_positive, counted, shown
 
 PAIRS = {"MPL": ("mpl", "mpl"), "CPU": ("cpu", "cpu")}

@@ -13,8 +13,9 @@ from scheduler.model import Job, JobId
 from sil.experiment.shared_nodes import SharedCluster
 from sil.outcome.figures import bars
 from sil.outcome.statistics import Interval, Sample, interval
-from sil.studies.cisne import done_by, run, told_of
+from sil.studies.cisne import run, told_of
 from sil.studies.findings import Drawing, Findings, OnProgress
+from sil.studies.in_parallel import done_by
 from sil.studies.ledger import Claim, Verdict, counted, shown
 
 WORKLOADS = {"B": ("MG.A", "LU.A"), "C": ("SP.A", "CG.A"), "D": ("IS.A", "FT.A")}

@@ -11,8 +11,9 @@ from scheduler.loras.scheduler import Loras
 from sil.experiment.shared_nodes import SharedCluster
 from sil.outcome.figures import bars
 from sil.outcome.statistics import Interval, Sample, interval
-from sil.studies.cisne import POLICIES, done_by, jobs_of, run, told_of
+from sil.studies.cisne import POLICIES, jobs_of, run, told_of
 from sil.studies.findings import Drawing, Findings, OnProgress
+from sil.studies.in_parallel import done_by
 from sil.studies.ledger import Claim, Verdict, all_positive, counted, shown
 
 JOBS = 90

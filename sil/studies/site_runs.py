@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import tempfile
 from collections.abc import Sequence
-from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -18,6 +16,7 @@ from sil.experiment.wiring import run_once
 from sil.outcome.jobs import job_table
 from sil.outcome.metrics import faults
 from sil.studies.findings import OnProgress
+from sil.studies.in_parallel import done_by
 
 SITE = "hcs-2001"
 SEED = 2001
@@ -47,20 +46,10 @@ def run_all(cases: Sequence[Case], workers: int, on_progress: OnProgress) -> pl.
     on clusters (`in_parallel`), and how often they were started (`attempts`). In order of cases, whatever the
     number of workers. Raises StudyFailed.
     """
-    frames: list[pl.DataFrame] = []
-    context = multiprocessing.get_context("spawn")
     with tempfile.TemporaryDirectory() as folder:
         source = SiteSource(cases[0].experiment(), Path(), None)
         in_use = source.take_into_use(Path(folder) / "site.db")
-        with ProcessPoolExecutor(workers, context, _begin_worker, (in_use,)) as pool:
-            try:
-                for frame in pool.map(_carry_out, cases, chunksize=1 + len(cases) // (16 * workers)):
-                    frames.append(frame)
-                    on_progress(len(frames), len(cases))
-            except BaseException:
-                pool.shutdown(wait=False, cancel_futures=True)
-                raise
-    return pl.concat(frames)
+        return pl.concat(done_by(_carry_out, cases, workers, on_progress, _begin_worker, (in_use,)))
 
 
 _in_use: list[SiteInUse] = []
