@@ -133,7 +133,7 @@ def run_on_shared_nodes(
         _local_changes(cluster, memory_mb, seed, replication),
         OnRequest(),
         trace,
-        LocalUsers(clock, machines, monitors),
+        LocalUsers(clock, machines, monitors, trace),
     )
     try:
         harness.run()

@@ -38,6 +38,8 @@ class Fact(StrEnum):
     RUN_LOST = "run_lost"
     RUN_STOPPED = "run_stopped"
     RUN_CONTINUED = "run_continued"
+    LOCAL_USER_CAME = "local_user_came"
+    LOCAL_USER_GONE = "local_user_gone"
     MACHINE_DOWN = "machine_down"
     MACHINE_UP = "machine_up"
     INTERCONNECT_DOWN = "interconnect_down"

@@ -10,8 +10,12 @@ import altair as alt
 import numpy as np
 import polars as pl
 
+from scheduler.prediction.forecast import Predictor
+from scheduler.prediction.look_ahead import PolicyAware
 from sil.outcome.figures import PALETTE, WIDTH
+from sil.outcome.node_figures import timeline
 from sil.outcome.statistics import Interval, interval
+from sil.outcome.trace import Fact
 from sil.studies.cisne import (
     AWARE,
     BESIDE,
@@ -22,6 +26,9 @@ from sil.studies.cisne import (
     POLICIES,
     Case,
     Deviations,
+    cluster_of,
+    jobs_of,
+    run,
     run_all,
 )
 from sil.studies.findings import Drawing, Findings, OnProgress
@@ -81,7 +88,7 @@ def study(seeds: int, workers: int, on_progress: OnProgress) -> Findings:
             *_claims_about_cost(found),
             _claim_about_limits(by_limit),
         ],
-        drawings=[_heat_map(found), _biases(found)],
+        drawings=[_heat_map(found), _biases(found), *_drawings_of_one_run()],
         tables={
             "Deviation (%), the paper's beside ours (blind)": _table(found),
             "Bias (%) and jobs predicted too late (%), CPU-CPU": _bias_table(found),
@@ -473,3 +480,41 @@ def _biases(found: Deviations) -> Drawing:
         .properties(width=WIDTH - 160, height=320)
     )
     return Drawing("bias", "Signed mean deviation: do predictions come too late or too early?", chart)
+
+
+SHOWN, SHOWN_LOAD = "Uniform", 0.5
+
+
+def _drawings_of_one_run() -> list[Drawing]:
+    """A timeline under one policy, and what was predicted under all of them, with the first seed."""
+    points, timelines = [], []
+    for policy, composition in POLICIES.items():
+        case, scheduler = Case(policy, SHOWN_LOAD, 0), composition.scheduler()
+        jobs = jobs_of(case.replication)
+        predictors: dict[str, Predictor] = {"aware": PolicyAware(scheduler, *CPU)}
+        done = run(cluster_of(case), jobs, scheduler, predictors, case.replication)
+        ended = done.facts.filter(pl.col("event") == Fact.RUN_ENDED)
+        end_s = dict(ended.select("job", "time_s").iter_rows())
+        first = {p.forecast.job: p.forecast.end_s for p in reversed(done.predictions)}
+        points += [(policy, end_s[job.id] - job.arrival_s, first[job.id] - job.arrival_s) for job in jobs]
+        if policy == SHOWN:
+            title = f"One run of 30 jobs under {policy}, local users on {SHOWN_LOAD:.0%} of the nodes"
+            timelines.append(Drawing("timeline", title, timeline(done.facts, cluster_of(case).n_nodes)))
+    frame = pl.DataFrame(points, schema=["policy", "real", "predicted"], orient="row")
+    longest_s = max(frame["real"].max(), frame["predicted"].max())  # type: ignore[type-var]
+    line = pl.DataFrame({"real": [0.0, longest_s], "predicted": [0.0, longest_s]})
+    names = list(POLICIES)
+    colour = alt.Scale(domain=names, range=list(PALETTE[: len(names)]))
+    chart = alt.layer(
+        alt.Chart(line).mark_line(strokeDash=[4, 4], color="#666").encode(x="real:Q", y="predicted:Q"),
+        alt.Chart(frame)
+        .mark_point(filled=True, size=50)
+        .encode(
+            x=alt.X("real:Q", title="Real turnaround (s)"),
+            y=alt.Y("predicted:Q", title="Turnaround predicted at arrival (s)"),
+            color=alt.Color("policy:N", scale=colour, title="Policy"),
+            tooltip=["policy", "real", "predicted"],
+        ),
+    ).properties(width=420, height=420)
+    title = f"Predicted against real, CPU-CPU, aware; local users on {SHOWN_LOAD:.0%} of the nodes"
+    return [*timelines, Drawing("predicted-against-real", title, chart)]

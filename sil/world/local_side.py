@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Protocol
 
+from sil.outcome.trace import Fact, TraceRecorder
 from sil.world.clock import SimClock
 from sil.world.events import LocalChanged
 from sil.world.machines.time_shared import SharedMachines
@@ -21,12 +22,20 @@ class LocalSide(Protocol):
 class LocalUsers:
     """Of a cluster that is not dedicated."""
 
-    def __init__(self, clock: SimClock, machines: SharedMachines, monitors: NodeMonitors) -> None:
+    def __init__(
+        self, clock: SimClock, machines: SharedMachines, monitors: NodeMonitors, trace: TraceRecorder
+    ) -> None:
         self._clock = clock
         self._machines = machines
         self._monitors = monitors
+        self._trace = trace
+        self._present: set[int] = set()
 
     def changed(self, change: LocalChanged) -> None:
+        if change.user_is_there != (change.node in self._present):
+            fact = Fact.LOCAL_USER_CAME if change.user_is_there else Fact.LOCAL_USER_GONE
+            self._trace.note(self._clock.now_s, fact, resource=change.node)
+            self._present ^= {change.node}
         self._machines.local_changed(change, self._clock.now_s)
         self._monitors.local_changed(change)
 

@@ -19,7 +19,8 @@ from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.prediction.look_ahead import PolicyAware
 from sil.experiment.files import FIXTURES
 from sil.experiment.shared_nodes import SharedCluster, SharedRun, run_on_shared_nodes
-from sil.outcome.trace import Fact
+from sil.outcome.node_figures import mpl_segments
+from sil.outcome.trace import Fact, TraceRecorder
 from sil.workload.characterisations import (
     Characterisations,
     InvalidCharacterisations,
@@ -222,6 +223,25 @@ def test_a_coscheduler_in_user_space_stops_and_restarts_late() -> None:
 def iter_events(events: EventQueue) -> Iterator[tuple[float, Event]]:
     while len(events):
         yield events.pop()
+
+
+def test_the_timeline_tells_how_many_tasks_went_on_at_once_on_each_node() -> None:
+    trace = TraceRecorder()
+    trace.note(0.0, Fact.RUN_STARTED, job=0, run=0, machines=(0, 1))
+    trace.note(10.0, Fact.RUN_STARTED, job=1, run=1, machines=(1,))
+    trace.note(15.0, Fact.RUN_STOPPED, job=1, run=1, machines=(1,))
+    trace.note(20.0, Fact.RUN_CONTINUED, job=1, run=1, machines=(1,))
+    trace.note(30.0, Fact.RUN_ENDED, job=0, run=0)
+    trace.note(40.0, Fact.RUN_ENDED, job=1, run=1)
+    found = mpl_segments(trace.frame(0, 0, "loras")).sort("node", "from_s").rows()
+    assert found == [
+        (0, 0.0, 30.0, 1),
+        (1, 0.0, 10.0, 1),
+        (1, 10.0, 15.0, 2),
+        (1, 15.0, 20.0, 1),
+        (1, 20.0, 30.0, 2),
+        (1, 30.0, 40.0, 1),
+    ]
 
 
 def test_settling_all_nodes_at_every_event_changes_no_completion(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,0 +1,106 @@
+"""Figures of shared nodes: what each node carried over time."""
+
+from __future__ import annotations
+
+import altair as alt
+import polars as pl
+
+from sil.outcome.figures import WIDTH, Figure
+from sil.outcome.trace import Fact
+
+STARTS = (Fact.RUN_STARTED, Fact.RUN_CONTINUED)
+ENDS = (Fact.RUN_ENDED, Fact.RUN_LOST, Fact.RUN_PREEMPTED, Fact.RUN_STOPPED)
+
+
+def mpl_segments(facts: pl.DataFrame) -> pl.DataFrame:
+    """(node, from_s, until_s, mpl): how many parallel tasks went on at once, where at least one did."""
+    started = facts.filter(pl.col("event") == Fact.RUN_STARTED)
+    nodes_of = dict(started.select("run", "machines").iter_rows())
+    stopped: set[int] = set()
+    mpl: dict[int, int] = {}
+    since_s: dict[int, float] = {}
+    rows: list[tuple[int, float, float, int]] = []
+    for time_s, event, run in facts.select("time_s", "event", "run").iter_rows():
+        if event not in (*STARTS, *ENDS):
+            continue
+        change = 1 if event in STARTS else -1
+        if event == Fact.RUN_ENDED and run in stopped:
+            change = 0
+        (stopped.add if event == Fact.RUN_STOPPED else stopped.discard)(run)
+        for n in nodes_of[run]:
+            before = mpl.get(n, 0)
+            if before and time_s > since_s[n]:
+                rows.append((n, since_s[n], time_s, before))
+            mpl[n], since_s[n] = before + change, time_s
+    return pl.DataFrame(rows, schema=["node", "from_s", "until_s", "mpl"], orient="row")
+
+
+def presence(facts: pl.DataFrame, end_s: float) -> pl.DataFrame:
+    """(node, from_s, until_s): when a local user was there."""
+    came: dict[int, float] = {}
+    rows = []
+    both = facts.filter(pl.col("event").is_in([Fact.LOCAL_USER_CAME, Fact.LOCAL_USER_GONE]))
+    for time_s, event, node in both.select("time_s", "event", "resource").iter_rows():
+        if event == Fact.LOCAL_USER_CAME:
+            came[node] = time_s
+        else:
+            rows.append((node, came.pop(node), time_s))
+    rows += [(node, time_s, end_s) for node, time_s in came.items()]
+    return pl.DataFrame(
+        rows, schema={"node": pl.Int64, "from_s": pl.Float64, "until_s": pl.Float64}, orient="row"
+    )
+
+
+def timeline(facts: pl.DataFrame, n_nodes: int) -> Figure:
+    """Node by time: MPL as shade, a line where a local user is, marks where jobs stop and go on."""
+    end_s = float(facts["time_s"].max() or 0.0)  # type: ignore[arg-type]
+    x = alt.X("from_s:Q", title="Time (s)", scale=alt.Scale(domain=[0, end_s], nice=False))
+    y_scale = alt.Scale(domain=[-0.5, n_nodes - 0.5], nice=False, reverse=True)
+    segments = mpl_segments(facts).with_columns(low=pl.col("node") - 0.4, high=pl.col("node") + 0.3)
+    shade = alt.Scale(domain=[1, 2, 3, 4], range=["#c6dbef", "#6baed6", "#2171b5", "#08306b"])
+    carried = (
+        alt.Chart(segments)
+        .mark_rect(stroke="white", strokeWidth=0.3)
+        .encode(
+            x=x,
+            x2="until_s:Q",
+            y=alt.Y("low:Q", title="Node", scale=y_scale, axis=alt.Axis(tickMinStep=1, format="d")),
+            y2="high:Q",
+            color=alt.Color("mpl:O", scale=shade, title="Parallel tasks that run"),
+            tooltip=["node", "from_s", "until_s", "mpl"],
+        )
+    )
+    there = presence(facts, end_s).with_columns(at=pl.col("node") + 0.4, what=pl.lit("local user is there"))
+    moments = [
+        (time_s, n, "a job stops" if event == Fact.RUN_STOPPED else "a job goes on")
+        for time_s, event, nodes in facts.filter(
+            pl.col("event").is_in([Fact.RUN_STOPPED, Fact.RUN_CONTINUED])
+        )
+        .select("time_s", "event", "machines")
+        .iter_rows()
+        for n in nodes
+    ]
+    names = ["local user is there", "a job stops", "a job goes on"]
+    colour = alt.Scale(domain=names, range=["#E69F00", "#D55E00", "#009E73"])
+    users = (
+        alt.Chart(there)
+        .mark_rule(strokeWidth=2.5)
+        .encode(
+            x=x,
+            x2="until_s:Q",
+            y=alt.Y("at:Q", scale=y_scale),
+            color=alt.Color("what:N", scale=colour, title=None),
+        )
+    )
+    schema = {"from_s": pl.Float64, "node": pl.Int64, "what": pl.String}
+    marks = (
+        alt.Chart(pl.DataFrame(moments, schema=schema, orient="row"))
+        .mark_point(filled=True, size=45)
+        .encode(x=x, y=alt.Y("node:Q", scale=y_scale), color=alt.Color("what:N", scale=colour, title=None))
+    )
+    figure: Figure = (
+        alt.layer(carried, users, marks)
+        .resolve_scale(color="independent")
+        .properties(width=WIDTH - 100, height=22 * n_nodes)
+    )
+    return figure
