@@ -56,7 +56,7 @@ _in_use: list[SiteInUse] = []
 
 
 def _begin_worker(in_use: SiteInUse) -> None:
-    _in_use.append(in_use)
+    _in_use[:] = [in_use]
 
 
 def _carry_out(case: Case) -> pl.DataFrame:

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ProcessPoolExecutor
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
@@ -22,6 +24,7 @@ from sil.studies import (
     cs2,
     cs3,
     cs4,
+    in_parallel,
     preemption,
     robustness,
 )
@@ -40,6 +43,40 @@ from sil.studies.site_runs import Case, StudyFailed, run_all
 
 def quietly(done: int, total: int) -> None:
     """Nobody watches."""
+
+
+class InThisProcess:
+    """In the place of a pool of processes, which take longer to begin than a small study takes."""
+
+    def __init__(
+        self, _workers: int, _context: object, begin: Callable[..., None] | None, given: Any
+    ) -> None:
+        if begin is not None:
+            begin(*given)
+
+    def __enter__(self) -> InThisProcess:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        """Nothing is left behind."""
+
+    def map(self, carry_out: Callable[[Any], Any], cases: Sequence[Any], chunksize: int) -> Iterator[Any]:
+        return map(carry_out, cases)
+
+    def shutdown(self, wait: bool, cancel_futures: bool) -> None:
+        """Nothing is under way."""
+
+
+@pytest.fixture(scope="module", autouse=True)
+def in_this_process() -> Iterator[None]:
+    with pytest.MonkeyPatch.context() as changed:
+        changed.setattr(in_parallel, "ProcessPoolExecutor", InThisProcess)
+        yield
+
+
+@pytest.fixture
+def in_processes(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(in_parallel, "ProcessPoolExecutor", ProcessPoolExecutor)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -113,6 +150,7 @@ def test_high_priority_jobs_gain_by_pjs_where_they_are_rare() -> None:
     assert of["pjs"] < 0.7 * of["sjs"]
 
 
+@pytest.mark.usefixtures("in_processes")
 def test_rows_do_not_depend_on_the_number_of_workers() -> None:
     cases = [cs4._case(d, rate, seed) for d in ("none", "10/10/80") for rate in (32,) for seed in (0, 1)]
     assert run_all(cases, 1, quietly).equals(run_all(cases, 2, quietly))
@@ -216,6 +254,7 @@ def test_table_1_of_cisne_stands_beside_the_papers_with_a_verdict_on_every_claim
     assert in_order["CPU"].to_list() == in_order["aware CPU"].to_list(), "nobody overtakes, so both are one"
 
 
+@pytest.mark.usefixtures("in_processes")
 def test_predictions_on_shared_nodes_do_not_depend_on_the_number_of_workers() -> None:
     cases = [cisne.Case(policy, 0.5, seed) for seed in range(2) for policy in ("Uniform", "Norm+BF")]
     one, two = (cisne.run_all(cases, workers, quietly).drop("cost_ms") for workers in (1, 2))
