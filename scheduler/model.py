@@ -227,7 +227,7 @@ class Schedule:
 class DispatchOrder:
     """Start `job` now, as run `run`, on `machines` (one, or members of a cluster).
 
-    `expected_s` is how long it is believed to run there.
+    `expected_s` is how long it is believed to run there. On shared nodes there is no resource, -1.
     """
 
     run: RunId

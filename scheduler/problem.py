@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import overload
+from typing import TYPE_CHECKING, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from scheduler.etc import EtcMatrix
-from scheduler.loras.system import SharedNodes
 from scheduler.model import Job, JobId, RunId, read_only
+
+if TYPE_CHECKING:  # what is compiled for shared nodes is loaded where nodes are shared
+    from scheduler.loras.system import SharedNodes
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,15 +159,12 @@ class SchedulingProblem:
         return self.etc.dense()[:, self.ready_times.n_machines :]
 
 
-class _JobsByClass(Sequence[Job]):
-    """Jobs of which nothing is known but their class; made when looked at, since there may be millions."""
+class LazyJobs(Sequence[Job], ABC):
+    """Jobs that are looked up or made when asked for, since there may be very many."""
 
-    def __init__(self, class_of: NDArray[np.int64], arrival_s: float) -> None:
-        self._class_of = class_of
-        self._arrival_s = arrival_s
-
-    def __len__(self) -> int:
-        return len(self._class_of)
+    @abstractmethod
+    def job_at(self, i: int) -> Job:
+        """The job in place i, from 0 on."""
 
     @overload
     def __getitem__(self, i: int) -> Job: ...
@@ -173,7 +173,19 @@ class _JobsByClass(Sequence[Job]):
     def __getitem__(self, i: slice) -> Sequence[Job]: ...
 
     def __getitem__(self, i: int | slice) -> Job | Sequence[Job]:
-        if isinstance(i, slice):
-            return [self[k] for k in range(len(self))[i]]
-        number = range(len(self))[i]
-        return Job(JobId(number), f"class-{self._class_of[number]}", self._arrival_s)
+        places = range(len(self))[i]
+        return self.job_at(places) if isinstance(places, int) else [self.job_at(k) for k in places]
+
+
+class _JobsByClass(LazyJobs):
+    """Jobs of which nothing is known but their class."""
+
+    def __init__(self, class_of: NDArray[np.int64], arrival_s: float) -> None:
+        self._class_of = class_of
+        self._arrival_s = arrival_s
+
+    def __len__(self) -> int:
+        return len(self._class_of)
+
+    def job_at(self, i: int) -> Job:
+        return Job(JobId(i), f"class-{self._class_of[i]}", self._arrival_s)

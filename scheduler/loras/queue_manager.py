@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from itertools import count, islice
 from math import isfinite
 from types import MappingProxyType
-from typing import Protocol, overload
+from typing import Protocol
 
-from scheduler.admission import Admission
 from scheduler.loras.requirement import Requirement
 from scheduler.loras.rules import first_violation_on_nodes
 from scheduler.loras.social_contract import SocialContract
@@ -26,7 +25,7 @@ from scheduler.model import (
 )
 from scheduler.ports import Clock, Dispatcher, Scheduler
 from scheduler.prediction.forecast import Forecast, Predictor
-from scheduler.problem import Running, SchedulingProblem
+from scheduler.problem import LazyJobs, Running, SchedulingProblem
 from scheduler.rules import ScheduleRejected
 
 MOST_REASONS = 10
@@ -67,8 +66,8 @@ class Prediction:
     forecast: Forecast
 
 
-class _WaitingJobs(Sequence[Job]):
-    """The jobs that wait, in order; looked up when asked for, since there may be many."""
+class _WaitingJobs(LazyJobs):
+    """The jobs that wait, in order."""
 
     def __init__(self, state: SystemState, jobs: Mapping[JobId, Job]) -> None:
         self._state = state
@@ -77,16 +76,8 @@ class _WaitingJobs(Sequence[Job]):
     def __len__(self) -> int:
         return self._state.n_waiting
 
-    @overload
-    def __getitem__(self, i: int) -> Job: ...
-
-    @overload
-    def __getitem__(self, i: slice) -> Sequence[Job]: ...
-
-    def __getitem__(self, i: int | slice) -> Job | Sequence[Job]:
-        if isinstance(i, slice):
-            return [self[k] for k in range(len(self))[i]]
-        return self._jobs[self._state.waiting_at(range(len(self))[i])]
+    def job_at(self, i: int) -> Job:
+        return self._jobs[self._state.waiting_at(i)]
 
 
 class QueueManager:
@@ -109,7 +100,6 @@ class QueueManager:
         characterisation: Characterisation,
         predictors: Mapping[str, Predictor] = MappingProxyType({}),
         note_prediction: Callable[[Prediction], None] = lambda prediction: None,
-        admission: Admission | None = None,
     ) -> None:
         self._contract = contract
         self._scheduler = scheduler
@@ -120,12 +110,10 @@ class QueueManager:
         self._characterisation = characterisation
         self._predictors = predictors
         self._note_prediction = note_prediction
-        self._admission = admission
         self._state = SystemState(memory_mb, contract)
         self._jobs: dict[JobId, Job] = {}
         self._run_of: dict[JobId, RunId] = {}
         self._running: dict[RunId, Running] = {}
-        self._unfinished_of: Counter[str] = Counter()
         self._run_ids = count()
         self._reasons: dict[JobId, str] = {}
         """Why the first of those that wait do so."""
@@ -147,9 +135,6 @@ class QueueManager:
 
     def on_job_arrived(self, job: Job) -> str | None:
         """A job is submitted. Returns None, or the sentence with which it is refused."""
-        refusal = self._admission.refusal(job, self._unfinished_of[job.user]) if self._admission else None
-        if refusal is not None:
-            return refusal
         requirement = self._characterisation.requirement(job)
         if requirement is None:
             return (
@@ -159,7 +144,6 @@ class QueueManager:
         refusal = self._contract.refusal(requirement, self._state.free_mb)
         if refusal is not None:
             return refusal
-        self._unfinished_of[job.user] += 1
         self._jobs[job.id] = job
         self._state.add(job, requirement)
         self._news = self._is_new = True
@@ -169,7 +153,6 @@ class QueueManager:
         running = self._running.pop(completion.run, None)
         if running is None:
             return
-        self._unfinished_of[running.job.user] -= 1
         del self._jobs[running.job.id], self._run_of[running.job.id]
         self._state.end(running.job.id)
         self._news = True

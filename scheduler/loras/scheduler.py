@@ -22,8 +22,8 @@ class Loras:
 
     `estimate` is how EASY estimates the time that running jobs still take. A pass costs O(N) for each job
     that is looked at: the first of the queue (Just First), or all that wait; EASY also looks at all that run.
-    Ties: earlier arrival, lower job id, lower node. Source: CISNE-P, section 2.1.1; Hanzich et al. 2006,
-    section 4.
+    And O(1) for each job that waits, to say so. Ties: earlier arrival, lower job id, lower node. Source:
+    CISNE-P, section 2.1.1; Hanzich et al. 2006, section 4.
     """
 
     def __init__(
@@ -47,7 +47,8 @@ class Loras:
         shared = problem.shared_nodes
         if self.selection is Selection.EASY:
             shared.measure()
-        jobs, nodes = shared.jobs, Nodes._make(column.copy() for column in shared.nodes)
+        jobs = shared.jobs._replace(nodes=shared.jobs.nodes.copy())
+        nodes = Nodes._make(column.copy() for column in shared.nodes)
         queues = shared.queues()
         order = in_order(shared, self.ordering)
         queues.waiting[:] = shared.waiting[order]

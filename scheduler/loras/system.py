@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from scheduler.compiled import Ints
 from scheduler.loras.kernels.placing import put, take_off
@@ -63,20 +62,7 @@ class SharedNodes:
 
     def requirement(self, i: int) -> Requirement:
         """What job i of the problem asks."""
-        row, jobs = self.waiting[i], self.jobs
-        return Requirement(
-            int(jobs.tasks[row]), float(jobs.cpu[row]), float(jobs.memory_mb[row]), float(jobs.exe_s[row])
-        )
-
-    def fits(self, requirement: Requirement) -> NDArray[np.bool_]:
-        """(N,) On which nodes a task of it may start now."""
-        nodes, slack = self.nodes, 1e-9
-        room: NDArray[np.bool_] = (
-            (nodes.n_jobs < nodes.most_jobs)
-            & (nodes.memory_mb + requirement.memory_mb <= nodes.most_memory_mb + slack)
-            & (nodes.cpu + requirement.cpu <= nodes.most_cpu + slack)
-        )
-        return room
+        return _requirement_in(self.jobs, int(self.waiting[i]))
 
     def queues(self) -> Queues:
         """Both queues as tables that a pass may change; no more jobs can run than wait and run now."""
@@ -123,7 +109,6 @@ class SystemState:
         self._memory_mb = list(memory_mb)
         self._contract = contract
         self._local = [LocalLoad()] * n
-        self._available = [True] * n
         self._nodes = Nodes(
             n_jobs=np.zeros(n, dtype=np.int64),
             jobs=np.full((n, contract.most_jobs), -1, dtype=np.int64),
@@ -230,22 +215,10 @@ class SystemState:
         return self._local[n]
 
     def tell_available(self, n: int, is_available: bool) -> None:
-        self._available[n] = is_available
         self._nodes.most_jobs[n] = self._contract.most_jobs if is_available else 0
 
-    def tell_user(self, n: int, is_there: bool) -> None:
-        """A local user logged in, or is taken to be gone."""
-        self.tell_local(n, replace(self._local[n], user_is_there=is_there))
-
     def requirement(self, job: JobId) -> Requirement:
-        row, jobs = self._row_of[job], self._jobs
-        return Requirement(
-            int(jobs.tasks[row]), float(jobs.cpu[row]), float(jobs.memory_mb[row]), float(jobs.exe_s[row])
-        )
-
-    def nodes_of(self, job: JobId) -> tuple[int, ...]:
-        row = self._row_of[job]
-        return tuple(self._jobs.nodes[row, : self._jobs.tasks[row]].tolist())
+        return _requirement_in(self._jobs, self._row_of[job])
 
     def view(self, measure: Callable[[], None] = lambda: None) -> SharedNodes:
         """What a scheduler sees now. It changes with the state."""
@@ -272,6 +245,12 @@ def copied(shared: SharedNodes) -> tuple[Jobs, Nodes]:
     """Both tables anew, for whoever goes on from here."""
     jobs = Jobs._make(column.copy() for column in shared.jobs)
     return jobs, Nodes._make(column.copy() for column in shared.nodes)
+
+
+def _requirement_in(jobs: Jobs, row: int) -> Requirement:
+    return Requirement(
+        jobs.tasks[row].item(), jobs.cpu[row].item(), jobs.memory_mb[row].item(), jobs.exe_s[row].item()
+    )
 
 
 def _room_for_jobs(n_rows: int, width: int) -> Jobs:

@@ -60,10 +60,6 @@ class ErrorHistory:
                 return tuple(np.quantile(self._ratios[key], shares).tolist())
         return None
 
-    def known_of(self, circumstances: Circumstances) -> int:
-        """On how many errors that rests."""
-        return next((len(self._ratios[key]) for key in _keys(circumstances) if key in self._ratios), 0)
-
 
 class WithInterval:
     """A predictor whose forecasts come with the interval in which 80 % of the like have ended so far."""

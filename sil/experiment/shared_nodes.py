@@ -138,17 +138,13 @@ def run_on_shared_nodes(
     try:
         harness.run()
     except SchedulerFault as fault:
-        _note_fault(trace, fault)
+        trace.note_fault(fault.time_s, fault.rule, fault.message, fault.job)
     facts = trace.frame(0, replication, name)
     breach = first_breach_on_nodes(facts, cluster.contract.most_jobs)
     if breach is not None:
-        _note_fault(trace, SchedulerFault(breach.rule, breach.message, clock.now_s, breach.job))
+        trace.note_fault(clock.now_s, breach.rule, breach.message, breach.job)
         facts = trace.frame(0, replication, name)
     return SharedRun(facts, predictions, machines.local_responses(clock.now_s))
-
-
-def _note_fault(trace: TraceRecorder, fault: SchedulerFault) -> None:
-    trace.note(fault.time_s, Fact.FAULT, job=fault.job, detail=fault.rule, message=fault.message)
 
 
 class _Accounting:

@@ -25,7 +25,7 @@ from sil.experiment.config import (
 from sil.experiment.site_in_use import Queues, SiteInUse
 from sil.experiment.streams import stream
 from sil.outcome.invariants import first_breach
-from sil.outcome.trace import TIMINGS_SCHEMA, Fact, TraceRecorder
+from sil.outcome.trace import TIMINGS_SCHEMA, TraceRecorder
 from sil.workload.arrivals import Arrivals, AtOnce, Poisson
 from sil.workload.job_mix import JobMix, Order, QueueOrder
 from sil.world.clock import SimClock
@@ -101,18 +101,14 @@ def run_once(
     try:
         harness.run()
     except SchedulerFault as fault:
-        _note_fault(trace, fault)
+        trace.note_fault(fault.time_s, fault.rule, fault.message, fault.job)
     facts = trace.frame(point, replication, name)
     breach = first_breach(facts, in_use.site)
     if breach is not None:
-        _note_fault(trace, SchedulerFault(breach.rule, breach.message, clock.now_s, breach.job))
+        trace.note_fault(clock.now_s, breach.rule, breach.message, breach.job)
         facts = trace.frame(point, replication, name)
     rows = [(point, replication, name, t.time_s, t.n_jobs, t.n_resources, t.wall_s, t.cpu_s) for t in timings]
     return facts, pl.DataFrame(rows, schema=TIMINGS_SCHEMA, orient="row")
-
-
-def _note_fault(trace: TraceRecorder, fault: SchedulerFault) -> None:
-    trace.note(fault.time_s, Fact.FAULT, job=fault.job, detail=fault.rule, message=fault.message)
 
 
 def _assemble(

@@ -6,7 +6,7 @@
 | time_s | simulated seconds from the start of the experiment |
 | event | one of EVENTS |
 | job, run | ids; a run is one attempt at a job |
-| resource | index of the machine, or n_machines + index of the cluster; of the machine that changed state |
+| resource | index of the machine, or n_machines + index of the cluster; of the machine that changed state, or the node whose local user came or went; -1 of runs on shared nodes |
 | machines | the machines that a run holds |
 | job_class, queue, user, submitted_by, size | of a job that arrives; submitted_by where it is another user |
 | expected_s | how long a run that starts is believed to take |
@@ -116,6 +116,10 @@ class TraceRecorder:
         self._rows.append(
             (time_s, fact.value, job, run, resource, machines, *of_job, expected_s, detail, message)
         )
+
+    def note_fault(self, time_s: float, rule: str, message: str, job: int | None) -> None:
+        """The scheduler broke a rule, or an invariant is broken."""
+        self.note(time_s, Fact.FAULT, job=job, detail=rule, message=message)
 
     def frame(self, point: int, replication: int, scheduler: str) -> pl.DataFrame:
         """The facts so far, as those of one run."""

@@ -8,7 +8,18 @@ from math import inf
 import polars as pl
 
 from sil.outcome.statistics import interval
-from sil.studies.cisne import AWARE, BESIDE, BLIND, LOADS, METHOD, POLICIES, Case, Deviations, run_all
+from sil.studies.cisne import (
+    AWARE,
+    BESIDE,
+    BLIND,
+    LOADS,
+    METHOD,
+    MOMENTS,
+    POLICIES,
+    Case,
+    Deviations,
+    run_all,
+)
 from sil.studies.cisne_table1_cells import CELLS, CPU, MPL, PAIRS, PAPER
 from sil.studies.cisne_table1_claims import claims, limit_title
 from sil.studies.cisne_table1_drawings import drawings
@@ -40,6 +51,9 @@ def study(seeds: int, workers: int, on_progress: OnProgress) -> Findings:
         tables={
             "Deviation (%), the paper's beside ours (blind)": _table(found),
             "Bias (%) and jobs predicted too late (%), CPU-CPU": _bias_table(found),
+            "Deviation (%) of the first, of all, and of the last predictions for a job (blind)": _moments(
+                found
+            ),
             "The runs themselves": _run_table(found),
             "If the CPU requirements on a node may not add up to more than a limit": _limit_table(by_limit),
         },
@@ -82,6 +96,23 @@ def _bias_table(found: Deviations) -> pl.DataFrame:
         rows.append((policy, f"{load:.0%}", *(shown(x, 1) for x in cells)))
     columns = ["policy", "local load", "bias, blind", "bias, aware", "too late, blind", "too late, aware"]
     return pl.DataFrame(rows, schema=columns, orient="row")
+
+
+def _moments(found: Deviations) -> pl.DataFrame:
+    rows = [
+        (
+            policy,
+            f"{load:.0%}",
+            *(
+                shown(interval(found.of(policy, load, pair, when=when)), 1)
+                for pair in PAIRS.values()
+                for when in MOMENTS
+            ),
+        )
+        for policy, load in CELLS
+    ]
+    columns = [f"{name} {when}" for name in PAIRS for when in MOMENTS]
+    return pl.DataFrame(rows, schema=["policy", "local load", *columns], orient="row")
 
 
 def _run_table(found: Deviations) -> pl.DataFrame:

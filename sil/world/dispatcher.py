@@ -40,8 +40,9 @@ class SimDispatcher:
             self._note(Fact.ORDER_OVERTAKEN, order)
             self._events.push(now_s, OrderOvertaken(order.run, found_down))
             return
-        self._machines.start(order, now_s)
+        self._machines.check(order, now_s)
         self._note(Fact.RUN_STARTED, order, order.expected_s)
+        self._machines.start(order, now_s)  # whatever follows from it is noted after it
 
     def preempt(self, run: RunId) -> None:
         if self._machines.is_active(run):

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Protocol
+from typing import TYPE_CHECKING, Protocol
 
 from sil.outcome.trace import Fact, TraceRecorder
 from sil.world.clock import SimClock
 from sil.world.events import LocalChanged
-from sil.world.machines.time_shared import SharedMachines
-from sil.world.node_monitors import NodeMonitors
+
+if TYPE_CHECKING:  # what is compiled for shared nodes is loaded where nodes are shared
+    from sil.world.machines.time_shared import SharedMachines
+    from sil.world.node_monitors import NodeMonitors
 
 
 class LocalSide(Protocol):

@@ -107,9 +107,10 @@ def test_the_blind_predictor_drains_the_queue_in_order(
 
 
 @given(situation=situations())
-def test_a_prediction_changes_nothing(situation: Situation) -> None:
+def test_neither_a_decision_nor_a_prediction_changes_the_state(situation: Situation) -> None:
     state, _ = situation
     before = [column.copy() for table in (state.view().jobs, state.view().nodes) for column in table]
+    Loras("fcfs", "easy", "normal").schedule(problem_of(*situation, now_s=20.0))
     PolicyAware(Loras("sjf", "easy", "uniform")).predict(20.0, state.view())
     after = [column for table in (state.view().jobs, state.view().nodes) for column in table]
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))

@@ -33,7 +33,6 @@ def test_the_closest_circumstances_of_which_enough_is_known_speak() -> None:
     assert history.quantiles(WAITS._replace(load=9), 0.5) == (2.0,)
     assert history.quantiles(Circumstances(7.0, 8, True, 1), 0.5) == (2.0,)
     assert history.quantiles(WAITS._replace(waits=False), 0.5) is None
-    assert history.known_of(WAITS) == FEWEST
 
 
 def test_few_errors_say_nothing() -> None:

@@ -30,6 +30,7 @@ from sil.workload.local_load import LocalLoad
 from sil.world.events import ControlDue, Event, EventQueue, LocalChanged, RunEnded
 from sil.world.machines.sharing import ByCpu, ByMpl, Fluid
 from sil.world.machines.time_shared import SharedMachines, Work
+from sil.world.node_monitors import Sampling
 
 NPB = read_characterisations(FIXTURES / "characterisations" / "npb-pentium4.csv")
 KINDS = [(name, tasks) for name in ("CG.B", "IS.B", "MG.B", "BT.A") for tasks in (2, 4, 8)]
@@ -171,6 +172,18 @@ def test_local_users_wait_only_where_they_demand_what_the_contract_guarantees_to
     (response,) = machines.local_responses(90.0)
     assert (response.node, response.tight_share) == (0, 0.5)
     assert response.slowdown == pytest.approx((0.4 + 0.8) / (0.4 + 0.5))
+
+
+def test_a_job_that_stops_as_it_starts_is_told_to_start_first() -> None:
+    """The monitors are late, so the scheduler does not know that a user came and took memory."""
+    cluster = SharedCluster(1, local_load=LocalLoad(1.0), sampling=Sampling(delay_s=1e6), run_to_run=0.0)
+    known = Characterisations({("big", 1): Requirement(1, 0.5, 110.0, 30.0)})
+    jobs = [Job(JobId(i), "big", 25.0 * i) for i in range(60)]
+    done = run_on_shared_nodes(cluster, jobs, known, "loras", Loras(), {}, 1, 0)
+    facts = done.facts.filter(pl.col("event").is_in([Fact.RUN_STARTED, Fact.RUN_STOPPED]))
+    first_of = {job: event for event, job in reversed(facts.select("event", "job").rows())}
+    assert Fact.RUN_STOPPED in facts["event"].to_list()
+    assert set(first_of.values()) == {Fact.RUN_STARTED}
 
 
 def test_when_memory_becomes_short_the_youngest_job_stops_everywhere_and_goes_on_later() -> None:

@@ -77,7 +77,7 @@ def test_a_machine_has_one_run_at_a_time() -> None:
     machines = dedicated(site(2))
     machines.start(order(0, 0, 0), 0.0)
     with pytest.raises(SchedulerFault) as caught:
-        machines.start(order(1, 0, 0), 7.0)
+        machines.check(order(1, 0, 0), 7.0)
     assert (caught.value.rule, caught.value.time_s, caught.value.job) == (NO_DOUBLE_BOOKING, 7.0, JOB.id)
     machines.stop(RunId(0), 7.0)
     machines.start(order(1, 0, 0), 7.0)
@@ -87,13 +87,13 @@ def test_a_cluster_cannot_start_while_a_member_is_busy() -> None:
     machines = dedicated(site(2, [[0, 1]]))
     machines.start(order(0, 1, 1), 0.0)
     with pytest.raises(SchedulerFault) as caught:
-        machines.start(order(1, 2, 0, 1), 0.0)
+        machines.check(order(1, 2, 0, 1), 0.0)
     assert caught.value.rule == CLUSTER_MEMBERS_FREE
 
 
 def test_a_run_cannot_hold_machines_that_are_not_of_its_resource() -> None:
     with pytest.raises(SchedulerFault) as caught:
-        dedicated(site(3, [[0, 1]])).start(order(1, 3, 0, 2), 0.0)
+        dedicated(site(3, [[0, 1]])).check(order(1, 3, 0, 2), 0.0)
     assert caught.value.rule == KNOWN_RESOURCE
 
 

@@ -33,7 +33,7 @@ TOGETHER_S = 1e-9
 class Forecasts(NamedTuple):
     """What becomes of each job, and what is known of it meanwhile. Times are seconds from now.
 
-    `slower_*` and `rate` change only where a job starts or ends on a node of the job.
+    `slower` and `rate` change only where a job starts or ends on a node of the job.
     """
 
     start_s: Floats  # (rows,) infinite = never

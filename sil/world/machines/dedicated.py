@@ -35,13 +35,24 @@ class DedicatedMachines:
         machines = tuple(j for j in order.machines if self._outages.get(j))
         return machines or self._missing_interconnects(order.resource)
 
-    def start(self, order: DispatchOrder, now_s: float) -> None:
-        """Start a run.
+    def check(self, order: DispatchOrder, now_s: float) -> None:
+        """Raises SchedulerFault where the order holds a machine that is busy, or one not of its resource."""
+        job, where = order.job.id, self._site.resource_names[order.resource]
+        c = order.resource - self._site.n_machines
+        belonging = {order.resource} if c < 0 else set(self._site.members[c])
+        if not order.machines or not belonging.issuperset(order.machines):
+            message = f"job {job} was dispatched to {where} with machines that do not belong to it"
+            raise SchedulerFault(KNOWN_RESOURCE, message, now_s, job)
+        for j in order.machines:
+            run = self._run_on[j]
+            if run is not None:
+                rule = NO_DOUBLE_BOOKING if c < 0 else CLUSTER_MEMBERS_FREE
+                other, machine = self._active[run].job.id, self._site.resource_names[j]
+                message = f"job {job} was dispatched to {where} while job {other} runs on machine {machine}"
+                raise SchedulerFault(rule, message, now_s, job)
 
-        Raises SchedulerFault where the order holds a machine that is busy, or machines that are not those of
-        its resource.
-        """
-        self._check(order, now_s)
+    def start(self, order: DispatchOrder, now_s: float) -> None:
+        """Start a run, and with that know its end."""
         for j in order.machines:
             self._run_on[j] = order.run
         self._active[order.run] = order
@@ -80,18 +91,3 @@ class DedicatedMachines:
         c = resource - self._site.n_machines
         interconnects = self._site.clusters[c].interconnects if c >= 0 else ()
         return interconnects if all(self._outages.get(name) for name in interconnects) else ()
-
-    def _check(self, order: DispatchOrder, now_s: float) -> None:
-        job, where = order.job.id, self._site.resource_names[order.resource]
-        c = order.resource - self._site.n_machines
-        belonging = {order.resource} if c < 0 else set(self._site.members[c])
-        if not order.machines or not belonging.issuperset(order.machines):
-            message = f"job {job} was dispatched to {where} with machines that do not belong to it"
-            raise SchedulerFault(KNOWN_RESOURCE, message, now_s, job)
-        for j in order.machines:
-            run = self._run_on[j]
-            if run is not None:
-                rule = NO_DOUBLE_BOOKING if c < 0 else CLUSTER_MEMBERS_FREE
-                other, machine = self._active[run].job.id, self._site.resource_names[j]
-                message = f"job {job} was dispatched to {where} while job {other} runs on machine {machine}"
-                raise SchedulerFault(rule, message, now_s, job)

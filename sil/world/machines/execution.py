@@ -20,8 +20,12 @@ class ExecutionModel(Protocol):
         """What an order needs and finds down: machines by index, interconnects by name."""
         ...
 
-    def start(self, order: DispatchOrder, now_s: float) -> None:
+    def check(self, order: DispatchOrder, now_s: float) -> None:
         """Raises SchedulerFault for an order that was wrong when it was given."""
+        ...
+
+    def start(self, order: DispatchOrder, now_s: float) -> None:
+        """Carry out an order that was checked."""
         ...
 
     def stop(self, run: RunId, now_s: float) -> DispatchOrder:

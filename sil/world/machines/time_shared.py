@@ -58,7 +58,6 @@ class _Node:
     local_cpu: float = 0.0
     local_memory_mb: float = 0.0
     user_is_there: bool = False
-    parallel_cpu: float = 0.0
     accounted_s: float = 0.0
     demanded_s: float = 0.0
     got_s: float = 0.0
@@ -69,16 +68,11 @@ class _Node:
         """Before something changes: what local users demanded and got since it last did."""
         took_s, self.accounted_s = now_s - self.accounted_s, now_s
         if self.local_cpu > 0.0:
-            left = max(0.0, 1.0 - self.parallel_cpu)
+            left = max(0.0, 1.0 - sum(run.rate * run.work.cpu for run in self.runs))
             self.active_s += took_s
             self.demanded_s += took_s * self.local_cpu
             self.got_s += took_s * min(self.local_cpu, left)
             self.tight_s += took_s if left < self.local_cpu - 1e-9 else 0.0
-
-    def use(self, cpu: float, now_s: float) -> None:
-        """Parallel tasks use so much more of the CPU from now on, or less."""
-        self.account(now_s)
-        self.parallel_cpu += cpu
 
 
 class SharedMachines:
@@ -122,6 +116,9 @@ class SharedMachines:
     def down_for(self, order: DispatchOrder) -> tuple[int | str, ...]:
         return tuple(n for n in order.machines if self._outages.get(n))
 
+    def check(self, order: DispatchOrder, now_s: float) -> None:
+        """Nodes are shared; what they allow, the rules of a schedule have checked."""
+
     def start(self, order: DispatchOrder, now_s: float) -> None:
         run = _Run(order, self._works[order.job.id], self._started, since_s=now_s)
         self._started += 1
@@ -133,8 +130,8 @@ class SharedMachines:
     def stop(self, run: RunId, now_s: float) -> DispatchOrder:
         over = self._active.pop(run)
         for n in over.order.machines:
+            self._nodes[n].account(now_s)
             self._nodes[n].runs.remove(over)
-            self._nodes[n].use(-over.rate * over.work.cpu, now_s)
         self._settle(over.order.machines, now_s)
         self._end_together(now_s)
         return over.order
@@ -159,20 +156,19 @@ class SharedMachines:
         for node in self._nodes:
             node.account(now_s)
         return [
-            LocalResponse(n, node.demanded_s / node.got_s, node.tight_s / node.active_s)
+            LocalResponse(
+                n,
+                node.demanded_s / node.got_s if node.got_s > 0.0 else inf,
+                node.tight_s / node.active_s,
+            )
             for n, node in enumerate(self._nodes)
-            if node.got_s > 0.0
+            if node.active_s > 0.0
         ]
 
     def used_s(self, run: RunId, now_s: float) -> float:
         """CPU time that a run has used, the mean of its tasks: what accounting would say."""
         active = self._active[run]
         return (active.done_s + (now_s - active.since_s) * active.rate) * active.work.cpu
-
-    def carried_out(self, run: RunId, now_s: float) -> float:
-        """Seconds of execution alone that a run has behind it."""
-        active = self._active[run]
-        return active.done_s + (now_s - active.since_s) * active.rate
 
     def rates_on(self, n: int) -> list[tuple[RunId, float, float]]:
         """(run, rate, CPU share alone) of the tasks on a node."""
@@ -249,7 +245,7 @@ class SharedMachines:
         if rate == run.rate:
             return
         for n in run.order.machines:
-            self._nodes[n].use((rate - run.rate) * run.work.cpu, now_s)
+            self._nodes[n].account(now_s)
         run.done_s += (now_s - run.since_s) * run.rate
         run.since_s, run.rate = now_s, rate
         left_s = max(0.0, run.work.exe_s - run.done_s)
