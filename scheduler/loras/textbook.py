@@ -12,6 +12,7 @@ from scheduler.model import Placement, Schedule
 from scheduler.problem import SchedulingProblem
 
 SLACK = 1e-9
+TOGETHER_S = 1e-9
 
 
 @dataclass(eq=False)
@@ -79,10 +80,12 @@ class TextbookLoras:
             case Ordering.SNPF:
                 waiting.sort(key=lambda job: job.tasks)
         started = self._pass(waiting, cluster)
-        if self._selection is Selection.EASY and len(started) + 1 < len(waiting):
-            started += self._backfill(
-                [job for job in waiting if job not in started], cluster, running + started
-            )
+        while self._selection is Selection.EASY:
+            left = [job for job in waiting if job not in started]
+            more = self._backfill(left, cluster, running + started) if left else []
+            started += more
+            if not more:
+                break
         placements = [
             Placement(job.position, tuple(job.nodes), problem.now_s + self._expected_s(job, cluster))
             for job in started
@@ -110,16 +113,17 @@ class TextbookLoras:
         left_s = {job: _remaining_s(job, cluster, self._estimate) for job in running}
         remaining, head_s = sorted(running, key=lambda job: (left_s[job], job.id)), inf
         while remaining and head_s == inf:
-            ended = remaining.pop(0)
+            first_s = left_s[remaining[0]]
+            remaining = [job for job in remaining if left_s[job] > first_s + TOGETHER_S]
             if self._nodes_for(head, _only(remaining, cluster)):
-                head_s = left_s[ended]
+                head_s = first_s
         started: list[_Job] = []
         for job in others:
             chosen = self._nodes_for(job, cluster)
             if not chosen:
                 continue
             _put(job, chosen, cluster)
-            is_over = job.exe_s * max(1.0, _cpu_max(job, cluster)) <= head_s
+            is_over = job.exe_s * max(1.0, _cpu_max(job, cluster)) <= head_s + TOGETHER_S
             if is_over or self._nodes_for(head, _only([*remaining, job], cluster)):
                 started.append(job)
                 remaining += [] if is_over else [job]

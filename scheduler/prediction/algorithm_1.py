@@ -6,8 +6,8 @@ from math import inf
 
 import numpy as np
 
-from scheduler.loras.kernels.look_ahead import TOGETHER_S
 from scheduler.loras.kernels.placing import put, take_off
+from scheduler.loras.kernels.tables import TOGETHER_S
 from scheduler.loras.policies import Method
 from scheduler.loras.system import SharedNodes, copied
 from scheduler.model import Job, JobId

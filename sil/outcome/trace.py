@@ -6,7 +6,8 @@
 | time_s | simulated seconds from the start of the experiment |
 | event | one of EVENTS |
 | job, run | ids; a run is one attempt at a job |
-| resource | index of the machine, or n_machines + index of the cluster; of the machine that changed state, or the node whose local user came or went; -1 of runs on shared nodes |
+| resource | index of the machine, or n_machines + index of the cluster; of the machine that changed state |
+| | or the node whose local user came or went; -1 of runs on shared nodes |
 | machines | the machines that a run holds |
 | job_class, queue, user, submitted_by, size | of a job that arrives; submitted_by where it is another user |
 | expected_s | how long a run that starts is believed to take |

@@ -51,9 +51,7 @@ def study(seeds: int, workers: int, on_progress: OnProgress) -> Findings:
         tables={
             "Deviation (%), the paper's beside ours (blind)": _table(found),
             "Bias (%) and jobs predicted too late (%), CPU-CPU": _bias_table(found),
-            "Deviation (%) of the first, of all, and of the last predictions for a job (blind)": _moments(
-                found
-            ),
+            "Deviation (%) of the first, of all, and of the last predictions (blind)": _moments(found),
             "The runs themselves": _run_table(found),
             "If the CPU requirements on a node may not add up to more than a limit": _limit_table(by_limit),
         },

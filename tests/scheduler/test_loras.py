@@ -78,6 +78,18 @@ def test_every_composition_decides_as_in_plain_words(
     assert fast.left_waiting.keys() == plain.left_waiting.keys()
 
 
+@given(situation=situations(), composition=st.sampled_from(COMPOSITIONS))
+@settings(max_examples=300)
+def test_a_second_pass_starts_nothing_more(
+    situation: Situation, composition: tuple[str, str, str, str]
+) -> None:
+    state, jobs = situation
+    scheduler, waiting = Loras(*composition), [jobs[number] for number in state.waiting]
+    for placement in scheduler.schedule(problem_of(state, jobs, 20.0)).placements:
+        state.start(waiting[placement.job], placement.nodes, 20.0)
+    assert scheduler.schedule(problem_of(state, jobs, 20.0)).placements == ()
+
+
 @pytest.mark.parametrize(("remaining", "cpu_time"), METHODS)
 @given(
     situation=situations(),

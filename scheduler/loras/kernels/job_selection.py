@@ -27,6 +27,7 @@ from scheduler.loras.kernels.tables import (
     NODES,
     POLICY,
     QUEUES,
+    TOGETHER_S,
     Jobs,
     Nodes,
     Policy,
@@ -96,13 +97,6 @@ def next_to_start(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: 
     return best
 
 
-@inlined
-def ends_before(jobs: Jobs, queues: Queues, room: Room, x: int, y: int) -> bool:
-    if room.left_s[x] != room.left_s[y]:
-        return bool(room.left_s[x] < room.left_s[y])
-    return bool(jobs.id[queues.running[x]] < jobs.id[queues.running[y]])
-
-
 @part
 def reservation_s(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: Policy, head: int) -> float:
     """In how many seconds `head` can start, if running jobs end as estimated; `room.later` is the state then.
@@ -121,18 +115,18 @@ def reservation_s(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: 
         row = queues.running[x]
         slower = slowdown(jobs, nodes, row, policy.estimate)
         room.left_s[x] = remaining_s(jobs, row, jobs.used_s[row], jobs.run_s[row], policy.estimate, slower)
-    for _ in range(n_running):
-        first = NOBODY
+    while True:
+        head_s = np.inf
         for x in range(n_running):
-            if room.left_s[x] < np.inf and (first == NOBODY or ends_before(jobs, queues, room, x, first)):
-                first = x
-        if first == NOBODY:
-            break
-        left_s, room.left_s[first] = room.left_s[first], np.inf
-        take_off(jobs, later, queues.running[first])
+            head_s = min(head_s, room.left_s[x])
+        if head_s == np.inf:
+            return np.inf
+        for x in range(n_running):
+            if room.left_s[x] <= head_s + TOGETHER_S:
+                room.left_s[x] = np.inf
+                take_off(jobs, later, queues.running[x])
         if select_nodes(jobs, later, policy.node_selection, head, room.elsewhere):
-            return float(left_s)
-    return np.inf
+            return float(head_s)
 
 
 @part
@@ -150,7 +144,7 @@ def backfill(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: Polic
         put(jobs, nodes, row, room.chosen)
         takes_s = jobs.exe_s[row] * max(1.0, most_cpu(jobs, nodes, row))
         take_off(jobs, nodes, row)
-        may_start = takes_s <= head_s
+        may_start = takes_s <= head_s + TOGETHER_S
         if not may_start:
             put(jobs, room.later, row, room.chosen)
             may_start = select_nodes(jobs, room.later, policy.node_selection, head, room.elsewhere)
@@ -163,13 +157,18 @@ def backfill(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: Polic
 
 @compiled(types.int64(JOBS, NODES, QUEUES, ROOM, POLICY))
 def start_jobs(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: Policy) -> int:
-    """Start what the policies allow; returns how many, named in `room.started`."""
+    """Start what the policies allow; returns how many, named in `room.started`.
+
+    A second pass would start nothing more: who was backfilled may have opened a place for another.
+    """
     n_started = 0
     while True:
         x = next_to_start(jobs, nodes, queues, room, policy)
         if x == NOBODY:
             break
         n_started = start(jobs, nodes, queues, room, x, n_started)
-    if policy.selection == EASY and n_waiting(queues) > 1:
+    before = NOBODY
+    while policy.selection == EASY and n_waiting(queues) > 1 and n_started != before:
+        before = n_started
         n_started = backfill(jobs, nodes, queues, room, policy, n_started)
     return n_started

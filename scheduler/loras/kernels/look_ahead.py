@@ -17,6 +17,7 @@ from scheduler.loras.kernels.tables import (
     NODES,
     POLICY,
     QUEUES,
+    TOGETHER_S,
     Jobs,
     Methods,
     Nodes,
@@ -25,9 +26,6 @@ from scheduler.loras.kernels.tables import (
     drop_running,
     n_waiting,
 )
-
-TOGETHER_S = 1e-9
-"""Jobs that end within so short a time end together, before anybody starts."""
 
 
 class Forecasts(NamedTuple):

@@ -14,6 +14,9 @@ NOBODY = -1
 SLACK = 1e-9
 """Limits may be exceeded by so much, since sums of fractions are rounded."""
 
+TOGETHER_S = 1e-9
+"""Jobs that end within so short a time end together, before anybody starts: rounding decides nothing."""
+
 INTS_2 = types.Array(types.int64, 2, "C")
 BOOLS = types.Array(types.boolean, 1, "C")
 Bools = NDArray[np.bool_]
