@@ -83,6 +83,8 @@ class TextbookLoras:
         while self._selection is Selection.EASY:
             left = [job for job in waiting if job not in started]
             more = self._backfill(left, cluster, running + started) if left else []
+            if more:
+                more += self._pass([job for job in left if job not in more], cluster)
             started += more
             if not more:
                 break
@@ -194,7 +196,7 @@ def _slowdown(job: _Job, cluster: Cluster, method: Method) -> float:
 
 def _remaining_s(job: _Job, cluster: Cluster, method: Method) -> float:
     left_s = max(0.0, job.cpu_s - job.used_s)
-    if method is Method.PROPORTIONAL and job.used_s > 0.0:
+    if method is Method.PROPORTIONAL and job.used_s > TOGETHER_S:
         return job.run_s * left_s / job.used_s
     isolated_s = job.exe_s * left_s / job.cpu_s
     return isolated_s if method is Method.PROPORTIONAL else isolated_s * _slowdown(job, cluster, method)

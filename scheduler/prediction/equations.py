@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.loras.kernels.tables import Jobs, Nodes
+from scheduler.loras.kernels.tables import TOGETHER_S, Jobs, Nodes
 from scheduler.loras.policies import Method
 
 
@@ -29,7 +29,7 @@ def remaining_isolated_s(jobs: Jobs, row: int) -> float:
 def remaining_s(jobs: Jobs, nodes: Nodes, row: int, method: Method) -> float:
     """RemainTime(J): Eq 1, Eq 4 or Eq 5. Eq 1 is 0 / 0 for a job that has used no CPU time: Eq 2 instead."""
     match method:
-        case Method.PROPORTIONAL if jobs.used_s[row] > 0.0:
+        case Method.PROPORTIONAL if jobs.used_s[row] > TOGETHER_S:
             left_s = max(0.0, jobs.cpu_s[row] - jobs.used_s[row])
             return float(jobs.run_s[row] * left_s / jobs.used_s[row])
         case Method.PROPORTIONAL:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from numba import types
 
 from scheduler.compiled import FLOATS, INTS, Floats, Ints, compiled, inlined, part
-from scheduler.loras.kernels.tables import JOBS, NODES, Jobs, Nodes
+from scheduler.loras.kernels.tables import JOBS, NODES, TOGETHER_S, Jobs, Nodes
 
 PROPORTIONAL, BY_MPL, BY_CPU = 0, 1, 2
 
@@ -45,7 +45,7 @@ def remaining_s(jobs: Jobs, row: int, used_s: float, run_s: float, method: int, 
     Eq 1 says nothing of a job that has used no CPU time yet; it is taken to run as in isolation (Eq 2).
     """
     left_s = max(0.0, jobs.cpu_s[row] - used_s)
-    if method == PROPORTIONAL and used_s > 0.0:
+    if method == PROPORTIONAL and used_s > TOGETHER_S:  # less comes of rounding
         return float(run_s * left_s / used_s)
     isolated_s = jobs.exe_s[row] * left_s / jobs.cpu_s[row]
     return float(isolated_s if method == PROPORTIONAL else isolated_s * slower)

@@ -161,14 +161,12 @@ def start_jobs(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: Pol
 
     A second pass would start nothing more: who was backfilled may have opened a place for another.
     """
-    n_started = 0
-    while True:
-        x = next_to_start(jobs, nodes, queues, room, policy)
-        if x == NOBODY:
-            break
-        n_started = start(jobs, nodes, queues, room, x, n_started)
-    before = NOBODY
-    while policy.selection == EASY and n_waiting(queues) > 1 and n_started != before:
+    n_started, before = 0, NOBODY
+    while n_started != before:
         before = n_started
-        n_started = backfill(jobs, nodes, queues, room, policy, n_started)
+        x = next_to_start(jobs, nodes, queues, room, policy)
+        if x != NOBODY:
+            n_started = start(jobs, nodes, queues, room, x, n_started)
+        elif policy.selection == EASY and n_waiting(queues) > 1:
+            n_started = backfill(jobs, nodes, queues, room, policy, n_started)
     return n_started
