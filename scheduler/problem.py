@@ -140,6 +140,11 @@ class SchedulingProblem:
     def has_shared_nodes(self) -> bool:
         return self._shared_nodes is not None
 
+    @property
+    def n_places(self) -> int:
+        """How many resources there are to choose from, or shared nodes."""
+        return self.etc.n_resources if self._shared_nodes is None else self._shared_nodes.n_nodes
+
     @cached_property
     def ready_times(self) -> ReadyTimes:
         return self._read_ready_times(frozenset())

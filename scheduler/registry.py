@@ -1,4 +1,7 @@
-"""Schedulers by name: the built-in ones, plug-ins of installed packages, and "module:Class"."""
+"""Schedulers by name: the built-in ones, plug-ins of installed packages, and "module:Class".
+
+Each may have parameters: `loras(selection=easy)`.
+"""
 
 from __future__ import annotations
 
@@ -7,9 +10,11 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from functools import partial
 from importlib.metadata import entry_points
 from typing import cast
 
+from scheduler import naming
 from scheduler.ports import Scheduler
 
 PLUGIN_GROUP = "scheduler.plugins"
@@ -30,6 +35,17 @@ BUILT_IN = {
     "optimal": "scheduler.mapping.optimal:Optimal",
     "pjs_optimal": "scheduler.mapping.optimal:PjsOptimal",
 }
+
+ON_SHARED_NODES = {
+    "basic": "loras(most_jobs=1)",
+    "normal": "loras(node_selection=normal)",
+    "uniform": "loras(node_selection=uniform)",
+    "normal_easy": "loras(node_selection=normal, selection=easy)",
+    "uniform_easy": "loras(node_selection=uniform, selection=easy)",
+    "loras": "scheduler.loras.scheduler:Loras",
+}
+"""They start jobs on nodes that are shared, where the others map jobs to machines. The first are compositions
+that Hanzich et al. 2006 compare."""
 
 OPTIMISING = frozenset({"optimal", "pjs_optimal"})
 """They solve an optimisation problem, which takes long where jobs and machines are not alike in classes."""
@@ -53,35 +69,44 @@ class Entry:
 
 def names() -> tuple[str, ...]:
     """Names of all built-in and installed schedulers."""
-    return (*BUILT_IN, *sorted(_plugins()))
+    return (*BUILT_IN, *ON_SHARED_NODES, *sorted(_plugins()))
 
 
 def is_built_in(name: str) -> bool:
-    return name in BUILT_IN
+    base = _resolved(name)[0]
+    return base in BUILT_IN or base in ON_SHARED_NODES
+
+
+def is_on_shared_nodes(name: str) -> bool | None:
+    """Whether a scheduler starts jobs on shared nodes; None where only it knows."""
+    base = _resolved(name)[0]
+    return base in ON_SHARED_NODES if is_built_in(name) else None
 
 
 def target_of(name: str) -> str:
     """The "module:Class" that `name` stands for. Raises SchedulerNotLoaded for an unknown name."""
-    if ":" in name:
-        return name
-    known = {**_plugins(), **BUILT_IN}
-    if name not in known:
-        close = get_close_matches(name, known, n=1)
+    base = _resolved(name)[0]
+    if ":" in base:
+        return base
+    known = {**_plugins(), **BUILT_IN, **ON_SHARED_NODES}
+    if base not in known:
+        close = get_close_matches(base, known, n=1)
         hint = f"did you mean '{close[0]}'?" if close else f"known are {', '.join(known)}."
         raise SchedulerNotLoaded(
-            f"there is no scheduler '{name}'; {hint} A class of your own is named as 'module:Class'."
+            f"there is no scheduler '{base}'; {hint} A class of your own is named as 'module:Class'."
         )
-    return known[name]
+    return known[base]
 
 
 def load(name: str) -> SchedulerFactory:
-    """The scheduler class that `name` stands for; calling it makes a fresh instance.
+    """What makes the scheduler that `name` stands for; each call makes a fresh instance.
 
-    `name` is a built-in, a plug-in of an installed package, or "module:Class". Raises SchedulerNotLoaded
-    where the name is unknown, the module fails to import, or the class is no scheduler.
+    `name` is a built-in, a plug-in of an installed package, or "module:Class", with parameters or without.
+    Raises SchedulerNotLoaded where the name is unknown, the module fails to import, the class is no
+    scheduler, or the parameters do not fit.
     """
-    target = target_of(name)
-    module_name, _, class_name = target.partition(":")
+    parameters = _resolved(name)[1]
+    module_name, _, class_name = target_of(name).partition(":")
     try:
         module = importlib.import_module(module_name)
     except (Exception, SystemExit) as error:
@@ -95,20 +120,29 @@ def load(name: str) -> SchedulerFactory:
     if not callable(factory):
         raise SchedulerNotLoaded(f"scheduler '{name}': '{class_name}' is not a class")
     try:
-        made = factory()
+        naming.check(name, factory, parameters)
+        made = factory(**parameters)
+    except naming.Misnamed as error:
+        raise SchedulerNotLoaded(f"scheduler {error}") from None
+    except ValueError as error:
+        raise SchedulerNotLoaded(f"scheduler '{name}': {error}") from error
     except (Exception, SystemExit) as error:
+        how = "with these parameters" if parameters else "without arguments"
         raise SchedulerNotLoaded(
-            f"scheduler '{name}': {class_name}() failed with {type(error).__name__}: {error}; "
-            "it must be possible to make it without arguments"
+            f"scheduler '{name}': {class_name} failed with {type(error).__name__}: {error}; "
+            f"it must be possible to make it {how}"
         ) from error
     if not callable(getattr(made, "schedule", None)):
         raise SchedulerNotLoaded(f"scheduler '{name}': '{class_name}' has no method schedule(problem)")
-    return cast(SchedulerFactory, factory)
+    return cast(SchedulerFactory, partial(factory, **parameters) if parameters else factory)
 
 
 def entries() -> list[Entry]:
     """All that can be named, for a listing. A plug-in that does not load says so in its summary."""
-    built_in = [Entry(name, target, "built in", _summary(name)) for name, target in BUILT_IN.items()]
+    built_in = [
+        Entry(name, target, "built in", _summary(name))
+        for name, target in {**BUILT_IN, **ON_SHARED_NODES}.items()
+    ]
     plugins = [
         Entry(
             point.name, point.value, f"package {point.dist.name if point.dist else '?'}", _summary(point.name)
@@ -118,13 +152,30 @@ def entries() -> list[Entry]:
     return built_in + plugins
 
 
+def _resolved(name: str) -> tuple[str, dict[str, naming.Value]]:
+    """The name itself and its parameters; of a composition, those of what it is composed of."""
+    try:
+        base, parameters = naming.split(name)
+    except naming.Misnamed as error:
+        raise SchedulerNotLoaded(f"scheduler {error}") from None
+    composed = ON_SHARED_NODES.get(base, "")
+    if "(" in composed:
+        base, own = naming.split(composed)
+        return base, own | parameters
+    return base, parameters
+
+
 def _plugins() -> dict[str, str]:
     return {point.name: point.value for point in entry_points(group=PLUGIN_GROUP)}
 
 
 def _summary(name: str) -> str:
     try:
-        documentation = inspect.getdoc(load(name))
+        documentation = inspect.getdoc(_class_of(load(name)))
     except SchedulerNotLoaded as error:
         return f"cannot be loaded: {error}"
     return (documentation or "").partition("\n")[0]
+
+
+def _class_of(factory: SchedulerFactory) -> SchedulerFactory:
+    return factory.func if isinstance(factory, partial) else factory

@@ -281,4 +281,7 @@ def first_difference(a: Schedule, b: Schedule) -> int | None:
     parted = sorted(set(a.left_waiting) ^ set(b.left_waiting))
     if parted:
         return int(parted[0])
+    for one, other in zip(a.placements, b.placements, strict=False):
+        if one != other:
+            return one.job
     return -1 if a.preemptions != b.preemptions else None

@@ -10,10 +10,10 @@ from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
 from site_db import toml_file
-from site_db.exchange import SiteFile
 from site_db.locking import locked_site
 from site_db.schema import (
     AllowedPlaceRow,
+    CharacterisationRow,
     ClusterInterconnectRow,
     ClusterMemberRow,
     ClusterRow,
@@ -30,11 +30,13 @@ from site_db.schema import (
     QueueRow,
     QueueUserRow,
     SiteRow,
+    SocialContractRow,
     SubmissionRightRow,
     UserQueueRow,
     UserRow,
 )
 from site_db.schema.resources import OfSite
+from site_db.site_file import SiteFile
 from site_db.sites import ids_of, rows_of
 from site_db.toml_file import Location
 
@@ -98,6 +100,7 @@ class _Update:
         self._relate(
             ClusterInterconnectRow, "cluster_id", clusters, "interconnect_id", interconnects, "interconnects"
         )
+        self._put_contracts(clusters)
         self._put_job_classes(classes, clusters)
         queues = self._put_queues()
         self._put_users(queues)
@@ -180,6 +183,14 @@ class _Update:
             for name in getattr(cluster, key)
         )
 
+    def _put_contracts(self, clusters: dict[str, int]) -> None:
+        self._clear(SocialContractRow.cluster_id.in_(clusters.values()), SocialContractRow)
+        self._session.add_all(
+            SocialContractRow(cluster_id=clusters[cluster.name], **cluster.social_contract.model_dump())
+            for cluster in self._file.clusters
+            if cluster.social_contract is not None
+        )
+
     def _put_job_classes(self, classes: dict[str, int], clusters: dict[str, int]) -> None:
         tables = self._file.job_classes
         ids = self._put(
@@ -191,7 +202,7 @@ class _Update:
                 "network_mbit_per_s": k.network_mbit_per_s,
             },
         )
-        for row in (AllowedPlaceRow, PreferenceRow):
+        for row in (AllowedPlaceRow, CharacterisationRow, PreferenceRow):
             self._clear(row.job_class_id.in_(ids.values()), row)
         for k in tables:
             for column, places, times_s, commands in (
@@ -207,6 +218,10 @@ class _Update:
                     )
                     for name in dict.fromkeys((*times_s, *commands))
                 )
+            self._session.add_all(
+                CharacterisationRow(job_class_id=ids[k.name], **alone.model_dump())
+                for alone in k.in_isolation
+            )
             self._session.add_all(
                 PreferenceRow(job_class_id=ids[k.name], machine_class_id=classes[name], rank=rank)
                 for rank, name in enumerate(k.preferred)
@@ -312,7 +327,7 @@ def _refuse_classes_without_times(
     seen = set(session.scalars(select(ExecutionStatisticsRow.job_class_id).distinct()))
     ids = ids_of(session, JobClassRow, site_id)
     for n, k in enumerate(file.job_classes):
-        if k.sequential_s or k.parallel_s or ids[k.name] in seen or k.name in experienced:
+        if k.sequential_s or k.parallel_s or k.in_isolation or ids[k.name] in seen or k.name in experienced:
             continue
         raise SiteConflict(
             ("job_classes", n, "name"),

@@ -15,9 +15,9 @@ from scheduler.admission import UserPolicy
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from scheduler.queues import MappingPolicy, QueuePolicy
 from site_db.estimation import Layout, Place, PlaceKind
-from site_db.exchange import SiteFile
 from site_db.schema import (
     AllowedPlaceRow,
+    CharacterisationRow,
     ClusterInterconnectRow,
     ClusterMemberRow,
     ClusterRow,
@@ -31,11 +31,13 @@ from site_db.schema import (
     QueueRow,
     QueueUserRow,
     SiteRow,
+    SocialContractRow,
     SubmissionRightRow,
     UserQueueRow,
     UserRow,
 )
 from site_db.schema.resources import OfSite
+from site_db.site_file import SiteFile
 
 Row = TypeVar("Row", bound=OfSite)
 Value = TypeVar("Value")
@@ -207,6 +209,7 @@ class SiteReader:
                         "members": members[c.id],
                         "interconnects": lines[c.id],
                         "least_share": c.least_share,
+                        "social_contract": self._contracts.get(c.id),
                     }
                     for c in self.clusters
                 ],
@@ -256,6 +259,7 @@ class SiteReader:
             "size": k.size,
             "network_mbit_per_s": k.network_mbit_per_s,
             "preferred": self._preferred[k.id],
+            "in_isolation": self._in_isolation[k.id],
         }
         for place in self._places[k.id]:
             if place.machine_class_id is not None:
@@ -301,6 +305,19 @@ class SiteReader:
         row, names = PreferenceRow, {k.id: k.name for k in self.machine_classes}
         rows = self._of_site(row, JobClassRow, row.job_class_id, row.rank)
         return _grouped((wish.job_class_id, names[wish.machine_class_id]) for wish in rows)
+
+    @cached_property
+    def _in_isolation(self) -> Mapping[int, list[dict[str, Any]]]:
+        row = CharacterisationRow
+        rows = self._of_site(row, JobClassRow, row.job_class_id, row.tasks)
+        columns = ("tasks", "exe_s", "cpu", "memory_mb")
+        return _grouped((one.job_class_id, {key: getattr(one, key) for key in columns}) for one in rows)
+
+    @cached_property
+    def _contracts(self) -> Mapping[int, dict[str, Any]]:
+        rows = self._of_site(SocialContractRow, ClusterRow, SocialContractRow.cluster_id)
+        columns = ("share", "most_jobs", "most_cpu")
+        return {one.cluster_id: {key: getattr(one, key) for key in columns} for one in rows}
 
     @cached_property
     def _members(self) -> Mapping[int, list[str]]:

@@ -3,20 +3,28 @@
 from __future__ import annotations
 
 from enum import StrEnum
+from typing import NoReturn
 
 from scheduler.loras.kernels import estimates, job_selection, node_selection
 
 
-class Ordering(StrEnum):
-    """In which order jobs wait; ties go to the earlier arrival, then the lower id."""
+class _Choice(StrEnum):
+    @classmethod
+    def _missing_(cls, value: object) -> NoReturn:
+        choices = ", ".join(cls)
+        raise ValueError(f"'{value}' is no {str(cls.__doc__).partition(':')[0].lower()}; there are {choices}")
+
+
+class Ordering(_Choice):
+    """Job ordering: in which order jobs wait; ties go to the earlier arrival, then the lower id."""
 
     FCFS = "fcfs"  # first come, first served
     SJF = "sjf"  # shortest job first, by execution time in isolation
     SNPF = "snpf"  # smallest number of processors first
 
 
-class Selection(StrEnum):
-    """Which of the waiting jobs may start."""
+class Selection(_Choice):
+    """Job selection: which of the waiting jobs may start."""
 
     JUST_FIRST = "just_first"  # none before the first of the queue
     FIRST_FIT = "first_fit"  # the first that fits
@@ -28,8 +36,8 @@ class Selection(StrEnum):
         return _SELECTIONS[self]
 
 
-class NodeSelection(StrEnum):
-    """On which nodes a job starts."""
+class NodeSelection(_Choice):
+    """Node selection: on which nodes a job starts."""
 
     NORMAL = "normal"  # the least loaded ones
     UNIFORM = "uniform"  # idle ones, or a set of nodes that jobs of the same size share; else it waits
@@ -40,8 +48,8 @@ class NodeSelection(StrEnum):
         return _NODE_SELECTIONS[self]
 
 
-class Method(StrEnum):
-    """How the time that a running job still takes, or the CPU time that it uses, is estimated."""
+class Method(_Choice):
+    """Method of estimation: how long a running job still takes, or what CPU time it uses."""
 
     PROPORTIONAL = "proportional"
     MPL = "mpl"

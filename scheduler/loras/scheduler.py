@@ -20,7 +20,8 @@ WAITS = "no set of nodes has room for it yet, or a job before it waits"
 class Loras:
     """LoRaS, the space-sharing scheduler of CISNE: which jobs start now, and on which shared nodes.
 
-    `estimate` is how EASY estimates the time that running jobs still take. A pass costs O(N) for each job
+    `estimate` is how EASY estimates the time that running jobs still take. With `most_jobs`, a node gets no
+    more jobs than that, where the social contract would allow them. A pass costs O(N) for each job
     that is looked at: the first of the queue (Just First), or all that wait; EASY also looks at all that run.
     And O(1) for each job that waits, to say so. Ties: earlier arrival, lower job id, lower node. Source:
     CISNE-P, section 2.1.1; Hanzich et al. 2006, section 4.
@@ -32,16 +33,25 @@ class Loras:
         selection: str = "just_first",
         node_selection: str = "normal",
         estimate: str = "cpu",
+        most_jobs: int | None = None,
     ) -> None:
+        if most_jobs is not None and most_jobs < 1:
+            raise ValueError(f"a node may have at least one job, not {most_jobs}")
         self.ordering = Ordering(ordering)
         self.selection = Selection(selection)
         self.node_selection = NodeSelection(node_selection)
         self.estimate = Method(estimate)
+        self.most_jobs = most_jobs
 
     @property
     def policy(self) -> Policy:
         """For the kernels."""
         return Policy(self.selection.code, self.node_selection.code, self.estimate.code)
+
+    def limit(self, nodes: Nodes) -> None:
+        """Bring `nodes` down to the number of jobs that this scheduler puts on one."""
+        if self.most_jobs is not None:
+            np.minimum(nodes.most_jobs, self.most_jobs, out=nodes.most_jobs)
 
     def schedule(self, problem: SchedulingProblem) -> Schedule:
         shared = problem.shared_nodes
@@ -49,6 +59,7 @@ class Loras:
             shared.measure()
         jobs = shared.jobs._replace(nodes=shared.jobs.nodes.copy())
         nodes = Nodes._make(column.copy() for column in shared.nodes)
+        self.limit(nodes)
         queues = shared.queues()
         order = in_order(shared, self.ordering)
         queues.waiting[:] = shared.waiting[order]

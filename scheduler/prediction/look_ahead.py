@@ -27,6 +27,7 @@ class PolicyAware:
     def predict(self, now_s: float, shared: SharedNodes) -> list[Forecast]:
         shared.measure()
         jobs, nodes = copied(shared)
+        self._scheduler.limit(nodes)
         queues = shared.queues()
         queues.waiting[:] = shared.waiting[in_order(shared, self._scheduler.ordering)]
         forecasts = room_for_forecasts(len(jobs.id))
@@ -50,7 +51,11 @@ class Blind(PolicyAware):
 
     def __init__(self, scheduler: Loras, remaining: str = "cpu", cpu_time: str = "cpu") -> None:
         in_turn = Loras(
-            scheduler.ordering, Selection.JUST_FIRST, scheduler.node_selection, scheduler.estimate
+            scheduler.ordering,
+            Selection.JUST_FIRST,
+            scheduler.node_selection,
+            scheduler.estimate,
+            scheduler.most_jobs,
         )
         super().__init__(in_turn, remaining, cpu_time)
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, ValidationError, model_validator
 
 from site_db import toml_file
-from site_db.exchange import QueueTable
+from site_db.site_file import QueueTable
 from site_db.toml_file import Count, InvalidFile, NotNegative, Positive, Table
 
 Shares = dict[str, Positive]

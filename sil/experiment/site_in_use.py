@@ -18,10 +18,11 @@ from sil.experiment.config import Experiment
 from site_db import exchange, importing, sites, store
 from site_db.copying import copy_site
 from site_db.estimation import Cell, Layout
-from site_db.exchange import QueueTable
 from site_db.experience import MemoryExperience, StatisticsReader
+from site_db.fitting import problems
 from site_db.history.statistics import RunStatistics
 from site_db.importing import SiteConflict
+from site_db.site_file import QueueTable
 from site_db.sites import SiteReader
 from site_db.states import current_states
 from site_db.store import Address, DatabaseTrouble
@@ -87,7 +88,7 @@ class SiteSource:
         else:
             with store.reading(self._origin) as session:
                 self._file = SiteReader(session, address.site or sites.only_site(session)).as_file()
-            for _, sentence in self._file.problems():
+            for _, sentence in problems(self._file):
                 raise DatabaseTrouble(f"{address}: the site '{self.name}' cannot be used: {sentence}")
 
     @property

@@ -15,6 +15,7 @@ from scheduler.rules import (
     DETERMINISTIC,
     RAISES_NOTHING,
     RETURNS_IN_TIME,
+    Violation,
     first_difference,
     first_violation,
 )
@@ -33,6 +34,10 @@ class Timing:
     cpu_s: float
 
 
+Check = Callable[[SchedulingProblem, Schedule], Violation | None]
+"""Tells the first rule that a schedule breaks."""
+
+
 class GuardedScheduler:
     """A scheduler that is timed, and whose faults end its run with a report instead of the testbed.
 
@@ -48,12 +53,14 @@ class GuardedScheduler:
         limit_s: float,
         note: Callable[[Timing], None],
         witness: Scheduler | None = None,
+        check: Check = first_violation,
     ) -> None:
         self._scheduler = scheduler
         self._clock = clock
         self._limit_s = limit_s
         self._note = note
         self._witness = witness
+        self._check = check
 
     def schedule(self, problem: SchedulingProblem) -> Schedule:
         schedule, timing = self._guarded(self._scheduler, problem)
@@ -68,7 +75,7 @@ class GuardedScheduler:
                 wall_s, cpu_s = time.perf_counter(), time.process_time()
                 schedule = scheduler.schedule(problem)
                 wall_s, cpu_s = time.perf_counter() - wall_s, time.process_time() - cpu_s
-            size = problem.n_jobs, problem.etc.n_resources
+            size = problem.n_jobs, problem.n_places
             return schedule, Timing(self._clock.now_s, *size, wall_s, cpu_s)
         except TimeLimitExceeded:
             message = f"{_who(scheduler)} did not return within {self._limit_s:g} s"
@@ -80,9 +87,9 @@ class GuardedScheduler:
             raise SchedulerFault(RAISES_NOTHING, message, self._clock.now_s) from error
 
     def _compare(self, problem: SchedulingProblem, schedule: Schedule, again: Schedule) -> None:
-        if first_violation(problem, schedule):
+        if self._check(problem, schedule):
             return  # the manager rejects it for that
-        if broken := first_violation(problem, again):
+        if broken := self._check(problem, again):
             message = (
                 f"asked twice for the same problem, it broke the rule {broken.rule} once: {broken.message}"
             )

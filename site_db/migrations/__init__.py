@@ -14,7 +14,7 @@ from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, inse
 
 from site_db.schema import Base
 
-HEAD = "0002"
+HEAD = "0003"
 BEFORE_VERSIONS = "0001"
 """The schema of release 0.1.0, which did not write down its version."""
 

@@ -21,11 +21,13 @@ from site_db.schema.resources import MachineClassRow as MachineClassRow
 from site_db.schema.resources import MachineInterconnectRow as MachineInterconnectRow
 from site_db.schema.resources import MachineRow as MachineRow
 from site_db.schema.resources import SiteRow as SiteRow
+from site_db.schema.resources import SocialContractRow as SocialContractRow
 from site_db.schema.states import ClusterStateRow as ClusterStateRow
 from site_db.schema.states import InterconnectStateRow as InterconnectStateRow
 from site_db.schema.states import MachineStateRow as MachineStateRow
 from site_db.schema.tables import Base as Base
 from site_db.schema.work import AllowedPlaceRow as AllowedPlaceRow
+from site_db.schema.work import CharacterisationRow as CharacterisationRow
 from site_db.schema.work import JobClassRow as JobClassRow
 from site_db.schema.work import PreferenceRow as PreferenceRow
 from site_db.schema.work import QueueDisplacesRow as QueueDisplacesRow

@@ -73,7 +73,11 @@ class JobRow(Base):
 
 
 class PredictionRow(Base):
-    """What was predicted of a job, when, on what grounds, and what came of it."""
+    """What was predicted of a job, when, on what grounds, and what came of it.
+
+    A turnaround has its `predictor`; the job was `waiting` or ran then, and so many jobs were not done. The
+    interval, where there is one, comes from past errors, and need not have the prediction inside.
+    """
 
     __tablename__ = "prediction"
     __table_args__ = (
@@ -82,7 +86,8 @@ class PredictionRow(Base):
         one_of("quantity", "run_time", "turnaround"),
         not_negative("predicted_s"),
         not_negative("actual_s"),
-        CheckConstraint("low_s <= predicted_s AND predicted_s <= high_s", name="inside_its_interval"),
+        CheckConstraint("low_s <= high_s", name="interval_in_order"),
+        not_negative("jobs_there"),
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
@@ -94,6 +99,9 @@ class PredictionRow(Base):
     low_s: Mapped[float | None]
     high_s: Mapped[float | None]
     grounds: Mapped[str] = mapped_column(default="")
+    predictor: Mapped[str] = mapped_column(default="", server_default="")
+    waiting: Mapped[bool | None]
+    jobs_there: Mapped[int | None]
     actual_s: Mapped[float | None]
 
 

@@ -123,6 +123,23 @@ class ClusterRow(OfSite, Base):
     least_share: Mapped[float] = mapped_column(default=1.0)
 
 
+class SocialContractRow(Base):
+    """Jobs share the nodes of a cluster, among themselves and with local users, who cede `share` of CPU and
+    memory. Without `most_cpu` there is no limit of what parallel tasks require of a node's CPU."""
+
+    __tablename__ = "social_contract"
+    __table_args__ = (
+        CheckConstraint("share > 0 AND share <= 1", name="share_is_a_share"),
+        positive("most_jobs"),
+        positive("most_cpu"),
+    )
+
+    cluster_id: Mapped[int] = mapped_column(ForeignKey("cluster.id", ondelete="CASCADE"), primary_key=True)
+    share: Mapped[float]
+    most_jobs: Mapped[int]
+    most_cpu: Mapped[float | None]
+
+
 class ClusterMemberRow(Base):
     __tablename__ = "cluster_member"
 

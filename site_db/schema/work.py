@@ -54,6 +54,27 @@ class AllowedPlaceRow(Base):
     expected_s: Mapped[float | None]
 
 
+class CharacterisationRow(Base):
+    """A parallel job of a class, with one task on each of so many nodes, as it was measured alone: its
+    execution time, and the share of a CPU and the memory that a task uses."""
+
+    __tablename__ = "characterisation"
+    __table_args__ = (
+        positive("tasks"),
+        positive("exe_s"),
+        CheckConstraint("cpu > 0 AND cpu <= 1", name="cpu_is_a_share"),
+        not_negative("memory_mb"),
+    )
+
+    job_class_id: Mapped[int] = mapped_column(
+        ForeignKey("job_class.id", ondelete="CASCADE"), primary_key=True
+    )
+    tasks: Mapped[int] = mapped_column(primary_key=True)
+    exe_s: Mapped[float]
+    cpu: Mapped[float]
+    memory_mb: Mapped[float]
+
+
 class PreferenceRow(Base):
     """Machine classes that a job class wants, the designated one at rank 0."""
 

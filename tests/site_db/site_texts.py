@@ -12,10 +12,10 @@ from sqlalchemy.orm import Session
 
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from site_db import exchange
-from site_db.exchange import SiteFile
 from site_db.jobs.records import LIVE, JobRecord, JobState
 from site_db.jobs.writer import JobWriter
 from site_db.schema import Base
+from site_db.site_file import SiteFile
 from site_db.toml_file import InvalidFile
 
 HCS_2001 = Path(__file__).parents[2] / "fixtures" / "sites" / "hcs-2001.toml"
@@ -145,6 +145,11 @@ members = ["f04", "f[01-03]"]
 interconnects = ["sci"]
 least_share = 0.75
 
+[clusters.social_contract]
+share = 0.4
+most_jobs = 2
+most_cpu = 1.5
+
 [[job_classes]]
 name = "flow"
 description = "fluid dynamics"
@@ -164,6 +169,18 @@ fast = "flow {size}"
 
 [job_classes.parallel_commands]
 quad = "mpirun flow"
+
+[[job_classes.in_isolation]]
+tasks = 4
+exe_s = 5
+cpu = 0.75
+memory_mb = 64
+
+[[job_classes.in_isolation]]
+tasks = 2
+exe_s = 8
+cpu = 0.5
+memory_mb = 0
 
 [[queues]]
 name = "day"

@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from site_db import exchange, store, toml_file
+from site_db.fitting import problems
 from site_db.importing import SiteConflict, put_site
 from site_db.sites import SiteReader
 from site_db.store import parse_address
@@ -39,13 +40,17 @@ def test_the_small_site_is_read_with_its_ranges_expanded(tmp_path: Path) -> None
     assert [cluster.least_share for cluster in file.clusters] == [1.0, 0.5]
     assert [x.latency_us for x in file.interconnects] == [0.0, 10.0]
     assert [queue.users for queue in file.queues] == [("ann", "bob"), None, ()]
-    assert list(file.problems()) == []
+    assert list(problems(file)) == []
 
 
 def test_a_site_that_says_everything_is_read_in_every_detail_and_in_site_order(tmp_path: Path) -> None:
     file = read(FULL, tmp_path)
-    assert list(file.problems()) == []
+    assert list(problems(file)) == []
     assert file.only_listed_users
+    contract = file.clusters[0].social_contract
+    assert contract is not None
+    assert (contract.share, contract.most_jobs, contract.most_cpu) == (0.4, 2, 1.5)
+    assert [(alone.tasks, alone.exe_s) for alone in file.job_classes[0].in_isolation] == [(2, 8.0), (4, 5.0)]
     fast, slow, planned = file.machines
     assert fast.names == ("f01", "f02", "f03", "f04")
     assert (fast.processors, fast.memory_mb, fast.storage_gb, fast.os) == (4, 2048.0, 80.5, "Linux")
@@ -316,14 +321,26 @@ WHAT_DOES_NOT_FIT = {
         'name = "wide"\n\n[job_classes.parallel_s]\nmixed = 77',
         'name = "wide"\n\n[job_classes.sequential_s] # HERE',
         "job class 'wide' has no machine that can run it; give it a time in sequential_s for a class that "
-        "has machines (fast, slow), or in parallel_s for a cluster",
+        "has machines (fast, slow), or in parallel_s for a cluster, or in_isolation for shared nodes",
     ),
     "a job class for machines that the site has not got": (
         'name = "slow"\n\n[[machines]]',
         'name = "slow"\n\n[[machine_classes]]\nname = "cray"\n\n'
         '[[job_classes]]\nname = "vector"\nsequential_s.cray = 3 # HERE\n\n[[machines]]',
         "job class 'vector' has no machine that can run it; give it a time in sequential_s for a class that "
-        "has machines (fast, slow), or in parallel_s for a cluster",
+        "has machines (fast, slow), or in parallel_s for a cluster, or in_isolation for shared nodes",
+    ),
+    "a social contract over machines whose memory is not known": (
+        'members = ["f1", "f2"]',
+        'social_contract.share = 0.5\nmembers = ["f1", "f2"] # HERE',
+        "cluster 'pair' has a social contract, which shares out memory; give its member 'f1' a memory_mb",
+    ),
+    "a job class that was measured twice": (
+        'preferred = ["slow", "fast"]',
+        'preferred = ["slow", "fast"]\nin_isolation = [\n'
+        "{tasks = 2, exe_s = 9, cpu = 1, memory_mb = 1},\n"
+        "{tasks = 2, exe_s = 9, cpu = 1, memory_mb = 1}, # HERE\n]",
+        "job class 'short' was measured in isolation twice with 2 tasks; keep one of them",
     ),
 }
 
@@ -683,7 +700,7 @@ def test_the_first_of_several_problems_is_the_one_that_is_told(tmp_path: Path) -
             "job_classes": [{"name": "j"}],
         }
     )
-    assert [sentence.split(";")[0] for _, sentence in file.problems()] == [
+    assert [sentence.split(";")[0] for _, sentence in problems(file)] == [
         "machine 'm' is named twice",
         "the group of machines 1 names the machine class 'q', which does not exist",
         "job class 'j' has no machine that can run it",
@@ -703,7 +720,7 @@ def test_the_problems_of_a_site_with_many_machines_and_clusters_are_found_in_tim
         }
     )
     began = time.process_time()
-    assert list(file.problems()) == []
+    assert list(problems(file)) == []
     assert time.process_time() - began < 2.0
 
 
@@ -890,6 +907,11 @@ members = ["f[01-04]"]
 interconnects = ["sci"]
 least_share = 0.75
 
+[clusters.social_contract]
+share = 0.4
+most_jobs = 2
+most_cpu = 1.5
+
 [[job_classes]]
 name = "flow"
 description = "fluid dynamics"
@@ -909,6 +931,18 @@ fast = "flow {size}"
 
 [job_classes.parallel_commands]
 quad = "mpirun flow"
+
+[[job_classes.in_isolation]]
+tasks = 2
+exe_s = 8.0
+cpu = 0.5
+memory_mb = 0.0
+
+[[job_classes.in_isolation]]
+tasks = 4
+exe_s = 5.0
+cpu = 0.75
+memory_mb = 64.0
 
 [[queues]]
 name = "day"

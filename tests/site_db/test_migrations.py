@@ -17,8 +17,9 @@ from scheduler.model import Job, JobId
 from site_db import exchange, migrations, store
 from site_db.experience import SqlExperience
 from site_db.history.checking import disagreements
-from site_db.schema import Base, ExecutionHistoryRow, UserRow
+from site_db.schema import Base, ExecutionHistoryRow, PredictionRow, UserRow
 from site_db.sites import SiteReader
+from site_db.states import current_states
 from site_db.store import Address, DatabaseTrouble, parse_address
 from tests.postgres import Server
 from tests.site_db.site_texts import HCS_2001, SMALL, read
@@ -38,10 +39,19 @@ def upgraded(old: Address) -> Engine:
     return store.open_database(old)
 
 
+@pytest.fixture
+def upgraded_from_0_2_0(tmp_path: Path) -> Engine:
+    """A database that release 0.2.0 made, with two sites, five runs that an experiment taught, and a machine
+    that is down."""
+    address = parse_address(str(shutil.copy(KEPT / "0.2.0.sqlite", tmp_path)))
+    migrations.upgrade(store.open_any_version(address))
+    return store.open_database(address)
+
+
 def test_every_earlier_version_is_kept_for_these_tests() -> None:
     script = ScriptDirectory(str(Path(migrations.__file__).parent))
     versions = [revision.revision for revision in script.walk_revisions()]
-    assert versions == ["0002", "0001"]
+    assert versions == ["0003", "0002", "0001"]
     assert script.get_current_head() == migrations.HEAD
     assert len(list(KEPT.glob("*.sqlite"))) == len(versions) - 1
 
@@ -50,7 +60,7 @@ def test_a_database_of_an_older_version_is_refused_with_what_to_run(old: Address
     with pytest.raises(DatabaseTrouble) as caught:
         store.open_database(old)
     assert str(caught.value) == (
-        f"{old}: the database is of an older version (0001, not 0002); run: sil db upgrade --db '{old}'"
+        f"{old}: the database is of an older version (0001, not 0003); run: sil db upgrade --db '{old}'"
     )
 
 
@@ -60,12 +70,16 @@ def test_a_database_of_a_newer_version_is_refused_with_what_to_use(database: Pat
     with engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(
-        DatabaseTrouble, match="newer version \\(9999, not 0002\\); use the newer version of sil"
+        DatabaseTrouble, match="newer version \\(9999, not 0003\\); use the newer version of sil"
     ):
         store.open_database(address)
 
 
-def test_an_upgraded_database_has_the_tables_of_a_new_one(upgraded: Engine, database: Path) -> None:
+@pytest.mark.parametrize("version", ["upgraded", "upgraded_from_0_2_0"])
+def test_an_upgraded_database_has_the_tables_of_a_new_one(
+    version: str, database: Path, request: pytest.FixtureRequest
+) -> None:
+    upgraded: Engine = request.getfixturevalue(version)
     new = store.open_file(database)
     for table in Base.metadata.sorted_tables:
         for look in ("get_columns", "get_foreign_keys", "get_unique_constraints", "get_check_constraints"):
@@ -113,6 +127,21 @@ def test_an_upgrade_keeps_the_history_and_computes_what_its_statistics_lacked(
     assert etc.row(0).tolist() == pytest.approx([24.2, 24.2, 30.5, 30.5, 30.5, 7.5, 9.0])
 
 
+def test_an_upgrade_from_0_2_0_keeps_sites_runs_predictions_and_states(
+    upgraded_from_0_2_0: Engine, tmp_path: Path
+) -> None:
+    with Session(upgraded_from_0_2_0) as session:
+        assert SiteReader(session, "small").as_file() == read(SMALL, tmp_path)
+        assert disagreements(session, 1) == []
+        predictions = session.execute(
+            select(PredictionRow.quantity, PredictionRow.predicted_s, PredictionRow.predictor)
+        ).all()
+        assert [tuple(one) for one in predictions] == [
+            ("run_time", time_s, "") for time_s in (10.0, 10.0, 10.0, 30.5, 100.0)
+        ]
+        assert list(current_states(session, SiteReader(session, "small")).down) == ["odd"]
+
+
 def test_an_upgraded_database_goes_on_recording(upgraded: Engine, old: Address) -> None:
     from scheduler.model import ExecutionRecord
 
@@ -131,7 +160,7 @@ def test_an_upgrade_that_fails_leaves_the_database_as_it_was(
     with pytest.raises(TypeError):
         migrations.upgrade(store.open_any_version(old))
     assert old.path.read_bytes() == before
-    with pytest.raises(DatabaseTrouble, match="0001, not 0002"):
+    with pytest.raises(DatabaseTrouble, match="0001, not 0003"):
         store.open_database(old)
 
 

@@ -16,6 +16,7 @@ from site_db import store
 from site_db.schema import (
     AllowedPlaceRow,
     Base,
+    CharacterisationRow,
     ClusterInterconnectRow,
     ClusterMemberRow,
     ClusterRow,
@@ -38,6 +39,7 @@ from site_db.schema import (
     QueueUserRow,
     RecordingRow,
     SiteRow,
+    SocialContractRow,
     SourceRow,
     SubmissionRightRow,
     UserQueueRow,
@@ -91,6 +93,8 @@ A_JOB = {
 }
 A_PREDICTION = {"site_id": 1, "job_serial": 1, "quantity": "run_time", "made_unix_s": 0.0, "predicted_s": 2.0}
 SEEN = {"since_unix_s": 0.0, "up": True}
+A_CONTRACT = {"cluster_id": 2, "share": 0.5, "most_jobs": 4}
+ALONE = {"job_class_id": 2, "tasks": 2, "exe_s": 10.0, "cpu": 0.5, "memory_mb": 64.0}
 
 # The first row of each table in the small site has id 1: job class "short" may run on machine classes 1 and 2
 # and on clusters 1 and 2, "long" (2) on machine class 1, "wide" (3) on cluster 2. Besides these there are:
@@ -107,6 +111,8 @@ PRESENT: list[tuple[Row, Values]] = [
     (MachineInterconnectRow, {"machine_id": 1, "interconnect_id": 1}),
     (JobRow, {**A_JOB, "serial": 1, "machine_id": 1}),
     (PredictionRow, A_PREDICTION),
+    (SocialContractRow, {**A_CONTRACT, "cluster_id": 1}),
+    (CharacterisationRow, {**ALONE, "job_class_id": 1}),
     (ExecutionHistoryRow, {**A_RUN, "number": 1, "job_class_id": 1, "machine_class_id": 1, "machine_id": 1}),
     (ExecutionHistoryRow, {**A_RUN, "number": 2, "job_class_id": 3, "cluster_id": 2, "members": 3}),
     (ExecutionStatisticsRow, {**STATISTICS, "job_class_id": 1, "machine_class_id": 1}),
@@ -149,7 +155,10 @@ GOOD: list[tuple[Row, Values]] = [
     *((JobRow, {**A_JOB, "state": state}) for state in ("waiting", "running", "done", "failed", "refused")),
     (JobRow, {**A_JOB, "size": 1.0, "preemptions": 0, "cluster_id": 1}),
     (PredictionRow, {**A_PREDICTION, "low_s": 2.0, "high_s": 2.0, "actual_s": 0.0}),
-    (PredictionRow, {**A_PREDICTION, "quantity": "turnaround"}),
+    (PredictionRow, {**A_PREDICTION, "quantity": "turnaround", "waiting": True, "jobs_there": 0}),
+    (PredictionRow, {**A_PREDICTION, "low_s": 0.5, "high_s": 1.5}),
+    (SocialContractRow, {**A_CONTRACT, "share": 1.0, "most_cpu": 1.5}),
+    (CharacterisationRow, {**ALONE, "cpu": 1.0, "memory_mb": 0.0}),
     (ExecutionHistoryRow, {**A_RUN, "number": 3, **ON_A_MACHINE}),
     (ExecutionHistoryRow, {**A_RUN, "number": 4, **ON_A_MACHINE, "machine_id": 1, "size": 1.0}),
     (ExecutionHistoryRow, {**A_RUN, "number": 5, **ON_A_CLUSTER}),
@@ -234,8 +243,13 @@ RULES: list[tuple[Row, Values, Values, str]] = [
     (PredictionRow, A_PREDICTION, {"quantity": "weather"}, "quantity_known"),
     *((PredictionRow, A_PREDICTION, {"predicted_s": x}, "predicted_s_not_negative") for x in (-1.0, 1e15)),
     (PredictionRow, A_PREDICTION, {"actual_s": -1.0}, "actual_s_not_negative"),
-    (PredictionRow, A_PREDICTION, {"low_s": 2.5}, "inside_its_interval"),
-    (PredictionRow, A_PREDICTION, {"high_s": 1.5}, "inside_its_interval"),
+    (PredictionRow, A_PREDICTION, {"low_s": 2.5, "high_s": 2.4}, "interval_in_order"),
+    (PredictionRow, A_PREDICTION, {"jobs_there": -1}, "jobs_there_not_negative"),
+    *((SocialContractRow, A_CONTRACT, {"share": x}, "share_is_a_share") for x in (0.0, 1.1)),
+    *((SocialContractRow, A_CONTRACT, {name: 0}, f"{name}_positive") for name in ("most_jobs", "most_cpu")),
+    *((CharacterisationRow, ALONE, {name: 0}, f"{name}_positive") for name in ("tasks", "exe_s")),
+    *((CharacterisationRow, ALONE, {"cpu": x}, "cpu_is_a_share") for x in (0.0, 1.1)),
+    (CharacterisationRow, ALONE, {"memory_mb": -1.0}, "memory_mb_not_negative"),
     *((ExecutionHistoryRow, {**A_RUN, **ON_A_MACHINE}, {"number": n}, "number_positive") for n in (0, -1)),
     *(
         (ExecutionHistoryRow, {**A_RUN, **ON_A_MACHINE}, {"run_time_s": x}, "run_time_s_positive")
@@ -314,6 +328,8 @@ DOUBLES: list[tuple[Row, Values, str]] = [
     (ClusterInterconnectRow, {"cluster_id": 1, "interconnect_id": 1}, "pk_cluster_interconnect"),
     (MachineInterconnectRow, {"machine_id": 1, "interconnect_id": 1}, "pk_machine_interconnect"),
     (PreferenceRow, {"job_class_id": 1, "machine_class_id": 1, "rank": 9}, "pk_preference"),
+    (SocialContractRow, {**A_CONTRACT, "cluster_id": 1}, "pk_social_contract"),
+    (CharacterisationRow, {**ALONE, "job_class_id": 1}, "pk_characterisation"),
     (QueueUserRow, {"queue_id": 1, "user_name": "ann"}, "pk_queue_user"),
     (QueueDisplacesRow, {"queue_id": 1, "displaced_queue_id": 2}, "pk_queue_displaces"),
     (UserQueueRow, {"user_id": 1, "queue_id": 1}, "pk_user_queue"),
@@ -383,6 +399,8 @@ REFERENCES: list[tuple[Row, Values, str]] = [
         (PreferenceRow, {"job_class_id": 2, "machine_class_id": 1, "rank": 0}, c)
         for c in ("job_class_id", "machine_class_id")
     ),
+    (SocialContractRow, {**A_CONTRACT}, "cluster_id"),
+    (CharacterisationRow, {**ALONE}, "job_class_id"),
     (QueueUserRow, {"user_name": "cy"}, "queue_id"),
     *(
         (QueueDisplacesRow, {"queue_id": 2, "displaced_queue_id": 1}, c)

@@ -15,9 +15,10 @@ from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from scheduler.queues import MappingPolicy, QueuePolicy
 from site_db import exchange, store
 from site_db.estimation import Layout, Place, PlaceKind
-from site_db.exchange import SiteFile
+from site_db.fitting import problems
 from site_db.importing import put_site
 from site_db.schema import SiteRow
+from site_db.site_file import SiteFile
 from site_db.sites import SiteReader, UnknownSite, only_site, site_names
 from site_db.store import parse_address
 from tests.site_db.site_texts import FULL, HCS_2001, SMALL, changed, read, site_of
@@ -400,7 +401,7 @@ def crowded_database(shared_folder: Path) -> Engine:
 @settings(max_examples=100, deadline=None)
 @given(file=site_files())
 def test_any_site_comes_out_of_the_database_as_it_went_in(file: SiteFile, crowded_database: Engine) -> None:
-    assert list(file.problems()) == []
+    assert list(problems(file)) == []
     with Session(crowded_database) as session:
         put_site(session, file)
         session.expunge_all()

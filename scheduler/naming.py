@@ -1,0 +1,79 @@
+"""How a scheduler is named with its parameters: `name(parameter=value, ...)`."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+from collections.abc import Callable, Mapping
+from difflib import get_close_matches
+from types import UnionType
+from typing import Any, Union, get_args, get_origin
+
+Value = int | float | str | bool
+KINDS: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
+
+
+class Misnamed(ValueError):
+    """A name cannot be read, or its parameters do not fit. The message is one sentence for the user."""
+
+
+def split(name: str) -> tuple[str, dict[str, Value]]:
+    """The name itself and its parameters: "loras(selection=easy, most_jobs=2)". Raises Misnamed."""
+    base, opened, rest = name.strip().partition("(")
+    if not opened:
+        return base, {}
+    try:
+        call = ast.parse(f"_({rest}", mode="eval").body
+    except SyntaxError:
+        call = None
+    if not isinstance(call, ast.Call) or call.args or any(k.arg is None for k in call.keywords):
+        raise Misnamed(f"'{name}' cannot be read; parameters are given as {base}(name=value, ...)")
+    return base.strip(), {str(k.arg): _value(name, str(k.arg), k.value) for k in call.keywords}
+
+
+def _value(name: str, parameter: str, node: ast.expr) -> Value:
+    """A literal; a bare word stands for itself."""
+    if isinstance(node, ast.Name):
+        words: dict[str, Value] = {"true": True, "false": False}
+        return words.get(node.id, node.id)
+    try:
+        value = ast.literal_eval(node)
+    except ValueError:
+        value = None
+    if not isinstance(value, (int, float, str, bool)):
+        raise Misnamed(
+            f"'{name}': the value of '{parameter}' is neither a number, nor a word, nor true or false"
+        )
+    return value
+
+
+def check(name: str, factory: Callable[..., Any], parameters: Mapping[str, Value]) -> None:
+    """Raises Misnamed for a parameter that `factory` does not have, or a value of another type than its
+    annotation says."""
+    try:
+        signature = inspect.signature(factory, eval_str=True)
+    except (TypeError, ValueError, NameError):
+        return  # it does not tell; making one will
+    known = signature.parameters
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known.values()):
+        return
+    for key, value in parameters.items():
+        if key not in known:
+            close = get_close_matches(key, known, n=1)
+            has = ", ".join(known) or "no parameters"
+            hint = f"did you mean '{close[0]}'?" if close else f"it has {has}"
+            raise Misnamed(f"'{name}': there is no parameter '{key}'; {hint}")
+        kinds = _kinds(known[key].annotation)
+        fits = not kinds or type(value) in kinds or (float in kinds and type(value) is int)
+        if not fits:
+            expected = " or ".join(KINDS[kind] for kind in kinds)
+            raise Misnamed(f"'{name}': '{key}' is {value!r}; expected {expected}")
+
+
+def _kinds(annotation: Any) -> list[type]:
+    """The plain types that an annotation allows; none where it says nothing that can be checked."""
+    if get_origin(annotation) in (Union, UnionType):
+        parts = [part for part in get_args(annotation) if part is not type(None)]
+    else:
+        parts = [annotation]
+    return list(parts) if all(part in KINDS for part in parts) else []
