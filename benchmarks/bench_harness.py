@@ -54,7 +54,7 @@ def main() -> None:
             experiment = experiment_of(n)
             in_use = SiteSource(experiment, Path(), None).take_into_use(Path(folder) / f"{n}.db")
             began = time.perf_counter()
-            _, timings = run_once(experiment, in_use, 0, 0, "mct")
+            timings = run_once(experiment, in_use, 0, 0, "mct").timings
             whole_us = 1e6 * (time.perf_counter() - began) / n
             jobs = workload(experiment, in_use.site, in_use.queues, 0)
             began = time.perf_counter()

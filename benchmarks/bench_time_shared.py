@@ -67,7 +67,7 @@ def events_per_s(n_nodes: int) -> tuple[float, int]:
     try:
         watch = Stopwatch(Loras())
         cluster = SharedCluster(n_nodes).with_local_users(0.5)
-        jobs, known = jobs_of(n_nodes), built_in_characterisations("npb-pentium4")
+        jobs, known = jobs_of(n_nodes), built_in_characterisations()
         began = time.perf_counter()
         run_on_shared_nodes(cluster, jobs, known, "loras", watch, {}, SEED, 0)
         took_s = time.perf_counter() - began - watch.took_s

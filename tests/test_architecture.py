@@ -65,7 +65,14 @@ def test_the_scheduler_draws_no_random_numbers_but_from_a_seed(path: Path) -> No
 
 @pytest.mark.parametrize("path", files("site_db"), ids=str)
 def test_the_site_database_knows_of_ours_only_the_schedulers_values(path: Path) -> None:
-    values = {"scheduler.model", "scheduler.etc", "scheduler.queues", "scheduler.admission"}
+    values = {
+        "scheduler.model",
+        "scheduler.etc",
+        "scheduler.queues",
+        "scheduler.admission",
+        "scheduler.loras.requirement",
+        "scheduler.loras.social_contract",
+    }
     for module in imports(path):
         assert standard(module) or top(module) in ALLOWED["site_db"] or module in values, module
 

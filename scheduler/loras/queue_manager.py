@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
@@ -19,6 +18,7 @@ from scheduler.model import (
     DispatchOrder,
     Job,
     JobId,
+    MachineReading,
     NodeReading,
     Placement,
     RunId,
@@ -36,9 +36,9 @@ ON_NODES = -1
 
 
 class NodeMonitor(Protocol):
-    """Watches the nodes."""
+    """Watches the nodes: whether they are up, and the local load on them."""
 
-    def news(self) -> Sequence[NodeReading]:
+    def news(self) -> Sequence[NodeReading | MachineReading]:
         """Readings that were not told yet, oldest first."""
         ...
 
@@ -59,11 +59,12 @@ class Characterisation(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a predictor, by name, said at some time of one job that was not done."""
+    """What a predictor, by name, said at some time of one of `jobs_there` jobs that were not done."""
 
     made_s: float
     predictor: str
     forecast: Forecast
+    jobs_there: int
 
 
 class _WaitingJobs(LazyJobs):
@@ -85,7 +86,8 @@ class QueueManager:
 
     Notices change state; a round asks the scheduler which jobs start now, and gives the orders. After a round
     in which a job is new, every predictor forecasts all jobs that are not done (`note_prediction` is told of
-    each). A reading that cannot be true is left aside and counted in `bad_readings`.
+    each). A reading that cannot be true is left aside (`note_bad_reading` is told); the one before it holds.
+    A node whose monitor never answers is taken to have no local load.
     """
 
     def __init__(
@@ -100,6 +102,7 @@ class QueueManager:
         characterisation: Characterisation,
         predictors: Mapping[str, Predictor] = MappingProxyType({}),
         note_prediction: Callable[[Prediction], None] = lambda prediction: None,
+        note_bad_reading: Callable[[NodeReading, str], None] = lambda reading, why: None,
     ) -> None:
         self._contract = contract
         self._scheduler = scheduler
@@ -110,6 +113,7 @@ class QueueManager:
         self._characterisation = characterisation
         self._predictors = predictors
         self._note_prediction = note_prediction
+        self._note_bad_reading = note_bad_reading
         self._state = SystemState(memory_mb, contract)
         self._jobs: dict[JobId, Job] = {}
         self._run_of: dict[JobId, RunId] = {}
@@ -119,7 +123,8 @@ class QueueManager:
         """Why the first of those that wait do so."""
         self._news = False
         self._is_new = False
-        self.bad_readings: Counter[str] = Counter()
+        self._told_s: dict[int, float] = {}
+        """When it was last seen whether a node is up."""
 
     @property
     def wants_round(self) -> bool:
@@ -166,6 +171,7 @@ class QueueManager:
         for subject in found_down:
             if isinstance(subject, int):
                 self._state.tell_available(subject, False)
+                self._told_s[subject] = self._clock.now_s
         running = self._running.pop(run_id, None)
         if running is not None:
             del self._run_of[running.job.id]
@@ -174,9 +180,16 @@ class QueueManager:
 
     def on_monitor_news(self) -> None:
         for reading in self._monitor.news():
+            if isinstance(reading, MachineReading):
+                # What was found down is believed until a later reading says otherwise.
+                if reading.measured_s >= self._told_s.get(reading.machine, 0.0):
+                    self._told_s[reading.machine] = reading.measured_s
+                    self._state.tell_available(reading.machine, reading.up)
+                    self._news = True
+                continue
             wrong = _what_is_wrong(reading)
             if wrong is not None:
-                self.bad_readings[wrong] += 1
+                self._note_bad_reading(reading, wrong)
                 continue
             before = self._state.local(reading.node)
             load = LocalLoad(
@@ -234,8 +247,9 @@ class QueueManager:
     def _predict(self, now_s: float) -> None:
         view = self._view()
         for name, predictor in self._predictors.items():
-            for forecast in predictor.predict(now_s, view):
-                self._note_prediction(Prediction(now_s, name, forecast))
+            forecasts = predictor.predict(now_s, view)
+            for forecast in forecasts:
+                self._note_prediction(Prediction(now_s, name, forecast, len(forecasts)))
 
 
 def _what_is_wrong(reading: NodeReading) -> str | None:

@@ -294,7 +294,7 @@ def experiments() -> None:
 
 def _show(comparison: Comparison, metric: str) -> None:
     """The comparison in full, or over a grid the one metric that was asked for."""
-    from sil.outcome.tables import comparison_table, grid_table, long_grid_table
+    from sil.outcome.tables import comparison_table, grid_table, long_grid_table, prediction_table
 
     if comparison.description.axes:
         wide = grid_table(comparison, metric)
@@ -302,6 +302,8 @@ def _show(comparison: Comparison, metric: str) -> None:
         print_whole(wide if fits else long_grid_table(comparison, metric))
     else:
         print_whole(comparison_table(comparison, 0))
+    if comparison.accuracies:
+        print_whole(prediction_table(comparison))
     n = comparison.description.replications
     how = (
         f"Means of {n} replications ± half-width of the 95 % confidence interval; differences are paired, "
@@ -310,8 +312,8 @@ def _show(comparison: Comparison, metric: str) -> None:
         else "One replication: there are no confidence intervals (see --replications)."
     )
     out.print(f"[dim]{how}[/dim]")
-    for refusal in comparison.refusals:
-        print_note(refusal)
+    for sentence in (*comparison.refusals, *comparison.notes):
+        print_note(sentence)
 
 
 class _ProgressBar(Listener):

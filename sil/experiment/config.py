@@ -11,6 +11,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
+from sil.experiment.shared_nodes_table import SharedNodesTable
 from site_db import toml_file
 from site_db.site_file import QueueTable
 from site_db.toml_file import Count, InvalidFile, NotNegative, Positive, Table
@@ -58,6 +59,11 @@ class ExactTable(Table):
 
 class LognormalTable(Table):
     kind: Literal["lognormal"]
+    coefficient_of_variation: Positive
+
+
+class NormalTable(Table):
+    kind: Literal["normal"]
     coefficient_of_variation: Positive
 
 
@@ -136,9 +142,10 @@ class Experiment(Table):
     schedulers: tuple[str, ...] = Field(min_length=1)
     workload: WorkloadTable
     rounds: EveryQuantumTable | OnRequestTable = Field(default=OnRequestTable(), discriminator="kind")
-    run_times: ExactTable | LognormalTable | GammaTable | EmpiricalTable = Field(
+    run_times: ExactTable | NormalTable | LognormalTable | GammaTable | EmpiricalTable = Field(
         default=ExactTable(), discriminator="kind"
     )
+    shared_nodes: SharedNodesTable | None = None
     queues: tuple[QueueTable, ...] = ()
     """Instead of the queues of the site."""
     planned_starts: Literal["earliest", "kept"] = "earliest"
@@ -156,10 +163,25 @@ class Experiment(Table):
         for key, values in self.grid.items():
             for value in values:
                 self._with({key: value})
+        if self.shared_nodes is not None:
+            self._refuse_what_has_no_effect()
         doubled = [name for name in self.schedulers if self.schedulers.count(name) > 1]
         if doubled:
             raise ValueError(f"the scheduler '{doubled[0]}' is listed twice")
         return self
+
+    def _refuse_what_has_no_effect(self) -> None:
+        """Where nodes are shared there is one queue, and nothing is planned or preempted."""
+        settings = {
+            "queues": self.queues,
+            "workload.queues": self.workload.queues,
+            "planned_starts": self.planned_starts != "earliest",
+            "preemption": self.preemption != PreemptionTable(),
+            "experience": self.experience != ExperienceTable(),
+        }
+        for key, given in settings.items():
+            if given:
+                raise ValueError(f"{key} has no effect where nodes are shared (shared_nodes); leave it out")
 
     @cached_property
     def points(self) -> tuple[dict[str, GridValue], ...]:

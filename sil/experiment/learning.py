@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-import polars as pl
-
-from scheduler.model import Site
+from sil.experiment.places import Places
 from sil.experiment.results import batches
+from sil.outcome.run_tables import RunTables
 from site_db import store
 from site_db.jobs import csv_file
 from site_db.jobs.recorder import Recorder
@@ -25,7 +24,7 @@ class Teacher:
     def __init__(
         self,
         address: Address,
-        site: Site,
+        places: Places,
         experiment: str,
         fingerprint: str,
         leftover: Path,
@@ -33,16 +32,16 @@ class Teacher:
     ) -> None:
         """Raises DatabaseTrouble where the database cannot be reached when the experiment begins."""
         self._address = address
-        self._site = site
+        self._places = places
         self._experiment = experiment
         self._fingerprint = fingerprint
         self._leftover = leftover
         self._tell = tell
-        self._recorder = Recorder(store.open_database(address), site.name, tell)
+        self._recorder = Recorder(store.open_database(address), places.site, tell)
 
-    def teach(self, facts: pl.DataFrame) -> None:
-        """Record the facts of some runs of the harness. Raises DatabaseTrouble."""
-        for source, jobs in batches(facts, self._site, self._experiment, self._fingerprint):
+    def teach(self, tables: RunTables) -> None:
+        """Record some runs of the harness. Raises DatabaseTrouble."""
+        for source, jobs in batches(tables, self._places, self._experiment, self._fingerprint):
             self._recorder.record(source, jobs)
 
     def finish(self) -> None:
@@ -59,5 +58,5 @@ class Teacher:
         self._tell(
             f"{sum(len(jobs) for _, jobs in waiting)} jobs could not be recorded and are kept in "
             f"{self._leftover}; record them later with: sil db history --import '{self._leftover}' "
-            f"--db '{self._address}#{self._site.name}'"
+            f"--db '{self._address}#{self._places.site}'"
         )

@@ -16,7 +16,9 @@ from sil.outcome.trace import RunDescription
 
 def describe(experiment: Experiment, in_use: SiteInUse) -> RunDescription:
     """What is run, for readers of the trace."""
-    site = in_use.site
+    site, shared = in_use.site, experiment.shared_nodes
+    class_of = {machine.name: machine.machine_class for machine in site.machines}
+    names = tuple(class_of) if shared is None else in_use.shared_cluster(shared.cluster).members
     workload = experiment.workload
     parts = [
         f"{workload.jobs} jobs" if "workload.jobs" not in experiment.grid else "jobs as the grid says",
@@ -32,12 +34,13 @@ def describe(experiment: Experiment, in_use: SiteInUse) -> RunDescription:
         replications=experiment.replications,
         schedulers=experiment.schedulers,
         site=site.name,
-        machines=tuple(machine.name for machine in site.machines),
-        machine_classes=tuple(machine.machine_class for machine in site.machines),
-        clusters=tuple(cluster.name for cluster in site.clusters),
+        machines=names,
+        machine_classes=tuple(class_of[name] for name in names),
+        clusters=() if shared is not None else tuple(cluster.name for cluster in site.clusters),
         job_classes=tuple(job_class.name for job_class in site.job_classes),
         workload=", ".join(parts),
         points=tuple(dict(point) for point in experiment.points),
+        shared_cluster=None if shared is None else shared.cluster,
         runs_known=in_use.as_of,
     )
 

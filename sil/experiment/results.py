@@ -2,38 +2,48 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 
-from scheduler.model import Site
+from sil.experiment.places import Places
+from sil.outcome.run_tables import RunTables
 from sil.outcome.trace import RUN, Fact
 from site_db import store
-from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
+from site_db.jobs.records import JobRecord, JobState, PredictedTurnaround, Source, SourceKind
 from site_db.jobs.writer import JobWriter
 from site_db.sites import SiteReader
 from site_db.states import Seen, StateWriter
 
+Run = tuple[Any, ...]
+"""Point, replication and scheduler of one run of the harness."""
+
 
 def batches(
-    facts: pl.DataFrame, site: Site, experiment: str, fingerprint: str
+    tables: RunTables, places: Places, experiment: str, fingerprint: str
 ) -> Iterator[tuple[Source, Sequence[JobRecord]]]:
     """The jobs of each run of the harness, in order of its facts, with the source that stands for the run."""
-    for source, of_run in _runs_of_the_harness(facts, experiment, fingerprint):
-        yield source, _jobs(of_run, site)
+    predicted = _predicted(tables)
+    for run, of_run in tables.facts.group_by(RUN, maintain_order=True):
+        yield _source(run, experiment, fingerprint), _jobs(of_run, places, predicted.get(run, {}))
 
 
-def write_results(database: Path, facts: pl.DataFrame, site: Site, experiment: str, fingerprint: str) -> None:
+def write_results(
+    database: Path, tables: RunTables, places: Places, experiment: str, fingerprint: str
+) -> None:
     """Add all jobs, their whole runs, what was predicted of them and what went down and came back to the
     database, in one transaction."""
     engine = store.open_file(database)
     with store.changing(engine) as session:
-        writer = JobWriter(session, site.name)
-        reader = SiteReader(session, site.name)
-        for source, of_run in _runs_of_the_harness(facts, experiment, fingerprint):
-            writer.add(session, source, _jobs(of_run, site))
-            states = list(_states(of_run, site))
+        writer = JobWriter(session, places.site)
+        reader = SiteReader(session, places.site)
+        for source, jobs in batches(tables, places, experiment, fingerprint):
+            writer.add(session, source, jobs)
+        for run, of_run in tables.facts.group_by(RUN, maintain_order=True):
+            source = _source(run, experiment, fingerprint)
+            states = list(_states(of_run, places))
             if states:
                 state_writer = StateWriter(session, reader, writer.source_id(session, source))
                 for name, seen, at_s in states:
@@ -41,21 +51,39 @@ def write_results(database: Path, facts: pl.DataFrame, site: Site, experiment: s
     engine.dispose()
 
 
-def _runs_of_the_harness(
-    facts: pl.DataFrame, experiment: str, fingerprint: str
-) -> Iterator[tuple[Source, pl.DataFrame]]:
-    for (point, replication, scheduler), of_run in facts.group_by(RUN, maintain_order=True):
-        key = f"{fingerprint}/{point}/{replication}/{scheduler}"
-        yield (
-            Source(SourceKind.TESTBED, key, experiment, str(scheduler), int(point), int(replication)),
-            of_run,
-        )
+def _source(run: Run, experiment: str, fingerprint: str) -> Source:
+    """What stands for one run of the harness."""
+    point, replication, scheduler = run
+    key = f"{fingerprint}/{point}/{replication}/{scheduler}"
+    return Source(SourceKind.TESTBED, key, experiment, scheduler, point, replication)
 
 
-def _states(facts: pl.DataFrame, site: Site) -> Iterator[tuple[str, Seen, float]]:
+def _predicted(tables: RunTables) -> dict[Run, dict[int, list[PredictedTurnaround]]]:
+    """What was predicted of each job in each run; that a job never ends is no turnaround."""
+    predicted: dict[Run, dict[int, list[PredictedTurnaround]]] = {}
+    finite = tables.predictions.filter(pl.col("end_s").is_finite())
+    for run, of_run in finite.group_by(RUN, maintain_order=True):
+        of_jobs: dict[int, list[PredictedTurnaround]] = {}
+        for row in of_run.iter_rows(named=True):
+            of_jobs.setdefault(row["job"], []).append(
+                PredictedTurnaround(
+                    row["predictor"],
+                    row["made_s"],
+                    row["end_s"],
+                    row["low_s"],
+                    row["high_s"],
+                    row["start_s"] is not None,
+                    row["jobs_there"],
+                )
+            )
+        predicted[run] = of_jobs
+    return predicted
+
+
+def _states(facts: pl.DataFrame, places: Places) -> Iterator[tuple[str, Seen, float]]:
     """What went down and came back in one run of the harness."""
     for row in facts.filter(pl.col("event").is_in(list(_IS_UP))).iter_rows(named=True):
-        name = row["detail"] if row["resource"] is None else site.resource_names[row["resource"]]
+        name = places.resource(row["resource"]) or row["detail"]
         yield name, Seen(up=_IS_UP[row["event"]]), row["time_s"]
 
 
@@ -67,7 +95,9 @@ _IS_UP = {
 }
 
 
-def _jobs(facts: pl.DataFrame, site: Site) -> list[JobRecord]:
+def _jobs(
+    facts: pl.DataFrame, places: Places, predicted: Mapping[int, Sequence[PredictedTurnaround]]
+) -> list[JobRecord]:
     """The jobs of one run of the harness, in order of their ends; those without one come last."""
     arrived = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select(
         "job", "job_class", "queue", "user", "submitted_by", "size", pl.col("time_s").alias("submitted_s")
@@ -89,7 +119,6 @@ def _jobs(facts: pl.DataFrame, site: Site) -> list[JobRecord]:
         .join(preempted, on="job", how="left")
         .sort("at", "job", nulls_last=True)
     )
-    names = site.resource_names
     return [
         JobRecord(
             number=str(row["job"]),
@@ -98,7 +127,7 @@ def _jobs(facts: pl.DataFrame, site: Site) -> list[JobRecord]:
             queue=row["queue"],
             state=_state(row["ended_s"], row["detail"]),
             submitted_unix_s=row["submitted_s"],
-            resource=None if row["resource"] is None else names[row["resource"]],
+            resource=places.resource(row["resource"]),
             members=row["machines"] or 1,
             started_unix_s=row["started_s"],
             run_time_s=None if row["ended_s"] is None else row["ended_s"] - row["started_s"],
@@ -107,6 +136,7 @@ def _jobs(facts: pl.DataFrame, site: Site) -> list[JobRecord]:
             expected_s=row["expected_s"],
             preemptions=row["preemptions"] or 0,
             reason=row["detail"] or "",
+            predicted=tuple(predicted.get(row["job"], ())),
         )
         for row in table.iter_rows(named=True)
     ]

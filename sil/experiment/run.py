@@ -10,24 +10,32 @@ from pathlib import Path
 import polars as pl
 
 from scheduler import registry
+from scheduler.registry import SchedulerNotLoaded
 from sil.experiment.config import Experiment
 from sil.experiment.learning import Teacher
 from sil.experiment.listener import Listener
+from sil.experiment.places import Places
 from sil.experiment.provenance import describe, fingerprint
 from sil.experiment.results import write_results
 from sil.experiment.site_in_use import SiteInUse, SiteSource
 from sil.experiment.sweep import Sweep, is_begun
-from sil.experiment.wiring import problems
+from sil.experiment.wiring import misfits, problems
 from sil.outcome.comparison import Comparison
 from sil.outcome.jobs import job_table, write_jobs_csv
 from sil.outcome.metrics import run_metrics
+from sil.outcome.predictions import accuracies, scored
 from sil.outcome.report import write_figures, write_report
-from sil.outcome.trace import TIMINGS_SCHEMA, RunDescription, read_trace, write_trace
+from sil.outcome.run_tables import RunTables
+from sil.outcome.trace import RunDescription, read_trace, write_trace
 from site_db import toml_file
 from site_db.store import Address
 
 TRACE = "trace.parquet"
-TIMINGS = "timings.parquet"
+BESIDE_THE_TRACE = {
+    "timings": "timings.parquet",
+    "predictions": "predictions.parquet",
+    "local_users": "local_users.parquet",
+}
 JOBS = "jobs.csv"
 SUMMARY = "summary.json"
 REPORT = "report.html"
@@ -81,6 +89,9 @@ def run_experiment(
         raise toml_file.invalid(toml_file.read_text(source), source, place, sentence)
     for name in (*experiment.schedulers, *(own for _, own in in_use.queues if own)):
         registry.load(name)
+    for sentence in misfits(experiment):
+        raise SchedulerNotLoaded(sentence)
+    taken_by = Places.of(experiment, in_use)
     mark = fingerprint(experiment, in_use)
     sweep = Sweep(experiment, in_use, out / PARTS, _begun_as(mark, choice))
     if in_use.down:
@@ -88,18 +99,17 @@ def run_experiment(
     listener.started(sweep.done, sweep.total)
     if choice.learns and choice.address is not None:
         leftover = out / UNRECORDED
-        teacher = Teacher(choice.address, in_use.site, experiment.name, mark, leftover, listener.told)
+        teacher = Teacher(choice.address, taken_by, experiment.name, mark, leftover, listener.told)
         try:
             sweep.run(workers, listener.progressed, teacher.teach)
         finally:
             teacher.finish()
     else:
         sweep.run(workers, listener.progressed)
-    facts, timings = sweep.collect()
-    write_trace(out / TRACE, facts, describe(experiment, in_use))
-    timings.write_parquet(out / TIMINGS)
+    tables = sweep.collect()
+    _write_tables(out, tables, describe(experiment, in_use))
     comparison = render(out)
-    write_results(out / DATABASE, facts, in_use.site, experiment.name, mark)
+    write_results(out / DATABASE, tables, taken_by, experiment.name, mark)
     sweep.clear()
     return comparison
 
@@ -128,34 +138,46 @@ def render(out: Path) -> Comparison:
 
     Raises NoTrace.
     """
-    facts, description = read_trace(out / TRACE)
-    jobs, comparison = evaluate(facts, _timings(out), description)
+    tables, description = _read_tables(out)
+    jobs, comparison = evaluate(tables, description)
     write_jobs_csv(out / JOBS, jobs)
     summary = json.dumps(comparison.as_dict(), indent=2, ensure_ascii=False)
     (out / SUMMARY).write_text(summary + "\n", encoding="utf-8")
-    write_report(out / REPORT, facts, jobs, comparison)
+    write_report(out / REPORT, tables, jobs, comparison)
     return comparison
 
 
 def draw(out: Path, kind: str) -> list[Path]:
     """Write the charts of the report in `out` as files (png, svg or pdf) into its folder `figures`."""
+    tables, description = _read_tables(out)
+    jobs, comparison = evaluate(tables, description)
+    return write_figures(out / FIGURES, kind, tables, jobs, comparison)
+
+
+def evaluate(tables: RunTables, description: RunDescription) -> tuple[pl.DataFrame, Comparison]:
+    """The table of jobs and the comparison that the tables of all runs amount to."""
+    jobs = job_table(tables.facts, description.n_machines)
+    metrics = run_metrics(tables, jobs, description)
+    found = accuracies(scored(tables.predictions, jobs))
+    return jobs, Comparison(description, tables.facts, metrics, found)
+
+
+def _write_tables(out: Path, tables: RunTables, description: RunDescription) -> None:
+    """The trace, and beside it what was measured; on shared nodes also what was predicted, and how local
+    users fared."""
+    write_trace(out / TRACE, tables.facts, description)
+    for name, frame in tables._asdict().items():
+        if name in BESIDE_THE_TRACE and (name == "timings" or len(frame)):
+            frame.write_parquet(out / BESIDE_THE_TRACE[name])
+
+
+def _read_tables(out: Path) -> tuple[RunTables, RunDescription]:
+    """The trace stands without what is beside it. Raises NoTrace."""
     facts, description = read_trace(out / TRACE)
-    jobs, comparison = evaluate(facts, _timings(out), description)
-    return write_figures(out / FIGURES, kind, facts, jobs, comparison)
-
-
-def evaluate(
-    facts: pl.DataFrame, timings: pl.DataFrame, description: RunDescription
-) -> tuple[pl.DataFrame, Comparison]:
-    """The table of jobs and the comparison that a trace amounts to."""
-    jobs = job_table(facts, description.n_machines)
-    return jobs, Comparison(description, facts, run_metrics(facts, jobs, timings, description.n_machines))
-
-
-def _timings(out: Path) -> pl.DataFrame:
-    """Measured times; the trace stands without them."""
-    path = out / TIMINGS
-    return pl.read_parquet(path) if path.is_file() else pl.DataFrame(schema=TIMINGS_SCHEMA)
+    beside = {
+        name: pl.read_parquet(out / file) for name, file in BESIDE_THE_TRACE.items() if (out / file).is_file()
+    }
+    return RunTables.of(facts, **beside), description
 
 
 def _refuse_to_replace(address: Address | None, out: Path) -> None:

@@ -10,19 +10,18 @@ import polars as pl
 
 from scheduler.loras.queue_manager import Characterisation, Prediction, QueueManager
 from scheduler.loras.social_contract import SocialContract
-from scheduler.model import DispatchOrder, Job, JobId, RunId
+from scheduler.model import DispatchOrder, Job, JobId, MachineReading, NodeReading, RunId
 from scheduler.ports import Scheduler
 from scheduler.prediction.forecast import Predictor
-from sil.experiment.files import FIXTURES
+from sil.experiment import files
 from sil.experiment.streams import stream
 from sil.outcome.node_invariants import first_breach_on_nodes
 from sil.outcome.trace import Fact, TraceRecorder
-from sil.workload.characterisations import Characterisations, read_characterisations
 from sil.workload.local_load import LocalLoad
 from sil.world.clock import SimClock
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import EventQueue, LocalChanged
-from sil.world.failures import TimedChange
+from sil.world.failures import TimedChange, in_order_of_time
 from sil.world.faults import SchedulerFault
 from sil.world.harness import Harness
 from sil.world.local_side import LocalUsers
@@ -30,25 +29,33 @@ from sil.world.machines.sharing import Fluid, Sharing
 from sil.world.machines.time_shared import LocalResponse, SharedMachines, Work
 from sil.world.monitors import SimMonitor
 from sil.world.node_monitors import NodeMonitors, Sampling
-from sil.world.rounds import OnRequest
+from sil.world.rounds import OnRequest, RoundPolicy
+from sil.world.truth import Normal, Spread
+from site_db import exchange
+from site_db.characterisations import Characterisations
 
 MEMORY_MB = 512.0
+CISNE = "cisne-2006"
+"""The built-in site of Hanzich et al. 2006."""
 
 
 @dataclass(frozen=True)
 class SharedCluster:
-    """Alike nodes that local users have, too, and what is true of them."""
+    """Nodes that local users have, too, and what is true of them."""
 
-    n_nodes: int = 16
-    memory_mb: float = MEMORY_MB
+    memory_mb: tuple[float, ...] = (MEMORY_MB,) * 16
     contract: SocialContract = field(default_factory=SocialContract)
     local_load: LocalLoad | None = None
     sharing: Sharing = field(default_factory=Fluid)
     sampling: Sampling = field(default_factory=Sampling)
-    run_to_run: float = 0.03
-    """Standard deviation of a job's true execution time around what was measured in isolation."""
+    run_to_run: Spread = field(default_factory=lambda: Normal(0.03))
+    """How a job's true execution time scatters around what was measured in isolation."""
     control_delay_s: float = 0.0
     """How late the coscheduler stops and restarts jobs."""
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.memory_mb)
 
     def with_limits(self, most_jobs: int = 4, most_cpu: float = inf) -> SharedCluster:
         """Parallel MPL and summed CPU requirements of a node at most so."""
@@ -65,9 +72,9 @@ class SharedCluster:
         return replace(self, sharing=sharing, control_delay_s=control_delay_s)
 
 
-def built_in_characterisations(name: str) -> Characterisations:
-    """Those that come with the package."""
-    return read_characterisations(FIXTURES / "characterisations" / f"{name}.csv")
+def built_in_characterisations() -> Characterisations:
+    """The NAS Parallel Benchmarks on the nodes of the built-in site."""
+    return Characterisations.of_site(exchange.read_site_file(files.built_in("sites")[CISNE]))
 
 
 @dataclass(frozen=True)
@@ -79,6 +86,15 @@ class SharedRun:
     local_responses: list[LocalResponse]
 
 
+@dataclass(frozen=True)
+class Surroundings:
+    """What else happens around a run: machines that fail, as monitors see it, and when rounds are due."""
+
+    changes: Iterator[TimedChange] = field(default_factory=lambda: iter(()))
+    monitor: SimMonitor | None = None
+    rounds: RoundPolicy = field(default_factory=OnRequest)
+
+
 def run_on_shared_nodes(
     cluster: SharedCluster,
     jobs: Sequence[Job],
@@ -88,21 +104,26 @@ def run_on_shared_nodes(
     predictors: Mapping[str, Predictor],
     seed: int,
     replication: int,
+    clock: SimClock | None = None,
+    around: Surroundings | None = None,
 ) -> SharedRun:
     """One run of the harness. A fault of the scheduler ends it and is its last fact.
 
     Jobs, local users and the luck of jobs follow from (seed, replication) alone, whatever the scheduler.
     """
-    trace, clock, events = TraceRecorder(), SimClock(), EventQueue()
-    memory_mb = [cluster.memory_mb] * cluster.n_nodes
+    clock, around = clock or SimClock(), around or Surroundings()
+    trace, events = TraceRecorder(), EventQueue()
     predictions: list[Prediction] = []
 
     def note_stopped(order: DispatchOrder, stopped: bool) -> None:
         fact = Fact.RUN_STOPPED if stopped else Fact.RUN_CONTINUED
         trace.note(clock.now_s, fact, job=order.job.id, run=order.run, machines=order.machines)
 
+    def note_bad_reading(reading: NodeReading, why: str) -> None:
+        trace.note(clock.now_s, Fact.READING_REFUSED, resource=reading.node, detail=why)
+
     machines = SharedMachines(
-        memory_mb,
+        cluster.memory_mb,
         cluster.contract,
         cluster.sharing,
         _works(cluster, jobs, characterisation, seed, replication),
@@ -110,18 +131,26 @@ def run_on_shared_nodes(
         note_stopped,
         cluster.control_delay_s,
     )
-    monitors = NodeMonitors(clock, events, cluster.sampling, stream(seed, replication, "node monitors"))
+    node_monitors = NodeMonitors(
+        clock,
+        events,
+        cluster.sampling,
+        stream(seed, replication, "node monitors"),
+        lambda node: trace.note(clock.now_s, Fact.MONITOR_SILENT, resource=node),
+    )
+    monitor = around.monitor or SimMonitor(clock)
     manager = QueueManager(
-        memory_mb,
+        cluster.memory_mb,
         cluster.contract,
         scheduler,
         clock,
         SimDispatcher(clock, events, machines, trace),
-        monitors,
+        _BothMonitors(node_monitors, monitor),
         _Accounting(machines, clock),
         characterisation,
         predictors,
         predictions.append,
+        note_bad_reading,
     )
     harness = Harness(
         jobs,
@@ -129,11 +158,11 @@ def run_on_shared_nodes(
         clock,
         events,
         machines,
-        SimMonitor(clock),
-        _local_changes(cluster, memory_mb, seed, replication),
-        OnRequest(),
+        monitor,
+        in_order_of_time(_local_changes(cluster, seed, replication), around.changes),
+        around.rounds,
         trace,
-        LocalUsers(clock, machines, monitors, trace),
+        LocalUsers(clock, machines, node_monitors, trace),
     )
     try:
         harness.run()
@@ -145,6 +174,18 @@ def run_on_shared_nodes(
         trace.note_fault(clock.now_s, breach.rule, breach.message, breach.job)
         facts = trace.frame(0, replication, name)
     return SharedRun(facts, predictions, machines.local_responses(clock.now_s))
+
+
+class _BothMonitors:
+    """Those of the local load, and those that tell what is up."""
+
+    def __init__(self, nodes: NodeMonitors, machines: SimMonitor) -> None:
+        self._nodes = nodes
+        self._machines = machines
+
+    def news(self) -> Sequence[NodeReading | MachineReading]:
+        up = [reading for reading in self._machines.news() if isinstance(reading, MachineReading)]
+        return [*up, *self._nodes.news()]
 
 
 class _Accounting:
@@ -165,21 +206,19 @@ def _works(
     seed: int,
     replication: int,
 ) -> dict[JobId, Work]:
-    luck = stream(seed, replication, "run times").standard_normal(len(jobs))
+    luck = stream(seed, replication, "run times").random(len(jobs))
     works = {}
-    for job, deviation in zip(jobs, luck.tolist(), strict=True):
+    for job, quantile in zip(jobs, luck.tolist(), strict=True):
         known = characterisation.requirement(job)
         if known is not None:
-            exe_s = known.exe_s * max(0.1, 1.0 + cluster.run_to_run * deviation)
+            exe_s = known.exe_s * cluster.run_to_run.factor(quantile)
             works[job.id] = Work(exe_s, known.cpu, known.memory_mb)
     return works
 
 
-def _local_changes(
-    cluster: SharedCluster, memory_mb: list[float], seed: int, replication: int
-) -> Iterator[TimedChange]:
+def _local_changes(cluster: SharedCluster, seed: int, replication: int) -> Iterator[TimedChange]:
     if cluster.local_load is None:
         return
     luck = stream(seed, replication, "local users")
-    for time_s, demand in cluster.local_load.changes(memory_mb, luck):
+    for time_s, demand in cluster.local_load.changes(list(cluster.memory_mb), luck):
         yield time_s, LocalChanged(demand.node, demand.cpu, demand.memory_mb, demand.user_is_there)

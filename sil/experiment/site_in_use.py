@@ -22,8 +22,9 @@ from site_db.experience import MemoryExperience, StatisticsReader
 from site_db.fitting import problems
 from site_db.history.statistics import RunStatistics
 from site_db.importing import SiteConflict
-from site_db.site_file import QueueTable
-from site_db.sites import SiteReader
+from site_db.prediction_errors import KnownError, known_errors
+from site_db.site_file import ClusterTable, QueueTable, SiteFile
+from site_db.sites import SiteReader, find_site
 from site_db.states import current_states
 from site_db.store import Address, DatabaseTrouble
 
@@ -40,10 +41,19 @@ class SiteInUse:
     only_listed_users: bool
     down: tuple[str, ...]
     """Machines and interconnects that are down when the experiment begins."""
-    description: str
-    """The whole site as a text that is equal for equal sites."""
+    file: SiteFile
+    """The whole site, as its file says it."""
     database: Path
     as_of: int
+    errors: tuple[KnownError, ...] = ()
+    """How wrong predictions of turnaround were, as far as the site's history knew then."""
+
+    def shared_cluster(self, name: str) -> ClusterTable:
+        """The cluster of that name. Raises LookupError."""
+        for cluster in self.file.clusters:
+            if cluster.name == name:
+                return cluster
+        raise LookupError(f"the site has no cluster '{name}'")
 
     def experience(self) -> MemoryExperience:
         """What is known of the site when a run begins."""
@@ -53,7 +63,7 @@ class SiteInUse:
         """Equal for sites that are, and of which the same is believed."""
         _, statistics = _believed(self.database, self.site.name, self.as_of)
         # Not of the site itself: its sets have another order in every process.
-        everything = (self.description, self.down, sorted(statistics.items()))
+        everything = (self.file.model_dump_json(), self.down, sorted(statistics.items()), self.errors)
         return hashlib.sha256(repr(everything).encode()).hexdigest()
 
 
@@ -142,10 +152,18 @@ class SiteSource:
                 users=tuple(reader.user_policies()),
                 only_listed_users=reader.site.only_listed_users,
                 down=tuple(current_states(session, reader).down),
-                description=reader.as_file().model_dump_json(),
+                file=reader.as_file(),
                 database=database,
                 as_of=reader.site.runs_pruned,
+                errors=self._errors_as_of(reader.site.runs_pruned),
             )
+
+    def _errors_as_of(self, number: int) -> tuple[KnownError, ...]:
+        """Only predictions for shared nodes have errors, and only a database has kept them."""
+        if self._origin is None or self._experiment.shared_nodes is None:
+            return ()
+        with store.reading(self._origin) as origin:
+            return tuple(known_errors(origin, find_site(origin, self.name).id, number))
 
 
 def queues_of(experiment: Experiment) -> Queues:

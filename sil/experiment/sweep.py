@@ -21,7 +21,8 @@ from sil.experiment.site_in_use import SiteInUse
 from sil.experiment.watchdog import LOOK_EVERY_S, Watchdog
 from sil.experiment.wiring import run_once
 from sil.outcome.metrics import faults
-from sil.outcome.trace import RUN, TIMINGS_SCHEMA, Fact, TraceRecorder
+from sil.outcome.run_tables import SCHEMAS, RunTables
+from sil.outcome.trace import RUN, Fact, TraceRecorder
 from sil.world.faults import PROCESS_SURVIVES
 
 
@@ -64,7 +65,7 @@ class Sweep:
         self._faulted_at: dict[str, int] = {}
         self._done: set[int] = set()
         self._handed_over = 0
-        self._on_facts: Callable[[pl.DataFrame], None] | None = None
+        self._on_tables: Callable[[RunTables], None] | None = None
         self._take_up(fingerprint)
 
     @property
@@ -79,14 +80,14 @@ class Sweep:
         self,
         workers: int,
         on_progress: Callable[[int], None],
-        on_facts: Callable[[pl.DataFrame], None] | None = None,
+        on_tables: Callable[[RunTables], None] | None = None,
     ) -> None:
         """Carry out what is not done yet. Raises Interrupted on Ctrl-C.
 
-        `on_facts` is given the facts of every task, also of those done earlier, in order of tasks and as soon
-        as all before it are done: the order does not depend on the number of workers.
+        `on_tables` is given the tables of every task, also of those done earlier, in order of tasks and as
+        soon as all before it are done: the order does not depend on the number of workers.
         """
-        self._on_facts = on_facts
+        self._on_tables = on_tables
         self._hand_over()
         pending = deque(task for task in self._tasks if task.index not in self._done)
         try:
@@ -95,10 +96,10 @@ class Sweep:
         except KeyboardInterrupt:
             raise Interrupted(self.done, self.total) from None
 
-    def collect(self) -> tuple[pl.DataFrame, pl.DataFrame]:
-        """Facts and timings of all tasks, in order of point, replication and scheduler as listed."""
+    def collect(self) -> RunTables:
+        """The tables of all tasks, in order of point, replication and scheduler as listed."""
         ordered = sorted(self._tasks, key=lambda task: (task.point, task.replication))
-        return self._concatenated("facts", ordered), self._concatenated("timings", ordered)
+        return RunTables(*(self._concatenated(kind, ordered) for kind in SCHEMAS))
 
     def clear(self) -> None:
         """Remove the files of the tasks."""
@@ -152,8 +153,9 @@ class Sweep:
             on_progress(self.done)
 
     def _hand_over(self) -> None:
-        while self._on_facts and self._handed_over in self._done:
-            self._on_facts(self._concatenated("facts", [self._tasks[self._handed_over]]))
+        while self._on_tables and self._handed_over in self._done:
+            task = self._tasks[self._handed_over]
+            self._on_tables(RunTables(*(self._concatenated(kind, [task]) for kind in SCHEMAS)))
             self._handed_over += 1
 
     def _submit(
@@ -166,16 +168,16 @@ class Sweep:
         """Run a task with each scheduler in a process of its own; one that dies is reported."""
         apart = self._folder / "apart"
         apart.mkdir(exist_ok=True)
-        parts: list[tuple[pl.DataFrame, pl.DataFrame]] = []
+        parts: list[RunTables] = []
         for name in self._schedulers_for(task):
             try:
                 with _pool(1) as (pool, watchdog):
                     future = self._submit(pool, task, [name], apart)
                     _finished([future], watchdog)
                     future.result()
-                parts.append((_read(apart, task, "facts"), _read(apart, task, "timings")))
+                parts.append(RunTables(*(_read(apart, task, kind) for kind in SCHEMAS)))
             except BrokenProcessPool:
-                parts.append((_died(task, name), pl.DataFrame(schema=TIMINGS_SCHEMA)))
+                parts.append(RunTables.of(_died(task, name)))
         _write(self._folder, task, parts)
 
     def _concatenated(self, kind: str, tasks: Sequence[Task]) -> pl.DataFrame:
@@ -232,11 +234,10 @@ def _carry_out(
     _write(folder, task, parts)
 
 
-def _write(folder: Path, task: Task, parts: Sequence[tuple[pl.DataFrame, pl.DataFrame]]) -> None:
+def _write(folder: Path, task: Task, parts: Sequence[RunTables]) -> None:
     """Write the parts of a task; `facts` comes last, since its file says that the task is done."""
-    empty = TraceRecorder().frame(0, 0, ""), pl.DataFrame(schema=TIMINGS_SCHEMA)
-    facts, timings = (pl.concat(frames) for frames in zip(empty, *parts, strict=True))
-    for kind, frame in (("timings", timings), ("facts", facts)):
+    tables = RunTables.join(parts)._asdict()
+    for kind, frame in reversed(tables.items()):
         path = _path(folder, task, kind)
         unfinished = path.with_suffix(f".{os.getpid()}")
         frame.write_parquet(unfinished)

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from math import inf
+from types import MappingProxyType
 
 import polars as pl
 
@@ -21,10 +22,13 @@ from sil.experiment.config import (
     Experiment,
     GammaTable,
     LognormalTable,
+    NormalTable,
 )
+from sil.experiment.places import Places
 from sil.experiment.site_in_use import Queues, SiteInUse
 from sil.experiment.streams import stream
 from sil.outcome.invariants import first_breach
+from sil.outcome.run_tables import RunTables
 from sil.outcome.trace import TIMINGS_SCHEMA, TraceRecorder
 from sil.workload.arrivals import Arrivals, AtOnce, Poisson
 from sil.workload.job_mix import JobMix, Order, QueueOrder
@@ -38,7 +42,7 @@ from sil.world.harness import Harness
 from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import Distortion, Noisy, SimMonitor, Stale
 from sil.world.rounds import EveryQuantum, OnRequest, RoundPolicy
-from sil.world.truth import Empirical, Gamma, Lognormal, NoSpread, Spread, TrueTimes
+from sil.world.truth import Empirical, Gamma, Lognormal, Normal, NoSpread, Spread, TrueTimes
 from site_db.toml_file import Location
 
 
@@ -64,16 +68,52 @@ def problems(experiment: Experiment, in_use: SiteInUse) -> Iterator[tuple[Locati
         in_order_of_service([policy for policy, _ in in_use.queues])
     except ValueError as error:
         yield ("queues",) if experiment.queues else ("site",), str(error)
+    machines: Collection[str] = site.machine_index
+    if experiment.shared_nodes is not None:
+        from sil.experiment.shared_experiment import problems_on_shared_nodes
+
+        found = list(problems_on_shared_nodes(experiment, in_use))
+        yield from found
+        if found:
+            return
+        machines = in_use.shared_cluster(experiment.shared_nodes.cluster).members
     interconnects = [x.name for x in site.interconnects]
     for k, outage in enumerate(experiment.outages):
         name = outage.machine or outage.interconnect
-        if name not in (site.machine_index if outage.machine else interconnects):
+        if name not in (machines if outage.machine else interconnects):
             kind = "machine" if outage.machine else "interconnect"
-            yield ("outages", k, kind), f"the site '{site.name}' has no {kind} '{name}'"
+            where = f"the site '{site.name}'" if machines is site.machine_index else "the shared cluster"
+            yield ("outages", k, kind), f"{where} has no {kind} '{name}'"
 
 
-def workload(experiment: Experiment, site: Site, queues: Queues, replication: int) -> list[Job]:
-    """The jobs of one replication: the same for every scheduler."""
+def misfits(experiment: Experiment) -> Iterator[str]:
+    """Schedulers and predictors that cannot do what the experiment asks, a sentence each."""
+    shared = experiment.shared_nodes is not None
+    for name in experiment.schedulers:
+        on_shared = registry.is_on_shared_nodes(name)
+        if shared and on_shared is False:
+            few = ", ".join(registry.ON_SHARED_NODES)
+            yield f"scheduler '{name}' maps jobs to machines, and here nodes are shared; there are {few}"
+        if not shared and on_shared:
+            yield (
+                f"scheduler '{name}' starts jobs on shared nodes, and the experiment has none; give it a "
+                f"table shared_nodes, or use another scheduler"
+            )
+    if shared:
+        from sil.experiment.shared_experiment import cannot_predict
+
+        yield from cannot_predict(experiment)
+
+
+def workload(
+    experiment: Experiment,
+    site: Site,
+    queues: Queues,
+    replication: int,
+    tasks: Mapping[str, Sequence[int]] = MappingProxyType({}),
+) -> list[Job]:
+    """The jobs of one replication: the same for every scheduler. `tasks`: how many those of a class may
+    have."""
     table = experiment.workload
     mix = JobMix(
         classes=table.mix or {job_class.name: 1.0 for job_class in site.job_classes},
@@ -82,19 +122,20 @@ def workload(experiment: Experiment, site: Site, queues: Queues, replication: in
         order=Order(table.order),
         queue_order=QueueOrder(table.queue_order),
         sizes=table.sizes,
+        tasks=tasks,
     )
     luck = stream(experiment.seed, replication, "workload")
     return mix.jobs(table.jobs, _arrivals(experiment), site.job_classes, luck)
 
 
-def run_once(
-    experiment: Experiment, in_use: SiteInUse, point: int, replication: int, name: str
-) -> tuple[pl.DataFrame, pl.DataFrame]:
-    """One run of the harness: its facts (columns of the trace) and its timings.
+def run_once(experiment: Experiment, in_use: SiteInUse, point: int, replication: int, name: str) -> RunTables:
+    """One run of the harness.
 
     `experiment` is that of one point, without a grid. A fault of the scheduler ends the run and is its last
     fact.
     """
+    if experiment.shared_nodes is not None:
+        return _run_on_shared_nodes(experiment, in_use, point, replication, name)
     trace = TraceRecorder()
     timings: list[Timing] = []
     harness, clock = _assemble(experiment, in_use, replication, name, trace, timings)
@@ -107,8 +148,46 @@ def run_once(
     if breach is not None:
         trace.note_fault(clock.now_s, breach.rule, breach.message, breach.job)
         facts = trace.frame(point, replication, name)
+    return RunTables.of(facts, _timings_frame(timings, point, replication, name))
+
+
+def _run_on_shared_nodes(
+    experiment: Experiment, in_use: SiteInUse, point: int, replication: int, name: str
+) -> RunTables:
+    # Compiled code, loaded only where nodes are shared.
+    from sil.experiment import shared_experiment
+    from sil.experiment.shared_nodes import Surroundings
+
+    clock, timings = SimClock(), []  # type: ignore[var-annotated]
+    tasks = shared_experiment.sizes_of_jobs(experiment, in_use)
+    nodes = {name: n for n, name in enumerate(Places.of(experiment, in_use).names)}
+    around = Surroundings(
+        _state_changes(experiment, in_use, nodes, replication),
+        SimMonitor(clock, _distortions(experiment, replication)),
+        _rounds(experiment),
+    )
+    done = shared_experiment.run_shared(
+        experiment,
+        in_use,
+        workload(experiment, in_use.site, in_use.queues, replication, tasks),
+        _spread(experiment),
+        around,
+        replication,
+        name,
+        timings,
+        clock,
+    )
+    return RunTables.of(
+        done.facts.with_columns(point=pl.lit(point, pl.Int32)),
+        _timings_frame(timings, point, replication, name),
+        shared_experiment.predictions_frame(done.predictions, point, replication, name),
+        shared_experiment.local_users_frame(done, point, replication, name),
+    )
+
+
+def _timings_frame(timings: list[Timing], point: int, replication: int, name: str) -> pl.DataFrame:
     rows = [(point, replication, name, t.time_s, t.n_jobs, t.n_resources, t.wall_s, t.cpu_s) for t in timings]
-    return facts, pl.DataFrame(rows, schema=TIMINGS_SCHEMA, orient="row")
+    return pl.DataFrame(rows, schema=TIMINGS_SCHEMA, orient="row")
 
 
 def _assemble(
@@ -142,7 +221,7 @@ def _assemble(
         PlannedStarts(experiment.planned_starts),
         PreemptionPolicy(experiment.preemption.raised_after, experiment.preemption.least_gain_s),
     )
-    changes = _state_changes(experiment, in_use, replication)
+    changes = _state_changes(experiment, in_use, site.machine_index, replication)
     rounds = _rounds(experiment)
     return Harness(jobs, manager, clock, events, machines, monitor, changes, rounds, trace), clock
 
@@ -186,6 +265,8 @@ def _spread(experiment: Experiment) -> Spread:
     match table:
         case ExactTable():
             return NoSpread()
+        case NormalTable():
+            return Normal(table.coefficient_of_variation)
         case LognormalTable():
             return Lognormal(table.coefficient_of_variation)
         case GammaTable():
@@ -202,12 +283,15 @@ def _distortions(experiment: Experiment, replication: int) -> list[Distortion]:
     return (noisy if table.misread_share else []) + (stale if table.delay_s else [])
 
 
-def _state_changes(experiment: Experiment, in_use: SiteInUse, replication: int) -> Iterator[TimedChange]:
-    site = in_use.site
-    outages = [Outage(site.machine_index.get(name, name), 0.0, inf) for name in in_use.down]
+def _state_changes(
+    experiment: Experiment, in_use: SiteInUse, machines: Mapping[str, int], replication: int
+) -> Iterator[TimedChange]:
+    """What of `machines`, and of the interconnects, goes down and comes back."""
+    elsewhere = in_use.site.machine_index.keys() - machines.keys()
+    outages = [Outage(machines.get(name, name), 0.0, inf) for name in in_use.down if name not in elsewhere]
     outages += [
         Outage(
-            site.machine_index[outage.machine] if outage.machine else str(outage.interconnect),
+            machines[outage.machine] if outage.machine else str(outage.interconnect),
             outage.from_s,
             outage.to_s,
         )
@@ -218,7 +302,7 @@ def _state_changes(experiment: Experiment, in_use: SiteInUse, replication: int) 
         table = experiment.failures
         sources.append(
             random_failures(
-                site.n_machines,
+                len(machines),
                 table.mean_time_between_failures_s,
                 table.mean_time_to_repair_s,
                 stream(experiment.seed, replication, "failures"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,7 +10,8 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sil.outcome.metrics import METRICS, faults, refusals
+from sil.outcome.metrics import METRICS, OF_SHARED_NODES, faults, monitor_notes, refusals
+from sil.outcome.predictions import Accuracy
 from sil.outcome.statistics import Interval, interval, paired_change_percent, paired_difference
 from sil.outcome.trace import RunDescription
 
@@ -44,13 +46,25 @@ class Fault:
 class Comparison:
     """What the runs of one experiment say, ready to be shown."""
 
-    def __init__(self, description: RunDescription, facts: pl.DataFrame, metrics: pl.DataFrame) -> None:
+    def __init__(
+        self,
+        description: RunDescription,
+        facts: pl.DataFrame,
+        metrics: pl.DataFrame,
+        accuracies: Sequence[Accuracy] = (),
+    ) -> None:
         self.description = description
         self.schedulers = description.schedulers
         self.baseline = description.schedulers[0]
         self.faults = _first_faults(facts)
         self.refusals = _refusals(facts)
         """A sentence for each scheduler under which jobs were refused."""
+        self.notes = monitor_notes(facts)
+        """Sentences on what was amiss with monitors."""
+        self.metrics = tuple(m for m in METRICS if m.key not in OF_SHARED_NODES or _is_known(metrics, m.key))
+        """Those that say something of these runs."""
+        self.accuracies = accuracies
+        """How wrong turnaround was predicted, where it was."""
         self._metrics = metrics
 
     def cell(self, point: int, scheduler: str, key: str) -> Cell | None:
@@ -74,12 +88,12 @@ class Comparison:
             "replications": self.description.replications,
             "confidence": 0.95,
             "baseline": self.baseline,
-            "units": {m.key: m.unit for m in METRICS},
+            "units": {m.key: m.unit for m in self.metrics},
             "points": [
                 {
                     "settings": settings,
                     "schedulers": {
-                        scheduler: {m.key: self._cell_as_dict(point, scheduler, m.key) for m in METRICS}
+                        scheduler: {m.key: self._cell_as_dict(point, scheduler, m.key) for m in self.metrics}
                         for scheduler in self.schedulers
                     },
                 }
@@ -98,6 +112,8 @@ class Comparison:
                 for fault in self.faults
             ],
             "refusals": self.refusals,
+            "notes": self.notes,
+            "predictions": [accuracy.as_dict() for accuracy in self.accuracies],
         }
 
     def _cell_as_dict(self, point: int, scheduler: str, key: str) -> dict[str, Any] | None:
@@ -123,6 +139,10 @@ class Comparison:
             return None
         column = chosen[key]
         return None if column.null_count() else column.to_numpy().astype(np.float64)
+
+
+def _is_known(metrics: pl.DataFrame, key: str) -> bool:
+    return metrics[key].null_count() < len(metrics)
 
 
 def _first_faults(facts: pl.DataFrame) -> list[Fault]:

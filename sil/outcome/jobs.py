@@ -16,9 +16,9 @@ def job_table(facts: pl.DataFrame, n_machines: int) -> pl.DataFrame:
 
     Columns as in Batsim's jobs.csv (job_id, submission_time, starting_time, execution_time, finish_time,
     waiting_time, turnaround_time, stretch, allocated_resources), and: job_class, queue, user, parallel (it
-    ran on a cluster), attempts (how often it was started), bounded_slowdown (threshold 10 s). Times are
-    seconds; they are those of the run that ended. Waiting is turnaround less execution: a run that was lost
-    or preempted counts as waiting.
+    ran on a cluster, or with several tasks on shared nodes), attempts (how often it was started),
+    bounded_slowdown (threshold 10 s). Times are seconds; they are those of the run that ended. Waiting is
+    turnaround less execution: a run that was lost or preempted counts as waiting.
     """
     arrived = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select(
         *KEY, "job_class", "queue", "user", pl.col("time_s").alias("submission_time")
@@ -43,7 +43,7 @@ def job_table(facts: pl.DataFrame, n_machines: int) -> pl.DataFrame:
             waiting_time=turnaround - execution,
             stretch=turnaround / execution,
             bounded_slowdown=pl.max_horizontal(bounded, pl.lit(1.0)),
-            parallel=pl.col("resource") >= n_machines,
+            parallel=(pl.col("resource") >= n_machines) | (pl.col("machines").list.len() > 1),
         )
         .sort(KEY)
         .rename({"job": "job_id"})

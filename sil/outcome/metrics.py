@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sil.outcome.trace import RUN, Fact
+from sil.outcome.run_tables import RunTables
+from sil.outcome.trace import RUN, Fact, RunDescription
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,13 +32,20 @@ METRICS = (
     Metric("mean_bounded_slowdown", "Mean bounded slowdown", "", 3),
     Metric("makespan", "Makespan", "s", 1),
     Metric("utilisation", "Utilisation", "%", 2, more_is_better=True),
+    Metric("mean_mpl", "Parallel tasks on a node in use", "", 2),
     Metric("parallel_share", "Jobs run in parallel", "%", 1, more_is_better=True),
+    Metric("stops", "Stops for lack of memory", "", 1),
+    Metric("local_slowdown", "Slowdown of local users", "", 3),
+    Metric("tight_share", "Local users' time with too little CPU", "%", 2),
     Metric("refused_share", "Jobs refused", "%", 1),
     Metric("decision_time", "Decision time, total", "ms", 2),
 )
 """Of all jobs of a run that were not refused. Slowdown is bounded with a threshold of 10 s. Makespan: first
 arrival to last end. Utilisation: share of machine-seconds within the makespan that are held by runs, lost
-ones included. Decision time is measured, all others are simulated."""
+ones included. Decision time is measured, all others are simulated. Of shared nodes only: stops of runs, and
+how local users fared while active, on average over nodes (`sil.world.machines.time_shared.LocalResponse`)."""
+
+OF_SHARED_NODES = ("mean_mpl", "stops", "local_slowdown", "tight_share")
 
 
 class UnknownMetric(ValueError):
@@ -52,10 +60,9 @@ def metric(key: str) -> Metric:
     raise UnknownMetric(f"there is no metric '{key}'; there are {', '.join(m.key for m in METRICS)}")
 
 
-def run_metrics(
-    facts: pl.DataFrame, jobs: pl.DataFrame, timings: pl.DataFrame, n_machines: int
-) -> pl.DataFrame:
+def run_metrics(tables: RunTables, jobs: pl.DataFrame, description: RunDescription) -> pl.DataFrame:
     """One row per run that ended without a fault: point, replication, scheduler, and a column per metric."""
+    facts = tables.facts
     turnaround, waiting = pl.col("turnaround_time"), pl.col("waiting_time")
     makespan = pl.col("finish_time").max() - pl.col("submission_time").min()
     of_jobs = jobs.group_by(RUN).agg(
@@ -68,18 +75,30 @@ def run_metrics(
     )
     arrived, was_refused = pl.col("event") == Fact.JOB_ARRIVED, pl.col("event") == Fact.JOB_REFUSED
     of_arrivals = facts.group_by(RUN).agg(refused_share=100.0 * was_refused.sum() / arrived.sum())
-    held = (
-        held_machines(facts)
-        .group_by(RUN)
-        .agg(held_s=((pl.col("until_s") - pl.col("from_s")) * pl.col("machines").list.len()).sum())
+    held = held_machines(facts)
+    held_s = held.group_by(RUN).agg(
+        held_s=((pl.col("until_s") - pl.col("from_s")) * pl.col("machines").list.len()).sum()
     )
-    decided = timings.group_by(RUN).agg(decision_time=1e3 * pl.col("wall_s").sum())
+    if description.shared_cluster is None:
+        held_s = held_s.with_columns(busy_s=pl.col("held_s"), mean_mpl=None, stops=None)
+    else:
+        stops = facts.group_by(RUN).agg(stops=(pl.col("event") == Fact.RUN_STOPPED).sum())
+        held_s = (
+            held_s.join(_busy(held), on=RUN)
+            .join(stops, on=RUN)
+            .with_columns(mean_mpl=pl.col("held_s") / pl.col("busy_s"))
+        )
+    fared = tables.local_users.group_by(RUN).agg(
+        local_slowdown=pl.col("slowdown").mean(), tight_share=100.0 * pl.col("tight_share").mean()
+    )
+    decided = tables.timings.group_by(RUN).agg(decision_time=1e3 * pl.col("wall_s").sum())
     return (
         of_arrivals.join(of_jobs, on=RUN, how="left")
-        .join(held, on=RUN, how="left")
+        .join(held_s, on=RUN, how="left")
+        .join(fared, on=RUN, how="left")
         .join(decided, on=RUN, how="left")
         .join(faults(facts), on=RUN, how="anti")
-        .with_columns(utilisation=100.0 * pl.col("held_s") / (n_machines * pl.col("makespan")))
+        .with_columns(utilisation=100.0 * pl.col("busy_s") / (description.n_machines * pl.col("makespan")))
         .select(*RUN, *(m.key for m in METRICS))
         .sort(RUN)
     )
@@ -95,6 +114,35 @@ def held_machines(facts: pl.DataFrame) -> pl.DataFrame:
         *RUN, "run", pl.col("time_s").alias("until_s"), pl.col("event").alias("ending")
     )
     return started.join(over, on=(*RUN, "run"), how="inner", maintain_order="left")
+
+
+def _busy(held: pl.DataFrame) -> pl.DataFrame:
+    """`busy_s` of each run of the harness: node-seconds in which a node was held by at least one run."""
+    node = (*RUN, "machines")
+    intervals = held.explode("machines").sort(*node, "from_s")
+    covered_s = pl.col("until_s").cum_max().shift(1).over(node)
+    begins_s = pl.max_horizontal(pl.col("from_s"), covered_s)
+    new_s = (pl.col("until_s") - begins_s).clip(lower_bound=0.0)
+    return intervals.with_columns(new_s=new_s).group_by(RUN).agg(busy_s=pl.col("new_s").sum())
+
+
+def monitor_notes(facts: pl.DataFrame) -> list[str]:
+    """What was amiss with the monitors of local load, a sentence each."""
+    notes = []
+    for (scheduler,), of_one in facts.group_by("scheduler", maintain_order=True):
+        untrue = of_one.filter(pl.col("event") == Fact.READING_REFUSED)
+        silent = of_one.filter(pl.col("event") == Fact.MONITOR_SILENT).height
+        if len(untrue):
+            notes.append(
+                f"{scheduler}: {len(untrue):,} readings of monitors were left aside; the first because "
+                f"{untrue['detail'][0]}"
+            )
+        if silent:
+            notes.append(
+                f"{scheduler}: {silent:,} monitors never answered, summed over the runs; no local load was "
+                f"assumed on their nodes"
+            )
+    return notes
 
 
 def refusals(facts: pl.DataFrame) -> pl.DataFrame:

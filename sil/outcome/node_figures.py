@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from sil.outcome.figures import WIDTH, Figure
+from sil.outcome.figures import PALETTE, WIDTH, Figure
 from sil.outcome.trace import Fact
 
 STARTS = (Fact.RUN_STARTED, Fact.RUN_CONTINUED)
@@ -24,7 +24,7 @@ def mpl_segments(facts: pl.DataFrame) -> pl.DataFrame:
         if event not in (*STARTS, *ENDS):
             continue
         change = 1 if event in STARTS else -1
-        if event == Fact.RUN_ENDED and run in stopped:
+        if event in ENDS and event != Fact.RUN_STOPPED and run in stopped:
             change = 0
         (stopped.add if event == Fact.RUN_STOPPED else stopped.discard)(run)
         for n in nodes_of[run]:
@@ -49,6 +49,27 @@ def presence(facts: pl.DataFrame, end_s: float) -> pl.DataFrame:
     return pl.DataFrame(
         rows, schema={"node": pl.Int64, "from_s": pl.Float64, "until_s": pl.Float64}, orient="row"
     )
+
+
+def predicted_against_real(points: pl.DataFrame, of: str) -> Figure:
+    """`points` have `real` and `predicted` turnaround (s), and a colour for each value in their column `of`,
+    which stands for what the parameter says."""
+    names = points["of"].unique(maintain_order=True).to_list()
+    colour = alt.Scale(domain=names, range=list(PALETTE[: len(names)]))
+    longest_s = max(points["real"].max(), points["predicted"].max())  # type: ignore[type-var]
+    line = pl.DataFrame({"real": [0.0, longest_s], "predicted": [0.0, longest_s]})
+    figure: Figure = alt.layer(
+        alt.Chart(line).mark_line(strokeDash=[4, 4], color="#666").encode(x="real:Q", y="predicted:Q"),
+        alt.Chart(points)
+        .mark_point(filled=True, size=50)
+        .encode(
+            x=alt.X("real:Q", title="Real turnaround (s)"),
+            y=alt.Y("predicted:Q", title="Turnaround predicted at arrival (s)"),
+            color=alt.Color("of:N", scale=colour, title=of),
+            tooltip=["of", "real", "predicted"],
+        ),
+    ).properties(width=420, height=420)
+    return figure
 
 
 def timeline(facts: pl.DataFrame, n_nodes: int) -> Figure:

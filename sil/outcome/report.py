@@ -18,8 +18,11 @@ from jinja2 import Environment, PackageLoader, select_autoescape
 
 from sil.outcome import figures
 from sil.outcome.comparison import Cell, Comparison
-from sil.outcome.metrics import METRICS, Metric, held_machines
-from sil.outcome.tables import cell_texts
+from sil.outcome.metrics import Metric, held_machines
+from sil.outcome.node_figures import predicted_against_real, timeline
+from sil.outcome.predictions import scored
+from sil.outcome.run_tables import RunTables
+from sil.outcome.tables import PREDICTION_HEADINGS, cell_texts, prediction_texts
 from sil.outcome.trace import RunDescription
 
 
@@ -48,9 +51,9 @@ class Section:
     parts: list[Part] = field(default_factory=list)
 
 
-def write_report(path: Path, facts: pl.DataFrame, jobs: pl.DataFrame, comparison: Comparison) -> None:
+def write_report(path: Path, tables: RunTables, jobs: pl.DataFrame, comparison: Comparison) -> None:
     """Write the report of one experiment."""
-    sections = _sections(facts, jobs, comparison)
+    sections = _sections(tables, jobs, comparison)
     charts = _number_charts(sections)
     environment = Environment(
         loader=PackageLoader("sil.outcome", "."), autoescape=select_autoescape(default=True)
@@ -59,6 +62,7 @@ def write_report(path: Path, facts: pl.DataFrame, jobs: pl.DataFrame, comparison
         d=comparison.description,
         faults=comparison.faults,
         refusals=comparison.refusals,
+        notes=comparison.notes,
         sections=sections,
         setting_title=figures.setting_title,
         charts=script_safe(json.dumps(charts)),
@@ -68,12 +72,12 @@ def write_report(path: Path, facts: pl.DataFrame, jobs: pl.DataFrame, comparison
 
 
 def write_figures(
-    folder: Path, kind: str, facts: pl.DataFrame, jobs: pl.DataFrame, comparison: Comparison
+    folder: Path, kind: str, tables: RunTables, jobs: pl.DataFrame, comparison: Comparison
 ) -> list[Path]:
     """Write every chart of the report as a file of its own: `kind` is png, svg or pdf."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
-    for section in _sections(facts, jobs, comparison):
+    for section in _sections(tables, jobs, comparison):
         for k, part in enumerate(section.parts, start=1):
             if part.chart is not None:
                 name = re.sub(r"\W+", "-", f"{section.title} {part.title or k}".lower())
@@ -82,12 +86,13 @@ def write_figures(
     return paths
 
 
-def _sections(facts: pl.DataFrame, jobs: pl.DataFrame, comparison: Comparison) -> list[Section]:
-    return [
-        *_grid_sections(comparison),
-        _comparison_section(comparison),
-        *_time_sections(facts, jobs, comparison),
-    ]
+def _sections(tables: RunTables, jobs: pl.DataFrame, comparison: Comparison) -> list[Section]:
+    sections = [*_grid_sections(comparison), _comparison_section(comparison)]
+    if comparison.accuracies:
+        sections.append(_prediction_section(tables, jobs, comparison))
+    if comparison.description.shared_cluster is not None:
+        return [*sections, *_sections_of_nodes(tables.facts, jobs, comparison.description)]
+    return [*sections, *_time_sections(tables.facts, jobs, comparison)]
 
 
 def shown_points(description: RunDescription) -> list[int]:
@@ -131,7 +136,7 @@ def _comparison_section(comparison: Comparison) -> Section:
 
 def _table(comparison: Comparison, point: int) -> Table:
     rows = []
-    for m in METRICS:
+    for m in comparison.metrics:
         cells = [comparison.cell(point, scheduler, m.key) for scheduler in comparison.schedulers]
         rows.append([(m.label, ""), *(_texts(m, cell) for cell in cells)])
     return Table(["", *comparison.schedulers], rows)
@@ -140,6 +145,65 @@ def _table(comparison: Comparison, point: int) -> Table:
 def _texts(m: Metric, cell: Cell | None) -> tuple[str, str]:
     value, difference, change = (text.strip() for text in cell_texts(cell, m.digits))
     return value, f"{difference} ({change} %)" if change else difference
+
+
+def _prediction_section(tables: RunTables, jobs: pl.DataFrame, comparison: Comparison) -> Section:
+    several = len(comparison.description.points) > 1
+    rows = []
+    for accuracy in comparison.accuracies:
+        settings = _settings(comparison.description.points[accuracy.point]) if several else ""
+        figures_of_it = [(text, "") for text in prediction_texts(accuracy)]
+        rows.append([(accuracy.scheduler, settings), (accuracy.predictor, ""), *figures_of_it])
+    note = (
+        "When a job arrives, the turnaround of all jobs that are not done is predicted. Deviation is "
+        "|P - R| / R of the first prediction for each job; signed, above 0 is too long. An interval comes "
+        "from the errors that the site's history knew when the experiment began; it should hold 80 % of them."
+    )
+    first = scored(tables.predictions, jobs).filter(
+        "first", pl.col("predicted_s").is_finite(), pl.col("replication") == 0, pl.col("point") == 0
+    )
+    points = first.select(
+        pl.col("predictor").alias("of"),
+        pl.col("real_s").alias("real"),
+        pl.col("predicted_s").alias("predicted"),
+        "scheduler",
+    )
+    parts = [Part(table=Table(["scheduler", "predictor", *PREDICTION_HEADINGS], rows))]
+    for scheduler in comparison.schedulers:
+        of_one = points.filter(pl.col("scheduler") == scheduler).drop("scheduler")
+        if len(of_one):
+            title = f"{scheduler}, first replication"
+            chart = predicted_against_real(of_one, "Predictor")
+            parts.append(Part(title, chart, folded=True, open=scheduler == comparison.baseline))
+    return Section("Predicted turnaround", note, parts)
+
+
+def _sections_of_nodes(facts: pl.DataFrame, jobs: pl.DataFrame, description: RunDescription) -> list[Section]:
+    ended = jobs.filter(pl.col("point") == 0)
+    nodes = Section(
+        "Nodes over time",
+        "The first replication"
+        + (" of the first point of the grid" if len(description.points) > 1 else "")
+        + ". Shade: how many parallel tasks run on a node; a line where a local user is there.",
+    )
+    for scheduler in description.schedulers:
+        of_one = facts.filter(
+            pl.col("point") == 0, pl.col("replication") == 0, pl.col("scheduler") == scheduler
+        )
+        if len(of_one) and description.n_machines <= MOST_NODES_DRAWN:
+            chart = timeline(of_one, description.n_machines)
+            nodes.parts.append(
+                Part(scheduler, chart, folded=True, open=scheduler == description.schedulers[0])
+            )
+    if description.n_machines > MOST_NODES_DRAWN:
+        nodes.note = f"Not drawn: more than {MOST_NODES_DRAWN} nodes."
+    turnaround = Section("Turnaround", "Distribution over the jobs of all replications.")
+    if len(ended):
+        turnaround.parts.append(Part(chart=figures.turnaround_distribution(ended, description.schedulers)))
+    return [turnaround, nodes]
+
+
+MOST_NODES_DRAWN = 128
 
 
 def _time_sections(facts: pl.DataFrame, jobs: pl.DataFrame, comparison: Comparison) -> list[Section]:

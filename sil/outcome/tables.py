@@ -6,7 +6,8 @@ from rich import box
 from rich.table import Table
 
 from sil.outcome.comparison import Cell, Comparison
-from sil.outcome.metrics import METRICS, metric
+from sil.outcome.metrics import metric
+from sil.outcome.predictions import Accuracy
 from sil.outcome.statistics import Interval
 
 
@@ -18,7 +19,7 @@ def comparison_table(comparison: Comparison, point: int) -> Table:
     table.add_column("", no_wrap=True)
     for heading in ("mean", f"less {comparison.baseline}", "change %"):
         table.add_column(heading, justify="right", no_wrap=True)
-    for m in METRICS:
+    for m in comparison.metrics:
         table.add_row(f"[bold]{m.label}")
         for scheduler in comparison.schedulers:
             table.add_row(f"  {scheduler}", *cell_texts(comparison.cell(point, scheduler, m.key), m.digits))
@@ -59,6 +60,43 @@ def long_grid_table(comparison: Comparison, key: str) -> Table:
             table.add_row(*values, scheduler, *cell_texts(comparison.cell(point, scheduler, key), m.digits))
         table.add_section()
     return table
+
+
+def prediction_table(comparison: Comparison) -> Table:
+    """How wrong turnaround was predicted: a row per scheduler and predictor (and point)."""
+    table = _table("Predicted turnaround: deviation |P - R| / R of the first prediction for each job")
+    points = comparison.description.points
+    for axis in comparison.description.axes:
+        table.add_column(_short(axis), justify="right", no_wrap=True)
+    for heading in ("scheduler", "predictor"):
+        table.add_column(heading, no_wrap=True)
+    for heading in PREDICTION_HEADINGS:
+        table.add_column(heading, justify="right")
+    for accuracy in comparison.accuracies:
+        settings = [str(value) for value in points[accuracy.point].values()]
+        table.add_row(*settings, accuracy.scheduler, accuracy.predictor, *prediction_texts(accuracy))
+    return table
+
+
+PREDICTION_HEADINGS = (
+    "deviation (%)",
+    "signed (%)",
+    "too long (%)",
+    "of all predictions (%)",
+    "in interval (%)",
+)
+
+
+def prediction_texts(accuracy: Accuracy) -> list[str]:
+    """A cell for each of PREDICTION_HEADINGS."""
+    coverage = "-" if accuracy.coverage is None else interval_text(accuracy.coverage, 0)
+    return [
+        interval_text(accuracy.deviation, 1),
+        interval_text(accuracy.bias, 1, signed=True),
+        interval_text(accuracy.over, 0),
+        interval_text(accuracy.deviation_of_all, 1),
+        coverage,
+    ]
 
 
 def cell_texts(cell: Cell | None, digits: int) -> tuple[str, str, str]:

@@ -10,8 +10,9 @@
 | | or the node whose local user came or went; -1 of runs on shared nodes |
 | machines | the machines that a run holds |
 | job_class, queue, user, submitted_by, size | of a job that arrives; submitted_by where it is another user |
-| expected_s | how long a run that starts is believed to take |
-| detail | name of an interconnect; reason of a refusal; rule of a fault |
+| tasks | parallel ones, of a job that arrives |
+| expected_s | how long a run that starts is believed to take; the turnaround that was promised |
+| detail | name of an interconnect; reason of a refusal; rule of a fault; why a reading cannot be true |
 | message | what a fault was, in one sentence |
 """
 
@@ -41,6 +42,9 @@ class Fact(StrEnum):
     RUN_CONTINUED = "run_continued"
     LOCAL_USER_CAME = "local_user_came"
     LOCAL_USER_GONE = "local_user_gone"
+    PROMISED = "promised"
+    READING_REFUSED = "reading_refused"
+    MONITOR_SILENT = "monitor_silent"
     MACHINE_DOWN = "machine_down"
     MACHINE_UP = "machine_up"
     INTERCONNECT_DOWN = "interconnect_down"
@@ -64,6 +68,7 @@ _FACT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "user": pl.String,
     "submitted_by": pl.String,
     "size": pl.Float64,
+    "tasks": pl.Int32,
     "expected_s": pl.Float64,
     "detail": pl.String,
     "message": pl.String,
@@ -109,11 +114,12 @@ class TraceRecorder:
         user: str | None = None,
         submitted_by: str | None = None,
         size: float | None = None,
+        tasks: int | None = None,
         expected_s: float | None = None,
         detail: str | None = None,
         message: str | None = None,
     ) -> None:
-        of_job = (job_class, queue, user, submitted_by, size)
+        of_job = (job_class, queue, user, submitted_by, size, tasks)
         self._rows.append(
             (time_s, fact.value, job, run, resource, machines, *of_job, expected_s, detail, message)
         )
@@ -152,6 +158,8 @@ class RunDescription:
     workload: str
     points: tuple[dict[str, Any], ...]
     """The settings of the grid, one per point; one empty point where there is no grid."""
+    shared_cluster: str | None = None
+    """The cluster whose nodes were shared; then `machines` are its members, and there are no clusters."""
     runs_known: int = 0
     """The site's history as it was when the experiment began: the number of its last run."""
 

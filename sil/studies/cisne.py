@@ -69,7 +69,7 @@ BESIDE = {MIXED: Composition(Selection.JUST_FIRST, NodeSelection.UNIFORM_ELSE_NO
 METHOD = (
     "30 jobs {CG.B, IS.B, MG.B, BT.A} on 2, 4 or 8 of 16 nodes with 512 MB, Poisson arrivals 15 s apart, as "
     "many of each benchmark and size as 30 allows. Which NPB class the paper ran is not said; what the jobs "
-    "need is computed, not measured (fixtures/characterisations). Local users on a share of the nodes: 15 % "
+    "need is computed, not measured (the site cisne-2006). Local users on a share of the nodes: 15 % "
     "CPU in bursts, 35 % memory. The true cluster is a fluid model (DESIGN.md); the scheduler and the "
     "predictor are the real ones, and see what monitors report. A prediction is made for every job that is "
     "not done whenever one arrives; deviation is |P - R| / R of the turnaround, of the first prediction for "
@@ -93,7 +93,7 @@ def jobs_of(replication: int, n_jobs: int = JOBS) -> list[Job]:
 
 def shortest_exe_s() -> float:
     """The shortest execution time in isolation of all the jobs."""
-    known = built_in_characterisations("npb-pentium4")
+    known = built_in_characterisations()
     return min(known.of(name, tasks).exe_s for name, tasks in product(BENCHMARKS, SIZES))
 
 
@@ -134,7 +134,7 @@ def run(
     done = run_on_shared_nodes(
         cluster,
         jobs,
-        built_in_characterisations("npb-pentium4"),
+        built_in_characterisations(),
         "loras",
         scheduler,
         predictors,

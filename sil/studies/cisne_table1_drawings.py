@@ -10,7 +10,7 @@ import polars as pl
 from scheduler.prediction.forecast import Predictor
 from scheduler.prediction.look_ahead import PolicyAware
 from sil.outcome.figures import PALETTE, WIDTH
-from sil.outcome.node_figures import timeline
+from sil.outcome.node_figures import predicted_against_real, timeline
 from sil.outcome.trace import Fact
 from sil.studies.cisne import AWARE, BLIND, LOADS, POLICIES, Case, Deviations, cluster_of, jobs_of, run
 from sil.studies.cisne_table1_cells import BACKFILLING, CELLS, CPU, PAIRS, PAPER
@@ -85,21 +85,7 @@ def _drawings_of_one_run() -> list[Drawing]:
         if policy == SHOWN:
             title = f"One run of 30 jobs under {policy}, local users on {SHOWN_LOAD:.0%} of the nodes"
             timelines.append(Drawing("timeline", title, timeline(done.facts, cluster_of(case).n_nodes)))
-    frame = pl.DataFrame(points, schema=["policy", "real", "predicted"], orient="row")
-    longest_s = max(frame["real"].max(), frame["predicted"].max())  # type: ignore[type-var]
-    line = pl.DataFrame({"real": [0.0, longest_s], "predicted": [0.0, longest_s]})
-    names = list(POLICIES)
-    colour = alt.Scale(domain=names, range=list(PALETTE[: len(names)]))
-    chart = alt.layer(
-        alt.Chart(line).mark_line(strokeDash=[4, 4], color="#666").encode(x="real:Q", y="predicted:Q"),
-        alt.Chart(frame)
-        .mark_point(filled=True, size=50)
-        .encode(
-            x=alt.X("real:Q", title="Real turnaround (s)"),
-            y=alt.Y("predicted:Q", title="Turnaround predicted at arrival (s)"),
-            color=alt.Color("policy:N", scale=colour, title="Policy"),
-            tooltip=["policy", "real", "predicted"],
-        ),
-    ).properties(width=420, height=420)
+    frame = pl.DataFrame(points, schema=["of", "real", "predicted"], orient="row")
+    chart = predicted_against_real(frame, "Policy")
     title = f"Predicted against real, CPU-CPU, aware; local users on {SHOWN_LOAD:.0%} of the nodes"
     return [*timelines, Drawing("predicted-against-real", title, chart)]

@@ -10,7 +10,7 @@ import polars as pl
 
 from scheduler.loras.scheduler import Loras
 from scheduler.model import Job, JobId
-from sil.experiment.shared_nodes import SharedCluster
+from sil.experiment.shared_nodes import MEMORY_MB, SharedCluster
 from sil.outcome.figures import bars
 from sil.outcome.statistics import Interval, Sample, interval
 from sil.studies.cisne import run, told_of
@@ -67,7 +67,11 @@ def study(seeds: int, workers: int, on_progress: OnProgress) -> Findings:
 def _carry_out(case: Case) -> dict[str, str | int | float]:
     names = WORKLOADS[case.workload]
     jobs = [Job(JobId(i), names[i % len(names)], 0.0, n_tasks=TASKS) for i in range(case.mpl)]
-    cluster = SharedCluster(TASKS).with_local_users(SHARE_OF_NODES[case.where]).with_coscheduling(case.loss)
+    cluster = (
+        SharedCluster((MEMORY_MB,) * TASKS)
+        .with_local_users(SHARE_OF_NODES[case.where])
+        .with_coscheduling(case.loss)
+    )
     told = told_of(run(cluster, jobs, Loras(), {}, case.replication))
     return {
         "workload": case.workload,

@@ -62,7 +62,7 @@ def _begin_worker(in_use: SiteInUse) -> None:
 def _carry_out(case: Case) -> pl.DataFrame:
     experiment, in_use = case.experiment(), _in_use[0]
     in_use = replace(in_use, queues=queues_of(experiment) or in_use.queues)
-    facts, _ = run_once(experiment, in_use, 0, case.replication, case.scheduler)
+    facts = run_once(experiment, in_use, 0, case.replication, case.scheduler).facts
     for fault in faults(facts).iter_rows(named=True):
         raise StudyFailed(
             f"{case.scheduler} broke the rule {fault['rule']} ({case.labels}): {fault['message']}"

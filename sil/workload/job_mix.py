@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import TypeVar
 
 import numpy as np
 
 from scheduler.model import Job, JobClass, JobId
 from sil.workload.arrivals import Arrivals
+
+Number = TypeVar("Number", int, float)
 
 
 class Order(StrEnum):
@@ -38,7 +41,7 @@ class JobMix:
     """Shares of job classes, queues and users; they need not add up to 1.
 
     A user "bob as ann" is bob who submits as ann. Jobs of a class with `sizes` have one of them, all equally
-    likely.
+    likely, and so with numbers of parallel `tasks`.
     """
 
     classes: Mapping[str, float]
@@ -47,6 +50,7 @@ class JobMix:
     order: Order = Order.RANDOM
     queue_order: QueueOrder = QueueOrder.RANDOM
     sizes: Mapping[str, Sequence[float]] = field(default_factory=dict)
+    tasks: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def jobs(
         self, n: int, arrivals: Arrivals, job_classes: Sequence[JobClass], luck: np.random.Generator
@@ -57,25 +61,26 @@ class JobMix:
         users = _draw(self.users, n, luck)
         preferred = {job_class.name: job_class.preferred for job_class in job_classes}
         arrivals_s = arrivals.times_s(n, luck)
-        sizes = self._sizes(names, luck)
+        sizes = _one_of_each(self.sizes, names, luck)
+        tasks = _one_of_each(self.tasks, names, luck)
         jobs = []
         for i, name in enumerate(names):
             submitted_by, _, another = users[i].partition(" as ")
             user, by = (another, submitted_by) if another else (submitted_by, None)
             jobs.append(
-                Job(JobId(i), name, float(arrivals_s[i]), user, queues[i], preferred[name], sizes[i], by)
+                Job(
+                    JobId(i),
+                    name,
+                    float(arrivals_s[i]),
+                    user,
+                    queues[i],
+                    preferred[name],
+                    sizes[i],
+                    by,
+                    tasks[i] or 1,
+                )
             )
         return jobs
-
-    def _sizes(self, names: Sequence[str], luck: np.random.Generator) -> list[float | None]:
-        if not self.sizes:  # drawing nothing leaves the luck of workloads without sizes as it is
-            return [None] * len(names)
-        quantiles = luck.random(len(names))
-        listed = [self.sizes.get(name, ()) for name in names]
-        return [
-            float(sizes[int(q * len(sizes))]) if sizes else None
-            for sizes, q in zip(listed, quantiles.tolist(), strict=True)
-        ]
 
     def _queue_names(self, n: int, luck: np.random.Generator) -> list[str]:
         if self.queue_order is QueueOrder.RANDOM:
@@ -96,6 +101,20 @@ class JobMix:
             case Order.CYCLIC:
                 names = list(self.classes)
                 return [names[i % len(names)] for i in range(n)]
+
+
+def _one_of_each(
+    listed: Mapping[str, Sequence[Number]], names: Sequence[str], luck: np.random.Generator
+) -> list[Number | None]:
+    """For each job one of what is listed for its class, all equally likely."""
+    if not listed:  # drawing nothing leaves the luck of workloads without them as it is
+        return [None] * len(names)
+    quantiles = luck.random(len(names))
+    of_jobs = [listed.get(name, ()) for name in names]
+    return [
+        choices[int(q * len(choices))] if choices else None
+        for choices, q in zip(of_jobs, quantiles.tolist(), strict=True)
+    ]
 
 
 def _draw(shares: Mapping[str, float], n: int, luck: np.random.Generator) -> list[str]:

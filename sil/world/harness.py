@@ -165,6 +165,7 @@ class Harness:
             user=job.user,
             submitted_by=job.submitted_by,
             size=job.size,
+            tasks=job.n_tasks,
         )
         refusal = self._manager.on_job_arrived(job)
         if refusal is not None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from math import exp
 
@@ -13,15 +13,23 @@ from scheduler.model import NodeReading
 from scheduler.ports import Clock
 from sil.world.events import EventQueue, LocalChanged, MonitorNews, SampleDue
 
+UNTRUE_MPL = -1.0
+
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Every `interval_s`, the CPU share smoothed over `smoothing_s`; seen `delay_s` later, or not at all."""
+    """Every `interval_s`, the CPU share smoothed over `smoothing_s`; seen `delay_s` later, or not at all.
+
+    Of all samples `untrue_share` cannot be true (an MPL of -1), and of all nodes about `silent_share` never
+    tell anything.
+    """
 
     interval_s: float = 5.0
     smoothing_s: float = 60.0
     delay_s: float = 0.0
     lost_share: float = 0.0
+    untrue_share: float = 0.0
+    silent_share: float = 0.0
 
 
 @dataclass(slots=True)
@@ -33,27 +41,40 @@ class _Seen:
     user_is_there: bool = False
     smoothed: float = 0.0
     since_s: float = 0.0
+    silent: bool = False
 
 
 class NodeMonitors:
     """Watch the nodes on which local users have ever been; who comes and goes is told at once."""
 
     def __init__(
-        self, clock: Clock, events: EventQueue, sampling: Sampling, luck: np.random.Generator
+        self,
+        clock: Clock,
+        events: EventQueue,
+        sampling: Sampling,
+        luck: np.random.Generator,
+        note_silent: Callable[[int], None] = lambda node: None,
     ) -> None:
         self._clock = clock
         self._events = events
         self._sampling = sampling
         self._luck = luck
+        self._note_silent = note_silent
         self._nodes: dict[int, _Seen] = {}
         self._unseen: deque[tuple[float, NodeReading]] = deque()
 
     def local_changed(self, change: LocalChanged) -> None:
         now_s = self._clock.now_s
         if change.node not in self._nodes:
-            self._nodes[change.node] = _Seen(since_s=now_s)
+            silent = self._happens(self._sampling.silent_share)
+            self._nodes[change.node] = _Seen(since_s=now_s, silent=silent)
+            if silent:
+                self._note_silent(change.node)
+                return
             self._events.push(now_s + self._sampling.interval_s, SampleDue(change.node))
         seen = self._nodes[change.node]
+        if seen.silent:
+            return
         self._smooth(seen, now_s)
         came_or_went = seen.user_is_there != change.user_is_there
         seen.cpu, seen.memory_mb, seen.user_is_there = change.cpu, change.memory_mb, change.user_is_there
@@ -63,7 +84,7 @@ class NodeMonitors:
     def sample(self, node: int) -> None:
         now_s = self._clock.now_s
         self._events.push(now_s + self._sampling.interval_s, SampleDue(node))
-        if self._sampling.lost_share == 0.0 or self._luck.random() >= self._sampling.lost_share:
+        if not self._happens(self._sampling.lost_share):
             self._smooth(self._nodes[node], now_s)
             self._tell(node, now_s)
 
@@ -80,10 +101,13 @@ class NodeMonitors:
         )
         seen.since_s = now_s
 
+    def _happens(self, share: float) -> bool:
+        """Luck decides, and is not asked about what never happens."""
+        return share > 0.0 and bool(self._luck.random() < share)
+
     def _tell(self, node: int, now_s: float) -> None:
         seen, seen_s = self._nodes[node], now_s + self._sampling.delay_s
-        reading = NodeReading(
-            node, float(seen.cpu > 0.0), seen.smoothed, seen.memory_mb, seen.user_is_there, now_s
-        )
+        tasks = UNTRUE_MPL if self._happens(self._sampling.untrue_share) else float(seen.cpu > 0.0)
+        reading = NodeReading(node, tasks, seen.smoothed, seen.memory_mb, seen.user_is_there, now_s)
         self._unseen.append((seen_s, reading))
         self._events.push(seen_s, MonitorNews())

@@ -31,6 +31,16 @@ class NoSpread:
 
 
 @dataclass(frozen=True, slots=True)
+class Normal:
+    """Normal with mean 1 and the given coefficient of variation, never below 0.1."""
+
+    coefficient_of_variation: float
+
+    def factor(self, quantile: float) -> float:
+        return max(0.1, 1.0 + self.coefficient_of_variation * float(ndtri(quantile)))
+
+
+@dataclass(frozen=True, slots=True)
 class Lognormal:
     """Lognormal with mean 1 and the given coefficient of variation."""
 

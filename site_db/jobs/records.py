@@ -41,6 +41,20 @@ class JobState(StrEnum):
 
 
 @dataclass(frozen=True, slots=True)
+class PredictedTurnaround:
+    """What a predictor said of a job at `made_unix_s`: that it would end at `end_unix_s`, probably from low
+    to high. It was `waiting` then, or ran, and so many jobs were not done."""
+
+    predictor: str
+    made_unix_s: float
+    end_unix_s: float
+    low_unix_s: float | None
+    high_unix_s: float | None
+    waiting: bool
+    jobs_there: int
+
+
+@dataclass(frozen=True, slots=True)
 class JobRecord:
     """A job and what became of it; a DONE one is a whole run on `resource` (by name: a machine, or `members`
     machines of a cluster), or where no machine is known on one of `machine_class`.
@@ -66,6 +80,7 @@ class JobRecord:
     reason: str = ""
     time_limit_s: float | None = None
     machine_class: str | None = None
+    predicted: tuple[PredictedTurnaround, ...] = ()
 
     @property
     def ended_unix_s(self) -> float | None:

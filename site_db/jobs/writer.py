@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from math import isfinite
+from typing import Any
 
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
@@ -163,9 +164,34 @@ class JobWriter:
             if job.expected_s is not None
         ]
         insert_rows(session, PredictionRow, _OF_PREDICTION, predictions)
+        insert_rows(session, PredictionRow, _OF_TURNAROUND, list(self._turnarounds(serials, jobs)))
         submitted = Counter((users[job.user], job.queue) for job in jobs)
         usage = [(user, queue, n, 0, 0.0) for (user, queue), n in sorted(submitted.items())]
         add_up_rows(session, UserUsageRow, ("user_id", "queue"), USAGE, usage)
+
+    def _turnarounds(self, serials: range, jobs: Sequence[JobRecord]) -> Iterator[tuple[Any, ...]]:
+        """Predictions of turnaround, scored where the job is done."""
+        for serial, job in zip(serials, jobs, strict=True):
+            since_s = job.submitted_unix_s
+            real_s = None if job.ended_unix_s is None else job.ended_unix_s - since_s
+            for said in job.predicted:
+                interval = (
+                    None if bound is None else bound - since_s
+                    for bound in (said.low_unix_s, said.high_unix_s)
+                )
+                yield (
+                    self._site_id,
+                    serial,
+                    "turnaround",
+                    said.made_unix_s,
+                    said.end_unix_s - since_s,
+                    *interval,
+                    said.predictor,
+                    said.waiting,
+                    said.jobs_there,
+                    "",
+                    real_s,
+                )
 
     def add_runs(self, session: Session, source: Source, jobs: Sequence[JobRecord]) -> None:
         """Record whole runs and not their jobs. Raises BadRecord."""
@@ -277,6 +303,20 @@ _OF_PREDICTION = (
     "quantity",
     "made_unix_s",
     "predicted_s",
+    "grounds",
+    "actual_s",
+)
+_OF_TURNAROUND = (
+    "site_id",
+    "job_serial",
+    "quantity",
+    "made_unix_s",
+    "predicted_s",
+    "low_s",
+    "high_s",
+    "predictor",
+    "waiting",
+    "jobs_there",
     "grounds",
     "actual_s",
 )

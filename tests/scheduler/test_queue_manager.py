@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import pytest
 
@@ -17,6 +17,7 @@ from scheduler.model import (
     DispatchOrder,
     Job,
     JobId,
+    MachineReading,
     NodeReading,
     Placement,
     RunId,
@@ -40,7 +41,7 @@ class World:
     def __init__(self) -> None:
         self.now_s = 0.0
         self.orders: list[DispatchOrder] = []
-        self.readings: list[NodeReading] = []
+        self.readings: list[NodeReading | MachineReading] = []
         self.used: dict[RunId, float] = {}
 
     def dispatch(self, order: DispatchOrder) -> None:
@@ -49,7 +50,7 @@ class World:
     def preempt(self, run: RunId) -> None:
         raise AssertionError("nobody preempts on shared nodes")
 
-    def news(self) -> Sequence[NodeReading]:
+    def news(self) -> Sequence[NodeReading | MachineReading]:
         told, self.readings = self.readings, []
         return told
 
@@ -61,13 +62,27 @@ class World:
 
 
 def manager_of(
-    world: World, scheduler: Scheduler, n_nodes: int = 2, predictions: list[Prediction] | None = None
+    world: World,
+    scheduler: Scheduler,
+    n_nodes: int = 2,
+    predictions: list[Prediction] | None = None,
+    note_bad_reading: Callable[[NodeReading, str], None] = lambda reading, why: None,
 ) -> QueueManager:
     predictors = {"aware": PolicyAware(Loras())} if predictions is not None else {}
     note = predictions.append if predictions is not None else lambda prediction: None
     contract = SocialContract()
     return QueueManager(
-        [512.0] * n_nodes, contract, scheduler, world, world, world, world, world, predictors, note
+        [512.0] * n_nodes,
+        contract,
+        scheduler,
+        world,
+        world,
+        world,
+        world,
+        world,
+        predictors,
+        note,
+        note_bad_reading,
     )
 
 
@@ -102,6 +117,23 @@ def test_a_run_that_is_lost_waits_again_and_its_node_is_not_used_any_more() -> N
     assert [order.machines for order in world.orders] == [(0,), (1,)]
 
 
+def test_a_node_that_was_found_down_is_used_again_when_a_later_reading_says_so() -> None:
+    world = World()
+    manager = manager_of(world, Loras(), 1)
+    world.now_s = 10.0
+    manager.on_job_arrived(job(0))
+    manager.run_round()
+    manager.on_run_lost(RunId(0), [0])
+    world.readings = [MachineReading(0, True, 9.0)]
+    manager.run_round()
+    assert len(world.orders) == 1, "that was before it was found down"
+    world.readings = [MachineReading(0, True, 11.0)]
+    manager.on_monitor_news()
+    assert manager.wants_round
+    manager.run_round()
+    assert [order.machines for order in world.orders] == [(0,), (0,)]
+
+
 def test_every_arrival_has_all_jobs_that_are_not_done_predicted() -> None:
     world, predictions = World(), []  # type: ignore[var-annotated]
     manager = manager_of(world, Loras(), 1, predictions)
@@ -117,17 +149,18 @@ def test_every_arrival_has_all_jobs_that_are_not_done_predicted() -> None:
 @pytest.mark.parametrize(
     ("local_tasks", "local_cpu", "memory_mb"), [(-1.0, 0.1, 0.0), (1.0, -0.1, 0.0), (1.0, 0.1, float("nan"))]
 )
-def test_a_reading_that_cannot_be_true_is_counted_and_the_one_before_it_kept(
+def test_a_reading_that_cannot_be_true_is_told_and_the_one_before_it_kept(
     local_tasks: float, local_cpu: float, memory_mb: float
 ) -> None:
     world = World()
-    manager = manager_of(world, Loras(), 1)
+    refused: list[NodeReading] = []
+    manager = manager_of(world, Loras(), 1, note_bad_reading=lambda reading, why: refused.append(reading))
     world.readings = [
         NodeReading(0, 1.0, 0.3, 400.0, True, 0.0),
         NodeReading(0, local_tasks, local_cpu, memory_mb, False, 1.0),
     ]
     manager.on_monitor_news()
-    assert sum(manager.bad_readings.values()) == 1
+    assert [reading.measured_s for reading in refused] == [1.0]
     for number in range(4):
         manager.on_job_arrived(job(number))
     manager.run_round()

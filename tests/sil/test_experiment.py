@@ -40,7 +40,7 @@ def run(path: Path, out: Path, workers: int = 1) -> Comparison:
 def facts_of(path: Path, scheduler: str, replication: int = 0) -> pl.DataFrame:
     experiment = config.read_experiment(path)
     in_use = SiteSource(experiment, path.parent, None).take_into_use(path.parent / "site.db")
-    return run_once(experiment.at(0), in_use, 0, replication, scheduler)[0]
+    return run_once(experiment.at(0), in_use, 0, replication, scheduler).facts
 
 
 def story(facts: pl.DataFrame) -> list[tuple[float, str, int | None, int | None]]:
@@ -217,8 +217,8 @@ misread_share = 0.1
 
 def test_another_seed_is_another_experiment(tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path)
-    first = run_once(*_prepared(path, seed=1), 0, 0, "mct")[0]
-    second = run_once(*_prepared(path, seed=2), 0, 0, "mct")[0]
+    first = run_once(*_prepared(path, seed=1), 0, 0, "mct").facts
+    second = run_once(*_prepared(path, seed=2), 0, 0, "mct").facts
     assert not first.equals(second)
 
 

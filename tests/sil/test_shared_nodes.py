@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from itertools import product
-from pathlib import Path
 
 import polars as pl
 import pytest
@@ -17,24 +16,25 @@ from scheduler.loras.scheduler import Loras
 from scheduler.loras.social_contract import SocialContract
 from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.prediction.look_ahead import PolicyAware
-from sil.experiment.files import FIXTURES
-from sil.experiment.shared_nodes import SharedCluster, SharedRun, run_on_shared_nodes
+from sil.experiment.shared_nodes import (
+    SharedCluster,
+    SharedRun,
+    built_in_characterisations,
+    run_on_shared_nodes,
+)
 from sil.outcome.node_figures import mpl_segments
 from sil.outcome.trace import Fact, TraceRecorder
-from sil.workload.characterisations import (
-    Characterisations,
-    InvalidCharacterisations,
-    read_characterisations,
-)
 from sil.workload.local_load import LocalLoad
 from sil.world.events import ControlDue, Event, EventQueue, LocalChanged, RunEnded
 from sil.world.machines.sharing import ByCpu, ByMpl, Fluid
 from sil.world.machines.time_shared import SharedMachines, Work
 from sil.world.node_monitors import Sampling
+from sil.world.truth import Normal, NoSpread
+from site_db.characterisations import Characterisations
 
-NPB = read_characterisations(FIXTURES / "characterisations" / "npb-pentium4.csv")
+NPB = built_in_characterisations()
 KINDS = [(name, tasks) for name in ("CG.B", "IS.B", "MG.B", "BT.A") for tasks in (2, 4, 8)]
-EXACT = SharedCluster(run_to_run=0.0)
+EXACT = SharedCluster(run_to_run=NoSpread())
 
 
 def jobs_of(kinds: Iterable[tuple[str, int]], apart_s: float = 0.0) -> list[Job]:
@@ -78,7 +78,7 @@ def test_where_the_truth_is_the_predictors_rule_its_predictions_come_true(
     kinds: list[tuple[str, int]],
 ) -> None:
     scheduler = Loras(ordering, selection, node_selection, method)
-    cluster = SharedCluster(sharing=sharing, run_to_run=0.0)
+    cluster = SharedCluster(sharing=sharing, run_to_run=NoSpread())
     done = run(cluster, jobs_of(kinds), scheduler, remaining=method, cpu_time=method)
     true_s = ends(done)
     assert len(done.predictions) == len(kinds)
@@ -100,7 +100,7 @@ def test_a_predictor_sees_nothing_of_a_truth_that_differs() -> None:
     jobs = jobs_of(KINDS)
     first = [
         {p.forecast.job: p.forecast.end_s for p in run(cluster, jobs, Loras()).predictions}
-        for cluster in (EXACT, SharedCluster(sharing=Fluid(0.5, 1.0, 0.1), run_to_run=0.5))
+        for cluster in (EXACT, SharedCluster(sharing=Fluid(0.5, 1.0, 0.1), run_to_run=Normal(0.5)))
     ]
     assert first[0] == first[1]
 
@@ -176,7 +176,9 @@ def test_local_users_wait_only_where_they_demand_what_the_contract_guarantees_to
 
 def test_a_job_that_stops_as_it_starts_is_told_to_start_first() -> None:
     """The monitors are late, so the scheduler does not know that a user came and took memory."""
-    cluster = SharedCluster(1, local_load=LocalLoad(1.0), sampling=Sampling(delay_s=1e6), run_to_run=0.0)
+    cluster = SharedCluster(
+        (512.0,), local_load=LocalLoad(1.0), sampling=Sampling(delay_s=1e6), run_to_run=NoSpread()
+    )
     known = Characterisations({("big", 1): Requirement(1, 0.5, 110.0, 30.0)})
     jobs = [Job(JobId(i), "big", 25.0 * i) for i in range(60)]
     done = run_on_shared_nodes(cluster, jobs, known, "loras", Loras(), {}, 1, 0)
@@ -281,7 +283,7 @@ def test_the_rates_on_a_node_never_add_up_to_more_than_its_cpu(monkeypatch: pyte
 
 def test_with_exact_rates_and_nobody_slowed_down_the_head_starts_no_later_than_reserved() -> None:
     """At MPL 1 nobody shares, so what EASY reserves for the first of the queue is certain."""
-    cluster = SharedCluster(contract=SocialContract(0.5, 1), run_to_run=0.0)
+    cluster = SharedCluster(contract=SocialContract(0.5, 1), run_to_run=NoSpread())
     done = run(cluster, jobs_of(KINDS * 2, 15.0), Loras("fcfs", "easy"))
     starts = dict(done.facts.filter(pl.col("event") == Fact.RUN_STARTED).select("job", "time_s").iter_rows())
     heads = {}
@@ -303,23 +305,3 @@ def test_a_job_that_could_never_fit_is_refused_with_the_limit_that_it_breaks() -
     assert "17 tasks" in refused[0]
     assert "448 MB" in refused[1]
     assert "nothing is known of jobs of class 'odd' with 1 tasks" in refused[2]
-
-
-@pytest.mark.parametrize(
-    ("line", "told"),
-    [
-        ("CG.B,0,10,0.5,10", "at least one task, not 0"),
-        ("CG.B,2,0,0.5,10", "above zero, not 0 s"),
-        ("CG.B,2,10,1.5,10", "whole of one CPU, not 1.5"),
-        ("CG.B,2,10,0.5,-1", "zero or more, not -1 MB"),
-        ("CG.B,2,10,0.5", "5 values are expected, not 4"),
-        ("CG.B,2,ten,0.5,10", "could not convert"),
-    ],
-)
-def test_a_table_that_cannot_be_true_is_refused_with_file_and_line(
-    tmp_path: Path, line: str, told: str
-) -> None:
-    path = tmp_path / "jobs.csv"
-    path.write_text(f"# a remark\njob_class,n_tasks,exe_s,cpu,memory_mb\n{line}\n")
-    with pytest.raises(InvalidCharacterisations, match=f"line 3: .*{told}"):
-        read_characterisations(path)

@@ -919,6 +919,18 @@ size = "cells"
 network_mbit_per_s = 12.5
 preferred = ["fast"]
 
+[[job_classes.in_isolation]]
+tasks = 2
+exe_s = 8.0
+cpu = 0.5
+memory_mb = 0.0
+
+[[job_classes.in_isolation]]
+tasks = 4
+exe_s = 5.0
+cpu = 0.75
+memory_mb = 64.0
+
 [job_classes.sequential_s]
 fast = 10.0
 
@@ -931,18 +943,6 @@ fast = "flow {size}"
 
 [job_classes.parallel_commands]
 quad = "mpirun flow"
-
-[[job_classes.in_isolation]]
-tasks = 2
-exe_s = 8.0
-cpu = 0.5
-memory_mb = 0.0
-
-[[job_classes.in_isolation]]
-tasks = 4
-exe_s = 5.0
-cpu = 0.75
-memory_mb = 64.0
 
 [[queues]]
 name = "day"

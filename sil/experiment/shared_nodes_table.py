@@ -1,0 +1,79 @@
+"""The table `shared_nodes` of an experiment file: what is true of a cluster whose nodes jobs share."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from site_db.toml_file import Count, NotNegative, Positive, Table
+
+Share = Annotated[float, Field(ge=0, le=1, strict=True)]
+Bounds = tuple[Share, Share]
+
+
+class LocalUsersTable(Table):
+    """Local users on a share of the nodes: of their CPU on average, what they demand while active, and their
+    memory, as shares of a node's."""
+
+    share_of_nodes: Share
+    mean_cpu: float = Field(default=0.15, gt=0, lt=1, strict=True)
+    demand: Bounds = (0.2, 1.0)
+    mean_active_s: Positive = 15.0
+    memory: Bounds = (0.2, 0.5)
+    mean_memory_s: Positive = 300.0
+
+    @model_validator(mode="after")
+    def _can_be(self) -> LocalUsersTable:
+        for key, (low, high) in (("demand", self.demand), ("memory", self.memory)):
+            if low > high:
+                raise ValueError(f"{key} goes from the lower to the higher, not from {low:g} to {high:g}")
+        if self.mean_cpu >= sum(self.demand) / 2:
+            raise ValueError(
+                f"users who demand {sum(self.demand) / 2:g} of a CPU on average while they are active cannot "
+                f"use {self.mean_cpu:g} of it over all time; mean_cpu has to be less"
+            )
+        return self
+
+
+class CoschedulingTable(Table):
+    """How imperfect coscheduling is: the share of communication that is lost while others hold the CPU, what
+    it costs of a CPU itself, and how late it stops and restarts jobs."""
+
+    loss: Share = 0.0
+    overhead: float = Field(default=0.0, ge=0, lt=0.5, strict=True)
+    control_delay_s: NotNegative = 0.0
+
+
+class NodeMonitorsTable(Table):
+    """How the monitors of local load sample and smooth; and how they fail."""
+
+    interval_s: Positive = 5.0
+    smoothing_s: Positive = 60.0
+    delay_s: NotNegative = 0.0
+    lost_share: float = Field(default=0.0, ge=0, lt=1, strict=True)
+    untrue_share: Share = 0.0
+    silent_share: Share = 0.0
+
+
+def _predictor(name: str) -> str:
+    """As it is named in results: the same for all names that mean the same."""
+    from scheduler.prediction import by_name  # compiled code, loaded only where nodes are shared
+
+    return str(by_name.read(name))
+
+
+Predictor = Annotated[str, AfterValidator(_predictor)]
+
+
+class SharedNodesTable(Table):
+    """Jobs share the nodes of a cluster that has a social contract, among themselves and with local users."""
+
+    cluster: str
+    sharing: Literal["fluid", "by_mpl", "by_cpu"] = "fluid"
+    tasks: dict[str, Annotated[tuple[Count, ...], Field(min_length=1)]] = Field(default_factory=dict)
+    """Numbers of tasks of the jobs of a class, equally likely; without, all that it was measured with."""
+    local_users: LocalUsersTable | None = None
+    coscheduling: CoschedulingTable = CoschedulingTable()
+    monitors: NodeMonitorsTable = NodeMonitorsTable()
+    predictors: tuple[Predictor, ...] = ("aware",)

@@ -1,0 +1,111 @@
+"""Turnaround predicted and real: how wrong each predictor was."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import isfinite
+from typing import Any
+
+import numpy as np
+import polars as pl
+
+from sil.outcome.statistics import Interval, interval
+from sil.outcome.trace import RUN
+
+JOB = (*RUN, "job")
+
+
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Of one predictor under one scheduler at one point, as means over replications.
+
+    `deviation` is the mean of |P - R| / R in percent, `bias` the signed one, `over` the share of predictions
+    that said too long; all of the first prediction for each job, `deviation_of_all` of all that were made.
+    `coverage` is the share (%) of first predictions with an interval that holds the real turnaround; None
+    where there was no interval. `never` predictions, of all replications, said that the job would not end.
+    """
+
+    point: int
+    scheduler: str
+    predictor: str
+    deviation: Interval
+    bias: Interval
+    over: Interval
+    deviation_of_all: Interval
+    coverage: Interval | None
+    n_predictions: int
+    never: int
+
+    def as_dict(self) -> dict[str, Any]:
+        figures = ("deviation", "bias", "over", "deviation_of_all", "coverage")
+        told = {name: getattr(self, name) for name in figures}
+        return {
+            "point": self.point,
+            "scheduler": self.scheduler,
+            "predictor": self.predictor,
+            "predictions": self.n_predictions,
+            "never": self.never,
+            **{
+                name: None if one is None else {"mean": one.mean, "half_width": one.half_width}
+                for name, one in told.items()
+            },
+        }
+
+
+def scored(predictions: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
+    """The predictions of jobs that ended, in order of time: with `predicted_s` and `real_s` turnaround, the
+    `deviation` (P - R) / R, whether it was the `first` of the job, and the interval's turnarounds."""
+    ended = jobs.select(*RUN, pl.col("job_id").alias("job"), "submission_time", "finish_time")
+    real = pl.col("finish_time") - pl.col("submission_time")
+    return (
+        predictions.join(ended, on=JOB, how="inner", maintain_order="left")
+        .with_columns(
+            real_s=real,
+            predicted_s=pl.col("end_s") - pl.col("submission_time"),
+            low_turnaround_s=pl.col("low_s") - pl.col("submission_time"),
+            high_turnaround_s=pl.col("high_s") - pl.col("submission_time"),
+            first=pl.int_range(pl.len()).over(*JOB, "predictor") == 0,
+        )
+        .with_columns(deviation=(pl.col("predicted_s") - pl.col("real_s")) / pl.col("real_s"))
+    )
+
+
+def accuracies(scores: pl.DataFrame) -> list[Accuracy]:
+    """Of each predictor under each scheduler at each point, in order of their first appearance."""
+    found = []
+    for (point, scheduler, predictor), rows in scores.group_by(
+        "point", "scheduler", "predictor", maintain_order=True
+    ):
+        never = rows.filter(pl.col("predicted_s").is_infinite()).height
+        finite = rows.filter(pl.col("predicted_s").is_finite())
+        if finite.is_empty():
+            continue
+        first = finite.filter("first")
+        found.append(
+            Accuracy(
+                int(point),
+                str(scheduler),
+                str(predictor),
+                _over_replications(first, 100 * pl.col("deviation").abs().mean()),
+                _over_replications(first, 100 * pl.col("deviation").mean()),
+                _over_replications(first, 100 * (pl.col("deviation") > 0).mean()),
+                _over_replications(finite, 100 * pl.col("deviation").abs().mean()),
+                _coverage(first),
+                rows.height,
+                never,
+            )
+        )
+    return found
+
+
+def _coverage(first: pl.DataFrame) -> Interval | None:
+    known = first.filter(pl.col("low_s").is_not_null())
+    if known.is_empty():
+        return None
+    inside = pl.col("finish_time").is_between(pl.col("low_s"), pl.col("high_s"))
+    return _over_replications(known, 100 * inside.mean())
+
+
+def _over_replications(rows: pl.DataFrame, figure: pl.Expr) -> Interval:
+    values = rows.group_by("replication", maintain_order=True).agg(figure.alias("value"))["value"].to_numpy()
+    return interval(values[np.array([isfinite(value) for value in values])])

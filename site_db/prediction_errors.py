@@ -1,0 +1,81 @@
+"""How wrong past predictions of turnaround were, as the database has scored them."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from site_db.schema import ExecutionHistoryRow, JobClassRow, JobRow, PredictionRow, SourceRow
+
+MOST_ERRORS = 200_000
+"""Of so many predictions, the latest, the errors are read."""
+
+
+class KnownError(NamedTuple):
+    """How wrong a prediction was: seconds from when it was made to the real end, by those to the predicted
+    one; who made it under which scheduler, and under what circumstances: the job's class and number of tasks,
+    whether it waited, and how many jobs were not done."""
+
+    scheduler: str
+    predictor: str
+    job_class: str
+    tasks: int
+    waiting: bool
+    jobs_there: int
+    ratio: float
+
+
+def known_errors(session: Session, site_id: int, as_of: int) -> list[KnownError]:
+    """Of all jobs that had ended after run `as_of` of the site's history, in order of their ends.
+
+    Jobs whose runs were pruned say nothing any more.
+    """
+    run, job, made = ExecutionHistoryRow, JobRow, PredictionRow
+    query = (
+        select(
+            SourceRow.scheduler,
+            made.predictor,
+            JobClassRow.name,
+            run.members,
+            made.waiting,
+            made.jobs_there,
+            job.submitted_unix_s,
+            made.made_unix_s,
+            made.predicted_s,
+            made.actual_s,
+        )
+        .join(job, (job.site_id == made.site_id) & (job.serial == made.job_serial))
+        .join(run, (run.site_id == job.site_id) & (run.number == job.run_number))
+        .join(SourceRow, SourceRow.id == job.source_id)
+        .join(JobClassRow, JobClassRow.id == job.job_class_id)
+        .where(
+            made.site_id == site_id,
+            made.quantity == "turnaround",
+            made.actual_s.is_not(None),
+            made.jobs_there.is_not(None),
+            job.run_number <= as_of,
+        )
+        .order_by(job.run_number.desc(), made.id.desc())
+        .limit(MOST_ERRORS)
+    )
+    errors = []
+    for (
+        scheduler,
+        predictor,
+        job_class,
+        members,
+        waiting,
+        there,
+        submitted_s,
+        made_s,
+        said_s,
+        took_s,
+    ) in session.execute(query):
+        elapsed_s = made_s - submitted_s
+        if said_s > elapsed_s and took_s is not None:
+            ratio = (took_s - elapsed_s) / (said_s - elapsed_s)
+            alike = (members or 1, bool(waiting), there or 0)
+            errors.append(KnownError(scheduler or "", predictor, job_class, *alike, ratio))
+    return errors[::-1]
