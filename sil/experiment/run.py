@@ -157,7 +157,7 @@ def draw(out: Path, kind: str) -> list[Path]:
 def evaluate(tables: RunTables, description: RunDescription) -> tuple[pl.DataFrame, Comparison]:
     """The table of jobs and the comparison that the tables of all runs amount to."""
     jobs = job_table(tables.facts, description.n_machines)
-    metrics = run_metrics(tables, jobs, description)
+    metrics = run_metrics(tables, jobs, description.n_machines)
     found = accuracies(scored(tables.predictions, jobs))
     return jobs, Comparison(description, tables.facts, metrics, found)
 

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from sil.outcome.run_tables import RunTables
-from sil.outcome.trace import RUN, Fact, RunDescription
+from sil.outcome.trace import RUN, Fact
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ def metric(key: str) -> Metric:
     raise UnknownMetric(f"there is no metric '{key}'; there are {', '.join(m.key for m in METRICS)}")
 
 
-def run_metrics(tables: RunTables, jobs: pl.DataFrame, description: RunDescription) -> pl.DataFrame:
+def run_metrics(tables: RunTables, jobs: pl.DataFrame, n_machines: int) -> pl.DataFrame:
     """One row per run that ended without a fault: point, replication, scheduler, and a column per metric."""
     facts = tables.facts
     turnaround, waiting = pl.col("turnaround_time"), pl.col("waiting_time")
@@ -79,7 +79,8 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, description: RunDescripti
     held_s = held.group_by(RUN).agg(
         held_s=((pl.col("until_s") - pl.col("from_s")) * pl.col("machines").list.len()).sum()
     )
-    if description.shared_cluster is None:
+    on_shared_nodes = bool((jobs["resource"] < 0).any())
+    if not on_shared_nodes:  # a machine carries one run at a time
         held_s = held_s.with_columns(busy_s=pl.col("held_s"), mean_mpl=None, stops=None)
     else:
         stops = facts.group_by(RUN).agg(stops=(pl.col("event") == Fact.RUN_STOPPED).sum())
@@ -98,7 +99,7 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, description: RunDescripti
         .join(fared, on=RUN, how="left")
         .join(decided, on=RUN, how="left")
         .join(faults(facts), on=RUN, how="anti")
-        .with_columns(utilisation=100.0 * pl.col("busy_s") / (description.n_machines * pl.col("makespan")))
+        .with_columns(utilisation=100.0 * pl.col("busy_s") / (n_machines * pl.col("makespan")))
         .select(*RUN, *(m.key for m in METRICS))
         .sort(RUN)
     )

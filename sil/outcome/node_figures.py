@@ -101,8 +101,8 @@ def timeline(facts: pl.DataFrame, n_nodes: int) -> Figure:
         .iter_rows()
         for n in nodes
     ]
-    names = ["local user is there", "a job stops", "a job goes on"]
-    colour = alt.Scale(domain=names, range=["#E69F00", "#D55E00", "#009E73"])
+    user = alt.Scale(domain=["local user is there"], range=["#E69F00"])
+    stop = alt.Scale(domain=["a job stops", "a job goes on"], range=["#D55E00", "#009E73"])
     users = (
         alt.Chart(there)
         .mark_rule(strokeWidth=2.5)
@@ -110,14 +110,14 @@ def timeline(facts: pl.DataFrame, n_nodes: int) -> Figure:
             x=x,
             x2="until_s:Q",
             y=alt.Y("at:Q", scale=y_scale),
-            color=alt.Color("what:N", scale=colour, title=None),
+            color=alt.Color("what:N", scale=user, title=None),
         )
     )
     schema = {"from_s": pl.Float64, "node": pl.Int64, "what": pl.String}
     marks = (
         alt.Chart(pl.DataFrame(moments, schema=schema, orient="row"))
         .mark_point(filled=True, size=45)
-        .encode(x=x, y=alt.Y("node:Q", scale=y_scale), color=alt.Color("what:N", scale=colour, title=None))
+        .encode(x=x, y=alt.Y("node:Q", scale=y_scale), color=alt.Color("what:N", scale=stop, title=None))
     )
     figure: Figure = (
         alt.layer(carried, users, marks)

@@ -314,5 +314,9 @@ def _least(found: Iterable[Interval]) -> Interval:
 
 
 def _range(found: list[Interval], unit: str) -> str:
+    if not found:
+        return "in none"
+    if not found:
+        return "in none"
     low, high = min(found, key=lambda x: x.mean), max(found, key=lambda x: x.mean)
     return f"from {shown(low, 1)} to {shown(high, 1)} {unit}"

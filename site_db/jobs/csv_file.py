@@ -9,17 +9,25 @@ from __future__ import annotations
 import csv
 import hashlib
 import io
+import json
 from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import fields
+from dataclasses import asdict, fields
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, ValidationError
+from pydantic import Field, Json, ValidationError
 from sqlalchemy.orm import Session
 
 from site_db import toml_file
-from site_db.jobs.records import CLOCKS_AGREE_TO_S, JobRecord, JobState, Source, SourceKind
+from site_db.jobs.records import (
+    CLOCKS_AGREE_TO_S,
+    JobRecord,
+    JobState,
+    PredictedTurnaround,
+    Source,
+    SourceKind,
+)
 from site_db.jobs.writer import BadRecord, JobWriter, TakenInBefore
 from site_db.toml_file import MOST, InvalidFile, Table
 
@@ -38,7 +46,9 @@ def write(path: Path, batches: Iterable[Batch]) -> None:
         for source, jobs in batches:
             of_source = [getattr(source, field.name) for field in fields(Source)]
             for job in jobs:
-                writer.writerow(of_source + [getattr(job, name) for name in _OF_JOB])
+                predicted = json.dumps([asdict(said) for said in job.predicted]) if job.predicted else ""
+                values = {name: getattr(job, name) for name in _OF_JOB} | {"predicted": predicted}
+                writer.writerow(of_source + list(values.values()))
 
 
 def read(path: Path, now_unix_s: float) -> list[Batch]:
@@ -130,6 +140,7 @@ class _Row(Table):
     preemptions: Number = 0
     reason: str = ""
     time_limit_s: float | None = Field(default=None, gt=0, lt=MOST)
+    predicted: Json[tuple[PredictedTurnaround, ...]] = ()
 
 
 def _understood(row: dict[str, str], itself: Source, where: str, line: int) -> tuple[Source, JobRecord]:
@@ -140,7 +151,7 @@ def _understood(row: dict[str, str], itself: Source, where: str, line: int) -> t
     except ValidationError as error:
         _, sentence = toml_file.first_mistake(error, data, _Row)
         raise InvalidFile(f"{where}: {sentence}") from None
-    values = told.model_dump()
+    values = told.model_dump() | {"predicted": told.predicted}
     source = itself
     if told.source_key:
         source = Source(**{field.name: values[f"source_{field.name}"] for field in fields(Source)})

@@ -16,6 +16,7 @@ from sil.outcome import invariants
 from sil.outcome.invariants import first_breach
 from sil.outcome.jobs import job_table, write_jobs_csv
 from sil.outcome.metrics import METRICS, run_metrics
+from sil.outcome.run_tables import RunTables
 from sil.outcome.statistics import interval, paired_change_percent, paired_difference
 from sil.outcome.trace import TIMINGS_SCHEMA, Fact, NoTrace, read_trace
 from tests.builders import site, trace
@@ -76,7 +77,7 @@ def test_every_metric_is_that_of_the_hand_worked_trace() -> None:
         schema=TIMINGS_SCHEMA,
         orient="row",
     )
-    row = run_metrics(facts, job_table(facts, 3), timings, 3).row(0, named=True)
+    row = run_metrics(RunTables.of(facts, timings), job_table(facts, 3), 3).row(0, named=True)
     held_s = 2 * 20 + 10 + 30 + 4
     assert {m.key: row[m.key] for m in METRICS} == pytest.approx(
         {
@@ -86,7 +87,11 @@ def test_every_metric_is_that_of_the_hand_worked_trace() -> None:
             "mean_bounded_slowdown": (1 + 50 / 30 + 1.9) / 3,
             "makespan": 50,
             "utilisation": 100 * held_s / (3 * 50),
+            "mean_mpl": None,
             "parallel_share": 100 / 3,
+            "stops": None,
+            "local_slowdown": None,
+            "tight_share": None,
             "refused_share": 0.0,
             "decision_time": 750,
         }
