@@ -31,6 +31,21 @@ class Circumstances(NamedTuple):
     load: int
 
 
+ALIKE = (
+    "the same kind of job, in the queue as this one is, with about as many jobs there",
+    "the same kind of job, in the queue as this one is",
+    "all jobs that waited, or ran, as this one does",
+)
+"""What the errors that speak for a prediction have in common, from the closest to the broadest."""
+
+
+class Basis(NamedTuple):
+    """How many errors speak for a prediction, and of what."""
+
+    n_errors: int
+    alike: str
+
+
 @dataclass(frozen=True, slots=True)
 class Error:
     """How wrong a prediction was: seconds from then to the real end, by those to the predicted one."""
@@ -52,6 +67,13 @@ class ErrorHistory:
             for key in _keys(error.circumstances):
                 ratios[key].append(error.ratio)
         self._ratios = {key: np.sort(values) for key, values in ratios.items() if len(values) >= FEWEST}
+
+    def basis(self, circumstances: Circumstances) -> Basis | None:
+        """What speaks for a prediction under these circumstances, or None where nothing does."""
+        for key, alike in zip(_keys(circumstances), ALIKE, strict=True):
+            if key in self._ratios:
+                return Basis(len(self._ratios[key]), alike)
+        return None
 
     def quantiles(self, circumstances: Circumstances, *shares: float) -> tuple[float, ...] | None:
         """Quantiles of real / predicted, or None where nothing is known."""
@@ -102,23 +124,18 @@ class Hybrid:
 
 def seen_by(predictor: Predictor, now_s: float, shared: SharedNodes) -> list[tuple[Forecast, Circumstances]]:
     """Forecasts, and under what circumstances they are made."""
-    load = (len(shared.running) + len(shared.waiting)).bit_length()
-    rows = [*shared.running.tolist(), *shared.waiting.tolist()]
-    jobs = shared.jobs
-    row_of = {JobId(int(jobs.id[row])): row for row in rows}
-    waiting = {JobId(int(jobs.id[row])) for row in shared.waiting.tolist()}
-    return [
-        (
-            forecast,
-            Circumstances(
-                float(jobs.exe_s[row_of[forecast.job]]),
-                int(jobs.tasks[row_of[forecast.job]]),
-                forecast.job in waiting,
-                load,
-            ),
-        )
-        for forecast in predictor.predict(now_s, shared)
-    ]
+    alike = circumstances_of(shared)
+    return [(forecast, alike[forecast.job]) for forecast in predictor.predict(now_s, shared)]
+
+
+def circumstances_of(shared: SharedNodes) -> dict[JobId, Circumstances]:
+    """Of each job that runs or waits."""
+    load, jobs = (len(shared.running) + len(shared.waiting)).bit_length(), shared.jobs
+    return {
+        JobId(int(jobs.id[row])): Circumstances(float(jobs.exe_s[row]), int(jobs.tasks[row]), waits, load)
+        for rows, waits in ((shared.running, False), (shared.waiting, True))
+        for row in rows.tolist()
+    }
 
 
 def _keys(circumstances: Circumstances) -> tuple[tuple[object, ...], ...]:

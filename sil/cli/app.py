@@ -25,6 +25,7 @@ from sil.cli.console import (
     print_note,
     print_whole,
 )
+from sil.cli.predict import predict
 from sil.cli.reproduce import reproduce
 from sil.experiment.listener import Listener
 
@@ -59,6 +60,7 @@ app = typer.Typer(
 )
 app.add_typer(database.app, name="db")
 app.command()(reproduce)
+app.command()(predict)
 
 
 def main() -> None:

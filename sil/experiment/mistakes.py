@@ -2,6 +2,8 @@
 
 from scheduler.registry import SchedulerNotLoaded
 from sil.experiment.matrix import BadMatrix
+from sil.experiment.nodes_of_site import NotShared
+from sil.experiment.queue_file import CannotPredict
 from sil.experiment.run import NoDatabase, UnusableFolder
 from sil.outcome.metrics import UnknownMetric
 from sil.outcome.trace import NoTrace
@@ -16,10 +18,12 @@ from site_db.toml_file import InvalidFile
 MISTAKES = (
     BadMatrix,
     BadRecord,
+    CannotPredict,
     DatabaseTrouble,
     InvalidFile,
     NoTrace,
     NotSeenThere,
+    NotShared,
     NoDatabase,
     PrunedHistory,
     SchedulerNotLoaded,

@@ -2,24 +2,21 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from collections.abc import Iterator, Mapping
-from math import inf
 
 import polars as pl
 
 from scheduler import registry
 from scheduler.loras.queue_manager import Prediction
 from scheduler.loras.rules import first_violation_on_nodes
-from scheduler.loras.social_contract import SocialContract
 from scheduler.model import Job
 from scheduler.naming import Misnamed
 from scheduler.ports import Scheduler
 from scheduler.prediction import by_name
-from scheduler.prediction.by_name import PredictorName
 from scheduler.prediction.forecast import Predictor
-from scheduler.prediction.history import Circumstances, Error, ErrorHistory
 from sil.experiment.config import Experiment
+from sil.experiment.error_histories import NOTHING, histories
+from sil.experiment.nodes_of_site import NodesOfSite, NotShared
 from sil.experiment.shared_nodes import SharedCluster, SharedRun, Surroundings, run_on_shared_nodes
 from sil.experiment.shared_nodes_table import SharedNodesTable
 from sil.experiment.site_in_use import SiteInUse
@@ -37,20 +34,11 @@ from site_db.toml_file import Location
 def problems_on_shared_nodes(experiment: Experiment, in_use: SiteInUse) -> Iterator[tuple[Location, str]]:
     """What does not fit the site: (place in the experiment file, sentence)."""
     table = _table(experiment)
-    clusters = {cluster.name: cluster for cluster in in_use.file.clusters}
-    if table.cluster not in clusters:
-        has = ", ".join(clusters) or "none"
-        yield (
-            ("shared_nodes", "cluster"),
-            f"the site '{in_use.file.name}' has no cluster '{table.cluster}'; it has {has}",
-        )
+    try:
+        NodesOfSite.of(in_use.file, table.cluster)
+    except NotShared as error:
+        yield ("shared_nodes", "cluster"), str(error)
         return
-    if clusters[table.cluster].social_contract is None:
-        yield (
-            ("shared_nodes", "cluster"),
-            f"the cluster '{table.cluster}' has no social contract, under which its nodes would be shared; "
-            f"give it one in the site file ([clusters.social_contract])",
-        )
     sizes = Characterisations.of_site(in_use.file).sizes()
     for name in experiment.workload.mix or [k.name for k in in_use.file.job_classes]:
         if name not in sizes:
@@ -70,7 +58,7 @@ def cannot_predict(experiment: Experiment) -> Iterator[str]:
     for name in experiment.schedulers:
         for predictor in _table(experiment).predictors:
             try:
-                by_name.make(by_name.read(predictor), registry.load(name)(), lambda _: ErrorHistory(()))
+                by_name.make(by_name.read(predictor), registry.load(name)(), lambda _: NOTHING)
             except Misnamed as error:
                 yield f"scheduler '{name}', predictor '{predictor}': {error}"
 
@@ -105,7 +93,7 @@ def run_shared(
     return run_on_shared_nodes(
         _cluster(experiment, in_use, spread),
         jobs,
-        Characterisations.of_site(in_use.file),
+        _nodes(experiment, in_use).known,
         name,
         guarded(factory(), factory() if needs_witness else None, timings),
         _predictors(experiment, in_use, name),
@@ -122,18 +110,16 @@ def _table(experiment: Experiment) -> SharedNodesTable:
     return experiment.shared_nodes
 
 
+def _nodes(experiment: Experiment, in_use: SiteInUse) -> NodesOfSite:
+    return NodesOfSite.of(in_use.file, _table(experiment).cluster)
+
+
 def _cluster(experiment: Experiment, in_use: SiteInUse, spread: Spread) -> SharedCluster:
-    table = _table(experiment)
-    cluster = in_use.shared_cluster(table.cluster)
-    contract = cluster.social_contract
-    assert contract is not None, "problems_on_shared_nodes has looked"
-    memory_mb = {name: group.memory_mb or 0.0 for group in in_use.file.machines for name in group.names}
+    table, nodes = _table(experiment), _nodes(experiment, in_use)
     users, monitors = table.local_users, table.monitors
     return SharedCluster(
-        memory_mb=tuple(memory_mb[name] for name in cluster.members),
-        contract=SocialContract(
-            contract.share, contract.most_jobs, inf if contract.most_cpu is None else contract.most_cpu
-        ),
+        memory_mb=nodes.memory_mb,
+        contract=nodes.contract,
         local_load=None if users is None or not users.share_of_nodes else LocalLoad(**users.model_dump()),
         sharing=_sharing(table),
         sampling=Sampling(**monitors.model_dump()),
@@ -154,28 +140,11 @@ def _sharing(table: SharedNodesTable) -> Sharing:
 
 def _predictors(experiment: Experiment, in_use: SiteInUse, name: str) -> dict[str, Predictor]:
     """Each has a scheduler of its own: the live one must not hear what is only imagined."""
-    histories = _histories(in_use)
-
-    def errors_of(predictor: PredictorName) -> ErrorHistory:
-        return histories.get((name, str(predictor))) or ErrorHistory(())
-
+    errors_of = histories(in_use.errors, _nodes(experiment, in_use).known, name)
     return {
         label: by_name.make(by_name.read(label), registry.load(name)(), errors_of)
         for label in _table(experiment).predictors
     }
-
-
-def _histories(in_use: SiteInUse) -> Mapping[tuple[str, str], ErrorHistory]:
-    """What is known of the errors of predictors, by (scheduler, predictor)."""
-    known = Characterisations.of_site(in_use.file)
-    sizes = known.sizes()
-    errors: defaultdict[tuple[str, str], list[Error]] = defaultdict(list)
-    for error in in_use.errors:
-        if error.tasks in sizes.get(error.job_class, ()):
-            exe_s = known.of(error.job_class, error.tasks).exe_s
-            alike = Circumstances(exe_s, error.tasks, error.waiting, error.jobs_there.bit_length())
-            errors[error.scheduler, error.predictor].append(Error(alike, error.ratio))
-    return {key: ErrorHistory(of_key) for key, of_key in errors.items()}
 
 
 def predictions_frame(

@@ -62,7 +62,7 @@ def read(path: Path, now_unix_s: float) -> list[Batch]:
     known = (*_OF_SOURCE, *_OF_JOB)
     for name in header:
         if name not in known:
-            raise InvalidFile(f"{path}, line 1: unknown column '{name}'; known are {', '.join(known)}")
+            raise InvalidFile(f"{path}, line 1: unknown column '{name}'; known are {', '.join(_OF_JOB)}")
         if header.count(name) > 1:
             raise InvalidFile(f"{path}, line 1: the column '{name}' is there twice")
     for name in NEEDED:

@@ -1,0 +1,200 @@
+"""`sil predict`: when will my job finish?"""
+
+from __future__ import annotations
+
+import re
+from datetime import datetime, timedelta
+from math import isinf
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from sil.cli.console import fail, one_sentence_for_bad_input, out, print_whole
+
+if TYPE_CHECKING:
+    from sil.experiment.foretelling import Foretold, Question
+    from sil.experiment.nodes_of_site import NodesOfSite
+    from sil.experiment.queue_file import QueueFile
+
+UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+
+
+def predict(
+    queue: Annotated[
+        Path, typer.Argument(help="A queue file: what runs and waits now (see docs/guide.md, Predicting).")
+    ],
+    site: Annotated[
+        str,
+        typer.Option(
+            metavar="SITE",
+            help="A site in a database (site.db#SITE), whose past predictions tell how wrong this one may "
+            "be; or a site file, or the name of a built-in one.",
+        ),
+    ],
+    cluster: Annotated[
+        str | None, typer.Option(help="The cluster whose nodes are shared; may be left out if there is one.")
+    ] = None,
+    scheduler: Annotated[str, typer.Option(help="The scheduler that decides there.")] = "normal_easy",
+    predictor: Annotated[
+        str, typer.Option(help="aware, blind or hybrid; behind it methods like mpl-mpl (default cpu-cpu).")
+    ] = "aware",
+    submit: Annotated[
+        str | None,
+        typer.Option(metavar="CLASS:TASKS", help="Ask for a job that would be submitted now, as CG.B:4."),
+    ] = None,
+    job: Annotated[int | None, typer.Option(help="Ask for this job alone.")] = None,
+    by: Annotated[
+        str | None,
+        typer.Option(
+            metavar="TIME",
+            help="Can it be promised by then? A duration from now (900, 15m, 2h), or a time "
+            "(2026-11-22T17:00).",
+        ),
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+) -> None:
+    """Tell when jobs on shared nodes will start and end, with an interval, and what that rests on."""
+    import json
+
+    from sil.experiment.foretelling import foretell
+    from sil.experiment.queue_file import read_queue_file
+
+    now = datetime.now()
+    with one_sentence_for_bad_input():
+        by_s = None if by is None else _seconds_from(now, by)
+        state, text = read_queue_file(queue)
+        question = _question(site, cluster, scheduler, predictor)
+        if submit is not None:
+            state = _with_submitted(state, submit, question.nodes)
+            job = state.waiting[-1].job
+        told = foretell(state, queue, text, question)
+    if job is not None:
+        told = [one for one in told if one.job == job]
+        if not told:
+            fail(f"{queue}: there is no job {job}; there are {', '.join(str(t.job) for t in state.jobs)}")
+    if as_json:
+        answers = [one.as_dict() | _promise(one, by_s) for one in told]
+        print(json.dumps(answers, indent=2).replace("Infinity", "null"))
+        return
+    _print_table(told, now)
+    _print_grounds(told, state, question)
+    if by_s is not None:
+        for one in told:
+            out.print(_answer(one, by_s, now), highlight=False, soft_wrap=True)
+
+
+def _question(site: str, cluster: str | None, scheduler: str, predictor: str) -> Question:
+    from sil.experiment import files
+    from sil.experiment.foretelling import Question
+    from sil.experiment.nodes_of_site import NodesOfSite
+    from site_db import exchange, sites, store
+    from site_db.prediction_errors import known_errors
+    from site_db.sites import SiteReader
+    from site_db.states import current_states
+
+    if site in files.built_in("sites") or site.endswith(".toml"):
+        file = exchange.read_site_file(files.find(site, "sites", Path()))
+        return Question(NodesOfSite.of(file, cluster), scheduler, predictor)
+    address = store.parse_address(site)
+    with store.reading(store.open_database(address)) as session:
+        reader = SiteReader(session, address.site or sites.only_site(session))
+        nodes = NodesOfSite.of(reader.as_file(), cluster)
+        errors = known_errors(session, reader.site.id, reader.site.runs_recorded)
+        down = current_states(session, reader).down
+    return Question(nodes, scheduler, predictor, tuple(errors), frozenset(down))
+
+
+def _with_submitted(state: QueueFile, submit: str, nodes: NodesOfSite) -> QueueFile:
+    job_class, _, tasks = submit.rpartition(":")
+    if not job_class or not tasks.isdigit() or int(tasks) < 1:
+        fail(f"--submit '{submit}': expected a job class and a number of tasks, as CG.B:4")
+    sizes = nodes.known.sizes()
+    if int(tasks) not in sizes.get(job_class, ()):
+        known = ", ".join(f"{name}:{n}" for name in sizes for n in sizes[name])
+        fail(f"--submit '{submit}': no such job was measured in isolation at the site; there are {known}")
+    return state.with_submitted(job_class, int(tasks))
+
+
+def _seconds_from(now: datetime, by: str) -> float:
+    duration = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", by.strip())
+    if duration is not None:
+        return float(duration[1]) * UNITS[duration[2]]
+    try:
+        then = datetime.fromisoformat(by)
+    except ValueError:
+        fail(f"--by '{by}': expected a duration from now, as 900, 15m or 2h, or a time, as 2026-11-22T17:00")
+    seconds = (then - (datetime.now(then.tzinfo) if then.tzinfo else now)).total_seconds()
+    if seconds <= 0:
+        fail(f"--by '{by}': that time is past")
+    return seconds
+
+
+def _print_table(told: list[Foretold], now: datetime) -> None:
+    table = Table(title="Predicted, from now", title_justify="left")
+    for heading in ("job", "class"):
+        table.add_column(heading)
+    for heading in ("tasks", "starts in (s)", "ends in (s)", "80 % of the like (s)", "ends at"):
+        table.add_column(heading, justify="right")
+    for one in told:
+        interval = (
+            "-" if one.low_s is None or one.high_s is None else f"{one.low_s:,.0f} to {one.high_s:,.0f}"
+        )
+        table.add_row(
+            str(one.job),
+            one.job_class,
+            str(one.tasks),
+            "runs" if one.start_s is None else _seconds(one.start_s),
+            _seconds(one.end_s),
+            interval,
+            "-" if isinf(one.end_s) else f"{now + timedelta(seconds=one.end_s):%a %H:%M:%S}",
+        )
+    print_whole(table)
+
+
+def _seconds(value: float) -> str:
+    return "never, as far as is known" if isinf(value) else f"{value:,.0f}"
+
+
+def _print_grounds(told: list[Foretold], state: QueueFile, question: Question) -> None:
+    from scheduler.prediction.history import FEWEST
+
+    out.print(
+        f"Rests on: {question.predictor} over {question.scheduler}, {len(state.running)} running and "
+        f"{len(state.waiting)} waiting jobs on the {len(question.nodes.names)} nodes of "
+        f"{question.nodes.cluster}; local load and nodes as they are now, and no later arrivals.",
+        highlight=False,
+        soft_wrap=True,
+    )
+    guessed = [str(table.job) for table in state.running if table.cpu_used_s is None]
+    if guessed:
+        out.print(
+            f"CPU time used was not given for job {', '.join(guessed)}: taken as if run alone so far.",
+            highlight=False,
+            soft_wrap=True,
+        )
+    for one in told:
+        if one.basis is None:
+            why = f"fewer than {FEWEST} past predictions of the like were scored at this site"
+            line = f"Job {one.job}: no interval, since {why}."
+        else:
+            line = f"Job {one.job}: interval from {one.basis.n_errors:,} errors of {one.basis.alike}."
+        out.print(line, highlight=False, soft_wrap=True)
+
+
+def _promise(one: Foretold, by_s: float | None) -> dict[str, bool]:
+    return {} if by_s is None else {"promised": one.promises(by_s)}
+
+
+def _answer(one: Foretold, by_s: float, now: datetime) -> str:
+    who, then = f"job {one.job}", f"by {now + timedelta(seconds=by_s):%a %H:%M:%S} ({by_s:,.0f} s from now)"
+    if one.promises(by_s):
+        return f"[bold green]Yes[/bold green]: {who} can be promised {then}; nine in ten like it would."
+    if one.end_s > by_s:
+        return f"[bold red]No[/bold red]: {who} is not even predicted to end {then}."
+    if one.high_s is None:
+        but = "how wrong that may be is not known"
+    else:
+        but = f"of the like one in ten took more than {one.high_s:,.0f} s"
+    return f"[bold yellow]Not promised[/bold yellow]: {who} is predicted to end {then}, but {but}."

@@ -1,0 +1,165 @@
+"""When jobs of a given state will end: predicted by the scheduler that decides there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scheduler import registry
+from scheduler.loras.system import LocalLoad, SystemState
+from scheduler.model import Job, JobId
+from scheduler.naming import Misnamed
+from scheduler.prediction import by_name
+from scheduler.prediction.forecast import Forecast
+from scheduler.prediction.history import COVERAGE, Basis, circumstances_of
+from sil.experiment.error_histories import histories
+from sil.experiment.nodes_of_site import NodesOfSite
+from sil.experiment.queue_file import CannotPredict, QueueFile
+from site_db import toml_file
+from site_db.prediction_errors import KnownError
+from site_db.toml_file import Location
+
+
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """When one job will end, in seconds from now, and what that rests on. Infinite = never; `start_s` is None
+    for a job that runs."""
+
+    job: int
+    job_class: str
+    tasks: int
+    start_s: float | None
+    end_s: float
+    low_s: float | None
+    high_s: float | None
+    basis: Basis | None
+
+    def promises(self, by_s: float) -> bool:
+        """Whether the job can be promised to end within `by_s` seconds: nine in ten like it would."""
+        return self.high_s is not None and max(self.high_s, self.end_s) <= by_s
+
+    def as_dict(self) -> dict[str, Any]:
+        return {
+            "job": self.job,
+            "job_class": self.job_class,
+            "tasks": self.tasks,
+            "starts_in_s": self.start_s,
+            "ends_in_s": self.end_s,
+            "low_s": self.low_s,
+            "high_s": self.high_s,
+            "coverage": None if self.low_s is None else COVERAGE,
+            "errors_known": 0 if self.basis is None else self.basis.n_errors,
+            "errors_of": None if self.basis is None else self.basis.alike,
+        }
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked: with which scheduler and predictor, on which nodes, of which errors; what is down."""
+
+    nodes: NodesOfSite
+    scheduler: str
+    predictor: str
+    errors: tuple[KnownError, ...] = ()
+    down: frozenset[str] = frozenset()
+
+
+def problems(file: QueueFile, nodes: NodesOfSite) -> Iterator[tuple[Location, str]]:
+    """What in a queue file does not fit the site: (place in the file, sentence)."""
+    sizes = nodes.known.sizes()
+    for k, table in enumerate(file.jobs):
+        runs = k < len(file.running)
+        place: Location = ("running", k) if runs else ("waiting", k - len(file.running))
+        who = f"job {table.job}"
+        if table.job_class not in sizes:
+            known = ", ".join(sizes) or "none"
+            what = f"knows no job class '{table.job_class}' on shared nodes; it knows {known}"
+            yield (*place, "job_class"), f"{who}: the site {what}"
+        elif table.tasks not in sizes[table.job_class]:
+            measured = ", ".join(map(str, sizes[table.job_class]))
+            never = f"was never measured with {table.tasks} tasks, but with {measured}"
+            yield (*place, "nodes" if runs else "tasks"), f"{who}: {table.job_class} {never}"
+    jobs_on = Counter(name for table in file.running for name in table.nodes)
+    most = nodes.contract.most_jobs
+    named: list[tuple[Location, tuple[str, ...]]] = [
+        (("running", k), running.nodes) for k, running in enumerate(file.running)
+    ]
+    named += [(("local", k), local.nodes) for k, local in enumerate(file.local)]
+    for place, names in named:
+        for name in names:
+            if name not in nodes.names:
+                yield (*place, "nodes"), f"the cluster '{nodes.cluster}' has no node '{name}'"
+            elif names.count(name) > 1:
+                yield (*place, "nodes"), f"the node '{name}' is named twice"
+            elif jobs_on[name] > most:
+                crowded = f"{jobs_on[name]} jobs run on node '{name}'"
+                yield (*place, "nodes"), f"{crowded}; the social contract allows {most}"
+
+
+def foretell(file: QueueFile, path: Path, text: str, question: Question) -> list[Foretold]:
+    """All jobs of a state, running ones first. Raises InvalidFile for what does not fit, CannotPredict and
+    SchedulerNotLoaded."""
+    for place, sentence in problems(file, question.nodes):
+        raise toml_file.invalid(text, path, place, sentence)
+    if registry.is_on_shared_nodes(question.scheduler) is False:
+        raise CannotPredict(
+            f"scheduler '{question.scheduler}' maps jobs to machines, and here nodes are shared; there are "
+            f"{', '.join(registry.ON_SHARED_NODES)}"
+        )
+    errors_of = histories(question.errors, question.nodes.known, question.scheduler)
+    try:
+        name = by_name.read(question.predictor)
+        predictor = by_name.make(name, registry.load(question.scheduler)(), errors_of)
+    except Misnamed as error:
+        raise CannotPredict(str(error)) from None
+    state, jobs = _state_of(file, question)
+    view = state.view()
+    alike = circumstances_of(view)
+    return [
+        _foretold(forecast, jobs[forecast.job], errors_of(name).basis(alike[forecast.job]))
+        for forecast in predictor.predict(0.0, view)
+    ]
+
+
+def _state_of(file: QueueFile, question: Question) -> tuple[SystemState, Mapping[JobId, Job]]:
+    """The state now, at 0 s, and its jobs."""
+    nodes = question.nodes
+    at = {name: n for n, name in enumerate(nodes.names)}
+    state = SystemState(nodes.memory_mb, nodes.contract)
+    jobs: dict[JobId, Job] = {}
+    for table in file.jobs:
+        needs = nodes.known.of(table.job_class, table.tasks)
+        refusal = nodes.contract.refusal(needs, state.free_mb)
+        if refusal is not None:
+            raise CannotPredict(f"job {table.job} can never run: {refusal}")
+        job = Job(JobId(table.job), table.job_class, -table.there_for_s, n_tasks=table.tasks)
+        jobs[job.id] = job
+        state.add(job, needs)
+    for running in file.running:
+        job, needs = jobs[JobId(running.job)], nodes.known.of(running.job_class, running.tasks)
+        state.start(job, [at[name] for name in running.nodes], -running.ran_for_s)
+        used_s = running.ran_for_s * needs.cpu if running.cpu_used_s is None else running.cpu_used_s
+        state.measured(job.id, used_s, 0.0)
+    for local in file.local:
+        load = LocalLoad(local.tasks, local.cpu, local.memory_mb, local.user_is_there)
+        for name in local.nodes:
+            state.tell_local(at[name], load)
+    for name in question.down & at.keys():
+        state.tell_available(at[name], False)
+    return state, jobs
+
+
+def _foretold(forecast: Forecast, job: Job, basis: Basis | None) -> Foretold:
+    return Foretold(
+        job.id,
+        job.job_class,
+        job.n_tasks,
+        forecast.start_s,
+        forecast.end_s,
+        forecast.low_s,
+        forecast.high_s,
+        basis,
+    )

@@ -1,0 +1,158 @@
+"""`sil predict`: a queue file and a site in, forecasts with their grounds out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+from typer.testing import CliRunner, Result
+
+from sil.cli.app import app
+
+QUEUE = """
+[[running]]
+job = 11
+job_class = "CG.B"
+nodes = ["node[01-04]"]
+ran_for_s = 100
+cpu_used_s = 68.82
+
+[[waiting]]
+job = 12
+job_class = "MG.B"
+tasks = 8
+"""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "queue.toml").write_text(QUEUE)
+    return tmp_path
+
+
+def predict(*arguments: str, site: str = "cisne-2006") -> Result:
+    return CliRunner().invoke(app, ["predict", "queue.toml", "--site", site, *arguments])
+
+
+def answers(*arguments: str, site: str = "cisne-2006") -> list[dict[str, object]]:
+    result = predict("--json", *arguments, site=site)
+    assert result.exit_code == 0, result.output
+    found: list[dict[str, object]] = json.loads(result.stdout)
+    return found
+
+
+def refusal(*arguments: str, site: str = "cisne-2006") -> str:
+    result = predict(*arguments, site=site)
+    assert result.exit_code == 2, result.output
+    return " ".join(result.stderr.split())
+
+
+def test_a_job_alone_on_its_nodes_ends_when_its_isolated_time_is_over(here: Path) -> None:
+    first, second = answers()
+    assert first["ends_in_s"] == pytest.approx(276.7 - 100)
+    assert (second["starts_in_s"], second["ends_in_s"]) == (0.0, pytest.approx(22.8))
+    assert first["low_s"] is None, "nothing is known of past errors"
+
+
+def test_local_users_slow_down_whom_they_share_a_node_with(here: Path) -> None:
+    before = answers("--job", "11", "--predictor", "aware mpl-mpl")[0]["ends_in_s"]
+    (here / "queue.toml").write_text(QUEUE + '\n[[local]]\nnodes = ["node02"]\ncpu = 0.5\nmemory_mb = 100\n')
+    after = answers("--job", "11", "--predictor", "aware mpl-mpl")[0]["ends_in_s"]
+    assert after == pytest.approx(2 * before)  # type: ignore[operator]
+
+
+def test_a_job_that_would_be_submitted_waits_for_those_before_it(here: Path) -> None:
+    (here / "queue.toml").write_text(QUEUE.replace('"node[01-04]"', '"node[01-04]"'))
+    alone = answers("--submit", "CG.B:8", "--scheduler", "basic")
+    assert [(one["job"], one["tasks"]) for one in alone] == [(13, 8)]
+    assert alone[0]["starts_in_s"] == pytest.approx(22.8), "12 nodes are free, and 8 of them go to job 12"
+
+
+def test_without_scored_predictions_nothing_can_be_promised(here: Path) -> None:
+    result = predict("--job", "12", "--by", "10m")
+    assert "Not promised: job 12 is predicted to end by" in result.stdout
+    assert "how wrong that may be is not known" in " ".join(result.stdout.split())
+    assert answers("--job", "12", "--by", "10m")[0]["promised"] is False
+
+
+def test_past_errors_give_an_interval_and_a_promise(here: Path) -> None:
+    run = CliRunner()
+    assert run.invoke(app, ["db", "init", "--db", "lab.db"]).exit_code == 0
+    assert run.invoke(app, ["db", "import", "cisne-2006", "--db", "lab.db"]).exit_code == 0
+    learn = ["run", "shared-nodes", "--site", "lab.db", "--learn", "--out", "out", "--replications", "4"]
+    done = run.invoke(app, [*learn, "--scheduler", "uniform_easy", "--workers", "1"])
+    assert done.exit_code == 0, done.output
+    policy = ("--scheduler", "uniform_easy", "--job", "12")
+    told = answers(*policy, "--by", "2h", site="lab.db")[0]
+    assert told["errors_known"] >= 20  # type: ignore[operator]
+    assert told["low_s"] <= told["high_s"]  # type: ignore[operator]
+    assert told["promised"] is True
+    assert answers(*policy, "--by", str(told["high_s"] - 1), site="lab.db")[0]["promised"] is False  # type: ignore[operator]
+    assert "errors of" in predict(*policy, site="lab.db").stdout
+    assert answers("--scheduler", "normal", "--job", "12", site="lab.db")[0]["low_s"] is None, (
+        "the errors under one policy say nothing of another"
+    )
+
+
+def test_a_node_that_is_down_is_not_used(here: Path) -> None:
+    run = CliRunner()
+    run.invoke(app, ["db", "init", "--db", "lab.db"])
+    run.invoke(app, ["db", "import", "cisne-2006", "--db", "lab.db"])
+    for n in range(9, 17):
+        assert run.invoke(app, ["db", "state", f"node{n:02}", "down", "--db", "lab.db"]).exit_code == 0
+    told = answers("--job", "12", "--scheduler", "basic", site="lab.db")[0]
+    assert told["starts_in_s"] == pytest.approx(276.7 - 100), "only four nodes are free till then"
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (('"CG.B"', '"CG.X"'), "line 4: job 11: the site knows no job class 'CG.X' on shared nodes"),
+        (("node[01-04]", "node[01-03]"), "CG.B was never measured with 3 tasks, but with 2, 4, 8"),
+        (("node[01-04]", "node[15-18]"), "line 5: the cluster 'laboratory' has no node 'node17'"),
+        (("tasks = 8", "tasks = 0"), "line 12: waiting[0].tasks = 0"),
+        (("job = 12", "job = 11"), "the job 11 is there twice"),
+        (("ran_for_s = 100", "ran_for_s = -1"), "line 6: running[0].ran_for_s = -1"),
+        (("ran_for_s", "run_for_s"), "line 6: unknown key 'run_for_s'"),
+    ],
+)
+def test_a_queue_file_that_does_not_fit_is_refused_with_its_line(
+    here: Path, change: tuple[str, str], told: str
+) -> None:
+    (here / "queue.toml").write_text(QUEUE.replace(*change))
+    assert told in refusal()
+
+
+def test_a_node_that_carries_more_than_the_contract_allows_is_refused(here: Path) -> None:
+    many = "".join(
+        f'\n[[running]]\njob = {n}\njob_class = "MG.B"\nnodes = ["node[01-02]"]\nran_for_s = 1\n'
+        for n in range(20, 24)
+    )
+    (here / "queue.toml").write_text(QUEUE + many)
+    assert "5 jobs run on node 'node01'; the social contract allows 4" in refusal()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (("--by", "soon"), "--by 'soon': expected a duration from now, as 900, 15m or 2h"),
+        (("--by", "2001-01-01T00:00"), "that time is past"),
+        (("--job", "7"), "there is no job 7; there are 11, 12"),
+        (("--submit", "CG.B"), "expected a job class and a number of tasks"),
+        (("--submit", "CG.B:3"), "no such job was measured in isolation"),
+        (("--scheduler", "sjs"), "scheduler 'sjs' maps jobs to machines"),
+        (("--predictor", "crystal"), "there is no predictor 'crystal'; there are aware, blind and hybrid"),
+        (("--predictor", "aware cpu-proportional"), "not in proportion"),
+        (("--cluster", "office"), "has no cluster 'office'; it has laboratory"),
+    ],
+)
+def test_a_question_that_cannot_be_asked_gets_one_sentence(
+    here: Path, arguments: tuple[str, ...], told: str
+) -> None:
+    assert told in refusal(*arguments)
+
+
+def test_a_site_without_shared_nodes_says_so(here: Path) -> None:
+    assert "which cluster of the site 'hcs-2001' has shared nodes? it has none" in refusal(site="hcs-2001")
