@@ -101,7 +101,7 @@ class Site:
 class Job:
     """Something to be run once. `size` is the parameter on which the times of its class depend, if there is
     one; `submitted_by` is whoever submitted it as `user`, None = that user; `n_tasks` are its parallel tasks
-    where nodes are shared."""
+    where nodes are shared, `limit_s` the turnaround that it asks to be promised."""
 
     id: JobId
     job_class: str
@@ -112,6 +112,7 @@ class Job:
     size: float | None = None
     submitted_by: str | None = None
     n_tasks: int = 1
+    limit_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)

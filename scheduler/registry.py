@@ -42,6 +42,7 @@ ON_SHARED_NODES = {
     "uniform": "loras(node_selection=uniform)",
     "normal_easy": "loras(node_selection=normal, selection=easy)",
     "uniform_easy": "loras(node_selection=uniform, selection=easy)",
+    "promising": "scheduler.prediction.promises:Promising",
     "loras": "scheduler.loras.scheduler:Loras",
 }
 """They start jobs on nodes that are shared, where the others map jobs to machines. The first are compositions

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
 from math import isfinite
@@ -51,6 +51,15 @@ class Accounting(Protocol):
         ...
 
 
+class Promises(Protocol):
+    """Decides which turnaround limits are promised, by what one predictor says of a new job."""
+
+    @property
+    def predictor(self) -> str: ...
+
+    def keeps(self, forecast: Forecast, now_s: float, by_s: float) -> bool: ...
+
+
 class Characterisation(Protocol):
     """Knows jobs from having run them in isolation."""
 
@@ -65,6 +74,34 @@ class Prediction:
     predictor: str
     forecast: Forecast
     jobs_there: int
+
+
+class Notes(Protocol):
+    """Hears of what the manager learns and says, beside its orders."""
+
+    def predicted(self, prediction: Prediction) -> None: ...
+
+    def promised(self, job: Job, by_s: float) -> None:
+        """A job was promised to end by then."""
+        ...
+
+    def bad_reading(self, reading: NodeReading, why: str) -> None:
+        """A reading cannot be true and was left aside."""
+        ...
+
+
+class _NobodyNotes:
+    def predicted(self, prediction: Prediction) -> None:
+        """Nobody hears of it."""
+
+    def promised(self, job: Job, by_s: float) -> None:
+        """Nobody hears of it."""
+
+    def bad_reading(self, reading: NodeReading, why: str) -> None:
+        """Nobody hears of it."""
+
+
+NOBODY_NOTES = _NobodyNotes()
 
 
 class _WaitingJobs(LazyJobs):
@@ -85,9 +122,9 @@ class QueueManager:
     """One queue of parallel jobs for nodes that are shared; the counterpart of `SchedulingManager`.
 
     Notices change state; a round asks the scheduler which jobs start now, and gives the orders. After a round
-    in which a job is new, every predictor forecasts all jobs that are not done (`note_prediction` is told of
-    each). A reading that cannot be true is left aside (`note_bad_reading` is told); the one before it holds.
-    A node whose monitor never answers is taken to have no local load.
+    in which a job is new, every predictor forecasts all jobs that are not done, and a new job that asks for a
+    limit of its turnaround is promised it, or not. A reading that cannot be true is left aside, and the one
+    before it holds. A node whose monitor never answers is taken to have no local load.
     """
 
     def __init__(
@@ -101,8 +138,8 @@ class QueueManager:
         accounting: Accounting,
         characterisation: Characterisation,
         predictors: Mapping[str, Predictor] = MappingProxyType({}),
-        note_prediction: Callable[[Prediction], None] = lambda prediction: None,
-        note_bad_reading: Callable[[NodeReading, str], None] = lambda reading, why: None,
+        promises: Promises | None = None,
+        notes: Notes = NOBODY_NOTES,
     ) -> None:
         self._contract = contract
         self._scheduler = scheduler
@@ -112,8 +149,8 @@ class QueueManager:
         self._accounting = accounting
         self._characterisation = characterisation
         self._predictors = predictors
-        self._note_prediction = note_prediction
-        self._note_bad_reading = note_bad_reading
+        self._promises = promises
+        self._notes = notes
         self._state = SystemState(memory_mb, contract)
         self._jobs: dict[JobId, Job] = {}
         self._run_of: dict[JobId, RunId] = {}
@@ -122,13 +159,13 @@ class QueueManager:
         self._reasons: dict[JobId, str] = {}
         """Why the first of those that wait do so."""
         self._news = False
-        self._is_new = False
+        self._new_jobs: set[JobId] = set()
         self._told_s: dict[int, float] = {}
         """When it was last seen whether a node is up."""
 
     @property
     def wants_round(self) -> bool:
-        return self._news and (self._is_new or self._state.n_waiting > 0)
+        return self._news and (bool(self._new_jobs) or self._state.n_waiting > 0)
 
     @property
     def wakes_at_s(self) -> float | None:
@@ -151,7 +188,8 @@ class QueueManager:
             return refusal
         self._jobs[job.id] = job
         self._state.add(job, requirement)
-        self._news = self._is_new = True
+        self._new_jobs.add(job.id)
+        self._news = True
         return None
 
     def on_run_ended(self, completion: Completion) -> None:
@@ -189,7 +227,7 @@ class QueueManager:
                 continue
             wrong = _what_is_wrong(reading)
             if wrong is not None:
-                self._note_bad_reading(reading, wrong)
+                self._notes.bad_reading(reading, wrong)
                 continue
             before = self._state.local(reading.node)
             load = LocalLoad(
@@ -225,8 +263,7 @@ class QueueManager:
             started = [jobs[placement.job] for placement in schedule.placements]
             for job, placement in zip(started, schedule.placements, strict=True):
                 self._start(job, placement, now_s)
-        if self._is_new:
-            self._is_new = False
+        if self._new_jobs:
             self._predict(now_s)
 
     def _view(self) -> SharedNodes:
@@ -249,7 +286,21 @@ class QueueManager:
         for name, predictor in self._predictors.items():
             forecasts = predictor.predict(now_s, view)
             for forecast in forecasts:
-                self._note_prediction(Prediction(now_s, name, forecast, len(forecasts)))
+                self._notes.predicted(Prediction(now_s, name, forecast, len(forecasts)))
+            if self._promises is not None and name == self._promises.predictor:
+                self._promise(self._promises, forecasts, now_s)
+        self._new_jobs.clear()
+
+    def _promise(self, promises: Promises, forecasts: Sequence[Forecast], now_s: float) -> None:
+        """Answer the new jobs that ask for a limit of their turnaround."""
+        for forecast in forecasts:
+            job = self._jobs[forecast.job]
+            if job.id not in self._new_jobs or job.limit_s is None:
+                continue
+            by_s = job.arrival_s + job.limit_s
+            if promises.keeps(forecast, now_s, by_s):
+                self._state.promise(job.id, by_s)
+                self._notes.promised(job, by_s)
 
 
 def _what_is_wrong(reading: NodeReading) -> str | None:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from types import MappingProxyType
 
 import numpy as np
 
@@ -42,12 +43,15 @@ class SharedNodes:
         waiting: Ints,
         running: Ints,
         measure: Callable[[], None] = lambda: None,
+        promised: Mapping[JobId, float] = MappingProxyType({}),
     ) -> None:
         self.jobs = jobs
         self.nodes = nodes
         self.waiting = waiting
         self.running = running
         self._measure = measure
+        self.promised = promised
+        """By when jobs were promised to end."""
 
     def measure(self) -> None:
         """Have the CPU time measured that running jobs have used: `jobs.used_s` and `jobs.run_s` are of now.
@@ -129,6 +133,7 @@ class SystemState:
         self._running: dict[JobId, float] = {}
         """When each began."""
         self._running_rows = _Rows()
+        self._promised: dict[JobId, float] = {}
 
     @property
     def n_nodes(self) -> int:
@@ -182,6 +187,7 @@ class SystemState:
 
     def end(self, job: JobId) -> None:
         """A running job is done."""
+        self._promised.pop(job, None)
         del self._running[job]
         row = self._row_of.pop(job)
         self._running_rows.remove(row)
@@ -203,6 +209,10 @@ class SystemState:
         self._jobs.used_s[row] = min(used_s, self._jobs.cpu_s[row])
         self._jobs.run_s[row] = now_s - self._running[job]
 
+    def promise(self, job: JobId, by_s: float) -> None:
+        """A job that is not done was promised to end by then."""
+        self._promised[job] = by_s
+
     def tell_local(self, n: int, load: LocalLoad) -> None:
         """What is known of the local users of node n."""
         self._local[n] = load
@@ -223,7 +233,12 @@ class SystemState:
     def view(self, measure: Callable[[], None] = lambda: None) -> SharedNodes:
         """What a scheduler sees now. It changes with the state."""
         return SharedNodes(
-            self._jobs, self._nodes, self._waiting_rows.array, self._running_rows.array, measure
+            self._jobs,
+            self._nodes,
+            self._waiting_rows.array,
+            self._running_rows.array,
+            measure,
+            MappingProxyType(self._promised),
         )
 
     def _wait(self, job: Job, row: int) -> None:

@@ -40,7 +40,13 @@ class Algorithm1:
         t0_s = 0.0  # line 2; seconds from now
 
         def start_what_may() -> None:  # lines 8 to 13
-            view = SharedNodes(jobs, nodes, np.array(waiting, np.int64), np.array(running, np.int64))
+            view = SharedNodes(
+                jobs,
+                nodes,
+                np.array(waiting, np.int64),
+                np.array(running, np.int64),
+                promised=shared.promised,
+            )
             wanting = [
                 Job(JobId(int(jobs.id[row])), "", 0.0, n_tasks=int(jobs.tasks[row])) for row in waiting
             ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from dataclasses import replace
 
 import polars as pl
 
@@ -14,12 +15,14 @@ from scheduler.naming import Misnamed
 from scheduler.ports import Scheduler
 from scheduler.prediction import by_name
 from scheduler.prediction.forecast import Predictor
+from scheduler.prediction.promises import PromisesByForecast
 from sil.experiment.config import Experiment
 from sil.experiment.error_histories import NOTHING, histories
 from sil.experiment.nodes_of_site import NodesOfSite, NotShared
 from sil.experiment.shared_nodes import SharedCluster, SharedRun, Surroundings, run_on_shared_nodes
 from sil.experiment.shared_nodes_table import SharedNodesTable
 from sil.experiment.site_in_use import SiteInUse
+from sil.experiment.streams import stream
 from sil.outcome.run_tables import LOCAL_USERS_SCHEMA, PREDICTIONS_SCHEMA
 from sil.workload.local_load import LocalLoad
 from sil.world.clock import SimClock
@@ -67,6 +70,28 @@ def sizes_of_jobs(experiment: Experiment, in_use: SiteInUse) -> Mapping[str, lis
     """The numbers of tasks that jobs of each class may have."""
     measured = Characterisations.of_site(in_use.file).sizes()
     return measured | {name: list(tasks) for name, tasks in _table(experiment).tasks.items()}
+
+
+def with_limits(experiment: Experiment, in_use: SiteInUse, jobs: list[Job], replication: int) -> list[Job]:
+    """The jobs with the turnaround limits that they ask for."""
+    limits = _table(experiment).limits
+    if limits is None:
+        return jobs
+    known = _nodes(experiment, in_use).known
+    times = stream(experiment.seed, replication, "limits").uniform(*limits.times_alone, len(jobs)).tolist()
+    needs = [known.requirement(job) for job in jobs]
+    return [
+        job if needed is None else replace(job, limit_s=times_alone * needed.exe_s)
+        for job, needed, times_alone in zip(jobs, needs, times, strict=True)
+    ]
+
+
+def promises_of(experiment: Experiment) -> PromisesByForecast | None:
+    """What decides about these limits."""
+    table = _table(experiment)
+    if table.limits is None:
+        return None
+    return PromisesByForecast(table.limits.predictor or table.predictors[0], table.limits.margin)
 
 
 def run_shared(

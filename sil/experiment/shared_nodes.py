@@ -8,7 +8,7 @@ from math import inf
 
 import polars as pl
 
-from scheduler.loras.queue_manager import Characterisation, Prediction, QueueManager
+from scheduler.loras.queue_manager import Characterisation, Prediction, Promises, QueueManager
 from scheduler.loras.social_contract import SocialContract
 from scheduler.model import DispatchOrder, Job, JobId, MachineReading, NodeReading, RunId
 from scheduler.ports import Scheduler
@@ -88,11 +88,12 @@ class SharedRun:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What else happens around a run: machines that fail, as monitors see it, and when rounds are due."""
+    """What else there is: machines that fail, and monitors of that; when rounds are due; what is promised."""
 
     changes: Iterator[TimedChange] = field(default_factory=lambda: iter(()))
     monitor: SimMonitor | None = None
     rounds: RoundPolicy = field(default_factory=OnRequest)
+    promises: Promises | None = None
 
 
 def run_on_shared_nodes(
@@ -113,14 +114,11 @@ def run_on_shared_nodes(
     """
     clock, around = clock or SimClock(), around or Surroundings()
     trace, events = TraceRecorder(), EventQueue()
-    predictions: list[Prediction] = []
+    notes = _NotesOfManager(trace, clock)
 
     def note_stopped(order: DispatchOrder, stopped: bool) -> None:
         fact = Fact.RUN_STOPPED if stopped else Fact.RUN_CONTINUED
         trace.note(clock.now_s, fact, job=order.job.id, run=order.run, machines=order.machines)
-
-    def note_bad_reading(reading: NodeReading, why: str) -> None:
-        trace.note(clock.now_s, Fact.READING_REFUSED, resource=reading.node, detail=why)
 
     machines = SharedMachines(
         cluster.memory_mb,
@@ -149,8 +147,8 @@ def run_on_shared_nodes(
         _Accounting(machines, clock),
         characterisation,
         predictors,
-        predictions.append,
-        note_bad_reading,
+        around.promises,
+        notes,
     )
     harness = Harness(
         jobs,
@@ -173,7 +171,25 @@ def run_on_shared_nodes(
     if breach is not None:
         trace.note_fault(clock.now_s, breach.rule, breach.message, breach.job)
         facts = trace.frame(0, replication, name)
-    return SharedRun(facts, predictions, machines.local_responses(clock.now_s))
+    return SharedRun(facts, notes.predictions, machines.local_responses(clock.now_s))
+
+
+class _NotesOfManager:
+    """What the manager says goes to the trace; predictions stand apart."""
+
+    def __init__(self, trace: TraceRecorder, clock: SimClock) -> None:
+        self._trace = trace
+        self._clock = clock
+        self.predictions: list[Prediction] = []
+
+    def predicted(self, prediction: Prediction) -> None:
+        self.predictions.append(prediction)
+
+    def promised(self, job: Job, by_s: float) -> None:
+        self._trace.note(self._clock.now_s, Fact.PROMISED, job=job.id, expected_s=by_s - job.arrival_s)
+
+    def bad_reading(self, reading: NodeReading, why: str) -> None:
+        self._trace.note(self._clock.now_s, Fact.READING_REFUSED, resource=reading.node, detail=why)
 
 
 class _BothMonitors:

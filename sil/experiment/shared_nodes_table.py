@@ -66,6 +66,22 @@ def _predictor(name: str) -> str:
 Predictor = Annotated[str, AfterValidator(_predictor)]
 
 
+class LimitsTable(Table):
+    """Each job asks for a limit of its turnaround: so many times its time in isolation, uniform between both.
+    What is promised follows from a predictor, the first one where none is named."""
+
+    times_alone: tuple[Positive, Positive]
+    predictor: Predictor | None = None
+    margin: float = Field(default=1.5, ge=1, strict=True)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> LimitsTable:
+        low, high = self.times_alone
+        if low > high:
+            raise ValueError(f"times_alone goes from the lower to the higher, not from {low:g} to {high:g}")
+        return self
+
+
 class SharedNodesTable(Table):
     """Jobs share the nodes of a cluster that has a social contract, among themselves and with local users."""
 
@@ -76,4 +92,16 @@ class SharedNodesTable(Table):
     local_users: LocalUsersTable | None = None
     coscheduling: CoschedulingTable = CoschedulingTable()
     monitors: NodeMonitorsTable = NodeMonitorsTable()
-    predictors: tuple[Predictor, ...] = ("aware",)
+    predictors: Annotated[tuple[Predictor, ...], Field(validate_default=True)] = ("aware",)
+    limits: LimitsTable | None = None
+
+    @model_validator(mode="after")
+    def _can_promise(self) -> SharedNodesTable:
+        if self.limits is None:
+            return self
+        wanted = self.limits.predictor
+        if not self.predictors or (wanted is not None and wanted not in self.predictors):
+            raise ValueError(
+                f"limits are promised by what '{wanted or 'a predictor'}' predicts; list it in predictors"
+            )
+        return self

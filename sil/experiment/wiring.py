@@ -165,11 +165,13 @@ def _run_on_shared_nodes(
         _state_changes(experiment, in_use, nodes, replication),
         SimMonitor(clock, _distortions(experiment, replication)),
         _rounds(experiment),
+        shared_experiment.promises_of(experiment),
     )
+    jobs = workload(experiment, in_use.site, in_use.queues, replication, tasks)
     done = shared_experiment.run_shared(
         experiment,
         in_use,
-        workload(experiment, in_use.site, in_use.queues, replication, tasks),
+        shared_experiment.with_limits(experiment, in_use, jobs, replication),
         _spread(experiment),
         around,
         replication,

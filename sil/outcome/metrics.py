@@ -37,15 +37,19 @@ METRICS = (
     Metric("stops", "Stops for lack of memory", "", 1),
     Metric("local_slowdown", "Slowdown of local users", "", 3),
     Metric("tight_share", "Local users' time with too little CPU", "%", 2),
+    Metric("promised_share", "Jobs promised their limit", "%", 1, more_is_better=True),
+    Metric("kept_share", "Promises kept", "%", 1, more_is_better=True),
     Metric("refused_share", "Jobs refused", "%", 1),
     Metric("decision_time", "Decision time, total", "ms", 2),
 )
 """Of all jobs of a run that were not refused. Slowdown is bounded with a threshold of 10 s. Makespan: first
 arrival to last end. Utilisation: share of machine-seconds within the makespan that are held by runs, lost
 ones included. Decision time is measured, all others are simulated. Of shared nodes only: stops of runs, and
-how local users fared while active, on average over nodes (`sil.world.machines.time_shared.LocalResponse`)."""
+how local users fared while active, on average over nodes (`sil.world.machines.time_shared.LocalResponse`);
+where jobs ask for limits of their turnaround, how many were promised theirs, and of these, how many kept
+it."""
 
-OF_SHARED_NODES = ("mean_mpl", "stops", "local_slowdown", "tight_share")
+OF_SHARED_NODES = ("mean_mpl", "stops", "local_slowdown", "tight_share", "promised_share", "kept_share")
 
 
 class UnknownMetric(ValueError):
@@ -92,11 +96,13 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, n_machines: int) -> pl.Da
     fared = tables.local_users.group_by(RUN).agg(
         local_slowdown=pl.col("slowdown").mean(), tight_share=100.0 * pl.col("tight_share").mean()
     )
+    promised = _promised(facts, jobs)
     decided = tables.timings.group_by(RUN).agg(decision_time=1e3 * pl.col("wall_s").sum())
     return (
         of_arrivals.join(of_jobs, on=RUN, how="left")
         .join(held_s, on=RUN, how="left")
         .join(fared, on=RUN, how="left")
+        .join(promised, on=RUN, how="left")
         .join(decided, on=RUN, how="left")
         .join(faults(facts), on=RUN, how="anti")
         .with_columns(utilisation=100.0 * pl.col("busy_s") / (n_machines * pl.col("makespan")))
@@ -125,6 +131,22 @@ def _busy(held: pl.DataFrame) -> pl.DataFrame:
     begins_s = pl.max_horizontal(pl.col("from_s"), covered_s)
     new_s = (pl.col("until_s") - begins_s).clip(lower_bound=0.0)
     return intervals.with_columns(new_s=new_s).group_by(RUN).agg(busy_s=pl.col("new_s").sum())
+
+
+def _promised(facts: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
+    """Of each run of the harness in which something was promised: `promised_share` of the jobs that ended,
+    and `kept_share` of those."""
+    limits = facts.filter(pl.col("event") == Fact.PROMISED).select(
+        *RUN, pl.col("job").alias("job_id"), pl.col("expected_s").alias("limit_s")
+    )
+    with_limits = jobs.join(limits, on=(*RUN, "job_id"), how="left")
+    was_promised = pl.col("limit_s").is_not_null()
+    kept = pl.col("turnaround_time") <= pl.col("limit_s")
+    return (
+        with_limits.group_by(RUN)
+        .agg(promised_share=100.0 * was_promised.mean(), kept_share=100.0 * kept.mean())
+        .filter(pl.col("promised_share") > 0)
+    )
 
 
 def monitor_notes(facts: pl.DataFrame) -> list[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -25,6 +26,7 @@ from scheduler.model import (
 )
 from scheduler.ports import Scheduler
 from scheduler.prediction.look_ahead import PolicyAware
+from scheduler.prediction.promises import PromisesByForecast
 from scheduler.problem import SchedulingProblem
 from scheduler.rules import (
     EACH_JOB_ONCE,
@@ -61,28 +63,38 @@ class World:
         return None if job.job_class == "odd" else Requirement(job.n_tasks, 0.5, 100.0, 100.0)
 
 
+class Notes:
+    def __init__(self) -> None:
+        self.predictions: list[Prediction] = []
+        self.promises: list[tuple[JobId, float]] = []
+        self.refused: list[tuple[float, str]] = []
+
+    def predicted(self, prediction: Prediction) -> None:
+        self.predictions.append(prediction)
+
+    def promised(self, job: Job, by_s: float) -> None:
+        self.promises.append((job.id, by_s))
+
+    def bad_reading(self, reading: NodeReading, why: str) -> None:
+        self.refused.append((reading.measured_s, why))
+
+
 def manager_of(
-    world: World,
-    scheduler: Scheduler,
-    n_nodes: int = 2,
-    predictions: list[Prediction] | None = None,
-    note_bad_reading: Callable[[NodeReading, str], None] = lambda reading, why: None,
+    world: World, scheduler: Scheduler, n_nodes: int = 2, notes: Notes | None = None
 ) -> QueueManager:
-    predictors = {"aware": PolicyAware(Loras())} if predictions is not None else {}
-    note = predictions.append if predictions is not None else lambda prediction: None
-    contract = SocialContract()
+    """It predicts, and promises by what it predicts, if there are notes to be made."""
     return QueueManager(
         [512.0] * n_nodes,
-        contract,
+        SocialContract(),
         scheduler,
         world,
         world,
         world,
         world,
         world,
-        predictors,
-        note,
-        note_bad_reading,
+        {} if notes is None else {"aware": PolicyAware(Loras())},
+        None if notes is None else PromisesByForecast("aware", 1.5),
+        notes or Notes(),
     )
 
 
@@ -135,15 +147,26 @@ def test_a_node_that_was_found_down_is_used_again_when_a_later_reading_says_so()
 
 
 def test_every_arrival_has_all_jobs_that_are_not_done_predicted() -> None:
-    world, predictions = World(), []  # type: ignore[var-annotated]
-    manager = manager_of(world, Loras(), 1, predictions)
+    world, notes = World(), Notes()
+    manager = manager_of(world, Loras(), 1, notes)
     manager.on_job_arrived(job(0))
     manager.run_round()
     world.now_s, world.used = 40.0, {RunId(0): 20.0}
     manager.on_job_arrived(job(1))
     manager.run_round()
-    ends = [(p.made_s, p.forecast.job, p.forecast.end_s) for p in predictions]
+    ends = [(p.made_s, p.forecast.job, p.forecast.end_s) for p in notes.predictions]
     assert ends == [(0.0, 0, 100.0), (40.0, 0, 100.0), (40.0, 1, 140.0)]
+
+
+def test_a_limit_is_promised_if_it_leaves_a_margin_and_once_only() -> None:
+    """Jobs take 100 s alone; 150 s are predicted with the margin."""
+    world, notes = World(), Notes()
+    manager = manager_of(world, Loras(), 2, notes)
+    for number, limit_s in ((0, 149.0), (1, 151.0), (2, None)):
+        world.now_s = float(number)
+        manager.on_job_arrived(replace(job(number), limit_s=limit_s))
+        manager.run_round()
+    assert notes.promises == [(1, 152.0)]
 
 
 @pytest.mark.parametrize(
@@ -153,14 +176,14 @@ def test_a_reading_that_cannot_be_true_is_told_and_the_one_before_it_kept(
     local_tasks: float, local_cpu: float, memory_mb: float
 ) -> None:
     world = World()
-    refused: list[NodeReading] = []
-    manager = manager_of(world, Loras(), 1, note_bad_reading=lambda reading, why: refused.append(reading))
+    notes = Notes()
+    manager = manager_of(world, Loras(), 1, notes)
     world.readings = [
         NodeReading(0, 1.0, 0.3, 400.0, True, 0.0),
         NodeReading(0, local_tasks, local_cpu, memory_mb, False, 1.0),
     ]
     manager.on_monitor_news()
-    assert [reading.measured_s for reading in refused] == [1.0]
+    assert [measured_s for measured_s, _ in notes.refused] == [1.0]
     for number in range(4):
         manager.on_job_arrived(job(number))
     manager.run_round()

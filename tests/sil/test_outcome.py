@@ -92,6 +92,8 @@ def test_every_metric_is_that_of_the_hand_worked_trace() -> None:
             "stops": None,
             "local_slowdown": None,
             "tight_share": None,
+            "promised_share": None,
+            "kept_share": None,
             "refused_share": 0.0,
             "decision_time": 750,
         }

@@ -2,21 +2,13 @@
 
 from __future__ import annotations
 
-from scheduler.compiled import Ints, inlined, part
+from numba import types
+
+from scheduler.compiled import INTS, Ints, compiled, inlined, part
 from scheduler.loras.kernels.placing import fits
-from scheduler.loras.kernels.tables import NOBODY, Jobs, Nodes
+from scheduler.loras.kernels.tables import JOBS, NOBODY, NODES, Jobs, Nodes
 
 NORMAL, UNIFORM, UNIFORM_ELSE_NORMAL = 0, 1, 2
-
-
-@part
-def select_nodes(jobs: Jobs, nodes: Nodes, policy: int, row: int, chosen: Ints) -> bool:
-    """Write the nodes for a job to `chosen`; False where it has to wait."""
-    if policy == NORMAL:
-        return least_loaded(jobs, nodes, row, chosen, False)
-    if least_loaded(jobs, nodes, row, chosen, True) or matching_set(jobs, nodes, row, chosen):
-        return True
-    return policy == UNIFORM_ELSE_NORMAL and least_loaded(jobs, nodes, row, chosen, False)
 
 
 @inlined
@@ -100,3 +92,13 @@ def matching_set(jobs: Jobs, nodes: Nodes, row: int, chosen: Ints) -> bool:
     for x in range(wanted):
         chosen[x] = jobs.nodes[nodes.jobs[best, 0], x]
     return True
+
+
+@compiled(types.boolean(JOBS, NODES, types.int64, types.int64, INTS))
+def select_nodes(jobs: Jobs, nodes: Nodes, policy: int, row: int, chosen: Ints) -> bool:
+    """Write the nodes for a job to `chosen`; False where it has to wait."""
+    if policy == NORMAL:
+        return least_loaded(jobs, nodes, row, chosen, False)
+    if least_loaded(jobs, nodes, row, chosen, True) or matching_set(jobs, nodes, row, chosen):
+        return True
+    return policy == UNIFORM_ELSE_NORMAL and least_loaded(jobs, nodes, row, chosen, False)
