@@ -27,7 +27,7 @@ from sil.cli.console import (
 if TYPE_CHECKING:
     import polars as pl
 
-    from sil.studies.findings import Findings, OnProgress
+    from sil.studies.findings import Findings
 
 LEAST_SEEDS = 2
 COLOURS = {"holds": "green", "does not hold": "red"}
@@ -73,7 +73,7 @@ def reproduce(
 
     Prints the claims ledger: what the paper says, what came out here, and a verdict by a rule that was fixed
     before. Writes page.html (open it in a browser), ledger.csv, the tables as CSV, and the paper's figures as
-    PNG, SVG and PDF.
+    PNG, SVG and PDF. An interrupted study goes on when the same command is given again.
     """
     from sil.studies import CASE_STUDIES
     from sil.studies.page import PAGE, write_findings
@@ -83,30 +83,33 @@ def reproduce(
         _make_usable(out_folder)
         for name in names:
             try:
-                findings = _study(name, seeds, workers)
+                kept = out_folder / f"{name}.unfinished"
+                findings = _study(name, seeds, workers, kept)
             except KeyboardInterrupt:
-                err.print(f"Interrupted in {name}; the studies before it are kept in {out_folder}.")
+                err.print(f"Interrupted in {name}. The same command goes on from there.")
                 raise typer.Exit(EXIT_INTERRUPTED) from None
             folder = out_folder / name
             write_findings(folder, findings)
+            kept.unlink(missing_ok=True)
             _show(findings)
             out.print(f"Results are in {folder}; open {folder / PAGE} in a browser.\n", soft_wrap=True)
 
 
-def _study(name: str, seeds: int, workers: int) -> Findings:
+def _study(name: str, seeds: int, workers: int, kept: Path) -> Findings:
+    """Do a study; what is done of it is kept in the file `kept`."""
     from importlib import import_module
 
+    from sil.studies.course import Course
     from sil.studies.site_runs import StudyFailed
 
-    study: Callable[[int, int, OnProgress], Findings] = import_module(
-        f"sil.studies.{name.replace('-', '_')}"
-    ).study
+    study: Callable[[int, Course], Findings] = import_module(f"sil.studies.{name.replace('-', '_')}").study
     with _progress() as progress:
         bar = progress.add_task(name, total=None)
         try:
-            return study(
-                seeds, workers, lambda done, total: progress.update(bar, completed=done, total=total)
+            course = Course(
+                workers, lambda done, total: progress.update(bar, completed=done, total=total), kept
             )
+            return study(seeds, course)
         except StudyFailed as failed:
             progress.stop()
             print_fault(str(failed))

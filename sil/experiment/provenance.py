@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
+from functools import cache
 from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import scheduler
+import site_db
 from scheduler import registry
 from sil.experiment.config import Experiment
+from sil.experiment.files import FIXTURES
 from sil.experiment.site_in_use import SiteInUse
 from sil.outcome.trace import RunDescription
 
@@ -58,6 +61,18 @@ def source_hash(folder: Path) -> str:
     for path in sorted(folder.rglob("*.py")):
         digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
+
+
+@cache
+def code_and_data() -> str:
+    """Hash over all code and built-in data that the results of a study depend on."""
+    digest = hashlib.sha256()
+    for package in (scheduler, site_db):
+        digest.update(source_hash(Path(str(package.__file__)).parent).encode())
+    digest.update(source_hash(Path(__file__).parent.parent).encode())
+    for path in sorted(FIXTURES.rglob("*.toml")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()
 
 
 def fingerprint(experiment: Experiment, in_use: SiteInUse) -> str:

@@ -27,7 +27,7 @@ from sil.experiment.shared_nodes import (
 from sil.experiment.streams import stream
 from sil.outcome.statistics import Sample
 from sil.outcome.trace import Fact
-from sil.studies.findings import OnProgress
+from sil.studies.course import Course
 from sil.studies.in_parallel import done_by
 from sil.studies.site_runs import StudyFailed
 
@@ -105,7 +105,7 @@ class Case:
     most_cpu: float = inf
 
 
-def run_all(cases: Sequence[Case], workers: int, on_progress: OnProgress) -> pl.DataFrame:
+def run_all(cases: Sequence[Case], course: Course) -> pl.DataFrame:
     """A row per case, predictor and moment (`when`: the first prediction for a job, the last, or all).
 
     Columns: policy, load, most_cpu, replication; mode, remaining, cpu_time, when; mean `deviation`, signed
@@ -114,7 +114,7 @@ def run_all(cases: Sequence[Case], workers: int, on_progress: OnProgress) -> pl.
     their time when the contract was tight (%), and the median cost in ms of predicting for one job. Raises
     StudyFailed.
     """
-    rows = [row for part in done_by(_carry_out, cases, workers, on_progress) for row in part]
+    rows = [row for part in done_by(_carry_out, cases, course) for row in part]
     return pl.DataFrame(rows).sort("replication", maintain_order=True)
 
 

@@ -10,17 +10,18 @@ from sil.outcome.figures import bars
 from sil.outcome.statistics import Interval, interval
 from sil.studies.cisne import BLIND, METHOD, PAIRS, POLICIES, Case, Deviations, run_all
 from sil.studies.cisne_table1 import LEAST_SEEDS
-from sil.studies.findings import Drawing, Findings, OnProgress
+from sil.studies.course import Course
+from sil.studies.findings import Drawing, Findings
 from sil.studies.ledger import Claim, all_or_partly_positive, counted, most_positive, shown, some_positive
 
 LOAD = 0.25
 REMAINING = ("proportional", "mpl", "cpu")
 
 
-def study(seeds: int, workers: int, on_progress: OnProgress) -> Findings:
+def study(seeds: int, course: Course) -> Findings:
     seeds = max(seeds, LEAST_SEEDS)
     cases = [Case(policy, LOAD, seed) for seed in range(seeds) for policy in POLICIES]
-    found = Deviations(run_all(cases, workers, on_progress))
+    found = Deviations(run_all(cases, course))
     return Findings(
         name="cisne-fig3",
         title="CISNE, Figure 3: turnaround deviation by method",

@@ -27,7 +27,8 @@ from sil.outcome.figures import bars
 from sil.outcome.statistics import Interval, Sample, interval
 from sil.outcome.trace import Fact
 from sil.studies.cisne import LOADS, METHOD, POLICIES, Case, cluster_of, jobs_of, run
-from sil.studies.findings import Drawing, Findings, OnProgress
+from sil.studies.course import Course
+from sil.studies.findings import Drawing, Findings
 from sil.studies.in_parallel import done_by
 from sil.studies.ledger import Claim, all_or_partly_positive, counted, shown
 
@@ -51,19 +52,13 @@ class Learnt:
     errors: dict[str, ErrorHistory]
 
 
-def study(seeds: int, workers: int, on_progress: OnProgress) -> Findings:
+def study(seeds: int, course: Course) -> Findings:
     """Half of the seeds are learnt from, and the other half predicted."""
     total = 2 * seeds * len(POLICIES) * len(LOADS)
 
-    def first(done: int, _: int) -> None:
-        on_progress(done, total)
-
-    def then(done: int, _: int) -> None:
-        on_progress(total // 2 + done, total)
-
     past = [Case(p, load, k) for k in range(seeds) for p in POLICIES for load in LOADS]
     errors: dict[tuple[str, float, str], list[Error]] = {cell: [] for cell in CELLS}
-    for case, found in zip(past, done_by(_errors, past, workers, first), strict=True):
+    for case, found in zip(past, done_by(_errors, past, course.part(0, total)), strict=True):
         for method, of_method in found.items():
             errors[case.policy, case.load, method] += of_method
     histories = {cell: ErrorHistory(of_cell) for cell, of_cell in errors.items()}
@@ -71,7 +66,7 @@ def study(seeds: int, workers: int, on_progress: OnProgress) -> Findings:
         Learnt(case, {method: histories[case.policy, case.load, method] for method in PAIRS})
         for case in (Case(p, load, seeds + k) for k in range(seeds) for p in POLICIES for load in LOADS)
     ]
-    rows = [row for part in done_by(_predicted, future, workers, then) for row in part]
+    rows = [row for part in done_by(_predicted, future, course.part(total // 2, total)) for row in part]
     frame = pl.DataFrame(rows).sort("replication", maintain_order=True)
     return Findings(
         name="cisne-hybrid",

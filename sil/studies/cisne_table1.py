@@ -23,7 +23,8 @@ from sil.studies.cisne import (
 from sil.studies.cisne_table1_cells import CELLS, CPU, MPL, PAIRS, PAPER
 from sil.studies.cisne_table1_claims import claims, limit_title
 from sil.studies.cisne_table1_drawings import drawings
-from sil.studies.findings import Findings, OnProgress
+from sil.studies.course import Course
+from sil.studies.findings import Findings
 from sil.studies.ledger import shown
 
 CPU_LIMITS = (2.0, 1.5, 1.2)
@@ -31,14 +32,14 @@ CPU_LIMITS = (2.0, 1.5, 1.2)
 LEAST_SEEDS = 40
 
 
-def study(seeds: int, workers: int, on_progress: OnProgress) -> Findings:
+def study(seeds: int, course: Course) -> Findings:
     """The paper's table is about three runs per cell; at least LEAST_SEEDS are made here."""
     seeds = max(seeds, LEAST_SEEDS)
     cases = [
         *(Case(policy, load, k) for k in range(seeds) for policy in POLICIES | BESIDE for load in LOADS),
         *(Case(*cell, k, limit) for k in range(seeds) for cell in CELLS for limit in CPU_LIMITS),
     ]
-    rows = run_all(cases, workers, on_progress)
+    rows = run_all(cases, course)
     by_limit = {limit: Deviations(rows.filter(pl.col("most_cpu") == limit)) for limit in (inf, *CPU_LIMITS)}
     found = by_limit[inf]
     return Findings(

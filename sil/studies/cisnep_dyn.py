@@ -14,7 +14,8 @@ from sil.experiment.shared_nodes import MEMORY_MB, SharedCluster
 from sil.outcome.figures import bars
 from sil.outcome.statistics import Interval, Sample, interval
 from sil.studies.cisne import run, told_of
-from sil.studies.findings import Drawing, Findings, OnProgress
+from sil.studies.course import Course
+from sil.studies.findings import Drawing, Findings
 from sil.studies.in_parallel import done_by
 from sil.studies.ledger import Claim, Verdict, counted, shown
 
@@ -46,13 +47,13 @@ class Case:
     replication: int
 
 
-def study(seeds: int, workers: int, on_progress: OnProgress) -> Findings:
+def study(seeds: int, course: Course) -> Findings:
     cases = [
         Case(*point, seed)
         for seed in range(seeds)
         for point in product(WORKLOADS, MPLS, SHARE_OF_NODES, (0.0, *LOSSES))
     ]
-    found = pl.DataFrame(done_by(_carry_out, cases, workers, on_progress), infer_schema_length=None)
+    found = pl.DataFrame(done_by(_carry_out, cases, course), infer_schema_length=None)
     return Findings(
         name="cisnep-dyn",
         title="CISNE-P, section 3.1: dynamic coscheduling",

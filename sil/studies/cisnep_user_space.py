@@ -12,7 +12,8 @@ from sil.experiment.shared_nodes import SharedCluster
 from sil.outcome.figures import bars
 from sil.outcome.statistics import Interval, Sample, interval
 from sil.studies.cisne import POLICIES, jobs_of, run, told_of
-from sil.studies.findings import Drawing, Findings, OnProgress
+from sil.studies.course import Course
+from sil.studies.findings import Drawing, Findings
 from sil.studies.in_parallel import done_by
 from sil.studies.ledger import Claim, Verdict, all_positive, counted, shown
 
@@ -48,7 +49,7 @@ class Case:
     replication: int
 
 
-def study(seeds: int, workers: int, on_progress: OnProgress) -> Findings:
+def study(seeds: int, course: Course) -> Findings:
     cases = [
         *(
             Case(name, where, *costs, seed)
@@ -61,7 +62,7 @@ def study(seeds: int, workers: int, on_progress: OnProgress) -> Findings:
             for name, where in product((BASIC, NORMAL), SHARE_OF_NODES)
         ),
     ]
-    found = pl.DataFrame(done_by(_carry_out, cases, workers, on_progress), infer_schema_length=None)
+    found = pl.DataFrame(done_by(_carry_out, cases, course), infer_schema_length=None)
     return Findings(
         name="cisnep-user-space",
         title="CISNE-P, section 3.2: coscheduling in the kernel and in user space",

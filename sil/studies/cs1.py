@@ -18,7 +18,8 @@ from scheduler.ports import Scheduler
 from scheduler.problem import SchedulingProblem
 from sil.outcome.figures import bars, series
 from sil.outcome.statistics import Interval, Sample, interval
-from sil.studies.findings import Drawing, Findings, OnProgress
+from sil.studies.course import Course, OnProgress
+from sil.studies.findings import Drawing, Findings
 from sil.studies.ledger import Claim, Verdict, all_positive, less, settled, shown
 from sil.studies.site_runs import SEED
 
@@ -41,9 +42,9 @@ METHOD = (
 )
 
 
-def study(seeds: int, workers: int, on_progress: OnProgress) -> Findings:
+def study(seeds: int, course: Course) -> Findings:
     """Decisions are timed one after another, whatever the number of workers."""
-    steps = _Steps(on_progress, seeds * (len(GRID) ** 2 + len(PJS_JOBS) * len(SHARES)))
+    steps = _Steps(course.on_progress, seeds * (len(GRID) ** 2 + len(PJS_JOBS) * len(SHARES)))
     sjs = pl.DataFrame(
         list(_time_sjs(seeds, steps)), schema=["jobs", "machines", "seed", "ms", "fast_ms"], orient="row"
     )

@@ -8,7 +8,8 @@ import altair as alt
 import polars as pl
 
 from sil.outcome.figures import WIDTH, series
-from sil.studies.findings import Drawing, Findings, OnProgress
+from sil.studies.course import Course
+from sil.studies.findings import Drawing, Findings
 from sil.studies.ledger import Claim, settled
 from sil.studies.site_runs import Case, run_all
 
@@ -29,11 +30,11 @@ METHOD = (
 )
 
 
-def study(seeds: int, workers: int, on_progress: OnProgress) -> Findings:
+def study(seeds: int, course: Course) -> Findings:
     """Nothing is drawn by chance, so `seeds` has no effect."""
     cases = [_case(n, name) for n in SIZES for name in ("sjs", "pjs")]
     cases += [_case(n, name) for n in COMPARED_SIZES for name in COMPARED if name != "pjs"]
-    found = run_all(cases, workers, on_progress).select("n", "scheduler", "sum_s")
+    found = run_all(cases, course).select("n", "scheduler", "sum_s")
     totals = found.pivot("scheduler", index="n", values="sum_s", maintain_order=True)
     saving = totals.select(
         "n", *((100 - 100 * pl.col(name) / pl.col("sjs")).alias(name) for name in COMPARED)

@@ -5,7 +5,8 @@ from __future__ import annotations
 import polars as pl
 
 from sil.outcome.figures import bars, series
-from sil.studies.findings import Drawing, Findings, OnProgress
+from sil.studies.course import Course
+from sil.studies.findings import Drawing, Findings
 from sil.studies.ledger import Claim, settled
 from sil.studies.site_runs import Case, run_all
 
@@ -33,12 +34,12 @@ METHOD = (
 )
 
 
-def study(seeds: int, workers: int, on_progress: OnProgress) -> Findings:
+def study(seeds: int, course: Course) -> Findings:
     """Nothing is drawn by chance, so `seeds` has no effect."""
     cases = [
         _case(n, distribution, name) for distribution in DISTRIBUTIONS for name in SCHEDULERS for n in SIZES
     ]
-    found = run_all(cases, workers, on_progress)
+    found = run_all(cases, course)
     return Findings(
         name="cs3",
         title="Case study 3: priority scheduling",

@@ -11,8 +11,9 @@ import polars as pl
 
 from sil.outcome.figures import WIDTH, Figure, series_of_means
 from sil.outcome.statistics import Interval, Sample, interval
+from sil.studies.course import Course
 from sil.studies.cs3 import DISTRIBUTIONS, LEVELS, WITH_LEVELS, queue_tables
-from sil.studies.findings import Drawing, Findings, OnProgress
+from sil.studies.findings import Drawing, Findings
 from sil.studies.ledger import (
     Claim,
     Verdict,
@@ -69,14 +70,14 @@ class Sampled:
         return chosen[column].to_numpy()
 
 
-def study(seeds: int, workers: int, on_progress: OnProgress) -> Findings:
+def study(seeds: int, course: Course) -> Findings:
     cases = [
         _case(distribution, rate, seed)
         for seed in range(seeds)
         for distribution in DISTRIBUTIONS
         for rate in RATES
     ]
-    sampled = Sampled(run_all(cases, workers, on_progress))
+    sampled = Sampled(run_all(cases, course))
     return Findings(
         name="cs4",
         title="Case study 4: preemptive priority scheduling",

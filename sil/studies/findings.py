@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass, field
 
 import polars as pl
 
 from sil.outcome.figures import Figure
 from sil.studies.ledger import Claim
-
-OnProgress = Callable[[int, int], None]
-"""Told (done, total) as the runs of a study end."""
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,8 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, TypeVar
 
-from sil.studies.findings import OnProgress
+from sil.studies.course import Course
+from sil.studies.kept_results import KeptResults
 
 Case = TypeVar("Case")
 Result = TypeVar("Result")
@@ -16,23 +17,30 @@ Result = TypeVar("Result")
 def done_by(
     carry_out: Callable[[Case], Result],
     cases: Sequence[Case],
-    workers: int,
-    on_progress: OnProgress,
+    course: Course,
     begin_worker: Callable[..., None] | None = None,
     given: tuple[Any, ...] = (),
 ) -> list[Result]:
     """What each case comes to, in their order. Each process begins with `begin_worker(*given)`.
 
-    Raises what a case raises, and then does no more of them.
+    Cases that an interrupted study has kept are not done again. Raises what a case raises, and then does no
+    more of them.
     """
-    done: list[Result] = []
+    kept = KeptResults(course.kept)
+    keys = [kept.key((carry_out.__module__, carry_out.__qualname__, case)) for case in cases]
+    results: dict[int, Result] = {index: kept[key] for index, key in enumerate(keys) if key in kept}
+    left = [index for index in range(len(cases)) if index not in results]
+    course.on_progress(len(results), len(cases))
     context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(workers, context, begin_worker, given) as pool:
+    with ProcessPoolExecutor(course.workers, context, begin_worker, given) as pool:
+        at_once = 1 + len(left) // (64 * course.workers)
         try:
-            for part in pool.map(carry_out, cases, chunksize=1 + len(cases) // (16 * workers)):
-                done.append(part)
-                on_progress(len(done), len(cases))
+            done = pool.map(carry_out, [cases[index] for index in left], chunksize=at_once)
+            for index, result in zip(left, done, strict=True):
+                results[index] = result
+                kept.keep(keys[index], result)
+                course.on_progress(len(results), len(cases))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
-    return done
+    return [results[index] for index in range(len(cases))]

@@ -9,9 +9,10 @@ import polars as pl
 
 from sil.outcome.figures import series_of_means
 from sil.outcome.statistics import Interval, Sample, interval
+from sil.studies.course import Course
 from sil.studies.cs3 import LEVELS
 from sil.studies.cs4 import RATE_TITLE, preemptive_settings
-from sil.studies.findings import Drawing, Findings, OnProgress
+from sil.studies.findings import Drawing, Findings
 from sil.studies.ledger import Claim, all_positive, positive, shown
 from sil.studies.site_runs import Case, run_all
 
@@ -36,9 +37,9 @@ METHOD = (
 )
 
 
-def study(seeds: int, workers: int, on_progress: OnProgress) -> Findings:
+def study(seeds: int, course: Course) -> Findings:
     cases = [_case(policy, rate, seed) for seed in range(seeds) for policy in POLICIES for rate in RATES]
-    found = run_all(cases, workers, on_progress).sort("replication")
+    found = run_all(cases, course).sort("replication")
     return Findings(
         name="preemption",
         title="Preemption within bounds",

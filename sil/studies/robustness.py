@@ -6,7 +6,8 @@ import polars as pl
 
 from sil.outcome.figures import series_of_means
 from sil.outcome.statistics import Interval, Sample, interval
-from sil.studies.findings import Drawing, Findings, OnProgress
+from sil.studies.course import Course
+from sil.studies.findings import Drawing, Findings
 from sil.studies.ledger import Claim, all_positive, less, shown
 from sil.studies.site_runs import Case, run_all
 
@@ -26,7 +27,7 @@ METHOD = (
 )
 
 
-def study(seeds: int, workers: int, on_progress: OnProgress) -> Findings:
+def study(seeds: int, course: Course) -> Findings:
     cases = [
         _case(n, shape, variation, name, seed)
         for seed in range(seeds)
@@ -35,7 +36,7 @@ def study(seeds: int, workers: int, on_progress: OnProgress) -> Findings:
         for variation in VARIATIONS
         for name in SCHEDULERS
     ]
-    found = run_all(cases, workers, on_progress).sort("replication")
+    found = run_all(cases, course).sort("replication")
     return Findings(
         name="robustness",
         title="Execution times as distributions",

@@ -15,7 +15,7 @@ from sil.experiment.site_in_use import SiteInUse, SiteSource, queues_of
 from sil.experiment.wiring import run_once
 from sil.outcome.jobs import job_table
 from sil.outcome.metrics import faults
-from sil.studies.findings import OnProgress
+from sil.studies.course import Course
 from sil.studies.in_parallel import done_by
 
 SITE = "hcs-2001"
@@ -40,7 +40,7 @@ class Case:
         return Experiment.model_validate(whole | self.settings)
 
 
-def run_all(cases: Sequence[Case], workers: int, on_progress: OnProgress) -> pl.DataFrame:
+def run_all(cases: Sequence[Case], course: Course) -> pl.DataFrame:
     """A row for each case and queue: its labels, scheduler, replication, queue, and of the queue's jobs how
     many there were (`jobs`), the sum of their turnarounds (`sum_s`), the longest (`longest_s`), how many ran
     on clusters (`in_parallel`), and how often they were started (`attempts`). In order of cases, whatever the
@@ -49,7 +49,7 @@ def run_all(cases: Sequence[Case], workers: int, on_progress: OnProgress) -> pl.
     with tempfile.TemporaryDirectory() as folder:
         source = SiteSource(cases[0].experiment(), Path(), None)
         in_use = source.take_into_use(Path(folder) / "site.db")
-        return pl.concat(done_by(_carry_out, cases, workers, on_progress, _begin_worker, (in_use,)))
+        return pl.concat(done_by(_carry_out, cases, course, _begin_worker, (in_use,)))
 
 
 _in_use: list[SiteInUse] = []

@@ -28,6 +28,7 @@ from sil.studies import (
     preemption,
     robustness,
 )
+from sil.studies.course import Course
 from sil.studies.findings import Findings
 from sil.studies.ledger import (
     Verdict,
@@ -39,10 +40,6 @@ from sil.studies.ledger import (
     shown,
 )
 from sil.studies.site_runs import Case, StudyFailed, run_all
-
-
-def quietly(done: int, total: int) -> None:
-    """Nobody watches."""
 
 
 class InThisProcess:
@@ -89,7 +86,7 @@ def fewer_sizes() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def second() -> Findings:
-    return cs2.study(2, os.cpu_count() or 1, quietly)
+    return cs2.study(2, Course(os.cpu_count() or 1))
 
 
 # -- verdicts ----------------------------------------------------------------------------------------------
@@ -145,7 +142,7 @@ def test_with_the_optimal_step_pjs_is_never_worse_than_the_optimum_on_single_mac
 
 def test_high_priority_jobs_gain_by_pjs_where_they_are_rare() -> None:
     cases = [cs3._case(100, "10/10/80", name) for name in cs3.SCHEDULERS]
-    found = run_all(cases, 1, quietly).filter(pl.col("queue") == "high")
+    found = run_all(cases, Course(1)).filter(pl.col("queue") == "high")
     of = dict(found.select("scheduler", "sum_s").iter_rows())
     assert of["pjs"] < 0.7 * of["sjs"]
 
@@ -153,19 +150,19 @@ def test_high_priority_jobs_gain_by_pjs_where_they_are_rare() -> None:
 @pytest.mark.usefixtures("in_processes")
 def test_rows_do_not_depend_on_the_number_of_workers() -> None:
     cases = [cs4._case(d, rate, seed) for d in ("none", "10/10/80") for rate in (32,) for seed in (0, 1)]
-    assert run_all(cases, 1, quietly).equals(run_all(cases, 2, quietly))
+    assert run_all(cases, Course(1)).equals(run_all(cases, Course(2)))
 
 
 def test_a_scheduler_that_misbehaves_ends_the_study_with_one_sentence() -> None:
     case = Case({"n": 3}, {"workload": {"jobs": 3}}, "tests.faulty:Raises")
     with pytest.raises(StudyFailed, match="Raises broke the rule raises-nothing"):
-        run_all([case], 1, quietly)
+        run_all([case], Course(1))
 
 
 def test_the_first_study_counts_on_the_textbook(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cs1, "GRID", (5, 10))
     monkeypatch.setattr(cs1, "PJS_JOBS", (5, 20))
-    found = cs1.study(3, 1, quietly)
+    found = cs1.study(3, Course(1))
     assert len(found.claims) == 6
     table = found.tables["Mean decision of PJS (ms), over all numbers of jobs"]
     assert len(table) == len(cs1.SHARES)
@@ -178,7 +175,7 @@ def test_the_first_study_counts_on_the_textbook(monkeypatch: pytest.MonkeyPatch)
 
 def test_the_fourth_study_comes_out_as_in_independent_prototypes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cs4, "RATES", (1, 32))
-    found = cs4.study(2, os.cpu_count() or 1, quietly)
+    found = cs4.study(2, Course(os.cpu_count() or 1))
     times = {
         (r["distribution"], r["priority"]): r for r in found.tables["Mean job time (s)"].iter_rows(named=True)
     }
@@ -200,13 +197,13 @@ def test_the_fourth_study_comes_out_as_in_independent_prototypes(monkeypatch: py
 def test_sjs_stays_better_than_olb_when_run_times_vary(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(robustness, "SIZES", (50,))
     monkeypatch.setattr(robustness, "VARIATIONS", (0.0, 0.5))
-    found = robustness.study(3, os.cpu_count() or 1, quietly)
+    found = robustness.study(3, Course(os.cpu_count() or 1))
     assert found.claims[0].verdict is Verdict.HOLDS
 
 
 def test_a_least_gain_keeps_low_jobs_from_being_begun_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preemption, "RATES", (2,))
-    found = preemption.study(2, os.cpu_count() or 1, quietly)
+    found = preemption.study(2, Course(os.cpu_count() or 1))
     in_vain = dict(
         found.tables["Means over all rates"].select("policy", "low runs in vain per job").iter_rows()
     )
@@ -246,7 +243,7 @@ def test_table_1_of_cisne_stands_beside_the_papers_with_a_verdict_on_every_claim
 ) -> None:
     monkeypatch.setattr(cisne_table1, "LEAST_SEEDS", 2)
     monkeypatch.setattr(cisne_table1, "CPU_LIMITS", ())
-    found = cisne_table1.study(2, os.cpu_count() or 1, quietly)
+    found = cisne_table1.study(2, Course(os.cpu_count() or 1))
     assert len(found.claims) == 24
     table = found.tables["Deviation (%), the paper's beside ours (blind)"]
     assert len(table) == 15
@@ -254,10 +251,35 @@ def test_table_1_of_cisne_stands_beside_the_papers_with_a_verdict_on_every_claim
     assert in_order["CPU"].to_list() == in_order["aware CPU"].to_list(), "nobody overtakes, so both are one"
 
 
+def test_an_interrupted_study_goes_on_from_what_it_has_kept(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cases = [cisne.Case("Basic", load, seed) for seed in range(3) for load in (0.5, 1.0)]
+    whole = cisne.run_all(cases, Course(1)).drop("cost_ms")
+    kept = tmp_path / "table.unfinished"
+
+    def interrupt(done: int, total: int) -> None:
+        if done == 4:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        cisne.run_all(cases, Course(1, interrupt, kept))
+    with kept.open("ab") as file:
+        file.write(kept.read_bytes()[:100])  # it was cut off in the middle of a record
+    seen: list[int] = []
+    done = cisne.run_all(cases, Course(1, lambda n, total: seen.append(n), kept))
+    assert seen == [4, 5, 6]
+    assert done.drop("cost_ms").equals(whole)
+    more = [*cases, cisne.Case("Normal", 1.0, 0)]
+    again = cisne.run_all(more, Course(1, lambda n, _: seen.append(n), kept))
+    assert seen[3:] == [6, 7], "only the new case is carried out"
+    assert again.filter(pl.col("policy") == "Basic").drop("cost_ms").equals(whole)
+
+
 @pytest.mark.usefixtures("in_processes")
 def test_predictions_on_shared_nodes_do_not_depend_on_the_number_of_workers() -> None:
     cases = [cisne.Case(policy, 0.5, seed) for seed in range(2) for policy in ("Uniform", "Norm+BF")]
-    one, two = (cisne.run_all(cases, workers, quietly).drop("cost_ms") for workers in (1, 2))
+    one, two = (cisne.run_all(cases, Course(workers)).drop("cost_ms") for workers in (1, 2))
     assert one.equals(two)
 
 
@@ -265,7 +287,7 @@ def test_what_is_learnt_from_some_seeds_is_tried_on_others(monkeypatch: pytest.M
     monkeypatch.setattr(cisne_hybrid, "LOADS", (1.0,))
     cells = tuple((policy, 1.0, method) for policy in cisne.POLICIES for method in cisne_hybrid.PAIRS)
     monkeypatch.setattr(cisne_hybrid, "CELLS", cells)
-    found = cisne_hybrid.study(3, os.cpu_count() or 1, quietly)
+    found = cisne_hybrid.study(3, Course(os.cpu_count() or 1))
     (table,) = found.tables.values()
     basic = table.filter((pl.col("policy") == "Basic") & (pl.col("method") == "CPU")).row(0, named=True)
     plain, hybrid = (float(basic[kind].split()[0]) for kind in ("plain", "hybrid"))
@@ -284,8 +306,8 @@ def test_a_claim_that_holds_in_most_cases_holds_partly() -> None:
 def test_the_studies_of_cisne_p_rest_on_inputs_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cisnep_dyn, "LOSSES", (0.6,))
     monkeypatch.setattr(cisnep_user_space, "USER_SPACE", (cisnep_user_space.DRAWN,))
-    dyn = cisnep_dyn.study(2, os.cpu_count() or 1, quietly)
-    user_space = cisnep_user_space.study(2, os.cpu_count() or 1, quietly)
+    dyn = cisnep_dyn.study(2, Course(os.cpu_count() or 1))
+    user_space = cisnep_user_space.study(2, Course(os.cpu_count() or 1))
     verdicts = [claim.verdict for claim in dyn.claims + user_space.claims]
     assert verdicts.count(Verdict.CALIBRATION) == 7
     assert verdicts.count(Verdict.NOT_TESTABLE) == 3
