@@ -47,7 +47,7 @@ class Accounting(Protocol):
     """Knows what CPU time running jobs have used."""
 
     def used_s(self, run: RunId) -> float:
-        """CPUtime_cur: the mean of its tasks, in seconds."""
+        """CPUtime_cur: the mean of its tasks, in seconds; 0 where it never began."""
         ...
 
 

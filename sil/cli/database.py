@@ -116,7 +116,7 @@ def show(
         elif job_class is None:
             tables = site_tables.whole_site(session, address.site or names[0])
         else:
-            tables = [site_tables.one_job_class(session, address.site or names[0], job_class)]
+            tables = site_tables.one_job_class(session, address.site or names[0], job_class)
     for table in tables:
         print_whole(table)
 

@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 
 from scheduler.model import Job, JobId
 from sil.cli.console import counted
+from sil.cli.shared_node_tables import contract_text, measured_alone, predictions
 from site_db.estimation import ExecutionEstimate, Layout, Place, PlaceKind, Rule
 from site_db.experience import MemoryExperience, StatisticsReader
 from site_db.history.kept_statistics import Kept, read_kept
@@ -55,6 +56,7 @@ def whole_site(session: Session, site: str) -> list[Table]:
     reader = SiteReader(session, site)
     tables = [_machines(session, reader), _clusters(session, reader), _queues(session, reader)]
     tables += [_users(session, reader), _expected_times(session, reader)]
+    tables += [measured_alone(reader), predictions(session, reader)]
     return [table for table in tables if table.row_count]
 
 
@@ -81,6 +83,9 @@ def _clusters(session: Session, reader: SiteReader) -> Table:
         table.add_column(column, justify="right")
     table.add_column("parallel execution")
     table.add_column("interconnects")
+    contracts = {cluster.name: cluster.social_contract for cluster in reader.as_file().clusters}
+    if any(contracts.values()):
+        table.add_column("nodes shared")
     for cluster in reader.as_scheduled().clusters:
         state = states.clusters.get(cluster.name)
         available = len(cluster.members) if state is None else state.available_members
@@ -89,7 +94,8 @@ def _clusters(session: Session, reader: SiteReader) -> Table:
         share = cluster.least_share
         some = "all members" if share == 1 else f"{share:.0%} of the members or more"
         needs = f"yes, with {some}" if accepts else f"[red]no[/red], it takes {some}"
-        table.add_row(cluster.name, str(len(cluster.members)), str(available), needs, ", ".join(lines))
+        cells = [cluster.name, str(len(cluster.members)), str(available), needs, ", ".join(lines)]
+        table.add_row(*cells, *([contract_text(contracts[cluster.name])] if any(contracts.values()) else []))
     return table
 
 
@@ -173,8 +179,9 @@ def _expected_times(session: Session, reader: SiteReader) -> Table:
     return table
 
 
-def one_job_class(session: Session, site: str, name: str) -> Table:
-    """All that is known of one job class: machine by machine, with quantiles. Raises InvalidFile."""
+def one_job_class(session: Session, site: str, name: str) -> list[Table]:
+    """All that is known of one job class: machine by machine, with quantiles, and as it was measured in
+    isolation. Raises InvalidFile."""
     reader = SiteReader(session, site)
     if name not in {k.name for k in reader.job_classes}:
         known = ", ".join([k.name for k in reader.job_classes][:10]) or "none"
@@ -197,7 +204,8 @@ def one_job_class(session: Session, site: str, name: str) -> Table:
             everywhere.merge(one)
     table.add_section()
     table.add_row("everywhere", *[""] * 4, *_own_runs(everywhere))
-    return table
+    alone = measured_alone(reader, name)
+    return [table, alone] if alone.row_count else [table]
 
 
 def _own_runs(kept: Kept) -> tuple[str, ...]:

@@ -96,6 +96,13 @@ class SharedNodesTable(Table):
     limits: LimitsTable | None = None
 
     @model_validator(mode="after")
+    def _names_are_different(self) -> SharedNodesTable:
+        doubled = [name for name in self.predictors if self.predictors.count(name) > 1]
+        if doubled:
+            raise ValueError(f"the predictor '{doubled[0]}' is listed twice")
+        return self
+
+    @model_validator(mode="after")
     def _can_promise(self) -> SharedNodesTable:
         if self.limits is None:
             return self

@@ -166,8 +166,11 @@ class SharedMachines:
         ]
 
     def used_s(self, run: RunId, now_s: float) -> float:
-        """CPU time that a run has used, the mean of its tasks: what accounting would say."""
-        active = self._active[run]
+        """CPU time that a run has used, the mean of its tasks: what accounting would say; none where the order
+        to start it found a node down."""
+        active = self._active.get(run)
+        if active is None:
+            return 0.0
         return (active.done_s + (now_s - active.since_s) * active.rate) * active.work.cpu
 
     def rates_on(self, n: int) -> list[tuple[RunId, float, float]]:

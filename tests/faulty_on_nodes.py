@@ -1,0 +1,123 @@
+"""Schedulers for shared nodes that misbehave, each in one way: `tests.faulty_on_nodes:Class`."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import replace
+
+from scheduler import rules
+from scheduler.loras import rules as node_rules
+from scheduler.loras.scheduler import Loras
+from scheduler.model import Assignment, Placement, Schedule
+from scheduler.problem import SchedulingProblem
+
+
+class _Wrong:
+    """FCFS, and then something is done to its schedule where it starts a job."""
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        good = Loras().schedule(problem)
+        return self.spoil(problem, good) if good.placements else good
+
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        raise NotImplementedError
+
+
+class ForgetsAJob(_Wrong):
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        return replace(good, placements=good.placements[1:])
+
+
+class StartsAJobTwice(_Wrong):
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        return replace(good, placements=(*good.placements, good.placements[0]))
+
+
+class StartsAnUnknownJob(_Wrong):
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        return replace(good, placements=(*good.placements, Placement(problem.n_jobs, (0,), 1.0)))
+
+
+class NamesANodeThatIsNotThere(_Wrong):
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        first = good.placements[0]
+        nodes = (*first.nodes[1:], problem.shared_nodes.n_nodes)
+        return replace(good, placements=(replace(first, nodes=nodes), *good.placements[1:]))
+
+
+class PutsTwoTasksOnOneNode(_Wrong):
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        first = good.placements[0]
+        nodes = (*first.nodes, first.nodes[0])
+        return replace(good, placements=(replace(first, nodes=nodes), *good.placements[1:]))
+
+
+class CrowdsTheFirstNodes:
+    """Puts every job on the first nodes, whoever is there."""
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        shared = problem.shared_nodes
+        return Schedule.placing(
+            [
+                Placement(i, tuple(range(shared.requirement(i).n_tasks)), problem.now_s + 1.0)
+                for i in range(problem.n_jobs)
+            ],
+            {},
+        )
+
+
+class MapsToMachines(_Wrong):
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        return Schedule.of([Assignment(0, 0, 0.0, 1.0)])
+
+
+class ReturnsNothing:
+    def schedule(self, problem: SchedulingProblem) -> None:
+        return None
+
+
+class Raises:
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        raise RuntimeError("this scheduler always fails")
+
+
+class NeverReturns:
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        while True:
+            time.sleep(0.01)
+
+
+class WritesIntoTheNodes(_Wrong):
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        problem.shared_nodes.nodes.most_jobs[:] = 99
+        return good
+
+
+class StartsNobody:
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        return Schedule.placing([], dict.fromkeys(range(problem.n_jobs), "not today"))
+
+
+class DecidesByChance(_Wrong):
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        if random.SystemRandom().random() < 0.5:
+            return good
+        return Schedule.placing([], dict.fromkeys(range(problem.n_jobs), "not this time"))
+
+
+BROKEN_RULE = {
+    ForgetsAJob: rules.NO_JOB_FORGOTTEN,
+    StartsAJobTwice: rules.EACH_JOB_ONCE,
+    StartsAnUnknownJob: rules.KNOWN_JOB,
+    NamesANodeThatIsNotThere: node_rules.KNOWN_NODES,
+    PutsTwoTasksOnOneNode: node_rules.ONE_TASK_ON_EACH_NODE,
+    CrowdsTheFirstNodes: node_rules.SOCIAL_CONTRACT,
+    MapsToMachines: rules.RETURNS_A_SCHEDULE,
+    ReturnsNothing: rules.RETURNS_A_SCHEDULE,
+    Raises: rules.RAISES_NOTHING,
+    NeverReturns: rules.RETURNS_IN_TIME,
+    WritesIntoTheNodes: rules.PROBLEM_UNTOUCHED,
+    StartsNobody: rules.MAKES_PROGRESS,
+    DecidesByChance: rules.DETERMINISTIC,
+}

@@ -1,0 +1,87 @@
+"""Schedulers by name, with their parameters."""
+
+from __future__ import annotations
+
+import pytest
+
+from scheduler import registry
+from scheduler.loras.policies import NodeSelection, Selection
+from scheduler.loras.scheduler import Loras
+from scheduler.registry import SchedulerNotLoaded
+
+
+class WithParameters:
+    """A scheduler of some user's."""
+
+    def __init__(self, alpha: float = 0.5, depth: int | None = None, greedy: bool = False) -> None:
+        self.given = (alpha, depth, greedy)
+
+    def schedule(self, problem: object) -> None:
+        """It decides nothing."""
+
+
+OWN = f"{__name__}:WithParameters"
+
+
+@pytest.mark.parametrize(
+    ("parameters", "given"),
+    [
+        ("", (0.5, None, False)),
+        ("()", (0.5, None, False)),
+        ("(alpha=2)", (2, None, False)),
+        ("( alpha = -0.25, depth=3 )", (-0.25, 3, False)),
+        ("(greedy=true)", (0.5, None, True)),
+    ],
+)
+def test_parameters_behind_a_name_go_to_the_constructor(
+    parameters: str, given: tuple[float, int | None, bool]
+) -> None:
+    made = registry.load(OWN + parameters)()
+    assert isinstance(made, WithParameters)
+    assert made.given == given
+    assert registry.target_of(OWN + parameters) == OWN
+
+
+@pytest.mark.parametrize(
+    ("parameters", "told"),
+    [
+        ("(alhpa=1)", "there is no parameter 'alhpa'; did you mean 'alpha'?"),
+        ("(alpha=much)", "'alpha' is 'much'; expected a number"),
+        ("(depth=1.5)", "'depth' is 1.5; expected a whole number"),
+        ("(greedy=1)", "'greedy' is 1; expected true or false"),
+        ("(0.5)", "parameters are given as"),
+        ("(alpha=1", "parameters are given as"),
+        ("(alpha=[1])", "the value of 'alpha' is neither a number, nor a word, nor true or false"),
+        ("(alpha=__import__('os'))", "is neither a number"),
+    ],
+)
+def test_parameters_that_do_not_fit_are_refused(parameters: str, told: str) -> None:
+    with pytest.raises(SchedulerNotLoaded) as refused:
+        registry.load(OWN + parameters)
+    assert told in str(refused.value)
+
+
+def test_a_choice_that_is_none_is_refused_with_those_there_are() -> None:
+    with pytest.raises(
+        SchedulerNotLoaded, match="'best' is no job selection; there are just_first, first_fit"
+    ):
+        registry.load("loras(selection=best)")
+
+
+def test_a_composition_has_its_parameters_and_takes_others_beside() -> None:
+    made = registry.load("uniform_easy(most_jobs=2)")()
+    assert isinstance(made, Loras)
+    assert (made.selection, made.node_selection, made.most_jobs) == (Selection.EASY, NodeSelection.UNIFORM, 2)
+
+
+@pytest.mark.parametrize("name", registry.ON_SHARED_NODES)
+def test_every_built_in_scheduler_for_shared_nodes_loads(name: str) -> None:
+    assert registry.is_built_in(name)
+    assert registry.is_on_shared_nodes(name)
+    assert registry.target_of(name).startswith("scheduler.")
+    assert callable(registry.load(name)().schedule)
+
+
+def test_of_a_scheduler_that_is_not_built_in_nobody_knows_whether_it_is_for_shared_nodes() -> None:
+    assert registry.is_on_shared_nodes(OWN) is None
+    assert registry.is_on_shared_nodes("sjs") is False

@@ -1,0 +1,383 @@
+"""Whole experiments on shared nodes, from their files: same bytes, faults, monitors, what is learned."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+
+from sil.experiment import config, files
+from sil.experiment.listener import Listener
+from sil.experiment.places import Places
+from sil.experiment.results import batches
+from sil.experiment.run import SiteChoice, run_experiment
+from sil.experiment.site_in_use import SiteSource
+from sil.experiment.wiring import run_once
+from sil.outcome.comparison import Comparison
+from sil.outcome.run_tables import RunTables
+from sil.outcome.trace import Fact
+from site_db import store
+from site_db.exchange import read_site_file
+from site_db.importing import put_site
+from site_db.jobs import csv_file
+from site_db.prediction_errors import KnownError, known_errors
+from site_db.sites import find_site
+from site_db.store import Address, parse_address
+from site_db.toml_file import InvalidFile
+from tests import faulty_on_nodes
+from tests.postgres import Server
+
+SITE = """
+name = "lab"
+machine_classes = [{ name = "pc" }]
+
+[[machines]]
+names = ["pc[1-4]"]
+machine_class = "pc"
+memory_mb = 512
+
+[[machines]]
+names = ["printer"]
+machine_class = "pc"
+
+[[clusters]]
+name = "room"
+members = ["pc[1-4]"]
+social_contract = { most_jobs = 2 }
+
+[[clusters]]
+name = "dedicated"
+members = ["pc[1-2]"]
+
+[[job_classes]]
+name = "talk"
+in_isolation = [
+  { tasks = 1, exe_s = 20, cpu = 0.4, memory_mb = 60 },
+  { tasks = 4, exe_s = 8, cpu = 0.4, memory_mb = 30 },
+]
+
+[[job_classes]]
+name = "count"
+in_isolation = [{ tasks = 2, exe_s = 30, cpu = 0.9, memory_mb = 110 }]
+
+[[job_classes]]
+name = "elsewhere"
+sequential_s = { pc = 5 }
+"""
+EXPERIMENT = """
+name = "small"
+site = "site.toml"
+schedulers = ["normal_easy", "uniform"]
+replications = 2
+
+[workload]
+jobs = 12
+mix = { talk = 1, count = 1 }
+arrivals = { kind = "poisson", jobs_per_quantum = 1, quantum_s = 5 }
+
+[run_times]
+kind = "normal"
+coefficient_of_variation = 0.03
+
+[shared_nodes]
+cluster = "room"
+predictors = ["aware", "blind mpl-mpl"]
+local_users = { share_of_nodes = 0.5 }
+"""
+
+
+def written(folder: Path, text: str = EXPERIMENT) -> Path:
+    (folder / "site.toml").write_text(SITE)
+    (folder / "experiment.toml").write_text(text)
+    return folder / "experiment.toml"
+
+
+def run(path: Path, out: Path, choice: SiteChoice | None = None, workers: int = 1) -> Comparison:
+    return run_experiment(
+        config.read_experiment(path), path, out, workers, choice or SiteChoice(), Listener()
+    )
+
+
+def one_run(path: Path, scheduler: str) -> RunTables:
+    experiment = config.read_experiment(path)
+    in_use = SiteSource(experiment, path.parent, None).take_into_use(path.parent / "site.db")
+    return run_once(experiment.at(0), in_use, 0, 0, scheduler)
+
+
+def refusal(path: Path) -> str:
+    with pytest.raises((InvalidFile, ValueError)) as refused:
+        run(path, path.parent / "out")
+    return str(refused.value)
+
+
+def test_the_same_bytes_come_out_with_any_number_of_workers(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    for workers in (1, 2):
+        run(path, tmp_path / str(workers), workers=workers)
+    for name in ("trace.parquet", "predictions.parquet", "local_users.parquet", "jobs.csv"):
+        one, two = ((tmp_path / out / name).read_bytes() for out in ("1", "2"))
+        assert one == two, name
+
+
+def test_results_tell_of_predictions_local_users_and_nodes(tmp_path: Path) -> None:
+    comparison = run(written(tmp_path), tmp_path / "out")
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert [(p["scheduler"], p["predictor"]) for p in summary["predictions"]] == [
+        (scheduler, predictor)
+        for scheduler in ("normal_easy", "uniform")
+        for predictor in ("aware cpu-cpu", "blind mpl-mpl")
+    ]
+    for accuracy in comparison.accuracies:
+        assert accuracy.n_predictions >= 2 * 12
+        assert 0 <= accuracy.deviation.mean < 100
+        assert accuracy.coverage is None, "a site file has no errors to tell of"
+    for key in ("mean_mpl", "local_slowdown", "tight_share"):
+        cell = comparison.cell(0, "uniform", key)
+        assert cell is not None
+    jobs = pl.read_csv(tmp_path / "out" / "jobs.csv", schema_overrides={"allocated_resources": pl.String})
+    assert jobs.height == 2 * 2 * 12
+    page = (tmp_path / "out" / "report.html").read_text()
+    for title in ("Predicted turnaround", "Nodes over time", "the 4 nodes of room, shared"):
+        assert title in page
+
+
+def test_utilisation_counts_a_node_once_however_many_jobs_share_it(tmp_path: Path) -> None:
+    comparison = run(written(tmp_path), tmp_path / "out")
+    for scheduler in comparison.schedulers:
+        used, mpl = (comparison.cell(0, scheduler, key) for key in ("utilisation", "mean_mpl"))
+        assert used is not None
+        assert mpl is not None
+        assert used.value.mean <= 100
+        assert 1 <= mpl.value.mean <= 2
+
+
+@pytest.mark.parametrize(
+    ("change", "told"),
+    [
+        (
+            ('cluster = "room"', 'cluster = "attic"'),
+            "line 17: the site 'lab' has no cluster 'attic'",
+        ),
+        (
+            ('cluster = "room"', 'cluster = "dedicated"'),
+            "the cluster 'dedicated' has no social contract",
+        ),
+        (("talk = 1,", "elsewhere = 1,"), "'elsewhere' was never measured in isolation"),
+        (('"aware"', '"augur"'), "there is no predictor 'augur'; there are aware, blind and hybrid"),
+        (('"aware"', '"aware cpu-proportional"'), "not in proportion"),
+        (('"blind mpl-mpl"', '"aware cpu-cpu"'), "the predictor 'aware cpu-cpu' is listed twice"),
+        (('"uniform"', '"sjs"'), "scheduler 'sjs' maps jobs to machines, and here nodes are shared"),
+        (('"uniform"', '"loras(selection=last)"'), "'last' is no job selection"),
+        (("[run_times]", 'planned_starts = "kept"\n[run_times]'), "unknown key"),
+        (
+            ("replications = 2", 'replications = 2\nplanned_starts = "kept"'),
+            "planned_starts has no effect",
+        ),
+        (("replications = 2", 'replications = 2\nqueues = [{ name = "q" }]'), "queues has no effect where"),
+        (("0.5 }", "0.5 }\ntasks = { song = [1] }"), "the site has no job class 'song' for shared nodes"),
+        (("share_of_nodes = 0.5", "share_of_nodes = 2"), "share_of_nodes = 2"),
+        (("share_of_nodes = 0.5", "share_of_nodes = 0.5, mean_cpu = 0.7"), "mean_cpu has to be less"),
+        (
+            ("share_of_nodes = 0.5", "share_of_nodes = 0.5, demand = [0.9, 0.2]"),
+            "from the lower to the higher",
+        ),
+        (
+            ("0.5 }", "0.5 }\nlimits = { times_alone = [3, 2] }"),
+            "to the higher, not from 3 to 2",
+        ),
+        (
+            ("0.5 }", '0.5 }\nlimits = { times_alone = [2, 3], predictor = "hybrid" }'),
+            "limits are promised by what 'hybrid cpu-cpu' predicts; list it in predictors",
+        ),
+        (
+            ("[shared_nodes]", '[[outages]]\nmachine = "printer"\nfrom_s = 1\nto_s = 2\n\n[shared_nodes]'),
+            "the shared cluster has no machine 'printer'",
+        ),
+    ],
+)
+def test_what_does_not_fit_is_refused_with_one_sentence(
+    tmp_path: Path, change: tuple[str, str], told: str
+) -> None:
+    assert change[0] in EXPERIMENT
+    assert told in refusal(written(tmp_path, EXPERIMENT.replace(*change)))
+
+
+def test_a_scheduler_for_shared_nodes_is_refused_where_there_are_none(tmp_path: Path) -> None:
+    text = EXPERIMENT[: EXPERIMENT.index("[shared_nodes]")]
+    assert "scheduler 'normal_easy' starts jobs on shared nodes, and the experiment has none" in refusal(
+        written(tmp_path, text)
+    )
+
+
+def test_a_predictor_that_cannot_follow_somebody_elses_scheduler_is_refused(tmp_path: Path) -> None:
+    text = EXPERIMENT.replace('"uniform"', '"tests.faulty_on_nodes:StartsNobody"')
+    assert "'blind' drains the queue as LoRaS would; this scheduler is another" in refusal(
+        written(tmp_path, text)
+    )
+
+
+@pytest.mark.parametrize("kind", faulty_on_nodes.BROKEN_RULE, ids=lambda kind: kind.__name__)
+def test_a_fault_on_shared_nodes_is_the_last_fact_of_its_run(kind: type, tmp_path: Path) -> None:
+    if kind is faulty_on_nodes.WritesIntoTheNodes:
+        pytest.skip("only the contract suite compares the problem before and after")
+    text = EXPERIMENT.replace('"aware", "blind mpl-mpl"', "").replace(
+        "replications = 2", "replications = 2\nguard = { decision_limit_s = 0.5 }"
+    )
+    facts = one_run(written(tmp_path, text), f"tests.faulty_on_nodes:{kind.__name__}").facts
+    last = facts.row(-1, named=True)
+    assert (last["event"], last["detail"]) == (Fact.FAULT, faulty_on_nodes.BROKEN_RULE[kind])
+    assert facts.filter(pl.col("event") == Fact.FAULT).height == 1
+
+
+def test_somebody_elses_scheduler_is_predicted_by_asking_it(tmp_path: Path) -> None:
+    text = EXPERIMENT.replace('"aware", "blind mpl-mpl"', '"aware"')
+    tables = one_run(written(tmp_path, text), "tests.sil.test_shared_experiment:OwnFcfs")
+    assert tables.facts.filter(pl.col("event") == Fact.RUN_ENDED).height == 12
+    theirs = tables.predictions.drop("scheduler")
+    ours = one_run(written(tmp_path, text), "normal").predictions.drop("scheduler")
+    assert theirs.select("made_s", "job").equals(ours.select("made_s", "job"))
+    assert theirs["end_s"].to_list() == pytest.approx(ours["end_s"].to_list(), rel=1e-9)
+
+
+class OwnFcfs:
+    """A scheduler of some user's, which asks ours."""
+
+    def schedule(self, problem: Any) -> Any:
+        from scheduler.loras.scheduler import Loras
+
+        return Loras().schedule(problem)
+
+
+def test_a_node_that_fails_loses_its_runs_and_is_used_again_when_it_is_back(tmp_path: Path) -> None:
+    outage = '[[outages]]\nmachine = "pc2"\nfrom_s = 20\nto_s = 60\n\n[shared_nodes]'
+    facts = one_run(written(tmp_path, EXPERIMENT.replace("[shared_nodes]", outage)), "normal").facts
+    assert facts.filter(pl.col("event") == Fact.RUN_LOST).height >= 1
+    assert facts.filter(pl.col("event") == Fact.RUN_ENDED).height == 12
+    on_it = facts.filter((pl.col("event") == Fact.RUN_STARTED) & pl.col("machines").list.contains(1))[
+        "time_s"
+    ]
+    assert not on_it.is_between(20, 60, closed="left").any()
+    assert (on_it >= 60).any()
+
+
+def test_random_failures_of_nodes_lose_no_job(tmp_path: Path) -> None:
+    failures = (
+        "[failures]\nmean_time_between_failures_s = 60\nmean_time_to_repair_s = 20\n\n"
+        "[monitors]\ndelay_s = 3\n\n[shared_nodes]"
+    )
+    comparison = run(written(tmp_path, EXPERIMENT.replace("[shared_nodes]", failures)), tmp_path / "out")
+    assert comparison.faults == []
+    facts = pl.read_parquet(tmp_path / "out" / "trace.parquet")
+    assert facts.filter(pl.col("event") == Fact.RUN_ENDED).height == 2 * 2 * 12
+    assert facts.filter(pl.col("event") == Fact.RUN_LOST).height > 0
+
+
+def test_monitors_that_never_answer_or_say_what_cannot_be_are_told_of(tmp_path: Path) -> None:
+    users = "local_users = { share_of_nodes = 1.0 }"
+    bad = f"{users}\nmonitors = {{ untrue_share = 0.3, silent_share = 0.5 }}"
+    text = EXPERIMENT.replace("local_users = { share_of_nodes = 0.5 }", bad)
+    comparison = run(written(tmp_path, text), tmp_path / "out")
+    notes = " ".join(comparison.notes)
+    assert (
+        "readings of monitors were left aside; the first because a number of local tasks below zero" in notes
+    )
+    assert "monitors never answered" in notes
+    assert "never answered" in (tmp_path / "out" / "report.html").read_text()
+
+
+def test_promises_are_facts_and_how_many_are_kept_is_a_metric(tmp_path: Path) -> None:
+    text = EXPERIMENT.replace("[shared_nodes]", "[shared_nodes]\nlimits = { times_alone = [1, 9] }")
+    comparison = run(written(tmp_path, text), tmp_path / "out")
+    facts = pl.read_parquet(tmp_path / "out" / "trace.parquet")
+    promised = facts.filter(pl.col("event") == Fact.PROMISED).group_by("scheduler").len()
+    for scheduler, n in promised.iter_rows():
+        share, kept = (comparison.cell(0, scheduler, key) for key in ("promised_share", "kept_share"))
+        assert share is not None
+        assert kept is not None
+        assert share.value.mean == pytest.approx(100 * n / 24)
+        assert 0 < kept.value.mean <= 100
+
+
+@pytest.fixture(params=["sqlite", "postgresql"])
+def laboratory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Address]:
+    """A database with the small site."""
+    written(tmp_path)
+    on_server = request.param == "postgresql"
+    server: Server | None = request.getfixturevalue("server") if on_server else None
+    address = parse_address(str(tmp_path / "lab.db")) if server is None else server.new_database()
+    engine = store.create(address)
+    with store.changing(engine) as session:
+        put_site(session, read_site_file(tmp_path / "site.toml"))
+    engine.dispose()
+    yield address
+    if server is not None:
+        server.drop(address)
+
+
+def errors_at(address: Address, as_of: int = 10**9) -> list[KnownError]:
+    engine = store.open_database(address)
+    with store.reading(engine) as session:
+        found = known_errors(session, find_site(session, "lab").id, as_of)
+    engine.dispose()
+    return found
+
+
+def test_errors_are_learned_and_as_of_a_run_those_since_are_not_known(
+    laboratory: Address, tmp_path: Path
+) -> None:
+    path = written(tmp_path)
+    learns, reads = SiteChoice(laboratory, learns=True), SiteChoice(laboratory)
+    run(path, tmp_path / "first", learns)
+    first = errors_at(laboratory)
+    made = pl.read_parquet(tmp_path / "first" / "predictions.parquet")
+    assert len(first) == made.filter(pl.col("end_s").is_between(pl.col("made_s"), 1e9, closed="right")).height
+    assert {(e.scheduler, e.predictor) for e in first} == {
+        (scheduler, predictor)
+        for scheduler in ("normal_easy", "uniform")
+        for predictor in ("aware cpu-cpu", "blind mpl-mpl")
+    }
+    comparison = run(path, tmp_path / "second", reads)
+    assert all(accuracy.coverage is not None for accuracy in comparison.accuracies)
+    (tmp_path / "other.toml").write_text(EXPERIMENT.replace('"small"', '"other"') + "\n")
+    run(tmp_path / "other.toml", tmp_path / "third", SiteChoice(laboratory, learns=True))
+    assert len(errors_at(laboratory)) == 2 * len(first)
+    assert errors_at(laboratory, 48) == first
+    run(path, tmp_path / "as of", SiteChoice(laboratory, as_of=48))
+    for name in ("trace.parquet", "predictions.parquet"):
+        one, two = ((tmp_path / out / name).read_bytes() for out in ("second", "as of"))
+        assert one == two, name
+
+
+def test_a_ratio_is_the_real_time_from_then_on_by_the_predicted_one(
+    laboratory: Address, tmp_path: Path
+) -> None:
+    run(written(tmp_path), tmp_path / "out", SiteChoice(laboratory, learns=True))
+    made = pl.read_parquet(tmp_path / "out" / "predictions.parquet")
+    facts = pl.read_parquet(tmp_path / "out" / "trace.parquet")
+    ended = facts.filter(pl.col("event") == Fact.RUN_ENDED).select(
+        "point", "replication", "scheduler", "job", ended_s="time_s"
+    )
+    later = made.filter(pl.col("end_s") > pl.col("made_s"))
+    joined = later.join(ended, on=("point", "replication", "scheduler", "job"))
+    expected = (joined["ended_s"] - joined["made_s"]) / (joined["end_s"] - joined["made_s"])
+    assert sorted(e.ratio for e in errors_at(laboratory)) == pytest.approx(sorted(expected))
+
+
+def test_predictions_that_could_not_be_recorded_are_kept_whole_in_the_file(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    experiment = config.read_experiment(path)
+    in_use = SiteSource(experiment, path.parent, None).take_into_use(tmp_path / "site.db")
+    tables = run_once(experiment.at(0), in_use, 0, 0, "uniform")
+    waiting = list(batches(tables, Places.of(experiment, in_use), "small", "print"))
+    csv_file.write(tmp_path / "unrecorded.csv", waiting)
+    assert csv_file.read(tmp_path / "unrecorded.csv", 1e9) == [(s, list(jobs)) for s, jobs in waiting]
+
+
+def test_the_built_in_experiments_on_shared_nodes_are_valid() -> None:
+    for name in ("shared-nodes", "promised-limits"):
+        experiment = config.read_experiment(files.built_in("experiments")[name])
+        assert experiment.shared_nodes is not None
