@@ -13,6 +13,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import Protocol
 
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
@@ -29,10 +30,32 @@ from scheduler.rules import (
     PROBLEM_UNTOUCHED,
     RAISES_NOTHING,
     RETURNS_IN_TIME,
+    Violation,
     first_difference,
     first_violation,
 )
 
+
+class Outline(Protocol):
+    """A small problem, from which any number of equal SchedulingProblems can be built, and what is asked of
+    an answer to it."""
+
+    def build(self) -> SchedulingProblem: ...
+
+    def violation(self, schedule: Schedule) -> Violation | None:
+        """The first rule of a schedule that is broken."""
+        ...
+
+    def change(self, problem: SchedulingProblem) -> str | None:
+        """What differs between a problem after it was asked and an equal one."""
+        ...
+
+    def stuck(self, schedule: Schedule) -> JobId | None:
+        """A job that could run now and would wait for ever, since nothing goes on and nothing is started."""
+        ...
+
+
+Outlines = tuple[Outline, ...]
 Caller = Callable[[Callable[[], Schedule]], Schedule]
 """Runs a call under whatever limit it sets, and raises TimeoutError where that is exceeded."""
 
@@ -96,12 +119,29 @@ class ProblemOutline:
         """Nothing runs and nothing is reserved: if no job is started now, nothing will ever happen."""
         return all(ready_s in (self.now_s, np.inf) for ready_s in self.ready_s)
 
-    def jobs_that_could_start(self) -> list[int]:
+    def violation(self, schedule: Schedule) -> Violation | None:
+        return first_violation(self.build(), schedule)
+
+    def change(self, problem: SchedulingProblem) -> str | None:
+        fresh = self.build()
+        parts = {
+            "now_s": problem.now_s == fresh.now_s,
+            "jobs": problem.jobs == fresh.jobs,
+            "etc": np.array_equal(problem.etc.dense(), fresh.etc.dense()),
+            "ready_times": np.array_equal(problem.ready_times.machine_s, fresh.ready_times.machine_s)
+            and problem.ready_times.members == fresh.ready_times.members,
+            "running": dict(problem.running) == dict(fresh.running),
+        }
+        return next((name for name, same in parts.items() if not same), None)
+
+    def stuck(self, schedule: Schedule) -> JobId | None:
         up = [j for j, ready_s in enumerate(self.ready_s) if np.isfinite(ready_s)]
-        return [i for i, c in enumerate(self.job_class_of) if any(np.isfinite(self.etc_s[c][j]) for j in up)]
-
-
-Outlines = tuple[ProblemOutline, ...]
+        if not self.is_idle or len(schedule.assignments):
+            return None
+        for i, c in enumerate(self.job_class_of):
+            if any(np.isfinite(self.etc_s[c][j]) for j in up):
+                return self.build().jobs[i].id
+        return None
 
 
 def check_contract(
@@ -110,8 +150,20 @@ def check_contract(
     """Ask the scheduler that `make` makes: `examples` times up to three problems in a row, then larger ones.
 
     `call` may set a limit to the time of each decision (see Caller); without it, a scheduler that never
-    returns is waited for. The problems are the same every time. Raises ContractBroken.
+    returns is waited for. The problems are the same every time. Raises ContractBroken. For schedulers that
+    start jobs on shared nodes: `scheduler.loras.contract`.
     """
+    examine(make, problem_outlines(), larger_outlines(), examples, call)
+
+
+def examine(
+    make: Callable[[], Scheduler],
+    outlines: st.SearchStrategy[Outline],
+    larger: Outlines,
+    examples: int,
+    call: Caller,
+) -> None:
+    """Ask problems of one kind, as `check_contract` says; at the end the larger ones."""
     examiner = _Examiner(make, call)
 
     @settings(
@@ -124,13 +176,13 @@ def check_contract(
         report_multiple_bugs=False,
         print_blob=False,
     )
-    @given(st.lists(problem_outlines(), min_size=1, max_size=3).map(tuple))
-    def keeps_the_contract(outlines: Outlines) -> None:
-        examiner.examine(outlines)
+    @given(st.lists(outlines, min_size=1, max_size=3).map(tuple))
+    def keeps_the_contract(asked: Outlines) -> None:
+        examiner.examine(asked)
 
     try:
         keeps_the_contract()
-        examiner.examine(larger_outlines())
+        examiner.examine(larger)
     except (ContractBroken, FlakyFailure):
         broken = examiner.last
         assert broken is not None
@@ -164,17 +216,16 @@ class _Examiner:
     def _answer(self, scheduler: Scheduler, asked: Outlines) -> Schedule:
         outline, problem = asked[-1], asked[-1].build()
         schedule = self._ask(scheduler, problem, asked)
-        violation = first_violation(outline.build(), schedule)
+        violation = outline.violation(schedule)
         if violation is not None:
             raise self._broken(violation.rule, violation.job, violation.message, asked)
-        changed = _first_change(problem, outline.build())
+        changed = outline.change(problem)
         if changed is not None:
             raise self._broken(PROBLEM_UNTOUCHED, None, f"the scheduler changed {changed}", asked)
-        could_start = outline.jobs_that_could_start()
-        if outline.is_idle and could_start and not len(schedule.assignments):
-            job = problem.jobs[could_start[0]].id
+        job = outline.stuck(schedule)
+        if job is not None:
             message = (
-                f"job {job} could run, nothing else goes on, and no job was mapped: it would wait for ever"
+                f"job {job} could run, nothing else goes on, and no job was started: it would wait for ever"
             )
             raise self._broken(MAKES_PROGRESS, job, message, asked)
         return schedule
@@ -193,19 +244,6 @@ class _Examiner:
     def _broken(self, rule: str, job: JobId | None, message: str, asked: Outlines) -> ContractBroken:
         self.last = ContractBroken(rule, job, message, asked)
         return self.last
-
-
-def _first_change(problem: SchedulingProblem, fresh: SchedulingProblem) -> str | None:
-    """What differs between a problem after it was asked and an equal one."""
-    parts = {
-        "now_s": problem.now_s == fresh.now_s,
-        "jobs": problem.jobs == fresh.jobs,
-        "etc": np.array_equal(problem.etc.dense(), fresh.etc.dense()),
-        "ready_times": np.array_equal(problem.ready_times.machine_s, fresh.ready_times.machine_s)
-        and problem.ready_times.members == fresh.ready_times.members,
-        "running": dict(problem.running) == dict(fresh.running),
-    }
-    return next((name for name, same in parts.items() if not same), None)
 
 
 def larger_outlines() -> Outlines:

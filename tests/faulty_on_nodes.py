@@ -103,7 +103,9 @@ class DecidesByChance(_Wrong):
     def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
         if random.SystemRandom().random() < 0.5:
             return good
-        return Schedule.placing([], dict.fromkeys(range(problem.n_jobs), "not this time"))
+        first = good.placements[0]
+        others = (i for i in range(problem.n_jobs) if i != first.job)
+        return Schedule.placing([first], dict.fromkeys(others, "not this time"))
 
 
 BROKEN_RULE = {

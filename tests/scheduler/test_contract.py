@@ -6,10 +6,12 @@ import pytest
 
 from scheduler import registry
 from scheduler.contract import ContractBroken, check_contract
+from scheduler.loras.contract import check_contract_on_nodes
+from scheduler.loras.policies import Ordering
 from scheduler.model import Schedule
 from scheduler.rules import DETERMINISTIC, RULES_OF_A_SCHEDULE, RULES_OF_CONDUCT
 from sil.world.time_limit import TimeLimitExceeded, time_limit
-from tests import faulty
+from tests import faulty, faulty_on_nodes
 
 RULES_WITHOUT_ONE_JOB = {
     "returns-a-schedule",
@@ -40,6 +42,23 @@ def test_a_faulty_scheduler_is_caught_by_the_name_of_the_rule_and_of_the_job(kin
         check_contract(kind, call=within_a_moment)
     assert caught.value.rule == faulty.BROKEN_RULE[kind]
     assert (caught.value.job is None) == (caught.value.rule in RULES_WITHOUT_ONE_JOB)
+
+
+@pytest.mark.parametrize(
+    "name", [*registry.ON_SHARED_NODES, *(f"loras(ordering={o}, selection=best_fit)" for o in Ordering)]
+)
+def test_every_built_in_scheduler_for_shared_nodes_keeps_the_contract(name: str) -> None:
+    check_contract_on_nodes(registry.load(name))
+
+
+@pytest.mark.parametrize("kind", faulty_on_nodes.BROKEN_RULE, ids=lambda kind: kind.__name__)
+def test_a_faulty_scheduler_for_shared_nodes_is_caught_by_the_name_of_the_rule(kind: type) -> None:
+    with pytest.raises(ContractBroken) as caught:
+        check_contract_on_nodes(kind, call=within_a_moment)
+    assert caught.value.rule == faulty_on_nodes.BROKEN_RULE[kind]
+    if kind is faulty_on_nodes.CrowdsTheFirstNodes:
+        (outline,) = caught.value.problems
+        assert len(outline.jobs) <= 2, "two jobs on a node that allows one, or one where memory is short"  # type: ignore[attr-defined]
 
 
 def test_every_rule_has_a_scheduler_that_breaks_it_and_a_sentence_that_says_it() -> None:

@@ -166,8 +166,8 @@ class SharedMachines:
         ]
 
     def used_s(self, run: RunId, now_s: float) -> float:
-        """CPU time that a run has used, the mean of its tasks: what accounting would say; none where the order
-        to start it found a node down."""
+        """CPU time that a run has used, the mean of its tasks: what accounting would say; none where the
+        order to start it found a node down."""
         active = self._active.get(run)
         if active is None:
             return 0.0
