@@ -17,6 +17,7 @@ from pathlib import Path
 import polars as pl
 
 from sil.experiment.config import Experiment
+from sil.experiment.processes import worker_context
 from sil.experiment.site_in_use import SiteInUse
 from sil.experiment.watchdog import LOOK_EVERY_S, Watchdog
 from sil.experiment.wiring import run_once
@@ -199,9 +200,7 @@ def is_begun(folder: Path, fingerprint: str) -> bool:
 @contextmanager
 def _pool(workers: int) -> Iterator[tuple[ProcessPoolExecutor, Watchdog]]:
     """Worker processes, and the watchdog over them; on Ctrl-C they are not waited for."""
-    # Schedulers under test may iterate over sets of strings: the same seed, the same order.
-    os.environ["PYTHONHASHSEED"] = "0"
-    context = multiprocessing.get_context("spawn")
+    context = worker_context()
     watchdog = Watchdog(context, workers)
     with ProcessPoolExecutor(workers, context, _begin_worker, (watchdog,)) as pool:
         try:

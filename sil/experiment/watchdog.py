@@ -6,7 +6,7 @@ import os
 import signal
 import time
 from contextlib import suppress
-from multiprocessing.context import SpawnContext
+from multiprocessing.context import BaseContext
 
 from sil.world.time_limit import announce_deadlines_to
 
@@ -16,7 +16,7 @@ LOOK_EVERY_S = 0.5
 class Watchdog:
     """Knows of each worker until when its current decision may take; that costs one store per decision."""
 
-    def __init__(self, context: SpawnContext, workers: int) -> None:
+    def __init__(self, context: BaseContext, workers: int) -> None:
         self._deadlines_s = context.RawArray("d", workers)
         self._pids = context.RawArray("i", workers)
         self._count = context.Value("i", 0)

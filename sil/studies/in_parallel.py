@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-import multiprocessing
 from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor
 from typing import Any, TypeVar
 
+from sil.experiment.processes import worker_context
 from sil.studies.course import Course
 from sil.studies.kept_results import KeptResults
 
@@ -31,8 +31,7 @@ def done_by(
     results: dict[int, Result] = {index: kept[key] for index, key in enumerate(keys) if key in kept}
     left = [index for index in range(len(cases)) if index not in results]
     course.on_progress(len(results), len(cases))
-    context = multiprocessing.get_context("spawn")
-    with ProcessPoolExecutor(course.workers, context, begin_worker, given) as pool:
+    with ProcessPoolExecutor(course.workers, worker_context(), begin_worker, given) as pool:
         at_once = 1 + len(left) // (64 * course.workers)
         try:
             done = pool.map(carry_out, [cases[index] for index in left], chunksize=at_once)
