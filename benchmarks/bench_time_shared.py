@@ -66,7 +66,7 @@ def events_per_s(n_nodes: int) -> tuple[float, int]:
     EventQueue.pop = counting  # type: ignore[method-assign]
     try:
         watch = Stopwatch(Loras())
-        cluster = SharedCluster(n_nodes).with_local_users(0.5)
+        cluster = SharedCluster((512.0,) * n_nodes).with_local_users(0.5)
         jobs, known = jobs_of(n_nodes), built_in_characterisations()
         began = time.perf_counter()
         run_on_shared_nodes(cluster, jobs, known, "loras", watch, {}, SEED, 0)

@@ -16,7 +16,10 @@ import pytest
 from site_db.exchange import read_site_file
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = [ROOT / "README.md", ROOT / "docs" / "guide.md", ROOT / "docs" / "database.md"]
+DOCUMENTS = [
+    ROOT / "README.md",
+    *(ROOT / "docs" / f"{name}.md" for name in ("guide", "database", "shared-nodes")),
+]
 NOT_HERE = ("make ", "git ", "pip ")
 """Set-up, which CI does."""
 
@@ -73,6 +76,17 @@ def test_the_reference_names_every_setting_of_an_experiment() -> None:
     text = (ROOT / "docs" / "files.md").read_text()
     for name in Experiment.model_fields:
         assert re.search(rf"`\[*{name}[.`\]]", text), name
+
+
+def test_the_reference_names_every_setting_of_shared_nodes() -> None:
+    from sil.experiment import shared_nodes_table as tables
+
+    text = (ROOT / "docs" / "files.md").read_text()
+    kinds = (tables.LocalUsersTable, tables.CoschedulingTable, tables.NodeMonitorsTable, tables.LimitsTable)
+    for name in tables.SharedNodesTable.model_fields:
+        assert f"`shared_nodes.{name}" in text, name
+    for name in (name for kind in kinds for name in kind.model_fields):
+        assert re.search(rf"\.{name}`|[{{ ]{name} = ", text), name
 
 
 def test_links_between_documents_lead_somewhere() -> None:

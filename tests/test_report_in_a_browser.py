@@ -12,12 +12,14 @@ from sil.experiment.listener import Listener
 from sil.experiment.run import REPORT, SiteChoice, run_experiment
 from tests import browser
 from tests.builders import tiny_experiment
+from tests.sil import test_shared_experiment as shared
 
 MARKS = ".mark-rect path, .mark-line path, .mark-area path, .mark-symbol path"
 
 
 @pytest.fixture(autouse=True)
 def _needs_a_browser() -> None:
+    """Not every machine has chromium; CI installs it, and does not accept a skip."""
     missing = browser.what_is_missing()
     if missing:
         pytest.skip(missing)
@@ -71,6 +73,30 @@ def test_a_report_on_faults_alone_says_so_and_has_no_empty_chart(tmp_path: Path)
     with browser.opened(page, tmp_path / "profile") as driver:
         assert browser.console_errors(driver) == []
         assert all(charts(driver))
+        assert "broke the rule raises-nothing" in driver.find_element("css selector", ".fault").text
+
+
+def test_a_report_on_shared_nodes_has_all_its_charts(tmp_path: Path) -> None:
+    path = shared.written(tmp_path)
+    shared.run(path, tmp_path / "out")
+    with browser.opened(tmp_path / "out" / REPORT, tmp_path / "profile") as driver:
+        assert browser.console_errors(driver) == []
+        marks = charts(driver)
+        assert len(marks) == 2 + 1 + 2, (
+            "predicted against real, and nodes over time, for each scheduler; turnaround"
+        )
+        assert sum(map(bool, marks)) >= 3, "those of the second scheduler are folded away"
+        text = driver.find_element("tag name", "body").text
+        for expected in ("Predicted turnaround", "aware cpu-cpu", "Nodes over time", "a job stops"):
+            assert expected in text
+
+
+def test_a_report_on_faults_alone_on_shared_nodes_says_so(tmp_path: Path) -> None:
+    text = shared.EXPERIMENT.replace('"normal_easy", "uniform"', '"tests.faulty_on_nodes:Raises"')
+    path = shared.written(tmp_path, text.replace('"aware", "blind mpl-mpl"', '"aware"'))
+    shared.run(path, tmp_path / "out")
+    with browser.opened(tmp_path / "out" / REPORT, tmp_path / "profile") as driver:
+        assert browser.console_errors(driver) == []
         assert "broke the rule raises-nothing" in driver.find_element("css selector", ".fault").text
 
 

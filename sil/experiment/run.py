@@ -19,7 +19,7 @@ from sil.experiment.provenance import describe, fingerprint
 from sil.experiment.results import write_results
 from sil.experiment.site_in_use import SiteInUse, SiteSource
 from sil.experiment.sweep import Sweep, is_begun
-from sil.experiment.wiring import misfits, problems
+from sil.experiment.wiring import misfits, notes, problems
 from sil.outcome.comparison import Comparison
 from sil.outcome.jobs import job_table, write_jobs_csv
 from sil.outcome.metrics import run_metrics
@@ -96,6 +96,8 @@ def run_experiment(
     sweep = Sweep(experiment, in_use, out / PARTS, _begun_as(mark, choice))
     if in_use.down:
         listener.told(f"down at the site, and in the experiment from its beginning: {_some(in_use.down)}")
+    for sentence in notes(experiment):
+        listener.told(sentence)
     listener.started(sweep.done, sweep.total)
     if choice.learns and choice.address is not None:
         leftover = out / UNRECORDED

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import replace
 
 import polars as pl
@@ -57,13 +58,13 @@ def problems_on_shared_nodes(experiment: Experiment, in_use: SiteInUse) -> Itera
 
 
 def cannot_predict(experiment: Experiment) -> Iterator[str]:
-    """Why a predictor cannot follow a scheduler of the experiment."""
+    """Which predictors are left out for which scheduler, and why: a sentence each."""
     for name in experiment.schedulers:
-        for predictor in _table(experiment).predictors:
+        for label in _table(experiment).predictors:
             try:
-                by_name.make(by_name.read(predictor), registry.load(name)(), lambda _: NOTHING)
+                by_name.make(by_name.read(label), registry.load(name)(), lambda _: NOTHING)
             except Misnamed as error:
-                yield f"scheduler '{name}', predictor '{predictor}': {error}"
+                yield f"for scheduler '{name}' the predictor '{label}' is left out: {error}"
 
 
 def sizes_of_jobs(experiment: Experiment, in_use: SiteInUse) -> Mapping[str, list[int]]:
@@ -166,10 +167,11 @@ def _sharing(table: SharedNodesTable) -> Sharing:
 def _predictors(experiment: Experiment, in_use: SiteInUse, name: str) -> dict[str, Predictor]:
     """Each has a scheduler of its own: the live one must not hear what is only imagined."""
     errors_of = histories(in_use.errors, _nodes(experiment, in_use).known, name)
-    return {
-        label: by_name.make(by_name.read(label), registry.load(name)(), errors_of)
-        for label in _table(experiment).predictors
-    }
+    made: dict[str, Predictor] = {}
+    for label in _table(experiment).predictors:
+        with suppress(Misnamed):  # as `cannot_predict` has told
+            made[label] = by_name.make(by_name.read(label), registry.load(name)(), errors_of)
+    return made
 
 
 def predictions_frame(

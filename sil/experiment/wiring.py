@@ -87,7 +87,7 @@ def problems(experiment: Experiment, in_use: SiteInUse) -> Iterator[tuple[Locati
 
 
 def misfits(experiment: Experiment) -> Iterator[str]:
-    """Schedulers and predictors that cannot do what the experiment asks, a sentence each."""
+    """Schedulers that cannot do what the experiment asks, a sentence each."""
     shared = experiment.shared_nodes is not None
     for name in experiment.schedulers:
         on_shared = registry.is_on_shared_nodes(name)
@@ -99,7 +99,11 @@ def misfits(experiment: Experiment) -> Iterator[str]:
                 f"scheduler '{name}' starts jobs on shared nodes, and the experiment has none; give it a "
                 f"table shared_nodes, or use another scheduler"
             )
-    if shared:
+
+
+def notes(experiment: Experiment) -> Iterator[str]:
+    """What of the experiment is left out, and why: a sentence each."""
+    if experiment.shared_nodes is not None:
         from sil.experiment.shared_experiment import cannot_predict
 
         yield from cannot_predict(experiment)

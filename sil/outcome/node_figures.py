@@ -32,7 +32,8 @@ def mpl_segments(facts: pl.DataFrame) -> pl.DataFrame:
             if before and time_s > since_s[n]:
                 rows.append((n, since_s[n], time_s, before))
             mpl[n], since_s[n] = before + change, time_s
-    return pl.DataFrame(rows, schema=["node", "from_s", "until_s", "mpl"], orient="row")
+    schema = {"node": pl.Int64, "from_s": pl.Float64, "until_s": pl.Float64, "mpl": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
 
 
 def presence(facts: pl.DataFrame, end_s: float) -> pl.DataFrame:

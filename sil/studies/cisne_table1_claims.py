@@ -287,7 +287,7 @@ def _claim_about_limits(by_limit: dict[float, Deviations]) -> Claim:
     nearest = min(distance, key=lambda limit: distance[limit].mean)
     return Claim(
         "The CPU requirements of the jobs on a node are limited",
-        "no number is given",
+        "no number is given; an earlier prototype came nearest with 1.5 CPU",
         "none: the limit is an input; how far the 30 cells are from the paper's is shown for each",
         "; ".join(f"{limit_title(limit)}: {shown(x, 1)} points" for limit, x in distance.items())
         + f". Nearest is {limit_title(nearest)}",

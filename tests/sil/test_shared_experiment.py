@@ -213,11 +213,21 @@ def test_a_scheduler_for_shared_nodes_is_refused_where_there_are_none(tmp_path: 
     )
 
 
-def test_a_predictor_that_cannot_follow_somebody_elses_scheduler_is_refused(tmp_path: Path) -> None:
-    text = EXPERIMENT.replace('"uniform"', '"tests.faulty_on_nodes:StartsNobody"')
-    assert "'blind' drains the queue as LoRaS would; this scheduler is another" in refusal(
-        written(tmp_path, text)
-    )
+def test_a_predictor_that_cannot_follow_somebody_elses_scheduler_is_left_out_and_that_is_told(
+    tmp_path: Path,
+) -> None:
+    name = "tests.sil.test_shared_experiment:OwnFcfs"
+    path = written(tmp_path, EXPERIMENT.replace('"uniform"', f'"{name}"'))
+    told: list[str] = []
+    listener = Listener()
+    listener.told = told.append  # type: ignore[method-assign]
+    run_experiment(config.read_experiment(path), path, tmp_path / "out", 1, SiteChoice(), listener)
+    assert told == [
+        f"for scheduler '{name}' the predictor 'blind mpl-mpl' is left out: 'blind' drains the queue as "
+        f"LoRaS would; this scheduler is another"
+    ]
+    made = pl.read_parquet(tmp_path / "out" / "predictions.parquet").filter(pl.col("scheduler") == name)
+    assert made["predictor"].unique().to_list() == ["aware cpu-cpu"]
 
 
 FAULTY_IN_AN_EXPERIMENT = [
