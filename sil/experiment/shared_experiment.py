@@ -28,7 +28,7 @@ from sil.outcome.run_tables import LOCAL_USERS_SCHEMA, PREDICTIONS_SCHEMA
 from sil.workload.local_load import LocalLoad
 from sil.world.clock import SimClock
 from sil.world.guard import GuardedScheduler, Timing
-from sil.world.machines.sharing import ByCpu, ByMpl, Fluid, Sharing
+from sil.world.machines.sharing import ByCpu, ByMpl, Coupled, Fluid, Sharing
 from sil.world.node_monitors import Sampling
 from sil.world.truth import Spread
 from site_db.characterisations import Characterisations
@@ -158,6 +158,8 @@ def _sharing(table: SharedNodesTable) -> Sharing:
     match table.sharing:
         case "fluid":
             return Fluid(coscheduling_loss=table.coscheduling.loss, overhead=table.coscheduling.overhead)
+        case "coupled":
+            return Coupled(coscheduling_loss=table.coscheduling.loss, overhead=table.coscheduling.overhead)
         case "by_mpl":
             return ByMpl()
         case "by_cpu":

@@ -26,7 +26,7 @@ from sil.outcome.node_figures import mpl_segments
 from sil.outcome.trace import Fact, TraceRecorder
 from sil.workload.local_load import LocalLoad
 from sil.world.events import ControlDue, Event, EventQueue, LocalChanged, RunEnded
-from sil.world.machines.sharing import ByCpu, ByMpl, Fluid
+from sil.world.machines.sharing import ByCpu, ByMpl, Coupled, Fluid
 from sil.world.machines.time_shared import SharedMachines, Work
 from sil.world.node_monitors import Sampling
 from sil.world.truth import Normal, NoSpread
@@ -279,6 +279,32 @@ def test_the_rates_on_a_node_never_add_up_to_more_than_its_cpu(monkeypatch: pyte
 
     monkeypatch.setattr(SharedMachines, "_settle", checked)
     run(SharedCluster(local_load=LocalLoad(0.5)), jobs_of(KINDS * 2, 15.0), Loras())
+
+
+def test_where_nodes_are_coupled_a_task_that_waits_elsewhere_leaves_its_cpu_to_its_neighbour() -> None:
+    """Job 0 runs on both nodes, job 1 beside it on node 0, and three more beside it on node 1."""
+    works = {JobId(i): Work(100.0, 0.9, 10.0) for i in range(5)}
+    rates = {}
+    for sharing in (Fluid(), Coupled()):
+        machines = SharedMachines([512.0] * 2, SocialContract(), sharing, works, EventQueue())
+        for i, nodes in enumerate([(0, 1), (0,), (1,), (1,), (1,)]):
+            machines.start(DispatchOrder(RunId(i), Job(JobId(i), "any", 0.0), -1, nodes, 1.0), 0.0)
+        rates[type(sharing)] = {int(run): rate for n in (0, 1) for run, rate, _ in machines.rates_on(n)}
+    assert rates[Coupled][1] > 1.2 * rates[Fluid][1], "job 0 is held up on node 1, and wants less of node 0"
+    assert rates[Coupled][0] == pytest.approx(rates[Fluid][0], rel=0.05)
+    for n in (0, 1):
+        assert sum(rate * cpu for _, rate, cpu in machines.rates_on(n)) <= 1.0 + 1e-9
+
+
+def test_a_coupled_cluster_runs_all_jobs_and_hardly_otherwise_than_an_uncoupled_one() -> None:
+    jobs = jobs_of(KINDS * 3, 15.0)
+    plain = ends(run(SharedCluster(local_load=LocalLoad(0.5)), jobs, Loras("fcfs", "easy")))
+    coupled = ends(
+        run(SharedCluster(local_load=LocalLoad(0.5), sharing=Coupled()), jobs, Loras("fcfs", "easy"))
+    )
+    assert plain.keys() == coupled.keys()
+    assert max(coupled.values()) == pytest.approx(max(plain.values()), rel=0.25)
+    assert coupled != plain
 
 
 def test_with_exact_rates_and_nobody_slowed_down_the_head_starts_no_later_than_reserved() -> None:

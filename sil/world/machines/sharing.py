@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Protocol
+from typing import ClassVar, Protocol
 
 import numpy as np
 from numba import types
@@ -16,13 +16,22 @@ MOST_ROUNDS = 500
 
 
 class Sharing(Protocol):
+    coupled: ClassVar[bool]
+    """Whether how slow a job is elsewhere changes how its tasks share a node."""
+
     def slowdowns(
-        self, cpu: Sequence[float], available: float, local_tasks: int, local_cpu: float
+        self,
+        cpu: Sequence[float],
+        available: float,
+        local_tasks: int,
+        local_cpu: float,
+        elsewhere: Sequence[float],
     ) -> list[float]:
         """Of tasks that would use `cpu` of a CPU each, alone on a node.
 
         `available` is the share of the CPU that the social contract leaves them now; `local_tasks` run for
-        local users, which demand `local_cpu`.
+        local users, which demand `local_cpu`. `elsewhere` is how much slower than alone the jobs of these
+        tasks are, whatever happens here.
         """
         ...
 
@@ -41,23 +50,48 @@ class Fluid:
     coscheduling_loss: float = 0.0
     overhead: float = 0.0
 
+    coupled: ClassVar[bool] = False
+
     def slowdowns(
-        self, cpu: Sequence[float], available: float, local_tasks: int, local_cpu: float
+        self,
+        cpu: Sequence[float],
+        available: float,
+        local_tasks: int,
+        local_cpu: float,
+        elsewhere: Sequence[float],
     ) -> list[float]:
         if len(cpu) == 1:  # nobody to wait for
             return [cpu[0] / (available - self.overhead) + (1.0 - cpu[0])]
         shares, found = np.array(cpu, dtype=np.float64), np.empty(len(cpu))
         parameters = np.array([available - self.overhead, self.inflation, self.coscheduling_loss])
-        solve(shares, parameters, found)
+        least = np.array(elsewhere, dtype=np.float64) if self.coupled else np.zeros(len(cpu))
+        solve(shares, least, parameters, found)
         return list(found.tolist())
+
+
+@dataclass(frozen=True, slots=True)
+class Coupled(Fluid):
+    """Fluid, and a task that waits for a slower one elsewhere takes less of its own CPU meanwhile.
+
+    q = R / max(R + Z, how slow its job is), so what changes on one node spreads along the jobs to others.
+    """
+
+    coupled: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
 class ByMpl:
     """As the predictor's MPL method has it: every task, local ones too, gets the same share of the time."""
 
+    coupled: ClassVar[bool] = False
+
     def slowdowns(
-        self, cpu: Sequence[float], available: float, local_tasks: int, local_cpu: float
+        self,
+        cpu: Sequence[float],
+        available: float,
+        local_tasks: int,
+        local_cpu: float,
+        elsewhere: Sequence[float],
     ) -> list[float]:
         return [float(len(cpu) + local_tasks)] * len(cpu)
 
@@ -66,14 +100,21 @@ class ByMpl:
 class ByCpu:
     """As the predictor's CPU method has it: nobody waits until requirements exceed the CPU."""
 
+    coupled: ClassVar[bool] = False
+
     def slowdowns(
-        self, cpu: Sequence[float], available: float, local_tasks: int, local_cpu: float
+        self,
+        cpu: Sequence[float],
+        available: float,
+        local_tasks: int,
+        local_cpu: float,
+        elsewhere: Sequence[float],
     ) -> list[float]:
         return [max(1.0, sum(cpu, 0.0) + local_cpu)] * len(cpu)
 
 
-@compiled(types.void(FLOATS, FLOATS, FLOATS))
-def solve(cpu: Floats, parameters: Floats, found: Floats) -> None:
+@compiled(types.void(FLOATS, FLOATS, FLOATS, FLOATS))
+def solve(cpu: Floats, elsewhere: Floats, parameters: Floats, found: Floats) -> None:
     """O(k^2) in each of some tens of rounds, always from the same beginning."""
     available, inflation, loss = parameters[0], parameters[1], parameters[2]
     k = len(cpu)
@@ -86,7 +127,8 @@ def solve(cpu: Floats, parameters: Floats, found: Floats) -> None:
         for i in range(k):
             others = total - found[i]
             busy = cpu[i] * (1.0 + inflation * (k - 1)) * (1.0 + others) / available
-            q = 0.5 * (found[i] + busy / (busy + (1.0 - cpu[i]) * (1.0 + loss * others)))
+            slower = max(elsewhere[i], busy + (1.0 - cpu[i]) * (1.0 + loss * others))
+            q = 0.5 * (found[i] + busy / slower)
             moved = max(moved, abs(q - found[i]))
             total += q - found[i]
             found[i] = q

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
@@ -14,6 +15,11 @@ from sil.world.machines.sharing import Sharing
 
 TOGETHER_S = 1e-9
 """Runs that end within so short a time of another end with it."""
+
+MATTERS = 0.01
+"""Where nodes are coupled, changes of a job's slowdown spread that are larger than this share of it,"""
+MOST_TIMES = 20
+"""and to each node at most so many times for one event."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -31,6 +37,8 @@ class _Run:
     work: Work
     number: int
     slower_on: dict[int, float] = field(default_factory=dict)
+    slower: float = 1.0
+    """Than alone, as far as the nodes of a coupled model have heard."""
     done_s: float = 0.0
     since_s: float = 0.0
     rate: float = 0.0
@@ -81,7 +89,8 @@ class SharedMachines:
     A job advances as fast as its slowest task. Rates are constant in between, so ends are exact. Where memory
     becomes short, the youngest job on the node stops on all its nodes, and goes on when it fits again, oldest
     first (the Cooperating Scheme), both `control_delay_s` after it is due. `note_stopped` is told of both.
-    One event costs what its nodes carry. Source: CISNE-P, section 2.2.
+    One event costs what its nodes carry; in a coupled model also what those carry to which it spreads, and
+    what comes out depends, within 1 %, on the order of events. Source: CISNE-P, section 2.2.
     """
 
     def __init__(
@@ -210,10 +219,29 @@ class SharedMachines:
 
     def _set_rates(self, nodes: Iterable[int], now_s: float) -> None:
         concerned: dict[_Run, None] = {}
-        for n in nodes:
+        for n in self._spread(nodes) if self._sharing.coupled else nodes:
             concerned |= dict.fromkeys(self._share(n))
         for run in concerned:
             self._set_rate(run, now_s)
+
+    def _spread(self, nodes: Iterable[int]) -> Iterator[int]:
+        """These nodes, each to be shared before the next is asked for, and those to which it matters by more
+        than 1 %: a job that is slower, or faster, here takes another share of the CPU there."""
+        left = dict.fromkeys(nodes)
+        solved: Counter[int] = Counter()
+        while left:
+            n = next(iter(left))
+            del left[n]
+            solved[n] += 1
+            yield n
+            for run in self._nodes[n].runs:
+                if run.stopped or len(run.slower_on) < len(run.order.machines):
+                    continue
+                slower = max(run.slower_on[m] for m in run.order.machines)
+                if abs(slower - run.slower) > MATTERS * run.slower:
+                    run.slower = slower
+                    others = (m for m in run.order.machines if m != n and solved[m] < MOST_TIMES)
+                    left |= dict.fromkeys(others)
 
     def _too_much(self, n: int) -> _Run | None:
         """The youngest job on a node whose memory is short."""
@@ -237,7 +265,11 @@ class SharedMachines:
         if active:
             available = max(self._contract.share, 1.0 - node.local_cpu)
             found = self._sharing.slowdowns(
-                [run.work.cpu for run in active], available, int(node.local_cpu > 0.0), node.local_cpu
+                [run.work.cpu for run in active],
+                available,
+                int(node.local_cpu > 0.0),
+                node.local_cpu,
+                [run.slower for run in active],
             )
             for run, slower in zip(active, found, strict=True):
                 run.slower_on[n] = slower
