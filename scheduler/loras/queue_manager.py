@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import count, islice
@@ -9,6 +10,7 @@ from math import isfinite
 from types import MappingProxyType
 from typing import Protocol
 
+from scheduler.admission import Admission
 from scheduler.loras.requirement import Requirement
 from scheduler.loras.rules import first_violation_on_nodes
 from scheduler.loras.social_contract import SocialContract
@@ -140,6 +142,7 @@ class QueueManager:
         predictors: Mapping[str, Predictor] = MappingProxyType({}),
         promises: Promises | None = None,
         notes: Notes = NOBODY_NOTES,
+        admission: Admission | None = None,
     ) -> None:
         self._contract = contract
         self._scheduler = scheduler
@@ -151,6 +154,8 @@ class QueueManager:
         self._predictors = predictors
         self._promises = promises
         self._notes = notes
+        self._admission = admission
+        self._unfinished_of: Counter[str] = Counter()
         self._state = SystemState(memory_mb, contract)
         self._jobs: dict[JobId, Job] = {}
         self._run_of: dict[JobId, RunId] = {}
@@ -177,6 +182,10 @@ class QueueManager:
 
     def on_job_arrived(self, job: Job) -> str | None:
         """A job is submitted. Returns None, or the sentence with which it is refused."""
+        if self._admission is not None:
+            refused = self._admission.refusal(job, self._unfinished_of[job.user])
+            if refused is not None:
+                return refused
         requirement = self._characterisation.requirement(job)
         if requirement is None:
             return (
@@ -187,6 +196,7 @@ class QueueManager:
         if refusal is not None:
             return refusal
         self._jobs[job.id] = job
+        self._unfinished_of[job.user] += 1
         self._state.add(job, requirement)
         self._new_jobs.add(job.id)
         self._news = True
@@ -197,6 +207,7 @@ class QueueManager:
         if running is None:
             return
         del self._jobs[running.job.id], self._run_of[running.job.id]
+        self._unfinished_of[running.job.user] -= 1
         self._state.end(running.job.id)
         self._news = True
 

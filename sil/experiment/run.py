@@ -168,9 +168,11 @@ def _write_tables(out: Path, tables: RunTables, description: RunDescription) -> 
     """The trace, and beside it what was measured; on shared nodes also what was predicted, and how local
     users fared."""
     write_trace(out / TRACE, tables.facts, description)
-    for name, frame in tables._asdict().items():
-        if name in BESIDE_THE_TRACE and (name == "timings" or len(frame)):
-            frame.write_parquet(out / BESIDE_THE_TRACE[name])
+    for name, file in BESIDE_THE_TRACE.items():
+        frame: pl.DataFrame = getattr(tables, name)
+        (out / file).unlink(missing_ok=True)  # of an earlier experiment in the same folder
+        if name == "timings" or len(frame):
+            frame.write_parquet(out / file)
 
 
 def _read_tables(out: Path) -> tuple[RunTables, RunDescription]:

@@ -8,6 +8,7 @@ from math import inf
 
 import polars as pl
 
+from scheduler.admission import Admission
 from scheduler.loras.queue_manager import Characterisation, Prediction, Promises, QueueManager
 from scheduler.loras.social_contract import SocialContract
 from scheduler.model import DispatchOrder, Job, JobId, MachineReading, NodeReading, RunId
@@ -88,12 +89,14 @@ class SharedRun:
 
 @dataclass(frozen=True)
 class Surroundings:
-    """What else there is: machines that fail, and monitors of that; when rounds are due; what is promised."""
+    """What else there is: machines that fail, and monitors of that; when rounds are due; what is promised;
+    who may submit."""
 
     changes: Iterator[TimedChange] = field(default_factory=lambda: iter(()))
     monitor: SimMonitor | None = None
     rounds: RoundPolicy = field(default_factory=OnRequest)
     promises: Promises | None = None
+    admission: Admission | None = None
 
 
 def run_on_shared_nodes(
@@ -149,6 +152,7 @@ def run_on_shared_nodes(
         predictors,
         around.promises,
         notes,
+        around.admission,
     )
     harness = Harness(
         jobs,

@@ -170,6 +170,7 @@ def _run_on_shared_nodes(
         SimMonitor(clock, _distortions(experiment, replication)),
         _rounds(experiment),
         shared_experiment.promises_of(experiment),
+        _admission(in_use),
     )
     jobs = workload(experiment, in_use.site, in_use.queues, replication, tasks)
     done = shared_experiment.run_shared(
@@ -223,13 +224,17 @@ def _assemble(
         SimDispatcher(clock, events, machines, trace),
         monitor,
         _experience(experiment, in_use),
-        Admission([policy for policy, _ in in_use.queues], in_use.users, in_use.only_listed_users),
+        _admission(in_use),
         PlannedStarts(experiment.planned_starts),
         PreemptionPolicy(experiment.preemption.raised_after, experiment.preemption.least_gain_s),
     )
     changes = _state_changes(experiment, in_use, site.machine_index, replication)
     rounds = _rounds(experiment)
     return Harness(jobs, manager, clock, events, machines, monitor, changes, rounds, trace), clock
+
+
+def _admission(in_use: SiteInUse) -> Admission:
+    return Admission([policy for policy, _ in in_use.queues], in_use.users, in_use.only_listed_users)
 
 
 def _guarded(name: str, experiment: Experiment, clock: SimClock, timings: list[Timing]) -> Scheduler:

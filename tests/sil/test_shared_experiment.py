@@ -266,6 +266,26 @@ class OwnFcfs:
         return Loras().schedule(problem)
 
 
+def test_the_policies_of_users_hold_on_shared_nodes_too(tmp_path: Path) -> None:
+    path = written(tmp_path, EXPERIMENT.replace("jobs = 12", "jobs = 12\nusers = { ann = 1 }"))
+    site = SITE + '\n[[users]]\nname = "ann"\nmost_jobs = 2\n'
+    (tmp_path / "site.toml").write_text(site)
+    facts = one_run(path, "uniform").facts
+    refused = facts.filter(pl.col("event") == Fact.JOB_REFUSED)["detail"]
+    assert len(refused) > 0
+    assert refused[0] == "user 'ann' has 2 jobs that are not done, and may not have more"
+    assert facts.filter(pl.col("event") == Fact.RUN_ENDED).height == 12 - len(refused)
+
+
+def test_results_of_an_earlier_experiment_in_the_same_folder_are_not_mixed_in(tmp_path: Path) -> None:
+    run(written(tmp_path), tmp_path / "out")
+    none = EXPERIMENT.replace('["aware", "blind mpl-mpl"]', "[]").replace("0.5 }", "0.0 }")
+    comparison = run(written(tmp_path, none), tmp_path / "out")
+    assert list(comparison.accuracies) == []
+    assert not (tmp_path / "out" / "predictions.parquet").exists()
+    assert not (tmp_path / "out" / "local_users.parquet").exists()
+
+
 def test_a_node_that_fails_loses_its_runs_and_is_used_again_when_it_is_back(tmp_path: Path) -> None:
     outage = '[[outages]]\nmachine = "pc2"\nfrom_s = 20\nto_s = 60\n\n[shared_nodes]'
     facts = one_run(written(tmp_path, EXPERIMENT.replace("[shared_nodes]", outage)), "normal").facts
