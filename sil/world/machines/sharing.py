@@ -19,6 +19,10 @@ class Sharing(Protocol):
     coupled: ClassVar[bool]
     """Whether how slow a job is elsewhere changes how its tasks share a node."""
 
+    def cpu_cost(self, k: int) -> float:
+        """CPU time that each of `k` tasks uses, by what it uses alone."""
+        ...
+
     def slowdowns(
         self,
         cpu: Sequence[float],
@@ -51,6 +55,9 @@ class Fluid:
     overhead: float = 0.0
 
     coupled: ClassVar[bool] = False
+
+    def cpu_cost(self, k: int) -> float:
+        return 1.0 + self.inflation * (k - 1)
 
     def slowdowns(
         self,
@@ -85,6 +92,9 @@ class ByMpl:
 
     coupled: ClassVar[bool] = False
 
+    def cpu_cost(self, k: int) -> float:
+        return 1.0
+
     def slowdowns(
         self,
         cpu: Sequence[float],
@@ -101,6 +111,9 @@ class ByCpu:
     """As the predictor's CPU method has it: nobody waits until requirements exceed the CPU."""
 
     coupled: ClassVar[bool] = False
+
+    def cpu_cost(self, k: int) -> float:
+        return 1.0
 
     def slowdowns(
         self,

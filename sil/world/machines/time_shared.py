@@ -71,12 +71,13 @@ class _Node:
     got_s: float = 0.0
     tight_s: float = 0.0
     active_s: float = 0.0
+    cpu_cost: float = 1.0
 
     def account(self, now_s: float) -> None:
         """Before something changes: what local users demanded and got since it last did."""
         took_s, self.accounted_s = now_s - self.accounted_s, now_s
         if self.local_cpu > 0.0:
-            left = max(0.0, 1.0 - sum(run.rate * run.work.cpu for run in self.runs))
+            left = max(0.0, 1.0 - self.cpu_cost * sum(run.rate * run.work.cpu for run in self.runs))
             self.active_s += took_s
             self.demanded_s += took_s * self.local_cpu
             self.got_s += took_s * min(self.local_cpu, left)
@@ -262,6 +263,7 @@ class SharedMachines:
         """Find the slowdowns on a node; returns its runs."""
         node = self._nodes[n]
         active = [run for run in node.runs if not run.stopped]
+        node.cpu_cost = self._sharing.cpu_cost(len(active)) if active else 1.0
         if active:
             available = max(self._contract.share, 1.0 - node.local_cpu)
             found = self._sharing.slowdowns(
