@@ -101,11 +101,9 @@ class StartsNobody:
 
 class DecidesByChance(_Wrong):
     def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
-        if random.SystemRandom().random() < 0.5:
-            return good
         first = good.placements[0]
-        others = (i for i in range(problem.n_jobs) if i != first.job)
-        return Schedule.placing([first], dict.fromkeys(others, "not this time"))
+        guessed = replace(first, completion_s=first.completion_s + random.SystemRandom().random())
+        return replace(good, placements=(guessed, *good.placements[1:]))
 
 
 BROKEN_RULE = {
