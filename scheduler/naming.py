@@ -23,12 +23,21 @@ def split(name: str) -> tuple[str, dict[str, Value]]:
     if not opened:
         return base, {}
     try:
-        call = ast.parse(f"_({rest}", mode="eval").body
-    except SyntaxError:
+        call: ast.expr | None = ast.parse(f"_({rest}", mode="eval").body
+    except (SyntaxError, ValueError, MemoryError, RecursionError):
         call = None
-    if not isinstance(call, ast.Call) or call.args or any(k.arg is None for k in call.keywords):
+    if not _is_plain(call):
         raise Misnamed(f"'{name}' cannot be read; parameters are given as {base}(name=value, ...)")
+    assert isinstance(call, ast.Call)
     return base.strip(), {str(k.arg): _value(name, str(k.arg), k.value) for k in call.keywords}
+
+
+def _is_plain(call: ast.expr | None) -> bool:
+    """One pair of brackets, in which each parameter is named, and once."""
+    if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
+        return False
+    names = [keyword.arg for keyword in call.keywords]
+    return None not in names and len(set(names)) == len(names)
 
 
 def _value(name: str, parameter: str, node: ast.expr) -> Value:
@@ -38,7 +47,7 @@ def _value(name: str, parameter: str, node: ast.expr) -> Value:
         return words.get(node.id, node.id)
     try:
         value = ast.literal_eval(node)
-    except ValueError:
+    except (ValueError, TypeError, SyntaxError, MemoryError, RecursionError):
         value = None
     if not isinstance(value, (int, float, str, bool)):
         raise Misnamed(

@@ -84,6 +84,15 @@ def is_on_shared_nodes(name: str) -> bool | None:
     return base in ON_SHARED_NODES if is_built_in(name) else None
 
 
+def meaning(name: str) -> str:
+    """Equal for names that mean the same scheduler with the same parameters; of an unknown one, the name."""
+    try:
+        target, (_, parameters) = target_of(name), _resolved(name)
+    except SchedulerNotLoaded:
+        return name
+    return f"{target}{sorted(parameters.items())}"
+
+
 def target_of(name: str) -> str:
     """The "module:Class" that `name` stands for. Raises SchedulerNotLoaded for an unknown name."""
     base = _resolved(name)[0]

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from sqlalchemy import select
+from sqlalchemy import exists, func, select
 from sqlalchemy.orm import Session
 
 from site_db.schema import ExecutionHistoryRow, JobClassRow, JobRow, PredictionRow, SourceRow
 
 MOST_ERRORS = 200_000
-"""Of so many predictions, the latest, the errors are read."""
+"""Of so many predictions under one scheduler, the latest, the errors are read."""
 
 
 class KnownError(NamedTuple):
@@ -27,15 +27,27 @@ class KnownError(NamedTuple):
     ratio: float
 
 
-def known_errors(session: Session, site_id: int, as_of: int) -> list[KnownError]:
-    """Of all jobs that had ended after run `as_of` of the site's history, in order of their ends.
+def schedulers_predicted(session: Session, site_id: int) -> list[str]:
+    """The schedulers whose decisions were ever predicted, by the names that they were given."""
+    predicted = exists().where(
+        PredictionRow.site_id == JobRow.site_id,
+        PredictionRow.job_serial == JobRow.serial,
+        PredictionRow.quantity == "turnaround",
+    )
+    of_one = exists().where(JobRow.source_id == SourceRow.id, predicted)
+    query = select(SourceRow.scheduler).where(SourceRow.site_id == site_id, of_one).distinct()
+    return sorted(name or "" for name in session.scalars(query))
+
+
+def known_errors(session: Session, site_id: int, scheduler: str, as_of: int) -> list[KnownError]:
+    """Of all jobs under a scheduler that had ended as of run `as_of` of the site's history, in order of their
+    ends.
 
     Jobs whose runs were pruned say nothing any more.
     """
     run, job, made = ExecutionHistoryRow, JobRow, PredictionRow
     query = (
         select(
-            SourceRow.scheduler,
             made.predictor,
             JobClassRow.name,
             run.members,
@@ -52,6 +64,7 @@ def known_errors(session: Session, site_id: int, as_of: int) -> list[KnownError]
         .join(JobClassRow, JobClassRow.id == job.job_class_id)
         .where(
             made.site_id == site_id,
+            func.coalesce(SourceRow.scheduler, "") == scheduler,
             made.quantity == "turnaround",
             made.actual_s.is_not(None),
             made.jobs_there.is_not(None),
@@ -62,7 +75,6 @@ def known_errors(session: Session, site_id: int, as_of: int) -> list[KnownError]
     )
     errors = []
     for (
-        scheduler,
         predictor,
         job_class,
         members,
@@ -77,5 +89,5 @@ def known_errors(session: Session, site_id: int, as_of: int) -> list[KnownError]
         if said_s > elapsed_s and took_s is not None:
             ratio = (took_s - elapsed_s) / (said_s - elapsed_s)
             alike = (members or 1, bool(waiting), there or 0)
-            errors.append(KnownError(scheduler or "", predictor, job_class, *alike, ratio))
+            errors.append(KnownError(scheduler, predictor, job_class, *alike, ratio))
     return errors[::-1]

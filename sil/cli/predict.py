@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from sil.experiment.nodes_of_site import NodesOfSite
     from sil.experiment.queue_file import QueueFile
 
+MOST_SECONDS = 3.2e9
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
@@ -89,8 +90,8 @@ def _question(site: str, cluster: str | None, scheduler: str, predictor: str) ->
     from sil.experiment import files
     from sil.experiment.foretelling import Question
     from sil.experiment.nodes_of_site import NodesOfSite
+    from sil.experiment.site_in_use import errors_under
     from site_db import exchange, sites, store
-    from site_db.prediction_errors import known_errors
     from site_db.sites import SiteReader
     from site_db.states import current_states
 
@@ -101,14 +102,14 @@ def _question(site: str, cluster: str | None, scheduler: str, predictor: str) ->
     with store.reading(store.open_database(address)) as session:
         reader = SiteReader(session, address.site or sites.only_site(session))
         nodes = NodesOfSite.of(reader.as_file(), cluster)
-        errors = known_errors(session, reader.site.id, reader.site.runs_recorded)
+        errors = errors_under(session, reader.site.id, [scheduler], reader.site.runs_recorded)
         down = current_states(session, reader).down
-    return Question(nodes, scheduler, predictor, tuple(errors), frozenset(down))
+        return Question(nodes, scheduler, predictor, tuple(errors), frozenset(down))
 
 
 def _with_submitted(state: QueueFile, submit: str, nodes: NodesOfSite) -> QueueFile:
     job_class, _, tasks = submit.rpartition(":")
-    if not job_class or not tasks.isdigit() or int(tasks) < 1:
+    if not job_class or not re.fullmatch("[0-9]{1,9}", tasks) or int(tasks) < 1:
         fail(f"--submit '{submit}': expected a job class and a number of tasks, as CG.B:4")
     sizes = nodes.known.sizes()
     if int(tasks) not in sizes.get(job_class, ()):
@@ -120,7 +121,7 @@ def _with_submitted(state: QueueFile, submit: str, nodes: NodesOfSite) -> QueueF
 def _seconds_from(now: datetime, by: str) -> float:
     duration = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", by.strip())
     if duration is not None:
-        return float(duration[1]) * UNITS[duration[2]]
+        return _not_too_far(by, float(duration[1]) * UNITS[duration[2]])
     try:
         then = datetime.fromisoformat(by)
     except ValueError:
@@ -128,6 +129,12 @@ def _seconds_from(now: datetime, by: str) -> float:
     seconds = (then - (datetime.now(then.tzinfo) if then.tzinfo else now)).total_seconds()
     if seconds <= 0:
         fail(f"--by '{by}': that time is past")
+    return _not_too_far(by, seconds)
+
+
+def _not_too_far(by: str, seconds: float) -> float:
+    if seconds > MOST_SECONDS:
+        fail(f"--by '{by}': that is more than {MOST_SECONDS / UNITS['d'] / 365:.0f} years from now")
     return seconds
 
 
@@ -148,7 +155,7 @@ def _print_table(told: list[Foretold], now: datetime) -> None:
             "runs" if one.start_s is None else _seconds(one.start_s),
             _seconds(one.end_s),
             interval,
-            "-" if isinf(one.end_s) else f"{now + timedelta(seconds=one.end_s):%a %H:%M:%S}",
+            "-" if one.end_s > MOST_SECONDS else f"{now + timedelta(seconds=one.end_s):%a %H:%M:%S}",
         )
     print_whole(table)
 

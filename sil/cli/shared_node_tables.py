@@ -9,7 +9,7 @@ from rich.table import Table
 from sqlalchemy.orm import Session
 
 from site_db.characterisations import Characterisations
-from site_db.prediction_errors import known_errors
+from site_db.prediction_errors import known_errors, schedulers_predicted
 from site_db.site_file import SocialContractTable
 from site_db.sites import SiteReader
 
@@ -46,8 +46,9 @@ def predictions(session: Session, reader: SiteReader) -> Table:
     for column in ("scored predictions", "real / predicted, median", "80 % of them"):
         table.add_column(column, justify="right")
     ratios: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
-    for error in known_errors(session, reader.site.id, reader.site.runs_recorded):
-        ratios[error.scheduler, error.predictor].append(error.ratio)
+    for name in schedulers_predicted(session, reader.site.id):
+        for error in known_errors(session, reader.site.id, name, reader.site.runs_recorded):
+            ratios[error.scheduler, error.predictor].append(error.ratio)
     for (scheduler, predictor), found in sorted(ratios.items()):
         low, median, high = np.quantile(found, (0.1, 0.5, 0.9)).tolist()
         interval = f"{low:.2f} to {high:.2f}"

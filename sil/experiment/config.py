@@ -160,6 +160,8 @@ class Experiment(Table):
 
     @model_validator(mode="after")
     def _every_point_is_valid(self) -> Experiment:
+        if "shared_nodes.cluster" in self.grid:
+            raise ValueError("grid: the nodes are the same at all points; 'shared_nodes.cluster' cannot vary")
         for key, values in self.grid.items():
             for value in values:
                 self._with({key: value})

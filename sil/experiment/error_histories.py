@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable
 
+from scheduler import registry
 from scheduler.prediction.by_name import PredictorName
 from scheduler.prediction.history import Circumstances, Error, ErrorHistory
 from site_db.characterisations import Characterisations
@@ -18,10 +19,10 @@ def histories(
 ) -> Callable[[PredictorName], ErrorHistory]:
     """What is known of the errors of each predictor under one scheduler. Jobs that need the same are of one
     kind."""
-    sizes = known.sizes()
+    sizes, meant = known.sizes(), registry.meaning(scheduler)
     found: defaultdict[str, list[Error]] = defaultdict(list)
     for error in errors:
-        if error.scheduler == scheduler and error.tasks in sizes.get(error.job_class, ()):
+        if registry.meaning(error.scheduler) == meant and error.tasks in sizes.get(error.job_class, ()):
             exe_s = known.of(error.job_class, error.tasks).exe_s
             alike = Circumstances(exe_s, error.tasks, error.waiting, error.jobs_there.bit_length())
             found[error.predictor].append(Error(alike, error.ratio))

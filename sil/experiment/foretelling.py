@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -16,11 +16,17 @@ from scheduler.prediction import by_name
 from scheduler.prediction.forecast import Forecast
 from scheduler.prediction.history import COVERAGE, Basis, circumstances_of
 from sil.experiment.error_histories import histories
+from sil.experiment.imagined import imagined
 from sil.experiment.nodes_of_site import NodesOfSite
-from sil.experiment.queue_file import CannotPredict, QueueFile
+from sil.experiment.queue_file import CannotPredict, QueueFile, RunningTable, WaitingTable
+from sil.world.clock import SimClock
+from sil.world.faults import SchedulerFault
 from site_db import toml_file
 from site_db.prediction_errors import KnownError
 from site_db.toml_file import Location
+
+DECISION_LIMIT_S = 60.0
+"""How long a scheduler may take for a decision that it is only asked to imagine."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,6 +89,7 @@ def problems(file: QueueFile, nodes: NodesOfSite) -> Iterator[tuple[Location, st
             never = f"was never measured with {table.tasks} tasks, but with {measured}"
             yield (*place, "nodes" if runs else "tasks"), f"{who}: {table.job_class} {never}"
     jobs_on = Counter(name for table in file.running for name in table.nodes)
+    told_of = Counter(name for local in file.local for name in local.nodes)
     most = nodes.contract.most_jobs
     named: list[tuple[Location, tuple[str, ...]]] = [
         (("running", k), running.nodes) for k, running in enumerate(file.running)
@@ -94,6 +101,8 @@ def problems(file: QueueFile, nodes: NodesOfSite) -> Iterator[tuple[Location, st
                 yield (*place, "nodes"), f"the cluster '{nodes.cluster}' has no node '{name}'"
             elif names.count(name) > 1:
                 yield (*place, "nodes"), f"the node '{name}' is named twice"
+            elif place[0] == "local" and told_of[name] > 1:
+                yield (*place, "nodes"), f"the local users of node '{name}' are told of twice"
             elif jobs_on[name] > most:
                 crowded = f"{jobs_on[name]} jobs run on node '{name}'"
                 yield (*place, "nodes"), f"{crowded}; the social contract allows {most}"
@@ -110,36 +119,37 @@ def foretell(file: QueueFile, path: Path, text: str, question: Question) -> list
             f"{', '.join(registry.ON_SHARED_NODES)}"
         )
     errors_of = histories(question.errors, question.nodes.known, question.scheduler)
+    scheduler = imagined(question.scheduler, SimClock(), DECISION_LIMIT_S)
     try:
         name = by_name.read(question.predictor)
-        predictor = by_name.make(name, registry.load(question.scheduler)(), errors_of)
+        predictor = by_name.make(name, scheduler, errors_of)
     except Misnamed as error:
         raise CannotPredict(str(error)) from None
-    state, jobs = _state_of(file, question)
-    view = state.view()
+    view = _state_of(file, question).view()
     alike = circumstances_of(view)
+    try:
+        forecasts = predictor.predict(0.0, view)
+    except SchedulerFault as fault:
+        raise CannotPredict(f"scheduler '{question.scheduler}' broke the rule {fault}") from None
     return [
-        _foretold(forecast, jobs[forecast.job], errors_of(name).basis(alike[forecast.job]))
-        for forecast in predictor.predict(0.0, view)
+        _foretold(forecast, file.jobs[forecast.job], errors_of(name).basis(alike[forecast.job]))
+        for forecast in forecasts
     ]
 
 
-def _state_of(file: QueueFile, question: Question) -> tuple[SystemState, Mapping[JobId, Job]]:
-    """The state now, at 0 s, and its jobs."""
+def _state_of(file: QueueFile, question: Question) -> SystemState:
+    """The state now, at 0 s. A job's number is its place in the file: that is the order of the queue."""
     nodes = question.nodes
     at = {name: n for n, name in enumerate(nodes.names)}
     state = SystemState(nodes.memory_mb, nodes.contract)
-    jobs: dict[JobId, Job] = {}
-    for table in file.jobs:
+    for number, table in enumerate(file.jobs):
         needs = nodes.known.of(table.job_class, table.tasks)
         refusal = nodes.contract.refusal(needs, state.free_mb)
         if refusal is not None:
             raise CannotPredict(f"job {table.job} can never run: {refusal}")
-        job = Job(JobId(table.job), table.job_class, -table.there_for_s, n_tasks=table.tasks)
-        jobs[job.id] = job
-        state.add(job, needs)
-    for running in file.running:
-        job, needs = jobs[JobId(running.job)], nodes.known.of(running.job_class, running.tasks)
+        state.add(_job(number, table), needs)
+    for number, running in enumerate(file.running):
+        job, needs = _job(number, running), nodes.known.of(running.job_class, running.tasks)
         state.start(job, [at[name] for name in running.nodes], -running.ran_for_s)
         used_s = running.ran_for_s * needs.cpu if running.cpu_used_s is None else running.cpu_used_s
         state.measured(job.id, used_s, 0.0)
@@ -149,14 +159,18 @@ def _state_of(file: QueueFile, question: Question) -> tuple[SystemState, Mapping
             state.tell_local(at[name], load)
     for name in question.down & at.keys():
         state.tell_available(at[name], False)
-    return state, jobs
+    return state
 
 
-def _foretold(forecast: Forecast, job: Job, basis: Basis | None) -> Foretold:
+def _job(number: int, table: RunningTable | WaitingTable) -> Job:
+    return Job(JobId(number), table.job_class, 0.0, n_tasks=table.tasks)
+
+
+def _foretold(forecast: Forecast, table: RunningTable | WaitingTable, basis: Basis | None) -> Foretold:
     return Foretold(
-        job.id,
-        job.job_class,
-        job.n_tasks,
+        table.job,
+        table.job_class,
+        table.tasks,
         forecast.start_s,
         forecast.end_s,
         forecast.low_s,

@@ -1,4 +1,4 @@
-"""Worker processes: they begin with everything imported, and nothing else of this process."""
+"""Worker processes: they begin with the large libraries imported, and nothing else of this process."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ import os
 from functools import cache
 from multiprocessing.context import ForkServerContext, SpawnContext
 
-LOADED = ["sil.experiment.wiring"]
-"""What the workers need, loaded once: they are forked from a server that has it."""
+LOADED = ["scheduler.mapping.pjs", "scipy.special", "site_db.importing", "site_db.experience"]
+"""What workers are forked with, from a server that has it. Not Polars, which begins threads when loaded."""
 
 
 @cache

@@ -67,6 +67,8 @@ def source_hash(folder: Path) -> str:
 def code_and_data() -> str:
     """Hash over all code and built-in data that the results of a study depend on."""
     digest = hashlib.sha256()
+    for library in ("numpy", "scipy", "numba", "polars"):
+        digest.update(f"{library} {version(library)}".encode())
     for package in (scheduler, site_db):
         digest.update(source_hash(Path(str(package.__file__)).parent).encode())
     digest.update(source_hash(Path(__file__).parent.parent).encode())
@@ -85,6 +87,7 @@ def fingerprint(experiment: Experiment, in_use: SiteInUse) -> str:
         package_version(),
         source_hash(Path(scheduler.__file__).parent),
         source_hash(package),
+        source_hash(Path(site_db.__file__).parent),
         *(_code_under_test(name) for name in experiment.schedulers),
     ):
         digest.update(text.encode() + b"\0")

@@ -25,29 +25,18 @@ class RunningTable(Table):
     nodes: Annotated[Names, Field(min_length=1)]
     ran_for_s: NotNegative
     cpu_used_s: NotNegative | None = None
-    waited_for_s: NotNegative = 0.0
 
     @property
     def tasks(self) -> int:
         return len(self.nodes)
 
-    @property
-    def there_for_s(self) -> float:
-        """Since it was submitted."""
-        return self.waited_for_s + self.ran_for_s
-
 
 class WaitingTable(Table):
-    """A job that waits, in order of submission."""
+    """A job that waits; they stand in the file in the order in which they were submitted."""
 
     job: Annotated[int, Field(ge=0, strict=True)]
     job_class: Name
     tasks: Count
-    waited_for_s: NotNegative = 0.0
-
-    @property
-    def there_for_s(self) -> float:
-        return self.waited_for_s
 
 
 class LocalTable(Table):

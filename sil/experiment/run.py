@@ -22,11 +22,11 @@ from sil.experiment.sweep import Sweep, is_begun
 from sil.experiment.wiring import misfits, notes, problems
 from sil.outcome.comparison import Comparison
 from sil.outcome.jobs import job_table, write_jobs_csv
-from sil.outcome.metrics import run_metrics
+from sil.outcome.metrics import faults, run_metrics
 from sil.outcome.predictions import accuracies, scored
 from sil.outcome.report import write_figures, write_report
 from sil.outcome.run_tables import RunTables
-from sil.outcome.trace import RunDescription, read_trace, write_trace
+from sil.outcome.trace import RUN, RunDescription, read_trace, write_trace
 from site_db import toml_file
 from site_db.store import Address
 
@@ -89,14 +89,14 @@ def run_experiment(
         raise toml_file.invalid(toml_file.read_text(source), source, place, sentence)
     for name in (*experiment.schedulers, *(own for _, own in in_use.queues if own)):
         registry.load(name)
-    for sentence in misfits(experiment):
+    for sentence in misfits(experiment, in_use):
         raise SchedulerNotLoaded(sentence)
     taken_by = Places.of(experiment, in_use)
     mark = fingerprint(experiment, in_use)
     sweep = Sweep(experiment, in_use, out / PARTS, _begun_as(mark, choice))
     if in_use.down:
         listener.told(f"down at the site, and in the experiment from its beginning: {_some(in_use.down)}")
-    for sentence in notes(experiment):
+    for sentence in notes(experiment, in_use):
         listener.told(sentence)
     listener.started(sweep.done, sweep.total)
     if choice.learns and choice.address is not None:
@@ -160,7 +160,8 @@ def evaluate(tables: RunTables, description: RunDescription) -> tuple[pl.DataFra
     """The table of jobs and the comparison that the tables of all runs amount to."""
     jobs = job_table(tables.facts, description.n_machines)
     metrics = run_metrics(tables, jobs, description.n_machines)
-    found = accuracies(scored(tables.predictions, jobs))
+    whole = tables.predictions.join(faults(tables.facts), on=RUN, how="anti", maintain_order="left")
+    found = accuracies(scored(whole, jobs))
     return jobs, Comparison(description, tables.facts, metrics, found)
 
 

@@ -19,6 +19,7 @@ from scheduler.prediction.forecast import Predictor
 from scheduler.prediction.promises import PromisesByForecast
 from sil.experiment.config import Experiment
 from sil.experiment.error_histories import NOTHING, histories
+from sil.experiment.imagined import imagined
 from sil.experiment.nodes_of_site import NodesOfSite, NotShared
 from sil.experiment.shared_nodes import SharedCluster, SharedRun, Surroundings, run_on_shared_nodes
 from sil.experiment.shared_nodes_table import SharedNodesTable
@@ -39,10 +40,19 @@ def problems_on_shared_nodes(experiment: Experiment, in_use: SiteInUse) -> Itera
     """What does not fit the site: (place in the experiment file, sentence)."""
     table = _table(experiment)
     try:
-        NodesOfSite.of(in_use.file, table.cluster)
+        nodes = NodesOfSite.of(in_use.file, table.cluster)
     except NotShared as error:
         yield ("shared_nodes", "cluster"), str(error)
         return
+    for point in range(len(experiment.points)):
+        overhead, share = _table(experiment.at(point)).coscheduling.overhead, nodes.contract.share
+        if overhead >= share:
+            yield (
+                ("shared_nodes", "coscheduling", "overhead"),
+                f"coscheduling that costs {overhead:g} of a CPU leaves nothing of the {share:g} that the "
+                f"social contract guarantees to parallel tasks; the overhead has to be less",
+            )
+            break
     sizes = Characterisations.of_site(in_use.file).sizes()
     for name in experiment.workload.mix or [k.name for k in in_use.file.job_classes]:
         if name not in sizes:
@@ -52,9 +62,16 @@ def problems_on_shared_nodes(experiment: Experiment, in_use: SiteInUse) -> Itera
                 f"the job class '{name}' was never measured in isolation (job_classes.in_isolation), so "
                 f"nothing is known of it on shared nodes; measure it, or leave it out of workload.mix",
             )
-    for name in table.tasks:
+    for name, tasks in table.tasks.items():
         if name not in sizes:
             yield ("shared_nodes", "tasks", name), f"the site has no job class '{name}' for shared nodes"
+        elif not set(tasks) <= set(sizes[name]):
+            never = ", ".join(map(str, sorted(set(tasks) - set(sizes[name]))))
+            yield (
+                ("shared_nodes", "tasks", name),
+                f"'{name}' was never measured in isolation with {never} tasks, but with "
+                f"{', '.join(map(str, sizes[name]))}",
+            )
 
 
 def cannot_predict(experiment: Experiment) -> Iterator[str]:
@@ -65,6 +82,19 @@ def cannot_predict(experiment: Experiment) -> Iterator[str]:
                 by_name.make(by_name.read(label), registry.load(name)(), lambda _: NOTHING)
             except Misnamed as error:
                 yield f"for scheduler '{name}' the predictor '{label}' is left out: {error}"
+
+
+def cannot_promise(experiment: Experiment) -> Iterator[str]:
+    """Under which schedulers nothing could be promised, and why: a sentence each."""
+    promises = promises_of(experiment)
+    if promises is None:
+        return
+    for name in experiment.schedulers:
+        try:
+            by_name.make(by_name.read(promises.predictor), registry.load(name)(), lambda _: NOTHING)
+        except Misnamed as error:
+            by_what = f"limits are promised by what '{promises.predictor}' predicts"
+            yield f"scheduler '{name}': {by_what}, and {error}"
 
 
 def sizes_of_jobs(experiment: Experiment, in_use: SiteInUse) -> Mapping[str, list[int]]:
@@ -122,7 +152,7 @@ def run_shared(
         _nodes(experiment, in_use).known,
         name,
         guarded(factory(), factory() if needs_witness else None, timings),
-        _predictors(experiment, in_use, name),
+        _predictors(experiment, in_use, name, clock),
         experiment.seed,
         replication,
         clock,
@@ -166,13 +196,16 @@ def _sharing(table: SharedNodesTable) -> Sharing:
             return ByCpu()
 
 
-def _predictors(experiment: Experiment, in_use: SiteInUse, name: str) -> dict[str, Predictor]:
+def _predictors(
+    experiment: Experiment, in_use: SiteInUse, name: str, clock: SimClock
+) -> dict[str, Predictor]:
     """Each has a scheduler of its own: the live one must not hear what is only imagined."""
     errors_of = histories(in_use.errors, _nodes(experiment, in_use).known, name)
     made: dict[str, Predictor] = {}
     for label in _table(experiment).predictors:
         with suppress(Misnamed):  # as `cannot_predict` has told
-            made[label] = by_name.make(by_name.read(label), registry.load(name)(), errors_of)
+            scheduler = imagined(name, clock, experiment.guard.decision_limit_s)
+            made[label] = by_name.make(by_name.read(label), scheduler, errors_of)
     return made
 
 

@@ -41,7 +41,7 @@ class CoschedulingTable(Table):
     it costs of a CPU itself, and how late it stops and restarts jobs."""
 
     loss: Share = 0.0
-    overhead: float = Field(default=0.0, ge=0, lt=0.5, strict=True)
+    overhead: float = Field(default=0.0, ge=0, lt=1, strict=True)
     control_delay_s: NotNegative = 0.0
 
 

@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
 
 from sqlalchemy import Engine
+from sqlalchemy.orm import Session
 
+from scheduler import registry
 from scheduler.admission import UserPolicy
 from scheduler.model import Site
 from scheduler.queues import MappingPolicy, QueuePolicy
@@ -22,7 +24,7 @@ from site_db.experience import MemoryExperience, StatisticsReader
 from site_db.fitting import problems
 from site_db.history.statistics import RunStatistics
 from site_db.importing import SiteConflict
-from site_db.prediction_errors import KnownError, known_errors
+from site_db.prediction_errors import KnownError, known_errors, schedulers_predicted
 from site_db.site_file import ClusterTable, QueueTable, SiteFile
 from site_db.sites import SiteReader, find_site
 from site_db.states import current_states
@@ -163,7 +165,18 @@ class SiteSource:
         if self._origin is None or self._experiment.shared_nodes is None:
             return ()
         with store.reading(self._origin) as origin:
-            return tuple(known_errors(origin, find_site(origin, self.name).id, number))
+            site_id = find_site(origin, self.name).id
+            return tuple(errors_under(origin, site_id, self._experiment.schedulers, number))
+
+
+def errors_under(
+    session: Session, site_id: int, schedulers: Iterable[str], as_of: int
+) -> Iterator[KnownError]:
+    """What is known of the errors of predictions under some schedulers, however they were named."""
+    meant = {registry.meaning(name) for name in schedulers}
+    for name in schedulers_predicted(session, site_id):
+        if registry.meaning(name) in meant:
+            yield from known_errors(session, site_id, name, as_of)
 
 
 def queues_of(experiment: Experiment) -> Queues:

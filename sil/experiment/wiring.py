@@ -86,10 +86,11 @@ def problems(experiment: Experiment, in_use: SiteInUse) -> Iterator[tuple[Locati
             yield ("outages", k, kind), f"{where} has no {kind} '{name}'"
 
 
-def misfits(experiment: Experiment) -> Iterator[str]:
+def misfits(experiment: Experiment, in_use: SiteInUse) -> Iterator[str]:
     """Schedulers that cannot do what the experiment asks, a sentence each."""
     shared = experiment.shared_nodes is not None
-    for name in experiment.schedulers:
+    own = () if shared else (own for _, own in in_use.queues if own)
+    for name in (*experiment.schedulers, *own):
         on_shared = registry.is_on_shared_nodes(name)
         if shared and on_shared is False:
             few = ", ".join(registry.ON_SHARED_NODES)
@@ -99,14 +100,21 @@ def misfits(experiment: Experiment) -> Iterator[str]:
                 f"scheduler '{name}' starts jobs on shared nodes, and the experiment has none; give it a "
                 f"table shared_nodes, or use another scheduler"
             )
+    if shared:
+        from sil.experiment.shared_experiment import cannot_promise
+
+        yield from cannot_promise(experiment)
 
 
-def notes(experiment: Experiment) -> Iterator[str]:
+def notes(experiment: Experiment, in_use: SiteInUse) -> Iterator[str]:
     """What of the experiment is left out, and why: a sentence each."""
     if experiment.shared_nodes is not None:
         from sil.experiment.shared_experiment import cannot_predict
 
         yield from cannot_predict(experiment)
+        for policy, own in in_use.queues:
+            if own is not None:
+                yield f"the scheduler '{own}' of the queue '{policy.name}' is not used: here nodes are shared"
 
 
 def workload(

@@ -134,19 +134,30 @@ def _busy(held: pl.DataFrame) -> pl.DataFrame:
 
 
 def _promised(facts: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
-    """Of each run of the harness in which something was promised: `promised_share` of the jobs that ended,
-    and `kept_share` of those."""
+    """Of each run of the harness, where limits are asked for at all: `promised_share` of the jobs that were
+    not refused; and of those, `kept_share` (null where nothing was promised)."""
     limits = facts.filter(pl.col("event") == Fact.PROMISED).select(
         *RUN, pl.col("job").alias("job_id"), pl.col("expected_s").alias("limit_s")
     )
-    with_limits = jobs.join(limits, on=(*RUN, "job_id"), how="left")
-    was_promised = pl.col("limit_s").is_not_null()
+    if limits.is_empty():
+        return pl.DataFrame(schema={**{name: facts.schema[name] for name in RUN}, **_PROMISES})
     kept = pl.col("turnaround_time") <= pl.col("limit_s")
-    return (
-        with_limits.group_by(RUN)
-        .agg(promised_share=100.0 * was_promised.mean(), kept_share=100.0 * kept.mean())
-        .filter(pl.col("promised_share") > 0)
+    of_promises = (
+        limits.join(jobs, on=(*RUN, "job_id"), how="left")
+        .group_by(RUN)
+        .agg(promised=pl.len(), kept_share=100.0 * kept.fill_null(False).mean())
     )
+    arrived, refused = pl.col("event") == Fact.JOB_ARRIVED, pl.col("event") == Fact.JOB_REFUSED
+    accepted = facts.group_by(RUN).agg(accepted=arrived.sum() - refused.sum())
+    share = 100.0 * pl.col("promised").fill_null(0) / pl.col("accepted")
+    return (
+        accepted.join(of_promises, on=RUN, how="left")
+        .with_columns(promised_share=share)
+        .select(*RUN, *_PROMISES)
+    )
+
+
+_PROMISES = {"promised_share": pl.Float64, "kept_share": pl.Float64}
 
 
 def monitor_notes(facts: pl.DataFrame) -> list[str]:

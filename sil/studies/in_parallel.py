@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any, TypeVar
 
 from sil.experiment.processes import worker_context
@@ -32,12 +32,12 @@ def done_by(
     left = [index for index in range(len(cases)) if index not in results]
     course.on_progress(len(results), len(cases))
     with ProcessPoolExecutor(course.workers, worker_context(), begin_worker, given) as pool:
-        at_once = 1 + len(left) // (64 * course.workers)
         try:
-            done = pool.map(carry_out, [cases[index] for index in left], chunksize=at_once)
-            for index, result in zip(left, done, strict=True):
-                results[index] = result
-                kept.keep(keys[index], result)
+            under_way = {pool.submit(carry_out, cases[index]): index for index in left}
+            for future in as_completed(under_way):
+                index = under_way[future]
+                results[index] = future.result()
+                kept.keep(keys[index], results[index])
                 course.on_progress(len(results), len(cases))
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)

@@ -16,7 +16,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-from pydantic import Field, Json, ValidationError
+from pydantic import Field, TypeAdapter, ValidationError
 from sqlalchemy.orm import Session
 
 from site_db import toml_file
@@ -140,7 +140,7 @@ class _Row(Table):
     preemptions: Number = 0
     reason: str = ""
     time_limit_s: float | None = Field(default=None, gt=0, lt=MOST)
-    predicted: Json[tuple[PredictedTurnaround, ...]] = ()
+    predicted: str = ""
 
 
 def _understood(row: dict[str, str], itself: Source, where: str, line: int) -> tuple[Source, JobRecord]:
@@ -151,7 +151,7 @@ def _understood(row: dict[str, str], itself: Source, where: str, line: int) -> t
     except ValidationError as error:
         _, sentence = toml_file.first_mistake(error, data, _Row)
         raise InvalidFile(f"{where}: {sentence}") from None
-    values = told.model_dump() | {"predicted": told.predicted}
+    values = told.model_dump() | {"predicted": _predicted(told, where)}
     source = itself
     if told.source_key:
         source = Source(**{field.name: values[f"source_{field.name}"] for field in fields(Source)})
@@ -171,6 +171,30 @@ def _understood(row: dict[str, str], itself: Source, where: str, line: int) -> t
         values["submitted_unix_s"] = told.started_unix_s or 0.0
     values["number"] = told.number or str(line)
     return source, JobRecord(**{name: values[name] for name in _OF_JOB})
+
+
+_PREDICTED = TypeAdapter(tuple[PredictedTurnaround, ...])
+
+
+def _predicted(told: _Row, where: str) -> tuple[PredictedTurnaround, ...]:
+    if not told.predicted:
+        return ()
+    try:
+        predicted = _PREDICTED.validate_json(told.predicted)
+    except ValidationError:
+        raise InvalidFile(
+            f"{where}: predicted is not what experiments write: a list of predictions in JSON"
+        ) from None
+    submitted_s = told.submitted_unix_s or told.started_unix_s or 0.0
+    for said in predicted:
+        low_s, high_s = said.low_unix_s, said.high_unix_s
+        in_order = low_s is None or high_s is None or low_s <= high_s
+        if not (submitted_s <= said.end_unix_s < MOST and in_order and said.jobs_there >= 0):
+            raise InvalidFile(
+                f"{where}: a prediction of {said.end_unix_s:.15g} s cannot be: jobs end after they were "
+                f"submitted, low is not above high, and no fewer than 0 jobs are there"
+            )
+    return predicted
 
 
 def _rows(rows: csv.DictReader[str], path: Path) -> Iterator[dict[str, str]]:

@@ -125,6 +125,31 @@ def test_a_queue_file_that_does_not_fit_is_refused_with_its_line(
     assert told in refusal()
 
 
+def test_jobs_wait_in_the_order_of_the_file_whatever_their_numbers(here: Path) -> None:
+    waiting = "".join(
+        f'\n[[waiting]]\njob = {job}\njob_class = "BT.A"\ntasks = 8\n' for job in (2**70, 9, 3, 5)
+    )
+    (here / "queue.toml").write_text(waiting)
+    told = answers("--scheduler", "basic")
+    assert [one["job"] for one in told] == [2**70, 9, 3, 5]
+    starts = [one["starts_in_s"] for one in told]
+    assert starts[:2] == [0.0, 0.0], "eight of 16 nodes for each"
+    assert starts[2:] == [pytest.approx(109.55)] * 2
+
+
+def test_local_users_of_a_node_who_are_told_of_twice_are_refused(here: Path) -> None:
+    local = '\n[[local]]\nnodes = ["node[02-03]"]\n' + '\n[[local]]\nnodes = ["node03"]\n'
+    (here / "queue.toml").write_text(QUEUE + local)
+    assert "the local users of node 'node03' are told of twice" in refusal()
+
+
+def test_a_scheduler_that_fails_when_it_is_asked_is_told_of(here: Path) -> None:
+    told = refusal("--scheduler", "tests.faulty_on_nodes:Raises")
+    assert "scheduler 'tests.faulty_on_nodes:Raises' broke the rule raises-nothing" in told
+    told = refusal("--scheduler", "tests.faulty_on_nodes:NamesANodeThatIsNotThere")
+    assert "broke the rule known-nodes" in told
+
+
 def test_a_node_that_carries_more_than_the_contract_allows_is_refused(here: Path) -> None:
     many = "".join(
         f'\n[[running]]\njob = {n}\njob_class = "MG.B"\nnodes = ["node[01-02]"]\nran_for_s = 1\n'
@@ -141,6 +166,8 @@ def test_a_node_that_carries_more_than_the_contract_allows_is_refused(here: Path
         (("--by", "2001-01-01T00:00"), "that time is past"),
         (("--job", "7"), "there is no job 7; there are 11, 12"),
         (("--submit", "CG.B"), "expected a job class and a number of tasks"),
+        (("--by", "99999999d"), "more than 101 years from now"),
+        (("--submit", "CG.B:²"), "expected a job class and a number of tasks"),
         (("--submit", "CG.B:3"), "no such job was measured in isolation"),
         (("--scheduler", "sjs"), "scheduler 'sjs' maps jobs to machines"),
         (("--predictor", "crystal"), "there is no predictor 'crystal'; there are aware, blind and hybrid"),

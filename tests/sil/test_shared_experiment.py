@@ -24,7 +24,7 @@ from site_db import store
 from site_db.exchange import read_site_file
 from site_db.importing import put_site
 from site_db.jobs import csv_file
-from site_db.prediction_errors import KnownError, known_errors
+from site_db.prediction_errors import KnownError, known_errors, schedulers_predicted
 from site_db.sites import find_site
 from site_db.store import Address, parse_address
 from site_db.toml_file import InvalidFile
@@ -193,6 +193,16 @@ def test_utilisation_counts_a_node_once_however_many_jobs_share_it(tmp_path: Pat
             ("0.5 }", '0.5 }\nlimits = { times_alone = [2, 3], predictor = "hybrid" }'),
             "limits are promised by what 'hybrid cpu-cpu' predicts; list it in predictors",
         ),
+        (("0.5 }", "0.5 }\ntasks = { count = [3] }"), "'count' was never measured in isolation with 3 tasks"),
+        (("0.5 }", "0.5 }\ncoscheduling = { overhead = 0.5 }"), "leaves nothing of the 0.5 that the"),
+        (
+            ("[shared_nodes]", '[grid]\n"shared_nodes.coscheduling.overhead" = [0.1, 0.6]\n\n[shared_nodes]'),
+            "coscheduling that costs 0.6 of a CPU leaves nothing",
+        ),
+        (
+            ("[shared_nodes]", '[grid]\n"shared_nodes.cluster" = ["room", "dedicated"]\n\n[shared_nodes]'),
+            "the nodes are the same at all points; 'shared_nodes.cluster' cannot vary",
+        ),
         (
             ("[shared_nodes]", '[[outages]]\nmachine = "printer"\nfrom_s = 1\nto_s = 2\n\n[shared_nodes]'),
             "the shared cluster has no machine 'printer'",
@@ -245,6 +255,62 @@ def test_a_fault_on_shared_nodes_is_the_last_fact_of_its_run(kind: type, tmp_pat
     last = facts.row(-1, named=True)
     assert (last["event"], last["detail"]) == (Fact.FAULT, faulty_on_nodes.BROKEN_RULE[kind])
     assert facts.filter(pl.col("event") == Fact.FAULT).height == 1
+
+
+class FailsInImagination:
+    """Decides well, but for times that have not come."""
+
+    def __init__(self) -> None:
+        self._asked = 0.0
+
+    def schedule(self, problem: Any) -> Any:
+        good = OwnFcfs().schedule(problem)
+        if not problem.running and problem.now_s > 0 and not problem.jobs[0].job_class:
+            raise ValueError("this has not happened")
+        return good
+
+
+def test_a_scheduler_that_fails_only_in_imagination_is_reported_and_the_others_stand(tmp_path: Path) -> None:
+    name = "tests.sil.test_shared_experiment:FailsInImagination"
+    text = EXPERIMENT.replace('"uniform"', f'"{name}"').replace('"aware", "blind mpl-mpl"', '"aware"')
+    comparison = run(written(tmp_path, text), tmp_path / "out")
+    (fault,) = comparison.faults
+    assert (fault.scheduler, fault.rule) == (name, "raises-nothing")
+    assert comparison.cell(0, "normal_easy", "makespan") is not None
+    assert {accuracy.scheduler for accuracy in comparison.accuracies} == {"normal_easy"}
+
+
+def test_limits_that_nothing_could_promise_are_refused(tmp_path: Path) -> None:
+    text = EXPERIMENT.replace('"aware", "blind mpl-mpl"', '"blind"').replace('"uniform"', '"promising"')
+    text = text.replace("0.5 }", "0.5 }\nlimits = { times_alone = [2, 3] }")
+    told = refusal(written(tmp_path, text))
+    assert "scheduler 'promising': limits are promised by what 'blind cpu-cpu' predicts" in told
+
+
+def test_where_nothing_was_promised_that_is_a_share_of_zero(tmp_path: Path) -> None:
+    text = EXPERIMENT.replace("[shared_nodes]", "[shared_nodes]\nlimits = { times_alone = [1.0, 1.6] }")
+    comparison = run(written(tmp_path, text), tmp_path / "out")
+    for scheduler in comparison.schedulers:
+        share = comparison.cell(0, scheduler, "promised_share")
+        assert share is not None
+        assert 0 <= share.value.mean < 50
+
+
+def test_errors_are_those_of_the_same_scheduler_however_it_was_named(tmp_path: Path) -> None:
+    path = written(tmp_path)
+    address = parse_address(str(tmp_path / "lab.db"))
+    engine = store.create(address)
+    with store.changing(engine) as session:
+        put_site(session, read_site_file(tmp_path / "site.toml"))
+    engine.dispose()
+    run(path, tmp_path / "out", SiteChoice(address, learns=True))
+    other = EXPERIMENT.replace(
+        '"normal_easy", "uniform"', '"loras(selection=easy, node_selection=normal)", "normal"'
+    )
+    (tmp_path / "other.toml").write_text(other)
+    comparison = run(tmp_path / "other.toml", tmp_path / "other", SiteChoice(address))
+    known = {a.scheduler: a.coverage is not None for a in comparison.accuracies}
+    assert known == {"loras(selection=easy, node_selection=normal)": True, "normal": False}
 
 
 def test_somebody_elses_scheduler_is_predicted_by_asking_it(tmp_path: Path) -> None:
@@ -355,7 +421,9 @@ def laboratory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Addre
 def errors_at(address: Address, as_of: int = 10**9) -> list[KnownError]:
     engine = store.open_database(address)
     with store.reading(engine) as session:
-        found = known_errors(session, find_site(session, "lab").id, as_of)
+        site_id = find_site(session, "lab").id
+        names = schedulers_predicted(session, site_id)
+        found = [error for name in names for error in known_errors(session, site_id, name, as_of)]
     engine.dispose()
     return found
 

@@ -296,6 +296,31 @@ def test_where_nodes_are_coupled_a_task_that_waits_elsewhere_leaves_its_cpu_to_i
         assert sum(rate * cpu for _, rate, cpu in machines.rates_on(n)) <= 1.0 + 1e-9
 
 
+def rates_after(sharing: Fluid, orders: list[tuple[int, ...]], ended: list[int]) -> list[float]:
+    """The rates of runs on these nodes after some others have ended, or if those had never been."""
+    works = {JobId(i): Work(100.0, 0.9, 10.0) for i in range(len(orders))}
+    machines = SharedMachines([512.0] * 2, SocialContract(), sharing, works, EventQueue())
+    for i, nodes in enumerate(orders):
+        machines.start(DispatchOrder(RunId(i), Job(JobId(i), "any", 0.0), -1, nodes, 1.0), 0.0)
+    for i in ended:
+        machines.stop(RunId(i), 1.0)
+    found = {int(run): rate for n in (0, 1) for run, rate, _ in machines.rates_on(n)}
+    return [found[run] for run in sorted(found)]
+
+
+def test_coupled_jobs_on_one_node_each_are_as_uncoupled_ones_also_after_others_have_left() -> None:
+    for ended in ([], [0], [0, 2]):
+        orders: list[tuple[int, ...]] = [(0,), (0,), (0,), (1,)]
+        assert rates_after(Coupled(), orders, ended) == rates_after(Fluid(), orders, ended)
+
+
+def test_what_came_and_went_leaves_a_coupled_cluster_as_it_was() -> None:
+    stay: list[tuple[int, ...]] = [(0, 1), (0,), (1,)]
+    fresh = rates_after(Coupled(), stay, [])
+    after = rates_after(Coupled(), [*stay, (0,), (1,), (0, 1)], [3, 4, 5])
+    assert after == pytest.approx(fresh, rel=0.02)
+
+
 def test_a_coupled_cluster_runs_all_jobs_and_hardly_otherwise_than_an_uncoupled_one() -> None:
     jobs = jobs_of(KINDS * 3, 15.0)
     plain = ends(run(SharedCluster(local_load=LocalLoad(0.5)), jobs, Loras("fcfs", "easy")))

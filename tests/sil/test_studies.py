@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures import ProcessPoolExecutor
+from collections.abc import Callable, Iterator
+from concurrent.futures import Future, ProcessPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -57,8 +57,13 @@ class InThisProcess:
     def __exit__(self, *_: object) -> None:
         """Nothing is left behind."""
 
-    def map(self, carry_out: Callable[[Any], Any], cases: Sequence[Any], chunksize: int) -> Iterator[Any]:
-        return map(carry_out, cases)
+    def submit(self, carry_out: Callable[[Any], Any], case: Any) -> Future[Any]:
+        done: Future[Any] = Future()
+        try:
+            done.set_result(carry_out(case))
+        except Exception as error:
+            done.set_exception(error)
+        return done
 
     def shutdown(self, wait: bool, cancel_futures: bool) -> None:
         """Nothing is under way."""

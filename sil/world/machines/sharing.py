@@ -35,7 +35,7 @@ class Sharing(Protocol):
 
         `available` is the share of the CPU that the social contract leaves them now; `local_tasks` run for
         local users, which demand `local_cpu`. `elsewhere` is how much slower than alone the jobs of these
-        tasks are, whatever happens here.
+        tasks are by their other nodes.
         """
         ...
 

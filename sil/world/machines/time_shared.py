@@ -37,8 +37,13 @@ class _Run:
     work: Work
     number: int
     slower_on: dict[int, float] = field(default_factory=dict)
-    slower: float = 1.0
-    """Than alone, as far as the nodes of a coupled model have heard."""
+    heard_on: dict[int, float] = field(default_factory=dict)
+    """In a coupled model: how slow its other nodes made it when the node last shared its CPU."""
+
+    def slower_elsewhere(self, n: int) -> float:
+        """Than alone, by its nodes other than n."""
+        return max((slower for m, slower in self.slower_on.items() if m != n), default=0.0)
+
     done_s: float = 0.0
     since_s: float = 0.0
     rate: float = 0.0
@@ -226,23 +231,22 @@ class SharedMachines:
             self._set_rate(run, now_s)
 
     def _spread(self, nodes: Iterable[int]) -> Iterator[int]:
-        """These nodes, each to be shared before the next is asked for, and those to which it matters by more
-        than 1 %: a job that is slower, or faster, here takes another share of the CPU there."""
+        """These nodes, each to be shared before the next is asked for, and again those that hear that a job
+        has become slower, or faster, elsewhere, by more than matters: it takes another share of their CPU."""
         left = dict.fromkeys(nodes)
         solved: Counter[int] = Counter()
         while left:
             n = next(iter(left))
             del left[n]
             solved[n] += 1
+            for run in self._nodes[n].runs:
+                run.heard_on[n] = run.slower_elsewhere(n)
             yield n
             for run in self._nodes[n].runs:
-                if run.stopped or len(run.slower_on) < len(run.order.machines):
-                    continue
-                slower = max(run.slower_on[m] for m in run.order.machines)
-                if abs(slower - run.slower) > MATTERS * run.slower:
-                    run.slower = slower
-                    others = (m for m in run.order.machines if m != n and solved[m] < MOST_TIMES)
-                    left |= dict.fromkeys(others)
+                for m in run.order.machines:
+                    now, heard = run.slower_elsewhere(m), run.heard_on.get(m, 0.0)
+                    if m != n and solved[m] < MOST_TIMES and abs(now - heard) > MATTERS * now:
+                        left[m] = None
 
     def _too_much(self, n: int) -> _Run | None:
         """The youngest job on a node whose memory is short."""
@@ -271,7 +275,7 @@ class SharedMachines:
                 available,
                 int(node.local_cpu > 0.0),
                 node.local_cpu,
-                [run.slower for run in active],
+                [run.heard_on.setdefault(n, 0.0) for run in active],
             )
             for run, slower in zip(active, found, strict=True):
                 run.slower_on[n] = slower
