@@ -20,7 +20,8 @@ from benchmarks.record import keep
 from scheduler.model import Job
 from sil.experiment.config import Experiment
 from sil.experiment.site_in_use import SiteInUse, SiteSource
-from sil.experiment.wiring import run_once, workload
+from sil.experiment.surroundings import workload
+from sil.experiment.wiring import run_once
 
 SEED = 2001
 JOBS = (1_000, 4_000, 16_000)

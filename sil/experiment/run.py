@@ -12,6 +12,7 @@ import polars as pl
 from scheduler import registry
 from scheduler.registry import SchedulerNotLoaded
 from sil.experiment.config import Experiment
+from sil.experiment.fitting import misfits, notes, problems
 from sil.experiment.learning import Teacher
 from sil.experiment.listener import Listener
 from sil.experiment.places import Places
@@ -19,7 +20,6 @@ from sil.experiment.provenance import describe, fingerprint
 from sil.experiment.results import write_results
 from sil.experiment.site_in_use import SiteInUse, SiteSource
 from sil.experiment.sweep import Sweep, is_begun
-from sil.experiment.wiring import misfits, notes, problems
 from sil.outcome.comparison import Comparison
 from sil.outcome.jobs import job_table, write_jobs_csv
 from sil.outcome.metrics import faults, run_metrics

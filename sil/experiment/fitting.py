@@ -1,0 +1,82 @@
+"""What of an experiment does not fit its site, or the schedulers that it names."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator
+
+from scheduler import registry
+from scheduler.queues import in_order_of_service
+from sil.experiment.config import Experiment
+from sil.experiment.site_in_use import SiteInUse
+from site_db.toml_file import Location
+
+
+def problems(experiment: Experiment, in_use: SiteInUse) -> Iterator[tuple[Location, str]]:
+    """What in an experiment does not fit its site: (place in the experiment file, sentence)."""
+    site = in_use.site
+    known = {
+        "mix": ("job class", [k.name for k in site.job_classes]),
+        "queues": ("queue", [queue.name for queue, _ in in_use.queues]),
+        "sizes": ("job class", [k.name for k in site.job_classes]),
+    }
+    for key, (what, names) in known.items():
+        for name in getattr(experiment.workload, key):
+            if name not in names:
+                yield (
+                    ("workload", key, name),
+                    (
+                        f"the workload names the {what} '{name}', which the site '{site.name}' does not "
+                        f"have; it has {', '.join(names)}"
+                    ),
+                )
+    try:
+        in_order_of_service([policy for policy, _ in in_use.queues])
+    except ValueError as error:
+        yield ("queues",) if experiment.queues else ("site",), str(error)
+    machines: Collection[str] = site.machine_index
+    if experiment.shared_nodes is not None:
+        from sil.experiment.shared_experiment import problems_on_shared_nodes
+
+        found = list(problems_on_shared_nodes(experiment, in_use))
+        yield from found
+        if found:
+            return
+        machines = in_use.shared_cluster(experiment.shared_nodes.cluster).members
+    interconnects = [x.name for x in site.interconnects]
+    for k, outage in enumerate(experiment.outages):
+        name = outage.machine or outage.interconnect
+        if name not in (machines if outage.machine else interconnects):
+            kind = "machine" if outage.machine else "interconnect"
+            where = f"the site '{site.name}'" if machines is site.machine_index else "the shared cluster"
+            yield ("outages", k, kind), f"{where} has no {kind} '{name}'"
+
+
+def misfits(experiment: Experiment, in_use: SiteInUse) -> Iterator[str]:
+    """Schedulers that cannot do what the experiment asks, a sentence each."""
+    shared = experiment.shared_nodes is not None
+    own = () if shared else (own for _, own in in_use.queues if own)
+    for name in (*experiment.schedulers, *own):
+        on_shared = registry.is_on_shared_nodes(name)
+        if shared and on_shared is False:
+            few = ", ".join(registry.ON_SHARED_NODES)
+            yield f"scheduler '{name}' maps jobs to machines, and here nodes are shared; there are {few}"
+        if not shared and on_shared:
+            yield (
+                f"scheduler '{name}' starts jobs on shared nodes, and the experiment has none; give it a "
+                f"table shared_nodes, or use another scheduler"
+            )
+    if shared:
+        from sil.experiment.shared_experiment import cannot_promise
+
+        yield from cannot_promise(experiment)
+
+
+def notes(experiment: Experiment, in_use: SiteInUse) -> Iterator[str]:
+    """What of the experiment is left out, and why: a sentence each."""
+    if experiment.shared_nodes is not None:
+        from sil.experiment.shared_experiment import cannot_predict
+
+        yield from cannot_predict(experiment)
+        for policy, own in in_use.queues:
+            if own is not None:
+                yield f"the scheduler '{own}' of the queue '{policy.name}' is not used: here nodes are shared"
