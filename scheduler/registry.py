@@ -98,7 +98,10 @@ def target_of(name: str) -> str:
     base = _resolved(name)[0]
     if ":" in base:
         return base
-    known = {**_plugins(), **BUILT_IN, **ON_SHARED_NODES}
+    built_in = {**BUILT_IN, **ON_SHARED_NODES}
+    if base in built_in:
+        return built_in[base]
+    known = {**_plugins(), **built_in}
     if base not in known:
         close = get_close_matches(base, known, n=1)
         hint = f"did you mean '{close[0]}'?" if close else f"known are {', '.join(known)}."

@@ -19,10 +19,11 @@ def histories(
 ) -> Callable[[PredictorName], ErrorHistory]:
     """What is known of the errors of each predictor under one scheduler. Jobs that need the same are of one
     kind."""
-    sizes, meant = known.sizes(), registry.meaning(scheduler)
+    errors, sizes, meant = list(errors), known.sizes(), registry.meaning(scheduler)
+    same = {name for name in {error.scheduler for error in errors} if registry.meaning(name) == meant}
     found: defaultdict[str, list[Error]] = defaultdict(list)
     for error in errors:
-        if registry.meaning(error.scheduler) == meant and error.tasks in sizes.get(error.job_class, ()):
+        if error.scheduler in same and error.tasks in sizes.get(error.job_class, ()):
             exe_s = known.of(error.job_class, error.tasks).exe_s
             alike = Circumstances(exe_s, error.tasks, error.waiting, error.jobs_there.bit_length())
             found[error.predictor].append(Error(alike, error.ratio))
