@@ -109,7 +109,7 @@ def _place(error: ErrorDetails, data: Any) -> Location:
         if _holds(data, part):
             data = data[part]
             place = (*place, part)
-    if error["type"] == "missing":
+    if error["type"] == "missing" and isinstance(error["loc"][-1], str):
         return (*place, error["loc"][-1])
     if error["type"].startswith("union_tag"):
         return (*place, error["ctx"]["discriminator"].strip("'"))
@@ -117,7 +117,9 @@ def _place(error: ErrorDetails, data: Any) -> Location:
 
 
 def _holds(data: Any, part: int | str) -> bool:
-    return part in data if isinstance(data, dict) else isinstance(data, list) and isinstance(part, int)
+    if isinstance(data, dict):
+        return part in data
+    return isinstance(data, list) and isinstance(part, int) and part < len(data)
 
 
 def _sentence(errors: list[ErrorDetails], place: Location, model: type[BaseModel]) -> str:
@@ -129,6 +131,8 @@ def _sentence(errors: list[ErrorDetails], place: Location, model: type[BaseModel
         close = get_close_matches(key, known, n=1)
         hint = f"did you mean '{close[0]}'?" if close else f"known here are {', '.join(known)}"
         return f"unknown key '{key}'; {hint}"
+    if error["type"] == "missing" and isinstance(error["loc"][-1], int):
+        return f"{name}: expected {error['loc'][-1] + 1} elements, and there are fewer"
     if error["type"] in ("missing", "union_tag_not_found"):
         return f"the key '{name}' is missing"
     if error["type"] == "value_error":
@@ -148,6 +152,7 @@ _EXPECTED = {
     "model": "a table",
     "string_type": "text in quotes",
     "too_short": "{min_length} or more elements",
+    "too_long": "{max_length} elements at most",
     "tuple": "an array",
     "union_tag_invalid": "one of {expected_tags}",
 }

@@ -24,7 +24,7 @@ UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 def predict(
     queue: Annotated[
-        Path, typer.Argument(help="A queue file: what runs and waits now (see docs/guide.md, Predicting).")
+        Path, typer.Argument(help="A queue file: what runs and waits now (see docs/shared-nodes.md).")
     ],
     site: Annotated[
         str,
@@ -63,6 +63,8 @@ def predict(
     from sil.experiment.queue_file import read_queue_file
 
     now = datetime.now()
+    if submit is not None and job is not None:
+        fail("--submit asks for the job that would be submitted, and --job for another; give one of them")
     with one_sentence_for_bad_input():
         by_s = None if by is None else _seconds_from(now, by)
         state, text = read_queue_file(queue)
@@ -71,6 +73,8 @@ def predict(
             state = _with_submitted(state, submit, question.nodes)
             job = state.waiting[-1].job
         told = foretell(state, queue, text, question)
+    if not told:
+        fail(f"{queue}: there are no jobs; ask for one that would be submitted with --submit CLASS:TASKS")
     if job is not None:
         told = [one for one in told if one.job == job]
         if not told:
@@ -153,9 +157,11 @@ def _print_table(told: list[Foretold], now: datetime) -> None:
             one.job_class,
             str(one.tasks),
             "runs" if one.start_s is None else _seconds(one.start_s),
-            _seconds(one.end_s),
+            "overdue" if one.overdue else _seconds(one.end_s),
             interval,
-            "-" if one.end_s > MOST_SECONDS else f"{now + timedelta(seconds=one.end_s):%a %H:%M:%S}",
+            "-"
+            if one.overdue or one.end_s > MOST_SECONDS
+            else f"{now + timedelta(seconds=one.end_s):%a %H:%M:%S}",
         )
     print_whole(table)
 
@@ -182,7 +188,12 @@ def _print_grounds(told: list[Foretold], state: QueueFile, question: Question) -
             soft_wrap=True,
         )
     for one in told:
-        if one.basis is None:
+        if one.overdue:
+            line = (
+                f"Job {one.job} has had the CPU time that it needs, by what was measured in isolation: when "
+                f"it ends cannot be told."
+            )
+        elif one.basis is None:
             why = f"fewer than {FEWEST} past predictions of the like were scored at this site"
             line = f"Job {one.job}: no interval, since {why}."
         else:
@@ -198,6 +209,8 @@ def _answer(one: Foretold, by_s: float, now: datetime) -> str:
     who, then = f"job {one.job}", f"by {now + timedelta(seconds=by_s):%a %H:%M:%S} ({by_s:,.0f} s from now)"
     if one.promises(by_s):
         return f"[bold green]Yes[/bold green]: {who} can be promised {then}; nine in ten like it would."
+    if one.overdue:
+        return f"[bold yellow]Not promised[/bold yellow]: {who} is overdue; when it ends cannot be told."
     if one.end_s > by_s:
         return f"[bold red]No[/bold red]: {who} is not even predicted to end {then}."
     if one.high_s is None:

@@ -42,10 +42,12 @@ class Foretold:
     low_s: float | None
     high_s: float | None
     basis: Basis | None
+    overdue: bool = False
+    """It has used the CPU time that it needs, by what is known: when it ends cannot be told."""
 
     def promises(self, by_s: float) -> bool:
         """Whether the job can be promised to end within `by_s` seconds: nine in ten like it would."""
-        return self.high_s is not None and max(self.high_s, self.end_s) <= by_s
+        return not self.overdue and self.high_s is not None and max(self.high_s, self.end_s) <= by_s
 
     def as_dict(self) -> dict[str, Any]:
         return {
@@ -54,6 +56,7 @@ class Foretold:
             "tasks": self.tasks,
             "starts_in_s": self.start_s,
             "ends_in_s": self.end_s,
+            "overdue": self.overdue,
             "low_s": self.low_s,
             "high_s": self.high_s,
             "coverage": None if self.low_s is None else COVERAGE,
@@ -167,6 +170,8 @@ def _job(number: int, table: RunningTable | WaitingTable) -> Job:
 
 
 def _foretold(forecast: Forecast, table: RunningTable | WaitingTable, basis: Basis | None) -> Foretold:
+    if forecast.start_s is None and forecast.end_s <= 0.0:
+        return Foretold(table.job, table.job_class, table.tasks, None, 0.0, None, None, None, overdue=True)
     return Foretold(
         table.job,
         table.job_class,

@@ -150,6 +150,19 @@ def test_a_scheduler_that_fails_when_it_is_asked_is_told_of(here: Path) -> None:
     assert "broke the rule known-nodes" in told
 
 
+def test_when_a_job_that_is_overdue_ends_cannot_be_told(here: Path) -> None:
+    (here / "queue.toml").write_text(QUEUE.replace("68.82", "500"))
+    told = answers("--job", "11", "--by", "1m")[0]
+    assert (told["overdue"], told["promised"], told["low_s"]) == (True, False, None)
+    assert "when it ends cannot be told" in " ".join(predict("--job", "11").stdout.split())
+
+
+def test_an_empty_queue_file_says_what_to_ask_for(here: Path) -> None:
+    (here / "queue.toml").write_text("")
+    assert "there are no jobs; ask for one" in refusal()
+    assert answers("--submit", "MG.B:8")[0]["ends_in_s"] == pytest.approx(22.8)
+
+
 def test_a_node_that_carries_more_than_the_contract_allows_is_refused(here: Path) -> None:
     many = "".join(
         f'\n[[running]]\njob = {n}\njob_class = "MG.B"\nnodes = ["node[01-02]"]\nran_for_s = 1\n'
@@ -165,6 +178,7 @@ def test_a_node_that_carries_more_than_the_contract_allows_is_refused(here: Path
         (("--by", "soon"), "--by 'soon': expected a duration from now, as 900, 15m or 2h"),
         (("--by", "2001-01-01T00:00"), "that time is past"),
         (("--job", "7"), "there is no job 7; there are 11, 12"),
+        (("--submit", "CG.B:4", "--job", "12"), "give one of them"),
         (("--submit", "CG.B"), "expected a job class and a number of tasks"),
         (("--by", "99999999d"), "more than 101 years from now"),
         (("--submit", "CG.B:²"), "expected a job class and a number of tasks"),

@@ -179,6 +179,8 @@ def test_utilisation_counts_a_node_once_however_many_jobs_share_it(tmp_path: Pat
         ),
         (("replications = 2", 'replications = 2\nqueues = [{ name = "q" }]'), "queues has no effect where"),
         (("0.5 }", "0.5 }\ntasks = { song = [1] }"), "the site has no job class 'song' for shared nodes"),
+        (("share_of_nodes = 0.5", "share_of_nodes = 0.5, demand = [0.2]"), "demand: expected 2 elements"),
+        (("share_of_nodes = 0.5", "share_of_nodes = 0.5, memory = [0, 0, 1]"), "expected 2 elements at most"),
         (("share_of_nodes = 0.5", "share_of_nodes = 2"), "share_of_nodes = 2"),
         (("share_of_nodes = 0.5", "share_of_nodes = 0.5, mean_cpu = 0.7"), "mean_cpu has to be less"),
         (
