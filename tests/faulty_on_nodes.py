@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 import time
+from abc import ABC, abstractmethod
 from dataclasses import replace
 
 from scheduler import rules
@@ -13,15 +14,16 @@ from scheduler.model import Assignment, Placement, Schedule
 from scheduler.problem import SchedulingProblem
 
 
-class _Wrong:
+class _Wrong(ABC):
     """FCFS, and then something is done to its schedule where it starts a job."""
 
     def schedule(self, problem: SchedulingProblem) -> Schedule:
         good = Loras().schedule(problem)
         return self.spoil(problem, good) if good.placements else good
 
+    @abstractmethod
     def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
-        raise NotImplementedError
+        """Each of them has a way of its own."""
 
 
 class ForgetsAJob(_Wrong):

@@ -30,6 +30,11 @@ class Circumstances(NamedTuple):
     waits: bool
     load: int
 
+    @classmethod
+    def of(cls, exe_s: float, tasks: int, waits: bool, jobs_there: int) -> Circumstances:
+        """`jobs_there` are not done."""
+        return cls(exe_s, tasks, waits, jobs_there.bit_length())
+
 
 ALIKE = (
     "the same kind of job, in the queue as this one is, with about as many jobs there",
@@ -130,9 +135,9 @@ def seen_by(predictor: Predictor, now_s: float, shared: SharedNodes) -> list[tup
 
 def circumstances_of(shared: SharedNodes) -> dict[JobId, Circumstances]:
     """Of each job that runs or waits."""
-    load, jobs = (len(shared.running) + len(shared.waiting)).bit_length(), shared.jobs
+    there, jobs = len(shared.running) + len(shared.waiting), shared.jobs
     return {
-        JobId(int(jobs.id[row])): Circumstances(float(jobs.exe_s[row]), int(jobs.tasks[row]), waits, load)
+        JobId(int(jobs.id[row])): Circumstances.of(float(jobs.exe_s[row]), int(jobs.tasks[row]), waits, there)
         for rows, waits in ((shared.running, False), (shared.waiting, True))
         for row in rows.tolist()
     }

@@ -81,7 +81,7 @@ def predict(
             fail(f"{queue}: there is no job {job}; there are {', '.join(str(t.job) for t in state.jobs)}")
     if as_json:
         answers = [one.as_dict() | _promise(one, by_s) for one in told]
-        print(json.dumps(answers, indent=2).replace("Infinity", "null"))
+        print(json.dumps(answers, indent=2))
         return
     _print_table(told, now)
     _print_grounds(told, state, question)

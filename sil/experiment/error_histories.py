@@ -25,7 +25,7 @@ def histories(
     for error in errors:
         if error.scheduler in same and error.tasks in sizes.get(error.job_class, ()):
             exe_s = known.of(error.job_class, error.tasks).exe_s
-            alike = Circumstances(exe_s, error.tasks, error.waiting, error.jobs_there.bit_length())
+            alike = Circumstances.of(exe_s, error.tasks, error.waiting, error.jobs_there)
             found[error.predictor].append(Error(alike, error.ratio))
     made = {predictor: ErrorHistory(of_one) for predictor, of_one in found.items()}
     return lambda predictor: made.get(str(predictor), NOTHING)

@@ -7,6 +7,7 @@ from collections.abc import Collection, Iterator
 from scheduler import registry
 from scheduler.queues import in_order_of_service
 from sil.experiment.config import Experiment
+from sil.experiment.places import Places
 from sil.experiment.site_in_use import SiteInUse
 from site_db.toml_file import Location
 
@@ -41,7 +42,7 @@ def problems(experiment: Experiment, in_use: SiteInUse) -> Iterator[tuple[Locati
         yield from found
         if found:
             return
-        machines = in_use.shared_cluster(experiment.shared_nodes.cluster).members
+        machines = Places.of(experiment, in_use).names
     interconnects = [x.name for x in site.interconnects]
     for k, outage in enumerate(experiment.outages):
         name = outage.machine or outage.interconnect

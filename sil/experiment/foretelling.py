@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -50,12 +51,13 @@ class Foretold:
         return not self.overdue and self.high_s is not None and max(self.high_s, self.end_s) <= by_s
 
     def as_dict(self) -> dict[str, Any]:
+        """For JSON, which has no infinity: a start or an end that is never, or cannot be told, is None."""
         return {
             "job": self.job,
             "job_class": self.job_class,
             "tasks": self.tasks,
-            "starts_in_s": self.start_s,
-            "ends_in_s": self.end_s,
+            "starts_in_s": None if self.start_s == inf else self.start_s,
+            "ends_in_s": None if self.overdue or self.end_s == inf else self.end_s,
             "overdue": self.overdue,
             "low_s": self.low_s,
             "high_s": self.high_s,

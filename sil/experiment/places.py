@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 from sil.experiment.config import Experiment
+from sil.experiment.nodes_of_site import NodesOfSite
 from sil.experiment.site_in_use import SiteInUse
 
 
@@ -20,8 +21,8 @@ class Places:
     def of(cls, experiment: Experiment, in_use: SiteInUse) -> Places:
         if experiment.shared_nodes is None:
             return cls(in_use.site.name, in_use.site.resource_names)
-        cluster = in_use.shared_cluster(experiment.shared_nodes.cluster)
-        return cls(in_use.site.name, cluster.members, cluster.name)
+        nodes = NodesOfSite.of(in_use.file, experiment.shared_nodes.cluster)
+        return cls(in_use.site.name, nodes.names, nodes.cluster)
 
     def resource(self, index: int | None) -> str | None:
         """The name of a resource; a run on shared nodes (-1) is on their cluster."""

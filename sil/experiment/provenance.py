@@ -13,6 +13,7 @@ import site_db
 from scheduler import registry
 from sil.experiment.config import Experiment
 from sil.experiment.files import FIXTURES
+from sil.experiment.nodes_of_site import NodesOfSite
 from sil.experiment.site_in_use import SiteInUse
 from sil.outcome.trace import RunDescription
 
@@ -21,7 +22,7 @@ def describe(experiment: Experiment, in_use: SiteInUse) -> RunDescription:
     """What is run, for readers of the trace."""
     site, shared = in_use.site, experiment.shared_nodes
     class_of = {machine.name: machine.machine_class for machine in site.machines}
-    names = tuple(class_of) if shared is None else in_use.shared_cluster(shared.cluster).members
+    names = tuple(class_of) if shared is None else NodesOfSite.of(in_use.file, shared.cluster).names
     workload = experiment.workload
     parts = [
         f"{workload.jobs} jobs" if "workload.jobs" not in experiment.grid else "jobs as the grid says",
@@ -64,14 +65,19 @@ def source_hash(folder: Path) -> str:
 
 
 @cache
+def _our_code() -> str:
+    """Hash over the sources of all three packages."""
+    folders = (Path(scheduler.__file__).parent, Path(site_db.__file__).parent, Path(__file__).parent.parent)
+    return "".join(map(source_hash, folders))
+
+
+@cache
 def code_and_data() -> str:
     """Hash over all code and built-in data that the results of a study depend on."""
     digest = hashlib.sha256()
     for library in ("numpy", "scipy", "numba", "polars"):
         digest.update(f"{library} {version(library)}".encode())
-    for package in (scheduler, site_db):
-        digest.update(source_hash(Path(str(package.__file__)).parent).encode())
-    digest.update(source_hash(Path(__file__).parent.parent).encode())
+    digest.update(_our_code().encode())
     for path in sorted(FIXTURES.rglob("*.toml")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
@@ -80,14 +86,11 @@ def code_and_data() -> str:
 def fingerprint(experiment: Experiment, in_use: SiteInUse) -> str:
     """Equal where the same runs would come out: experiment, site, version and all code that may matter."""
     digest = hashlib.sha256()
-    package = Path(__file__).parent.parent
     for text in (
         experiment.canonical(),
         in_use.digest(),
         package_version(),
-        source_hash(Path(scheduler.__file__).parent),
-        source_hash(package),
-        source_hash(Path(site_db.__file__).parent),
+        _our_code(),
         *(_code_under_test(name) for name in experiment.schedulers),
     ):
         digest.update(text.encode() + b"\0")

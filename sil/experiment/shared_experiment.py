@@ -3,14 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from contextlib import suppress
 from dataclasses import replace
 
 import polars as pl
 
 from scheduler import registry
 from scheduler.loras.queue_manager import Prediction
-from scheduler.loras.rules import first_violation_on_nodes
 from scheduler.model import Job
 from scheduler.naming import Misnamed
 from scheduler.ports import Scheduler
@@ -25,13 +23,12 @@ from sil.experiment.shared_nodes import SharedCluster, SharedRun, Surroundings, 
 from sil.experiment.shared_nodes_table import SharedNodesTable
 from sil.experiment.site_in_use import SiteInUse
 from sil.experiment.streams import stream
+from sil.experiment.surroundings import spread
 from sil.outcome.run_tables import LOCAL_USERS_SCHEMA, PREDICTIONS_SCHEMA
 from sil.workload.local_load import LocalLoad
 from sil.world.clock import SimClock
-from sil.world.guard import GuardedScheduler, Timing
 from sil.world.machines.sharing import ByCpu, ByMpl, Coupled, Fluid, Sharing
 from sil.world.node_monitors import Sampling
-from sil.world.truth import Spread
 from site_db.characterisations import Characterisations
 from site_db.toml_file import Location
 
@@ -78,10 +75,9 @@ def cannot_predict(experiment: Experiment) -> Iterator[str]:
     """Which predictors are left out for which scheduler, and why: a sentence each."""
     for name in experiment.schedulers:
         for label in _table(experiment).predictors:
-            try:
-                by_name.make(by_name.read(label), registry.load(name)(), lambda _: NOTHING)
-            except Misnamed as error:
-                yield f"for scheduler '{name}' the predictor '{label}' is left out: {error}"
+            why = _why_not(name, label)
+            if why is not None:
+                yield f"for scheduler '{name}' the predictor '{label}' is left out: {why}"
 
 
 def cannot_promise(experiment: Experiment) -> Iterator[str]:
@@ -90,11 +86,18 @@ def cannot_promise(experiment: Experiment) -> Iterator[str]:
     if promises is None:
         return
     for name in experiment.schedulers:
-        try:
-            by_name.make(by_name.read(promises.predictor), registry.load(name)(), lambda _: NOTHING)
-        except Misnamed as error:
-            by_what = f"limits are promised by what '{promises.predictor}' predicts"
-            yield f"scheduler '{name}': {by_what}, and {error}"
+        why = _why_not(name, promises.predictor)
+        if why is not None:
+            yield f"scheduler '{name}': limits are promised by a predictor that does not fit it: {why}"
+
+
+def _why_not(scheduler: str, predictor: str) -> str | None:
+    """Why a predictor cannot follow a scheduler; None where it can."""
+    try:
+        by_name.make(by_name.read(predictor), registry.load(scheduler)(), lambda _: NOTHING)
+    except Misnamed as error:
+        return str(error)
+    return None
 
 
 def sizes_of_jobs(experiment: Experiment, in_use: SiteInUse) -> Mapping[str, list[int]]:
@@ -129,29 +132,19 @@ def run_shared(
     experiment: Experiment,
     in_use: SiteInUse,
     jobs: list[Job],
-    spread: Spread,
-    around: Surroundings,
-    replication: int,
     name: str,
-    timings: list[Timing],
+    scheduler: Scheduler,
+    replication: int,
     clock: SimClock,
+    around: Surroundings,
 ) -> SharedRun:
-    """One run of the harness on the shared nodes of an experiment."""
-    factory = registry.load(name)
-    guard = experiment.guard
-
-    def guarded(scheduler: Scheduler, witness: Scheduler | None, timed: list[Timing]) -> Scheduler:
-        return GuardedScheduler(
-            scheduler, clock, guard.decision_limit_s, timed.append, witness, first_violation_on_nodes
-        )
-
-    needs_witness = guard.ask_twice and not registry.is_built_in(name)
+    """One run of the harness on the shared nodes of an experiment; `name` is that of the scheduler."""
     return run_on_shared_nodes(
-        _cluster(experiment, in_use, spread),
+        _cluster(experiment, in_use),
         jobs,
         _nodes(experiment, in_use).known,
         name,
-        guarded(factory(), factory() if needs_witness else None, timings),
+        scheduler,
         _predictors(experiment, in_use, name, clock),
         experiment.seed,
         replication,
@@ -170,7 +163,7 @@ def _nodes(experiment: Experiment, in_use: SiteInUse) -> NodesOfSite:
     return NodesOfSite.of(in_use.file, _table(experiment).cluster)
 
 
-def _cluster(experiment: Experiment, in_use: SiteInUse, spread: Spread) -> SharedCluster:
+def _cluster(experiment: Experiment, in_use: SiteInUse) -> SharedCluster:
     table, nodes = _table(experiment), _nodes(experiment, in_use)
     users, monitors = table.local_users, table.monitors
     return SharedCluster(
@@ -179,7 +172,7 @@ def _cluster(experiment: Experiment, in_use: SiteInUse, spread: Spread) -> Share
         local_load=None if users is None or not users.share_of_nodes else LocalLoad(**users.model_dump()),
         sharing=_sharing(table),
         sampling=Sampling(**monitors.model_dump()),
-        run_to_run=spread,
+        run_to_run=spread(experiment),
         control_delay_s=table.coscheduling.control_delay_s,
     )
 
@@ -201,12 +194,13 @@ def _predictors(
 ) -> dict[str, Predictor]:
     """Each has a scheduler of its own: the live one must not hear what is only imagined."""
     errors_of = histories(in_use.errors, _nodes(experiment, in_use).known, name)
-    made: dict[str, Predictor] = {}
-    for label in _table(experiment).predictors:
-        with suppress(Misnamed):  # as `cannot_predict` has told
-            scheduler = imagined(name, clock, experiment.guard.decision_limit_s)
-            made[label] = by_name.make(by_name.read(label), scheduler, errors_of)
-    return made
+    return {
+        label: by_name.make(
+            by_name.read(label), imagined(name, clock, experiment.guard.decision_limit_s), errors_of
+        )
+        for label in _table(experiment).predictors
+        if _why_not(name, label) is None  # which `cannot_predict` has told
+    }
 
 
 def predictions_frame(

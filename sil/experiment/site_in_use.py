@@ -25,7 +25,7 @@ from site_db.fitting import problems
 from site_db.history.statistics import RunStatistics
 from site_db.importing import SiteConflict
 from site_db.prediction_errors import KnownError, known_errors, schedulers_predicted
-from site_db.site_file import ClusterTable, QueueTable, SiteFile
+from site_db.site_file import QueueTable, SiteFile
 from site_db.sites import SiteReader, find_site
 from site_db.states import current_states
 from site_db.store import Address, DatabaseTrouble
@@ -49,13 +49,6 @@ class SiteInUse:
     as_of: int
     errors: tuple[KnownError, ...] = ()
     """How wrong predictions of turnaround were, as far as the site's history knew then."""
-
-    def shared_cluster(self, name: str) -> ClusterTable:
-        """The cluster of that name. Raises LookupError."""
-        for cluster in self.file.clusters:
-            if cluster.name == name:
-                return cluster
-        raise LookupError(f"the site has no cluster '{name}'")
 
     def experience(self) -> MemoryExperience:
         """What is known of the site when a run begins."""

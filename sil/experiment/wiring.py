@@ -10,6 +10,7 @@ from scheduler.manager import SchedulingManager
 from scheduler.model import ExecutionRecord
 from scheduler.ports import Experience, Scheduler
 from scheduler.queues import PlannedStarts, PreemptionPolicy
+from scheduler.rules import first_violation
 from sil.experiment.config import Experiment
 from sil.experiment.places import Places
 from sil.experiment.site_in_use import SiteInUse
@@ -22,7 +23,7 @@ from sil.world.clock import SimClock
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import EventQueue
 from sil.world.faults import SchedulerFault
-from sil.world.guard import GuardedScheduler, Timing
+from sil.world.guard import Check, GuardedScheduler, Timing
 from sil.world.harness import Harness
 from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import SimMonitor
@@ -56,12 +57,14 @@ def _run_on_shared_nodes(
     experiment: Experiment, in_use: SiteInUse, point: int, replication: int, name: str
 ) -> RunTables:
     # Compiled code, loaded only where nodes are shared.
+    from scheduler.loras.rules import first_violation_on_nodes
     from sil.experiment import shared_experiment
     from sil.experiment.shared_nodes import Surroundings
 
-    clock, timings = SimClock(), []  # type: ignore[var-annotated]
+    clock = SimClock()
+    timings: list[Timing] = []
     tasks = shared_experiment.sizes_of_jobs(experiment, in_use)
-    nodes = {name: n for n, name in enumerate(Places.of(experiment, in_use).names)}
+    nodes = {node: n for n, node in enumerate(Places.of(experiment, in_use).names)}
     around = Surroundings(
         state_changes(experiment, in_use, nodes, replication),
         SimMonitor(clock, distortions(experiment, replication)),
@@ -74,12 +77,11 @@ def _run_on_shared_nodes(
         experiment,
         in_use,
         shared_experiment.with_limits(experiment, in_use, jobs, replication),
-        spread(experiment),
-        around,
-        replication,
         name,
-        timings,
+        _guarded(name, experiment, clock, timings, first_violation_on_nodes),
+        replication,
         clock,
+        around,
     )
     return RunTables.of(
         done.facts.with_columns(point=pl.lit(point, pl.Int32)),
@@ -134,11 +136,18 @@ def _admission(in_use: SiteInUse) -> Admission:
     return Admission([policy for policy, _ in in_use.queues], in_use.users, in_use.only_listed_users)
 
 
-def _guarded(name: str, experiment: Experiment, clock: SimClock, timings: list[Timing]) -> Scheduler:
+def _guarded(
+    name: str,
+    experiment: Experiment,
+    clock: SimClock,
+    timings: list[Timing],
+    check: Check = first_violation,
+) -> Scheduler:
     factory = registry.load(name)
     needs_witness = experiment.guard.ask_twice and not registry.is_built_in(name)
     witness = factory() if needs_witness else None
-    return GuardedScheduler(factory(), clock, experiment.guard.decision_limit_s, timings.append, witness)
+    limit_s = experiment.guard.decision_limit_s
+    return GuardedScheduler(factory(), clock, limit_s, timings.append, witness, check)
 
 
 class _NoLearning:

@@ -262,9 +262,6 @@ def test_a_fault_on_shared_nodes_is_the_last_fact_of_its_run(kind: type, tmp_pat
 class FailsInImagination:
     """Decides well, but for times that have not come."""
 
-    def __init__(self) -> None:
-        self._asked = 0.0
-
     def schedule(self, problem: Any) -> Any:
         good = OwnFcfs().schedule(problem)
         if not problem.running and problem.now_s > 0 and not problem.jobs[0].job_class:
@@ -286,7 +283,7 @@ def test_limits_that_nothing_could_promise_are_refused(tmp_path: Path) -> None:
     text = EXPERIMENT.replace('"aware", "blind mpl-mpl"', '"blind"').replace('"uniform"', '"promising"')
     text = text.replace("0.5 }", "0.5 }\nlimits = { times_alone = [2, 3] }")
     told = refusal(written(tmp_path, text))
-    assert "scheduler 'promising': limits are promised by what 'blind cpu-cpu' predicts" in told
+    assert "scheduler 'promising': limits are promised by a predictor that does not fit it" in told
 
 
 def test_where_nothing_was_promised_that_is_a_share_of_zero(tmp_path: Path) -> None:
