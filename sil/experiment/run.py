@@ -23,7 +23,7 @@ from sil.experiment.sweep import Sweep, is_begun
 from sil.outcome.comparison import Comparison
 from sil.outcome.jobs import job_table, write_jobs_csv
 from sil.outcome.metrics import faults, run_metrics
-from sil.outcome.predictions import accuracies, scored
+from sil.outcome.predictions import scored
 from sil.outcome.report import write_figures, write_report
 from sil.outcome.run_tables import RunTables
 from sil.outcome.trace import RUN, RunDescription, read_trace, write_trace
@@ -161,8 +161,7 @@ def evaluate(tables: RunTables, description: RunDescription) -> tuple[pl.DataFra
     jobs = job_table(tables.facts, description.n_machines)
     metrics = run_metrics(tables, jobs, description.n_machines)
     whole = tables.predictions.join(faults(tables.facts), on=RUN, how="anti", maintain_order="left")
-    found = accuracies(scored(whole, jobs))
-    return jobs, Comparison(description, tables.facts, metrics, found)
+    return jobs, Comparison(description, tables.facts, metrics, scored(whole, jobs))
 
 
 def _write_tables(out: Path, tables: RunTables, description: RunDescription) -> None:

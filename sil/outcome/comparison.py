@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sil.outcome.metrics import METRICS, OF_SHARED_NODES, faults, monitor_notes, refusals
-from sil.outcome.predictions import Accuracy
+from sil.outcome.predictions import accuracies
 from sil.outcome.statistics import Interval, interval, paired_change_percent, paired_difference
 from sil.outcome.trace import RunDescription
 
@@ -51,7 +50,7 @@ class Comparison:
         description: RunDescription,
         facts: pl.DataFrame,
         metrics: pl.DataFrame,
-        accuracies: Sequence[Accuracy] = (),
+        scores: pl.DataFrame,
     ) -> None:
         self.description = description
         self.schedulers = description.schedulers
@@ -63,8 +62,9 @@ class Comparison:
         """Sentences on what was amiss with monitors."""
         self.metrics = tuple(m for m in METRICS if m.key not in OF_SHARED_NODES or _is_known(metrics, m.key))
         """Those that say something of these runs."""
-        self.accuracies = accuracies
-        """How wrong turnaround was predicted, where it was."""
+        self.scores = scores
+        """Predicted and real turnaround, as `sil.outcome.predictions.scored` has it."""
+        self.accuracies = accuracies(scores)
         self._metrics = metrics
 
     def cell(self, point: int, scheduler: str, key: str) -> Cell | None:

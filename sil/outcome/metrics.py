@@ -134,7 +134,7 @@ def _busy(held: pl.DataFrame) -> pl.DataFrame:
 
 
 def _promised(facts: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
-    """Of each run of the harness, where limits are asked for at all: `promised_share` of the jobs that were
+    """Of each run of the harness, where anything was promised in any: `promised_share` of the jobs that were
     not refused; and of those, `kept_share` (null where nothing was promised)."""
     limits = facts.filter(pl.col("event") == Fact.PROMISED).select(
         *RUN, pl.col("job").alias("job_id"), pl.col("expected_s").alias("limit_s")
@@ -163,7 +163,8 @@ _PROMISES = {"promised_share": pl.Float64, "kept_share": pl.Float64}
 def monitor_notes(facts: pl.DataFrame) -> list[str]:
     """What was amiss with the monitors of local load, a sentence each."""
     notes = []
-    for (scheduler,), of_one in facts.group_by("scheduler", maintain_order=True):
+    amiss = facts.filter(pl.col("event").is_in([Fact.READING_REFUSED.value, Fact.MONITOR_SILENT.value]))
+    for (scheduler,), of_one in amiss.group_by("scheduler", maintain_order=True):
         untrue = of_one.filter(pl.col("event") == Fact.READING_REFUSED)
         silent = of_one.filter(pl.col("event") == Fact.MONITOR_SILENT).height
         if len(untrue):

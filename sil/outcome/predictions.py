@@ -54,7 +54,7 @@ class Accuracy:
 
 def scored(predictions: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
     """The predictions of jobs that ended, in order of time: with `predicted_s` and `real_s` turnaround, the
-    `deviation` (P - R) / R, whether it was the `first` of the job, and the interval's turnarounds."""
+    `deviation` (P - R) / R, and whether it was the `first` of the job."""
     ended = jobs.select(*RUN, pl.col("job_id").alias("job"), "submission_time", "finish_time")
     real = pl.col("finish_time") - pl.col("submission_time")
     return (
@@ -62,8 +62,6 @@ def scored(predictions: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
         .with_columns(
             real_s=real,
             predicted_s=pl.col("end_s") - pl.col("submission_time"),
-            low_turnaround_s=pl.col("low_s") - pl.col("submission_time"),
-            high_turnaround_s=pl.col("high_s") - pl.col("submission_time"),
             first=pl.int_range(pl.len()).over(*JOB, "predictor") == 0,
         )
         .with_columns(deviation=(pl.col("predicted_s") - pl.col("real_s")) / pl.col("real_s"))

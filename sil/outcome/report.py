@@ -20,7 +20,6 @@ from sil.outcome import figures
 from sil.outcome.comparison import Cell, Comparison
 from sil.outcome.metrics import Metric, held_machines
 from sil.outcome.node_figures import predicted_against_real, timeline
-from sil.outcome.predictions import scored
 from sil.outcome.run_tables import RunTables
 from sil.outcome.tables import PREDICTION_HEADINGS, cell_texts, prediction_texts
 from sil.outcome.trace import RunDescription
@@ -89,7 +88,7 @@ def write_figures(
 def _sections(tables: RunTables, jobs: pl.DataFrame, comparison: Comparison) -> list[Section]:
     sections = [*_grid_sections(comparison), _comparison_section(comparison)]
     if comparison.accuracies:
-        sections.append(_prediction_section(tables, jobs, comparison))
+        sections.append(_prediction_section(comparison))
     if comparison.description.shared_cluster is not None:
         return [*sections, *_sections_of_nodes(tables.facts, jobs, comparison.description)]
     return [*sections, *_time_sections(tables.facts, jobs, comparison)]
@@ -147,7 +146,7 @@ def _texts(m: Metric, cell: Cell | None) -> tuple[str, str]:
     return value, f"{difference} ({change} %)" if change else difference
 
 
-def _prediction_section(tables: RunTables, jobs: pl.DataFrame, comparison: Comparison) -> Section:
+def _prediction_section(comparison: Comparison) -> Section:
     several = len(comparison.description.points) > 1
     rows = []
     for accuracy in comparison.accuracies:
@@ -159,7 +158,7 @@ def _prediction_section(tables: RunTables, jobs: pl.DataFrame, comparison: Compa
         "|P - R| / R of the first prediction for each job; signed, above 0 is too long. An interval comes "
         "from the errors that the site's history knew when the experiment began; it should hold 80 % of them."
     )
-    first = scored(tables.predictions, jobs).filter(
+    first = comparison.scores.filter(
         "first", pl.col("predicted_s").is_finite(), pl.col("replication") == 0, pl.col("point") == 0
     )
     points = first.select(
