@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol
+from typing import ClassVar, NamedTuple, Protocol
 
 import numpy as np
 from numba import types
@@ -15,6 +15,21 @@ CLOSE_ENOUGH = 1e-13
 MOST_ROUNDS = 500
 
 
+class Carried(NamedTuple):
+    """What a node carries: tasks that would use `cpu` of a CPU each, alone.
+
+    `available` is the share of the CPU that the social contract leaves them now; `local_tasks` run for local
+    users, which demand `local_cpu`. `elsewhere` is how much slower than alone the jobs of these tasks are by
+    their other nodes.
+    """
+
+    cpu: Sequence[float]
+    available: float
+    local_tasks: int
+    local_cpu: float
+    elsewhere: Sequence[float]
+
+
 class Sharing(Protocol):
     coupled: ClassVar[bool]
     """Whether how slow a job is elsewhere changes how its tasks share a node."""
@@ -23,20 +38,8 @@ class Sharing(Protocol):
         """CPU time that each of `k` tasks uses, by what it uses alone."""
         ...
 
-    def slowdowns(
-        self,
-        cpu: Sequence[float],
-        available: float,
-        local_tasks: int,
-        local_cpu: float,
-        elsewhere: Sequence[float],
-    ) -> list[float]:
-        """Of tasks that would use `cpu` of a CPU each, alone on a node.
-
-        `available` is the share of the CPU that the social contract leaves them now; `local_tasks` run for
-        local users, which demand `local_cpu`. `elsewhere` is how much slower than alone the jobs of these
-        tasks are by their other nodes.
-        """
+    def slowdowns(self, node: Carried) -> list[float]:
+        """Of each task on a node, against alone."""
         ...
 
 
@@ -59,19 +62,13 @@ class Fluid:
     def cpu_cost(self, k: int) -> float:
         return 1.0 + self.inflation * (k - 1)
 
-    def slowdowns(
-        self,
-        cpu: Sequence[float],
-        available: float,
-        local_tasks: int,
-        local_cpu: float,
-        elsewhere: Sequence[float],
-    ) -> list[float]:
-        if len(cpu) == 1:  # nobody to wait for
-            return [cpu[0] / (available - self.overhead) + (1.0 - cpu[0])]
-        shares, found = np.array(cpu, dtype=np.float64), np.empty(len(cpu))
-        parameters = np.array([available - self.overhead, self.inflation, self.coscheduling_loss])
-        least = np.array(elsewhere, dtype=np.float64) if self.coupled else np.zeros(len(cpu))
+    def slowdowns(self, node: Carried) -> list[float]:
+        k, available = len(node.cpu), node.available - self.overhead
+        if k == 1:  # nobody to wait for
+            return [node.cpu[0] / available + (1.0 - node.cpu[0])]
+        shares, found = np.array(node.cpu, dtype=np.float64), np.empty(k)
+        parameters = np.array([available, self.inflation, self.coscheduling_loss])
+        least = np.array(node.elsewhere, dtype=np.float64) if self.coupled else np.zeros(k)
         solve(shares, least, parameters, found)
         return list(found.tolist())
 
@@ -95,15 +92,8 @@ class ByMpl:
     def cpu_cost(self, k: int) -> float:
         return 1.0
 
-    def slowdowns(
-        self,
-        cpu: Sequence[float],
-        available: float,
-        local_tasks: int,
-        local_cpu: float,
-        elsewhere: Sequence[float],
-    ) -> list[float]:
-        return [float(len(cpu) + local_tasks)] * len(cpu)
+    def slowdowns(self, node: Carried) -> list[float]:
+        return [float(len(node.cpu) + node.local_tasks)] * len(node.cpu)
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,15 +105,8 @@ class ByCpu:
     def cpu_cost(self, k: int) -> float:
         return 1.0
 
-    def slowdowns(
-        self,
-        cpu: Sequence[float],
-        available: float,
-        local_tasks: int,
-        local_cpu: float,
-        elsewhere: Sequence[float],
-    ) -> list[float]:
-        return [max(1.0, sum(cpu, 0.0) + local_cpu)] * len(cpu)
+    def slowdowns(self, node: Carried) -> list[float]:
+        return [max(1.0, sum(node.cpu, 0.0) + node.local_cpu)] * len(node.cpu)
 
 
 @compiled(types.void(FLOATS, FLOATS, FLOATS, FLOATS))

@@ -11,7 +11,7 @@ from math import inf
 from scheduler.loras.social_contract import SocialContract
 from scheduler.model import DispatchOrder, JobId, RunId
 from sil.world.events import ControlDue, EventQueue, LocalChanged, RunEnded
-from sil.world.machines.sharing import Sharing
+from sil.world.machines.sharing import Carried, Sharing
 
 TOGETHER_S = 1e-9
 """Runs that end within so short a time of another end with it."""
@@ -270,13 +270,14 @@ class SharedMachines:
         node.cpu_cost = self._sharing.cpu_cost(len(active)) if active else 1.0
         if active:
             available = max(self._contract.share, 1.0 - node.local_cpu)
-            found = self._sharing.slowdowns(
+            carried = Carried(
                 [run.work.cpu for run in active],
                 available,
                 int(node.local_cpu > 0.0),
                 node.local_cpu,
-                [run.heard_on.setdefault(n, 0.0) for run in active],
+                [run.heard_on.get(n, 0.0) for run in active],
             )
+            found = self._sharing.slowdowns(carried)
             for run, slower in zip(active, found, strict=True):
                 run.slower_on[n] = slower
         return node.runs
