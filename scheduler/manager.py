@@ -5,7 +5,6 @@ from __future__ import annotations
 import heapq
 from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import replace
 from itertools import count
 from types import MappingProxyType
 
@@ -173,6 +172,9 @@ class SchedulingManager:
             self._news = True
             self._start_what_is_first()
 
+    def on_run_released(self, run_id: RunId) -> None:
+        """Its end will be told; until then its machines are taken to be held."""
+
     def on_time_passed(self) -> None:
         """It is `wakes_at_s`, or later."""
         while (wakes_at_s := self.wakes_at_s) is not None and wakes_at_s <= self._clock.now_s:
@@ -201,7 +203,7 @@ class SchedulingManager:
         held = [run for job in self._ending_run_of if (run := self._next_run_of.get(job))]
         for late in self._commitments.replan(self._clock.now_s, held):
             if not late.ending:
-                self._running[late.id] = replace(self._running[late.id], completion_s=late.completion_s)
+                self._running[late.id] = self._running[late.id]._replace(completion_s=late.completion_s)
 
     def _withdraw_what_is_mapped_afresh(self) -> None:
         # Of all queues, before any is served: no queue shall stand in line behind what is not decided yet.

@@ -7,9 +7,10 @@ site first, in site order, then its clusters. All times are float seconds from t
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from functools import cached_property
-from typing import NewType
+from types import MappingProxyType
+from typing import NamedTuple, NewType
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -97,11 +98,11 @@ class Site:
         return tuple(map(tuple, memberships))
 
 
-@dataclass(frozen=True, slots=True)
-class Job:
+class Job(NamedTuple):
     """Something to be run once. `size` is the parameter on which the times of its class depend, if there is
     one; `submitted_by` is whoever submitted it as `user`, None = that user; `n_tasks` are its parallel tasks
-    where nodes are shared, `limit_s` the turnaround that it asks to be promised."""
+    where it runs on nodes, one on each; `limit_s` is the turnaround that it asks to be promised, `estimate_s`
+    how long its user says that it runs at most."""
 
     id: JobId
     job_class: str
@@ -113,6 +114,7 @@ class Job:
     submitted_by: str | None = None
     n_tasks: int = 1
     limit_s: float | None = None
+    estimate_s: float | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,17 +179,18 @@ def _indices(values: list[int]) -> NDArray[np.int64]:
     return np.array(values, dtype=np.int64)
 
 
-@dataclass(frozen=True, slots=True)
-class Placement:
+NO_ASSIGNMENTS = Assignments.of(())
+
+
+class Placement(NamedTuple):
     """Job `job` of the problem starts now with one task on each of `nodes`; `completion_s` is belief."""
 
     job: int
-    nodes: tuple[int, ...]
+    nodes: Sequence[int]
     completion_s: float
 
 
-@dataclass(frozen=True)
-class Schedule:
+class Schedule(NamedTuple):
     """What a scheduler decided in one call. It is data: the manager turns it into orders.
 
     Jobs are mapped to resources (`assignments`), or where nodes are shared, started on some of them
@@ -196,7 +199,7 @@ class Schedule:
     """
 
     assignments: Assignments
-    left_waiting: Mapping[int, str] = field(default_factory=dict)
+    left_waiting: Mapping[int, str] = MappingProxyType({})
     preemptions: tuple[RunId, ...] = ()
     placements: tuple[Placement, ...] = ()
 
@@ -212,8 +215,8 @@ class Schedule:
 
     @classmethod
     def placing(cls, placements: Iterable[Placement], left_waiting: Mapping[int, str]) -> Schedule:
-        """A schedule for shared nodes."""
-        return cls(Assignments.of(()), left_waiting, (), tuple(placements))
+        """A schedule for nodes: which jobs start now."""
+        return cls(NO_ASSIGNMENTS, left_waiting, (), tuple(placements))
 
     @property
     def makespan_s(self) -> float:
@@ -224,30 +227,31 @@ class Schedule:
         return float(self.assignments.completion_s.sum())
 
 
-@dataclass(frozen=True, slots=True)
-class DispatchOrder:
+ON_NODES = -1
+"""The resource of an order that is for a set of nodes."""
+
+
+class DispatchOrder(NamedTuple):
     """Start `job` now, as run `run`, on `machines` (one, or members of a cluster).
 
-    `expected_s` is how long it is believed to run there. On shared nodes there is no resource, -1.
+    `expected_s` is how long it is believed to run there. On a set of nodes there is no resource: ON_NODES.
     """
 
     run: RunId
     job: Job
     resource: int
-    machines: tuple[int, ...]
+    machines: Sequence[int]
     expected_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class Completion:
+class Completion(NamedTuple):
     """A run came to its end by itself."""
 
     run: RunId
     ended_s: float
 
 
-@dataclass(frozen=True, slots=True)
-class ExecutionRecord:
+class ExecutionRecord(NamedTuple):
     """One whole run on `n_machines`, as it enters experience. Preempted and lost runs never do."""
 
     job: Job

@@ -45,6 +45,22 @@ class Monitor(Protocol):
         ...
 
 
+class RunTimes(Protocol):
+    """What is believed of the run times of rigid jobs, which are the same on all nodes of a machine."""
+
+    def estimate_s(self, job: Job) -> float:
+        """Expected seconds of a job that is submitted, above 0."""
+        ...
+
+    def outlived_s(self, job: Job, ran_s: float) -> float:
+        """The same of one that has run for `ran_s`, which is as long as was expected, and goes on."""
+        ...
+
+    def record(self, record: ExecutionRecord) -> None:
+        """Learn from one whole run."""
+        ...
+
+
 class Experience(Protocol):
     """What past runs say about how long jobs take."""
 

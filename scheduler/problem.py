@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, NamedTuple, overload
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,15 +16,15 @@ from scheduler.model import Job, JobId, RunId, read_only
 
 if TYPE_CHECKING:  # what is compiled for shared nodes is loaded where nodes are shared
     from scheduler.loras.system import SharedNodes
+    from scheduler.rigid.free_nodes import FreeNodes
 
 
-@dataclass(frozen=True, slots=True)
-class Running:
+class Running(NamedTuple):
     """A run that goes on now on `machines`, which are resource `resource`; `completion_s` is belief."""
 
     job: Job
     resource: int
-    machines: tuple[int, ...]
+    machines: Sequence[int]
     completion_s: float
 
 
@@ -62,23 +62,27 @@ class SchedulingProblem:
     * `running`: the runs that go on now, for schedulers that choose victims themselves.
     * `ready_times`: the resources as a mapping algorithm sees them. Made when first asked for.
     * `shared_nodes`: the nodes as LoRaS sees them, where jobs share nodes; there `etc` has no resources.
+    * `free_nodes`: the nodes as they are seen where each job has its own; there `etc` has none either.
     """
 
     def __init__(
         self,
         now_s: float,
         jobs: Sequence[Job],
-        etc: EtcMatrix,
+        etc: EtcMatrix | None,
         read_ready_times: Callable[[frozenset[RunId]], ReadyTimes],
         running: Mapping[RunId, Running] | None = None,
         shared_nodes: SharedNodes | None = None,
+        free_nodes: FreeNodes | None = None,
     ) -> None:
         self.now_s = now_s
         self.jobs = jobs
-        self.etc = etc
+        self.n_jobs = len(jobs)
         self.running: Mapping[RunId, Running] = running if running is not None else {}
+        self._etc = etc
         self._read_ready_times = read_ready_times
         self._shared_nodes = shared_nodes
+        self._free_nodes = free_nodes
 
     @classmethod
     def on_shared_nodes(
@@ -89,10 +93,14 @@ class SchedulingProblem:
         running: Mapping[RunId, Running] | None = None,
     ) -> SchedulingProblem:
         """Which of the jobs start now, and on which nodes?"""
-        alike = np.broadcast_to(np.int64(0), (len(jobs),))
-        etc = EtcMatrix(np.empty((1, 0)), alike, np.empty(0, dtype=np.int64))
-        nothing = ReadyTimes(read_only([]))
-        return cls(now_s, jobs, etc, lambda _: nothing, running, shared_nodes)
+        return cls(now_s, jobs, None, _no_machines, running, shared_nodes)
+
+    @classmethod
+    def on_free_nodes(
+        cls, now_s: float, free_nodes: FreeNodes, running: Mapping[RunId, Running] | None = None
+    ) -> SchedulingProblem:
+        """Which of the rigid jobs that wait start now, and on which nodes?"""
+        return cls(now_s, free_nodes.waiting, None, _no_machines, running, None, free_nodes)
 
     @classmethod
     def from_matrix(
@@ -122,9 +130,13 @@ class SchedulingProblem:
         times = ReadyTimes(read_only(np.maximum(ready, now_s)), clusters)
         return cls(now_s, _JobsByClass(etc.job_class_of, now_s), etc, lambda _: times)
 
-    @property
-    def n_jobs(self) -> int:
-        return len(self.jobs)
+    @cached_property
+    def etc(self) -> EtcMatrix:
+        """Expected seconds of each job on each resource."""
+        if self._etc is not None:
+            return self._etc
+        alike = np.broadcast_to(np.int64(0), (self.n_jobs,))
+        return EtcMatrix(np.empty((1, 0)), alike, np.empty(0, dtype=np.int64))
 
     @property
     def shared_nodes(self) -> SharedNodes:
@@ -141,9 +153,19 @@ class SchedulingProblem:
         return self._shared_nodes is not None
 
     @property
+    def free_nodes(self) -> FreeNodes:
+        """Raises LookupError where jobs do not have nodes of their own."""
+        if self._free_nodes is None:
+            raise LookupError(
+                "this scheduler gives rigid jobs nodes of their own; use it to replay a log (`sil replay`)"
+            )
+        return self._free_nodes
+
+    @property
     def n_places(self) -> int:
-        """How many resources there are to choose from, or shared nodes."""
-        return self.etc.n_resources if self._shared_nodes is None else self._shared_nodes.n_nodes
+        """How many resources there are to choose from, or nodes."""
+        nodes = self._shared_nodes or self._free_nodes
+        return self.etc.n_resources if nodes is None else nodes.n_nodes
 
     @cached_property
     def ready_times(self) -> ReadyTimes:
@@ -164,6 +186,13 @@ class SchedulingProblem:
         return self.etc.dense()[:, self.ready_times.n_machines :]
 
 
+_NO_MACHINES = ReadyTimes(read_only([]))
+
+
+def _no_machines(_: frozenset[RunId]) -> ReadyTimes:
+    return _NO_MACHINES
+
+
 class LazyJobs(Sequence[Job], ABC):
     """Jobs that are looked up or made when asked for, since there may be very many."""
 
@@ -178,6 +207,8 @@ class LazyJobs(Sequence[Job], ABC):
     def __getitem__(self, i: slice) -> Sequence[Job]: ...
 
     def __getitem__(self, i: int | slice) -> Job | Sequence[Job]:
+        if isinstance(i, int) and 0 <= i < len(self):
+            return self.job_at(i)
         places = range(len(self))[i]
         return self.job_at(places) if isinstance(places, int) else [self.job_at(k) for k in places]
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.model import Assignments, JobId, RunId, Schedule
+from scheduler.model import NO_ASSIGNMENTS, Assignments, JobId, RunId, Schedule
 from scheduler.problem import ReadyTimes, SchedulingProblem
 
 RETURNS_A_SCHEDULE = "returns-a-schedule"
@@ -23,6 +23,10 @@ NO_DOUBLE_BOOKING = "no-double-booking"
 CLUSTER_MEMBERS_FREE = "cluster-members-free"
 COMPLETION_AS_EXPECTED = "completion-as-expected"
 PREEMPTS_RUNNING_RUNS = "preempts-running-runs"
+
+KNOWN_NODES = "known-nodes"
+ONE_TASK_ON_EACH_NODE = "one-task-on-each-node"
+NODES_FREE = "nodes-free"
 
 RAISES_NOTHING = "raises-nothing"
 RETURNS_IN_TIME = "returns-in-time"
@@ -44,6 +48,13 @@ RULES_OF_A_SCHEDULE = {
     COMPLETION_AS_EXPECTED: "completion is start plus the expected time",
     PREEMPTS_RUNNING_RUNS: "only runs that go on now are preempted, each once",
 }
+
+RULES_OF_PLACEMENTS = {
+    KNOWN_NODES: "every node that is named is one of the cluster's",
+    ONE_TASK_ON_EACH_NODE: "a job gets as many different nodes as it has tasks",
+    NODES_FREE: "a rigid job gets nodes that are free, and each node goes to one job",
+}
+"""Of schedules that start jobs on nodes, beside those that name no resource."""
 
 RULES_OF_CONDUCT = {
     RAISES_NOTHING: "schedule(problem) raises no exception",
@@ -72,6 +83,15 @@ class ScheduleRejected(Exception):
     def __init__(self, violation: Violation) -> None:
         super().__init__(f"{violation.rule}: {violation.message}")
         self.violation = violation
+
+
+def what_is_not_placing(schedule: object) -> str | None:
+    """What is wrong with an answer as one that starts jobs on nodes, or None."""
+    if not isinstance(schedule, Schedule):
+        return f"schedule(problem) returned {type(schedule).__name__}, expected a Schedule"
+    if schedule.assignments is not NO_ASSIGNMENTS and len(schedule.assignments):
+        return "jobs were mapped to resources (assignments); on nodes they start (placements)"
+    return None
 
 
 def first_violation(problem: SchedulingProblem, schedule: object) -> Violation | None:

@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from scheduler.etc import EtcMatrix
-from scheduler.model import Cluster, JobClass, Machine, Schedule, Site
+from scheduler.model import Cluster, DispatchOrder, Job, JobClass, Machine, Schedule, Site
 from scheduler.problem import SchedulingProblem
 from sil.outcome.trace import Fact, TraceRecorder
 
@@ -50,8 +50,19 @@ def site(n_machines: int, members: Sequence[Sequence[int]] = (), least_share: fl
 def trace(*rows: tuple[float, Fact, Mapping[str, Any]]) -> pl.DataFrame:
     """The facts of one run: (time, fact, columns)."""
     recorder = TraceRecorder()
+    jobs: dict[int, Job] = {}
     for time_s, fact, columns in rows:
-        recorder.note(time_s, fact, **columns)
+        match fact:
+            case Fact.JOB_ARRIVED:
+                job = Job(columns["job"], columns["job_class"], time_s, columns["user"])
+                jobs[job.id] = job
+                recorder.note_arrival(time_s, job)
+            case Fact.RUN_STARTED:
+                job = jobs.get(columns["job"], Job(columns["job"], "unknown", time_s))
+                where = columns["resource"], columns["machines"]
+                recorder.note_start(time_s, DispatchOrder(columns["run"], job, *where, 1.0))
+            case _:
+                recorder.note(time_s, fact, **columns)
     return recorder.frame(0, 0, "under-test")
 
 

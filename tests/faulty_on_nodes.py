@@ -5,7 +5,6 @@ from __future__ import annotations
 import random
 import time
 from abc import ABC, abstractmethod
-from dataclasses import replace
 
 from scheduler import rules
 from scheduler.loras import rules as node_rules
@@ -28,31 +27,31 @@ class _Wrong(ABC):
 
 class ForgetsAJob(_Wrong):
     def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
-        return replace(good, placements=good.placements[1:])
+        return good._replace(placements=good.placements[1:])
 
 
 class StartsAJobTwice(_Wrong):
     def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
-        return replace(good, placements=(*good.placements, good.placements[0]))
+        return good._replace(placements=(*good.placements, good.placements[0]))
 
 
 class StartsAnUnknownJob(_Wrong):
     def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
-        return replace(good, placements=(*good.placements, Placement(problem.n_jobs, (0,), 1.0)))
+        return good._replace(placements=(*good.placements, Placement(problem.n_jobs, (0,), 1.0)))
 
 
 class NamesANodeThatIsNotThere(_Wrong):
     def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
         first = good.placements[0]
         nodes = (*first.nodes[1:], problem.shared_nodes.n_nodes)
-        return replace(good, placements=(replace(first, nodes=nodes), *good.placements[1:]))
+        return good._replace(placements=(first._replace(nodes=nodes), *good.placements[1:]))
 
 
 class PutsTwoTasksOnOneNode(_Wrong):
     def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
         first = good.placements[0]
         nodes = (*first.nodes, first.nodes[0])
-        return replace(good, placements=(replace(first, nodes=nodes), *good.placements[1:]))
+        return good._replace(placements=(first._replace(nodes=nodes), *good.placements[1:]))
 
 
 class CrowdsTheFirstNodes:
@@ -104,16 +103,16 @@ class StartsNobody:
 class DecidesByChance(_Wrong):
     def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
         first = good.placements[0]
-        guessed = replace(first, completion_s=first.completion_s + random.SystemRandom().random())
-        return replace(good, placements=(guessed, *good.placements[1:]))
+        guessed = first._replace(completion_s=first.completion_s + random.SystemRandom().random())
+        return good._replace(placements=(guessed, *good.placements[1:]))
 
 
 BROKEN_RULE = {
     ForgetsAJob: rules.NO_JOB_FORGOTTEN,
     StartsAJobTwice: rules.EACH_JOB_ONCE,
     StartsAnUnknownJob: rules.KNOWN_JOB,
-    NamesANodeThatIsNotThere: node_rules.KNOWN_NODES,
-    PutsTwoTasksOnOneNode: node_rules.ONE_TASK_ON_EACH_NODE,
+    NamesANodeThatIsNotThere: rules.KNOWN_NODES,
+    PutsTwoTasksOnOneNode: rules.ONE_TASK_ON_EACH_NODE,
     CrowdsTheFirstNodes: node_rules.SOCIAL_CONTRACT,
     MapsToMachines: rules.RETURNS_A_SCHEDULE,
     ReturnsNothing: rules.RETURNS_A_SCHEDULE,

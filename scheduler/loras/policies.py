@@ -8,14 +8,16 @@ from typing import NoReturn
 from scheduler.loras.kernels import estimates, job_selection, node_selection
 
 
-class _Choice(StrEnum):
+class Choice(StrEnum):
+    """A choice by name. Raises ValueError for one that there is not, naming those that there are."""
+
     @classmethod
     def _missing_(cls, value: object) -> NoReturn:
         choices = ", ".join(cls)
         raise ValueError(f"'{value}' is no {str(cls.__doc__).partition(':')[0].lower()}; there are {choices}")
 
 
-class Ordering(_Choice):
+class Ordering(Choice):
     """Job ordering: in which order jobs wait; ties go to the earlier arrival, then the lower id."""
 
     FCFS = "fcfs"  # first come, first served
@@ -23,7 +25,7 @@ class Ordering(_Choice):
     SNPF = "snpf"  # smallest number of processors first
 
 
-class Selection(_Choice):
+class Selection(Choice):
     """Job selection: which of the waiting jobs may start."""
 
     JUST_FIRST = "just_first"  # none before the first of the queue
@@ -36,7 +38,7 @@ class Selection(_Choice):
         return _SELECTIONS[self]
 
 
-class NodeSelection(_Choice):
+class NodeSelection(Choice):
     """Node selection: on which nodes a job starts."""
 
     NORMAL = "normal"  # the least loaded ones
@@ -48,7 +50,7 @@ class NodeSelection(_Choice):
         return _NODE_SELECTIONS[self]
 
 
-class Method(_Choice):
+class Method(Choice):
     """Method of estimation: how long a running job still takes, or what CPU time it uses."""
 
     PROPORTIONAL = "proportional"

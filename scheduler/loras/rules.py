@@ -13,18 +13,17 @@ from scheduler.problem import SchedulingProblem
 from scheduler.rules import (
     EACH_JOB_ONCE,
     KNOWN_JOB,
+    KNOWN_NODES,
     NO_JOB_FORGOTTEN,
+    ONE_TASK_ON_EACH_NODE,
     RETURNS_A_SCHEDULE,
     Violation,
+    what_is_not_placing,
 )
 
-KNOWN_NODES = "known-nodes"
-ONE_TASK_ON_EACH_NODE = "one-task-on-each-node"
 SOCIAL_CONTRACT = "social-contract"
 
 RULES_ON_NODES = {
-    KNOWN_NODES: "every node that is named is one of the cluster's",
-    ONE_TASK_ON_EACH_NODE: "a job gets as many different nodes as it has tasks",
     SOCIAL_CONTRACT: "no placement exceeds the parallel MPL, memory or CPU that a node allows",
 }
 """Beside those of every schedule (`scheduler.rules`)."""
@@ -36,14 +35,11 @@ def first_violation_on_nodes(problem: SchedulingProblem, schedule: object) -> Vi
 
 
 def _violations(problem: SchedulingProblem, schedule: object) -> Iterator[Violation]:
-    if not isinstance(schedule, Schedule):
-        message = f"schedule(problem) returned {type(schedule).__name__}, expected a Schedule"
-        yield Violation(RETURNS_A_SCHEDULE, None, message)
+    malformed = what_is_not_placing(schedule)
+    if malformed is not None:
+        yield Violation(RETURNS_A_SCHEDULE, None, malformed)
         return
-    if len(schedule.assignments):
-        message = "jobs were mapped to resources (assignments); on shared nodes they start (placements)"
-        yield Violation(RETURNS_A_SCHEDULE, None, message)
-        return
+    assert isinstance(schedule, Schedule)
     named: set[int] = set()
     more: dict[int, list[Requirement]] = defaultdict(list)
     for placement in schedule.placements:

@@ -41,7 +41,8 @@ def map_matrix(problem: SchedulingProblem, name: str, limit_s: float) -> MappedM
     violation = first_violation(problem, schedule)
     if violation is not None:
         raise SchedulerFault(violation.rule, violation.message, 0.0, violation.job)
-    return MappedMatrix(name, schedule, timings[0].wall_s)
+    _, _, _, wall_s, _ = timings[0]
+    return MappedMatrix(name, schedule, wall_s)
 
 
 def write_mapping(path: Path, mapped: list[MappedMatrix]) -> None:

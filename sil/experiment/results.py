@@ -103,7 +103,7 @@ def _jobs(
         "job", "job_class", "queue", "user", "submitted_by", "size", pl.col("time_s").alias("submitted_s")
     )
     started = facts.filter(pl.col("event") == Fact.RUN_STARTED).select(
-        "run", "resource", pl.col("machines").list.len(), "expected_s", pl.col("time_s").alias("started_s")
+        "run", "resource", "tasks", "expected_s", pl.col("time_s").alias("started_s")
     )
     ended = (
         facts.with_row_index("at")
@@ -128,7 +128,7 @@ def _jobs(
             state=_state(row["ended_s"], row["detail"]),
             submitted_unix_s=row["submitted_s"],
             resource=places.resource(row["resource"]),
-            members=row["machines"] or 1,
+            members=row["tasks"] or 1,
             started_unix_s=row["started_s"],
             run_time_s=None if row["ended_s"] is None else row["ended_s"] - row["started_s"],
             size=row["size"],

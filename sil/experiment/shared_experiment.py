@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 
 import polars as pl
 
 from scheduler import registry
-from scheduler.loras.queue_manager import Prediction
 from scheduler.model import Job
 from scheduler.naming import Misnamed
 from scheduler.ports import Scheduler
 from scheduler.prediction import by_name
 from scheduler.prediction.forecast import Predictor
+from scheduler.prediction.forecasting import Prediction
 from scheduler.prediction.promises import PromisesByForecast
 from sil.experiment.config import Experiment
 from sil.experiment.error_histories import NOTHING, histories
@@ -115,7 +114,7 @@ def with_limits(experiment: Experiment, in_use: SiteInUse, jobs: list[Job], repl
     times = stream(experiment.seed, replication, "limits").uniform(*limits.times_alone, len(jobs)).tolist()
     needs = [known.requirement(job) for job in jobs]
     return [
-        job if needed is None else replace(job, limit_s=times_alone * needed.exe_s)
+        job if needed is None else job._replace(limit_s=times_alone * needed.exe_s)
         for job, needed, times_alone in zip(jobs, needs, times, strict=True)
     ]
 

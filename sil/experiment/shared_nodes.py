@@ -9,11 +9,13 @@ from math import inf
 import polars as pl
 
 from scheduler.admission import Admission
-from scheduler.loras.queue_manager import Characterisation, Prediction, Promises, QueueManager
+from scheduler.loras.shared_nodes_in_use import Characterisation, SharedNodesInUse
 from scheduler.loras.social_contract import SocialContract
 from scheduler.model import DispatchOrder, Job, JobId, MachineReading, NodeReading, RunId
 from scheduler.ports import Scheduler
 from scheduler.prediction.forecast import Predictor
+from scheduler.prediction.forecasting import Forecasting, Prediction, Promises
+from scheduler.queue_manager import QueueManager
 from sil.experiment import files
 from sil.experiment.streams import stream
 from sil.outcome.node_invariants import first_breach_on_nodes
@@ -24,7 +26,7 @@ from sil.world.dispatcher import SimDispatcher
 from sil.world.events import EventQueue, LocalChanged
 from sil.world.failures import TimedChange, in_order_of_time
 from sil.world.faults import SchedulerFault
-from sil.world.harness import Harness
+from sil.world.harness import Harness, in_order_of_arrival
 from sil.world.local_side import LocalUsers
 from sil.world.machines.sharing import Fluid, Sharing
 from sil.world.machines.time_shared import LocalResponse, SharedMachines, Work
@@ -140,22 +142,25 @@ def run_on_shared_nodes(
         lambda node: trace.note(clock.now_s, Fact.MONITOR_SILENT, resource=node),
     )
     monitor = around.monitor or SimMonitor(clock)
-    manager = QueueManager(
+    nodes = SharedNodesInUse(
         cluster.memory_mb,
         cluster.contract,
+        clock,
+        _Accounting(machines, clock),
+        characterisation,
+        notes,
+    )
+    manager = QueueManager(
+        nodes,
         scheduler,
         clock,
         SimDispatcher(clock, events, machines, trace),
         _BothMonitors(node_monitors, monitor),
-        _Accounting(machines, clock),
-        characterisation,
-        predictors,
-        around.promises,
-        notes,
         around.admission,
+        Forecasting(nodes, predictors, notes, around.promises),
     )
     harness = Harness(
-        jobs,
+        in_order_of_arrival(jobs),
         manager,
         clock,
         events,

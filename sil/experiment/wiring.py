@@ -24,7 +24,7 @@ from sil.world.dispatcher import SimDispatcher
 from sil.world.events import EventQueue
 from sil.world.faults import SchedulerFault
 from sil.world.guard import Check, GuardedScheduler, Timing
-from sil.world.harness import Harness
+from sil.world.harness import Harness, in_order_of_arrival
 from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import SimMonitor
 from sil.world.truth import TrueTimes
@@ -92,7 +92,7 @@ def _run_on_shared_nodes(
 
 
 def _timings_frame(timings: list[Timing], point: int, replication: int, name: str) -> pl.DataFrame:
-    rows = [(point, replication, name, t.time_s, t.n_jobs, t.n_resources, t.wall_s, t.cpu_s) for t in timings]
+    rows = [(point, replication, name, *timing) for timing in timings]
     return pl.DataFrame(rows, schema=TIMINGS_SCHEMA, orient="row")
 
 
@@ -129,7 +129,8 @@ def _assemble(
     )
     changes = state_changes(experiment, in_use, site.machine_index, replication)
     due = rounds(experiment)
-    return Harness(jobs, manager, clock, events, machines, monitor, changes, due, trace), clock
+    arrivals = in_order_of_arrival(jobs)
+    return Harness(arrivals, manager, clock, events, machines, monitor, changes, due, trace), clock
 
 
 def _admission(in_use: SiteInUse) -> Admission:

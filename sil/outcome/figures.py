@@ -9,6 +9,7 @@ import altair as alt
 import numpy as np
 import polars as pl
 
+from scheduler.node_set import NodeSet
 from sil.outcome.comparison import Comparison
 from sil.outcome.metrics import metric
 from sil.outcome.statistics import Interval
@@ -111,10 +112,12 @@ def gantt(held: pl.DataFrame, jobs: pl.DataFrame, description: RunDescription) -
     classes = jobs.select("scheduler", pl.col("job_id").alias("job"), "job_class")
     drawn = held.sort("from_s", maintain_order=True).head(MOST_RUNS_IN_A_GANTT)
     rows = [
-        (r["scheduler"], r["job"], r["job_class"], low, high, r["from_s"], r["until_s"], kind, r["ending"])
-        for r in drawn.join(classes, on=["scheduler", "job"], how="left").iter_rows(named=True)
-        for kind in ["parallel" if r["resource"] >= description.n_machines else "sequential"]
-        for low, high in _contiguous(sorted(r["machines"]))
+        (*told[:3], low, last + 1, *told[3:5], kind, told[5])
+        for *told, machines, resource in drawn.join(classes, on=["scheduler", "job"], how="left")
+        .select("scheduler", "job", "job_class", "from_s", "until_s", "ending", "machines", "resource")
+        .iter_rows()
+        for kind in ["parallel" if resource >= description.n_machines else "sequential"]
+        for low, last in NodeSet.parse(machines).intervals
     ]
     columns = ["scheduler", "job", "job class", "low", "high", "from", "until", "run", "ending"]
     frame = _frame(rows, columns)
@@ -158,7 +161,7 @@ def utilisation_over_time(
     rows: list[tuple[str, float, float]] = []
     for scheduler in schedulers:
         runs = held.filter(pl.col("scheduler") == scheduler)
-        size = runs["machines"].list.len().to_numpy().astype(float)
+        size = runs["tasks"].to_numpy().astype(float)
         times_s = np.concatenate([runs["from_s"].to_numpy(), runs["until_s"].to_numpy()])
         change = np.concatenate([size, -size])
         moments_s, which = np.unique(times_s, return_inverse=True)
@@ -288,17 +291,6 @@ def _scheduler_colour(schedulers: Sequence[str], first: int = 0) -> alt.Color:
     """The colours of the schedulers, the same in every figure; those before `first` are not in this one."""
     scale = alt.Scale(domain=list(schedulers)[first:], range=_colours(schedulers)[first:])
     return alt.Color("scheduler:N", scale=scale, legend=alt.Legend(title="Scheduler", symbolOpacity=1))
-
-
-def _contiguous(machines: list[int]) -> list[tuple[int, int]]:
-    """Machine indices as half-open intervals."""
-    parts: list[tuple[int, int]] = []
-    for j in machines:
-        if parts and parts[-1][1] == j:
-            parts[-1] = (parts[-1][0], j + 1)
-        else:
-            parts.append((j, j + 1))
-    return parts
 
 
 def _class_ticks(machine_classes: Sequence[str]) -> dict[int, str]:

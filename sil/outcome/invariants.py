@@ -8,6 +8,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from scheduler.model import JobId, Site
+from scheduler.node_set import NodeSet
 from sil.outcome.trace import Fact
 
 NO_JOB_LOST = "no-job-lost"
@@ -35,7 +36,7 @@ class _Row:
     job: int
     run: int
     resource: int
-    machines: list[int]
+    machines: str | None
 
 
 def first_breach(facts: pl.DataFrame, site: Site) -> Breach | None:
@@ -98,7 +99,7 @@ class _Watcher:
                 NO_JOB_RUN_TWICE, job, f"job {job} starts at {row.time_s:g} s, but runs or has ended"
             )
         on_cluster = row.resource >= self._site.n_machines
-        for j in row.machines:
+        for j in NodeSet.parse(row.machines or ""):
             where = f"job {job} starts at {row.time_s:g} s on {self._site.resource_names[j]}"
             if j in self._holder:
                 rule = NO_CLUSTER_WHILE_MEMBER_BUSY if on_cluster else NO_MACHINE_DOUBLE_BOOKED
@@ -115,7 +116,7 @@ class _Watcher:
             message = f"run {row.run} of job {row.job} is over at {row.time_s:g} s, but was not running"
             yield Breach(WHAT_IS_OVER_IS_OVER, JobId(row.job), message)
             return
-        for j in started.machines:
+        for j in NodeSet.parse(started.machines or ""):
             self._holder.pop(j, None)
         if row.fact is Fact.RUN_ENDED:
             self._unfinished.pop(row.job, None)

@@ -24,7 +24,7 @@ def job_table(facts: pl.DataFrame, n_machines: int) -> pl.DataFrame:
         *KEY, "job_class", "queue", "user", pl.col("time_s").alias("submission_time")
     )
     started = facts.filter(pl.col("event") == Fact.RUN_STARTED).select(
-        *KEY, "run", "resource", "machines", pl.col("time_s").alias("starting_time")
+        *KEY, "run", "resource", "machines", "tasks", pl.col("time_s").alias("starting_time")
     )
     ended = facts.filter(pl.col("event") == Fact.RUN_ENDED).select(
         *RUN, "run", pl.col("time_s").alias("finish_time")
@@ -43,7 +43,7 @@ def job_table(facts: pl.DataFrame, n_machines: int) -> pl.DataFrame:
             waiting_time=turnaround - execution,
             stretch=turnaround / execution,
             bounded_slowdown=pl.max_horizontal(bounded, pl.lit(1.0)),
-            parallel=(pl.col("resource") >= n_machines) | (pl.col("machines").list.len() > 1),
+            parallel=(pl.col("resource") >= n_machines) | (pl.col("tasks") > 1),
         )
         .sort(KEY)
         .rename({"job": "job_id"})
@@ -71,15 +71,4 @@ def job_table(facts: pl.DataFrame, n_machines: int) -> pl.DataFrame:
 
 def write_jobs_csv(path: object, jobs: pl.DataFrame) -> None:
     """The table of jobs as a CSV file; `allocated_resources` are closed intervals of machines: `0-7 12`."""
-    intervals = pl.col("machines").map_elements(_intervals, return_dtype=pl.String)
-    jobs.with_columns(allocated_resources=intervals).drop("resource", "machines").write_csv(str(path))
-
-
-def _intervals(machines: pl.Series) -> str:
-    parts: list[list[int]] = []
-    for j in sorted(machines.to_list()):
-        if parts and parts[-1][1] == j - 1:
-            parts[-1][1] = j
-        else:
-            parts.append([j, j])
-    return " ".join(str(first) if first == last else f"{first}-{last}" for first, last in parts)
+    jobs.rename({"machines": "allocated_resources"}).drop("resource").write_csv(str(path))

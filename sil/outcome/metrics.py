@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import polars as pl
 
 from sil.outcome.run_tables import RunTables
-from sil.outcome.trace import RUN, Fact
+from sil.outcome.trace import RUN, Fact, one_row_per_machine
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,9 +80,7 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, n_machines: int) -> pl.Da
     arrived, was_refused = pl.col("event") == Fact.JOB_ARRIVED, pl.col("event") == Fact.JOB_REFUSED
     of_arrivals = facts.group_by(RUN).agg(refused_share=100.0 * was_refused.sum() / arrived.sum())
     held = held_machines(facts)
-    held_s = held.group_by(RUN).agg(
-        held_s=((pl.col("until_s") - pl.col("from_s")) * pl.col("machines").list.len()).sum()
-    )
+    held_s = held.group_by(RUN).agg(held_s=((pl.col("until_s") - pl.col("from_s")) * pl.col("tasks")).sum())
     on_shared_nodes = bool((jobs["resource"] < 0).any())
     if not on_shared_nodes:  # a machine carries one run at a time
         held_s = held_s.with_columns(busy_s=pl.col("held_s"), mean_mpl=None, stops=None)
@@ -112,10 +110,11 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, n_machines: int) -> pl.Da
 
 
 def held_machines(facts: pl.DataFrame) -> pl.DataFrame:
-    """One row per attempt at a job that is over: its machines, `from_s`, `until_s` and its `ending`."""
+    """One row per attempt at a job that is over: its machines (`tasks` of them), `from_s`, `until_s` and its
+    `ending`."""
     endings = (Fact.RUN_ENDED, Fact.RUN_PREEMPTED, Fact.RUN_LOST)
     started = facts.filter(pl.col("event") == Fact.RUN_STARTED).select(
-        *RUN, "job", "run", "resource", "machines", pl.col("time_s").alias("from_s")
+        *RUN, "job", "run", "resource", "machines", "tasks", pl.col("time_s").alias("from_s")
     )
     over = facts.filter(pl.col("event").is_in([fact.value for fact in endings])).select(
         *RUN, "run", pl.col("time_s").alias("until_s"), pl.col("event").alias("ending")
@@ -126,7 +125,7 @@ def held_machines(facts: pl.DataFrame) -> pl.DataFrame:
 def _busy(held: pl.DataFrame) -> pl.DataFrame:
     """`busy_s` of each run of the harness: node-seconds in which a node was held by at least one run."""
     node = (*RUN, "machines")
-    intervals = held.explode("machines").sort(*node, "from_s")
+    intervals = one_row_per_machine(held).sort(*node, "from_s")
     covered_s = pl.col("until_s").cum_max().shift(1).over(node)
     begins_s = pl.max_horizontal(pl.col("from_s"), covered_s)
     new_s = (pl.col("until_s") - begins_s).clip(lower_bound=0.0)

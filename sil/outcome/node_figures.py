@@ -5,6 +5,7 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
+from scheduler.node_set import NodeSet
 from sil.outcome.figures import PALETTE, WIDTH, Figure
 from sil.outcome.trace import Fact
 
@@ -27,7 +28,7 @@ def mpl_segments(facts: pl.DataFrame) -> pl.DataFrame:
         if event in ENDS and event != Fact.RUN_STOPPED and run in stopped:
             change = 0
         (stopped.add if event == Fact.RUN_STOPPED else stopped.discard)(run)
-        for n in nodes_of[run]:
+        for n in NodeSet.parse(nodes_of[run]):
             before = mpl.get(n, 0)
             if before and time_s > since_s[n]:
                 rows.append((n, since_s[n], time_s, before))
@@ -100,7 +101,7 @@ def timeline(facts: pl.DataFrame, n_nodes: int) -> Figure:
         )
         .select("time_s", "event", "machines")
         .iter_rows()
-        for n in nodes
+        for n in NodeSet.parse(nodes)
     ]
     user = alt.Scale(domain=["local user is there"], range=["#E69F00"])
     stop = alt.Scale(domain=["a job stops", "a job goes on"], range=["#D55E00", "#009E73"])

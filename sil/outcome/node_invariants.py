@@ -8,6 +8,7 @@ from collections.abc import Iterator
 import polars as pl
 
 from scheduler.model import JobId
+from scheduler.node_set import NodeSet
 from sil.outcome.invariants import (
     NO_JOB_LOST,
     NO_JOB_RUN_TWICE,
@@ -27,7 +28,7 @@ def first_breach_on_nodes(facts: pl.DataFrame, most_jobs: int) -> Breach | None:
 
 def _breaches(facts: pl.DataFrame, most_jobs: int) -> Iterator[Breach]:
     on_node: Counter[int] = Counter()
-    nodes_of: dict[int, list[int]] = {}
+    nodes_of: dict[int, NodeSet] = {}
     run_of: dict[int, int | None] = {}
     before_s, faulted = 0.0, False
     for time_s, event, job, run, nodes in facts.select(
@@ -48,9 +49,9 @@ def _breaches(facts: pl.DataFrame, most_jobs: int) -> Iterator[Breach]:
                 if run_of.get(job, run) is not None:
                     message = f"job {job} starts at {time_s:g} s, but runs or has ended"
                     yield Breach(NO_JOB_RUN_TWICE, JobId(job), message)
-                run_of[job], nodes_of[run] = run, nodes
-                on_node.update(nodes)
-                for n in nodes:
+                run_of[job], nodes_of[run] = run, NodeSet.parse(nodes)
+                on_node.update(nodes_of[run])
+                for n in nodes_of[run]:
                     if on_node[n] > most_jobs:
                         message = (
                             f"job {job} starts at {time_s:g} s on node {n}, which then has "

@@ -8,9 +8,9 @@
 | job, run | ids; a run is one attempt at a job |
 | resource | index of the machine, or n_machines + index of the cluster; of the machine that changed state |
 | | or the node whose local user came or went; -1 of runs on shared nodes |
-| machines | the machines that a run holds |
+| machines | the machines that a run holds, as closed intervals: `0-3 5` |
 | job_class, queue, user, submitted_by, size | of a job that arrives; submitted_by where it is another user |
-| tasks | parallel ones, of a job that arrives |
+| tasks | parallel ones, of a job that arrives; of a run that starts, how many machines it holds |
 | expected_s | how long a run that starts is believed to take; the turnaround that was promised |
 | detail | name of an interconnect; reason of a refusal; rule of a fault; why a reading cannot be true |
 | message | what a fault was, in one sentence |
@@ -19,20 +19,27 @@
 from __future__ import annotations
 
 import json
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
+from math import inf
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
+from scheduler.model import DispatchOrder, Job
+from scheduler.node_set import NodeSet
+
 METADATA_KEY = "sil"
+
+CHUNK = 65_536
+"""Rows of a trace that is written as it goes."""
 
 
 class Fact(StrEnum):
     JOB_ARRIVED = "job_arrived"
     JOB_REFUSED = "job_refused"
-    ROUND = "round"
     RUN_STARTED = "run_started"
     ORDER_OVERTAKEN = "order_overtaken"
     RUN_ENDED = "run_ended"
@@ -52,6 +59,7 @@ class Fact(StrEnum):
     FAULT = "fault"
 
 
+_ARRIVED, _STARTED, _ENDED = Fact.JOB_ARRIVED.value, Fact.RUN_STARTED.value, Fact.RUN_ENDED.value
 EVENTS = pl.Enum([fact.value for fact in Fact])
 RUN = ("point", "replication", "scheduler")
 """The columns that name one run of the harness."""
@@ -62,7 +70,7 @@ _FACT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "job": pl.Int64,
     "run": pl.Int64,
     "resource": pl.Int32,
-    "machines": pl.List(pl.Int32),
+    "machines": pl.String,
     "job_class": pl.String,
     "queue": pl.String,
     "user": pl.String,
@@ -95,10 +103,17 @@ TIMINGS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 
 
 class TraceRecorder:
-    """Takes down the facts of one run, in order."""
+    """Takes down the facts of one run, in order.
 
-    def __init__(self) -> None:
-        self._rows: list[tuple[Any, ...]] = []
+    With an `on_chunk`, facts are handed on in tables of `CHUNK` rows, and `close` hands on the rest; without
+    one, they are kept for `frame`.
+    """
+
+    def __init__(self, on_chunk: Callable[[pl.DataFrame], None] | None = None) -> None:
+        self._cells: list[Any] = []
+        """Row after row."""
+        self._on_chunk = on_chunk
+        self._most_cells = inf if on_chunk is None else CHUNK * len(_FACT_SCHEMA)
 
     def note(
         self,
@@ -108,21 +123,37 @@ class TraceRecorder:
         job: int | None = None,
         run: int | None = None,
         resource: int | None = None,
-        machines: tuple[int, ...] | None = None,
-        job_class: str | None = None,
-        queue: str | None = None,
-        user: str | None = None,
-        submitted_by: str | None = None,
-        size: float | None = None,
-        tasks: int | None = None,
+        machines: Sequence[int] | None = None,
         expected_s: float | None = None,
         detail: str | None = None,
         message: str | None = None,
     ) -> None:
-        of_job = (job_class, queue, user, submitted_by, size, tasks)
-        self._rows.append(
-            (time_s, fact.value, job, run, resource, machines, *of_job, expected_s, detail, message)
+        held = None if machines is None else str(NodeSet.of(machines))
+        of_job = (None, None, None, None, None, None)
+        self._cells.extend(
+            (time_s, fact.value, job, run, resource, held, *of_job, expected_s, detail, message)
         )
+
+    def note_arrival(self, time_s: float, job: Job) -> None:
+        of_job = (job.job_class, job.queue, job.user, job.submitted_by, job.size, job.n_tasks)
+        self._cells.extend((time_s, _ARRIVED, job.id, None, None, None, *of_job, None, None, None))
+
+    def note_start(self, time_s: float, order: DispatchOrder) -> None:
+        run, job, resource, machines, expected_s = order
+        held = machines if isinstance(machines, NodeSet) else NodeSet.of(machines)
+        of_job = (None, None, None, None, None, held.n)
+        self._cells.extend(
+            (time_s, _STARTED, job.id, run, resource, str(held), *of_job, expected_s, None, None)
+        )
+
+    def note_end(self, time_s: float, order: DispatchOrder) -> None:
+        of_job = (None, None, None, None, None, None)
+        run = order.run
+        self._cells.extend(
+            (time_s, _ENDED, order.job.id, run, order.resource, None, *of_job, None, None, None)
+        )
+        if len(self._cells) >= self._most_cells:
+            self.close()
 
     def note_fault(self, time_s: float, rule: str, message: str, job: int | None) -> None:
         """The scheduler broke a rule, or an invariant is broken."""
@@ -130,11 +161,41 @@ class TraceRecorder:
 
     def frame(self, point: int, replication: int, scheduler: str) -> pl.DataFrame:
         """The facts so far, as those of one run."""
-        facts = pl.DataFrame(self._rows, schema=_FACT_SCHEMA, orient="row")
-        which = {"point": point, "replication": replication, "scheduler": scheduler}
-        return facts.with_columns(**{name: pl.lit(value) for name, value in which.items()}).select(
-            [pl.col(name).cast(kind) for name, kind in SCHEMA.items()]
-        )
+        return of_run(self._facts(), point, replication, scheduler)
+
+    def close(self) -> None:
+        """Hand on what is left."""
+        if self._on_chunk is not None and self._cells:
+            self._on_chunk(self._facts())
+            self._cells.clear()
+
+    def _facts(self) -> pl.DataFrame:
+        width = len(_FACT_SCHEMA)
+        columns = [
+            pl.Series(name, self._cells[place::width], dtype=kind)
+            for place, (name, kind) in enumerate(_FACT_SCHEMA.items())
+        ]
+        return pl.DataFrame(columns)
+
+
+def one_row_per_machine(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows of a table, each once for each of its `machines`, which is a number then."""
+    ends = pl.col("machines").str.split("-").list
+    first, last = ends.first().cast(pl.Int32), ends.last().cast(pl.Int32)
+    return (
+        frame.with_columns(pl.col("machines").str.split(" "))
+        .explode("machines")
+        .with_columns(machines=pl.int_ranges(first, last + 1))
+        .explode("machines")
+    )
+
+
+def of_run(facts: pl.DataFrame, point: int, replication: int, scheduler: str) -> pl.DataFrame:
+    """Facts as those of one run, with all columns of a trace."""
+    which = {"point": point, "replication": replication, "scheduler": scheduler}
+    return facts.with_columns(**{name: pl.lit(value) for name, value in which.items()}).select(
+        [pl.col(name).cast(kind) for name, kind in SCHEMA.items()]
+    )
 
 
 @dataclass(frozen=True)

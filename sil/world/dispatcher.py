@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections import Counter
-
 from scheduler.model import DispatchOrder, JobId, RunId
 from scheduler.rules import MAKES_PROGRESS
 from sil.outcome.trace import Fact, TraceRecorder
@@ -30,18 +28,22 @@ class SimDispatcher:
         self._events = events
         self._machines = machines
         self._trace = trace
-        self._starts: Counter[JobId] = Counter()
+        self._starts: dict[JobId, int] = {}
 
     def dispatch(self, order: DispatchOrder) -> None:
         now_s = self._clock.now_s
-        self._count_start(order.job.id)
+        job = order.job.id
+        starts = self._starts[job] = self._starts.get(job, 0) + 1
+        if starts > MOST_STARTS_OF_A_JOB:
+            message = f"job {job} was started {MOST_STARTS_OF_A_JOB} times and never allowed to end"
+            raise SchedulerFault(MAKES_PROGRESS, message, now_s, job)
         found_down = self._machines.down_for(order)
         if found_down:
             self._note(Fact.ORDER_OVERTAKEN, order)
             self._events.push(now_s, OrderOvertaken(order.run, found_down))
             return
         self._machines.check(order, now_s)
-        self._note(Fact.RUN_STARTED, order, order.expected_s)
+        self._trace.note_start(now_s, order)
         self._machines.start(order, now_s)  # whatever follows from it is noted after it
 
     def preempt(self, run: RunId) -> None:
@@ -50,13 +52,7 @@ class SimDispatcher:
             self._note(Fact.RUN_PREEMPTED, self._machines.stop(run, now_s))
             self._events.push(now_s, RunPreempted(run))
 
-    def _count_start(self, job: JobId) -> None:
-        self._starts[job] += 1
-        if self._starts[job] > MOST_STARTS_OF_A_JOB:
-            message = f"job {job} was started {MOST_STARTS_OF_A_JOB} times and never allowed to end"
-            raise SchedulerFault(MAKES_PROGRESS, message, self._clock.now_s, job)
-
-    def _note(self, fact: Fact, order: DispatchOrder, expected_s: float | None = None) -> None:
+    def _note(self, fact: Fact, order: DispatchOrder) -> None:
         self._trace.note(
             self._clock.now_s,
             fact,
@@ -64,5 +60,4 @@ class SimDispatcher:
             run=order.run,
             resource=order.resource,
             machines=order.machines,
-            expected_s=expected_s,
         )

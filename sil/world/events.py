@@ -2,19 +2,27 @@
 
 from __future__ import annotations
 
-import heapq
+from collections.abc import Mapping
 from dataclasses import dataclass
-from itertools import count
+from heapq import heappop, heappush
+from math import inf
 
 from scheduler.model import Job, RunId
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RunEnded:
     run: RunId
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
+class RunReleased:
+    """A run ends now, as was believed: it gives back its nodes; its end is told when that has its turn."""
+
+    run: RunId
+
+
+@dataclass(slots=True)
 class OrderOvertaken:
     """A dispatch order found something it needs down: machines by index, interconnects by name."""
 
@@ -22,12 +30,12 @@ class OrderOvertaken:
     found_down: tuple[int | str, ...]
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RunPreempted:
     run: RunId
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class StateChange:
     """A machine (by index) or an interconnect (by name) goes down or comes back."""
 
@@ -35,7 +43,7 @@ class StateChange:
     up: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class LocalChanged:
     """The local users of a node demand another share of its CPU, other memory, or are there or gone."""
 
@@ -45,42 +53,43 @@ class LocalChanged:
     user_is_there: bool
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class ControlDue:
     """The coscheduler of a node notices what changed there some time ago."""
 
     node: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class SampleDue:
     """A node's monitor takes its next sample."""
 
     node: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class MonitorNews:
     """A monitor has something to tell."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class WakeUp:
     """The resource manager wanted to be told of this time."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class JobArrived:
     job: Job
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(slots=True)
 class RoundDue:
     """The scheduler's next round."""
 
 
 Event = (
     RunEnded
+    | RunReleased
     | OrderOvertaken
     | RunPreempted
     | StateChange
@@ -93,36 +102,92 @@ Event = (
     | RoundDue
 )
 
-RANK: dict[type[Event], int] = {
-    RunEnded: 0,
-    OrderOvertaken: 1,
-    RunPreempted: 2,
-    StateChange: 3,
-    LocalChanged: 4,
-    ControlDue: 5,
-    SampleDue: 6,
-    MonitorNews: 7,
-    WakeUp: 8,
-    JobArrived: 9,
-    RoundDue: 10,
-}
-"""Which of the events of one instant comes first; within a rank, the one that was pushed first."""
+Order = Mapping[type[Event], int]
+"""Which kinds of events of one instant come first; within a kind, the one that was pushed first."""
+
+
+def _in_order(*kinds: type[Event]) -> Order:
+    return {kind: rank for rank, kind in enumerate(kinds)}
+
+
+DEFAULT: Order = _in_order(
+    RunEnded,
+    RunReleased,
+    OrderOvertaken,
+    RunPreempted,
+    StateChange,
+    LocalChanged,
+    ControlDue,
+    SampleDue,
+    MonitorNews,
+    WakeUp,
+    JobArrived,
+    RoundDue,
+)
+"""Whatever happens at an instant is told first; then there is one round."""
+
+ARCHIVE: Order = _in_order(
+    RoundDue,
+    RunReleased,
+    StateChange,
+    LocalChanged,
+    ControlDue,
+    SampleDue,
+    MonitorNews,
+    JobArrived,
+    RunEnded,
+    OrderOvertaken,
+    RunPreempted,
+    WakeUp,
+)
+"""Runs that end when they are believed to give back their nodes, all together; then jobs arrive; then ends
+are told, in order of start; with a round after each. So did the simulator behind the schedules of Gaussier,
+Glesser, Reis and Trystram, "Improving Backfilling by using Machine Learning to Predict Running Times", SC'15.
+"""
+
+ORDERS: Mapping[str, Order] = {"default": DEFAULT, "archive": ARCHIVE}
 
 
 class EventQueue:
-    """Events in order of (time, rank, sequence)."""
+    """Events in order of (time, rank, sequence). Of rounds and wake-ups, one each may be appointed."""
 
-    def __init__(self, rank: dict[type[Event], int] = RANK) -> None:
-        self._rank = rank
+    def __init__(self, order: Order = DEFAULT) -> None:
+        self._rank = order
         self._heap: list[tuple[float, int, int, Event]] = []
-        self._sequence = count()
+        self._pushed = 0
+        self._now_s = -inf
+        self._round = self._wake_up = _NEVER
 
     def __len__(self) -> int:
-        return len(self._heap)
+        return len(self._heap) + (self._round is not _NEVER) + (self._wake_up is not _NEVER)
 
     def push(self, time_s: float, event: Event) -> None:
-        heapq.heappush(self._heap, (time_s, self._rank[type(event)], next(self._sequence), event))
+        self._pushed += 1
+        heappush(self._heap, (time_s, self._rank[type(event)], self._pushed, event))
+
+    def appoint_round(self, time_s: float) -> None:
+        """The next round is then, and not at another time that was said before."""
+        self._round = (time_s, self._rank[RoundDue], 0, _ROUND)
+
+    def appoint_wake_up(self, time_s: float | None) -> None:
+        """The same for waking the resource manager; None = not at all."""
+        self._wake_up = _NEVER if time_s is None else (time_s, self._rank[WakeUp], 0, _WAKE_UP)
 
     def pop(self) -> tuple[float, Event]:
-        time_s, _, _, event = heapq.heappop(self._heap)
+        """The next event. Raises IndexError where there is none, ValueError for one that lies in the past."""
+        first = self._round if self._round < self._wake_up else self._wake_up
+        if first is _NEVER or (self._heap and self._heap[0] < first):
+            first = heappop(self._heap)
+        elif first is self._round:
+            self._round = _NEVER
+        else:
+            self._wake_up = _NEVER
+        time_s, _, _, event = first
+        if time_s < self._now_s:
+            raise ValueError(f"time cannot go back from {self._now_s} s to {time_s} s")
+        self._now_s = time_s
         return time_s, event
+
+
+_ROUND, _WAKE_UP = RoundDue(), WakeUp()
+_NEVER: tuple[float, int, int, Event] = (inf, 0, 0, _ROUND)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import multiprocessing
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
+from math import nan
 from pathlib import Path
 
 from scheduler.model import Schedule
@@ -22,17 +22,9 @@ from scheduler.rules import (
 from sil.world.faults import SchedulerFault
 from sil.world.time_limit import TimeLimitExceeded, time_limit
 
-
-@dataclass(frozen=True, slots=True)
-class Timing:
-    """One measured decision: simulated time, size of the problem, and what it cost."""
-
-    time_s: float
-    n_jobs: int
-    n_resources: int
-    wall_s: float
-    cpu_s: float
-
+Timing = tuple[float, int, int, float, float]
+"""One measured decision: simulated time, how many jobs and resources, wall and CPU seconds; as columns of
+TIMINGS_SCHEMA."""
 
 Check = Callable[[SchedulingProblem, Schedule], Violation | None]
 """Tells the first rule that a schedule breaks."""
@@ -41,9 +33,9 @@ Check = Callable[[SchedulingProblem, Schedule], Violation | None]
 class GuardedScheduler:
     """A scheduler that is timed, and whose faults end its run with a report instead of the testbed.
 
-    Where a `witness` is given, a second, untimed instance of the same scheduler, it must decide the same
-    every time. Raises SchedulerFault if the scheduler raises, does not return within `limit_s`, or decides
-    otherwise than the witness.
+    Its CPU time is measured by the clock `cpu_time`, or not (NaN). Where a `witness` is given, a second,
+    untimed instance of the same scheduler, it must decide the same every time. Raises SchedulerFault if the
+    scheduler raises, does not return within `limit_s`, or decides otherwise than the witness.
     """
 
     def __init__(
@@ -54,29 +46,34 @@ class GuardedScheduler:
         note: Callable[[Timing], None],
         witness: Scheduler | None = None,
         check: Check = first_violation,
+        cpu_time: Callable[[], float] | None = time.process_time,
     ) -> None:
         self._scheduler = scheduler
         self._clock = clock
         self._limit_s = limit_s
+        self._limit = time_limit(limit_s)
         self._note = note
         self._witness = witness
         self._check = check
+        self._cpu_time = cpu_time
 
     def schedule(self, problem: SchedulingProblem) -> Schedule:
-        schedule, timing = self._guarded(self._scheduler, problem)
-        self._note(timing)
+        now_s, cpu_time = self._clock.now_s, self._cpu_time
+        cpu_s = cpu_time() if cpu_time is not None else nan
+        wall_s = time.perf_counter()
+        schedule = self._ask(self._scheduler, problem)
+        wall_s = time.perf_counter() - wall_s
+        if cpu_time is not None:
+            cpu_s = cpu_time() - cpu_s
+        self._note((now_s, problem.n_jobs, problem.n_places, wall_s, cpu_s))
         if self._witness is not None:
-            self._compare(problem, schedule, self._guarded(self._witness, problem)[0])
+            self._compare(problem, schedule, self._ask(self._witness, problem))
         return schedule
 
-    def _guarded(self, scheduler: Scheduler, problem: SchedulingProblem) -> tuple[Schedule, Timing]:
+    def _ask(self, scheduler: Scheduler, problem: SchedulingProblem) -> Schedule:
         try:
-            with time_limit(self._limit_s):
-                wall_s, cpu_s = time.perf_counter(), time.process_time()
-                schedule = scheduler.schedule(problem)
-                wall_s, cpu_s = time.perf_counter() - wall_s, time.process_time() - cpu_s
-            size = problem.n_jobs, problem.n_places
-            return schedule, Timing(self._clock.now_s, *size, wall_s, cpu_s)
+            with self._limit:
+                return scheduler.schedule(problem)
         except TimeLimitExceeded:
             message = f"{_who(scheduler)} did not return within {self._limit_s:g} s"
             raise SchedulerFault(RETURNS_IN_TIME, message, self._clock.now_s) from None

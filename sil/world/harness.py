@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from typing import Any, Protocol
 
 from scheduler.model import Completion, Job, JobId, RunId
 from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
@@ -20,6 +20,7 @@ from sil.world.events import (
     RoundDue,
     RunEnded,
     RunPreempted,
+    RunReleased,
     SampleDue,
     StateChange,
     WakeUp,
@@ -50,6 +51,8 @@ class ResourceManager(Protocol):
 
     def on_run_ended(self, completion: Completion) -> None: ...
 
+    def on_run_released(self, run: RunId) -> None: ...
+
     def on_run_preempted(self, run_id: RunId) -> None: ...
 
     def on_run_lost(self, run_id: RunId, found_down: Iterable[int | str] = ()) -> None: ...
@@ -61,16 +64,22 @@ class ResourceManager(Protocol):
     def run_round(self) -> None: ...
 
 
+def in_order_of_arrival(jobs: Iterable[Job]) -> list[Job]:
+    """Ties go to the lower id."""
+    return sorted(jobs, key=lambda job: (job.arrival_s, job.id))
+
+
 class Harness:
     """Runs one workload on one simulated site under one resource manager.
 
     `run` returns when every job that was accepted has ended. Nothing here costs in proportion to the size of
-    the site or the length of the workload: arrivals and outages are taken from their streams one at a time.
+    the site or the length of the workload: `jobs`, in order of arrival, then id, and outages are taken from
+    their streams one at a time.
     """
 
     def __init__(
         self,
-        jobs: Sequence[Job],
+        jobs: Iterable[Job],
         manager: ResourceManager,
         clock: SimClock,
         events: EventQueue,
@@ -81,8 +90,10 @@ class Harness:
         trace: TraceRecorder,
         local_side: LocalSide = NO_LOCAL_USERS,
     ) -> None:
-        self._arrivals = iter(sorted(jobs, key=lambda job: (job.arrival_s, job.id)))
-        self._unfinished = {job.id for job in jobs}
+        self._arrivals = iter(jobs)
+        self._next_arrival: Job | None = None
+        self._unfinished: set[JobId] = set()
+        """Of the jobs that have arrived."""
         self._manager = manager
         self._clock = clock
         self._events = events
@@ -96,83 +107,73 @@ class Harness:
         self._last_round_s: float | None = None
         self._idle_rounds = 0
         self._wakes_at_s: float | None = None
+        self._handlers: dict[type[Event], Callable[[Any], None]] = {
+            RunEnded: self._run_ended,
+            RunReleased: self._run_released,
+            OrderOvertaken: lambda event: manager.on_run_lost(event.run, event.found_down),
+            RunPreempted: lambda event: manager.on_run_preempted(event.run),
+            StateChange: self._state_changed,
+            LocalChanged: self._local_changed,
+            ControlDue: lambda event: local_side.controlled(event.node),
+            SampleDue: lambda event: local_side.sampled(event.node),
+            MonitorNews: lambda _: manager.on_monitor_news(),
+            JobArrived: self._job_arrived,
+            WakeUp: lambda _: manager.on_time_passed(),
+            RoundDue: self._run_round,
+        }
 
     def run(self) -> None:
         """Run to the end. Raises SchedulerFault where the system under test breaks a rule."""
         self._push_next_arrival()
         self._push_next_change()
-        while self._unfinished:
-            if not len(self._events):
-                raise self._stuck("jobs remain and nothing can happen any more")
-            time_s, event = self._events.pop()
-            self._clock.advance(time_s)
-            self._handle(event)
-            if self._manager.wants_round and not self._round_is_due:
+        events, manager, clock, handlers = self._events, self._manager, self._clock, self._handlers
+        while self._unfinished or self._next_arrival is not None:
+            try:
+                time_s, event = events.pop()
+            except IndexError:
+                raise self._stuck("jobs remain and nothing can happen any more") from None
+            clock.now_s = time_s
+            handlers[type(event)](event)
+            if not self._round_is_due and manager.wants_round:
                 self._round_is_due = True
-                self._events.push(self._rounds.due_s(time_s, self._last_round_s), RoundDue())
-            wakes_at_s = self._manager.wakes_at_s
-            if wakes_at_s is not None and wakes_at_s != self._wakes_at_s:
-                self._events.push(wakes_at_s, WakeUp())
-            self._wakes_at_s = wakes_at_s
+                events.appoint_round(self._rounds.due_s(time_s, self._last_round_s))
+            wakes_at_s = manager.wakes_at_s
+            if wakes_at_s != self._wakes_at_s:
+                events.appoint_wake_up(wakes_at_s)
+                self._wakes_at_s = wakes_at_s
 
-    def _handle(self, event: Event) -> None:
-        match event:
-            case RunEnded(run):
-                self._run_ended(run)
-            case OrderOvertaken(run, found_down):
-                self._manager.on_run_lost(run, found_down)
-            case RunPreempted(run):
-                self._manager.on_run_preempted(run)
-            case StateChange(subject, up):
-                self._state_changed(subject, up)
-            case LocalChanged():
-                self._push_next_change()
-                self._local_side.changed(event)
-            case ControlDue(node):
-                self._local_side.controlled(node)
-            case SampleDue(node):
-                self._local_side.sampled(node)
-            case MonitorNews():
-                self._manager.on_monitor_news()
-            case JobArrived(job):
-                self._job_arrived(job)
-            case WakeUp():
-                self._manager.on_time_passed()
-            case RoundDue():
-                self._run_round()
-
-    def _run_ended(self, run: RunId) -> None:
+    def _run_ended(self, event: RunEnded) -> None:
+        run = event.run
         if not self._machines.has_ended(run, self._clock.now_s):
             return  # it was preempted or lost before, or its end has moved
         order = self._machines.stop(run, self._clock.now_s)
-        self._trace.note(
-            self._clock.now_s, Fact.RUN_ENDED, job=order.job.id, run=run, resource=order.resource
-        )
+        self._trace.note_end(self._clock.now_s, order)
         self._unfinished.discard(order.job.id)
         self._idle_rounds = 0
         self._manager.on_run_ended(Completion(run, self._clock.now_s))
 
-    def _job_arrived(self, job: Job) -> None:
+    def _run_released(self, event: RunReleased) -> None:
+        if self._machines.give_back(event.run, self._clock.now_s):
+            self._manager.on_run_released(event.run)
+
+    def _local_changed(self, event: LocalChanged) -> None:
+        self._push_next_change()
+        self._local_side.changed(event)
+
+    def _job_arrived(self, event: JobArrived) -> None:
+        job = event.job
+        self._unfinished.add(job.id)
         self._push_next_arrival()
         self._idle_rounds = 0
         now_s = self._clock.now_s
-        self._trace.note(
-            now_s,
-            Fact.JOB_ARRIVED,
-            job=job.id,
-            job_class=job.job_class,
-            queue=job.queue,
-            user=job.user,
-            submitted_by=job.submitted_by,
-            size=job.size,
-            tasks=job.n_tasks,
-        )
+        self._trace.note_arrival(now_s, job)
         refusal = self._manager.on_job_arrived(job)
         if refusal is not None:
             self._unfinished.discard(job.id)
             self._trace.note(now_s, Fact.JOB_REFUSED, job=job.id, detail=refusal)
 
-    def _state_changed(self, subject: int | str, up: bool) -> None:
+    def _state_changed(self, event: StateChange) -> None:
+        subject, up = event.subject, event.up
         self._push_next_change()
         if not self._machines.change(subject, up):
             return
@@ -189,14 +190,13 @@ class Harness:
                 self._trace.note(now_s, Fact.RUN_LOST, job=order.job.id, run=run, resource=order.resource)
                 self._manager.on_run_lost(run, (subject,))
 
-    def _run_round(self) -> None:
+    def _run_round(self, _: RoundDue) -> None:
         now_s = self._clock.now_s
         self._round_is_due = False
         self._last_round_s = now_s
         self._idle_rounds += 1
         if self._idle_rounds > MOST_IDLE_ROUNDS:
             raise self._stuck(f"{MOST_IDLE_ROUNDS} rounds went by and no job arrived or ended")
-        self._trace.note(now_s, Fact.ROUND)
         try:
             self._manager.run_round()
         except ScheduleRejected as rejected:
@@ -204,7 +204,7 @@ class Harness:
             raise SchedulerFault(found.rule, found.message, now_s, found.job) from rejected
 
     def _push_next_arrival(self) -> None:
-        job = next(self._arrivals, None)
+        job = self._next_arrival = next(self._arrivals, None)
         if job is not None:
             self._events.push(job.arrival_s, JobArrived(job))
 

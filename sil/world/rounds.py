@@ -33,4 +33,6 @@ class OnRequest:
     least_distance_s: float = 0.0
 
     def due_s(self, now_s: float, last_s: float | None) -> float:
-        return now_s if last_s is None else max(now_s, last_s + self.least_distance_s)
+        if last_s is None or last_s + self.least_distance_s <= now_s:
+            return now_s
+        return last_s + self.least_distance_s

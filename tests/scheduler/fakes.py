@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import heapq
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from itertools import count, cycle, pairwise
 
 import numpy as np
@@ -181,7 +181,7 @@ class Ruthless:
             lambda more: problem.ready_times_without(more.union(victims)),
             problem.running,
         )
-        return replace(Mct().schedule(freed), preemptions=victims)
+        return Mct().schedule(freed)._replace(preemptions=victims)
 
 
 class Desk:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import pytest
 
-from scheduler.loras.queue_manager import Prediction, QueueManager
 from scheduler.loras.requirement import Requirement
-from scheduler.loras.rules import KNOWN_NODES, ONE_TASK_ON_EACH_NODE, SOCIAL_CONTRACT
+from scheduler.loras.rules import SOCIAL_CONTRACT
 from scheduler.loras.scheduler import Loras
+from scheduler.loras.shared_nodes_in_use import SharedNodesInUse
 from scheduler.loras.social_contract import SocialContract
 from scheduler.model import (
     Assignment,
@@ -25,13 +24,17 @@ from scheduler.model import (
     Schedule,
 )
 from scheduler.ports import Scheduler
+from scheduler.prediction.forecasting import Forecasting, Prediction
 from scheduler.prediction.look_ahead import PolicyAware
 from scheduler.prediction.promises import PromisesByForecast
 from scheduler.problem import SchedulingProblem
+from scheduler.queue_manager import QueueManager
 from scheduler.rules import (
     EACH_JOB_ONCE,
     KNOWN_JOB,
+    KNOWN_NODES,
     NO_JOB_FORGOTTEN,
+    ONE_TASK_ON_EACH_NODE,
     RETURNS_A_SCHEDULE,
     ScheduleRejected,
 )
@@ -83,19 +86,11 @@ def manager_of(
     world: World, scheduler: Scheduler, n_nodes: int = 2, notes: Notes | None = None
 ) -> QueueManager:
     """It predicts, and promises by what it predicts, if there are notes to be made."""
-    return QueueManager(
-        [512.0] * n_nodes,
-        SocialContract(),
-        scheduler,
-        world,
-        world,
-        world,
-        world,
-        world,
-        {} if notes is None else {"aware": PolicyAware(Loras())},
-        None if notes is None else PromisesByForecast("aware", 1.5),
-        notes or Notes(),
+    nodes = SharedNodesInUse([512.0] * n_nodes, SocialContract(), world, world, world, notes)
+    forecasting = notes and Forecasting(
+        nodes, {"aware": PolicyAware(Loras())}, notes, PromisesByForecast("aware", 1.5)
     )
+    return QueueManager(nodes, scheduler, world, world, world, new_jobs=forecasting)
 
 
 def job(number: int, tasks: int = 1, job_class: str = "any") -> Job:
@@ -164,7 +159,7 @@ def test_a_limit_is_promised_if_it_leaves_a_margin_and_once_only() -> None:
     manager = manager_of(world, Loras(), 2, notes)
     for number, limit_s in ((0, 149.0), (1, 151.0), (2, None)):
         world.now_s = float(number)
-        manager.on_job_arrived(replace(job(number), limit_s=limit_s))
+        manager.on_job_arrived(job(number)._replace(limit_s=limit_s))
         manager.run_round()
     assert notes.promises == [(1, 152.0)]
 

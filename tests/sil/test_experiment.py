@@ -63,7 +63,6 @@ def test_the_golden_trace_of_one_job_that_gets_the_pair_for_itself(tmp_path: Pat
     path = tiny_experiment(tmp_path, "mix = { short = 1 }", jobs="1")
     assert story(facts_of(path, "pjs")) == [
         (0.0, Fact.JOB_ARRIVED, 0, None),
-        (0.0, Fact.ROUND, None, None),
         (0.0, Fact.RUN_STARTED, 0, 4),
         (6.0, Fact.RUN_ENDED, 0, 4),
     ]
@@ -77,7 +76,6 @@ def test_the_golden_trace_of_three_jobs_where_the_pair_would_cost_more_than_it_g
         (0.0, Fact.JOB_ARRIVED, 0, None),
         (0.0, Fact.JOB_ARRIVED, 1, None),
         (0.0, Fact.JOB_ARRIVED, 2, None),
-        (0.0, Fact.ROUND, None, None),
         (0.0, Fact.RUN_STARTED, 0, 4),
         (6.0, Fact.RUN_ENDED, 0, 4),
         (6.0, Fact.RUN_STARTED, 1, 0),

@@ -20,9 +20,9 @@ def monitors_of(sampling: Sampling) -> tuple[NodeMonitors, SimClock, EventQueue]
 def test_a_sample_is_the_share_of_the_cpu_smoothed_over_time() -> None:
     monitors, clock, _ = monitors_of(Sampling(interval_s=5.0, smoothing_s=60.0))
     monitors.local_changed(LocalChanged(3, 0.8, 200.0, True))
-    clock.advance(20.0)
+    clock.now_s = 20.0
     monitors.local_changed(LocalChanged(3, 0.0, 200.0, True))
-    clock.advance(50.0)
+    clock.now_s = 50.0
     monitors.sample(3)
     came, sampled = monitors.news()
     assert (came.local_cpu, came.user_is_there) == (0.0, True)
@@ -35,11 +35,11 @@ def test_samples_follow_one_another_and_are_seen_late() -> None:
     monitors, clock, events = monitors_of(Sampling(interval_s=5.0, delay_s=2.0))
     monitors.local_changed(LocalChanged(0, 0.5, 100.0, False))
     assert events.pop() == (5.0, SampleDue(0))
-    clock.advance(5.0)
+    clock.now_s = 5.0
     monitors.sample(0)
     assert monitors.news() == []
     assert events.pop() == (7.0, MonitorNews())
-    clock.advance(7.0)
+    clock.now_s = 7.0
     assert [reading.measured_s for reading in monitors.news()] == [5.0]
     assert events.pop() == (10.0, SampleDue(0))
 
@@ -47,6 +47,6 @@ def test_samples_follow_one_another_and_are_seen_late() -> None:
 def test_a_share_of_the_samples_is_lost_but_who_comes_is_told() -> None:
     monitors, clock, _ = monitors_of(Sampling(lost_share=1.0))
     monitors.local_changed(LocalChanged(0, 0.5, 100.0, True))
-    clock.advance(5.0)
+    clock.now_s = 5.0
     monitors.sample(0)
     assert [reading.measured_s for reading in monitors.news()] == [0.0]

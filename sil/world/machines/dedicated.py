@@ -30,6 +30,10 @@ class DedicatedMachines:
         """The end of a run never moves."""
         return run in self._active
 
+    def give_back(self, run: RunId, now_s: float) -> bool:
+        """Machines are held until the end is told."""
+        return False
+
     def down_for(self, order: DispatchOrder) -> tuple[int | str, ...]:
         """What an order needs and finds down: machines, and the interconnects of its cluster if all are."""
         machines = tuple(j for j in order.machines if self._outages.get(j))

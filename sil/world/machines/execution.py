@@ -16,6 +16,11 @@ class ExecutionModel(Protocol):
         """Whether an active run is over now. An event may be out of date: the end has moved since."""
         ...
 
+    def give_back(self, run: RunId, now_s: float) -> bool:
+        """An active run that is over now gives back what it holds, before its end is told. False where it
+        does not."""
+        ...
+
     def down_for(self, order: DispatchOrder) -> tuple[int | str, ...]:
         """What an order needs and finds down: machines by index, interconnects by name."""
         ...

@@ -128,6 +128,10 @@ class SharedMachines:
         active = self._active.get(run)
         return active is not None and active.end_s <= now_s + TOGETHER_S
 
+    def give_back(self, run: RunId, now_s: float) -> bool:
+        """Machines are held until the end is told."""
+        return False
+
     def down_for(self, order: DispatchOrder) -> tuple[int | str, ...]:
         return tuple(n for n in order.machines if self._outages.get(n))
 

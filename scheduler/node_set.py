@@ -1,0 +1,168 @@
+"""Sets of nodes as closed intervals: what a job holds, and what is free, of a machine of any size."""
+
+from __future__ import annotations
+
+from bisect import bisect_right
+from collections.abc import Iterable, Iterator, Sequence
+from typing import overload
+
+Interval = tuple[int, int]
+"""First and last node."""
+
+
+class NodeSet(Sequence[int]):
+    """Nodes by number, in ascending order. It never changes.
+
+    As text it is Batsim's: `0-3 5`.
+    """
+
+    __slots__ = ("intervals", "n")
+
+    def __init__(self, intervals: tuple[Interval, ...], n: int) -> None:
+        """`intervals` in ascending order, not touching one another, with `n` nodes in them."""
+        self.intervals = intervals
+        self.n = n
+
+    @classmethod
+    def of(cls, nodes: Iterable[int]) -> NodeSet:
+        """The set of some nodes in any order. Raises ValueError where one is named twice."""
+        if isinstance(nodes, NodeSet):
+            return nodes
+        ordered = sorted(nodes)
+        intervals: list[Interval] = []
+        for n in ordered:
+            if intervals and n <= intervals[-1][1]:
+                raise ValueError(f"node {n} is named twice")
+            if intervals and intervals[-1][1] == n - 1:
+                intervals[-1] = intervals[-1][0], n
+            else:
+                intervals.append((n, n))
+        return cls(tuple(intervals), len(ordered))
+
+    @classmethod
+    def parse(cls, text: str) -> NodeSet:
+        """The set that a text like `0-3 5` stands for. Raises ValueError for another text."""
+        intervals = []
+        for part in text.split():
+            first, _, last = part.partition("-")
+            intervals.append((int(first), int(last or first)))
+        return cls(tuple(intervals), sum(last - first + 1 for first, last in intervals))
+
+    def within(self, n_nodes: int) -> bool:
+        """Whether all are of the nodes 0 to n_nodes - 1."""
+        return not self.intervals or 0 <= self.intervals[0][0] <= self.intervals[-1][1] < n_nodes
+
+    def __len__(self) -> int:
+        return self.n
+
+    def __iter__(self) -> Iterator[int]:
+        return (n for first, last in self.intervals for n in range(first, last + 1))
+
+    def __contains__(self, node: object) -> bool:
+        return any(isinstance(node, int) and first <= node <= last for first, last in self.intervals)
+
+    @overload
+    def __getitem__(self, k: int) -> int: ...
+
+    @overload
+    def __getitem__(self, k: slice) -> Sequence[int]: ...
+
+    def __getitem__(self, k: int | slice) -> int | Sequence[int]:
+        return tuple(self)[k]
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, NodeSet) and self.intervals == other.intervals
+
+    def __hash__(self) -> int:
+        return hash(self.intervals)
+
+    def __str__(self) -> str:
+        return " ".join(
+            [str(first) if first == last else f"{first}-{last}" for first, last in self.intervals]
+        )
+
+    def __repr__(self) -> str:
+        return f"NodeSet('{self}')"
+
+
+class FreeSet:
+    """The nodes that nobody holds, as intervals in ascending order that do not touch.
+
+    Taking a set or giving it back costs O(log) in the number of intervals, for each of the set's own.
+    """
+
+    __slots__ = ("_firsts", "_lasts", "n")
+
+    def __init__(self, n_nodes: int) -> None:
+        self._firsts = [0] if n_nodes else []
+        self._lasts = [n_nodes - 1] if n_nodes else []
+        self.n = n_nodes
+
+    @property
+    def intervals(self) -> list[Interval]:
+        return list(zip(self._firsts, self._lasts, strict=True))
+
+    def has(self, nodes: NodeSet) -> bool:
+        """Whether all of them are free."""
+        firsts, lasts = self._firsts, self._lasts
+        for first, last in nodes.intervals:
+            k = bisect_right(firsts, first) - 1
+            if k < 0 or lasts[k] < last:
+                return False
+        return True
+
+    def lowest(self, n: int, passed_over: int = 0) -> NodeSet:
+        """The n free nodes of the lowest numbers, after as many as are passed over; there are so many."""
+        taken: list[Interval] = []
+        left = n
+        for first, last in zip(self._firsts, self._lasts, strict=True):
+            if passed_over:
+                skipped = min(passed_over, last - first + 1)
+                passed_over -= skipped
+                first += skipped
+                if first > last:
+                    continue
+            if last - first >= left:
+                last = first + left - 1
+            taken.append((first, last))
+            left -= last - first + 1
+            if not left:
+                break
+        return NodeSet(tuple(taken), n)
+
+    def take(self, nodes: NodeSet) -> None:
+        """Nodes that are free are so no longer."""
+        firsts, lasts = self._firsts, self._lasts
+        for first, last in nodes.intervals:
+            k = bisect_right(firsts, first) - 1
+            begins, ends = firsts[k], lasts[k]
+            if begins == first:
+                if ends == last:
+                    del firsts[k], lasts[k]
+                else:
+                    firsts[k] = last + 1
+            else:
+                lasts[k] = first - 1
+                if ends > last:
+                    firsts.insert(k + 1, last + 1)
+                    lasts.insert(k + 1, ends)
+        self.n -= nodes.n
+
+    def give_back(self, nodes: NodeSet) -> None:
+        """Nodes that were held are free."""
+        firsts, lasts = self._firsts, self._lasts
+        for first, last in nodes.intervals:
+            k = bisect_right(firsts, first)
+            follows = k > 0 and lasts[k - 1] == first - 1
+            precedes = k < len(firsts) and firsts[k] == last + 1
+            if follows and precedes:
+                lasts[k - 1] = lasts[k]
+                del firsts[k], lasts[k]
+            elif follows:
+                lasts[k - 1] = last
+            elif precedes:
+                firsts[k] = first
+            else:
+                firsts.insert(k, first)
+                lasts.insert(k, last)
+        self.n += nodes.n

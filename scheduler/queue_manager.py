@@ -1,0 +1,189 @@
+"""The queue manager: jobs of one queue that start on nodes, or wait."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable, Mapping, Sequence
+from types import MappingProxyType
+from typing import Protocol
+
+from scheduler.admission import Admission
+from scheduler.model import (
+    ON_NODES,
+    Completion,
+    DispatchOrder,
+    Job,
+    JobId,
+    MachineReading,
+    NodeReading,
+    RunId,
+    Schedule,
+)
+from scheduler.nodes_in_use import NodesInUse
+from scheduler.ports import Clock, Dispatcher, Scheduler
+from scheduler.problem import Running
+from scheduler.rules import ScheduleRejected
+
+NOT_YET = "no round has looked at it yet"
+
+
+class NodeMonitor(Protocol):
+    """Watches the nodes: whether they are up, and the local load on them."""
+
+    def news(self) -> Sequence[NodeReading | MachineReading]:
+        """Readings that were not told yet, oldest first."""
+        ...
+
+
+class NewJobs(Protocol):
+    """Is told, after a round, of the jobs that arrived since the one before."""
+
+    def arrived(self, jobs: Mapping[JobId, Job], now_s: float) -> None: ...
+
+
+class QueueManager:
+    """One queue of jobs for nodes, shared or not; the counterpart of `SchedulingManager`, which maps jobs.
+
+    Notices change state; a round asks the scheduler which jobs start now, and gives the orders. Nothing here
+    costs in proportion to the jobs that wait or the nodes.
+    """
+
+    def __init__(
+        self,
+        nodes: NodesInUse,
+        scheduler: Scheduler,
+        clock: Clock,
+        dispatcher: Dispatcher,
+        monitor: NodeMonitor | None = None,
+        admission: Admission | None = None,
+        new_jobs: NewJobs | None = None,
+    ) -> None:
+        self._nodes = nodes
+        self._scheduler = scheduler
+        self._clock = clock
+        self._dispatcher = dispatcher
+        self._monitor = monitor
+        self._admission = admission
+        self._listener = new_jobs
+        self._unfinished_of: Counter[str] = Counter()
+        self._running: dict[RunId, Running] = {}
+        self._shown_running = MappingProxyType(self._running)
+        self._runs = -1
+        """The last one that started."""
+        self.wants_round = False
+        self.wakes_at_s: float | None = None
+        """When to tell it that time has passed, since a run outlives what is believed of it then."""
+        self._new_jobs: dict[JobId, Job] = {}
+        self._last_schedule: Schedule | None = None
+        self._told_s: dict[int, float] = {}
+        """When it was last seen whether a node is up."""
+
+    def why_waiting(self) -> dict[JobId, str]:
+        """A sentence for each job that waits."""
+        left = sorted(self._last_schedule.left_waiting.items()) if self._last_schedule else []
+        reasons = (reason for _, reason in left)
+        seen = (job.id for job in self._nodes.waiting if job.id not in self._new_jobs)
+        return dict.fromkeys(self._new_jobs, NOT_YET) | {job: next(reasons, NOT_YET) for job in seen}
+
+    def on_job_arrived(self, job: Job) -> str | None:
+        """A job is submitted. Returns None, or the sentence with which it is refused."""
+        if self._admission is not None:
+            refused = self._admission.refusal(job, self._unfinished_of[job.user])
+            if refused is not None:
+                return refused
+        refused = self._nodes.take_in(job)
+        if refused is not None:
+            return refused
+        if self._admission is not None:
+            self._unfinished_of[job.user] += 1
+        self._new_jobs[job.id] = job
+        self.wants_round = True
+        return None
+
+    def on_run_ended(self, completion: Completion) -> None:
+        running = self._running.pop(completion.run, None)
+        if running is None:
+            return
+        if self._admission is not None:
+            self._unfinished_of[running.job.user] -= 1
+        self._nodes.end(completion.run, completion)
+        self._something_changed()
+
+    def on_run_released(self, run: RunId) -> None:
+        """A run gave back its nodes; its end is told later, and until then no round is wanted."""
+        if run in self._running:
+            self._nodes.release(run)
+            self.wakes_at_s = self._nodes.outlived_at_s
+
+    def on_run_preempted(self, run_id: RunId) -> None:
+        """Nobody preempts here: CCS stops and restarts by itself. An order from outside counts as a loss."""
+        self.on_run_lost(run_id)
+
+    def on_run_lost(self, run_id: RunId, found_down: Iterable[int | str] = ()) -> None:
+        """A run came to nothing: its job waits again. Nodes found down are not used any more."""
+        for subject in found_down:
+            if isinstance(subject, int):
+                self._nodes.tell_available(subject, False)
+                self._told_s[subject] = self._clock.now_s
+        running = self._running.pop(run_id, None)
+        if running is not None:
+            self._nodes.come_to_nothing(run_id)
+            self._last_schedule = None  # its reasons stand for the queue as it was
+        self._something_changed()
+
+    def on_monitor_news(self) -> None:
+        if self._monitor is None:
+            return
+        for reading in self._monitor.news():
+            if isinstance(reading, NodeReading):
+                if self._nodes.hear(reading):
+                    self._something_changed()
+            # What was found down is believed until a later reading says otherwise.
+            elif reading.measured_s >= self._told_s.get(reading.machine, 0.0):
+                self._told_s[reading.machine] = reading.measured_s
+                self._nodes.tell_available(reading.machine, reading.up)
+                self._something_changed()
+
+    def on_time_passed(self) -> None:
+        """It is woken where runs outlive what was believed of them."""
+        self._nodes.outlived(self._clock.now_s)
+        self._something_changed()
+
+    def run_round(self) -> None:
+        """Start what the scheduler says.
+
+        Raises ScheduleRejected, with nothing of that schedule carried out, if a rule is broken.
+        """
+        if self._monitor is not None:
+            self.on_monitor_news()
+        self.wants_round = False
+        now_s = self._clock.now_s
+        if self._nodes.waiting:
+            problem = self._nodes.problem(now_s, self._shown_running)
+            schedule = self._scheduler.schedule(problem)
+            violation = self._nodes.violation(problem, schedule)
+            if violation is not None:
+                raise ScheduleRejected(violation)
+            self._last_schedule = schedule
+            if schedule.placements:
+                self._carry_out(schedule, problem.jobs, now_s)
+        if self._listener is not None and self._new_jobs:
+            self._listener.arrived(self._new_jobs, now_s)
+        self._new_jobs.clear()
+
+    def _something_changed(self) -> None:
+        """Jobs that wait may start now."""
+        if not self.wants_round and self._nodes.waiting:
+            self.wants_round = True
+        self.wakes_at_s = self._nodes.outlived_at_s
+
+    def _carry_out(self, schedule: Schedule, jobs: Sequence[Job], now_s: float) -> None:
+        nodes, dispatch, running = self._nodes, self._dispatcher.dispatch, self._running
+        started = [jobs[placement.job] for placement in schedule.placements]
+        for job, placement in zip(started, schedule.placements, strict=True):
+            self._runs += 1
+            run, where, end_s = RunId(self._runs), placement.nodes, placement.completion_s
+            nodes.start(run, job, placement, now_s)
+            running[run] = Running(job, ON_NODES, where, end_s)
+            dispatch(DispatchOrder(run, job, ON_NODES, where, end_s - now_s))
+        self.wakes_at_s = nodes.outlived_at_s

@@ -1,0 +1,114 @@
+"""The waiting jobs as leaves of a binary tree, in the order of the queue.
+
+Row k of `tree` is a node, with its children in rows 2k and 2k + 1 and the root in row 1; it tells of the jobs
+below it how many there are, the least size and the least estimate. So the next job that may start is found
+without a look at all that wait.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from scheduler.compiled import compiled, inlined
+
+N_JOBS, SIZE, ESTIMATE_S = 0, 1, 2
+"""Columns of a tree."""
+
+NOBODY = -1
+
+TREE = types.Array(types.float64, 2, "C")
+Tree = NDArray[np.float64]
+
+
+def empty_tree(capacity: int) -> Tree:
+    """A tree with room for `capacity` jobs, a power of two."""
+    tree = np.full((2 * capacity, 3), np.inf)
+    tree[:, N_JOBS] = 0.0
+    return tree
+
+
+@inlined
+def set_leaf(tree: Tree, place: int, n_jobs: float, size: float, estimate_s: float) -> None:
+    k = len(tree) // 2 + place
+    tree[k, N_JOBS], tree[k, SIZE], tree[k, ESTIMATE_S] = n_jobs, size, estimate_s
+    while k > 1:
+        k >>= 1
+        left, right = 2 * k, 2 * k + 1
+        tree[k, N_JOBS] = tree[left, N_JOBS] + tree[right, N_JOBS]
+        tree[k, SIZE] = min(tree[left, SIZE], tree[right, SIZE])
+        tree[k, ESTIMATE_S] = min(tree[left, ESTIMATE_S], tree[right, ESTIMATE_S])
+
+
+@compiled(types.void(TREE, types.int64, types.float64, types.float64))
+def put_job(tree: Tree, place: int, size: float, estimate_s: float) -> None:
+    """A job waits in a place."""
+    set_leaf(tree, place, 1.0, size, estimate_s)
+
+
+@compiled(types.void(TREE, types.int64))
+def take_job(tree: Tree, place: int) -> None:
+    """The job in a place does not wait any more."""
+    set_leaf(tree, place, 0.0, np.inf, np.inf)
+
+
+@compiled(types.int64(TREE, types.int64))
+def place_of(tree: Tree, rank: int) -> int:
+    """The place of the job before which `rank` others wait."""
+    k, capacity = 1, len(tree) // 2
+    while k < capacity:
+        k *= 2
+        if tree[k, N_JOBS] <= rank:
+            rank -= int(tree[k, N_JOBS])
+            k += 1
+    return k - capacity
+
+
+@inlined
+def rank_of(tree: Tree, place: int) -> int:
+    """How many jobs wait before the one in a place."""
+    k, rank = len(tree) // 2 + place, 0
+    while k > 1:
+        if k % 2 == 1:
+            rank += int(tree[k - 1, N_JOBS])
+        k >>= 1
+    return rank
+
+
+@inlined
+def after(k: int) -> int:
+    """The node with which a walk from left to right goes on that has done with node k; 0 = it is over."""
+    while k % 2 == 1:
+        k >>= 1
+    return k + 1 if k > 0 else 0
+
+
+@inlined
+def first_that_fits(tree: Tree, most: float, spare: float, now_s: float, until_s: float) -> int:
+    """The first job that needs at most `most` nodes, and either no more than `spare` or ends by `until_s`."""
+    k, capacity = 1, len(tree) // 2
+    while k > 0:
+        size = tree[k, SIZE]
+        if size <= most and (size <= spare or now_s + tree[k, ESTIMATE_S] <= until_s):
+            if k >= capacity:
+                return k - capacity
+            k *= 2
+        else:
+            k = after(k)
+    return NOBODY
+
+
+@inlined
+def shortest_that_fits(tree: Tree, most: float) -> int:
+    """The job of the least estimate that needs at most `most` nodes; ties go to the first."""
+    k, capacity = 1, len(tree) // 2
+    best, least_s = NOBODY, np.inf
+    while k > 0:
+        if tree[k, SIZE] <= most and (tree[k, ESTIMATE_S] < least_s):
+            if k < capacity:
+                k *= 2
+                continue
+            best, least_s = k - capacity, tree[k, ESTIMATE_S]
+        k = after(k)
+    return best

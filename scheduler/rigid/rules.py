@@ -1,0 +1,83 @@
+"""The rules of a schedule for free nodes, checked before any of it is carried out."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+from scheduler.model import Placement, Schedule
+from scheduler.node_set import NodeSet
+from scheduler.problem import SchedulingProblem
+from scheduler.rules import (
+    EACH_JOB_ONCE,
+    KNOWN_JOB,
+    KNOWN_NODES,
+    NO_JOB_FORGOTTEN,
+    NODES_FREE,
+    ONE_TASK_ON_EACH_NODE,
+    RETURNS_A_SCHEDULE,
+    Violation,
+    what_is_not_placing,
+)
+
+
+def first_violation_on_free_nodes(problem: SchedulingProblem, schedule: object) -> Violation | None:
+    """The first rule that `schedule` breaks, or None. O(k log k) for the k intervals of nodes it names."""
+    malformed = what_is_not_placing(schedule)
+    if malformed is not None:
+        return Violation(RETURNS_A_SCHEDULE, None, malformed)
+    assert isinstance(schedule, Schedule)
+    placed: dict[int, NodeSet] = {}
+    for placement in schedule.placements:
+        wrong = _wrong(problem, schedule, placement, placed)
+        if wrong is not None:
+            return wrong
+    if len(placed) > 1:
+        twice = _given_twice(problem, placed)
+        if twice is not None:
+            return twice
+    if len(placed) + len(schedule.left_waiting) < problem.n_jobs:
+        told = placed.keys() | schedule.left_waiting.keys()
+        forgotten = next(i for i in range(problem.n_jobs) if i not in told)
+        job = problem.jobs[forgotten].id
+        return Violation(NO_JOB_FORGOTTEN, job, f"job {job} was neither placed nor left waiting")
+    return None
+
+
+def _wrong(
+    problem: SchedulingProblem, schedule: Schedule, placement: Placement, placed: dict[int, NodeSet]
+) -> Violation | None:
+    """What is wrong with a placement by itself; if nothing, it is noted in `placed`."""
+    i, view = placement.job, problem.free_nodes
+    if not 0 <= i < problem.n_jobs:
+        message = f"job index {i} was placed; the problem has jobs 0 to {problem.n_jobs - 1}"
+        return Violation(KNOWN_JOB, None, message)
+    job = problem.jobs[i]
+    if i in placed or i in schedule.left_waiting:
+        message = f"job {job.id} was placed twice, or placed and left waiting"
+        return Violation(EACH_JOB_ONCE, job.id, message)
+    try:
+        nodes = NodeSet.of(placement.nodes)
+    except ValueError as error:
+        return Violation(ONE_TASK_ON_EACH_NODE, job.id, f"job {job.id}: {error}")
+    if not nodes.within(view.n_nodes):
+        message = f"job {job.id} was placed on nodes {nodes}; there are nodes 0 to {view.n_nodes - 1}"
+        return Violation(KNOWN_NODES, job.id, message)
+    if nodes.n != job.n_tasks:
+        message = f"job {job.id} asks for {job.n_tasks} nodes and was placed on {nodes.n}: {nodes}"
+        return Violation(ONE_TASK_ON_EACH_NODE, job.id, message)
+    if not view.free.has(nodes):
+        message = f"job {job.id} was placed on nodes {nodes}, of which some are not free"
+        return Violation(NODES_FREE, job.id, message)
+    placed[i] = nodes
+    return None
+
+
+def _given_twice(problem: SchedulingProblem, placed: dict[int, NodeSet]) -> Violation | None:
+    """A node that two jobs of one schedule get."""
+    held = sorted((first, last, i) for i, nodes in placed.items() for first, last in nodes.intervals)
+    for (_, last, one), (first, _, other) in pairwise(held):
+        if first <= last:
+            job, before = problem.jobs[other].id, problem.jobs[one].id
+            message = f"jobs {before} and {job} were both placed on node {first}"
+            return Violation(NODES_FREE, job, message)
+    return None

@@ -1,0 +1,115 @@
+"""The jobs that wait for nodes, in order, with an index by which a pass finds those that may start."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+
+from scheduler.compiled import Floats
+from scheduler.model import Job, JobId
+from scheduler.problem import LazyJobs
+from scheduler.rigid.kernels.queue_tree import (
+    ESTIMATE_S,
+    N_JOBS,
+    SIZE,
+    Tree,
+    empty_tree,
+    place_of,
+    put_job,
+    take_job,
+)
+
+FEWEST_PLACES = 256
+_LEAST_SIZE = 3 + SIZE
+"""Of all: in the tree's root, the second row of three columns."""
+
+
+class WaitingJobs(LazyJobs):
+    """In order of arrival, then id. To add one at the end, or to take one out, costs O(log n)."""
+
+    def __init__(self) -> None:
+        self.tree: Tree = empty_tree(FEWEST_PLACES)
+        """For the kernels."""
+        self.n = 0
+        """How many wait."""
+        self._in_place: list[Job | None] = []
+        self._place_of: dict[JobId, int] = {}
+        self._n_places = FEWEST_PLACES
+        self._last_key = (-inf, -1)
+        """Of the one that was added last."""
+
+    def __len__(self) -> int:
+        return self.n
+
+    def job_at(self, i: int) -> Job:
+        job = self._in_place[place_of(self.tree, i)]
+        assert job is not None
+        return job
+
+    @property
+    def least_size(self) -> float:
+        """How many nodes the one asks for that asks for the fewest; infinite where none waits."""
+        return self.tree.item(_LEAST_SIZE)
+
+    @property
+    def sizes(self) -> Floats:
+        """(n,) how many nodes each asks for, in order."""
+        return self._column(SIZE)
+
+    @property
+    def estimates_s(self) -> Floats:
+        """(n,) how long each is believed to run, in order."""
+        return self._column(ESTIMATE_S)
+
+    def add(self, job: Job, estimate_s: float) -> None:
+        """A job waits that asks for `job.n_tasks` nodes."""
+        key = job.arrival_s, job.id
+        if key < self._last_key:
+            self._insert(job, estimate_s)
+            return
+        place = len(self._in_place)
+        if place == self._n_places:
+            self._make_room()
+            place = len(self._in_place)
+        put_job(self.tree, place, job.n_tasks, estimate_s)
+        self._place_of[job.id] = place
+        self._in_place.append(job)
+        self._last_key = key
+        self.n += 1
+
+    def remove(self, job: JobId) -> None:
+        place = self._place_of.pop(job)
+        self._in_place[place] = None
+        take_job(self.tree, place)
+        self.n -= 1
+
+    def estimate_s(self, job: JobId) -> float:
+        """How long a job that waits is believed to run."""
+        return float(self.tree[self._n_places + self._place_of[job], ESTIMATE_S])
+
+    def _column(self, column: int) -> Floats:
+        leaves = self.tree[self._n_places :]
+        return np.ascontiguousarray(leaves[leaves[:, N_JOBS] > 0, column])
+
+    def _make_room(self) -> None:
+        """At least half of the places are free again, or there are twice as many."""
+        self._rebuild([(job, self.estimate_s(job.id)) for job in self])
+
+    def _insert(self, job: Job, estimate_s: float) -> None:
+        """One that waits again comes before some that arrived later."""
+        waiting = [(other, self.estimate_s(other.id)) for other in self]
+        waiting.append((job, estimate_s))
+        self._rebuild(sorted(waiting, key=lambda pair: (pair[0].arrival_s, pair[0].id)))
+
+    def _rebuild(self, waiting: list[tuple[Job, float]]) -> None:
+        capacity = FEWEST_PLACES
+        while capacity < 2 * len(waiting):
+            capacity *= 2
+        self.tree = empty_tree(capacity)
+        self.n, self._n_places = 0, capacity
+        self._in_place = []
+        self._place_of = {}
+        self._last_key = (-inf, -1)
+        for job, estimate_s in waiting:
+            self.add(job, estimate_s)

@@ -1,0 +1,189 @@
+"""The Standard Workload Format of the Parallel Workloads Archive, version 2.2: reading and writing.
+
+<https://www.cs.huji.ac.il/labs/parallel/workload/swf.html>
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from io import BytesIO
+from pathlib import Path
+
+import polars as pl
+
+from sil.workload.job_log import MOST_PROCESSORS, BadLog, JobLog
+from sil.workload.log_file import read_bytes, shown, write_bytes
+from sil.workload.swf_repairs import FIELDS, LINE, Rules, repaired
+
+EXPECTED = (
+    f"a job of the Standard Workload Format, which is {len(FIELDS)} numbers "
+    "like '1 0 5 60 4 -1 -1 4 90 -1 1 7 1 3 1 1 -1 -1'"
+)
+
+
+def read_swf(path: Path, rules: Rules | None = None, processors: int | None = None) -> JobLog:
+    """The jobs of a log (`.swf` or `.swf.gz`), repaired by `rules` or, where these are strict, refused.
+
+    The machine has `processors`, else as many as the header MaxProcs says, else MaxNodes. Raises BadLog with
+    file, line and reason for a file that is no such log, and for a machine of unknown size.
+    """
+    rules = rules or Rules()
+    data = read_bytes(path)
+    header = _header(data)
+    rows = _plain_rows(data)
+    if rows is None:
+        rows, broken = _rows_by_line(data, path)
+    else:
+        broken = {}
+    if not len(rows):
+        raise BadLog(f"{path}: the file has a header, but no jobs")
+    size = _machine_size(path, header, processors)
+    jobs, notes = repaired(rows, broken, size, rules, path)
+    return JobLog(path.name, jobs, size, header, notes)
+
+
+def write_swf(path: Path, log: JobLog) -> None:
+    """Write a log (`.swf` or `.swf.gz`); what it does not know is -1.
+
+    Raises BadLog where the file cannot be written.
+    """
+    head = {
+        **{key: value for key, value in log.header.items() if key not in _OURS},
+        "maxjobs": str(len(log.jobs)),
+        "maxrecords": str(len(log.jobs)),
+        "maxprocs": str(log.processors),
+    }
+    lines = ["; Version: 2.2", *(f"; {_TITLES.get(key, key)}: {value}" for key, value in head.items())]
+    unknown = pl.lit("-1")
+    number = {name: _as_text(name) for name in ("submit_s", "run_s", "estimate_s")}
+    columns = [
+        pl.col("job").cast(pl.String),
+        number["submit_s"],
+        unknown,
+        number["run_s"],
+        pl.col("processors").cast(pl.String),
+        unknown,
+        unknown,
+        pl.col("processors").cast(pl.String),
+        number["estimate_s"],
+        unknown,
+        pl.lit("1"),
+        pl.col("user").cast(pl.String),
+        *[unknown] * 6,
+    ]
+    rows = log.jobs.select(pl.concat_str(columns, separator=" ")).to_series().to_list()
+    write_bytes(path, ("\n".join([*lines, *rows]) + "\n").encode())
+
+
+_OURS = ("version", "maxjobs", "maxrecords", "maxprocs")
+_TITLES = {
+    "maxjobs": "MaxJobs",
+    "maxrecords": "MaxRecords",
+    "maxprocs": "MaxProcs",
+    "maxnodes": "MaxNodes",
+    "computer": "Computer",
+    "installation": "Installation",
+    "acknowledge": "Acknowledge",
+    "information": "Information",
+    "unixstarttime": "UnixStartTime",
+    "timezonestring": "TimeZoneString",
+    "starttime": "StartTime",
+    "endtime": "EndTime",
+    "note": "Note",
+}
+
+
+def _as_text(name: str) -> pl.Expr:
+    column = pl.col(name)
+    whole = column.round() == column
+    return pl.when(whole).then(column.cast(pl.Int64).cast(pl.String)).otherwise(column.cast(pl.String))
+
+
+def _header(data: bytes) -> Mapping[str, str]:
+    """The `; Key: value` comments; of a key that comes twice, the first. Keys are in small letters."""
+    found: dict[str, str] = {}
+    for match in re.finditer(rb"^\s*;+[ \t]*([A-Za-z]+)[ \t]*:[ \t]*(.*?)\s*$", data, re.MULTILINE):
+        key, value = (group.decode("utf-8", "replace") for group in match.groups())
+        found.setdefault(key.lower(), value)
+    return found
+
+
+def _machine_size(path: Path, header: Mapping[str, str], asked: int | None) -> int:
+    if asked is not None:
+        return asked
+    for key in ("maxprocs", "maxnodes"):
+        match = re.match(r"\d+", header.get(key, ""))
+        if match and int(match[0]) > 0:
+            if int(match[0]) > MOST_PROCESSORS:
+                raise BadLog(
+                    f"{path}: the header says that the machine has {match[0]} processors; at most "
+                    f"{MOST_PROCESSORS:,} are possible here; say how many it has with --processors"
+                )
+            return int(match[0])
+    raise BadLog(
+        f"{path}: the header does not say how large the machine is (MaxProcs or MaxNodes); "
+        "say it with --processors"
+    )
+
+
+def _plain_rows(data: bytes) -> pl.DataFrame | None:
+    """The rows of a log of comments, then lines of 18 numbers with single spaces, read at once; else None."""
+    begins = 0
+    for line in data.splitlines(keepends=True):
+        if not line.startswith(b";"):
+            break
+        begins += len(line)
+    body, n_comments = data[begins:], data.count(b"\n", 0, begins)
+    if not body or b";" in body or not body.endswith(b"\n"):
+        return None
+    try:
+        rows = pl.read_csv(
+            BytesIO(body),
+            separator=" ",
+            has_header=False,
+            schema=dict.fromkeys(FIELDS, pl.Float64),
+            quote_char=None,
+        )
+    except pl.exceptions.PolarsError:
+        return None
+    if sum(rows.null_count().row(0)) or len(rows) != body.count(b"\n"):
+        return None
+    return rows.with_row_index(LINE, offset=n_comments + 1)
+
+
+def _rows_by_line(data: bytes, path: Path) -> tuple[pl.DataFrame, dict[str, list[int]]]:
+    """The rows of any log, and the lines that are none, by what is wrong with them."""
+    text = data.decode("utf-8-sig", "replace")
+    lines = pl.DataFrame({"text": text.split("\n")}, schema={"text": pl.String}).with_row_index(
+        LINE, offset=1
+    )
+    lines = lines.with_columns(pl.col("text").str.strip_chars()).filter(pl.col("text") != "")
+    if not len(lines):
+        raise BadLog(f"{path}: the file is empty; expected {EXPECTED}")
+    rows = lines.filter(~pl.col("text").str.starts_with(";")).with_columns(
+        fields=pl.col("text").str.extract_all(r"\S+")
+    )
+    rows = rows.with_columns(
+        n=pl.col("fields").list.len(),
+        **{
+            name: pl.col("fields").list.get(k, null_on_oob=True).cast(pl.Float64, strict=False)
+            for k, name in enumerate(FIELDS)
+        },
+    )
+    short = rows["n"] < len(FIELDS)
+    odd = ~short & rows.select(pl.any_horizontal(pl.col(FIELDS).is_null())).to_series()
+    whole = rows.filter(~short & ~odd)
+    if len(rows) and not len(whole):
+        number, found = rows.select(LINE, "text").row(0)
+        raise BadLog(f"{path}, line {number}: found {shown(found)}, and no line of the file is {EXPECTED}")
+    last_line, ends_in_newline = rows[LINE].max(), data.endswith(b"\n")
+    of_short = rows.filter(short)[LINE].to_list()
+    cut_off = [number for number in of_short if number == last_line and not ends_in_newline]
+    broken = {
+        "the last line is cut off": cut_off,
+        f"fewer than {len(FIELDS)} fields": [number for number in of_short if number not in cut_off],
+        "a field is not a number": rows.filter(odd)[LINE].to_list(),
+        f"more than {len(FIELDS)} fields": whole.filter(pl.col("n") > len(FIELDS))[LINE].to_list(),
+    }
+    return whole.select(LINE, *FIELDS), broken

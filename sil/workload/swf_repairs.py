@@ -1,0 +1,209 @@
+"""What is repaired in the rows of an SWF log, rule by rule. A strict reading refuses what a rule would change."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+
+import polars as pl
+
+from sil.workload.job_log import SCHEMA, BadLog
+
+FIELDS = (
+    "job",
+    "submit",
+    "wait",
+    "run",
+    "allocated",
+    "cpu_time",
+    "memory",
+    "requested",
+    "requested_time",
+    "requested_memory",
+    "status",
+    "user",
+    "group",
+    "executable",
+    "queue",
+    "partition",
+    "preceding",
+    "think_time",
+)
+LINE = "line"
+LEAST_S = 1.0
+LARGEST = 1e15
+"""A number beyond it is a slip: seconds would be no whole numbers any more."""
+
+
+class Overrun(StrEnum):
+    """What becomes of a job that ran for longer than its user said."""
+
+    RAISE = "raise"  # the estimate is raised to the run time
+    CUT = "cut"  # the run is cut to the estimate
+
+
+class TooLarge(StrEnum):
+    """What becomes of a job that asks for more processors than there are."""
+
+    CLIP = "clip"
+    SKIP = "skip"
+    STOP = "stop"
+
+
+@dataclass(frozen=True)
+class Rules:
+    """How a log is read: `strict` refuses it, with the first line that needs a repair."""
+
+    strict: bool = False
+    overrun: Overrun = Overrun.RAISE
+    too_large: TooLarge = TooLarge.CLIP
+
+
+@dataclass(frozen=True)
+class _Repair:
+    """A repair that some rows need: what is wrong with them, and what is done."""
+
+    wrong: str
+    done: str
+    lines: Sequence[int]
+
+    def __str__(self) -> str:
+        n = len(self.lines)
+        where = f"line {self.lines[0]}" if n == 1 else f"{n:,} lines, the first is line {min(self.lines)}"
+        return f"{where}: {self.wrong}; {self.done}"
+
+
+def repaired(
+    rows: pl.DataFrame, broken: Mapping[str, list[int]], processors: int, rules: Rules, path: Path
+) -> tuple[pl.DataFrame, tuple[str, ...]]:
+    """The jobs (columns of `job_log.SCHEMA`) of the rows of a log (line and FIELDS), and what was repaired.
+
+    Raises BadLog where nothing is left, and with the first line where the reading is strict.
+    """
+    repairs = [
+        _Repair(wrong, "the rest is ignored" if "more than" in wrong else "left out", lines)
+        for wrong, lines in broken.items()
+        if lines
+    ]
+    steps = _Steps(rows, processors, rules, path)
+    repairs += [repair for repair in steps if repair.lines]
+    if rules.strict and repairs:
+        first = min(repairs, key=lambda repair: min(repair.lines))
+        raise BadLog(
+            f"{path}, line {min(first.lines)}: {first.wrong}; a strict reading changes nothing (read it "
+            f"without --strict, and: {first.done})"
+        )
+    if not len(steps.rows):
+        raise BadLog(f"{path}: none of {len(rows):,} jobs can be used; {'; '.join(map(str, repairs))}")
+    jobs = steps.rows.sort("submit", "job").select(
+        pl.col("job").cast(pl.Int64),
+        pl.col("submit").alias("submit_s"),
+        pl.col("run").alias("run_s"),
+        pl.col("requested").cast(pl.Int64).alias("processors"),
+        pl.col("requested_time").alias("estimate_s"),
+        pl.col("user").cast(pl.Int64),
+    )
+    assert jobs.schema == pl.Schema(SCHEMA)
+    return jobs, tuple(map(str, repairs))
+
+
+class _Steps:
+    """The rules, in order; `rows` is what they leave."""
+
+    def __init__(self, rows: pl.DataFrame, processors: int, rules: Rules, path: Path) -> None:
+        self.rows = rows
+        self._processors = processors
+        self._rules = rules
+        self._path = path
+
+    def __iter__(self) -> Iterator[_Repair]:
+        run, requested, estimate = pl.col("run"), pl.col("requested"), pl.col("requested_time")
+        allocated, status = pl.col("allocated"), pl.col("status")
+        beyond = [~pl.col(name).is_finite() | (pl.col(name).abs() > LARGEST) for name in FIELDS]
+        yield self._left_out(pl.any_horizontal(beyond), "a number that nothing can be")
+        yield from self._without_bursts()
+        yield self._left_out((status == 5) & (run <= 0), "cancelled before it started")
+        yield self._left_out(run < 0, "the run time is unknown")
+        yield self._left_out(pl.col("submit") < 0, "the submit time is unknown")
+        unknown = (requested < 1) & (allocated < 1)
+        yield self._left_out(unknown, "the number of processors is unknown")
+        wrong, done = "the requested processors are unknown", "those allocated are taken"
+        yield self._set("requested", requested < 1, wrong, done, allocated)
+        wrong, done = "a number of processors that is not whole", "rounded up"
+        yield self._set("requested", requested != requested.floor(), wrong, done, requested.ceil())
+        yield self._set("run", run < LEAST_S, "a run time below 1 s", "1 s is taken", pl.lit(LEAST_S))
+        wrong, done = "the requested time is unknown", "the run time is taken"
+        yield self._set("requested_time", estimate <= 0, wrong, done, run)
+        wrong, done = "a requested time below 1 s", "1 s is taken"
+        yield self._set("requested_time", estimate < LEAST_S, wrong, done, pl.lit(LEAST_S))
+        wrong = "it ran for longer than was requested"
+        if self._rules.overrun is Overrun.RAISE:
+            done = "the requested time is raised to the run time"
+            yield self._set("requested_time", run > estimate, wrong, done, run)
+        else:
+            yield self._set("run", run > estimate, wrong, "the run is cut to the requested time", estimate)
+        yield self._too_large()
+        early = pl.col("submit") < pl.col("submit").cum_max()
+        wrong = "submitted before a job on an earlier line"
+        yield _Repair(wrong, "sorted by submit time", self.rows.filter(early)[LINE].to_list())
+        yield self._new_numbers()
+
+    def _set(self, name: str, where: pl.Expr, wrong: str, done: str, value: pl.Expr) -> _Repair:
+        lines = self.rows.filter(where)[LINE].to_list()
+        if lines:
+            changed = pl.when(where).then(value).otherwise(pl.col(name))
+            self.rows = self.rows.with_columns(changed.alias(name))
+        return _Repair(wrong, done, lines)
+
+    def _left_out(self, where: pl.Expr, wrong: str) -> _Repair:
+        lines = self.rows.filter(where)[LINE].to_list()
+        if lines:
+            self.rows = self.rows.filter(~where)
+        return _Repair(wrong, "left out", lines)
+
+    def _without_bursts(self) -> Iterator[_Repair]:
+        """A job that was swapped out may have a line for each part beside the one for the whole, or only these."""
+        is_part = pl.col("status").is_in([2.0, 3.0, 4.0])
+        parts, whole = self.rows.filter(is_part), self.rows.filter(~is_part)
+        if not len(parts):
+            return
+        told = parts.join(whole, on="job", how="semi")[LINE].to_list()
+        lone = parts.join(whole, on="job", how="anti")
+        summed = {
+            "run": pl.col("run").clip(lower_bound=0.0).sum(),
+            "allocated": pl.col("allocated").max(),
+            "requested": pl.col("requested").max(),
+        }
+        rest = [pl.col(name).first() for name in self.rows.columns if name not in ("job", *summed)]
+        joined = lone.group_by("job", maintain_order=True).agg(*rest, **summed)
+        self.rows = pl.concat([whole, joined.select(whole.columns)]).sort(LINE)
+        yield _Repair("a part of a job that has a line for the whole, too (status 2 to 4)", "left out", told)
+        yield _Repair("parts of a job that has no line for the whole", "joined", lone[LINE].to_list())
+
+    def _too_large(self) -> _Repair:
+        where, n = pl.col("requested") > self._processors, f"{self._processors:,}"
+        larger = self.rows.filter(where)
+        if not len(larger):
+            return _Repair("", "", [])
+        line, job, asks = larger.select(LINE, pl.col("job", "requested").cast(pl.Int64)).row(0)
+        if self._rules.too_large is TooLarge.STOP:
+            raise BadLog(
+                f"{self._path}, line {line}: job {job} asks for {asks:,} processors, and the machine has {n}; "
+                "clip such jobs or skip them with --too-large clip or --too-large skip"
+            )
+        wrong = f"more than the {n} processors of the machine are asked for, as by job {job} ({asks:,})"
+        if self._rules.too_large is TooLarge.SKIP:
+            return self._left_out(where, wrong)
+        return self._set("requested", where, wrong, f"clipped to {n}", pl.lit(float(self._processors)))
+
+    def _new_numbers(self) -> _Repair:
+        number = pl.col("job")
+        again = number.is_duplicated() & ~number.is_first_distinct()
+        odd = (number < 1) | (number != number.floor()) | again
+        lines = self.rows.filter(odd)[LINE].to_list()
+        if lines:
+            unused = number.max().clip(lower_bound=0.0).floor() + odd.cast(pl.Int64).cum_sum()
+            self.rows = self.rows.with_columns(job=pl.when(odd).then(unused).otherwise(number))
+        return _Repair("a job number that is none, or was there before", "a new number is given", lines)
