@@ -10,6 +10,7 @@ import inspect
 from collections.abc import Callable
 from dataclasses import dataclass
 from difflib import get_close_matches
+from enum import StrEnum
 from functools import partial
 from importlib.metadata import entry_points
 from typing import cast
@@ -48,6 +49,19 @@ ON_SHARED_NODES = {
 """They start jobs on nodes that are shared, where the others map jobs to machines. The first are compositions
 that Hanzich et al. 2006 compare."""
 
+ON_FREE_NODES = {
+    "fcfs": "rigid(backfilling=none)",
+    "sjf": "rigid(ordering=sjf)",
+    "easy": "rigid(backfilling=easy)",
+    "easy_sjbf": "rigid(backfilling=easy_sjbf)",
+    "conservative": "scheduler.rigid.conservative:Conservative",
+    "rigid": "scheduler.rigid.scheduler:Rigid",
+}
+"""They give rigid jobs nodes of their own, as when a log is replayed."""
+
+_COMPOSED = {**ON_SHARED_NODES, **ON_FREE_NODES}
+_ALL_BUILT_IN = {**BUILT_IN, **_COMPOSED}
+
 OPTIMISING = frozenset({"optimal", "pjs_optimal"})
 """They solve an optimisation problem, which takes long where jobs and machines are not alike in classes."""
 
@@ -70,18 +84,40 @@ class Entry:
 
 def names() -> tuple[str, ...]:
     """Names of all built-in and installed schedulers."""
-    return (*BUILT_IN, *ON_SHARED_NODES, *sorted(_plugins()))
+    return (*_ALL_BUILT_IN, *sorted(_plugins()))
 
 
 def is_built_in(name: str) -> bool:
-    base = _resolved(name)[0]
-    return base in BUILT_IN or base in ON_SHARED_NODES
+    return _resolved(name)[0] in _ALL_BUILT_IN
 
 
-def is_on_shared_nodes(name: str) -> bool | None:
-    """Whether a scheduler starts jobs on shared nodes; None where only it knows."""
+class Kind(StrEnum):
+    """What a scheduler decides about."""
+
+    MAPPING = "maps jobs to machines"
+    SHARED_NODES = "starts jobs on shared nodes"
+    FREE_NODES = "gives rigid jobs nodes of their own"
+
+
+def kind_of(name: str) -> Kind | None:
+    """Of a built-in scheduler; None where only it knows."""
     base = _resolved(name)[0]
-    return base in ON_SHARED_NODES if is_built_in(name) else None
+    kinds = {Kind.MAPPING: BUILT_IN, Kind.SHARED_NODES: ON_SHARED_NODES, Kind.FREE_NODES: ON_FREE_NODES}
+    return next((kind for kind, names in kinds.items() if base in names), None)
+
+
+def names_of(kind: Kind) -> tuple[str, ...]:
+    """The built-in schedulers of a kind."""
+    return tuple(name for name in _ALL_BUILT_IN if kind_of(name) is kind)
+
+
+def misfit(name: str, kind: Kind) -> str | None:
+    """The sentence for a scheduler that is known to be of another kind than is needed, or None."""
+    is_of = kind_of(name)
+    if is_of is None or is_of is kind:
+        return None
+    fit = ", ".join(names_of(kind))
+    return f"scheduler '{name}' {is_of}; needed is one that {kind}: {fit}, or one of your own"
 
 
 def meaning(name: str) -> str:
@@ -98,10 +134,9 @@ def target_of(name: str) -> str:
     base = _resolved(name)[0]
     if ":" in base:
         return base
-    built_in = {**BUILT_IN, **ON_SHARED_NODES}
-    if base in built_in:
-        return built_in[base]
-    known = {**_plugins(), **built_in}
+    if base in _ALL_BUILT_IN:
+        return _ALL_BUILT_IN[base]
+    known = {**_plugins(), **_ALL_BUILT_IN}
     if base not in known:
         close = get_close_matches(base, known, n=1)
         hint = f"did you mean '{close[0]}'?" if close else f"known are {', '.join(known)}."
@@ -152,10 +187,7 @@ def load(name: str) -> SchedulerFactory:
 
 def entries() -> list[Entry]:
     """All that can be named, for a listing. A plug-in that does not load says so in its summary."""
-    built_in = [
-        Entry(name, target, "built in", _summary(name))
-        for name, target in {**BUILT_IN, **ON_SHARED_NODES}.items()
-    ]
+    built_in = [Entry(name, target, "built in", _summary(name)) for name, target in _ALL_BUILT_IN.items()]
     plugins = [
         Entry(
             point.name, point.value, f"package {point.dist.name if point.dist else '?'}", _summary(point.name)
@@ -171,7 +203,7 @@ def _resolved(name: str) -> tuple[str, dict[str, naming.Value]]:
         base, parameters = naming.split(name)
     except naming.Misnamed as error:
         raise SchedulerNotLoaded(f"scheduler {error}") from None
-    composed = ON_SHARED_NODES.get(base, "")
+    composed = _COMPOSED.get(base, "")
     if "(" in composed:
         base, own = naming.split(composed)
         return base, own | parameters

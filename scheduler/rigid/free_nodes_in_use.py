@@ -54,6 +54,9 @@ class FreeNodesInUse(NodesInUse):
         self._holding[run] = held, end_s
 
     def end(self, run: RunId, completion: Completion) -> None:
+        held = self._holding.get(run)
+        if held is not None and completion.ended_s < held[1]:
+            self._nodes.releases.n_early += 1
         self.release(run)
         job, began_s = self._began.pop(run)
         run_time_s = completion.ended_s - began_s
@@ -70,6 +73,7 @@ class FreeNodesInUse(NodesInUse):
         self._nodes.free.give_back(nodes if not self._down else NodeSet.of(set(nodes) - self._down))
 
     def come_to_nothing(self, run: RunId) -> None:
+        self._nodes.releases.n_early += 1
         self.release(run)
         job, _ = self._began.pop(run)
         self.waiting.add(job, self._run_times.estimate_s(job))

@@ -21,8 +21,8 @@ from scheduler.rigid.kernels.queue_tree import (
 )
 
 FEWEST_PLACES = 256
-_LEAST_SIZE = 3 + SIZE
-"""Of all: in the tree's root, the second row of three columns."""
+_LEAST_SIZE = 4 + SIZE
+"""Of all: in the tree's root, the second row of four columns."""
 
 
 class WaitingJobs(LazyJobs):
@@ -53,14 +53,20 @@ class WaitingJobs(LazyJobs):
         return self.tree.item(_LEAST_SIZE)
 
     @property
+    def table(self) -> Tree:
+        """(n, 4) a row for each, in order: the columns SIZE, ESTIMATE_S and JOB of the tree's leaves."""
+        leaves = self.tree[self._n_places :]
+        return np.ascontiguousarray(leaves[leaves[:, N_JOBS] > 0])
+
+    @property
     def sizes(self) -> Floats:
         """(n,) how many nodes each asks for, in order."""
-        return self._column(SIZE)
+        return np.ascontiguousarray(self.table[:, SIZE])
 
     @property
     def estimates_s(self) -> Floats:
         """(n,) how long each is believed to run, in order."""
-        return self._column(ESTIMATE_S)
+        return np.ascontiguousarray(self.table[:, ESTIMATE_S])
 
     def add(self, job: Job, estimate_s: float) -> None:
         """A job waits that asks for `job.n_tasks` nodes."""
@@ -72,7 +78,7 @@ class WaitingJobs(LazyJobs):
         if place == self._n_places:
             self._make_room()
             place = len(self._in_place)
-        put_job(self.tree, place, job.n_tasks, estimate_s)
+        put_job(self.tree, place, job.id, job.n_tasks, estimate_s)
         self._place_of[job.id] = place
         self._in_place.append(job)
         self._last_key = key
@@ -87,10 +93,6 @@ class WaitingJobs(LazyJobs):
     def estimate_s(self, job: JobId) -> float:
         """How long a job that waits is believed to run."""
         return float(self.tree[self._n_places + self._place_of[job], ESTIMATE_S])
-
-    def _column(self, column: int) -> Floats:
-        leaves = self.tree[self._n_places :]
-        return np.ascontiguousarray(leaves[leaves[:, N_JOBS] > 0, column])
 
     def _make_room(self) -> None:
         """At least half of the places are free again, or there are twice as many."""

@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from sil.cli import database
@@ -26,8 +25,9 @@ from sil.cli.console import (
     print_whole,
 )
 from sil.cli.predict import predict
+from sil.cli.progress import ProgressBar, progress
+from sil.cli.replay import replay
 from sil.cli.reproduce import reproduce
-from sil.experiment.listener import Listener
 
 if TYPE_CHECKING:
     from sil.outcome.comparison import Comparison
@@ -61,6 +61,7 @@ app = typer.Typer(
 app.add_typer(database.app, name="db")
 app.command()(reproduce)
 app.command()(predict)
+app.command()(replay)
 
 
 def main() -> None:
@@ -151,12 +152,12 @@ def run(
         )
         folder = out_folder or Path(f"sil-{chosen.name}")
         choice = SiteChoice(parse_address(site) if site else None, learn, as_of)
-        with _progress() as progress:
+        with progress("replications") as bars:
             try:
-                bar = _ProgressBar(progress, chosen.name)
+                bar = ProgressBar(bars, chosen.name)
                 comparison = run_experiment(chosen, path, folder, workers, choice, bar)
             except Interrupted as interrupted:
-                progress.stop()
+                bars.stop()
                 err.print(
                     f"Interrupted: {interrupted}, kept in {folder}. The same command goes on from there."
                 )
@@ -316,32 +317,3 @@ def _show(comparison: Comparison, metric: str) -> None:
     out.print(f"[dim]{how}[/dim]")
     for sentence in (*comparison.refusals, *comparison.notes):
         print_note(sentence)
-
-
-class _ProgressBar(Listener):
-    """Shows how an experiment goes on."""
-
-    def __init__(self, progress: Progress, name: str) -> None:
-        self._progress = progress
-        self._bar = progress.add_task(name, total=None)
-
-    def started(self, done: int, total: int) -> None:
-        self._progress.update(self._bar, completed=done, total=total)
-
-    def progressed(self, done: int) -> None:
-        self._progress.update(self._bar, completed=done)
-
-    def told(self, sentence: str) -> None:
-        print_note(sentence)
-
-
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("replications"),
-        TimeRemainingColumn(),
-        console=err,
-        transient=True,
-    )

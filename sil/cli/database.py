@@ -334,7 +334,7 @@ def _site(session: Session, address: Address) -> str:
 
 
 def _write(path: Path, text: str) -> None:
-    from sil.experiment.run import UnusableFolder
+    from sil.experiment.output_folder import UnusableFolder
 
     try:
         path.write_text(text, encoding="utf-8")

@@ -6,6 +6,7 @@ from collections.abc import Collection, Iterator
 
 from scheduler import registry
 from scheduler.queues import in_order_of_service
+from scheduler.registry import Kind
 from sil.experiment.config import Experiment
 from sil.experiment.places import Places
 from sil.experiment.site_in_use import SiteInUse
@@ -57,15 +58,10 @@ def misfits(experiment: Experiment, in_use: SiteInUse) -> Iterator[str]:
     shared = experiment.shared_nodes is not None
     own = () if shared else (own for _, own in in_use.queues if own)
     for name in (*experiment.schedulers, *own):
-        on_shared = registry.is_on_shared_nodes(name)
-        if shared and on_shared is False:
-            few = ", ".join(registry.ON_SHARED_NODES)
-            yield f"scheduler '{name}' maps jobs to machines, and here nodes are shared; there are {few}"
-        if not shared and on_shared:
-            yield (
-                f"scheduler '{name}' starts jobs on shared nodes, and the experiment has none; give it a "
-                f"table shared_nodes, or use another scheduler"
-            )
+        wrong = registry.misfit(name, Kind.SHARED_NODES if shared else Kind.MAPPING)
+        if wrong is not None:
+            where = "on shared nodes" if shared else "without a table shared_nodes"
+            yield f"{wrong} ({where}, as in this experiment)"
     if shared:
         from sil.experiment.shared_experiment import cannot_promise
 

@@ -16,6 +16,7 @@ from scheduler.naming import Misnamed
 from scheduler.prediction import by_name
 from scheduler.prediction.forecast import Forecast
 from scheduler.prediction.history import COVERAGE, Basis, circumstances_of
+from scheduler.registry import Kind
 from sil.experiment.error_histories import histories
 from sil.experiment.imagined import imagined
 from sil.experiment.nodes_of_site import NodesOfSite
@@ -118,11 +119,9 @@ def foretell(file: QueueFile, path: Path, text: str, question: Question) -> list
     SchedulerNotLoaded."""
     for place, sentence in problems(file, question.nodes):
         raise toml_file.invalid(text, path, place, sentence)
-    if registry.is_on_shared_nodes(question.scheduler) is False:
-        raise CannotPredict(
-            f"scheduler '{question.scheduler}' maps jobs to machines, and here nodes are shared; there are "
-            f"{', '.join(registry.ON_SHARED_NODES)}"
-        )
+    wrong = registry.misfit(question.scheduler, Kind.SHARED_NODES)
+    if wrong is not None:
+        raise CannotPredict(wrong)
     errors_of = histories(question.errors, question.nodes.known, question.scheduler)
     scheduler = imagined(question.scheduler, SimClock(), DECISION_LIMIT_S)
     try:

@@ -3,10 +3,12 @@
 from scheduler.registry import SchedulerNotLoaded
 from sil.experiment.matrix import BadMatrix
 from sil.experiment.nodes_of_site import NotShared
+from sil.experiment.output_folder import UnusableFolder
 from sil.experiment.queue_file import CannotPredict
-from sil.experiment.run import NoDatabase, UnusableFolder
+from sil.experiment.run import NoDatabase
 from sil.outcome.metrics import UnknownMetric
 from sil.outcome.trace import NoTrace
+from sil.workload.job_log import BadLog
 from site_db.history.as_of import PrunedHistory
 from site_db.importing import SiteConflict
 from site_db.jobs.writer import BadRecord, TakenInBefore
@@ -16,6 +18,7 @@ from site_db.store import DatabaseTrouble
 from site_db.toml_file import InvalidFile
 
 MISTAKES = (
+    BadLog,
     BadMatrix,
     BadRecord,
     CannotPredict,

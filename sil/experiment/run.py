@@ -15,6 +15,7 @@ from sil.experiment.config import Experiment
 from sil.experiment.fitting import misfits, notes, problems
 from sil.experiment.learning import Teacher
 from sil.experiment.listener import Listener
+from sil.experiment.output_folder import UnusableFolder, make_usable
 from sil.experiment.places import Places
 from sil.experiment.provenance import describe, fingerprint
 from sil.experiment.results import write_results
@@ -44,10 +45,6 @@ UNRECORDED = "unrecorded.csv"
 FIGURES = "figures"
 PARTS = "parts"
 MOST_NAMES_TOLD = 10
-
-
-class UnusableFolder(ValueError):
-    """The output folder cannot be written. The message is one sentence for the user."""
 
 
 class NoDatabase(ValueError):
@@ -81,7 +78,7 @@ def run_experiment(
         raise NoDatabase("with --learn, say with --site which database is to learn")
     if choice.as_of is not None and choice.address is None:
         raise NoDatabase("with --as-of, say with --site which database has the history")
-    _make_usable(out)
+    make_usable(out)
     _refuse_to_replace(choice.address, out)
     site = SiteSource(experiment, source.parent, choice.address, choice.as_of)
     in_use = _take_into_use(experiment, site, out, choice)
@@ -191,15 +188,3 @@ def _refuse_to_replace(address: Address | None, out: Path) -> None:
         raise UnusableFolder(
             f"the results in {out} would replace the database {origin}; name another with --out"
         )
-
-
-def _make_usable(out: Path) -> None:
-    try:
-        out.mkdir(parents=True, exist_ok=True)
-        probe = out / ".writable"
-        probe.touch()
-        probe.unlink()
-    except OSError as error:
-        raise UnusableFolder(
-            f"the folder {out} cannot be written: {error.strerror}; name another with --out"
-        ) from None

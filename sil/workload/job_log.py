@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
+from pathlib import Path
 
 import polars as pl
 
@@ -20,10 +22,27 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
 how long its user said that it would. An unknown user is -1."""
 
 MOST_PROCESSORS = 100_000_000
+LEAST_S = 1.0
+"""The shortest run, and the shortest estimate."""
+LARGEST = 1e15
+"""A number beyond it is a slip: seconds would be no whole numbers any more."""
+
+
+_LOAD_TOLERANCE = 0.01
 
 
 class BadLog(ValueError):
     """A log cannot be used. The message is one sentence for the user."""
+
+
+def possible_size(processors: int, path: Path) -> int:
+    """The size of machine that was asked for, for the log at `path`. Raises BadLog for one that cannot be."""
+    if not 1 <= processors <= MOST_PROCESSORS:
+        raise BadLog(
+            f"{path}: a machine cannot have {processors:,} processors; from 1 to {MOST_PROCESSORS:,} are "
+            "possible"
+        )
+    return processors
 
 
 @dataclass(frozen=True)
@@ -52,20 +71,29 @@ class JobLog:
         work = float((self.jobs["processors"] * self.jobs["run_s"]).sum())
         return work / (self.processors * self.span_s) if self.span_s else None
 
+    @property
+    def summary(self) -> str:
+        """In one line."""
+        days, load = f"{self.span_s / 86_400:,.1f} days", self.load
+        machine = f"{self.processors:,} processors"
+        of_load = "" if load is None else f", load {100 * load:.1f} %"
+        return f"{self.name}: {len(self.jobs):,} jobs in {days} on {machine}{of_load}"
+
     def slice(self, first: int | None, last: int | None) -> JobLog:
         """Jobs by their place in the order of submission, from 0 on, without the last; as Python slices.
 
         Raises BadLog where none is left.
         """
-        return self._with(self.jobs[first:last], f"jobs {'' if first is None else first}:{last or ''}")
+        named = ":".join("" if place is None else str(place) for place in (first, last))
+        return self._with(self.jobs[first:last], f"jobs {named}")
 
     def between(self, begin: datetime | None, end: datetime | None) -> JobLog:
         """Jobs submitted from `begin` on, and before `end`. A time without a zone is UTC.
 
         Raises BadLog where none is left, or the log does not tell when it begins (UnixStartTime).
         """
-        start = self.header.get("unixstarttime", "").split()
-        if not start or not start[0].isdecimal():
+        start = re.match(r"\d{1,15}(\.\d*)?(?!\S)", self.header.get("unixstarttime", ""))
+        if start is None:
             raise BadLog(f"{self.name}: jobs cannot be chosen by date: the log has no header UnixStartTime")
         origin_s, chosen = float(start[0]), self.jobs
         for moment, keep in ((begin, pl.Expr.ge), (end, pl.Expr.lt)):
@@ -76,12 +104,40 @@ class JobLog:
 
     def with_load(self, factor: float) -> JobLog:
         """The same jobs under `factor` times the load: the times between arrivals are divided by it, and the
-        arrivals rounded to whole seconds. Raises BadLog for a factor that is not above 0."""
+        arrivals rounded to whole seconds.
+
+        Raises BadLog for a factor that is not above 0, or so small that the last job would never arrive.
+        """
         if not 0 < factor < float("inf"):
-            raise BadLog(f"the load cannot be multiplied by {factor:g}; a factor above 0 is needed")
+            raise BadLog(
+                f"{self.name}: the load cannot be multiplied by {factor:g}; a factor above 0 is needed"
+            )
         first_s = float(self.jobs["submit_s"][0])
-        scaled = first_s + ((pl.col("submit_s") - first_s) / factor).round()
+        if self.span_s > (LARGEST - first_s) * factor:
+            raise BadLog(
+                f"{self.name}: with {factor:g} times the load, the last job would arrive after "
+                f"{LARGEST:g} s; a larger factor is needed"
+            )
+        scaled = (first_s + (pl.col("submit_s") - first_s) / factor).round()
         return replace(self, jobs=self.jobs.with_columns(submit_s=scaled).sort("submit_s", "job"))
+
+    def at_load(self, load: float) -> JobLog:
+        """The same jobs, with the times between arrivals scaled so that `load` is offered, within 1 %.
+
+        Raises BadLog where no scaling does that: all jobs come at once, the load is not above 0, or so high
+        that it takes arrivals closer together than whole seconds allow.
+        """
+        if not self.load:
+            raise BadLog(f"{self.name}: all jobs come at once, so their load cannot be changed")
+        if not 0 < load < float("inf"):
+            raise BadLog(f"{self.name}: there is no load of {load:g}; a number above 0 is needed, like 0.7")
+        scaled = self.with_load(load / self.load)
+        if scaled.load is None or abs(scaled.load / load - 1) > _LOAD_TOLERANCE:
+            raise BadLog(
+                f"{self.name}: {len(self.jobs):,} jobs that arrive at whole seconds cannot make a load of "
+                f"{load:g}; ask for a lower one, or for more jobs"
+            )
+        return scaled
 
     def _with(self, jobs: pl.DataFrame, what: str) -> JobLog:
         if not len(jobs):

@@ -129,6 +129,7 @@ DEFAULT: Order = _in_order(
 ARCHIVE: Order = _in_order(
     RoundDue,
     RunReleased,
+    WakeUp,
     StateChange,
     LocalChanged,
     ControlDue,
@@ -138,7 +139,6 @@ ARCHIVE: Order = _in_order(
     RunEnded,
     OrderOvertaken,
     RunPreempted,
-    WakeUp,
 )
 """Runs that end when they are believed to give back their nodes, all together; then jobs arrive; then ends
 are told, in order of start; with a round after each. So did the simulator behind the schedules of Gaussier,

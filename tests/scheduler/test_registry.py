@@ -7,7 +7,7 @@ import pytest
 from scheduler import registry
 from scheduler.loras.policies import NodeSelection, Selection
 from scheduler.loras.scheduler import Loras
-from scheduler.registry import SchedulerNotLoaded
+from scheduler.registry import Kind, SchedulerNotLoaded
 
 
 class WithParameters:
@@ -78,14 +78,24 @@ def test_a_composition_has_its_parameters_and_takes_others_beside() -> None:
     assert (made.selection, made.node_selection, made.most_jobs) == (Selection.EASY, NodeSelection.UNIFORM, 2)
 
 
-@pytest.mark.parametrize("name", registry.ON_SHARED_NODES)
-def test_every_built_in_scheduler_for_shared_nodes_loads(name: str) -> None:
+@pytest.mark.parametrize("name", [*registry.ON_SHARED_NODES, *registry.ON_FREE_NODES])
+def test_every_built_in_scheduler_for_nodes_loads(name: str) -> None:
     assert registry.is_built_in(name)
-    assert registry.is_on_shared_nodes(name)
     assert registry.target_of(name).startswith("scheduler.")
     assert callable(registry.load(name)().schedule)
 
 
-def test_of_a_scheduler_that_is_not_built_in_nobody_knows_whether_it_is_for_shared_nodes() -> None:
-    assert registry.is_on_shared_nodes(OWN) is None
-    assert registry.is_on_shared_nodes("sjs") is False
+def test_it_is_known_of_a_built_in_scheduler_only_what_it_decides_about() -> None:
+    assert registry.kind_of("sjs") is Kind.MAPPING
+    assert registry.kind_of("loras(selection=easy)") is Kind.SHARED_NODES
+    assert registry.kind_of("easy_sjbf") is Kind.FREE_NODES
+    assert registry.kind_of(OWN) is None
+
+
+def test_a_scheduler_of_another_kind_than_is_needed_is_told_and_those_that_fit_are_named() -> None:
+    assert registry.misfit("sjs", Kind.MAPPING) is None
+    assert registry.misfit(OWN, Kind.FREE_NODES) is None
+    sentence = registry.misfit("sjs", Kind.FREE_NODES)
+    assert sentence is not None
+    assert sentence.startswith("scheduler 'sjs' maps jobs to machines; needed is one that gives rigid jobs")
+    assert "easy_sjbf" in sentence

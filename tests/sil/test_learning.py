@@ -18,7 +18,8 @@ from sqlalchemy.orm import Session
 
 from sil.experiment import config
 from sil.experiment.listener import Listener
-from sil.experiment.run import NoDatabase, SiteChoice, UnusableFolder, run_experiment
+from sil.experiment.output_folder import UnusableFolder
+from sil.experiment.run import NoDatabase, SiteChoice, run_experiment
 from sil.experiment.sweep import Interrupted
 from sil.outcome.comparison import Comparison
 from sil.outcome.trace import Fact, read_trace

@@ -13,8 +13,8 @@ from numpy.typing import NDArray
 
 from scheduler.compiled import compiled, inlined
 
-N_JOBS, SIZE, ESTIMATE_S = 0, 1, 2
-"""Columns of a tree."""
+N_JOBS, SIZE, ESTIMATE_S, JOB = 0, 1, 2, 3
+"""Columns of a tree; the id of the job is told of leaves only."""
 
 NOBODY = -1
 
@@ -24,7 +24,7 @@ Tree = NDArray[np.float64]
 
 def empty_tree(capacity: int) -> Tree:
     """A tree with room for `capacity` jobs, a power of two."""
-    tree = np.full((2 * capacity, 3), np.inf)
+    tree = np.full((2 * capacity, 4), np.inf)
     tree[:, N_JOBS] = 0.0
     return tree
 
@@ -41,9 +41,10 @@ def set_leaf(tree: Tree, place: int, n_jobs: float, size: float, estimate_s: flo
         tree[k, ESTIMATE_S] = min(tree[left, ESTIMATE_S], tree[right, ESTIMATE_S])
 
 
-@compiled(types.void(TREE, types.int64, types.float64, types.float64))
-def put_job(tree: Tree, place: int, size: float, estimate_s: float) -> None:
+@compiled(types.void(TREE, types.int64, types.int64, types.float64, types.float64))
+def put_job(tree: Tree, place: int, job: int, size: float, estimate_s: float) -> None:
     """A job waits in a place."""
+    tree[len(tree) // 2 + place, JOB] = job
     set_leaf(tree, place, 1.0, size, estimate_s)
 
 

@@ -1,0 +1,146 @@
+"""`sil replay`: a log of an archive under backfilling schedulers."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.table import Table
+
+from sil.cli.console import (
+    EXIT_FAULT,
+    EXIT_INTERRUPTED,
+    err,
+    fail,
+    one_sentence_for_bad_input,
+    out,
+    print_fault,
+    print_note,
+    print_whole,
+)
+from sil.cli.progress import ProgressBar, progress
+from sil.experiment.estimates import Estimates
+from sil.workload.swf_repairs import Overrun, TooLarge
+
+
+def replay(
+    log: Annotated[
+        Path, typer.Argument(help="A log: .swf, .swf.gz, or a workload of Batsim's, .json or .json.gz.")
+    ],
+    scheduler: Annotated[
+        list[str] | None,
+        typer.Option(help="May be repeated: fcfs, sjf, easy, easy_sjbf, conservative, or one of your own."),
+    ] = None,
+    estimates: Annotated[
+        Estimates,
+        typer.Option(
+            help="What is believed of run times: what users asked for, the truth, or the mean of the user's "
+            "last two run times."
+        ),
+    ] = Estimates.USER,
+    order: Annotated[
+        str,
+        typer.Option(
+            help="Which events of one instant come first: default, or archive, as in published schedules."
+        ),
+    ] = "default",
+    jobs: Annotated[
+        str | None,
+        typer.Option(
+            metavar="A:B", help="Only these: places in the order of submission, from 0 on, without B."
+        ),
+    ] = None,
+    begin: Annotated[
+        datetime | None, typer.Option("--from", help="Only jobs submitted from then on (UTC).")
+    ] = None,
+    end: Annotated[datetime | None, typer.Option("--to", help="Only jobs submitted before (UTC).")] = None,
+    load: Annotated[
+        float | None, typer.Option(help="So many times the load: times between arrivals are divided by it.")
+    ] = None,
+    processors: Annotated[
+        int | None, typer.Option(min=1, help="Instead of what the log says of the machine.")
+    ] = None,
+    strict: Annotated[bool, typer.Option("--strict", help="Refuse a log that needs repairs.")] = False,
+    overrun: Annotated[
+        Overrun,
+        typer.Option(help="Of jobs that ran for longer than asked for: raise the estimate, or cut the run."),
+    ] = Overrun.RAISE,
+    too_large: Annotated[
+        TooLarge, typer.Option(help="Jobs that are larger than the machine: clip them, skip them, or stop.")
+    ] = TooLarge.CLIP,
+    out_folder: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the results. Default: sil-LOG.")
+    ] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes to run on. The results do not depend on it.")
+    ] = os.cpu_count() or 1,
+    no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
+) -> None:
+    """Replay a log of rigid jobs under backfilling schedulers, and compare them.
+
+    Writes, for each scheduler, jobs.csv and schedule.csv with Batsim's columns, trace.parquet and
+    timings.parquet; and report.html and summary.json over all.
+    """
+    from sil.experiment.logs import read_log
+    from sil.experiment.replay import Replay
+    from sil.experiment.replays import REPORT, ReplayInterrupted, replay_all
+    from sil.workload.swf_repairs import Rules
+    from sil.world.events import ORDERS
+
+    if order not in ORDERS:
+        fail(f"there is no order of events '{order}'; there are {', '.join(ORDERS)}")
+    names = list(dict.fromkeys(scheduler or ["fcfs", "easy", "conservative"]))
+    with one_sentence_for_bad_input():
+        chosen = read_log(log, Rules(strict, overrun, too_large), processors)
+        if begin is not None or end is not None:
+            chosen = chosen.between(begin, end)
+        if jobs is not None:
+            chosen = chosen.slice(*_slice(jobs))
+        if load is not None:
+            chosen = chosen.with_load(load)
+        for note in chosen.notes:
+            print_note(note)
+        folder = out_folder or Path(f"sil-{log.name.split('.')[0]}")
+        with progress("jobs") as bars:
+            try:
+                bar = ProgressBar(bars, chosen.name)
+                outcomes = replay_all(
+                    Replay(chosen, estimates, order), names, folder, workers, not no_report, bar
+                )
+            except (KeyboardInterrupt, ReplayInterrupted):
+                bars.stop()
+                err.print(f"Interrupted; what was done is in {folder}, without a report.")
+                raise typer.Exit(EXIT_INTERRUPTED) from None
+    print_whole(_table(chosen.summary, {o.scheduler: o.statistics for o in outcomes}))
+    for outcome in outcomes:
+        if outcome.fault is not None:
+            print_fault(outcome.fault)
+    look = "" if no_report else f"; open {folder / REPORT} in a browser"
+    out.print(f"Results are in {folder}{look}.", soft_wrap=True)
+    if any(outcome.fault for outcome in outcomes):
+        raise typer.Exit(EXIT_FAULT)
+
+
+def _slice(text: str) -> tuple[int | None, int | None]:
+    first, colon, last = text.partition(":")
+    try:
+        if not colon:
+            raise ValueError
+        return int(first) if first.strip() else None, int(last) if last.strip() else None
+    except ValueError:
+        fail(f"--jobs '{text}' cannot be read; give two places in the order of submission, like 0:1000")
+
+
+def _table(title: str, statistics: dict[str, dict[str, float]]) -> Table:
+    from sil.outcome.replay_tables import rows_of_statistics
+
+    table = Table(title=title, title_justify="left")
+    table.add_column("")
+    for name in statistics:
+        table.add_column(name, justify="right")
+    for label, texts in rows_of_statistics(statistics):
+        table.add_row(label, *texts)
+    return table

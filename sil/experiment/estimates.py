@@ -1,0 +1,44 @@
+"""What a scheduler believes of run times when a log is replayed."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from enum import StrEnum
+
+from scheduler.model import ExecutionRecord, Job
+from scheduler.ports import RunTimes
+from scheduler.rigid.run_times import RecentRuns, UserEstimates
+
+
+class Estimates(StrEnum):
+    USER = "user"  # what users asked for
+    ACTUAL = "actual"  # the truth
+    HISTORY = "history"  # the mean of the user's last two run times
+
+
+class Clairvoyant:
+    """Believes the truth, which `run_s` tells, and leaves all else to who believed before."""
+
+    def __init__(self, believed: RunTimes, run_s: Callable[[Job], float]) -> None:
+        self._believed = believed
+        self._run_s = run_s
+
+    def estimate_s(self, job: Job) -> float:
+        return self._run_s(job)
+
+    def outlived_s(self, job: Job, ran_s: float) -> float:
+        return self._believed.outlived_s(job, ran_s)
+
+    def record(self, record: ExecutionRecord) -> None:
+        self._believed.record(record)
+
+
+def run_times(estimates: Estimates, run_s: Callable[[Job], float]) -> RunTimes:
+    """The beliefs of that name; `run_s` is the truth."""
+    match estimates:
+        case Estimates.USER:
+            return UserEstimates()
+        case Estimates.HISTORY:
+            return RecentRuns()
+        case Estimates.ACTUAL:
+            return Clairvoyant(UserEstimates(), run_s)

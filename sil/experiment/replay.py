@@ -1,0 +1,143 @@
+"""A log replayed under one scheduler: rigid jobs, free nodes, and the trace written as it goes."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import polars as pl
+
+import scheduler as scheduler_package
+from scheduler import registry
+from scheduler.queue_manager import QueueManager
+from scheduler.rigid.free_nodes_in_use import FreeNodesInUse
+from scheduler.rigid.rules import first_violation_on_free_nodes
+from sil.experiment.estimates import Estimates, run_times
+from sil.experiment.provenance import package_version, source_hash
+from sil.outcome.parquet_stream import ParquetStream
+from sil.outcome.trace import CHUNK, METADATA_KEY, SCHEMA, TIMINGS_SCHEMA, TraceRecorder, of_run
+from sil.workload.job_log import JobLog
+from sil.world.clock import SimClock
+from sil.world.dispatcher import SimDispatcher
+from sil.world.events import ORDERS, EventQueue
+from sil.world.faults import SchedulerFault
+from sil.world.guard import GuardedScheduler, Timing
+from sil.world.harness import Harness
+from sil.world.logged_runs import LoggedRuns
+from sil.world.machines.space_shared import SpaceSharedMachines
+from sil.world.monitors import SimMonitor
+from sil.world.rounds import OnRequest
+
+TRACE = "trace.parquet"
+TIMINGS = "timings.parquet"
+DECISION_LIMIT_S = 60.0
+
+
+@dataclass(frozen=True)
+class Replay:
+    """A log, what schedulers believe of its run times, and the order of events at one instant (by name)."""
+
+    log: JobLog
+    estimates: Estimates = Estimates.USER
+    order: str = "default"
+    decision_limit_s: float = DECISION_LIMIT_S
+
+    def described(self, scheduler: str) -> Mapping[str, object]:
+        """What was run, as it stands in the trace."""
+        return {
+            "log": self.log.name,
+            "acknowledge": self.log.header.get("acknowledge", ""),
+            "jobs": len(self.log.jobs),
+            "processors": self.log.processors,
+            "scheduler": scheduler,
+            "estimates": self.estimates.value,
+            "order": self.order,
+            "repairs": list(self.log.notes),
+            "version": package_version(),
+            "scheduler_source": source_hash(Path(scheduler_package.__file__).parent),
+        }
+
+    def run(self, name: str, folder: Path, on_arrivals: Callable[[int], None] = lambda n: None) -> None:
+        """Replay the log under the scheduler `name`; trace and timings are written into `folder`.
+
+        A fault of the scheduler ends the run and is the last fact of its trace. Raises SchedulerNotLoaded.
+        """
+        metadata = {METADATA_KEY: json.dumps(self.described(name), sort_keys=True)}
+        with (
+            ParquetStream(folder / TRACE, SCHEMA, metadata) as facts,
+            ParquetStream(folder / TIMINGS, TIMINGS_SCHEMA) as timings,
+        ):
+            trace = TraceRecorder(lambda table: facts.write(of_run(table, 0, 0, name)))
+            decisions = _Decisions(timings, name)
+            try:
+                self._harness(name, trace, decisions, on_arrivals).run()
+            except SchedulerFault as fault:
+                trace.note_fault(fault.time_s, fault.rule, fault.message, fault.job)
+            trace.close()
+            decisions.close()
+
+    def _harness(
+        self, name: str, trace: TraceRecorder, decisions: _Decisions, on_arrivals: Callable[[int], None]
+    ) -> Harness:
+        clock, events = SimClock(), EventQueue(ORDERS[self.order])
+        runs = LoggedRuns(self.log.jobs, on_arrivals)
+        machines = SpaceSharedMachines(self.log.processors, runs.run_s, events)
+        factory = registry.load(name)
+        guarded = GuardedScheduler(
+            factory(),
+            clock,
+            self.decision_limit_s,
+            decisions.note,
+            None if registry.is_built_in(name) else factory(),
+            first_violation_on_free_nodes,
+            cpu_time=None,  # to ask for it costs more than most of these decisions
+        )
+        manager = QueueManager(
+            FreeNodesInUse(self.log.processors, run_times(self.estimates, runs.run_s)),
+            guarded,
+            clock,
+            SimDispatcher(clock, events, machines, trace),
+        )
+        return Harness(
+            runs.arrivals(),
+            manager,
+            clock,
+            events,
+            machines,
+            SimMonitor(clock),
+            iter(()),
+            OnRequest(),
+            trace,
+        )
+
+
+class _Decisions:
+    """Writes what was measured of decisions as they come."""
+
+    def __init__(self, stream: ParquetStream, scheduler: str) -> None:
+        self._stream = stream
+        self._scheduler = scheduler
+        self._cells: list[float] = []
+
+    def note(self, timing: Timing) -> None:
+        self._cells.extend(timing)
+        if len(self._cells) >= 5 * CHUNK:
+            self.close()
+
+    def close(self) -> None:
+        """Hand on what is left."""
+        which = {"point": 0, "replication": 0, "scheduler": self._scheduler}
+        measured = list(TIMINGS_SCHEMA)[len(which) :]
+        columns = [
+            pl.Series(name, self._cells[place :: len(measured)], dtype=TIMINGS_SCHEMA[name])
+            for place, name in enumerate(measured)
+        ]
+        table = pl.DataFrame(columns).with_columns(**{name: pl.lit(value) for name, value in which.items()})
+        self._stream.write(
+            table.with_columns(pl.col("cpu_s").fill_nan(None)).select(
+                [pl.col(name).cast(kind) for name, kind in TIMINGS_SCHEMA.items()]
+            )
+        )
+        self._cells.clear()

@@ -1,0 +1,182 @@
+"""One log under several schedulers, each in a process of its own, and what that amounts to."""
+
+from __future__ import annotations
+
+import json
+import re
+import signal
+import time
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+from multiprocessing.process import BaseProcess
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from scheduler import registry
+from scheduler.registry import Kind, SchedulerNotLoaded
+from sil.experiment.listener import Listener
+from sil.experiment.output_folder import make_usable
+from sil.experiment.processes import worker_context
+from sil.experiment.replay import TIMINGS, TRACE, Replay
+from sil.experiment.watchdog import LOOK_EVERY_S, Watchdog
+from sil.outcome.replay_invariants import first_breach_of_replay
+from sil.outcome.replay_report import write_replay_report
+from sil.outcome.replayed_jobs import batsim_schedule, replayed_jobs, statistics
+from sil.outcome.trace import Fact
+from sil.world.faults import PROCESS_SURVIVES
+
+JOBS = "jobs.csv"
+SCHEDULE = "schedule.csv"
+SUMMARY = "summary.json"
+REPORT = "report.html"
+
+
+class ReplayInterrupted(Exception):
+    """The user stopped it. Schedulers that were done are kept."""
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What became of a log under one scheduler: its statistics, and its fault, if there was one."""
+
+    scheduler: str
+    folder: Path
+    jobs: pl.DataFrame
+    statistics: dict[str, float]
+    fault: str | None
+
+
+def replay_all(
+    replay: Replay, schedulers: Sequence[str], out: Path, workers: int, report: bool, listener: Listener
+) -> list[Outcome]:
+    """Replay a log under each scheduler, and write what it amounts to into `out`.
+
+    Raises SchedulerNotLoaded, UnusableFolder and ReplayInterrupted.
+    """
+    for name in schedulers:
+        registry.load(name)
+        wrong = registry.misfit(name, Kind.FREE_NODES)
+        if wrong is not None:
+            raise SchedulerNotLoaded(f"{wrong} (a log has rigid jobs)")
+    folders = {name: out / _folder_name(name) for name in schedulers}
+    for folder in (out, *folders.values()):
+        make_usable(folder)
+        for old in (TRACE, TIMINGS, JOBS, SCHEDULE):
+            (folder / old).unlink(missing_ok=True)
+    listener.started(0, len(replay.log.jobs) * len(schedulers))
+    if (workers == 1 and all(map(registry.is_built_in, schedulers))) or _is_trusted_alone(schedulers):
+        done = 0
+        for name, folder in folders.items():
+            base = done
+            replay.run(name, folder, lambda n, base=base: listener.progressed(base + n))  # type: ignore[misc]
+            done += len(replay.log.jobs)
+        died: set[str] = set()
+    else:
+        died = _in_processes(replay, folders, workers, listener)
+    outcomes = [_outcome(replay, name, folder, name in died) for name, folder in folders.items()]
+    _write_summary(out / SUMMARY, replay, outcomes)
+    if report:
+        jobs = {outcome.scheduler: outcome.jobs for outcome in outcomes if len(outcome.jobs)}
+        faults = [outcome.fault for outcome in outcomes if outcome.fault]
+        write_replay_report(out / REPORT, _described(replay, outcomes), jobs, faults)
+    return outcomes
+
+
+def _is_trusted_alone(schedulers: Sequence[str]) -> bool:
+    """One of ours needs no process of its own, which takes a second to begin."""
+    return len(schedulers) == 1 and registry.is_built_in(schedulers[0])
+
+
+def _in_processes(replay: Replay, folders: dict[str, Path], workers: int, listener: Listener) -> set[str]:
+    """Returns the schedulers whose processes died."""
+    context = worker_context()
+    watchdog = Watchdog(context, len(folders))
+    arrived = context.RawArray("q", len(folders))
+    waiting = deque(enumerate(folders.items()))
+    running: dict[str, BaseProcess] = {}
+    died: set[str] = set()
+    try:
+        while waiting or running:
+            while waiting and len(running) < workers:
+                place, (name, folder) = waiting.popleft()
+                arguments = (replay, name, folder, watchdog, arrived, place)
+                running[name] = context.Process(target=_replay_apart, args=arguments)
+                running[name].start()
+            time.sleep(min(LOOK_EVERY_S, 0.1))
+            watchdog.end_the_lost()
+            listener.progressed(sum(arrived))
+            for name in [name for name, process in running.items() if not process.is_alive()]:
+                if running.pop(name).exitcode != 0:
+                    died.add(name)
+    except KeyboardInterrupt:
+        for process in running.values():
+            process.kill()
+        raise ReplayInterrupted from None
+    return died
+
+
+def _replay_apart(
+    replay: Replay, name: str, folder: Path, watchdog: Watchdog, arrived: Any, place: int
+) -> None:
+    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    watchdog.watch_this_process()
+
+    def tell(n: int) -> None:
+        arrived[place] = n
+
+    replay.run(name, folder, tell)
+
+
+def _outcome(replay: Replay, name: str, folder: Path, died: bool) -> Outcome:
+    """Write the tables of one scheduler; a fault is told in one sentence."""
+    trace = folder / TRACE
+    if died or not trace.is_file():
+        message = "its process died, or had to be ended because it did not come back from a decision"
+        return Outcome(
+            name, folder, pl.DataFrame(), {}, f"{name} broke the rule {PROCESS_SURVIVES}: {message}"
+        )
+    log = replay.log
+    jobs = replayed_jobs(trace, log.jobs)
+    jobs.write_csv(folder / JOBS)
+    decided_s = float(pl.read_parquet(folder / TIMINGS, columns=["wall_s"])["wall_s"].sum())
+    batsim_schedule(jobs, len(log.jobs), log.processors, decided_s).write_csv(folder / SCHEDULE)
+    fault = _fault(trace, name)
+    if fault is None and (breach := first_breach_of_replay(trace, log.processors)) is not None:
+        fault = f"{name}: the trace breaks the invariant {breach.rule}: {breach.message}"
+    return Outcome(name, folder, jobs, {} if fault else statistics(jobs, log.processors), fault)
+
+
+def _fault(trace: Path, name: str) -> str | None:
+    found = pl.scan_parquet(trace).filter(pl.col("event") == Fact.FAULT).collect()
+    for time_s, rule, message in found.select("time_s", "detail", "message").iter_rows():
+        return f"{name} broke the rule {rule} at {time_s:g} s: {message}"
+    return None
+
+
+def _described(replay: Replay, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+    log = replay.log
+    return {
+        "log": log.name,
+        "acknowledge": log.header.get("acknowledge", ""),
+        "jobs": len(log.jobs),
+        "processors": log.processors,
+        "load": log.load,
+        "days": log.span_s / 86_400.0,
+        "estimates": replay.estimates.value,
+        "order": replay.order,
+        "repairs": list(log.notes),
+        "schedulers": {o.scheduler: {**o.statistics, "fault": o.fault} for o in outcomes},
+        **{key: replay.described("")[key] for key in ("version", "scheduler_source")},
+    }
+
+
+def _write_summary(path: Path, replay: Replay, outcomes: Sequence[Outcome]) -> None:
+    text = json.dumps(_described(replay, outcomes), indent=2, ensure_ascii=False)
+    path.write_text(text + "\n", encoding="utf-8")
+
+
+def _folder_name(scheduler: str) -> str:
+    return re.sub(r"[^\w.=,()+-]+", "-", scheduler)

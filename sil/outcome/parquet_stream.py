@@ -1,0 +1,43 @@
+"""A Parquet file that is written as its rows come."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from types import TracebackType
+
+import polars as pl
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+Schema = Mapping[str, pl.DataType | type[pl.DataType]]
+_COMPATIBLE = pl.CompatLevel.oldest()
+
+
+class ParquetStream:
+    """Takes tables of one schema, one after the other; each becomes a row group.
+
+    The file has its name once it is closed; until then, and if the block is left by an exception, it is
+    `NAME.unfinished`.
+    """
+
+    def __init__(self, path: Path, schema: Schema, metadata: Mapping[str, str] | None = None) -> None:
+        self._path = path
+        self._unfinished = path.with_name(f"{path.name}.unfinished")
+        columns = pl.DataFrame(schema=schema).to_arrow(compat_level=_COMPATIBLE).schema
+        self._schema = columns.with_metadata(dict(metadata or {}))
+        self._writer = pq.ParquetWriter(self._unfinished, self._schema, compression="zstd")
+
+    def write(self, table: pl.DataFrame) -> None:
+        arrow: pa.Table = table.to_arrow(compat_level=_COMPATIBLE)
+        self._writer.write_table(arrow)
+
+    def __enter__(self) -> ParquetStream:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self._writer.close()
+        if error is None:
+            self._unfinished.replace(self._path)

@@ -1,0 +1,45 @@
+"""Jobs as a log tells of them: when they arrive, and how long they really run."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import polars as pl
+
+from scheduler.model import Job, JobId
+
+JOB_CLASS = "rigid"
+QUEUE = "default"
+TELL_EVERY = 500
+"""So many arrivals from one call of `on_arrivals` to the next."""
+
+
+class LoggedRuns:
+    """The jobs of a log, one by one, and the truth about those that have arrived.
+
+    `log` has the columns job, submit_s, run_s, processors, estimate_s and user, in order of submission, then
+    of job number. `on_arrivals` is told now and then how many have arrived.
+    """
+
+    def __init__(self, log: pl.DataFrame, on_arrivals: Callable[[int], None] = lambda n: None) -> None:
+        self._log = log
+        self._on_arrivals = on_arrivals
+        self._run_s: dict[int, float] = {}
+
+    def arrivals(self) -> Iterator[Job]:
+        """In order of arrival."""
+        columns = self._log.select("job", "submit_s", "run_s", "processors", "estimate_s", "user")
+        names = {user: f"user-{user}" for user in self._log["user"].unique().to_list()}
+        run_times = self._run_s
+        for n, (job, submit_s, run_s, processors, estimate_s, user) in enumerate(columns.iter_rows()):
+            run_times[job] = run_s
+            if n % TELL_EVERY == 0:
+                self._on_arrivals(n)
+            yield Job(
+                JobId(job), JOB_CLASS, submit_s, names[user], QUEUE, n_tasks=processors, estimate_s=estimate_s
+            )
+        self._on_arrivals(len(columns))
+
+    def run_s(self, job: Job) -> float:
+        """How long a job that has arrived really runs."""
+        return self._run_s[job.id]
