@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from sil.cli import database
+from sil.cli import database, workload
 from sil.cli.console import (
     EXIT_FAULT,
     EXIT_INTERRUPTED,
@@ -53,12 +53,15 @@ app = typer.Typer(
     A scheduler is named by its name (`sil schedulers` lists them) or as `module:Class`,
     found from the current folder.
 
+    `sil replay LOG` replays a log of the Parallel Workloads Archive under backfilling schedulers.
+
     `sil db` keeps the database of a site: its machines, its job classes, and how long they take.
 
     Exit codes: 0 done, 1 a scheduler under test misbehaved, 2 bad input, 130 interrupted.
     """,
 )
 app.add_typer(database.app, name="db")
+app.add_typer(workload.app, name="workload")
 app.command()(reproduce)
 app.command()(predict)
 app.command()(replay)

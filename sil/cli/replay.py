@@ -86,7 +86,8 @@ def replay(
     """
     from sil.experiment.logs import read_log
     from sil.experiment.replay import Replay
-    from sil.experiment.replays import REPORT, ReplayInterrupted, replay_all
+    from sil.experiment.replays import REPORT, ReplayInterrupted, check_schedulers, replay_all
+    from sil.workload.job_log import part_of
     from sil.workload.swf_repairs import Rules
     from sil.world.events import ORDERS
 
@@ -94,13 +95,9 @@ def replay(
         fail(f"there is no order of events '{order}'; there are {', '.join(ORDERS)}")
     names = list(dict.fromkeys(scheduler or ["fcfs", "easy", "conservative"]))
     with one_sentence_for_bad_input():
-        chosen = read_log(log, Rules(strict, overrun, too_large), processors)
-        if begin is not None or end is not None:
-            chosen = chosen.between(begin, end)
-        if jobs is not None:
-            chosen = chosen.slice(*_slice(jobs))
-        if load is not None:
-            chosen = chosen.with_load(load)
+        check_schedulers(names)
+        whole = read_log(log, Rules(strict, overrun, too_large), processors)
+        chosen = part_of(whole, jobs, begin, end, load)
         for note in chosen.notes:
             print_note(note)
         folder = out_folder or Path(f"sil-{log.name.split('.')[0]}")
@@ -122,16 +119,6 @@ def replay(
     out.print(f"Results are in {folder}{look}.", soft_wrap=True)
     if any(outcome.fault for outcome in outcomes):
         raise typer.Exit(EXIT_FAULT)
-
-
-def _slice(text: str) -> tuple[int | None, int | None]:
-    first, colon, last = text.partition(":")
-    try:
-        if not colon:
-            raise ValueError
-        return int(first) if first.strip() else None, int(last) if last.strip() else None
-    except ValueError:
-        fail(f"--jobs '{text}' cannot be read; give two places in the order of submission, like 0:1000")
 
 
 def _table(title: str, statistics: dict[str, dict[str, float]]) -> Table:

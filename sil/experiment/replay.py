@@ -17,13 +17,13 @@ from scheduler.rigid.rules import first_violation_on_free_nodes
 from sil.experiment.estimates import Estimates, run_times
 from sil.experiment.provenance import package_version, source_hash
 from sil.outcome.parquet_stream import ParquetStream
-from sil.outcome.trace import CHUNK, METADATA_KEY, SCHEMA, TIMINGS_SCHEMA, TraceRecorder, of_run
+from sil.outcome.trace import METADATA_KEY, SCHEMA, TIMINGS_SCHEMA, TraceRecorder, of_run
 from sil.workload.job_log import JobLog
 from sil.world.clock import SimClock
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import ORDERS, EventQueue
 from sil.world.faults import SchedulerFault
-from sil.world.guard import GuardedScheduler, Timing
+from sil.world.guard import GuardedScheduler
 from sil.world.harness import Harness
 from sil.world.logged_runs import LoggedRuns
 from sil.world.machines.space_shared import SpaceSharedMachines
@@ -69,14 +69,18 @@ class Replay:
             ParquetStream(folder / TRACE, SCHEMA, metadata) as facts,
             ParquetStream(folder / TIMINGS, TIMINGS_SCHEMA) as timings,
         ):
-            trace = TraceRecorder(lambda table: facts.write(of_run(table, 0, 0, name)))
             decisions = _Decisions(timings, name)
+
+            def write(table: pl.DataFrame) -> None:
+                facts.write(of_run(table, 0, 0, name))
+                decisions.write()
+
+            trace = TraceRecorder(write)
             try:
                 self._harness(name, trace, decisions, on_arrivals).run()
             except SchedulerFault as fault:
                 trace.note_fault(fault.time_s, fault.rule, fault.message, fault.job)
             trace.close()
-            decisions.close()
 
     def _harness(
         self, name: str, trace: TraceRecorder, decisions: _Decisions, on_arrivals: Callable[[int], None]
@@ -89,7 +93,7 @@ class Replay:
             factory(),
             clock,
             self.decision_limit_s,
-            decisions.note,
+            decisions.cells.extend,
             None if registry.is_built_in(name) else factory(),
             first_violation_on_free_nodes,
             cpu_time=None,  # to ask for it costs more than most of these decisions
@@ -117,21 +121,17 @@ class _Decisions:
     """Writes what was measured of decisions as they come."""
 
     def __init__(self, stream: ParquetStream, scheduler: str) -> None:
+        self.cells: list[float] = []
+        """What was measured since the last time, decision after decision, as columns of `Timing`."""
         self._stream = stream
         self._scheduler = scheduler
-        self._cells: list[float] = []
 
-    def note(self, timing: Timing) -> None:
-        self._cells.extend(timing)
-        if len(self._cells) >= 5 * CHUNK:
-            self.close()
-
-    def close(self) -> None:
-        """Hand on what is left."""
+    def write(self) -> None:
+        """Hand on what was measured since the last time."""
         which = {"point": 0, "replication": 0, "scheduler": self._scheduler}
         measured = list(TIMINGS_SCHEMA)[len(which) :]
         columns = [
-            pl.Series(name, self._cells[place :: len(measured)], dtype=TIMINGS_SCHEMA[name])
+            pl.Series(name, self.cells[place :: len(measured)], dtype=TIMINGS_SCHEMA[name])
             for place, name in enumerate(measured)
         ]
         table = pl.DataFrame(columns).with_columns(**{name: pl.lit(value) for name, value in which.items()})
@@ -140,4 +140,4 @@ class _Decisions:
                 [pl.col(name).cast(kind) for name, kind in TIMINGS_SCHEMA.items()]
             )
         )
-        self._cells.clear()
+        self.cells.clear()

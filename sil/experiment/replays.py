@@ -49,18 +49,22 @@ class Outcome:
     fault: str | None
 
 
+def check_schedulers(names: Sequence[str]) -> None:
+    """Raises SchedulerNotLoaded for one that cannot replay a log."""
+    for name in names:
+        registry.load(name)
+        wrong = registry.misfit(name, Kind.FREE_NODES)
+        if wrong is not None:
+            raise SchedulerNotLoaded(f"{wrong} (a log has rigid jobs)")
+
+
 def replay_all(
     replay: Replay, schedulers: Sequence[str], out: Path, workers: int, report: bool, listener: Listener
 ) -> list[Outcome]:
     """Replay a log under each scheduler, and write what it amounts to into `out`.
 
-    Raises SchedulerNotLoaded, UnusableFolder and ReplayInterrupted.
+    Raises UnusableFolder and ReplayInterrupted.
     """
-    for name in schedulers:
-        registry.load(name)
-        wrong = registry.misfit(name, Kind.FREE_NODES)
-        if wrong is not None:
-            raise SchedulerNotLoaded(f"{wrong} (a log has rigid jobs)")
     folders = {name: out / _folder_name(name) for name in schedulers}
     for folder in (out, *folders.values()):
         make_usable(folder)
