@@ -77,6 +77,9 @@ class NodeSet(Sequence[int]):
         return hash(self.intervals)
 
     def __str__(self) -> str:
+        if self.n > 1 and len(self.intervals) == 1:
+            first, last = self.intervals[0]
+            return f"{first}-{last}"
         return " ".join(
             [str(first) if first == last else f"{first}-{last}" for first, last in self.intervals]
         )

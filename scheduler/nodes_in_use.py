@@ -50,6 +50,11 @@ class NodesInUse(ABC):
     def tell_available(self, node: int, is_available: bool) -> None:
         """A node may be used, or not."""
 
+    @property
+    def nobody_fits(self) -> bool:
+        """Whether it is plain that none of the jobs that wait can start now."""
+        return False
+
     def hear(self, reading: NodeReading) -> bool:
         """Local users of a node were seen. Returns whether the scheduler should be asked again."""
         return False

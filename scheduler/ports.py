@@ -19,7 +19,11 @@ from scheduler.problem import SchedulingProblem
 
 
 class Scheduler(Protocol):
-    """Decides for one queue in one round. Returns data, touches nothing."""
+    """Decides for one queue in one round. Returns data, touches nothing.
+
+    One that looks at nothing but the problem may say so by an attribute `memoryless = True`; then it need not
+    be asked where no job could start anyway.
+    """
 
     def schedule(self, problem: SchedulingProblem) -> Schedule: ...
 

@@ -60,6 +60,7 @@ class QueueManager:
     ) -> None:
         self._nodes = nodes
         self._scheduler = scheduler
+        self._is_asked_always = new_jobs is not None or not getattr(scheduler, "memoryless", False)
         self._clock = clock
         self._dispatcher = dispatcher
         self._monitor = monitor
@@ -97,7 +98,8 @@ class QueueManager:
         if self._admission is not None:
             self._unfinished_of[job.user] += 1
         self._new_jobs[job.id] = job
-        self.wants_round = True
+        if self._is_asked_always or not self._nodes.nobody_fits:
+            self.wants_round = True
         return None
 
     def on_run_ended(self, completion: Completion) -> None:
@@ -173,7 +175,7 @@ class QueueManager:
 
     def _something_changed(self) -> None:
         """Jobs that wait may start now."""
-        if not self.wants_round and self._nodes.waiting:
+        if self._nodes.waiting and (self._is_asked_always or not self._nodes.nobody_fits):
             self.wants_round = True
         self.wakes_at_s = self._nodes.outlived_at_s
 

@@ -40,11 +40,17 @@ class FreeNodesInUse(NodesInUse):
     def problem(self, now_s: float, running: Mapping[RunId, Running]) -> SchedulingProblem:
         return SchedulingProblem.on_free_nodes(now_s, self._nodes, running)
 
+    @property
+    def nobody_fits(self) -> bool:
+        return self.waiting.least_size > self._nodes.free.n
+
     def violation(self, problem: SchedulingProblem, schedule: object) -> Violation | None:
         return first_violation_on_free_nodes(problem, schedule)
 
     def start(self, run: RunId, job: Job, placement: Placement, now_s: float) -> None:
-        held, end_s = NodeSet.of(placement.nodes), placement.completion_s
+        held, end_s = placement.nodes, placement.completion_s
+        if not isinstance(held, NodeSet):
+            held = NodeSet.of(held)
         self.waiting.remove(job.id)
         self._nodes.free.take(held)
         self._nodes.releases.add(end_s, held.n, run)

@@ -31,11 +31,12 @@ def first_violation_on_free_nodes(problem: SchedulingProblem, schedule: object) 
         wrong = _wrong(problem, schedule, placement, placed)
         if wrong is not None:
             return wrong
-    if len(placed) > 1:
+    n_placed = len(schedule.placements)
+    if n_placed > 1:
         twice = _given_twice(problem, placed)
         if twice is not None:
             return twice
-    if len(placed) + len(schedule.left_waiting) < problem.n_jobs:
+    if n_placed + len(schedule.left_waiting) < problem.n_jobs:
         told = placed.keys() | schedule.left_waiting.keys()
         forgotten = next(i for i in range(problem.n_jobs) if i not in told)
         job = problem.jobs[forgotten].id

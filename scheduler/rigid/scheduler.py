@@ -25,6 +25,8 @@ class Rigid:
     nodes of the lowest number.
     """
 
+    memoryless = True
+
     def __init__(self, ordering: str = "fcfs", backfilling: str = "none") -> None:
         self.ordering = Ordering(ordering)
         self.backfilling = Backfilling(backfilling)
@@ -32,11 +34,10 @@ class Rigid:
         self._started = np.empty((64, 4))
 
     def schedule(self, problem: SchedulingProblem) -> Schedule:
-        nodes = problem.free_nodes
+        nodes, now_s = problem.free_nodes, problem.now_s
         placing = Placing(problem)
-        if nodes.waiting.least_size <= nodes.free.n:
-            for _, size, takes_s, rank in self._pass(nodes, problem.now_s):
-                placing.start_with(int(rank), int(size), problem.now_s + takes_s)
+        for _, size, takes_s, rank in self._pass(nodes, now_s):
+            placing.start_with(int(rank), int(size), now_s + takes_s)
         return placing.schedule(WAITS)
 
     def _pass(self, nodes: FreeNodes, now_s: float) -> list[list[float]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from math import inf
+from typing import Any
 
 import numpy as np
 
@@ -41,6 +42,11 @@ class WaitingJobs(LazyJobs):
 
     def __len__(self) -> int:
         return self.n
+
+    def __getitem__(self, i: Any) -> Any:
+        if type(i) is int and 0 <= i < self.n:  # which is nearly always so, and asked very often
+            return self._in_place[place_of(self.tree, i)]
+        return super().__getitem__(i)
 
     def job_at(self, i: int) -> Job:
         job = self._in_place[place_of(self.tree, i)]

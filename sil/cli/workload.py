@@ -100,6 +100,6 @@ def lublin(
     with one_sentence_for_bad_input():
         made = Lublin().jobs(jobs, processors, luck)
         if load is not None:
-            made = made.with_load(load / made.load) if made.load else made
+            made = made.at_load(load)
         write_log(target, made)
     out.print(f"Written: {target} ({made.summary})", highlight=False, soft_wrap=True)

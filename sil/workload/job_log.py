@@ -85,7 +85,8 @@ class JobLog:
         Raises BadLog where none is left.
         """
         named = ":".join("" if place is None else str(place) for place in (first, last))
-        return self._with(self.jobs[first:last], f"jobs {named}")
+        begin, end, _ = slice(first, last).indices(len(self.jobs))
+        return self._with(self.jobs[begin:end], f"jobs {named}")
 
     def between(self, begin: datetime | None, end: datetime | None) -> JobLog:
         """Jobs submitted from `begin` on, and before `end`. A time without a zone is UTC.
@@ -143,3 +144,25 @@ class JobLog:
         if not len(jobs):
             raise BadLog(f"{self.name}: there are no {what}; the log has {len(self.jobs):,} jobs")
         return replace(self, jobs=jobs)
+
+
+def part_of(
+    log: JobLog, jobs: str | None, begin: datetime | None, end: datetime | None, load: float | None
+) -> JobLog:
+    """First the jobs between two dates, of these the places `jobs` ("A:B"), and these under so many times the
+    load; None = all of it, as it is. Raises BadLog."""
+    if begin is not None or end is not None:
+        log = log.between(begin, end)
+    if jobs is not None:
+        log = log.slice(*_places(jobs))
+    return log if load is None else log.with_load(load)
+
+
+def _places(text: str) -> tuple[int | None, int | None]:
+    first, colon, last = text.partition(":")
+    try:
+        if colon:
+            return int(first) if first.strip() else None, int(last) if last.strip() else None
+    except ValueError:
+        pass
+    raise BadLog(f"jobs '{text}' cannot be read; give two places in the order of submission, like 0:1000")

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 import re
+from codecs import BOM_UTF8
 from collections.abc import Mapping
 from io import BytesIO
 from pathlib import Path
 
 import polars as pl
 
-from sil.workload.job_log import MOST_PROCESSORS, BadLog, JobLog
+from sil.workload.job_log import MOST_PROCESSORS, BadLog, JobLog, possible_size
 from sil.workload.log_file import read_bytes, shown, write_bytes
 from sil.workload.swf_repairs import FIELDS, LINE, Rules, repaired
 
@@ -26,10 +27,12 @@ def read_swf(path: Path, rules: Rules | None = None, processors: int | None = No
     """The jobs of a log (`.swf` or `.swf.gz`), repaired by `rules` or, where these are strict, refused.
 
     The machine has `processors`, else as many as the header MaxProcs says, else MaxNodes. Raises BadLog with
-    file, line and reason for a file that is no such log, and for a machine of unknown size.
+    file, line and reason for a file that is no such log, and for a machine of unknown or impossible size.
     """
     rules = rules or Rules()
-    data = read_bytes(path)
+    data = read_bytes(path).removeprefix(BOM_UTF8)
+    if b"\r" in data:
+        data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     header = _header(data)
     rows = _plain_rows(data)
     if rows is None:
@@ -103,24 +106,25 @@ def _as_text(name: str) -> pl.Expr:
 def _header(data: bytes) -> Mapping[str, str]:
     """The `; Key: value` comments; of a key that comes twice, the first. Keys are in small letters."""
     found: dict[str, str] = {}
-    for match in re.finditer(rb"^\s*;+[ \t]*([A-Za-z]+)[ \t]*:[ \t]*(.*?)\s*$", data, re.MULTILINE):
-        key, value = (group.decode("utf-8", "replace") for group in match.groups())
+    for match in re.finditer(rb"^[ \t]*;+[ \t]*([A-Za-z]+)[ \t]*:(.*)$", data, re.MULTILINE):
+        key, value = (group.decode("utf-8", "replace").strip() for group in match.groups())
         found.setdefault(key.lower(), value)
     return found
 
 
 def _machine_size(path: Path, header: Mapping[str, str], asked: int | None) -> int:
     if asked is not None:
-        return asked
+        return possible_size(asked, path)
     for key in ("maxprocs", "maxnodes"):
-        match = re.match(r"\d+", header.get(key, ""))
-        if match and int(match[0]) > 0:
-            if int(match[0]) > MOST_PROCESSORS:
-                raise BadLog(
-                    f"{path}: the header says that the machine has {match[0]} processors; at most "
-                    f"{MOST_PROCESSORS:,} are possible here; say how many it has with --processors"
-                )
-            return int(match[0])
+        match = re.match(r"(?:\d{1,3}(?:,\d{3})+|\d+)(?![\w.,])", header.get(key, ""), re.ASCII)
+        digits = match[0].replace(",", "").lstrip("0") if match else ""
+        if len(digits) > len(str(MOST_PROCESSORS)) or int(digits or 0) > MOST_PROCESSORS:
+            raise BadLog(
+                f"{path}: the header says that the machine has {shown(digits)} processors; at most "
+                f"{MOST_PROCESSORS:,} are possible here; say how many it has with --processors"
+            )
+        if digits:
+            return int(digits)
     raise BadLog(
         f"{path}: the header does not say how large the machine is (MaxProcs or MaxNodes); "
         "say it with --processors"
@@ -130,10 +134,8 @@ def _machine_size(path: Path, header: Mapping[str, str], asked: int | None) -> i
 def _plain_rows(data: bytes) -> pl.DataFrame | None:
     """The rows of a log of comments, then lines of 18 numbers with single spaces, read at once; else None."""
     begins = 0
-    for line in data.splitlines(keepends=True):
-        if not line.startswith(b";"):
-            break
-        begins += len(line)
+    while data.startswith(b";", begins) and (end := data.find(b"\n", begins)) >= 0:
+        begins = end + 1
     body, n_comments = data[begins:], data.count(b"\n", 0, begins)
     if not body or b";" in body or not body.endswith(b"\n"):
         return None
@@ -154,7 +156,7 @@ def _plain_rows(data: bytes) -> pl.DataFrame | None:
 
 def _rows_by_line(data: bytes, path: Path) -> tuple[pl.DataFrame, dict[str, list[int]]]:
     """The rows of any log, and the lines that are none, by what is wrong with them."""
-    text = data.decode("utf-8-sig", "replace")
+    text = data.decode("utf-8", "replace")
     lines = pl.DataFrame({"text": text.split("\n")}, schema={"text": pl.String}).with_row_index(
         LINE, offset=1
     )
@@ -177,13 +179,12 @@ def _rows_by_line(data: bytes, path: Path) -> tuple[pl.DataFrame, dict[str, list
     if len(rows) and not len(whole):
         number, found = rows.select(LINE, "text").row(0)
         raise BadLog(f"{path}, line {number}: found {shown(found)}, and no line of the file is {EXPECTED}")
-    last_line, ends_in_newline = rows[LINE].max(), data.endswith(b"\n")
-    of_short = rows.filter(short)[LINE].to_list()
-    cut_off = [number for number in of_short if number == last_line and not ends_in_newline]
+    last_line, ends_in_newline = lines[LINE].max(), data.endswith(b"\n")
+    cut_off = (short | odd) & (rows[LINE] == last_line) & (not ends_in_newline)
     broken = {
-        "the last line is cut off": cut_off,
-        f"fewer than {len(FIELDS)} fields": [number for number in of_short if number not in cut_off],
-        "a field is not a number": rows.filter(odd)[LINE].to_list(),
+        "the last line is cut off": rows.filter(cut_off)[LINE].to_list(),
+        f"fewer than {len(FIELDS)} fields": rows.filter(short & ~cut_off)[LINE].to_list(),
+        "a field is not a number": rows.filter(odd & ~cut_off)[LINE].to_list(),
         f"more than {len(FIELDS)} fields": whole.filter(pl.col("n") > len(FIELDS))[LINE].to_list(),
     }
     return whole.select(LINE, *FIELDS), broken

@@ -1,4 +1,4 @@
-"""What is repaired in the rows of an SWF log, rule by rule. A strict reading refuses what a rule would change."""
+"""What is repaired in the rows of an SWF log, rule by rule. A strict reading refuses what a rule changes."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from sil.workload.job_log import SCHEMA, BadLog
+from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, BadLog
 
 FIELDS = (
     "job",
@@ -32,9 +32,6 @@ FIELDS = (
     "think_time",
 )
 LINE = "line"
-LEAST_S = 1.0
-LARGEST = 1e15
-"""A number beyond it is a slip: seconds would be no whole numbers any more."""
 
 
 class Overrun(StrEnum):
@@ -103,7 +100,7 @@ def repaired(
         pl.col("run").alias("run_s"),
         pl.col("requested").cast(pl.Int64).alias("processors"),
         pl.col("requested_time").alias("estimate_s"),
-        pl.col("user").cast(pl.Int64),
+        pl.when(pl.col("user") < 0).then(-1).otherwise(pl.col("user")).cast(pl.Int64).alias("user"),
     )
     assert jobs.schema == pl.Schema(SCHEMA)
     return jobs, tuple(map(str, repairs))
@@ -164,7 +161,8 @@ class _Steps:
         return _Repair(wrong, "left out", lines)
 
     def _without_bursts(self) -> Iterator[_Repair]:
-        """A job that was swapped out may have a line for each part beside the one for the whole, or only these."""
+        """A job that was swapped out may have a line for each part beside the one for the whole, or only
+        these."""
         is_part = pl.col("status").is_in([2.0, 3.0, 4.0])
         parts, whole = self.rows.filter(is_part), self.rows.filter(~is_part)
         if not len(parts):
@@ -172,7 +170,7 @@ class _Steps:
         told = parts.join(whole, on="job", how="semi")[LINE].to_list()
         lone = parts.join(whole, on="job", how="anti")
         summed = {
-            "run": pl.col("run").clip(lower_bound=0.0).sum(),
+            "run": pl.when(pl.col("run").max() < 0).then(-1.0).otherwise(pl.col("run").clip(0.0).sum()),
             "allocated": pl.col("allocated").max(),
             "requested": pl.col("requested").max(),
         }
@@ -190,8 +188,8 @@ class _Steps:
         line, job, asks = larger.select(LINE, pl.col("job", "requested").cast(pl.Int64)).row(0)
         if self._rules.too_large is TooLarge.STOP:
             raise BadLog(
-                f"{self._path}, line {line}: job {job} asks for {asks:,} processors, and the machine has {n}; "
-                "clip such jobs or skip them with --too-large clip or --too-large skip"
+                f"{self._path}, line {line}: job {job} asks for {asks:,} processors, and the machine has "
+                f"{n}; clip such jobs or skip them with --too-large clip or --too-large skip"
             )
         wrong = f"more than the {n} processors of the machine are asked for, as by job {job} ({asks:,})"
         if self._rules.too_large is TooLarge.SKIP:

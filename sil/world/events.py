@@ -149,17 +149,18 @@ ORDERS: Mapping[str, Order] = {"default": DEFAULT, "archive": ARCHIVE}
 
 
 class EventQueue:
-    """Events in order of (time, rank, sequence). Of rounds and wake-ups, one each may be appointed."""
+    """Events in order of (time, rank, sequence). One round, wake-up and arrival each may be appointed."""
 
     def __init__(self, order: Order = DEFAULT) -> None:
         self._rank = order
         self._heap: list[tuple[float, int, int, Event]] = []
         self._pushed = 0
         self._now_s = -inf
-        self._round = self._wake_up = _NEVER
+        self._round = self._wake_up = self._arrival = _NEVER
 
     def __len__(self) -> int:
-        return len(self._heap) + (self._round is not _NEVER) + (self._wake_up is not _NEVER)
+        appointed = (self._round, self._wake_up, self._arrival)
+        return len(self._heap) + sum(event is not _NEVER for event in appointed)
 
     def push(self, time_s: float, event: Event) -> None:
         self._pushed += 1
@@ -173,11 +174,19 @@ class EventQueue:
         """The same for waking the resource manager; None = not at all."""
         self._wake_up = _NEVER if time_s is None else (time_s, self._rank[WakeUp], 0, _WAKE_UP)
 
+    def appoint_arrival(self, job: Job) -> None:
+        """The job that arrives next."""
+        self._arrival = (job.arrival_s, self._rank[JobArrived], 0, JobArrived(job))
+
     def pop(self) -> tuple[float, Event]:
         """The next event. Raises IndexError where there is none, ValueError for one that lies in the past."""
         first = self._round if self._round < self._wake_up else self._wake_up
+        if self._arrival < first:
+            first = self._arrival
         if first is _NEVER or (self._heap and self._heap[0] < first):
             first = heappop(self._heap)
+        elif first is self._arrival:
+            self._arrival = _NEVER
         elif first is self._round:
             self._round = _NEVER
         else:

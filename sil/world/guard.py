@@ -56,6 +56,8 @@ class GuardedScheduler:
         self._witness = witness
         self._check = check
         self._cpu_time = cpu_time
+        self.memoryless = getattr(scheduler, "memoryless", False)
+        """What the scheduler says of itself (`scheduler.ports.Scheduler`)."""
 
     def schedule(self, problem: SchedulingProblem) -> Schedule:
         now_s, cpu_time = self._clock.now_s, self._cpu_time

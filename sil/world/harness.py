@@ -206,7 +206,7 @@ class Harness:
     def _push_next_arrival(self) -> None:
         job = self._next_arrival = next(self._arrivals, None)
         if job is not None:
-            self._events.push(job.arrival_s, JobArrived(job))
+            self._events.appoint_arrival(job)
 
     def _push_next_change(self) -> None:
         change = next(self._changes, None)

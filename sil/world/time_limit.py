@@ -62,7 +62,9 @@ class time_limit:  # noqa: N801 (it is used like a function)
         now_s = time.monotonic()
         limit_s, cls = self._own_limit_s, time_limit
         self._around = cls._deadline_s, cls._limit_s
-        cls._deadline_s, cls._limit_s = min(now_s + limit_s, cls._deadline_s), limit_s
+        cls._limit_s = limit_s
+        if now_s + limit_s < cls._deadline_s:
+            cls._deadline_s = now_s + limit_s
         cls._has_expired = False
         if not now_s < cls._rings_s <= cls._deadline_s:
             _set_timer(now_s, limit_s)

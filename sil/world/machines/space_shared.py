@@ -47,7 +47,9 @@ class SpaceSharedMachines:
 
     def check(self, order: DispatchOrder, now_s: float) -> None:
         """Raises SchedulerFault where the order names nodes that are not there, or that another job has."""
-        job, nodes = order.job.id, _nodes(order)
+        job, nodes = order.job.id, order.machines
+        if not isinstance(nodes, NodeSet):
+            nodes = NodeSet.of(nodes)
         if nodes.n != order.job.n_tasks or not nodes.within(len(self._held)):
             message = (
                 f"job {job} was dispatched to nodes {nodes}; it asks for {order.job.n_tasks} of "
@@ -64,7 +66,9 @@ class SpaceSharedMachines:
 
     def start(self, order: DispatchOrder, now_s: float) -> None:
         """Start a run, and with that know its end."""
-        nodes = _nodes(order)
+        nodes = order.machines
+        if not isinstance(nodes, NodeSet):
+            nodes = NodeSet.of(nodes)
         for first, last in nodes.intervals:
             self._held[first : last + 1] = b"\1" * (last - first + 1)
         self._active[order.run] = order
@@ -92,8 +96,3 @@ class SpaceSharedMachines:
     def runs_hit_by(self, subject: int | str) -> list[RunId]:
         """The active run that holds a node."""
         return [run for run, nodes in self._holding.items() if subject in nodes]
-
-
-def _nodes(order: DispatchOrder) -> NodeSet:
-    machines = order.machines
-    return machines if isinstance(machines, NodeSet) else NodeSet.of(machines)

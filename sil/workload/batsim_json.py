@@ -1,0 +1,275 @@
+"""Batsim's workload JSON: reading and writing jobs whose profiles are delays.
+
+<https://batsim.readthedocs.io/en/latest/input-workload.html>
+"""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, NoReturn, TypeGuard
+
+import polars as pl
+
+from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, BadLog, JobLog, possible_size
+from sil.workload.log_file import read_bytes, shown, write_bytes
+
+DELAY_TYPES = ("delay", "DelayProfile")
+"""How Batsim up to version 4 names a profile that lasts for a fixed time, and how version 5 does."""
+NO_WALLTIME = -1
+
+
+def read_batsim_json(path: Path, processors: int | None = None) -> JobLog:
+    """The jobs of a workload (`.json` or `.json.gz`); a job without a walltime estimates its run exactly.
+
+    The machine has `processors`, else as many as nb_res says. A run of less than 1 s lasts for 1 s, and one
+    that is longer than its walltime ends there, as in Batsim; the notes tell of them. Raises BadLog with file
+    and job for what Batsim would refuse, a profile that is no delay, and a job larger than the machine.
+    """
+    document = _document(path)
+    jobs, profiles = _member(document, "jobs", list, path), _member(document, "profiles", dict, path)
+    if not jobs:
+        raise BadLog(f"{path}: the list of jobs is empty; at least one job is needed")
+    size = _machine_size(document, processors, path)
+    reading = _Reading(path, profiles, size)
+    rows = [reading.row(place, job) for place, job in enumerate(jobs)]
+    submit_s, run_s, sizes, estimates_s = zip(*rows, strict=True)
+    columns = {
+        "job": reading.numbers(),
+        "submit_s": submit_s,
+        "run_s": run_s,
+        "processors": sizes,
+        "estimate_s": estimates_s,
+        "user": [-1] * len(rows),
+    }
+    frame = pl.DataFrame(columns, schema=SCHEMA)
+    return JobLog(path.name, frame.sort("submit_s", "job"), size, {}, tuple(reading.notes()))
+
+
+def write_batsim_json(path: Path, log: JobLog) -> None:
+    """Write a workload (`.json` or `.json.gz`) with one delay profile for each distinct run time.
+
+    Users are lost: the format has none. Raises BadLog where the file cannot be written.
+    """
+    jobs, run_times = [], {}
+    for job, submit_s, run_s, size, estimate_s, _ in log.jobs.select(SCHEMA.keys()).iter_rows():
+        profile = f"delay-{_plain(run_s)}"
+        run_times[profile] = run_s
+        written = {"id": str(job), "subtime": _plain(submit_s), "walltime": _plain(estimate_s)}
+        jobs.append(json.dumps({**written, "res": size, "profile": profile}))
+    profiles = [
+        f"{json.dumps(name)}: {json.dumps({'type': DELAY_TYPES[0], 'delay': _plain(run_s)})}"
+        for name, run_s in run_times.items()
+    ]
+    text = (
+        f'{{\n"nb_res": {log.processors},\n'
+        f'"jobs": [\n{_lines(jobs)}\n],\n'
+        f'"profiles": {{\n{_lines(profiles)}\n}}\n}}\n'
+    )
+    write_bytes(path, text.encode())
+
+
+def _lines(items: list[str]) -> str:
+    return ",\n".join(items)
+
+
+def _plain(number: float) -> int | float:
+    return int(number) if number == int(number) else number
+
+
+def _document(path: Path) -> dict[str, Any]:
+    data = read_bytes(path)
+    try:
+        document = json.loads(data.decode("utf-8-sig"))
+    except UnicodeDecodeError as error:
+        line = data.count(b"\n", 0, error.start) + 1
+        raise BadLog(f"{path}, line {line}: this is no text in UTF-8, as JSON has to be") from None
+    except json.JSONDecodeError as error:
+        raise BadLog(f"{path}, line {error.lineno}: this is no JSON: {error.msg}") from None
+    except RecursionError:
+        raise BadLog(f"{path}: the JSON is nested too deeply to be a workload of Batsim") from None
+    except ValueError:
+        raise BadLog(
+            f"{path}: the JSON has a number with thousands of digits, which nothing can be"
+        ) from None
+    if not isinstance(document, dict):
+        raise BadLog(f"{path}: expected an object with nb_res, jobs and profiles, found {_told(document)}")
+    return document
+
+
+def _member(document: Mapping[str, Any], name: str, kind: type, path: Path) -> Any:
+    expected = "a list" if kind is list else "an object"
+    if name not in document:
+        raise BadLog(f"{path}: there is no '{name}' in it; a workload of Batsim has {expected} of that name")
+    if not isinstance(document[name], kind):
+        raise BadLog(f"{path}: '{name}' has to be {expected}; it is {_told(document[name])}")
+    return document[name]
+
+
+def _machine_size(document: Mapping[str, Any], asked: int | None, path: Path) -> int:
+    if asked is not None:
+        return possible_size(asked, path)
+    size = document.get("nb_res")
+    if size is None:
+        raise BadLog(
+            f"{path}: the file does not say how large the machine is (nb_res); say it with --processors"
+        )
+    if not _is_whole(size):
+        raise BadLog(f"{path}: nb_res has to be a whole number; it is {_told(size)}")
+    return possible_size(size, path)
+
+
+def _is_whole(value: object) -> TypeGuard[int]:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _is_number(value: object) -> TypeGuard[int | float]:
+    return isinstance(value, int | float) and not isinstance(value, bool)
+
+
+def _told(value: object) -> str:
+    """A value of the file, short enough to stand in a message."""
+    match value:
+        case dict():
+            return "an object"
+        case list():
+            return "a list"
+        case int() if abs(value) > LARGEST:
+            return "a number beyond 1e15"
+        case str():
+            return shown(value)
+        case _:
+            return json.dumps(value)
+
+
+@dataclass
+class _Repair:
+    """A repair that some jobs needed: the first of them, and how many there were."""
+
+    first: str
+    n: int = 1
+
+    def told(self, what: str) -> str:
+        who = f"job {self.first}" if self.n == 1 else f"{self.n:,} jobs, the first is job {self.first}"
+        return f"{who}: {what}"
+
+
+@dataclass
+class _Reading:
+    """What is known while the jobs are read one by one."""
+
+    path: Path
+    profiles: Mapping[str, Any]
+    processors: int
+    ids: dict[str, None] = field(default_factory=dict)
+    """As texts, in the order of the file."""
+    repairs: dict[str, _Repair] = field(default_factory=dict)
+
+    def row(self, place: int, job: Any) -> tuple[float, float, int, float]:
+        """Time of submission, run time, processors and estimate of the job at that place of the list."""
+        if not isinstance(job, dict):
+            raise BadLog(f"{self.path}: jobs[{place}] has to be an object; it is {_told(job)}")
+        name = self._id(place, job)
+        submit_s = self._number(name, job, "subtime")
+        size = self._size(name, job)
+        run_s, walltime_s = self._delay_s(name, job), self._walltime_s(name, job)
+        if run_s < LEAST_S:
+            self._repaired(name, "a run time below 1 s; 1 s is taken")
+            run_s = LEAST_S
+        if walltime_s is None:
+            return submit_s, run_s, size, run_s
+        if walltime_s < LEAST_S:
+            self._repaired(name, "a walltime below 1 s; 1 s is taken")
+            walltime_s = LEAST_S
+        if run_s > walltime_s:
+            self._repaired(name, "the delay is longer than the walltime; the run is cut to the walltime")
+            run_s = walltime_s
+        return submit_s, run_s, size, walltime_s
+
+    def numbers(self) -> list[int]:
+        """The number of each job: its id, where that is one, else one that is not in use, in order."""
+        found: list[int | None] = []
+        used: set[int] = set()
+        for name in self.ids:
+            match = re.fullmatch(r"(?:[^!]*!)?(\d{1,15})", name, re.ASCII)
+            number = int(match[1]) if match else 0
+            taken = number < 1 or number in used
+            if taken:
+                self._repaired(
+                    name, "an id that is no number above 0, or was there before; a new one is given"
+                )
+            used.add(number)
+            found.append(None if taken else number)
+        unused = iter(range(max(used, default=0) + 1, max(used, default=0) + 1 + len(found)))
+        return [next(unused) if number is None else number for number in found]
+
+    def notes(self) -> Iterator[str]:
+        return (repair.told(what) for what, repair in self.repairs.items())
+
+    def _repaired(self, name: str, what: str) -> None:
+        if what in self.repairs:
+            self.repairs[what].n += 1
+        else:
+            self.repairs[what] = _Repair(shown(name))
+
+    def _refuse(self, name: str, reason: str) -> NoReturn:
+        raise BadLog(f"{self.path}, job {shown(name)}: {reason}")
+
+    def _id(self, place: int, job: Mapping[str, Any]) -> str:
+        given = job.get("id")
+        if not (isinstance(given, str) or _is_whole(given)):
+            found = _told(given) if "id" in job else "missing"
+            raise BadLog(
+                f"{self.path}: the id of jobs[{place}] has to be a text or a whole number; it is {found}"
+            )
+        name = str(given)
+        if name in self.ids:
+            self._refuse(name, f"a job of that id was there before jobs[{place}]; ids have to be unique")
+        self.ids[name] = None
+        return name
+
+    def _number(self, name: str, told: Mapping[str, Any], key: str) -> float:
+        """A time in seconds, from 0 on."""
+        value = told.get(key)
+        if not _is_number(value) or not 0 <= value <= LARGEST:
+            found = _told(value) if key in told else "missing"
+            self._refuse(name, f"{key} has to be a number of seconds from 0 to {LARGEST:g}; it is {found}")
+        return float(value)
+
+    def _walltime_s(self, name: str, job: Mapping[str, Any]) -> float | None:
+        walltime = job.get("walltime")
+        if walltime is None or walltime == NO_WALLTIME:
+            return None
+        walltime_s = self._number(name, job, "walltime")
+        if walltime_s == 0:
+            self._refuse(name, f"walltime has to be above 0, or {NO_WALLTIME} for none; it is 0")
+        return walltime_s
+
+    def _size(self, name: str, job: Mapping[str, Any]) -> int:
+        size = job.get("res")
+        if not _is_whole(size) or size < 1:
+            found = _told(size) if "res" in job else "missing"
+            self._refuse(name, f"res has to be a whole number from 1 on; it is {found}")
+        if size > self.processors:
+            self._refuse(name, f"res is {_told(size)}, and the machine has {self.processors:,} (nb_res)")
+        return size
+
+    def _delay_s(self, name: str, job: Mapping[str, Any]) -> float:
+        wanted = job.get("profile")
+        if not isinstance(wanted, str):
+            found = _told(wanted) if "profile" in job else "missing"
+            self._refuse(name, f"profile has to be the name of a profile; it is {found}")
+        profile = self.profiles.get(wanted)
+        if not isinstance(profile, dict):
+            self._refuse(name, f"there is no profile {shown(wanted)}")
+        kind = profile.get("type")
+        if kind not in DELAY_TYPES:
+            self._refuse(
+                name, f"its profile {shown(wanted)} is of the type {_told(kind)}; only delays can be replayed"
+            )
+        if "delay" not in profile:
+            self._refuse(name, f"its profile {shown(wanted)} has no delay")
+        return self._number(name, profile, "delay")

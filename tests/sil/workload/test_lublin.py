@@ -1,0 +1,159 @@
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import integrate, stats
+
+from sil.workload.lublin import Gamma, Lublin
+from tests.sil.workload.swf_files import assert_sound
+
+N = 200_000
+PROCESSORS = 128
+
+
+LOG = Lublin().jobs(N, PROCESSORS, np.random.default_rng(1))
+
+
+def of_gamma(shape: float, scale: float, below: float) -> tuple[float, float]:
+    """The probability that a gamma is below, and its mean where it is."""
+    gamma = stats.gamma(shape, scale=scale)
+    share = gamma.cdf(below)
+    return share, integrate.quad(lambda x: x * gamma.pdf(x), 0, below)[0] / share
+
+
+def test_the_same_seed_gives_the_same_jobs_and_another_one_others() -> None:
+    first, again, other = (Lublin().jobs(500, 64, np.random.default_rng(seed)).jobs for seed in (7, 7, 8))
+    assert first.equals(again)
+    assert not first["run_s"].equals(other["run_s"])
+
+
+@settings(deadline=None)
+@given(n=st.integers(1, 200), processors=st.integers(2, 5000), seed=st.integers(0, 2**32 - 1))
+def test_jobs_of_every_machine_are_sound_and_in_whole_seconds(n: int, processors: int, seed: int) -> None:
+    log = Lublin().jobs(n, processors, np.random.default_rng(seed))
+    assert_sound(log)
+    assert len(log.jobs) == n
+    assert log.jobs["job"].to_list() == list(range(1, n + 1))
+    for name in ("submit_s", "run_s"):
+        assert (log.jobs[name] == log.jobs[name].round()).all()
+    assert log.jobs["estimate_s"].equals(log.jobs["run_s"].alias("estimate_s"))
+    assert (log.jobs["user"] == -1).all()
+
+
+def test_the_share_of_serial_jobs_is_that_of_the_model() -> None:
+    sizes = LOG.jobs["processors"].to_numpy()
+    assert np.mean(sizes == 1) == pytest.approx(0.244, abs=0.005)
+
+
+def test_the_shares_of_powers_of_two_are_those_of_a_two_stage_uniform() -> None:
+    sizes = LOG.jobs["processors"].to_numpy()
+
+    def below(size_log2: float) -> float:
+        """The two-stage uniform's distribution on 128 processors: 0.8 to 4.5, then to 7."""
+        lower, upper = (size_log2 - 0.8) / 3.7, (size_log2 - 4.5) / 2.5
+        return 0.86 * min(max(lower, 0.0), 1.0) + 0.14 * min(max(upper, 0.0), 1.0)
+
+    for k in range(1, 8):
+        rounded = below(k + 0.5) - below(k - 0.5)
+        by_chance = below(np.log2(2**k + 0.5)) - below(np.log2(2**k - 0.5))
+        expected = 0.576 * rounded + (1 - 0.244 - 0.576) * by_chance
+        assert np.mean(sizes == 2**k) == pytest.approx(expected, abs=0.005), 2**k
+
+
+def test_on_a_machine_of_8_the_middle_is_where_the_authors_advise() -> None:
+    sizes = Lublin(serial=0.0, power_of_two=1.0).jobs(N, 8, np.random.default_rng(2)).jobs["processors"]
+    assert (sizes == 2).mean() == pytest.approx(0.86, abs=0.005)
+    assert (sizes == 4).mean() == pytest.approx(0.14 * 1.0 / 1.5, abs=0.005)
+
+
+def test_the_mean_log_of_run_times_is_that_of_the_two_gammas_at_each_size() -> None:
+    (short_share, short_mean), (long_share, long_mean) = of_gamma(4.2, 0.94, 12), of_gamma(312, 0.03, 12)
+    for size in (1, 2, 16, 64, 128):
+        short = min(max(-0.0054 * size + 0.78, 0.0), 1.0)
+        weights = np.array([short * short_share, (1 - short) * long_share])
+        expected = float(weights @ [short_mean, long_mean] / weights.sum())
+        logs = np.log(LOG.jobs.filter(LOG.jobs["processors"] == size)["run_s"].to_numpy() + 0.5)
+        assert logs.mean() == pytest.approx(expected, abs=4 * logs.std() / np.sqrt(len(logs)) + 0.03), size
+
+
+def test_no_run_is_longer_than_the_model_allows() -> None:
+    assert LOG.jobs["run_s"].max() <= np.exp(12)
+
+
+def test_the_mean_time_between_arrivals_is_that_of_the_model() -> None:
+    shape, scale = 10.2303 * 1.0225, 0.4871
+    gamma = stats.gamma(shape, scale=scale)
+    share = gamma.cdf(13)
+    mean_s = integrate.quad(lambda x: np.exp(x) * gamma.pdf(x), 0, 13)[0] / share
+    square = integrate.quad(lambda x: np.exp(2 * x) * gamma.pdf(x), 0, 13)[0] / share
+    tolerance_s = 4 * np.sqrt((square - mean_s**2) / N)
+    assert LOG.span_s / (N - 1) == pytest.approx(mean_s, abs=tolerance_s)
+
+
+def test_arrivals_follow_the_daily_cycle() -> None:
+    cycle = stats.gamma(8.1737, scale=3.9631)
+    weights = np.empty(48)
+    for i in range(11, 59):
+        weights[(i - 1) % 48] = cycle.cdf(i + 0.5) - cycle.cdf(i - 0.5)
+    seen = np.bincount((LOG.jobs["submit_s"].to_numpy() % 86400 // 1800).astype(int), minlength=48)
+    np.testing.assert_allclose(seen / N, weights / weights.sum(), atol=0.004)
+    assert int(np.argmin(seen)) in range(6, 12)  # at night
+    assert int(np.argmax(seen)) in range(24, 32)  # after noon
+
+
+def test_with_a_gap_that_is_always_the_same_arrivals_are_where_the_weights_put_them() -> None:
+    """Each job costs one point, which is what half an hour weighs on average: 48 of them come a day."""
+    constant = Gamma(1e12, np.log(1800.0) / 1e12)
+    arrivals_s = (
+        replace(Lublin(), gap=constant).jobs(480, 16, np.random.default_rng(0)).jobs["submit_s"].to_numpy()
+    )
+    cycle = stats.gamma(8.1737, scale=3.9631)
+    weights = np.roll([cycle.cdf(i + 0.5) - cycle.cdf(i - 0.5) for i in range(11, 59)], 10)
+    weights *= 48 / weights.sum()
+    expected_s, left, bucket = [], 0.0, 0
+    for _ in range(480):
+        left += 1.0
+        while left > weights[bucket % 48]:
+            left -= weights[bucket % 48]
+            bucket += 1
+        expected_s.append(1800 * (bucket + left / weights[bucket % 48]))
+    np.testing.assert_allclose(arrivals_s, expected_s, atol=1.5)
+
+
+@pytest.mark.parametrize("load", [0.1, 0.7, 1.3])
+def test_a_wanted_load_is_met_within_one_per_cent(load: float) -> None:
+    assert Lublin().jobs(2000, PROCESSORS, np.random.default_rng(3)).at_load(load).load == pytest.approx(
+        load, rel=0.01
+    )
+
+
+def test_a_million_jobs_take_a_few_seconds() -> None:
+    before_s = time.perf_counter()
+    assert len(Lublin().jobs(1_000_000, 1024, np.random.default_rng(4)).jobs) == 1_000_000
+    assert time.perf_counter() - before_s < 5.0
+
+
+@pytest.mark.parametrize(
+    ("n", "processors", "reason"),
+    [
+        (0, 8, "asked for 0 jobs; at least 1 is needed"),
+        (-3, 8, "asked for -3 jobs"),
+        (5, 1, "a machine of 1 processors; it takes from 2 to 100,000,000"),
+        (5, 100_000_001, "a machine of 100,000,001 processors"),
+    ],
+)
+def test_what_the_model_cannot_make_is_refused(n: int, processors: int, reason: str) -> None:
+    with pytest.raises(ValueError, match=reason):
+        Lublin().jobs(n, processors, np.random.default_rng(0))
+
+
+def test_parameters_that_give_no_workload_are_refused() -> None:
+    with pytest.raises(ValueError, match="do not rise"):
+        Lublin(smallest_log2=3.0).jobs(5, 4, np.random.default_rng(0))
+    with pytest.raises(ValueError, match="values above 12 nearly always"):
+        Lublin(long=Gamma(1000.0, 1.0), short_share=0.0).jobs(5, 8, np.random.default_rng(0))

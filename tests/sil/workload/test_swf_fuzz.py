@@ -1,0 +1,156 @@
+from __future__ import annotations
+
+import gzip
+from pathlib import Path
+
+import pytest
+from hypothesis import example, given, settings
+from hypothesis import strategies as st
+
+from sil.workload.job_log import BadLog, JobLog
+from sil.workload.swf import read_swf
+from sil.workload.swf_repairs import FIELDS, Overrun, Rules, TooLarge
+from tests.sil.workload.swf_files import HEADER, assert_sound, job
+
+CORPUS = sorted((Path(__file__).parent / "corpus").iterdir())
+TOKENS = [
+    "-1",
+    "0",
+    "1",
+    "0.5",
+    "-0.0",
+    "nan",
+    "inf",
+    "1e15",
+    "1e16",
+    "1e400",
+    "5e-324",
+    "x",
+    "",
+    ";",
+    "-",
+    "٣",
+    "1,5",
+]
+
+rules = st.builds(Rules, st.booleans(), st.sampled_from(Overrun), st.sampled_from(TooLarge))
+sizes = st.sampled_from([None, 1, 3, 100_000_000])
+names = st.sampled_from(["log.swf", "log.swf.gz"])
+
+
+@st.composite
+def rows(draw: st.DrawFn) -> str:
+    numbers = st.one_of(st.integers(-2, 12), st.floats(-2, 200), st.sampled_from([1e15, 1e16, 2**53]))
+    changed = draw(st.dictionaries(st.sampled_from(FIELDS), numbers, max_size=6))
+    return job(**changed)
+
+
+@st.composite
+def damaged_logs(draw: st.DrawFn) -> bytes:
+    """A log that was valid before bytes were flipped, lines cut, doubled or moved, and tokens replaced."""
+    lines = [*HEADER.splitlines(), *draw(st.lists(rows(), min_size=1, max_size=6))]
+    for _ in range(draw(st.integers(0, 4))):
+        k = draw(st.integers(0, len(lines) - 1))
+        match draw(st.sampled_from(["cut", "double", "move", "token", "join"])):
+            case "cut":
+                lines[k] = lines[k][: draw(st.integers(0, len(lines[k])))]
+            case "double":
+                lines.insert(k, lines[k])
+            case "move":
+                lines.append(lines.pop(k))
+            case "token":
+                tokens = lines[k].split(" ")
+                tokens[draw(st.integers(0, len(tokens) - 1))] = draw(st.sampled_from(TOKENS))
+                lines[k] = " ".join(tokens)
+            case "join":
+                lines[k] += draw(st.sampled_from(["\r", "\t", "\x00", "\u2028", " ;"]))
+    data = bytearray(("\n".join(lines) + "\n").encode())
+    for _ in range(draw(st.integers(0, 3))):
+        data[draw(st.integers(0, len(data) - 1))] = draw(st.integers(0, 255))
+    return bytes(data[: draw(st.integers(0, len(data)))]) if draw(st.booleans()) else bytes(data)
+
+
+def assert_read_or_refused(path: Path, chosen: Rules, processors: int | None) -> None:
+    log = what_is_read(path, chosen, processors)
+    if isinstance(log, str):
+        assert log.startswith(str(path))
+        assert log.isprintable()
+    else:
+        assert_sound(log)
+        assert not (chosen.strict and log.notes)
+        assert processors in (None, log.processors)
+
+
+def what_is_read(path: Path, chosen: Rules, processors: int | None) -> JobLog | str:
+    """The log, or why it is refused."""
+    try:
+        return read_swf(path, chosen, processors)
+    except BadLog as error:
+        return str(error)
+
+
+@pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.name)
+@pytest.mark.parametrize("processors", [None, 3])
+@pytest.mark.parametrize("overrun", Overrun)
+@pytest.mark.parametrize("strict", [False, True])
+def test_a_nasty_file_is_read_soundly_or_refused_by_name(
+    path: Path, processors: int | None, overrun: Overrun, strict: bool
+) -> None:
+    assert_read_or_refused(path, Rules(strict, overrun), processors)
+
+
+def test_the_corpus_is_there() -> None:
+    assert len(CORPUS) >= 12
+
+
+@settings(deadline=None)
+@given(data=st.binary(max_size=400), name=names, chosen=rules, processors=sizes)
+@example(data=b"\x1f\x8b", name="log.swf.gz", chosen=Rules(), processors=None)
+def test_any_bytes_are_read_soundly_or_refused_by_name(
+    data: bytes, name: str, chosen: Rules, processors: int | None, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / name
+    path.write_bytes(data)
+    assert_read_or_refused(path, chosen, processors)
+
+
+@settings(deadline=None, max_examples=200)
+@given(data=damaged_logs(), chosen=rules, processors=sizes)
+def test_a_damaged_log_is_read_soundly_or_refused_by_name(
+    data: bytes, chosen: Rules, processors: int | None, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "log.swf"
+    path.write_bytes(data)
+    assert_read_or_refused(path, chosen, processors)
+
+
+@settings(deadline=None)
+@given(data=damaged_logs(), places=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 255)), max_size=3))
+def test_a_damaged_gzip_file_is_read_soundly_or_refused_by_name(
+    data: bytes, places: list[tuple[float, int]], tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "log.swf.gz"
+    packed = bytearray(gzip.compress(data, mtime=0))
+    for place, value in places:
+        packed[int(place * (len(packed) - 1))] = value
+    path.write_bytes(packed)
+    assert_read_or_refused(path, Rules(), None)
+
+
+@settings(deadline=None)
+@given(data=damaged_logs(), chosen=rules)
+def test_the_fast_way_of_reading_gives_what_the_careful_one_gives(
+    data: bytes, chosen: Rules, tmp_path_factory: pytest.TempPathFactory
+) -> None:
+    path = tmp_path_factory.getbasetemp() / "log.swf"
+    ended = data.rstrip(b"\r\n\x00") + b"\n"
+    with_a_comment = ended + b";\n"  # of which the fast way wants nothing to know
+    path.write_bytes(ended)
+    plain = what_is_read(path, chosen, None)
+    path.write_bytes(with_a_comment)
+    careful = what_is_read(path, chosen, None)
+    if isinstance(plain, JobLog) and isinstance(careful, JobLog):
+        assert plain.jobs.equals(careful.jobs)
+        assert (plain.processors, plain.notes) == (careful.processors, careful.notes)
+    elif "is empty" not in str(plain):
+        assert plain == careful
