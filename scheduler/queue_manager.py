@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
-from types import MappingProxyType
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import Protocol
 
 from scheduler.admission import Admission
@@ -41,6 +40,23 @@ class NewJobs(Protocol):
     def arrived(self, jobs: Mapping[JobId, Job], now_s: float) -> None: ...
 
 
+class _RunningRuns(Mapping[RunId, Running]):
+    """What a scheduler sees of the runs that go on; made when it looks."""
+
+    def __init__(self, running: Mapping[RunId, tuple[Job, Sequence[int], float]]) -> None:
+        self._running = running
+
+    def __len__(self) -> int:
+        return len(self._running)
+
+    def __iter__(self) -> Iterator[RunId]:
+        return iter(self._running)
+
+    def __getitem__(self, run: RunId) -> Running:
+        job, nodes, end_s = self._running[run]
+        return Running(job, ON_NODES, nodes, end_s)
+
+
 class QueueManager:
     """One queue of jobs for nodes, shared or not; the counterpart of `SchedulingManager`, which maps jobs.
 
@@ -67,8 +83,9 @@ class QueueManager:
         self._admission = admission
         self._listener = new_jobs
         self._unfinished_of: Counter[str] = Counter()
-        self._running: dict[RunId, Running] = {}
-        self._shown_running = MappingProxyType(self._running)
+        self._running: dict[RunId, tuple[Job, Sequence[int], float]] = {}
+        """Jobs, their nodes, and when they are believed to end."""
+        self._shown_running = _RunningRuns(self._running)
         self._runs = -1
         """The last one that started."""
         self.wants_round = False
@@ -107,7 +124,7 @@ class QueueManager:
         if running is None:
             return
         if self._admission is not None:
-            self._unfinished_of[running.job.user] -= 1
+            self._unfinished_of[running[0].user] -= 1
         self._nodes.end(completion.run, completion)
         self._something_changed()
 
@@ -175,9 +192,10 @@ class QueueManager:
 
     def _something_changed(self) -> None:
         """Jobs that wait may start now."""
-        if self._nodes.waiting and (self._is_asked_always or not self._nodes.nobody_fits):
+        nodes = self._nodes
+        if nodes.waiting if self._is_asked_always else not nodes.nobody_fits:
             self.wants_round = True
-        self.wakes_at_s = self._nodes.outlived_at_s
+        self.wakes_at_s = nodes.outlived_at_s
 
     def _carry_out(self, schedule: Schedule, jobs: Sequence[Job], now_s: float) -> None:
         nodes, dispatch, running = self._nodes, self._dispatcher.dispatch, self._running
@@ -186,6 +204,6 @@ class QueueManager:
             self._runs += 1
             run, where, end_s = RunId(self._runs), placement.nodes, placement.completion_s
             nodes.start(run, job, placement, now_s)
-            running[run] = Running(job, ON_NODES, where, end_s)
+            running[run] = job, where, end_s
             dispatch(DispatchOrder(run, job, ON_NODES, where, end_s - now_s))
         self.wakes_at_s = nodes.outlived_at_s

@@ -60,22 +60,25 @@ class FreeNodesInUse(NodesInUse):
         self._holding[run] = held, end_s
 
     def end(self, run: RunId, completion: Completion) -> None:
-        held = self._holding.get(run)
-        if held is not None and completion.ended_s < held[1]:
-            self._nodes.releases.n_early += 1
-        self.release(run)
+        held = self._holding.pop(run, None)
+        if held is not None:  # else it gave back its nodes before
+            if completion.ended_s < held[1]:
+                self._nodes.releases.n_early += 1
+            self._give_back(run, *held)
         job, began_s = self._began.pop(run)
         run_time_s = completion.ended_s - began_s
         self._run_times.record(ExecutionRecord(job, ON_NODES, job.n_tasks, began_s, run_time_s))
 
     def release(self, run: RunId) -> None:
         held = self._holding.pop(run, None)
-        if held is None:
-            return  # it was told already
-        nodes, end_s = held
-        self._nodes.releases.drop(end_s, run)
+        if held is not None:
+            self._give_back(run, *held)
+
+    def _give_back(self, run: RunId, nodes: NodeSet, end_s: float) -> None:
+        releases = self._nodes.releases
+        releases.drop(end_s, run)
         if end_s == self.outlived_at_s:
-            self.outlived_at_s = self._nodes.releases.first_s
+            self.outlived_at_s = releases.first_s
         self._nodes.free.give_back(nodes if not self._down else NodeSet.of(set(nodes) - self._down))
 
     def come_to_nothing(self, run: RunId) -> None:

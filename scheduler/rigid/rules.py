@@ -7,6 +7,7 @@ from itertools import pairwise
 from scheduler.model import Placement, Schedule
 from scheduler.node_set import NodeSet
 from scheduler.problem import SchedulingProblem
+from scheduler.rigid.free_nodes import FreeNodes
 from scheduler.rules import (
     EACH_JOB_ONCE,
     KNOWN_JOB,
@@ -26,9 +27,9 @@ def first_violation_on_free_nodes(problem: SchedulingProblem, schedule: object) 
     if malformed is not None:
         return Violation(RETURNS_A_SCHEDULE, None, malformed)
     assert isinstance(schedule, Schedule)
-    placed: dict[int, NodeSet] = {}
+    view, placed = problem.free_nodes, dict[int, NodeSet]()
     for placement in schedule.placements:
-        wrong = _wrong(problem, schedule, placement, placed)
+        wrong = _wrong(problem, view, schedule, placement, placed)
         if wrong is not None:
             return wrong
     n_placed = len(schedule.placements)
@@ -45,10 +46,14 @@ def first_violation_on_free_nodes(problem: SchedulingProblem, schedule: object) 
 
 
 def _wrong(
-    problem: SchedulingProblem, schedule: Schedule, placement: Placement, placed: dict[int, NodeSet]
+    problem: SchedulingProblem,
+    view: FreeNodes,
+    schedule: Schedule,
+    placement: Placement,
+    placed: dict[int, NodeSet],
 ) -> Violation | None:
     """What is wrong with a placement by itself; if nothing, it is noted in `placed`."""
-    i, view = placement.job, problem.free_nodes
+    i, nodes, _ = placement
     if not 0 <= i < problem.n_jobs:
         message = f"job index {i} was placed; the problem has jobs 0 to {problem.n_jobs - 1}"
         return Violation(KNOWN_JOB, None, message)
@@ -56,10 +61,11 @@ def _wrong(
     if i in placed or i in schedule.left_waiting:
         message = f"job {job.id} was placed twice, or placed and left waiting"
         return Violation(EACH_JOB_ONCE, job.id, message)
-    try:
-        nodes = NodeSet.of(placement.nodes)
-    except ValueError as error:
-        return Violation(ONE_TASK_ON_EACH_NODE, job.id, f"job {job.id}: {error}")
+    if not isinstance(nodes, NodeSet):
+        try:
+            nodes = NodeSet.of(nodes)
+        except ValueError as error:
+            return Violation(ONE_TASK_ON_EACH_NODE, job.id, f"job {job.id}: {error}")
     if not nodes.within(view.n_nodes):
         message = f"job {job.id} was placed on nodes {nodes}; there are nodes 0 to {view.n_nodes - 1}"
         return Violation(KNOWN_NODES, job.id, message)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.model import Schedule
+from scheduler.model import Placement, Schedule
 from scheduler.problem import SchedulingProblem
-from scheduler.rigid.free_nodes import FreeNodes, Placing
+from scheduler.rigid.free_nodes import AllOthers
 from scheduler.rigid.kernels.passing import start_jobs
 from scheduler.rigid.policies import Backfilling, Ordering
 
@@ -31,25 +31,24 @@ class Rigid:
         self.ordering = Ordering(ordering)
         self.backfilling = Backfilling(backfilling)
         self._codes = self.ordering.code, self.backfilling.code
-        self._started = np.empty((64, 4))
+        self._room = 64
+        self._started = np.empty((self._room, 4))
 
     def schedule(self, problem: SchedulingProblem) -> Schedule:
         nodes, now_s = problem.free_nodes, problem.now_s
-        placing = Placing(problem)
-        for _, size, takes_s, rank in self._pass(nodes, now_s):
-            placing.start_with(int(rank), int(size), now_s + takes_s)
-        return placing.schedule(WAITS)
-
-    def _pass(self, nodes: FreeNodes, now_s: float) -> list[list[float]]:
-        """One row for each job that starts, in order."""
-        waiting, releases, n_free = nodes.waiting, nodes.releases, nodes.free.n
-        at_most = min(waiting.n, n_free)
+        waiting, releases, free = nodes.waiting, nodes.releases, nodes.free
+        at_most = waiting.n if waiting.n < free.n else free.n
+        if at_most > self._room:
+            self._room = 2 * at_most
+            self._started = np.empty((self._room, 4))
         if releases.n + at_most > releases.capacity:
             releases.make_room(at_most)
-        if at_most > len(self._started):
-            self._started = np.empty((2 * at_most, 4))
         n_started = start_jobs(
-            waiting.tree, releases.table, releases.n, n_free, now_s, *self._codes, self._started
+            waiting.tree, releases.table, releases.n, free.n, now_s, *self._codes, self._started
         )
-        rows: list[list[float]] = self._started[:n_started].tolist()
-        return rows
+        placements, taken = [], 0
+        for _, size, takes_s, rank in self._started[:n_started].tolist():
+            n_nodes = int(size)
+            placements.append(Placement(int(rank), free.lowest(n_nodes, taken), now_s + takes_s))
+            taken += n_nodes
+        return Schedule.placing(placements, AllOthers(problem.n_jobs, placements, WAITS))

@@ -22,8 +22,6 @@ from scheduler.rigid.kernels.queue_tree import (
 )
 
 FEWEST_PLACES = 256
-_LEAST_SIZE = 4 + SIZE
-"""Of all: in the tree's root, the second row of four columns."""
 
 
 class WaitingJobs(LazyJobs):
@@ -34,6 +32,8 @@ class WaitingJobs(LazyJobs):
         """For the kernels."""
         self.n = 0
         """How many wait."""
+        self.least_size = inf
+        """How many nodes the one asks for that asks for the fewest; infinite where none waits."""
         self._in_place: list[Job | None] = []
         self._place_of: dict[JobId, int] = {}
         self._n_places = FEWEST_PLACES
@@ -52,11 +52,6 @@ class WaitingJobs(LazyJobs):
         job = self._in_place[place_of(self.tree, i)]
         assert job is not None
         return job
-
-    @property
-    def least_size(self) -> float:
-        """How many nodes the one asks for that asks for the fewest; infinite where none waits."""
-        return self.tree.item(_LEAST_SIZE)
 
     @property
     def table(self) -> Tree:
@@ -84,7 +79,7 @@ class WaitingJobs(LazyJobs):
         if place == self._n_places:
             self._make_room()
             place = len(self._in_place)
-        put_job(self.tree, place, job.id, job.n_tasks, estimate_s)
+        self.least_size = put_job(self.tree, place, job.id, job.n_tasks, estimate_s)
         self._place_of[job.id] = place
         self._in_place.append(job)
         self._last_key = key
@@ -93,7 +88,7 @@ class WaitingJobs(LazyJobs):
     def remove(self, job: JobId) -> None:
         place = self._place_of.pop(job)
         self._in_place[place] = None
-        take_job(self.tree, place)
+        self.least_size = take_job(self.tree, place)
         self.n -= 1
 
     def estimate_s(self, job: JobId) -> float:
@@ -115,7 +110,7 @@ class WaitingJobs(LazyJobs):
         while capacity < 2 * len(waiting):
             capacity *= 2
         self.tree = empty_tree(capacity)
-        self.n, self._n_places = 0, capacity
+        self.n, self._n_places, self.least_size = 0, capacity, inf
         self._in_place = []
         self._place_of = {}
         self._last_key = (-inf, -1)

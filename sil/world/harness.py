@@ -124,7 +124,7 @@ class Harness:
 
     def run(self) -> None:
         """Run to the end. Raises SchedulerFault where the system under test breaks a rule."""
-        self._push_next_arrival()
+        self._appoint_next_arrival()
         self._push_next_change()
         events, manager, clock, handlers = self._events, self._manager, self._clock, self._handlers
         while self._unfinished or self._next_arrival is not None:
@@ -163,7 +163,7 @@ class Harness:
     def _job_arrived(self, event: JobArrived) -> None:
         job = event.job
         self._unfinished.add(job.id)
-        self._push_next_arrival()
+        self._appoint_next_arrival()
         self._idle_rounds = 0
         now_s = self._clock.now_s
         self._trace.note_arrival(now_s, job)
@@ -203,7 +203,7 @@ class Harness:
             found = rejected.violation
             raise SchedulerFault(found.rule, found.message, now_s, found.job) from rejected
 
-    def _push_next_arrival(self) -> None:
+    def _appoint_next_arrival(self) -> None:
         job = self._next_arrival = next(self._arrivals, None)
         if job is not None:
             self._events.appoint_arrival(job)

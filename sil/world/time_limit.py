@@ -36,8 +36,7 @@ class time_limit:  # noqa: N801 (it is used like a function)
 
     It interrupts Python code, sleeps and waits by a signal, again and again where the block swallows the
     exception. Code that never comes back to Python is beyond a signal's reach, and left to a watchdog in
-    another process. Signals need the main thread; there is no
-    limit that is made elsewhere.
+    another process. Signals need the main thread: a limit that is made elsewhere is none.
 
     There are many blocks and few that take long, so a timer that has been set is left to run on: whoever it
     finds sets it again for the time that is left. An ordinary block sets no timer.
@@ -59,7 +58,7 @@ class time_limit:  # noqa: N801 (it is used like a function)
     def __enter__(self) -> None:
         if not self._is_kept:
             return
-        now_s = time.monotonic()
+        now_s = time.perf_counter()
         limit_s, cls = self._own_limit_s, time_limit
         self._around = cls._deadline_s, cls._limit_s
         cls._limit_s = limit_s
@@ -69,7 +68,7 @@ class time_limit:  # noqa: N801 (it is used like a function)
         if not now_s < cls._rings_s <= cls._deadline_s:
             _set_timer(now_s, limit_s)
         if _announce is not None:
-            _announce(now_s + GRACE * limit_s + GRACE_S)
+            _announce(time.monotonic() + GRACE * limit_s + GRACE_S)
 
     def __exit__(
         self,
@@ -94,7 +93,7 @@ def _set_timer(now_s: float, for_s: float) -> None:
 
 def _ring(_signal: int, _frame: FrameType | None) -> None:
     """The timer rings: too early, for nobody, or for a block that has taken too long."""
-    now_s, deadline_s = time.monotonic(), time_limit._deadline_s
+    now_s, deadline_s = time.perf_counter(), time_limit._deadline_s
     time_limit._rings_s = inf
     if deadline_s == inf:
         return

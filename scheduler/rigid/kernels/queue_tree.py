@@ -41,17 +41,19 @@ def set_leaf(tree: Tree, place: int, n_jobs: float, size: float, estimate_s: flo
         tree[k, ESTIMATE_S] = min(tree[left, ESTIMATE_S], tree[right, ESTIMATE_S])
 
 
-@compiled(types.void(TREE, types.int64, types.int64, types.float64, types.float64))
-def put_job(tree: Tree, place: int, job: int, size: float, estimate_s: float) -> None:
-    """A job waits in a place."""
+@compiled(types.float64(TREE, types.int64, types.int64, types.float64, types.float64))
+def put_job(tree: Tree, place: int, job: int, size: float, estimate_s: float) -> float:
+    """A job waits in a place. Returns the least size of all that wait."""
     tree[len(tree) // 2 + place, JOB] = job
     set_leaf(tree, place, 1.0, size, estimate_s)
+    return float(tree[1, SIZE])
 
 
-@compiled(types.void(TREE, types.int64))
-def take_job(tree: Tree, place: int) -> None:
-    """The job in a place does not wait any more."""
+@compiled(types.float64(TREE, types.int64))
+def take_job(tree: Tree, place: int) -> float:
+    """The job in a place does not wait any more. Returns the least size of all that do."""
     set_leaf(tree, place, 0.0, np.inf, np.inf)
+    return float(tree[1, SIZE])
 
 
 @compiled(types.int64(TREE, types.int64))

@@ -21,6 +21,7 @@ class SpaceSharedMachines:
     def __init__(self, n_nodes: int, run_s: Callable[[Job], float], events: EventQueue) -> None:
         self._run_s = run_s
         self._events = events
+        self._n_nodes = n_nodes
         self._held = bytearray(n_nodes)
         self._outages: dict[int, int] = {}
         self._active: dict[RunId, DispatchOrder] = {}
@@ -50,10 +51,10 @@ class SpaceSharedMachines:
         job, nodes = order.job.id, order.machines
         if not isinstance(nodes, NodeSet):
             nodes = NodeSet.of(nodes)
-        if nodes.n != order.job.n_tasks or not nodes.within(len(self._held)):
+        if nodes.n != order.job.n_tasks or not nodes.within(self._n_nodes):
             message = (
                 f"job {job} was dispatched to nodes {nodes}; it asks for {order.job.n_tasks} of "
-                f"{len(self._held)} nodes"
+                f"{self._n_nodes} nodes"
             )
             raise SchedulerFault(KNOWN_NODES, message, now_s, job)
         for first, last in nodes.intervals:
