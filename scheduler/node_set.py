@@ -94,78 +94,77 @@ class FreeSet:
     Taking a set or giving it back costs O(log) in the number of intervals, for each of the set's own.
     """
 
-    __slots__ = ("_firsts", "_lasts", "n")
+    __slots__ = ("_firsts", "_last_of", "n")
 
     def __init__(self, n_nodes: int) -> None:
         self._firsts = [0] if n_nodes else []
-        self._lasts = [n_nodes - 1] if n_nodes else []
+        self._last_of = dict.fromkeys(self._firsts, n_nodes - 1)
         self.n = n_nodes
 
     @property
     def intervals(self) -> list[Interval]:
-        return list(zip(self._firsts, self._lasts, strict=True))
+        return [(first, self._last_of[first]) for first in self._firsts]
 
     def has(self, nodes: NodeSet) -> bool:
         """Whether all of them are free."""
-        firsts, lasts = self._firsts, self._lasts
+        firsts, last_of = self._firsts, self._last_of
         for first, last in nodes.intervals:
             k = bisect_right(firsts, first) - 1
-            if k < 0 or lasts[k] < last:
+            if k < 0 or last_of[firsts[k]] < last:
                 return False
         return True
 
     def lowest(self, n: int, passed_over: int = 0) -> NodeSet:
         """The n free nodes of the lowest numbers, after as many as are passed over; there are so many."""
         taken: list[Interval] = []
-        left = n
-        for first, last in zip(self._firsts, self._lasts, strict=True):
+        left, last_of = n, self._last_of
+        for first in self._firsts:
+            last = last_of[first]
             if passed_over:
-                skipped = min(passed_over, last - first + 1)
-                passed_over -= skipped
-                first += skipped
-                if first > last:
+                if last - first < passed_over:
+                    passed_over -= last - first + 1
                     continue
-            if last - first >= left:
-                last = first + left - 1
+                first += passed_over
+                passed_over = 0
+            if last - first >= left - 1:
+                taken.append((first, first + left - 1))
+                break
             taken.append((first, last))
             left -= last - first + 1
-            if not left:
-                break
         return NodeSet(tuple(taken), n)
 
     def take(self, nodes: NodeSet) -> None:
         """Nodes that are free are so no longer."""
-        firsts, lasts = self._firsts, self._lasts
+        firsts, last_of = self._firsts, self._last_of
         for first, last in nodes.intervals:
             k = bisect_right(firsts, first) - 1
-            begins, ends = firsts[k], lasts[k]
-            if begins == first:
-                if ends == last:
-                    del firsts[k], lasts[k]
-                else:
-                    firsts[k] = last + 1
-            else:
-                lasts[k] = first - 1
+            begins = firsts[k]
+            ends = last_of[begins]
+            if begins < first:
+                last_of[begins] = first - 1
                 if ends > last:
                     firsts.insert(k + 1, last + 1)
-                    lasts.insert(k + 1, ends)
+                    last_of[last + 1] = ends
+            else:
+                del last_of[begins]
+                if ends > last:
+                    firsts[k] = last + 1
+                    last_of[last + 1] = ends
+                else:
+                    del firsts[k]
         self.n -= nodes.n
 
     def give_back(self, nodes: NodeSet) -> None:
         """Nodes that were held are free."""
-        firsts, lasts = self._firsts, self._lasts
+        firsts, last_of = self._firsts, self._last_of
         for first, last in nodes.intervals:
             k = bisect_right(firsts, first)
-            follows = k > 0 and lasts[k - 1] == first - 1
-            precedes = k < len(firsts) and firsts[k] == last + 1
-            if follows and precedes:
-                lasts[k - 1] = lasts[k]
-                del firsts[k], lasts[k]
-            elif follows:
-                lasts[k - 1] = last
-            elif precedes:
-                firsts[k] = first
+            if last + 1 in last_of:  # what begins behind it is joined
+                last = last_of.pop(last + 1)
+                del firsts[k]
+            if k and last_of[firsts[k - 1]] == first - 1:
+                last_of[firsts[k - 1]] = last
             else:
                 firsts.insert(k, first)
-                lasts.insert(k, last)
+                last_of[first] = last
         self.n += nodes.n

@@ -66,17 +66,17 @@ def _wrong(
             nodes = NodeSet.of(nodes)
         except ValueError as error:
             return Violation(ONE_TASK_ON_EACH_NODE, job.id, f"job {job.id}: {error}")
+    if nodes.n == job.n_tasks and view.free.has(nodes):
+        placed[i] = nodes
+        return None
     if not nodes.within(view.n_nodes):
         message = f"job {job.id} was placed on nodes {nodes}; there are nodes 0 to {view.n_nodes - 1}"
         return Violation(KNOWN_NODES, job.id, message)
     if nodes.n != job.n_tasks:
         message = f"job {job.id} asks for {job.n_tasks} nodes and was placed on {nodes.n}: {nodes}"
         return Violation(ONE_TASK_ON_EACH_NODE, job.id, message)
-    if not view.free.has(nodes):
-        message = f"job {job.id} was placed on nodes {nodes}, of which some are not free"
-        return Violation(NODES_FREE, job.id, message)
-    placed[i] = nodes
-    return None
+    message = f"job {job.id} was placed on nodes {nodes}, of which some are not free"
+    return Violation(NODES_FREE, job.id, message)
 
 
 def _given_twice(problem: SchedulingProblem, placed: dict[int, NodeSet]) -> Violation | None:

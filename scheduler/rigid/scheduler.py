@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.model import Placement, Schedule
+from scheduler.model import NO_ASSIGNMENTS, Placement, Schedule
 from scheduler.problem import SchedulingProblem
 from scheduler.rigid.free_nodes import AllOthers
 from scheduler.rigid.kernels.passing import start_jobs
@@ -51,4 +51,5 @@ class Rigid:
             n_nodes = int(size)
             placements.append(Placement(int(rank), free.lowest(n_nodes, taken), now_s + takes_s))
             taken += n_nodes
-        return Schedule.placing(placements, AllOthers(problem.n_jobs, placements, WAITS))
+        left = AllOthers(problem.n_jobs, placements, WAITS)
+        return Schedule(NO_ASSIGNMENTS, left, (), tuple(placements))

@@ -63,19 +63,22 @@ class GuardedScheduler:
         now_s, cpu_time = self._clock.now_s, self._cpu_time
         cpu_s = cpu_time() if cpu_time is not None else nan
         wall_s = time.perf_counter()
-        schedule = self._ask(self._scheduler, problem)
+        schedule = self._ask(self._scheduler, problem, wall_s)
         wall_s = time.perf_counter() - wall_s
         if cpu_time is not None:
             cpu_s = cpu_time() - cpu_s
         self._note((now_s, problem.n_jobs, problem.n_places, wall_s, cpu_s))
         if self._witness is not None:
-            self._compare(problem, schedule, self._ask(self._witness, problem))
+            self._compare(problem, schedule, self._ask(self._witness, problem, time.perf_counter()))
         return schedule
 
-    def _ask(self, scheduler: Scheduler, problem: SchedulingProblem) -> Schedule:
+    def _ask(self, scheduler: Scheduler, problem: SchedulingProblem, began_s: float) -> Schedule:
         try:
-            with self._limit:
+            self._limit.begin(began_s)
+            try:
                 return scheduler.schedule(problem)
+            finally:
+                self._limit.end()
         except TimeLimitExceeded:
             message = f"{_who(scheduler)} did not return within {self._limit_s:g} s"
             raise SchedulerFault(RETURNS_IN_TIME, message, self._clock.now_s) from None

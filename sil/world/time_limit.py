@@ -55,20 +55,35 @@ class time_limit:  # noqa: N801 (it is used like a function)
         self._own_limit_s = limit_s
         self._is_kept = get_ident() == main_thread().ident
 
-    def __enter__(self) -> None:
+    def begin(self, now_s: float) -> None:
+        """The block begins, at a time of `time.perf_counter`."""
+        cls = time_limit
         if not self._is_kept:
             return
-        now_s = time.perf_counter()
-        limit_s, cls = self._own_limit_s, time_limit
         self._around = cls._deadline_s, cls._limit_s
-        cls._limit_s = limit_s
-        if now_s + limit_s < cls._deadline_s:
-            cls._deadline_s = now_s + limit_s
+        deadline_s = now_s + self._own_limit_s
+        cls._limit_s = self._own_limit_s
+        if deadline_s < cls._deadline_s:
+            cls._deadline_s = deadline_s
         cls._has_expired = False
-        if not now_s < cls._rings_s <= cls._deadline_s:
-            _set_timer(now_s, limit_s)
+        if not now_s < cls._rings_s <= deadline_s:
+            _set_timer(now_s, self._own_limit_s)
         if _announce is not None:
-            _announce(time.monotonic() + GRACE * limit_s + GRACE_S)
+            _announce(time.monotonic() + GRACE * self._own_limit_s + GRACE_S)
+
+    def end(self) -> None:
+        """The block ends. Raises TimeLimitExceeded where it took too long and did not let that through."""
+        if not self._is_kept:
+            return
+        time_limit._deadline_s, time_limit._limit_s = self._around
+        if _announce is not None:
+            _announce(0.0)
+        if time_limit._has_expired:
+            time_limit._has_expired = False
+            raise TimeLimitExceeded
+
+    def __enter__(self) -> None:
+        self.begin(time.perf_counter())
 
     def __exit__(
         self,
@@ -76,13 +91,7 @@ class time_limit:  # noqa: N801 (it is used like a function)
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        if not self._is_kept:
-            return
-        time_limit._deadline_s, time_limit._limit_s = self._around
-        if _announce is not None:
-            _announce(0.0)
-        if time_limit._has_expired and not isinstance(error, TimeLimitExceeded):
-            raise TimeLimitExceeded
+        self.end()
 
 
 def _set_timer(now_s: float, for_s: float) -> None:
