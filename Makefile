@@ -31,6 +31,7 @@ bench: $(VENV)/.installed-dev  ## Run the benchmarks; results go to benchmarks/r
 	$(BIN)/python -m benchmarks.bench_site_db
 	$(BIN)/python -m benchmarks.bench_prediction
 	$(BIN)/python -m benchmarks.bench_time_shared
+	$(BIN)/python -m benchmarks.bench_replay
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -1,0 +1,166 @@
+"""Schedulers for free nodes that misbehave, each in one way: `tests.faulty_on_free_nodes:Class`."""
+
+from __future__ import annotations
+
+import random
+import time
+from abc import ABC, abstractmethod
+
+from scheduler import rules
+from scheduler.model import Assignment, Placement, RunId, Schedule
+from scheduler.node_set import NodeSet
+from scheduler.problem import SchedulingProblem
+from scheduler.rigid.scheduler import Rigid
+
+
+class _Wrong(ABC):
+    """FCFS, and then something is done to its schedule where it starts a job."""
+
+    def __init__(self) -> None:
+        self._fcfs = Rigid()
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        good = self._fcfs.schedule(problem)
+        return self.spoil(problem, good) if good.placements else good
+
+    @abstractmethod
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        """Each of them has a way of its own."""
+
+
+class ForgetsAJob(_Wrong):
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        return good._replace(placements=good.placements[1:])
+
+
+class StartsAJobTwice(_Wrong):
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        return good._replace(placements=(*good.placements, good.placements[0]))
+
+
+class StartsAJobThatItLeavesWaiting(_Wrong):
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        return good._replace(left_waiting=dict.fromkeys(range(problem.n_jobs), "not today"))
+
+
+class StartsAnUnknownJob(_Wrong):
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        return good._replace(placements=(*good.placements, Placement(problem.n_jobs, NodeSet.of([0]), 1.0)))
+
+
+class NamesANodeThatIsNotThere(_Wrong):
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        first = good.placements[0]
+        nodes = NodeSet.of([*first.nodes[1:], problem.free_nodes.n_nodes])
+        return good._replace(placements=(first._replace(nodes=nodes), *good.placements[1:]))
+
+
+class GivesOneNodeTooFew(_Wrong):
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        first = good.placements[0]
+        return good._replace(
+            placements=(first._replace(nodes=NodeSet.of(first.nodes[1:])), *good.placements[1:])
+        )
+
+
+class PutsTwoTasksOnOneNode(_Wrong):
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        first = good.placements[0]
+        nodes = (*first.nodes, first.nodes[0])
+        return good._replace(placements=(first._replace(nodes=nodes), *good.placements[1:]))
+
+
+class _OnTheFirstNodes:
+    """Starts some jobs on the nodes from 0 on, whoever else is there."""
+
+    def start(self, problem: SchedulingProblem, jobs: list[int]) -> Schedule:
+        placements = [
+            Placement(i, NodeSet.of(range(problem.jobs[i].n_tasks)), problem.now_s + 1.0) for i in jobs
+        ]
+        waiting = dict.fromkeys(set(range(problem.n_jobs)) - set(jobs), "not yet")
+        return Schedule.placing(placements, waiting)
+
+
+class TakesNodesFromWhoRunsThere(_OnTheFirstNodes):
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        return self.start(problem, [0])
+
+
+class GivesANodeToTwoJobs(_OnTheFirstNodes):
+    """All jobs at once, where nothing runs; else it waits for that."""
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        return self.start(problem, [] if problem.running else list(range(problem.n_jobs)))
+
+
+class MapsToMachines(_Wrong):
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        return Schedule.of([Assignment(0, 0, 0.0, 1.0)])
+
+
+class ReturnsNothing:
+    def schedule(self, problem: SchedulingProblem) -> None:
+        return None
+
+
+class Raises:
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        raise RuntimeError("this scheduler always fails")
+
+
+class NeverReturns:
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        while True:
+            time.sleep(0.01)
+
+
+class TakesTheNodesItself(_Wrong):
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        problem.free_nodes.free.take(NodeSet.of(good.placements[0].nodes))
+        return good
+
+
+class RemovesAJobFromTheQueue(_Wrong):
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        problem.free_nodes.waiting.remove(problem.jobs[0].id)
+        return good
+
+
+class BelievesInAnotherRelease(_Wrong):
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        problem.free_nodes.releases.add(problem.now_s + 1.0, 1, RunId(1_000_000))
+        return good
+
+
+class StartsNobody:
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        return Schedule.placing([], dict.fromkeys(range(problem.n_jobs), "not today"))
+
+
+class DecidesByChance(_Wrong):
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        first = good.placements[0]
+        guessed = first._replace(completion_s=first.completion_s + random.SystemRandom().random())
+        return good._replace(placements=(guessed, *good.placements[1:]))
+
+
+BROKEN_RULE = {
+    ForgetsAJob: rules.NO_JOB_FORGOTTEN,
+    StartsAJobTwice: rules.EACH_JOB_ONCE,
+    StartsAJobThatItLeavesWaiting: rules.EACH_JOB_ONCE,
+    StartsAnUnknownJob: rules.KNOWN_JOB,
+    NamesANodeThatIsNotThere: rules.KNOWN_NODES,
+    GivesOneNodeTooFew: rules.ONE_TASK_ON_EACH_NODE,
+    PutsTwoTasksOnOneNode: rules.ONE_TASK_ON_EACH_NODE,
+    TakesNodesFromWhoRunsThere: rules.NODES_FREE,
+    GivesANodeToTwoJobs: rules.NODES_FREE,
+    MapsToMachines: rules.RETURNS_A_SCHEDULE,
+    ReturnsNothing: rules.RETURNS_A_SCHEDULE,
+    Raises: rules.RAISES_NOTHING,
+    NeverReturns: rules.RETURNS_IN_TIME,
+    TakesTheNodesItself: rules.PROBLEM_UNTOUCHED,
+    RemovesAJobFromTheQueue: rules.PROBLEM_UNTOUCHED,
+    BelievesInAnotherRelease: rules.PROBLEM_UNTOUCHED,
+    StartsNobody: rules.MAKES_PROGRESS,
+    DecidesByChance: rules.DETERMINISTIC,
+}

@@ -1,0 +1,657 @@
+"""Logs that are replayed: published schedules to the second, small ones worked by hand, and the command."""
+
+from __future__ import annotations
+
+import csv
+import gzip
+import json
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+from typer.testing import Result
+
+from scheduler.rules import DETERMINISTIC, NODES_FREE, PROBLEM_UNTOUCHED, RAISES_NOTHING, RETURNS_IN_TIME
+from sil.experiment.estimates import Estimates
+from sil.experiment.listener import Listener
+from sil.experiment.replay import TIMINGS, TRACE, Replay
+from sil.experiment.replays import replay_all
+from sil.outcome.invariants import (
+    NO_JOB_LOST,
+    NO_JOB_RUN_TWICE,
+    TIME_NEVER_GOES_BACK,
+    WHAT_IS_OVER_IS_OVER,
+)
+from sil.outcome.replay_figures import BINS, DAY_S, queue_length, utilisation
+from sil.outcome.replay_invariants import NO_MORE_NODES_THAN_THERE_ARE, first_breach_of_replay
+from sil.outcome.replayed_jobs import replayed_jobs, statistics
+from sil.outcome.trace import Fact
+from sil.workload.job_log import SCHEMA, JobLog
+from sil.workload.swf import read_swf, write_swf
+from sil.world.faults import PROCESS_SURVIVES
+from tests import faulty_on_free_nodes
+from tests.builders import trace
+from tests.oracles import oracle
+from tests.sil.test_cli import sil, the_sentence
+
+Row = tuple[int, float, float, int, float, int]
+"""Job, submission, run time, processors, estimate, user."""
+
+
+def log_of(rows: Sequence[Row], processors: int) -> JobLog:
+    return JobLog("small.swf", pl.DataFrame(rows, schema=SCHEMA, orient="row"), processors)
+
+
+def facts_of(replay: Replay, scheduler: str, folder: Path) -> pl.DataFrame:
+    replay.run(scheduler, folder)
+    return pl.read_parquet(folder / TRACE)
+
+
+def starts(facts: pl.DataFrame) -> dict[int, float]:
+    return dict(facts.filter(pl.col("event") == Fact.RUN_STARTED).select("job", "time_s").iter_rows())
+
+
+# -- published schedules ---------------------------------------------------------------------------------
+
+LOGS = ("KTH-SP2", "CTC-SP2")
+PUBLISHED = {
+    "easy": ("easy", Estimates.USER),
+    "easy_clairvoyant": ("easy", Estimates.ACTUAL),
+    "easy_sjbf_clairvoyant": ("easy_sjbf", Estimates.ACTUAL),
+}
+MEAN_SLOWDOWN_OF_EASY = {"KTH-SP2": 92.576539734, "CTC-SP2": 49.571290219}
+FCFS = {"KTH-SP2": (353_776.4091, 6_814.9733), "CTC-SP2": (655_557.1192, 3_651.5662)}
+"""Mean wait (s), mean bounded slowdown."""
+
+
+@pytest.mark.parametrize("name", LOGS)
+@pytest.mark.parametrize("policy", PUBLISHED)
+def test_every_start_is_the_published_one(name: str, policy: str, tmp_path: Path) -> None:
+    published = pl.read_csv(gzip.decompress(oracle(f"swf/{name}.starts.csv.gz").read_bytes()))
+    log = read_swf(oracle(f"swf/{name}.swf.gz"))
+    scheduler, estimates = PUBLISHED[policy]
+    Replay(log, estimates, "archive").run(scheduler, tmp_path)
+    jobs = replayed_jobs(tmp_path / TRACE, log.jobs)
+    both = published.join(jobs, left_on="job", right_on="job_id", how="full")
+    other = both.filter(pl.col(policy).cast(pl.Float64).ne_missing(pl.col("starting_time")))
+    assert other.height == 0, other.select("job", policy, "starting_time").head()
+    assert first_breach_of_replay(tmp_path / TRACE, log.processors) is None
+    if policy == "easy":
+        expected = pytest.approx(MEAN_SLOWDOWN_OF_EASY[name], abs=5e-10)
+        assert statistics(jobs, log.processors)["bounded_slowdown_mean"] == expected
+
+
+@pytest.mark.parametrize("name", LOGS)
+@pytest.mark.parametrize("order", ["default", "archive"])
+def test_fcfs_waits_as_long_as_in_six_other_programs(name: str, order: str, tmp_path: Path) -> None:
+    log = read_swf(oracle(f"swf/{name}.swf.gz"))
+    Replay(log, order=order).run("fcfs", tmp_path)
+    jobs = replayed_jobs(tmp_path / TRACE, log.jobs)
+    found = statistics(jobs, log.processors)
+    wait_s, slowdown = FCFS[name]
+    assert round(found["waiting_time_mean"], 4) == wait_s
+    assert round(found["bounded_slowdown_mean"], 4) == slowdown
+    in_order = jobs.sort("submission_time", "job_id")["starting_time"].to_numpy()
+    assert (np.diff(in_order) >= 0).all(), "who comes first starts first"
+
+
+# -- worked by hand --------------------------------------------------------------------------------------
+
+# On two processors. Job 1 says 20 s, and ends as job 3 arrives, at 5 s.
+#
+# default: the end is told first.            archive: job 3 arrives first, and a round follows.
+# 1 |     22223333333333|                    1 |     333333333322223|
+# 0 |111112222          |                    0 |11111          2222 |
+#
+THREE: list[Row] = [(1, 0.0, 5.0, 1, 20.0, 7), (2, 1.0, 4.0, 2, 10.0, 8), (3, 5.0, 10.0, 1, 10.0, 7)]
+SHOWN = ("time_s", "event", "job", "run", "machines", "user", "tasks", "expected_s")
+DEFAULT = """
+0.0,job_arrived,1,,,user-7,1,
+0.0,run_started,1,0,0,,1,20.0
+1.0,job_arrived,2,,,user-8,2,
+5.0,run_ended,1,0,,,,
+5.0,job_arrived,3,,,user-7,1,
+5.0,run_started,2,1,0-1,,2,10.0
+9.0,run_ended,2,1,,,,
+9.0,run_started,3,2,0,,1,10.0
+19.0,run_ended,3,2,,,,
+"""
+ARCHIVE = """
+0.0,job_arrived,1,,,user-7,1,
+0.0,run_started,1,0,0,,1,20.0
+1.0,job_arrived,2,,,user-8,2,
+5.0,job_arrived,3,,,user-7,1,
+5.0,run_started,3,1,1,,1,10.0
+5.0,run_ended,1,0,,,,
+15.0,run_ended,3,1,,,,
+15.0,run_started,2,2,0-1,,2,10.0
+19.0,run_ended,2,2,,,,
+"""
+
+
+@pytest.mark.parametrize(("order", "expected"), [("default", DEFAULT), ("archive", ARCHIVE)])
+def test_the_whole_trace_of_a_small_log_in_both_orders_of_events(
+    order: str, expected: str, tmp_path: Path
+) -> None:
+    facts = facts_of(Replay(log_of(THREE, 2), order=order), "easy", tmp_path)
+    assert facts.select(SHOWN).write_csv(include_header=False).strip() == expected.strip()
+    others = facts.drop(SHOWN).unique(maintain_order=True).rows()
+    arrival = (0, 0, "easy", None, "rigid", "default", None, None, None, None)
+    assert others == [arrival, (0, 0, "easy", -1, *[None] * 6)]
+
+
+def test_in_the_archives_order_a_round_follows_each_arrival(tmp_path: Path) -> None:
+    """Of two jobs that come at once, the shorter one is first only where both are known."""
+    log = log_of([(1, 0.0, 9.0, 1, 9.0, 1), (2, 0.0, 3.0, 1, 3.0, 1)], 1)
+    assert starts(facts_of(Replay(log), "sjf", tmp_path)) == {1: 3.0, 2: 0.0}
+    assert starts(facts_of(Replay(log, order="archive"), "sjf", tmp_path)) == {1: 0.0, 2: 9.0}
+
+
+def test_in_the_archives_order_runs_that_end_as_believed_free_their_nodes_before_jobs_arrive(
+    tmp_path: Path,
+) -> None:
+    """Both runs end at 5 s, one as was believed: job 4 starts on its processor, before job 3 on both."""
+    log = log_of(
+        [
+            (1, 0.0, 5.0, 1, 5.0, 1),
+            (2, 0.0, 5.0, 1, 9.0, 1),
+            (3, 1.0, 5.0, 2, 5.0, 1),
+            (4, 5.0, 4.0, 1, 4.0, 1),
+        ],
+        2,
+    )
+    assert starts(facts_of(Replay(log, order="archive"), "easy", tmp_path)) == {1: 0, 2: 0, 3: 9, 4: 5}
+    assert starts(facts_of(Replay(log), "easy", tmp_path)) == {1: 0, 2: 0, 3: 5, 4: 10}
+
+
+def expected_s(facts: pl.DataFrame) -> list[float]:
+    """What was believed of each job, by number."""
+    return facts.filter(pl.col("event") == Fact.RUN_STARTED).sort("job")["expected_s"].to_list()
+
+
+OF_TWO_USERS: list[Row] = [
+    (1, 0.0, 10.0, 1, 50.0, 1),
+    (2, 0.0, 20.0, 1, 50.0, 1),
+    (3, 30.0, 8.0, 1, 50.0, 1),
+    (4, 30.0, 8.0, 1, 50.0, 2),
+    (5, 40.0, 8.0, 1, 12.0, 1),
+    (6, 50.0, 30.0, 1, 50.0, 1),
+]
+BELIEVED = {
+    Estimates.USER: [50.0, 50.0, 50.0, 50.0, 12.0, 50.0],
+    Estimates.ACTUAL: [10.0, 20.0, 8.0, 8.0, 8.0, 30.0],
+    Estimates.HISTORY: [50.0, 50.0, 15.0, 50.0, 12.0, 8.0],
+}
+
+
+@pytest.mark.parametrize("estimates", BELIEVED)
+def test_estimates_change_what_is_believed_and_not_how_long_jobs_run(
+    estimates: Estimates, tmp_path: Path
+) -> None:
+    """The mean of the last two is 15 s, then (20 + 8) / 2 = 14 s where the user says 12, then 8 s."""
+    log = log_of(OF_TWO_USERS, 8)
+    facts = facts_of(Replay(log, estimates), "easy", tmp_path)
+    assert expected_s(facts) == BELIEVED[estimates]
+    assert replayed_jobs(tmp_path / TRACE, log.jobs)["execution_time"].to_list() == [10, 20, 8, 8, 8, 30]
+    assert replayed_jobs(tmp_path / TRACE, log.jobs)["requested_time"].to_list() == BELIEVED[Estimates.USER]
+
+
+# -- jobs.csv, schedule.csv and statistics ---------------------------------------------------------------
+
+
+def test_jobs_csv_has_batsims_columns_and_a_row_for_each_job(tmp_path: Path) -> None:
+    """Job 2 waits from 1 to 5 s and runs for 4 s: turnaround 8 s, stretch 2; bounded, 10 s count: 1."""
+    replay_all(Replay(log_of(THREE, 2)), ["easy"], tmp_path, 1, False, Listener())
+    with (tmp_path / "easy" / "jobs.csv").open() as file:
+        rows = list(csv.DictReader(file))
+    assert [row["job_id"] for row in rows] == ["1", "2", "3"]
+    assert rows[1] == {
+        "job_id": "2",
+        "workload_name": "w0",
+        "profile": "run-2",
+        "submission_time": "1.0",
+        "requested_number_of_resources": "2",
+        "requested_time": "10.0",
+        "success": "1",
+        "final_state": "COMPLETED_SUCCESSFULLY",
+        "starting_time": "5.0",
+        "execution_time": "4.0",
+        "finish_time": "9.0",
+        "waiting_time": "4.0",
+        "turnaround_time": "8.0",
+        "stretch": "2.0",
+        "allocated_resources": "0-1",
+        "consumed_energy": "-1",
+        "metadata": "",
+        "bounded_slowdown": "1.0",
+    }
+    assert rows[2]["bounded_slowdown"] == "1.4", "turnaround 14 s, of which it ran for 10"
+
+
+def test_schedule_csv_sums_it_up(tmp_path: Path) -> None:
+    replay_all(Replay(log_of(THREE, 2)), ["easy"], tmp_path, 1, False, Listener())
+    (row,) = pl.read_csv(tmp_path / "easy" / "schedule.csv").to_dicts()
+    expected = {
+        "nb_jobs": 3,
+        "nb_jobs_finished": 3,
+        "nb_jobs_success": 3,
+        "nb_jobs_killed": 0,
+        "nb_computing_machines": 2,
+        "makespan": 19.0,
+        "max_waiting_time": 4.0,
+        "mean_waiting_time": 8.0 / 3,
+        "mean_turnaround_time": 27.0 / 3,
+        "max_slowdown": 2.0,
+        "success_rate": 1.0,
+        "time_computing": 23.0,
+        "time_idle": 15.0,
+    }
+    assert {key: row[key] for key in expected} == pytest.approx(expected)
+
+
+def test_statistics_of_four_jobs_by_hand() -> None:
+    """Waits 0, 2, 4 and 30 s; 20 s of two processors from 3 to 43 s, and 10 + 5 + 5 s of one."""
+    jobs = pl.DataFrame(
+        {
+            "submission_time": [3.0, 3.0, 4.0, 8.0],
+            "requested_number_of_resources": [2, 1, 1, 1],
+            "execution_time": [20.0, 10.0, 5.0, 5.0],
+            "finish_time": [23.0, 15.0, 13.0, 43.0],
+            "waiting_time": [0.0, 2.0, 4.0, 30.0],
+            "turnaround_time": [20.0, 12.0, 9.0, 35.0],
+            "bounded_slowdown": [1.0, 1.2, 1.0, 3.5],
+        }
+    )
+    found = statistics(jobs, 3)
+    of_waits = ("waiting_time_mean", "waiting_time_median", "waiting_time_p95", "waiting_time_max")
+    assert [found[key] for key in of_waits] == [9.0, 3.0, 30.0, 30.0]
+    assert (found["turnaround_time_mean"], found["turnaround_time_median"]) == (19.0, 16.0)
+    assert found["bounded_slowdown_mean"] == pytest.approx(6.7 / 4)
+    assert found["makespan"] == 40.0
+    assert found["utilisation"] == pytest.approx(100.0 * 60.0 / (3 * 40.0))
+    assert statistics(jobs.clear(), 3) == {}
+
+
+# -- figures ---------------------------------------------------------------------------------------------
+
+STRETCH_S = 2.0
+"""Of a figure over 800 s."""
+TWO_JOBS = pl.DataFrame(
+    {
+        "job_id": [1, 2],
+        "submission_time": [50.0, 151.0],
+        "starting_time": [50.0, 250.5],
+        "finish_time": [250.5, 850.0],
+        "requested_number_of_resources": [1, 2],
+    }
+)
+"""From 50 s to 850 s. Job 2 waits from 151 s to 250.5 s, when job 1 ends."""
+
+
+def shown_by(figure: Any) -> pl.DataFrame:
+    """The rows that a figure is drawn from."""
+    frame: pl.DataFrame = figure.data
+    return frame
+
+
+def over_time(figure: Any) -> tuple[list[float], list[float]]:
+    """The middle of each stretch, in s, and what is shown there."""
+    frame = shown_by(figure)
+    assert frame.height == BINS
+    return (frame["day"] * DAY_S).to_list(), frame["value"].to_list()
+
+
+def test_the_figure_of_the_queue_shows_means_over_stretches_of_time() -> None:
+    middle_s, waiting = over_time(queue_length({"any": TWO_JOBS}))
+    assert middle_s[:2] == pytest.approx([1.0, 3.0])
+    expected = np.zeros(BINS)
+    expected[50] = 0.5  # from 100 to 102 s, since 101 s
+    expected[51:100] = 1.0
+    expected[100] = 0.25  # until 200.5 s
+    assert waiting == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_figure_of_utilisation_shows_the_share_of_processors_in_use() -> None:
+    _, share = over_time(utilisation({"any": TWO_JOBS}, 4))
+    expected = np.full(BINS, 25.0)
+    expected[100] = 0.25 * 25.0 + 0.75 * 50.0
+    expected[101:] = 50.0
+    assert share == pytest.approx(expected, abs=1e-9)
+
+
+def test_schedulers_of_one_figure_share_its_time() -> None:
+    shorter = TWO_JOBS.with_columns(finish_time=pl.lit(450.0))
+    frame = shown_by(queue_length({"a": TWO_JOBS, "b": shorter}))
+    days = {name: frame.filter(pl.col("scheduler") == name)["day"].to_list() for name in ("a", "b")}
+    assert days["a"] == days["b"]
+
+
+# -- invariants ------------------------------------------------------------------------------------------
+
+
+def arrives(time_s: float, job: int) -> tuple[float, Fact, dict[str, Any]]:
+    return time_s, Fact.JOB_ARRIVED, {"job": job, "job_class": "rigid", "user": "ada"}
+
+
+def begins(time_s: float, job: int, run: int, nodes: Sequence[int]) -> tuple[float, Fact, dict[str, Any]]:
+    return time_s, Fact.RUN_STARTED, {"job": job, "run": run, "resource": -1, "machines": nodes}
+
+
+def ends(time_s: float, job: int, run: int) -> tuple[float, Fact, dict[str, Any]]:
+    return time_s, Fact.RUN_ENDED, {"job": job, "run": run, "resource": -1}
+
+
+GOOD = [
+    arrives(0.0, 1),
+    begins(0.0, 1, 0, [0, 1]),
+    arrives(1.0, 2),
+    ends(5.0, 1, 0),
+    begins(5.0, 2, 1, [0, 1, 2]),
+    ends(9.0, 2, 1),
+]
+PLANTED = {
+    TIME_NEVER_GOES_BACK: [*GOOD, arrives(8.0, 3), begins(9.0, 3, 2, [0]), ends(10.0, 3, 2)],
+    NO_JOB_RUN_TWICE: [*GOOD, begins(9.0, 2, 2, [0]), ends(10.0, 2, 2)],
+    WHAT_IS_OVER_IS_OVER: [*GOOD, ends(10.0, 2, 7)],
+    NO_JOB_LOST: [*GOOD, arrives(10.0, 3)],
+    NO_MORE_NODES_THAN_THERE_ARE: [
+        *GOOD[:3],
+        begins(4.0, 2, 1, [0, 1, 2]),
+        ends(5.0, 1, 0),
+        ends(9.0, 2, 1),
+    ],
+}
+
+
+def breach_of(rows: list[tuple[float, Fact, dict[str, Any]]], folder: Path) -> str | None:
+    trace(*rows).write_parquet(folder / TRACE)
+    breach = first_breach_of_replay(folder / TRACE, 3)
+    return None if breach is None else breach.rule
+
+
+@pytest.mark.parametrize("rule", PLANTED)
+def test_a_trace_that_breaks_an_invariant_is_named(rule: str, tmp_path: Path) -> None:
+    assert breach_of(PLANTED[rule], tmp_path) == rule
+
+
+def test_a_good_trace_breaks_none(tmp_path: Path) -> None:
+    """Nodes that are given back and taken at one moment are not held twice."""
+    assert breach_of(GOOD, tmp_path) is None
+
+
+def test_a_job_that_was_refused_or_left_by_a_fault_is_not_lost(tmp_path: Path) -> None:
+    refused = (10.0, Fact.JOB_REFUSED, {"job": 3, "detail": "too large"})
+    assert breach_of([*GOOD, arrives(10.0, 3), refused], tmp_path) is None
+    fault = (10.0, Fact.FAULT, {"detail": "raises-nothing", "message": "it failed"})
+    assert breach_of([*GOOD, arrives(10.0, 3), fault], tmp_path) is None
+
+
+# -- schedulers that misbehave ---------------------------------------------------------------------------
+
+ONLY_THE_CONTRACT_SEES = [
+    kind for kind, rule in faulty_on_free_nodes.BROKEN_RULE.items() if rule == PROBLEM_UNTOUCHED
+]
+"""Only the contract suite compares a problem before and after."""
+IN_A_REPLAY = [kind for kind in faulty_on_free_nodes.BROKEN_RULE if kind not in ONLY_THE_CONTRACT_SEES]
+FIVE: list[Row] = [(n, float(n), 20.0, size, 30.0, 1) for n, size in enumerate((2, 1, 1, 3, 1), start=1)]
+
+
+@pytest.mark.parametrize("kind", IN_A_REPLAY, ids=lambda kind: kind.__name__)
+def test_a_fault_in_a_replay_is_its_last_fact(kind: type[Any], tmp_path: Path) -> None:
+    """All jobs come at once; the first two fill the machine, and the others wait."""
+    at_once = [(*row[:1], 0.0, *row[2:]) for row in FIVE]
+    replay = Replay(log_of(at_once, 3), decision_limit_s=0.3)
+    facts = facts_of(replay, f"tests.faulty_on_free_nodes:{kind.__name__}", tmp_path)
+    last = facts.row(-1, named=True)
+    assert (last["event"], last["detail"]) == (Fact.FAULT, faulty_on_free_nodes.BROKEN_RULE[kind])
+    assert facts.filter(pl.col("event") == Fact.FAULT).height == 1
+
+
+OWN = """
+import os, time
+from itertools import count
+from scheduler.model import Placement, Schedule
+from scheduler.node_set import NodeSet
+from scheduler.rigid.scheduler import Rigid
+
+class Good(Rigid):
+    pass
+
+class Late:
+    '''Behaves well until 2 s.'''
+    def __init__(self):
+        self.good = Rigid()
+    def schedule(self, problem):
+        return self.misbehave(problem) if problem.now_s >= 2.0 else self.good.schedule(problem)
+
+class Raises(Late):
+    def misbehave(self, problem):
+        raise LookupError("no such thing")
+
+class LoopsForEver(Late):
+    def misbehave(self, problem):
+        for _ in count():
+            pass
+
+class Dies(Late):
+    def misbehave(self, problem):
+        os._exit(0)
+
+class DoubleBooks(Late):
+    def misbehave(self, problem):
+        placements = [Placement(0, NodeSet.of(range(problem.jobs[0].n_tasks)), problem.now_s + 1.0)]
+        return Schedule.placing(placements, dict.fromkeys(range(1, problem.n_jobs), "later"))
+
+class Changes(Late):
+    made = count()
+    def __init__(self):
+        super().__init__()
+        self.turn = next(self.made)
+    def misbehave(self, problem):
+        good = self.good.schedule(problem)
+        return Schedule.placing([], dict.fromkeys(range(problem.n_jobs), "no")) if self.turn % 2 else good
+"""
+TOLD = {
+    "Raises": f"{RAISES_NOTHING} at 2 s: Raises.schedule raised LookupError: no such thing (own_schedulers",
+    "LoopsForEver": f"{RETURNS_IN_TIME} at 2 s: LoopsForEver.schedule did not return within 0.3 s",
+    "Dies": f"{PROCESS_SURVIVES}: its process died",
+    "DoubleBooks": f"{NODES_FREE} at 2 s: job 2 was placed on nodes 0, of which some are not free",
+    "Changes": f"{DETERMINISTIC} at ",
+}
+
+
+def test_faulty_schedulers_of_ones_own_are_reported_and_the_results_of_the_others_stand(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "own_schedulers.py").write_text(OWN)
+    names = ["easy", *(f"own_schedulers:{kind}" for kind in ("Good", *TOLD))]
+    replay = Replay(log_of(FIVE, 3), decision_limit_s=0.3)
+    outcomes = {o.scheduler: o for o in replay_all(replay, names, tmp_path / "out", 2, True, Listener())}
+    assert list(outcomes) == names
+    for name, makespan_s in (("easy", 60.0), ("own_schedulers:Good", 80.0)):
+        assert outcomes[name].fault is None
+        assert outcomes[name].statistics["makespan"] == makespan_s
+    for kind, told in TOLD.items():
+        fault = outcomes[f"own_schedulers:{kind}"].fault
+        assert fault is not None
+        assert told in fault
+        assert outcomes[f"own_schedulers:{kind}"].statistics == {}
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())["schedulers"]
+    assert [name for name, found in summary.items() if found["fault"]] == names[2:]
+    report = (tmp_path / "out" / "report.html").read_text()
+    assert "LookupError" in report
+
+
+# -- the command -----------------------------------------------------------------------------------------
+
+LOG = """; Version: 2.2
+; UnixStartTime: 1000000000
+; MaxProcs: 4
+1 0 -1 50 2 -1 -1 2 60 -1 1 1 -1 -1 -1 -1 -1 -1
+2 10 -1 50 4 -1 -1 4 60 -1 1 2 -1 -1 -1 -1 -1 -1
+3 20 -1 20 2 -1 -1 2 30 -1 1 1 -1 -1 -1 -1 -1 -1
+4 86400 -1 30 1 -1 -1 1 30 -1 1 2 -1 -1 -1 -1 -1 -1
+"""
+NEEDS_REPAIR = LOG + "5 86500 -1 30 9 -1 -1 9 30 -1 1 2 -1 -1 -1 -1 -1 -1\n"
+"""It begins on 9 September 2001, at 01:46:40 UTC; job 5 asks for 9 of 4 processors."""
+
+
+@pytest.fixture
+def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "log.swf").write_text(LOG)
+    (tmp_path / "odd.swf").write_text(NEEDS_REPAIR)
+    return tmp_path
+
+
+def replayed(*arguments: str | Path) -> Result:
+    """With one scheduler of ours, in this process."""
+    return sil("replay", *arguments, "--out", "out", "--workers", "1", "--no-report")
+
+
+def jobs_of(folder: Path) -> pl.DataFrame:
+    return pl.read_csv(folder / "jobs.csv")
+
+
+def test_without_names_three_schedulers_are_compared_in_a_table(here: Path) -> None:
+    result = sil("replay", "log.swf", "--workers", "1")
+    assert result.exit_code == 0, result.output
+    for shown in (
+        "fcfs",
+        "easy",
+        "conservative",
+        "Waiting time, mean (s)",
+        "Utilisation (%)",
+        "Makespan (s)",
+    ):
+        assert shown in result.stdout
+    line = next(line for line in result.stdout.splitlines() if "Waiting time, maximum" in line)
+    assert [cell.strip() for cell in line.split("│")[2:5]] == ["80.0", "40.0", "40.0"]
+    assert {path.name for path in (here / "sil-log").iterdir()} == {
+        "fcfs",
+        "easy",
+        "conservative",
+        "report.html",
+        "summary.json",
+    }
+    files = {path.name for path in (here / "sil-log" / "easy").iterdir()}
+    assert files == {TRACE, TIMINGS, "jobs.csv", "schedule.csv"}
+    assert "sil-log/report.html in a browser" in result.stdout
+
+
+def test_jobs_are_chosen_by_their_place_in_the_log(here: Path) -> None:
+    for chosen, left in (("1:3", [2, 3]), (":2", [1, 2]), ("-1:", [4])):
+        assert replayed("log.swf", "--scheduler", "fcfs", f"--jobs={chosen}").exit_code == 0
+        assert jobs_of(here / "out" / "fcfs")["job_id"].to_list() == left
+
+
+def test_jobs_are_chosen_by_date_in_utc(here: Path) -> None:
+    result = replayed("log.swf", "--scheduler", "fcfs", "--from", "2001-09-10")
+    assert result.exit_code == 0, result.output
+    assert jobs_of(here / "out" / "fcfs")["job_id"].to_list() == [4]
+    replayed("log.swf", "--scheduler", "fcfs", "--from", "2001-09-09T01:46:50", "--to", "2001-09-09T01:47:00")
+    assert jobs_of(here / "out" / "fcfs")["job_id"].to_list() == [2], "from is with that second, to without"
+
+
+def test_twice_the_load_halves_the_times_between_arrivals(here: Path) -> None:
+    assert replayed("log.swf", "--scheduler", "fcfs", "--load", "2").exit_code == 0
+    assert jobs_of(here / "out" / "fcfs")["submission_time"].to_list() == [0.0, 5.0, 10.0, 43_200.0]
+
+
+def test_a_larger_machine_has_less_to_wait_for(here: Path) -> None:
+    assert replayed("log.swf", "--scheduler", "fcfs", "--processors", "8").exit_code == 0
+    assert jobs_of(here / "out" / "fcfs")["waiting_time"].max() == 0.0
+
+
+def test_repairs_are_told_and_a_strict_reading_refuses_them(here: Path) -> None:
+    result = replayed("odd.swf", "--scheduler", "fcfs")
+    assert result.exit_code == 0
+    assert "line 8: more than the 4 processors of the machine are asked for" in result.stderr
+    assert jobs_of(here / "out" / "fcfs")["requested_number_of_resources"].to_list()[-1] == 4
+    assert "odd.swf, line 8" in the_sentence(replayed("odd.swf", "--strict"))
+
+
+def test_jobs_that_are_too_large_stop_it_or_are_skipped_where_that_is_asked_for(here: Path) -> None:
+    told = the_sentence(replayed("odd.swf", "--too-large", "stop"))
+    assert "line 8: job 5 asks for 9 processors, and the machine has 4" in told
+    replayed("odd.swf", "--scheduler", "fcfs", "--too-large", "skip")
+    assert jobs_of(here / "out" / "fcfs")["job_id"].to_list() == [1, 2, 3, 4]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (
+            ("log.swf", "--order", "achive"),
+            "there is no order of events 'achive'; there are default, archive",
+        ),
+        (("log.swf", "--scheduler", "esay"), "there is no scheduler 'esay'; did you mean 'easy'?"),
+        (
+            ("log.swf", "--scheduler", "sjs"),
+            "scheduler 'sjs' maps jobs to machines; needed is one that gives",
+        ),
+        (("log.swf", "--scheduler", "basic"), "scheduler 'basic' starts jobs on shared nodes"),
+        (("log.swf", "--scheduler", "rigid(backfilling=esay)"), "'esay'"),
+        (("log.swf", "--scheduler", "nowhere:Mine"), "importing module 'nowhere' failed"),
+        (("missing.swf",), "missing.swf"),
+        (("log.swf", "--jobs", "7"), "jobs '7' cannot be read"),
+        (("log.swf", "--jobs", "a:b"), "jobs 'a:b' cannot be read"),
+        (("log.swf", "--jobs", "9:"), "there are no jobs 9:; the log has 4 jobs"),
+        (("log.swf", "--from", "2030-01-01"), "there are no jobs between 2030-01-01"),
+        (("log.swf", "--load", "0"), "the load cannot be multiplied by 0"),
+        (("log.swf", "--load", "nan"), "the load cannot be multiplied by nan"),
+    ],
+)
+def test_what_cannot_be_replayed_is_told_in_one_sentence(
+    arguments: tuple[str, ...], told: str, here: Path
+) -> None:
+    assert told in the_sentence(replayed(*arguments))
+
+
+def test_a_folder_that_cannot_be_written_is_told(here: Path) -> None:
+    (here / "out").write_text("in the way")
+    assert "cannot be written" in the_sentence(replayed("log.swf", "--scheduler", "fcfs"))
+
+
+def test_a_fault_ends_with_exit_code_1_beside_the_table_of_the_others(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(here))
+    (here / "own_schedulers.py").write_text(OWN)
+    result = replayed("log.swf", "--scheduler", "fcfs", "--scheduler", "own_schedulers:Raises")
+    assert result.exit_code == 1
+    assert "Fault: own_schedulers:Raises broke the rule raises-nothing at 10 s" in result.stderr
+    assert "Traceback" not in result.output
+    line = next(line for line in result.stdout.splitlines() if "Waiting time, maximum" in line)
+    assert [cell.strip() for cell in line.split("│")[2:4]] == ["80.0", "-"]
+
+
+def test_results_are_the_same_bytes_again_and_with_any_number_of_workers(here: Path) -> None:
+    luck, n = np.random.default_rng(3), 400
+    run_s = luck.integers(1, 5_000, n)
+    table = {
+        "job": range(1, n + 1),
+        "submit_s": luck.integers(0, 200_000, n).cumsum().astype(float) / 100,
+        "run_s": run_s.astype(float),
+        "processors": luck.integers(1, 33, n),
+        "estimate_s": (run_s + luck.integers(0, 5_000, n)).astype(float),
+        "user": luck.integers(1, 9, n),
+    }
+    write_swf(here / "many.swf", JobLog("many.swf", pl.DataFrame(table, schema=SCHEMA), 64))
+    names = ("easy", "easy_sjbf", "fcfs")
+    options = [text for name in names for text in ("--scheduler", name)]
+    of_run = {}
+    for out, workers in (("one", "1"), ("again", "1"), ("two", "2")):
+        result = sil("replay", "many.swf", *options, "--out", out, "--workers", workers, "--no-report")
+        assert result.exit_code == 0, result.output
+        of_run[out] = {
+            str(path.relative_to(out)): path.read_bytes()
+            for path in sorted(Path(out).rglob("*"))
+            if path.name in (TRACE, "jobs.csv", "summary.json")
+        }
+    assert len(of_run["one"]) == 7
+    assert of_run["one"] == of_run["again"] == of_run["two"]
