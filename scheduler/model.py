@@ -195,13 +195,15 @@ class Schedule(NamedTuple):
 
     Jobs are mapped to resources (`assignments`), or where nodes are shared, started on some of them
     (`placements`). `left_waiting` names each job that was considered and not assigned, with the reason.
-    `preemptions` are running runs that the scheduler itself wants ended now.
+    `preemptions` are running runs that the scheduler itself wants ended now. Where jobs start on nodes, it
+    may say when at the latest it wants to be asked again, `ask_again_s`.
     """
 
     assignments: Assignments
     left_waiting: Mapping[int, str] = MappingProxyType({})
     preemptions: tuple[RunId, ...] = ()
     placements: tuple[Placement, ...] = ()
+    ask_again_s: float | None = None
 
     @classmethod
     def of(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections.abc import Iterable, Iterator, Sequence
+from operator import index
 from typing import overload
 
 Interval = tuple[int, int]
@@ -25,10 +26,13 @@ class NodeSet(Sequence[int]):
 
     @classmethod
     def of(cls, nodes: Iterable[int]) -> NodeSet:
-        """The set of some nodes in any order. Raises ValueError where one is named twice."""
+        """The set of some nodes in any order.
+
+        Raises ValueError where one is named twice, TypeError for what is no whole number.
+        """
         if isinstance(nodes, NodeSet):
             return nodes
-        ordered = sorted(nodes)
+        ordered = sorted(map(index, nodes))
         intervals: list[Interval] = []
         for n in ordered:
             if intervals and n <= intervals[-1][1]:
@@ -42,10 +46,14 @@ class NodeSet(Sequence[int]):
     @classmethod
     def parse(cls, text: str) -> NodeSet:
         """The set that a text like `0-3 5` stands for. Raises ValueError for another text."""
-        intervals = []
+        intervals: list[Interval] = []
+        before = -2
         for part in text.split():
-            first, _, last = part.partition("-")
-            intervals.append((int(first), int(last or first)))
+            first, dash, last = part.partition("-")
+            intervals.append((int(first), int(last if dash else first)))
+            if not before + 1 < intervals[-1][0] <= intervals[-1][1]:
+                raise ValueError(f"'{text}' is no set of nodes like '0-3 5'")
+            before = intervals[-1][1]
         return cls(tuple(intervals), sum(last - first + 1 for first, last in intervals))
 
     def within(self, n_nodes: int) -> bool:
@@ -116,6 +124,8 @@ class FreeSet:
 
     def lowest(self, n: int, passed_over: int = 0) -> NodeSet:
         """The n free nodes of the lowest numbers, after as many as are passed over; there are so many."""
+        if not n:
+            return NodeSet((), 0)
         taken: list[Interval] = []
         left, last_of = n, self._last_of
         for first in self._firsts:

@@ -90,7 +90,9 @@ class QueueManager:
         """The last one that started."""
         self.wants_round = False
         self.wakes_at_s: float | None = None
-        """When to tell it that time has passed, since a run outlives what is believed of it then."""
+        """When to tell it that time has passed: a run outlives what is believed of it, or the scheduler wants
+        to be asked again."""
+        self._asks_again_s: float | None = None
         self._new_jobs: dict[JobId, Job] = {}
         self._last_schedule: Schedule | None = None
         self._told_s: dict[int, float] = {}
@@ -132,7 +134,7 @@ class QueueManager:
         """A run gave back its nodes; its end is told later, and until then no round is wanted."""
         if run in self._running:
             self._nodes.release(run)
-            self.wakes_at_s = self._nodes.outlived_at_s
+            self.wakes_at_s = self._next_wake_up_s()
 
     def on_run_preempted(self, run_id: RunId) -> None:
         """Nobody preempts here: CCS stops and restarts by itself. An order from outside counts as a loss."""
@@ -164,8 +166,11 @@ class QueueManager:
                 self._something_changed()
 
     def on_time_passed(self) -> None:
-        """It is woken where runs outlive what was believed of them."""
-        self._nodes.outlived(self._clock.now_s)
+        """It is `wakes_at_s`, or later."""
+        now_s = self._clock.now_s
+        self._nodes.outlived(now_s)
+        if self._asks_again_s is not None and self._asks_again_s <= now_s:
+            self._asks_again_s = None
         self._something_changed()
 
     def run_round(self) -> None:
@@ -186,6 +191,8 @@ class QueueManager:
             self._last_schedule = schedule
             if schedule.placements:
                 self._carry_out(schedule, problem.jobs, now_s)
+            self._asks_again_s = schedule.ask_again_s
+            self.wakes_at_s = self._next_wake_up_s()
         if self._listener is not None and self._new_jobs:
             self._listener.arrived(self._new_jobs, now_s)
         self._new_jobs.clear()
@@ -195,7 +202,13 @@ class QueueManager:
         nodes = self._nodes
         if nodes.waiting if self._is_asked_always else not nodes.nobody_fits:
             self.wants_round = True
-        self.wakes_at_s = nodes.outlived_at_s
+        self.wakes_at_s = self._next_wake_up_s()
+
+    def _next_wake_up_s(self) -> float | None:
+        outlived_s, asks_again_s = self._nodes.outlived_at_s, self._asks_again_s
+        if outlived_s is None or asks_again_s is None:
+            return asks_again_s if outlived_s is None else outlived_s
+        return min(outlived_s, asks_again_s)
 
     def _carry_out(self, schedule: Schedule, jobs: Sequence[Job], now_s: float) -> None:
         nodes, dispatch, running = self._nodes, self._dispatcher.dispatch, self._running
@@ -206,4 +219,3 @@ class QueueManager:
             nodes.start(run, job, placement, now_s)
             running[run] = job, where, end_s
             dispatch(DispatchOrder(run, job, ON_NODES, where, end_s - now_s))
-        self.wakes_at_s = nodes.outlived_at_s

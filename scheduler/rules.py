@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
+from math import inf
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,12 +86,17 @@ class ScheduleRejected(Exception):
         self.violation = violation
 
 
-def what_is_not_placing(schedule: object) -> str | None:
+def what_is_not_placing(schedule: object, now_s: float) -> str | None:
     """What is wrong with an answer as one that starts jobs on nodes, or None."""
     if not isinstance(schedule, Schedule):
         return f"schedule(problem) returned {type(schedule).__name__}, expected a Schedule"
     if schedule.assignments is not NO_ASSIGNMENTS and len(schedule.assignments):
         return "jobs were mapped to resources (assignments); on nodes they start (placements)"
+    if schedule.preemptions:
+        return "runs were to be preempted (preemptions); on nodes they run to their end"
+    again_s = schedule.ask_again_s
+    if again_s is not None and not (isinstance(again_s, (int, float)) and now_s < again_s < inf):
+        return f"it wants to be asked again at {again_s} s, which is not after now, {now_s:g} s"
     return None
 
 

@@ -35,7 +35,7 @@ def first_violation_on_nodes(problem: SchedulingProblem, schedule: object) -> Vi
 
 
 def _violations(problem: SchedulingProblem, schedule: object) -> Iterator[Violation]:
-    malformed = what_is_not_placing(schedule)
+    malformed = what_is_not_placing(schedule, problem.now_s)
     if malformed is not None:
         yield Violation(RETURNS_A_SCHEDULE, None, malformed)
         return

@@ -18,17 +18,17 @@ WAITS = "it has a reservation for later"
 class Conservative:
     """Every job has a reservation from its arrival on: the earliest that delays none of those before it.
 
-    When a run ends earlier than was believed, the reservations are moved, in the order of the queue, each to
-    the earliest time that is free then; so none is ever moved to a later time, as long as no run outlives its
-    estimate and no node fails. (Feitelson and Weil 1998; Mu'alem and Feitelson 2001.) A pass costs
-    O(n (n + r)) for n jobs that wait and r that run. Ties: earlier arrival, lower id; nodes of the lowest
-    number.
+    In every pass the reservations are moved, in the order of the queue, each to the earliest time that the
+    others leave free; so none is ever moved to a later time, as long as no run outlives its estimate and no
+    node fails. It asks to be asked again at the first of them. (Feitelson and Weil 1998; Mu'alem and
+    Feitelson 2001, who move them when a run ends early; to do it always also takes what a move leaves free.)
+    A pass costs O(n (n + r)) for n jobs that wait and r that run. Ties: earlier arrival, lower id; nodes of
+    the lowest number.
     """
 
     def __init__(self) -> None:
         self._jobs = np.empty(0, dtype=np.int64)
         self._starts_s = np.empty(0)
-        self._n_early = 0
 
     @property
     def reservations(self) -> Mapping[JobId, float]:
@@ -41,7 +41,6 @@ class Conservative:
         jobs, releases = nodes.waiting.table, nodes.releases
         starts_s = np.empty(len(jobs))
         carry_over(jobs, self._jobs, self._starts_s, starts_s)
-        released_early, self._n_early = releases.n_early > self._n_early, releases.n_early
         started = np.empty(len(jobs), dtype=np.int64)
         profile = np.empty((4 * len(jobs) + releases.n + 3, 2))
         n_started = plan(
@@ -52,7 +51,6 @@ class Conservative:
             releases.n,
             nodes.free.n,
             now_s,
-            released_early,
             profile,
             started,
         )
@@ -61,4 +59,5 @@ class Conservative:
             placing.start_with(i, int(jobs[i, SIZE]), now_s + float(jobs[i, ESTIMATE_S]))
             left[i] = False
         self._jobs, self._starts_s = jobs[left, JOB].astype(np.int64), starts_s[left]
-        return placing.schedule(WAITS)
+        first_s = float(self._starts_s.min(initial=np.inf))
+        return placing.schedule(WAITS)._replace(ask_again_s=first_s if first_s < np.inf else None)

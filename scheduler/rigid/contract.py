@@ -86,8 +86,7 @@ class FreeNodeOutline:
             "free": mine.free.intervals == theirs.free.intervals and mine.free.n == theirs.free.n,
             "waiting": np.array_equal(mine.waiting.table, theirs.waiting.table),
             "releases": np.array_equal(mine.releases.ends_s, theirs.releases.ends_s)
-            and np.array_equal(mine.releases.sizes, theirs.releases.sizes)
-            and mine.releases.n_early == theirs.releases.n_early,
+            and np.array_equal(mine.releases.sizes, theirs.releases.sizes),
         }
         return next((name for name, same in parts.items() if not same), None)
 

@@ -62,8 +62,6 @@ class FreeNodesInUse(NodesInUse):
     def end(self, run: RunId, completion: Completion) -> None:
         held = self._holding.pop(run, None)
         if held is not None:  # else it gave back its nodes before
-            if completion.ended_s < held[1]:
-                self._nodes.releases.n_early += 1
             self._give_back(run, *held)
         job, began_s = self._began.pop(run)
         run_time_s = completion.ended_s - began_s
@@ -82,7 +80,6 @@ class FreeNodesInUse(NodesInUse):
         self._nodes.free.give_back(nodes if not self._down else NodeSet.of(set(nodes) - self._down))
 
     def come_to_nothing(self, run: RunId) -> None:
-        self._nodes.releases.n_early += 1
         self.release(run)
         job, _ = self._began.pop(run)
         self.waiting.add(job, self._run_times.estimate_s(job))

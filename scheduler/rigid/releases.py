@@ -15,15 +15,13 @@ FEWEST_ROWS = 64
 class Releases:
     """In order of time, then of run id. To add one or take one out costs a search and moving the rest on."""
 
-    __slots__ = ("capacity", "n", "n_early", "table")
+    __slots__ = ("capacity", "n", "table")
 
     def __init__(self) -> None:
         self.table: Table = np.zeros((FEWEST_ROWS, 3))
         """For the kernels: the first `n` rows."""
         self.n = 0
         self.capacity = FEWEST_ROWS
-        self.n_early = 0
-        """How often nodes were given back before that was believed."""
 
     @property
     def ends_s(self) -> Floats:

@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from math import inf
 
 from scheduler.model import Placement, Schedule
 from scheduler.node_set import NodeSet
 from scheduler.problem import SchedulingProblem
-from scheduler.rigid.free_nodes import FreeNodes
+from scheduler.rigid.free_nodes import AllOthers, FreeNodes
 from scheduler.rules import (
+    COMPLETION_AS_EXPECTED,
     EACH_JOB_ONCE,
     KNOWN_JOB,
     KNOWN_NODES,
@@ -22,27 +24,48 @@ from scheduler.rules import (
 
 
 def first_violation_on_free_nodes(problem: SchedulingProblem, schedule: object) -> Violation | None:
-    """The first rule that `schedule` breaks, or None. O(k log k) for the k intervals of nodes it names."""
-    malformed = what_is_not_placing(schedule)
+    """The first rule that `schedule` breaks, or None.
+
+    O(k log k) for the k intervals of nodes that it names; and O(n) for n jobs where it says of each why it
+    waits (not of `AllOthers`).
+    """
+    malformed = what_is_not_placing(schedule, problem.now_s)
     if malformed is not None:
         return Violation(RETURNS_A_SCHEDULE, None, malformed)
     assert isinstance(schedule, Schedule)
+    try:
+        return _first_violation(problem, schedule)
+    except (TypeError, ValueError, AttributeError) as error:
+        message = f"its placements or reasons are not of the kind that a Schedule has: {error}"
+        return Violation(RETURNS_A_SCHEDULE, None, message)
+
+
+def _first_violation(problem: SchedulingProblem, schedule: Schedule) -> Violation | None:
     view, placed = problem.free_nodes, dict[int, NodeSet]()
     for placement in schedule.placements:
         wrong = _wrong(problem, view, schedule, placement, placed)
         if wrong is not None:
             return wrong
-    n_placed = len(schedule.placements)
+    n_placed, left = len(schedule.placements), schedule.left_waiting
     if n_placed > 1:
         twice = _given_twice(problem, placed)
         if twice is not None:
             return twice
-    if n_placed + len(schedule.left_waiting) < problem.n_jobs:
-        told = placed.keys() | schedule.left_waiting.keys()
+    if not isinstance(left, AllOthers):
+        for i in left:
+            if not 0 <= i < problem.n_jobs:
+                return _unknown(i, problem)
+    if n_placed + len(left) < problem.n_jobs:
+        told = placed.keys() | left.keys()
         forgotten = next(i for i in range(problem.n_jobs) if i not in told)
         job = problem.jobs[forgotten].id
         return Violation(NO_JOB_FORGOTTEN, job, f"job {job} was neither placed nor left waiting")
     return None
+
+
+def _unknown(i: int, problem: SchedulingProblem) -> Violation:
+    message = f"job index {i} was named; the problem has jobs 0 to {problem.n_jobs - 1}"
+    return Violation(KNOWN_JOB, None, message)
 
 
 def _wrong(
@@ -53,10 +76,9 @@ def _wrong(
     placed: dict[int, NodeSet],
 ) -> Violation | None:
     """What is wrong with a placement by itself; if nothing, it is noted in `placed`."""
-    i, nodes, _ = placement
+    i, nodes, completion_s = placement
     if not 0 <= i < problem.n_jobs:
-        message = f"job index {i} was placed; the problem has jobs 0 to {problem.n_jobs - 1}"
-        return Violation(KNOWN_JOB, None, message)
+        return _unknown(i, problem)
     job = problem.jobs[i]
     if i in placed or i in schedule.left_waiting:
         message = f"job {job.id} was placed twice, or placed and left waiting"
@@ -66,6 +88,9 @@ def _wrong(
             nodes = NodeSet.of(nodes)
         except ValueError as error:
             return Violation(ONE_TASK_ON_EACH_NODE, job.id, f"job {job.id}: {error}")
+    if not problem.now_s < completion_s < inf:
+        message = f"job {job.id} is believed to end at {completion_s} s; it starts at {problem.now_s:g} s"
+        return Violation(COMPLETION_AS_EXPECTED, job.id, message)
     if nodes.n == job.n_tasks and view.free.has(nodes):
         placed[i] = nodes
         return None

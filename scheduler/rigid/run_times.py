@@ -44,6 +44,7 @@ class RecentRuns:
         self._corrections: Counter[JobId] = Counter()
 
     def estimate_s(self, job: Job) -> float:
+        self._corrections.pop(job.id, None)  # of a run that was lost
         last_s, limit_s = self._last_s[job.user], self._users.estimate_s(job)
         return min(sum(last_s) / LAST_RUNS, limit_s) if len(last_s) == LAST_RUNS else limit_s
 

@@ -111,7 +111,8 @@ def replay(
                 bars.stop()
                 err.print(f"Interrupted; what was done is in {folder}, without a report.")
                 raise typer.Exit(EXIT_INTERRUPTED) from None
-    print_whole(_table(chosen.summary, {o.scheduler: o.statistics for o in outcomes}))
+    out.print(chosen.summary, highlight=False, soft_wrap=True)
+    print_whole(_table({o.scheduler: o.statistics for o in outcomes}))
     for outcome in outcomes:
         if outcome.fault is not None:
             print_fault(outcome.fault)
@@ -121,10 +122,10 @@ def replay(
         raise typer.Exit(EXIT_FAULT)
 
 
-def _table(title: str, statistics: dict[str, dict[str, float]]) -> Table:
+def _table(statistics: dict[str, dict[str, float]]) -> Table:
     from sil.outcome.replay_tables import rows_of_statistics
 
-    table = Table(title=title, title_justify="left")
+    table = Table()
     table.add_column("")
     for name in statistics:
         table.add_column(name, justify="right")

@@ -36,7 +36,8 @@ class Watchdog:
     def end_the_lost(self) -> None:
         """Kill every worker whose deadline has passed."""
         now_s = time.monotonic()
-        for pid, deadline_s in zip(self._pids, self._deadlines_s, strict=True):
+        for place, (pid, deadline_s) in enumerate(zip(self._pids, self._deadlines_s, strict=True)):
             if 0.0 < deadline_s < now_s:
+                self._deadlines_s[place] = 0.0  # once is enough; the number may be another's soon
                 with suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)

@@ -49,7 +49,7 @@ def slowdown_by_size(jobs: Jobs) -> Figure:
         powers = np.ceil(np.log2(sizes)).astype(int)
         for power in np.unique(powers):
             values = table["bounded_slowdown"].to_numpy()[powers == power]
-            low, high = np.quantile(values, [0.5, 0.95], method="higher")
+            low, high = np.quantile(values, [0.5, 0.95], method="inverted_cdf")
             rows.append((scheduler, _size_class(power), power, float(values.mean()), low, high, len(values)))
     columns = ["scheduler", "processors", "power", "mean", "median", "95th percentile", "jobs"]
     frame = pl.DataFrame(rows, schema=columns, orient="row")

@@ -18,6 +18,7 @@ from sil.outcome.invariants import (
 )
 from sil.outcome.trace import Fact
 
+STARTS_AFTER_ARRIVAL = "starts-after-arrival"
 NO_MORE_NODES_THAN_THERE_ARE = "no-more-nodes-than-there-are"
 
 
@@ -40,6 +41,13 @@ def _breaches(trace: Path, processors: int) -> Iterator[Breach]:
     )
     for job in started.filter(pl.col("job").is_duplicated())["job"].head(1):
         yield Breach(NO_JOB_RUN_TWICE, JobId(job), f"job {job} was started more than once")
+    for job in ended.filter(pl.col("run").is_duplicated())["job"].head(1):
+        yield Breach(WHAT_IS_OVER_IS_OVER, JobId(job), f"a run of job {job} ended more than once")
+    early = started.join(arrived.select("job", arrived_s="time_s"), on="job", how="left").filter(
+        pl.col("arrived_s").is_null() | (pl.col("arrived_s") > pl.col("time_s"))
+    )
+    for job in early["job"].head(1):
+        yield Breach(STARTS_AFTER_ARRIVAL, JobId(job), f"job {job} was started before it arrived")
     never = ended.join(started, on="run", how="anti")
     for job, run in never.select("job", "run").head(1).iter_rows():
         yield Breach(WHAT_IS_OVER_IS_OVER, JobId(job), f"run {run} of job {job} ended and was never started")

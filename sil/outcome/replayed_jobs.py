@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 
 from sil.outcome.jobs import BOUNDED_SLOWDOWN_THRESHOLD_S
@@ -72,10 +73,10 @@ def statistics(jobs: pl.DataFrame, processors: int) -> dict[str, float]:
         values = (
             column.mean(),
             column.median(),
-            column.quantile(0.95, interpolation="higher"),
+            np.quantile(column.to_numpy(), 0.95, method="inverted_cdf"),
             column.max(),
         )
-        found |= {f"{name}_{what}": float(v) for what, v in zip(STATISTICS, values, strict=True)}  # type: ignore[arg-type]
+        found |= {f"{name}_{what}": float(v) for what, v in zip(STATISTICS, values, strict=True)}
     span = jobs.select(pl.col("finish_time").max() - pl.col("submission_time").min())
     makespan_s = float(span.item())
     work = float((jobs["requested_number_of_resources"] * jobs["execution_time"]).sum())

@@ -75,14 +75,14 @@ def next_to_backfill(
 def reservation(releases: Releases, n: int, n_free: int, needed: int, now_s: float) -> tuple[float, int]:
     """When so many nodes are free if all ends as believed, and how many are to spare then.
 
-    All that is released at that very moment counts.
+    All that is released at that very moment counts. Never, if all that is up is too few.
     """
     then_s, x = now_s, 0
     while x < n and (n_free < needed or releases[x, END_S] <= then_s):
         then_s = max(then_s, releases[x, END_S])
         n_free += int(releases[x, RELEASED])
         x += 1
-    return then_s, n_free - needed
+    return (then_s, n_free - needed) if n_free >= needed else (np.inf, 0)
 
 
 @compiled(

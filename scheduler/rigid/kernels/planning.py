@@ -94,11 +94,7 @@ def carry_over(jobs: Table, jobs_before: Ints, starts_before_s: Floats, starts_s
                 break
 
 
-@compiled(
-    types.int64(
-        TABLE, INTS, FLOATS, RELEASES, types.int64, types.int64, types.float64, types.boolean, TABLE, INTS
-    )
-)
+@compiled(types.int64(TABLE, INTS, FLOATS, RELEASES, types.int64, types.int64, types.float64, TABLE, INTS))
 def plan(
     jobs: Table,
     by_start: Ints,
@@ -107,7 +103,6 @@ def plan(
     n_running: int,
     n_free: int,
     now_s: float,
-    compress: bool,
     profile: Table,
     started: Ints,
 ) -> int:
@@ -125,7 +120,7 @@ def plan(
     for k in range(len(jobs)):
         size, takes_s = jobs[k, SIZE], jobs[k, ESTIMATE_S]
         if starts_s[k] < np.inf:
-            if not compress or starts_s[k] == now_s:
+            if starts_s[k] == now_s:
                 continue
             n = add(profile, n, starts_s[k], starts_s[k] + takes_s, size)
         starts_s[k] = earliest_s(profile, n, now_s, size, takes_s)
