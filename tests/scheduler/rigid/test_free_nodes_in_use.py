@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from itertools import pairwise
 
@@ -30,6 +31,7 @@ from scheduler.rigid.free_nodes_in_use import FreeNodesInUse
 from scheduler.rigid.run_times import LONGEST_S, RecentRuns, UserEstimates
 from scheduler.rigid.scheduler import Rigid
 from scheduler.rules import (
+    COMPLETION_AS_EXPECTED,
     EACH_JOB_ONCE,
     KNOWN_JOB,
     KNOWN_NODES,
@@ -360,6 +362,14 @@ def placing(*rows: tuple[int, Sequence[int]], waiting: tuple[int, ...] = ()) -> 
 BOTH = NodeSet.of([0, 1])
 
 
+def ending(completion_s: float) -> Schedule:
+    good = placing((0, BOTH), waiting=(1, 2))
+    return good._replace(placements=(good.placements[0]._replace(completion_s=completion_s),))
+
+
+ENDS_NEVER, ENDS_BEFORE = ending(math.inf), ending(-1.0)
+
+
 @pytest.mark.parametrize(
     ("answer", "rule", "told"),
     [
@@ -377,6 +387,16 @@ BOTH = NodeSet.of([0, 1])
         (placing((0, (3, 4)), waiting=(1, 2)), NODES_FREE, "of which some are not free"),
         (placing((0, (0, 2)), (1, (1, 2)), waiting=(2,)), NODES_FREE, "were both placed on node 2"),
         (placing((0, BOTH), waiting=(1,)), NO_JOB_FORGOTTEN, "job 12 was neither placed nor left waiting"),
+        (placing(waiting=(1, 2, 3)), KNOWN_JOB, "job index 3 was named; the problem has jobs 0 to 2"),
+        (placing(waiting=(0, 1, 2))._replace(preemptions=(RunId(0),)), RETURNS_A_SCHEDULE, "preemptions"),
+        (placing(waiting=(0, 1, 2))._replace(ask_again_s=0.0), RETURNS_A_SCHEDULE, "asked again at 0.0 s"),
+        (placing(waiting=(0, 1, 2))._replace(ask_again_s=math.nan), RETURNS_A_SCHEDULE, "asked again at nan"),
+        (placing(waiting=(0, 1, 2))._replace(left_waiting=None), RETURNS_A_SCHEDULE, "not of the kind"),
+        (placing((0, None), waiting=(1, 2)), RETURNS_A_SCHEDULE, "not of the kind"),
+        (placing((0, (0.0, 1.0)), waiting=(1, 2)), RETURNS_A_SCHEDULE, "not of the kind"),
+        (ENDS_NEVER, COMPLETION_AS_EXPECTED, "job 10 is believed to end at inf s"),
+        (ENDS_BEFORE, COMPLETION_AS_EXPECTED, "job 10 is believed to end at -1.0 s; it starts at 0 s"),
+        (placing((0.5, BOTH), waiting=(1, 2)), RETURNS_A_SCHEDULE, "not of the kind"),
     ],
 )
 def test_a_schedule_that_breaks_a_rule_is_rejected_and_nothing_of_it_carried_out(
@@ -433,3 +453,21 @@ def test_a_job_that_is_started_on_more_nodes_than_are_free_is_told_to_its_schedu
 
     with pytest.raises(ValueError, match="job 1 asks for 2 nodes, and 1 are free"):
         Queue(4, StartsAll()).submit(job(0, 3), job(1, 2))
+
+
+def test_a_scheduler_is_woken_when_it_asked_to_be_asked_again_and_once_only() -> None:
+    queue = Queue(4, Says(placing(waiting=(0,))._replace(ask_again_s=7.0)))
+    queue.submit(job(0))
+    assert queue.manager.wakes_at_s == 7.0
+    assert not queue.manager.wants_round
+    queue.world.now_s = 7.0
+    queue.manager.on_time_passed()
+    assert queue.manager.wants_round
+    assert queue.manager.wakes_at_s is None
+
+
+def test_where_the_first_job_can_never_start_by_what_is_up_others_are_backfilled() -> None:
+    queue = Queue(2, Rigid(backfilling="easy"))
+    queue.read(1, False, 0.0)
+    queue.submit(job(0, 2), job(1, 1))
+    assert queue.world.started == [(1, "0")]
