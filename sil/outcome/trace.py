@@ -258,6 +258,8 @@ def read_trace(path: Path) -> tuple[pl.DataFrame, RunDescription]:
     except (OSError, KeyError, pl.exceptions.PolarsError) as error:
         reason = type(error).__name__
         raise NoTrace(f"{path}: this is not a trace written by `sil run` ({reason})") from None
+    if facts.schema != pl.Schema(SCHEMA):
+        raise NoTrace(f"{path}: this trace was written by another version of `sil`; make it anew")
     as_tuples: dict[str, Any] = {
         key: tuple(value) if isinstance(value, list) else value for key, value in description.items()
     }

@@ -225,3 +225,10 @@ def test_a_parquet_file_that_is_not_ours_is_no_trace(tmp_path: Path) -> None:
 def test_the_site_of_these_tests_has_three_machines_and_a_cluster() -> None:
     assert isinstance(SITE, Site)
     assert SITE.resource_names == ("m0", "m1", "m2", "c0")
+
+
+def test_a_trace_of_another_version_is_told_from_ours(tmp_path: Path) -> None:
+    path = tmp_path / "trace.parquet"
+    pl.DataFrame({"time_s": [0.0], "machines": [[1]]}).write_parquet(path, metadata={"sil": "{}"})
+    with pytest.raises(NoTrace, match="written by another version"):
+        read_trace(path)
