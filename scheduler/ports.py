@@ -60,8 +60,8 @@ class RunTimes(Protocol):
         """The same of one that has run for `ran_s`, which is as long as was expected, and goes on."""
         ...
 
-    def record(self, record: ExecutionRecord) -> None:
-        """Learn from one whole run."""
+    def learn(self, job: Job, ran_s: float) -> None:
+        """A job ran to its end."""
         ...
 
 

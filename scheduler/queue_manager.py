@@ -122,12 +122,13 @@ class QueueManager:
         return None
 
     def on_run_ended(self, completion: Completion) -> None:
-        running = self._running.pop(completion.run, None)
+        run = completion.run
+        running = self._running.pop(run, None)
         if running is None:
             return
         if self._admission is not None:
             self._unfinished_of[running[0].user] -= 1
-        self._nodes.end(completion.run, completion)
+        self._nodes.end(run, completion)
         self._something_changed()
 
     def on_run_released(self, run: RunId) -> None:
@@ -212,10 +213,11 @@ class QueueManager:
 
     def _carry_out(self, schedule: Schedule, jobs: Sequence[Job], now_s: float) -> None:
         nodes, dispatch, running = self._nodes, self._dispatcher.dispatch, self._running
-        started = [jobs[placement.job] for placement in schedule.placements]
-        for job, placement in zip(started, schedule.placements, strict=True):
+        starting = [(jobs[placement.job], placement) for placement in schedule.placements]
+        for job, placement in starting:
             self._runs += 1
-            run, where, end_s = RunId(self._runs), placement.nodes, placement.completion_s
+            run = RunId(self._runs)
+            _, where, end_s = placement
             nodes.start(run, job, placement, now_s)
             running[run] = job, where, end_s
             dispatch(DispatchOrder(run, job, ON_NODES, where, end_s - now_s))

@@ -90,11 +90,11 @@ def what_is_not_placing(schedule: object, now_s: float) -> str | None:
     """What is wrong with an answer as one that starts jobs on nodes, or None."""
     if not isinstance(schedule, Schedule):
         return f"schedule(problem) returned {type(schedule).__name__}, expected a Schedule"
-    if schedule.assignments is not NO_ASSIGNMENTS and len(schedule.assignments):
+    assignments, _, preemptions, _, again_s = schedule
+    if assignments is not NO_ASSIGNMENTS and len(assignments):
         return "jobs were mapped to resources (assignments); on nodes they start (placements)"
-    if schedule.preemptions:
+    if preemptions:
         return "runs were to be preempted (preemptions); on nodes they run to their end"
-    again_s = schedule.ask_again_s
     if again_s is not None and not (isinstance(again_s, (int, float)) and now_s < again_s < inf):
         return f"it wants to be asked again at {again_s} s, which is not after now, {now_s:g} s"
     return None

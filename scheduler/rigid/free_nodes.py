@@ -60,7 +60,8 @@ class Placing:
 
     def schedule(self, why_wait: str) -> Schedule:
         """All jobs that were not started wait, for one reason."""
-        return Schedule.placing(self._placements, AllOthers(self._problem.n_jobs, self._placements, why_wait))
+        placements = tuple(self._placements)
+        return Schedule.placing(placements, AllOthers(self._problem.n_jobs, placements, why_wait))
 
 
 class AllOthers(Mapping[int, str]):
@@ -72,6 +73,10 @@ class AllOthers(Mapping[int, str]):
         self._n_jobs = n_jobs
         self._placements = placements
         self._reason = reason
+
+    def are_all_but(self, placements: Sequence[Placement], n_jobs: int) -> bool:
+        """Whether these are, by the way they are made, all of so many jobs but those."""
+        return self._placements is placements and self._n_jobs == n_jobs
 
     def __len__(self) -> int:
         return self._n_jobs - len(self._placements)
@@ -88,7 +93,4 @@ class AllOthers(Mapping[int, str]):
     def __contains__(self, i: object) -> bool:
         if not isinstance(i, int) or not 0 <= i < self._n_jobs:
             return False
-        for placement in self._placements:  # noqa: SIM110 (the short form costs a generator)
-            if placement.job == i:
-                return False
-        return True
+        return all(placement.job != i for placement in self._placements)

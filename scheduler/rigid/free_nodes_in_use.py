@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scheduler.model import ON_NODES, Completion, ExecutionRecord, Job, Placement, RunId
+from scheduler.model import Completion, Job, Placement, RunId
 from scheduler.node_set import NodeSet
 from scheduler.nodes_in_use import NodesInUse
 from scheduler.ports import RunTimes
@@ -48,7 +48,7 @@ class FreeNodesInUse(NodesInUse):
         return first_violation_on_free_nodes(problem, schedule)
 
     def start(self, run: RunId, job: Job, placement: Placement, now_s: float) -> None:
-        held, end_s = placement.nodes, placement.completion_s
+        _, held, end_s = placement
         if not isinstance(held, NodeSet):
             held = NodeSet.of(held)
         self.waiting.remove(job.id)
@@ -64,8 +64,7 @@ class FreeNodesInUse(NodesInUse):
         if held is not None:  # else it gave back its nodes before
             self._give_back(run, *held)
         job, began_s = self._began.pop(run)
-        run_time_s = completion.ended_s - began_s
-        self._run_times.record(ExecutionRecord(job, ON_NODES, job.n_tasks, began_s, run_time_s))
+        self._run_times.learn(job, completion.ended_s - began_s)
 
     def release(self, run: RunId) -> None:
         held = self._holding.pop(run, None)

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from itertools import pairwise
 from math import inf
 
 from scheduler.model import Placement, Schedule
 from scheduler.node_set import NodeSet
 from scheduler.problem import SchedulingProblem
-from scheduler.rigid.free_nodes import AllOthers, FreeNodes
+from scheduler.rigid.free_nodes import AllOthers
 from scheduler.rules import (
     COMPLETION_AS_EXPECTED,
     EACH_JOB_ONCE,
@@ -41,21 +42,23 @@ def first_violation_on_free_nodes(problem: SchedulingProblem, schedule: object) 
 
 
 def _first_violation(problem: SchedulingProblem, schedule: Schedule) -> Violation | None:
-    view, placed = problem.free_nodes, dict[int, NodeSet]()
-    for placement in schedule.placements:
-        wrong = _wrong(problem, view, schedule, placement, placed)
+    placements, left = schedule.placements, schedule.left_waiting
+    all_others_wait = isinstance(left, AllOthers) and left.are_all_but(placements, problem.n_jobs)
+    placed: dict[int, NodeSet] = {}
+    for placement in placements:
+        wrong = _wrong(problem, placement, placed, {} if all_others_wait else left)
         if wrong is not None:
             return wrong
-    n_placed, left = len(schedule.placements), schedule.left_waiting
-    if n_placed > 1:
+    if len(placements) > 1:
         twice = _given_twice(problem, placed)
         if twice is not None:
             return twice
-    if not isinstance(left, AllOthers):
-        for i in left:
-            if not 0 <= i < problem.n_jobs:
-                return _unknown(i, problem)
-    if n_placed + len(left) < problem.n_jobs:
+    if all_others_wait:
+        return None
+    for i in left:
+        if not 0 <= i < problem.n_jobs:
+            return _unknown(i, problem)
+    if len(placements) + len(left) < problem.n_jobs:
         told = placed.keys() | left.keys()
         forgotten = next(i for i in range(problem.n_jobs) if i not in told)
         job = problem.jobs[forgotten].id
@@ -69,18 +72,15 @@ def _unknown(i: int, problem: SchedulingProblem) -> Violation:
 
 
 def _wrong(
-    problem: SchedulingProblem,
-    view: FreeNodes,
-    schedule: Schedule,
-    placement: Placement,
-    placed: dict[int, NodeSet],
+    problem: SchedulingProblem, placement: Placement, placed: dict[int, NodeSet], left: Mapping[int, str]
 ) -> Violation | None:
     """What is wrong with a placement by itself; if nothing, it is noted in `placed`."""
+    view = problem.free_nodes
     i, nodes, completion_s = placement
     if not 0 <= i < problem.n_jobs:
         return _unknown(i, problem)
     job = problem.jobs[i]
-    if i in placed or i in schedule.left_waiting:
+    if i in placed or i in left:
         message = f"job {job.id} was placed twice, or placed and left waiting"
         return Violation(EACH_JOB_ONCE, job.id, message)
     if not isinstance(nodes, NodeSet):

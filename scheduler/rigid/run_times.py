@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
 
-from scheduler.model import ExecutionRecord, Job, JobId
+from scheduler.model import Job, JobId
 
 LONGEST_S = 365.0 * 86_400.0
 """Believed of a job of which nobody says anything."""
@@ -20,7 +20,7 @@ class UserEstimates:
         """It should be over by now; twice as long is believed."""
         return 2.0 * ran_s
 
-    def record(self, record: ExecutionRecord) -> None:
+    def learn(self, job: Job, ran_s: float) -> None:
         """Users do not change their minds."""
 
 
@@ -56,6 +56,6 @@ class RecentRuns:
         self._corrections[job.id] += 1
         return min(ran_s + more_s, limit_s)
 
-    def record(self, record: ExecutionRecord) -> None:
-        self._last_s[record.job.user].append(record.run_time_s)
-        del self._corrections[record.job.id]
+    def learn(self, job: Job, ran_s: float) -> None:
+        self._last_s[job.user].append(ran_s)
+        del self._corrections[job.id]

@@ -46,10 +46,10 @@ class Rigid:
         n_started = start_jobs(
             waiting.tree, releases.table, releases.n, free.n, now_s, *self._codes, self._started
         )
-        placements, taken = [], 0
+        starting, taken = [], 0
         for _, size, takes_s, rank in self._started[:n_started].tolist():
             n_nodes = int(size)
-            placements.append(Placement(int(rank), free.lowest(n_nodes, taken), now_s + takes_s))
+            starting.append(Placement(int(rank), free.lowest(n_nodes, taken), now_s + takes_s))
             taken += n_nodes
-        left = AllOthers(problem.n_jobs, placements, WAITS)
-        return Schedule(NO_ASSIGNMENTS, left, (), tuple(placements))
+        placements = tuple(starting)
+        return Schedule(NO_ASSIGNMENTS, AllOthers(problem.n_jobs, placements, WAITS), (), placements)

@@ -71,7 +71,8 @@ class WaitingJobs(LazyJobs):
 
     def add(self, job: Job, estimate_s: float) -> None:
         """A job waits that asks for `job.n_tasks` nodes."""
-        key = job.arrival_s, job.id
+        number = job.id
+        key = job.arrival_s, number
         if key < self._last_key:
             self._insert(job, estimate_s)
             return
@@ -79,8 +80,8 @@ class WaitingJobs(LazyJobs):
         if place == self._n_places:
             self._make_room()
             place = len(self._in_place)
-        self.least_size = put_job(self.tree, place, job.id, job.n_tasks, estimate_s)
-        self._place_of[job.id] = place
+        self.least_size = put_job(self.tree, place, number, job.n_tasks, estimate_s)
+        self._place_of[number] = place
         self._in_place.append(job)
         self._last_key = key
         self.n += 1

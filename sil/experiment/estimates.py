@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from enum import StrEnum
 
-from scheduler.model import ExecutionRecord, Job
+from scheduler.model import Job
 from scheduler.ports import RunTimes
 from scheduler.rigid.run_times import RecentRuns, UserEstimates
 
@@ -29,8 +29,8 @@ class Clairvoyant:
     def outlived_s(self, job: Job, ran_s: float) -> float:
         return self._believed.outlived_s(job, ran_s)
 
-    def record(self, record: ExecutionRecord) -> None:
-        self._believed.record(record)
+    def learn(self, job: Job, ran_s: float) -> None:
+        self._believed.learn(job, ran_s)
 
 
 def run_times(estimates: Estimates, run_s: Callable[[Job], float]) -> RunTimes:

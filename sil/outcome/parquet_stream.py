@@ -26,7 +26,10 @@ class ParquetStream:
         self._unfinished = path.with_name(f"{path.name}.unfinished")
         columns = pl.DataFrame(schema=schema).to_arrow(compat_level=_COMPATIBLE).schema
         self._schema = columns.with_metadata(dict(metadata or {}))
-        self._writer = pq.ParquetWriter(self._unfinished, self._schema, compression="zstd")
+        names = [field.name for field in self._schema if not pa.types.is_primitive(field.type)]
+        self._writer = pq.ParquetWriter(
+            self._unfinished, self._schema, compression="zstd", use_dictionary=names
+        )
 
     def write(self, table: pl.DataFrame) -> None:
         arrow: pa.Table = table.to_arrow(compat_level=_COMPATIBLE)

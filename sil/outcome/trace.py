@@ -135,8 +135,9 @@ class TraceRecorder:
         )
 
     def note_arrival(self, time_s: float, job: Job) -> None:
-        of_job = (job.job_class, job.queue, job.user, job.submitted_by, job.size, job.n_tasks)
-        self._cells.extend((time_s, _ARRIVED, job.id, None, None, None, *of_job, None, None, None))
+        number, job_class, _, user, queue, _, size, submitted_by, n_tasks, _, _ = job
+        of_job = (job_class, queue, user, submitted_by, size, n_tasks)
+        self._cells.extend((time_s, _ARRIVED, number, None, None, None, *of_job, None, None, None))
 
     def note_start(self, time_s: float, order: DispatchOrder) -> None:
         run, job, resource, machines, expected_s = order
@@ -147,11 +148,9 @@ class TraceRecorder:
         )
 
     def note_end(self, time_s: float, order: DispatchOrder) -> None:
+        run, job, resource, _, _ = order
         of_job = (None, None, None, None, None, None)
-        run = order.run
-        self._cells.extend(
-            (time_s, _ENDED, order.job.id, run, order.resource, None, *of_job, None, None, None)
-        )
+        self._cells.extend((time_s, _ENDED, job.id, run, resource, None, *of_job, None, None, None))
         if len(self._cells) >= self._most_cells:
             self.close()
 

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
-from scheduler.model import Job, JobId
+from scheduler.model import Job
 
 JOB_CLASS = "rigid"
 QUEUE = "default"
@@ -30,15 +30,15 @@ class LoggedRuns:
         """In order of arrival."""
         columns = self._log.select("job", "submit_s", "run_s", "processors", "estimate_s", "user")
         names = {user: f"user-{user}" for user in self._log["user"].unique().to_list()}
-        run_times = self._run_s
-        for n, (job, submit_s, run_s, processors, estimate_s, user) in enumerate(columns.iter_rows()):
-            run_times[job] = run_s
-            if n % TELL_EVERY == 0:
-                self._on_arrivals(n)
-            yield Job(
-                JobId(job), JOB_CLASS, submit_s, names[user], QUEUE, n_tasks=processors, estimate_s=estimate_s
-            )
-        self._on_arrivals(len(columns))
+        run_times, n = self._run_s, 0
+        for part in columns.iter_slices(TELL_EVERY):
+            self._on_arrivals(n)
+            n += len(part)
+            for job, submit_s, run_s, processors, estimate_s, user in part.rows():
+                run_times[job] = run_s
+                name = names[user]
+                yield Job(job, JOB_CLASS, submit_s, name, QUEUE, (), None, None, processors, None, estimate_s)
+        self._on_arrivals(n)
 
     def run_s(self, job: Job) -> float:
         """How long a job that has arrived really runs."""

@@ -21,14 +21,33 @@ class TimeLimitExceeded(BaseException):
     """A call did not return in time. No Exception, so that the call itself does not swallow it."""
 
 
-_announce: Callable[[float], None] | None = None
-"""To the watchdog, if there is one."""
+class _Timer:
+    """The one timer that a process has."""
+
+    __slots__ = ("announce", "deadline_s", "has_expired", "limit_s", "rings_s")
+
+    def __init__(self) -> None:
+        self.announce: Callable[[float], None] | None = None
+        """To the watchdog, if there is one."""
+        self.deadline_s = inf
+        """Of the block that goes on; of several, one in another, the least."""
+        self.limit_s = inf
+        self.rings_s = inf
+        """Infinite = it is not set."""
+        self.has_expired = False
+
+    def set(self, now_s: float, for_s: float) -> None:
+        self.rings_s = now_s + for_s
+        signal.signal(signal.SIGALRM, _ring)
+        signal.setitimer(signal.ITIMER_REAL, for_s)
+
+
+_timer = _Timer()
 
 
 def announce_deadlines_to(watchdog: Callable[[float], None]) -> None:
     """Tell `watchdog` at what time (of `time.monotonic`) to give this process up; 0 = no call goes on."""
-    global _announce
-    _announce = watchdog
+    _timer.announce = watchdog
 
 
 class time_limit:  # noqa: N801 (it is used like a function)
@@ -42,13 +61,6 @@ class time_limit:  # noqa: N801 (it is used like a function)
     finds sets it again for the time that is left. An ordinary block sets no timer.
     """
 
-    _deadline_s = inf
-    """Of the block that goes on; of several, one in another, the least."""
-    _limit_s = inf
-    _rings_s = inf
-    """When the timer does; infinite = it is not set."""
-    _has_expired = False
-
     __slots__ = ("_around", "_is_kept", "_own_limit_s")
 
     def __init__(self, limit_s: float) -> None:
@@ -57,29 +69,30 @@ class time_limit:  # noqa: N801 (it is used like a function)
 
     def begin(self, now_s: float) -> None:
         """The block begins, at a time of `time.perf_counter`."""
-        cls = time_limit
         if not self._is_kept:
             return
-        self._around = cls._deadline_s, cls._limit_s
+        timer = _timer
+        self._around = timer.deadline_s, timer.limit_s
+        timer.limit_s = self._own_limit_s
         deadline_s = now_s + self._own_limit_s
-        cls._limit_s = self._own_limit_s
-        if deadline_s < cls._deadline_s:
-            cls._deadline_s = deadline_s
-        cls._has_expired = False
-        if not now_s < cls._rings_s <= deadline_s:
-            _set_timer(now_s, self._own_limit_s)
-        if _announce is not None:
-            _announce(time.monotonic() + GRACE * self._own_limit_s + GRACE_S)
+        if deadline_s < timer.deadline_s:
+            timer.deadline_s = deadline_s
+        timer.has_expired = False
+        if not now_s < timer.rings_s <= deadline_s:
+            timer.set(now_s, self._own_limit_s)
+        if timer.announce is not None:
+            timer.announce(time.monotonic() + GRACE * self._own_limit_s + GRACE_S)
 
     def end(self) -> None:
         """The block ends. Raises TimeLimitExceeded where it took too long and did not let that through."""
         if not self._is_kept:
             return
-        time_limit._deadline_s, time_limit._limit_s = self._around
-        if _announce is not None:
-            _announce(0.0)
-        if time_limit._has_expired:
-            time_limit._has_expired = False
+        timer = _timer
+        timer.deadline_s, timer.limit_s = self._around
+        if timer.announce is not None:
+            timer.announce(0.0)
+        if timer.has_expired:
+            timer.has_expired = False
             raise TimeLimitExceeded
 
     def __enter__(self) -> None:
@@ -94,21 +107,15 @@ class time_limit:  # noqa: N801 (it is used like a function)
         self.end()
 
 
-def _set_timer(now_s: float, for_s: float) -> None:
-    time_limit._rings_s = now_s + for_s
-    signal.signal(signal.SIGALRM, _ring)
-    signal.setitimer(signal.ITIMER_REAL, for_s)
-
-
 def _ring(_signal: int, _frame: FrameType | None) -> None:
     """The timer rings: too early, for nobody, or for a block that has taken too long."""
-    now_s, deadline_s = time.perf_counter(), time_limit._deadline_s
-    time_limit._rings_s = inf
+    now_s, deadline_s = time.perf_counter(), _timer.deadline_s
+    _timer.rings_s = inf
     if deadline_s == inf:
         return
     if now_s < deadline_s:
-        _set_timer(now_s, deadline_s - now_s)
+        _timer.set(now_s, deadline_s - now_s)
         return
-    time_limit._has_expired = True
-    _set_timer(now_s, min(time_limit._limit_s, AGAIN_S))
+    _timer.has_expired = True
+    _timer.set(now_s, min(_timer.limit_s, AGAIN_S))
     raise TimeLimitExceeded

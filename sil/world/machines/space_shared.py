@@ -48,36 +48,37 @@ class SpaceSharedMachines:
 
     def check(self, order: DispatchOrder, now_s: float) -> None:
         """Raises SchedulerFault where the order names nodes that are not there, or that another job has."""
-        job, nodes = order.job.id, order.machines
+        _, job, _, nodes, _ = order
         if not isinstance(nodes, NodeSet):
             nodes = NodeSet.of(nodes)
-        if nodes.n != order.job.n_tasks or not nodes.within(self._n_nodes):
+        if nodes.n != job.n_tasks or not nodes.within(self._n_nodes):
             message = (
-                f"job {job} was dispatched to nodes {nodes}; it asks for {order.job.n_tasks} of "
+                f"job {job.id} was dispatched to nodes {nodes}; it asks for {job.n_tasks} of "
                 f"{self._n_nodes} nodes"
             )
-            raise SchedulerFault(KNOWN_NODES, message, now_s, job)
+            raise SchedulerFault(KNOWN_NODES, message, now_s, job.id)
+        is_held = self._held.find
         for first, last in nodes.intervals:
-            busy = self._held.find(1, first, last + 1)
+            busy = is_held(1, first, last + 1)
             if busy >= 0:
                 other = next(run for run, held in self._holding.items() if busy in held)
                 there = self._active[other].job.id
-                message = f"job {job} was dispatched to node {busy} while job {there} runs there"
-                raise SchedulerFault(NODES_FREE, message, now_s, job)
+                message = f"job {job.id} was dispatched to node {busy} while job {there} runs there"
+                raise SchedulerFault(NODES_FREE, message, now_s, job.id)
 
     def start(self, order: DispatchOrder, now_s: float) -> None:
         """Start a run, and with that know its end."""
-        nodes = order.machines
+        run, job, _, nodes, expected_s = order
         if not isinstance(nodes, NodeSet):
             nodes = NodeSet.of(nodes)
         for first, last in nodes.intervals:
             self._held[first : last + 1] = b"\1" * (last - first + 1)
-        self._active[order.run] = order
-        self._holding[order.run] = nodes
-        end_s = now_s + self._run_s(order.job)
-        if end_s == now_s + order.expected_s:
-            self._events.push(end_s, RunReleased(order.run))
-        self._events.push(end_s, RunEnded(order.run))
+        self._active[run] = order
+        self._holding[run] = nodes
+        end_s = now_s + self._run_s(job)
+        if end_s == now_s + expected_s:
+            self._events.push(end_s, RunReleased(run))
+        self._events.push(end_s, RunEnded(run))
 
     def stop(self, run: RunId, now_s: float) -> DispatchOrder:
         """End a run, for whatever reason, and free its nodes."""

@@ -13,7 +13,6 @@ from scheduler.model import (
     Assignment,
     Completion,
     DispatchOrder,
-    ExecutionRecord,
     Job,
     JobId,
     MachineReading,
@@ -73,10 +72,10 @@ class Remembers(UserEstimates):
     """Believes what users say, and keeps what it was told."""
 
     def __init__(self) -> None:
-        self.records: list[ExecutionRecord] = []
+        self.learnt: list[tuple[Job, float]] = []
 
-    def record(self, record: ExecutionRecord) -> None:
-        self.records.append(record)
+    def learn(self, job: Job, ran_s: float) -> None:
+        self.learnt.append((job, ran_s))
 
 
 class Queue:
@@ -146,7 +145,7 @@ def test_what_a_run_took_is_told_to_whoever_believes_something_of_run_times() ->
     queue = Queue(run_times=believed)
     queue.submit(job(0, 3))
     queue.end(0, 80.0)
-    assert believed.records == [ExecutionRecord(job(0, 3), -1, 3, 0.0, 80.0)]
+    assert believed.learnt == [(job(0, 3), 80.0)]
 
 
 def test_nodes_that_are_given_back_apart_are_used_together() -> None:
@@ -187,7 +186,7 @@ def test_nodes_that_a_run_gave_back_are_used_at_the_next_round_and_its_end_chang
     assert queue.world.started[2:] == [(2, "0")]
     queue.end(0, 100.0)
     assert queue.world.started[3:] == [], "job 2 has its node now"
-    assert [record.job.id for record in believed.records] == [0]
+    assert [job.id for job, _ in believed.learnt] == [0]
 
 
 # -- runs that are lost, nodes that are down -------------------------------------------------------------
@@ -338,7 +337,7 @@ def test_corrections_are_counted_for_each_job_and_begin_anew_after_its_end() -> 
     believed, one, other = RecentRuns(), job(0, estimate_s=HOUR_S), job(1, estimate_s=HOUR_S)
     assert [believed.outlived_s(one, 100.0), believed.outlived_s(one, 160.0)] == [160.0, 460.0]
     assert believed.outlived_s(other, 100.0) == 160.0
-    believed.record(ExecutionRecord(one, -1, 1, 0.0, 170.0))
+    believed.learn(one, 170.0)
     assert believed.outlived_s(one, 100.0) == 160.0
 
 
