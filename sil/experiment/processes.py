@@ -1,11 +1,18 @@
-"""Worker processes: they begin with the large libraries imported, and nothing else of this process."""
+"""Worker processes: they begin with the large libraries imported, and nothing else of this process.
+
+Each leads a process group of its own, to which whatever it starts belongs; so nothing is left behind of a
+scheduler under test that forks.
+"""
 
 from __future__ import annotations
 
 import multiprocessing
 import os
+import signal
+from contextlib import suppress
 from functools import cache
 from multiprocessing.context import ForkServerContext, SpawnContext
+from threading import Thread
 
 LOADED = ["scheduler.mapping.pjs", "scipy.special", "site_db.importing", "site_db.experience"]
 """What workers are forked with, from a server that has it. Not Polars, which begins threads when loaded."""
@@ -21,3 +28,29 @@ def worker_context() -> ForkServerContext | SpawnContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(LOADED)
     return context
+
+
+def lead_own_group() -> None:
+    """Called first in each worker. Its group ends with the process that asked for it, however that ends."""
+    os.setpgid(0, 0)
+    Thread(target=_end_with_parent, daemon=True).start()
+
+
+def end_group(leader: int) -> None:
+    """End a worker, if it goes on, and whatever it started."""
+    with suppress(ProcessLookupError, PermissionError):
+        os.killpg(leader, signal.SIGKILL)
+
+
+def end_workers() -> None:
+    """End all workers of this process that go on."""
+    for process in multiprocessing.active_children():
+        if process.pid is not None:
+            end_group(process.pid)
+
+
+def _end_with_parent() -> None:
+    parent = multiprocessing.parent_process()
+    if parent is not None:
+        parent.join()
+        end_group(os.getpid())

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import re
-import signal
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -19,7 +18,7 @@ from scheduler import registry
 from scheduler.registry import Kind, SchedulerNotLoaded
 from sil.experiment.listener import Listener
 from sil.experiment.output_folder import make_usable
-from sil.experiment.processes import worker_context
+from sil.experiment.processes import end_workers, lead_own_group, worker_context
 from sil.experiment.replay import TIMINGS, TRACE, Replay
 from sil.experiment.watchdog import LOOK_EVERY_S, Watchdog
 from sil.outcome.replay_invariants import first_breach_of_replay
@@ -116,16 +115,17 @@ def _in_processes(replay: Replay, folders: dict[str, Path], workers: int, listen
                 if running.pop(name).exitcode != 0:
                     died.add(name)
     except KeyboardInterrupt:
-        for process in running.values():
-            process.kill()
+        end_workers()
         raise ReplayInterrupted from None
+    finally:
+        watchdog.end_all()
     return died
 
 
 def _replay_apart(
     replay: Replay, name: str, folder: Path, watchdog: Watchdog, arrived: Any, place: int
 ) -> None:
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    lead_own_group()
     watchdog.watch_this_process()
 
     def tell(n: int) -> None:

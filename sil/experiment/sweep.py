@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import multiprocessing
 import os
 import shutil
-import signal
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
@@ -17,7 +15,7 @@ from pathlib import Path
 import polars as pl
 
 from sil.experiment.config import Experiment
-from sil.experiment.processes import worker_context
+from sil.experiment.processes import end_workers, lead_own_group, worker_context
 from sil.experiment.site_in_use import SiteInUse
 from sil.experiment.watchdog import LOOK_EVERY_S, Watchdog
 from sil.experiment.wiring import run_once
@@ -199,16 +197,19 @@ def is_begun(folder: Path, fingerprint: str) -> bool:
 
 @contextmanager
 def _pool(workers: int) -> Iterator[tuple[ProcessPoolExecutor, Watchdog]]:
-    """Worker processes, and the watchdog over them; on Ctrl-C they are not waited for."""
+    """Worker processes, and the watchdog over them; on Ctrl-C they are not waited for.
+
+    A finished task is a whole file, so nothing is lost.
+    """
     context = worker_context()
     watchdog = Watchdog(context, workers)
     with ProcessPoolExecutor(workers, context, _begin_worker, (watchdog,)) as pool:
         try:
             yield pool, watchdog
         except KeyboardInterrupt:
-            for process in multiprocessing.active_children():
-                process.kill()
+            end_workers()
             raise
+    watchdog.end_all()
 
 
 def _finished(under_way: Iterable[Future[None]], watchdog: Watchdog) -> set[Future[None]]:
@@ -221,8 +222,7 @@ def _finished(under_way: Iterable[Future[None]], watchdog: Watchdog) -> set[Futu
 
 
 def _begin_worker(watchdog: Watchdog) -> None:
-    """Ctrl-C ends a worker at once; a finished task is a whole file, so nothing is lost."""
-    signal.signal(signal.SIGINT, signal.SIG_DFL)
+    lead_own_group()
     watchdog.watch_this_process()
 
 

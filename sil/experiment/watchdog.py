@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import os
-import signal
 import time
-from contextlib import suppress
 from multiprocessing.context import BaseContext
 
+from sil.experiment.processes import end_group
 from sil.world.time_limit import announce_deadlines_to
 
 LOOK_EVERY_S = 0.5
@@ -39,5 +38,9 @@ class Watchdog:
         for place, (pid, deadline_s) in enumerate(zip(self._pids, self._deadlines_s, strict=True)):
             if 0.0 < deadline_s < now_s:
                 self._deadlines_s[place] = 0.0  # once is enough; the number may be another's soon
-                with suppress(ProcessLookupError):
-                    os.kill(pid, signal.SIGKILL)
+                end_group(pid)
+
+    def end_all(self) -> None:
+        """Whatever is left of the workers, and of what they started."""
+        for pid in filter(None, self._pids):
+            end_group(pid)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ProcessPoolExecutor, as_completed
 from typing import Any, TypeVar
 
-from sil.experiment.processes import worker_context
+from sil.experiment.processes import end_workers, lead_own_group, worker_context
 from sil.studies.course import Course
 from sil.studies.kept_results import KeptResults
 
@@ -31,7 +31,7 @@ def done_by(
     results: dict[int, Result] = {index: kept[key] for index, key in enumerate(keys) if key in kept}
     left = [index for index in range(len(cases)) if index not in results]
     course.on_progress(len(results), len(cases))
-    with ProcessPoolExecutor(course.workers, worker_context(), begin_worker, given) as pool:
+    with ProcessPoolExecutor(course.workers, worker_context(), _begin, (begin_worker, given)) as pool:
         try:
             under_way = {pool.submit(carry_out, cases[index]): index for index in left}
             for future in as_completed(under_way):
@@ -39,7 +39,16 @@ def done_by(
                 results[index] = future.result()
                 kept.keep(keys[index], results[index])
                 course.on_progress(len(results), len(cases))
+        except KeyboardInterrupt:
+            end_workers()
+            raise
         except BaseException:
             pool.shutdown(wait=False, cancel_futures=True)
             raise
     return [results[index] for index in range(len(cases))]
+
+
+def _begin(begin_worker: Callable[..., None] | None, given: tuple[Any, ...]) -> None:
+    lead_own_group()
+    if begin_worker is not None:
+        begin_worker(*given)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import multiprocessing
+import os
 import time
 from collections.abc import Callable
 from math import nan
@@ -28,6 +29,18 @@ TIMINGS_SCHEMA."""
 
 Check = Callable[[SchedulingProblem, Schedule], Violation | None]
 """Tells the first rule that a schedule breaks."""
+
+
+_copies = 0
+"""How many times the process from which this one comes was forked."""
+
+
+def _count_copy() -> None:
+    global _copies
+    _copies += 1
+
+
+os.register_at_fork(after_in_child=_count_copy)
 
 
 class GuardedScheduler:
@@ -56,6 +69,7 @@ class GuardedScheduler:
         self._witness = witness
         self._check = check
         self._cpu_time = cpu_time
+        self._copies = _copies
         self.memoryless = getattr(scheduler, "memoryless", False)
         """What the scheduler says of itself (`scheduler.ports.Scheduler`)."""
 
@@ -78,6 +92,8 @@ class GuardedScheduler:
             try:
                 return scheduler.schedule(problem)
             finally:
+                if _copies != self._copies:
+                    os._exit(0)  # the scheduler forked: a copy of the testbed must not go on beside it
                 self._limit.end()
         except TimeLimitExceeded:
             message = f"{_who(scheduler)} did not return within {self._limit_s:g} s"
@@ -85,7 +101,8 @@ class GuardedScheduler:
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and multiprocessing.parent_process() is None:
                 raise  # the user's; a worker process is ended by Ctrl-C without one
-            message = f"{_who(scheduler)} raised {type(error).__name__}: {error}{_where(error)}"
+            told = " ".join(str(error).split())
+            message = f"{_who(scheduler)} raised {type(error).__name__}: {told}{_where(error)}"
             raise SchedulerFault(RAISES_NOTHING, message, self._clock.now_s) from error
 
     def _compare(self, problem: SchedulingProblem, schedule: Schedule, again: Schedule) -> None:

@@ -1,0 +1,118 @@
+"""Whatever a scheduler under test starts, and however the testbed ends: no process is left behind."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import psutil
+import pytest
+
+from sil.experiment.listener import Listener
+from sil.experiment.replay import Replay
+from sil.experiment.replays import replay_all
+from sil.workload.swf import write_swf
+from tests.builders import tiny_experiment
+from tests.sil.test_experiment import ROOT, run
+from tests.sil.test_replay import FIVE, log_of
+
+FORKS = """
+import os, time
+from pathlib import Path
+from scheduler.mapping.mct import Mct
+from scheduler.rigid.scheduler import Rigid
+
+def fork():
+    if os.fork() == 0:
+        with open(Path(__file__).with_name("children"), "a") as told:
+            print(os.getpid(), file=told)
+        {afterwards}
+
+class Forks(Rigid):
+    def schedule(self, problem):
+        fork()
+        return super().schedule(problem)
+
+class ForksAndMaps(Mct):
+    def schedule(self, problem):
+        fork()
+        return super().schedule(problem)
+"""
+
+
+def alive(pids: set[int]) -> set[int]:
+    """Of some processes, those that are so for more than a few seconds to come."""
+    deadline = time.monotonic() + 10.0
+    while time.monotonic() < deadline:
+        pids = {
+            pid
+            for pid in pids
+            if psutil.pid_exists(pid) and psutil.Process(pid).status() != psutil.STATUS_ZOMBIE
+        }
+        if not pids:
+            break
+        time.sleep(0.05)
+    return pids
+
+
+def children(folder: Path) -> set[int]:
+    return {int(line) for line in (folder / "children").read_text().split()}
+
+
+@pytest.fixture(params=["time.sleep(600)", "pass"])
+def forking(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Where a module of schedulers is that fork; the child sleeps, or goes on like its parent."""
+    monkeypatch.syspath_prepend(str(tmp_path))
+    name = f"forking_{abs(hash(request.param))}"
+    (tmp_path / f"{name}.py").write_text(FORKS.replace("{afterwards}", request.param))
+    return tmp_path / name
+
+
+def test_what_a_scheduler_forked_in_a_replay_is_ended_and_its_run_counts_once(forking: Path) -> None:
+    folder = forking.parent
+    names = ["fcfs", f"{forking.name}:Forks"]
+    fcfs, forks = replay_all(Replay(log_of(FIVE, 3)), names, folder / "out", 2, False, Listener())
+    assert forks.fault is None
+    assert forks.jobs.equals(fcfs.jobs)
+    assert children(folder)
+    assert not alive(children(folder))
+
+
+def test_what_a_scheduler_forked_in_an_experiment_is_ended(forking: Path) -> None:
+    folder = forking.parent
+    path = tiny_experiment(folder, schedulers=f'["mct", "{forking.name}:ForksAndMaps"]')
+    comparison = run(path, folder / "out", workers=2)
+    assert not comparison.faults
+    assert children(folder)
+    assert not alive(children(folder))
+
+
+def test_workers_end_with_the_command_that_is_killed(tmp_path: Path) -> None:
+    (tmp_path / "slow.py").write_text(
+        "import time\n"
+        "from scheduler.rigid.scheduler import Rigid\n"
+        "class Slow(Rigid):\n"
+        "    def schedule(self, problem):\n"
+        "        time.sleep(1)\n"
+        "        return super().schedule(problem)\n"
+    )
+    write_swf(tmp_path / "log.swf", log_of(FIVE, 3))
+    command = [sys.executable, "-m", "sil", "replay", "log.swf", "--scheduler", "slow:Slow", "--out", "out"]
+    path = os.pathsep.join([str(ROOT), str(tmp_path)])
+    process = subprocess.Popen(
+        command, cwd=tmp_path, env={**os.environ, "PYTHONPATH": path}, start_new_session=True
+    )
+    command_process = psutil.Process(process.pid)
+    deadline = time.monotonic() + 60.0
+    while not (tmp_path / "out" / "slow-Slow" / "trace.parquet.unfinished").exists():
+        assert time.monotonic() < deadline
+        time.sleep(0.05)
+    started = {child.pid for child in command_process.children(recursive=True)}
+    os.kill(process.pid, signal.SIGKILL)
+    process.wait()
+    assert started
+    assert not alive(started)
