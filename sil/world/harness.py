@@ -33,7 +33,11 @@ from sil.world.monitors import SimMonitor
 from sil.world.rounds import RoundPolicy
 
 MOST_IDLE_ROUNDS = 10_000
-"""So many rounds in a row without a job that arrives or ends are taken for an endless loop."""
+"""So many rounds in a row without a job that arrives or ends are taken for an endless loop; not where time
+passes between them, and there is a run that will end or a job that will arrive."""
+
+LEAST_STEP_S = 1e-3
+"""By which time passes from round to round, if it does."""
 
 
 class ResourceManager(Protocol):
@@ -106,6 +110,8 @@ class Harness:
         self._round_is_due = False
         self._last_round_s: float | None = None
         self._idle_rounds = 0
+        self._idle_since_s = 0.0
+        """When the first of these was."""
         self._wakes_at_s: float | None = None
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
             RunEnded: self._run_ended,
@@ -194,14 +200,23 @@ class Harness:
         now_s = self._clock.now_s
         self._round_is_due = False
         self._last_round_s = now_s
+        if self._idle_rounds == 0:
+            self._idle_since_s = now_s
         self._idle_rounds += 1
         if self._idle_rounds > MOST_IDLE_ROUNDS:
-            raise self._stuck(f"{MOST_IDLE_ROUNDS} rounds went by and no job arrived or ended")
+            self._look_for_progress(now_s)
         try:
             self._manager.run_round()
         except ScheduleRejected as rejected:
             found = rejected.violation
             raise SchedulerFault(found.rule, found.message, now_s, found.job) from rejected
+
+    def _look_for_progress(self, now_s: float) -> None:
+        """A scheduler may ask for a round every second of a run of a day."""
+        something_comes = self._next_arrival is not None or not self._machines.is_idle
+        if not something_comes or now_s - self._idle_since_s < MOST_IDLE_ROUNDS * LEAST_STEP_S:
+            raise self._stuck(f"{MOST_IDLE_ROUNDS} rounds went by and no job arrived or ended")
+        self._idle_rounds = 0
 
     def _appoint_next_arrival(self) -> None:
         job = self._next_arrival = next(self._arrivals, None)

@@ -14,7 +14,14 @@ import polars as pl
 import pytest
 from typer.testing import Result
 
-from scheduler.rules import DETERMINISTIC, NODES_FREE, PROBLEM_UNTOUCHED, RAISES_NOTHING, RETURNS_IN_TIME
+from scheduler.rules import (
+    DETERMINISTIC,
+    MAKES_PROGRESS,
+    NODES_FREE,
+    PROBLEM_UNTOUCHED,
+    RAISES_NOTHING,
+    RETURNS_IN_TIME,
+)
 from sil.experiment.estimates import Estimates
 from sil.experiment.listener import Listener
 from sil.experiment.replay import TIMINGS, TRACE, Replay
@@ -445,6 +452,14 @@ class DoubleBooks(Late):
         placements = [Placement(0, NodeSet.of(range(problem.jobs[0].n_tasks)), problem.now_s + 1.0)]
         return Schedule.placing(placements, dict.fromkeys(range(1, problem.n_jobs), "later"))
 
+class AsksAtOnce(Late):
+    def misbehave(self, problem):
+        return self.good.schedule(problem)._replace(ask_again_s=problem.now_s + 1e-6)
+
+class AsksEverySecond(Rigid):
+    def schedule(self, problem):
+        return super().schedule(problem)._replace(ask_again_s=problem.now_s + 1.0)
+
 class Changes(Late):
     made = count()
     def __init__(self):
@@ -459,6 +474,7 @@ TOLD = {
     "LoopsForEver": f"{RETURNS_IN_TIME} at 2 s: LoopsForEver.schedule did not return within 0.3 s",
     "Dies": f"{PROCESS_SURVIVES}: its process died",
     "DoubleBooks": f"{NODES_FREE} at 2 s: job 2 was placed on nodes 0, of which some are not free",
+    "AsksAtOnce": f"{MAKES_PROGRESS} at 3.01 s",
     "Changes": f"{DETERMINISTIC} at ",
 }
 
@@ -484,6 +500,18 @@ def test_faulty_schedulers_of_ones_own_are_reported_and_the_results_of_the_other
     assert [name for name, found in summary.items() if found["fault"]] == names[2:]
     report = (tmp_path / "out" / "report.html").read_text()
     assert "LookupError" in report
+
+
+def test_a_scheduler_may_ask_for_a_round_every_second_of_a_run_that_takes_hours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "patient_schedulers.py").write_text(OWN)
+    log = log_of([(1, 0.0, 30_000.0, 2, 40_000.0, 1), (2, 1.0, 5.0, 2, 5.0, 1)], 3)
+    name = "patient_schedulers:AsksEverySecond"
+    (outcome,) = replay_all(Replay(log), [name], tmp_path / "out", 1, False, Listener())
+    assert outcome.fault is None
+    assert outcome.statistics["makespan"] == 30_005.0
 
 
 # -- the command -----------------------------------------------------------------------------------------

@@ -23,6 +23,10 @@ class DedicatedMachines:
         self._outages: dict[int | str, int] = {}
         self._active: dict[RunId, DispatchOrder] = {}
 
+    @property
+    def is_idle(self) -> bool:
+        return not self._active
+
     def is_active(self, run: RunId) -> bool:
         return run in self._active
 

@@ -10,6 +10,11 @@ from scheduler.model import DispatchOrder, RunId
 class ExecutionModel(Protocol):
     """Runs go on here, and only here is it known how fast. Ends come as events, `RunEnded`."""
 
+    @property
+    def is_idle(self) -> bool:
+        """Whether no run is active."""
+        ...
+
     def is_active(self, run: RunId) -> bool: ...
 
     def has_ended(self, run: RunId, now_s: float) -> bool:

@@ -27,6 +27,10 @@ class SpaceSharedMachines:
         self._active: dict[RunId, DispatchOrder] = {}
         self._holding: dict[RunId, NodeSet] = {}
 
+    @property
+    def is_idle(self) -> bool:
+        return not self._active
+
     def is_active(self, run: RunId) -> bool:
         return run in self._active
 

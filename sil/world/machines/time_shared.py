@@ -121,6 +121,10 @@ class SharedMachines:
         self._outages: dict[int | str, int] = {}
         self._ends: list[tuple[float, int, _Run]] = []
 
+    @property
+    def is_idle(self) -> bool:
+        return not self._active
+
     def is_active(self, run: RunId) -> bool:
         return run in self._active
 
