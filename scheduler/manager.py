@@ -264,13 +264,15 @@ class SchedulingManager:
         return schedule, runs
 
     def _ready_times_reader(self, ignored: frozenset[str]) -> Callable[[frozenset[RunId]], ReadyTimes]:
+        now_s = self._clock.now_s  # as it is now: the scheduler may look later
+
         def read(victims: frozenset[RunId]) -> ReadyTimes:
             ready_s = self._commitments.ready_s(ignored)
             if victims:
                 ready_s = ready_s.copy()
                 for j in {j for run in victims for j in self._started[run].machines}:
                     ready_s[j] = self._commitments.ready_s_without(j, victims, ignored)
-            machine_s = np.where(self._availability.up, np.maximum(ready_s, self._clock.now_s), np.inf)
+            machine_s = np.where(self._availability.up, np.maximum(ready_s, now_s), np.inf)
             return ReadyTimes(read_only(machine_s), self._availability.members())
 
         return read

@@ -211,12 +211,17 @@ class QueueManager:
             return asks_again_s if outlived_s is None else outlived_s
         return min(outlived_s, asks_again_s)
 
-    def _carry_out(self, schedule: Schedule, jobs: Sequence[Job], now_s: float) -> None:
+    def _carry_out(self, schedule: Schedule, jobs: Sequence[Job], asked_s: float) -> None:
+        """Give the orders. It may be later than when the scheduler was asked; then all ends are later."""
+        now_s = self._clock.now_s
+        late_s = now_s - asked_s
         nodes, dispatch, running = self._nodes, self._dispatcher.dispatch, self._running
         starting = [(jobs[placement.job], placement) for placement in schedule.placements]
         for job, placement in starting:
             self._runs += 1
             run = RunId(self._runs)
+            if late_s:
+                placement = placement._replace(completion_s=placement.completion_s + late_s)
             _, where, end_s = placement
             nodes.start(run, job, placement, now_s)
             running[run] = job, where, end_s

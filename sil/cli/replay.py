@@ -86,7 +86,8 @@ def replay(
     """
     from sil.experiment.logs import read_log
     from sil.experiment.replay import Replay
-    from sil.experiment.replays import REPORT, ReplayInterrupted, check_schedulers, replay_all
+    from sil.experiment.replays import REPORT, ReplayInterrupted, replay_all
+    from sil.experiment.under_test import check_for_free_nodes
     from sil.workload.job_log import part_of
     from sil.workload.swf_repairs import Rules
     from sil.world.events import ORDERS
@@ -95,7 +96,7 @@ def replay(
         fail(f"there is no order of events '{order}'; there are {', '.join(ORDERS)}")
     names = list(dict.fromkeys(scheduler or ["fcfs", "easy", "conservative"]))
     with one_sentence_for_bad_input():
-        check_schedulers(names)
+        check_for_free_nodes(names)
         whole = read_log(log, Rules(strict, overrun, too_large), processors)
         chosen = part_of(whole, jobs, begin, end, load)
         for note in chosen.notes:

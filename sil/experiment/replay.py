@@ -10,12 +10,9 @@ from pathlib import Path
 import polars as pl
 
 import scheduler as scheduler_package
-from scheduler import registry
-from scheduler.queue_manager import QueueManager
-from scheduler.rigid.free_nodes_in_use import FreeNodesInUse
-from scheduler.rigid.rules import first_violation_on_free_nodes
 from sil.experiment.estimates import Estimates, run_times
 from sil.experiment.provenance import package_version, source_hash
+from sil.experiment.under_test import NodesUnderTest
 from sil.outcome.parquet_stream import ParquetStream
 from sil.outcome.trace import METADATA_KEY, SCHEMA, TIMINGS_SCHEMA, TraceRecorder, of_run
 from sil.workload.job_log import JobLog
@@ -23,7 +20,7 @@ from sil.world.clock import SimClock
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import ORDERS, EventQueue
 from sil.world.faults import SchedulerFault
-from sil.world.guard import GuardedScheduler
+from sil.world.guard import Timing
 from sil.world.harness import Harness
 from sil.world.logged_runs import LoggedRuns
 from sil.world.machines.space_shared import SpaceSharedMachines
@@ -33,6 +30,9 @@ from sil.world.rounds import OnRequest
 TRACE = "trace.parquet"
 TIMINGS = "timings.parquet"
 DECISION_LIMIT_S = 60.0
+
+SUBMITTED_LATER_S = {"batsim": 10.0}
+"""By order of events: some of Batsim's schedulers cannot start a job at time 0."""
 
 
 @dataclass(frozen=True)
@@ -77,44 +77,44 @@ class Replay:
 
             trace = TraceRecorder(write)
             try:
-                self._harness(name, trace, decisions, on_arrivals).run()
+                self._run(name, folder, trace, decisions.cells.extend, on_arrivals)
             except SchedulerFault as fault:
                 trace.note_fault(fault.time_s, fault.rule, fault.message, fault.job)
             trace.close()
 
-    def _harness(
-        self, name: str, trace: TraceRecorder, decisions: _Decisions, on_arrivals: Callable[[int], None]
-    ) -> Harness:
+    def _run(
+        self,
+        name: str,
+        folder: Path,
+        trace: TraceRecorder,
+        note: Callable[[Timing], None],
+        on_arrivals: Callable[[int], None],
+    ) -> None:
         clock, events = SimClock(), EventQueue(ORDERS[self.order])
-        runs = LoggedRuns(self.log.jobs, on_arrivals)
+        later_s = pl.col("submit_s") + SUBMITTED_LATER_S.get(self.order, 0.0)
+        runs = LoggedRuns(self.log.jobs.with_columns(later_s), on_arrivals)
         machines = SpaceSharedMachines(self.log.processors, runs.run_s, events)
-        factory = registry.load(name)
-        guarded = GuardedScheduler(
-            factory(),
-            clock,
-            self.decision_limit_s,
-            decisions.cells.extend,
-            None if registry.is_built_in(name) else factory(),
-            first_violation_on_free_nodes,
-            cpu_time=None,  # to ask for it costs more than most of these decisions
-        )
-        manager = QueueManager(
-            FreeNodesInUse(self.log.processors, run_times(self.estimates, runs.run_s)),
-            guarded,
+        nodes = NodesUnderTest(
+            self.log.processors,
+            runs,
+            run_times(self.estimates, runs.run_s),
             clock,
             SimDispatcher(clock, events, machines, trace),
+            note,
+            self.decision_limit_s,
         )
-        return Harness(
-            runs.arrivals(),
-            manager,
-            clock,
-            events,
-            machines,
-            SimMonitor(clock),
-            iter(()),
-            OnRequest(),
-            trace,
-        )
+        with nodes.managed_by(name, folder) as manager:
+            Harness(
+                runs.arrivals(),
+                manager,
+                clock,
+                events,
+                machines,
+                SimMonitor(clock),
+                iter(()),
+                OnRequest(),
+                trace,
+            ).run()
 
 
 class _Decisions:

@@ -14,12 +14,11 @@ from typing import Any
 
 import polars as pl
 
-from scheduler import registry
-from scheduler.registry import Kind, SchedulerNotLoaded
 from sil.experiment.listener import Listener
 from sil.experiment.output_folder import make_usable
 from sil.experiment.processes import end_workers, lead_own_group, worker_context
 from sil.experiment.replay import TIMINGS, TRACE, Replay
+from sil.experiment.under_test import needs_no_process
 from sil.experiment.watchdog import LOOK_EVERY_S, Watchdog
 from sil.outcome.replay_invariants import first_breach_of_replay
 from sil.outcome.replay_report import write_replay_report
@@ -48,15 +47,6 @@ class Outcome:
     fault: str | None
 
 
-def check_schedulers(names: Sequence[str]) -> None:
-    """Raises SchedulerNotLoaded for one that cannot replay a log."""
-    for name in names:
-        registry.load(name)
-        wrong = registry.misfit(name, Kind.FREE_NODES)
-        if wrong is not None:
-            raise SchedulerNotLoaded(f"{wrong} (a log has rigid jobs)")
-
-
 def replay_all(
     replay: Replay, schedulers: Sequence[str], out: Path, workers: int, report: bool, listener: Listener
 ) -> list[Outcome]:
@@ -70,7 +60,7 @@ def replay_all(
         for old in (TRACE, TIMINGS, JOBS, SCHEDULE):
             (folder / old).unlink(missing_ok=True)
     listener.started(0, len(replay.log.jobs) * len(schedulers))
-    if (workers == 1 and all(map(registry.is_built_in, schedulers))) or _is_trusted_alone(schedulers):
+    if (workers == 1 and all(map(needs_no_process, schedulers))) or _is_trusted_alone(schedulers):
         done = 0
         for name, folder in folders.items():
             base = done
@@ -90,7 +80,7 @@ def replay_all(
 
 def _is_trusted_alone(schedulers: Sequence[str]) -> bool:
     """One of ours needs no process of its own, which takes a second to begin."""
-    return len(schedulers) == 1 and registry.is_built_in(schedulers[0])
+    return len(schedulers) == 1 and needs_no_process(schedulers[0])
 
 
 def _in_processes(replay: Replay, folders: dict[str, Path], workers: int, listener: Listener) -> set[str]:

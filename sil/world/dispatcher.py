@@ -6,7 +6,7 @@ from scheduler.model import DispatchOrder, JobId, RunId
 from scheduler.rules import MAKES_PROGRESS
 from sil.outcome.trace import Fact, TraceRecorder
 from sil.world.clock import SimClock
-from sil.world.events import EventQueue, OrderOvertaken, RunPreempted
+from sil.world.events import EventQueue, JobGivenUp, OrderOvertaken, RunPreempted
 from sil.world.faults import SchedulerFault
 from sil.world.machines.execution import ExecutionModel
 
@@ -51,6 +51,12 @@ class SimDispatcher:
             now_s = self._clock.now_s
             self._note(Fact.RUN_PREEMPTED, self._machines.stop(run, now_s))
             self._events.push(now_s, RunPreempted(run))
+
+    def give_up(self, job: JobId, why: str) -> None:
+        """A job is over without having been done."""
+        now_s = self._clock.now_s
+        self._trace.note(now_s, Fact.JOB_REFUSED, job=job, detail=why)
+        self._events.push(now_s, JobGivenUp(job))
 
     def _note(self, fact: Fact, order: DispatchOrder) -> None:
         self._trace.note(

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
 
-from scheduler.model import Job, RunId
+from scheduler.model import Job, JobId, RunId
 
 
 @dataclass(slots=True)
@@ -83,6 +83,13 @@ class JobArrived:
 
 
 @dataclass(slots=True)
+class JobGivenUp:
+    """The resource manager is done with a job that was not done."""
+
+    job: JobId
+
+
+@dataclass(slots=True)
 class RoundDue:
     """The scheduler's next round."""
 
@@ -99,6 +106,7 @@ Event = (
     | MonitorNews
     | WakeUp
     | JobArrived
+    | JobGivenUp
     | RoundDue
 )
 
@@ -122,6 +130,7 @@ DEFAULT: Order = _in_order(
     MonitorNews,
     WakeUp,
     JobArrived,
+    JobGivenUp,
     RoundDue,
 )
 """Whatever happens at an instant is told first; then there is one round."""
@@ -139,13 +148,32 @@ ARCHIVE: Order = _in_order(
     RunEnded,
     OrderOvertaken,
     RunPreempted,
+    JobGivenUp,
 )
 """Runs that end when they are believed to give back their nodes, all together; then jobs arrive; then ends
 are told, in order of start; with a round after each. So did the simulator behind the schedules of Gaussier,
 Glesser, Reis and Trystram, "Improving Backfilling by using Machine Learning to Predict Running Times", SC'15.
 """
 
-ORDERS: Mapping[str, Order] = {"default": DEFAULT, "archive": ARCHIVE}
+BATSIM: Order = _in_order(
+    JobArrived,
+    RunEnded,
+    RunReleased,
+    OrderOvertaken,
+    RunPreempted,
+    StateChange,
+    LocalChanged,
+    ControlDue,
+    SampleDue,
+    MonitorNews,
+    WakeUp,
+    JobGivenUp,
+    RoundDue,
+)
+"""All that happens at an instant is told in one message: first jobs that arrive, then ends; then there is one
+round."""
+
+ORDERS: Mapping[str, Order] = {"default": DEFAULT, "archive": ARCHIVE, "batsim": BATSIM}
 
 
 class EventQueue:
@@ -177,6 +205,12 @@ class EventQueue:
     def appoint_arrival(self, job: Job) -> None:
         """The job that arrives next."""
         self._arrival = (job.arrival_s, self._rank[JobArrived], 0, JobArrived(job))
+
+    @property
+    def next_s(self) -> float:
+        """When the next event happens; infinite where there is none."""
+        appointed_s = min(self._round[0], self._wake_up[0], self._arrival[0])
+        return min(appointed_s, self._heap[0][0]) if self._heap else appointed_s
 
     def pop(self) -> tuple[float, Event]:
         """The next event. Raises IndexError where there is none, ValueError for one that lies in the past."""

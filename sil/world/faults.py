@@ -7,6 +7,9 @@ from scheduler.model import JobId
 PROCESS_SURVIVES = "process-survives"
 """The process that runs the scheduler does not die, nor has to be ended."""
 
+SPEAKS_THE_PROTOCOL = "speaks-the-protocol"
+"""What a scheduler in another process sends is a message that means something."""
+
 
 class SchedulerFault(Exception):
     """The scheduler broke `rule`; this ends its run, and no other.

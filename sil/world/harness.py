@@ -14,6 +14,7 @@ from sil.world.events import (
     Event,
     EventQueue,
     JobArrived,
+    JobGivenUp,
     LocalChanged,
     MonitorNews,
     OrderOvertaken,
@@ -113,18 +114,24 @@ class Harness:
         self._idle_since_s = 0.0
         """When the first of these was."""
         self._wakes_at_s: float | None = None
+        self._untold: list[tuple[Callable[..., None], tuple[Any, ...]]] = []
+        """Notices to a resource manager that was busy, oldest first."""
+        self._manager_is_busy = False
+        clock.let_pass_by(self._go_on_until)
+        tell = self._tell
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
             RunEnded: self._run_ended,
             RunReleased: self._run_released,
-            OrderOvertaken: lambda event: manager.on_run_lost(event.run, event.found_down),
-            RunPreempted: lambda event: manager.on_run_preempted(event.run),
+            OrderOvertaken: lambda event: tell(manager.on_run_lost, event.run, event.found_down),
+            RunPreempted: lambda event: tell(manager.on_run_preempted, event.run),
             StateChange: self._state_changed,
             LocalChanged: self._local_changed,
             ControlDue: lambda event: local_side.controlled(event.node),
             SampleDue: lambda event: local_side.sampled(event.node),
-            MonitorNews: lambda _: manager.on_monitor_news(),
+            MonitorNews: lambda _: tell(manager.on_monitor_news),
             JobArrived: self._job_arrived,
-            WakeUp: lambda _: manager.on_time_passed(),
+            JobGivenUp: self._job_given_up,
+            WakeUp: lambda _: tell(manager.on_time_passed),
             RoundDue: self._run_round,
         }
 
@@ -133,6 +140,9 @@ class Harness:
         self._appoint_next_arrival()
         self._push_next_change()
         events, manager, clock, handlers = self._events, self._manager, self._clock, self._handlers
+        if manager.wants_round:
+            self._round_is_due = True
+            events.appoint_round(clock.now_s)
         while self._unfinished or self._next_arrival is not None:
             try:
                 time_s, event = events.pop()
@@ -142,10 +152,10 @@ class Harness:
             handlers[type(event)](event)
             if not self._round_is_due and manager.wants_round:
                 self._round_is_due = True
-                events.appoint_round(self._rounds.due_s(time_s, self._last_round_s))
+                events.appoint_round(self._rounds.due_s(clock.now_s, self._last_round_s))
             wakes_at_s = manager.wakes_at_s
             if wakes_at_s != self._wakes_at_s:
-                events.appoint_wake_up(wakes_at_s)
+                events.appoint_wake_up(wakes_at_s if wakes_at_s is None else max(wakes_at_s, clock.now_s))
                 self._wakes_at_s = wakes_at_s
 
     def _run_ended(self, event: RunEnded) -> None:
@@ -156,11 +166,11 @@ class Harness:
         self._trace.note_end(self._clock.now_s, order)
         self._unfinished.discard(order.job.id)
         self._idle_rounds = 0
-        self._manager.on_run_ended(Completion(run, self._clock.now_s))
+        self._tell(self._manager.on_run_ended, Completion(run, self._clock.now_s))
 
     def _run_released(self, event: RunReleased) -> None:
         if self._machines.give_back(event.run, self._clock.now_s):
-            self._manager.on_run_released(event.run)
+            self._tell(self._manager.on_run_released, event.run)
 
     def _local_changed(self, event: LocalChanged) -> None:
         self._push_next_change()
@@ -171,12 +181,18 @@ class Harness:
         self._unfinished.add(job.id)
         self._appoint_next_arrival()
         self._idle_rounds = 0
-        now_s = self._clock.now_s
-        self._trace.note_arrival(now_s, job)
+        self._trace.note_arrival(self._clock.now_s, job)
+        self._tell(self._submit, job)
+
+    def _submit(self, job: Job) -> None:
         refusal = self._manager.on_job_arrived(job)
         if refusal is not None:
             self._unfinished.discard(job.id)
-            self._trace.note(now_s, Fact.JOB_REFUSED, job=job.id, detail=refusal)
+            self._trace.note(self._clock.now_s, Fact.JOB_REFUSED, job=job.id, detail=refusal)
+
+    def _job_given_up(self, event: JobGivenUp) -> None:
+        self._unfinished.discard(event.job)
+        self._idle_rounds = 0
 
     def _state_changed(self, event: StateChange) -> None:
         subject, up = event.subject, event.up
@@ -194,7 +210,7 @@ class Harness:
             for run in self._machines.runs_hit_by(subject):
                 order = self._machines.stop(run, now_s)
                 self._trace.note(now_s, Fact.RUN_LOST, job=order.job.id, run=run, resource=order.resource)
-                self._manager.on_run_lost(run, (subject,))
+                self._tell(self._manager.on_run_lost, run, (subject,))
 
     def _run_round(self, _: RoundDue) -> None:
         now_s = self._clock.now_s
@@ -210,6 +226,25 @@ class Harness:
         except ScheduleRejected as rejected:
             found = rejected.violation
             raise SchedulerFault(found.rule, found.message, now_s, found.job) from rejected
+        if self._manager_is_busy:
+            self._manager_is_busy = False
+            untold, self._untold = self._untold, []
+            for notice, told in untold:
+                notice(*told)
+
+    def _go_on_until(self, time_s: float) -> None:
+        """What happens while the resource manager is busy; it hears of it when its round is over."""
+        self._manager_is_busy = True
+        events, clock = self._events, self._clock
+        while events.next_s < time_s:
+            clock.now_s, event = events.pop()
+            self._handlers[type(event)](event)
+
+    def _tell(self, notice: Callable[..., None], *told: Any) -> None:
+        if self._manager_is_busy:
+            self._untold.append((notice, told))
+        else:
+            notice(*told)
 
     def _look_for_progress(self, now_s: float) -> None:
         """A scheduler may ask for a round every second of a run of a day."""

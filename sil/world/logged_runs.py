@@ -25,6 +25,8 @@ class LoggedRuns:
         self._log = log
         self._on_arrivals = on_arrivals
         self._run_s: dict[int, float] = {}
+        self.total = len(log)
+        """How many jobs there are."""
 
     def arrivals(self) -> Iterator[Job]:
         """In order of arrival."""

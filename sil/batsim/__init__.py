@@ -1,0 +1,5 @@
+"""Schedulers in processes of their own that speak Batsim's protocol, version 4.
+
+`naming` (what a name like `batsim: COMMAND` asks for), `command` (the process, started and ended), `endpoint`
+(the socket), `messages` (what goes over it), `manager` (the resource manager that such a scheduler is).
+"""

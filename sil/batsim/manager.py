@@ -1,0 +1,320 @@
+"""The resource manager that a Batsim scheduler is: it has its own queue, and decides by messages."""
+
+from __future__ import annotations
+
+import heapq
+import json
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import dataclass
+from math import nan
+from typing import Any, Protocol
+
+from scheduler.model import ON_NODES, Completion, DispatchOrder, Job, JobId, RunId
+from scheduler.node_set import FreeSet, NodeSet
+from scheduler.ports import Dispatcher, RunTimes
+from scheduler.rules import (
+    EACH_JOB_ONCE,
+    KNOWN_JOB,
+    KNOWN_NODES,
+    NODES_FREE,
+    NOT_IN_THE_PAST,
+    ONE_TASK_ON_EACH_NODE,
+    PREEMPTS_RUNNING_RUNS,
+    RETURNS_IN_TIME,
+)
+from sil.batsim import messages
+from sil.batsim.endpoint import NoReply
+from sil.batsim.messages import WORKLOAD, BadReply, JsonEvent, Reply, read_reply
+from sil.world.clock import SimClock
+from sil.world.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL, SchedulerFault
+from sil.world.guard import Timing
+
+
+class Orders(Dispatcher, Protocol):
+    """What it needs besides dispatching and stopping runs."""
+
+    def give_up(self, job: JobId, why: str) -> None:
+        """A job is over without having been done: it was rejected, or killed."""
+        ...
+
+
+NOWHERE = NodeSet((), 0)
+
+
+@dataclass(slots=True)
+class _Known:
+    """A job that the scheduler knows of and that is not over."""
+
+    job: Job
+    estimate_s: float
+    run: RunId | None = None
+    nodes: NodeSet = NOWHERE
+    started_s: float = 0.0
+    is_killed: bool = False
+
+
+class BatsimManager:
+    """Tells a scheduler all events of one instant in one message, and carries out what it answers.
+
+    What it decides happens at the time that it says, up to the `now` of its reply: until then it is busy, and
+    hears of nothing. `ask` sends a message and returns the reply (see `Endpoint.ask`); `done_share` tells
+    which share of a job is done after some seconds of a run. Faults of the scheduler are raised as
+    SchedulerFault.
+    """
+
+    def __init__(
+        self,
+        n_nodes: int,
+        n_jobs: int,
+        run_times: RunTimes,
+        clock: SimClock,
+        orders: Orders,
+        ask: Callable[[str], str],
+        note: Callable[[Timing], None],
+        done_share: Callable[[Job, float], float],
+    ) -> None:
+        self._n_nodes = n_nodes
+        self._jobs_to_come = n_jobs
+        self._run_times = run_times
+        self._clock = clock
+        self._orders = orders
+        self._ask = ask
+        self._note = note
+        self._done_share = done_share
+        self._known: dict[str, _Known] = {}
+        self._id_of_run: dict[RunId, str] = {}
+        self._free = FreeSet(n_nodes)
+        self._runs = -1
+        self._calls_s: list[float] = []
+        self._events: list[JsonEvent] = []
+        """What the scheduler is to be told, oldest first."""
+        self._killing: list[tuple[list[str], dict[str, float]]] = []
+        self._has_begun = False
+        self.wants_round = True
+
+    @property
+    def wakes_at_s(self) -> float | None:
+        return self._calls_s[0] if self._calls_s else None
+
+    def why_waiting(self) -> dict[JobId, str]:
+        return {
+            known.job.id: "its scheduler did not start it"
+            for known in self._known.values()
+            if known.run is None
+        }
+
+    # -- notices --------------------------------------------------------------------------------------------
+
+    def on_job_arrived(self, job: Job) -> str | None:
+        job_id = f"{WORKLOAD}!{job.id}"
+        known = self._known[job_id] = _Known(job, self._run_times.estimate_s(job))
+        now_s = self._clock.now_s
+        self._tell(messages.job_submitted(now_s, job_id, job.n_tasks, job.arrival_s, known.estimate_s))
+        self._jobs_to_come -= 1
+        if self._jobs_to_come == 0:
+            self._tell(messages.no_more_jobs(now_s))
+        return None
+
+    def on_run_ended(self, completion: Completion) -> None:
+        job_id = self._id_of_run.pop(completion.run, None)
+        if job_id is None:
+            return
+        known = self._known.pop(job_id)
+        self._free.give_back(known.nodes)
+        self._run_times.learn(known.job, completion.ended_s - known.started_s)
+        self._tell(messages.job_completed(self._clock.now_s, job_id, messages.SUCCEEDED, known.nodes))
+
+    def on_run_released(self, run: RunId) -> None:
+        """Its end is told when that has its turn."""
+
+    def on_run_preempted(self, run_id: RunId) -> None:
+        """It was killed."""
+        job_id = self._id_of_run.pop(run_id)
+        known = self._known.pop(job_id)
+        self._free.give_back(known.nodes)
+        self._orders.give_up(known.job.id, "killed by its scheduler")
+        self._tell(messages.job_completed(self._clock.now_s, job_id, messages.KILLED, known.nodes))
+
+    def on_run_lost(self, run_id: RunId, found_down: Iterable[int | str] = ()) -> None:
+        """It failed; its job is submitted again, as another attempt."""
+        job_id = self._id_of_run.pop(run_id)
+        known = self._known.pop(job_id)
+        self._free.give_back(known.nodes)
+        now_s, job = self._clock.now_s, known.job
+        self._tell(messages.job_completed(now_s, job_id, messages.FAILED, known.nodes))
+        first, _, attempt = job_id.partition("#")
+        again = f"{first}#{int(attempt or 0) + 1}"
+        self._known[again] = _Known(job, known.estimate_s)
+        self._tell(messages.job_submitted(now_s, again, job.n_tasks, now_s, known.estimate_s))
+
+    def on_monitor_news(self) -> None:
+        """Batsim has no notice for it."""
+
+    def on_time_passed(self) -> None:
+        while self._calls_s and self._calls_s[0] <= self._clock.now_s:
+            heapq.heappop(self._calls_s)
+            self._tell(messages.requested_call(self._clock.now_s))
+
+    def _tell(self, event: JsonEvent) -> None:
+        self._events.append(event)
+        self.wants_round = True
+
+    # -- the round ------------------------------------------------------------------------------------------
+
+    def run_round(self) -> None:
+        """Send what there is to tell, and carry out the reply."""
+        self.wants_round = False
+        if not self._has_begun:
+            self._has_begun = True
+            self._exchange([messages.simulation_begins(self._n_nodes, WORKLOAD)])
+        self._tell_of_the_killed()
+        if self._events:
+            events, self._events = self._events, []
+            self._exchange(events)
+
+    def end(self) -> None:
+        """All jobs are over."""
+        self._exchange([*self._events, messages.simulation_ends(self._clock.now_s)])
+
+    def _exchange(self, events: list[JsonEvent]) -> None:
+        asked_s = self._clock.now_s
+        request = json.dumps({"now": asked_s, "events": events})
+        wall_s = time.perf_counter()
+        try:
+            text = self._ask(request)
+        except NoReply as error:
+            raise SchedulerFault(
+                PROCESS_SURVIVES if error.is_gone else RETURNS_IN_TIME, str(error), asked_s
+            ) from None
+        wall_s = time.perf_counter() - wall_s
+        self._note((asked_s, len(self._known), self._n_nodes, wall_s, nan))
+        try:
+            reply = read_reply(text)
+        except BadReply as error:
+            raise SchedulerFault(SPEAKS_THE_PROTOCOL, str(error), asked_s) from None
+        self._check_times(reply, asked_s)
+        for decision in reply.events:
+            self._clock.wait_until(decision.timestamp)
+            self._carry_out(decision)
+        self._clock.wait_until(reply.now)
+
+    def _check_times(self, reply: Reply, asked_s: float) -> None:
+        before_s = asked_s
+        for decision in reply.events:
+            if decision.timestamp < before_s:
+                message = f"it sent {decision.type} for {decision.timestamp} s, when it was {before_s} s"
+                raise SchedulerFault(NOT_IN_THE_PAST, message, asked_s)
+            before_s = decision.timestamp
+        if reply.now < before_s:
+            message = f"it answered that it is {reply.now} s, when it was {before_s} s"
+            raise SchedulerFault(NOT_IN_THE_PAST, message, asked_s)
+
+    # -- decisions ------------------------------------------------------------------------------------------
+
+    def _carry_out(self, decision: messages.Decision) -> None:
+        match decision:
+            case messages.ExecuteJob(data=data):
+                self._execute(data.job_id, data.alloc)
+            case messages.RejectJob(data=data):
+                self._reject(data.job_id, "rejected by its scheduler")
+            case messages.CallMeLater(data=data):
+                self._call_later(data.timestamp)
+            case messages.KillJob(data=data):
+                self._kill(data.job_ids)
+            case messages.Query(data=data):
+                self._answer(data.requests)
+            case messages.SetResourceState(data=data):
+                # Nodes have no power states here: what is asked for is so at once, and changes nothing.
+                now_s = self._clock.now_s
+                self._tell(messages.resource_state_changed(now_s, data.resources, data.state))
+
+    def _execute(self, job_id: str, alloc: str) -> None:
+        known = self._of(job_id)
+        if known.run is not None:
+            raise self._fault(EACH_JOB_ONCE, f"job {job_id} was to be started, and runs already", known)
+        nodes = self._nodes(job_id, alloc, known)
+        self._free.take(nodes)
+        self._runs += 1
+        run = RunId(self._runs)
+        known.run, known.nodes, known.started_s = run, nodes, self._clock.now_s
+        self._id_of_run[run] = job_id
+        self._orders.dispatch(DispatchOrder(run, known.job, ON_NODES, nodes, known.estimate_s))
+
+    def _nodes(self, job_id: str, alloc: str, known: _Known) -> NodeSet:
+        try:
+            nodes = NodeSet.parse(alloc.replace(",", " "))
+        except ValueError:
+            message = f"job {job_id} was to be started on '{alloc}', which is no set of nodes like '0-3 5'"
+            raise self._fault(SPEAKS_THE_PROTOCOL, message, known) from None
+        if not nodes.within(self._n_nodes):
+            message = f"job {job_id} was to be started on {nodes}; there are nodes 0 to {self._n_nodes - 1}"
+            raise self._fault(KNOWN_NODES, message, known)
+        if nodes.n != known.job.n_tasks:
+            message = f"job {job_id} asks for {known.job.n_tasks} nodes and was given {nodes.n}: {nodes}"
+            raise self._fault(ONE_TASK_ON_EACH_NODE, message, known)
+        if not self._free.has(nodes):
+            there = [
+                other_id
+                for other_id, other in self._known.items()
+                if any(node in other.nodes for node in nodes)
+            ]
+            message = f"job {job_id} was to be started on {nodes}, where job {there[0]} runs"
+            raise self._fault(NODES_FREE, message, known)
+        return nodes
+
+    def _reject(self, job_id: str, why: str) -> None:
+        known = self._of(job_id)
+        if known.run is not None:
+            raise self._fault(EACH_JOB_ONCE, f"job {job_id} was rejected while it runs", known)
+        del self._known[job_id]
+        self._orders.give_up(known.job.id, why)
+
+    def _call_later(self, at_s: float) -> None:
+        now_s = self._clock.now_s
+        if not at_s > now_s:
+            message = f"it wants to be called at {at_s} s, when it was {now_s} s"
+            raise SchedulerFault(NOT_IN_THE_PAST, message, now_s)
+        heapq.heappush(self._calls_s, at_s)
+
+    def _kill(self, job_ids: list[str]) -> None:
+        """Jobs that ended while the scheduler thought are not killed any more."""
+        progress = {}
+        for job_id in job_ids:
+            known = self._known.get(job_id)
+            if known is None or known.is_killed:
+                continue
+            if known.run is None:
+                raise self._fault(
+                    PREEMPTS_RUNNING_RUNS, f"job {job_id} was to be killed and does not run", known
+                )
+            progress[job_id] = self._done_share(known.job, self._clock.now_s - known.started_s)
+            known.is_killed = True
+            self._orders.preempt(known.run)
+        self._killing.append((job_ids, progress))
+        self.wants_round = True
+
+    def _tell_of_the_killed(self) -> None:
+        """After the completions of the killed themselves, which came as notices."""
+        for job_ids, progress in self._killing:
+            killed = {job_id: share for job_id, share in progress.items() if job_id not in self._known}
+            self._events.append(messages.job_killed(self._clock.now_s, job_ids, killed))
+        self._killing.clear()
+
+    def _answer(self, requests: Mapping[str, Any]) -> None:
+        """Energy is not simulated: none was consumed."""
+        for request in requests:
+            if request != "consumed_energy":
+                message = f"it asks for '{request}'; answered is consumed_energy only"
+                raise SchedulerFault(SPEAKS_THE_PROTOCOL, message, self._clock.now_s)
+        self._tell(messages.answer(self._clock.now_s, consumed_energy=0.0))
+
+    def _of(self, job_id: str) -> _Known:
+        known = self._known.get(job_id)
+        if known is None:
+            message = f"job {job_id} was named; it was never submitted, or is over"
+            raise SchedulerFault(KNOWN_JOB, message, self._clock.now_s)
+        return known
+
+    def _fault(self, rule: str, message: str, known: _Known) -> SchedulerFault:
+        return SchedulerFault(rule, message, self._clock.now_s, known.job.id)

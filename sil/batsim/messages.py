@@ -1,0 +1,296 @@
+"""What Batsim's messages hold: events of the world to a scheduler, and its decisions back.
+
+Version 4 of the protocol: <https://batsim.readthedocs.io/en/latest/protocol.html>. Requests have every key
+that existing clients read, also where it says nothing here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Annotated, Any, Literal
+
+from pydantic import BaseModel, Field, ValidationError
+
+from scheduler.node_set import NodeSet
+
+WORKLOAD = "w0"
+"""The jobs of a log are those of one workload: `w0!1`."""
+
+JsonEvent = dict[str, Any]
+
+
+# -- from the world to the scheduler -----------------------------------------------------------------------
+
+
+def simulation_begins(n_nodes: int, workload: str) -> JsonEvent:
+    resources = [{"id": n, "name": f"node-{n}", "state": "idle", "properties": {}} for n in range(n_nodes)]
+    return _event(
+        0.0,
+        "SIMULATION_BEGINS",
+        nb_resources=n_nodes,
+        nb_compute_resources=n_nodes,
+        nb_storage_resources=0,
+        allow_compute_sharing=False,
+        allow_storage_sharing=False,
+        allow_time_sharing=False,
+        allow_time_sharing_on_compute=False,
+        allow_time_sharing_on_storage=False,
+        config={
+            "redis-enabled": False,
+            "redis-hostname": "127.0.0.1",
+            "redis-port": 6379,
+            "redis-prefix": "default",
+            "profiles-forwarded-on-submission": True,
+            "dynamic-jobs-enabled": False,
+            "dynamic-jobs-acknowledged": True,
+            "forward-unknown-events": False,
+            "profile-reuse-enabled": False,
+            "sched-config": "",
+            "redis": {"enabled": False, "hostname": "127.0.0.1", "port": 6379, "prefix": "default"},
+            "job_submission": {
+                "forward_profiles": True,
+                "from_scheduler": {"enabled": False, "acknowledge": True},
+            },
+        },
+        compute_resources=resources,
+        resources_data=resources,
+        storage_resources=[],
+        workloads={WORKLOAD: workload},
+        profiles={WORKLOAD: {}},
+    )
+
+
+def job_submitted(time_s: float, job_id: str, n_nodes: int, submit_s: float, estimate_s: float) -> JsonEvent:
+    """A job asks for so many nodes. Its profile is a delay as long as is believed: nobody knows the truth."""
+    job = {
+        "id": job_id,
+        "subtime": submit_s,
+        "walltime": estimate_s,
+        "res": n_nodes,
+        "profile": job_id,
+    }
+    return _event(
+        time_s, "JOB_SUBMITTED", job_id=job_id, job=job, profile={"type": "delay", "delay": estimate_s}
+    )
+
+
+def job_completed(time_s: float, job_id: str, state: str, nodes: NodeSet) -> JsonEvent:
+    return _event(
+        time_s,
+        "JOB_COMPLETED",
+        job_id=job_id,
+        job_state=state,
+        return_code=0 if state == SUCCEEDED else 1,
+        kill_reason="",
+        alloc=str(nodes),
+    )
+
+
+def job_killed(time_s: float, job_ids: Sequence[str], progress: dict[str, float]) -> JsonEvent:
+    """`progress` of those that were really killed; others had ended before."""
+    told = {job_id: {"profile": job_id, "progress": share} for job_id, share in progress.items()}
+    return _event(time_s, "JOB_KILLED", job_ids=list(job_ids), job_progress=told)
+
+
+def requested_call(time_s: float) -> JsonEvent:
+    return _event(time_s, "REQUESTED_CALL")
+
+
+def no_more_jobs(time_s: float) -> JsonEvent:
+    return _event(time_s, "NOTIFY", type="no_more_static_job_to_submit")
+
+
+def answer(time_s: float, **answers: float) -> JsonEvent:
+    return _event(time_s, "ANSWER", **answers)
+
+
+def resource_state_changed(time_s: float, resources: str, state: str) -> JsonEvent:
+    return _event(time_s, "RESOURCE_STATE_CHANGED", resources=resources, state=state)
+
+
+def simulation_ends(time_s: float) -> JsonEvent:
+    return _event(time_s, "SIMULATION_ENDS")
+
+
+SUCCEEDED, FAILED, KILLED = "COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED", "COMPLETED_KILLED"
+
+
+def _event(time_s: float, kind: str, **data: Any) -> JsonEvent:
+    return {"timestamp": time_s, "type": kind, "data": data}
+
+
+# -- from the scheduler to the world -----------------------------------------------------------------------
+
+
+class OfAJob(BaseModel):
+    job_id: str
+
+
+class Allocation(OfAJob):
+    alloc: str
+
+
+class Moment(BaseModel):
+    timestamp: float
+
+
+class SomeJobs(BaseModel):
+    job_ids: list[str]
+
+
+class NewJob(BaseModel):
+    res: int = Field(gt=0)
+    profile: str
+    walltime: float = -1.0
+
+
+class Registration(OfAJob):
+    job: NewJob
+
+
+class Profile(BaseModel):
+    workload_name: str
+    profile_name: str
+    profile: dict[str, Any]
+
+
+class JobState(OfAJob):
+    job_state: str
+
+
+class Metadata(OfAJob):
+    metadata: str
+
+
+class Notice(BaseModel):
+    type: str
+
+
+class Requests(BaseModel):
+    requests: dict[str, Any]
+
+
+class ResourceState(BaseModel):
+    resources: str
+    state: str
+
+
+class ExecuteJob(BaseModel):
+    type: Literal["EXECUTE_JOB"]
+    timestamp: float
+    data: Allocation
+
+
+class RejectJob(BaseModel):
+    type: Literal["REJECT_JOB"]
+    timestamp: float
+    data: OfAJob
+
+
+class CallMeLater(BaseModel):
+    type: Literal["CALL_ME_LATER"]
+    timestamp: float
+    data: Moment
+
+
+class KillJob(BaseModel):
+    type: Literal["KILL_JOB"]
+    timestamp: float
+    data: SomeJobs
+
+
+class RegisterJob(BaseModel):
+    type: Literal["REGISTER_JOB"]
+    timestamp: float
+    data: Registration
+
+
+class RegisterProfile(BaseModel):
+    type: Literal["REGISTER_PROFILE"]
+    timestamp: float
+    data: Profile
+
+
+class ChangeJobState(BaseModel):
+    type: Literal["CHANGE_JOB_STATE"]
+    timestamp: float
+    data: JobState
+
+
+class SetJobMetadata(BaseModel):
+    type: Literal["SET_JOB_METADATA"]
+    timestamp: float
+    data: Metadata
+
+
+class SetResourceState(BaseModel):
+    type: Literal["SET_RESOURCE_STATE"]
+    timestamp: float
+    data: ResourceState
+
+
+class Notify(BaseModel):
+    type: Literal["NOTIFY"]
+    timestamp: float
+    data: Notice
+
+
+class Query(BaseModel):
+    type: Literal["QUERY"]
+    timestamp: float
+    data: Requests
+
+
+class Answer(BaseModel):
+    type: Literal["ANSWER"]
+    timestamp: float
+    data: dict[str, Any]
+
+
+Decision = Annotated[
+    ExecuteJob
+    | RejectJob
+    | CallMeLater
+    | KillJob
+    | RegisterJob
+    | RegisterProfile
+    | ChangeJobState
+    | SetJobMetadata
+    | SetResourceState
+    | Notify
+    | Query
+    | Answer,
+    Field(discriminator="type"),
+]
+
+
+class Reply(BaseModel):
+    """Decisions in order of time, and when the scheduler was done with them."""
+
+    now: float
+    events: list[Decision]
+
+
+class BadReply(ValueError):
+    """What a scheduler sent is no message of the protocol. The message is a sentence."""
+
+
+def read_reply(text: str) -> Reply:
+    """Raises BadReply."""
+    try:
+        return Reply.model_validate_json(text)
+    except ValidationError as error:
+        raise BadReply(_sentence(error, text)) from None
+
+
+def _sentence(error: ValidationError, text: str) -> str:
+    first = error.errors(include_url=False)[0]
+    shown = text if len(text) <= 200 else f"{text[:200]}..."
+    match first["type"]:
+        case "json_invalid":
+            return f"it answered with what is no JSON: {shown}"
+        case "union_tag_invalid":
+            known = ", ".join(first["ctx"]["expected_tags"].replace("'", "").split(", "))
+            return f"it sent an event of the unknown type {first['ctx']['tag']}; known are {known}"
+    place = ".".join(str(part) for part in first["loc"]) or "the message"
+    return f"it sent a message in which {place} is wrong ({first['msg'].lower()}): {shown}"
