@@ -46,6 +46,7 @@ $(VENV)/.installed: requirements.txt pyproject.toml | $(VENV)/bin/python
 	$(PIP) --no-deps --no-build-isolation -e .
 	@touch $@
 
-$(VENV)/.installed-dev: requirements-dev.txt $(VENV)/.installed
+$(VENV)/.installed-dev: requirements-dev.txt requirements-batsim.txt $(VENV)/.installed
 	$(PIP) -r requirements-dev.txt
+	$(PIP) --no-deps -r requirements-batsim.txt
 	@touch $@

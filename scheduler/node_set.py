@@ -45,16 +45,20 @@ class NodeSet(Sequence[int]):
 
     @classmethod
     def parse(cls, text: str) -> NodeSet:
-        """The set that a text like `0-3 5` stands for. Raises ValueError for another text."""
-        intervals: list[Interval] = []
-        before = -2
-        for part in text.split():
-            first, dash, last = part.partition("-")
-            intervals.append((int(first), int(last if dash else first)))
-            if not before + 1 < intervals[-1][0] <= intervals[-1][1]:
+        """The set that a text like `0-3 5` stands for. Raises ValueError for another text.
+
+        Intervals may come in any order and touch, but have no node in common.
+        """
+        parts = (part.partition("-") for part in text.split())
+        joined: list[Interval] = []
+        for first, last in sorted((int(first), int(last if dash else first)) for first, dash, last in parts):
+            if first > last or (joined and first <= joined[-1][1]):
                 raise ValueError(f"'{text}' is no set of nodes like '0-3 5'")
-            before = intervals[-1][1]
-        return cls(tuple(intervals), sum(last - first + 1 for first, last in intervals))
+            if joined and first == joined[-1][1] + 1:
+                joined[-1] = joined[-1][0], last
+            else:
+                joined.append((first, last))
+        return cls(tuple(joined), sum(last - first + 1 for first, last in joined))
 
     def within(self, n_nodes: int) -> bool:
         """Whether all are of the nodes 0 to n_nodes - 1."""

@@ -83,12 +83,13 @@ def test_only_the_experiment_and_nothing_else_of_the_testbed_reaches_the_databas
         assert "site_db" not in {top(module) for module in imports(path)}
 
 
-STATIONS = ["workload", "world", "outcome", "experiment", "studies"]
+STATIONS = ["workload", "world", "batsim", "outcome", "experiment", "studies"]
 MAY_IMPORT = {
     "workload": {"workload"},
     "world": {"world", "outcome"},
     "outcome": {"outcome"},
-    "experiment": {"workload", "world", "outcome", "experiment"},
+    "batsim": {"batsim", "world"},
+    "experiment": {"workload", "world", "batsim", "outcome", "experiment"},
     "studies": {"outcome", "experiment", "studies"},
 }
 

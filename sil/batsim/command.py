@@ -8,8 +8,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from scheduler.registry import SchedulerNotLoaded
 from sil.batsim.naming import PLACEHOLDER, PORT, Outside
+from sil.world.faults import PROCESS_SURVIVES, SchedulerFault
 
 ENDS_WITHIN_S = 5.0
 """So long a scheduler has to end by itself after the last message."""
@@ -46,7 +46,7 @@ class Process:
 def started(asked: Outside, log: Path) -> Iterator[tuple[str, Process | None]]:
     """The address at which a scheduler listens, and its process where one is to be started.
 
-    Raises SchedulerNotLoaded where the command cannot be run, or its port is in use.
+    Raises SchedulerFault where the command cannot be run, or its port is in use.
     """
     if asked.address is not None:
         yield asked.address, None
@@ -62,7 +62,8 @@ def started(asked: Outside, log: Path) -> Iterator[tuple[str, Process | None]]:
                 log,
             )
         except OSError as error:
-            raise SchedulerNotLoaded(f"the command '{command[0]}' cannot be run: {error.strerror}") from None
+            message = f"the command '{command[0]}' cannot be run: {error.strerror}"
+            raise SchedulerFault(PROCESS_SURVIVES, message, 0.0) from None
         try:
             yield f"tcp://127.0.0.1:{port}", process
         finally:
@@ -81,7 +82,8 @@ def _check_is_free(port: int) -> None:
         try:
             probe.bind(("127.0.0.1", port))
         except OSError:
-            raise SchedulerNotLoaded(
+            message = (
                 f"port {port} is in use, where the scheduler is to listen; end what uses it, or write "
                 f"{PLACEHOLDER} into the command where it names its port"
-            ) from None
+            )
+            raise SchedulerFault(PROCESS_SURVIVES, message, 0.0) from None

@@ -38,7 +38,7 @@ class Endpoint:
         deadline_s = time.monotonic() + self._limit_s
         while not self._socket.poll(LOOK_EVERY_MS):
             ended = self._how_it_ended()
-            if ended is not None and not self._socket.poll(0):
+            if ended is not None and not self._socket.poll(LOOK_EVERY_MS):
                 raise NoReply(ended, is_gone=True)
             if time.monotonic() > deadline_s:
                 raise NoReply(f"nobody answered at {self._address} within {self._limit_s:g} s", is_gone=False)

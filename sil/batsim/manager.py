@@ -7,7 +7,7 @@ import json
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
-from math import nan
+from math import inf, nan
 from typing import Any, Protocol
 
 from scheduler.model import ON_NODES, Completion, DispatchOrder, Job, JobId, RunId
@@ -34,8 +34,26 @@ from sil.world.guard import Timing
 class Orders(Dispatcher, Protocol):
     """What it needs besides dispatching and stopping runs."""
 
+    def submit(self, job: Job) -> None:
+        """A job of the scheduler's own arrives."""
+        ...
+
     def give_up(self, job: JobId, why: str) -> None:
         """A job is over without having been done: it was rejected, or killed."""
+        ...
+
+    def describe(self, job: JobId, text: str) -> None:
+        """The scheduler says something of a job, for who reads the outcome."""
+        ...
+
+
+class Truth(Protocol):
+    """Knows how long jobs really run."""
+
+    def run_s(self, job: Job) -> float: ...
+
+    def add(self, submit_s: float, run_s: float, processors: int, estimate_s: float | None) -> Job:
+        """A job of the scheduler's own, as it says that it is."""
         ...
 
 
@@ -58,9 +76,8 @@ class BatsimManager:
     """Tells a scheduler all events of one instant in one message, and carries out what it answers.
 
     What it decides happens at the time that it says, up to the `now` of its reply: until then it is busy, and
-    hears of nothing. `ask` sends a message and returns the reply (see `Endpoint.ask`); `done_share` tells
-    which share of a job is done after some seconds of a run. Faults of the scheduler are raised as
-    SchedulerFault.
+    hears of nothing. `ask` sends a message and returns the reply (see `Endpoint.ask`). Faults of the
+    scheduler are raised as SchedulerFault.
     """
 
     def __init__(
@@ -72,7 +89,7 @@ class BatsimManager:
         orders: Orders,
         ask: Callable[[str], str],
         note: Callable[[Timing], None],
-        done_share: Callable[[Job, float], float],
+        truth: Truth,
     ) -> None:
         self._n_nodes = n_nodes
         self._jobs_to_come = n_jobs
@@ -81,7 +98,10 @@ class BatsimManager:
         self._orders = orders
         self._ask = ask
         self._note = note
-        self._done_share = done_share
+        self._truth = truth
+        self._profiles: dict[tuple[str, str], dict[str, Any]] = {}
+        self._registered: dict[JobId, str] = {}
+        """Jobs of the scheduler's own that have not arrived yet."""
         self._known: dict[str, _Known] = {}
         self._id_of_run: dict[RunId, str] = {}
         self._free = FreeSet(n_nodes)
@@ -90,6 +110,8 @@ class BatsimManager:
         self._events: list[JsonEvent] = []
         """What the scheduler is to be told, oldest first."""
         self._killing: list[tuple[list[str], dict[str, float]]] = []
+        """What the scheduler wanted killed, and how much of each was done then."""
+        self._killed: set[str] = set()
         self._has_begun = False
         self.wants_round = True
 
@@ -107,12 +129,13 @@ class BatsimManager:
     # -- notices --------------------------------------------------------------------------------------------
 
     def on_job_arrived(self, job: Job) -> str | None:
-        job_id = f"{WORKLOAD}!{job.id}"
+        own = self._registered.pop(job.id, None)
+        job_id = own or f"{WORKLOAD}!{job.id}"
         known = self._known[job_id] = _Known(job, self._run_times.estimate_s(job))
         now_s = self._clock.now_s
         self._tell(messages.job_submitted(now_s, job_id, job.n_tasks, job.arrival_s, known.estimate_s))
-        self._jobs_to_come -= 1
-        if self._jobs_to_come == 0:
+        self._jobs_to_come -= own is None
+        if self._jobs_to_come == 0 and own is None:
             self._tell(messages.no_more_jobs(now_s))
         return None
 
@@ -131,6 +154,7 @@ class BatsimManager:
     def on_run_preempted(self, run_id: RunId) -> None:
         """It was killed."""
         job_id = self._id_of_run.pop(run_id)
+        self._killed.add(job_id)
         known = self._known.pop(job_id)
         self._free.give_back(known.nodes)
         self._orders.give_up(known.job.id, "killed by its scheduler")
@@ -174,8 +198,12 @@ class BatsimManager:
             self._exchange(events)
 
     def end(self) -> None:
-        """All jobs are over."""
-        self._exchange([*self._events, messages.simulation_ends(self._clock.now_s)])
+        """All jobs are over. A scheduler that ends itself without an answer has understood, too."""
+        try:
+            self._exchange([*self._events, messages.simulation_ends(self._clock.now_s)])
+        except SchedulerFault as fault:
+            if fault.rule != PROCESS_SURVIVES:
+                raise
 
     def _exchange(self, events: list[JsonEvent]) -> None:
         asked_s = self._clock.now_s
@@ -222,6 +250,14 @@ class BatsimManager:
                 self._call_later(data.timestamp)
             case messages.KillJob(data=data):
                 self._kill(data.job_ids)
+            case messages.RegisterProfile(data=data):
+                self._profiles[data.workload_name, data.profile_name] = data.profile
+            case messages.RegisterJob(data=data):
+                self._register(data.job_id, data.job)
+            case messages.ChangeJobState(data=data):
+                self._change_state(data.job_id, data.job_state)
+            case messages.SetJobMetadata(data=data):
+                self._orders.describe(self._of(data.job_id).job.id, data.metadata)
             case messages.Query(data=data):
                 self._answer(data.requests)
             case messages.SetResourceState(data=data):
@@ -288,18 +324,47 @@ class BatsimManager:
                 raise self._fault(
                     PREEMPTS_RUNNING_RUNS, f"job {job_id} was to be killed and does not run", known
                 )
-            progress[job_id] = self._done_share(known.job, self._clock.now_s - known.started_s)
+            ran_s = self._clock.now_s - known.started_s
+            progress[job_id] = ran_s / self._truth.run_s(known.job)
             known.is_killed = True
             self._orders.preempt(known.run)
         self._killing.append((job_ids, progress))
         self.wants_round = True
 
+    def _register(self, job_id: str, new: messages.NewJob) -> None:
+        """A job of the scheduler's own; it runs for as long as its profile, a delay, says."""
+        now_s = self._clock.now_s
+        if job_id in self._known or job_id in self._registered.values():
+            raise SchedulerFault(EACH_JOB_ONCE, f"job {job_id} was registered, and is known already", now_s)
+        profile = self._profiles.get((job_id.partition("!")[0], new.profile), {})
+        delay = profile.get("delay")
+        if not isinstance(delay, int | float) or not 0.0 < delay < inf:
+            message = (
+                f"job {job_id} was registered with profile '{new.profile}', which is no registered delay"
+            )
+            raise SchedulerFault(SPEAKS_THE_PROTOCOL, message, now_s)
+        job = self._truth.add(now_s, float(delay), new.res, new.walltime if new.walltime > 0 else None)
+        self._registered[job.id] = job_id
+        self._orders.submit(job)
+
+    def _change_state(self, job_id: str, state: str) -> None:
+        """Of a job that does not run here: schedulers do so with jobs that stand for others of their own."""
+        known = self._of(job_id)
+        if known.run is not None:
+            message = f"the state of job {job_id} was to be {state}, while it runs on {known.nodes}"
+            raise self._fault(SPEAKS_THE_PROTOCOL, message, known)
+        if state in messages.FINAL_STATES:
+            del self._known[job_id]
+            self._orders.give_up(known.job.id, f"{state}, by its scheduler")
+        elif state != "RUNNING":
+            raise self._fault(SPEAKS_THE_PROTOCOL, f"job {job_id} cannot be made {state}", known)
+
     def _tell_of_the_killed(self) -> None:
-        """After the completions of the killed themselves, which came as notices."""
-        for job_ids, progress in self._killing:
-            killed = {job_id: share for job_id, share in progress.items() if job_id not in self._known}
+        """Once all of them are over, in whatever way."""
+        while self._killing and not any(job_id in self._known for job_id in self._killing[0][0]):
+            job_ids, progress = self._killing.pop(0)
+            killed = {job_id: share for job_id, share in progress.items() if job_id in self._killed}
             self._events.append(messages.job_killed(self._clock.now_s, job_ids, killed))
-        self._killing.clear()
 
     def _answer(self, requests: Mapping[str, Any]) -> None:
         """Energy is not simulated: none was consumed."""

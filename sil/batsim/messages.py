@@ -41,7 +41,7 @@ def simulation_begins(n_nodes: int, workload: str) -> JsonEvent:
             "redis-port": 6379,
             "redis-prefix": "default",
             "profiles-forwarded-on-submission": True,
-            "dynamic-jobs-enabled": False,
+            "dynamic-jobs-enabled": True,
             "dynamic-jobs-acknowledged": True,
             "forward-unknown-events": False,
             "profile-reuse-enabled": False,
@@ -49,7 +49,7 @@ def simulation_begins(n_nodes: int, workload: str) -> JsonEvent:
             "redis": {"enabled": False, "hostname": "127.0.0.1", "port": 6379, "prefix": "default"},
             "job_submission": {
                 "forward_profiles": True,
-                "from_scheduler": {"enabled": False, "acknowledge": True},
+                "from_scheduler": {"enabled": True, "acknowledge": True},
             },
         },
         compute_resources=resources,
@@ -113,6 +113,7 @@ def simulation_ends(time_s: float) -> JsonEvent:
 
 
 SUCCEEDED, FAILED, KILLED = "COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED", "COMPLETED_KILLED"
+FINAL_STATES = (SUCCEEDED, FAILED, KILLED, "COMPLETED_WALLTIME_REACHED", "REJECTED")
 
 
 def _event(time_s: float, kind: str, **data: Any) -> JsonEvent:

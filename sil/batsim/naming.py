@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.util
 import re
 import shlex
+import shutil
 from dataclasses import dataclass
 
 from scheduler.registry import SchedulerNotLoaded
@@ -53,4 +54,6 @@ def outside(name: str) -> Outside:
         raise SchedulerNotLoaded(
             f"scheduler '{name}': a command is missing; for example 'batsim: pybatsim easyBackfill'"
         )
+    if shutil.which(command[0]) is None:
+        raise SchedulerNotLoaded(f"scheduler '{name}': there is no command '{command[0]}' that can be run")
     return Outside(None, command)

@@ -55,8 +55,10 @@ class NodesUnderTest:
 
     @contextmanager
     def managed_by(self, name: str, folder: Path) -> Iterator[ResourceManager]:
-        """The resource manager with the scheduler of that name. Raises SchedulerNotLoaded, and SchedulerFault
-        where a scheduler in another process does not end well."""
+        """The resource manager with the scheduler of that name.
+
+        Raises SchedulerNotLoaded, and SchedulerFault where one in another process does not begin or end well.
+        """
         if not is_outside(name):
             yield self._in_this_process(name)
             return
@@ -79,7 +81,7 @@ class NodesUnderTest:
                     self.dispatcher,
                     endpoint.ask,
                     self.note,
-                    lambda job, ran_s: ran_s / self.runs.run_s(job),
+                    self.runs,
                 )
                 yield manager
                 manager.end()

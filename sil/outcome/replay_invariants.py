@@ -55,15 +55,18 @@ def _breaches(trace: Path, processors: int) -> Iterator[Breach]:
         lost = arrived.join(ended, on="job", how="anti").join(refused, on="job", how="anti")
         for job in lost["job"].sort().head(1):
             yield Breach(NO_JOB_LOST, JobId(job), f"job {job} arrived, was not refused and never ended")
-    over = ended.join(started.select("run", "tasks"), on="run", how="inner", suffix="_held")
+    killed = facts.filter(event == Fact.RUN_PREEMPTED)
+    over = pl.concat([ended, killed]).join(
+        started.select("run", "tasks"), on="run", how="inner", suffix="_held"
+    )
     changes = pl.concat(
         [
             over.select("time_s", change=-pl.col("tasks_held").cast(pl.Int64)),
             started.select("time_s", change=pl.col("tasks").cast(pl.Int64)),
         ]
     ).sort("time_s", "change")
-    held = changes["change"].cum_sum()
-    if len(held) and int(held.max()) > processors:  # type: ignore[arg-type]
-        at = int(held.arg_max() or 0)
-        message = f"{held[at]} nodes are held at {changes['time_s'][at]:g} s; the machine has {processors}"
+    at_once = changes["change"].cum_sum()
+    if len(at_once) and int(at_once.max()) > processors:  # type: ignore[arg-type]
+        at = int(at_once.arg_max() or 0)
+        message = f"{at_once[at]} nodes are held at {changes['time_s'][at]:g} s; the machine has {processors}"
         yield Breach(NO_MORE_NODES_THAN_THERE_ARE, None, message)

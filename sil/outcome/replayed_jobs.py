@@ -18,15 +18,18 @@ OF_JOBS = ("waiting_time", "turnaround_time", "bounded_slowdown")
 
 
 def replayed_jobs(trace: Path, log: pl.DataFrame) -> pl.DataFrame:
-    """One row per job that ended, in order of job id: the columns of Batsim's jobs.csv, and bounded_slowdown
-    (threshold 10 s). Times are seconds. `log` has the columns job and estimate_s."""
-    facts = pl.scan_parquet(trace).select("time_s", "event", "job", "run", "machines", "tasks")
+    """One row per job that ended or was killed, in order of job id: the columns of Batsim's jobs.csv, and
+    bounded_slowdown (threshold 10 s). Times are seconds. `log` has the columns job and estimate_s."""
+    facts = pl.scan_parquet(trace).select("time_s", "event", "job", "run", "machines", "tasks", "detail")
     event, time_s = pl.col("event"), pl.col("time_s")
     arrived = facts.filter(event == Fact.JOB_ARRIVED).select("job", time_s.alias("submission_time"))
     started = facts.filter(event == Fact.RUN_STARTED).select(
         "job", "run", "tasks", time_s.alias("starting_time"), pl.col("machines").alias("allocated_resources")
     )
-    ended = facts.filter(event == Fact.RUN_ENDED).select("run", time_s.alias("finish_time"))
+    ended = facts.filter(event.is_in([Fact.RUN_ENDED, Fact.RUN_PREEMPTED])).select(
+        "run", time_s.alias("finish_time"), was_killed=event == Fact.RUN_PREEMPTED
+    )
+    described = facts.filter(event == Fact.JOB_DESCRIBED).group_by("job").agg(pl.col("detail").last())
     execution, turnaround = (
         pl.col("finish_time") - pl.col("starting_time"),
         pl.col("finish_time") - pl.col("submission_time"),
@@ -36,6 +39,7 @@ def replayed_jobs(trace: Path, log: pl.DataFrame) -> pl.DataFrame:
         started.join(ended, on="run", how="inner")
         .join(arrived, on="job", how="inner")
         .join(log.lazy().select("job", "estimate_s"), on="job", how="left")
+        .join(described, on="job", how="left")
         .sort("job")
         .select(
             pl.col("job").alias("job_id"),
@@ -44,8 +48,11 @@ def replayed_jobs(trace: Path, log: pl.DataFrame) -> pl.DataFrame:
             "submission_time",
             pl.col("tasks").alias("requested_number_of_resources"),
             pl.col("estimate_s").alias("requested_time"),
-            pl.lit(1).alias("success"),
-            pl.lit("COMPLETED_SUCCESSFULLY").alias("final_state"),
+            pl.col("was_killed").not_().cast(pl.Int32).alias("success"),
+            pl.when("was_killed")
+            .then(pl.lit("COMPLETED_KILLED"))
+            .otherwise(pl.lit("COMPLETED_SUCCESSFULLY"))
+            .alias("final_state"),
             "starting_time",
             execution.alias("execution_time"),
             "finish_time",
@@ -54,7 +61,7 @@ def replayed_jobs(trace: Path, log: pl.DataFrame) -> pl.DataFrame:
             (turnaround / execution).alias("stretch"),
             "allocated_resources",
             pl.lit(-1).alias("consumed_energy"),
-            pl.lit("").alias("metadata"),
+            pl.col("detail").fill_null("").alias("metadata"),
             pl.max_horizontal(bounded, pl.lit(1.0)).alias("bounded_slowdown"),
         )
         .collect()
@@ -103,8 +110,8 @@ def batsim_schedule(jobs: pl.DataFrame, n_jobs: int, processors: int, scheduling
         "nb_grouped_switches": 0,
         "nb_jobs": n_jobs,
         "nb_jobs_finished": len(jobs),
-        "nb_jobs_killed": 0,
-        "nb_jobs_success": len(jobs),
+        "nb_jobs_killed": len(jobs) - int(jobs["success"].sum()),
+        "nb_jobs_success": int(jobs["success"].sum()),
         "nb_machine_switches": 0,
         "scheduling_time": scheduling_s,
         "simulation_time": scheduling_s,

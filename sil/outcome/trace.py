@@ -12,7 +12,8 @@
 | job_class, queue, user, submitted_by, size | of a job that arrives; submitted_by where it is another user |
 | tasks | parallel ones, of a job that arrives; of a run that starts, how many machines it holds |
 | expected_s | how long a run that starts is believed to take; the turnaround that was promised |
-| detail | name of an interconnect; reason of a refusal; rule of a fault; why a reading cannot be true |
+| detail | name of an interconnect; reason of a refusal; what is said of a job; rule of a fault; |
+| | why a reading cannot be true |
 | message | what a fault was, in one sentence |
 """
 
@@ -40,6 +41,7 @@ CHUNK = 65_536
 class Fact(StrEnum):
     JOB_ARRIVED = "job_arrived"
     JOB_REFUSED = "job_refused"
+    JOB_DESCRIBED = "job_described"
     RUN_STARTED = "run_started"
     ORDER_OVERTAKEN = "order_overtaken"
     RUN_ENDED = "run_ended"

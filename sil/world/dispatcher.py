@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.model import DispatchOrder, JobId, RunId
+from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.rules import MAKES_PROGRESS
 from sil.outcome.trace import Fact, TraceRecorder
 from sil.world.clock import SimClock
@@ -51,6 +51,14 @@ class SimDispatcher:
             now_s = self._clock.now_s
             self._note(Fact.RUN_PREEMPTED, self._machines.stop(run, now_s))
             self._events.push(now_s, RunPreempted(run))
+
+    def submit(self, job: Job) -> None:
+        """A job of the resource manager's own arrives now."""
+        self._events.submit(self._clock.now_s, job)
+
+    def describe(self, job: JobId, text: str) -> None:
+        """The resource manager says something of a job, for who reads the outcome."""
+        self._trace.note(self._clock.now_s, Fact.JOB_DESCRIBED, job=job, detail=text)
 
     def give_up(self, job: JobId, why: str) -> None:
         """A job is over without having been done."""

@@ -185,6 +185,8 @@ class EventQueue:
         self._pushed = 0
         self._now_s = -inf
         self._round = self._wake_up = self._arrival = _NEVER
+        self.submissions = 0
+        """How many jobs arrive that were not appointed."""
 
     def __len__(self) -> int:
         appointed = (self._round, self._wake_up, self._arrival)
@@ -193,6 +195,11 @@ class EventQueue:
     def push(self, time_s: float, event: Event) -> None:
         self._pushed += 1
         heappush(self._heap, (time_s, self._rank[type(event)], self._pushed, event))
+
+    def submit(self, time_s: float, job: Job) -> None:
+        """A job arrives, besides the one that is appointed."""
+        self.submissions += 1
+        self.push(time_s, JobArrived(job))
 
     def appoint_round(self, time_s: float) -> None:
         """The next round is then, and not at another time that was said before."""

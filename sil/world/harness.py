@@ -77,9 +77,9 @@ def in_order_of_arrival(jobs: Iterable[Job]) -> list[Job]:
 class Harness:
     """Runs one workload on one simulated site under one resource manager.
 
-    `run` returns when every job that was accepted has ended. Nothing here costs in proportion to the size of
-    the site or the length of the workload: `jobs`, in order of arrival, then id, and outages are taken from
-    their streams one at a time.
+    `run` returns when every job that was accepted has ended, and nothing is left to decide. Nothing here
+    costs in proportion to the size of the site or the length of the workload: `jobs`, in order of arrival,
+    then id, and outages are taken from their streams one at a time.
     """
 
     def __init__(
@@ -143,7 +143,7 @@ class Harness:
         if manager.wants_round:
             self._round_is_due = True
             events.appoint_round(clock.now_s)
-        while self._unfinished or self._next_arrival is not None:
+        while self._is_going_on:
             try:
                 time_s, event = events.pop()
             except IndexError:
@@ -157,6 +157,11 @@ class Harness:
             if wakes_at_s != self._wakes_at_s:
                 events.appoint_wake_up(wakes_at_s if wakes_at_s is None else max(wakes_at_s, clock.now_s))
                 self._wakes_at_s = wakes_at_s
+
+    @property
+    def _is_going_on(self) -> bool:
+        something_comes = self._next_arrival is not None or self._events.submissions > 0
+        return something_comes or bool(self._unfinished) or self._round_is_due
 
     def _run_ended(self, event: RunEnded) -> None:
         run = event.run
@@ -179,7 +184,10 @@ class Harness:
     def _job_arrived(self, event: JobArrived) -> None:
         job = event.job
         self._unfinished.add(job.id)
-        self._appoint_next_arrival()
+        if job is self._next_arrival:
+            self._appoint_next_arrival()
+        else:
+            self._events.submissions -= 1
         self._idle_rounds = 0
         self._trace.note_arrival(self._clock.now_s, job)
         self._tell(self._submit, job)

@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
-from scheduler.model import Job
+from scheduler.model import Job, JobId
 
 JOB_CLASS = "rigid"
 QUEUE = "default"
@@ -25,6 +25,7 @@ class LoggedRuns:
         self._log = log
         self._on_arrivals = on_arrivals
         self._run_s: dict[int, float] = {}
+        self._last = JobId(max(log["job"].to_list(), default=0))
         self.total = len(log)
         """How many jobs there are."""
 
@@ -41,6 +42,12 @@ class LoggedRuns:
                 name = names[user]
                 yield Job(job, JOB_CLASS, submit_s, name, QUEUE, (), None, None, processors, None, estimate_s)
         self._on_arrivals(n)
+
+    def add(self, submit_s: float, run_s: float, processors: int, estimate_s: float | None) -> Job:
+        """A job that the log does not have, and how long it really runs."""
+        self._last = JobId(self._last + 1)
+        self._run_s[self._last] = run_s
+        return Job(self._last, JOB_CLASS, submit_s, n_tasks=processors, estimate_s=estimate_s)
 
     def run_s(self, job: Job) -> float:
         """How long a job that has arrived really runs."""

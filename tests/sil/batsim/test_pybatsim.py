@@ -1,0 +1,49 @@
+"""Schedulers that nobody here wrote: those of pybatsim 3.2.1, unchanged, each in a process of its own."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+from pathlib import Path
+
+import pytest
+
+from sil.experiment.listener import Listener
+from sil.experiment.replay import Replay
+from sil.experiment.replays import Outcome, replay_all
+from sil.workload.swf import read_swf
+from tests.oracles import oracle
+
+PYBATSIM = shutil.which("pybatsim", path=str(Path(sys.executable).parent))
+
+
+def under_pybatsim(scheduler: str, jobs: int, folder: Path) -> Outcome:
+    """The first jobs of KTH-SP2 under one of its schedulers."""
+    if PYBATSIM is None:
+        pytest.skip("pybatsim is not installed; `make test` does it (requirements-batsim.txt)")
+    log = read_swf(oracle("swf/KTH-SP2.swf.gz")).slice(0, jobs)
+    options = f'-o \'{{"export-prefix": "{folder}/printed"}}\''
+    name = f"batsim: {PYBATSIM} {scheduler} -s tcp://127.0.0.1:{{port}} -v warning {options}"
+    (outcome,) = replay_all(Replay(log, order="batsim"), [name], folder / "out", 1, False, Listener())
+    return outcome
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "mean_wait_s"), [("schedFcfs", 157_579.382), ("easyBackfill", 3_996.757)]
+)
+def test_mean_waiting_times_are_those_of_another_simulator_to_the_last_digit(
+    scheduler: str, mean_wait_s: float, tmp_path: Path
+) -> None:
+    outcome = under_pybatsim(scheduler, 1_000, tmp_path)
+    assert outcome.fault is None
+    assert len(outcome.jobs) == 1_000
+    assert outcome.statistics["waiting_time_mean"] == pytest.approx(mean_wait_s, abs=1e-9)
+
+
+@pytest.mark.parametrize(
+    ("scheduler", "jobs"), [("fillerSched", 1_000), ("schedFiller", 200), ("schedEasySjfBackfill", 150)]
+)
+def test_its_other_schedulers_run_to_the_end(scheduler: str, jobs: int, tmp_path: Path) -> None:
+    outcome = under_pybatsim(scheduler, jobs, tmp_path)
+    assert outcome.fault is None
+    assert len(outcome.jobs) == jobs
