@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from itertools import count
+from typing import Protocol, cast
 
 from scheduler.admission import Admission
 from scheduler.model import (
@@ -86,8 +87,7 @@ class QueueManager:
         self._running: dict[RunId, tuple[Job, Sequence[int], float]] = {}
         """Jobs, their nodes, and when they are believed to end."""
         self._shown_running = _RunningRuns(self._running)
-        self._runs = -1
-        """The last one that started."""
+        self._run_ids = cast("Iterator[RunId]", count())
         self.wants_round = False
         self.wakes_at_s: float | None = None
         """When to tell it that time has passed: a run outlives what is believed of it, or the scheduler wants
@@ -218,8 +218,7 @@ class QueueManager:
         nodes, dispatch, running = self._nodes, self._dispatcher.dispatch, self._running
         starting = [(jobs[placement.job], placement) for placement in schedule.placements]
         for job, placement in starting:
-            self._runs += 1
-            run = RunId(self._runs)
+            run = next(self._run_ids)
             if late_s:
                 placement = placement._replace(completion_s=placement.completion_s + late_s)
             _, where, end_s = placement

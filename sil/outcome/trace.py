@@ -137,22 +137,29 @@ class TraceRecorder:
         )
 
     def note_arrival(self, time_s: float, job: Job) -> None:
-        number, job_class, _, user, queue, _, size, submitted_by, n_tasks, _, _ = job
-        of_job = (job_class, queue, user, submitted_by, size, n_tasks)
-        self._cells.extend((time_s, _ARRIVED, number, None, None, None, *of_job, None, None, None))
+        id_, job_class, _, user, queue, _, size, by, n_tasks, _, _ = job
+        self._cells += (
+            time_s, _ARRIVED, id_, None, None, None,
+            job_class, queue, user, by, size, n_tasks,
+            None, None, None,
+        )  # fmt: skip
 
     def note_start(self, time_s: float, order: DispatchOrder) -> None:
         run, job, resource, machines, expected_s = order
         held = machines if isinstance(machines, NodeSet) else NodeSet.of(machines)
-        of_job = (None, None, None, None, None, held.n)
-        self._cells.extend(
-            (time_s, _STARTED, job.id, run, resource, str(held), *of_job, expected_s, None, None)
-        )
+        self._cells += (
+            time_s, _STARTED, job.id, run, resource, str(held),
+            None, None, None, None, None, held.n,
+            expected_s, None, None,
+        )  # fmt: skip
 
     def note_end(self, time_s: float, order: DispatchOrder) -> None:
         run, job, resource, _, _ = order
-        of_job = (None, None, None, None, None, None)
-        self._cells.extend((time_s, _ENDED, job.id, run, resource, None, *of_job, None, None, None))
+        self._cells += (
+            time_s, _ENDED, job.id, run, resource, None,
+            None, None, None, None, None, None,
+            None, None, None,
+        )  # fmt: skip
         if len(self._cells) >= self._most_cells:
             self.close()
 

@@ -143,7 +143,7 @@ class Harness:
         if manager.wants_round:
             self._round_is_due = True
             events.appoint_round(clock.now_s)
-        while self._is_going_on:
+        while self._next_arrival is not None or self._unfinished or self._round_is_due or events.submissions:
             try:
                 time_s, event = events.pop()
             except IndexError:
@@ -157,11 +157,6 @@ class Harness:
             if wakes_at_s != self._wakes_at_s:
                 events.appoint_wake_up(wakes_at_s if wakes_at_s is None else max(wakes_at_s, clock.now_s))
                 self._wakes_at_s = wakes_at_s
-
-    @property
-    def _is_going_on(self) -> bool:
-        something_comes = self._next_arrival is not None or self._events.submissions > 0
-        return something_comes or bool(self._unfinished) or self._round_is_due
 
     def _run_ended(self, event: RunEnded) -> None:
         run = event.run
