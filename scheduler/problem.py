@@ -53,6 +53,14 @@ class ReadyTimes:
         return (j,) if j < self.n_machines else self.members[j - self.n_machines]
 
 
+class NoSuchView(LookupError):
+    """A scheduler looks at nodes as they are not; `needs` says which view it wanted."""
+
+    def __init__(self, needs: str, message: str) -> None:
+        super().__init__(message)
+        self.needs = needs
+
+
 class SchedulingProblem:
     """A read-only face of the manager's state, for one queue in one round.
 
@@ -140,11 +148,12 @@ class SchedulingProblem:
 
     @property
     def shared_nodes(self) -> SharedNodes:
-        """Raises LookupError where nodes are not shared."""
+        """Raises NoSuchView where nodes are not shared."""
         if self._shared_nodes is None:
-            raise LookupError(
+            raise NoSuchView(
+                "shared_nodes",
                 "this scheduler starts jobs on shared nodes, and was asked to map jobs to machines; "
-                "use it where an experiment has shared nodes"
+                "use it where an experiment has shared nodes",
             )
         return self._shared_nodes
 
@@ -154,10 +163,11 @@ class SchedulingProblem:
 
     @property
     def free_nodes(self) -> FreeNodes:
-        """Raises LookupError where jobs do not have nodes of their own."""
+        """Raises NoSuchView where jobs do not have nodes of their own."""
         if self._free_nodes is None:
-            raise LookupError(
-                "this scheduler gives rigid jobs nodes of their own; use it to replay a log (`sil replay`)"
+            raise NoSuchView(
+                "free_nodes",
+                "this scheduler gives rigid jobs nodes of their own; use it to replay a log (`sil replay`)",
             )
         return self._free_nodes
 

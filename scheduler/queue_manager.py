@@ -195,7 +195,7 @@ class QueueManager:
             self._asks_again_s = schedule.ask_again_s
             self.wakes_at_s = self._next_wake_up_s()
         if self._listener is not None and self._new_jobs:
-            self._listener.arrived(self._new_jobs, now_s)
+            self._listener.arrived(self._new_jobs, self._clock.now_s)
         self._new_jobs.clear()
 
     def _something_changed(self) -> None:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from scheduler.contract import Caller, Outlines, examine
+from scheduler.contract import Caller, Contract, Outlines, examine
 from scheduler.loras.requirement import Requirement
 from scheduler.loras.rules import first_violation_on_nodes
 from scheduler.loras.scheduler import Loras
@@ -32,7 +32,12 @@ def check_contract_on_nodes(
     make: Callable[[], Scheduler], *, examples: int = 200, call: Caller = lambda function: function()
 ) -> None:
     """As `scheduler.contract.check_contract`, with problems on shared nodes. Raises ContractBroken."""
-    examine(make, node_outlines(), larger_node_outlines(), examples, call)
+    examine(make, node_contract(), examples, call)
+
+
+def node_contract() -> Contract:
+    """For schedulers that start jobs on shared nodes."""
+    return Contract(node_outlines(), larger_node_outlines)
 
 
 @dataclass(frozen=True)

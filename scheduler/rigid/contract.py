@@ -15,7 +15,7 @@ from zlib import crc32
 import numpy as np
 from hypothesis import strategies as st
 
-from scheduler.contract import Caller, Outlines, examine
+from scheduler.contract import Caller, Contract, Outlines, examine
 from scheduler.model import ON_NODES, Job, JobId, RunId, Schedule
 from scheduler.ports import Scheduler
 from scheduler.problem import Running, SchedulingProblem
@@ -31,7 +31,12 @@ def check_contract_on_free_nodes(
     make: Callable[[], Scheduler], *, examples: int = 200, call: Caller = lambda function: function()
 ) -> None:
     """As `scheduler.contract.check_contract`, with problems on free nodes. Raises ContractBroken."""
-    examine(make, free_node_outlines(), larger_free_node_outlines(), examples, call)
+    examine(make, free_node_contract(), examples, call)
+
+
+def free_node_contract() -> Contract:
+    """For schedulers that give rigid jobs nodes of their own."""
+    return Contract(free_node_outlines(), larger_free_node_outlines)
 
 
 @dataclass(frozen=True)

@@ -27,6 +27,7 @@ from sil.batsim import messages
 from sil.batsim.endpoint import NoReply
 from sil.batsim.messages import WORKLOAD, BadReply, JsonEvent, Reply, read_reply
 from sil.world.clock import SimClock
+from sil.world.decision_cost import Charge
 from sil.world.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL, SchedulerFault
 from sil.world.guard import Timing
 
@@ -90,6 +91,7 @@ class BatsimManager:
         ask: Callable[[str], str],
         note: Callable[[Timing], None],
         truth: Truth,
+        charge: Charge | None = None,
     ) -> None:
         self._n_nodes = n_nodes
         self._jobs_to_come = n_jobs
@@ -99,6 +101,7 @@ class BatsimManager:
         self._ask = ask
         self._note = note
         self._truth = truth
+        self._charge = charge
         self._profiles: dict[tuple[str, str], dict[str, Any]] = {}
         self._registered: dict[JobId, str] = {}
         """Jobs of the scheduler's own that have not arrived yet."""
@@ -216,12 +219,14 @@ class BatsimManager:
                 PROCESS_SURVIVES if error.is_gone else RETURNS_IN_TIME, str(error), asked_s
             ) from None
         wall_s = time.perf_counter() - wall_s
-        self._note((asked_s, len(self._known), self._n_nodes, wall_s, nan))
         try:
             reply = read_reply(text)
         except BadReply as error:
             raise SchedulerFault(SPEAKS_THE_PROTOCOL, str(error), asked_s) from None
         self._check_times(reply, asked_s)
+        self._note((asked_s, len(self._known), self._n_nodes, len(reply.events), wall_s, nan, nan))
+        if self._charge is not None:
+            self._charge(len(self._known), self._n_nodes, wall_s)
         for decision in reply.events:
             self._clock.wait_until(decision.timestamp)
             self._carry_out(decision)

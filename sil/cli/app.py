@@ -24,6 +24,7 @@ from sil.cli.console import (
     print_note,
     print_whole,
 )
+from sil.cli.own_scheduler import check, new_scheduler
 from sil.cli.predict import predict
 from sil.cli.progress import ProgressBar, progress
 from sil.cli.replay import replay
@@ -53,6 +54,8 @@ app = typer.Typer(
     A scheduler is named by its name (`sil schedulers` lists them) or as `module:Class`,
     found from the current folder.
 
+    `sil check NAME` tells whether a scheduler keeps the rules, and `sil new-scheduler NAME` begins one.
+
     `sil replay LOG` replays a log of the Parallel Workloads Archive under backfilling schedulers.
 
     `sil db` keeps the database of a site: its machines, its job classes, and how long they take.
@@ -65,6 +68,8 @@ app.add_typer(workload.app, name="workload")
 app.command()(reproduce)
 app.command()(predict)
 app.command()(replay)
+app.command()(check)
+app.command("new-scheduler")(new_scheduler)
 
 
 def main() -> None:

@@ -47,6 +47,14 @@ def replay(
             help="Which events of one instant come first: default, or archive, as in published schedules."
         ),
     ] = "default",
+    decision_cost: Annotated[
+        str,
+        typer.Option(
+            help="What a decision costs in simulated time: none, fixed(seconds=0.5), measured(factor=10), "
+            "modelled(seconds=1e-6, a=1, b=1) for seconds * jobs^a * processors^b, or "
+            "replayed(trace='OUT/easy') for what an earlier run was charged."
+        ),
+    ] = "none",
     jobs: Annotated[
         str | None,
         typer.Option(
@@ -84,6 +92,7 @@ def replay(
     Writes, for each scheduler, jobs.csv and schedule.csv with Batsim's columns, trace.parquet and
     timings.parquet; and report.html and summary.json over all.
     """
+    from sil.experiment.decision_costs import check_decision_cost
     from sil.experiment.logs import read_log
     from sil.experiment.replay import Replay
     from sil.experiment.replays import REPORT, ReplayInterrupted, replay_all
@@ -97,6 +106,7 @@ def replay(
     names = list(dict.fromkeys(scheduler or ["fcfs", "easy", "conservative"]))
     with one_sentence_for_bad_input():
         check_for_free_nodes(names)
+        check_decision_cost(decision_cost)
         whole = read_log(log, Rules(strict, overrun, too_large), processors)
         chosen = part_of(whole, jobs, begin, end, load)
         for note in chosen.notes:
@@ -105,9 +115,8 @@ def replay(
         with progress("jobs") as bars:
             try:
                 bar = ProgressBar(bars, chosen.name)
-                outcomes = replay_all(
-                    Replay(chosen, estimates, order), names, folder, workers, not no_report, bar
-                )
+                replayed = Replay(chosen, estimates, order, decision_cost)
+                outcomes = replay_all(replayed, names, folder, workers, not no_report, bar)
             except (KeyboardInterrupt, ReplayInterrupted):
                 bars.stop()
                 err.print(f"Interrupted; what was done is in {folder}, without a report.")

@@ -9,8 +9,9 @@ from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import AfterValidator, Field, ValidationError, model_validator
 
+from sil.experiment.decision_costs import NONE, check_decision_cost
 from sil.experiment.shared_nodes_table import SharedNodesTable
 from site_db import toml_file
 from site_db.site_file import QueueTable
@@ -129,6 +130,7 @@ class GuardTable(Table):
 
     decision_limit_s: Positive = 60.0
     ask_twice: bool = True
+    decision_cost: Annotated[str, AfterValidator(check_decision_cost)] = NONE
 
 
 class Experiment(Table):

@@ -41,7 +41,7 @@ def map_matrix(problem: SchedulingProblem, name: str, limit_s: float) -> MappedM
     violation = first_violation(problem, schedule)
     if violation is not None:
         raise SchedulerFault(violation.rule, violation.message, 0.0, violation.job)
-    _, _, _, wall_s, _ = timings[0]
+    *_, wall_s, _, _ = timings[0]
     return MappedMatrix(name, schedule, wall_s)
 
 

@@ -1,7 +1,9 @@
 """The exceptions that stand for a mistake of the user's: the message of each is one sentence for them."""
 
 from scheduler.registry import SchedulerNotLoaded
+from sil.experiment.decision_costs import BadDecisionCost
 from sil.experiment.matrix import BadMatrix
+from sil.experiment.new_scheduler import CannotBegin
 from sil.experiment.nodes_of_site import NotShared
 from sil.experiment.output_folder import UnusableFolder
 from sil.experiment.queue_file import CannotPredict
@@ -18,9 +20,11 @@ from site_db.store import DatabaseTrouble
 from site_db.toml_file import InvalidFile
 
 MISTAKES = (
+    BadDecisionCost,
     BadLog,
     BadMatrix,
     BadRecord,
+    CannotBegin,
     CannotPredict,
     DatabaseTrouble,
     InvalidFile,

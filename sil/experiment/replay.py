@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 import scheduler as scheduler_package
+from sil.experiment.decision_costs import NONE, decision_cost
 from sil.experiment.estimates import Estimates, run_times
 from sil.experiment.provenance import package_version, source_hash
 from sil.experiment.under_test import NodesUnderTest
@@ -17,6 +18,7 @@ from sil.outcome.parquet_stream import ParquetStream
 from sil.outcome.trace import METADATA_KEY, SCHEMA, TIMINGS_SCHEMA, TraceRecorder, of_run
 from sil.workload.job_log import JobLog
 from sil.world.clock import SimClock
+from sil.world.decision_cost import Charge
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import ORDERS, EventQueue
 from sil.world.faults import SchedulerFault
@@ -37,11 +39,13 @@ SUBMITTED_LATER_S = {"batsim": 10.0}
 
 @dataclass(frozen=True)
 class Replay:
-    """A log, what schedulers believe of its run times, and the order of events at one instant (by name)."""
+    """A log, what schedulers believe of its run times, the order of events at one instant, and what decisions
+    cost in simulated time (both by name)."""
 
     log: JobLog
     estimates: Estimates = Estimates.USER
     order: str = "default"
+    decision_cost: str = NONE
     decision_limit_s: float = DECISION_LIMIT_S
 
     def described(self, scheduler: str) -> Mapping[str, object]:
@@ -54,6 +58,7 @@ class Replay:
             "scheduler": scheduler,
             "estimates": self.estimates.value,
             "order": self.order,
+            "decision_cost": self.decision_cost,
             "repairs": list(self.log.notes),
             "version": package_version(),
             "scheduler_source": source_hash(Path(scheduler_package.__file__).parent),
@@ -94,6 +99,7 @@ class Replay:
         later_s = pl.col("submit_s") + SUBMITTED_LATER_S.get(self.order, 0.0)
         runs = LoggedRuns(self.log.jobs.with_columns(later_s), on_arrivals)
         machines = SpaceSharedMachines(self.log.processors, runs.run_s, events)
+        cost = decision_cost(self.decision_cost, 0, 0, name)
         nodes = NodesUnderTest(
             self.log.processors,
             runs,
@@ -102,6 +108,7 @@ class Replay:
             SimDispatcher(clock, events, machines, trace),
             note,
             self.decision_limit_s,
+            None if cost is None else Charge(cost, clock, trace.note_charge),
         )
         with nodes.managed_by(name, folder) as manager:
             Harness(

@@ -92,13 +92,14 @@ class SharedRun:
 @dataclass(frozen=True)
 class Surroundings:
     """What else there is: machines that fail, and monitors of that; when rounds are due; what is promised;
-    who may submit."""
+    who may submit; and the trace of it all."""
 
     changes: Iterator[TimedChange] = field(default_factory=lambda: iter(()))
     monitor: SimMonitor | None = None
     rounds: RoundPolicy = field(default_factory=OnRequest)
     promises: Promises | None = None
     admission: Admission | None = None
+    trace: TraceRecorder = field(default_factory=TraceRecorder)
 
 
 def run_on_shared_nodes(
@@ -118,7 +119,7 @@ def run_on_shared_nodes(
     Jobs, local users and the luck of jobs follow from (seed, replication) alone, whatever the scheduler.
     """
     clock, around = clock or SimClock(), around or Surroundings()
-    trace, events = TraceRecorder(), EventQueue()
+    trace, events = around.trace, EventQueue()
     notes = _NotesOfManager(trace, clock)
 
     def note_stopped(order: DispatchOrder, stopped: bool) -> None:

@@ -15,6 +15,7 @@ from scheduler.rigid.free_nodes_in_use import FreeNodesInUse
 from scheduler.rigid.rules import first_violation_on_free_nodes
 from sil.batsim.naming import is_outside, outside
 from sil.world.clock import SimClock
+from sil.world.decision_cost import Charge
 from sil.world.dispatcher import SimDispatcher
 from sil.world.guard import GuardedScheduler, Timing
 from sil.world.harness import ResourceManager
@@ -52,6 +53,8 @@ class NodesUnderTest:
     dispatcher: SimDispatcher
     note: Callable[[Timing], None]
     decision_limit_s: float
+    charge: Charge | None = None
+    """What decisions cost in simulated time."""
 
     @contextmanager
     def managed_by(self, name: str, folder: Path) -> Iterator[ResourceManager]:
@@ -82,6 +85,7 @@ class NodesUnderTest:
                     endpoint.ask,
                     self.note,
                     self.runs,
+                    self.charge,
                 )
                 yield manager
                 manager.end()
@@ -98,6 +102,7 @@ class NodesUnderTest:
             None if registry.is_built_in(name) else factory(),
             first_violation_on_free_nodes,
             cpu_time=None,  # to ask for it costs more than most of these decisions
+            charge=self.charge,
         )
         nodes = FreeNodesInUse(self.n_nodes, self.run_times)
         return QueueManager(nodes, guarded, self.clock, self.dispatcher)

@@ -12,6 +12,7 @@ from scheduler.ports import Experience, Scheduler
 from scheduler.queues import PlannedStarts, PreemptionPolicy
 from scheduler.rules import first_violation
 from sil.experiment.config import Experiment
+from sil.experiment.decision_costs import decision_cost
 from sil.experiment.places import Places
 from sil.experiment.site_in_use import SiteInUse
 from sil.experiment.streams import stream
@@ -20,6 +21,7 @@ from sil.outcome.invariants import first_breach
 from sil.outcome.run_tables import RunTables
 from sil.outcome.trace import TIMINGS_SCHEMA, TraceRecorder
 from sil.world.clock import SimClock
+from sil.world.decision_cost import Charge
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import EventQueue
 from sil.world.faults import SchedulerFault
@@ -40,7 +42,7 @@ def run_once(experiment: Experiment, in_use: SiteInUse, point: int, replication:
         return _run_on_shared_nodes(experiment, in_use, point, replication, name)
     trace = TraceRecorder()
     timings: list[Timing] = []
-    harness, clock = _assemble(experiment, in_use, replication, name, trace, timings)
+    harness, clock = _assemble(experiment, in_use, point, replication, name, trace, timings)
     try:
         harness.run()
     except SchedulerFault as fault:
@@ -65,20 +67,23 @@ def _run_on_shared_nodes(
     timings: list[Timing] = []
     tasks = shared_experiment.sizes_of_jobs(experiment, in_use)
     nodes = {node: n for n, node in enumerate(Places.of(experiment, in_use).names)}
+    trace = TraceRecorder()
     around = Surroundings(
         state_changes(experiment, in_use, nodes, replication),
         SimMonitor(clock, distortions(experiment, replication)),
         rounds(experiment),
         shared_experiment.promises_of(experiment),
         _admission(in_use),
+        trace,
     )
+    charge = _charge(experiment, point, replication, name, clock, trace)
     jobs = workload(experiment, in_use.site, in_use.queues, replication, tasks)
     done = shared_experiment.run_shared(
         experiment,
         in_use,
         shared_experiment.with_limits(experiment, in_use, jobs, replication),
         name,
-        _guarded(name, experiment, clock, timings, first_violation_on_nodes),
+        _guarded(name, experiment, clock, timings, charge, first_violation_on_nodes),
         replication,
         clock,
         around,
@@ -99,6 +104,7 @@ def _timings_frame(timings: list[Timing], point: int, replication: int, name: st
 def _assemble(
     experiment: Experiment,
     in_use: SiteInUse,
+    point: int,
     replication: int,
     name: str,
     trace: TraceRecorder,
@@ -115,10 +121,14 @@ def _assemble(
     )
     machines = DedicatedMachines(site, true_times, events)
     monitor = SimMonitor(clock, distortions(experiment, replication))
+    charge = _charge(experiment, point, replication, name, clock, trace)
     manager = SchedulingManager(
         site,
         [policy for policy, _ in in_use.queues],
-        {policy.name: _guarded(own or name, experiment, clock, timings) for policy, own in in_use.queues},
+        {
+            policy.name: _guarded(own or name, experiment, clock, timings, charge)
+            for policy, own in in_use.queues
+        },
         clock,
         SimDispatcher(clock, events, machines, trace),
         monitor,
@@ -142,13 +152,21 @@ def _guarded(
     experiment: Experiment,
     clock: SimClock,
     timings: list[Timing],
+    charge: Charge | None,
     check: Check = first_violation,
 ) -> Scheduler:
     factory = registry.load(name)
     needs_witness = experiment.guard.ask_twice and not registry.is_built_in(name)
     witness = factory() if needs_witness else None
     limit_s = experiment.guard.decision_limit_s
-    return GuardedScheduler(factory(), clock, limit_s, timings.append, witness, check)
+    return GuardedScheduler(factory(), clock, limit_s, timings.append, witness, check, charge=charge)
+
+
+def _charge(
+    experiment: Experiment, point: int, replication: int, name: str, clock: SimClock, trace: TraceRecorder
+) -> Charge | None:
+    cost = decision_cost(experiment.guard.decision_cost, point, replication, name)
+    return None if cost is None else Charge(cost, clock, trace.note_charge)
 
 
 class _NoLearning:

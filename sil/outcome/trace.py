@@ -11,7 +11,8 @@
 | machines | the machines that a run holds, as closed intervals: `0-3 5` |
 | job_class, queue, user, submitted_by, size | of a job that arrives; submitted_by where it is another user |
 | tasks | parallel ones, of a job that arrives; of a run that starts, how many machines it holds |
-| expected_s | how long a run that starts is believed to take; the turnaround that was promised |
+| expected_s | how long a run that starts is believed to take; the turnaround that was promised; how long |
+| | a decision took in simulated time, of the moment when it was asked for |
 | detail | name of an interconnect; reason of a refusal; what is said of a job; rule of a fault; |
 | | why a reading cannot be true |
 | message | what a fault was, in one sentence |
@@ -42,6 +43,7 @@ class Fact(StrEnum):
     JOB_ARRIVED = "job_arrived"
     JOB_REFUSED = "job_refused"
     JOB_DESCRIBED = "job_described"
+    DECISION_CHARGED = "decision_charged"
     RUN_STARTED = "run_started"
     ORDER_OVERTAKEN = "order_overtaken"
     RUN_ENDED = "run_ended"
@@ -98,8 +100,10 @@ TIMINGS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "time_s": pl.Float64,
     "n_jobs": pl.Int64,
     "n_resources": pl.Int64,
+    "n_decisions": pl.Int64,
     "wall_s": pl.Float64,
     "cpu_s": pl.Float64,
+    "gc_s": pl.Float64,
 }
 """Measured times, kept apart from the trace: one row per decision of a scheduler."""
 
@@ -162,6 +166,10 @@ class TraceRecorder:
         )  # fmt: skip
         if len(self._cells) >= self._most_cells:
             self.close()
+
+    def note_charge(self, asked_s: float, cost_s: float) -> None:
+        """A decision was asked for at a time, and took so long."""
+        self.note(asked_s, Fact.DECISION_CHARGED, expected_s=cost_s)
 
     def note_fault(self, time_s: float, rule: str, message: str, job: int | None) -> None:
         """The scheduler broke a rule, or an invariant is broken."""

@@ -7,6 +7,9 @@ from scheduler.model import JobId
 PROCESS_SURVIVES = "process-survives"
 """The process that runs the scheduler does not die, nor has to be ended."""
 
+COST_IS_KNOWN = "cost-is-known"
+"""The decision has a cost: that of a model is not infinite, an earlier run decided so often, too."""
+
 SPEAKS_THE_PROTOCOL = "speaks-the-protocol"
 """What a scheduler in another process sends is a message that means something."""
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import multiprocessing
 import os
 import time
@@ -20,16 +21,34 @@ from scheduler.rules import (
     first_difference,
     first_violation,
 )
+from sil.world.decision_cost import Charge
 from sil.world.faults import SchedulerFault
 from sil.world.time_limit import TimeLimitExceeded, time_limit
 
-Timing = tuple[float, int, int, float, float]
-"""One measured decision: simulated time, how many jobs and resources, wall and CPU seconds; as columns of
-TIMINGS_SCHEMA."""
+Timing = tuple[float, int, int, int, float, float, float]
+"""One measured decision: simulated time, how many jobs, resources and decisions; seconds of wall and CPU
+time, both with the seconds of garbage collection, which come last. As columns of TIMINGS_SCHEMA."""
 
 Check = Callable[[SchedulingProblem, Schedule], Violation | None]
 """Tells the first rule that a schedule breaks."""
 
+
+class _Collections:
+    """How long garbage collection has taken in this process."""
+
+    def __init__(self) -> None:
+        self.total_s = 0.0
+        self._began_s = 0.0
+
+    def __call__(self, phase: str, _: dict[str, int]) -> None:
+        if phase == "start":
+            self._began_s = time.perf_counter()
+        else:
+            self.total_s += time.perf_counter() - self._began_s
+
+
+_collections = _Collections()
+gc.callbacks.append(_collections)
 
 _copies = 0
 """How many times the process from which this one comes was forked."""
@@ -46,7 +65,8 @@ os.register_at_fork(after_in_child=_count_copy)
 class GuardedScheduler:
     """A scheduler that is timed, and whose faults end its run with a report instead of the testbed.
 
-    Its CPU time is measured by the clock `cpu_time`, or not (NaN). Where a `witness` is given, a second,
+    Its CPU time is measured by the clock `cpu_time`, or not (NaN). Its wall time without garbage collection
+    may be charged to simulated time by `charge`. Where a `witness` is given, a second,
     untimed instance of the same scheduler, it must decide the same every time. Raises SchedulerFault if the
     scheduler raises, does not return within `limit_s`, or decides otherwise than the witness.
     """
@@ -60,6 +80,7 @@ class GuardedScheduler:
         witness: Scheduler | None = None,
         check: Check = first_violation,
         cpu_time: Callable[[], float] | None = time.process_time,
+        charge: Charge | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._clock = clock
@@ -69,21 +90,27 @@ class GuardedScheduler:
         self._witness = witness
         self._check = check
         self._cpu_time = cpu_time
+        self._charge = charge
         self._copies = _copies
-        self.memoryless = getattr(scheduler, "memoryless", False)
-        """What the scheduler says of itself (`scheduler.ports.Scheduler`)."""
+        self.memoryless = charge is None and getattr(scheduler, "memoryless", False)
+        """What the scheduler says of itself (`scheduler.ports.Scheduler`), where it may be left unasked."""
 
     def schedule(self, problem: SchedulingProblem) -> Schedule:
-        now_s, cpu_time = self._clock.now_s, self._cpu_time
+        now_s, cpu_time, gc_s = self._clock.now_s, self._cpu_time, _collections.total_s
+        n_jobs = problem.n_jobs
         cpu_s = cpu_time() if cpu_time is not None else nan
         wall_s = time.perf_counter()
         schedule = self._ask(self._scheduler, problem, wall_s)
         wall_s = time.perf_counter() - wall_s
         if cpu_time is not None:
             cpu_s = cpu_time() - cpu_s
-        self._note((now_s, problem.n_jobs, problem.n_places, wall_s, cpu_s))
+        n_decisions = _count_of(schedule)
+        gc_s = _collections.total_s - gc_s
+        self._note((now_s, n_jobs, problem.n_places, n_decisions, wall_s, cpu_s, gc_s))
         if self._witness is not None:
             self._compare(problem, schedule, self._ask(self._witness, problem, time.perf_counter()))
+        if self._charge is not None:
+            self._charge(n_jobs, problem.n_places, wall_s - gc_s)
         return schedule
 
     def _ask(self, scheduler: Scheduler, problem: SchedulingProblem, began_s: float) -> Schedule:
@@ -118,6 +145,17 @@ class GuardedScheduler:
             job = problem.jobs[difference].id if 0 <= difference < problem.n_jobs else None
             message = f"asked twice for the same problem, it decided differently from job {job} on"
             raise SchedulerFault(DETERMINISTIC, message, self._clock.now_s, job)
+
+
+def _count_of(schedule: object) -> int:
+    """How many jobs it assigns or starts, and runs it preempts; it may be no schedule at all."""
+    if not isinstance(schedule, Schedule):
+        return 0
+    try:
+        assignments, _, preemptions, placements, _ = schedule
+        return len(assignments) + len(preemptions) + len(placements)
+    except TypeError:
+        return 0
 
 
 def _who(scheduler: Scheduler) -> str:

@@ -1,0 +1,101 @@
+"""`sil check` and `sil new-scheduler`: for whoever writes a scheduler."""
+
+from __future__ import annotations
+
+import importlib.util
+from enum import StrEnum
+from pathlib import Path
+from typing import Annotated
+
+import typer
+from rich.markup import escape
+from rich.table import Table
+
+from sil.cli.console import EXIT_FAULT, counted, fail, one_sentence_for_bad_input, out
+
+
+class WhatItDecides(StrEnum):
+    """Kinds of schedulers, as the options name them."""
+
+    MAPPING = "mapping"
+    SHARED_NODES = "shared-nodes"
+    FREE_NODES = "free-nodes"
+
+
+KindOption = Annotated[
+    WhatItDecides | None,
+    typer.Option(
+        "--kind",
+        help="Whether it maps jobs to machines, starts them on shared nodes, or gives rigid jobs nodes of "
+        "their own. Found out by asking it, if nothing is said.",
+    ),
+]
+
+
+def check(
+    scheduler: Annotated[
+        str,
+        typer.Argument(help="A name, or module:Class; with parameters or without: `my:Sched(alpha=0.5)`."),
+    ],
+    kind: KindOption = None,
+    examples: Annotated[
+        int, typer.Option(min=1, help="Small problems to ask, before some larger ones.")
+    ] = 200,
+    decision_limit: Annotated[
+        float, typer.Option(min=0.001, help="Seconds of wall time that a decision may take.")
+    ] = 5.0,
+) -> None:
+    """Ask a scheduler many small problems, and tell which rules it keeps and which it breaks.
+
+    Of a rule that is broken, the smallest problems are shown on which it is; the same each time. Exit code 1
+    where one is.
+    """
+    if importlib.util.find_spec("hypothesis") is None:
+        fail("the problems are drawn with the package hypothesis; install this one with [contract]")
+    from scheduler.registry import Kind
+    from sil.experiment import checking
+
+    with one_sentence_for_bad_input():
+        is_of = Kind[kind.name] if kind else checking.kind_under_check(scheduler)
+        findings = {f.rule: f for f in checking.check(scheduler, is_of, examples, decision_limit)}
+    table = Table(title=f"{scheduler}: {is_of}", title_justify="left")
+    for column in ("rule", "what it says", ""):
+        table.add_column(column, overflow="fold")
+    else_ = "not known" if findings.keys() & set(checking.ENDS_THE_SEARCH) else "[green]holds[/green]"
+    for rule, sentence in checking.rules_for(is_of).items():
+        table.add_row(rule, sentence, "[red]broken[/red]" if rule in findings else else_)
+    out.print(table)
+    for finding in findings.values():
+        out.print(f"\n[red]{finding.rule}[/red]: {escape(finding.message)}", soft_wrap=True, highlight=False)
+        if finding.asked:
+            out.print("  asked, in this order:")
+        for problem in finding.asked:
+            out.print(f"    {escape(problem)}", soft_wrap=True, highlight=False)
+    if findings:
+        out.print(f"\n{scheduler} breaks {counted(len(findings), 'rule')}.", highlight=False, soft_wrap=True)
+        raise typer.Exit(EXIT_FAULT)
+    out.print(f"{scheduler} keeps the contract in all of {counted(examples, 'example')}, and larger ones.")
+
+
+def new_scheduler(
+    name: Annotated[
+        str, typer.Argument(help="Of the scheduler, and of the package: a word like fair_share.")
+    ],
+    kind: Annotated[
+        WhatItDecides, typer.Option("--kind", help="What it decides about.")
+    ] = WhatItDecides.MAPPING,
+    folder: Annotated[Path | None, typer.Option("--out", help="Where to write it. Default: NAME.")] = None,
+) -> None:
+    """Write a package with a scheduler that works, and its test, for you to change and to install."""
+    from sil.experiment.new_scheduler import write_package
+
+    with one_sentence_for_bad_input():
+        written = write_package(name, kind.name.lower(), folder or Path(name))
+    for path in written:
+        out.print(f"  {path}", highlight=False, soft_wrap=True)
+    where = folder or Path(name)
+    out.print(
+        f"It is a scheduler as it is. To try it:\n  pip install -e {where}\n  sil check {name}",
+        highlight=False,
+        soft_wrap=True,
+    )

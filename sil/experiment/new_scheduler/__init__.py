@@ -1,0 +1,60 @@
+"""Writes a package with a scheduler for whoever begins one; the files beside this one are its templates."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from pathlib import Path
+
+from jinja2 import Environment, PackageLoader, StrictUndefined
+
+from scheduler import registry
+from sil.experiment.provenance import package_version
+
+CONTRACTS = {
+    "mapping": ("scheduler.contract", "check_contract"),
+    "shared_nodes": ("scheduler.loras.contract", "check_contract_on_nodes"),
+    "free_nodes": ("scheduler.rigid.contract", "check_contract_on_free_nodes"),
+}
+"""Which suite a kind of scheduler is held against."""
+
+
+class CannotBegin(ValueError):
+    """The package cannot be written. The message is one sentence for the user."""
+
+
+def write_package(name: str, kind: str, folder: Path) -> list[Path]:
+    """Write the package `name` into `folder`; returns its files. Raises CannotBegin."""
+    if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
+        raise CannotBegin(f"'{name}' is no name for a package; expected lower-case letters, digits and _")
+    if name in registry.names():
+        raise CannotBegin(f"there is a scheduler '{name}' already; choose another name")
+    if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
+        raise CannotBegin(f"{folder} is there already; name another folder with --out")
+    templates = Environment(
+        loader=PackageLoader("sil.experiment.new_scheduler", "."),
+        undefined=StrictUndefined,
+        keep_trailing_newline=True,
+        autoescape=False,  # nothing of it is HTML
+    )
+    module, suite = CONTRACTS[kind]
+    values = {
+        "name": name,
+        "class_name": "".join(part.capitalize() for part in name.split("_") if part),
+        "suite_module": module,
+        "suite": suite,
+        "version": package_version(),
+    }
+    files = {
+        "pyproject.toml": "pyproject.toml.j2",
+        "README.md": "README.md.j2",
+        f"{name}/__init__.py": f"{kind}.py.j2",
+        f"tests/test_{name}.py": "test.py.j2",
+    }
+    try:
+        for path, template in files.items():
+            (folder / path).parent.mkdir(parents=True, exist_ok=True)
+            (folder / path).write_text(templates.get_template(template).render(values), encoding="utf-8")
+    except OSError as error:
+        raise CannotBegin(f"{folder} cannot be written: {error.strerror}") from None
+    return [folder / path for path in files]

@@ -1,0 +1,130 @@
+"""What decisions cost in simulated time, worked by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sil.experiment.decision_costs import BadDecisionCost, check_decision_cost, decision_cost
+from sil.experiment.listener import Listener
+from sil.experiment.replay import TIMINGS, TRACE, Replay
+from sil.experiment.replays import replay_all
+from sil.outcome.trace import Fact
+from sil.workload.lublin import Lublin
+from sil.world.decision_cost import Modelled
+from sil.world.faults import COST_IS_KNOWN
+from tests.builders import tiny_experiment
+from tests.sil.test_experiment import run
+from tests.sil.test_replay import Row, facts_of, log_of, starts
+
+ONE_NODE: list[Row] = [(1, 0.0, 10.0, 1, 20.0, 1), (2, 1.0, 5.0, 1, 10.0, 1)]
+
+
+def charges(facts: pl.DataFrame) -> list[tuple[float, float]]:
+    """When decisions were asked for, and how long they took."""
+    return facts.filter(pl.col("event") == Fact.DECISION_CHARGED).select("time_s", "expected_s").rows()
+
+
+def test_a_fixed_cost_delays_each_start_and_what_comes_meanwhile_is_told_afterwards(tmp_path: Path) -> None:
+    replay = Replay(log_of(ONE_NODE, 1), decision_cost="fixed(seconds=3)")
+    facts = facts_of(replay, "fcfs", tmp_path)
+    # Asked at 0 s, job 1 starts at 3 s and ends at 13 s. Job 2 came at 1 s and is told of at 3 s: that
+    # decision ends at 6 s, and starts nothing. The one after the end of job 1 ends at 16 s.
+    assert charges(facts) == [(0.0, 3.0), (3.0, 3.0), (13.0, 3.0)]
+    assert starts(facts) == {1: 3.0, 2: 16.0}
+
+
+def test_an_end_within_the_thinking_time_is_where_it_is_in_truth_and_its_node_is_used_later(
+    tmp_path: Path,
+) -> None:
+    log = log_of([(1, 0.0, 10.0, 1, 20.0, 1), (2, 12.0, 5.0, 1, 10.0, 1)], 1)
+    facts = facts_of(Replay(log, decision_cost="fixed(seconds=3)"), "fcfs", tmp_path)
+    # Job 1 runs from 3 s to 13 s. Job 2 comes at 12 s: the decision asked for then takes job 1 to be there,
+    # and ends at 15 s; only the next one, asked for at 15 s, knows better.
+    assert charges(facts) == [(0.0, 3.0), (12.0, 3.0), (15.0, 3.0)]
+    assert starts(facts) == {1: 3.0, 2: 18.0}
+    ends = facts.filter(pl.col("event") == Fact.RUN_ENDED)["time_s"].to_list()
+    assert ends == [13.0, 23.0]
+
+
+def test_a_law_is_charged_for_the_jobs_that_wait_and_the_processors(tmp_path: Path) -> None:
+    replay = Replay(log_of(ONE_NODE, 4), decision_cost="modelled(seconds=0.25, a=2, b=0.5)")
+    assert charges(facts_of(replay, "fcfs", tmp_path)) == [(0.0, 0.5), (1.0, 0.5)]
+    assert Modelled(0.25, 2.0, 0.5).charged_s(3, 4, 0.0) == 4.5
+
+
+def test_a_measured_cost_is_the_wall_time_without_garbage_collection_times_the_factor(tmp_path: Path) -> None:
+    facts = facts_of(Replay(log_of(ONE_NODE, 1), decision_cost="measured(factor=50)"), "easy", tmp_path)
+    timings = pl.read_parquet(tmp_path / TIMINGS)
+    expected_s = (50 * (timings["wall_s"] - timings["gc_s"])).to_list()
+    assert [cost_s for _, cost_s in charges(facts)] == expected_s
+    assert min(expected_s) > 0.0
+
+
+def test_a_run_whose_costs_were_measured_can_be_repeated_byte_for_byte(tmp_path: Path) -> None:
+    log = Lublin().jobs(300, 64, np.random.default_rng(1)).at_load(0.9)
+    measured = facts_of(Replay(log, decision_cost="measured(factor=1e6)"), "easy", _folder(tmp_path, "a"))
+    again = Replay(log, decision_cost=f"replayed(trace='{tmp_path / 'a'}')")
+    assert facts_of(again, "easy", _folder(tmp_path, "b")).equals(measured)
+    facts_of(again, "easy", _folder(tmp_path, "c"))
+    assert (tmp_path / "b" / TRACE).read_bytes() == (tmp_path / "c" / TRACE).read_bytes()
+    assert not facts_of(Replay(log), "easy", _folder(tmp_path, "d")).equals(measured)
+
+
+def test_costs_of_another_run_do_not_suffice_and_that_is_told(tmp_path: Path) -> None:
+    facts_of(
+        Replay(log_of(ONE_NODE[:1], 1), decision_cost="fixed(seconds=3)"), "fcfs", _folder(tmp_path, "a")
+    )
+    other = Replay(log_of(ONE_NODE, 1), decision_cost=f"replayed(trace='{tmp_path / 'a'}')")
+    (outcome,) = replay_all(other, ["fcfs"], tmp_path / "b", 1, False, Listener())
+    assert f"broke the rule {COST_IS_KNOWN} at 3 s" in str(outcome.fault)
+
+
+def test_in_an_experiment_what_is_decided_at_once_starts_later_by_the_cost(tmp_path: Path) -> None:
+    (tmp_path / "x").mkdir()
+    run(tiny_experiment(tmp_path), tmp_path / "free")
+    charged = run(
+        tiny_experiment(tmp_path / "x", '[guard]\ndecision_cost = "fixed(seconds=7)"\n'), tmp_path / "charged"
+    )
+    assert not charged.faults
+    for scheduler in charged.schedulers:
+        before, after = (
+            pl.read_parquet(tmp_path / folder / TRACE).filter(pl.col("scheduler") == scheduler)
+            for folder in ("free", "charged")
+        )
+        first = pl.col("event") == Fact.RUN_STARTED
+        delays = after.filter(first)["time_s"].min(), before.filter(first)["time_s"].min()
+        assert delays == (7.0, 0.0)
+        assert charges(after)[0] == (0.0, 7.0)
+
+
+@pytest.mark.parametrize(
+    ("name", "message"),
+    [
+        ("fixed", r"'fixed': seconds are missing"),
+        ("fixed(seconds=-1)", r"'seconds' is -1; expected 0 or more"),
+        ("fixed(seconds=slow)", r"'seconds' is 'slow'; expected a number"),
+        ("measured(speed=2)", r"there is no parameter 'speed'"),
+        (
+            "free",
+            r"there is no cost of decisions 'free'; known are none, fixed",
+        ),
+        ("replayed(trace='nowhere')", r"there is no file nowhere"),
+        ("replayed", r"name a folder of results"),
+    ],
+)
+def test_a_cost_that_means_nothing_is_refused(name: str, message: str) -> None:
+    with pytest.raises(BadDecisionCost, match=message):
+        check_decision_cost(name)
+
+
+def test_no_cost_is_charged_where_nothing_is_said() -> None:
+    assert decision_cost("none", 0, 0, "easy") is None
+
+
+def _folder(parent: Path, name: str) -> Path:
+    (parent / name).mkdir()
+    return parent / name

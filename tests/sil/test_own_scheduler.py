@@ -1,0 +1,153 @@
+"""`sil check` and `sil new-scheduler`, as who writes a scheduler uses them."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from scheduler import registry
+from scheduler.registry import Kind
+from sil.experiment.checking import check, kind_under_check
+from sil.world.faults import PROCESS_SURVIVES
+from tests import faulty_on_free_nodes
+from tests.sil.test_cli import sil, the_sentence
+
+BREAKS_TWO = """
+import os
+from scheduler.model import Schedule
+from scheduler.rigid.free_nodes import Placing
+
+class BreaksTwo:
+    '''Forgets its last job where there are three, and raises where there are four.'''
+    def schedule(self, problem):
+        placing = Placing(problem)
+        if problem.n_jobs == 4:
+            raise LookupError("four")
+        for i, job in enumerate(problem.jobs):
+            if job.n_tasks <= placing.n_free:
+                placing.start(i)
+        good = placing.schedule("no room")
+        if problem.n_jobs == 3:
+            left = {i: "no room" for i in good.left_waiting if i != 2}
+            return Schedule.placing([p for p in good.placements if p.job != 2], left)
+        return good
+
+class Dies:
+    def schedule(self, problem):
+        if problem.free_nodes.n_nodes > 4:
+            os._exit(1)
+        return BreaksTwo().schedule(problem)
+"""
+
+
+@pytest.fixture
+def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    """A module of schedulers in the current folder."""
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "breaking_rules.py").write_text(BREAKS_TWO)
+    return "breaking_rules"
+
+
+@pytest.mark.parametrize(
+    ("names", "kind"),
+    [
+        (registry.BUILT_IN, Kind.MAPPING),
+        (registry.ON_SHARED_NODES, Kind.SHARED_NODES),
+        (registry.ON_FREE_NODES, Kind.FREE_NODES),
+    ],
+)
+def test_what_a_class_decides_about_is_found_out_by_asking_it(names: dict[str, str], kind: Kind) -> None:
+    classes = [target for target in names.values() if ":" in target]
+    assert classes
+    assert {kind_under_check(target) for target in classes} == {kind}
+
+
+def test_each_broken_rule_is_told_once_with_its_smallest_example(own: str) -> None:
+    assert kind_under_check(f"{own}:BreaksTwo") is Kind.FREE_NODES
+    findings = {f.rule: f for f in check(f"{own}:BreaksTwo", Kind.FREE_NODES, 100, 5.0)}
+    assert set(findings) == {"no-job-forgotten", "raises-nothing"}
+    (asked,) = findings["no-job-forgotten"].asked
+    assert "waiting=((1, 1.0), (1, 1.0), (1, 1.0))" in asked
+    assert "LookupError: four" in findings["raises-nothing"].message
+
+
+def test_a_scheduler_that_takes_its_process_with_it_is_told_as_such(own: str) -> None:
+    findings = check(f"{own}:Dies", Kind.FREE_NODES, 100, 5.0)
+    assert findings[-1].rule == PROCESS_SURVIVES
+
+
+def test_the_command_shows_what_holds_and_what_does_not(own: str) -> None:
+    done = sil("check", f"{own}:BreaksTwo", "--examples", "60")
+    assert done.exit_code == 1
+    assert "gives rigid jobs nodes of their own" in done.output
+    lines = [line for line in done.output.splitlines() if "│" in line]
+    verdicts = {line.split("│")[1].strip(): line.split("│")[3].strip() for line in lines}
+    assert verdicts["no-job-forgotten"] == verdicts["raises-nothing"] == "broken"
+    assert verdicts["nodes-free"] == verdicts["deterministic"] == "holds"
+    assert "breaks 2 rules" in done.output
+
+
+def test_where_the_search_ended_early_nothing_is_said_of_other_rules() -> None:
+    name = f"tests.faulty_on_free_nodes:{faulty_on_free_nodes.NeverReturns.__name__}"
+    done = sil("check", name, "--decision-limit", "0.2")
+    assert done.exit_code == 1
+    assert "holds" not in done.output
+    assert "not known" in done.output
+
+
+@pytest.mark.parametrize("kind", ["mapping", "shared-nodes", "free-nodes"])
+def test_a_new_scheduler_passes_as_it_is_also_with_parameters(
+    kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    name = f"my_{kind.replace('-', '_')}"
+    monkeypatch.chdir(tmp_path)
+    assert sil("new-scheduler", name, "--kind", kind).exit_code == 0
+    monkeypatch.syspath_prepend(str(tmp_path / name))
+    class_name = "".join(part.capitalize() for part in name.split("_"))
+    parameter = "(most_jobs=1)" if kind == "shared-nodes" else "(patience_s=5)"
+    done = sil("check", f"{name}:{class_name}{parameter}", "--examples", "50")
+    assert done.exit_code == 0, done.output
+    assert "keeps the contract" in done.output
+
+
+def test_where_its_package_is_installed_a_new_scheduler_has_a_name(tmp_path: Path) -> None:
+    assert sil("new-scheduler", "fair_share", "--out", str(tmp_path / "package")).exit_code == 0
+    pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
+    subprocess.run([*pip, "--target", str(tmp_path / "there"), str(tmp_path / "package")], check=True)
+    asked = "from scheduler import registry; print(registry.target_of('fair_share'))"
+    done = subprocess.run(
+        [sys.executable, "-c", asked],
+        cwd=tmp_path,
+        env={"PYTHONPATH": f"{tmp_path / 'there'}:{Path.cwd()}"},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == "fair_share:FairShare"
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("new-scheduler", "Fair-Share"), "'Fair-Share' is no name for a package"),
+        (("new-scheduler", "class"), "'class' is no name for a package"),
+        (("new-scheduler", "sjs"), "there is a scheduler 'sjs' already"),
+        (("check", "no_such"), "there is no scheduler 'no_such'"),
+    ],
+)
+def test_bad_names_have_a_sentence(arguments: tuple[str, ...], message: str) -> None:
+    done = sil(*arguments)
+    assert done.exit_code == 2
+    assert message in the_sentence(done)
+
+
+def test_a_folder_that_is_there_is_not_written_into(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("of great value")
+    done = sil("new-scheduler", "mine", "--out", str(tmp_path / "mine"))
+    assert done.exit_code == 2
+    assert "is there already" in the_sentence(done)
