@@ -13,10 +13,11 @@ from difflib import get_close_matches
 from enum import StrEnum
 from functools import partial
 from importlib.metadata import entry_points
-from typing import cast
+from typing import Any, cast
 
 from scheduler import naming
 from scheduler.ports import Scheduler
+from scheduler.resource_manager import OnFreeNodes, OnMachines, ResourceManager
 
 PLUGIN_GROUP = "scheduler.plugins"
 """Entry-point group in which an installed package offers its schedulers."""
@@ -61,6 +62,7 @@ ON_FREE_NODES = {
 
 _COMPOSED = {**ON_SHARED_NODES, **ON_FREE_NODES}
 _ALL_BUILT_IN = {**BUILT_IN, **_COMPOSED}
+_OUR_TARGETS = frozenset(_ALL_BUILT_IN.values())
 
 OPTIMISING = frozenset({"optimal", "pjs_optimal"})
 """They solve an optimisation problem, which takes long where jobs and machines are not alike in classes."""
@@ -153,20 +155,8 @@ def load(name: str) -> SchedulerFactory:
     Raises SchedulerNotLoaded where the name is unknown, the module fails to import, the class is no
     scheduler, or the parameters do not fit.
     """
-    parameters = _resolved(name)[1]
-    module_name, _, class_name = target_of(name).partition(":")
-    try:
-        module = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:
-        raise SchedulerNotLoaded(
-            f"scheduler '{name}': importing module '{module_name}' failed with "
-            f"{type(error).__name__}: {error}"
-        ) from error
-    factory = getattr(module, class_name, None)
-    if factory is None:
-        raise SchedulerNotLoaded(f"scheduler '{name}': module '{module_name}' has no '{class_name}'")
-    if not callable(factory):
-        raise SchedulerNotLoaded(f"scheduler '{name}': '{class_name}' is not a class")
+    parameters, target = _resolved(name)[1], target_of(name)
+    factory, class_name = _found(name, target), target.partition(":")[2]
     try:
         naming.check(name, factory, parameters)
         made = factory(**parameters)
@@ -185,6 +175,24 @@ def load(name: str) -> SchedulerFactory:
     return cast(SchedulerFactory, partial(factory, **parameters) if parameters else factory)
 
 
+def is_manager(name: str) -> bool:
+    """Whether it names a whole resource manager (`scheduler.resource_manager`). Raises SchedulerNotLoaded."""
+    target = target_of(name)
+    if target in _OUR_TARGETS:
+        return False
+    return isinstance(found := _found(name, target), type) and issubclass(found, ResourceManager)
+
+
+def load_manager(name: str) -> Callable[[OnMachines | OnFreeNodes], ResourceManager]:
+    """What makes the resource manager of that name, given its ports. Raises SchedulerNotLoaded."""
+    made, parameters = _found(name, target_of(name)), _resolved(name)[1]
+    try:
+        naming.check(name, made, parameters)
+    except naming.Misnamed as error:
+        raise SchedulerNotLoaded(f"scheduler {error}") from None
+    return lambda ports: cast("ResourceManager", made(ports, **parameters))
+
+
 def entries() -> list[Entry]:
     """All that can be named, for a listing. A plug-in that does not load says so in its summary."""
     built_in = [Entry(name, target, "built in", _summary(name)) for name, target in _ALL_BUILT_IN.items()]
@@ -195,6 +203,24 @@ def entries() -> list[Entry]:
         for point in sorted(entry_points(group=PLUGIN_GROUP), key=lambda point: point.name)
     ]
     return built_in + plugins
+
+
+def _found(name: str, target: str) -> Callable[..., Any]:
+    """The class that a "module:Class" stands for. Raises SchedulerNotLoaded."""
+    module_name, _, class_name = target.partition(":")
+    try:
+        module = importlib.import_module(module_name)
+    except (Exception, SystemExit) as error:
+        raise SchedulerNotLoaded(
+            f"scheduler '{name}': importing module '{module_name}' failed with "
+            f"{type(error).__name__}: {error}"
+        ) from error
+    found = getattr(module, class_name, None)
+    if found is None:
+        raise SchedulerNotLoaded(f"scheduler '{name}': module '{module_name}' has no '{class_name}'")
+    if not callable(found):
+        raise SchedulerNotLoaded(f"scheduler '{name}': '{class_name}' is not a class")
+    return cast("Callable[..., Any]", found)
 
 
 def _resolved(name: str) -> tuple[str, dict[str, naming.Value]]:

@@ -87,10 +87,11 @@ class TakesNodesFromWhoRunsThere(_OnTheFirstNodes):
 
 
 class GivesANodeToTwoJobs(_OnTheFirstNodes):
-    """All jobs at once, where nothing runs; else it waits for that."""
+    """All jobs at once, where all nodes are free; else it waits for that."""
 
     def schedule(self, problem: SchedulingProblem) -> Schedule:
-        return self.start(problem, [] if problem.running else list(range(problem.n_jobs)))
+        nodes = problem.free_nodes
+        return self.start(problem, list(range(problem.n_jobs)) if nodes.free.n == nodes.n_nodes else [])
 
 
 class MapsToMachines(_Wrong):

@@ -18,7 +18,10 @@ from site_db.exchange import read_site_file
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = [
     ROOT / "README.md",
-    *(ROOT / "docs" / f"{name}.md" for name in ("guide", "database", "shared-nodes", "replay")),
+    *(
+        ROOT / "docs" / f"{name}.md"
+        for name in ("guide", "your-scheduler", "database", "shared-nodes", "replay")
+    ),
 ]
 NOT_HERE = ("make ", "git ", "pip ")
 """Set-up, which CI does."""

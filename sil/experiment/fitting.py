@@ -58,6 +58,10 @@ def misfits(experiment: Experiment, in_use: SiteInUse) -> Iterator[str]:
     shared = experiment.shared_nodes is not None
     own = () if shared else (own for _, own in in_use.queues if own)
     for name in (*experiment.schedulers, *own):
+        if registry.is_manager(name):
+            if shared or name in own:
+                yield f"scheduler '{name}' is a whole resource manager: for sites without shared nodes"
+            continue
         wrong = registry.misfit(name, Kind.SHARED_NODES if shared else Kind.MAPPING)
         if wrong is not None:
             where = "on shared nodes" if shared else "without a table shared_nodes"

@@ -11,6 +11,7 @@ import polars as pl
 
 from scheduler import registry
 from scheduler.registry import SchedulerNotLoaded
+from sil.batsim.naming import is_outside
 from sil.experiment.config import Experiment
 from sil.experiment.fitting import misfits, notes, problems
 from sil.experiment.learning import Teacher
@@ -85,7 +86,9 @@ def run_experiment(
     for place, sentence in problems(experiment, in_use):
         raise toml_file.invalid(toml_file.read_text(source), source, place, sentence)
     for name in (*experiment.schedulers, *(own for _, own in in_use.queues if own)):
-        registry.load(name)
+        if is_outside(name):
+            raise SchedulerNotLoaded(f"scheduler '{name}': Batsim's protocol is for logs (`sil replay`)")
+        (registry.load_manager if registry.is_manager(name) else registry.load)(name)
     for sentence in misfits(experiment, in_use):
         raise SchedulerNotLoaded(sentence)
     taken_by = Places.of(experiment, in_use)

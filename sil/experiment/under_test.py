@@ -11,6 +11,7 @@ from scheduler import registry
 from scheduler.ports import RunTimes
 from scheduler.queue_manager import QueueManager
 from scheduler.registry import Kind, SchedulerNotLoaded
+from scheduler.resource_manager import OnFreeNodes
 from scheduler.rigid.free_nodes_in_use import FreeNodesInUse
 from scheduler.rigid.rules import first_violation_on_free_nodes
 from sil.batsim.naming import is_outside, outside
@@ -18,6 +19,7 @@ from sil.world.clock import SimClock
 from sil.world.decision_cost import Charge
 from sil.world.dispatcher import SimDispatcher
 from sil.world.guard import GuardedScheduler, Timing
+from sil.world.guarded_manager import GuardedManager
 from sil.world.harness import ResourceManager
 from sil.world.logged_runs import LoggedRuns
 
@@ -30,6 +32,9 @@ def check_for_free_nodes(names: Sequence[str]) -> None:
     for name in names:
         if is_outside(name):
             outside(name)
+            continue
+        if registry.is_manager(name):
+            registry.load_manager(name)
             continue
         registry.load(name)
         wrong = registry.misfit(name, Kind.FREE_NODES)
@@ -63,7 +68,8 @@ class NodesUnderTest:
         Raises SchedulerNotLoaded, and SchedulerFault where one in another process does not begin or end well.
         """
         if not is_outside(name):
-            yield self._in_this_process(name)
+            is_whole = registry.is_manager(name)
+            yield self._whole_manager(name) if is_whole else self._with_scheduler(name)
             return
         from sil.batsim.command import started
         from sil.batsim.endpoint import Endpoint
@@ -92,7 +98,12 @@ class NodesUnderTest:
             finally:
                 endpoint.close()
 
-    def _in_this_process(self, name: str) -> QueueManager:
+    def _whole_manager(self, name: str) -> GuardedManager:
+        ports = OnFreeNodes(self.clock, self.dispatcher, self.n_nodes, self.run_times)
+        make = registry.load_manager(name)
+        return GuardedManager(make, ports, self.n_nodes, self.decision_limit_s, self.note)
+
+    def _with_scheduler(self, name: str) -> QueueManager:
         factory = registry.load(name)
         guarded = GuardedScheduler(
             factory(),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import polars as pl
 
 from scheduler import registry
@@ -10,6 +12,7 @@ from scheduler.manager import SchedulingManager
 from scheduler.model import ExecutionRecord
 from scheduler.ports import Experience, Scheduler
 from scheduler.queues import PlannedStarts, PreemptionPolicy
+from scheduler.resource_manager import OnMachines
 from scheduler.rules import first_violation
 from sil.experiment.config import Experiment
 from sil.experiment.decision_costs import decision_cost
@@ -26,7 +29,8 @@ from sil.world.dispatcher import SimDispatcher
 from sil.world.events import EventQueue
 from sil.world.faults import SchedulerFault
 from sil.world.guard import Check, GuardedScheduler, Timing
-from sil.world.harness import Harness, in_order_of_arrival
+from sil.world.guarded_manager import GuardedManager
+from sil.world.harness import Harness, ResourceManager, in_order_of_arrival
 from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import SimMonitor
 from sil.world.truth import TrueTimes
@@ -121,26 +125,40 @@ def _assemble(
     )
     machines = DedicatedMachines(site, true_times, events)
     monitor = SimMonitor(clock, distortions(experiment, replication))
-    charge = _charge(experiment, point, replication, name, clock, trace)
-    manager = SchedulingManager(
-        site,
-        [policy for policy, _ in in_use.queues],
-        {
+    dispatcher = SimDispatcher(clock, events, machines, trace)
+    ports = OnMachines(clock, dispatcher, site, monitor, _experience(experiment, in_use))
+    manager: ResourceManager
+    if registry.is_manager(name):
+        limit_s = experiment.guard.decision_limit_s
+        manager = GuardedManager(registry.load_manager(name), ports, site.n_machines, limit_s, timings.append)
+    else:
+        charge = _charge(experiment, point, replication, name, clock, trace)
+        schedulers = {
             policy.name: _guarded(own or name, experiment, clock, timings, charge)
             for policy, own in in_use.queues
-        },
-        clock,
-        SimDispatcher(clock, events, machines, trace),
-        monitor,
-        _experience(experiment, in_use),
-        _admission(in_use),
-        PlannedStarts(experiment.planned_starts),
-        PreemptionPolicy(experiment.preemption.raised_after, experiment.preemption.least_gain_s),
-    )
+        }
+        manager = _scheduling_manager(experiment, in_use, ports, schedulers)
     changes = state_changes(experiment, in_use, site.machine_index, replication)
     due = rounds(experiment)
     arrivals = in_order_of_arrival(jobs)
     return Harness(arrivals, manager, clock, events, machines, monitor, changes, due, trace), clock
+
+
+def _scheduling_manager(
+    experiment: Experiment, in_use: SiteInUse, ports: OnMachines, schedulers: Mapping[str, Scheduler]
+) -> SchedulingManager:
+    return SchedulingManager(
+        ports.site,
+        [policy for policy, _ in in_use.queues],
+        schedulers,
+        ports.clock,
+        ports.dispatcher,
+        ports.monitor,
+        ports.experience,
+        _admission(in_use),
+        PlannedStarts(experiment.planned_starts),
+        PreemptionPolicy(experiment.preemption.raised_after, experiment.preemption.least_gain_s),
+    )
 
 
 def _admission(in_use: SiteInUse) -> Admission:

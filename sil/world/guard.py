@@ -129,7 +129,7 @@ class GuardedScheduler:
             if isinstance(error, KeyboardInterrupt) and multiprocessing.parent_process() is None:
                 raise  # the user's; a worker process is ended by Ctrl-C without one
             told = " ".join(str(error).split())
-            message = f"{_who(scheduler)} raised {type(error).__name__}: {told}{_where(error)}"
+            message = f"{_who(scheduler)} raised {type(error).__name__}: {told}{where(error)}"
             raise SchedulerFault(RAISES_NOTHING, message, self._clock.now_s) from error
 
     def _compare(self, problem: SchedulingProblem, schedule: Schedule, again: Schedule) -> None:
@@ -162,7 +162,7 @@ def _who(scheduler: Scheduler) -> str:
     return f"{type(scheduler).__name__}.schedule"
 
 
-def _where(error: BaseException) -> str:
+def where(error: BaseException) -> str:
     """Where in the scheduler's own code an exception arose."""
     trace = error.__traceback__
     while trace is not None and trace.tb_next is not None:

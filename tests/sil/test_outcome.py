@@ -73,7 +73,10 @@ def test_bounded_slowdown_has_a_threshold_of_ten_seconds_and_is_never_below_one(
 def test_every_metric_is_that_of_the_hand_worked_trace() -> None:
     facts = trace(*GOOD)
     timings = pl.DataFrame(
-        [(0, 0, "under-test", 0.0, 3, 4, 0.25, 0.2), (0, 0, "under-test", 20.0, 2, 4, 0.5, 0.4)],
+        [
+            (0, 0, "under-test", 0.0, 3, 4, 3, 0.25, 0.2, 0.0),
+            (0, 0, "under-test", 20.0, 2, 4, 2, 0.5, 0.4, 0.1),
+        ],
         schema=TIMINGS_SCHEMA,
         orient="row",
     )

@@ -1,0 +1,88 @@
+"""A whole resource manager: what is told to it, and what it is given to act with.
+
+`scheduler.manager.SchedulingManager` and `scheduler.queue_manager.QueueManager` are of this shape. To put one
+of your own under test, derive from `ResourceManager` and name the class as a scheduler is named:
+`module:Class`. It is made with one argument, `OnMachines` or `OnFreeNodes`, and the parameters of its name.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+
+from scheduler.model import Completion, Job, JobId, RunId, Site
+from scheduler.ports import Clock, Dispatcher, Experience, Monitor, RunTimes
+
+
+@dataclass(frozen=True)
+class OnMachines:
+    """The ports of a resource manager for a site of unlike machines, each for one run at a time."""
+
+    clock: Clock
+    dispatcher: Dispatcher
+    site: Site
+    monitor: Monitor
+    experience: Experience
+
+
+@dataclass(frozen=True)
+class OnFreeNodes:
+    """The ports of a resource manager for `n_nodes` alike nodes, each for one job at a time."""
+
+    clock: Clock
+    dispatcher: Dispatcher
+    n_nodes: int
+    run_times: RunTimes
+
+
+class ResourceManager(ABC):
+    """Hears by its notices what happens, and gives orders in its rounds; both may come late.
+
+    Orders go to the dispatcher: `DispatchOrder(run, job, resource, machines, expected_s)`, each with a run id
+    of its own. On machines, `resource` is an index into `site.resource_names` and `machines` those that it
+    stands for; on free nodes it is ON_NODES, and `machines` the nodes. What becomes of a run is told by its
+    id.
+    """
+
+    wants_round: bool = False
+    """To be set when there is something to decide, and cleared in `run_round`."""
+
+    wakes_at_s: float | None = None
+    """When to be told that time has passed (`on_time_passed`), whatever happens; None = not at all."""
+
+    @abstractmethod
+    def on_job_arrived(self, job: Job) -> str | None:
+        """A job is submitted. Returns None, or the sentence with which it is refused."""
+
+    @abstractmethod
+    def on_run_ended(self, completion: Completion) -> None:
+        """A run came to its end by itself: its job is done."""
+
+    @abstractmethod
+    def run_round(self) -> None:
+        """Decide, and give orders."""
+
+    def on_run_preempted(self, run_id: RunId) -> None:
+        """A run was stopped by an order of yours: its job is not done. Not told where none is given."""
+        return
+
+    def on_run_lost(self, run_id: RunId, found_down: Iterable[int | str] = ()) -> None:
+        """A run came to nothing, with what was found down (machines by index, interconnects by name)."""
+        return
+
+    def on_run_released(self, run: RunId) -> None:
+        """A run gave back its nodes as it was believed to end; its end will be told."""
+        return
+
+    def on_monitor_news(self) -> None:
+        """The monitor has something new."""
+        return
+
+    def on_time_passed(self) -> None:
+        """It is `wakes_at_s`, or later; say another time, or None."""
+        return
+
+    def why_waiting(self) -> Mapping[JobId, str]:
+        """A sentence for each job that waits, for who wonders why nothing happens."""
+        return {}

@@ -1,0 +1,133 @@
+"""What stands between the loop and a resource manager under test that is not ours."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable, Iterable, Mapping
+from dataclasses import replace
+from math import nan
+from typing import Any, TypeVar
+
+from scheduler.model import Completion, DispatchOrder, Job, JobId, RunId
+from scheduler.ports import Clock, Dispatcher
+from scheduler.resource_manager import OnFreeNodes, OnMachines, ResourceManager
+from scheduler.rules import EACH_JOB_ONCE, RAISES_NOTHING, RETURNS_IN_TIME
+from sil.world.faults import SchedulerFault
+from sil.world.guard import Timing, where
+from sil.world.time_limit import TimeLimitExceeded, time_limit
+
+Answer = TypeVar("Answer")
+Ports = OnMachines | OnFreeNodes
+
+
+class WatchedDispatcher:
+    """Orders as the resource manager gives them. It keeps the first fault, in case its caller swallows it."""
+
+    def __init__(self, dispatcher: Dispatcher, clock: Clock) -> None:
+        self._dispatcher = dispatcher
+        self._clock = clock
+        self._runs: set[RunId] = set()
+        self.fault: SchedulerFault | None = None
+
+    def dispatch(self, order: DispatchOrder) -> None:
+        try:
+            if order.run in self._runs:
+                message = f"run {order.run} was ordered twice; each order needs a run id of its own"
+                raise SchedulerFault(EACH_JOB_ONCE, message, self._clock.now_s, order.job.id)
+            self._runs.add(order.run)
+            self._dispatcher.dispatch(order)
+        except SchedulerFault as fault:
+            self.fault = self.fault or fault
+            raise
+
+    def preempt(self, run: RunId) -> None:
+        self._dispatcher.preempt(run)
+
+
+class GuardedManager:
+    """A resource manager whose rounds are timed, and whose faults end its run with a report.
+
+    Raises SchedulerFault if one of its methods raises, or takes longer than `limit_s`.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Ports], ResourceManager],
+        ports: Ports,
+        n_places: int,
+        limit_s: float,
+        note: Callable[[Timing], None],
+    ) -> None:
+        self._clock = ports.clock
+        self._orders = WatchedDispatcher(ports.dispatcher, ports.clock)
+        self._n_places = n_places
+        self._limit_s = limit_s
+        self._note = note
+        self._unfinished = 0
+        self._name = "the resource manager"
+        self._manager = self._call(make, replace(ports, dispatcher=self._orders))
+        self._name = type(self._manager).__name__
+
+    @property
+    def wants_round(self) -> bool:
+        return bool(self._manager.wants_round)
+
+    @property
+    def wakes_at_s(self) -> float | None:
+        return self._manager.wakes_at_s
+
+    def why_waiting(self) -> Mapping[JobId, str]:
+        return self._call(self._manager.why_waiting)
+
+    def on_job_arrived(self, job: Job) -> str | None:
+        refusal = self._call(self._manager.on_job_arrived, job)
+        self._unfinished += refusal is None
+        return refusal
+
+    def on_run_ended(self, completion: Completion) -> None:
+        self._unfinished -= 1
+        self._call(self._manager.on_run_ended, completion)
+
+    def on_run_released(self, run: RunId) -> None:
+        self._call(self._manager.on_run_released, run)
+
+    def on_run_preempted(self, run_id: RunId) -> None:
+        self._call(self._manager.on_run_preempted, run_id)
+
+    def on_run_lost(self, run_id: RunId, found_down: Iterable[int | str] = ()) -> None:
+        self._call(self._manager.on_run_lost, run_id, found_down)
+
+    def on_monitor_news(self) -> None:
+        self._call(self._manager.on_monitor_news)
+
+    def on_time_passed(self) -> None:
+        self._call(self._manager.on_time_passed)
+
+    def run_round(self) -> None:
+        asked_s, wall_s = self._clock.now_s, time.perf_counter()
+        self._call(self._manager.run_round)
+        wall_s = time.perf_counter() - wall_s
+        self._note((asked_s, self._unfinished, self._n_places, 0, wall_s, nan, nan))
+
+    def _call(self, method: Callable[..., Answer], *told: Any) -> Answer:
+        try:
+            with time_limit(self._limit_s):
+                answer = method(*told)
+        except SchedulerFault:
+            raise
+        except TimeLimitExceeded:
+            message = f"{self._of(method)} did not return within {self._limit_s:g} s"
+            raise SchedulerFault(RETURNS_IN_TIME, message, self._clock.now_s) from None
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and multiprocessing.parent_process() is None:
+                raise  # the user's
+            told_by = " ".join(str(error).split())
+            message = f"{self._of(method)} raised {type(error).__name__}: {told_by}{where(error)}"
+            raise SchedulerFault(RAISES_NOTHING, message, self._clock.now_s) from error
+        if self._orders.fault is not None:
+            raise self._orders.fault
+        return answer
+
+    def _of(self, method: Callable[..., Any]) -> str:
+        return f"{self._name}.{getattr(method, '__name__', 'made')}"

@@ -1,0 +1,141 @@
+"""A whole resource manager of one's own: on machines and on free nodes, and when it misbehaves."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from scheduler import registry
+from scheduler.registry import SchedulerNotLoaded
+from scheduler.rules import EACH_JOB_ONCE, NODES_FREE, RAISES_NOTHING, RETURNS_IN_TIME
+from sil.experiment.listener import Listener
+from sil.experiment.replay import TRACE, Replay
+from sil.experiment.replays import replay_all
+from sil.outcome.trace import Fact
+from tests.builders import tiny_experiment
+from tests.sil.test_experiment import run
+from tests.sil.test_replay import FIVE, log_of, starts
+
+MANAGERS = """
+import time
+from itertools import count
+from scheduler.model import ON_NODES, DispatchOrder
+from scheduler.resource_manager import ResourceManager
+
+class OneAtATime(ResourceManager):
+    '''Each job alone, in order of arrival, after a pause.'''
+    def __init__(self, ports, pause_s: float = 0.0):
+        self.ports, self.pause_s = ports, pause_s
+        self.waiting, self.runs, self.running = [], count(), None
+    def on_job_arrived(self, job):
+        self.waiting.append(job)
+        self.wants_round = True
+    def on_run_ended(self, completion):
+        self.running = None
+        if self.pause_s:
+            self.wakes_at_s = completion.ended_s + self.pause_s
+        else:
+            self.wants_round = True
+    def on_time_passed(self):
+        self.wakes_at_s = None
+        self.wants_round = True
+    def run_round(self):
+        self.wants_round = False
+        if self.running is None and self.wakes_at_s is None and self.waiting:
+            self.start(self.waiting.pop(0))
+    def start(self, job):
+        self.running = next(self.runs)
+        nodes = range(job.n_tasks)
+        self.ports.dispatcher.dispatch(DispatchOrder(self.running, job, ON_NODES, nodes, 1.0))
+
+class OnTheFirstMachine(OneAtATime):
+    def start(self, job):
+        self.running = next(self.runs)
+        self.ports.dispatcher.dispatch(DispatchOrder(self.running, job, 0, (0,), 1.0))
+
+class Raises(OneAtATime):
+    def on_run_ended(self, completion):
+        raise LookupError("lost it")
+
+class Loops(OneAtATime):
+    def run_round(self):
+        while True:
+            pass
+
+class DoubleBooks(OneAtATime):
+    '''And swallows what it is told of that.'''
+    def run_round(self):
+        self.wants_round = False
+        for job in self.waiting:
+            try:
+                self.start(job)
+            except Exception:
+                pass
+        self.waiting.clear()
+
+class NumbersRunsTwice(OneAtATime):
+    def run_round(self):
+        self.runs = count()
+        super().run_round()
+
+class CannotBeMade(OneAtATime):
+    def __init__(self, ports):
+        raise OSError("no room")
+"""
+
+
+@pytest.fixture
+def managers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "own_managers.py").write_text(MANAGERS)
+    return "own_managers"
+
+
+def test_a_manager_of_ones_own_replays_a_log_and_is_woken_when_it_asked_to_be(
+    managers: str, tmp_path: Path
+) -> None:
+    names = [f"{managers}:OneAtATime", f"{managers}:OneAtATime(pause_s=5)"]
+    log = log_of([(1, 0.0, 10.0, 2, 10.0, 1), (2, 1.0, 10.0, 1, 10.0, 1), (3, 30.0, 10.0, 1, 10.0, 1)], 3)
+    plain, paused = replay_all(Replay(log), names, tmp_path / "out", 2, False, Listener())
+    assert (plain.fault, paused.fault) == (None, None)
+    assert starts(pl.read_parquet(plain.folder / TRACE)) == {1: 0.0, 2: 10.0, 3: 30.0}
+    assert starts(pl.read_parquet(paused.folder / TRACE)) == {1: 0.0, 2: 15.0, 3: 30.0}
+
+
+def test_a_manager_of_ones_own_runs_an_experiment_on_machines(managers: str, tmp_path: Path) -> None:
+    path = tiny_experiment(tmp_path, schedulers=f'["mct", "{managers}:OnTheFirstMachine"]')
+    comparison = run(path, tmp_path / "out", workers=2)
+    assert not comparison.faults
+    facts = pl.read_parquet(tmp_path / "out" / TRACE).filter(pl.col("scheduler") != "mct")
+    assert facts.filter(pl.col("event") == Fact.RUN_STARTED)["resource"].unique().to_list() == [0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule", "message"),
+    [
+        ("Raises", RAISES_NOTHING, "Raises.on_run_ended raised LookupError: lost it (own_managers.py"),
+        ("Loops", RETURNS_IN_TIME, "Loops.run_round did not return within 0.3 s"),
+        ("DoubleBooks", NODES_FREE, "was dispatched to node 0 while job 1 runs there"),
+        ("NumbersRunsTwice", EACH_JOB_ONCE, "run 0 was ordered twice"),
+        ("CannotBeMade", RAISES_NOTHING, "raised OSError: no room"),
+    ],
+)
+def test_a_manager_that_misbehaves_is_reported_and_the_others_go_on(
+    kind: str, rule: str, message: str, managers: str, tmp_path: Path
+) -> None:
+    replay = Replay(log_of(FIVE, 3), decision_limit_s=0.3)
+    names = [f"{managers}:{kind}", "fcfs"]
+    outcome, fcfs = replay_all(replay, names, tmp_path / "out", 2, False, Listener())
+    assert fcfs.fault is None
+    assert f"broke the rule {rule} at " in str(outcome.fault)
+    assert message in str(outcome.fault)
+
+
+def test_parameters_of_a_manager_are_checked_against_its_constructor(managers: str) -> None:
+    assert registry.is_manager(f"{managers}:OneAtATime(pause_s=5)")
+    with pytest.raises(SchedulerNotLoaded, match="'pause_s' is 'long'; expected a number"):
+        registry.load_manager(f"{managers}:OneAtATime(pause_s=long)")
+    with pytest.raises(SchedulerNotLoaded, match="did you mean 'pause_s'"):
+        registry.load_manager(f"{managers}:OneAtATime(pause=5)")
