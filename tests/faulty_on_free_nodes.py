@@ -86,12 +86,19 @@ class TakesNodesFromWhoRunsThere(_OnTheFirstNodes):
         return self.start(problem, [0])
 
 
-class GivesANodeToTwoJobs(_OnTheFirstNodes):
-    """All jobs at once, where all nodes are free; else it waits for that."""
+class GivesANodeToTwoJobs:
+    """Each job that fits gets the free nodes of the lowest numbers, whoever else gets them."""
 
     def schedule(self, problem: SchedulingProblem) -> Schedule:
-        nodes = problem.free_nodes
-        return self.start(problem, list(range(problem.n_jobs)) if nodes.free.n == nodes.n_nodes else [])
+        free, now_s = problem.free_nodes.free, problem.now_s
+        placements = [
+            Placement(i, free.lowest(job.n_tasks), now_s + problem.free_nodes.waiting.estimate_s(job.id))
+            for i, job in enumerate(problem.jobs)
+            if job.n_tasks <= free.n
+        ]
+        placed = {placement.job for placement in placements}
+        waiting = dict.fromkeys(set(range(problem.n_jobs)) - placed, "too few nodes are free")
+        return Schedule.placing(placements, waiting)
 
 
 class MapsToMachines(_Wrong):
