@@ -24,7 +24,7 @@ JsonEvent = dict[str, Any]
 
 def simulation_begins(n_nodes: int, workload: str) -> JsonEvent:
     resources = [{"id": n, "name": f"node-{n}", "state": "idle", "properties": {}} for n in range(n_nodes)]
-    return _event(
+    return event(
         0.0,
         "SIMULATION_BEGINS",
         nb_resources=n_nodes,
@@ -69,13 +69,13 @@ def job_submitted(time_s: float, job_id: str, n_nodes: int, submit_s: float, est
         "res": n_nodes,
         "profile": job_id,
     }
-    return _event(
+    return event(
         time_s, "JOB_SUBMITTED", job_id=job_id, job=job, profile={"type": "delay", "delay": estimate_s}
     )
 
 
 def job_completed(time_s: float, job_id: str, state: str, nodes: NodeSet) -> JsonEvent:
-    return _event(
+    return event(
         time_s,
         "JOB_COMPLETED",
         job_id=job_id,
@@ -89,34 +89,34 @@ def job_completed(time_s: float, job_id: str, state: str, nodes: NodeSet) -> Jso
 def job_killed(time_s: float, job_ids: Sequence[str], progress: dict[str, float]) -> JsonEvent:
     """`progress` of those that were really killed; others had ended before."""
     told = {job_id: {"profile": job_id, "progress": share} for job_id, share in progress.items()}
-    return _event(time_s, "JOB_KILLED", job_ids=list(job_ids), job_progress=told)
+    return event(time_s, "JOB_KILLED", job_ids=list(job_ids), job_progress=told)
 
 
 def requested_call(time_s: float) -> JsonEvent:
-    return _event(time_s, "REQUESTED_CALL")
+    return event(time_s, "REQUESTED_CALL")
 
 
 def no_more_jobs(time_s: float) -> JsonEvent:
-    return _event(time_s, "NOTIFY", type="no_more_static_job_to_submit")
+    return event(time_s, "NOTIFY", type="no_more_static_job_to_submit")
 
 
 def answer(time_s: float, **answers: float) -> JsonEvent:
-    return _event(time_s, "ANSWER", **answers)
+    return event(time_s, "ANSWER", **answers)
 
 
 def resource_state_changed(time_s: float, resources: str, state: str) -> JsonEvent:
-    return _event(time_s, "RESOURCE_STATE_CHANGED", resources=resources, state=state)
+    return event(time_s, "RESOURCE_STATE_CHANGED", resources=resources, state=state)
 
 
 def simulation_ends(time_s: float) -> JsonEvent:
-    return _event(time_s, "SIMULATION_ENDS")
+    return event(time_s, "SIMULATION_ENDS")
 
 
 SUCCEEDED, FAILED, KILLED = "COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED", "COMPLETED_KILLED"
 FINAL_STATES = (SUCCEEDED, FAILED, KILLED, "COMPLETED_WALLTIME_REACHED", "REJECTED")
 
 
-def _event(time_s: float, kind: str, **data: Any) -> JsonEvent:
+def event(time_s: float, kind: str, **data: Any) -> JsonEvent:
     return {"timestamp": time_s, "type": kind, "data": data}
 
 

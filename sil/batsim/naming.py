@@ -17,6 +17,10 @@ PLACEHOLDER = "{port}"
 _BEGINS = re.compile(r"batsim(\+tcp://|:)")
 
 
+class CannotListen(ValueError):
+    """An address cannot be used. The message is one sentence for the user."""
+
+
 @dataclass(frozen=True)
 class Outside:
     """A scheduler in another process: one that listens at `address`, or is started by `command` first.

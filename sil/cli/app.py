@@ -24,7 +24,7 @@ from sil.cli.console import (
     print_note,
     print_whole,
 )
-from sil.cli.own_scheduler import check, new_scheduler
+from sil.cli.own_scheduler import check, new_scheduler, serve_scheduler
 from sil.cli.predict import predict
 from sil.cli.progress import ProgressBar, progress
 from sil.cli.replay import replay
@@ -70,6 +70,7 @@ app.command()(predict)
 app.command()(replay)
 app.command()(check)
 app.command("new-scheduler")(new_scheduler)
+app.command("serve-scheduler")(serve_scheduler)
 
 
 def main() -> None:

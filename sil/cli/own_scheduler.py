@@ -1,17 +1,26 @@
-"""`sil check` and `sil new-scheduler`: for whoever writes a scheduler."""
+"""`sil check`, `sil new-scheduler`, `sil serve-scheduler`: for who writes a scheduler, or has a simulator."""
 
 from __future__ import annotations
 
 import importlib.util
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, NoReturn
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
-from sil.cli.console import EXIT_FAULT, counted, fail, one_sentence_for_bad_input, out
+from sil.cli.console import (
+    EXIT_FAULT,
+    EXIT_INTERRUPTED,
+    counted,
+    err,
+    fail,
+    one_sentence_for_bad_input,
+    out,
+    print_fault,
+)
 
 
 class WhatItDecides(StrEnum):
@@ -99,3 +108,51 @@ def new_scheduler(
         highlight=False,
         soft_wrap=True,
     )
+
+
+def serve_scheduler(
+    name: Annotated[str, typer.Argument(help="Of a scheduler that gives rigid jobs nodes of their own.")],
+    bind: Annotated[str, typer.Option("--bind", help="Where to listen.")] = "tcp://127.0.0.1:28000",
+    decision_limit: Annotated[
+        float, typer.Option(min=0.001, help="Seconds of wall time that a decision may take.")
+    ] = 60.0,
+) -> None:
+    """Offer a scheduler to a simulator that speaks Batsim's protocol, for one simulation.
+
+    It believes that jobs run for their walltime. Exit code 1 where the scheduler breaks a rule.
+    """
+    if importlib.util.find_spec("zmq") is None:
+        fail("Batsim's protocol needs the package pyzmq; install this one with [batsim]")
+    from scheduler import registry
+    from scheduler.registry import Kind
+    from scheduler.rigid.rules import first_violation_on_free_nodes
+    from scheduler.rigid.run_times import UserEstimates
+    from scheduler.rules import ScheduleRejected
+    from sil.batsim.serving import ServedScheduler, serve
+    from sil.world.faults import SchedulerFault
+    from sil.world.guard import GuardedScheduler
+
+    def fault(rule: str, message: str) -> NoReturn:
+        print_fault(f"{name} broke the rule {rule}: {message}")
+        raise typer.Exit(EXIT_FAULT)
+
+    with one_sentence_for_bad_input():
+        wrong = registry.misfit(name, Kind.FREE_NODES)
+        if wrong is not None:
+            fail(wrong)
+        factory = registry.load(name)
+        check, limit_s = first_violation_on_free_nodes, decision_limit
+        served = ServedScheduler(
+            lambda clock: GuardedScheduler(
+                factory(), clock, limit_s, lambda timing: None, None, check, cpu_time=None
+            ),
+            UserEstimates(),
+        )
+        try:
+            serve(served, bind, lambda: err.print(f"{name} listens at {bind}.", highlight=False))
+        except ScheduleRejected as rejected:
+            fault(rejected.violation.rule, rejected.violation.message)
+        except SchedulerFault as error:
+            fault(error.rule, error.message)
+        except KeyboardInterrupt:
+            raise typer.Exit(EXIT_INTERRUPTED) from None

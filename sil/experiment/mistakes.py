@@ -1,6 +1,8 @@
 """The exceptions that stand for a mistake of the user's: the message of each is one sentence for them."""
 
 from scheduler.registry import SchedulerNotLoaded
+from sil.batsim.naming import CannotListen
+from sil.batsim.requests import BadRequest
 from sil.experiment.decision_costs import BadDecisionCost
 from sil.experiment.matrix import BadMatrix
 from sil.experiment.new_scheduler import CannotBegin
@@ -24,7 +26,9 @@ MISTAKES = (
     BadLog,
     BadMatrix,
     BadRecord,
+    BadRequest,
     CannotBegin,
+    CannotListen,
     CannotPredict,
     DatabaseTrouble,
     InvalidFile,

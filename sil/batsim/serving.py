@@ -1,0 +1,135 @@
+"""A scheduler of ours, offered to a simulator that speaks Batsim's protocol."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from dataclasses import dataclass, field
+
+import zmq
+
+from scheduler.model import Completion, DispatchOrder, Job, JobId, RunId
+from scheduler.node_set import NodeSet
+from scheduler.ports import RunTimes, Scheduler
+from scheduler.queue_manager import QueueManager
+from scheduler.rigid.free_nodes_in_use import FreeNodesInUse
+from sil.batsim.messages import JsonEvent
+from sil.batsim.messages import event as decision
+from sil.batsim.naming import CannotListen
+from sil.batsim.requests import BadRequest, Event, OfAJob, Platform, Submission, read_data, read_request
+
+
+@dataclass
+class MessageClock:
+    """What time it is, as the simulator says."""
+
+    now_s: float = 0.0
+
+
+@dataclass
+class Orders:
+    """Orders as decisions to send; and which run is whose."""
+
+    clock: MessageClock
+    names: dict[JobId, str] = field(default_factory=dict)
+    run_of: dict[str, RunId] = field(default_factory=dict)
+    decisions: list[JsonEvent] = field(default_factory=list)
+
+    def dispatch(self, order: DispatchOrder) -> None:
+        name = self.names.pop(order.job.id)
+        self.run_of[name] = order.run
+        self.decide("EXECUTE_JOB", job_id=name, alloc=str(NodeSet.of(order.machines)))
+
+    def preempt(self, run: RunId) -> None:
+        name = next(name for name, other in self.run_of.items() if other == run)
+        self.decide("KILL_JOB", job_ids=[name])
+
+    def decide(self, kind: str, **data: object) -> None:
+        self.decisions.append(decision(self.clock.now_s, kind, **data))
+
+
+class ServedScheduler:
+    """Answers messages: one round for each, where there is something to decide.
+
+    `make` makes the scheduler, once a simulation begins; `run_times` is what it believes. Raises BadRequest
+    for a message that cannot be read, ScheduleRejected where the scheduler breaks a rule, and what it raises.
+    """
+
+    def __init__(self, make: Callable[[MessageClock], Scheduler], run_times: RunTimes) -> None:
+        self._make = make
+        self._run_times = run_times
+        self._clock = MessageClock()
+        self._orders = Orders(self._clock)
+        self._manager: QueueManager | None = None
+        self._jobs = 0
+        self._called_for_s: float | None = None
+        self.is_over = False
+
+    def answer(self, request: bytes) -> str:
+        """The reply to a message."""
+        asked = read_request(request)
+        self._clock.now_s = asked.now
+        for event in asked.events:
+            self._hear(event)
+        if self._manager is not None and self._manager.wants_round:
+            self._manager.run_round()
+        if self._manager is not None:
+            self._ask_for_a_call(self._manager.wakes_at_s)
+        decisions = list(self._orders.decisions)
+        self._orders.decisions.clear()
+        return json.dumps({"now": asked.now, "events": decisions})
+
+    def _hear(self, event: Event) -> None:
+        match event.type:
+            case "SIMULATION_BEGINS":
+                nodes = FreeNodesInUse(read_data(Platform, event).n_nodes, self._run_times)
+                self._manager = QueueManager(nodes, self._make(self._clock), self._clock, self._orders)
+            case "SIMULATION_ENDS":
+                self.is_over = True
+            case "JOB_SUBMITTED":
+                self._submit(read_data(Submission, event))
+            case "JOB_COMPLETED":
+                run = self._orders.run_of.pop(read_data(OfAJob, event).job_id, None)
+                if run is not None:
+                    self._running().on_run_ended(Completion(run, event.timestamp))
+            case "REQUESTED_CALL":
+                wakes_at_s = self._running().wakes_at_s
+                if wakes_at_s is not None and wakes_at_s <= self._clock.now_s:
+                    self._running().on_time_passed()
+
+    def _submit(self, submitted: Submission) -> None:
+        wanted = submitted.job
+        estimate_s = wanted.walltime if wanted.walltime > 0 else None
+        job = Job(JobId(self._jobs), "rigid", self._clock.now_s, n_tasks=wanted.res, estimate_s=estimate_s)
+        self._jobs += 1
+        self._orders.names[job.id] = submitted.job_id
+        if self._running().on_job_arrived(job) is not None:
+            del self._orders.names[job.id]
+            self._orders.decide("REJECT_JOB", job_id=submitted.job_id)
+
+    def _ask_for_a_call(self, wakes_at_s: float | None) -> None:
+        if wakes_at_s is not None and wakes_at_s != self._called_for_s and wakes_at_s > self._clock.now_s:
+            self._orders.decide("CALL_ME_LATER", timestamp=wakes_at_s)
+            self._called_for_s = wakes_at_s
+
+    def _running(self) -> QueueManager:
+        if self._manager is None:
+            raise BadRequest("the simulator sent an event before SIMULATION_BEGINS")
+        return self._manager
+
+
+def serve(served: ServedScheduler, address: str, on_listening: Callable[[], None]) -> None:
+    """Answer at an address like tcp://127.0.0.1:28000 until the simulation is over. Raises CannotListen."""
+    context = zmq.Context()
+    socket = context.socket(zmq.REP)
+    try:
+        try:
+            socket.bind(address)
+        except zmq.ZMQError as error:
+            raise CannotListen(f"cannot listen at '{address}': {error.strerror}") from None
+        on_listening()
+        while not served.is_over:
+            socket.send_string(served.answer(socket.recv()))
+    finally:
+        socket.close(linger=1_000)
+        context.term()
