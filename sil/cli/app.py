@@ -24,6 +24,7 @@ from sil.cli.console import (
     print_note,
     print_whole,
 )
+from sil.cli.overhead import overhead
 from sil.cli.own_scheduler import check, new_scheduler, serve_scheduler
 from sil.cli.predict import predict
 from sil.cli.progress import ProgressBar, progress
@@ -68,6 +69,7 @@ app.add_typer(workload.app, name="workload")
 app.command()(reproduce)
 app.command()(predict)
 app.command()(replay)
+app.command()(overhead)
 app.command()(check)
 app.command("new-scheduler")(new_scheduler)
 app.command("serve-scheduler")(serve_scheduler)

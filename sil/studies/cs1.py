@@ -8,8 +8,6 @@ from statistics import fmean
 
 import numpy as np
 import polars as pl
-from numpy.typing import NDArray
-from scipy.special import stdtrit
 
 from scheduler.mapping.pjs import Pjs
 from scheduler.mapping.sjs import Sjs
@@ -17,6 +15,7 @@ from scheduler.mapping.textbook import TextbookPjs, TextbookSjs
 from scheduler.ports import Scheduler
 from scheduler.problem import SchedulingProblem
 from sil.outcome.figures import bars, series
+from sil.outcome.growth import least_squares
 from sil.outcome.statistics import Interval, Sample, interval
 from sil.studies.course import Course, OnProgress
 from sil.studies.findings import Drawing, Findings
@@ -174,25 +173,14 @@ def _ratios(pjs: pl.DataFrame, share: int) -> Sample:
 def _growth(sjs: pl.DataFrame) -> list[Interval]:
     """Exponents of n and m, by least squares of the logarithms."""
     logs = np.log(sjs.select("jobs", "machines").to_numpy())
-    return _slopes(logs, np.log(sjs["ms"].to_numpy()))
+    return least_squares(logs, np.log(sjs["ms"].to_numpy()))[0]
 
 
 def _per_parallel_job(pjs: pl.DataFrame) -> Interval:
     sjs = pjs.filter(pl.col("share") == 0).select("jobs", "seed", sjs_ms="ms")
     joined = pjs.filter(pl.col("share") > 0).join(sjs, on=["jobs", "seed"])
     ratio = (joined["ms"] / joined["sjs_ms"]).to_numpy()
-    return _slopes(joined.select("in_parallel").to_numpy().astype(float), ratio)[0]
-
-
-def _slopes(x: NDArray[np.float64], y: NDArray[np.float64]) -> list[Interval]:
-    """Slopes of the linear model y = c + x b with their 95 % intervals."""
-    design = np.column_stack([np.ones(len(x)), x])
-    fitted, *_ = np.linalg.lstsq(design, y, rcond=None)
-    free = len(y) - design.shape[1]
-    variance = float(((y - design @ fitted) ** 2).sum()) / free
-    spread = np.sqrt(variance * np.diag(np.linalg.inv(design.T @ design)))
-    t = float(stdtrit(free, 0.975))
-    return [Interval(float(b), t * float(s)) for b, s in zip(fitted[1:], spread[1:], strict=True)]
+    return least_squares(joined.select("in_parallel").to_numpy().astype(float), ratio)[0][0]
 
 
 def _all_between(found: list[Interval], low: float, high: float) -> Verdict:

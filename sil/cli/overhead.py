@@ -1,0 +1,167 @@
+"""`sil overhead`: what a scheduler's decisions cost."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from sil.cli.console import EXIT_FAULT, fail, one_sentence_for_bad_input, out, print_fault, print_whole
+from sil.cli.progress import ProgressBar, progress
+
+if TYPE_CHECKING:
+    import polars as pl
+
+    from sil.outcome.growth import Law
+
+CSV, POINTS, FIGURE = "overhead.csv", "points.csv", "overhead"
+
+
+def overhead(
+    scheduler: Annotated[
+        str, typer.Argument(help="A name, or module:Class; one that maps jobs to machines.")
+    ],
+    versus: Annotated[
+        list[str] | None, typer.Option("--vs", help="Another scheduler, for comparison; may be repeated.")
+    ] = None,
+    jobs: Annotated[str, typer.Option(metavar="N,...", help="Numbers of jobs.")] = "5,20,50,100,200,500,1000",
+    machines: Annotated[str, typer.Option(metavar="M,...", help="Numbers of machines.")] = "5,20,50,100",
+    share: Annotated[
+        str,
+        typer.Option(metavar="P,...", help="Percent of the jobs that can run in parallel, on clusters of 4."),
+    ] = "0",
+    site: Annotated[
+        str | None,
+        typer.Option(help="Jobs and machines of this site instead: a site file, or a built-in one."),
+    ] = None,
+    tables: Annotated[int, typer.Option(min=1, help="Random problems of each size.")] = 3,
+    repetitions: Annotated[int, typer.Option(min=1, help="Decisions on each, after a first one.")] = 5,
+    decision_limit: Annotated[
+        float, typer.Option(min=0.001, help="Seconds of wall time that a decision may take.")
+    ] = 60.0,
+    out_folder: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the results. Default: sil-overhead.")
+    ] = None,
+) -> None:
+    """Measure what decisions cost over a grid of random problems, and fit how that grows.
+
+    Shown are medians and quartiles of wall time, without garbage collection. Writes overhead.csv (each
+    decision), points.csv (each point of the grid) and a figure.
+    """
+    from sil.experiment import overhead as measuring
+    from sil.experiment.output_folder import make_usable
+    from sil.world.faults import SchedulerFault
+
+    names = list(dict.fromkeys([scheduler, *(versus or [])]))
+    folder = out_folder or Path("sil-overhead")
+    with one_sentence_for_bad_input():
+        for name in names:
+            measuring.check_can_be_measured(name)
+        ask: measuring.Ask = measuring.random_problem
+        counts = {"jobs": _numbers("--jobs", jobs, 1), "machines": _numbers("--machines", machines, 1)}
+        shares = _numbers("--share", share, 0, 100)
+        if site is not None:
+            of_site = measuring.ProblemsOfSite(site)
+            ask, counts["machines"], shares = of_site.problem, (of_site.n_machines,), (0,)
+        make_usable(folder)
+        grid = measuring.Grid(counts["jobs"], counts["machines"], shares, tables, repetitions)
+        with progress("problems") as bars:
+            bar = ProgressBar(bars, scheduler)
+            bar.started(0, grid.size)
+            try:
+                measured = measuring.measure(names, grid, ask, decision_limit, bar.progressed)
+            except SchedulerFault as fault:
+                bars.stop()
+                print_fault(f"a scheduler broke the rule {fault.rule}: {fault.message}")
+                raise typer.Exit(EXIT_FAULT) from None
+    points = measuring.by_point(measured)
+    measured.write_csv(folder / CSV)
+    points.write_csv(folder / POINTS)
+    _draw(points, folder)
+    print_whole(_table(points, names))
+    for name in names:
+        law = measuring.law_of(measured, name)
+        if law is not None:
+            out.print(_sentence(name, law), highlight=False, soft_wrap=True)
+    out.print(f"Results are in {folder}; look at {folder / FIGURE}.png.", soft_wrap=True)
+
+
+def _numbers(option: str, text: str, least: int, most: int = 10_000_000) -> tuple[int, ...]:
+    try:
+        found = tuple(dict.fromkeys(int(part) for part in text.split(",")))
+    except ValueError:
+        fail(f"{option} is '{text}'; expected whole numbers with commas between them, like 5,20,100")
+    for number in found:
+        if not least <= number <= most:
+            fail(f"{option} names {number}; expected {least} to {most:,}")
+    return found
+
+
+def _table(points: pl.DataFrame, names: list[str]) -> Table:
+    """Medians (ms) with quartiles of the first scheduler, and what multiple they are of each other's."""
+    import polars as pl
+
+    name, *others = names
+    table = Table(title=f"Decisions of {name}", title_justify="left")
+    for column in ("jobs", "machines", "parallel", "median (ms)", "quartiles (ms)", "decisions"):
+        table.add_column(column, justify="right")
+    for other in others:
+        table.add_column(f"times {other}", justify="right")
+    keys = ["jobs", "machines", "parallel_percent"]
+    rows = points.filter(pl.col("scheduler") == name)
+    for k, other in enumerate(others):
+        theirs = points.filter(pl.col("scheduler") == other).select(*keys, (pl.col("median_s")).alias(f"{k}"))
+        rows = rows.join(theirs, on=keys, how="left", maintain_order="left")
+    for row in rows.iter_rows(named=True):
+        table.add_row(
+            f"{row['jobs']:,}",
+            f"{row['machines']:,}",
+            f"{row['parallel_percent']} %",
+            _ms(row["median_s"]),
+            f"{_ms(row['low_s'])} to {_ms(row['high_s'])}",
+            f"{row['decisions']:,.0f}",
+            *(f"{row['median_s'] / row[f'{k}']:.2f}" for k in range(len(others))),
+        )
+    return table
+
+
+def _ms(seconds: float) -> str:
+    return f"{1e3 * seconds:.3g}" if seconds < 1 else f"{1e3 * seconds:,.0f}"
+
+
+def _sentence(name: str, law: Law) -> str:
+    a, *rest = law.exponents
+    shown = " ".join(
+        f"{variable}^({x.mean:.2f} ± {x.half_width:.2f})"
+        for variable, x in zip(("n", "m"), law.exponents, strict=False)
+    )
+    cost = f"modelled(seconds={law.coefficient:.3g}, a={a.mean:.3f}, b={rest[0].mean if rest else 0:.3f})"
+    return (
+        f"{name}: {1e6 * law.coefficient:.3g} µs {shown} for n jobs on m resources, to within a factor of "
+        f"{law.spread:.2f}; as a cost of decisions: {cost}"
+    )
+
+
+def _draw(points: pl.DataFrame, folder: Path) -> None:
+    """Panels by what there are several of: shares of parallel jobs, numbers of machines, or neither."""
+    import polars as pl
+
+    from sil.outcome.figures import save
+    from sil.outcome.overhead_figures import overhead_figure
+
+    several = points["scheduler"].n_unique() > 1
+    by_share = points["parallel_percent"].n_unique() > 1
+    most = max(points["machines"].to_list())
+    if several and by_share:  # or there would be too many panels
+        points = points.filter(pl.col("machines") == most)
+        chart = overhead_figure(
+            points, "parallel_percent", "scheduler", f"Jobs that can run in parallel (%), on {most} machines"
+        )
+    elif several:
+        chart = overhead_figure(points, "machines", "scheduler")
+    else:
+        chart = overhead_figure(points, "machines", "parallel_percent")
+    for ending in ("png", "svg"):
+        save(chart, str(folder / f"{FIGURE}.{ending}"))

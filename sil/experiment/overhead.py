@@ -1,0 +1,181 @@
+"""What decisions cost, measured over a grid of problems, as in Collins and George 2001, section 5.1."""
+
+from __future__ import annotations
+
+import gc
+import tempfile
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from itertools import product
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+
+from scheduler import registry
+from scheduler.model import Job, JobId
+from scheduler.problem import SchedulingProblem
+from scheduler.registry import Kind, SchedulerNotLoaded
+from scheduler.rules import first_violation
+from sil.experiment.config import Experiment
+from sil.experiment.site_in_use import SiteInUse, SiteSource
+from sil.outcome.growth import Law, fitted
+from sil.world.clock import SimClock
+from sil.world.faults import SchedulerFault
+from sil.world.guard import GuardedScheduler, Timing
+
+CLUSTER_SIZE = 4
+SEED = 1
+COLUMNS = {
+    "scheduler": pl.String,
+    "jobs": pl.Int64,
+    "machines": pl.Int64,
+    "resources": pl.Int64,
+    "parallel_percent": pl.Int64,
+    "table": pl.Int64,
+    "repetition": pl.Int64,
+    "decisions": pl.Int64,
+    "wall_s": pl.Float64,
+    "cpu_s": pl.Float64,
+    "gc_s": pl.Float64,
+}
+"""One row per decision; `wall_s` and `cpu_s` without garbage collection, which `gc_s` has."""
+POINT = ("scheduler", "jobs", "machines", "parallel_percent")
+
+
+@dataclass(frozen=True)
+class Grid:
+    """Problems of every number of jobs on every number of machines, with every share of jobs (in percent)
+    that can run in parallel; of each `tables` random ones, each asked `repetitions` times after a first."""
+
+    jobs: tuple[int, ...]
+    machines: tuple[int, ...]
+    shares: tuple[int, ...] = (0,)
+    tables: int = 3
+    repetitions: int = 5
+
+    @property
+    def size(self) -> int:
+        return len(self.jobs) * len(self.machines) * len(self.shares) * self.tables
+
+
+Ask = Callable[[int, int, int, int], SchedulingProblem]
+"""Makes a problem: of so many jobs, on so many machines, with a share in percent, the table of a number."""
+
+
+def random_problem(n: int, m: int, share: int, table: int) -> SchedulingProblem:
+    """Execution times uniform from 1 to 100 s; half of the machines are in clusters of 4, on which the jobs
+    that can run in parallel take a third of that in the mean."""
+    luck = np.random.default_rng([SEED, n, m, table])
+    etc_s = luck.uniform(1.0, 100.0, (n, m))
+    clusters = m // 2 // CLUSTER_SIZE
+    parallel_s = luck.uniform(1.0, 100.0, (n, clusters)) / 3.0
+    can_run = luck.permutation(n) < n * share / 100
+    members = np.arange(clusters * CLUSTER_SIZE).reshape(clusters, CLUSTER_SIZE).tolist()
+    offered_s = np.where(can_run[:, None], parallel_s, np.inf)
+    return SchedulingProblem.from_matrix(np.hstack([etc_s, offered_s]), None, members)
+
+
+class ProblemsOfSite:
+    """Jobs of the classes of a site, all equally likely, on its machines and clusters."""
+
+    def __init__(self, name: str) -> None:
+        experiment = Experiment.model_validate(
+            {"name": "overhead", "site": name, "schedulers": ["olb"], "workload": {"jobs": 1}}
+        )
+        with tempfile.TemporaryDirectory() as folder:
+            in_use = SiteSource(experiment, Path.cwd(), None).take_into_use(Path(folder) / "site.db")
+            self._site, self._experience = in_use.site, in_use.experience()
+        _check_has_classes(in_use)
+
+    @property
+    def n_machines(self) -> int:
+        return self._site.n_machines
+
+    def problem(self, n: int, m: int, share: int, table: int) -> SchedulingProblem:
+        luck = np.random.default_rng([SEED, n, table])
+        classes = [job_class.name for job_class in self._site.job_classes]
+        drawn = luck.integers(0, len(classes), n)
+        jobs = [Job(JobId(i), classes[c], 0.0) for i, c in enumerate(drawn)]
+        members = self._site.members
+        etc = self._experience.estimate(jobs, [len(machines) for machines in members])
+        return SchedulingProblem.from_etc(etc, None, members)
+
+
+def _check_has_classes(in_use: SiteInUse) -> None:
+    if not in_use.site.job_classes:
+        raise SchedulerNotLoaded(f"the site '{in_use.site.name}' has no job classes to draw jobs from")
+
+
+def check_can_be_measured(name: str) -> None:
+    """Raises SchedulerNotLoaded for one that does not map jobs to machines."""
+    wrong = registry.misfit(name, Kind.MAPPING)
+    if wrong is not None:
+        raise SchedulerNotLoaded(f"{wrong} (problems here are jobs and machines)")
+    registry.load(name)
+
+
+def measure(
+    schedulers: Sequence[str], grid: Grid, ask: Ask, limit_s: float, on_progress: Callable[[int], None]
+) -> pl.DataFrame:
+    """A table with COLUMNS. All schedulers are asked the same problems, in turn, one decision after another.
+
+    Raises SchedulerFault where one breaks a rule.
+    """
+    rows: list[tuple[object, ...]] = []
+    points = product(grid.jobs, grid.machines, grid.shares, range(grid.tables))
+    for done, (n, m, share, table) in enumerate(points, start=1):
+        problem = ask(n, m, share, table)
+        for name in schedulers:
+            point = (name, n, m, problem.n_places, share, table)
+            rows += [(*point, *timed) for timed in _timed(name, problem, grid.repetitions, limit_s)]
+        on_progress(done)
+    return pl.DataFrame(rows, schema=COLUMNS, orient="row")
+
+
+def _timed(
+    name: str, problem: SchedulingProblem, repetitions: int, limit_s: float
+) -> Iterator[tuple[int, int, float, float, float]]:
+    """Each repetition: its number, its decisions, and seconds of wall and CPU time and garbage collection."""
+    timings: list[Timing] = []
+    guarded = GuardedScheduler(registry.load(name)(), SimClock(), limit_s, timings.append)
+    gc.collect()
+    for _ in range(1 + repetitions):
+        schedule = guarded.schedule(problem)
+    violation = first_violation(problem, schedule)
+    if violation is not None:
+        raise SchedulerFault(violation.rule, violation.message, 0.0, violation.job)
+    for repetition, (_, _, _, decisions, wall_s, cpu_s, gc_s) in enumerate(timings[1:]):
+        yield repetition, decisions, wall_s - gc_s, max(cpu_s - gc_s, 0.0), gc_s
+
+
+def by_point(measured: pl.DataFrame) -> pl.DataFrame:
+    """One row for each scheduler and point: the median of the wall times (s), their lower and upper quartile,
+    and the mean number of decisions."""
+    wall_s = pl.col("wall_s")
+    return measured.group_by(POINT, maintain_order=True).agg(
+        wall_s.median().alias("median_s"),
+        wall_s.quantile(0.25).alias("low_s"),
+        wall_s.quantile(0.75).alias("high_s"),
+        pl.col("decisions").mean(),
+    )
+
+
+def law_of(measured: pl.DataFrame, scheduler: str) -> Law | None:
+    """How its decisions grow with jobs and resources (machines and clusters); with jobs alone where the
+    resources are always as many.
+
+    Fitted to the medians of each table. None where there are too few.
+    """
+    medians = (
+        measured.filter(pl.col("scheduler") == scheduler)
+        .group_by("jobs", "resources", "parallel_percent", "table", maintain_order=True)
+        .agg(pl.col("wall_s").median())
+    )
+    columns = ["jobs"] if medians["resources"].n_unique() == 1 else ["jobs", "resources"]
+    try:
+        return fitted(
+            [medians[name].to_numpy().astype(np.float64) for name in columns], medians["wall_s"].to_numpy()
+        )
+    except ValueError:
+        return None

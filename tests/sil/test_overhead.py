@@ -1,0 +1,107 @@
+"""`sil overhead`: laws of growth that are known, and what is written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sil.experiment.overhead import Grid, by_point, law_of, measure, random_problem
+from sil.outcome.growth import fitted
+from tests.sil.test_cli import sil, the_sentence
+
+SLOW = """
+import time
+from scheduler.mapping.mct import Mct
+
+class Squared(Mct):
+    '''Takes 2 us for each pair of jobs and each machine, beside what MCT takes.'''
+    def schedule(self, problem):
+        until_s = time.perf_counter() + 2e-6 * problem.n_jobs ** 2 * problem.n_places
+        schedule = super().schedule(problem)
+        while time.perf_counter() < until_s:
+            pass
+        return schedule
+
+class Forgets(Mct):
+    def schedule(self, problem):
+        return super().schedule(problem)._replace(assignments=super().schedule(problem).assignments[:0])
+"""
+
+
+def test_a_law_without_noise_is_found_exactly() -> None:
+    n, m = (axis.ravel() for axis in np.meshgrid([5.0, 20.0, 100.0], [2.0, 8.0]))
+    law = fitted([n, m], 3e-6 * n**1.5 * m**0.5)
+    assert law.coefficient == pytest.approx(3e-6)
+    assert [x.mean for x in law.exponents] == pytest.approx([1.5, 0.5])
+    assert law.spread == pytest.approx(1.0)
+
+
+def test_what_cannot_be_fitted_is_refused() -> None:
+    with pytest.raises(ValueError, match="2 values do not tell 1 slopes"):
+        fitted([np.array([1.0, 2.0])], np.array([1.0, 2.0]))
+    with pytest.raises(ValueError, match="do not tell"):
+        fitted([np.array([5.0, 5.0, 5.0, 5.0])], np.array([1.0, 2.0, 3.0, 4.0]))
+
+
+def test_half_of_the_machines_are_in_clusters_and_a_share_of_the_jobs_can_run_there() -> None:
+    problem = random_problem(20, 16, 25, 0)
+    assert problem.n_places == 16 + 2
+    assert np.isfinite(problem.cluster_etc_s).all(axis=1).sum() == 5
+    assert np.isfinite(problem.machine_etc_s).all()
+
+
+def test_the_growth_of_a_scheduler_of_known_cost_is_measured(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "known_cost.py").write_text(SLOW)
+    told: list[int] = []
+    grid = Grid((40, 80, 160), (5, 10), tables=2, repetitions=3)
+    measured = measure(["known_cost:Squared"], grid, random_problem, 60.0, told.append)
+    assert told == list(range(1, 13))
+    assert len(measured) == 12 * 3
+    points = by_point(measured)
+    assert points["decisions"].to_list() == [40, 40, 80, 80, 160, 160]
+    assert (points["low_s"] <= points["median_s"]).all()
+    law = law_of(measured, "known_cost:Squared")
+    assert law is not None
+    a, b = law.exponents
+    assert abs(a.mean - 2.0) < 0.1
+    assert abs(b.mean - 1.0) < 0.2
+    assert law.coefficient == pytest.approx(2e-6, rel=0.5)
+
+
+def test_the_command_writes_each_decision_each_point_and_a_figure(tmp_path: Path) -> None:
+    grid = ("--jobs", "5,20", "--machines", "8,16", "--share", "0,100", "--tables", "2", "--repetitions", "2")
+    done = sil("overhead", "pjs", "--vs", "sjs", *grid, "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    assert "times sjs" in done.output
+    assert done.output.count("as a cost of decisions: modelled(seconds=") == 2
+    assert len(pl.read_csv(tmp_path / "out" / "overhead.csv")) == 2 * 2 * 2 * 2 * 2 * 2
+    assert len(pl.read_csv(tmp_path / "out" / "points.csv")) == 2 * 2 * 2 * 2
+    assert (tmp_path / "out" / "overhead.png").stat().st_size > 10_000
+
+
+def test_a_scheduler_that_breaks_a_rule_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "forgetful.py").write_text(SLOW)
+    done = sil("overhead", "forgetful:Forgets", "--jobs", "5", "--machines", "5", "--out", tmp_path / "out")
+    assert done.exit_code == 1
+    assert "Fault:" in done.output
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (("easy",), "needed is one that maps jobs to machines"),
+        (("sjs", "--jobs", "many"), "--jobs is 'many'; expected whole numbers with commas between them"),
+        (("sjs", "--machines", "0"), "--machines names 0; expected 1 to"),
+        (("sjs", "--share", "101"), "--share names 101; expected 0 to 100"),
+        (("sjs", "--site", "nowhere"), "no built-in of that name"),
+    ],
+)
+def test_bad_options_have_a_sentence(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
+    assert message in the_sentence(sil("overhead", *arguments, "--out", tmp_path))
