@@ -12,6 +12,7 @@ import typer
 from rich.table import Table
 
 from sil.cli import database, workload
+from sil.cli.compare_traces import compare_traces
 from sil.cli.console import (
     EXIT_FAULT,
     EXIT_INTERRUPTED,
@@ -70,6 +71,7 @@ app.command()(reproduce)
 app.command()(predict)
 app.command()(replay)
 app.command()(overhead)
+app.command("compare-traces")(compare_traces)
 app.command()(check)
 app.command("new-scheduler")(new_scheduler)
 app.command("serve-scheduler")(serve_scheduler)

@@ -263,20 +263,29 @@ class NoTrace(ValueError):
     """There is no trace to read. The message is one sentence for the user."""
 
 
-def read_trace(path: Path) -> tuple[pl.DataFrame, RunDescription]:
-    """The facts and what was run. Raises NoTrace for a missing file or one that is no trace."""
+def read_facts(path: Path) -> pl.DataFrame:
+    """The facts of a trace, whoever wrote it. Raises NoTrace."""
     try:
-        metadata = pl.read_parquet_metadata(path)
-        facts = pl.read_parquet(path)
-        description = json.loads(metadata[METADATA_KEY])
+        facts, is_ours = pl.read_parquet(path), METADATA_KEY in pl.read_parquet_metadata(path)
     except FileNotFoundError:
         raise NoTrace(f"{path}: there is no such file; `sil run` writes one into its --out folder") from None
-    except (OSError, KeyError, pl.exceptions.PolarsError) as error:
-        reason = type(error).__name__
-        raise NoTrace(f"{path}: this is not a trace written by `sil run` ({reason})") from None
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise NoTrace(f"{path}: this is not a trace written by `sil` ({type(error).__name__})") from None
+    if not is_ours:
+        raise NoTrace(f"{path}: this is not a trace written by `sil`")
     if facts.schema != pl.Schema(SCHEMA):
         raise NoTrace(f"{path}: this trace was written by another version of `sil`; make it anew")
-    as_tuples: dict[str, Any] = {
-        key: tuple(value) if isinstance(value, list) else value for key, value in description.items()
-    }
-    return facts, RunDescription(**as_tuples)
+    return facts
+
+
+def read_trace(path: Path) -> tuple[pl.DataFrame, RunDescription]:
+    """The facts and what was run. Raises NoTrace for a missing file or one that is no trace of `sil run`."""
+    facts = read_facts(path)
+    try:
+        description = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY])
+        as_tuples: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in description.items()
+        }
+        return facts, RunDescription(**as_tuples)
+    except (KeyError, TypeError):
+        raise NoTrace(f"{path}: this is not a trace written by `sil run`") from None

@@ -1,0 +1,92 @@
+"""Where two runs part, worked by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from sil.experiment.listener import Listener
+from sil.experiment.replay import TRACE, Replay
+from sil.experiment.replays import replay_all
+from sil.outcome.parting import Running, parting, told
+from tests.builders import tiny_experiment
+from tests.sil.test_cli import sil, the_sentence
+from tests.sil.test_replay import Row, log_of
+
+ROWS: list[Row] = [
+    (1, 0.0, 50.0, 2, 50.0, 1),
+    (2, 1.0, 50.0, 3, 50.0, 1),
+    (3, 2.0, 10.0, 1, 10.0, 1),
+]
+"""On three nodes, job 2 waits for job 1; EASY lets job 3 overtake it, FCFS does not."""
+
+
+@pytest.fixture
+def runs(tmp_path: Path) -> Path:
+    """Both, in folders of their names; and FCFS with an odd cost of decisions."""
+    replay_all(Replay(log_of(ROWS, 3)), ["fcfs", "easy"], tmp_path, 1, False, Listener())
+    return tmp_path
+
+
+def test_runs_part_at_the_first_decision_that_is_not_the_same(runs: Path) -> None:
+    fcfs, easy = (pl.read_parquet(runs / name / TRACE) for name in ("fcfs", "easy"))
+    found = parting(fcfs, easy)
+    assert found is not None
+    assert (found.facts, found.time_s) == (4, 2.0)
+    assert found.waiting == (2, 3)
+    assert found.running == (Running(1, 0.0, "0-1"),)
+    assert told(found.one[0]) == "job 1 ends"
+    assert told(found.other[0]) == "job 3 starts on 2, believed to take 10 s"
+
+
+def test_a_run_is_the_same_as_itself_and_as_one_whose_decisions_were_charged_nothing(
+    runs: Path, tmp_path: Path
+) -> None:
+    fcfs = pl.read_parquet(runs / "fcfs" / TRACE)
+    assert parting(fcfs, fcfs) is None
+    free = Replay(log_of(ROWS, 3), decision_cost="fixed(seconds=0)")
+    (outcome,) = replay_all(free, ["fcfs"], tmp_path / "free", 1, False, Listener())
+    charged = pl.read_parquet(outcome.folder / TRACE)
+    assert len(charged) > len(fcfs)
+    assert parting(fcfs, charged) is None
+
+
+def test_a_trace_that_ends_before_the_other_parts_there(runs: Path) -> None:
+    fcfs = pl.read_parquet(runs / "fcfs" / TRACE)
+    found = parting(fcfs, fcfs.head(5))
+    assert found is not None
+    assert (found.facts, found.other) == (5, ())
+
+
+def test_the_command_tells_who_ran_and_who_waited(runs: Path) -> None:
+    done = sil("compare-traces", runs / "fcfs", runs / "easy" / TRACE)
+    assert done.exit_code == 1
+    assert "The runs are the same for 4 facts, and part at 2 s." in done.output
+    assert "Then run: job 1 on 0-1 since 0 s." in done.output
+    assert "Then wait: job 2, job 3." in done.output
+    assert "2 s  job 3 starts on 2, believed to take 10 s" in done.output
+    same = sil("compare-traces", runs / "easy", runs / "easy")
+    assert (same.exit_code, same.output) == (0, "The two runs are the same: 9 facts.\n")
+
+
+def test_in_a_trace_of_an_experiment_one_run_is_chosen(tmp_path: Path) -> None:
+    experiment = tiny_experiment(tmp_path)
+    assert sil("run", experiment, "--out", tmp_path / "out").exit_code == 0
+    several = sil("compare-traces", tmp_path / "out", tmp_path / "out")
+    assert "there are several schedulers in this trace; choose with --scheduler:" in the_sentence(several)
+    names = pl.read_parquet(tmp_path / "out" / TRACE)["scheduler"].unique(maintain_order=True).to_list()
+    same = sil("compare-traces", tmp_path / "out", tmp_path / "out", "--scheduler", names[0])
+    assert same.exit_code == 0
+    two = sil(
+        "compare-traces", tmp_path / "out", tmp_path / "out", "--scheduler", names[0], "--scheduler", names[1]
+    )
+    assert two.exit_code == 1
+    assert "part at" in two.output
+
+
+def test_what_is_no_trace_has_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no")
+    assert "there is no such file" in the_sentence(sil("compare-traces", tmp_path, tmp_path))
+    assert "not a trace" in the_sentence(sil("compare-traces", tmp_path / "text", tmp_path))
