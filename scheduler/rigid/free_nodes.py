@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 
 from scheduler.model import Placement, Schedule
 from scheduler.node_set import FreeSet
@@ -58,18 +58,21 @@ class Placing:
         self._placements.append(Placement(i, nodes, completion_s))
         self._taken += n_nodes
 
-    def schedule(self, why_wait: str) -> Schedule:
-        """All jobs that were not started wait, for one reason."""
+    def schedule(self, why_wait: str | Callable[[int], str]) -> Schedule:
+        """All jobs that were not started wait: for one reason, or what is said of job i once asked for."""
         placements = tuple(self._placements)
         return Schedule.placing(placements, AllOthers(self._problem.n_jobs, placements, why_wait))
 
 
 class AllOthers(Mapping[int, str]):
-    """Why jobs wait, where all that are not placed wait for the same reason; made without a look at them."""
+    """Why jobs wait, where all that are not placed do; made without a look at them. The reason is the same
+    for all, or worked out for each when somebody asks."""
 
     __slots__ = ("_n_jobs", "_placements", "_reason")
 
-    def __init__(self, n_jobs: int, placements: Sequence[Placement], reason: str) -> None:
+    def __init__(
+        self, n_jobs: int, placements: Sequence[Placement], reason: str | Callable[[int], str]
+    ) -> None:
         self._n_jobs = n_jobs
         self._placements = placements
         self._reason = reason
@@ -87,7 +90,7 @@ class AllOthers(Mapping[int, str]):
 
     def __getitem__(self, i: int) -> str:
         if i in self:
-            return self._reason
+            return self._reason if isinstance(self._reason, str) else self._reason(i)
         raise KeyError(i)
 
     def __contains__(self, i: object) -> bool:

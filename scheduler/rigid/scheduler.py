@@ -9,8 +9,7 @@ from scheduler.problem import SchedulingProblem
 from scheduler.rigid.free_nodes import AllOthers
 from scheduler.rigid.kernels.passing import start_jobs
 from scheduler.rigid.policies import Backfilling, Ordering
-
-WAITS = "too few nodes are free, or it would delay the first of the queue"
+from scheduler.rigid.reasons import WhyRigidJobsWait
 
 
 class Rigid:
@@ -52,4 +51,5 @@ class Rigid:
             starting.append(Placement(int(rank), free.lowest(n_nodes, taken), now_s + takes_s))
             taken += n_nodes
         placements = tuple(starting)
-        return Schedule(NO_ASSIGNMENTS, AllOthers(problem.n_jobs, placements, WAITS), (), placements)
+        why = WhyRigidJobsWait(problem, placements, self.ordering, self.backfilling)
+        return Schedule(NO_ASSIGNMENTS, AllOthers(problem.n_jobs, placements, why), (), placements)

@@ -12,7 +12,6 @@ import typer
 from rich.table import Table
 
 from sil.cli import database, workload
-from sil.cli.compare_traces import compare_traces
 from sil.cli.console import (
     EXIT_FAULT,
     EXIT_INTERRUPTED,
@@ -31,6 +30,7 @@ from sil.cli.predict import predict
 from sil.cli.progress import ProgressBar, progress
 from sil.cli.replay import replay
 from sil.cli.reproduce import reproduce
+from sil.cli.traces import compare_traces, why
 
 if TYPE_CHECKING:
     from sil.outcome.comparison import Comparison
@@ -72,6 +72,7 @@ app.command()(predict)
 app.command()(replay)
 app.command()(overhead)
 app.command("compare-traces")(compare_traces)
+app.command()(why)
 app.command()(check)
 app.command("new-scheduler")(new_scheduler)
 app.command("serve-scheduler")(serve_scheduler)

@@ -55,6 +55,9 @@ def replay(
             "replayed(trace='OUT/easy') for what an earlier run was charged."
         ),
     ] = "none",
+    reasons: Annotated[
+        bool, typer.Option("--reasons", help="Keep in the trace why jobs are passed over (for `sil why`).")
+    ] = False,
     jobs: Annotated[
         str | None,
         typer.Option(
@@ -115,7 +118,7 @@ def replay(
         with progress("jobs") as bars:
             try:
                 bar = ProgressBar(bars, chosen.name)
-                replayed = Replay(chosen, estimates, order, decision_cost)
+                replayed = Replay(chosen, estimates, order, decision_cost, reasons)
                 outcomes = replay_all(replayed, names, folder, workers, not no_report, bar)
             except (KeyboardInterrupt, ReplayInterrupted):
                 bars.stop()

@@ -131,6 +131,7 @@ class GuardTable(Table):
     decision_limit_s: Positive = 60.0
     ask_twice: bool = True
     decision_cost: Annotated[str, AfterValidator(check_decision_cost)] = NONE
+    reasons: bool = False
 
 
 class Experiment(Table):

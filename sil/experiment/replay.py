@@ -46,6 +46,8 @@ class Replay:
     estimates: Estimates = Estimates.USER
     order: str = "default"
     decision_cost: str = NONE
+    reasons: bool = False
+    """Whether the trace tells why jobs are passed over."""
     decision_limit_s: float = DECISION_LIMIT_S
 
     def described(self, scheduler: str) -> Mapping[str, object]:
@@ -109,6 +111,7 @@ class Replay:
             note,
             self.decision_limit_s,
             None if cost is None else Charge(cost, clock, trace.note_charge),
+            trace.note_reason if self.reasons else None,
         )
         with nodes.managed_by(name, folder) as manager:
             Harness(

@@ -18,7 +18,7 @@ from sil.batsim.naming import is_outside, outside
 from sil.world.clock import SimClock
 from sil.world.decision_cost import Charge
 from sil.world.dispatcher import SimDispatcher
-from sil.world.guard import GuardedScheduler, Timing
+from sil.world.guard import GuardedScheduler, NoteReason, Timing
 from sil.world.guarded_manager import GuardedManager
 from sil.world.harness import ResourceManager
 from sil.world.logged_runs import LoggedRuns
@@ -60,6 +60,8 @@ class NodesUnderTest:
     decision_limit_s: float
     charge: Charge | None = None
     """What decisions cost in simulated time."""
+    note_reason: NoteReason | None = None
+    """Is told why jobs are left waiting."""
 
     @contextmanager
     def managed_by(self, name: str, folder: Path) -> Iterator[ResourceManager]:
@@ -114,6 +116,7 @@ class NodesUnderTest:
             first_violation_on_free_nodes,
             cpu_time=None,  # to ask for it costs more than most of these decisions
             charge=self.charge,
+            note_reason=self.note_reason,
         )
         nodes = FreeNodesInUse(self.n_nodes, self.run_times)
         return QueueManager(nodes, guarded, self.clock, self.dispatcher)

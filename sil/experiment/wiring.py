@@ -87,7 +87,7 @@ def _run_on_shared_nodes(
         in_use,
         shared_experiment.with_limits(experiment, in_use, jobs, replication),
         name,
-        _guarded(name, experiment, clock, timings, charge, first_violation_on_nodes),
+        _guarded(name, experiment, clock, timings, charge, trace, first_violation_on_nodes),
         replication,
         clock,
         around,
@@ -134,7 +134,7 @@ def _assemble(
     else:
         charge = _charge(experiment, point, replication, name, clock, trace)
         schedulers = {
-            policy.name: _guarded(own or name, experiment, clock, timings, charge)
+            policy.name: _guarded(own or name, experiment, clock, timings, charge, trace)
             for policy, own in in_use.queues
         }
         manager = _scheduling_manager(experiment, in_use, ports, schedulers)
@@ -171,13 +171,17 @@ def _guarded(
     clock: SimClock,
     timings: list[Timing],
     charge: Charge | None,
+    trace: TraceRecorder,
     check: Check = first_violation,
 ) -> Scheduler:
     factory = registry.load(name)
     needs_witness = experiment.guard.ask_twice and not registry.is_built_in(name)
     witness = factory() if needs_witness else None
     limit_s = experiment.guard.decision_limit_s
-    return GuardedScheduler(factory(), clock, limit_s, timings.append, witness, check, charge=charge)
+    note_reason = trace.note_reason if experiment.guard.reasons else None
+    return GuardedScheduler(
+        factory(), clock, limit_s, timings.append, witness, check, charge=charge, note_reason=note_reason
+    )
 
 
 def _charge(

@@ -14,8 +14,8 @@ Row = dict[str, Any]
 
 NEXT = 3
 """So many facts of each side are shown from the parting on."""
-NOT_DECIDED = (Fact.DECISION_CHARGED,)
-"""Facts that differ between runs that decide the same."""
+NOT_DECIDED = (Fact.DECISION_CHARGED, Fact.PASSED_OVER)
+"""Facts that may differ between runs that decide the same."""
 
 _OVER = (Fact.RUN_ENDED, Fact.RUN_PREEMPTED, Fact.RUN_LOST)
 
@@ -46,7 +46,7 @@ class Parting:
 def parting(one: pl.DataFrame, other: pl.DataFrame) -> Parting | None:
     """Of the facts of two runs, with the columns of a trace; None where they are all the same.
 
-    The schedulers' names, and the time that their decisions are charged, make no difference.
+    The schedulers' names, what their decisions cost, and why jobs waited, make no difference.
     """
     sides = [_comparable(frame) for frame in (one, other)]
     n = min(map(len, sides))
@@ -77,6 +77,8 @@ def told(fact: Row) -> str:
             return f"job {job} ends"
         case Fact.RUN_PREEMPTED:
             return f"job {job} is preempted"
+        case Fact.PASSED_OVER:
+            return f"job {job} is passed over: {fact['detail']}"
         case Fact.JOB_REFUSED:
             return f"job {job} is refused: {fact['detail']}"
         case Fact.FAULT:

@@ -13,8 +13,8 @@
 | tasks | parallel ones, of a job that arrives; of a run that starts, how many machines it holds |
 | expected_s | how long a run that starts is believed to take; the turnaround that was promised; how long |
 | | a decision took in simulated time, of the moment when it was asked for |
-| detail | name of an interconnect; reason of a refusal; what is said of a job; rule of a fault; |
-| | why a reading cannot be true |
+| detail | name of an interconnect; reason of a refusal, or of waiting; what is said of a job; rule of a |
+| | fault; why a reading cannot be true |
 | message | what a fault was, in one sentence |
 """
 
@@ -43,6 +43,7 @@ class Fact(StrEnum):
     JOB_ARRIVED = "job_arrived"
     JOB_REFUSED = "job_refused"
     JOB_DESCRIBED = "job_described"
+    PASSED_OVER = "passed_over"
     DECISION_CHARGED = "decision_charged"
     RUN_STARTED = "run_started"
     ORDER_OVERTAKEN = "order_overtaken"
@@ -166,6 +167,10 @@ class TraceRecorder:
         )  # fmt: skip
         if len(self._cells) >= self._most_cells:
             self.close()
+
+    def note_reason(self, time_s: float, job: int, why: str) -> None:
+        """A job was left waiting."""
+        self.note(time_s, Fact.PASSED_OVER, job=job, detail=why)
 
     def note_charge(self, asked_s: float, cost_s: float) -> None:
         """A decision was asked for at a time, and took so long."""

@@ -10,7 +10,7 @@ from collections.abc import Callable
 from math import nan
 from pathlib import Path
 
-from scheduler.model import Schedule
+from scheduler.model import JobId, Schedule
 from scheduler.ports import Clock, Scheduler
 from scheduler.problem import SchedulingProblem
 from scheduler.rules import (
@@ -28,6 +28,9 @@ from sil.world.time_limit import TimeLimitExceeded, time_limit
 Timing = tuple[float, int, int, int, float, float, float]
 """One measured decision: simulated time, how many jobs, resources and decisions; seconds of wall and CPU
 time, both with the seconds of garbage collection, which come last. As columns of TIMINGS_SCHEMA."""
+
+NoteReason = Callable[[float, JobId, str], None]
+"""Is told when, which job, and why it was left waiting."""
 
 Check = Callable[[SchedulingProblem, Schedule], Violation | None]
 """Tells the first rule that a schedule breaks."""
@@ -66,9 +69,10 @@ class GuardedScheduler:
     """A scheduler that is timed, and whose faults end its run with a report instead of the testbed.
 
     Its CPU time is measured by the clock `cpu_time`, or not (NaN). Its wall time without garbage collection
-    may be charged to simulated time by `charge`. Where a `witness` is given, a second,
-    untimed instance of the same scheduler, it must decide the same every time. Raises SchedulerFault if the
-    scheduler raises, does not return within `limit_s`, or decides otherwise than the witness.
+    may be charged to simulated time by `charge`; why jobs are left waiting may be told to `note_reason`.
+    Where a `witness` is given, a second, untimed instance of the same scheduler, it must decide the same
+    every time. Raises SchedulerFault if the scheduler raises, does not return within `limit_s`, or decides
+    otherwise than the witness.
     """
 
     def __init__(
@@ -81,6 +85,7 @@ class GuardedScheduler:
         check: Check = first_violation,
         cpu_time: Callable[[], float] | None = time.process_time,
         charge: Charge | None = None,
+        note_reason: NoteReason | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._clock = clock
@@ -91,8 +96,11 @@ class GuardedScheduler:
         self._check = check
         self._cpu_time = cpu_time
         self._charge = charge
+        self._note_reason = note_reason
+        self._reasons: dict[JobId, str] = {}
+        """Why jobs were left waiting, the last time that they were."""
         self._copies = _copies
-        self.memoryless = charge is None and getattr(scheduler, "memoryless", False)
+        self.memoryless = charge is None and note_reason is None and getattr(scheduler, "memoryless", False)
         """What the scheduler says of itself (`scheduler.ports.Scheduler`), where it may be left unasked."""
 
     def schedule(self, problem: SchedulingProblem) -> Schedule:
@@ -109,6 +117,8 @@ class GuardedScheduler:
         self._note((now_s, n_jobs, problem.n_places, n_decisions, wall_s, cpu_s, gc_s))
         if self._witness is not None:
             self._compare(problem, schedule, self._ask(self._witness, problem, time.perf_counter()))
+        if self._note_reason is not None:
+            self._tell_reasons(problem, schedule, now_s, self._note_reason)
         if self._charge is not None:
             self._charge(n_jobs, problem.n_places, wall_s - gc_s)
         return schedule
@@ -131,6 +141,18 @@ class GuardedScheduler:
             told = " ".join(str(error).split())
             message = f"{_who(scheduler)} raised {type(error).__name__}: {told}{where(error)}"
             raise SchedulerFault(RAISES_NOTHING, message, self._clock.now_s) from error
+
+    def _tell_reasons(
+        self, problem: SchedulingProblem, schedule: Schedule, now_s: float, note: NoteReason
+    ) -> None:
+        """Each that is another than the last one of the same job."""
+        if self._check(problem, schedule):
+            return  # the manager rejects it for that
+        for i, reason in schedule.left_waiting.items():
+            job = problem.jobs[i].id
+            if self._reasons.get(job) != reason:
+                self._reasons[job] = reason
+                note(now_s, job, reason)
 
     def _compare(self, problem: SchedulingProblem, schedule: Schedule, again: Schedule) -> None:
         if self._check(problem, schedule):

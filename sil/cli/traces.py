@@ -1,4 +1,4 @@
-"""`sil compare-traces`: where two runs part."""
+"""`sil compare-traces` and `sil why`: a look into traces."""
 
 from __future__ import annotations
 
@@ -63,6 +63,41 @@ def compare_traces(
         if not facts:
             out.print("  nothing more")
     raise typer.Exit(EXIT_FAULT)
+
+
+def why(
+    trace: Annotated[Path, typer.Argument(help="A trace.parquet, or the folder that has it.")],
+    job: Annotated[int, typer.Option("--job", help="The job's number.")],
+    scheduler: Annotated[
+        str | None, typer.Option(help="Under which scheduler, where the trace has several.")
+    ] = None,
+    replication: Annotated[int, typer.Option(min=0, help="In which replication.")] = 0,
+    point: Annotated[int, typer.Option(min=0, help="At which point of a grid.")] = 0,
+) -> None:
+    """Tell a job's life: when it arrived, why it was passed over, when it started, and what became of it.
+
+    Reasons are in traces of `sil replay --reasons`, and of experiments with `guard.reasons = true`.
+    """
+    from sil.outcome.life import life
+
+    with one_sentence_for_bad_input():
+        facts = _run(trace, scheduler, point, replication)
+    found = life(facts, job)
+    if found is None:
+        fail(f"{trace}: there is no job {job} in this run")
+    for time_s, what in found.events:
+        out.print(f"{_s(time_s):>16}  {what}", highlight=False, soft_wrap=True, markup=False)
+    if found.waited_s is not None:
+        out.print(f"It waited for {_s(found.waited_s)}.", highlight=False)
+    if found.overtaken_by:
+        _list("Overtaken by", [f"job {other}" for other in found.overtaken_by])
+    if not found.has_reasons:
+        out.print(
+            "Why it was passed over is not in this trace: `sil replay --reasons` keeps that, and "
+            "guard.reasons = true in an experiment.",
+            highlight=False,
+            soft_wrap=True,
+        )
 
 
 def _run(path: Path, scheduler: str | None, point: int, replication: int) -> pl.DataFrame:

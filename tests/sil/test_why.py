@@ -1,0 +1,105 @@
+"""Why a job waited: reasons worked by hand, and a job's life as it is told."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from scheduler.mapping.placement import NOWHERE_TO_RUN
+from sil.experiment.replay import TRACE, Replay
+from sil.outcome.life import life
+from sil.outcome.trace import Fact
+from tests.builders import tiny_experiment
+from tests.sil.test_cli import sil, the_sentence
+from tests.sil.test_experiment import run
+from tests.sil.test_replay import Row, facts_of, log_of
+
+ROWS: list[Row] = [
+    (1, 0.0, 50.0, 2, 60.0, 1),
+    (2, 1.0, 50.0, 3, 50.0, 1),
+    (3, 2.0, 10.0, 1, 10.0, 1),
+    (4, 3.0, 90.0, 1, 90.0, 1),
+]
+"""On three nodes: job 2 waits for job 1, job 3 ends before that, job 4 would not."""
+
+
+def reasons(scheduler: str, folder: Path) -> list[tuple[float, int, str]]:
+    facts = facts_of(Replay(log_of(ROWS, 3), reasons=True), scheduler, folder)
+    passed_over = facts.filter(pl.col("event") == Fact.PASSED_OVER)
+    return passed_over.select("time_s", "job", "detail").rows()
+
+
+def test_under_easy_a_job_waits_for_nodes_or_for_who_has_a_reservation(tmp_path: Path) -> None:
+    told = reasons("easy", tmp_path)
+    assert told[:5] == [
+        (1.0, 2, "first of the queue: it asks for 3 nodes, 1 free; reserved for 60 s"),
+        (2.0, 2, "first of the queue: it asks for 3 nodes, 0 free; reserved for 60 s"),
+        (3.0, 4, "it asks for 1 node, 0 free"),
+        (12.0, 2, "first of the queue: it asks for 3 nodes, 1 free; reserved for 60 s"),
+        (12.0, 4, "it asks for 1 node, 1 free; but it would delay job 2, which is reserved for 60 s"),
+    ]
+
+
+def test_under_fcfs_nobody_overtakes_and_under_sjf_the_shortest_is_the_first(tmp_path: Path) -> None:
+    fcfs, sjf = reasons("fcfs", tmp_path), reasons("sjf", tmp_path)
+    assert (2.0, 3, "it asks for 1 node, 1 free; but job 2 is before it") in fcfs
+    assert (50.0, 3, "first of the queue: it asks for 1 node, 0 free") in fcfs
+    assert (3.0, 4, "it asks for 1 node, 0 free") in sjf
+
+
+def test_under_conservative_backfilling_each_has_a_reservation(tmp_path: Path) -> None:
+    assert reasons("conservative", tmp_path)[:3] == [
+        (1.0, 2, "reserved for 60 s"),
+        (3.0, 4, "reserved for 110 s"),
+        (50.0, 4, "reserved for 100 s"),
+    ]
+
+
+def test_decisions_are_the_same_where_reasons_are_kept(tmp_path: Path) -> None:
+    plain = facts_of(Replay(log_of(ROWS, 3)), "easy", tmp_path)
+    told = facts_of(Replay(log_of(ROWS, 3), reasons=True), "easy", tmp_path)
+    assert told.filter(pl.col("event") != Fact.PASSED_OVER).equals(plain)
+
+
+def test_a_jobs_life_is_told_in_order_with_who_overtook_it(tmp_path: Path) -> None:
+    facts = facts_of(Replay(log_of(ROWS, 3), reasons=True), "easy", tmp_path)
+    found = life(facts, 2)
+    assert found is not None
+    assert found.overtaken_by == (3,)
+    assert found.waited_s == 49.0
+    assert found.events[0] == (1.0, "job 2 arrives, which asks for 3 nodes")
+    assert found.events[-2:] == ((50.0, "job 2 starts on 0-2, believed to take 50 s"), (100.0, "job 2 ends"))
+    assert life(facts, 99) is None
+
+
+def test_the_command_tells_it_and_says_where_reasons_are_missing(tmp_path: Path) -> None:
+    facts_of(Replay(log_of(ROWS, 3)), "easy", tmp_path)
+    done = sil("why", tmp_path, "--job", "2")
+    assert done.exit_code == 0
+    assert "50 s  job 2 starts on 0-2" in done.output
+    assert "It waited for 49 s." in done.output
+    assert "Overtaken by: job 3." in done.output
+    assert "Why it was passed over is not in this trace" in done.output
+    assert f"{tmp_path / TRACE}: there is no job 7" in the_sentence(
+        sil("why", tmp_path / TRACE, "--job", "7")
+    )
+
+
+def test_an_experiment_keeps_reasons_where_it_is_asked_to(tmp_path: Path) -> None:
+    outages = [
+        f'[[outages]]\nmachine = "{name}"\nfrom_s = 0\nto_s = 50\n' for name in ("f1", "f2", "s1", "s2")
+    ]
+    path = tiny_experiment(tmp_path, "[guard]\nreasons = true\n" + "".join(outages))
+    assert not run(path, tmp_path / "out").faults
+    facts = pl.read_parquet(tmp_path / "out" / TRACE)
+    passed_over = facts.filter((pl.col("event") == Fact.PASSED_OVER) & (pl.col("time_s") == 0.0))
+    assert set(passed_over["detail"]) == {NOWHERE_TO_RUN}
+
+
+@pytest.mark.parametrize("scheduler", ["fcfs", "sjf", "easy", "easy_sjbf", "conservative"])
+def test_each_built_in_scheduler_gives_a_reason_for_each_job_that_waits(
+    scheduler: str, tmp_path: Path
+) -> None:
+    assert {job for _, job, _ in reasons(scheduler, tmp_path)} >= {2, 4}
