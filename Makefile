@@ -32,6 +32,7 @@ bench: $(VENV)/.installed-dev  ## Run the benchmarks; results go to benchmarks/r
 	$(BIN)/python -m benchmarks.bench_prediction
 	$(BIN)/python -m benchmarks.bench_time_shared
 	$(BIN)/python -m benchmarks.bench_replay
+	$(BIN)/python -m benchmarks.bench_batsim
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

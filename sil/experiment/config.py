@@ -125,13 +125,21 @@ class ExperienceTable(Table):
     learning: Literal["none", "run"] = "none"
 
 
+DecisionCostName = Annotated[str, AfterValidator(check_decision_cost)]
+
+
 class GuardTable(Table):
     """What a scheduler under test may cost, and whether schedulers that are not built in are asked twice."""
 
     decision_limit_s: Positive = 60.0
     ask_twice: bool = True
-    decision_cost: Annotated[str, AfterValidator(check_decision_cost)] = NONE
+    decision_cost: DecisionCostName | dict[str, DecisionCostName] = NONE
     reasons: bool = False
+
+    def cost_of(self, scheduler: str) -> str:
+        """The cost of decisions, by name; where it is told for some schedulers, none for the others."""
+        told = self.decision_cost
+        return told if isinstance(told, str) else told.get(scheduler, NONE)
 
 
 class Experiment(Table):

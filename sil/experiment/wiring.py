@@ -187,7 +187,7 @@ def _guarded(
 def _charge(
     experiment: Experiment, point: int, replication: int, name: str, clock: SimClock, trace: TraceRecorder
 ) -> Charge | None:
-    cost = decision_cost(experiment.guard.decision_cost, point, replication, name)
+    cost = decision_cost(experiment.guard.cost_of(name), point, replication, name)
     return None if cost is None else Charge(cost, clock, trace.note_charge)
 
 

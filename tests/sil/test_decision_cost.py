@@ -101,6 +101,18 @@ def test_in_an_experiment_what_is_decided_at_once_starts_later_by_the_cost(tmp_p
         assert charges(after)[0] == (0.0, 7.0)
 
 
+def test_a_cost_may_be_charged_to_some_schedulers_only(tmp_path: Path) -> None:
+    path = tiny_experiment(
+        tmp_path,
+        '[guard]\ndecision_cost = { sjs = "fixed(seconds=7)" }\n',
+        schedulers='["mct", "sjs"]',
+    )
+    assert not run(path, tmp_path / "out", workers=1).faults
+    facts = pl.read_parquet(tmp_path / "out" / TRACE)
+    charged = facts.filter(pl.col("event") == Fact.DECISION_CHARGED)["scheduler"].unique().to_list()
+    assert charged == ["sjs"]
+
+
 @pytest.mark.parametrize(
     ("name", "message"),
     [
