@@ -12,6 +12,8 @@ from scheduler.rigid.free_nodes import Placing
 from scheduler.rigid.kernels.planning import carry_over, plan
 from scheduler.rigid.kernels.queue_tree import ESTIMATE_S, JOB, SIZE
 
+WAITS = "it has a reservation for later"
+
 
 class Conservative:
     """Every job has a reservation from its arrival on: the earliest that delays none of those before it.
@@ -58,6 +60,6 @@ class Conservative:
             left[i] = False
         self._jobs, self._starts_s = jobs[left, JOB].astype(np.int64), starts_s[left]
         first_s = float(self._starts_s.min(initial=np.inf))
-        return placing.schedule(lambda i: f"reserved for {starts_s[i]:.10g} s")._replace(
+        return placing.schedule(WAITS, lambda i: f"reserved for {starts_s[i]:.10g} s")._replace(
             ask_again_s=first_s if first_s < np.inf else None
         )

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable
 
+from scheduler.left_waiting import AllOthers
 from scheduler.model import Placement, Schedule
 from scheduler.node_set import FreeSet
 from scheduler.problem import SchedulingProblem
@@ -58,42 +59,7 @@ class Placing:
         self._placements.append(Placement(i, nodes, completion_s))
         self._taken += n_nodes
 
-    def schedule(self, why_wait: str | Callable[[int], str]) -> Schedule:
-        """All jobs that were not started wait: for one reason, or what is said of job i once asked for."""
+    def schedule(self, why_wait: str, in_detail: Callable[[int], str] | None = None) -> Schedule:
+        """All jobs that were not started wait, for one reason; more may be told of job i."""
         placements = tuple(self._placements)
-        return Schedule.placing(placements, AllOthers(self._problem.n_jobs, placements, why_wait))
-
-
-class AllOthers(Mapping[int, str]):
-    """Why jobs wait, where all that are not placed do; made without a look at them. The reason is the same
-    for all, or worked out for each when somebody asks."""
-
-    __slots__ = ("_n_jobs", "_placements", "_reason")
-
-    def __init__(
-        self, n_jobs: int, placements: Sequence[Placement], reason: str | Callable[[int], str]
-    ) -> None:
-        self._n_jobs = n_jobs
-        self._placements = placements
-        self._reason = reason
-
-    def are_all_but(self, placements: Sequence[Placement], n_jobs: int) -> bool:
-        """Whether these are, by the way they are made, all of so many jobs but those."""
-        return self._placements is placements and self._n_jobs == n_jobs
-
-    def __len__(self) -> int:
-        return self._n_jobs - len(self._placements)
-
-    def __iter__(self) -> Iterator[int]:
-        placed = {placement.job for placement in self._placements}
-        return (i for i in range(self._n_jobs) if i not in placed)
-
-    def __getitem__(self, i: int) -> str:
-        if i in self:
-            return self._reason if isinstance(self._reason, str) else self._reason(i)
-        raise KeyError(i)
-
-    def __contains__(self, i: object) -> bool:
-        if not isinstance(i, int) or not 0 <= i < self._n_jobs:
-            return False
-        return all(placement.job != i for placement in self._placements)
+        return Schedule.placing(placements, AllOthers(self._problem.n_jobs, placements, why_wait, in_detail))

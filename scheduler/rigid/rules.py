@@ -6,10 +6,10 @@ from collections.abc import Mapping
 from itertools import pairwise
 from math import inf
 
+from scheduler.left_waiting import AllOthers
 from scheduler.model import Placement, Schedule
 from scheduler.node_set import NodeSet
 from scheduler.problem import SchedulingProblem
-from scheduler.rigid.free_nodes import AllOthers
 from scheduler.rules import (
     COMPLETION_AS_EXPECTED,
     EACH_JOB_ONCE,

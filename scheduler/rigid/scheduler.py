@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import numpy as np
 
+from scheduler.left_waiting import AllOthers
 from scheduler.model import NO_ASSIGNMENTS, Placement, Schedule
 from scheduler.problem import SchedulingProblem
-from scheduler.rigid.free_nodes import AllOthers
 from scheduler.rigid.kernels.passing import start_jobs
 from scheduler.rigid.policies import Backfilling, Ordering
 from scheduler.rigid.reasons import WhyRigidJobsWait
+
+WAITS = "too few nodes are free, or it would delay the first of the queue"
 
 
 class Rigid:
@@ -51,5 +53,6 @@ class Rigid:
             starting.append(Placement(int(rank), free.lowest(n_nodes, taken), now_s + takes_s))
             taken += n_nodes
         placements = tuple(starting)
-        why = WhyRigidJobsWait(problem, placements, self.ordering, self.backfilling)
-        return Schedule(NO_ASSIGNMENTS, AllOthers(problem.n_jobs, placements, why), (), placements)
+        in_detail = WhyRigidJobsWait(problem, placements, self.ordering, self.backfilling)
+        left = AllOthers(problem.n_jobs, placements, WAITS, in_detail)
+        return Schedule(NO_ASSIGNMENTS, left, (), placements)

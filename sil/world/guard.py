@@ -10,6 +10,7 @@ from collections.abc import Callable
 from math import nan
 from pathlib import Path
 
+from scheduler.left_waiting import AllOthers
 from scheduler.model import JobId, Schedule
 from scheduler.ports import Clock, Scheduler
 from scheduler.problem import SchedulingProblem
@@ -148,8 +149,10 @@ class GuardedScheduler:
         """Each that is another than the last one of the same job."""
         if self._check(problem, schedule):
             return  # the manager rejects it for that
-        for i, reason in schedule.left_waiting.items():
-            job = problem.jobs[i].id
+        left = schedule.left_waiting
+        in_detail = left.in_detail if isinstance(left, AllOthers) else None
+        for i in left:
+            job, reason = problem.jobs[i].id, left[i] if in_detail is None else in_detail(i)
             if self._reasons.get(job) != reason:
                 self._reasons[job] = reason
                 note(now_s, job, reason)
