@@ -6,24 +6,19 @@ import heapq
 import json
 import time
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass
 from math import inf, nan
 from typing import Any, Protocol
 
 from scheduler.model import ON_NODES, Completion, DispatchOrder, Job, JobId, RunId
-from scheduler.node_set import FreeSet, NodeSet
 from scheduler.ports import Dispatcher, RunTimes
 from scheduler.rules import (
     EACH_JOB_ONCE,
-    KNOWN_JOB,
-    KNOWN_NODES,
-    NODES_FREE,
     NOT_IN_THE_PAST,
-    ONE_TASK_ON_EACH_NODE,
     PREEMPTS_RUNNING_RUNS,
     RETURNS_IN_TIME,
 )
 from sil.batsim import messages
+from sil.batsim.book import Book, Known
 from sil.batsim.endpoint import NoReply
 from sil.batsim.messages import WORKLOAD, BadReply, JsonEvent, Reply, read_reply
 from sil.world.clock import SimClock
@@ -58,21 +53,6 @@ class Truth(Protocol):
         ...
 
 
-NOWHERE = NodeSet((), 0)
-
-
-@dataclass(slots=True)
-class _Known:
-    """A job that the scheduler knows of and that is not over."""
-
-    job: Job
-    estimate_s: float
-    run: RunId | None = None
-    nodes: NodeSet = NOWHERE
-    started_s: float = 0.0
-    is_killed: bool = False
-
-
 class BatsimManager:
     """Tells a scheduler all events of one instant in one message, and carries out what it answers.
 
@@ -105,10 +85,7 @@ class BatsimManager:
         self._profiles: dict[tuple[str, str], dict[str, Any]] = {}
         self._registered: dict[JobId, str] = {}
         """Jobs of the scheduler's own that have not arrived yet."""
-        self._known: dict[str, _Known] = {}
-        self._id_of_run: dict[RunId, str] = {}
-        self._free = FreeSet(n_nodes)
-        self._runs = -1
+        self._book = Book(n_nodes, clock)
         self._calls_s: list[float] = []
         self._events: list[JsonEvent] = []
         """What the scheduler is to be told, oldest first."""
@@ -123,57 +100,56 @@ class BatsimManager:
         return self._calls_s[0] if self._calls_s else None
 
     def why_waiting(self) -> dict[JobId, str]:
-        return {
-            known.job.id: "its scheduler did not start it"
-            for known in self._known.values()
-            if known.run is None
-        }
+        return dict.fromkeys(self._book.waiting(), "its scheduler did not start it")
 
     # -- notices --------------------------------------------------------------------------------------------
 
     def on_job_arrived(self, job: Job) -> str | None:
         own = self._registered.pop(job.id, None)
         job_id = own or f"{WORKLOAD}!{job.id}"
-        known = self._known[job_id] = _Known(job, self._run_times.estimate_s(job))
-        now_s = self._clock.now_s
-        self._tell(messages.job_submitted(now_s, job_id, job.n_tasks, job.arrival_s, known.estimate_s))
+        self._submit(job_id, job, job.arrival_s, self._run_times.estimate_s(job))
         self._jobs_to_come -= own is None
         if self._jobs_to_come == 0 and own is None:
-            self._tell(messages.no_more_jobs(now_s))
+            self._tell(messages.no_more_jobs(self._clock.now_s))
         return None
 
+    def _submit(self, job_id: str, job: Job, submit_s: float, estimate_s: float) -> None:
+        self._book.submit(job_id, job, estimate_s)
+        self._tell(messages.job_submitted(self._clock.now_s, job_id, job.n_tasks, submit_s, estimate_s))
+
     def on_run_ended(self, completion: Completion) -> None:
-        job_id = self._id_of_run.pop(completion.run, None)
-        if job_id is None:
-            return
-        known = self._known.pop(job_id)
-        self._free.give_back(known.nodes)
-        self._run_times.learn(known.job, completion.ended_s - known.started_s)
-        self._tell(messages.job_completed(self._clock.now_s, job_id, messages.SUCCEEDED, known.nodes))
+        over = self._over(completion.run, messages.SUCCEEDED)
+        if over is not None:
+            _, known = over
+            self._run_times.learn(known.job, completion.ended_s - known.started_s)
+
+    def _over(self, run: RunId, state: str) -> tuple[str, Known] | None:
+        """A run is over, which is told; None where that was known."""
+        over = self._book.over(run)
+        if over is not None:
+            job_id, known = over
+            self._tell(messages.job_completed(self._clock.now_s, job_id, state, known.nodes))
+        return over
 
     def on_run_released(self, run: RunId) -> None:
         """Its end is told when that has its turn."""
 
     def on_run_preempted(self, run_id: RunId) -> None:
         """It was killed."""
-        job_id = self._id_of_run.pop(run_id)
-        self._killed.add(job_id)
-        known = self._known.pop(job_id)
-        self._free.give_back(known.nodes)
-        self._orders.give_up(known.job.id, "killed by its scheduler")
-        self._tell(messages.job_completed(self._clock.now_s, job_id, messages.KILLED, known.nodes))
+        over = self._over(run_id, messages.KILLED)
+        if over is not None:
+            job_id, known = over
+            self._killed.add(job_id)
+            self._orders.give_up(known.job.id, "killed by its scheduler")
 
     def on_run_lost(self, run_id: RunId, found_down: Iterable[int | str] = ()) -> None:
         """It failed; its job is submitted again, as another attempt."""
-        job_id = self._id_of_run.pop(run_id)
-        known = self._known.pop(job_id)
-        self._free.give_back(known.nodes)
-        now_s, job = self._clock.now_s, known.job
-        self._tell(messages.job_completed(now_s, job_id, messages.FAILED, known.nodes))
-        first, _, attempt = job_id.partition("#")
-        again = f"{first}#{int(attempt or 0) + 1}"
-        self._known[again] = _Known(job, known.estimate_s)
-        self._tell(messages.job_submitted(now_s, again, job.n_tasks, now_s, known.estimate_s))
+        over = self._over(run_id, messages.FAILED)
+        if over is not None:
+            job_id, known = over
+            first, _, attempt = job_id.partition("#")
+            again = f"{first}#{int(attempt or 0) + 1}"
+            self._submit(again, known.job, self._clock.now_s, known.estimate_s)
 
     def on_monitor_news(self) -> None:
         """Batsim has no notice for it."""
@@ -224,9 +200,9 @@ class BatsimManager:
         except BadReply as error:
             raise SchedulerFault(SPEAKS_THE_PROTOCOL, str(error), asked_s) from None
         self._check_times(reply, asked_s)
-        self._note((asked_s, len(self._known), self._n_nodes, len(reply.events), wall_s, nan, nan))
+        self._note((asked_s, len(self._book), self._n_nodes, len(reply.events), wall_s, nan, nan))
         if self._charge is not None:
-            self._charge(len(self._known), self._n_nodes, wall_s)
+            self._charge(len(self._book), self._n_nodes, wall_s)
         for decision in reply.events:
             self._clock.wait_until(decision.timestamp)
             self._carry_out(decision)
@@ -250,7 +226,7 @@ class BatsimManager:
             case messages.ExecuteJob(data=data):
                 self._execute(data.job_id, data.alloc)
             case messages.RejectJob(data=data):
-                self._reject(data.job_id, "rejected by its scheduler")
+                self._reject(data.job_id)
             case messages.CallMeLater(data=data):
                 self._call_later(data.timestamp)
             case messages.KillJob(data=data):
@@ -262,7 +238,7 @@ class BatsimManager:
             case messages.ChangeJobState(data=data):
                 self._change_state(data.job_id, data.job_state)
             case messages.SetJobMetadata(data=data):
-                self._orders.describe(self._of(data.job_id).job.id, data.metadata)
+                self._orders.describe(self._book.of(data.job_id).job.id, data.metadata)
             case messages.Query(data=data):
                 self._answer(data.requests)
             case messages.SetResourceState(data=data):
@@ -271,45 +247,16 @@ class BatsimManager:
                 self._tell(messages.resource_state_changed(now_s, data.resources, data.state))
 
     def _execute(self, job_id: str, alloc: str) -> None:
-        known = self._of(job_id)
-        if known.run is not None:
-            raise self._fault(EACH_JOB_ONCE, f"job {job_id} was to be started, and runs already", known)
-        nodes = self._nodes(job_id, alloc, known)
-        self._free.take(nodes)
-        self._runs += 1
-        run = RunId(self._runs)
-        known.run, known.nodes, known.started_s = run, nodes, self._clock.now_s
-        self._id_of_run[run] = job_id
-        self._orders.dispatch(DispatchOrder(run, known.job, ON_NODES, nodes, known.estimate_s))
+        known = self._book.start(job_id, alloc)
+        assert known.run is not None
+        self._orders.dispatch(DispatchOrder(known.run, known.job, ON_NODES, known.nodes, known.estimate_s))
 
-    def _nodes(self, job_id: str, alloc: str, known: _Known) -> NodeSet:
-        try:
-            nodes = NodeSet.parse(alloc.replace(",", " "))
-        except ValueError:
-            message = f"job {job_id} was to be started on '{alloc}', which is no set of nodes like '0-3 5'"
-            raise self._fault(SPEAKS_THE_PROTOCOL, message, known) from None
-        if not nodes.within(self._n_nodes):
-            message = f"job {job_id} was to be started on {nodes}; there are nodes 0 to {self._n_nodes - 1}"
-            raise self._fault(KNOWN_NODES, message, known)
-        if nodes.n != known.job.n_tasks:
-            message = f"job {job_id} asks for {known.job.n_tasks} nodes and was given {nodes.n}: {nodes}"
-            raise self._fault(ONE_TASK_ON_EACH_NODE, message, known)
-        if not self._free.has(nodes):
-            there = [
-                other_id
-                for other_id, other in self._known.items()
-                if any(node in other.nodes for node in nodes)
-            ]
-            message = f"job {job_id} was to be started on {nodes}, where job {there[0]} runs"
-            raise self._fault(NODES_FREE, message, known)
-        return nodes
-
-    def _reject(self, job_id: str, why: str) -> None:
-        known = self._of(job_id)
+    def _reject(self, job_id: str) -> None:
+        known = self._book.of(job_id)
         if known.run is not None:
-            raise self._fault(EACH_JOB_ONCE, f"job {job_id} was rejected while it runs", known)
-        del self._known[job_id]
-        self._orders.give_up(known.job.id, why)
+            raise self._book.fault(EACH_JOB_ONCE, f"job {job_id} was rejected while it runs", known)
+        self._book.forget(job_id)
+        self._orders.give_up(known.job.id, "rejected by its scheduler")
 
     def _call_later(self, at_s: float) -> None:
         now_s = self._clock.now_s
@@ -322,13 +269,12 @@ class BatsimManager:
         """Jobs that ended while the scheduler thought are not killed any more."""
         progress = {}
         for job_id in job_ids:
-            known = self._known.get(job_id)
+            known = self._book.get(job_id)
             if known is None or known.is_killed:
                 continue
             if known.run is None:
-                raise self._fault(
-                    PREEMPTS_RUNNING_RUNS, f"job {job_id} was to be killed and does not run", known
-                )
+                message = f"job {job_id} was to be killed and does not run"
+                raise self._book.fault(PREEMPTS_RUNNING_RUNS, message, known)
             ran_s = self._clock.now_s - known.started_s
             progress[job_id] = ran_s / self._truth.run_s(known.job)
             known.is_killed = True
@@ -339,7 +285,7 @@ class BatsimManager:
     def _register(self, job_id: str, new: messages.NewJob) -> None:
         """A job of the scheduler's own; it runs for as long as its profile, a delay, says."""
         now_s = self._clock.now_s
-        if job_id in self._known or job_id in self._registered.values():
+        if job_id in self._book or job_id in self._registered.values():
             raise SchedulerFault(EACH_JOB_ONCE, f"job {job_id} was registered, and is known already", now_s)
         profile = self._profiles.get((job_id.partition("!")[0], new.profile), {})
         delay = profile.get("delay")
@@ -354,19 +300,19 @@ class BatsimManager:
 
     def _change_state(self, job_id: str, state: str) -> None:
         """Of a job that does not run here: schedulers do so with jobs that stand for others of their own."""
-        known = self._of(job_id)
+        known = self._book.of(job_id)
         if known.run is not None:
             message = f"the state of job {job_id} was to be {state}, while it runs on {known.nodes}"
-            raise self._fault(SPEAKS_THE_PROTOCOL, message, known)
+            raise self._book.fault(SPEAKS_THE_PROTOCOL, message, known)
         if state in messages.FINAL_STATES:
-            del self._known[job_id]
+            self._book.forget(job_id)
             self._orders.give_up(known.job.id, f"{state}, by its scheduler")
         elif state != "RUNNING":
-            raise self._fault(SPEAKS_THE_PROTOCOL, f"job {job_id} cannot be made {state}", known)
+            raise self._book.fault(SPEAKS_THE_PROTOCOL, f"job {job_id} cannot be made {state}", known)
 
     def _tell_of_the_killed(self) -> None:
         """Once all of them are over, in whatever way."""
-        while self._killing and not any(job_id in self._known for job_id in self._killing[0][0]):
+        while self._killing and not any(job_id in self._book for job_id in self._killing[0][0]):
             job_ids, progress = self._killing.pop(0)
             killed = {job_id: share for job_id, share in progress.items() if job_id in self._killed}
             self._events.append(messages.job_killed(self._clock.now_s, job_ids, killed))
@@ -378,13 +324,3 @@ class BatsimManager:
                 message = f"it asks for '{request}'; answered is consumed_energy only"
                 raise SchedulerFault(SPEAKS_THE_PROTOCOL, message, self._clock.now_s)
         self._tell(messages.answer(self._clock.now_s, consumed_energy=0.0))
-
-    def _of(self, job_id: str) -> _Known:
-        known = self._known.get(job_id)
-        if known is None:
-            message = f"job {job_id} was named; it was never submitted, or is over"
-            raise SchedulerFault(KNOWN_JOB, message, self._clock.now_s)
-        return known
-
-    def _fault(self, rule: str, message: str, known: _Known) -> SchedulerFault:
-        return SchedulerFault(rule, message, self._clock.now_s, known.job.id)
