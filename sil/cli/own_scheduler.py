@@ -65,8 +65,9 @@ def check(
     from sil.experiment import checking
 
     with one_sentence_for_bad_input():
-        is_of = Kind[kind.name] if kind else checking.kind_under_check(scheduler)
-        findings = {f.rule: f for f in checking.check(scheduler, is_of, examples, decision_limit)}
+        asked_for = Kind[kind.name] if kind else None
+        is_of, found = checking.check(scheduler, asked_for, examples, decision_limit)
+    findings = {finding.rule: finding for finding in found}
     table = Table(title=f"{scheduler}: {is_of}", title_justify="left")
     for column in ("rule", "what it says", ""):
         table.add_column(column, overflow="fold")

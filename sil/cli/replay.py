@@ -44,7 +44,8 @@ def replay(
     order: Annotated[
         str,
         typer.Option(
-            help="Which events of one instant come first: default, or archive, as in published schedules."
+            help="Which events of one instant come first: default; archive, as in published schedules; or "
+            "batsim (all in one message, and 10 s later than in the log)."
         ),
     ] = "default",
     decision_cost: Annotated[

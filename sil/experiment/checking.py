@@ -71,8 +71,12 @@ def kind_under_check(name: str) -> Kind:
     return Kind.MAPPING
 
 
-def check(name: str, kind: Kind, examples: int, limit_s: float) -> list[Finding]:
-    """The rules that a scheduler breaks; a decision may take `limit_s`. Raises SchedulerNotLoaded."""
+def check(name: str, kind: Kind | None, examples: int, limit_s: float) -> tuple[Kind, list[Finding]]:
+    """What a scheduler decides about, and the rules that it breaks; a decision may take `limit_s`.
+
+    Where `kind` does not say, it is found out by asking; one that takes its process with it then is taken to
+    map jobs. Raises SchedulerNotLoaded.
+    """
     registry.load(name)
     context = worker_context()
     watchdog = Watchdog(context, 1)
@@ -82,24 +86,27 @@ def check(name: str, kind: Kind, examples: int, limit_s: float) -> list[Finding]
     tell.close()
     found: list[Finding] = []
     try:
-        while (finding := _next(told, process, watchdog)) is not None:
-            found.append(finding)
-            if finding.rule == PROCESS_SURVIVES:
+        while (news := _next(told, process, watchdog)) is not None:
+            if isinstance(news, Kind):
+                kind = news
+                continue
+            found.append(news)
+            if news.rule == PROCESS_SURVIVES:
                 break
         process.join()
     finally:
         watchdog.end_all()
-    return found
+    return kind or Kind.MAPPING, found
 
 
-def _next(told: Connection, process: BaseProcess, watchdog: Watchdog) -> Finding | None:
-    """The next finding; None once there are no more."""
+def _next(told: Connection, process: BaseProcess, watchdog: Watchdog) -> Kind | Finding | None:
+    """What the process tells next: the kind, then findings; None once there are no more."""
     while True:
         ended = not process.is_alive()
         try:
             if told.poll(0.0 if ended else LOOK_EVERY_S):
-                finding: Finding | None = told.recv()
-                return finding
+                news: Kind | Finding | None = told.recv()
+                return news
         except EOFError:
             ended = True
         if ended:
@@ -108,10 +115,12 @@ def _next(told: Connection, process: BaseProcess, watchdog: Watchdog) -> Finding
 
 
 def _check_here(
-    name: str, kind: Kind, examples: int, limit_s: float, tell: Connection, watchdog: Watchdog
+    name: str, kind: Kind | None, examples: int, limit_s: float, tell: Connection, watchdog: Watchdog
 ) -> None:
     lead_own_group()
     watchdog.watch_this_process()
+    kind = kind or kind_under_check(name)
+    tell.send(kind)
     for finding in _findings(name, kind, examples, limit_s):
         tell.send(finding)
     tell.send(None)

@@ -8,7 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from scheduler import naming
-from sil.outcome.trace import RUN, Fact
+from sil.outcome.trace import RUN, Fact, read_facts
 from sil.world.decision_cost import DecisionCost, Fixed, Measured, Modelled, Replayed
 
 NONE = "none"
@@ -23,23 +23,46 @@ class BadDecisionCost(ValueError):
 
 def check_decision_cost(name: str) -> str:
     """The name itself. Raises BadDecisionCost for one that means nothing."""
-    decision_cost(name, 0, 0, "")
+    kind, parameters = _split(name)
+    if kind == REPLAYED:
+        path = _trace(name, parameters)
+        if not path.is_file():
+            raise BadDecisionCost(f"cost of decisions '{name}': there is no file {path}")
+    elif kind != NONE or parameters:
+        _made(name, kind, parameters)
     return name
 
 
+def replayed_trace(name: str) -> Path | None:
+    """The trace whose costs are charged again, if they are. Raises BadDecisionCost."""
+    kind, parameters = _split(name)
+    return _trace(name, parameters) if kind == REPLAYED else None
+
+
 def decision_cost(name: str, point: int, replication: int, scheduler: str) -> DecisionCost | None:
-    """What a decision costs in one run, None for nothing. Raises BadDecisionCost.
+    """What a decision costs in one run, None for nothing. Raises BadDecisionCost and NoTrace.
 
     `replayed(trace="OUT")` charges what that run was charged in the trace in folder OUT.
     """
-    try:
-        kind, parameters = naming.split(name)
-    except naming.Misnamed as error:
-        raise BadDecisionCost(f"cost of decisions: {error}") from None
+    kind, parameters = _split(name)
     if kind == NONE and not parameters:
         return None
-    if kind == REPLAYED:
-        return _replayed(name, parameters, point, replication, scheduler)
+    if kind != REPLAYED:
+        return _made(name, kind, parameters)
+    facts = read_facts(_trace(name, parameters))
+    run = dict(zip(RUN, (point, replication, scheduler), strict=True))
+    charged = facts.filter(pl.col("event") == Fact.DECISION_CHARGED, **run)
+    return Replayed(iter(charged["expected_s"].to_list()))
+
+
+def _split(name: str) -> tuple[str, dict[str, naming.Value]]:
+    try:
+        return naming.split(name)
+    except naming.Misnamed as error:
+        raise BadDecisionCost(f"cost of decisions: {error}") from None
+
+
+def _made(name: str, kind: str, parameters: dict[str, naming.Value]) -> DecisionCost:
     if kind not in KINDS:
         known = ", ".join((NONE, *KINDS, REPLAYED))
         raise BadDecisionCost(f"there is no cost of decisions '{name}'; known are {known}")
@@ -49,25 +72,14 @@ def decision_cost(name: str, point: int, replication: int, scheduler: str) -> De
     except (naming.Misnamed, ValueError) as error:
         raise BadDecisionCost(f"cost of decisions: {error}") from None
     except TypeError:
-        raise BadDecisionCost(
-            f"cost of decisions '{name}': seconds are missing, as in {kind}(seconds=0.5)"
-        ) from None
+        message = f"cost of decisions '{name}': seconds are missing, as in {kind}(seconds=0.5)"
+        raise BadDecisionCost(message) from None
 
 
-def _replayed(
-    name: str, parameters: dict[str, naming.Value], point: int, replication: int, scheduler: str
-) -> DecisionCost:
+def _trace(name: str, parameters: dict[str, naming.Value]) -> Path:
+    """The file that is named, or that of the folder that is."""
     if parameters.keys() != {"trace"}:
-        raise BadDecisionCost(
-            f"cost of decisions '{name}': name a folder of results, as in replayed(trace=\"OUT\")"
-        )
+        message = f"cost of decisions '{name}': name a folder of results, as in replayed(trace='OUT')"
+        raise BadDecisionCost(message)
     path = Path(str(parameters["trace"]))
-    if path.is_dir():
-        path = path / TRACE
-    if not scheduler:
-        if not path.is_file():
-            raise BadDecisionCost(f"cost of decisions '{name}': there is no file {path}")
-        return Replayed(iter(()))
-    run = dict(zip(RUN, (point, replication, scheduler), strict=True))
-    facts = pl.scan_parquet(path).filter(pl.col("event") == Fact.DECISION_CHARGED, **run)
-    return Replayed(iter(facts.select("expected_s").collect()["expected_s"].to_list()))
+    return path / TRACE if path.is_dir() else path

@@ -14,6 +14,7 @@ from typing import Any
 
 import polars as pl
 
+from sil.experiment.decision_costs import BadDecisionCost, replayed_trace
 from sil.experiment.listener import Listener
 from sil.experiment.output_folder import make_usable
 from sil.experiment.processes import end_workers, lead_own_group, worker_context
@@ -23,7 +24,7 @@ from sil.experiment.watchdog import LOOK_EVERY_S, Watchdog
 from sil.outcome.replay_invariants import first_breach_of_replay
 from sil.outcome.replay_report import write_replay_report
 from sil.outcome.replayed_jobs import batsim_schedule, replayed_jobs, statistics
-from sil.outcome.trace import Fact
+from sil.outcome.trace import Fact, read_facts
 from sil.world.faults import PROCESS_SURVIVES
 
 JOBS = "jobs.csv"
@@ -52,9 +53,15 @@ def replay_all(
 ) -> list[Outcome]:
     """Replay a log under each scheduler, and write what it amounts to into `out`.
 
-    Raises UnusableFolder and ReplayInterrupted.
+    Raises UnusableFolder and ReplayInterrupted; where the costs of an earlier run are charged again, NoTrace
+    if that is none, and BadDecisionCost if the results would replace it.
     """
     folders = {name: out / _folder_name(name) for name in schedulers}
+    charged = replayed_trace(replay.decision_cost)
+    if charged is not None:
+        read_facts(charged)
+        if charged.resolve() in {(folder / TRACE).resolve() for folder in folders.values()}:
+            raise BadDecisionCost(f"{charged} has the costs to be charged; name another folder with --out")
     for folder in (out, *folders.values()):
         make_usable(folder)
         for old in (TRACE, TIMINGS, JOBS, SCHEDULE):

@@ -12,7 +12,7 @@ from sil.experiment.decision_costs import BadDecisionCost, check_decision_cost, 
 from sil.experiment.listener import Listener
 from sil.experiment.replay import TIMINGS, TRACE, Replay
 from sil.experiment.replays import replay_all
-from sil.outcome.trace import Fact
+from sil.outcome.trace import Fact, NoTrace
 from sil.workload.lublin import Lublin
 from sil.world.decision_cost import Modelled
 from sil.world.faults import COST_IS_KNOWN
@@ -131,6 +131,23 @@ def test_a_cost_may_be_charged_to_some_schedulers_only(tmp_path: Path) -> None:
 def test_a_cost_that_means_nothing_is_refused(name: str, message: str) -> None:
     with pytest.raises(BadDecisionCost, match=message):
         check_decision_cost(name)
+
+
+def test_what_is_no_trace_cannot_be_charged_again(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no trace")
+    again = Replay(log_of(ONE_NODE, 1), decision_cost=f"replayed(trace='{tmp_path / 'text'}')")
+    with pytest.raises(NoTrace, match="not a trace written by"):
+        replay_all(again, ["fcfs"], tmp_path / "out", 1, False, Listener())
+
+
+def test_the_trace_whose_costs_are_charged_again_is_not_replaced(tmp_path: Path) -> None:
+    log = log_of(ONE_NODE, 1)
+    replay_all(Replay(log, decision_cost="fixed(seconds=3)"), ["fcfs"], tmp_path, 1, False, Listener())
+    before = (tmp_path / "fcfs" / TRACE).read_bytes()
+    again = Replay(log, decision_cost=f"replayed(trace='{tmp_path / 'fcfs'}')")
+    with pytest.raises(BadDecisionCost, match="name another folder with --out"):
+        replay_all(again, ["fcfs"], tmp_path, 1, False, Listener())
+    assert (tmp_path / "fcfs" / TRACE).read_bytes() == before
 
 
 def test_no_cost_is_charged_where_nothing_is_said() -> None:

@@ -35,6 +35,10 @@ class BreaksTwo:
             return Schedule.placing([p for p in good.placements if p.job != 2], left)
         return good
 
+class DiesAtOnce:
+    def schedule(self, problem):
+        os._exit(0)
+
 class Dies:
     def schedule(self, problem):
         if problem.free_nodes.n_nodes > 4:
@@ -67,8 +71,9 @@ def test_what_a_class_decides_about_is_found_out_by_asking_it(names: dict[str, s
 
 
 def test_each_broken_rule_is_told_once_with_its_smallest_example(own: str) -> None:
-    assert kind_under_check(f"{own}:BreaksTwo") is Kind.FREE_NODES
-    findings = {f.rule: f for f in check(f"{own}:BreaksTwo", Kind.FREE_NODES, 100, 5.0)}
+    kind, found = check(f"{own}:BreaksTwo", None, 100, 5.0)
+    assert kind is Kind.FREE_NODES
+    findings = {finding.rule: finding for finding in found}
     assert set(findings) == {"no-job-forgotten", "raises-nothing"}
     (asked,) = findings["no-job-forgotten"].asked
     assert "waiting=((1, 1.0), (1, 1.0), (1, 1.0))" in asked
@@ -76,8 +81,14 @@ def test_each_broken_rule_is_told_once_with_its_smallest_example(own: str) -> No
 
 
 def test_a_scheduler_that_takes_its_process_with_it_is_told_as_such(own: str) -> None:
-    findings = check(f"{own}:Dies", Kind.FREE_NODES, 100, 5.0)
+    _, findings = check(f"{own}:Dies", Kind.FREE_NODES, 100, 5.0)
     assert findings[-1].rule == PROCESS_SURVIVES
+
+
+def test_a_scheduler_that_ends_its_process_when_it_is_first_asked_does_not_end_the_command(own: str) -> None:
+    done = sil("check", f"{own}:DiesAtOnce")
+    assert done.exit_code == 1
+    assert "process-survives: its process died" in done.output
 
 
 def test_the_command_shows_what_holds_and_what_does_not(own: str) -> None:

@@ -44,6 +44,7 @@ def write_package(name: str, kind: str, folder: Path) -> list[Path]:
         "suite_module": module,
         "suite": suite,
         "version": package_version(),
+        "parameter": "most_jobs=4" if kind == "shared_nodes" else "patience_s=60",
     }
     files = {
         "pyproject.toml": "pyproject.toml.j2",

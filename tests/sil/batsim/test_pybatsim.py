@@ -19,7 +19,7 @@ PYBATSIM = shutil.which("pybatsim", path=str(Path(sys.executable).parent))
 
 def under_pybatsim(scheduler: str, jobs: int, folder: Path) -> Outcome:
     """The first jobs of KTH-SP2 under one of its schedulers."""
-    if PYBATSIM is None:
+    if PYBATSIM is None:  # not the environment of `make test`; CI does not accept a skip
         pytest.skip("pybatsim is not installed; `make test` does it (requirements-batsim.txt)")
     log = read_swf(oracle("swf/KTH-SP2.swf.gz")).slice(0, jobs)
     options = f'-o \'{{"export-prefix": "{folder}/printed"}}\''
