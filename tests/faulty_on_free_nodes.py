@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import time
 from abc import ABC, abstractmethod
 
 from scheduler import rules
@@ -11,6 +10,7 @@ from scheduler.model import Assignment, Placement, RunId, Schedule
 from scheduler.node_set import NodeSet
 from scheduler.problem import SchedulingProblem
 from scheduler.rigid.scheduler import Rigid
+from tests.faulty import NeverReturns, Raises, ReturnsNothing
 
 
 class _Wrong(ABC):
@@ -104,22 +104,6 @@ class GivesANodeToTwoJobs:
 class MapsToMachines(_Wrong):
     def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
         return Schedule.of([Assignment(0, 0, 0.0, 1.0)])
-
-
-class ReturnsNothing:
-    def schedule(self, problem: SchedulingProblem) -> None:
-        return None
-
-
-class Raises:
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
-        raise RuntimeError("this scheduler always fails")
-
-
-class NeverReturns:
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
-        while True:
-            time.sleep(0.01)
 
 
 class TakesTheNodesItself(_Wrong):
