@@ -25,6 +25,11 @@ class OnMachines:
     monitor: Monitor
     experience: Experience
 
+    @property
+    def n_places(self) -> int:
+        """Machines, apart from clusters."""
+        return self.site.n_machines
+
 
 @dataclass(frozen=True)
 class OnFreeNodes:
@@ -34,6 +39,10 @@ class OnFreeNodes:
     dispatcher: Dispatcher
     n_nodes: int
     run_times: RunTimes
+
+    @property
+    def n_places(self) -> int:
+        return self.n_nodes
 
 
 class ResourceManager(ABC):

@@ -55,6 +55,7 @@ def started(asked: Outside, log: Path) -> Iterator[tuple[str, Process | None]]:
     if port == PORT:
         _check_is_free(port)
     command = [word.replace(PLACEHOLDER, str(port)) for word in asked.command]
+    log.parent.mkdir(exist_ok=True)
     with log.open("wb") as printed:
         try:
             process = Process(
@@ -68,6 +69,8 @@ def started(asked: Outside, log: Path) -> Iterator[tuple[str, Process | None]]:
             yield f"tcp://127.0.0.1:{port}", process
         finally:
             process.end()
+            if log.is_file() and not log.stat().st_size:
+                log.unlink()
 
 
 def _free_port() -> int:

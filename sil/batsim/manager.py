@@ -9,8 +9,8 @@ from collections.abc import Callable, Iterable, Mapping
 from math import inf, nan
 from typing import Any, Protocol
 
-from scheduler.model import ON_NODES, Completion, DispatchOrder, Job, JobId, RunId
-from scheduler.ports import Dispatcher, RunTimes
+from scheduler.model import Completion, Job, JobId, RunId
+from scheduler.ports import Dispatcher
 from scheduler.rules import (
     EACH_JOB_ONCE,
     NOT_IN_THE_PAST,
@@ -21,6 +21,7 @@ from sil.batsim import messages
 from sil.batsim.book import Book, Known
 from sil.batsim.endpoint import NoReply
 from sil.batsim.messages import WORKLOAD, BadReply, JsonEvent, Reply, read_reply
+from sil.batsim.nodes import Nodes
 from sil.world.clock import SimClock
 from sil.world.decision_cost import Charge
 from sil.world.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL, SchedulerFault
@@ -43,16 +44,6 @@ class Orders(Dispatcher, Protocol):
         ...
 
 
-class Truth(Protocol):
-    """Knows how long jobs really run."""
-
-    def run_s(self, job: Job) -> float: ...
-
-    def add(self, submit_s: float, run_s: float, processors: int, estimate_s: float | None) -> Job:
-        """A job of the scheduler's own, as it says that it is."""
-        ...
-
-
 class BatsimManager:
     """Tells a scheduler all events of one instant in one message, and carries out what it answers.
 
@@ -63,29 +54,27 @@ class BatsimManager:
 
     def __init__(
         self,
-        n_nodes: int,
+        nodes: Nodes,
         n_jobs: int,
-        run_times: RunTimes,
         clock: SimClock,
         orders: Orders,
         ask: Callable[[str], str],
         note: Callable[[Timing], None],
-        truth: Truth,
         charge: Charge | None = None,
     ) -> None:
-        self._n_nodes = n_nodes
+        self._nodes = nodes
+        self._described = nodes.described
+        self._n_nodes = len(self._described)
         self._jobs_to_come = n_jobs
-        self._run_times = run_times
         self._clock = clock
         self._orders = orders
         self._ask = ask
         self._note = note
-        self._truth = truth
         self._charge = charge
         self._profiles: dict[tuple[str, str], dict[str, Any]] = {}
         self._registered: dict[JobId, str] = {}
         """Jobs of the scheduler's own that have not arrived yet."""
-        self._book = Book(n_nodes, clock)
+        self._book = Book(self._n_nodes, clock)
         self._calls_s: list[float] = []
         self._events: list[JsonEvent] = []
         """What the scheduler is to be told, oldest first."""
@@ -107,21 +96,23 @@ class BatsimManager:
     def on_job_arrived(self, job: Job) -> str | None:
         own = self._registered.pop(job.id, None)
         job_id = own or f"{WORKLOAD}!{job.id}"
-        self._submit(job_id, job, job.arrival_s, self._run_times.estimate_s(job))
+        self._submit(job_id, job, job.arrival_s)
         self._jobs_to_come -= own is None
         if self._jobs_to_come == 0 and own is None:
             self._tell(messages.no_more_jobs(self._clock.now_s))
         return None
 
-    def _submit(self, job_id: str, job: Job, submit_s: float, estimate_s: float) -> None:
-        self._book.submit(job_id, job, estimate_s)
-        self._tell(messages.job_submitted(self._clock.now_s, job_id, job.n_tasks, submit_s, estimate_s))
+    def _submit(self, job_id: str, job: Job, submit_s: float) -> None:
+        profile = self._nodes.profile(job)
+        self._book.submit(job_id, job, profile["delay"])
+        self._tell(messages.job_submitted(self._clock.now_s, job_id, job.n_tasks, submit_s, profile))
 
     def on_run_ended(self, completion: Completion) -> None:
         over = self._over(completion.run, messages.SUCCEEDED)
         if over is not None:
             _, known = over
-            self._run_times.learn(known.job, completion.ended_s - known.started_s)
+            ran_s = completion.ended_s - known.started_s
+            self._nodes.learn(known.job, known.nodes, known.started_s, ran_s)
 
     def _over(self, run: RunId, state: str) -> tuple[str, Known] | None:
         """A run is over, which is told; None where that was known."""
@@ -144,15 +135,20 @@ class BatsimManager:
 
     def on_run_lost(self, run_id: RunId, found_down: Iterable[int | str] = ()) -> None:
         """It failed; its job is submitted again, as another attempt."""
+        self._tell_of_nodes(found_down)
         over = self._over(run_id, messages.FAILED)
         if over is not None:
             job_id, known = over
             first, _, attempt = job_id.partition("#")
             again = f"{first}#{int(attempt or 0) + 1}"
-            self._submit(again, known.job, self._clock.now_s, known.estimate_s)
+            self._submit(again, known.job, self._clock.now_s)
 
     def on_monitor_news(self) -> None:
-        """Batsim has no notice for it."""
+        self._tell_of_nodes()
+
+    def _tell_of_nodes(self, found_down: Iterable[int | str] = ()) -> None:
+        for node, up in self._nodes.changes(found_down):
+            self._tell(messages.node_changed(self._clock.now_s, node, up))
 
     def on_time_passed(self) -> None:
         while self._calls_s and self._calls_s[0] <= self._clock.now_s:
@@ -170,7 +166,8 @@ class BatsimManager:
         self.wants_round = False
         if not self._has_begun:
             self._has_begun = True
-            self._exchange([messages.simulation_begins(self._n_nodes, WORKLOAD)])
+            accepts_new_jobs = self._nodes.accepts_new_jobs
+            self._exchange([messages.simulation_begins(self._described, WORKLOAD, accepts_new_jobs)])
         self._tell_of_the_killed()
         if self._events:
             events, self._events = self._events, []
@@ -249,7 +246,7 @@ class BatsimManager:
     def _execute(self, job_id: str, alloc: str) -> None:
         known = self._book.start(job_id, alloc)
         assert known.run is not None
-        self._orders.dispatch(DispatchOrder(known.run, known.job, ON_NODES, known.nodes, known.estimate_s))
+        self._orders.dispatch(self._nodes.order(known.run, known.job, known.nodes, known.estimate_s))
 
     def _reject(self, job_id: str) -> None:
         known = self._book.of(job_id)
@@ -276,7 +273,7 @@ class BatsimManager:
                 message = f"job {job_id} was to be killed and does not run"
                 raise self._book.fault(PREEMPTS_RUNNING_RUNS, message, known)
             ran_s = self._clock.now_s - known.started_s
-            progress[job_id] = ran_s / self._truth.run_s(known.job)
+            progress[job_id] = ran_s / self._nodes.true_run_s(known.job, known.nodes)
             known.is_killed = True
             self._orders.preempt(known.run)
         self._killing.append((job_ids, progress))
@@ -285,6 +282,9 @@ class BatsimManager:
     def _register(self, job_id: str, new: messages.NewJob) -> None:
         """A job of the scheduler's own; it runs for as long as its profile, a delay, says."""
         now_s = self._clock.now_s
+        if not self._nodes.accepts_new_jobs:
+            message = f"job {job_id} was registered; an experiment's jobs are those of its file"
+            raise SchedulerFault(SPEAKS_THE_PROTOCOL, message, now_s)
         if job_id in self._book or job_id in self._registered.values():
             raise SchedulerFault(EACH_JOB_ONCE, f"job {job_id} was registered, and is known already", now_s)
         profile = self._profiles.get((job_id.partition("!")[0], new.profile), {})
@@ -294,7 +294,8 @@ class BatsimManager:
                 f"job {job_id} was registered with profile '{new.profile}', which is no registered delay"
             )
             raise SchedulerFault(SPEAKS_THE_PROTOCOL, message, now_s)
-        job = self._truth.add(now_s, float(delay), new.res, new.walltime if new.walltime > 0 else None)
+        walltime_s = new.walltime if new.walltime > 0 else None
+        job = self._nodes.new_job(now_s, float(delay), new.res, walltime_s)
         self._registered[job.id] = job_id
         self._orders.submit(job)
 

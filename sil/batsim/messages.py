@@ -22,8 +22,13 @@ JsonEvent = dict[str, Any]
 # -- from the world to the scheduler -----------------------------------------------------------------------
 
 
-def simulation_begins(n_nodes: int, workload: str) -> JsonEvent:
-    resources = [{"id": n, "name": f"node-{n}", "state": "idle", "properties": {}} for n in range(n_nodes)]
+def resource(number: int, name: str, **properties: str) -> JsonEvent:
+    """A node, for SIMULATION_BEGINS."""
+    return {"id": number, "name": name, "state": "idle", "properties": properties}
+
+
+def simulation_begins(resources: Sequence[JsonEvent], workload: str, accepts_new_jobs: bool) -> JsonEvent:
+    n_nodes = len(resources)
     return event(
         0.0,
         "SIMULATION_BEGINS",
@@ -41,37 +46,40 @@ def simulation_begins(n_nodes: int, workload: str) -> JsonEvent:
             "redis-port": 6379,
             "redis-prefix": "default",
             "profiles-forwarded-on-submission": True,
-            "dynamic-jobs-enabled": True,
-            "dynamic-jobs-acknowledged": True,
+            "dynamic-jobs-enabled": accepts_new_jobs,
+            "dynamic-jobs-acknowledged": accepts_new_jobs,
             "forward-unknown-events": False,
             "profile-reuse-enabled": False,
             "sched-config": "",
             "redis": {"enabled": False, "hostname": "127.0.0.1", "port": 6379, "prefix": "default"},
             "job_submission": {
                 "forward_profiles": True,
-                "from_scheduler": {"enabled": True, "acknowledge": True},
+                "from_scheduler": {"enabled": accepts_new_jobs, "acknowledge": accepts_new_jobs},
             },
         },
-        compute_resources=resources,
-        resources_data=resources,
+        compute_resources=list(resources),
+        resources_data=list(resources),
         storage_resources=[],
         workloads={WORKLOAD: workload},
         profiles={WORKLOAD: {}},
     )
 
 
-def job_submitted(time_s: float, job_id: str, n_nodes: int, submit_s: float, estimate_s: float) -> JsonEvent:
-    """A job asks for so many nodes. Its profile is a delay as long as is believed: nobody knows the truth."""
+def delay(estimate_s: float) -> JsonEvent:
+    """The profile of a job is a delay as long as is believed: nobody knows the truth."""
+    return {"type": "delay", "delay": estimate_s}
+
+
+def job_submitted(time_s: float, job_id: str, n_nodes: int, submit_s: float, profile: JsonEvent) -> JsonEvent:
+    """A job asks for so many nodes, for as long as its profile says."""
     job = {
         "id": job_id,
         "subtime": submit_s,
-        "walltime": estimate_s,
+        "walltime": profile["delay"],
         "res": n_nodes,
         "profile": job_id,
     }
-    return event(
-        time_s, "JOB_SUBMITTED", job_id=job_id, job=job, profile={"type": "delay", "delay": estimate_s}
-    )
+    return event(time_s, "JOB_SUBMITTED", job_id=job_id, job=job, profile=profile)
 
 
 def job_completed(time_s: float, job_id: str, state: str, nodes: NodeSet) -> JsonEvent:
@@ -94,6 +102,12 @@ def job_killed(time_s: float, job_ids: Sequence[str], progress: dict[str, float]
 
 def requested_call(time_s: float) -> JsonEvent:
     return event(time_s, "REQUESTED_CALL")
+
+
+def node_changed(time_s: float, node: int, up: bool) -> JsonEvent:
+    """It came back, or went down."""
+    kind = "event_machine_available" if up else "event_machine_unavailable"
+    return event(time_s, "NOTIFY", type=kind, resources=str(node))
 
 
 def no_more_jobs(time_s: float) -> JsonEvent:

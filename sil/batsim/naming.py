@@ -37,13 +37,18 @@ def is_outside(name: str) -> bool:
     return _BEGINS.match(name) is not None
 
 
+def listens_already(name: str) -> bool:
+    """Whether it names one that somebody else has started."""
+    return name.startswith("batsim+")
+
+
 def outside(name: str) -> Outside:
     """What a name stands for. Raises SchedulerNotLoaded for one that is malformed."""
     if importlib.util.find_spec("zmq") is None:
         raise SchedulerNotLoaded(
             f"scheduler '{name}': Batsim's protocol needs the package pyzmq; install this one with [batsim]"
         )
-    if name.startswith("batsim+"):
+    if listens_already(name):
         address = name.removeprefix("batsim+")
         if not re.fullmatch(r"tcp://[\w.\-\[\]:]+:\d{1,5}", address):
             raise SchedulerNotLoaded(

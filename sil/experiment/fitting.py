@@ -7,9 +7,11 @@ from collections.abc import Collection, Iterator
 from scheduler import registry
 from scheduler.queues import in_order_of_service
 from scheduler.registry import Kind
+from sil.batsim.naming import listens_already
 from sil.experiment.config import Experiment
 from sil.experiment.places import Places
 from sil.experiment.site_in_use import SiteInUse
+from sil.experiment.under_test import brings_its_manager
 from site_db.toml_file import Location
 
 
@@ -56,11 +58,18 @@ def problems(experiment: Experiment, in_use: SiteInUse) -> Iterator[tuple[Locati
 def misfits(experiment: Experiment, in_use: SiteInUse) -> Iterator[str]:
     """Schedulers that cannot do what the experiment asks, a sentence each."""
     shared = experiment.shared_nodes is not None
-    own = () if shared else (own for _, own in in_use.queues if own)
+    own = () if shared else tuple(own for _, own in in_use.queues if own)
     for name in (*experiment.schedulers, *own):
-        if registry.is_manager(name):
-            if shared or name in own:
-                yield f"scheduler '{name}' is a whole resource manager: for sites without shared nodes"
+        if brings_its_manager(name):
+            if shared:
+                yield f"scheduler '{name}' keeps queues of its own: not for shared nodes"
+            elif name in own:
+                yield f"scheduler '{name}' keeps queues of its own: it cannot be that of one queue"
+            elif listens_already(name) and experiment.replications * len(experiment.points) > 1:
+                yield (
+                    f"scheduler '{name}' listens for one run, and this experiment has several; name a "
+                    f"command that starts one for each, as in 'batsim: COMMAND'"
+                )
             continue
         wrong = registry.misfit(name, Kind.SHARED_NODES if shared else Kind.MAPPING)
         if wrong is not None:

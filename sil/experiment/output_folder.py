@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 
@@ -20,3 +21,8 @@ def make_usable(out: Path) -> None:
         raise UnusableFolder(
             f"the folder {out} cannot be written: {error.strerror}; name another with --out"
         ) from None
+
+
+def as_file_name(scheduler: str) -> str:
+    """A scheduler's name as that of a folder or file."""
+    return re.sub(r"[^\w.=,()+-]+", "-", scheduler)

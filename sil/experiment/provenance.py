@@ -11,6 +11,7 @@ from pathlib import Path
 import scheduler
 import site_db
 from scheduler import registry
+from sil.batsim.naming import is_outside, outside
 from sil.experiment.config import Experiment
 from sil.experiment.files import FIXTURES
 from sil.experiment.nodes_of_site import NodesOfSite
@@ -92,13 +93,18 @@ def fingerprint(experiment: Experiment, in_use: SiteInUse) -> str:
         package_version(),
         _our_code(),
         *(_code_under_test(name) for name in experiment.schedulers),
+        *(_code_under_test(own) for _, own in in_use.queues if own),
     ):
         digest.update(text.encode() + b"\0")
     return digest.hexdigest()
 
 
 def _code_under_test(name: str) -> str:
-    """Hash of the code that a scheduler's name leads to: its module, or the whole package around it."""
+    """Hash of the code that a scheduler's name leads to: its module, or the whole package around it; of a
+    command, the files that it names."""
+    if is_outside(name):
+        files = [path for word in outside(name).command if (path := Path(word)).is_file()]
+        return name + "".join(hashlib.sha256(path.read_bytes()).hexdigest() for path in files)
     top, _, _ = registry.target_of(name).partition(":")[0].partition(".")
     spec = importlib.util.find_spec(top)
     if spec is None or spec.origin is None:

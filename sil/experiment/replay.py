@@ -10,10 +10,16 @@ from pathlib import Path
 import polars as pl
 
 import scheduler as scheduler_package
+from scheduler import registry
+from scheduler.queue_manager import QueueManager
+from scheduler.resource_manager import OnFreeNodes
+from scheduler.rigid.free_nodes_in_use import FreeNodesInUse
+from scheduler.rigid.rules import first_violation_on_free_nodes
+from sil.batsim.nodes import AlikeNodes
 from sil.experiment.decision_costs import NONE, decision_cost
 from sil.experiment.estimates import Estimates, run_times
 from sil.experiment.provenance import package_version, source_hash
-from sil.experiment.under_test import NodesUnderTest
+from sil.experiment.under_test import PRINTED, UnderTest
 from sil.outcome.parquet_stream import ParquetStream
 from sil.outcome.trace import METADATA_KEY, SCHEMA, TIMINGS_SCHEMA, TraceRecorder, of_run
 from sil.workload.job_log import JobLog
@@ -22,7 +28,7 @@ from sil.world.decision_cost import Charge
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import ORDERS, EventQueue
 from sil.world.faults import SchedulerFault
-from sil.world.guard import Timing
+from sil.world.guard import GuardedScheduler, Timing
 from sil.world.harness import Harness
 from sil.world.logged_runs import LoggedRuns
 from sil.world.machines.space_shared import SpaceSharedMachines
@@ -102,18 +108,26 @@ class Replay:
         runs = LoggedRuns(self.log.jobs.with_columns(later_s), on_arrivals)
         machines = SpaceSharedMachines(self.log.processors, runs.run_s, events)
         cost = decision_cost(self.decision_cost, 0, 0, name)
-        nodes = NodesUnderTest(
-            self.log.processors,
-            runs,
-            run_times(self.estimates, runs.run_s),
+        charge = None if cost is None else Charge(cost, clock, trace.note_charge)
+        dispatcher = SimDispatcher(clock, events, machines, trace)
+        ports = OnFreeNodes(clock, dispatcher, self.log.processors, run_times(self.estimates, runs.run_s))
+        under_test = UnderTest(
+            ports,
+            AlikeNodes(ports.n_nodes, ports.run_times, runs),
+            runs.total,
             clock,
-            SimDispatcher(clock, events, machines, trace),
+            dispatcher,
             note,
             self.decision_limit_s,
-            None if cost is None else Charge(cost, clock, trace.note_charge),
-            trace.note_reason if self.reasons else None,
+            charge,
         )
-        with nodes.managed_by(name, folder) as manager:
+
+        def with_scheduler() -> QueueManager:
+            guarded = self._guarded(name, clock, note, charge, trace)
+            nodes = FreeNodesInUse(ports.n_nodes, ports.run_times)
+            return QueueManager(nodes, guarded, clock, dispatcher)
+
+        with under_test.managed_by(name, with_scheduler, folder / PRINTED) as manager:
             Harness(
                 runs.arrivals(),
                 manager,
@@ -125,6 +139,27 @@ class Replay:
                 OnRequest(),
                 trace,
             ).run()
+
+    def _guarded(
+        self,
+        name: str,
+        clock: SimClock,
+        note: Callable[[Timing], None],
+        charge: Charge | None,
+        trace: TraceRecorder,
+    ) -> GuardedScheduler:
+        factory = registry.load(name)
+        return GuardedScheduler(
+            factory(),
+            clock,
+            self.decision_limit_s,
+            note,
+            None if registry.is_built_in(name) else factory(),
+            first_violation_on_free_nodes,
+            cpu_time=None,  # to ask for it costs more than most of these decisions
+            charge=charge,
+            note_reason=trace.note_reason if self.reasons else None,
+        )
 
 
 class _Decisions:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import re
 import time
 from collections import deque
 from collections.abc import Sequence
@@ -16,7 +15,7 @@ import polars as pl
 
 from sil.experiment.decision_costs import BadDecisionCost, replayed_trace
 from sil.experiment.listener import Listener
-from sil.experiment.output_folder import make_usable
+from sil.experiment.output_folder import as_file_name, make_usable
 from sil.experiment.processes import end_workers, lead_own_group, worker_context
 from sil.experiment.replay import TIMINGS, TRACE, Replay
 from sil.experiment.under_test import needs_no_process
@@ -56,7 +55,7 @@ def replay_all(
     Raises UnusableFolder and ReplayInterrupted; where the costs of an earlier run are charged again, NoTrace
     if that is none, and BadDecisionCost if the results would replace it.
     """
-    folders = {name: out / _folder_name(name) for name in schedulers}
+    folders = {name: out / as_file_name(name) for name in schedulers}
     charged = replayed_trace(replay.decision_cost)
     if charged is not None:
         read_facts(charged)
@@ -177,7 +176,3 @@ def _described(replay: Replay, outcomes: Sequence[Outcome]) -> dict[str, Any]:
 def _write_summary(path: Path, replay: Replay, outcomes: Sequence[Outcome]) -> None:
     text = json.dumps(_described(replay, outcomes), indent=2, ensure_ascii=False)
     path.write_text(text + "\n", encoding="utf-8")
-
-
-def _folder_name(scheduler: str) -> str:
-    return re.sub(r"[^\w.=,()+-]+", "-", scheduler)

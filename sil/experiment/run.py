@@ -9,9 +9,7 @@ from pathlib import Path
 
 import polars as pl
 
-from scheduler import registry
 from scheduler.registry import SchedulerNotLoaded
-from sil.batsim.naming import is_outside
 from sil.experiment.config import Experiment
 from sil.experiment.fitting import misfits, notes, problems
 from sil.experiment.learning import Teacher
@@ -22,6 +20,7 @@ from sil.experiment.provenance import describe, fingerprint
 from sil.experiment.results import write_results
 from sil.experiment.site_in_use import SiteInUse, SiteSource
 from sil.experiment.sweep import Sweep, is_begun
+from sil.experiment.under_test import check_loads
 from sil.outcome.comparison import Comparison
 from sil.outcome.jobs import job_table, write_jobs_csv
 from sil.outcome.metrics import faults, run_metrics
@@ -44,6 +43,7 @@ REPORT = "report.html"
 DATABASE = "results.db"
 UNRECORDED = "unrecorded.csv"
 FIGURES = "figures"
+PRINTED = "printed"
 PARTS = "parts"
 MOST_NAMES_TOLD = 10
 
@@ -86,14 +86,12 @@ def run_experiment(
     for place, sentence in problems(experiment, in_use):
         raise toml_file.invalid(toml_file.read_text(source), source, place, sentence)
     for name in (*experiment.schedulers, *(own for _, own in in_use.queues if own)):
-        if is_outside(name):
-            raise SchedulerNotLoaded(f"scheduler '{name}': Batsim's protocol is for logs (`sil replay`)")
-        (registry.load_manager if registry.is_manager(name) else registry.load)(name)
+        check_loads(name)
     for sentence in misfits(experiment, in_use):
         raise SchedulerNotLoaded(sentence)
     taken_by = Places.of(experiment, in_use)
     mark = fingerprint(experiment, in_use)
-    sweep = Sweep(experiment, in_use, out / PARTS, _begun_as(mark, choice))
+    sweep = Sweep(experiment, in_use, out / PARTS, out / PRINTED, _begun_as(mark, choice))
     if in_use.down:
         listener.told(f"down at the site, and in the experiment from its beginning: {_some(in_use.down)}")
     for sentence in notes(experiment, in_use):

@@ -15,6 +15,7 @@ from pathlib import Path
 import polars as pl
 
 from sil.experiment.config import Experiment
+from sil.experiment.output_folder import as_file_name
 from sil.experiment.processes import end_workers, lead_own_group, worker_context
 from sil.experiment.site_in_use import SiteInUse
 from sil.experiment.watchdog import LOOK_EVERY_S, Watchdog
@@ -51,15 +52,19 @@ def tasks_of(experiment: Experiment) -> list[Task]:
 
 class Sweep:
     """The runs of one experiment. Each finished task is a file in `folder`; a new sweep goes on from there.
+    What schedulers in processes of their own print goes into the folder `printed`.
 
     A scheduler's first fault, in order of tasks, ends its runs: what it did in later tasks is left out, so
     that the outcome does not depend on the number of workers.
     """
 
-    def __init__(self, experiment: Experiment, in_use: SiteInUse, folder: Path, fingerprint: str) -> None:
+    def __init__(
+        self, experiment: Experiment, in_use: SiteInUse, folder: Path, printed: Path, fingerprint: str
+    ) -> None:
         self._experiment = experiment
         self._in_use = in_use
         self._folder = folder
+        self._printed = printed
         self._tasks = tasks_of(experiment)
         self._faulted_at: dict[str, int] = {}
         self._done: set[int] = set()
@@ -108,6 +113,7 @@ class Sweep:
         """Go on from an earlier sweep if it was the same one, else begin anew."""
         if not is_begun(self._folder, fingerprint):
             shutil.rmtree(self._folder, ignore_errors=True)
+            shutil.rmtree(self._printed, ignore_errors=True)
             self._folder.mkdir(parents=True)
             (self._folder / MARK).write_text(fingerprint)
         for task in self._tasks:
@@ -161,7 +167,9 @@ class Sweep:
         self, pool: ProcessPoolExecutor, task: Task, schedulers: Sequence[str], folder: Path
     ) -> Future[None]:
         experiment = self._experiment.at(task.point)
-        return pool.submit(_carry_out, experiment, self._in_use, task, tuple(schedulers), folder)
+        return pool.submit(
+            _carry_out, experiment, self._in_use, task, tuple(schedulers), folder, self._printed
+        )
 
     def _run_apart(self, task: Task) -> None:
         """Run a task with each scheduler in a process of its own; one that dies is reported."""
@@ -227,9 +235,17 @@ def _begin_worker(watchdog: Watchdog) -> None:
 
 
 def _carry_out(
-    experiment: Experiment, in_use: SiteInUse, task: Task, schedulers: Sequence[str], folder: Path
+    experiment: Experiment,
+    in_use: SiteInUse,
+    task: Task,
+    schedulers: Sequence[str],
+    folder: Path,
+    printed: Path,
 ) -> None:
-    parts = [run_once(experiment, in_use, task.point, task.replication, name) for name in schedulers]
+    parts = []
+    for name in schedulers:
+        log = printed / f"{as_file_name(name)}-{task.point}-{task.replication}.log"
+        parts.append(run_once(experiment, in_use, task.point, task.replication, name, log))
     _write(folder, task, parts)
 
 

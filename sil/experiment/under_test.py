@@ -1,4 +1,4 @@
-"""What a scheduler's name stands for when a log is replayed: who manages the nodes."""
+"""What a scheduler's name stands for: a scheduler, a whole resource manager, or a process that is either."""
 
 from __future__ import annotations
 
@@ -8,38 +8,43 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scheduler import registry
-from scheduler.ports import RunTimes
-from scheduler.queue_manager import QueueManager
 from scheduler.registry import Kind, SchedulerNotLoaded
-from scheduler.resource_manager import OnFreeNodes
-from scheduler.rigid.free_nodes_in_use import FreeNodesInUse
-from scheduler.rigid.rules import first_violation_on_free_nodes
+from scheduler.resource_manager import OnFreeNodes, OnMachines
 from sil.batsim.naming import is_outside, outside
+from sil.batsim.nodes import Nodes
 from sil.world.clock import SimClock
 from sil.world.decision_cost import Charge
 from sil.world.dispatcher import SimDispatcher
-from sil.world.guard import GuardedScheduler, NoteReason, Timing
+from sil.world.guard import Timing
 from sil.world.guarded_manager import GuardedManager
 from sil.world.harness import ResourceManager
-from sil.world.logged_runs import LoggedRuns
 
 PRINTED = "scheduler.log"
 """What a scheduler in a process of its own printed."""
 
 
+def check_loads(name: str) -> None:
+    """Raises SchedulerNotLoaded for a name that stands for nothing."""
+    if is_outside(name):
+        outside(name)
+    elif registry.is_manager(name):
+        registry.load_manager(name)
+    else:
+        registry.load(name)
+
+
 def check_for_free_nodes(names: Sequence[str]) -> None:
     """Raises SchedulerNotLoaded for a scheduler that cannot replay a log."""
     for name in names:
-        if is_outside(name):
-            outside(name)
-            continue
-        if registry.is_manager(name):
-            registry.load_manager(name)
-            continue
-        registry.load(name)
-        wrong = registry.misfit(name, Kind.FREE_NODES)
+        check_loads(name)
+        wrong = None if brings_its_manager(name) else registry.misfit(name, Kind.FREE_NODES)
         if wrong is not None:
             raise SchedulerNotLoaded(f"{wrong} (a log has rigid jobs)")
+
+
+def brings_its_manager(name: str) -> bool:
+    """Whether it keeps queues of its own: a whole resource manager, or a scheduler of Batsim's."""
+    return is_outside(name) or registry.is_manager(name)
 
 
 def needs_no_process(name: str) -> bool:
@@ -48,75 +53,44 @@ def needs_no_process(name: str) -> bool:
 
 
 @dataclass(frozen=True)
-class NodesUnderTest:
-    """The machine and the world around it, for who manages it."""
+class UnderTest:
+    """What who manages the resources is given, and how it is watched; of one run."""
 
-    n_nodes: int
-    runs: LoggedRuns
-    run_times: RunTimes
+    ports: OnMachines | OnFreeNodes
+    nodes: Nodes
+    """The same for a scheduler of Batsim's."""
+    n_jobs: int
+    """How many will arrive."""
     clock: SimClock
     dispatcher: SimDispatcher
     note: Callable[[Timing], None]
-    decision_limit_s: float
-    charge: Charge | None = None
+    limit_s: float
+    """Wall time that a decision may take."""
+    charge: Charge | None
     """What decisions cost in simulated time."""
-    note_reason: NoteReason | None = None
-    """Is told why jobs are left waiting."""
 
     @contextmanager
-    def managed_by(self, name: str, folder: Path) -> Iterator[ResourceManager]:
-        """The resource manager with the scheduler of that name.
+    def managed_by(
+        self, name: str, with_scheduler: Callable[[], ResourceManager], printed: Path
+    ) -> Iterator[ResourceManager]:
+        """The resource manager of that name, or where it names a scheduler, ours with that. What a process of
+        its own prints goes into the file `printed`.
 
-        Raises SchedulerNotLoaded, and SchedulerFault where one in another process does not begin or end well.
+        Raises SchedulerNotLoaded, and SchedulerFault where a process does not begin or end well.
         """
         if not is_outside(name):
-            is_whole = registry.is_manager(name)
-            yield self._whole_manager(name) if is_whole else self._with_scheduler(name)
+            yield self._whole_manager(name) if registry.is_manager(name) else with_scheduler()
             return
-        from sil.batsim.command import started
-        from sil.batsim.endpoint import Endpoint
+        from sil.batsim.conversation import conversation
         from sil.batsim.manager import BatsimManager
 
-        with started(outside(name), folder / PRINTED) as (address, process):
-            endpoint = Endpoint(
-                address,
-                self.decision_limit_s,
-                (lambda: None) if process is None else process.how_it_ended,
+        with conversation(name, printed, self.limit_s) as ask:
+            manager = BatsimManager(
+                self.nodes, self.n_jobs, self.clock, self.dispatcher, ask, self.note, self.charge
             )
-            try:
-                manager = BatsimManager(
-                    self.n_nodes,
-                    self.runs.total,
-                    self.run_times,
-                    self.clock,
-                    self.dispatcher,
-                    endpoint.ask,
-                    self.note,
-                    self.runs,
-                    self.charge,
-                )
-                yield manager
-                manager.end()
-            finally:
-                endpoint.close()
+            yield manager
+            manager.end()
 
     def _whole_manager(self, name: str) -> GuardedManager:
-        ports = OnFreeNodes(self.clock, self.dispatcher, self.n_nodes, self.run_times)
         make = registry.load_manager(name)
-        return GuardedManager(make, ports, self.n_nodes, self.decision_limit_s, self.note)
-
-    def _with_scheduler(self, name: str) -> QueueManager:
-        factory = registry.load(name)
-        guarded = GuardedScheduler(
-            factory(),
-            self.clock,
-            self.decision_limit_s,
-            self.note,
-            None if registry.is_built_in(name) else factory(),
-            first_violation_on_free_nodes,
-            cpu_time=None,  # to ask for it costs more than most of these decisions
-            charge=self.charge,
-            note_reason=self.note_reason,
-        )
-        nodes = FreeNodesInUse(self.n_nodes, self.run_times)
-        return QueueManager(nodes, guarded, self.clock, self.dispatcher)
+        return GuardedManager(make, self.ports, self.limit_s, self.note, self.charge)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
+from pathlib import Path
 
 import polars as pl
 
@@ -14,12 +16,14 @@ from scheduler.ports import Experience, Scheduler
 from scheduler.queues import PlannedStarts, PreemptionPolicy
 from scheduler.resource_manager import OnMachines
 from scheduler.rules import first_violation
+from sil.batsim.site_machines import SiteMachines
 from sil.experiment.config import Experiment
 from sil.experiment.decision_costs import decision_cost
 from sil.experiment.places import Places
 from sil.experiment.site_in_use import SiteInUse
 from sil.experiment.streams import stream
 from sil.experiment.surroundings import distortions, rounds, spread, state_changes, workload
+from sil.experiment.under_test import UnderTest
 from sil.outcome.invariants import first_breach
 from sil.outcome.run_tables import RunTables
 from sil.outcome.trace import TIMINGS_SCHEMA, TraceRecorder
@@ -29,26 +33,32 @@ from sil.world.dispatcher import SimDispatcher
 from sil.world.events import EventQueue
 from sil.world.faults import SchedulerFault
 from sil.world.guard import Check, GuardedScheduler, Timing
-from sil.world.guarded_manager import GuardedManager
-from sil.world.harness import Harness, ResourceManager, in_order_of_arrival
+from sil.world.harness import Harness, in_order_of_arrival
 from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import SimMonitor
 from sil.world.truth import TrueTimes
 
 
-def run_once(experiment: Experiment, in_use: SiteInUse, point: int, replication: int, name: str) -> RunTables:
+def run_once(
+    experiment: Experiment,
+    in_use: SiteInUse,
+    point: int,
+    replication: int,
+    name: str,
+    printed: Path = Path(os.devnull),
+) -> RunTables:
     """One run of the harness.
 
     `experiment` is that of one point, without a grid. A fault of the scheduler ends the run and is its last
-    fact.
+    fact. What one in a process of its own prints goes into the file `printed`.
     """
     if experiment.shared_nodes is not None:
         return _run_on_shared_nodes(experiment, in_use, point, replication, name)
     trace = TraceRecorder()
+    clock = SimClock()
     timings: list[Timing] = []
-    harness, clock = _assemble(experiment, in_use, point, replication, name, trace, timings)
     try:
-        harness.run()
+        _run_on_machines(experiment, in_use, point, replication, name, clock, trace, timings, printed)
     except SchedulerFault as fault:
         trace.note_fault(fault.time_s, fault.rule, fault.message, fault.job)
     facts = trace.frame(point, replication, name)
@@ -105,17 +115,20 @@ def _timings_frame(timings: list[Timing], point: int, replication: int, name: st
     return pl.DataFrame(rows, schema=TIMINGS_SCHEMA, orient="row")
 
 
-def _assemble(
+def _run_on_machines(
     experiment: Experiment,
     in_use: SiteInUse,
     point: int,
     replication: int,
     name: str,
+    clock: SimClock,
     trace: TraceRecorder,
     timings: list[Timing],
-) -> tuple[Harness, SimClock]:
+    printed: Path,
+) -> None:
+    """Raises SchedulerFault."""
     site = in_use.site
-    clock, events = SimClock(), EventQueue()
+    events = EventQueue()
     jobs = workload(experiment, site, in_use.queues, replication)
     everyone = [len(members) for members in site.members]
     true_times = TrueTimes(
@@ -127,21 +140,37 @@ def _assemble(
     monitor = SimMonitor(clock, distortions(experiment, replication))
     dispatcher = SimDispatcher(clock, events, machines, trace)
     ports = OnMachines(clock, dispatcher, site, monitor, _experience(experiment, in_use))
-    manager: ResourceManager
-    if registry.is_manager(name):
-        limit_s = experiment.guard.decision_limit_s
-        manager = GuardedManager(registry.load_manager(name), ports, site.n_machines, limit_s, timings.append)
-    else:
-        charge = _charge(experiment, point, replication, name, clock, trace)
+    charge = _charge(experiment, point, replication, name, clock, trace)
+    under_test = UnderTest(
+        ports,
+        SiteMachines(ports, true_times),
+        len(jobs),
+        clock,
+        dispatcher,
+        timings.append,
+        experiment.guard.decision_limit_s,
+        charge,
+    )
+
+    def with_scheduler() -> SchedulingManager:
         schedulers = {
             policy.name: _guarded(own or name, experiment, clock, timings, charge, trace)
             for policy, own in in_use.queues
         }
-        manager = _scheduling_manager(experiment, in_use, ports, schedulers)
-    changes = state_changes(experiment, in_use, site.machine_index, replication)
-    due = rounds(experiment)
-    arrivals = in_order_of_arrival(jobs)
-    return Harness(arrivals, manager, clock, events, machines, monitor, changes, due, trace), clock
+        return _scheduling_manager(experiment, in_use, ports, schedulers)
+
+    with under_test.managed_by(name, with_scheduler, printed) as manager:
+        Harness(
+            in_order_of_arrival(jobs),
+            manager,
+            clock,
+            events,
+            machines,
+            monitor,
+            state_changes(experiment, in_use, site.machine_index, replication),
+            rounds(experiment),
+            trace,
+        ).run()
 
 
 def _scheduling_manager(

@@ -6,6 +6,7 @@ import multiprocessing
 import time
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import replace
+from functools import partial
 from math import nan
 from typing import Any, TypeVar
 
@@ -13,6 +14,7 @@ from scheduler.model import Completion, DispatchOrder, Job, JobId, RunId
 from scheduler.ports import Clock, Dispatcher
 from scheduler.resource_manager import OnFreeNodes, OnMachines, ResourceManager
 from scheduler.rules import EACH_JOB_ONCE, RAISES_NOTHING, RETURNS_IN_TIME
+from sil.world.decision_cost import Charge
 from sil.world.faults import SchedulerFault
 from sil.world.guard import Timing, where
 from sil.world.time_limit import TimeLimitExceeded, time_limit
@@ -28,9 +30,22 @@ class WatchedDispatcher:
         self._dispatcher = dispatcher
         self._clock = clock
         self._runs: set[RunId] = set()
+        self._held: list[Callable[[], None]] | None = None
         self.fault: SchedulerFault | None = None
 
+    def hold(self) -> None:
+        """Orders wait until `release`."""
+        self._held = []
+
+    def release(self) -> None:
+        held, self._held = self._held or [], None
+        for carry_out in held:
+            carry_out()
+
     def dispatch(self, order: DispatchOrder) -> None:
+        if self._held is not None:
+            self._held.append(partial(self.dispatch, order))
+            return
         try:
             if order.run in self._runs:
                 message = f"run {order.run} was ordered twice; each order needs a run id of its own"
@@ -42,12 +57,16 @@ class WatchedDispatcher:
             raise
 
     def preempt(self, run: RunId) -> None:
+        if self._held is not None:
+            self._held.append(partial(self.preempt, run))
+            return
         self._dispatcher.preempt(run)
 
 
 class GuardedManager:
     """A resource manager whose rounds are timed, and whose faults end its run with a report.
 
+    The wall time of a round may be charged to simulated time; then its orders are carried out at its end.
     Raises SchedulerFault if one of its methods raises, or takes longer than `limit_s`.
     """
 
@@ -55,15 +74,16 @@ class GuardedManager:
         self,
         make: Callable[[Ports], ResourceManager],
         ports: Ports,
-        n_places: int,
         limit_s: float,
         note: Callable[[Timing], None],
+        charge: Charge | None = None,
     ) -> None:
         self._clock = ports.clock
         self._orders = WatchedDispatcher(ports.dispatcher, ports.clock)
-        self._n_places = n_places
+        self._n_places = ports.n_places
         self._limit_s = limit_s
         self._note = note
+        self._charge = charge
         self._unfinished = 0
         self._name = "the resource manager"
         self._manager = self._call(make, replace(ports, dispatcher=self._orders))
@@ -106,9 +126,14 @@ class GuardedManager:
 
     def run_round(self) -> None:
         asked_s, wall_s = self._clock.now_s, time.perf_counter()
+        if self._charge is not None:
+            self._orders.hold()
         self._call(self._manager.run_round)
         wall_s = time.perf_counter() - wall_s
         self._note((asked_s, self._unfinished, self._n_places, 0, wall_s, nan, nan))
+        if self._charge is not None:
+            self._charge(self._unfinished, self._n_places, wall_s)
+            self._orders.release()
 
     def _call(self, method: Callable[..., Answer], *told: Any) -> Answer:
         try:

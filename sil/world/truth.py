@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from math import exp, log1p, sqrt
+from math import exp, inf, log1p, sqrt
 from typing import Protocol
 
 import numpy as np
@@ -85,6 +85,9 @@ class TrueTimes:
         self._mean = mean
         self._spread = spread
         self._luck = luck
+
+    def can_run(self, job: Job, resource: int) -> bool:
+        return self._mean[job.id, resource] < inf
 
     def run_s(self, job: Job, resource: int, share_of_members: float) -> float:
         """Seconds that `job` runs on `resource`; with fewer cluster members than all it takes longer."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scheduler.model import DispatchOrder, RunId, Site
-from scheduler.rules import CLUSTER_MEMBERS_FREE, KNOWN_RESOURCE, NO_DOUBLE_BOOKING
+from scheduler.rules import CLASS_CAN_RUN_THERE, CLUSTER_MEMBERS_FREE, KNOWN_RESOURCE, NO_DOUBLE_BOOKING
 from sil.world.events import EventQueue, RunEnded
 from sil.world.faults import SchedulerFault
 from sil.world.truth import TrueTimes
@@ -44,13 +44,18 @@ class DedicatedMachines:
         return machines or self._missing_interconnects(order.resource)
 
     def check(self, order: DispatchOrder, now_s: float) -> None:
-        """Raises SchedulerFault where the order holds a machine that is busy, or one not of its resource."""
+        """Raises SchedulerFault where an order holds a machine that is busy or not of its resource, or where
+        its job cannot run."""
         job, where = order.job.id, self._site.resource_names[order.resource]
         c = order.resource - self._site.n_machines
         belonging = {order.resource} if c < 0 else set(self._site.members[c])
         if not order.machines or not belonging.issuperset(order.machines):
             message = f"job {job} was dispatched to {where} with machines that do not belong to it"
             raise SchedulerFault(KNOWN_RESOURCE, message, now_s, job)
+        if not self._true_times.can_run(order.job, order.resource):
+            kind = order.job.job_class
+            message = f"job {job} was dispatched to {where}, where jobs of class '{kind}' cannot run"
+            raise SchedulerFault(CLASS_CAN_RUN_THERE, message, now_s, job)
         for j in order.machines:
             run = self._run_on[j]
             if run is not None:

@@ -1,0 +1,69 @@
+"""The machines of a site as a scheduler of Batsim's sees them: numbered, each for one job at a time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import isfinite
+
+from scheduler.availability import Availability
+from scheduler.model import DispatchOrder, ExecutionRecord, Job, MachineReading, RunId
+from scheduler.node_set import NodeSet
+from scheduler.resource_manager import OnMachines
+from sil.batsim.messages import JsonEvent, delay, resource
+from sil.world.truth import TrueTimes
+
+
+class SiteMachines:
+    """Unlike machines, of which the protocol knows nothing: a job's `walltime` is the longest expected time
+    on any machine that can run it, and those on each stand in its profile (`expected_s`, null = cannot run).
+
+    Clusters are not offered, nor can a scheduler submit jobs of its own.
+    """
+
+    accepts_new_jobs = False
+
+    def __init__(self, ports: OnMachines, true_times: TrueTimes) -> None:
+        site = ports.site
+        self.described = [
+            resource(j, machine.name, machine_class=machine.machine_class)
+            for j, machine in enumerate(site.machines)
+        ]
+        self._ports = ports
+        self._true_times = true_times
+        self._availability = Availability(site)
+        self._members = [len(members) for members in site.members]
+
+    def new_job(self, submit_s: float, run_s: float, n_nodes: int, walltime_s: float | None) -> Job:
+        raise LookupError("the jobs of an experiment are those of its file")
+
+    def profile(self, job: Job) -> JsonEvent:
+        expected_s = [s if isfinite(s) else None for s in self._expected_s(job)]
+        longest_s = max((s for s in expected_s if s is not None), default=0.0)
+        return {**delay(longest_s), "expected_s": expected_s}
+
+    def order(self, run: RunId, job: Job, nodes: NodeSet, walltime_s: float) -> DispatchOrder:
+        (machine,) = nodes
+        return DispatchOrder(run, job, machine, (machine,), self._expected_s(job)[machine])
+
+    def true_run_s(self, job: Job, nodes: NodeSet) -> float:
+        (machine,) = nodes
+        return self._true_times.run_s(job, machine, 1.0)
+
+    def learn(self, job: Job, nodes: NodeSet, started_s: float, ran_s: float) -> None:
+        (machine,) = nodes
+        self._ports.experience.record(ExecutionRecord(job, machine, 1, started_s, ran_s))
+
+    def changes(self, found_down: Iterable[int | str] = ()) -> Iterator[tuple[int, bool]]:
+        now_s, up = self._ports.clock.now_s, self._availability.up
+        found = [MachineReading(j, False, now_s) for j in found_down if isinstance(j, int)]
+        for reading in (*found, *self._ports.monitor.news()):
+            if isinstance(reading, MachineReading):
+                before = up[reading.machine]
+                self._availability.read([reading])
+                if up[reading.machine] != before:
+                    yield reading.machine, reading.up
+
+    def _expected_s(self, job: Job) -> list[float]:
+        etc = self._ports.experience.estimate([job], self._members)
+        row: list[float] = etc.dense()[0, : len(self.described)].tolist()
+        return row

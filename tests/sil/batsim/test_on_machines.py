@@ -1,0 +1,230 @@
+"""Schedulers that speak Batsim's protocol on the unlike machines of a site."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+import pytest
+from polars.testing import assert_frame_equal
+
+from scheduler.registry import SchedulerNotLoaded
+from scheduler.rules import CLASS_CAN_RUN_THERE, MAKES_PROGRESS
+from sil.outcome.trace import Fact, read_facts
+from sil.world.faults import SPEAKS_THE_PROTOCOL
+from tests.builders import TINY_SITE, tiny_experiment
+from tests.sil.batsim.scripted import Answer, Event, decision, scheduler, starting_at_once
+from tests.sil.test_experiment import run
+
+ONE_RUN = {"replications": "1"}
+
+
+def facts_under(
+    answer: Answer, folder: Path, more: str = "", **changes: str
+) -> tuple[pl.DataFrame, list[dict[str, Any]]]:
+    """The facts of an experiment of one run under a scripted scheduler, and the messages that it was sent."""
+    with scheduler(answer) as (name, received):
+        path = tiny_experiment(folder, more, schedulers=json.dumps([name]), **ONE_RUN, **changes)
+        run(path, folder / "out")
+    return read_facts(folder / "out" / "trace.parquet"), received
+
+
+def events(received: list[dict[str, Any]], kind: str) -> list[Event]:
+    return [event for message in received for event in message["events"] if event["type"] == kind]
+
+
+def test_it_is_told_of_machines_by_name_and_class_and_of_jobs_what_they_take_on_each(tmp_path: Path) -> None:
+    _, received = facts_under(starting_at_once(), tmp_path, "mix = { short = 1 }", jobs="1")
+    (begins,) = events(received, "SIMULATION_BEGINS")
+    assert [(r["name"], r["properties"]["machine_class"]) for r in begins["data"]["compute_resources"]] == [
+        ("f1", "fast"),
+        ("f2", "fast"),
+        ("s1", "slow"),
+        ("s2", "slow"),
+    ]
+    (submitted,) = events(received, "JOB_SUBMITTED")
+    assert submitted["data"]["profile"] == {
+        "type": "delay",
+        "delay": 30.0,
+        "expected_s": [10.0, 10.0, 30.0, 30.0],
+    }
+    assert (submitted["data"]["job"]["res"], submitted["data"]["job"]["walltime"]) == (1, 30.0)
+
+
+def test_a_scheduler_that_takes_what_comes_first_on_the_first_free_machine_is_olb(tmp_path: Path) -> None:
+    """Where all jobs are there at the beginning, and whoever waits takes the machine that is free first."""
+    with scheduler(starting_at_once()) as (name, _):
+        path = tiny_experiment(tmp_path, jobs="40", schedulers=json.dumps(["olb", name]), **ONE_RUN)
+        comparison = run(path, tmp_path / "out")
+    assert not comparison.faults
+    facts = read_facts(tmp_path / "out" / "trace.parquet")
+    started = facts.filter(pl.col("event") == Fact.RUN_STARTED).select(
+        "scheduler", "job", "resource", "time_s"
+    )
+    by_name = dict(started.partition_by("scheduler", as_dict=True, include_key=False))
+    assert_frame_equal(by_name[("olb",)].sort("job"), by_name[(name,)].sort("job"))
+
+
+def test_a_command_is_started_anew_for_each_run_and_what_it_printed_is_kept(tmp_path: Path) -> None:
+    script = tmp_path / "first_fit.py"
+    script.write_text(FIRST_FIT)
+    name = f"batsim: {sys.executable} {script} tcp://127.0.0.1:{{port}}"
+    comparison = run(tiny_experiment(tmp_path, schedulers=json.dumps(["olb", name])), tmp_path / "out", 2)
+    assert not comparison.faults
+    printed = sorted((tmp_path / "out" / "printed").iterdir())
+    assert [path.read_text() for path in printed] == ["4 machines\n"] * 3
+
+
+def test_a_machine_that_goes_down_and_comes_back_is_told_and_its_job_submitted_again(tmp_path: Path) -> None:
+    outage = '\n[[outages]]\nmachine = "f1"\nfrom_s = 5\nto_s = 9\n'
+    avoiding = _avoiding_what_is_down()
+    facts, received = facts_under(avoiding, tmp_path, "mix = { short = 1 }\n" + outage, jobs="2")
+    notices = [(event["timestamp"], event["data"]) for event in events(received, "NOTIFY")]
+    assert notices[1:] == [
+        (5.0, {"type": "event_machine_unavailable", "resources": "0"}),
+        (9.0, {"type": "event_machine_available", "resources": "0"}),
+    ]
+    again = [event["data"]["job_id"] for event in events(received, "JOB_SUBMITTED")]
+    assert again == ["w0!0", "w0!1", "w0!0#1"]
+    assert facts.filter(pl.col("event") == Fact.RUN_ENDED)["job"].sort().to_list() == [0, 1]
+
+
+def test_an_order_that_finds_its_machine_down_tells_that_before_any_monitor_does(tmp_path: Path) -> None:
+    outage = '[[outages]]\nmachine = "f1"\nfrom_s = 0\nto_s = 500\n[monitors]\ndelay_s = 1000\n'
+    more = "mix = { short = 1 }\n" + outage
+    facts, received = facts_under(_avoiding_what_is_down(), tmp_path, more, jobs="2")
+    counts = dict(facts.group_by("event").len().iter_rows())
+    assert counts[Fact.ORDER_OVERTAKEN] == 1
+    assert counts[Fact.RUN_ENDED] == 2
+    assert events(received, "NOTIFY")[1]["data"] == {"type": "event_machine_unavailable", "resources": "0"}
+
+
+def test_a_scheduler_that_starts_a_job_again_and_again_where_a_machine_is_down_is_told_so(
+    tmp_path: Path,
+) -> None:
+    more = '\n[[outages]]\nmachine = "f1"\nfrom_s = 0\nto_s = 50000\n'
+    facts, _ = facts_under(_deaf(starting_at_once()), tmp_path, more, jobs="1")
+    fault = facts.filter(pl.col("event") == Fact.FAULT).row(0, named=True)
+    assert (fault["detail"], fault["job"]) == (MAKES_PROGRESS, 0)
+
+
+def test_a_job_where_its_class_cannot_run_is_a_fault(tmp_path: Path) -> None:
+    site = TINY_SITE + '\n[[job_classes]]\nname = "only-slow"\n[job_classes.sequential_s]\nslow = 50\n'
+    (tmp_path / "out").mkdir()
+    with scheduler(starting_at_once()) as (name, received):
+        path = tiny_experiment(
+            tmp_path,
+            "mix = { only-slow = 1 }",
+            schedulers=json.dumps([name]),
+            site_text=site,
+            **ONE_RUN,
+        )
+        comparison = run(path, tmp_path / "out")
+    (fault,) = comparison.faults
+    assert CLASS_CAN_RUN_THERE in str(fault)
+    assert "job 0 was dispatched to f1, where jobs of class 'only-slow' cannot run" in str(fault)
+    submitted = events(received, "JOB_SUBMITTED")[0]["data"]["profile"]
+    assert submitted == {"type": "delay", "delay": 50.0, "expected_s": [None, None, 50.0, 50.0]}
+
+
+def test_jobs_of_its_own_are_for_logs(tmp_path: Path) -> None:
+    def answer(now_s: float, told: list[Event]) -> tuple[float, list[Event]]:
+        profile = {"workload_name": "own", "profile_name": "p", "profile": {"type": "delay", "delay": 5}}
+        new = {"res": 1, "profile": "p", "walltime": 9}
+        return now_s, [
+            decision(now_s, "REGISTER_PROFILE", **profile),
+            decision(now_s, "REGISTER_JOB", job_id="own!1", job=new),
+        ]
+
+    facts, received = facts_under(answer, tmp_path)
+    fault = facts.filter(pl.col("event") == Fact.FAULT).row(0, named=True)
+    assert fault["detail"] == SPEAKS_THE_PROTOCOL
+    assert "an experiment's jobs are those of its file" in fault["message"]
+    assert not events(received, "SIMULATION_BEGINS")[0]["data"]["config"]["dynamic-jobs-enabled"]
+
+
+@pytest.mark.parametrize(
+    ("name", "more", "message"),
+    [
+        ("batsim+tcp://127.0.0.1:28000", "", "listens for one run, and this experiment has several"),
+        (
+            "mct",
+            '\n[[queues]]\nname = "default"\nscheduler = "batsim: python mine.py"\n',
+            "it cannot be that of one queue",
+        ),
+        ("batsim: there-is-no-such-command", "", "there is no command 'there-is-no-such-command'"),
+    ],
+)
+def test_what_cannot_be_is_told_before_anything_runs(
+    name: str, more: str, message: str, tmp_path: Path
+) -> None:
+    path = tiny_experiment(tmp_path, more, schedulers=json.dumps([name]))
+    with pytest.raises(SchedulerNotLoaded, match=message):
+        run(path, tmp_path / "out")
+
+
+FIRST_FIT = """
+import json, sys
+import zmq
+
+socket = zmq.Context().socket(zmq.REP)
+socket.bind(sys.argv[1])
+waiting, free, held, is_over = [], [], {}, False
+while not is_over:
+    message = json.loads(socket.recv())
+    for event in message["events"]:
+        data = event["data"]
+        if event["type"] == "SIMULATION_BEGINS":
+            free = list(range(data["nb_resources"]))
+            print(len(free), "machines")
+        elif event["type"] == "JOB_SUBMITTED":
+            waiting.append(data["job_id"])
+        elif event["type"] == "JOB_COMPLETED":
+            free.append(held.pop(data["job_id"]))
+        is_over = event["type"] == "SIMULATION_ENDS"
+    decisions = []
+    while waiting and free:
+        job_id, machine = waiting.pop(0), min(free)
+        free.remove(machine)
+        held[job_id] = machine
+        start = {"job_id": job_id, "alloc": str(machine)}
+        decisions.append({"timestamp": message["now"], "type": "EXECUTE_JOB", "data": start})
+    socket.send_string(json.dumps({"now": message["now"], "events": decisions}))
+"""
+
+
+def _deaf(answer: Answer) -> Answer:
+    """The same scheduler, which is never told of machines."""
+    return lambda now_s, told: answer(now_s, [event for event in told if event["type"] != "NOTIFY"])
+
+
+def _avoiding_what_is_down() -> Answer:
+    """Any free machine that is up, the first one first."""
+    waiting: list[str] = []
+    holding: dict[str, int] = {}
+    down: set[int] = set()
+
+    def answer(now_s: float, told: list[Event]) -> tuple[float, list[Event]]:
+        for event in told:
+            data = event["data"]
+            match event["type"], data.get("type"):
+                case "JOB_SUBMITTED", _:
+                    waiting.append(data["job_id"])
+                case "JOB_COMPLETED", _:
+                    del holding[data["job_id"]]
+                case "NOTIFY", "event_machine_unavailable":
+                    down.add(int(data["resources"]))
+                case "NOTIFY", "event_machine_available":
+                    down.discard(int(data["resources"]))
+        decisions = []
+        for machine in sorted(set(range(4)) - down - set(holding.values())):
+            if waiting:
+                job_id = waiting.pop(0)
+                holding[job_id] = machine
+                decisions.append(decision(now_s, "EXECUTE_JOB", job_id=job_id, alloc=str(machine)))
+        return now_s, decisions
+
+    return answer
