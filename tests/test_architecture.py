@@ -89,7 +89,8 @@ MAY_IMPORT = {
     "world": {"world", "outcome"},
     "outcome": {"outcome"},
     "batsim": {"batsim", "world"},
-    "experiment": {"workload", "world", "batsim", "outcome", "experiment"},
+    "live": {"live", "world", "outcome"},
+    "experiment": {"workload", "world", "batsim", "live", "outcome", "experiment"},
     "studies": {"outcome", "experiment", "studies"},
 }
 

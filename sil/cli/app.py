@@ -24,6 +24,7 @@ from sil.cli.console import (
     print_note,
     print_whole,
 )
+from sil.cli.live import live
 from sil.cli.overhead import overhead
 from sil.cli.own_scheduler import check, new_scheduler, serve_scheduler
 from sil.cli.predict import predict
@@ -70,6 +71,7 @@ app.add_typer(workload.app, name="workload")
 app.command()(reproduce)
 app.command()(predict)
 app.command()(replay)
+app.command()(live)
 app.command()(overhead)
 app.command("compare-traces")(compare_traces)
 app.command()(why)

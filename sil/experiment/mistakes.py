@@ -10,6 +10,7 @@ from sil.experiment.nodes_of_site import NotShared
 from sil.experiment.output_folder import UnusableFolder
 from sil.experiment.queue_file import CannotPredict
 from sil.experiment.run import NoDatabase
+from sil.live.processes import CannotRunLive, JobFailed
 from sil.outcome.metrics import UnknownMetric
 from sil.outcome.trace import NoTrace
 from sil.workload.job_log import BadLog
@@ -30,6 +31,8 @@ MISTAKES = (
     CannotBegin,
     CannotListen,
     CannotPredict,
+    CannotRunLive,
+    JobFailed,
     DatabaseTrouble,
     InvalidFile,
     NoTrace,

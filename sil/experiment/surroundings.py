@@ -24,7 +24,7 @@ from sil.workload.job_mix import JobMix, Order, QueueOrder
 from sil.world.failures import Outage, TimedChange, in_order_of_time, listed_outages, random_failures
 from sil.world.monitors import Distortion, Noisy, Stale
 from sil.world.rounds import EveryQuantum, OnRequest, RoundPolicy
-from sil.world.truth import Empirical, Gamma, Lognormal, Normal, NoSpread, Spread
+from sil.world.truth import Empirical, Gamma, Lognormal, Normal, NoSpread, Spread, TrueTimes
 
 
 def workload(
@@ -78,6 +78,16 @@ def spread(experiment: Experiment) -> Spread:
             return Gamma(table.coefficient_of_variation)
         case EmpiricalTable():
             return Empirical(table.ratios)
+
+
+def true_times(experiment: Experiment, in_use: SiteInUse, jobs: Sequence[Job], replication: int) -> TrueTimes:
+    """How long the jobs of one replication really run."""
+    everyone = [len(members) for members in in_use.site.members]
+    return TrueTimes(
+        in_use.experience().estimate(jobs, everyone),
+        spread(experiment),
+        stream(experiment.seed, replication, "run times").random(len(jobs)),
+    )
 
 
 def distortions(experiment: Experiment, replication: int) -> list[Distortion]:

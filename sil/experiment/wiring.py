@@ -3,26 +3,19 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
 from pathlib import Path
 
 import polars as pl
 
-from scheduler import registry
-from scheduler.admission import Admission
 from scheduler.manager import SchedulingManager
-from scheduler.model import ExecutionRecord
-from scheduler.ports import Experience, Scheduler
-from scheduler.queues import PlannedStarts, PreemptionPolicy
 from scheduler.resource_manager import OnMachines
-from scheduler.rules import first_violation
 from sil.batsim.site_machines import SiteMachines
 from sil.experiment.config import Experiment
 from sil.experiment.decision_costs import decision_cost
+from sil.experiment.managing import admission, experience, guarded, scheduling_manager
 from sil.experiment.places import Places
 from sil.experiment.site_in_use import SiteInUse
-from sil.experiment.streams import stream
-from sil.experiment.surroundings import distortions, rounds, spread, state_changes, workload
+from sil.experiment.surroundings import distortions, rounds, state_changes, true_times, workload
 from sil.experiment.under_test import UnderTest
 from sil.outcome.invariants import first_breach
 from sil.outcome.run_tables import RunTables
@@ -32,11 +25,10 @@ from sil.world.decision_cost import Charge
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import EventQueue
 from sil.world.faults import SchedulerFault
-from sil.world.guard import Check, GuardedScheduler, Timing
+from sil.world.guard import Timing
 from sil.world.harness import Harness, in_order_of_arrival
 from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import SimMonitor
-from sil.world.truth import TrueTimes
 
 
 def run_once(
@@ -66,7 +58,7 @@ def run_once(
     if breach is not None:
         trace.note_fault(clock.now_s, breach.rule, breach.message, breach.job)
         facts = trace.frame(point, replication, name)
-    return RunTables.of(facts, _timings_frame(timings, point, replication, name))
+    return RunTables.of(facts, timings_frame(timings, point, replication, name))
 
 
 def _run_on_shared_nodes(
@@ -87,7 +79,7 @@ def _run_on_shared_nodes(
         SimMonitor(clock, distortions(experiment, replication)),
         rounds(experiment),
         shared_experiment.promises_of(experiment),
-        _admission(in_use),
+        admission(in_use),
         trace,
     )
     charge = _charge(experiment, point, replication, name, clock, trace)
@@ -97,20 +89,21 @@ def _run_on_shared_nodes(
         in_use,
         shared_experiment.with_limits(experiment, in_use, jobs, replication),
         name,
-        _guarded(name, experiment, clock, timings, charge, trace, first_violation_on_nodes),
+        guarded(experiment, name, clock, timings.append, trace, charge, first_violation_on_nodes),
         replication,
         clock,
         around,
     )
     return RunTables.of(
         done.facts.with_columns(point=pl.lit(point, pl.Int32)),
-        _timings_frame(timings, point, replication, name),
+        timings_frame(timings, point, replication, name),
         shared_experiment.predictions_frame(done.predictions, point, replication, name),
         shared_experiment.local_users_frame(done, point, replication, name),
     )
 
 
-def _timings_frame(timings: list[Timing], point: int, replication: int, name: str) -> pl.DataFrame:
+def timings_frame(timings: list[Timing], point: int, replication: int, name: str) -> pl.DataFrame:
+    """What was measured of the decisions of one run, as rows of timings.parquet."""
     rows = [(point, replication, name, *timing) for timing in timings]
     return pl.DataFrame(rows, schema=TIMINGS_SCHEMA, orient="row")
 
@@ -130,20 +123,15 @@ def _run_on_machines(
     site = in_use.site
     events = EventQueue()
     jobs = workload(experiment, site, in_use.queues, replication)
-    everyone = [len(members) for members in site.members]
-    true_times = TrueTimes(
-        in_use.experience().estimate(jobs, everyone),
-        spread(experiment),
-        stream(experiment.seed, replication, "run times").random(len(jobs)),
-    )
-    machines = DedicatedMachines(site, true_times, events)
+    truth = true_times(experiment, in_use, jobs, replication)
+    machines = DedicatedMachines(site, truth, events)
     monitor = SimMonitor(clock, distortions(experiment, replication))
     dispatcher = SimDispatcher(clock, events, machines, trace)
-    ports = OnMachines(clock, dispatcher, site, monitor, _experience(experiment, in_use))
+    ports = OnMachines(clock, dispatcher, site, monitor, experience(experiment, in_use))
     charge = _charge(experiment, point, replication, name, clock, trace)
     under_test = UnderTest(
         ports,
-        SiteMachines(ports, true_times),
+        SiteMachines(ports, truth),
         len(jobs),
         clock,
         dispatcher,
@@ -153,11 +141,7 @@ def _run_on_machines(
     )
 
     def with_scheduler() -> SchedulingManager:
-        schedulers = {
-            policy.name: _guarded(own or name, experiment, clock, timings, charge, trace)
-            for policy, own in in_use.queues
-        }
-        return _scheduling_manager(experiment, in_use, ports, schedulers)
+        return scheduling_manager(experiment, in_use, ports, name, timings.append, trace, charge)
 
     with under_test.managed_by(name, with_scheduler, printed) as manager:
         Harness(
@@ -173,63 +157,8 @@ def _run_on_machines(
         ).run()
 
 
-def _scheduling_manager(
-    experiment: Experiment, in_use: SiteInUse, ports: OnMachines, schedulers: Mapping[str, Scheduler]
-) -> SchedulingManager:
-    return SchedulingManager(
-        ports.site,
-        [policy for policy, _ in in_use.queues],
-        schedulers,
-        ports.clock,
-        ports.dispatcher,
-        ports.monitor,
-        ports.experience,
-        _admission(in_use),
-        PlannedStarts(experiment.planned_starts),
-        PreemptionPolicy(experiment.preemption.raised_after, experiment.preemption.least_gain_s),
-    )
-
-
-def _admission(in_use: SiteInUse) -> Admission:
-    return Admission([policy for policy, _ in in_use.queues], in_use.users, in_use.only_listed_users)
-
-
-def _guarded(
-    name: str,
-    experiment: Experiment,
-    clock: SimClock,
-    timings: list[Timing],
-    charge: Charge | None,
-    trace: TraceRecorder,
-    check: Check = first_violation,
-) -> Scheduler:
-    factory = registry.load(name)
-    needs_witness = experiment.guard.ask_twice and not registry.is_built_in(name)
-    witness = factory() if needs_witness else None
-    limit_s = experiment.guard.decision_limit_s
-    note_reason = trace.note_reason if experiment.guard.reasons else None
-    return GuardedScheduler(
-        factory(), clock, limit_s, timings.append, witness, check, charge=charge, note_reason=note_reason
-    )
-
-
 def _charge(
     experiment: Experiment, point: int, replication: int, name: str, clock: SimClock, trace: TraceRecorder
 ) -> Charge | None:
     cost = decision_cost(experiment.guard.cost_of(name), point, replication, name)
     return None if cost is None else Charge(cost, clock, trace.note_charge)
-
-
-class _NoLearning:
-    """Experience that stays as it was when the run began."""
-
-    def __init__(self, experience: Experience) -> None:
-        self.estimate = experience.estimate
-
-    def record(self, record: ExecutionRecord) -> None:
-        """Nothing is learned."""
-
-
-def _experience(experiment: Experiment, in_use: SiteInUse) -> Experience:
-    experience = in_use.experience()
-    return experience if experiment.experience.learning == "run" else _NoLearning(experience)

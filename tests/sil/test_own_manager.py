@@ -119,8 +119,8 @@ def test_a_round_of_its_own_is_charged_and_its_orders_take_effect_when_it_is_ove
     replay = Replay(log, decision_cost="fixed(seconds=3)")
     (outcome,) = replay_all(replay, [f"{managers}:OneAtATime"], tmp_path, 1, False, Listener())
     facts = pl.read_parquet(outcome.folder / TRACE)
-    # Asked at 0 s, it starts job 1 at 3 s, which ends at 13 s. Job 2 comes at 1 s and is told at 3 s: that round
-    # ends at 6 s and starts nothing. The one at 13 s starts it at 16 s.
+    # Asked at 0 s, it starts job 1 at 3 s, which ends at 13 s. Job 2 comes at 1 s and is told at 3 s: that
+    # round ends at 6 s and starts nothing. The one at 13 s starts it at 16 s.
     charged = facts.filter(pl.col("event") == Fact.DECISION_CHARGED)["time_s"].to_list()
     assert charged[:3] == [0.0, 3.0, 13.0]
     assert starts(facts) == {1: 3.0, 2: 16.0}

@@ -1,0 +1,113 @@
+"""`sil live`: an experiment on this computer for real, beside its simulated twin."""
+
+from __future__ import annotations
+
+import importlib.util
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from sil.cli.console import (
+    EXIT_FAULT,
+    EXIT_INTERRUPTED,
+    err,
+    fail,
+    one_sentence_for_bad_input,
+    out,
+    print_fault,
+    print_whole,
+)
+from sil.cli.progress import ProgressBar, progress
+
+if TYPE_CHECKING:
+    from sil.outcome.twin import Twins
+
+
+def live(
+    experiment: Annotated[
+        str, typer.Argument(help="An experiment file, or the name of a built-in one.")
+    ] = "real-jobs",
+    scheduler: Annotated[str | None, typer.Option(help="Instead of the first one in the file.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Instead of the seed in the file.")] = None,
+    out_folder: Annotated[
+        Path | None, typer.Option("--out", help="Folder for both traces. Default: sil-live-NAME.")
+    ] = None,
+) -> None:
+    """Run an experiment on this computer for real, and once more simulated, and compare the two.
+
+    The same manager and scheduler, but each machine is a core, each job a process that keeps it busy for as
+    long as the job takes, preemption kills, and time passes as it does: choose experiments that are short.
+    Exit code 1 where the two decide differently. An example of the scheduler's ports; Linux only.
+    """
+    if importlib.util.find_spec("psutil") is None:
+        fail("`sil live` needs the package psutil; install this one with [live]")
+    from sil.experiment import config, files
+    from sil.experiment.live import run_beside_its_twin
+    from sil.world.faults import SchedulerFault
+
+    try:
+        with one_sentence_for_bad_input():
+            path = files.find(experiment, "experiments", Path())
+            read = config.changed(config.read_experiment(path), seed=seed)
+            name = scheduler or read.schedulers[0]
+            folder = out_folder or Path(f"sil-live-{read.name}")
+            with progress("jobs") as bar:
+                found, run = run_beside_its_twin(
+                    read, path, folder, name, ProgressBar(bar, f"{read.name}, live")
+                )
+    except SchedulerFault as fault:
+        print_fault(f"{name} broke the rule {fault}")
+        raise typer.Exit(EXIT_FAULT) from None
+    except KeyboardInterrupt:
+        err.print("Interrupted; its processes are ended.")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    _show(found, name, run.cpu_s)
+    out.print(f"Traces are in {folder / 'live'} and {folder / 'simulated'}.", soft_wrap=True)
+    if found.parted_at is not None:
+        raise typer.Exit(EXIT_FAULT)
+
+
+def _show(found: Twins, name: str, cpu_s: dict[int, float]) -> None:
+    table = Table(title=f"Turnaround of real jobs under {name}, live and simulated", title_justify="left")
+    for column in ("job", "class", "queue", "machine"):
+        table.add_column(column)
+    for column in ("starts", "CPU (s)", "live (s)", "simulated (s)", "difference %"):
+        table.add_column(column, justify="right")
+    for row in found.jobs.iter_rows(named=True):
+        table.add_row(
+            str(row["job_id"]),
+            row["job_class"],
+            row["queue"],
+            row["resource"],
+            str(row["attempts"]),
+            f"{cpu_s[row['job_id']]:.2f}",
+            f"{row['turnaround_s']:.3f}",
+            f"{row['simulated_s']:.3f}",
+            f"{100 * row['difference']:+.1f}",
+        )
+    print_whole(table)
+    at = found.parted_at
+    if at is None:
+        preempted = sum(fact == "run_preempted" for fact, _, _ in found.live)
+        starts = len(found.live) - preempted
+        said = f"Decisions: the same {starts} starts and {preempted} preemptions, in the same order."
+    else:
+        live, simulated = (_told(side[at : at + 1]) for side in (found.live, found.simulated))
+        said = f"Decisions part after {at}: live {live}, simulated {simulated}."
+    out.print(said, highlight=False, soft_wrap=True)
+    live_s, simulated_s = found.mean_turnaround_s
+    out.print(
+        f"Turnaround: {live_s:.3f} s live and {simulated_s:.3f} s simulated in the mean "
+        f"({100 * (live_s / simulated_s - 1):+.1f} %).",
+        highlight=False,
+        soft_wrap=True,
+    )
+
+
+def _told(decisions: list[tuple[str, int, str]]) -> str:
+    if not decisions:
+        return "nothing more"
+    fact, job, resource = decisions[0]
+    return f"{fact.removeprefix('run_')} job {job} on {resource}"

@@ -1,0 +1,140 @@
+"""The loop of a live run: what happens on this computer is told to the manager, and rounds take place."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from math import inf
+from typing import Protocol
+
+from scheduler.model import Completion, Job, JobId
+from scheduler.ports import Clock
+from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
+from sil.live.processes import Over, Processes
+from sil.outcome.trace import Fact, TraceRecorder
+from sil.world.faults import SchedulerFault
+from sil.world.harness import ResourceManager
+from sil.world.rounds import RoundPolicy
+
+LOOK_EVERY_S = 0.5
+"""So often the monitor looks."""
+
+
+class Watching(Protocol):
+    def look(self) -> bool:
+        """Whether there is news."""
+        ...
+
+
+class LiveLoop:
+    """Runs jobs, in order of arrival, to their end under one resource manager; the counterpart of
+    `sil.world.harness.Harness`.
+
+    `on_over` is told of each run that is over.
+    """
+
+    def __init__(
+        self,
+        jobs: Iterable[Job],
+        manager: ResourceManager,
+        clock: Clock,
+        processes: Processes,
+        monitor: Watching,
+        rounds: RoundPolicy,
+        trace: TraceRecorder,
+        on_over: Callable[[Over], None] = lambda over: None,
+    ) -> None:
+        self._arrivals = iter(jobs)
+        self._next_arrival = next(self._arrivals, None)
+        self._unfinished: set[JobId] = set()
+        self._manager = manager
+        self._clock = clock
+        self._processes = processes
+        self._monitor = monitor
+        self._rounds = rounds
+        self._trace = trace
+        self._on_over = on_over
+        self._next_look_s = 0.0
+        self._last_round_s: float | None = None
+        self._round_s = inf
+        """When the next round is due; infinite where none is wanted."""
+
+    def run(self) -> None:
+        """Returns when all jobs that were accepted have ended; whatever happens, no process is left.
+
+        Raises SchedulerFault where the system under test breaks a rule, and JobFailed.
+        """
+        try:
+            while self._next_arrival is not None or self._unfinished:
+                self._check_that_something_can_happen()
+                for over in self._processes.over(self._next_s() - self._clock.now_s):
+                    self._tell(over)
+                self._look()
+                self._let_arrive()
+                wakes_at_s = self._manager.wakes_at_s
+                if wakes_at_s is not None and wakes_at_s <= self._clock.now_s:
+                    self._manager.on_time_passed()
+                self._appoint_round()
+                if self._round_s <= self._clock.now_s:
+                    self._run_round()
+        finally:
+            self._processes.end_all()
+
+    def _next_s(self) -> float:
+        """When there is something to do, if no run ends before."""
+        wakes_at_s, arrival = self._manager.wakes_at_s, self._next_arrival
+        return min(
+            self._next_look_s,
+            inf if wakes_at_s is None else wakes_at_s,
+            inf if arrival is None else arrival.arrival_s,
+            self._round_s,
+        )
+
+    def _appoint_round(self) -> None:
+        if self._round_s == inf and self._manager.wants_round:
+            self._round_s = self._rounds.due_s(self._clock.now_s, self._last_round_s)
+
+    def _tell(self, over: Over) -> None:
+        run, job = over.order.run, over.order.job.id
+        if over.was_killed:
+            self._manager.on_run_preempted(run)
+        else:
+            self._unfinished.discard(job)
+            self._manager.on_run_ended(Completion(run, self._clock.now_s))
+        self._on_over(over)
+
+    def _look(self) -> None:
+        if self._next_look_s <= self._clock.now_s:
+            self._next_look_s = self._clock.now_s + LOOK_EVERY_S
+            if self._monitor.look():
+                self._manager.on_monitor_news()
+
+    def _let_arrive(self) -> None:
+        while self._next_arrival is not None and self._next_arrival.arrival_s <= self._clock.now_s:
+            job, self._next_arrival = self._next_arrival, next(self._arrivals, None)
+            self._trace.note_arrival(self._clock.now_s, job)
+            refusal = self._manager.on_job_arrived(job)
+            if refusal is None:
+                self._unfinished.add(job.id)
+            else:
+                self._trace.note(self._clock.now_s, Fact.JOB_REFUSED, job=job.id, detail=refusal)
+
+    def _run_round(self) -> None:
+        self._last_round_s, self._round_s = self._round_s, inf
+        try:
+            self._manager.run_round()
+        except ScheduleRejected as rejected:
+            found = rejected.violation
+            raise SchedulerFault(found.rule, found.message, self._clock.now_s, found.job) from rejected
+        self._appoint_round()
+
+    def _check_that_something_can_happen(self) -> None:
+        """A scheduler may forget a job."""
+        manager = self._manager
+        something_comes = self._next_arrival is not None or not self._processes.is_idle
+        if something_comes or self._round_s < inf or manager.wakes_at_s is not None:
+            return
+        waiting = manager.why_waiting()
+        named = "; ".join(f"job {job}: {why}" for job, why in sorted(waiting.items())[:3])
+        message = f"jobs remain and nothing can happen any more; left waiting are {named}"
+        job = min(waiting or self._unfinished)
+        raise SchedulerFault(MAKES_PROGRESS, message, self._clock.now_s, job)

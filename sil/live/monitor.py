@@ -1,0 +1,43 @@
+"""Watches this computer: which cores may be used, and how busy they are."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import psutil
+
+from scheduler.model import MachineReading
+from scheduler.ports import Clock
+
+
+def usable_cores() -> list[int]:
+    """The cores that this process may run on."""
+    return sorted(psutil.Process().cpu_affinity() or ())
+
+
+class CoreMonitor:
+    """A core is up while this process may run on it: an administrator may take it away, and give it back."""
+
+    def __init__(self, cores: Sequence[int], clock: Clock) -> None:
+        self._cores = cores
+        self._clock = clock
+        self._up = [True] * len(cores)
+        self._unread: list[MachineReading] = []
+        self.busiest = [0.0] * len(cores)
+        """The highest share of each core that was ever seen in use, by whomever."""
+        psutil.cpu_percent(percpu=True)  # the first answer is about nothing
+
+    def look(self) -> bool:
+        """Take readings. Whether there is news."""
+        usable, now_s = set(usable_cores()), self._clock.now_s
+        used = psutil.cpu_percent(percpu=True)
+        for j, core in enumerate(self._cores):
+            self.busiest[j] = max(self.busiest[j], used[core] / 100.0 if core < len(used) else 0.0)
+            if self._up[j] != (core in usable):
+                self._up[j] = not self._up[j]
+                self._unread.append(MachineReading(j, self._up[j], now_s))
+        return bool(self._unread)
+
+    def news(self) -> Sequence[MachineReading]:
+        unread, self._unread = self._unread, []
+        return unread

@@ -1,0 +1,284 @@
+"""The scheduler's ports on this computer: real processes, real time, real signals."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import psutil
+import pytest
+
+from scheduler.model import Completion, DispatchOrder, ExecutionRecord, Job, JobId, RunId
+from scheduler.rules import MAKES_PROGRESS, NO_DOUBLE_BOOKING, RETURNS_A_SCHEDULE
+from sil.experiment import files
+from sil.experiment.config import read_experiment
+from sil.experiment.listener import Listener
+from sil.experiment.live import run_beside_its_twin
+from sil.live.clock import WallClock
+from sil.live.loop import LiveLoop
+from sil.live.monitor import CoreMonitor, usable_cores
+from sil.live.processes import JobFailed, Over, Processes
+from sil.outcome.trace import Fact, TraceRecorder, read_trace
+from sil.world.faults import SchedulerFault
+from sil.world.rounds import OnRequest
+from tests.builders import tiny_experiment
+from tests.sil.test_cli import sil, the_sentence
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="live runs need calls that only Linux has")
+two_cores = pytest.mark.skipif(
+    sys.platform != "linux" or len(usable_cores()) < 2, reason="this computer has one core only"
+)
+
+SLEEPING = [sys.executable, "-S", "-E", "-c", "import time; time.sleep(60)"]
+ENDING = [sys.executable, "-S", "-E", "-c", "pass"]
+
+
+@two_cores
+def test_a_dozen_real_jobs_are_decided_as_simulated_and_take_as_long(tmp_path: Path) -> None:
+    source = files.built_in("experiments")["real-jobs"]
+    found, run = run_beside_its_twin(read_experiment(source), source, tmp_path, "sjs", Listener())
+    assert found.parted_at is None, (found.live, found.simulated)
+    assert sum(fact == Fact.RUN_PREEMPTED for fact, _, _ in found.live) == 3
+    assert len(found.jobs) == 12
+    assert found.jobs["difference"].abs().max() < 0.1, found.jobs
+    assert all(cpu_s > 0.05 for cpu_s in run.cpu_s.values()), "they compute, they do not sleep"
+    live, simulated = (read_trace(tmp_path / side / "trace.parquet")[1] for side in ("live", "simulated"))
+    assert live.scheduler_source == simulated.scheduler_source != ""
+
+
+def order(run: int, job: int = 0, machine: int = 0) -> DispatchOrder:
+    return DispatchOrder(RunId(run), Job(JobId(job), "work", 0.0), machine, (machine,), 1.0)
+
+
+@contextmanager
+def processes(command: list[str], n_cores: int = 1) -> Iterator[Processes]:
+    made = Processes(usable_cores()[:n_cores], lambda order: command, WallClock(), TraceRecorder())
+    try:
+        yield made
+    finally:
+        made.end_all()
+
+
+def children() -> list[psutil.Process]:
+    return psutil.Process().children()
+
+
+@two_cores
+def test_a_run_is_a_process_that_may_use_the_core_of_its_machine_only() -> None:
+    before = usable_cores()
+    with processes(SLEEPING, 2) as runs:
+        runs.dispatch(order(0, machine=1))
+        (child,) = children()
+        assert child.cpu_affinity() == [before[1]]
+        assert usable_cores() == before, "the testbed itself is not pinned"
+    assert not children()
+
+
+def test_a_preempted_run_is_killed_and_told_once_it_is_gone() -> None:
+    with processes(SLEEPING) as runs:
+        runs.dispatch(order(7))
+        assert list(runs.over(0.0)) == []
+        runs.preempt(RunId(7))
+        (over,) = runs.over(10.0)
+        assert (over.order.run, over.was_killed) == (7, True)
+        assert runs.is_idle
+        runs.dispatch(order(8))  # its machine is free again
+
+
+def test_a_run_that_ended_before_it_was_to_be_killed_has_ended() -> None:
+    with processes(ENDING) as runs:
+        runs.dispatch(order(7))
+        (child,) = children()
+        psutil.wait_procs([child], timeout=0)
+        deadline_s = time.monotonic() + 10.0
+        while child.status() != psutil.STATUS_ZOMBIE and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        runs.preempt(RunId(7))
+        (over,) = runs.over(10.0)
+        assert not over.was_killed
+        runs.preempt(RunId(7))  # nothing is there any more
+
+
+def test_what_a_job_has_started_is_killed_with_it() -> None:
+    sleep = "import time; time.sleep(60)"
+    starter = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', '{sleep}']); {sleep}"
+    with processes([sys.executable, "-c", starter]) as runs:
+        runs.dispatch(order(0))
+        (child,) = children()
+        deadline_s = time.monotonic() + 10.0
+        while not child.children() and time.monotonic() < deadline_s:
+            time.sleep(0.01)
+        (of_the_job,) = child.children()
+        runs.preempt(RunId(0))
+        list(runs.over(10.0))
+        _, alive = psutil.wait_procs([of_the_job], timeout=10.0)
+        assert not alive
+
+
+def test_two_runs_on_one_machine_are_a_fault() -> None:
+    with processes(SLEEPING) as runs:
+        runs.dispatch(order(0, job=3))
+        with pytest.raises(SchedulerFault, match="job 4 was dispatched to machine 0 while job 3") as caught:
+            runs.dispatch(order(1, job=4))
+        assert caught.value.rule == NO_DOUBLE_BOOKING
+
+
+def test_a_job_that_fails_is_told_with_its_command() -> None:
+    with processes([sys.executable, "-c", "raise SystemExit(3)"]) as runs:
+        runs.dispatch(order(0, job=5))
+        with pytest.raises(JobFailed, match=r"job 5 ended with exit code 3: .*SystemExit"):
+            list(runs.over(20.0))
+
+
+def test_a_core_that_is_taken_away_is_seen_and_so_is_its_return() -> None:
+    cores = usable_cores()
+    if len(cores) < 2:
+        pytest.skip("this computer has one core only")
+    monitor = CoreMonitor(cores[:2], WallClock())
+    assert not monitor.look()
+    os.sched_setaffinity(0, {cores[0]})
+    try:
+        assert monitor.look()
+        assert [(reading.machine, reading.up) for reading in monitor.news()] == [(1, False)]
+    finally:
+        os.sched_setaffinity(0, cores)
+    assert monitor.look()
+    assert [(reading.machine, reading.up) for reading in monitor.news()] == [(1, True)]
+    assert not monitor.news()
+
+
+class Forgetful:
+    """A manager that takes one job after another, and starts only those with even numbers."""
+
+    wakes_at_s = None
+
+    def __init__(self, runs: Processes) -> None:
+        self.runs = runs
+        self.waiting: list[Job] = []
+        self.ended: list[int] = []
+        self.wants_round = False
+
+    def why_waiting(self) -> dict[JobId, str]:
+        return {job.id: "it is odd" for job in self.waiting}
+
+    def on_job_arrived(self, job: Job) -> str | None:
+        self.waiting.append(job)
+        self.wants_round = True
+        return None
+
+    def on_run_ended(self, completion: Completion) -> None:
+        self.ended.append(completion.run)
+
+    def on_run_preempted(self, run: RunId) -> None: ...
+
+    def on_run_released(self, run: RunId) -> None: ...
+
+    def on_run_lost(self, run: RunId, found_down: object = ()) -> None: ...
+
+    def on_monitor_news(self) -> None: ...
+
+    def on_time_passed(self) -> None: ...
+
+    def run_round(self) -> None:
+        self.wants_round = False
+        for job in [job for job in self.waiting if job.id % 2 == 0]:
+            self.waiting.remove(job)
+            self.runs.dispatch(order(job.id, job.id))
+
+
+def test_a_job_that_is_forgotten_is_named_and_nothing_waits_for_ever() -> None:
+    clock, trace = WallClock(), TraceRecorder()
+    runs = Processes(usable_cores()[:1], lambda order: ENDING, clock, trace)
+    jobs = [Job(JobId(0), "work", 0.0), Job(JobId(1), "work", 0.05)]
+    manager = Forgetful(runs)
+    over: list[Over] = []
+    loop = LiveLoop(
+        jobs, manager, clock, runs, CoreMonitor(usable_cores()[:1], clock), OnRequest(), trace, over.append
+    )
+    with pytest.raises(SchedulerFault, match="left waiting are job 1: it is odd") as caught:
+        loop.run()
+    assert (caught.value.rule, caught.value.job) == (MAKES_PROGRESS, 1)
+    assert manager.ended == [0]
+    assert [one.order.job.id for one in over] == [0]
+    assert not children()
+
+
+QUICK_SITE = """
+name = "quick"
+[[machine_classes]]
+name = "any"
+[[machines]]
+names = ["m1"]
+machine_class = "any"
+[[job_classes]]
+name = "quick"
+[job_classes.sequential_s]
+any = 0.3
+"""
+
+
+def test_completions_become_experience(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    records: list[ExecutionRecord] = []
+    from site_db.experience import MemoryExperience
+
+    take_in = MemoryExperience.record
+    monkeypatch.setattr(
+        MemoryExperience, "record", lambda self, record: (records.append(record), take_in(self, record))[1]
+    )
+    path = tiny_experiment(tmp_path, '[experience]\nlearning = "run"\n', site_text=QUICK_SITE, jobs="2")
+    run_beside_its_twin(read_experiment(path), path, tmp_path / "out", "mct", Listener())
+    simulated, live = records[:2], records[2:]
+    assert [record.run_time_s for record in simulated] == [0.3, 0.3]
+    assert len(live) == 2
+    assert all(0.3 <= record.run_time_s < 0.6 for record in live)
+
+
+def test_a_scheduler_that_misbehaves_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    path = tiny_experiment(tmp_path, site_text=QUICK_SITE, jobs="2")
+    (tmp_path / "wrong.py").write_text("class Wrong:\n    def schedule(self, problem):\n        return 7\n")
+    done = sil("live", path, "--scheduler", "wrong:Wrong")
+    assert done.exit_code == 1
+    assert f"wrong:Wrong broke the rule {RETURNS_A_SCHEDULE}" in " ".join(done.stderr.split())
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        (["light-to-heavy"], "has 142 machines, and this computer"),
+        (["unreliable-site"], "failures or monitors that are made up"),
+        (["shared-nodes"], "has shared nodes; live are dedicated machines"),
+        (["--scheduler", "batsim: python mine.py"], "keeps queues of its own"),
+        (["--scheduler", "easy"], "needed is one that maps jobs to machines"),
+        (["no-such-experiment"], "there is no file no-such-experiment"),
+    ],
+)
+def test_what_cannot_be_run_live_is_told_in_one_sentence(
+    arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    assert message in the_sentence(sil("live", *arguments))
+
+
+def test_ctrl_c_ends_the_jobs_under_way(tmp_path: Path) -> None:
+    slow = QUICK_SITE.replace("any = 0.3", "any = 60")
+    path = tiny_experiment(tmp_path, site_text=slow, jobs="1")
+    command = [sys.executable, "-m", "sil", "live", str(path)]
+    with subprocess.Popen(command, cwd=tmp_path, stderr=subprocess.PIPE, text=True) as process:
+        testbed = psutil.Process(process.pid)
+        deadline_s = time.monotonic() + 60.0
+        while not testbed.children() and time.monotonic() < deadline_s:
+            time.sleep(0.05)
+        (job,) = testbed.children()
+        process.send_signal(signal.SIGINT)
+        _, told = process.communicate(timeout=20)
+    assert process.returncode == 130
+    assert "Interrupted" in told
+    assert not psutil.wait_procs([job], timeout=5.0)[1]
