@@ -7,6 +7,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from scheduler.model import Placement
 
 
+class Reasons(dict[int, str]):
+    """Why some jobs of a problem wait, in short; what there is to say in particular, `in_detail` tells."""
+
+    def __init__(self, reasons: Mapping[int, str], in_detail: Callable[[int], str]) -> None:
+        super().__init__(reasons)
+        self.in_detail = in_detail
+
+
 class AllOthers(Mapping[int, str]):
     """All jobs of a problem that are not placed wait, for the same reason.
 

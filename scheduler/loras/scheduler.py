@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from math import inf
+
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.compiled import Ints
+from scheduler.left_waiting import AllOthers
 from scheduler.loras.kernels.estimates import expect
-from scheduler.loras.kernels.job_selection import room_for_pass, start_jobs
-from scheduler.loras.kernels.tables import Nodes, Policy
+from scheduler.loras.kernels.job_selection import Room, reservation_s, room_for_pass, start_jobs
+from scheduler.loras.kernels.tables import Jobs, Nodes, Policy, Queues, n_waiting
 from scheduler.loras.policies import Method, NodeSelection, Ordering, Selection
+from scheduler.loras.reasons import WhyJobsWait
 from scheduler.loras.system import SharedNodes
 from scheduler.model import Placement, Schedule
 from scheduler.problem import SchedulingProblem
@@ -23,7 +28,7 @@ class Loras:
     `estimate` is how EASY estimates the time that running jobs still take. With `most_jobs`, a node gets no
     more jobs than that, where the social contract would allow them. A pass costs O(N) for each job
     that is looked at: the first of the queue (Just First), or all that wait; EASY also looks at all that run.
-    And O(1) for each job that waits, to say so. Ties: earlier arrival, lower job id, lower node. Source:
+    Ties: earlier arrival, lower job id, lower node. Source:
     CISNE-P, section 2.1.1; Hanzich et al. 2006, section 4.
     """
 
@@ -77,10 +82,32 @@ class Loras:
             )
             for row, takes_s in zip(rows.tolist(), expected_s, strict=True)
         ]
-        left_waiting = dict.fromkeys(range(problem.n_jobs), WAITS)
-        for placement in placements:
-            del left_waiting[placement.job]
-        return Schedule.placing(placements, left_waiting)
+        why = self._why(problem, jobs, nodes, queues, room)
+        return Schedule.placing(placements, AllOthers(problem.n_jobs, placements, WAITS, why))
+
+    def _why(
+        self, problem: SchedulingProblem, jobs: Jobs, nodes: Nodes, queues: Queues, room: Room
+    ) -> Callable[[int], str]:
+        """Why each job waits after a pass."""
+        if not n_waiting(queues):
+            return lambda i: WAITS
+        head = int(queues.waiting[queues.window[0]])
+
+        def of_head() -> str:
+            return f"; {reserved()}" if self.selection is Selection.EASY else ""
+
+        def reserved() -> str:
+            in_s = reservation_s(jobs, nodes, queues, room, self.policy, head)
+            if in_s == inf:
+                return "nothing that is known to end gives it room"
+            return f"by what is estimated it starts at {problem.now_s + in_s:.10g} s"
+
+        def held_back() -> str:
+            if self.selection is Selection.EASY:
+                return f"it would delay job {jobs.id[head]}, the first of the queue; {reserved()}"
+            return f"job {jobs.id[head]} is before it"
+
+        return WhyJobsWait(problem, jobs, nodes, self.policy.node_selection, head, of_head, held_back)
 
 
 def in_order(shared: SharedNodes, ordering: Ordering) -> Ints:

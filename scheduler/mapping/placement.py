@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.left_waiting import Reasons
 from scheduler.model import Assignment, Assignments, Schedule
 from scheduler.problem import SchedulingProblem
 
@@ -44,4 +47,17 @@ def mapped(problem: SchedulingProblem, assignments: Assignments) -> Schedule:
     """A schedule of `assignments` in which every other job of the problem is left waiting for a resource."""
     waiting = np.ones(problem.n_jobs, dtype=bool)
     waiting[assignments.jobs] = False
-    return Schedule(assignments, {int(i): NOWHERE_TO_RUN for i in np.flatnonzero(waiting)})
+    left = dict.fromkeys(np.flatnonzero(waiting).tolist(), NOWHERE_TO_RUN)
+    return Schedule(assignments, Reasons(left, partial(_why_nowhere, problem)))
+
+
+def _why_nowhere(problem: SchedulingProblem, i: int) -> str:
+    could = np.flatnonzero(np.isfinite(problem.etc.row(i)))
+    n_machines = int((could < len(problem.ready_times.machine_s)).sum())
+    n_clusters = len(could) - n_machines
+    if not len(could):
+        return "there is no resource on which its class is known to run"
+    machines = f"{n_machines} {'machine' if n_machines == 1 else 'machines'}"
+    clusters = f"{n_clusters} {'cluster' if n_clusters == 1 else 'clusters'}"
+    named = " and ".join([machines] * bool(n_machines) + [clusters] * bool(n_clusters))
+    return f"{NOWHERE_TO_RUN}: its class runs on {named}, none of which is up"

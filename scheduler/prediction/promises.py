@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
 from scheduler.compiled import Floats
+from scheduler.left_waiting import AllOthers
 from scheduler.loras.kernels.estimates import expect
 from scheduler.loras.kernels.job_selection import room_for_pass
 from scheduler.loras.kernels.look_ahead import look_ahead, room_for_forecasts
@@ -14,6 +16,7 @@ from scheduler.loras.kernels.node_selection import select_nodes
 from scheduler.loras.kernels.placing import put
 from scheduler.loras.kernels.tables import TOGETHER_S, Jobs, Methods, Nodes, Queues
 from scheduler.loras.policies import Selection
+from scheduler.loras.reasons import WhyJobsWait
 from scheduler.loras.scheduler import WAITS, Loras, in_order
 from scheduler.loras.system import SharedNodes, copied
 from scheduler.model import JobId, Placement, Schedule
@@ -154,10 +157,25 @@ class _Trial:
             Placement(position[row], self._nodes_of(row), problem.now_s + takes_s)
             for row, takes_s in zip(self.started, expected_s.tolist(), strict=True)
         ]
-        left_waiting = dict.fromkeys(range(problem.n_jobs), WAITS)
-        for placement in placements:
-            del left_waiting[placement.job]
-        return Schedule.placing(placements, left_waiting)
+        return Schedule.placing(placements, AllOthers(problem.n_jobs, placements, WAITS, self._why(problem)))
+
+    def _why(self, problem: SchedulingProblem) -> Callable[[int], str]:
+        """Why each job waits in this state."""
+        if not self.waiting:
+            return lambda i: WAITS
+        head = self.waiting[0]
+        first = self._jobs.id[head]
+        return WhyJobsWait(
+            problem,
+            self._jobs,
+            self._nodes,
+            self._in_turn.policy.node_selection,
+            head,
+            lambda: "",
+            lambda: (
+                f"by what is predicted it would delay job {first}, the first of the queue, or break a promise"
+            ),
+        )
 
     def _choose(self, row: int) -> bool:
         """Choose the nodes for a job; False where it could not start now."""

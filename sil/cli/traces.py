@@ -79,10 +79,12 @@ def why(
     Reasons are in traces of `sil replay --reasons`, and of experiments with `guard.reasons = true`.
     """
     from sil.outcome.life import life
+    from sil.outcome.trace import read_places
 
     with one_sentence_for_bad_input():
         facts = _run(trace, scheduler, point, replication)
-    found = life(facts, job)
+        places = read_places(_file(trace))
+    found = life(facts, job, places)
     if found is None:
         fail(f"{trace}: there is no job {job} in this run")
     for time_s, what in found.events:
@@ -106,7 +108,7 @@ def _run(path: Path, scheduler: str | None, point: int, replication: int) -> pl.
     from sil.outcome.parting import runs_of
     from sil.outcome.trace import read_facts
 
-    facts = read_facts(path / "trace.parquet" if path.is_dir() else path)
+    facts = read_facts(_file(path))
     runs = [run for run in runs_of(facts) if run[:2] == (point, replication)]
     names = [name for _, _, name in runs]
     if not names:
@@ -117,6 +119,10 @@ def _run(path: Path, scheduler: str | None, point: int, replication: int) -> pl.
     if scheduler is not None and scheduler not in names:
         fail(f"{path}: there is no scheduler '{scheduler}' in this trace; there are {', '.join(names)}")
     return facts.filter(point=point, replication=replication, scheduler=scheduler or names[0])
+
+
+def _file(path: Path) -> Path:
+    return path / "trace.parquet" if path.is_dir() else path
 
 
 def _list(title: str, items: list[str]) -> None:

@@ -73,7 +73,7 @@ def guarded(
         factory() if needs_witness else None,
         check,
         charge=charge,
-        note_reason=trace.note_reason if guard.reasons else None,
+        notes=trace if guard.reasons else None,
     )
 
 

@@ -158,7 +158,7 @@ class Replay:
             first_violation_on_free_nodes,
             cpu_time=None,  # to ask for it costs more than most of these decisions
             charge=charge,
-            note_reason=trace.note_reason if self.reasons else None,
+            notes=trace if self.reasons else None,
         )
 
 

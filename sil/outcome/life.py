@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import polars as pl
@@ -14,6 +15,7 @@ OF_ITS_LIFE = (
     Fact.JOB_REFUSED,
     Fact.JOB_DESCRIBED,
     Fact.PASSED_OVER,
+    Fact.JOB_MAPPED,
     Fact.PROMISED,
     Fact.RUN_STARTED,
     Fact.ORDER_OVERTAKEN,
@@ -36,15 +38,16 @@ class Life:
     waited_s: float | None
     """From its arrival to its first start."""
     has_reasons: bool
-    """Whether the trace tells why jobs were passed over."""
+    """Whether the trace tells why jobs were passed over, and where they were mapped."""
 
 
-def life(facts: pl.DataFrame, job: int) -> Life | None:
-    """Of a job of one run (columns of the trace); None where the trace has no such job."""
+def life(facts: pl.DataFrame, job: int, places: Sequence[str] = ()) -> Life | None:
+    """Of a job of one run (columns of the trace) on resources of these names; None where the trace has no
+    such job."""
     own = facts.filter((pl.col("job") == job) & pl.col("event").is_in([fact.value for fact in OF_ITS_LIFE]))
     if not len(own):
         return None
-    events = tuple((row["time_s"], told(row)) for row in own.iter_rows(named=True))
+    events = tuple((row["time_s"], told(row, places)) for row in own.iter_rows(named=True))
     arrived = own.filter(pl.col("event") == Fact.JOB_ARRIVED)["time_s"].min()
     started = own.filter(pl.col("event") == Fact.RUN_STARTED)["time_s"].min()
     arrivals = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select("job", arrived_s="time_s")
@@ -58,4 +61,9 @@ def life(facts: pl.DataFrame, job: int) -> Life | None:
     before = (pl.col("started_s") < started) if started is not None else pl.lit(True)
     overtook = starts.filter(later & before)["job"].to_list()
     waited_s = None if arrived is None or started is None else float(started) - float(arrived)  # type: ignore[arg-type]
-    return Life(events, tuple(overtook), waited_s, bool((facts["event"] == Fact.PASSED_OVER).any()))
+    return Life(
+        events,
+        tuple(overtook),
+        waited_s,
+        facts["event"].is_in([Fact.PASSED_OVER.value, Fact.JOB_MAPPED.value]).any(),
+    )

@@ -14,7 +14,7 @@ Row = dict[str, Any]
 
 NEXT = 3
 """So many facts of each side are shown from the parting on."""
-NOT_DECIDED = (Fact.DECISION_CHARGED, Fact.PASSED_OVER)
+NOT_DECIDED = (Fact.DECISION_CHARGED, Fact.PASSED_OVER, Fact.JOB_MAPPED)
 """Facts that may differ between runs that decide the same."""
 
 _OVER = (Fact.RUN_ENDED, Fact.RUN_PREEMPTED, Fact.RUN_LOST)
@@ -62,10 +62,12 @@ def parting(one: pl.DataFrame, other: pl.DataFrame) -> Parting | None:
     return Parting(at, time_s, waiting, running, rests[0], rests[1])
 
 
-def told(fact: Row) -> str:
-    """A fact in words."""
-    job, what = fact["job"], Fact(fact["event"])
-    where = fact["machines"] if fact["machines"] is not None else fact["resource"]
+def told(fact: Row, places: Sequence[str] = ()) -> str:
+    """A fact in words; `places` are the names of resources."""
+    job, what, resource = fact["job"], Fact(fact["event"]), fact["resource"]
+    where = fact["machines"] if fact["machines"] is not None else resource
+    if resource is not None and 0 <= resource < len(places):
+        where = places[resource]
     match what:
         case Fact.JOB_ARRIVED:
             asks = f", which asks for {fact['tasks']} nodes" if (fact["tasks"] or 1) > 1 else ""
@@ -75,8 +77,22 @@ def told(fact: Row) -> str:
             return f"job {job} starts on {where}{believed}"
         case Fact.RUN_ENDED:
             return f"job {job} ends"
+        case Fact.RUN_STOPPED:
+            return f"job {job} is stopped: a node of its is short of memory"
+        case Fact.RUN_CONTINUED:
+            return f"job {job} goes on"
+        case Fact.RUN_LOST:
+            return f"the run of job {job} is lost"
+        case Fact.ORDER_OVERTAKEN:
+            return f"job {job} was to start on {where}, which is down"
+        case Fact.PROMISED:
+            return f"job {job} is promised to be done within {fact['expected_s']:g} s of its arrival"
         case Fact.RUN_PREEMPTED:
             return f"job {job} is preempted"
+        case Fact.JOB_MAPPED:
+            return (
+                f"job {job} is mapped to {where}, {fact['detail']}, believed to take {fact['expected_s']:g} s"
+            )
         case Fact.PASSED_OVER:
             return f"job {job} is passed over: {fact['detail']}"
         case Fact.JOB_REFUSED:

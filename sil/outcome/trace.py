@@ -11,10 +11,10 @@
 | machines | the machines that a run holds, as closed intervals: `0-3 5` |
 | job_class, queue, user, submitted_by, size | of a job that arrives; submitted_by where it is another user |
 | tasks | parallel ones, of a job that arrives; of a run that starts, how many machines it holds |
-| expected_s | how long a run that starts is believed to take; the turnaround that was promised; how long |
-| | a decision took in simulated time, of the moment when it was asked for |
-| detail | name of an interconnect; reason of a refusal, or of waiting; what is said of a job; rule of a |
-| | fault; why a reading cannot be true |
+| expected_s | how long a run that starts, or a job that is mapped, is believed to take; the turnaround that |
+| | was promised; how long a decision took in simulated time, of the moment when it was asked for |
+| detail | name of an interconnect; reason of a refusal, or of waiting; when a job that is mapped is to |
+| | start; what is said of a job; rule of a fault; why a reading cannot be true |
 | message | what a fault was, in one sentence |
 """
 
@@ -44,6 +44,7 @@ class Fact(StrEnum):
     JOB_REFUSED = "job_refused"
     JOB_DESCRIBED = "job_described"
     PASSED_OVER = "passed_over"
+    JOB_MAPPED = "job_mapped"
     DECISION_CHARGED = "decision_charged"
     RUN_STARTED = "run_started"
     ORDER_OVERTAKEN = "order_overtaken"
@@ -172,6 +173,11 @@ class TraceRecorder:
         """A job was left waiting."""
         self.note(time_s, Fact.PASSED_OVER, job=job, detail=why)
 
+    def note_mapping(self, time_s: float, job: int, resource: int, start_s: float, takes_s: float) -> None:
+        """A job was mapped to a resource, to start there at a time."""
+        detail = f"to start at {start_s:.10g} s"
+        self.note(time_s, Fact.JOB_MAPPED, job=job, resource=resource, expected_s=takes_s, detail=detail)
+
     def note_charge(self, asked_s: float, cost_s: float) -> None:
         """A decision was asked for at a time, and took so long."""
         self.note(asked_s, Fact.DECISION_CHARGED, expected_s=cost_s)
@@ -281,6 +287,12 @@ def read_facts(path: Path) -> pl.DataFrame:
     if facts.schema != pl.Schema(SCHEMA):
         raise NoTrace(f"{path}: this trace was written by another version of `sil`; make it anew")
     return facts
+
+
+def read_places(path: Path) -> tuple[str, ...]:
+    """The names of the resources of a trace, by index; none where it does not name them."""
+    described = json.loads(pl.read_parquet_metadata(path).get(METADATA_KEY, "{}"))
+    return (*described.get("machines", ()), *described.get("clusters", ()))
 
 
 def read_trace(path: Path) -> tuple[pl.DataFrame, RunDescription]:

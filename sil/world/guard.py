@@ -9,8 +9,9 @@ import time
 from collections.abc import Callable
 from math import nan
 from pathlib import Path
+from typing import Protocol
 
-from scheduler.left_waiting import AllOthers
+from scheduler.left_waiting import AllOthers, Reasons
 from scheduler.model import JobId, Schedule
 from scheduler.ports import Clock, Scheduler
 from scheduler.problem import SchedulingProblem
@@ -30,8 +31,18 @@ Timing = tuple[float, int, int, int, float, float, float]
 """One measured decision: simulated time, how many jobs, resources and decisions; seconds of wall and CPU
 time, both with the seconds of garbage collection, which come last. As columns of TIMINGS_SCHEMA."""
 
-NoteReason = Callable[[float, JobId, str], None]
-"""Is told when, which job, and why it was left waiting."""
+
+class Notes(Protocol):
+    """Hears, for each job of a problem, what became of it, where that is not what it was."""
+
+    def note_reason(self, time_s: float, job: JobId, why: str) -> None:
+        """It was left waiting."""
+        ...
+
+    def note_mapping(self, time_s: float, job: JobId, resource: int, start_s: float, takes_s: float) -> None:
+        """It was mapped to a resource."""
+        ...
+
 
 Check = Callable[[SchedulingProblem, Schedule], Violation | None]
 """Tells the first rule that a schedule breaks."""
@@ -70,7 +81,7 @@ class GuardedScheduler:
     """A scheduler that is timed, and whose faults end its run with a report instead of the testbed.
 
     Its CPU time is measured by the clock `cpu_time`, or not (NaN). Its wall time without garbage collection
-    may be charged to simulated time by `charge`; why jobs are left waiting may be told to `note_reason`.
+    may be charged to simulated time by `charge`; what becomes of each job may be told to `notes`.
     Where a `witness` is given, a second, untimed instance of the same scheduler, it must decide the same
     every time. Raises SchedulerFault if the scheduler raises, does not return within `limit_s`, or decides
     otherwise than the witness.
@@ -86,7 +97,7 @@ class GuardedScheduler:
         check: Check = first_violation,
         cpu_time: Callable[[], float] | None = time.process_time,
         charge: Charge | None = None,
-        note_reason: NoteReason | None = None,
+        notes: Notes | None = None,
     ) -> None:
         self._scheduler = scheduler
         self._clock = clock
@@ -97,11 +108,11 @@ class GuardedScheduler:
         self._check = check
         self._cpu_time = cpu_time
         self._charge = charge
-        self._note_reason = note_reason
-        self._reasons: dict[JobId, str] = {}
-        """Why jobs were left waiting, the last time that they were."""
+        self._notes = notes
+        self._told: dict[JobId, str | tuple[int, float]] = {}
+        """Why each job was left waiting, or where it was mapped and when it was to start, the last time."""
         self._copies = _copies
-        self.memoryless = charge is None and note_reason is None and getattr(scheduler, "memoryless", False)
+        self.memoryless = charge is None and notes is None and getattr(scheduler, "memoryless", False)
         """What the scheduler says of itself (`scheduler.ports.Scheduler`), where it may be left unasked."""
 
     def schedule(self, problem: SchedulingProblem) -> Schedule:
@@ -118,8 +129,8 @@ class GuardedScheduler:
         self._note((now_s, n_jobs, problem.n_places, n_decisions, wall_s, cpu_s, gc_s))
         if self._witness is not None:
             self._compare(problem, schedule, self._ask(self._witness, problem, time.perf_counter()))
-        if self._note_reason is not None:
-            self._tell_reasons(problem, schedule, now_s, self._note_reason)
+        if self._notes is not None:
+            self._tell(problem, schedule, now_s, self._notes)
         if self._charge is not None:
             self._charge(n_jobs, problem.n_places, wall_s - gc_s)
         return schedule
@@ -143,19 +154,22 @@ class GuardedScheduler:
             message = f"{_who(scheduler)} raised {type(error).__name__}: {told}{where(error)}"
             raise SchedulerFault(RAISES_NOTHING, message, self._clock.now_s) from error
 
-    def _tell_reasons(
-        self, problem: SchedulingProblem, schedule: Schedule, now_s: float, note: NoteReason
-    ) -> None:
-        """Each that is another than the last one of the same job."""
+    def _tell(self, problem: SchedulingProblem, schedule: Schedule, now_s: float, notes: Notes) -> None:
         if self._check(problem, schedule):
             return  # the manager rejects it for that
-        left = schedule.left_waiting
-        in_detail = left.in_detail if isinstance(left, AllOthers) else None
+        told, left = self._told, schedule.left_waiting
+        in_detail = left.in_detail if isinstance(left, AllOthers | Reasons) else None
         for i in left:
             job, reason = problem.jobs[i].id, left[i] if in_detail is None else in_detail(i)
-            if self._reasons.get(job) != reason:
-                self._reasons[job] = reason
-                note(now_s, job, reason)
+            if told.get(job) != reason:
+                told[job] = reason
+                notes.note_reason(now_s, job, reason)
+        for assignment in schedule.assignments:
+            job, there = problem.jobs[assignment.job].id, (assignment.resource, assignment.start_s)
+            if told.get(job) != there:
+                told[job] = there
+                takes_s = assignment.completion_s - assignment.start_s
+                notes.note_mapping(now_s, job, *there, takes_s)
 
     def _compare(self, problem: SchedulingProblem, schedule: Schedule, again: Schedule) -> None:
         if self._check(problem, schedule):

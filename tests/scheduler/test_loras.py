@@ -9,6 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.left_waiting import AllOthers
 from scheduler.loras.policies import Method, NodeSelection, Ordering, Selection
 from scheduler.loras.requirement import Requirement
 from scheduler.loras.scheduler import Loras
@@ -16,8 +17,10 @@ from scheduler.loras.social_contract import SocialContract
 from scheduler.loras.system import LocalLoad, SystemState
 from scheduler.loras.textbook import TextbookLoras
 from scheduler.model import Job, JobId
+from scheduler.ports import Scheduler
 from scheduler.prediction.algorithm_1 import Algorithm1
 from scheduler.prediction.look_ahead import Blind, PolicyAware
+from scheduler.prediction.promises import Promising
 from scheduler.problem import SchedulingProblem
 
 COMPOSITIONS = list(product(Ordering, Selection, NodeSelection, Method))
@@ -76,6 +79,84 @@ def test_every_composition_decides_as_in_plain_words(
         [p.completion_s for p in plain.placements], rel=1e-12
     )
     assert fast.left_waiting.keys() == plain.left_waiting.keys()
+
+
+def why_waiting(scheduler: Scheduler, state: SystemState, jobs: dict[JobId, Job], now_s: float) -> list[str]:
+    left = scheduler.schedule(problem_of(state, jobs, now_s)).left_waiting
+    assert isinstance(left, AllOthers)
+    assert left.in_detail is not None
+    return [left.in_detail(i) for i in left]
+
+
+def three_nodes(most_jobs: int = 1) -> Situation:
+    """Job 0 has two of them and has used 40 of its 100 s; of the others the first needs all three."""
+    state = SystemState([512.0] * 3, SocialContract(0.5, most_jobs, 1.5))
+    jobs = {JobId(i): job(i, tasks) for i, tasks in enumerate((2, 3, 1, 2))}
+    for number, exe_s in zip(jobs, (100.0, 50.0, 200.0, 10.0), strict=True):
+        state.add(jobs[number], Requirement(jobs[number].n_tasks, 1.0, 100.0, exe_s))
+    state.start(jobs[JobId(0)], (0, 1), 0.0)
+    state.measured(JobId(0), 40.0, 40.0)
+    return state, jobs
+
+
+def test_jobs_wait_for_room_within_the_social_contract_or_for_who_is_before_them() -> None:
+    full = "the social contract has room on 1 (2 with as many jobs as it allows)"
+    assert why_waiting(Loras(), *three_nodes(), now_s=40.0) == [
+        f"first of the queue: it needs 3 nodes, and {full}",
+        f"it needs 1 node, and {full}; but job 1 is before it",
+        f"it needs 2 nodes, and {full}",
+    ]
+
+
+def test_under_easy_the_first_has_a_time_and_others_would_delay_it() -> None:
+    full = "the social contract has room on 1 (2 with as many jobs as it allows)"
+    assert why_waiting(Loras(selection="easy"), *three_nodes(), now_s=40.0) == [
+        f"first of the queue: it needs 3 nodes, and {full}; by what is estimated it starts at 100 s",
+        f"it needs 1 node, and {full}; but it would delay job 1, the first of the queue; by what is "
+        "estimated it starts at 100 s",
+        f"it needs 2 nodes, and {full}",
+    ]
+
+
+def test_limits_of_cpu_and_memory_and_nodes_that_are_down_are_told_apart() -> None:
+    state, jobs = three_nodes(most_jobs=4)
+    state.tell_available(2, False)
+    state.tell_local(1, LocalLoad(1.0, 0.5, 400.0, True))
+    told = why_waiting(Loras(selection="first_fit"), state, jobs, now_s=40.0)
+    assert told[0] == (
+        "first of the queue: it needs 3 nodes, and the social contract has room on 0 (1 down, 2 short of CPU)"
+    )
+    big = job(9, 1)
+    state.add(big, Requirement(1, 0.2, 400.0, 10.0))
+    told = why_waiting(Loras(selection="first_fit"), state, {**jobs, big.id: big}, now_s=40.0)
+    assert told[-1] == "it needs 1 node, and the social contract has room on 0 (1 down, 2 short of memory)"
+
+
+def test_a_job_that_wants_a_set_of_its_own_says_so() -> None:
+    state, jobs = three_nodes(most_jobs=4)
+    light = job(9, 3)
+    state.add(light, Requirement(3, 0.2, 10.0, 10.0))
+    told = why_waiting(Loras("snpf", "first_fit", "uniform"), state, {**jobs, light.id: light}, now_s=40.0)
+    assert told[-1].endswith("but neither are enough of them idle nor does a job of its size share them")
+
+
+def test_who_keeps_promises_says_that_it_does() -> None:
+    told = why_waiting(Promising(), *three_nodes(), now_s=40.0)
+    assert told[1].endswith(
+        "; but by what is predicted it would delay job 1, the first of the queue, or break a promise"
+    )
+
+
+@pytest.mark.parametrize("selection", list(Selection))
+@given(situation=situations(), nodes=st.sampled_from(NodeSelection))
+@settings(max_examples=40)
+def test_only_who_has_no_room_or_somebody_before_it_waits(
+    selection: Selection, situation: Situation, nodes: NodeSelection
+) -> None:
+    told = why_waiting(Loras("fcfs", selection, nodes), *situation, now_s=20.0)
+    assert sum(reason.startswith("first of the queue: ") for reason in told) == min(1, len(told))
+    if selection in (Selection.FIRST_FIT, Selection.BEST_FIT):
+        assert not [reason for reason in told if "is before it" in reason]
 
 
 @given(situation=situations(), composition=st.sampled_from(COMPOSITIONS))

@@ -95,7 +95,53 @@ def test_an_experiment_keeps_reasons_where_it_is_asked_to(tmp_path: Path) -> Non
     assert not run(path, tmp_path / "out").faults
     facts = pl.read_parquet(tmp_path / "out" / TRACE)
     passed_over = facts.filter((pl.col("event") == Fact.PASSED_OVER) & (pl.col("time_s") == 0.0))
-    assert set(passed_over["detail"]) == {NOWHERE_TO_RUN}
+    assert set(passed_over["detail"]) == {
+        f"{NOWHERE_TO_RUN}: its class runs on 4 machines and 1 cluster, none of which is up",
+        f"{NOWHERE_TO_RUN}: its class runs on 4 machines, none of which is up",
+    }
+
+
+def test_a_job_is_mapped_started_displaced_and_mapped_again_and_machines_are_named(tmp_path: Path) -> None:
+    queues = """
+queues = { high = 0.3, low = 0.7 }
+arrivals = { kind = "poisson", jobs_per_quantum = 0.5, quantum_s = 10.0 }
+[guard]
+reasons = true
+[[queues]]
+name = "high"
+priority = 2
+displaces = ["low"]
+[[queues]]
+name = "low"
+priority = 1
+"""
+    path = tiny_experiment(tmp_path, queues, jobs="40", schedulers='["mct"]', replications="1")
+    assert not run(path, tmp_path / "out").faults
+    facts = pl.read_parquet(tmp_path / "out" / TRACE)
+    mapped = facts.filter(pl.col("event") == Fact.JOB_MAPPED)
+    started = facts.filter(pl.col("event") == Fact.RUN_STARTED)
+    assert set(started["job"]) == set(mapped["job"])
+    displaced = facts.filter(pl.col("event") == Fact.RUN_PREEMPTED)["job"][0]
+    done = sil("why", tmp_path / "out", "--job", displaced)
+    told = [line.split("  ", 1)[1].split(" s  ")[-1] for line in done.output.splitlines() if " s  " in line]
+    kinds = [" ".join(line.split()[2:4]) for line in told]
+    at = kinds.index("is preempted")
+    assert kinds[0] == "arrives"
+    assert kinds[1:3] == ["is mapped", "starts on"]
+    assert kinds[at + 1 : at + 3] == ["is mapped", "starts on"]
+    assert kinds[-1] == "ends"
+    assert any(name in told[2] for name in ("f1", "f2", "s1", "s2"))
+
+
+def test_without_reasons_a_trace_keeps_no_mappings_and_decisions_are_the_same(tmp_path: Path) -> None:
+    facts = {}
+    for told in ("false", "true"):
+        path = tiny_experiment(tmp_path, f"[guard]\nreasons = {told}\n", schedulers='["sjs"]')
+        run(path, tmp_path / told)
+        facts[told] = pl.read_parquet(tmp_path / told / TRACE)
+    more = pl.col("event").is_in([Fact.JOB_MAPPED.value, Fact.PASSED_OVER.value])
+    assert facts["true"].filter(more.not_()).equals(facts["false"])
+    assert len(facts["true"].filter(more))
 
 
 @pytest.mark.parametrize("scheduler", ["fcfs", "sjf", "easy", "easy_sjbf", "conservative"])

@@ -97,7 +97,7 @@ def next_to_start(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: 
     return best
 
 
-@part
+@compiled(types.float64(JOBS, NODES, QUEUES, ROOM, POLICY, types.int64))
 def reservation_s(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: Policy, head: int) -> float:
     """In how many seconds `head` can start, if running jobs end as estimated; `room.later` is the state then.
 
