@@ -52,7 +52,6 @@ def overhead(
     """
     from sil.experiment import overhead as measuring
     from sil.experiment.output_folder import make_usable
-    from sil.world.faults import SchedulerFault
 
     names = list(dict.fromkeys([scheduler, *(versus or [])]))
     folder = out_folder or Path("sil-overhead")
@@ -70,12 +69,12 @@ def overhead(
         with progress("problems") as bars:
             bar = ProgressBar(bars, scheduler)
             bar.started(0, grid.size)
-            try:
-                measured = measuring.measure(names, grid, ask, decision_limit, bar.progressed)
-            except SchedulerFault as fault:
-                bars.stop()
-                print_fault(f"a scheduler broke the rule {fault.rule}: {fault.message}")
-                raise typer.Exit(EXIT_FAULT) from None
+            measured, faults = measuring.measure(names, grid, ask, decision_limit, bar.progressed)
+    for name, fault in faults.items():
+        print_fault(f"{name} broke the rule {fault}")
+    names = [name for name in names if name not in faults]
+    if not names:
+        raise typer.Exit(EXIT_FAULT)
     points = measuring.by_point(measured)
     measured.write_csv(folder / CSV)
     points.write_csv(folder / POINTS)
@@ -86,6 +85,8 @@ def overhead(
         if law is not None:
             out.print(_sentence(name, law), highlight=False, soft_wrap=True)
     out.print(f"Results are in {folder}; look at {folder / FIGURE}.png.", soft_wrap=True)
+    if faults:
+        raise typer.Exit(EXIT_FAULT)
 
 
 def _numbers(option: str, text: str, least: int, most: int = 10_000_000) -> tuple[int, ...]:

@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import gc
 import tempfile
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
+from concurrent.futures.process import BrokenProcessPool
+from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import product
 from pathlib import Path
@@ -18,10 +20,11 @@ from scheduler.problem import SchedulingProblem
 from scheduler.registry import Kind, SchedulerNotLoaded
 from scheduler.rules import first_violation
 from sil.experiment.config import Experiment
+from sil.experiment.pool import finished, pool
 from sil.experiment.site_in_use import SiteInUse, SiteSource
 from sil.outcome.growth import Law, fitted
 from sil.world.clock import SimClock
-from sil.world.faults import SchedulerFault
+from sil.world.faults import PROCESS_SURVIVES, SchedulerFault
 from sil.world.guard import GuardedScheduler, Timing
 
 CLUSTER_SIZE = 4
@@ -40,6 +43,7 @@ COLUMNS = {
     "gc_s": pl.Float64,
 }
 """One row per decision; `wall_s` and `cpu_s` without garbage collection, which `gc_s` has."""
+Row = tuple[object, ...]
 POINT = ("scheduler", "jobs", "machines", "parallel_percent")
 
 
@@ -117,26 +121,41 @@ def check_can_be_measured(name: str) -> None:
 
 def measure(
     schedulers: Sequence[str], grid: Grid, ask: Ask, limit_s: float, on_progress: Callable[[int], None]
-) -> pl.DataFrame:
-    """A table with COLUMNS. All schedulers are asked the same problems, in turn, one decision after another.
+) -> tuple[pl.DataFrame, dict[str, SchedulerFault]]:
+    """A table with COLUMNS, and the faults of those that broke a rule, of which it has nothing.
 
-    Raises SchedulerFault where one breaks a rule.
+    All schedulers are asked the same problems, in turn, each in a process of its own.
     """
-    rows: list[tuple[object, ...]] = []
+    rows: dict[str, list[Row]] = {name: [] for name in schedulers}
+    faults: dict[str, SchedulerFault] = {}
     points = product(grid.jobs, grid.machines, grid.shares, range(grid.tables))
-    for done, (n, m, share, table) in enumerate(points, start=1):
-        problem = ask(n, m, share, table)
-        for name in schedulers:
-            point = (name, n, m, problem.n_places, share, table)
-            rows += [(*point, *timed) for timed in _timed(name, problem, grid.repetitions, limit_s)]
-        on_progress(done)
-    return pl.DataFrame(rows, schema=COLUMNS, orient="row")
+    with ExitStack() as stack:
+        pools = {name: stack.enter_context(pool(1)) for name in schedulers}
+        for done, point in enumerate(points, start=1):
+            for name in schedulers:
+                if name in faults:
+                    continue
+                worker, watchdog = pools[name]
+                try:
+                    future = worker.submit(_timed, name, ask, point, grid.repetitions, limit_s)
+                    finished([future], watchdog)
+                    rows[name] += future.result()
+                except SchedulerFault as fault:
+                    faults[name] = fault
+                except BrokenProcessPool:
+                    message = "its process died, or had to be ended because it did not come back"
+                    faults[name] = SchedulerFault(PROCESS_SURVIVES, message, 0.0)
+            on_progress(done)
+    whole = [row for name in schedulers if name not in faults for row in rows[name]]
+    return pl.DataFrame(whole, schema=COLUMNS, orient="row"), faults
 
 
 def _timed(
-    name: str, problem: SchedulingProblem, repetitions: int, limit_s: float
-) -> Iterator[tuple[int, int, float, float, float]]:
-    """Each repetition: its number, its decisions, and seconds of wall and CPU time and garbage collection."""
+    name: str, ask: Ask, point: tuple[int, int, int, int], repetitions: int, limit_s: float
+) -> list[Row]:
+    """A row for each repetition. Raises SchedulerFault where a rule is broken."""
+    problem = ask(*point)
+    n, m, share, table = point
     timings: list[Timing] = []
     guarded = GuardedScheduler(registry.load(name)(), SimClock(), limit_s, timings.append)
     gc.collect()
@@ -145,8 +164,11 @@ def _timed(
     violation = first_violation(problem, schedule)
     if violation is not None:
         raise SchedulerFault(violation.rule, violation.message, 0.0, violation.job)
-    for repetition, (_, _, _, decisions, wall_s, cpu_s, gc_s) in enumerate(timings[1:]):
-        yield repetition, decisions, wall_s - gc_s, max(cpu_s - gc_s, 0.0), gc_s
+    places = (name, n, m, problem.n_places, share, table)
+    return [
+        (*places, repetition, decisions, wall_s - gc_s, max(cpu_s - gc_s, 0.0), gc_s)
+        for repetition, (_, _, _, decisions, wall_s, cpu_s, gc_s) in enumerate(timings[1:])
+    ]
 
 
 def by_point(measured: pl.DataFrame) -> pl.DataFrame:

@@ -5,10 +5,9 @@ from __future__ import annotations
 import os
 import shutil
 from collections import deque
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from collections.abc import Callable, Sequence
+from concurrent.futures import Future, ProcessPoolExecutor
 from concurrent.futures.process import BrokenProcessPool
-from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -16,9 +15,8 @@ import polars as pl
 
 from sil.experiment.config import Experiment
 from sil.experiment.output_folder import as_file_name
-from sil.experiment.processes import end_workers, lead_own_group, worker_context
+from sil.experiment.pool import finished, pool
 from sil.experiment.site_in_use import SiteInUse
-from sil.experiment.watchdog import LOOK_EVERY_S, Watchdog
 from sil.experiment.wiring import run_once
 from sil.outcome.metrics import faults
 from sil.outcome.run_tables import SCHEMAS, RunTables
@@ -137,14 +135,14 @@ class Sweep:
     ) -> None:
         """Work off `pending` on a pool. Where a worker dies, the tasks under way are run apart."""
         under_way: dict[Future[None], Task] = {}
-        with _pool(workers) as (pool, watchdog):
+        with pool(workers) as (made, watchdog):
             try:
                 while pending or under_way:
                     while pending and len(under_way) < 2 * workers:
                         task = pending.popleft()
-                        future = self._submit(pool, task, self._schedulers_for(task), self._folder)
+                        future = self._submit(made, task, self._schedulers_for(task), self._folder)
                         under_way[future] = task
-                    for future in _finished(under_way, watchdog):
+                    for future in finished(under_way, watchdog):
                         future.result()
                         self._note_done(under_way.pop(future))
                         self._hand_over()
@@ -178,9 +176,9 @@ class Sweep:
         parts: list[RunTables] = []
         for name in self._schedulers_for(task):
             try:
-                with _pool(1) as (pool, watchdog):
-                    future = self._submit(pool, task, [name], apart)
-                    _finished([future], watchdog)
+                with pool(1) as (made, watchdog):
+                    future = self._submit(made, task, [name], apart)
+                    finished([future], watchdog)
                     future.result()
                 parts.append(RunTables(*(_read(apart, task, kind) for kind in SCHEMAS)))
             except BrokenProcessPool:
@@ -201,37 +199,6 @@ def is_begun(folder: Path, fingerprint: str) -> bool:
     """Whether `folder` holds finished tasks of the very experiment that the fingerprint stands for."""
     mark = folder / MARK
     return mark.is_file() and mark.read_text() == fingerprint
-
-
-@contextmanager
-def _pool(workers: int) -> Iterator[tuple[ProcessPoolExecutor, Watchdog]]:
-    """Worker processes, and the watchdog over them; on Ctrl-C they are not waited for.
-
-    A finished task is a whole file, so nothing is lost.
-    """
-    context = worker_context()
-    watchdog = Watchdog(context, workers)
-    with ProcessPoolExecutor(workers, context, _begin_worker, (watchdog,)) as pool:
-        try:
-            yield pool, watchdog
-        except KeyboardInterrupt:
-            end_workers()
-            raise
-    watchdog.end_all()
-
-
-def _finished(under_way: Iterable[Future[None]], watchdog: Watchdog) -> set[Future[None]]:
-    """The futures that are done, at least one."""
-    while True:
-        done = wait(under_way, timeout=LOOK_EVERY_S, return_when=FIRST_COMPLETED).done
-        if done:
-            return done
-        watchdog.end_the_lost()
-
-
-def _begin_worker(watchdog: Watchdog) -> None:
-    lead_own_group()
-    watchdog.watch_this_process()
 
 
 def _carry_out(

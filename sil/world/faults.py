@@ -26,3 +26,6 @@ class SchedulerFault(Exception):
         self.message = message
         self.time_s = time_s
         self.job = job
+
+    def __reduce__(self) -> tuple[type[SchedulerFault], tuple[str, str, float, JobId | None]]:
+        return SchedulerFault, (self.rule, self.message, self.time_s, self.job)

@@ -8,13 +8,16 @@ import numpy as np
 import polars as pl
 import pytest
 
+from scheduler.rules import NO_JOB_FORGOTTEN, RETURNS_IN_TIME
 from sil.experiment.overhead import Grid, by_point, law_of, measure, random_problem
 from sil.outcome.growth import fitted
+from sil.world.faults import PROCESS_SURVIVES
 from tests.sil.test_cli import sil, the_sentence
 
 SLOW = """
 import time
 from scheduler.mapping.mct import Mct
+from scheduler.model import Schedule
 
 class Squared(Mct):
     '''Takes 2 us for each pair of jobs and each machine, beside what MCT takes.'''
@@ -27,7 +30,19 @@ class Squared(Mct):
 
 class Forgets(Mct):
     def schedule(self, problem):
-        return super().schedule(problem)._replace(assignments=super().schedule(problem).assignments[:0])
+        return Schedule.of(list(super().schedule(problem).assignments)[1:])
+"""
+MISBEHAVING = """
+import os
+
+class Dies(Mct):
+    def schedule(self, problem):
+        os.abort()
+
+class Loops(Mct):
+    def schedule(self, problem):
+        while True:
+            pass
 """
 
 
@@ -60,7 +75,8 @@ def test_the_growth_of_a_scheduler_of_known_cost_is_measured(
     (tmp_path / "known_cost.py").write_text(SLOW)
     told: list[int] = []
     grid = Grid((40, 80, 160), (5, 10), tables=2, repetitions=3)
-    measured = measure(["known_cost:Squared"], grid, random_problem, 60.0, told.append)
+    measured, faults = measure(["known_cost:Squared"], grid, random_problem, 60.0, told.append)
+    assert not faults
     assert told == list(range(1, 13))
     assert len(measured) == 12 * 3
     points = by_point(measured)
@@ -91,6 +107,21 @@ def test_a_scheduler_that_breaks_a_rule_is_reported(tmp_path: Path, monkeypatch:
     done = sil("overhead", "forgetful:Forgets", "--jobs", "5", "--machines", "5", "--out", tmp_path / "out")
     assert done.exit_code == 1
     assert "Fault:" in done.output
+
+
+@pytest.mark.parametrize(
+    ("kind", "rule"), [("Dies", PROCESS_SURVIVES), ("Loops", RETURNS_IN_TIME), ("Forgets", NO_JOB_FORGOTTEN)]
+)
+def test_what_the_others_cost_is_measured_whatever_one_does(
+    kind: str, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "of_all_kinds.py").write_text(SLOW + MISBEHAVING)
+    grid = Grid((5, 10), (5,), tables=1, repetitions=2)
+    names = [f"of_all_kinds:{kind}", "mct"]
+    measured, faults = measure(names, grid, random_problem, 0.5, lambda done: None)
+    assert [(name, fault.rule) for name, fault in faults.items()] == [(names[0], rule)]
+    assert measured["scheduler"].to_list() == ["mct"] * 4
 
 
 @pytest.mark.parametrize(
