@@ -135,6 +135,24 @@ def run(
             "postgresql://user@host/database#SITE.",
         ),
     ] = None,
+    add: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="'8 x CLASS'",
+            help="Imagine more machines of a class; '8 x CLASS as cluster NAME over INTERCONNECT' makes them "
+            "a cluster. May be repeated.",
+        ),
+    ] = None,
+    remove: Annotated[
+        list[str] | None,
+        typer.Option(
+            metavar="'4 x CLASS'", help="Imagine machines (or names of some) away. May be repeated."
+        ),
+    ] = None,
+    upgrade: Annotated[
+        list[str] | None,
+        typer.Option(metavar="'8 x CLASS to CLASS'", help="Imagine another class. May be repeated."),
+    ] = None,
     learn: Annotated[
         bool, typer.Option("--learn", help="Record the completions in the database of --site.")
     ] = False,
@@ -166,6 +184,7 @@ def run(
         chosen = config.changed(
             chosen, seed=seed, replications=replications, schedulers=tuple(scheduler) if scheduler else None
         )
+        chosen = config.imagining(chosen, add=add or (), remove=remove or (), upgrade=upgrade or ())
         folder = out_folder or Path(f"sil-{chosen.name}")
         choice = SiteChoice(parse_address(site) if site else None, learn, as_of)
         with progress("replications") as bars:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import copy
 import itertools
 import json
+from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Annotated, Any, Literal
@@ -12,6 +13,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from sil.experiment.decision_costs import NONE, check_decision_cost
+from sil.experiment.notional import Notional
 from sil.experiment.shared_nodes_table import SharedNodesTable
 from site_db import toml_file
 from site_db.site_file import QueueTable
@@ -165,6 +167,8 @@ class Experiment(Table):
     experience: ExperienceTable = ExperienceTable()
     monitors: MonitorsTable = MonitorsTable()
     outages: tuple[OutageTable, ...] = ()
+    notional: tuple[Notional, ...] = ()
+    """Changes of the site that its own data know nothing of."""
     failures: FailuresTable | None = None
     guard: GuardTable = GuardTable()
     grid: dict[str, Annotated[tuple[GridValue, ...], Field(min_length=1)]] = Field(default_factory=dict)
@@ -242,3 +246,10 @@ def changed(experiment: Experiment, **settings: Any) -> Experiment:
     except ValidationError as error:
         _, sentence = toml_file.first_mistake(error, data, Experiment)
         raise InvalidFile(sentence) from None
+
+
+def imagining(experiment: Experiment, **changes: Sequence[str]) -> Experiment:
+    """The experiment with more changes of its site, by verb."""
+    more = [{verb: text} for verb, texts in changes.items() for text in texts]
+    before = [change.model_dump(include=change.said) for change in experiment.notional]
+    return changed(experiment, notional=[*before, *more]) if more else experiment

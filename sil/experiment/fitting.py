@@ -82,7 +82,10 @@ def misfits(experiment: Experiment, in_use: SiteInUse) -> Iterator[str]:
 
 
 def notes(experiment: Experiment, in_use: SiteInUse) -> Iterator[str]:
-    """What of the experiment is left out, and why: a sentence each."""
+    """What of the experiment is imagined, or left out and why: a sentence each."""
+    if experiment.notional:
+        changes = "; ".join(change.told() for change in experiment.notional)
+        yield f"the site is imagined to be another: {changes}"
     if experiment.shared_nodes is not None:
         from sil.experiment.shared_experiment import cannot_predict
 

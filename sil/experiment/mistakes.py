@@ -8,6 +8,7 @@ from sil.experiment.matrix import BadMatrix
 from sil.experiment.new_scheduler import CannotBegin
 from sil.experiment.nodes_of_site import NotShared
 from sil.experiment.output_folder import UnusableFolder
+from sil.experiment.overlay import CannotImagine
 from sil.experiment.queue_file import CannotPredict
 from sil.experiment.run import NoDatabase
 from sil.live.processes import CannotRunLive, JobFailed
@@ -29,6 +30,7 @@ MISTAKES = (
     BadRecord,
     BadRequest,
     CannotBegin,
+    CannotImagine,
     CannotListen,
     CannotPredict,
     CannotRunLive,

@@ -10,11 +10,12 @@ from pathlib import Path
 import polars as pl
 
 from scheduler.registry import SchedulerNotLoaded
-from sil.experiment.config import Experiment
+from sil.experiment.config import Experiment, read_experiment
 from sil.experiment.fitting import misfits, notes, problems
 from sil.experiment.learning import Teacher
 from sil.experiment.listener import Listener
 from sil.experiment.output_folder import UnusableFolder, make_usable
+from sil.experiment.overlay import CannotImagine
 from sil.experiment.places import Places
 from sil.experiment.provenance import describe, fingerprint
 from sil.experiment.results import write_results
@@ -82,7 +83,13 @@ def run_experiment(
     make_usable(out)
     _refuse_to_replace(choice.address, out)
     site = SiteSource(experiment, source.parent, choice.address, choice.as_of)
-    in_use = _take_into_use(experiment, site, out, choice)
+    try:
+        in_use = _take_into_use(experiment, site, out, choice)
+    except CannotImagine as error:
+        if error.place >= len(read_experiment(source).notional):
+            raise  # it is none of the file's
+        text = toml_file.read_text(source)
+        raise toml_file.invalid(text, source, ("notional", error.place), str(error)) from None
     for place, sentence in problems(experiment, in_use):
         raise toml_file.invalid(toml_file.read_text(source), source, place, sentence)
     for name in (*experiment.schedulers, *(own for _, own in in_use.queues if own)):

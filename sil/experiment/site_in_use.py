@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass
-from functools import cache
+from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
+from tempfile import TemporaryDirectory
 
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
@@ -17,6 +18,8 @@ from scheduler.model import Site
 from scheduler.queues import MappingPolicy, QueuePolicy
 from sil.experiment import files
 from sil.experiment.config import Experiment
+from sil.experiment.imagined_times import expected_of, unsure
+from sil.experiment.overlay import Absence, Overlay, overlaid
 from site_db import exchange, importing, sites, store
 from site_db.copying import copy_site
 from site_db.estimation import Cell, Layout
@@ -35,7 +38,7 @@ Queues = tuple[tuple[QueuePolicy, str | None], ...]
 
 @dataclass(frozen=True)
 class SiteInUse:
-    """A site as one experiment uses it; `database` holds it, with its experience after run `as_of`."""
+    """A site as one experiment uses it, with what was known of it after run `as_of` of its history."""
 
     site: Site
     queues: Queues
@@ -45,31 +48,33 @@ class SiteInUse:
     """Machines and interconnects that are down when the experiment begins."""
     file: SiteFile
     """The whole site, as its file says it."""
-    database: Path
     as_of: int
+    believed: tuple[Layout, Mapping[Cell, RunStatistics]]
+    """What its history made one expect then."""
     errors: tuple[KnownError, ...] = ()
     """How wrong predictions of turnaround were, as far as the site's history knew then."""
+    absences: tuple[Absence, ...] = ()
+    """When machines that are only imagined are not there, or others are imagined away."""
+    uncertain: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """How sure times are that are only imagined: their relative standard deviation by (job class, machine
+    class)."""
 
     def experience(self) -> MemoryExperience:
         """What is known of the site when a run begins."""
-        return MemoryExperience(*_believed(self.database, self.site.name, self.as_of))
+        return MemoryExperience(*self.believed)
 
     def digest(self) -> str:
         """Equal for sites that are, and of which the same is believed."""
-        _, statistics = _believed(self.database, self.site.name, self.as_of)
         # Not of the site itself: its sets have another order in every process.
-        everything = (self.file.model_dump_json(), self.down, sorted(statistics.items()), self.errors)
+        everything = (
+            self.file.model_dump_json(),
+            self.down,
+            sorted(self.believed[1].items()),
+            self.errors,
+            self.absences,
+            sorted(self.uncertain.items()),
+        )
         return hashlib.sha256(repr(everything).encode()).hexdigest()
-
-
-@cache
-def _believed(database: Path, site: str, as_of: int) -> tuple[Layout, Mapping[Cell, RunStatistics]]:
-    engine = store.open_file(database)
-    with store.reading(engine) as session:
-        reader = StatisticsReader(session, site)
-        believed = reader.layout, reader.statistics(session, as_of)
-    engine.dispose()
-    return believed
 
 
 class SiteSource:
@@ -106,6 +111,16 @@ class SiteSource:
         Raises InvalidFile for a site that cannot be used, PrunedHistory and DatabaseTrouble.
         """
         copy = store.replace(database)
+        self._copy_into(copy)
+        if self._overlay is not None:
+            with store.changing(copy) as session:
+                everything = [table.name for table in self._overlay.file.job_classes]
+                importing.put_site(session, self._overlay.file, experienced=everything)
+        in_use = self._taken_up(copy)
+        copy.dispose()
+        return in_use
+
+    def _copy_into(self, copy: Engine) -> None:
         with store.changing(copy) as session:
             if self._origin is None or self.address is None:
                 importing.put_file(session, self._file, self._path)
@@ -118,9 +133,21 @@ class SiteSource:
                         raise DatabaseTrouble(
                             f"{self.address}: the site '{self.name}' cannot be used{when}: {conflict}"
                         ) from None
-        in_use = self._taken_up(copy, database)
-        copy.dispose()
-        return in_use
+
+    @cached_property
+    def _overlay(self) -> Overlay | None:
+        """The site with the changes that the experiment imagines. Raises CannotImagine."""
+        if not self._experiment.notional:
+            return None
+        with TemporaryDirectory() as folder:
+            copy = store.replace(Path(folder) / "as-it-is.db")
+            self._copy_into(copy)
+            with store.reading(copy) as session:
+                reader = StatisticsReader(session, self.name)
+                statistics = reader.statistics(session, SiteReader(session, self.name).site.runs_pruned)
+                known = MemoryExperience(reader.layout, statistics)
+            copy.dispose()
+        return overlaid(self._file, expected_of(reader.layout, known), self._experiment.notional)
 
     def take_up(self, database: Path) -> SiteInUse | None:
         """The site as an earlier start of the same experiment left it in `database`; None if it is another
@@ -130,17 +157,23 @@ class SiteSource:
         except DatabaseTrouble:
             return None
         with store.reading(copy) as session:
+            meant = self._file if self._overlay is None else self._overlay.file
             same = sites.site_names(session) == [self.name] and (
-                SiteReader(session, self.name).as_file() == self._file
+                SiteReader(session, self.name).as_file() == meant
             )
-        in_use = self._taken_up(copy, database) if same else None
+        in_use = self._taken_up(copy) if same else None
         copy.dispose()
         return in_use
 
-    def _taken_up(self, copy: Engine, database: Path) -> SiteInUse:
+    def _taken_up(self, copy: Engine) -> SiteInUse:
         queues = queues_of(self._experiment)
         with store.reading(copy) as session:
             reader = SiteReader(session, self.name)
+            known = StatisticsReader(session, self.name)
+            believed = known.layout, known.statistics(session, reader.site.runs_pruned)
+            overlay = self._overlay
+            unsure_of = {} if overlay is None else unsure(*believed, overlay.new_classes)
+            said = {} if overlay is None else overlay.uncertain
             return SiteInUse(
                 site=reader.as_scheduled(),
                 queues=queues or tuple(reader.queue_policies()) or ((QueuePolicy(), None),),
@@ -148,9 +181,11 @@ class SiteSource:
                 only_listed_users=reader.site.only_listed_users,
                 down=tuple(current_states(session, reader).down),
                 file=reader.as_file(),
-                database=database,
                 as_of=reader.site.runs_pruned,
+                believed=believed,
                 errors=self._errors_as_of(reader.site.runs_pruned),
+                absences=() if overlay is None else overlay.absences,
+                uncertain={**unsure_of, **said},
             )
 
     def _errors_as_of(self, number: int) -> tuple[KnownError, ...]:

@@ -17,6 +17,7 @@ from sil.experiment.config import (
     LognormalTable,
     NormalTable,
 )
+from sil.experiment.imagined_times import with_luck
 from sil.experiment.site_in_use import Queues, SiteInUse
 from sil.experiment.streams import stream
 from sil.workload.arrivals import Arrivals, AtOnce, Poisson
@@ -83,8 +84,12 @@ def spread(experiment: Experiment) -> Spread:
 def true_times(experiment: Experiment, in_use: SiteInUse, jobs: Sequence[Job], replication: int) -> TrueTimes:
     """How long the jobs of one replication really run."""
     everyone = [len(members) for members in in_use.site.members]
+    mean = in_use.experience().estimate(jobs, everyone)
+    if in_use.uncertain:
+        luck = stream(experiment.seed, replication, "imagined times")
+        mean = with_luck(mean, jobs, in_use.believed[0], in_use.uncertain, luck)
     return TrueTimes(
-        in_use.experience().estimate(jobs, everyone),
+        mean,
         spread(experiment),
         stream(experiment.seed, replication, "run times").random(len(jobs)),
     )
@@ -113,6 +118,7 @@ def state_changes(
         )
         for outage in experiment.outages
     ]
+    outages += [Outage(machines[gone.machine], gone.from_s, gone.to_s) for gone in in_use.absences]
     sources = [listed_outages(outages)]
     if experiment.failures:
         table = experiment.failures

@@ -1,0 +1,196 @@
+"""Sites that are only imagined: machines added, removed, upgraded, and what is believed of them."""
+
+from __future__ import annotations
+
+from math import inf
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from scheduler.model import Job, JobId
+from sil.experiment.config import read_experiment
+from sil.experiment.notional import NotionalTable
+from sil.experiment.overlay import Absence, CannotImagine
+from sil.experiment.site_in_use import SiteInUse, SiteSource
+from sil.experiment.surroundings import true_times, workload
+from sil.outcome.trace import Fact, read_facts, read_trace
+from site_db.toml_file import InvalidFile
+from tests.builders import TINY_SITE, tiny_experiment
+from tests.sil.test_cli import sil, the_sentence
+from tests.sil.test_experiment import run
+
+
+def imagined(folder: Path, *changes: dict[str, Any], site_text: str = TINY_SITE) -> SiteInUse:
+    path = tiny_experiment(folder, site_text=site_text)
+    notional = tuple(NotionalTable.model_validate(change) for change in changes)
+    experiment = read_experiment(path).model_copy(update={"notional": notional})
+    return SiteSource(experiment, folder, None).take_into_use(folder / "results.db")
+
+
+def seconds(in_use: SiteInUse, job_class: str) -> dict[str, float]:
+    """Expected seconds on each machine and cluster where a job class can run."""
+    members = [len(machines) for machines in in_use.site.members]
+    etc = in_use.experience().estimate([Job(JobId(0), job_class, 0.0)], members)
+    row = zip(in_use.site.resource_names, etc.row(0).tolist(), strict=True)
+    return {name: round(s, 6) for name, s in row if s < inf}
+
+
+def test_machines_of_a_known_class_are_as_fast_as_those_there(tmp_path: Path) -> None:
+    in_use = imagined(tmp_path, {"add": "2 x slow"})
+    assert seconds(in_use, "short") == {
+        "f1": 10, "f2": 10, "s1": 30, "s2": 30, "new-slow-1": 30, "new-slow-2": 30, "pair": 6,
+    }  # fmt: skip
+    added = next(group for group in in_use.file.machines if "new-slow-1" in group.names)
+    assert added.notional
+
+
+def test_a_new_class_has_the_times_that_are_said(tmp_path: Path) -> None:
+    in_use = imagined(tmp_path, {"add": "1 x faster", "sequential_s": {"short": 4.0}})
+    assert seconds(in_use, "short")["new-faster-1"] == 4.0
+    assert "new-faster-1" not in seconds(in_use, "long"), "nothing was said of that"
+
+
+def test_a_new_class_may_be_like_another_times_as_fast(tmp_path: Path) -> None:
+    in_use = imagined(tmp_path, {"add": "1 x faster", "like": "fast", "times_as_fast": 2.0})
+    assert seconds(in_use, "short")["new-faster-1"] == 5.0
+    assert seconds(in_use, "long")["new-faster-1"] == 50.0
+
+
+def test_a_cluster_scales_as_others_over_its_interconnect_do(tmp_path: Path) -> None:
+    # The pair: 6 s against 10 s alone, so a = (2 x 6 / 10 - 1) / 1 = 0.2, and S(4) = 4 / (1 + 0.2 x 3) = 2.5.
+    in_use = imagined(tmp_path, {"add": "4 x slow as cluster quartet over lan"})
+    assert seconds(in_use, "short")["quartet"] == 12.0
+    assert "quartet" not in seconds(in_use, "long"), "it runs in parallel nowhere"
+
+
+def test_a_cluster_may_have_a_speedup_or_times_of_its_own(tmp_path: Path) -> None:
+    fast = imagined(tmp_path, {"add": "4 x fast as cluster c", "speedup": 4.0})
+    assert seconds(fast, "short")["c"] == 2.5
+    said = imagined(tmp_path, {"add": "4 x fast as cluster c", "parallel_s": {"short": 3.0, "long": 40.0}})
+    assert (seconds(said, "short")["c"], seconds(said, "long")["c"]) == (3.0, 40.0)
+
+
+def test_a_cluster_that_loses_members_takes_longer_and_one_without_is_gone(tmp_path: Path) -> None:
+    less = imagined(tmp_path, {"remove": "1 x fast"})
+    assert seconds(less, "short") == {"f1": 10, "s1": 30, "s2": 30, "pair": 12}
+    gone = imagined(tmp_path, {"remove": "pair"})
+    assert seconds(gone, "short") == {"s1": 30, "s2": 30}
+    assert not gone.site.clusters
+
+
+def test_upgraded_machines_keep_their_names_and_their_cluster_is_timed_anew(tmp_path: Path) -> None:
+    slower = TINY_SITE.replace('names = ["f[1-2]"]', 'names = ["f[1-2]", "g[1-2]"]')
+    slower += '\n[[clusters]]\nname = "other"\nmembers = ["s1", "s2"]\ninterconnects = ["lan"]\n'
+    in_use = imagined(tmp_path, {"upgrade": "2 x slow to fast"}, site_text=slower)
+    assert seconds(in_use, "short") == {
+        "f1": 10, "f2": 10, "g1": 10, "g2": 10, "s1": 10, "s2": 10, "pair": 6, "other": 6,
+    }  # fmt: skip
+
+
+def test_a_rating_lets_the_rules_of_the_database_tell_and_how_sure_they_are_enters_the_truth(
+    tmp_path: Path,
+) -> None:
+    in_use = imagined(tmp_path, {"add": "1 x unknown", "rating": 2.0})
+    # Nothing has run: the mean of the times that the staff gave, 10, 30 and 6 s.
+    assert seconds(in_use, "short")["new-unknown-1"] == pytest.approx(46 / 3)
+    deviation = np.std([10.0, 30.0, 6.0], ddof=1) / (46 / 3)
+    assert in_use.uncertain["short", "unknown"] == pytest.approx(deviation)
+    experiment = read_experiment(tmp_path / "experiment.toml")
+    jobs = [job._replace(job_class="short") for job in workload(experiment, in_use.site, in_use.queues, 0)]
+    new = in_use.site.machine_index["new-unknown-1"]
+    truths = [true_times(experiment, in_use, jobs, replication) for replication in range(40)]
+    new_s = [truth.run_s(jobs[0], new, 1.0) for truth in truths]
+    assert len(set(new_s)) == 40, "another truth in each replication"
+    assert len({truth.run_s(jobs[0], 0, 1.0) for truth in truths}) == 1, "what is known stays"
+    assert np.mean(new_s) == pytest.approx(46 / 3, rel=0.4)
+
+
+def test_machines_come_and_go_at_their_times(tmp_path: Path) -> None:
+    more = 'arrivals = { kind = "poisson", jobs_per_quantum = 2 }\n'
+    more += '[[notional]]\nadd = "1 x fast"\nfrom_s = 25\n\n[[notional]]\nremove = "f1"\nfrom_s = 15\n'
+    path = tiny_experiment(tmp_path, more, schedulers='["mct"]', replications="1", jobs="30")
+    assert not run(path, tmp_path / "out").faults
+    facts, described = read_trace(tmp_path / "out" / "trace.parquet")
+    new, old = described.machines.index("new-fast-1"), described.machines.index("f1")
+    started = facts.filter(pl.col("event") == Fact.RUN_STARTED)
+    assert 25.0 <= started.filter(pl.col("resource") == new)["time_s"].min() < 60.0
+    assert started.filter(pl.col("resource") == old)["time_s"].max() <= 15.0
+    assert imagined(tmp_path, {"add": "1 x fast", "from_s": 5.0, "until_s": 9.0}).absences == (
+        Absence("new-fast-1", 0.0, 5.0),
+        Absence("new-fast-1", 9.0, inf),
+    )
+
+
+def test_an_experiment_with_the_same_changes_by_file_and_by_option_is_the_same(tmp_path: Path) -> None:
+    more = '\n[[notional]]\nadd = "2 x fast as cluster new over lan"\n\n[[notional]]\nremove = "1 x slow"\n'
+    (tmp_path / "a").mkdir()
+    (tmp_path / "b").mkdir()
+    by_file = tiny_experiment(tmp_path / "a", more, schedulers='["pjs"]')
+    by_option = tiny_experiment(tmp_path / "b", schedulers='["pjs"]')
+    options = ("--add", "2 x fast as cluster new over lan", "--remove", "1 x slow")
+    for path, chosen in ((by_file, ()), (by_option, options)):
+        done = sil("run", path, *chosen, "--out", path.parent / "out", "--workers", "1")
+        assert done.exit_code == 0, done.output
+        assert "the site is imagined to be another" in " ".join(done.output.split())
+    first, second = (read_facts(tmp_path / name / "out" / "trace.parquet") for name in "ab")
+    assert first.equals(second)
+
+
+@pytest.mark.parametrize(
+    ("change", "message"),
+    [
+        (
+            {"add": "2 x slwo"},
+            r"no machine class 'slwo' \(did you mean 'slow'\?\); of a new one",
+        ),
+        ({"add": "2 x new", "like": "fats"}, "the site has no machine class 'fats'; did you mean 'fast'"),
+        ({"add": "2 x new", "sequential_s": {"shrot": 1.0}}, "no job class 'shrot'; did you mean 'short'"),
+        ({"add": "2 x fast", "like": "slow"}, "the site knows the class 'fast'; leave out like"),
+        ({"add": "2 x fast", "speedup": 2.0}, "'speedup' is that of a cluster"),
+        ({"add": "2 x fast as cluster pair"}, "the site has a cluster 'pair' already"),
+        ({"add": "2 x slow as cluster c"}, "over which interconnect is cluster 'c'"),
+        ({"add": "2 x slow as cluster c over lna"}, "no interconnect 'lna'; did you mean 'lan'"),
+        ({"remove": "3 x fast"}, "there are 2 machines of 'fast', and 3 are named"),
+        ({"remove": "f7"}, "no machine, machine class or cluster 'f7'"),
+        ({"remove": "f[1-2] s[1-2]"}, "are all machines of the site"),
+        ({"upgrade": "1 x slow to quick"}, "the site has no machine class 'quick'"),
+        ({"change": "fast"}, "what is to change of the machines of class 'fast'"),
+    ],
+)
+def test_a_change_that_does_not_go_with_the_site_is_told_in_a_sentence(
+    change: dict[str, Any], message: str, tmp_path: Path
+) -> None:
+    with pytest.raises(CannotImagine, match=message):
+        imagined(tmp_path, change)
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ('add = "two fast"', "'two fast' is no change that can be made; expected something like '8 x"),
+        ('add = "0 x fast"', "names 0 machines; expected 1 to 100,000"),
+        (
+            'add = "1 x fast"\nremove = "f1"',
+            "has one of add, remove, upgrade, change, and this one has add",
+        ),
+        ("from_s = 5", "has one of add, remove, upgrade, change, and this one has none"),
+        ('remove = "f1"\nspeedup = 2', "'speedup' says nothing where machines are removed; leave it out"),
+        ('add = "1 x fast"\nfrom_s = 9\nuntil_s = 5', "'until_s' is 5; expected more than 'from_s', 9"),
+        ('add = "1 x fsat"', "line 12: add 1 x fsat: the site has no machine class 'fsat'"),
+    ],
+)
+def test_a_mistake_in_the_file_has_its_line(text: str, message: str, tmp_path: Path) -> None:
+    path = tiny_experiment(tmp_path, f"\n[[notional]]\n{text}\n")
+    with pytest.raises(InvalidFile) as caught:
+        run(path, tmp_path / "out")
+    assert message in str(caught.value)
+    assert "experiment.toml, line" in str(caught.value)
+
+
+def test_a_mistake_on_the_command_line_names_no_file(tmp_path: Path) -> None:
+    path = tiny_experiment(tmp_path)
+    told = the_sentence(sil("run", path, "--add", "3 x fsat", "--out", tmp_path / "out"))
+    assert told.startswith("add 3 x fsat: the site has no machine class 'fsat'")
