@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
@@ -19,7 +20,7 @@ from scheduler.queues import MappingPolicy, QueuePolicy
 from sil.experiment import files
 from sil.experiment.config import Experiment
 from sil.experiment.imagined_times import expected_of, unsure
-from sil.experiment.overlay import Absence, Overlay, overlaid
+from sil.experiment.overlay import Absence, Expect, Overlay, overlaid
 from site_db import exchange, importing, sites, store
 from site_db.copying import copy_site
 from site_db.estimation import Cell, Layout
@@ -110,18 +111,18 @@ class SiteSource:
 
         Raises InvalidFile for a site that cannot be used, PrunedHistory and DatabaseTrouble.
         """
-        copy = store.replace(database)
-        self._copy_into(copy)
+        made = store.replace(database)
+        self._copy_into(made)
         if self._overlay is not None:
-            with store.changing(copy) as session:
+            with store.changing(made) as session:
                 everything = [table.name for table in self._overlay.file.job_classes]
                 importing.put_site(session, self._overlay.file, experienced=everything)
-        in_use = self._taken_up(copy)
-        copy.dispose()
+        in_use = self._taken_up(made)
+        made.dispose()
         return in_use
 
-    def _copy_into(self, copy: Engine) -> None:
-        with store.changing(copy) as session:
+    def _copy_into(self, database: Engine) -> None:
+        with store.changing(database) as session:
             if self._origin is None or self.address is None:
                 importing.put_file(session, self._file, self._path)
             else:
@@ -134,40 +135,52 @@ class SiteSource:
                             f"{self.address}: the site '{self.name}' cannot be used{when}: {conflict}"
                         ) from None
 
+    def imagining(self, experiment: Experiment) -> SiteSource:
+        """The same site for an experiment that imagines other changes of it."""
+        other = copy.copy(self)
+        other._experiment = experiment
+        other.__dict__.pop("_overlay", None)
+        other.__dict__["_expect"] = self._expect
+        return other
+
     @cached_property
     def _overlay(self) -> Overlay | None:
         """The site with the changes that the experiment imagines. Raises CannotImagine."""
         if not self._experiment.notional:
             return None
+        return overlaid(self._file, self._expect, self._experiment.notional)
+
+    @cached_property
+    def _expect(self) -> Expect:
+        """What is expected at the site as it is."""
         with TemporaryDirectory() as folder:
-            copy = store.replace(Path(folder) / "as-it-is.db")
-            self._copy_into(copy)
-            with store.reading(copy) as session:
+            as_it_is = store.replace(Path(folder) / "as-it-is.db")
+            self._copy_into(as_it_is)
+            with store.reading(as_it_is) as session:
                 reader = StatisticsReader(session, self.name)
                 statistics = reader.statistics(session, SiteReader(session, self.name).site.runs_pruned)
-                known = MemoryExperience(reader.layout, statistics)
-            copy.dispose()
-        return overlaid(self._file, expected_of(reader.layout, known), self._experiment.notional)
+            as_it_is.dispose()
+        return expected_of(reader.layout, MemoryExperience(reader.layout, statistics))
 
     def take_up(self, database: Path) -> SiteInUse | None:
         """The site as an earlier start of the same experiment left it in `database`; None if it is another
         now. Its history may have grown since: what was believed at first is believed still."""
         try:
-            copy = store.open_file(database)
+            made = store.open_file(database)
         except DatabaseTrouble:
             return None
-        with store.reading(copy) as session:
+        with store.reading(made) as session:
             meant = self._file if self._overlay is None else self._overlay.file
             same = sites.site_names(session) == [self.name] and (
                 SiteReader(session, self.name).as_file() == meant
             )
-        in_use = self._taken_up(copy) if same else None
-        copy.dispose()
+        in_use = self._taken_up(made) if same else None
+        made.dispose()
         return in_use
 
-    def _taken_up(self, copy: Engine) -> SiteInUse:
+    def _taken_up(self, database: Engine) -> SiteInUse:
         queues = queues_of(self._experiment)
-        with store.reading(copy) as session:
+        with store.reading(database) as session:
             reader = SiteReader(session, self.name)
             known = StatisticsReader(session, self.name)
             believed = known.layout, known.statistics(session, reader.site.runs_pruned)

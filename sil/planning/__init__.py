@@ -1,0 +1,1 @@
+"""Capacity planning: many paired runs of options, until a question is settled."""

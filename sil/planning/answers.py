@@ -1,0 +1,159 @@
+"""All that a plan asks, answered: for each scheduler, one question after another."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+
+from scheduler.registry import SchedulerNotLoaded
+from sil.experiment.fitting import misfits, problems
+from sil.experiment.overlay import CannotImagine
+from sil.experiment.under_test import check_loads
+from sil.planning.best_buy import BestBuy, best_buy
+from sil.planning.capacity import Load, load
+from sil.planning.marginal import Ranking, ranked
+from sil.planning.options import AS_IT_IS, Option, bought, one_of_each
+from sil.planning.plan_file import Plan
+from sil.planning.retiring import retirements
+from sil.planning.samples import DoesRuns, Samples, Sites
+from sil.planning.sizing import Size, size
+from site_db import toml_file
+from site_db.store import Address
+
+Watch = Callable[[str, str, int, int], None]
+"""Hears of each look: which scheduler, which question, how many replications, and how many pairs are open."""
+
+
+class Overloaded(ValueError):
+    """The forecast is more than any option can carry. The message is one sentence for the user."""
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What was found under one scheduler; None for what was not asked. `base` is what effects are relative
+    to: the site as it is, or where that cannot carry the forecast, the cheapest option that can."""
+
+    scheduler: str
+    base: Option
+    marginal: Ranking | None
+    best_buy: BestBuy | None
+    size: Size | None
+    retire: Ranking | None
+
+
+@dataclass(frozen=True)
+class Answers:
+    """`loads` are those of the site as it is and of each offer, by name; None where all jobs are there at the
+    beginning. `not_spared` are machines without which the site could not carry the forecast."""
+
+    plan: Plan
+    answers: tuple[Answer, ...]
+    loads: dict[str, Load | None]
+    not_spared: tuple[str, ...]
+
+
+class Prepared:
+    """A plan whose offers and schedulers are known to fit its site.
+
+    Raises InvalidFile, SchedulerNotLoaded, Overloaded, and what SiteSource raises.
+    """
+
+    def __init__(self, plan: Plan, source: Path, address: Address | None) -> None:
+        self.plan = plan
+        self.sites = Sites(plan, source.parent, address)
+        self._source = source
+        today = self.sites.of(AS_IT_IS)
+        for place, sentence in problems(today.experiment, today.in_use):
+            raise self._wrong(place, sentence)
+        for name in plan.schedulers:
+            check_loads(name)
+        for sentence in misfits(today.experiment, today.in_use):
+            raise SchedulerNotLoaded(sentence)
+        self._check_goals()
+        self.offers = one_of_each(plan)
+        for k, option in enumerate(self.offers):
+            try:
+                self.sites.of(option)
+            except CannotImagine as error:
+                raise self._wrong(("offers", k, "changes", error.place), str(error)) from None
+        self.loads = {option.name: self._load(option) for option in (AS_IT_IS, *self.offers)}
+        self._refuse_if_nothing_carries()
+
+    def carries(self, option: Option) -> bool:
+        """Whether an option can carry the forecast in the long run."""
+        found = self._load(option)
+        return found is None or not found.is_too_much
+
+    def _load(self, option: Option) -> Load | None:
+        return load(self.plan.workload, self.sites.of(option).in_use)
+
+    def _check_goals(self) -> None:
+        plan, today = self.plan, self.sites.of(AS_IT_IS)
+        classes = list(plan.workload.mix) or [k.name for k in today.in_use.site.job_classes]
+        queues = list(plan.workload.queues) or [today.in_use.queues[0][0].name]
+        for k, goal in enumerate(plan.goals):
+            for what, name, known in (("job_class", goal.job_class, classes), ("queue", goal.queue, queues)):
+                if name is not None and name not in known:
+                    kind = what.replace("_", " ")
+                    raise self._wrong(
+                        ("goals", k, what),
+                        f"no job of {kind} '{name}' ever arrives; there are {', '.join(known)}",
+                    )
+
+    def _refuse_if_nothing_carries(self) -> None:
+        plan = self.plan
+        most = [bought(plan, {k: self._affordable(k)}) for k in range(len(plan.offers))]
+        if any(self.carries(option) for option in (AS_IT_IS, *self.offers, *most)):
+            return
+        today = self.loads[AS_IT_IS.name]
+        least = min((found.rho, name) for name, found in self.loads.items() if found is not None)
+        assert today is not None
+        raise Overloaded(
+            f"the forecast is {today.rho:.2f} times what the site can carry as it is, and {least[0]:.2f} "
+            f"times with '{least[1]}'; most of it comes from the job class '{today.bottleneck}'; queues "
+            f"would grow without end, and a mean would tell when the run stopped; forecast less or offer more"
+        )
+
+    def _affordable(self, k: int) -> int:
+        offer = self.plan.offers[k]
+        if self.plan.budget is None:
+            return offer.limit
+        return min(offer.limit, int(self.plan.budget / self.plan.cost(offer) * (1 + 1e-12)))
+
+    def _wrong(self, place: tuple[str | int, ...], sentence: str) -> Exception:
+        return toml_file.invalid(toml_file.read_text(self._source), self._source, place, sentence)
+
+
+def answered(prepared: Prepared, runs: DoesRuns, watch: Watch) -> Answers:
+    """Raises what runs raise, and GoalNeverMeasured."""
+    plan = prepared.plan
+    spare = retirements(plan, prepared.sites.of(AS_IT_IS)) if plan.retire is not None else []
+    able = [option for option in spare if prepared.carries(option)]
+    found = tuple(_under(prepared, runs, name, able, watch) for name in plan.schedulers)
+    not_spared = tuple(option.name for option in spare if option not in able)
+    return Answers(plan, found, prepared.loads, not_spared)
+
+
+def _under(
+    prepared: Prepared, runs: DoesRuns, scheduler: str, spare: Sequence[Option], watch: Watch
+) -> Answer:
+    plan = prepared.plan
+    samples = Samples(plan, prepared.sites, runs, scheduler)
+
+    def looking(question: str) -> Callable[[int, int], None]:
+        return lambda n, unsettled: watch(scheduler, question, n, unsettled)
+
+    able = [option for option in (AS_IT_IS, *prepared.offers) if prepared.carries(option)]
+    base = able[0] if able else AS_IT_IS
+    others = [option for option in able if option is not base]
+    by_price = plan.rank_by == "effect_per_price" and base is AS_IT_IS
+    marginal = ranked(samples, others, by_price, base=base, on_look=looking("each offer")) if others else None
+    best = None
+    if plan.budget is not None and plan.offers:
+        best = best_buy(samples, base, prepared.carries, looking("best buy"))
+    sized = size(samples, prepared.carries, looking("size")) if plan.size is not None else None
+    retire = None
+    if spare and base is AS_IT_IS:
+        retire = ranked(samples, spare, False, only_first=True, on_look=looking("retire"))
+    return Answer(scheduler, base, marginal, best, sized, retire)

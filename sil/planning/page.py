@@ -1,0 +1,138 @@
+"""The page of a plan: the question, the answer in a sentence, the chart, the tables, the assumptions."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from jinja2 import ChoiceLoader, Environment, PackageLoader, select_autoescape
+
+from sil.experiment.provenance import package_version
+from sil.outcome import figures
+from sil.outcome.report import script_safe, vega
+from sil.planning import words
+from sil.planning.answers import Answer, Answers
+from sil.planning.charts import effect_against_cost
+from sil.planning.marginal import Ranking
+from sil.planning.plan_file import Plan
+from sil.planning.tables import classes_frame, options_frame, rank_text, rankings
+
+PAGE = "plan.html"
+OPTIONS = "options.csv"
+CLASSES = "job_classes.csv"
+SIZES = "sizes.csv"
+FIGURE = "effects"
+KINDS = ("png", "svg", "pdf")
+
+TITLES = {
+    "each offer": "Each offer alone",
+    "best buy": "The best buy",
+    "retire": "What could go",
+}
+
+
+@dataclass(frozen=True)
+class Section:
+    """A table with its title."""
+
+    title: str
+    head: list[str]
+    rows: list[list[str]]
+    note: str = ""
+
+
+def write_page(folder: Path, answers: Answers) -> None:
+    """Write everything into `folder`: the page, the tables as CSV, the chart in three formats."""
+    options_frame(answers).write_csv(folder / OPTIONS)
+    classes_frame(answers).write_csv(folder / CLASSES)
+    chart = None
+    if any(answer.marginal or answer.best_buy for answer in answers.answers):
+        chart = effect_against_cost(answers)
+        for kind in KINDS:
+            figures.save(chart, str(folder / f"{FIGURE}.{kind}"))
+    loader = ChoiceLoader([PackageLoader("sil.planning", "."), PackageLoader("sil.outcome", ".")])
+    environment = Environment(loader=loader, autoescape=select_autoescape(default=True))
+    charts = {} if chart is None else {FIGURE: figures.styled(chart).to_dict()}
+    page = environment.get_template("plan.html.j2").render(
+        plan=answers.plan,
+        answers=answers.answers,
+        recommendation=words.recommendation(answers),
+        caveats=list(words.caveats(answers)),
+        assumptions=list(words.assumptions(answers)),
+        sections=list(sections(answers)),
+        chart=chart is not None,
+        version=package_version(),
+        charts=script_safe(json.dumps(charts)),
+        vega=vega(),
+    )
+    (folder / PAGE).write_text(page, encoding="utf-8")
+
+
+def sections(answers: Answers) -> Iterator[Section]:
+    """The tables, question by question, scheduler by scheduler."""
+    for answer in answers.answers:
+        under = f", under {answer.scheduler}" if len(answers.answers) > 1 else ""
+        for question, ranking in rankings(answer):
+            yield _options(answers.plan, f"{TITLES[question]}{under}", question, ranking)
+        if answer.marginal is not None:
+            yield _classes(f"Which job classes gain{under}", answer.marginal)
+        if answer.size is not None:
+            yield _sizes(answers.plan, f"How many it takes{under}", answer)
+
+
+def _options(plan: Plan, title: str, question: str, ranking: Ranking) -> Section:
+    goal, by_price = plan.goals[0], ranking.by_price
+    head = ["rank", "option", "cost", f"{goal.label}", "better by", "%"]
+    head += ["per 1,000 of price"] if by_price else []
+    head += [other.label for other in plan.goals[1:]] + ["against today", "replications"]
+    rows = []
+    for effect in ranking.effects:
+        row = [
+            rank_text(ranking, effect),
+            effect.option.name,
+            words.money(effect.option.cost),
+            f"{effect.of_goals[goal.key]:,.4g}",
+            words.interval(effect.gain),
+            f"{effect.percent.mean:+.1f} ± {effect.percent.half_width or 0.0:.1f}",
+        ]
+        if by_price and effect.per_price is not None:
+            row.append(
+                f"{1e3 * effect.per_price.mean:.3g} ± {1e3 * (effect.per_price.half_width or 0.0):.2g}"
+            )
+        row += [f"{effect.of_goals[other.key]:,.4g}" for other in plan.goals[1:]]
+        rows.append([*row, effect.against_today.value, str(effect.n)])
+    today = f"Today: {goal.label} {ranking.base[goal.key]:,.4g}. "
+    how = "Ranked by what they do for their price. " if by_price else ""
+    first_only = "" if question == "each offer" else "Only who is the first is settled. "
+    return Section(title, head, rows, f"{today}{how}{first_only}")
+
+
+def _classes(title: str, ranking: Ranking) -> Section:
+    names = sorted({name for effect in ranking.effects for name in effect.of_classes})
+    rows = [
+        [
+            effect.option.name,
+            *(words.interval(effect.of_classes[n], 3) if n in effect.of_classes else "" for n in names),
+        ]
+        for effect in ranking.effects
+    ]
+    return Section(title, ["option", *names], rows, "Mean turnaround (s) less than today.")
+
+
+def _sizes(plan: Plan, title: str, answer: Answer) -> Section:
+    assert answer.size is not None
+    said = {True: "yes", False: "no", None: "yes, within the indifference"}
+    rows = [
+        [
+            str(step.count),
+            answer.size.offer,
+            words.interval(step.reached),
+            said[step.meets] + ("" if step.is_settled else ", not settled"),
+            str(step.n),
+        ]
+        for step in answer.size.steps
+    ]
+    head = ["count", "offer", plan.goals[0].label, "meets the target", "replications"]
+    return Section(title, head, rows, words.sizing(plan, answer.size))

@@ -1,0 +1,208 @@
+"""The plan file: a site, what it will have to do, offers with prices, and what is asked."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import Field, model_validator
+
+from sil.experiment.config import (
+    EmpiricalTable,
+    EveryQuantumTable,
+    ExactTable,
+    ExperienceTable,
+    Experiment,
+    FailuresTable,
+    GammaTable,
+    GuardTable,
+    LognormalTable,
+    NormalTable,
+    OnRequestTable,
+    PreemptionTable,
+    WorkloadTable,
+)
+from sil.experiment.notional import Notional
+from site_db import toml_file
+from site_db.site_file import QueueTable
+from site_db.toml_file import Count, NotNegative, Positive, Table
+
+Share = Annotated[float, Field(gt=0, lt=1, strict=True)]
+
+MetricName = Literal[
+    "mean_turnaround",
+    "p95_turnaround",
+    "mean_waiting",
+    "p95_waiting",
+    "mean_bounded_slowdown",
+    "p95_bounded_slowdown",
+    "makespan",
+    "utilisation",
+]
+
+
+class GoalTable(Table):
+    """What is to get better: a metric, of all jobs or of those of a class or a queue."""
+
+    metric: MetricName = "mean_turnaround"
+    job_class: str | None = None
+    queue: str | None = None
+
+    @property
+    def key(self) -> str:
+        of = [self.metric, *(part for part in (self.job_class, self.queue) if part)]
+        return " ".join(of)
+
+    @property
+    def more_is_better(self) -> bool:
+        return self.metric == "utilisation"
+
+    @property
+    def label(self) -> str:
+        """For people, with the unit."""
+        name, unit = LABELS[self.metric]
+        of = f" of {self.job_class}" if self.job_class else ""
+        where = f" in queue {self.queue}" if self.queue else ""
+        return f"{name}{of}{where}" + (f" ({unit})" if unit else "")
+
+
+LABELS = {
+    "mean_turnaround": ("Mean turnaround", "s"),
+    "p95_turnaround": ("95th percentile of turnaround", "s"),
+    "mean_waiting": ("Mean waiting time", "s"),
+    "p95_waiting": ("95th percentile of waiting time", "s"),
+    "mean_bounded_slowdown": ("Mean bounded slowdown", ""),
+    "p95_bounded_slowdown": ("95th percentile of bounded slowdown", ""),
+    "makespan": ("Makespan", "s"),
+    "utilisation": ("Utilisation", "%"),
+}
+
+
+class OfferTable(Table):
+    """Something that can be bought, up to `limit` times; clusters in it get a number from the second on."""
+
+    name: str = Field(min_length=1)
+    changes: tuple[Notional, ...] = Field(min_length=1)
+    price: Positive
+    running_cost: NotNegative = 0.0
+    """Each year."""
+    limit: Count = 1
+
+
+class SizeTable(Table):
+    """How many of an offer does it take until the first goal is at most (or, of utilisation, least) so?"""
+
+    offer: str
+    target: Positive
+
+
+class RetireTable(Table):
+    """Which machines could go? So many of each kind are tried, of these machine classes, or all."""
+
+    count: Count = 1
+    machine_classes: tuple[str, ...] = ()
+
+
+class Plan(Table):
+    """A plan as its file says it."""
+
+    name: str
+    question: str = ""
+    site: str
+    seed: int = Field(default=1, ge=0, strict=True)
+    schedulers: tuple[str, ...] = Field(min_length=1)
+    workload: WorkloadTable
+    rounds: EveryQuantumTable | OnRequestTable = Field(default=OnRequestTable(), discriminator="kind")
+    run_times: ExactTable | NormalTable | LognormalTable | GammaTable | EmpiricalTable = Field(
+        default=ExactTable(), discriminator="kind"
+    )
+    queues: tuple[QueueTable, ...] = ()
+    planned_starts: Literal["earliest", "kept"] = "earliest"
+    preemption: PreemptionTable = PreemptionTable()
+    experience: ExperienceTable = ExperienceTable()
+    failures: FailuresTable | None = None
+    guard: GuardTable = GuardTable()
+    goals: tuple[GoalTable, ...] = (GoalTable(),)
+    offers: tuple[OfferTable, ...] = ()
+    years: NotNegative = 1.0
+    """For which running costs are added to the price."""
+    budget: Positive | None = None
+    rank_by: Literal["effect", "effect_per_price"] = "effect_per_price"
+    size: SizeTable | None = None
+    retire: RetireTable | None = None
+    confidence: Share = 0.95
+    indifference: Share = 0.01
+    """Of the first goal as it is today: smaller differences are none."""
+    first_replications: Annotated[int, Field(ge=2, strict=True)] = 10
+    most_replications: Annotated[int, Field(ge=2, strict=True)] = 400
+    warm_up_jobs: Annotated[int, Field(ge=0, strict=True)] = 0
+    """The first ones, which are not measured: the site begins empty."""
+
+    @model_validator(mode="after")
+    def _fits_together(self) -> Plan:
+        names = [offer.name for offer in self.offers]
+        for name in names:
+            if names.count(name) > 1:
+                raise ValueError(f"two offers are named '{name}'; give them names of their own")
+        if not self.goals:
+            raise ValueError("goals: there is none; leave the key out for the mean turnaround")
+        if not self.offers and self.retire is None:
+            raise ValueError("there are no offers, and nothing is to retire: add [[offers]] or [retire]")
+        if self.size is not None and self.size.offer not in names:
+            raise ValueError(f"size.offer is '{self.size.offer}'; there are the offers {', '.join(names)}")
+        if self.budget is not None and self.offers:
+            cheapest = min(self.offers, key=self.cost)
+            if self.cost(cheapest) > self.budget:
+                raise ValueError(
+                    f"budget is {self.budget:,g}, which buys nothing: the cheapest offer, '{cheapest.name}', "
+                    f"costs {self.cost(cheapest):,g} (with running costs of {self.years:g} years)"
+                )
+        if self.warm_up_jobs >= self.workload.jobs:
+            raise ValueError(
+                f"warm_up_jobs is {self.warm_up_jobs}, and there are {self.workload.jobs} jobs; "
+                f"some have to be measured"
+            )
+        if self.most_replications < self.first_replications:
+            raise ValueError(
+                f"most_replications is {self.most_replications}; expected first_replications, "
+                f"{self.first_replications}, or more"
+            )
+        return self
+
+    def cost(self, offer: OfferTable) -> float:
+        """Its price with running costs."""
+        return offer.price + self.years * offer.running_cost
+
+    def offer(self, name: str) -> OfferTable:
+        return next(offer for offer in self.offers if offer.name == name)
+
+    def experiment(self, notional: tuple[Any, ...]) -> Experiment:
+        """One run of this plan on a changed site, as an experiment."""
+        shared = {name: getattr(self, name) for name in _OF_EXPERIMENTS}
+        return Experiment(
+            name=self.name,
+            site=self.site,
+            seed=self.seed,
+            schedulers=self.schedulers,
+            notional=notional,
+            **shared,
+        )
+
+
+_OF_EXPERIMENTS = (
+    "workload",
+    "rounds",
+    "run_times",
+    "queues",
+    "planned_starts",
+    "preemption",
+    "experience",
+    "failures",
+    "guard",
+)
+
+
+def read_plan(path: Path) -> Plan:
+    """The plan in a TOML file. Raises InvalidFile with one sentence for what is wrong first."""
+    text = toml_file.read_text(path)
+    return toml_file.validate(toml_file.parse(text, path), Plan, text, path)

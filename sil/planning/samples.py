@@ -1,0 +1,142 @@
+"""Paired samples: what each option measured in replication 0, 1, 2, ..., as many as are asked for."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from sil.experiment.config import Experiment
+from sil.experiment.provenance import fingerprint
+from sil.experiment.site_in_use import SiteInUse, SiteSource
+from sil.planning.option_runs import CLASS, OptionRun, never_measured
+from sil.planning.options import Option
+from sil.planning.plan_file import GoalTable, Plan
+from site_db.store import Address
+
+Sample = NDArray[np.float64]
+
+
+class GoalNeverMeasured(ValueError):
+    """No job of a goal's class or queue was in a run. The message is one sentence for the user."""
+
+
+class DoesRuns(Protocol):
+    def results(self, works: Sequence[OptionRun]) -> list[dict[str, float]]: ...
+
+
+@dataclass(frozen=True)
+class ChangedSite:
+    """An option's site, taken into use."""
+
+    experiment: Experiment
+    in_use: SiteInUse
+    mark: str
+
+
+class Sites:
+    """The sites of options, each made once. Raises CannotImagine, InvalidFile and what SiteSource raises."""
+
+    def __init__(self, plan: Plan, folder: Path, address: Address | None) -> None:
+        self._plan = plan
+        self._source = SiteSource(plan.experiment(()), folder, address)
+        self._made: dict[str, ChangedSite] = {}
+
+    def of(self, option: Option) -> ChangedSite:
+        key = repr([change.model_dump_json() for change in option.changes])
+        if key not in self._made:
+            experiment = self._plan.experiment(option.changes)
+            with TemporaryDirectory() as folder:
+                source = self._source.imagining(experiment)
+                in_use = source.take_into_use(Path(folder) / "site.db")
+            self._made[key] = ChangedSite(experiment, in_use, fingerprint(experiment, in_use))
+        return self._made[key]
+
+
+class Samples:
+    """What options, by name, measured under one scheduler. All met the same jobs and the same luck in a
+    replication."""
+
+    def __init__(
+        self,
+        plan: Plan,
+        sites: Sites,
+        runs: DoesRuns,
+        scheduler: str,
+        note: Callable[[int], None] = lambda n: None,
+    ) -> None:
+        self._plan = plan
+        self._sites = sites
+        self._runs = runs
+        self._scheduler = scheduler
+        self._note = note
+        self._measured: dict[str, list[dict[str, float]]] = {}
+
+    @property
+    def plan(self) -> Plan:
+        return self._plan
+
+    @property
+    def goal(self) -> GoalTable:
+        return self._plan.goals[0]
+
+    def ensure(self, options: Iterable[Option], n: int) -> None:
+        """At least `n` replications of each. Raises GoalNeverMeasured and what runs raise."""
+        wanted = [
+            (option, replication)
+            for option in {option.name: option for option in options}.values()
+            for replication in range(self.count(option), n)
+        ]
+        # Replication by replication, so that what an interrupted command leaves is balanced.
+        wanted.sort(key=lambda one: one[1])
+        works = [self._work(option, replication) for option, replication in wanted]
+        for (option, replication), measures in zip(wanted, self._runs.results(works), strict=True):
+            missing = never_measured(self._plan.goals, measures)
+            if missing is not None:
+                of = " and ".join(part for part in (missing.job_class, missing.queue) if part)
+                raise GoalNeverMeasured(
+                    f"the goal '{missing.key}' cannot be measured: in replication {replication} no job of "
+                    f"{of} arrived; let there be more jobs, or a greater share of these"
+                )
+            self._measured.setdefault(option.name, []).append(measures)
+        self._note(len(works))
+
+    def count(self, option: Option) -> int:
+        return len(self._measured.get(option.name, ()))
+
+    def values(self, option: Option, key: str | None = None, n: int | None = None) -> Sample:
+        """What was measured of a goal, the first by default, in the first n replications."""
+        key = self.goal.key if key is None else key
+        return np.array([measures[key] for measures in self._measured[option.name][:n]])
+
+    def gains(self, option: Option, base: Option, key: str | None = None) -> Sample:
+        """How much better than `base` it is in each replication that both have; more is better."""
+        n = min(self.count(option), self.count(base))
+        goal = self.goal if key is None else next((g for g in self._plan.goals if g.key == key), None)
+        sign = 1.0 if goal is not None and goal.more_is_better else -1.0
+        return sign * (self.values(option, key, n) - self.values(base, key, n))
+
+    def job_classes(self, option: Option, n: int) -> list[str]:
+        """Those of which jobs were in each of the first n replications."""
+        names = [set(measures) for measures in self._measured[option.name][:n]]
+        return sorted(key.removeprefix(CLASS) for key in set.intersection(*names) if key.startswith(CLASS))
+
+    def site(self, option: Option) -> ChangedSite:
+        return self._sites.of(option)
+
+    def _work(self, option: Option, replication: int) -> OptionRun:
+        site, plan = self._sites.of(option), self._plan
+        return OptionRun(
+            site.experiment,
+            site.in_use,
+            site.mark,
+            self._scheduler,
+            replication,
+            plan.goals,
+            plan.warm_up_jobs,
+        )

@@ -1,0 +1,170 @@
+"""What was found, in sentences for who has to decide."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from sil.outcome.statistics import Interval
+from sil.planning.answers import Answer, Answers
+from sil.planning.marginal import Effect, Ranking
+from sil.planning.options import AS_IT_IS
+from sil.planning.plan_file import LABELS, Plan
+from sil.planning.settling import Verdict
+from sil.planning.sizing import Size
+
+
+def recommendation(answers: Answers) -> str:
+    """One sentence, for the first scheduler of the plan."""
+    plan, answer = answers.plan, answers.answers[0]
+    if answer.best_buy is not None:
+        chosen = choice(answer.best_buy.ranking)
+        change = _change(plan, chosen, answer)
+        cost = money(chosen.option.cost)
+        return f"With {money(plan.budget or 0.0)}, buy {chosen.option.name} ({cost}): {change}."
+    if answer.size is not None:
+        return sizing(plan, answer.size)
+    if answer.marginal is not None:
+        first = answer.marginal.effects[0]
+        most = "does most for its price" if answer.marginal.by_price else "does most"
+        return f"{first.option.name} {most}: {_change(plan, first, answer)} for {money(first.option.cost)}."
+    if answer.retire is not None:
+        first = answer.retire.effects[0]
+        return f"The site misses least {first.option.name}: {_change(plan, first, answer)}."
+    return "Nothing that was offered carries the forecast."
+
+
+def choice(ranking: Ranking) -> Effect:
+    """The best one; of those tied with it, the cheapest."""
+    first = ranking.effects[0]
+    tied = [
+        e
+        for e in ranking.leaders
+        if ranking.standings.between(first.option.name, e.option.name) is Verdict.TIE
+    ]
+    return min([first, *tied], key=lambda effect: effect.option.cost)
+
+
+def sizing(plan: Plan, size: Size) -> str:
+    goal, word = plan.goals[0], "at least" if plan.goals[0].more_is_better else "at most"
+    target = f"{goal.label} {word} {size.target:g}"
+    if size.count is None:
+        most = size.steps[0].reached.mean if size.steps else None
+        reached = "" if most is None else f"; with all {plan.offer(size.offer).limit} it is {most:.4g}"
+        return f"The target ({target}) cannot be met with '{size.offer}'{reached}."
+    if size.count == 0:
+        return f"The target ({target}) is met by the site as it is."
+    reached_by = next((s for s in size.steps if s.count == size.count), None)
+    value = "" if reached_by is None else f": {interval(reached_by.reached)}"
+    return f"{size.count} x {size.offer} is the least that meets the target ({target}){value}."
+
+
+def caveats(answers: Answers) -> Iterator[str]:
+    """What is not settled, and what else a reader has to know, a sentence each."""
+    plan = answers.plan
+    for answer in answers.answers:
+        under = f"Under {answer.scheduler}, " if len(answers.answers) > 1 else ""
+        for what, ranking in _rankings(answer):
+            if unsettled := ranking.standings.unsettled:
+                if what != "each offer":
+                    first = ranking.effects[0].option.name
+                    unsettled = tuple(pair for pair in unsettled if first in pair)
+                pairs = "; ".join(f"{one} and {other}" for one, other in unsettled)
+                if pairs:
+                    after = f"after {plan.most_replications} replications ({what})"
+                    yield f"{under}not settled {after}: which is better of {pairs}."
+            for one, other in _ties(ranking, what):
+                least = f"{100 * plan.indifference:g} %"
+                yield f"{under}{one} and {other} are tied ({what}): they differ by less than {least}."
+        if answer.size is not None and not answer.size.is_settled:
+            after = f"after {plan.most_replications} replications"
+            yield f"{under}the size is not settled {after}; it is by the means."
+        if answer.base.name != AS_IT_IS.name:
+            yield (
+                f"{under}as it is, the site cannot carry the forecast: its queues would grow without end. "
+                f"Effects are told against '{answer.base.name}'."
+            )
+    for name, found in answers.loads.items():
+        if found is not None and found.is_too_much:
+            yield (
+                f"With '{name}', {found.rho:.2f} times what can be carried would arrive (most of it from "
+                f"'{found.bottleneck}'), so it is left out."
+            )
+    for name in answers.not_spared:
+        yield f"{name[0].upper()}{name[1:]}, the site could not carry the forecast."
+
+
+def assumptions(answers: Answers) -> Iterator[str]:
+    """What all of this rests on."""
+    plan = answers.plan
+    yield f"The forecast: {_forecast(plan)}."
+    today = answers.loads.get(AS_IT_IS.name)
+    if today is not None:
+        share = f"{100 * today.rho:.0f} % of what the site could carry at best as it is"
+        yield f"That is {share}; most of it comes from '{today.bottleneck}'."
+    yield (
+        "All options met the same jobs and the same luck in each replication, and are compared by the "
+        "differences (common random numbers). All statements on a question together are right at "
+        f"{100 * plan.confidence:g} % confidence: Bonferroni's correction for all pairs and all looks "
+        "(Clark and Yang 1986; Jennison and Turnbull 1989)."
+    )
+    indifference = f"{100 * plan.indifference:g} % of the goal as it is today"
+    yield f"Differences of less than {indifference} count as none (a tie)."
+    best = next((answer.best_buy for answer in answers.answers if answer.best_buy is not None), None)
+    if best is not None:
+        how = "all of them" if best.is_complete else "by local search"
+        yield (
+            f"Best buy: {best.tried} of {best.possible} combinations within the budget were tried ({how}), "
+            f"on {plan.first_replications} replications each; the best few to the end."
+        )
+    if any(answer.size is not None for answer in answers.answers):
+        yield "Size: by bisection; more of an offer is taken never to be worse."
+    if plan.years and any(offer.running_cost for offer in plan.offers):
+        yield f"Costs are prices and the running costs of {plan.years:g} years."
+    yield "What machines really do is what the site's data say of their class; schedulers expect the same."
+
+
+def money(amount: float) -> str:
+    return f"{amount:,.0f}" if amount == round(amount) else f"{amount:,.2f}"
+
+
+def interval(found: Interval, digits: int = 4) -> str:
+    """A mean and its half-width, to as many digits."""
+    return f"{found.mean:.{digits}g} ± {found.half_width or 0.0:.2g}"
+
+
+def _change(plan: Plan, effect: Effect, answer: Answer) -> str:
+    goal = plan.goals[0]
+    name = LABELS[goal.metric][0].lower() + "".join(
+        f" of {part}" for part in (goal.job_class, goal.queue) if part
+    )
+    gained = effect.percent.mean if goal.more_is_better else -effect.percent.mean
+    verb = "rises" if gained > 0 else "falls"
+    unit = LABELS[goal.metric][1]
+    width = effect.percent.half_width or 0.0
+    value = effect.of_goals[goal.key]
+    against = "" if answer.base.name == AS_IT_IS.name else f" (against {answer.base.name})"
+    return f"{name} {verb} by {abs(gained):.1f} ± {width:.1f} %, to {value:,.4g} {unit}".rstrip() + against
+
+
+def _rankings(answer: Answer) -> list[tuple[str, Ranking]]:
+    found = [("each offer", answer.marginal), ("retire", answer.retire)]
+    if answer.best_buy is not None:
+        found.append(("best buy", answer.best_buy.ranking))
+    return [(what, ranking) for what, ranking in found if ranking is not None]
+
+
+def _ties(ranking: Ranking, what: str) -> Sequence[tuple[str, str]]:
+    names = [effect.option.name for effect in ranking.effects]
+    ahead = names if what == "each offer" else names[:1]
+    pairs = [(one, other) for k, one in enumerate(ahead) for other in names[k + 1 :]]
+    return [pair for pair in pairs if ranking.standings.between(*pair) is Verdict.TIE]
+
+
+def _forecast(plan: Plan) -> str:
+    workload = plan.workload
+    mix = ", ".join(f"{name} {share:g}" for name, share in workload.mix.items()) or "all job classes alike"
+    when = "all there at the beginning"
+    if workload.arrivals.kind == "poisson":
+        arrivals = workload.arrivals
+        when = f"{arrivals.jobs_per_quantum:g} jobs per {arrivals.quantum_s:g} s (Poisson)"
+    return f"{workload.jobs} jobs in each replication, {when}; {mix}"

@@ -1,0 +1,63 @@
+"""Runs that take no time: what an option measures is said by a test."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from types import SimpleNamespace
+from typing import Any, cast
+
+import numpy as np
+
+from sil.planning.option_runs import OptionRun
+from sil.planning.options import Option
+from sil.planning.plan_file import Plan
+from sil.planning.samples import Samples, Sites
+
+Measure = Callable[[Option, int], float]
+"""What an option measures of the first goal in a replication."""
+
+
+def plan(**more: Any) -> Plan:
+    """A plan with three offers A, B and C, of prices 10, 10 and 20."""
+    offers = [
+        {"name": name, "changes": [f"{k + 1} x kind-{name}"], "price": price, "limit": 3}
+        for k, (name, price) in enumerate((("A", 10.0), ("B", 10.0), ("C", 20.0)))
+    ]
+    made = {"name": "test", "site": "none", "schedulers": ["olb"], "workload": {"jobs": 5}, "offers": offers}
+    return Plan.model_validate(made | more)
+
+
+class ImaginedRuns:
+    """Carries nothing out; counts what it was asked for."""
+
+    def __init__(self, measure: Measure, key: str) -> None:
+        self._measure = measure
+        self._key = key
+        self.done: list[tuple[str, int]] = []
+
+    def results(self, works: Sequence[OptionRun]) -> list[dict[str, float]]:
+        found = []
+        for work in works:
+            option = cast(Option, work.in_use)
+            self.done.append((option.name, work.replication))
+            value = self._measure(option, work.replication)
+            found.append({self._key: value, "class work": value / 2})
+        return found
+
+
+class NoSites:
+    """In place of a site stands the option itself."""
+
+    def of(self, option: Option) -> Any:
+        return SimpleNamespace(experiment=None, in_use=option, mark=option.name)
+
+
+def samples(of: Plan, measure: Measure) -> tuple[Samples, ImaginedRuns]:
+    runs = ImaginedRuns(measure, of.goals[0].key)
+    return Samples(of, cast(Sites, NoSites()), runs, "olb"), runs
+
+
+def noise(seed: int, replication: int, name: str = "all", deviation: float = 1.0) -> float:
+    """The same whenever it is asked for."""
+    key = [seed, replication, *name.encode()]
+    return deviation * float(np.random.default_rng(key).standard_normal())

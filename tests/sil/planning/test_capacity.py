@@ -1,0 +1,73 @@
+"""What a site can carry, by hand."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from sil.experiment.config import WorkloadTable
+from sil.experiment.notional import NotionalTable
+from sil.planning.capacity import load
+from tests.builders import TINY_SITE
+from tests.sil.test_notional import imagined
+
+ONLY_SINGLE = TINY_SITE.replace("[job_classes.parallel_s]\npair = 6\n", "")
+
+
+def workload(per_second: float, **mix: float) -> WorkloadTable:
+    arrivals = {"kind": "poisson", "jobs_per_quantum": per_second, "quantum_s": 1.0}
+    return WorkloadTable.model_validate({"jobs": 10, "arrivals": arrivals, "mix": mix})
+
+
+def test_machines_carry_what_they_do_in_a_second(tmp_path: Path) -> None:
+    # Two machines of 10 s and two of 30 s: 0.2 + 0.0667 short jobs in a second.
+    in_use = imagined(tmp_path, site_text=ONLY_SINGLE)
+    found = load(workload(0.4, short=1.0), in_use)
+    assert found is not None
+    assert found.rho == pytest.approx(0.4 / (2 / 10 + 2 / 30))
+    assert found.is_too_much
+    assert found.bottleneck == "short"
+
+
+def test_jobs_go_where_they_have_the_greatest_advantage(tmp_path: Path) -> None:
+    # Only short ones profit from the fast machines here, so the long ones go to the slow.
+    site = ONLY_SINGLE.replace("fast = 100\nslow = 300", "fast = 100\nslow = 100")
+    found = load(workload(0.1, short=0.8, long=0.2), imagined(tmp_path, site_text=site))
+    assert found is not None
+    # Short: 0.08 jobs/s x 10 s = 0.8 on two machines; long: 0.02 x 100 = 2 on two; balanced, rho x 4 machines
+    # carry 2.8 s of work in a second, since long jobs may go to either kind.
+    assert found.rho == pytest.approx(2.8 / 4)
+    assert found.bottleneck == "long"
+
+
+def test_a_cluster_takes_all_its_machines_and_is_used_where_that_pays(tmp_path: Path) -> None:
+    # The pair does a short job in 6 s, which is 12 machine seconds against 10: it carries nothing more.
+    with_pair, without = imagined(tmp_path), imagined(tmp_path, site_text=ONLY_SINGLE)
+    table = workload(0.1, short=1.0)
+    loads = [load(table, in_use) for in_use in (with_pair, without)]
+    assert [found and found.rho for found in loads] == pytest.approx([0.375, 0.375])
+    super_linear = imagined(tmp_path, site_text=TINY_SITE.replace("pair = 6", "pair = 3"))
+    found = load(table, super_linear)
+    assert found is not None
+    assert found.rho == pytest.approx(0.1 / (1 / 3 + 2 / 30))
+
+
+def test_more_machines_carry_more(tmp_path: Path) -> None:
+    table = workload(0.4, short=1.0)
+    before, after = load(table, imagined(tmp_path)), load(table, imagined(tmp_path, {"add": "4 x fast"}))
+    assert before is not None
+    assert after is not None
+    assert after.rho == pytest.approx(before.rho * (2 / 10 + 2 / 30) / (6 / 10 + 2 / 30))
+
+
+def test_jobs_that_are_all_there_at_the_beginning_overload_nothing(tmp_path: Path) -> None:
+    assert load(WorkloadTable(jobs=10), imagined(tmp_path)) is None
+
+
+def test_a_class_that_can_run_nowhere_any_more_is_too_much(tmp_path: Path) -> None:
+    only_fast = TINY_SITE.replace("fast = 100\nslow = 300", "fast = 100")
+    gone = NotionalTable(remove="2 x fast").model_dump(include={"remove"})
+    found = load(workload(0.001, long=1.0), imagined(tmp_path, gone, site_text=only_fast))
+    assert found is not None
+    assert (found.rho, found.bottleneck) == (float("inf"), "long")

@@ -1,0 +1,145 @@
+"""When a ranking is settled: by hand, and how often it is right."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+from sil.planning.marginal import ranked
+from sil.planning.options import AS_IT_IS, Option, one_of_each
+from sil.planning.settling import Demand, Looks, Standings, Verdict
+from tests.sil.planning.imagined_runs import noise, plan, samples
+
+
+def test_the_half_width_is_that_of_student_corrected_for_pairs_and_looks() -> None:
+    values = np.array([1.0, 2.0, 4.0, 5.0])
+    quantile = stats.t.ppf(1 - 0.05 / (3 * 2) / 2, df=3)
+    expected = quantile * np.std(values, ddof=1) / 2
+    assert Demand(0.95, pairs=3, looks=2).half_width(values) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize(
+    ("mean", "spread", "verdict"),
+    [
+        (5.0, 0.5, Verdict.BETTER),
+        (-5.0, 0.5, Verdict.WORSE),
+        (0.1, 0.1, Verdict.TIE),
+        (0.8, 0.05, Verdict.TIE),
+        (0.5, 5.0, Verdict.UNSETTLED),
+    ],
+)
+def test_a_verdict_follows_from_the_interval_and_the_indifference(
+    mean: float, spread: float, verdict: Verdict
+) -> None:
+    differences = mean + spread * np.tile([-1.0, 1.0], 10)
+    assert Demand(0.95, 1, 1).verdict(differences, indifference=1.0) is verdict
+
+
+def test_looks_come_half_as_many_more_each_time_and_end_with_the_most() -> None:
+    assert Looks(10, 60).at == (10, 15, 22, 33, 49, 60)
+    assert Looks(10, 10).at == (10,)
+
+
+def test_a_verdict_stays_and_is_the_opposite_from_the_other_side() -> None:
+    standings = Standings(["a", "b", "c"])
+    standings.settle("a", "b", Verdict.BETTER)
+    standings.settle("a", "b", Verdict.TIE)
+    standings.settle("c", "a", Verdict.TIE)
+    assert standings.between("a", "b") is Verdict.BETTER
+    assert standings.between("b", "a") is Verdict.WORSE
+    assert standings.unsettled == (("b", "c"),)
+    assert standings.rank("b") == (2, 3)
+    assert standings.tied_with("a") == ("c",)
+
+
+EFFECTS = {"A": -30.0, "B": -20.0, "C": -50.0}
+
+
+def measured(option: Option, replication: int, seed: int = 0) -> float:
+    """Turnaround: luck that all options share, and a little of their own."""
+    own = noise(seed, replication, option.name, 5.0)
+    return 300.0 + noise(seed, replication, deviation=60.0) + EFFECTS.get(option.name, 0.0) + own
+
+
+def test_options_are_ranked_by_what_they_do_or_by_what_they_do_for_their_price() -> None:
+    of = plan()
+    drawn, runs = samples(of, measured)
+    by_effect = ranked(drawn, one_of_each(of), by_price=False)
+    assert [effect.option.name for effect in by_effect.effects] == ["C", "A", "B"]
+    by_price = ranked(drawn, one_of_each(of), by_price=True)
+    assert [effect.option.name for effect in by_price.effects] == ["A", "C", "B"]
+    assert not by_effect.standings.unsettled
+    effect = by_price.effects[0]
+    assert effect.gain.low < 30.0 < effect.gain.high
+    assert effect.per_price is not None
+    assert effect.per_price.mean == pytest.approx(effect.gain.mean / 10.0)
+    assert effect.against_today is Verdict.BETTER
+    assert len(set(runs.done)) == len(runs.done), "nothing is done twice"
+
+
+def test_luck_that_all_options_share_is_no_uncertainty_of_their_differences() -> None:
+    of = plan(most_replications=20)
+    drawn, _ = samples(
+        of, lambda option, r: 300.0 + noise(1, r, deviation=500.0) + EFFECTS.get(option.name, 0.0)
+    )
+    found = ranked(drawn, one_of_each(of), by_price=False)
+    assert [e.gain.mean for e in found.effects] == pytest.approx([50.0, 30.0, 20.0])
+    assert all((e.gain.half_width or 0.0) < 1e-9 for e in found.effects)
+    assert found.effects[0].n == of.first_replications
+
+
+def test_what_is_settled_is_replicated_no_more() -> None:
+    of = plan(most_replications=300)
+    effects = {"A": -30.0, "B": -29.5, "C": -100.0}
+    drawn, runs = samples(of, lambda o, r: 300.0 + effects.get(o.name, 0.0) + noise(2, r, o.name, 5.0))
+    found = ranked(drawn, one_of_each(of), by_price=False)
+    counts = {name: sum(option == name for option, _ in runs.done) for name in "ABC"}
+    assert counts["C"] < counts["A"] == counts["B"]
+    assert found.standings.tied_with("A") == ("B",)
+
+
+def test_what_cannot_be_settled_is_said() -> None:
+    of = plan(most_replications=12)
+    drawn, _ = samples(of, lambda o, r: 300.0 + noise(3, r, o.name, 40.0))
+    found = ranked(drawn, one_of_each(of), by_price=False)
+    assert found.standings.unsettled == (("A", "B"), ("A", "C"), ("B", "C"))
+    assert len(found.leaders) == 3
+    assert found.effects[0].against_today is Verdict.UNSETTLED
+
+
+def test_an_option_may_do_harm() -> None:
+    of = plan()
+    drawn, _ = samples(of, lambda o, r: 300.0 + (40.0 if o.name == "A" else 0.0) + noise(4, r, o.name, 3.0))
+    found = ranked(drawn, one_of_each(of), by_price=False)
+    assert found.effects[-1].option.name == "A"
+    assert found.effects[-1].against_today is Verdict.WORSE
+    assert found.effects[-1].percent.mean == pytest.approx(-13.3, abs=1.5)
+
+
+def test_of_a_goal_of_which_more_is_better_more_is_better() -> None:
+    of = plan(goals=[{"metric": "utilisation"}])
+    drawn, _ = samples(of, lambda o, r: 50.0 + (9.0 if o.name == "B" else 0.0) + noise(5, r, o.name))
+    found = ranked(drawn, one_of_each(of), by_price=False)
+    assert found.effects[0].option.name == "B"
+    assert found.effects[0].gain.mean == pytest.approx(9.0, abs=1.0)
+
+
+def test_all_verdicts_together_are_right_at_the_confidence_asked_for() -> None:
+    """In 200 plans each, with luck that is wide: by chance alone, 95 % of 200 are at least 182."""
+    right = 0
+    for seed in range(200):
+        of = plan(most_replications=60)
+        drawn, _ = samples(
+            of, lambda o, r, seed=seed: measured(o, r, seed) + noise(seed, r, f"x{o.name}", 40.0)
+        )
+        found = ranked(drawn, one_of_each(of), by_price=False)
+        truth = {AS_IT_IS.name: 0.0, **EFFECTS}
+        wrong = 0
+        for one, other in (("A", "B"), ("A", "C"), ("B", "C")):
+            verdict, gained = found.standings.between(one, other), truth[other] - truth[one]
+            wrong += verdict is Verdict.BETTER and gained <= 0
+            wrong += verdict is Verdict.WORSE and gained >= 0
+            wrong += verdict is Verdict.TIE
+        right += not wrong
+    assert right >= 182
