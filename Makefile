@@ -5,11 +5,14 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo test check format bench clean
+.PHONY: demo demo-plan test check format bench clean
 
 demo: $(VENV)/.installed  ## Compare OLB, SJS and PJS on a site of 142 machines, and reproduce a study; see build/demo
 	$(BIN)/sil run light-to-heavy --out build/demo
 	$(BIN)/sil reproduce cs2 --out build/demo/reproduced
+
+demo-plan: $(VENV)/.installed  ## Which of five offers to buy for a site of 142 machines; see build/demo-plan
+	$(BIN)/sil plan five-offers --out build/demo-plan
 
 test: $(VENV)/.installed-dev  ## Run the tests
 	$(BIN)/python -m pytest -n auto
@@ -33,6 +36,7 @@ bench: $(VENV)/.installed-dev  ## Run the benchmarks; results go to benchmarks/r
 	$(BIN)/python -m benchmarks.bench_time_shared
 	$(BIN)/python -m benchmarks.bench_replay
 	$(BIN)/python -m benchmarks.bench_batsim
+	$(BIN)/python -m benchmarks.bench_planning
 
 clean:
 	rm -rf $(VENV) build dist .pytest_cache .mypy_cache .ruff_cache .hypothesis

@@ -20,7 +20,7 @@ DOCUMENTS = [
     ROOT / "README.md",
     *(
         ROOT / "docs" / f"{name}.md"
-        for name in ("guide", "your-scheduler", "database", "shared-nodes", "replay")
+        for name in ("guide", "your-scheduler", "database", "shared-nodes", "replay", "planning")
     ),
 ]
 NOT_HERE = ("make ", "git ", "pip ")

@@ -27,6 +27,7 @@ from sil.cli.console import (
 from sil.cli.live import live
 from sil.cli.overhead import overhead
 from sil.cli.own_scheduler import check, new_scheduler, serve_scheduler
+from sil.cli.plan import plan
 from sil.cli.predict import predict
 from sil.cli.progress import ProgressBar, progress
 from sil.cli.replay import replay
@@ -61,6 +62,8 @@ app = typer.Typer(
 
     `sil replay LOG` replays a log of the Parallel Workloads Archive under backfilling schedulers.
 
+    `sil plan PLAN` answers what should be bought: machines that are only imagined, with prices.
+
     `sil db` keeps the database of a site: its machines, its job classes, and how long they take.
 
     Exit codes: 0 done, 1 a scheduler under test misbehaved, 2 bad input, 130 interrupted.
@@ -72,6 +75,7 @@ app.command()(reproduce)
 app.command()(predict)
 app.command()(replay)
 app.command()(live)
+app.command()(plan)
 app.command()(overhead)
 app.command("compare-traces")(compare_traces)
 app.command()(why)

@@ -33,7 +33,7 @@ def one_sentence_for_bad_input() -> Iterator[None]:
         raise
     except Exception as error:
         # Only now: it imports nearly everything, and most commands need little of it.
-        from sil.experiment.mistakes import MISTAKES
+        from sil.cli.mistakes import MISTAKES
 
         if not isinstance(error, MISTAKES):
             raise

@@ -2,7 +2,17 @@
 
 from __future__ import annotations
 
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeElapsedColumn,
+    TimeRemainingColumn,
+)
 
 from sil.cli.console import err, print_note
 from sil.experiment.listener import Listener
@@ -36,3 +46,27 @@ def progress(what: str) -> Progress:
         console=err,
         transient=True,
     )
+
+
+class LooksOfAPlan:
+    """Shows how many runs are done, and what is not settled yet."""
+
+    def __init__(self, progress: Progress, name: str) -> None:
+        self._progress = progress
+        self._name = name
+        self._bar = progress.add_task(name, total=None)
+
+    def runs(self, done: int) -> None:
+        self._progress.update(self._bar, completed=done)
+
+    def look(self, scheduler: str, question: str, replications: int, unsettled: int) -> None:
+        what = f"{self._name}, {question} under {scheduler}: {unsettled} to settle after {replications} each"
+        self._progress.update(self._bar, description=what)
+
+
+@contextmanager
+def watching(name: str) -> Iterator[LooksOfAPlan]:
+    """While a plan is answered."""
+    columns = (TextColumn("{task.description}"), TextColumn("{task.completed} runs"), TimeElapsedColumn())
+    with Progress(*columns, console=err, transient=True) as progress:
+        yield LooksOfAPlan(progress, name)

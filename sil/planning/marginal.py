@@ -11,7 +11,7 @@ from sil.outcome.statistics import Interval
 from sil.planning.option_runs import CLASS
 from sil.planning.options import AS_IT_IS, Option
 from sil.planning.samples import Sample, Samples
-from sil.planning.settling import Demand, Looks, Standings, Verdict, pairs_of
+from sil.planning.settling import Demand, Looks, Standings, Verdict
 
 
 @dataclass(frozen=True)
@@ -65,64 +65,78 @@ def ranked(
     it is enough to know who is the first, and who is tied with it. `on_look` hears how many replications
     there are, and how many pairs are not settled.
     """
-    plan = samples.plan
-    looks = Looks(plan.first_replications, plan.most_replications).at
-    n_pairs = len(options) * (len(options) + 1) // 2
-    demand = Demand(plan.confidence, n_pairs, len(looks))
-    named = {option.name: option for option in options}
-    standings, against = Standings(list(named)), Standings([base.name, *named])
-    for n in looks:
-        open_pairs = _open(standings, only_first, named, samples, base, by_price)
-        active = {name for pair in open_pairs for name in pair}
-        active |= {
-            name for name in named if against.between(name, base.name) is Verdict.UNSETTLED and not only_first
-        }
-        samples.ensure([base, *(named[name] for name in named if name in active)], n)
-        allowed = plan.indifference * abs(float(np.mean(samples.values(base))))
-        for one, other in open_pairs or pairs_of(list(named)):
-            difference, within = _difference(samples, named[one], named[other], base, by_price, allowed)
-            standings.settle(one, other, demand.verdict(difference, within))
-        for name in named:
-            against.settle(name, base.name, demand.verdict(samples.gains(named[name], base), allowed))
-        left = _open(standings, only_first, named, samples, base, by_price)
-        waiting = [name for name in named if against.between(name, base.name) is Verdict.UNSETTLED]
-        on_look(n, len(left) + (0 if only_first else len(waiting)))
-        if not left and (only_first or not waiting):
+    race = _Race(samples, options, by_price, only_first, base)
+    for n in race.looks:
+        samples.ensure([base, *race.still_open()], n)
+        race.judge()
+        on_look(n, len(race.open_pairs()) + len(race.open_against_base()))
+        if not race.still_open():
             break
-    effects = [_effect(samples, option, base, demand, against) for option in options]
+    effects = [_effect(samples, option, base, race.demand, race.against_base) for option in options]
     effects.sort(key=lambda e: -_figure(e, by_price))
-    means = {goal.key: float(np.mean(samples.values(base, goal.key))) for goal in plan.goals}
-    return Ranking(means, tuple(effects), standings, by_price)
+    means = {goal.key: float(np.mean(samples.values(base, goal.key))) for goal in samples.plan.goals}
+    return Ranking(means, tuple(effects), race.standings, by_price)
 
 
-def _open(
-    standings: Standings,
-    only_first: bool,
-    named: dict[str, Option],
-    samples: Samples,
-    base: Option,
-    by_price: bool,
-) -> list[tuple[str, str]]:
-    """The pairs on which there is still to be decided."""
-    unsettled = list(standings.unsettled)
-    if not only_first or not all(samples.count(option) for option in named.values()):
-        return unsettled
-    first = max(named, key=lambda name: _mean(_ranked_by(samples, named[name], base, by_price)))
-    return [pair for pair in unsettled if first in pair]
+class _Race:
+    """What is settled between options, and between each of them and the base."""
 
+    def __init__(
+        self, samples: Samples, options: Sequence[Option], by_price: bool, only_first: bool, base: Option
+    ) -> None:
+        plan = samples.plan
+        self._samples = samples
+        self._options = {option.name: option for option in options}
+        self._by_price = by_price
+        self._only_first = only_first
+        self._base = base
+        self.looks = Looks(plan.first_replications, plan.most_replications).at
+        n_pairs = len(options) * (len(options) + 1) // 2
+        self.demand = Demand(plan.confidence, n_pairs, len(self.looks))
+        self.standings = Standings(list(self._options))
+        self.against_base = Standings([base.name, *self._options])
 
-def _difference(
-    samples: Samples, one: Option, other: Option, base: Option, by_price: bool, allowed: float
-) -> tuple[Sample, float]:
-    """Of what two options are ranked by, and the indifference."""
-    left, right = (_ranked_by(samples, option, base, by_price) for option in (one, other))
-    n = min(len(left), len(right))
-    return left[:n] - right[:n], allowed / max(one.cost, other.cost) if by_price else allowed
+    def judge(self) -> None:
+        """See what the samples tell by now."""
+        base = self._base
+        within = self._samples.plan.indifference * abs(float(np.mean(self._samples.values(base))))
+        for one, other in self.open_pairs():
+            left, right = (self._ranked_by(self._options[name]) for name in (one, other))
+            n = min(len(left), len(right))
+            dearer = max(self._options[one].cost, self._options[other].cost)
+            indifference = within / dearer if self._by_price else within
+            self.standings.settle(one, other, self.demand.verdict(left[:n] - right[:n], indifference))
+        for name in self._options:
+            gains = self._samples.gains(self._options[name], base)
+            self.against_base.settle(name, base.name, self.demand.verdict(gains, within))
 
+    def still_open(self) -> list[Option]:
+        """The options that have to be replicated further."""
+        names = {name for pair in self.open_pairs() for name in pair} | set(self.open_against_base())
+        return [option for name, option in self._options.items() if name in names]
 
-def _ranked_by(samples: Samples, option: Option, base: Option, by_price: bool) -> Sample:
-    gains = samples.gains(option, base)
-    return gains / option.cost if by_price else gains
+    def open_pairs(self) -> list[tuple[str, str]]:
+        first = self._first()
+        return [pair for pair in self.standings.unsettled if first is None or first in pair]
+
+    def open_against_base(self) -> list[str]:
+        first = self._first()
+        unsettled = [
+            name
+            for name in self._options
+            if self.against_base.between(name, self._base.name) is Verdict.UNSETTLED
+        ]
+        return [name for name in unsettled if first is None or name == first]
+
+    def _first(self) -> str | None:
+        """Who is ahead, where nothing else matters; None where everything does."""
+        if not self._only_first or not all(map(self._samples.count, self._options.values())):
+            return None
+        return max(self._options, key=lambda name: float(np.mean(self._ranked_by(self._options[name]))))
+
+    def _ranked_by(self, option: Option) -> Sample:
+        gains = self._samples.gains(option, self._base)
+        return gains / option.cost if self._by_price else gains
 
 
 def _effect(samples: Samples, option: Option, base: Option, demand: Demand, against: Standings) -> Effect:
@@ -165,7 +179,3 @@ def _scaled(interval: Interval, factor: float) -> Interval:
 def _figure(effect: Effect, by_price: bool) -> float:
     of_price = effect.per_price if by_price else None
     return (of_price or effect.gain).mean
-
-
-def _mean(values: Sample) -> float:
-    return float(np.mean(values))

@@ -40,7 +40,7 @@ def bought(plan: Plan, counts: Mapping[int, int]) -> Option:
     ]
     names = [plan.offers[k].name if n == 1 else f"{n} x {plan.offers[k].name}" for k, n in counts.items()]
     return Option(
-        " and ".join(names),
+        " + ".join(names),
         tuple(changes),
         sum(n * plan.cost(plan.offers[k]) for k, n in counts.items()),
         tuple(k for k, n in counts.items() for _ in range(n)),

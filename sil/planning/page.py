@@ -12,12 +12,13 @@ from jinja2 import ChoiceLoader, Environment, PackageLoader, select_autoescape
 from sil.experiment.provenance import package_version
 from sil.outcome import figures
 from sil.outcome.report import script_safe, vega
+from sil.outcome.statistics import Interval
 from sil.planning import words
 from sil.planning.answers import Answer, Answers
 from sil.planning.charts import effect_against_cost
 from sil.planning.marginal import Ranking
 from sil.planning.plan_file import Plan
-from sil.planning.tables import classes_frame, options_frame, rank_text, rankings
+from sil.planning.tables import against_first, classes_frame, options_frame, rank_text, rankings
 
 PAGE = "plan.html"
 OPTIONS = "options.csv"
@@ -84,13 +85,20 @@ def sections(answers: Answers) -> Iterator[Section]:
 
 def _options(plan: Plan, title: str, question: str, ranking: Ranking) -> Section:
     goal, by_price = plan.goals[0], ranking.by_price
-    head = ["rank", "option", "cost", f"{goal.label}", "better by", "%"]
-    head += ["per 1,000 of price"] if by_price else []
+    head = [
+        "rank" if question == "each offer" else "against the first",
+        "option",
+        "cost",
+        f"{goal.label}",
+        "better by",
+        "%",
+    ]
+    head += ["for each 1,000"] if by_price else []
     head += [other.label for other in plan.goals[1:]] + ["against today", "replications"]
     rows = []
     for effect in ranking.effects:
         row = [
-            rank_text(ranking, effect),
+            rank_text(ranking, effect) if question == "each offer" else against_first(ranking, effect),
             effect.option.name,
             words.money(effect.option.cost),
             f"{effect.of_goals[goal.key]:,.4g}",
@@ -105,8 +113,7 @@ def _options(plan: Plan, title: str, question: str, ranking: Ranking) -> Section
         rows.append([*row, effect.against_today.value, str(effect.n)])
     today = f"Today: {goal.label} {ranking.base[goal.key]:,.4g}. "
     how = "Ranked by what they do for their price. " if by_price else ""
-    first_only = "" if question == "each offer" else "Only who is the first is settled. "
-    return Section(title, head, rows, f"{today}{how}{first_only}")
+    return Section(title, head, rows, f"{today}{how}".strip())
 
 
 def _classes(title: str, ranking: Ranking) -> Section:
@@ -114,7 +121,7 @@ def _classes(title: str, ranking: Ranking) -> Section:
     rows = [
         [
             effect.option.name,
-            *(words.interval(effect.of_classes[n], 3) if n in effect.of_classes else "" for n in names),
+            *(words.interval(effect.of_classes[n]) if n in effect.of_classes else "" for n in names),
         ]
         for effect in ranking.effects
     ]

@@ -5,8 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, model_validator
+from pydantic import Field, ValidationError, model_validator
 
+from sil.experiment import files
 from sil.experiment.config import (
     EmpiricalTable,
     EveryQuantumTable,
@@ -206,3 +207,18 @@ def read_plan(path: Path) -> Plan:
     """The plan in a TOML file. Raises InvalidFile with one sentence for what is wrong first."""
     text = toml_file.read_text(path)
     return toml_file.validate(toml_file.parse(text, path), Plan, text, path)
+
+
+def found(name: str) -> Path:
+    """The plan file that `name` means: a path, or the name of a built-in one. Raises InvalidFile."""
+    return files.find(name, "plans", Path())
+
+
+def changed(plan: Plan, **settings: Any) -> Plan:
+    """The plan with some settings replaced, where they are given (not None). Raises InvalidFile."""
+    data = plan.model_dump() | {key: value for key, value in settings.items() if value is not None}
+    try:
+        return Plan.model_validate(data)
+    except ValidationError as error:
+        _, sentence = toml_file.first_mistake(error, data, Plan)
+        raise toml_file.InvalidFile(sentence) from None

@@ -72,6 +72,14 @@ def rank_text(ranking: Ranking, effect: Effect) -> str:
     return f"{best}{tied}" if best == worst else f"{best} to {worst}"
 
 
+def against_first(ranking: Ranking, effect: Effect) -> str:
+    """What is settled between it and the best one."""
+    first = ranking.effects[0]
+    if effect is first:
+        return "the first"
+    return ranking.standings.between(effect.option.name, first.option.name).value
+
+
 def _row(
     answer: Answer, question: str, ranking: Ranking, effect: Effect, plan: Plan
 ) -> tuple[str | float | int | None, ...]:

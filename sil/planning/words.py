@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from math import floor, log10
 
 from sil.outcome.statistics import Interval
 from sil.planning.answers import Answer, Answers
@@ -12,24 +13,33 @@ from sil.planning.plan_file import LABELS, Plan
 from sil.planning.settling import Verdict
 from sil.planning.sizing import Size
 
+LEAST_TOLD = 0.05
+"""Changes of less than so many percent, known so exactly, are none."""
+
 
 def recommendation(answers: Answers) -> str:
     """One sentence, for the first scheduler of the plan."""
     plan, answer = answers.plan, answers.answers[0]
     if answer.best_buy is not None:
         chosen = choice(answer.best_buy.ranking)
+        if chosen.against_today in (Verdict.TIE, Verdict.WORSE):
+            least = f"{100 * plan.indifference:g} %"
+            return f"With {money(plan.budget or 0.0)}, buy nothing: no combination gains more than {least}."
         change = _change(plan, chosen, answer)
         cost = money(chosen.option.cost)
-        return f"With {money(plan.budget or 0.0)}, buy {chosen.option.name} ({cost}): {change}."
+        return f"With {money(plan.budget or 0.0)}, buy '{chosen.option.name}' for {cost}: {change}."
     if answer.size is not None:
         return sizing(plan, answer.size)
     if answer.marginal is not None:
         first = answer.marginal.effects[0]
+        if all(e.against_today in (Verdict.TIE, Verdict.WORSE) for e in answer.marginal.effects):
+            return f"Buy nothing: no offer gains more than {100 * plan.indifference:g} %."
         most = "does most for its price" if answer.marginal.by_price else "does most"
-        return f"{first.option.name} {most}: {_change(plan, first, answer)} for {money(first.option.cost)}."
+        cost = money(first.option.cost)
+        return f"'{first.option.name}' {most}: for {cost}, {_change(plan, first, answer)}."
     if answer.retire is not None:
         first = answer.retire.effects[0]
-        return f"The site misses least {first.option.name}: {_change(plan, first, answer)}."
+        return f"Least is lost {first.option.name}: {_change(plan, first, answer)}."
     return "Nothing that was offered carries the forecast."
 
 
@@ -68,13 +78,13 @@ def caveats(answers: Answers) -> Iterator[str]:
                 if what != "each offer":
                     first = ranking.effects[0].option.name
                     unsettled = tuple(pair for pair in unsettled if first in pair)
-                pairs = "; ".join(f"{one} and {other}" for one, other in unsettled)
+                pairs = "; ".join(f"'{one}' and '{other}'" for one, other in unsettled)
                 if pairs:
                     after = f"after {plan.most_replications} replications ({what})"
                     yield f"{under}not settled {after}: which is better of {pairs}."
             for one, other in _ties(ranking, what):
                 least = f"{100 * plan.indifference:g} %"
-                yield f"{under}{one} and {other} are tied ({what}): they differ by less than {least}."
+                yield f"{under}'{one}' and '{other}' are tied ({what}): they differ by less than {least}."
         if answer.size is not None and not answer.size.is_settled:
             after = f"after {plan.most_replications} replications"
             yield f"{under}the size is not settled {after}; it is by the means."
@@ -127,9 +137,11 @@ def money(amount: float) -> str:
     return f"{amount:,.0f}" if amount == round(amount) else f"{amount:,.2f}"
 
 
-def interval(found: Interval, digits: int = 4) -> str:
-    """A mean and its half-width, to as many digits."""
-    return f"{found.mean:.{digits}g} ± {found.half_width or 0.0:.2g}"
+def interval(found: Interval) -> str:
+    """A mean and its half-width: two digits of that, and the mean to the same place."""
+    width = found.half_width or 0.0
+    places = max(0, 1 - floor(log10(width))) if width > 0.0 else 1
+    return f"{found.mean:,.{places}f} ± {width:,.{places}f}"
 
 
 def _change(plan: Plan, effect: Effect, answer: Answer) -> str:
@@ -143,6 +155,8 @@ def _change(plan: Plan, effect: Effect, answer: Answer) -> str:
     width = effect.percent.half_width or 0.0
     value = effect.of_goals[goal.key]
     against = "" if answer.base.name == AS_IT_IS.name else f" (against {answer.base.name})"
+    if abs(gained) < LEAST_TOLD and width < LEAST_TOLD:
+        return f"{name} stays at {value:,.4g} {unit}".rstrip() + against
     return f"{name} {verb} by {abs(gained):.1f} ± {width:.1f} %, to {value:,.4g} {unit}".rstrip() + against
 
 

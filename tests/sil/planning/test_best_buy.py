@@ -68,7 +68,7 @@ def test_all_combinations_within_the_budget_are_tried_where_they_are_few() -> No
 def test_where_there_are_many_a_search_finds_the_best_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searching, "MOST_ENUMERATED", 5)
     of = plan(budget=70.0)
-    drawn, runs = samples(of, lambda o, r: 300.0 - worth(count_of(o)) + noise(2, r, deviation=50.0))
+    drawn, _runs = samples(of, lambda o, r: 300.0 - worth(count_of(o)) + noise(2, r, deviation=50.0))
     found = best_buy(drawn, AS_IT_IS, lambda option: True, quiet)
     assert found is not None
     assert count_of(found.ranking.effects[0].option) == max(affordable(of), key=worth)
@@ -130,5 +130,5 @@ def test_a_target_that_is_met_within_the_indifference_is_met() -> None:
 
 
 def test_a_size_that_is_not_settled_says_so() -> None:
-    count, is_settled, _ = needed(145.0, deviation=200.0, most=12)
+    _count, is_settled, _ = needed(145.0, deviation=200.0, most=12)
     assert not is_settled

@@ -14,6 +14,10 @@ from sil.experiment.run import NoDatabase
 from sil.live.processes import CannotRunLive, JobFailed
 from sil.outcome.metrics import UnknownMetric
 from sil.outcome.trace import NoTrace
+from sil.planning.answers import Overloaded
+from sil.planning.runs import RunDied
+from sil.planning.samples import GoalNeverMeasured
+from sil.planning.workers import NoEngine
 from sil.workload.job_log import BadLog
 from site_db.history.as_of import PrunedHistory
 from site_db.importing import SiteConflict
@@ -36,12 +40,16 @@ MISTAKES = (
     CannotRunLive,
     JobFailed,
     DatabaseTrouble,
+    GoalNeverMeasured,
     InvalidFile,
     NoTrace,
     NotSeenThere,
     NotShared,
     NoDatabase,
+    NoEngine,
+    Overloaded,
     PrunedHistory,
+    RunDied,
     SchedulerNotLoaded,
     SiteConflict,
     TakenInBefore,

@@ -1,0 +1,135 @@
+"""Is a purchasing question answered right, and how fast? `python -m benchmarks.bench_planning`
+
+1. A site on which one job class has one machine only: another machine of that kind is the right answer. In
+   how many of 100 seeds is it ranked first, settled, at 95 % confidence?
+2. Two offers that are equal, machines of which the times are known to 2 % each: in how many of 100 seeds
+   are they a tie?
+3. Runs of the built-in plan per second and core, and how much more two workers do than one.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from collections.abc import Sequence
+from pathlib import Path
+
+from benchmarks.record import keep
+from sil.planning.answers import Prepared
+from sil.planning.engine import Engine
+from sil.planning.marginal import Ranking, ranked
+from sil.planning.option_runs import OptionRun
+from sil.planning.options import AS_IT_IS, one_of_each
+from sil.planning.plan_file import Plan, found, read_plan
+from sil.planning.runs import Runs
+from sil.planning.samples import Samples
+from site_db.kept_runs import KeptRuns
+
+SEEDS = 100
+
+SITE = """
+name = "starved"
+[[machine_classes]]
+name = "general"
+[[machine_classes]]
+name = "special"
+[[machines]]
+names = ["g[1-6]"]
+machine_class = "general"
+[[machines]]
+names = ["s1"]
+machine_class = "special"
+[[job_classes]]
+name = "ordinary"
+[job_classes.sequential_s]
+general = 60
+[[job_classes]]
+name = "picky"
+[job_classes.sequential_s]
+special = 60
+"""
+
+PLAN = {
+    "name": "bench",
+    "site": "site.toml",
+    "schedulers": ["mct"],
+    "workload": {
+        "jobs": 120,
+        "mix": {"ordinary": 4, "picky": 1},
+        "arrivals": {"kind": "poisson", "jobs_per_quantum": 0.7, "quantum_s": 10},
+    },
+    "run_times": {"kind": "lognormal", "coefficient_of_variation": 0.3},
+}
+STARVED = [
+    {"name": "another special one", "changes": ["1 x special"], "price": 10.0},
+    {"name": "another general one", "changes": ["1 x general"], "price": 10.0},
+]
+EQUAL = [
+    {
+        "name": f"from vendor {vendor}",
+        "changes": [{"add": f"1 x {vendor}", "like": "special", "uncertainty": 0.02}],
+        "price": 10.0,
+    }
+    for vendor in ("A", "B")
+]
+
+
+class Here:
+    """Carries runs out in this process."""
+
+    def results(self, works: Sequence[OptionRun]) -> list[dict[str, float]]:
+        return [work() for work in works]
+
+
+def settled(offers: list[dict[str, object]], seed: int, folder: Path) -> Ranking:
+    plan = Plan.model_validate({**PLAN, "offers": offers, "seed": seed})
+    prepared = Prepared(plan, folder / "plan.toml", None)
+    samples = Samples(plan, prepared.sites, Here(), plan.schedulers[0])
+    return ranked(samples, one_of_each(plan), by_price=True)
+
+
+def main() -> None:
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        (folder / "site.toml").write_text(SITE)
+        starved = [settled(STARVED, seed, folder) for seed in range(SEEDS)]
+        equal = [settled(EQUAL, seed, folder) for seed in range(SEEDS)]
+        right = sum(
+            r.effects[0].option.name == STARVED[0]["name"] and not r.standings.unsettled for r in starved
+        )
+        ties = sum(bool(r.standings.tied_with(r.effects[0].option.name)) for r in equal)
+        each_s = {workers: _seconds(workers, folder) for workers in (1, 2)}
+    n_runs = 6 * RUNS_OF_EACH
+    figures = {
+        "right of 100 seeds": right,
+        "replications to settle, median": sorted(r.effects[0].n for r in starved)[SEEDS // 2],
+        "ties of 100 seeds": ties,
+        "replications to a tie, median": sorted(r.effects[0].n for r in equal)[SEEDS // 2],
+        "runs per second and core": round(n_runs / each_s[1], 1),
+        "speed-up from 1 to 2 workers": round(each_s[1] / each_s[2], 2),
+    }
+    for what, figure in figures.items():
+        print(f"{what}: {figure}")
+    print(f"Kept in {keep('planning', SEEDS, figures).name}.")
+
+
+RUNS_OF_EACH = 100
+
+
+def _seconds(workers: int, folder: Path) -> float:
+    """How long the site as it is and each offer of the built-in plan take, once workers are there."""
+    path = found("five-offers")
+    plan = read_plan(path)
+    prepared = Prepared(plan, path, None)
+    with Engine(workers).opened() as engine:
+        runs = Runs(engine, KeptRuns(folder / f"runs-{workers}.db"))
+        samples = Samples(plan, prepared.sites, runs, plan.schedulers[0])
+        options = [AS_IT_IS, *one_of_each(plan)]
+        samples.ensure(options, 2)  # workers begin, import and load what is compiled
+        began_s = time.perf_counter()
+        samples.ensure(options, 2 + RUNS_OF_EACH)
+        return time.perf_counter() - began_s
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,111 @@
+"""`sil plan`: what should be bought?"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+from rich.table import Table
+
+from sil.cli.console import (
+    EXIT_FAULT,
+    EXIT_INTERRUPTED,
+    err,
+    one_sentence_for_bad_input,
+    out,
+    print_fault,
+    print_note,
+    print_whole,
+)
+from sil.cli.progress import watching
+
+if TYPE_CHECKING:
+    from sil.planning.answers import Answers
+
+RUNS = "runs.db"
+
+
+def plan(
+    plan_file: Annotated[
+        str, typer.Argument(metavar="PLAN", help="A plan file, or the name of a built-in one (five-offers).")
+    ],
+    out_folder: Annotated[
+        Path | None, typer.Option("--out", help="Folder for the results. Default: sil-plan-NAME.")
+    ] = None,
+    scheduler: Annotated[
+        list[str] | None, typer.Option(help="Instead of those in the file; may be repeated.")
+    ] = None,
+    budget: Annotated[float | None, typer.Option(help="Instead of the budget in the file.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Instead of the seed in the file.")] = None,
+    workers: Annotated[
+        int, typer.Option(min=1, help="Processes to run on. The results do not depend on it.")
+    ] = os.cpu_count() or 1,
+    dask: Annotated[
+        str | None,
+        typer.Option(help="Run on a Dask cluster: tcp://HOST:8786, or the path of its scheduler file."),
+    ] = None,
+    site: Annotated[
+        str | None,
+        typer.Option(metavar="DATABASE#SITE", help="A site in a database instead of the one in the file."),
+    ] = None,
+) -> None:
+    """Answer a purchasing question: what each offer does, the best buy within a budget, how many it takes,
+    and what could go.
+
+    Writes plan.html (open it in a browser), options.csv, job_classes.csv and the chart. Every finished run is
+    kept in runs.db: the same command goes on where it was interrupted, and does nothing twice.
+    """
+    from sil.experiment.output_folder import make_usable
+    from sil.planning.answers import Prepared, answered
+    from sil.planning.engine import Engine
+    from sil.planning.page import PAGE, write_page
+    from sil.planning.plan_file import changed, found, read_plan
+    from sil.planning.runs import Runs
+    from sil.world.faults import SchedulerFault
+    from site_db.kept_runs import KeptRuns
+    from site_db.store import parse_address
+
+    try:
+        with one_sentence_for_bad_input():
+            path = found(plan_file)
+            chosen = changed(
+                read_plan(path),
+                schedulers=tuple(scheduler) if scheduler else None,
+                budget=budget,
+                seed=seed,
+            )
+            folder = out_folder or Path(f"sil-plan-{chosen.name}")
+            make_usable(folder)
+            prepared = Prepared(chosen, path, parse_address(site) if site else None)
+            with watching(chosen.name) as shown, Engine(workers, dask).opened() as engine:
+                runs = Runs(engine, KeptRuns(folder / RUNS), shown.runs)
+                answers = answered(prepared, runs, shown.look)
+            write_page(folder, answers)
+    except SchedulerFault as fault:
+        print_fault(f"a scheduler broke the rule {fault}")
+        raise typer.Exit(EXIT_FAULT) from None
+    except KeyboardInterrupt:
+        err.print("Interrupted; what is finished is kept, and the same command goes on from there.")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    _show(answers)
+    out.print(f"Results are in {folder}; open {folder / PAGE} in a browser.", soft_wrap=True)
+
+
+def _show(answers: Answers) -> None:
+    from sil.planning import words
+    from sil.planning.page import sections
+
+    for section in sections(answers):
+        table = Table(title=section.title, title_justify="left")
+        for name in section.head:
+            table.add_column(name, justify="left" if name in ("option", "offer") else "right")
+        for row in section.rows:
+            table.add_row(*row)
+        print_whole(table)
+        if section.note:
+            out.print(section.note, highlight=False, soft_wrap=True)
+    for sentence in words.caveats(answers):
+        print_note(sentence)
+    out.print(f"\n[bold]{words.recommendation(answers)}[/bold]", highlight=False, soft_wrap=True)

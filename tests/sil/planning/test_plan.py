@@ -1,0 +1,242 @@
+"""`sil plan` from its file to its page, and what is wrong with plans that cannot be answered."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import polars as pl
+import pytest
+
+from sil.planning.answers import Prepared, answered
+from sil.planning.options import AS_IT_IS
+from sil.planning.page import OPTIONS, PAGE
+from sil.planning.plan_file import read_plan
+from sil.planning.words import caveats, recommendation
+from site_db.toml_file import InvalidFile
+from tests.builders import TINY_SITE
+from tests.sil.test_cli import sil, the_sentence
+
+PLAN = """
+name = "tiny-plan"
+question = "What now?"
+site = "tiny.toml"
+schedulers = ["mct"]
+most_replications = 30
+
+[workload]
+jobs = 40
+mix = { short = 1 }
+arrivals = { kind = "poisson", jobs_per_quantum = 1.6, quantum_s = 10 }
+
+[run_times]
+kind = "lognormal"
+coefficient_of_variation = 0.2
+"""
+OFFERS = """
+[[offers]]
+name = "two fast"
+changes = ["2 x fast"]
+price = 100
+limit = 3
+
+[[offers]]
+name = "one slow"
+changes = ["1 x slow"]
+price = 60
+"""
+
+
+class Here:
+    """Carries runs out in this process."""
+
+    def results(self, works):  # type: ignore[no-untyped-def]
+        return [work() for work in works]
+
+
+def plan_file(folder: Path, more: str = OFFERS, text: str = PLAN) -> Path:
+    (folder / "tiny.toml").write_text(TINY_SITE)
+    path = folder / "plan.toml"
+    path.write_text(text + more)
+    return path
+
+
+def answers_of(path: Path):  # type: ignore[no-untyped-def]
+    return answered(Prepared(read_plan(path), path, None), Here(), lambda *look: None)
+
+
+def test_a_plan_is_answered_with_a_page_tables_and_one_sentence(tmp_path: Path) -> None:
+    path = plan_file(tmp_path)
+    done = sil("plan", path, "--budget", "250", "--out", tmp_path / "out", "--workers", "2")
+    assert done.exit_code == 0, done.output
+    assert "With 250, buy '2 x two fast'" in " ".join(done.output.split())
+    options = pl.read_csv(tmp_path / "out" / OPTIONS)
+    assert set(options["question"]) == {"each offer", "best buy"}
+    assert options.filter(question="each offer")["option"].to_list()[0] == "two fast"
+    page = (tmp_path / "out" / PAGE).read_text()
+    for text in (
+        "What now?",
+        "buy &#39;2 x two fast&#39;",
+        "Which job classes gain",
+        "common random numbers",
+    ):
+        assert text in page
+    assert (tmp_path / "out" / "effects.png").stat().st_size > 10_000
+
+
+def test_the_same_command_does_nothing_twice_and_says_the_same_whatever_the_workers(tmp_path: Path) -> None:
+    path = plan_file(tmp_path)
+    first = sil("plan", path, "--out", tmp_path / "one", "--workers", "1")
+    other = sil("plan", path, "--out", tmp_path / "two", "--workers", "2")
+    assert first.exit_code == other.exit_code == 0, first.output + other.output
+    for name in (OPTIONS, "job_classes.csv", PAGE):
+        assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
+    kept = (tmp_path / "one" / "runs.db").stat().st_mtime_ns
+    again = sil("plan", path, "--out", tmp_path / "one", "--workers", "2")
+    assert again.output == first.output.replace(str(tmp_path / "one"), str(tmp_path / "one"))
+    assert (tmp_path / "one" / "runs.db").stat().st_mtime_ns == kept
+
+
+def test_a_cluster_is_worth_little_to_a_scheduler_that_cannot_use_it(tmp_path: Path) -> None:
+    cluster = '\n[[offers]]\nname = "pair"\nchanges = ["2 x slow as cluster new over lan"]\nprice = 50\n'
+    text = PLAN.replace('["mct"]', '["pjs", "sjs"]').replace(
+        "jobs_per_quantum = 1.6", "jobs_per_quantum = 0.5"
+    )
+    site = TINY_SITE.replace("pair = 6", "pair = 5.1")
+    path = plan_file(tmp_path, cluster, text)
+    (tmp_path / "tiny.toml").write_text(site)
+    pjs, sjs = answers_of(path).answers
+    assert pjs.marginal.effects[0].gain.mean >= 0.0
+    assert (
+        pjs.marginal.effects[0].of_goals["mean_turnaround"]
+        < sjs.marginal.effects[0].of_goals["mean_turnaround"]
+    )
+
+
+def test_the_size_that_meets_a_target_is_told(tmp_path: Path) -> None:
+    answers = answers_of(plan_file(tmp_path, OFFERS + '\n[size]\noffer = "two fast"\ntarget = 12\n'))
+    assert (
+        "2 x two fast is the least that meets the target (Mean turnaround (s) at most 12)"
+        in recommendation(answers)
+        or "1 x two fast is the least" in recommendation(answers)
+    )
+    out_of_reach = answers_of(plan_file(tmp_path, OFFERS + '\n[size]\noffer = "two fast"\ntarget = 4\n'))
+    assert "cannot be met with 'two fast'; with all 3 it is" in recommendation(out_of_reach)
+
+
+def test_what_could_go_is_ranked_by_the_harm_it_does(tmp_path: Path) -> None:
+    text = PLAN.replace("jobs_per_quantum = 1.6", "jobs_per_quantum = 1")
+    answers = answers_of(plan_file(tmp_path, "\n[retire]\ncount = 1\n", text))
+    (answer,) = answers.answers
+    assert [effect.option.name for effect in answer.retire.effects] == [
+        "without 1 x slow",
+        "without 1 x fast of pair",
+    ]
+    assert recommendation(answers).startswith(
+        "Least is lost without 1 x slow: mean turnaround stays at 11.46 s"
+    )
+
+
+def test_machines_without_which_the_site_could_not_go_on_are_named(tmp_path: Path) -> None:
+    answers = answers_of(plan_file(tmp_path, "\n[retire]\ncount = 1\n", PLAN.replace("1.6", "2.2")))
+    assert answers.not_spared == ("without 1 x fast of pair",)
+    assert any(
+        s == "Without 1 x fast of pair, the site could not carry the forecast." for s in caveats(answers)
+    )
+
+
+def test_a_site_that_is_overloaded_today_is_told_so_and_offers_are_compared_with_each_other(
+    tmp_path: Path,
+) -> None:
+    answers = answers_of(plan_file(tmp_path, text=PLAN.replace("1.6", "2.8")))
+    assert answers.loads[AS_IT_IS.name].is_too_much
+    told = list(caveats(answers))
+    assert any("as it is, the site cannot carry the forecast" in sentence for sentence in told)
+    assert any(sentence.startswith("With 'as it is', 1.0") for sentence in told)
+
+
+@pytest.mark.parametrize(
+    ("find", "put", "message"),
+    [
+        (
+            '["2 x fast"]',
+            '["2 x fsat"]',
+            "line 19: add 2 x fsat: the site has no machine class 'fsat' (did you mean",
+        ),
+        ("price = 100", "price = -100", "line 20: offers[0].price = -100: expected a number greater than 0"),
+        ("price = 100", "price = 0", "offers[0].price = 0: expected a number greater than 0"),
+        ('name = "one slow"', 'name = "two fast"', "two offers are named 'two fast'"),
+        (
+            "most_replications = 30",
+            "budget = 50",
+            "budget is 50, which buys nothing: the cheapest offer, 'one slow'",
+        ),
+        (
+            "most_replications = 30",
+            "goals = [{ job_class = 'long' }]",
+            "no job of job class 'long' ever arrives",
+        ),
+        ("most_replications = 30", "goals = [{ queue = 'night' }]", "no job of queue 'night' ever arrives"),
+        (
+            "most_replications = 30",
+            "goals = [{ metric = 'speed' }]",
+            "goals[0].metric = \"speed\": expected 'mean_turnaround'",
+        ),
+        (
+            "jobs_per_quantum = 1.6",
+            "jobs_per_quantum = 40",
+            "the forecast is 15.00 times what the site can carry",
+        ),
+        (
+            "most_replications = 30",
+            "size = { offer = 'three', target = 1 }",
+            "size.offer is 'three'; there are the",
+        ),
+        ("jobs = 40", "jobs = 4\nwarm_up = 3", "unknown key 'warm_up'; known here are"),
+        ('schedulers = ["mct"]', 'schedulers = ["easy"]', "needed is one that maps jobs to machines"),
+        ('site = "tiny.toml"', 'site = "nowhere.toml"', "there is no file"),
+        (OFFERS, "", "there are no offers, and nothing is to retire"),
+    ],
+)
+def test_what_cannot_be_answered_is_told_in_one_sentence(
+    find: str, put: str, message: str, tmp_path: Path
+) -> None:
+    path = plan_file(tmp_path, "", (PLAN + OFFERS).replace(find, put, 1))
+    told = the_sentence(sil("plan", path, "--out", tmp_path / "out", "--workers", "1"))
+    assert message in told, told
+
+
+def test_a_goal_that_a_replication_has_no_job_of_is_told(tmp_path: Path) -> None:
+    text = PLAN.replace("mix = { short = 1 }", "mix = { short = 1000, long = 1 }")
+    path = plan_file(
+        tmp_path,
+        'goals = [{ job_class = "long" }]\n' + OFFERS,
+        text.replace("\n[workload]", '\ngoals = [{ job_class = "long" }]\n[workload]'),
+    )
+    path.write_text(path.read_text().replace('goals = [{ job_class = "long" }]\n\n[[offers', "\n[[offers"))
+    told = the_sentence(sil("plan", path, "--out", tmp_path / "out", "--workers", "1"))
+    assert "in replication 0 no job of long arrived; let there be more jobs" in told
+
+
+def test_an_unreachable_dask_scheduler_is_told_in_one_sentence(tmp_path: Path) -> None:
+    path = plan_file(tmp_path)
+    told = the_sentence(sil("plan", path, "--out", tmp_path / "out", "--dask", "tcp://127.0.0.1:9"))
+    assert "tcp://127.0.0.1:9" in told
+
+
+def test_a_scheduler_that_misbehaves_ends_the_plan_with_its_rule(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "wrong_in_plans.py").write_text(
+        "class Wrong:\n    def schedule(self, problem):\n        return 7\n"
+    )
+    path = plan_file(tmp_path)
+    done = sil("plan", path, "--out", tmp_path / "out", "--scheduler", "wrong_in_plans:Wrong")
+    assert done.exit_code == 1
+    assert "broke the rule returns-a-schedule" in done.output
+
+
+def test_a_plan_file_that_is_none_has_a_sentence(tmp_path: Path) -> None:
+    (tmp_path / "plan.toml").write_text("name = 5")
+    with pytest.raises(InvalidFile, match=r"plan.toml, line 1"):
+        read_plan(tmp_path / "plan.toml")
