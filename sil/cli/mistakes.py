@@ -21,6 +21,7 @@ from sil.planning.workers import NoEngine
 from sil.workload.job_log import BadLog
 from site_db.history.as_of import PrunedHistory
 from site_db.importing import SiteConflict
+from site_db.jobs.arrived import NothingArrived
 from site_db.jobs.writer import BadRecord, TakenInBefore
 from site_db.sites import UnknownSite
 from site_db.states import NotSeenThere, UnknownResource
@@ -43,6 +44,7 @@ MISTAKES = (
     GoalNeverMeasured,
     InvalidFile,
     NoTrace,
+    NothingArrived,
     NotSeenThere,
     NotShared,
     NoDatabase,

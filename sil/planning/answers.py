@@ -12,6 +12,7 @@ from sil.experiment.overlay import CannotImagine
 from sil.experiment.under_test import check_loads
 from sil.planning.best_buy import BestBuy, best_buy
 from sil.planning.capacity import Load, load
+from sil.planning.forecast import with_forecast
 from sil.planning.marginal import Ranking, ranked
 from sil.planning.options import AS_IT_IS, Option, bought, one_of_each
 from sil.planning.plan_file import Plan
@@ -60,7 +61,7 @@ class Prepared:
     """
 
     def __init__(self, plan: Plan, source: Path, address: Address | None) -> None:
-        self.plan = plan
+        self.plan = plan = with_forecast(plan, address)
         self.sites = Sites(plan, source.parent, address)
         self._source = source
         today = self.sites.of(AS_IT_IS)
@@ -86,12 +87,12 @@ class Prepared:
         return found is None or not found.is_too_much
 
     def _load(self, option: Option) -> Load | None:
-        return load(self.plan.workload, self.sites.of(option).in_use)
+        return load(self.plan.forecast, self.sites.of(option).in_use)
 
     def _check_goals(self) -> None:
         plan, today = self.plan, self.sites.of(AS_IT_IS)
-        classes = list(plan.workload.mix) or [k.name for k in today.in_use.site.job_classes]
-        queues = list(plan.workload.queues) or [today.in_use.queues[0][0].name]
+        classes = list(plan.forecast.mix) or [k.name for k in today.in_use.site.job_classes]
+        queues = list(plan.forecast.queues) or [today.in_use.queues[0][0].name]
         for k, goal in enumerate(plan.goals):
             for what, name, known in (("job_class", goal.job_class, classes), ("queue", goal.queue, queues)):
                 if name is not None and name not in known:

@@ -52,7 +52,9 @@ class OptionRun:
         """Raises SchedulerFault."""
         tables = run_once(self.experiment, self.in_use, 0, self.replication, self.scheduler)
         for fault in faults(tables.facts).iter_rows(named=True):
-            raise SchedulerFault(fault["rule"], fault["message"], fault["time_s"], fault["job"])
+            where = f"under {self.scheduler}, in replication {self.replication}"
+            message = f"{where}: {fault['message']}"
+            raise SchedulerFault(fault["rule"], message, fault["time_s"], fault["job"])
         site = self.in_use.site
         jobs = job_table(tables.facts, site.n_machines).filter(pl.col("job_id") >= self.warm_up_jobs)
         found = {goal.key: _measured(goal, jobs, tables.facts, site.n_machines) for goal in self.goals}

@@ -106,9 +106,8 @@ def _options(plan: Plan, title: str, question: str, ranking: Ranking) -> Section
             f"{effect.percent.mean:+.1f} ± {effect.percent.half_width or 0.0:.1f}",
         ]
         if by_price and effect.per_price is not None:
-            row.append(
-                f"{1e3 * effect.per_price.mean:.3g} ± {1e3 * (effect.per_price.half_width or 0.0):.2g}"
-            )
+            width = 1e3 * (effect.per_price.half_width or 0.0)
+            row.append(words.interval(Interval(1e3 * effect.per_price.mean, width)))
         row += [f"{effect.of_goals[other.key]:,.4g}" for other in plan.goals[1:]]
         rows.append([*row, effect.against_today.value, str(effect.n)])
     today = f"Today: {goal.label} {ranking.base[goal.key]:,.4g}. "

@@ -97,6 +97,15 @@ class SizeTable(Table):
     target: Positive
 
 
+class HistoryTable(Table):
+    """The forecast is what arrived at the site before, as its database tells: so many `jobs` in each
+    replication, `load` times as many in a second, as in the last so many `days`, or ever."""
+
+    jobs: Count
+    load: Positive = 1.0
+    days: Positive | None = None
+
+
 class RetireTable(Table):
     """Which machines could go? So many of each kind are tried, of these machine classes, or all."""
 
@@ -112,7 +121,8 @@ class Plan(Table):
     site: str
     seed: int = Field(default=1, ge=0, strict=True)
     schedulers: tuple[str, ...] = Field(min_length=1)
-    workload: WorkloadTable
+    workload: WorkloadTable | None = None
+    history: HistoryTable | None = None
     rounds: EveryQuantumTable | OnRequestTable = Field(default=OnRequestTable(), discriminator="kind")
     run_times: ExactTable | NormalTable | LognormalTable | GammaTable | EmpiricalTable = Field(
         default=ExactTable(), discriminator="kind"
@@ -141,6 +151,8 @@ class Plan(Table):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Plan:
+        if (self.workload is None) is (self.history is None):
+            raise ValueError("the forecast is one of the tables [workload] and [history]")
         names = [offer.name for offer in self.offers]
         for name in names:
             if names.count(name) > 1:
@@ -158,9 +170,9 @@ class Plan(Table):
                     f"budget is {self.budget:,g}, which buys nothing: the cheapest offer, '{cheapest.name}', "
                     f"costs {self.cost(cheapest):,g} (with running costs of {self.years:g} years)"
                 )
-        if self.warm_up_jobs >= self.workload.jobs:
+        if self.warm_up_jobs >= self.jobs:
             raise ValueError(
-                f"warm_up_jobs is {self.warm_up_jobs}, and there are {self.workload.jobs} jobs; "
+                f"warm_up_jobs is {self.warm_up_jobs}, and there are {self.jobs} jobs; "
                 f"some have to be measured"
             )
         if self.most_replications < self.first_replications:
@@ -169,6 +181,20 @@ class Plan(Table):
                 f"{self.first_replications}, or more"
             )
         return self
+
+    @property
+    def jobs(self) -> int:
+        """In each replication."""
+        table = self.workload or self.history
+        assert table is not None
+        return table.jobs
+
+    @property
+    def forecast(self) -> WorkloadTable:
+        """What will arrive. Raises LookupError where that is still to be read from a history."""
+        if self.workload is None:
+            raise LookupError("the forecast of this plan is in a history that was not read")
+        return self.workload
 
     def cost(self, offer: OfferTable) -> float:
         """Its price with running costs."""
@@ -181,6 +207,7 @@ class Plan(Table):
         """One run of this plan on a changed site, as an experiment."""
         shared = {name: getattr(self, name) for name in _OF_EXPERIMENTS}
         return Experiment(
+            workload=self.forecast,
             name=self.name,
             site=self.site,
             seed=self.seed,
@@ -191,7 +218,6 @@ class Plan(Table):
 
 
 _OF_EXPERIMENTS = (
-    "workload",
     "rounds",
     "run_times",
     "queues",

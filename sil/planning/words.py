@@ -175,10 +175,13 @@ def _ties(ranking: Ranking, what: str) -> Sequence[tuple[str, str]]:
 
 
 def _forecast(plan: Plan) -> str:
-    workload = plan.workload
-    mix = ", ".join(f"{name} {share:g}" for name, share in workload.mix.items()) or "all job classes alike"
+    workload = plan.forecast
+    mix = ", ".join(f"{name} {share:.3g}" for name, share in workload.mix.items()) or "all job classes alike"
     when = "all there at the beginning"
     if workload.arrivals.kind == "poisson":
         arrivals = workload.arrivals
         when = f"{arrivals.jobs_per_quantum:g} jobs per {arrivals.quantum_s:g} s (Poisson)"
+    if plan.history is not None:
+        of = "ever" if plan.history.days is None else f"in the last {plan.history.days:g} days"
+        mix = f"{mix}; {plan.history.load:g} times what arrived {of}, by the site's database"
     return f"{workload.jobs} jobs in each replication, {when}; {mix}"

@@ -7,11 +7,14 @@ from pathlib import Path
 import polars as pl
 import pytest
 
+from sil.experiment import files
 from sil.planning.answers import Prepared, answered
+from sil.planning.forecast import with_forecast
 from sil.planning.options import AS_IT_IS
 from sil.planning.page import OPTIONS, PAGE
 from sil.planning.plan_file import read_plan
 from sil.planning.words import caveats, recommendation
+from site_db.store import parse_address
 from site_db.toml_file import InvalidFile
 from tests.builders import TINY_SITE
 from tests.sil.test_cli import sil, the_sentence
@@ -240,3 +243,46 @@ def test_a_plan_file_that_is_none_has_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text("name = 5")
     with pytest.raises(InvalidFile, match=r"plan.toml, line 1"):
         read_plan(tmp_path / "plan.toml")
+
+
+HISTORY = """
+name = "from-history"
+site = "lab"
+schedulers = ["pjs"]
+most_replications = 10
+
+[history]
+jobs = 40
+load = 0.9
+
+[[offers]]
+name = "two more"
+changes = ["2 x batch"]
+price = 100
+"""
+
+
+def test_a_forecast_may_be_what_arrived_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plan.toml").write_text(HISTORY)
+    assert sil("db", "init").exit_code == 0
+    log = files.FIXTURES / "logs" / "slurm.txt"
+    assert sil("db", "import-sacct", log, "--db", "site.db#lab").exit_code in (0, 1)
+    plan = with_forecast(read_plan(tmp_path / "plan.toml"), parse_address("site.db#lab"))
+    arrivals, mix = plan.forecast.arrivals, plan.forecast.mix
+    # Ten jobs, the first at 8:00 and the last at 10:40.
+    assert arrivals.jobs_per_quantum / arrivals.quantum_s == pytest.approx(0.9 * 9 / 9600)  # type: ignore[union-attr]
+    assert mix == {"ann/render.sh/4": 0.3, "bob/fit/1": 0.3, "cy/flow/16": 0.2, "dee/couple/4": 0.2}
+    done = sil("plan", "plan.toml", "--site", "site.db#lab", "--workers", "1")
+    assert done.exit_code == 0, done.output
+    page = (tmp_path / "sil-plan-from-history" / PAGE).read_text()
+    assert "0.9 times what arrived ever, by the site&#39;s database" in page
+    assert "which one it is" in the_sentence(sil("plan", "plan.toml"))
+
+
+def test_a_history_without_jobs_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "plan.toml").write_text(HISTORY.replace("lab", "hcs-2001").replace("x batch", "x pii-450"))
+    assert sil("db", "init").exit_code == sil("db", "import", "hcs-2001").exit_code == 0
+    told = the_sentence(sil("plan", "plan.toml", "--site", "site.db"))
+    assert "has 0 jobs of the site 'hcs-2001', too few to tell how many arrive" in told

@@ -1,0 +1,84 @@
+"""What arrived at a site, in sum: how many jobs in which time, of which classes, queues, users and sizes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from sqlalchemy import ColumnElement, func, select
+from sqlalchemy.orm import Session
+
+from site_db.jobs.records import SourceKind
+from site_db.schema import JobClassRow, JobRow, SourceRow, UserRow
+
+SIZES = 10
+"""So many sizes stand for those of a class: the middles of its tenths."""
+DAY_S = 86_400.0
+
+
+class NothingArrived(ValueError):
+    """There are too few jobs to tell a rate. The message is one sentence for the user."""
+
+
+@dataclass(frozen=True)
+class Arrived:
+    """`per_s` jobs in a second; shares by name."""
+
+    jobs: int
+    per_s: float
+    job_classes: Mapping[str, float]
+    queues: Mapping[str, float]
+    users: Mapping[str, float]
+    sizes: Mapping[str, tuple[float, ...]]
+
+
+def what_arrived(session: Session, site_id: int, site: str, days: float | None = None) -> Arrived:
+    """Of all jobs of the site that were not simulated, or of the last so many days of them. Raises
+    NothingArrived."""
+    there: tuple[ColumnElement[bool], ...] = (
+        JobRow.site_id == site_id,
+        SourceRow.kind != SourceKind.TESTBED.value,
+    )
+    joined = select(func.max(JobRow.submitted_unix_s)).join(SourceRow, SourceRow.id == JobRow.source_id)
+    last_s = session.scalar(joined.where(*there))
+    since_s = -np.inf if days is None or last_s is None else last_s - days * DAY_S
+    if since_s > -np.inf:
+        there = (*there, JobRow.submitted_unix_s >= since_s)
+    query = (
+        select(JobRow.submitted_unix_s, JobClassRow.name, JobRow.queue, UserRow.name, JobRow.size)
+        .join(SourceRow, SourceRow.id == JobRow.source_id)
+        .join(JobClassRow, JobClassRow.id == JobRow.job_class_id)
+        .join(UserRow, UserRow.id == JobRow.user_id)
+        .where(*there)
+        .order_by(JobRow.submitted_unix_s, JobRow.serial)
+    )
+    rows = session.execute(query).all()
+    span_s = rows[-1][0] - rows[0][0] if rows else 0.0
+    if len(rows) < 2 or span_s <= 0.0:
+        when = "" if days is None else f" in the last {days:g} days"
+        raise NothingArrived(
+            f"the database has {len(rows)} jobs of the site '{site}'{when}, too few to tell how many arrive; "
+            f"import them from a log (`sil db import-sacct`, `import-swf`)"
+        )
+    classes = [name for _, name, _, _, _ in rows]
+    queues = [name for _, _, name, _, _ in rows]
+    users = [name for _, _, _, name, _ in rows]
+    sizes = {
+        kind: np.array([size for _, name, _, _, size in rows if name == kind and size is not None])
+        for kind in dict.fromkeys(classes)
+    }
+    tenths = (np.arange(SIZES) + 0.5) / SIZES
+    return Arrived(
+        len(rows),
+        (len(rows) - 1) / span_s,
+        _shares(classes),
+        _shares(queues),
+        _shares(users),
+        {name: tuple(np.quantile(drawn, tenths).tolist()) for name, drawn in sizes.items() if len(drawn)},
+    )
+
+
+def _shares(names: list[str]) -> dict[str, float]:
+    counts = {name: names.count(name) for name in dict.fromkeys(sorted(names))}
+    return {name: count / len(names) for name, count in counts.items()}
