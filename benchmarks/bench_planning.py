@@ -17,8 +17,8 @@ from pathlib import Path
 from benchmarks.record import keep
 from sil.planning.answers import Prepared
 from sil.planning.engine import Engine
+from sil.planning.ground import Run
 from sil.planning.marginal import Ranking, ranked
-from sil.planning.option_runs import OptionRun
 from sil.planning.options import AS_IT_IS, one_of_each
 from sil.planning.plan_file import Plan, found, read_plan
 from sil.planning.runs import Runs
@@ -77,14 +77,14 @@ EQUAL = [
 class Here:
     """Carries runs out in this process."""
 
-    def results(self, works: Sequence[OptionRun]) -> list[dict[str, float]]:
+    def results(self, works: Sequence[Run]) -> list[dict[str, float]]:
         return [work() for work in works]
 
 
 def settled(offers: list[dict[str, object]], seed: int, folder: Path) -> Ranking:
     plan = Plan.model_validate({**PLAN, "offers": offers, "seed": seed})
     prepared = Prepared(plan, folder / "plan.toml", None)
-    samples = Samples(plan, prepared.sites, Here(), plan.schedulers[0])
+    samples = Samples(prepared.ground, Here(), plan.schedulers[0])
     return ranked(samples, one_of_each(plan), by_price=True)
 
 
@@ -123,7 +123,7 @@ def _seconds(workers: int, folder: Path) -> float:
     prepared = Prepared(plan, path, None)
     with Engine(workers).opened() as engine:
         runs = Runs(engine, KeptRuns(folder / f"runs-{workers}.db"))
-        samples = Samples(plan, prepared.sites, runs, plan.schedulers[0])
+        samples = Samples(prepared.ground, runs, plan.schedulers[0])
         options = [AS_IT_IS, *one_of_each(plan)]
         samples.ensure(options, 2)  # workers begin, import and load what is compiled
         began_s = time.perf_counter()

@@ -9,15 +9,19 @@ from pathlib import Path
 from scheduler.registry import SchedulerNotLoaded
 from sil.experiment.fitting import misfits, problems
 from sil.experiment.overlay import CannotImagine
+from sil.experiment.site_in_use import SiteInUse
 from sil.experiment.under_test import check_loads
 from sil.planning.best_buy import BestBuy, best_buy
-from sil.planning.capacity import Load, load
+from sil.planning.capacity import Load
 from sil.planning.forecast import with_forecast
+from sil.planning.ground import Ground
 from sil.planning.marginal import Ranking, ranked
+from sil.planning.on_log import OnLog
+from sil.planning.on_site import OnSite
 from sil.planning.options import AS_IT_IS, Option, bought, one_of_each
 from sil.planning.plan_file import Plan
 from sil.planning.retiring import retirements
-from sil.planning.samples import DoesRuns, Samples, Sites
+from sil.planning.samples import DoesRuns, Samples
 from sil.planning.sizing import Size, size
 from site_db import toml_file
 from site_db.store import Address
@@ -62,37 +66,39 @@ class Prepared:
 
     def __init__(self, plan: Plan, source: Path, address: Address | None) -> None:
         self.plan = plan = with_forecast(plan, address)
-        self.sites = Sites(plan, source.parent, address)
         self._source = source
-        today = self.sites.of(AS_IT_IS)
+        self.offers = one_of_each(plan)
+        self.site = None if plan.log is not None else OnSite(plan, source.parent, address)
+        self.ground: Ground = self.site or OnLog(plan, source.parent)
+        if self.site is not None:
+            self._check(self.site)
+        self.loads = {option.name: self.ground.load(option) for option in (AS_IT_IS, *self.offers)}
+        self._refuse_if_nothing_carries()
+
+    def _check(self, site: OnSite) -> None:
+        today = site.of(AS_IT_IS)
         for place, sentence in problems(today.experiment, today.in_use):
             raise self._wrong(place, sentence)
-        for name in plan.schedulers:
+        for name in self.plan.schedulers:
             check_loads(name)
         for sentence in misfits(today.experiment, today.in_use):
             raise SchedulerNotLoaded(sentence)
-        self._check_goals()
-        self.offers = one_of_each(plan)
+        self._check_goals(today.in_use)
         for k, option in enumerate(self.offers):
             try:
-                self.sites.of(option)
+                site.of(option)
             except CannotImagine as error:
                 raise self._wrong(("offers", k, "changes", error.place), str(error)) from None
-        self.loads = {option.name: self._load(option) for option in (AS_IT_IS, *self.offers)}
-        self._refuse_if_nothing_carries()
 
     def carries(self, option: Option) -> bool:
         """Whether an option can carry the forecast in the long run."""
-        found = self._load(option)
+        found = self.ground.load(option)
         return found is None or not found.is_too_much
 
-    def _load(self, option: Option) -> Load | None:
-        return load(self.plan.forecast, self.sites.of(option).in_use)
-
-    def _check_goals(self) -> None:
-        plan, today = self.plan, self.sites.of(AS_IT_IS)
-        classes = list(plan.forecast.mix) or [k.name for k in today.in_use.site.job_classes]
-        queues = list(plan.forecast.queues) or [today.in_use.queues[0][0].name]
+    def _check_goals(self, today: SiteInUse) -> None:
+        plan = self.plan
+        classes = list(plan.forecast.mix) or [k.name for k in today.site.job_classes]
+        queues = list(plan.forecast.queues) or [today.queues[0][0].name]
         for k, goal in enumerate(plan.goals):
             for what, name, known in (("job_class", goal.job_class, classes), ("queue", goal.queue, queues)):
                 if name is not None and name not in known:
@@ -129,7 +135,9 @@ class Prepared:
 def answered(prepared: Prepared, runs: DoesRuns, watch: Watch) -> Answers:
     """Raises what runs raise, and GoalNeverMeasured."""
     plan = prepared.plan
-    spare = retirements(plan, prepared.sites.of(AS_IT_IS)) if plan.retire is not None else []
+    spare: list[Option] = []
+    if plan.retire is not None and prepared.site is not None:
+        spare = retirements(plan, prepared.site.of(AS_IT_IS))
     able = [option for option in spare if prepared.carries(option)]
     found = tuple(_under(prepared, runs, name, able, watch) for name in plan.schedulers)
     not_spared = tuple(option.name for option in spare if option not in able)
@@ -140,7 +148,7 @@ def _under(
     prepared: Prepared, runs: DoesRuns, scheduler: str, spare: Sequence[Option], watch: Watch
 ) -> Answer:
     plan = prepared.plan
-    samples = Samples(plan, prepared.sites, runs, scheduler)
+    samples = Samples(prepared.ground, runs, scheduler)
 
     def looking(question: str) -> Callable[[int, int], None]:
         return lambda n, unsettled: watch(scheduler, question, n, unsettled)

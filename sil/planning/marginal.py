@@ -90,7 +90,7 @@ class _Race:
         self._by_price = by_price
         self._only_first = only_first
         self._base = base
-        self.looks = Looks(plan.first_replications, plan.most_replications).at
+        self.looks = Looks(plan.first_replications, plan.replications).at
         n_pairs = len(options) * (len(options) + 1) // 2
         self.demand = Demand(plan.confidence, n_pairs, len(self.looks))
         self.standings = Standings(list(self._options))

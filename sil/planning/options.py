@@ -20,6 +20,8 @@ class Option:
     changes: tuple[NotionalTable, ...] = ()
     cost: float = 0.0
     offers: tuple[int, ...] = ()
+    processors: int = 0
+    """More of them, on the machine of a log."""
 
 
 AS_IT_IS = Option(TODAY)
@@ -44,6 +46,7 @@ def bought(plan: Plan, counts: Mapping[int, int]) -> Option:
         tuple(changes),
         sum(n * plan.cost(plan.offers[k]) for k, n in counts.items()),
         tuple(k for k, n in counts.items() for _ in range(n)),
+        sum(n * (plan.offers[k].processors or 0) for k, n in counts.items()),
     )
 
 

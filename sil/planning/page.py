@@ -77,7 +77,7 @@ def sections(answers: Answers) -> Iterator[Section]:
         under = f", under {answer.scheduler}" if len(answers.answers) > 1 else ""
         for question, ranking in rankings(answer):
             yield _options(answers.plan, f"{TITLES[question]}{under}", question, ranking)
-        if answer.marginal is not None:
+        if answer.marginal is not None and answer.marginal.effects[0].of_classes:
             yield _classes(f"Which job classes gain{under}", answer.marginal)
         if answer.size is not None:
             yield _sizes(answers.plan, f"How many it takes{under}", answer)
@@ -138,7 +138,7 @@ def _sizes(plan: Plan, title: str, answer: Answer) -> Section:
             said[step.meets] + ("" if step.is_settled else ", not settled"),
             str(step.n),
         ]
-        for step in answer.size.steps
+        for step in sorted(answer.size.steps, key=lambda step: step.count)
     ]
     head = ["count", "offer", plan.goals[0].label, "meets the target", "replications"]
     return Section(title, head, rows, words.sizing(plan, answer.size))

@@ -80,10 +80,12 @@ LABELS = {
 
 
 class OfferTable(Table):
-    """Something that can be bought, up to `limit` times; clusters in it get a number from the second on."""
+    """Something that can be bought, up to `limit` times: changes of a site, in which clusters get a number
+    from the second on, or more processors of the machine of a log."""
 
     name: str = Field(min_length=1)
-    changes: tuple[Notional, ...] = Field(min_length=1)
+    changes: tuple[Notional, ...] = ()
+    processors: Count | None = None
     price: Positive
     running_cost: NotNegative = 0.0
     """Each year."""
@@ -106,6 +108,16 @@ class HistoryTable(Table):
     days: Positive | None = None
 
 
+class LogTable(Table):
+    """The forecast is a log of rigid jobs, under `load` times its load, on its machine or one of so many
+    `processors`. Its consecutive `parts` are the replications."""
+
+    file: str
+    load: Positive = 1.0
+    processors: Count | None = None
+    parts: Annotated[int, Field(ge=2, strict=True)] = 20
+
+
 class RetireTable(Table):
     """Which machines could go? So many of each kind are tried, of these machine classes, or all."""
 
@@ -118,11 +130,12 @@ class Plan(Table):
 
     name: str
     question: str = ""
-    site: str
+    site: str = ""
     seed: int = Field(default=1, ge=0, strict=True)
     schedulers: tuple[str, ...] = Field(min_length=1)
     workload: WorkloadTable | None = None
     history: HistoryTable | None = None
+    log: LogTable | None = None
     rounds: EveryQuantumTable | OnRequestTable = Field(default=OnRequestTable(), discriminator="kind")
     run_times: ExactTable | NormalTable | LognormalTable | GammaTable | EmpiricalTable = Field(
         default=ExactTable(), discriminator="kind"
@@ -151,8 +164,9 @@ class Plan(Table):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Plan:
-        if (self.workload is None) is (self.history is None):
-            raise ValueError("the forecast is one of the tables [workload] and [history]")
+        if sum(table is not None for table in (self.workload, self.history, self.log)) != 1:
+            raise ValueError("the forecast is one of the tables [workload], [history] and [log]")
+        self._suits_its_forecast()
         names = [offer.name for offer in self.offers]
         for name in names:
             if names.count(name) > 1:
@@ -170,9 +184,10 @@ class Plan(Table):
                     f"budget is {self.budget:,g}, which buys nothing: the cheapest offer, '{cheapest.name}', "
                     f"costs {self.cost(cheapest):,g} (with running costs of {self.years:g} years)"
                 )
-        if self.warm_up_jobs >= self.jobs:
+        table = self.workload or self.history
+        if table is not None and self.warm_up_jobs >= table.jobs:
             raise ValueError(
-                f"warm_up_jobs is {self.warm_up_jobs}, and there are {self.jobs} jobs; "
+                f"warm_up_jobs is {self.warm_up_jobs}, and there are {table.jobs} jobs; "
                 f"some have to be measured"
             )
         if self.most_replications < self.first_replications:
@@ -182,12 +197,31 @@ class Plan(Table):
             )
         return self
 
+    def _suits_its_forecast(self) -> None:
+        """Of a log, machines are alike, and there are neither job classes nor queues."""
+        for k, offer in enumerate(self.offers):
+            needed, other = ("processors", "changes") if self.log else ("changes", "processors")
+            if not getattr(offer, needed) or getattr(offer, other):
+                raise ValueError(
+                    f"offers[{k}] ('{offer.name}') needs '{needed}' with this forecast, and no '{other}'"
+                )
+        if self.log is None:
+            if not self.site:
+                raise ValueError("site is missing; name a built-in one, or the path of a site file")
+            return
+        of_sites = ("queues", "failures", "retire")
+        said = [name for name in of_sites if getattr(self, name)] + (["site"] if self.site else [])
+        said += ["goals"] if any(goal.job_class or goal.queue for goal in self.goals) else []
+        if said:
+            raise ValueError(f"{said[0]} says nothing of the jobs of a log, which are rigid; leave it out")
+        if self.log.parts < self.first_replications:
+            least = f"first_replications, {self.first_replications}, or more"
+            raise ValueError(f"log.parts is {self.log.parts}; expected {least}")
+
     @property
-    def jobs(self) -> int:
-        """In each replication."""
-        table = self.workload or self.history
-        assert table is not None
-        return table.jobs
+    def replications(self) -> int:
+        """The most there can be."""
+        return self.most_replications if self.log is None else min(self.most_replications, self.log.parts)
 
     @property
     def forecast(self) -> WorkloadTable:

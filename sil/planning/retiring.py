@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sil.experiment.notional import NotionalTable
+from sil.planning.on_site import ChangedSite
 from sil.planning.options import Option
 from sil.planning.plan_file import Plan
-from sil.planning.samples import ChangedSite
 
 
 def retirements(plan: Plan, today: ChangedSite) -> list[Option]:

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
-from pathlib import Path
-from tempfile import TemporaryDirectory
+from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from sil.experiment.config import Experiment
-from sil.experiment.provenance import fingerprint
-from sil.experiment.site_in_use import SiteInUse, SiteSource
-from sil.planning.option_runs import CLASS, OptionRun, never_measured
+from sil.planning.ground import Ground, Run
+from sil.planning.option_runs import CLASS, never_measured
 from sil.planning.options import Option
 from sil.planning.plan_file import GoalTable, Plan
-from site_db.store import Address
 
 Sample = NDArray[np.float64]
 
@@ -27,35 +21,7 @@ class GoalNeverMeasured(ValueError):
 
 
 class DoesRuns(Protocol):
-    def results(self, works: Sequence[OptionRun]) -> list[dict[str, float]]: ...
-
-
-@dataclass(frozen=True)
-class ChangedSite:
-    """An option's site, taken into use."""
-
-    experiment: Experiment
-    in_use: SiteInUse
-    mark: str
-
-
-class Sites:
-    """The sites of options, each made once. Raises CannotImagine, InvalidFile and what SiteSource raises."""
-
-    def __init__(self, plan: Plan, folder: Path, address: Address | None) -> None:
-        self._plan = plan
-        self._source = SiteSource(plan.experiment(()), folder, address)
-        self._made: dict[str, ChangedSite] = {}
-
-    def of(self, option: Option) -> ChangedSite:
-        key = repr([change.model_dump_json() for change in option.changes])
-        if key not in self._made:
-            experiment = self._plan.experiment(option.changes)
-            with TemporaryDirectory() as folder:
-                source = self._source.imagining(experiment)
-                in_use = source.take_into_use(Path(folder) / "site.db")
-            self._made[key] = ChangedSite(experiment, in_use, fingerprint(experiment, in_use))
-        return self._made[key]
+    def results(self, works: Sequence[Run]) -> list[dict[str, float]]: ...
 
 
 class Samples:
@@ -64,17 +30,14 @@ class Samples:
 
     def __init__(
         self,
-        plan: Plan,
-        sites: Sites,
+        ground: Ground,
         runs: DoesRuns,
         scheduler: str,
-        note: Callable[[int], None] = lambda n: None,
     ) -> None:
-        self._plan = plan
-        self._sites = sites
+        self._plan = ground.plan
+        self._ground = ground
         self._runs = runs
         self._scheduler = scheduler
-        self._note = note
         self._measured: dict[str, list[dict[str, float]]] = {}
 
     @property
@@ -94,7 +57,7 @@ class Samples:
         ]
         # Replication by replication, so that what an interrupted command leaves is balanced.
         wanted.sort(key=lambda one: one[1])
-        works = [self._work(option, replication) for option, replication in wanted]
+        works = [self._ground.run(option, self._scheduler, replication) for option, replication in wanted]
         for (option, replication), measures in zip(wanted, self._runs.results(works), strict=True):
             missing = never_measured(self._plan.goals, measures)
             if missing is not None:
@@ -104,7 +67,6 @@ class Samples:
                     f"{of} arrived; let there be more jobs, or a greater share of these"
                 )
             self._measured.setdefault(option.name, []).append(measures)
-        self._note(len(works))
 
     def count(self, option: Option) -> int:
         return len(self._measured.get(option.name, ()))
@@ -125,18 +87,3 @@ class Samples:
         """Those of which jobs were in each of the first n replications."""
         names = [set(measures) for measures in self._measured[option.name][:n]]
         return sorted(key.removeprefix(CLASS) for key in set.intersection(*names) if key.startswith(CLASS))
-
-    def site(self, option: Option) -> ChangedSite:
-        return self._sites.of(option)
-
-    def _work(self, option: Option, replication: int) -> OptionRun:
-        site, plan = self._sites.of(option), self._plan
-        return OptionRun(
-            site.experiment,
-            site.in_use,
-            site.mark,
-            self._scheduler,
-            replication,
-            plan.goals,
-            plan.warm_up_jobs,
-        )

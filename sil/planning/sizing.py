@@ -48,7 +48,7 @@ def size(samples: Samples, carries: Callable[[Option], bool], on_look: Callable[
     assert plan.size is not None
     offer = plan.offer(plan.size.offer)
     place = plan.offers.index(offer)
-    looks = Looks(plan.first_replications, plan.most_replications).at
+    looks = Looks(plan.first_replications, plan.replications).at
     demand = Demand(plan.confidence, 2 + ceil(log2(offer.limit + 1)), len(looks))
     steps: list[Step] = []
 

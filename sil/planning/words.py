@@ -80,13 +80,13 @@ def caveats(answers: Answers) -> Iterator[str]:
                     unsettled = tuple(pair for pair in unsettled if first in pair)
                 pairs = "; ".join(f"'{one}' and '{other}'" for one, other in unsettled)
                 if pairs:
-                    after = f"after {plan.most_replications} replications ({what})"
+                    after = f"after {plan.replications} replications ({what})"
                     yield f"{under}not settled {after}: which is better of {pairs}."
             for one, other in _ties(ranking, what):
                 least = f"{100 * plan.indifference:g} %"
                 yield f"{under}'{one}' and '{other}' are tied ({what}): they differ by less than {least}."
         if answer.size is not None and not answer.size.is_settled:
-            after = f"after {plan.most_replications} replications"
+            after = f"after {plan.replications} replications"
             yield f"{under}the size is not settled {after}; it is by the means."
         if answer.base.name != AS_IT_IS.name:
             yield (
@@ -111,8 +111,9 @@ def assumptions(answers: Answers) -> Iterator[str]:
     if today is not None:
         share = f"{100 * today.rho:.0f} % of what the site could carry at best as it is"
         yield f"That is {share}; most of it comes from '{today.bottleneck}'."
+    luck = "and the same luck " if plan.log is None else ""
     yield (
-        "All options met the same jobs and the same luck in each replication, and are compared by the "
+        f"All options met the same jobs {luck}in each replication, and are compared by the "
         "differences (common random numbers). All statements on a question together are right at "
         f"{100 * plan.confidence:g} % confidence: Bonferroni's correction for all pairs and all looks "
         "(Clark and Yang 1986; Jennison and Turnbull 1989)."
@@ -130,7 +131,8 @@ def assumptions(answers: Answers) -> Iterator[str]:
         yield "Size: by bisection; more of an offer is taken never to be worse."
     if plan.years and any(offer.running_cost for offer in plan.offers):
         yield f"Costs are prices and the running costs of {plan.years:g} years."
-    yield "What machines really do is what the site's data say of their class; schedulers expect the same."
+    if plan.log is None:
+        yield "Machines really do what the site's data say of their class, and schedulers expect the same."
 
 
 def money(amount: float) -> str:
@@ -175,6 +177,8 @@ def _ties(ranking: Ranking, what: str) -> Sequence[tuple[str, str]]:
 
 
 def _forecast(plan: Plan) -> str:
+    if plan.log is not None:
+        return f"{plan.log.file} at {plan.log.load:g} times its load, in {plan.log.parts} consecutive parts"
     workload = plan.forecast
     mix = ", ".join(f"{name} {share:.3g}" for name, share in workload.mix.items()) or "all job classes alike"
     when = "all there at the beginning"

@@ -122,6 +122,10 @@ class JobLog:
         scaled = (first_s + (pl.col("submit_s") - first_s) / factor).round()
         return replace(self, jobs=self.jobs.with_columns(submit_s=scaled).sort("submit_s", "job"))
 
+    def on(self, processors: int) -> JobLog:
+        """The same jobs on a machine of another size, which is large enough for each of them."""
+        return replace(self, processors=processors)
+
     def at_load(self, load: float) -> JobLog:
         """The same jobs, with the times between arrivals scaled so that `load` is offered, within 1 %.
 

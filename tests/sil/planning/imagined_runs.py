@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from types import SimpleNamespace
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
-from sil.planning.option_runs import OptionRun
 from sil.planning.options import Option
 from sil.planning.plan_file import Plan
-from sil.planning.samples import Samples, Sites
+from sil.planning.samples import Samples
 
 Measure = Callable[[Option, int], float]
 """What an option measures of the first goal in a replication."""
@@ -35,26 +34,32 @@ class ImaginedRuns:
         self._key = key
         self.done: list[tuple[str, int]] = []
 
-    def results(self, works: Sequence[OptionRun]) -> list[dict[str, float]]:
+    def results(self, works: Sequence[Any]) -> list[dict[str, float]]:
         found = []
         for work in works:
-            option = cast(Option, work.in_use)
+            option = work.option
             self.done.append((option.name, work.replication))
             value = self._measure(option, work.replication)
             found.append({self._key: value, "class work": value / 2})
         return found
 
 
-class NoSites:
-    """In place of a site stands the option itself."""
+class NoGround:
+    """In place of a run stands what it would be of."""
 
-    def of(self, option: Option) -> Any:
-        return SimpleNamespace(experiment=None, in_use=option, mark=option.name)
+    def __init__(self, of: Plan) -> None:
+        self.plan = of
+
+    def run(self, option: Option, scheduler: str, replication: int) -> Any:
+        return SimpleNamespace(option=option, replication=replication)
+
+    def load(self, option: Option) -> None:
+        return None
 
 
 def samples(of: Plan, measure: Measure) -> tuple[Samples, ImaginedRuns]:
     runs = ImaginedRuns(measure, of.goals[0].key)
-    return Samples(of, cast(Sites, NoSites()), runs, "olb"), runs
+    return Samples(NoGround(of), runs, "olb"), runs
 
 
 def noise(seed: int, replication: int, name: str = "all", deviation: float = 1.0) -> float:

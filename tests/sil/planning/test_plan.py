@@ -4,16 +4,20 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import numpy as np
 import polars as pl
 import pytest
 
 from sil.experiment import files
 from sil.planning.answers import Prepared, answered
 from sil.planning.forecast import with_forecast
-from sil.planning.options import AS_IT_IS
+from sil.planning.on_log import OnLog
+from sil.planning.options import AS_IT_IS, one_of_each
 from sil.planning.page import OPTIONS, PAGE
 from sil.planning.plan_file import read_plan
 from sil.planning.words import caveats, recommendation
+from sil.workload.lublin import Lublin
+from sil.workload.swf import write_swf
 from site_db.store import parse_address
 from site_db.toml_file import InvalidFile
 from tests.builders import TINY_SITE
@@ -286,3 +290,84 @@ def test_a_history_without_jobs_tells_nothing(tmp_path: Path, monkeypatch: pytes
     assert sil("db", "init").exit_code == sil("db", "import", "hcs-2001").exit_code == 0
     told = the_sentence(sil("plan", "plan.toml", "--site", "site.db"))
     assert "has 0 jobs of the site 'hcs-2001', too few to tell how many arrive" in told
+
+
+LOG = """
+name = "of-a-log"
+schedulers = ["easy", "fcfs"]
+
+[log]
+file = "log.swf"
+parts = 10
+
+[[goals]]
+metric = "mean_waiting"
+
+[size]
+offer = "eight"
+target = 1.0
+
+[[offers]]
+name = "eight"
+processors = 8
+price = 10
+limit = 6
+"""
+
+
+def logged(folder: Path, more: str = "", text: str = LOG) -> Path:
+    log = Lublin().jobs(600, 32, np.random.default_rng(5)).at_load(0.8)
+    write_swf(folder / "log.swf", log)
+    (folder / "plan.toml").write_text(text + more)
+    return folder / "plan.toml"
+
+
+def test_processors_may_be_added_to_the_machine_of_a_log(tmp_path: Path) -> None:
+    done = sil("plan", logged(tmp_path), "--out", tmp_path / "out", "--workers", "2")
+    assert done.exit_code == 0, done.output
+    options = pl.read_csv(tmp_path / "out" / OPTIONS)
+    easy, fcfs = (options.filter(scheduler=name).row(0, named=True) for name in ("easy", "fcfs"))
+    assert easy["gain"] > 0
+    assert easy["mean_waiting"] < fcfs["mean_waiting"]
+    page = (tmp_path / "out" / PAGE).read_text()
+    assert "log.swf at 1 times its load, in 10 consecutive parts" in page
+    assert "Which job classes gain" not in page
+
+
+def test_parts_of_a_log_are_its_jobs_in_order_each_once(tmp_path: Path) -> None:
+    plan = read_plan(logged(tmp_path))
+    ground = OnLog(plan, tmp_path)
+    parts = [
+        ground.run(AS_IT_IS, "easy", replication).part.jobs["job"].to_list() for replication in range(10)
+    ]
+    assert [job for part in parts for job in part] == list(range(1, 601))
+    today, more = ground.load(AS_IT_IS), ground.load(one_of_each(plan)[0])
+    assert today is not None
+    assert more is not None
+    assert today.rho == pytest.approx(0.8, rel=0.05)
+    assert more.rho == pytest.approx(today.rho * 32 / 40)
+
+
+@pytest.mark.parametrize(
+    ("find", "put", "message"),
+    [
+        ("log.swf", "nowhere.swf", "nowhere.swf"),
+        (
+            "processors = 8",
+            'changes = ["1 x fast"]',
+            "needs 'processors' with this forecast, and no 'changes'",
+        ),
+        ('"easy", "fcfs"', '"mct"', "a log has rigid jobs"),
+        (
+            'metric = "mean_waiting"',
+            'metric = "mean_waiting"\njob_class = "x"',
+            "goals says nothing of the jobs of",
+        ),
+        ("parts = 10", "parts = 5", "log.parts is 5; expected first_replications, 10, or more"),
+        ("parts = 10", "load = 9", "the forecast is 7."),
+        ("[log]", "[history]\njobs = 5\n[log]", "one of the tables [workload], [history] and [log]"),
+    ],
+)
+def test_what_cannot_be_planned_on_a_log_is_told(find: str, put: str, message: str, tmp_path: Path) -> None:
+    path = logged(tmp_path, text=LOG.replace(find, put, 1))
+    assert message in the_sentence(sil("plan", path, "--out", tmp_path / "out", "--workers", "1"))
