@@ -83,7 +83,7 @@ def test_only_experiments_plans_and_the_command_reach_the_database(path: Path) -
         assert "site_db" not in {top(module) for module in imports(path)}
 
 
-STATIONS = ["workload", "world", "batsim", "outcome", "experiment", "studies"]
+STATIONS = ["workload", "world", "batsim", "outcome", "experiment", "studies", "planning"]
 MAY_IMPORT = {
     "workload": {"workload"},
     "world": {"world", "outcome"},
@@ -92,6 +92,7 @@ MAY_IMPORT = {
     "live": {"live", "world", "outcome"},
     "experiment": {"workload", "world", "batsim", "live", "outcome", "experiment"},
     "studies": {"outcome", "experiment", "studies"},
+    "planning": {"workload", "world", "outcome", "experiment", "planning"},
 }
 
 

@@ -79,9 +79,12 @@ def plan(
             folder = out_folder or Path(f"sil-plan-{chosen.name}")
             make_usable(folder)
             prepared = Prepared(chosen, path, parse_address(site) if site else None)
-            with watching(chosen.name) as shown, Engine(workers, dask).opened() as engine:
-                runs = Runs(engine, KeptRuns(folder / RUNS), shown.runs)
-                answers = answered(prepared, runs, shown.look)
+            with (
+                watching(chosen.name) as shown,
+                KeptRuns(folder / RUNS) as kept,
+                Engine(workers, dask).opened() as engine,
+            ):
+                answers = answered(prepared, Runs(engine, kept, shown.runs), shown.look)
             write_page(folder, answers)
     except SchedulerFault as fault:
         print_fault(f"a scheduler broke the rule {fault}")

@@ -1,0 +1,81 @@
+"""Work of all sorts: short, long, and such that fails, or ends its process. Each run is told in a file."""
+
+from __future__ import annotations
+
+import math
+import os
+import signal
+import threading
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+
+class Unlucky(Exception):
+    pass
+
+
+@dataclass(frozen=True)
+class Root:
+    """A square root, for which one may take one's time."""
+
+    number: int
+    folder: Path
+    takes_s: float = 0.0
+
+    @property
+    def key(self) -> str:
+        return f"{type(self).__name__} {self.number}"
+
+    def __call__(self) -> dict[str, float]:
+        tell(self.folder / "begun", self.key)
+        time.sleep(self.takes_s)
+        self.be_of_a_kind()
+        tell(self.folder / "ended", self.key)
+        return {"root": math.sqrt(self.number), "infinite": math.inf}
+
+    def be_of_a_kind(self) -> None:
+        pass
+
+
+class DiesOnce(Root):
+    def be_of_a_kind(self) -> None:
+        if told(self.folder / "begun").count(self.key) == 1:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+
+class DiesAlways(Root):
+    def be_of_a_kind(self) -> None:
+        os.kill(os.getpid(), signal.SIGKILL)
+
+
+class Fails(Root):
+    def be_of_a_kind(self) -> None:
+        raise Unlucky(self.key)
+
+
+class Circumstances(Root):
+    """What a run may find other than elsewhere, unless somebody sees to it."""
+
+    def __call__(self) -> dict[str, float]:
+        in_main_thread = threading.current_thread() is threading.main_thread()
+        return {"hash_of_text": hash("text") % 1_000_003, "in_main_thread": in_main_thread}
+
+
+def tell(path: Path, line: str) -> None:
+    """Add a line, whole also where several processes do so at once."""
+    descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
+    os.write(descriptor, f"{line}\n".encode())
+    os.close(descriptor)
+
+
+def told(path: Path) -> list[str]:
+    return path.read_text().splitlines() if path.exists() else []
+
+
+def wait_for(path: Path, lines: int, within_s: float = 60.0) -> None:
+    """Until so many lines are told there."""
+    deadline = time.monotonic() + within_s
+    while len(told(path)) < lines:
+        assert time.monotonic() < deadline, f"{path} has {told(path)}"
+        time.sleep(0.02)
