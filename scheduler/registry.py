@@ -17,7 +17,7 @@ from typing import Any, cast
 
 from scheduler import naming
 from scheduler.ports import Scheduler
-from scheduler.resource_manager import OnFreeNodes, OnMachines, ResourceManager
+from scheduler.resource_manager import Ports, ResourceManager
 
 PLUGIN_GROUP = "scheduler.plugins"
 """Entry-point group in which an installed package offers its schedulers."""
@@ -183,7 +183,7 @@ def is_manager(name: str) -> bool:
     return isinstance(found := _found(name, target), type) and issubclass(found, ResourceManager)
 
 
-def load_manager(name: str) -> Callable[[OnMachines | OnFreeNodes], ResourceManager]:
+def load_manager(name: str) -> Callable[[Ports], ResourceManager]:
     """What makes the resource manager of that name, given its ports. Raises SchedulerNotLoaded."""
     made, parameters = _found(name, target_of(name)), _resolved(name)[1]
     try:

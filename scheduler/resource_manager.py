@@ -2,7 +2,8 @@
 
 `scheduler.manager.SchedulingManager` and `scheduler.queue_manager.QueueManager` are of this shape. To put one
 of your own under test, derive from `ResourceManager` and name the class as a scheduler is named:
-`module:Class`. It is made with one argument, `OnMachines` or `OnFreeNodes`, and the parameters of its name.
+`module:Class`. It is made with one argument, `OnMachines`, `OnFreeNodes` or `OnSharedNodes`, and the
+parameters of its name.
 """
 
 from __future__ import annotations
@@ -10,9 +11,15 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
 
 from scheduler.model import Completion, Job, JobId, RunId, Site
 from scheduler.ports import Clock, Dispatcher, Experience, Monitor, RunTimes
+
+if TYPE_CHECKING:
+    from scheduler.loras.shared_nodes_in_use import Characterisation
+    from scheduler.loras.social_contract import SocialContract
+    from scheduler.queue_manager import NodeMonitor
 
 
 @dataclass(frozen=True)
@@ -45,12 +52,33 @@ class OnFreeNodes:
         return self.n_nodes
 
 
+@dataclass(frozen=True)
+class OnSharedNodes:
+    """The ports of a resource manager for nodes that jobs share with one another, within the social contract,
+    and with local users; `memory_mb` is that of each node. `characterisation` tells what a job needs, as it
+    was measured in isolation; the monitor tells who is there, and which nodes are up."""
+
+    clock: Clock
+    dispatcher: Dispatcher
+    memory_mb: tuple[float, ...]
+    contract: SocialContract
+    characterisation: Characterisation
+    monitor: NodeMonitor
+
+    @property
+    def n_places(self) -> int:
+        return len(self.memory_mb)
+
+
+Ports = OnMachines | OnFreeNodes | OnSharedNodes
+
+
 class ResourceManager(ABC):
     """Hears by its notices what happens, and gives orders in its rounds; both may come late.
 
     Orders go to the dispatcher: `DispatchOrder(run, job, resource, machines, expected_s)`, each with a run id
     of its own. On machines, `resource` is an index into `site.resource_names` and `machines` those that it
-    stands for; on free nodes it is ON_NODES, and `machines` the nodes. What becomes of a run is told by its
+    stands for; on nodes it is ON_NODES, and `machines` the nodes. What becomes of a run is told by its
     id.
     """
 

@@ -92,7 +92,7 @@ MAY_IMPORT = {
     "live": {"live", "world", "outcome"},
     "experiment": {"workload", "world", "batsim", "live", "outcome", "experiment"},
     "studies": {"outcome", "experiment", "studies"},
-    "planning": {"workload", "world", "outcome", "experiment", "planning"},
+    "planning": {"workload", "world", "batsim", "outcome", "experiment", "planning"},
 }
 
 

@@ -61,9 +61,7 @@ def misfits(experiment: Experiment, in_use: SiteInUse) -> Iterator[str]:
     own = () if shared else tuple(own for _, own in in_use.queues if own)
     for name in (*experiment.schedulers, *own):
         if brings_its_manager(name):
-            if shared:
-                yield f"scheduler '{name}' keeps queues of its own: not for shared nodes"
-            elif name in own:
+            if name in own:
                 yield f"scheduler '{name}' keeps queues of its own: it cannot be that of one queue"
             elif listens_already(name) and experiment.replications * len(experiment.points) > 1:
                 yield (

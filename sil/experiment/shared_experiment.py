@@ -23,6 +23,7 @@ from sil.experiment.shared_nodes_table import SharedNodesTable
 from sil.experiment.site_in_use import SiteInUse
 from sil.experiment.streams import stream
 from sil.experiment.surroundings import spread
+from sil.experiment.under_test import brings_its_manager
 from sil.outcome.run_tables import LOCAL_USERS_SCHEMA, PREDICTIONS_SCHEMA
 from sil.workload.local_load import LocalLoad
 from sil.world.clock import SimClock
@@ -92,6 +93,8 @@ def cannot_promise(experiment: Experiment) -> Iterator[str]:
 
 def _why_not(scheduler: str, predictor: str) -> str | None:
     """Why a predictor cannot follow a scheduler; None where it can."""
+    if brings_its_manager(scheduler):
+        return "it keeps a queue of its own, of which no predictor knows"
     try:
         by_name.make(by_name.read(predictor), registry.load(scheduler)(), lambda _: NOTHING)
     except Misnamed as error:
@@ -132,12 +135,13 @@ def run_shared(
     in_use: SiteInUse,
     jobs: list[Job],
     name: str,
-    scheduler: Scheduler,
+    scheduler: Scheduler | None,
     replication: int,
     clock: SimClock,
     around: Surroundings,
 ) -> SharedRun:
-    """One run of the harness on the shared nodes of an experiment; `name` is that of the scheduler."""
+    """One run of the harness on the shared nodes of an experiment; `name` is that of the scheduler, or of who
+    manages the nodes itself (then there is no `scheduler`)."""
     return run_on_shared_nodes(
         _cluster(experiment, in_use),
         jobs,

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field, replace
 from math import inf
 
@@ -16,6 +17,7 @@ from scheduler.ports import Scheduler
 from scheduler.prediction.forecast import Predictor
 from scheduler.prediction.forecasting import Forecasting, Prediction, Promises
 from scheduler.queue_manager import QueueManager
+from scheduler.resource_manager import OnSharedNodes
 from sil.experiment import files
 from sil.experiment.streams import stream
 from sil.outcome.node_invariants import first_breach_on_nodes
@@ -26,7 +28,7 @@ from sil.world.dispatcher import SimDispatcher
 from sil.world.events import EventQueue, LocalChanged
 from sil.world.failures import TimedChange, in_order_of_time
 from sil.world.faults import SchedulerFault
-from sil.world.harness import Harness, in_order_of_arrival
+from sil.world.harness import Harness, ResourceManager, in_order_of_arrival
 from sil.world.local_side import LocalUsers
 from sil.world.machines.sharing import Fluid, Sharing
 from sil.world.machines.time_shared import LocalResponse, SharedMachines, Work
@@ -89,6 +91,18 @@ class SharedRun:
     local_responses: list[LocalResponse]
 
 
+Managing = Callable[
+    [OnSharedNodes, SimDispatcher, Callable[[], ResourceManager]], AbstractContextManager[ResourceManager]
+]
+"""Given ports, and what makes our manager: who manages the nodes of a run."""
+
+
+def _by_ours(
+    ports: OnSharedNodes, dispatcher: SimDispatcher, ours: Callable[[], ResourceManager]
+) -> AbstractContextManager[ResourceManager]:
+    return nullcontext(ours())
+
+
 @dataclass(frozen=True)
 class Surroundings:
     """What else there is: machines that fail, and monitors of that; when rounds are due; what is promised;
@@ -100,6 +114,8 @@ class Surroundings:
     promises: Promises | None = None
     admission: Admission | None = None
     trace: TraceRecorder = field(default_factory=TraceRecorder)
+    managed_by: Managing = _by_ours
+    """Who manages the nodes, if not ours."""
 
 
 def run_on_shared_nodes(
@@ -107,14 +123,15 @@ def run_on_shared_nodes(
     jobs: Sequence[Job],
     characterisation: Characterisation,
     name: str,
-    scheduler: Scheduler,
+    scheduler: Scheduler | None,
     predictors: Mapping[str, Predictor],
     seed: int,
     replication: int,
     clock: SimClock | None = None,
     around: Surroundings | None = None,
 ) -> SharedRun:
-    """One run of the harness. A fault of the scheduler ends it and is its last fact.
+    """One run of the harness. A fault of the scheduler ends it and is its last fact. There is none where
+    somebody else manages the nodes (`around.managed_by`).
 
     Jobs, local users and the luck of jobs follow from (seed, replication) alone, whatever the scheduler.
     """
@@ -151,29 +168,28 @@ def run_on_shared_nodes(
         characterisation,
         notes,
     )
-    manager = QueueManager(
-        nodes,
-        scheduler,
-        clock,
-        SimDispatcher(clock, events, machines, trace),
-        _BothMonitors(node_monitors, monitor),
-        around.admission,
-        Forecasting(nodes, predictors, notes, around.promises),
-    )
-    harness = Harness(
-        in_order_of_arrival(jobs),
-        manager,
-        clock,
-        events,
-        machines,
-        monitor,
-        in_order_of_time(_local_changes(cluster, seed, replication), around.changes),
-        around.rounds,
-        trace,
-        LocalUsers(clock, machines, node_monitors, trace),
-    )
+    both, dispatcher = _BothMonitors(node_monitors, monitor), SimDispatcher(clock, events, machines, trace)
+    ports = OnSharedNodes(clock, dispatcher, cluster.memory_mb, cluster.contract, characterisation, both)
+
+    def ours() -> QueueManager:
+        assert scheduler is not None, "who manages the nodes brings its own"
+        forecasting = Forecasting(nodes, predictors, notes, around.promises)
+        return QueueManager(nodes, scheduler, clock, dispatcher, both, around.admission, forecasting)
+
     try:
-        harness.run()
+        with around.managed_by(ports, dispatcher, ours) as manager:
+            Harness(
+                in_order_of_arrival(jobs),
+                manager,
+                clock,
+                events,
+                machines,
+                monitor,
+                in_order_of_time(_local_changes(cluster, seed, replication), around.changes),
+                around.rounds,
+                trace,
+                LocalUsers(clock, machines, node_monitors, trace),
+            ).run()
     except SchedulerFault as fault:
         trace.note_fault(fault.time_s, fault.rule, fault.message, fault.job)
     facts = trace.frame(0, replication, name)

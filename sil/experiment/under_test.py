@@ -9,7 +9,7 @@ from pathlib import Path
 
 from scheduler import registry
 from scheduler.registry import Kind, SchedulerNotLoaded
-from scheduler.resource_manager import OnFreeNodes, OnMachines
+from scheduler.resource_manager import Ports
 from sil.batsim.naming import is_outside, outside
 from sil.batsim.nodes import Nodes
 from sil.world.clock import SimClock
@@ -56,7 +56,7 @@ def needs_no_process(name: str) -> bool:
 class UnderTest:
     """What who manages the resources is given, and how it is watched; of one run."""
 
-    ports: OnMachines | OnFreeNodes
+    ports: Ports
     nodes: Nodes
     """The same for a scheduler of Batsim's."""
     n_jobs: int

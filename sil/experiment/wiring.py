@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from contextlib import AbstractContextManager
 from pathlib import Path
 
 import polars as pl
 
 from scheduler.manager import SchedulingManager
-from scheduler.resource_manager import OnMachines
+from scheduler.resource_manager import OnMachines, OnSharedNodes
+from sil.batsim.shared_nodes import NodesWithUsers
 from sil.batsim.site_machines import SiteMachines
 from sil.experiment.config import Experiment
 from sil.experiment.decision_costs import decision_cost
@@ -16,7 +19,7 @@ from sil.experiment.managing import admission, experience, guarded, scheduling_m
 from sil.experiment.places import Places
 from sil.experiment.site_in_use import SiteInUse
 from sil.experiment.surroundings import distortions, rounds, state_changes, true_times, workload
-from sil.experiment.under_test import UnderTest
+from sil.experiment.under_test import UnderTest, brings_its_manager
 from sil.outcome.invariants import first_breach
 from sil.outcome.run_tables import RunTables
 from sil.outcome.trace import TIMINGS_SCHEMA, TraceRecorder
@@ -26,9 +29,12 @@ from sil.world.dispatcher import SimDispatcher
 from sil.world.events import EventQueue
 from sil.world.faults import SchedulerFault
 from sil.world.guard import Timing
-from sil.world.harness import Harness, in_order_of_arrival
+from sil.world.harness import Harness, ResourceManager, in_order_of_arrival
 from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import SimMonitor
+
+Ours = Callable[[], ResourceManager]
+"""Makes our resource manager."""
 
 
 def run_once(
@@ -45,7 +51,7 @@ def run_once(
     fact. What one in a process of its own prints goes into the file `printed`.
     """
     if experiment.shared_nodes is not None:
-        return _run_on_shared_nodes(experiment, in_use, point, replication, name)
+        return _run_on_shared_nodes(experiment, in_use, point, replication, name, printed)
     trace = TraceRecorder()
     clock = SimClock()
     timings: list[Timing] = []
@@ -62,7 +68,7 @@ def run_once(
 
 
 def _run_on_shared_nodes(
-    experiment: Experiment, in_use: SiteInUse, point: int, replication: int, name: str
+    experiment: Experiment, in_use: SiteInUse, point: int, replication: int, name: str, printed: Path
 ) -> RunTables:
     # Compiled code, loaded only where nodes are shared.
     from scheduler.loras.rules import first_violation_on_nodes
@@ -74,6 +80,17 @@ def _run_on_shared_nodes(
     tasks = shared_experiment.sizes_of_jobs(experiment, in_use)
     nodes = {node: n for n, node in enumerate(Places.of(experiment, in_use).names)}
     trace = TraceRecorder()
+    charge = _charge(experiment, point, replication, name, clock, trace)
+    jobs = workload(experiment, in_use.site, in_use.queues, replication, tasks)
+    limit_s = experiment.guard.decision_limit_s
+
+    def managed_by(
+        ports: OnSharedNodes, dispatcher: SimDispatcher, ours: Ours
+    ) -> AbstractContextManager[ResourceManager]:
+        nodes = NodesWithUsers(ports)
+        under_test = UnderTest(ports, nodes, len(jobs), clock, dispatcher, timings.append, limit_s, charge)
+        return under_test.managed_by(name, ours, printed)
+
     around = Surroundings(
         state_changes(experiment, in_use, nodes, replication),
         SimMonitor(clock, distortions(experiment, replication)),
@@ -81,15 +98,17 @@ def _run_on_shared_nodes(
         shared_experiment.promises_of(experiment),
         admission(in_use),
         trace,
+        managed_by,
     )
-    charge = _charge(experiment, point, replication, name, clock, trace)
-    jobs = workload(experiment, in_use.site, in_use.queues, replication, tasks)
+    scheduler = None
+    if not brings_its_manager(name):
+        scheduler = guarded(experiment, name, clock, timings.append, trace, charge, first_violation_on_nodes)
     done = shared_experiment.run_shared(
         experiment,
         in_use,
         shared_experiment.with_limits(experiment, in_use, jobs, replication),
         name,
-        guarded(experiment, name, clock, timings.append, trace, charge, first_violation_on_nodes),
+        scheduler,
         replication,
         clock,
         around,

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scheduler.registry import SchedulerNotLoaded
+from sil.batsim.naming import listens_already
 from sil.experiment.fitting import misfits, problems
 from sil.experiment.overlay import CannotImagine
 from sil.experiment.site_in_use import SiteInUse
@@ -67,6 +68,12 @@ class Prepared:
     def __init__(self, plan: Plan, source: Path, address: Address | None) -> None:
         self.plan = plan = with_forecast(plan, address)
         self._source = source
+        for name in plan.schedulers:
+            if listens_already(name):
+                raise SchedulerNotLoaded(
+                    f"scheduler '{name}' listens for one run, and a plan has many; name a command that starts "
+                    f"one for each, as in 'batsim: COMMAND'"
+                )
         self.offers = one_of_each(plan)
         self.site = None if plan.log is not None else OnSite(plan, source.parent, address)
         self.ground: Ground = self.site or OnLog(plan, source.parent)

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from scheduler.model import Completion, DispatchOrder, Job, JobId, RunId
 from scheduler.ports import Clock, Dispatcher
-from scheduler.resource_manager import OnFreeNodes, OnMachines, ResourceManager
+from scheduler.resource_manager import Ports, ResourceManager
 from scheduler.rules import EACH_JOB_ONCE, RAISES_NOTHING, RETURNS_IN_TIME
 from sil.world.decision_cost import Charge
 from sil.world.faults import SchedulerFault
@@ -20,7 +20,6 @@ from sil.world.guard import Timing, where
 from sil.world.time_limit import TimeLimitExceeded, time_limit
 
 Answer = TypeVar("Answer")
-Ports = OnMachines | OnFreeNodes
 
 
 class WatchedDispatcher:

@@ -10,7 +10,9 @@ from math import inf
 
 from scheduler.loras.social_contract import SocialContract
 from scheduler.model import DispatchOrder, JobId, RunId
+from scheduler.rules import KNOWN_NODES
 from sil.world.events import ControlDue, EventQueue, LocalChanged, RunEnded
+from sil.world.faults import SchedulerFault
 from sil.world.machines.sharing import Carried, Sharing
 
 TOGETHER_S = 1e-9
@@ -110,6 +112,7 @@ class SharedMachines:
         control_delay_s: float = 0.0,
     ) -> None:
         self._nodes = [_Node(mb) for mb in memory_mb]
+        self._numbers = set(range(len(memory_mb)))
         self._contract = contract
         self._sharing = sharing
         self._works = works
@@ -140,7 +143,15 @@ class SharedMachines:
         return tuple(n for n in order.machines if self._outages.get(n))
 
     def check(self, order: DispatchOrder, now_s: float) -> None:
-        """Nodes are shared; what they allow, the rules of a schedule have checked."""
+        """Raises SchedulerFault for nodes that are not there, or not as many as the job has tasks. What nodes
+        allow besides, the rules of a schedule have checked."""
+        job, nodes = order.job, set(order.machines)
+        if len(nodes) != len(order.machines) or len(nodes) != job.n_tasks or not nodes <= self._numbers:
+            message = (
+                f"job {job.id} was dispatched to nodes {sorted(nodes)}; it has {job.n_tasks} tasks, one for "
+                f"each of the nodes 0 to {len(self._nodes) - 1}"
+            )
+            raise SchedulerFault(KNOWN_NODES, message, now_s, job.id)
 
     def start(self, order: DispatchOrder, now_s: float) -> None:
         run = _Run(order, self._works[order.job.id], self._started, since_s=now_s)

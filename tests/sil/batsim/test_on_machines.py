@@ -12,12 +12,14 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from scheduler.registry import SchedulerNotLoaded
-from scheduler.rules import CLASS_CAN_RUN_THERE, MAKES_PROGRESS
+from scheduler.rules import CLASS_CAN_RUN_THERE, KNOWN_NODES, MAKES_PROGRESS
+from sil.outcome.comparison import Comparison
 from sil.outcome.trace import Fact, read_facts
 from sil.world.faults import SPEAKS_THE_PROTOCOL
 from tests.builders import TINY_SITE, tiny_experiment
 from tests.sil.batsim.scripted import Answer, Event, decision, scheduler, starting_at_once
 from tests.sil.test_experiment import run
+from tests.sil.test_shared_experiment import EXPERIMENT, written
 
 ONE_RUN = {"replications": "1"}
 
@@ -228,3 +230,72 @@ def _avoiding_what_is_down() -> Answer:
         return now_s, decisions
 
     return answer
+
+
+def on_shared_nodes(folder: Path, schedulers: list[str]) -> Comparison:
+    text = EXPERIMENT.replace('["normal_easy", "uniform"]', json.dumps(schedulers))
+    text = text.replace("replications = 2", "replications = 1").replace(
+        "share_of_nodes = 0.5", "share_of_nodes = 0"
+    )
+    return run(written(folder, text), folder / "out")
+
+
+def test_where_nodes_are_shared_it_has_each_for_one_job_and_is_then_loras_with_one_job_on_a_node(
+    tmp_path: Path,
+) -> None:
+    with scheduler(starting_at_once()) as (name, received):
+        comparison = on_shared_nodes(tmp_path, ["loras(most_jobs=1)", name])
+    assert not comparison.faults
+    facts = read_facts(tmp_path / "out" / "trace.parquet").filter(pl.col("event") == Fact.RUN_STARTED)
+    ours, theirs = (
+        facts.filter(scheduler=s).select("time_s", "job", "machines") for s in comparison.schedulers
+    )
+    assert_frame_equal(ours, theirs)
+    profile = events(received, "JOB_SUBMITTED")[0]["data"]["profile"]
+    assert profile in (
+        {"type": "delay", "delay": 30.0, "cpu": 0.9, "memory_mb": 110.0},
+        {"type": "delay", "delay": 20.0, "cpu": 0.4, "memory_mb": 60.0},
+        {"type": "delay", "delay": 8.0, "cpu": 0.4, "memory_mb": 30.0},
+    )
+
+
+MANAGER = """
+from itertools import count
+from scheduler.model import ON_NODES, DispatchOrder
+from scheduler.resource_manager import OnSharedNodes, ResourceManager
+
+class OneAtATime(ResourceManager):
+    '''Each job alone, on the first nodes.'''
+    def __init__(self, ports, first: int = 0):
+        assert isinstance(ports, OnSharedNodes)
+        self.ports, self.first, self.waiting, self.runs, self.running = ports, first, [], count(), None
+    def on_job_arrived(self, job):
+        self.waiting.append(job)
+        self.wants_round = True
+    def on_run_ended(self, completion):
+        self.running = None
+        self.wants_round = True
+    def run_round(self):
+        self.wants_round = False
+        self.ports.monitor.news()
+        if self.running is None and self.waiting:
+            job, self.running = self.waiting.pop(0), next(self.runs)
+            needed = self.ports.characterisation.requirement(job)
+            nodes = range(self.first, self.first + job.n_tasks)
+            self.ports.dispatcher.dispatch(DispatchOrder(self.running, job, ON_NODES, nodes, needed.exe_s))
+"""
+
+
+def test_a_whole_resource_manager_may_have_shared_nodes(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(str(tmp_path))
+    (tmp_path / "own_on_shared.py").write_text(MANAGER)
+    names = ["basic", "own_on_shared:OneAtATime", "own_on_shared:OneAtATime(first=2)"]
+    comparison = on_shared_nodes(tmp_path, names)
+    assert [(fault.scheduler, fault.rule) for fault in comparison.faults] == [(names[2], KNOWN_NODES)]
+    facts = read_facts(tmp_path / "out" / "trace.parquet").filter(scheduler=names[1])
+    started = facts.filter(pl.col("event") == Fact.RUN_STARTED)["time_s"].to_list()
+    ended = facts.filter(pl.col("event") == Fact.RUN_ENDED)["time_s"].to_list()
+    assert len(started) == len(ended) == 12
+    assert all(end <= start for end, start in zip(ended, started[1:], strict=False))
