@@ -71,8 +71,8 @@ class Prepared:
         for name in plan.schedulers:
             if listens_already(name):
                 raise SchedulerNotLoaded(
-                    f"scheduler '{name}' listens for one run, and a plan has many; name a command that starts "
-                    f"one for each, as in 'batsim: COMMAND'"
+                    f"scheduler '{name}' listens for one run, and a plan has many; name a command that "
+                    f"starts one for each, as in 'batsim: COMMAND'"
                 )
         self.offers = one_of_each(plan)
         self.site = None if plan.log is not None else OnSite(plan, source.parent, address)
