@@ -79,7 +79,12 @@ def check_can_run_live(experiment: Experiment, in_use: SiteInUse, name: str) -> 
         raise CannotRunLive("live runs pin processes to cores by calls that only Linux has")
     if experiment.shared_nodes is not None:
         raise CannotRunLive(f"experiment '{experiment.name}' has shared nodes; live are dedicated machines")
-    if experiment.outages or experiment.failures or experiment.monitors != type(experiment.monitors)():
+    if (
+        in_use.absences
+        or experiment.outages
+        or experiment.failures
+        or experiment.monitors != type(experiment.monitors)()
+    ):
         raise CannotRunLive(
             f"experiment '{experiment.name}' has failures or monitors that are made up; live are real ones"
         )

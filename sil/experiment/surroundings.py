@@ -118,7 +118,11 @@ def state_changes(
         )
         for outage in experiment.outages
     ]
-    outages += [Outage(machines[gone.machine], gone.from_s, gone.to_s) for gone in in_use.absences]
+    outages += [
+        Outage(machines[gone.machine], gone.from_s, gone.to_s)
+        for gone in in_use.absences
+        if gone.machine in machines
+    ]
     sources = [listed_outages(outages)]
     if experiment.failures:
         table = experiment.failures

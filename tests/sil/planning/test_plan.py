@@ -244,6 +244,12 @@ def test_a_scheduler_that_misbehaves_ends_the_plan_with_its_rule(
     assert "broke the rule returns-a-schedule" in done.output
 
 
+@pytest.mark.parametrize("path", files.built_in("plans").values(), ids=lambda path: path.stem)
+def test_built_in_plans_fit_their_sites_which_carry_them(path: Path) -> None:
+    prepared = Prepared(read_plan(path), path, None)
+    assert all(prepared.carries(option) for option in (AS_IT_IS, *prepared.offers))
+
+
 def test_a_plan_file_that_is_none_has_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text("name = 5")
     with pytest.raises(InvalidFile, match=r"plan.toml, line 1"):
