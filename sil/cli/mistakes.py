@@ -4,11 +4,11 @@ from scheduler.registry import SchedulerNotLoaded
 from sil.batsim.naming import CannotListen
 from sil.batsim.requests import BadRequest
 from sil.experiment.decision_costs import BadDecisionCost
+from sil.experiment.imagined_site import CannotImagine
 from sil.experiment.matrix import BadMatrix
 from sil.experiment.new_scheduler import CannotBegin
 from sil.experiment.nodes_of_site import NotShared
 from sil.experiment.output_folder import UnusableFolder
-from sil.experiment.overlay import CannotImagine
 from sil.experiment.queue_file import CannotPredict
 from sil.experiment.run import NoDatabase
 from sil.live.processes import CannotRunLive, JobFailed

@@ -9,7 +9,7 @@ import numpy as np
 
 from scheduler.etc import EtcMatrix
 from scheduler.model import Job, JobId
-from sil.experiment.overlay import Expect
+from sil.experiment.imagined_site import Expect
 from site_db.estimation import Cell, Estimator, ExecutionEstimate, Layout, Rule
 from site_db.experience import MemoryExperience
 from site_db.history.statistics import RunStatistics

@@ -26,7 +26,8 @@ class NotionalTable(Table):
       a cluster. Of a class that the site does not have, one of: `sequential_s` (seconds by job class), `like`
       (a class that the site has) with `times_as_fast`, or `rating` (then the rules of the site's database
       estimate, and how sure they are enters the runs). `uncertainty`: relative standard deviation of what is
-      said of a new class. Of a cluster, `speedup` (of all its machines over one) or `parallel_s`; without
+      said of a new class. Of a cluster, `bandwidth_mbit_per_s` and `latency_us` of an interconnect that the
+      site does not have; `speedup` (of all its machines over one) or `parallel_s`; without
       them, clusters over the same interconnect tell how jobs scale.
     * `remove = "4 x p-133"`, or names of machines or clusters: they go.
     * `upgrade = "8 x p-133 to piii-500"`: machines change their class, and stay in their clusters.
@@ -45,6 +46,8 @@ class NotionalTable(Table):
     sequential_s: dict[Name, Positive] = Field(default_factory=dict)
     rating: Positive | None = None
     uncertainty: NotNegative = 0.0
+    bandwidth_mbit_per_s: Positive | None = None
+    latency_us: NotNegative = 0.0
     speedup: Positive | None = None
     parallel_s: dict[Name, Positive] = Field(default_factory=dict)
     os: Text | None = None
@@ -108,7 +111,7 @@ _EXPECTED = {
 _HAPPENS = {"add": "are added", "remove": "are removed", "upgrade": "are upgraded", "change": "are changed"}
 _OF_A_CLASS = {"like", "times_as_fast", "sequential_s", "rating", "uncertainty"}
 _MAY_HAVE = {
-    "add": {*_OF_A_CLASS, "speedup", "parallel_s", "memory_mb", "os"},
+    "add": {*_OF_A_CLASS, "bandwidth_mbit_per_s", "latency_us", "speedup", "parallel_s", "memory_mb", "os"},
     "remove": set(),
     "upgrade": _OF_A_CLASS,
     "change": {"os", "memory_mb", "rating"},

@@ -2,38 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
-from difflib import get_close_matches
-from statistics import fmean
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
+from sil.experiment.imagined_site import Absence, CannotImagine, Expect, ImaginedMachine, ImaginedSite
 from sil.experiment.notional import NotionalTable
-from site_db import hostlist
-from site_db.site_file import ClusterTable, JobClassTable, MachineClassTable, MachinesTable, SiteFile
-
-NOT_KNOWN = ""
-"""The command line of a job class on a machine class, of which only the database's rules tell the times."""
-
-Expect = Callable[[str, str], float | None]
-"""Expected seconds of a job class on a machine class, or on a whole cluster; None where it cannot run."""
-
-
-class CannotImagine(ValueError):
-    """A change does not go with the site. The message is one sentence for the user; `place` is the number of
-    the change."""
-
-    def __init__(self, sentence: str, place: int = 0) -> None:
-        super().__init__(sentence)
-        self.place = place
-
-
-@dataclass(frozen=True)
-class Absence:
-    """A machine is not there from `from_s` to `to_s` (infinite = to the end)."""
-
-    machine: str
-    from_s: float
-    to_s: float
+from site_db.site_file import MachinesTable, SiteFile
 
 
 @dataclass(frozen=True)
@@ -50,292 +24,86 @@ class Overlay:
 
 def overlaid(file: SiteFile, expect: Expect, changes: Sequence[NotionalTable]) -> Overlay:
     """The site of `file` after `changes`, in order. Raises CannotImagine."""
-    site = _Site(file, expect)
+    site = ImaginedSite(file, expect)
     for place, change in enumerate(changes):
         try:
-            getattr(site, change.verb)(change)
+            _VERBS[change.verb](site, change)
         except CannotImagine as error:
             raise CannotImagine(f"{change.told()}: {error}", place) from None
     return Overlay(site.as_file(), tuple(site.absences), site.uncertain, tuple(site.new_classes))
 
 
-@dataclass
-class _Machine:
-    name: str
-    table: MachinesTable
+def _add(site: ImaginedSite, change: NotionalTable) -> None:
+    parts = change.parsed()
+    kind, cluster = str(parts["what"]), parts["cluster"]
+    site.make_known(kind, change)
+    names = site.new_names(cluster or f"new-{kind}", int(parts["count"]))
+    table = MachinesTable(
+        names=(), machine_class=kind, os=change.os or "", memory_mb=change.memory_mb,
+        rating=change.rating or site.rating_of(kind), notional=True,
+    )  # fmt: skip
+    site.machines += [ImaginedMachine(name, table) for name in names]
+    if change.from_s:
+        site.absences += [Absence(name, 0.0, change.from_s) for name in names]
+    if change.until_s is not None:
+        site.absences += [Absence(name, change.until_s, float("inf")) for name in names]
+    if cluster is None:
+        for key in ("speedup", "parallel_s"):
+            if key in change.said:
+                raise CannotImagine(f"'{key}' is that of a cluster; write '{change.add} as cluster NAME'")
+        return
+    site.add_cluster(str(cluster), kind, names, parts["line"], change)
 
 
-@dataclass
-class _Site:
-    """A site that is being changed."""
+def _remove(site: ImaginedSite, change: NotionalTable) -> None:
+    parts = change.parsed()
+    gone = site.some(str(parts["what"]), parts["count"])
+    until_s = float("inf") if change.until_s is None else change.until_s
+    if change.from_s or change.until_s is not None:
+        site.absences += [Absence(machine.name, change.from_s, until_s) for machine in gone]
+        return
+    names = {machine.name for machine in gone}
+    site.machines = [machine for machine in site.machines if machine.name not in names]
+    for k, cluster in reversed(list(enumerate(site.clusters))):
+        left = tuple(name for name in cluster.members if name not in names)
+        if len(left) < len(cluster.members):
+            site.shrink(k, cluster, left)
+    if not site.machines:
+        raise CannotImagine(f"'{change.remove}' are all machines of the site; some have to stay")
 
-    file: SiteFile
-    expect: Expect
-    machines: list[_Machine] = field(default_factory=list)
-    classes: list[MachineClassTable] = field(default_factory=list)
-    clusters: list[ClusterTable] = field(default_factory=list)
-    job_classes: list[JobClassTable] = field(default_factory=list)
-    absences: list[Absence] = field(default_factory=list)
-    uncertain: dict[tuple[str, str], float] = field(default_factory=dict)
-    new_classes: dict[str, None] = field(default_factory=dict)
 
-    def __post_init__(self) -> None:
-        self.machines = [_Machine(name, group) for group in self.file.machines for name in group.names]
-        self.classes = list(self.file.machine_classes)
-        self.clusters = list(self.file.clusters)
-        self.job_classes = list(self.file.job_classes)
+def _upgrade(site: ImaginedSite, change: NotionalTable) -> None:
+    parts = change.parsed()
+    kind = str(parts["to"])
+    chosen = site.some(str(parts["what"]), int(parts["count"]))
+    site.make_known(kind, change)
+    if change.from_s or change.until_s is not None:
+        raise CannotImagine("an upgrade is there from the beginning; remove and add machines at other times")
+    rating = change.rating or site.rating_of(kind)
+    for machine in chosen:
+        update = {"machine_class": kind, "rating": rating}
+        machine.table = machine.table.model_copy(update=update)
+    names = {machine.name for machine in chosen}
+    class_of = {machine.name: machine.table.machine_class for machine in site.machines}
+    for cluster in site.clusters:
+        kinds = {class_of[name] for name in cluster.members}
+        if names & set(cluster.members) and len(kinds) == 1:
+            site.time_cluster(cluster, kind, change, known={})
 
-    def as_file(self) -> SiteFile:
-        groups = tuple(
-            machine.table.model_copy(update={"names": (machine.name,)}) for machine in self.machines
+
+def _change(site: ImaginedSite, change: NotionalTable) -> None:
+    kind = str(change.parsed()["what"])
+    site.check_known("machine class", kind, [table.name for table in site.classes])
+    update = {
+        key: value for key in ("os", "memory_mb", "rating") if (value := getattr(change, key)) is not None
+    }
+    if not update:
+        raise CannotImagine(
+            f"what is to change of the machines of class '{kind}'? say os, memory_mb or rating"
         )
-        parts = {
-            "machines": groups,
-            "machine_classes": tuple(self.classes),
-            "clusters": tuple(self.clusters),
-            "job_classes": tuple(self.job_classes),
-        }
-        return self.file.model_copy(update=parts).in_site_order()
-
-    # -- the verbs ------------------------------------------------------------------------------------------
-
-    def add(self, change: NotionalTable) -> None:
-        parts = change.parsed()
-        kind, cluster = str(parts["what"]), parts["cluster"]
-        self._make_known(kind, change)
-        names = self._new_names(cluster or f"new-{kind}", int(parts["count"]))
-        table = MachinesTable(
-            names=(), machine_class=kind, os=change.os or "", memory_mb=change.memory_mb,
-            rating=change.rating or self._rating_of(kind), notional=True,
-        )  # fmt: skip
-        self.machines += [_Machine(name, table) for name in names]
-        if change.from_s:
-            self.absences += [Absence(name, 0.0, change.from_s) for name in names]
-        if change.until_s is not None:
-            self.absences += [Absence(name, change.until_s, float("inf")) for name in names]
-        if cluster is None:
-            for key in ("speedup", "parallel_s"):
-                if key in change.said:
-                    raise CannotImagine(f"'{key}' is that of a cluster; write '{change.add} as cluster NAME'")
-            return
-        self._add_cluster(str(cluster), kind, names, parts["line"], change)
-
-    def remove(self, change: NotionalTable) -> None:
-        parts = change.parsed()
-        gone = self._some(str(parts["what"]), parts["count"])
-        until_s = float("inf") if change.until_s is None else change.until_s
-        if change.from_s or change.until_s is not None:
-            self.absences += [Absence(machine.name, change.from_s, until_s) for machine in gone]
-            return
-        names = {machine.name for machine in gone}
-        self.machines = [machine for machine in self.machines if machine.name not in names]
-        for k, cluster in reversed(list(enumerate(self.clusters))):
-            left = tuple(name for name in cluster.members if name not in names)
-            if len(left) < len(cluster.members):
-                self._shrink(k, cluster, left)
-        if not self.machines:
-            raise CannotImagine(f"'{change.remove}' are all machines of the site; some have to stay")
-
-    def upgrade(self, change: NotionalTable) -> None:
-        parts = change.parsed()
-        kind = str(parts["to"])
-        chosen = self._some(str(parts["what"]), int(parts["count"]))
-        self._make_known(kind, change)
-        if change.from_s or change.until_s is not None:
-            raise CannotImagine(
-                "an upgrade is there from the beginning; remove and add machines at other times"
-            )
-        rating = change.rating or self._rating_of(kind)
-        for machine in chosen:
-            update = {"machine_class": kind, "rating": rating}
+    for machine in site.machines:
+        if machine.table.machine_class == kind:
             machine.table = machine.table.model_copy(update=update)
-        names = {machine.name for machine in chosen}
-        class_of = {machine.name: machine.table.machine_class for machine in self.machines}
-        for cluster in self.clusters:
-            kinds = {class_of[name] for name in cluster.members}
-            if names & set(cluster.members) and len(kinds) == 1:
-                self._time_cluster(cluster, kind, change, known={})
 
-    def change(self, change: NotionalTable) -> None:
-        kind = str(change.parsed()["what"])
-        self._check_known("machine class", kind, [table.name for table in self.classes])
-        update = {
-            key: value for key in ("os", "memory_mb", "rating") if (value := getattr(change, key)) is not None
-        }
-        if not update:
-            raise CannotImagine(
-                f"what is to change of the machines of class '{kind}'? say os, memory_mb or rating"
-            )
-        for machine in self.machines:
-            if machine.table.machine_class == kind:
-                machine.table = machine.table.model_copy(update=update)
 
-    # -- classes of machines --------------------------------------------------------------------------------
-
-    def _make_known(self, kind: str, change: NotionalTable) -> None:
-        """A class that the site does not have gets times, in one of three ways."""
-        said = [key for key in ("sequential_s", "like", "rating") if key in change.said]
-        if kind in {table.name for table in self.classes}:
-            if said and kind not in self.new_classes:
-                raise CannotImagine(f"the site knows the class '{kind}'; leave out {' and '.join(said)}")
-            return
-        if len(said) != 1:
-            close = get_close_matches(kind, [table.name for table in self.classes], n=1)
-            hint = f" (did you mean '{close[0]}'?)" if close else ""
-            raise CannotImagine(
-                f"the site has no machine class '{kind}'{hint}; of a new one, say how fast it is: one of "
-                f"sequential_s (seconds by job class), like with times_as_fast, and rating"
-            )
-        self.classes.append(MachineClassTable(name=kind))
-        self.new_classes[kind] = None
-        for job_class in change.sequential_s:
-            self._check_known("job class", job_class, [table.name for table in self.job_classes])
-        if change.like is not None:
-            self._check_known("machine class", change.like, [table.name for table in self.classes])
-        runs_there = 0
-        for k, table in enumerate(self.job_classes):
-            if change.rating is not None:
-                if table.sequential_s or table.commands:
-                    commands = {**table.commands, kind: NOT_KNOWN}
-                    self.job_classes[k] = table.model_copy(update={"commands": commands})
-                    runs_there += 1
-                continue
-            if change.like is not None:
-                like_s = self.expect(table.name, change.like)
-                time_s = None if like_s is None else like_s / change.times_as_fast
-            else:
-                time_s = change.sequential_s.get(table.name)
-            if time_s is not None:
-                times = {**table.sequential_s, kind: time_s}
-                self.job_classes[k] = table.model_copy(update={"sequential_s": times})
-                runs_there += 1
-                if change.uncertainty:
-                    self.uncertain[table.name, kind] = change.uncertainty
-        if not runs_there:
-            raise CannotImagine(f"no job class would run on machines of class '{kind}'")
-
-    def _rating_of(self, kind: str) -> float | None:
-        ratings = {m.table.rating for m in self.machines if m.table.machine_class == kind}
-        return ratings.pop() if len(ratings) == 1 else None
-
-    def _sequential_s(self, job_class: str, kind: str) -> float | None:
-        table = next(table for table in self.job_classes if table.name == job_class)
-        return table.sequential_s.get(kind) or self.expect(job_class, kind)
-
-    # -- clusters -------------------------------------------------------------------------------------------
-
-    def _add_cluster(
-        self, name: str, kind: str, members: list[str], line: str | None, change: NotionalTable
-    ) -> None:
-        if name in {cluster.name for cluster in self.clusters}:
-            raise CannotImagine(f"the site has a cluster '{name}' already; name another")
-        if line is not None:
-            self._check_known("interconnect", line, [x.name for x in self.file.interconnects])
-        elif alike := [c for c in self.clusters if self._kinds(c) == {kind} and c.interconnects]:
-            line = alike[0].interconnects[0]
-        elif not (change.speedup or change.parallel_s):
-            raise CannotImagine(
-                f"over which interconnect is cluster '{name}'? say '... as cluster {name} over NAME', or how "
-                f"fast jobs are there with speedup or parallel_s"
-            )
-        lines = () if line is None else (line,)
-        cluster = ClusterTable(name=name, members=tuple(members), interconnects=lines)
-        self.clusters.append(cluster)
-        self._time_cluster(cluster, kind, change, known=change.parallel_s)
-
-    def _time_cluster(
-        self, cluster: ClusterTable, kind: str, change: NotionalTable, known: Mapping[str, float]
-    ) -> None:
-        """Expected parallel times of a cluster of machines of one class."""
-        for job_class in known:
-            self._check_known("job class", job_class, [table.name for table in self.job_classes])
-        runs_there = 0
-        for k, table in enumerate(self.job_classes):
-            time_s = known.get(table.name)
-            one_s = self._sequential_s(table.name, kind)
-            if not known and one_s is not None and (table.parallel_s or table.parallel_commands):
-                speedup = change.speedup or self._speedup(table.name, cluster)
-                time_s = None if speedup is None else one_s / speedup
-            if time_s is not None:
-                times = {**table.parallel_s, cluster.name: time_s}
-                self.job_classes[k] = table.model_copy(update={"parallel_s": times})
-                runs_there += 1
-        if not runs_there:
-            raise CannotImagine(
-                f"nothing tells how jobs run in parallel on cluster '{cluster.name}'; say speedup or "
-                f"parallel_s"
-            )
-
-    def _speedup(self, job_class: str, cluster: ClusterTable) -> float | None:
-        """By the law S(n) = n / (1 + a (n - 1)), with the mean a of clusters over the same interconnect."""
-        factors = []
-        for other in self.file.clusters:
-            kinds, size = self._kinds_at_first(other), len(other.members)
-            if len(kinds) != 1 or size < 2 or set(other.interconnects) != set(cluster.interconnects):
-                continue
-            together_s, one_s = self.expect(job_class, other.name), self.expect(job_class, next(iter(kinds)))
-            if together_s is not None and one_s is not None:
-                factors.append((size * together_s / one_s - 1.0) / (size - 1))
-        n = len(cluster.members)
-        return n / (1.0 + max(0.0, fmean(factors)) * (n - 1)) if factors else None
-
-    def _shrink(self, k: int, cluster: ClusterTable, left: tuple[str, ...]) -> None:
-        """A cluster lost members: it needs longer, or is no more."""
-        if left:
-            self.clusters[k] = cluster.model_copy(update={"members": left})
-        else:
-            del self.clusters[k]
-        for i, table in enumerate(self.job_classes):
-            times, commands = dict(table.parallel_s), dict(table.parallel_commands)
-            time_s = times.pop(cluster.name, None)
-            if left and time_s is not None:
-                times[cluster.name] = time_s * len(cluster.members) / len(left)
-            if not left:
-                commands.pop(cluster.name, None)
-            update = {"parallel_s": times, "parallel_commands": commands}
-            self.job_classes[i] = table.model_copy(update=update)
-
-    def _kinds(self, cluster: ClusterTable) -> set[str]:
-        class_of = {machine.name: machine.table.machine_class for machine in self.machines}
-        return {class_of[name] for name in cluster.members}
-
-    def _kinds_at_first(self, cluster: ClusterTable) -> set[str]:
-        class_of = {name: group.machine_class for group in self.file.machines for name in group.names}
-        return {class_of[name] for name in cluster.members}
-
-    # -- names ----------------------------------------------------------------------------------------------
-
-    def _some(self, what: str, count: int | None) -> list[_Machine]:
-        """Machines of a class, the last ones first; those of a cluster; or those of these names."""
-        of_class = [machine for machine in self.machines if machine.table.machine_class == what]
-        cluster = next((c for c in self.clusters if c.name == what), None)
-        try:
-            named = set(cluster.members) if cluster is not None else set(hostlist.expand(what.split()))
-        except ValueError as error:
-            raise CannotImagine(str(error)) from None
-        found = of_class or [machine for machine in self.machines if machine.name in named]
-        if not of_class and len(found) < len(named):
-            known = [*(t.name for t in self.classes), *(c.name for c in self.clusters)]
-            known += [machine.name for machine in self.machines]
-            missing = sorted(named - {machine.name for machine in found})[0]
-            self._check_known("machine, machine class or cluster", missing, known)
-        if count is not None and len(found) < count:
-            raise CannotImagine(f"there are {len(found)} machines of '{what}', and {count} are named")
-        return found if count is None else found[::-1][:count]
-
-    def _new_names(self, base: str, count: int) -> list[str]:
-        taken = {machine.name for machine in self.machines}
-        names: list[str] = []
-        number = 0
-        while len(names) < count:
-            number += 1
-            if (name := f"{base}-{number}") not in taken:
-                names.append(name)
-        return names
-
-    def _check_known(self, what: str, name: str, known: Iterable[str]) -> None:
-        known = list(known)
-        if name not in known:
-            close = get_close_matches(name, known, n=1)
-            hint = f"did you mean '{close[0]}'?" if close else f"it has {', '.join(known[:8]) or 'none'}"
-            raise CannotImagine(f"the site has no {what} '{name}'; {hint}")
+_VERBS = {"add": _add, "remove": _remove, "upgrade": _upgrade, "change": _change}

@@ -12,10 +12,10 @@ import polars as pl
 from scheduler.registry import SchedulerNotLoaded
 from sil.experiment.config import Experiment, read_experiment
 from sil.experiment.fitting import misfits, notes, problems
+from sil.experiment.imagined_site import CannotImagine
 from sil.experiment.learning import Teacher
 from sil.experiment.listener import Listener
 from sil.experiment.output_folder import UnusableFolder, make_usable
-from sil.experiment.overlay import CannotImagine
 from sil.experiment.places import Places
 from sil.experiment.provenance import describe, fingerprint
 from sil.experiment.results import write_results

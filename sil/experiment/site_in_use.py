@@ -19,8 +19,9 @@ from scheduler.model import Site
 from scheduler.queues import MappingPolicy, QueuePolicy
 from sil.experiment import files
 from sil.experiment.config import Experiment
+from sil.experiment.imagined_site import Absence, Expect
 from sil.experiment.imagined_times import expected_of, unsure
-from sil.experiment.overlay import Absence, Expect, Overlay, overlaid
+from sil.experiment.overlay import Overlay, overlaid
 from site_db import exchange, importing, sites, store
 from site_db.copying import copy_site
 from site_db.estimation import Cell, Layout

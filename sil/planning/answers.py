@@ -9,7 +9,7 @@ from pathlib import Path
 from scheduler.registry import SchedulerNotLoaded
 from sil.batsim.naming import listens_already
 from sil.experiment.fitting import misfits, problems
-from sil.experiment.overlay import CannotImagine
+from sil.experiment.imagined_site import CannotImagine
 from sil.experiment.site_in_use import SiteInUse
 from sil.experiment.under_test import check_loads
 from sil.planning.best_buy import BestBuy, best_buy

@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from scheduler.model import Job, JobId
+from scheduler.model import Interconnect, Job, JobId
 from sil.experiment.config import read_experiment
+from sil.experiment.imagined_site import Absence, CannotImagine
 from sil.experiment.notional import NotionalTable
-from sil.experiment.overlay import Absence, CannotImagine
 from sil.experiment.site_in_use import SiteInUse, SiteSource
 from sil.experiment.surroundings import true_times, workload
 from sil.outcome.trace import Fact, read_facts, read_trace
@@ -71,6 +71,18 @@ def test_a_cluster_may_have_a_speedup_or_times_of_its_own(tmp_path: Path) -> Non
     assert seconds(fast, "short")["c"] == 2.5
     said = imagined(tmp_path, {"add": "4 x fast as cluster c", "parallel_s": {"short": 3.0, "long": 40.0}})
     assert (seconds(said, "short")["c"], seconds(said, "long")["c"]) == (3.0, 40.0)
+
+
+def test_a_cluster_may_be_over_an_interconnect_that_the_site_does_not_have(tmp_path: Path) -> None:
+    change = {"add": "2 x slow as cluster c over light", "bandwidth_mbit_per_s": 1e5, "latency_us": 0.5}
+    in_use = imagined(tmp_path, {**change, "speedup": 2.0})
+    assert in_use.site.interconnects[-1] == Interconnect("light", 1e5, 0.5)
+    assert in_use.site.clusters[-1].interconnects == ("light",)
+    assert seconds(in_use, "short")["c"] == 15.0
+    with pytest.raises(CannotImagine, match="nothing tells how jobs run over the new interconnect 'light'"):
+        imagined(tmp_path, change)
+    with pytest.raises(CannotImagine, match="the site has an interconnect 'lan'; leave out what it is like"):
+        imagined(tmp_path, {**change, "add": "2 x slow as cluster c over lan", "speedup": 2.0})
 
 
 def test_a_cluster_that_loses_members_takes_longer_and_one_without_is_gone(tmp_path: Path) -> None:
