@@ -159,6 +159,10 @@ class ImaginedSite:
         self.clusters.append(cluster)
         self.time_cluster(cluster, kind, change, known=change.parallel_s)
 
+    def is_used_in_parallel(self, cluster: ClusterTable) -> bool:
+        """Whether any job class runs on it as a whole."""
+        return any(cluster.name in (*k.parallel_s, *k.parallel_commands) for k in self.job_classes)
+
     def _add_interconnect(self, name: str, change: NotionalTable) -> None:
         if name in {x.name for x in self.file.interconnects}:
             raise CannotImagine(f"the site has an interconnect '{name}'; leave out what it is like")

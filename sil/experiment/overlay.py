@@ -87,7 +87,7 @@ def _upgrade(site: ImaginedSite, change: NotionalTable) -> None:
     class_of = {machine.name: machine.table.machine_class for machine in site.machines}
     for cluster in site.clusters:
         kinds = {class_of[name] for name in cluster.members}
-        if names & set(cluster.members) and len(kinds) == 1:
+        if names & set(cluster.members) and len(kinds) == 1 and site.is_used_in_parallel(cluster):
             site.time_cluster(cluster, kind, change, known={})
 
 
