@@ -92,10 +92,11 @@ def _show(found: Twins, name: str, cpu_s: dict[int, float]) -> None:
     if at is None:
         preempted = sum(fact == "run_preempted" for fact, _, _ in found.live)
         starts = len(found.live) - preempted
-        said = f"Decisions: the same {starts} starts and {preempted} preemptions, in the same order."
+        counts = f"{starts} starts and {preempted} preemptions"
+        said = f"Decisions: the same {counts}, in the same order on each machine."
     else:
         live, simulated = (_told(side[at : at + 1]) for side in (found.live, found.simulated))
-        said = f"Decisions part after {at}: live {live}, simulated {simulated}."
+        said = f"Decisions part, machine by machine, after {at}: live {live}, simulated {simulated}."
     out.print(said, highlight=False, soft_wrap=True)
     live_s, simulated_s = found.mean_turnaround_s
     out.print(

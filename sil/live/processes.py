@@ -79,7 +79,7 @@ class Processes:
                 other = self._running[self._run_on[j]].order.job.id
                 message = f"job {job} was dispatched to machine {j} while job {other} runs there"
                 raise SchedulerFault(NO_DOUBLE_BOOKING, message, now_s, job)
-        with _pinned_to({self._cores[j] for j in order.machines}):
+        with _uninterrupted(), _pinned_to({self._cores[j] for j in order.machines}):
             process = subprocess.Popen(
                 self._command(order),
                 stdin=subprocess.DEVNULL,
@@ -87,11 +87,11 @@ class Processes:
                 stderr=subprocess.DEVNULL,
                 start_new_session=True,
             )
-        descriptor = os.pidfd_open(process.pid)
-        self._selector.register(descriptor, selectors.EVENT_READ, order.run)
-        self._running[order.run] = _Running(order, process, descriptor)
-        self._run_on.update(dict.fromkeys(order.machines, order.run))
-        self._trace.note_start(now_s, order)
+            descriptor = os.pidfd_open(process.pid)
+            self._selector.register(descriptor, selectors.EVENT_READ, order.run)
+            self._running[order.run] = _Running(order, process, descriptor)
+            self._run_on.update(dict.fromkeys(order.machines, order.run))
+            self._trace.note_start(now_s, order)
 
     def preempt(self, run: RunId) -> None:
         """Kill it; that it is gone is told by `over`."""
@@ -141,6 +141,19 @@ class Processes:
         _, status, used = os.wait4(running.process.pid, 0)
         running.process.returncode = code = os.waitstatus_to_exitcode(status)
         return code, used.ru_utime + used.ru_stime
+
+
+@contextmanager
+def _uninterrupted() -> Iterator[None]:
+    """Ctrl-C is heard when this is over: a process that has begun is one that will be ended."""
+    heard: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+    if heard:
+        raise KeyboardInterrupt
 
 
 @contextmanager

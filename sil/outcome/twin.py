@@ -16,8 +16,12 @@ Decision = tuple[str, int, str]
 
 @dataclass(frozen=True)
 class Twins:
-    """`jobs` has a row per job that ended in both: job_id, job_class, queue, attempts, resource,
-    turnaround_s, simulated_s and difference (of the simulated, as a share of it)."""
+    """The decisions are those of each machine in order, machine after machine: that two machines decide
+    nearly at once is no order of theirs.
+
+    `jobs` has a row per job that ended in both: job_id, job_class, queue, attempts, resource, turnaround_s,
+    simulated_s and difference (of the simulated, as a share of it).
+    """
 
     live: list[Decision]
     simulated: list[Decision]
@@ -65,7 +69,8 @@ def twins(live: pl.DataFrame, simulated: pl.DataFrame, site: Site) -> Twins:
 
 def _decisions(facts: pl.DataFrame, names: pl.Expr) -> list[Decision]:
     decided = pl.col("event").is_in([Fact.RUN_STARTED.value, Fact.RUN_PREEMPTED.value])
-    return facts.filter(decided).select(pl.col("event").cast(pl.String), "job", names).rows()
+    in_order = facts.filter(decided).sort("resource", maintain_order=True)
+    return in_order.select(pl.col("event").cast(pl.String), "job", names).rows()
 
 
 def _mean(column: pl.Series) -> float:
