@@ -92,13 +92,13 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
         (folder / "site.toml").write_text(SITE)
+        each_s = {workers: _seconds(workers, folder) for workers in (1, 2)}
         starved = [settled(STARVED, seed, folder) for seed in range(SEEDS)]
         equal = [settled(EQUAL, seed, folder) for seed in range(SEEDS)]
         right = sum(
             r.effects[0].option.name == STARVED[0]["name"] and not r.standings.unsettled for r in starved
         )
         ties = sum(bool(r.standings.tied_with(r.effects[0].option.name)) for r in equal)
-        each_s = {workers: _seconds(workers, folder) for workers in (1, 2)}
     n_runs = 6 * RUNS_OF_EACH
     figures = {
         "right of 100 seeds": right,
