@@ -19,11 +19,10 @@ from pathlib import Path
 from benchmarks.record import keep
 from sil.planning.answers import Prepared
 from sil.planning.engine import Engine
-from sil.planning.ground import Run
 from sil.planning.marginal import Ranking, ranked
 from sil.planning.options import AS_IT_IS, one_of_each
 from sil.planning.plan_file import Plan, found, read_plan
-from sil.planning.runs import Runs
+from sil.planning.runs import Runs, Work
 from sil.planning.samples import Samples
 from site_db.kept_runs import KeptRuns
 
@@ -79,7 +78,7 @@ EQUAL = [
 class Here:
     """Carries runs out in this process."""
 
-    def results(self, works: Sequence[Run]) -> list[dict[str, float]]:
+    def results(self, works: Sequence[Work]) -> list[dict[str, float]]:
         return [work() for work in works]
 
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from math import isfinite
 
 from scheduler.availability import Availability
+from scheduler.etc import EtcMatrix
 from scheduler.model import DispatchOrder, ExecutionRecord, Job, MachineReading, RunId
 from scheduler.node_set import NodeSet
 from scheduler.resource_manager import OnMachines
@@ -37,13 +38,14 @@ class SiteMachines:
         raise LookupError("the jobs of an experiment are those of its file")
 
     def profile(self, job: Job) -> JsonEvent:
-        expected_s = [s if isfinite(s) else None for s in self._expected_s(job)]
+        row = self._expected(job).row(0)[: len(self.described)].tolist()
+        expected_s = [s if isfinite(s) else None for s in row]
         longest_s = max((s for s in expected_s if s is not None), default=0.0)
         return {**delay(longest_s), "expected_s": expected_s}
 
     def order(self, run: RunId, job: Job, nodes: NodeSet, walltime_s: float) -> DispatchOrder:
         (machine,) = nodes
-        return DispatchOrder(run, job, machine, (machine,), self._expected_s(job)[machine])
+        return DispatchOrder(run, job, machine, (machine,), self._expected(job)[0, machine])
 
     def true_run_s(self, job: Job, nodes: NodeSet) -> float:
         (machine,) = nodes
@@ -63,7 +65,5 @@ class SiteMachines:
                 if up[reading.machine] != before:
                     yield reading.machine, reading.up
 
-    def _expected_s(self, job: Job) -> list[float]:
-        etc = self._ports.experience.estimate([job], self._members)
-        row: list[float] = etc.dense()[0, : len(self.described)].tolist()
-        return row
+    def _expected(self, job: Job) -> EtcMatrix:
+        return self._ports.experience.estimate([job], self._members)

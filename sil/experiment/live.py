@@ -19,6 +19,7 @@ from sil.experiment.listener import Listener
 from sil.experiment.managing import experience, scheduling_manager
 from sil.experiment.output_folder import make_usable
 from sil.experiment.provenance import describe
+from sil.experiment.run import BESIDE_THE_TRACE, DATABASE, TRACE
 from sil.experiment.site_in_use import SiteInUse, SiteSource
 from sil.experiment.surroundings import rounds, true_times, workload
 from sil.experiment.under_test import brings_its_manager, check_loads
@@ -36,10 +37,6 @@ from sil.world.guard import Timing
 from sil.world.harness import in_order_of_arrival
 from sil.world.truth import TrueTimes
 from site_db import toml_file
-
-DATABASE = "results.db"
-TRACE = "trace.parquet"
-TIMINGS = "timings.parquet"
 
 
 @dataclass(frozen=True)
@@ -133,7 +130,7 @@ def _write(
     make_usable(folder)
     described = describe(experiment.model_copy(update={"schedulers": (name,), "replications": 1}), in_use)
     write_trace(folder / TRACE, facts, described)
-    timings.write_parquet(folder / TIMINGS)
+    timings.write_parquet(folder / BESIDE_THE_TRACE["timings"])
 
 
 def run_live(

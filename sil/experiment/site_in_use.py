@@ -112,13 +112,13 @@ class SiteSource:
 
         Raises InvalidFile for a site that cannot be used, PrunedHistory and DatabaseTrouble.
         """
-        made = store.replace(database)
+        made, overlay = store.replace(database), self._overlay()
         self._copy_into(made)
-        if self._overlay is not None:
+        if overlay is not None:
             with store.changing(made) as session:
-                everything = [table.name for table in self._overlay.file.job_classes]
-                importing.put_site(session, self._overlay.file, experienced=everything)
-        in_use = self._taken_up(made)
+                everything = [table.name for table in overlay.file.job_classes]
+                importing.put_site(session, overlay.file, experienced=everything)
+        in_use = self._taken_up(made, overlay)
         made.dispose()
         return in_use
 
@@ -137,14 +137,13 @@ class SiteSource:
                         ) from None
 
     def imagining(self, experiment: Experiment) -> SiteSource:
-        """The same site for an experiment that imagines other changes of it."""
+        """The same site for an experiment that imagines other changes of it; what is expected at the site as
+        it is, is worked out once for all of them."""
+        assert self._expect is not None
         other = copy.copy(self)
         other._experiment = experiment
-        other.__dict__.pop("_overlay", None)
-        other.__dict__["_expect"] = self._expect
         return other
 
-    @cached_property
     def _overlay(self) -> Overlay | None:
         """The site with the changes that the experiment imagines. Raises CannotImagine."""
         if not self._experiment.notional:
@@ -171,21 +170,21 @@ class SiteSource:
         except DatabaseTrouble:
             return None
         with store.reading(made) as session:
-            meant = self._file if self._overlay is None else self._overlay.file
+            overlay = self._overlay()
+            meant = self._file if overlay is None else overlay.file
             same = sites.site_names(session) == [self.name] and (
                 SiteReader(session, self.name).as_file() == meant
             )
-        in_use = self._taken_up(made) if same else None
+        in_use = self._taken_up(made, overlay) if same else None
         made.dispose()
         return in_use
 
-    def _taken_up(self, database: Engine) -> SiteInUse:
+    def _taken_up(self, database: Engine, overlay: Overlay | None) -> SiteInUse:
         queues = queues_of(self._experiment)
         with store.reading(database) as session:
             reader = SiteReader(session, self.name)
             known = StatisticsReader(session, self.name)
             believed = known.layout, known.statistics(session, reader.site.runs_pruned)
-            overlay = self._overlay
             unsure_of = {} if overlay is None else unsure(*believed, overlay.new_classes)
             said = {} if overlay is None else overlay.uncertain
             return SiteInUse(

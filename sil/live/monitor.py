@@ -24,7 +24,7 @@ class CoreMonitor:
         self._up = [True] * len(cores)
         self._unread: list[MachineReading] = []
         self.busiest = [0.0] * len(cores)
-        """The highest share of each core that was ever seen in use, by whomever."""
+        """The highest share of each core that was seen in use, by whomever, in the course of a look."""
         psutil.cpu_percent(percpu=True)  # the first answer is about nothing
 
     def look(self) -> bool:

@@ -79,7 +79,8 @@ class Prepared:
         self.ground: Ground = self.site or OnLog(plan, source.parent)
         if self.site is not None:
             self._check(self.site)
-        self.loads = {option.name: self.ground.load(option) for option in (AS_IT_IS, *self.offers)}
+        self._loads: dict[str, Load | None] = {}
+        self.loads = {option.name: self._load(option) for option in (AS_IT_IS, *self.offers)}
         self._refuse_if_nothing_carries()
 
     def _check(self, site: OnSite) -> None:
@@ -99,8 +100,13 @@ class Prepared:
 
     def carries(self, option: Option) -> bool:
         """Whether an option can carry the forecast in the long run."""
-        found = self.ground.load(option)
+        found = self._load(option)
         return found is None or not found.is_too_much
+
+    def _load(self, option: Option) -> Load | None:
+        if option.name not in self._loads:
+            self._loads[option.name] = self.ground.load(option)
+        return self._loads[option.name]
 
     def _check_goals(self, today: SiteInUse) -> None:
         plan = self.plan
@@ -161,7 +167,7 @@ def _under(
         return lambda n, unsettled: watch(scheduler, question, n, unsettled)
 
     able = [option for option in (AS_IT_IS, *prepared.offers) if prepared.carries(option)]
-    base = able[0] if able else AS_IT_IS
+    base = min(able, key=lambda option: option.cost) if able else AS_IT_IS
     others = [option for option in able if option is not base]
     by_price = plan.rank_by == "effect_per_price" and base is AS_IT_IS
     marginal = ranked(samples, others, by_price, base=base, on_look=looking("each offer")) if others else None

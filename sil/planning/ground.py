@@ -2,21 +2,18 @@
 
 from __future__ import annotations
 
+import hashlib
 from typing import Protocol
 
 from sil.planning.capacity import Load
 from sil.planning.options import Option
 from sil.planning.plan_file import Plan
+from sil.planning.runs import Work
 
 
-class Run(Protocol):
-    """One scheduler on one option in one replication. Calling it gives each goal by its key, and what more is
-    measured; equal runs have equal keys."""
-
-    @property
-    def key(self) -> str: ...
-
-    def __call__(self) -> dict[str, float]: ...
+def key_of(*parts: object) -> str:
+    """The identity of a run: equal where all of these are."""
+    return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()
 
 
 class Ground(Protocol):
@@ -25,7 +22,9 @@ class Ground(Protocol):
     @property
     def plan(self) -> Plan: ...
 
-    def run(self, option: Option, scheduler: str, replication: int) -> Run: ...
+    def run(self, option: Option, scheduler: str, replication: int) -> Work:
+        """One scheduler on one option in one replication: calling it gives each goal by its key."""
+        ...
 
     def load(self, option: Option) -> Load | None:
         """How much of what the option can carry is asked of it; None where all jobs come at once."""

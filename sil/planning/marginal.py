@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sil.outcome.statistics import Interval
+from sil.outcome.statistics import Interval, Sample
 from sil.planning.option_runs import CLASS
 from sil.planning.options import AS_IT_IS, Option
-from sil.planning.samples import Sample, Samples
+from sil.planning.samples import Samples
 from sil.planning.settling import Demand, Looks, Standings, Verdict
 
 

@@ -16,6 +16,7 @@ from sil.outcome.metrics import faults
 from sil.outcome.replayed_jobs import replayed_jobs
 from sil.outcome.trace import read_facts
 from sil.planning.capacity import Load
+from sil.planning.ground import key_of
 from sil.planning.measures import measured
 from sil.planning.options import Option
 from sil.planning.plan_file import GoalTable, Plan
@@ -41,11 +42,8 @@ class LogRun:
 
     @cached_property
     def key(self) -> str:
-        goals = " ".join(goal.key for goal in self.goals)
-        text = (
-            f"{self.mark}|{self.processors}|{self.scheduler}|{self.replication}|{goals}|{self.warm_up_jobs}"
-        )
-        return hashlib.sha256(text.encode()).hexdigest()
+        goals = [goal.key for goal in self.goals]
+        return key_of(self.mark, self.processors, self.scheduler, self.replication, goals, self.warm_up_jobs)
 
     def __call__(self) -> dict[str, float]:
         with TemporaryDirectory() as name:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -14,6 +13,7 @@ from sil.experiment.site_in_use import SiteInUse
 from sil.experiment.wiring import run_once
 from sil.outcome.jobs import job_table
 from sil.outcome.metrics import faults, held_machines
+from sil.planning.ground import key_of
 from sil.planning.measures import measured
 from sil.planning.plan_file import GoalTable
 from sil.world.faults import SchedulerFault
@@ -37,9 +37,8 @@ class OptionRun:
 
     @cached_property
     def key(self) -> str:
-        goals = " ".join(goal.key for goal in self.goals)
-        text = f"{self.mark}|{self.scheduler}|{self.replication}|{goals}|{self.warm_up_jobs}"
-        return hashlib.sha256(text.encode()).hexdigest()
+        goals = [goal.key for goal in self.goals]
+        return key_of(self.mark, self.scheduler, self.replication, goals, self.warm_up_jobs)
 
     def __call__(self) -> dict[str, float]:
         """Raises SchedulerFault."""

@@ -6,14 +6,13 @@ from collections.abc import Iterable, Sequence
 from typing import Protocol
 
 import numpy as np
-from numpy.typing import NDArray
 
-from sil.planning.ground import Ground, Run
+from sil.outcome.statistics import Sample
+from sil.planning.ground import Ground
 from sil.planning.option_runs import CLASS, never_measured
 from sil.planning.options import Option
 from sil.planning.plan_file import GoalTable, Plan
-
-Sample = NDArray[np.float64]
+from sil.planning.runs import Work
 
 
 class GoalNeverMeasured(ValueError):
@@ -21,19 +20,14 @@ class GoalNeverMeasured(ValueError):
 
 
 class DoesRuns(Protocol):
-    def results(self, works: Sequence[Run]) -> list[dict[str, float]]: ...
+    def results(self, works: Sequence[Work]) -> list[dict[str, float]]: ...
 
 
 class Samples:
     """What options, by name, measured under one scheduler. All met the same jobs and the same luck in a
     replication."""
 
-    def __init__(
-        self,
-        ground: Ground,
-        runs: DoesRuns,
-        scheduler: str,
-    ) -> None:
+    def __init__(self, ground: Ground, runs: DoesRuns, scheduler: str) -> None:
         self._plan = ground.plan
         self._ground = ground
         self._runs = runs

@@ -16,11 +16,9 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy.special import stdtrit
 
-Sample = NDArray[np.float64]
-"""One figure per replication."""
+from sil.outcome.statistics import Sample
 
 
 class Verdict(StrEnum):

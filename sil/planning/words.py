@@ -12,6 +12,7 @@ from sil.planning.options import AS_IT_IS
 from sil.planning.plan_file import LABELS, Plan
 from sil.planning.settling import Verdict
 from sil.planning.sizing import Size
+from sil.planning.tables import rankings
 
 LEAST_TOLD = 0.05
 """Changes of less than so many percent, known so exactly, are none."""
@@ -20,9 +21,10 @@ LEAST_TOLD = 0.05
 def recommendation(answers: Answers) -> str:
     """One sentence, for the first scheduler of the plan."""
     plan, answer = answers.plan, answers.answers[0]
+    is_of_today = answer.base.name == AS_IT_IS.name
     if answer.best_buy is not None:
         chosen = choice(answer.best_buy.ranking)
-        if chosen.against_today in (Verdict.TIE, Verdict.WORSE):
+        if is_of_today and chosen.against_today in (Verdict.TIE, Verdict.WORSE):
             least = f"{100 * plan.indifference:g} %"
             return f"With {money(plan.budget or 0.0)}, buy nothing: no combination gains more than {least}."
         change = _change(plan, chosen, answer)
@@ -33,6 +35,10 @@ def recommendation(answers: Answers) -> str:
     if answer.marginal is not None:
         first = answer.marginal.effects[0]
         if all(e.against_today in (Verdict.TIE, Verdict.WORSE) for e in answer.marginal.effects):
+            if not is_of_today:
+                return (
+                    f"'{answer.base.name}' is the least that carries the forecast, and no offer does better."
+                )
             return f"Buy nothing: no offer gains more than {100 * plan.indifference:g} %."
         most = "does most for its price" if answer.marginal.by_price else "does most"
         cost = money(first.option.cost)
@@ -40,6 +46,8 @@ def recommendation(answers: Answers) -> str:
     if answer.retire is not None:
         first = answer.retire.effects[0]
         return f"Least is lost {first.option.name}: {_change(plan, first, answer)}."
+    if not is_of_today:
+        return f"Only '{answer.base.name}' carries the forecast, for {money(answer.base.cost)}."
     return "Nothing that was offered carries the forecast."
 
 
@@ -73,7 +81,7 @@ def caveats(answers: Answers) -> Iterator[str]:
     plan = answers.plan
     for answer in answers.answers:
         under = f"Under {answer.scheduler}, " if len(answers.answers) > 1 else ""
-        for what, ranking in _rankings(answer):
+        for what, ranking in rankings(answer):
             if unsettled := ranking.standings.unsettled:
                 if what != "each offer":
                     first = ranking.effects[0].option.name
@@ -82,6 +90,10 @@ def caveats(answers: Answers) -> Iterator[str]:
                 if pairs:
                     after = f"after {plan.replications} replications ({what})"
                     yield f"{under}not settled {after}: which is better of {pairs}."
+            for effect in ranking.effects if what == "each offer" else ranking.effects[:1]:
+                if effect.against_today is Verdict.UNSETTLED:
+                    names = f"'{effect.option.name}' makes a difference to '{answer.base.name}'"
+                    yield f"{under}not settled ({what}): whether {names}."
             for one, other in _ties(ranking, what):
                 least = f"{100 * plan.indifference:g} %"
                 yield f"{under}'{one}' and '{other}' are tied ({what}): they differ by less than {least}."
@@ -160,13 +172,6 @@ def _change(plan: Plan, effect: Effect, answer: Answer) -> str:
     if abs(gained) < LEAST_TOLD and width < LEAST_TOLD:
         return f"{name} stays at {value:,.4g} {unit}".rstrip() + against
     return f"{name} {verb} by {abs(gained):.1f} ± {width:.1f} %, to {value:,.4g} {unit}".rstrip() + against
-
-
-def _rankings(answer: Answer) -> list[tuple[str, Ranking]]:
-    found = [("each offer", answer.marginal), ("retire", answer.retire)]
-    if answer.best_buy is not None:
-        found.append(("best buy", answer.best_buy.ranking))
-    return [(what, ranking) for what, ranking in found if ranking is not None]
 
 
 def _ties(ranking: Ranking, what: str) -> Sequence[tuple[str, str]]:
