@@ -1,4 +1,4 @@
-"""Watches this computer: which cores may be used, and how busy they are."""
+"""Watches this computer: which cores may be used."""
 
 from __future__ import annotations
 
@@ -23,16 +23,11 @@ class CoreMonitor:
         self._clock = clock
         self._up = [True] * len(cores)
         self._unread: list[MachineReading] = []
-        self.busiest = [0.0] * len(cores)
-        """The highest share of each core that was seen in use, by whomever, in the course of a look."""
-        psutil.cpu_percent(percpu=True)  # the first answer is about nothing
 
     def look(self) -> bool:
         """Take readings. Whether there is news."""
         usable, now_s = set(usable_cores()), self._clock.now_s
-        used = psutil.cpu_percent(percpu=True)
         for j, core in enumerate(self._cores):
-            self.busiest[j] = max(self.busiest[j], used[core] / 100.0 if core < len(used) else 0.0)
             if self._up[j] != (core in usable):
                 self._up[j] = not self._up[j]
                 self._unread.append(MachineReading(j, self._up[j], now_s))

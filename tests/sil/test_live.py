@@ -146,10 +146,9 @@ def test_a_job_that_fails_is_told_with_its_command() -> None:
             list(runs.over(20.0))
 
 
+@two_cores
 def test_a_core_that_is_taken_away_is_seen_and_so_is_its_return() -> None:
     cores = usable_cores()
-    if len(cores) < 2:
-        pytest.skip("this computer has one core only")
     monitor = CoreMonitor(cores[:2], WallClock())
     assert not monitor.look()
     os.sched_setaffinity(0, {cores[0]})

@@ -99,33 +99,22 @@ def test_the_same_command_does_nothing_twice_and_says_the_same_whatever_the_work
         assert (tmp_path / "one" / name).read_bytes() == (tmp_path / "two" / name).read_bytes()
     kept = (tmp_path / "one" / "runs.db").stat().st_mtime_ns
     again = sil("plan", path, "--out", tmp_path / "one", "--workers", "2")
-    assert again.output == first.output.replace(str(tmp_path / "one"), str(tmp_path / "one"))
+    assert again.output == first.output
     assert (tmp_path / "one" / "runs.db").stat().st_mtime_ns == kept
 
 
 def test_a_cluster_is_worth_little_to_a_scheduler_that_cannot_use_it(tmp_path: Path) -> None:
     cluster = '\n[[offers]]\nname = "pair"\nchanges = ["2 x slow as cluster new over lan"]\nprice = 50\n'
-    text = PLAN.replace('["mct"]', '["pjs", "sjs"]').replace(
-        "jobs_per_quantum = 1.6", "jobs_per_quantum = 0.5"
-    )
-    site = TINY_SITE.replace("pair = 6", "pair = 5.1")
-    path = plan_file(tmp_path, cluster, text)
-    (tmp_path / "tiny.toml").write_text(site)
-    pjs, sjs = answers_of(path).answers
-    assert pjs.marginal.effects[0].gain.mean >= 0.0
-    assert (
-        pjs.marginal.effects[0].of_goals["mean_turnaround"]
-        < sjs.marginal.effects[0].of_goals["mean_turnaround"]
-    )
+    path = plan_file(tmp_path, cluster, PLAN.replace('["mct"]', '["pjs", "sjs"]'))
+    (tmp_path / "tiny.toml").write_text(TINY_SITE.replace("pair = 6", "pair = 5.1"))
+    pjs, sjs = (answer.marginal.effects[0].gain for answer in answers_of(path).answers)
+    assert pjs.mean > 5 * sjs.mean > 0.0
 
 
 def test_the_size_that_meets_a_target_is_told(tmp_path: Path) -> None:
     answers = answers_of(plan_file(tmp_path, OFFERS + '\n[size]\noffer = "two fast"\ntarget = 12\n'))
-    assert (
-        "2 x two fast is the least that meets the target (Mean turnaround (s) at most 12)"
-        in recommendation(answers)
-        or "1 x two fast is the least" in recommendation(answers)
-    )
+    told = "1 x two fast is the least that meets the target (Mean turnaround (s) at most 12)"
+    assert told in recommendation(answers)
     out_of_reach = answers_of(plan_file(tmp_path, OFFERS + '\n[size]\noffer = "two fast"\ntarget = 4\n'))
     assert "cannot be met with 'two fast'; with all 3 it is" in recommendation(out_of_reach)
 
