@@ -36,7 +36,8 @@ class ClusterTrials:
     ) -> None:
         self._table = by_class.table
         self._cluster_s = by_class.cluster_s
-        self._members = [np.array(machines, dtype=np.int64) for machines in members]
+        self._members = np.array([j for machines in members for j in machines], dtype=np.int64)
+        self._first_member = np.cumsum([0, *map(len, members)], dtype=np.int64)
         self._map_to_machines = map_to_machines
         self._next_job = by_class.all_jobs.copy()
         self._ready_s = by_class.ready_s
@@ -47,17 +48,25 @@ class ClusterTrials:
 
     def most_profitable(self) -> Pair | None:
         """The pair of highest positive profitability among those not passed over."""
-        ready_s = np.array([self._ready_s[j].max() if len(j) else np.inf for j in self._members])
         best = np.empty(2, dtype=np.int64)
         most_profitable(
-            self._table, self._cluster_s, self._next_job, self._alone_s, ready_s, self._passed_over, best
+            self._table,
+            self._cluster_s,
+            self._next_job,
+            self._alone_s,
+            self._ready_s,
+            self._members,
+            self._first_member,
+            self._passed_over,
+            best,
         )
         return None if best[0] == NOBODY else (int(best[0]), int(best[1]))
 
     def accepts(self, pair: Pair) -> bool:
         """Commit `pair` if that runs more jobs, or as many in strictly less total time."""
         c, cluster = pair
-        start_s = float(self._ready_s[self._members[cluster]].max())
+        members = self._members[self._first_member[cluster] : self._first_member[cluster + 1]]
+        start_s = float(self._ready_s[members].max())
         completion_s = start_s + float(self._cluster_s[pair])
         job = int(self._table.jobs[self._next_job[c]])
         committed = [
@@ -66,7 +75,7 @@ class ClusterTrials:
         ]
         next_job, ready_s = self._next_job.copy(), self._ready_s.copy()
         next_job[c] += 1
-        ready_s[self._members[cluster]] = completion_s
+        ready_s[members] = completion_s
         parallel = Assignments.of(committed)
         limit_s = np.inf  # where the job can run nowhere else, more jobs run than before
         if self._alone_s[c] < np.inf:

@@ -53,8 +53,10 @@ class _Watcher:
     def __init__(self, site: Site) -> None:
         self._site = site
         self._now_s = 0.0
-        self._holder: dict[int, _Row] = {}
-        self._running: dict[int, _Row] = {}
+        self._holder: dict[int, int] = {}
+        """The job on each machine that is in use."""
+        self._running: dict[int, tuple[int, ...]] = {}
+        """The machines of each run."""
         self._down: set[int] = set()
         self._unfinished: dict[int, int | None] = {}
         self._faulted = False
@@ -98,25 +100,31 @@ class _Watcher:
             yield Breach(
                 NO_JOB_RUN_TWICE, job, f"job {job} starts at {row.time_s:g} s, but runs or has ended"
             )
-        on_cluster = row.resource >= self._site.n_machines
-        for j in NodeSet.parse(row.machines or ""):
-            where = f"job {job} starts at {row.time_s:g} s on {self._site.resource_names[j]}"
-            if j in self._holder:
-                rule = NO_CLUSTER_WHILE_MEMBER_BUSY if on_cluster else NO_MACHINE_DOUBLE_BOOKED
-                yield Breach(rule, job, f"{where}, where job {self._holder[j].job} is")
-            if j in self._down:
-                yield Breach(NOTHING_ON_A_MACHINE_THAT_IS_DOWN, job, f"{where}, which is down")
-            self._holder[j] = row
-        self._running[row.run] = row
+        machines = tuple(NodeSet.parse(row.machines or ""))
+        for j in machines:
+            if j in self._holder or j in self._down:
+                yield from self._cannot_be_there(row, j)
+            self._holder[j] = row.job
+        self._running[row.run] = machines
         self._unfinished[job] = row.run
 
+    def _cannot_be_there(self, row: _Row, j: int) -> Iterator[Breach]:
+        job = JobId(row.job)
+        where = f"job {job} starts at {row.time_s:g} s on {self._site.resource_names[j]}"
+        if j in self._holder:
+            on_cluster = row.resource >= self._site.n_machines
+            rule = NO_CLUSTER_WHILE_MEMBER_BUSY if on_cluster else NO_MACHINE_DOUBLE_BOOKED
+            yield Breach(rule, job, f"{where}, where job {self._holder[j]} is")
+        if j in self._down:
+            yield Breach(NOTHING_ON_A_MACHINE_THAT_IS_DOWN, job, f"{where}, which is down")
+
     def _over(self, row: _Row) -> Iterator[Breach]:
-        started = self._running.pop(row.run, None)
-        if started is None:
+        machines = self._running.pop(row.run, None)
+        if machines is None:
             message = f"run {row.run} of job {row.job} is over at {row.time_s:g} s, but was not running"
             yield Breach(WHAT_IS_OVER_IS_OVER, JobId(row.job), message)
             return
-        for j in NodeSet.parse(started.machines or ""):
+        for j in machines:
             self._holder.pop(j, None)
         if row.fact is Fact.RUN_ENDED:
             self._unfinished.pop(row.job, None)

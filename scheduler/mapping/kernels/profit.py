@@ -24,28 +24,35 @@ def best_alone(table: Table, ready_s: Floats, front_s: Floats, alone_s: Floats) 
         alone_s[c] = soonest(table.by_job_class_s[c], front_s)
 
 
-@compiled(types.void(TABLE, READ_ONLY_TABLE, INTS, FLOATS, FLOATS, FLAGS, INTS))
+@compiled(types.void(TABLE, READ_ONLY_TABLE, INTS, FLOATS, FLOATS, INTS, INTS, FLAGS, INTS))
 def most_profitable(
     table: Table,
     cluster_s: Floats,
     next_job: Ints,
     alone_s: Floats,
     ready_s: Floats,
+    members: Ints,
+    first_member: Ints,
     passed_over: NDArray[np.bool_],
     best: Ints,
 ) -> None:
     """(job class, cluster) of the highest positive gain over `alone_s`, into `best` (2,).
 
-    Clusters are ready at `ready_s`. Ties go to the lowest job, then the lowest cluster. NOBODY where nothing
-    is gained.
+    Machines are ready at `ready_s` (m,), a cluster when all its members are: `members` from
+    `first_member[cluster]` on. Ties go to the lowest job, then the lowest cluster. NOBODY where nothing is
+    gained.
     """
     best[0], most_s = NOBODY, 0.0
-    for c in range(len(alone_s)):
-        if is_used_up(table, next_job, c):
-            continue
-        for cluster in range(len(ready_s)):
-            together_s = ready_s[cluster] + cluster_s[c, cluster]
+    for cluster in range(len(first_member) - 1):
+        first, end = first_member[cluster], first_member[cluster + 1]
+        all_ready_s = -np.inf if first < end else np.inf
+        for x in range(first, end):
+            all_ready_s = max(all_ready_s, ready_s[members[x]])
+        for c in range(len(alone_s)):
+            together_s = all_ready_s + cluster_s[c, cluster]
             if together_s == np.inf or passed_over[c, cluster] or not alone_s[c] > together_s:
+                continue
+            if is_used_up(table, next_job, c):
                 continue
             gain_s = alone_s[c] - together_s
             if gain_s > most_s or (
