@@ -13,6 +13,7 @@ from sil.cli.console import (
     EXIT_FAULT,
     EXIT_INTERRUPTED,
     err,
+    fail,
     one_sentence_for_bad_input,
     out,
     print_fault,
@@ -76,6 +77,8 @@ def plan(
                 budget=budget,
                 seed=seed,
             )
+            if site is not None and chosen.log is not None:
+                fail(f"'{chosen.name}' is a plan for the machine of a log; --site is for plans with a site")
             folder = out_folder or Path(f"sil-plan-{chosen.name}")
             make_usable(folder)
             prepared = Prepared(chosen, path, parse_address(site) if site else None)

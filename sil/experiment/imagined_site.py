@@ -240,22 +240,27 @@ class ImaginedSite:
     # -- names ----------------------------------------------------------------------------------------------
 
     def some(self, what: str, count: int | None) -> list[ImaginedMachine]:
-        """Machines of a class, the last ones first; those of a cluster; or those of these names."""
-        of_class = [machine for machine in self.machines if machine.table.machine_class == what]
-        cluster = next((c for c in self.clusters if c.name == what), None)
-        try:
-            named = set(cluster.members) if cluster is not None else set(hostlist.expand(what.split()))
-        except ValueError as error:
-            raise CannotImagine(str(error)) from None
-        found = of_class or [machine for machine in self.machines if machine.name in named]
-        if not of_class and len(found) < len(named):
-            known = [*(t.name for t in self.classes), *(c.name for c in self.clusters)]
-            known += [machine.name for machine in self.machines]
-            missing = sorted(named - {machine.name for machine in found})[0]
-            self.check_known("machine, machine class or cluster", missing, known)
+        """Machines of a class, the last ones first; those of a cluster; or those of these names, of which one
+        may have a space in it if it is the only one."""
+        found = [machine for machine in self.machines if machine.table.machine_class == what]
+        found = found or [machine for machine in self.machines if machine.name == what]
+        found = found or self._named(what)
         if count is not None and len(found) < count:
             raise CannotImagine(f"there are {len(found)} machines of '{what}', and {count} are named")
         return found if count is None else found[::-1][:count]
+
+    def _named(self, what: str) -> list[ImaginedMachine]:
+        cluster = next((c for c in self.clusters if c.name == what), None)
+        try:
+            names = set(cluster.members) if cluster is not None else set(hostlist.expand(what.split()))
+        except ValueError as error:
+            raise CannotImagine(str(error)) from None
+        found = [machine for machine in self.machines if machine.name in names]
+        for missing in sorted(names - {machine.name for machine in found})[:1]:
+            known = [*(t.name for t in self.classes), *(c.name for c in self.clusters)]
+            known += [machine.name for machine in self.machines]
+            self.check_known("machine, machine class or cluster", missing, known)
+        return found
 
     def new_names(self, base: str, count: int) -> list[str]:
         taken = {machine.name for machine in self.machines}

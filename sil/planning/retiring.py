@@ -24,5 +24,5 @@ def retirements(plan: Plan, today: ChangedSite) -> list[Option]:
             continue
         where = "".join(f" of {site.clusters[c].name}" for c in clusters)
         name = f"without {len(gone)} x {machine_class}{where}"
-        options.append(Option(name, (NotionalTable(remove=" ".join(gone)),)))
+        options.append(Option(name, tuple(NotionalTable(remove=machine) for machine in gone)))
     return options

@@ -140,6 +140,14 @@ def test_machines_without_which_the_site_could_not_go_on_are_named(tmp_path: Pat
     )
 
 
+def test_machines_with_a_space_in_their_names_could_go(tmp_path: Path) -> None:
+    path = plan_file(tmp_path, "\n[retire]\ncount = 2\n", PLAN.replace("1.6", "1"))
+    (tmp_path / "tiny.toml").write_text(TINY_SITE.replace("s[1-2]", "the slow one [1-2]"))
+    (answer,) = answers_of(path).answers
+    assert answer.retire is not None
+    assert answer.retire.effects[0].option.name == "without 2 x slow"
+
+
 def test_a_site_that_is_overloaded_today_is_told_so_and_offers_are_compared_with_each_other(
     tmp_path: Path,
 ) -> None:
@@ -328,6 +336,11 @@ def test_processors_may_be_added_to_the_machine_of_a_log(tmp_path: Path) -> None
     page = (tmp_path / "out" / PAGE).read_text()
     assert "log.swf at 1 times its load, in 10 consecutive parts" in page
     assert "Which job classes gain" not in page
+
+
+def test_a_plan_for_a_log_takes_no_site(tmp_path: Path) -> None:
+    told = the_sentence(sil("plan", logged(tmp_path), "--site", "site.db"))
+    assert "'of-a-log' is a plan for the machine of a log; --site is for plans with a site" in told
 
 
 def test_parts_of_a_log_are_its_jobs_in_order_each_once(tmp_path: Path) -> None:
