@@ -50,6 +50,9 @@ def overhead(
     Shown are medians and quartiles of wall time, without garbage collection. Writes overhead.csv (each
     decision), points.csv (each point of the grid) and a figure.
     """
+    from sil.experiment.processes import begin_early
+
+    begin_early()
     from sil.experiment import overhead as measuring
     from sil.experiment.output_folder import make_usable
 

@@ -62,6 +62,9 @@ def check(
     if importlib.util.find_spec("hypothesis") is None:
         fail("the problems are drawn with the package hypothesis; install this one with [contract]")
     from scheduler.registry import Kind
+    from sil.experiment.processes import begin_early
+
+    begin_early()
     from sil.experiment import checking
 
     with one_sentence_for_bad_input():

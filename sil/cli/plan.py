@@ -58,6 +58,10 @@ def plan(
     Writes plan.html (open it in a browser), options.csv, job_classes.csv and the chart. Every finished run is
     kept in runs.db: the same command goes on where it was interrupted, and does nothing twice.
     """
+    from sil.experiment.processes import begin_early
+
+    if dask is None:
+        begin_early()
     from sil.experiment.output_folder import make_usable
     from sil.planning.answers import Prepared, answered
     from sil.planning.engine import Engine

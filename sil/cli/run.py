@@ -100,6 +100,9 @@ def run(
     timings.parquet (measured decision times) and results.db (a copy of the site as it was, with the jobs,
     runs and predictions of this experiment). An interrupted run goes on when the same command is given again.
     """
+    from sil.experiment.processes import begin_early
+
+    begin_early()
     from sil.experiment import config, files
     from sil.experiment.run import REPORT, SiteChoice, run_experiment
     from sil.experiment.sweep import Interrupted

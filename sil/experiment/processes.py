@@ -12,6 +12,7 @@ import signal
 from contextlib import suppress
 from functools import cache
 from multiprocessing.context import ForkServerContext, SpawnContext
+from multiprocessing.forkserver import ensure_running
 from threading import Thread
 
 LOADED = ["scheduler.mapping.pjs", "scipy.special", "site_db.importing", "site_db.experience"]
@@ -28,6 +29,12 @@ def worker_context() -> ForkServerContext | SpawnContext:
     context = multiprocessing.get_context("forkserver")
     context.set_forkserver_preload(LOADED)
     return context
+
+
+def begin_early() -> None:
+    """Workers will be asked for soon: let their server import what they need while this process does."""
+    if isinstance(worker_context(), ForkServerContext):
+        ensure_running()
 
 
 def lead_own_group() -> None:

@@ -24,6 +24,11 @@ WIDTH = 760
 MOST_RUNS_IN_A_GANTT = 3_000
 
 
+def tooltips(*columns: str) -> list[alt.Tooltip]:
+    """What is shown of what the pointer is on. (Altair takes names as well, and is much slower then.)"""
+    return [alt.Tooltip(column) for column in columns]
+
+
 def change_over_grid(comparison: Comparison, key: str) -> Figure:
     """How one metric changes against the first scheduler, along the only numeric axis of the grid."""
     m = metric(key)
@@ -42,12 +47,14 @@ def change_over_grid(comparison: Comparison, key: str) -> Figure:
     base = alt.Chart(frame)
     return alt.layer(
         base.mark_rule(strokeDash=[4, 4], color="#666").encode(y=alt.datum(0.0)),
-        base.mark_area(opacity=0.2).encode(x=x, y=alt.Y("low:Q", title=title), y2="high:Q", color=colour),
+        base.mark_area(opacity=0.2).encode(
+            x=x, y=alt.Y("low:Q", title=title), y2=alt.Y2("high:Q"), color=colour
+        ),
         base.mark_line(point=True).encode(
             x=x,
             y=alt.Y("change:Q", title=title),
             color=colour,
-            tooltip=["setting", "scheduler", "change", "low", "high"],
+            tooltip=tooltips("setting", "scheduler", "change", "low", "high"),
         ),
     ).properties(width=WIDTH, height=280)
 
@@ -68,12 +75,14 @@ def value_over_grid(comparison: Comparison, key: str) -> Figure:
     colour = _scheduler_colour(comparison.schedulers)
     base = alt.Chart(frame)
     return alt.layer(
-        base.mark_area(opacity=0.2).encode(x=x, y=alt.Y("low:Q", title=m.label), y2="high:Q", color=colour),
+        base.mark_area(opacity=0.2).encode(
+            x=x, y=alt.Y("low:Q", title=m.label), y2=alt.Y2("high:Q"), color=colour
+        ),
         base.mark_line(point=True).encode(
             x=x,
             y=alt.Y("value:Q", title=m.label),
             color=colour,
-            tooltip=["setting", "scheduler", "value", "low", "high"],
+            tooltip=tooltips("setting", "scheduler", "value", "low", "high"),
         ),
     ).properties(width=WIDTH, height=280)
 
@@ -95,9 +104,9 @@ def turnaround_distribution(jobs: pl.DataFrame, schedulers: Sequence[str]) -> Fi
             y=alt.Y(
                 "share:Q", title="Jobs with at most that turnaround (%)", scale=alt.Scale(domain=[0, 100])
             ),
-            order="share:Q",
+            order=alt.Order("share:Q"),
             color=_scheduler_colour(schedulers),
-            tooltip=["scheduler", "share", "turnaround"],
+            tooltip=tooltips("scheduler", "share", "turnaround"),
         )
         .properties(width=WIDTH, height=280)
     )
@@ -134,18 +143,18 @@ def gantt(held: pl.DataFrame, jobs: pl.DataFrame, description: RunDescription) -
         .mark_rect()
         .encode(
             x=alt.X("from:Q", title="Time (s)", scale=alt.Scale(domain=[0, horizon_s], nice=False)),
-            x2="until:Q",
+            x2=alt.X2("until:Q"),
             y=alt.Y(
                 "low:Q",
                 title="Machines, by class",
                 scale=alt.Scale(domain=[0, description.n_machines], reverse=True, nice=False),
                 axis=alt.Axis(values=list(ticks), labelExpr=f"({json.dumps(ticks)})[datum.value]", grid=True),
             ),
-            y2="high:Q",
+            y2=alt.Y2("high:Q"),
             color=colour,
             stroke=frames,
             strokeWidth=alt.condition("datum.run === 'parallel'", alt.value(1.4), alt.value(0.3)),
-            tooltip=columns,
+            tooltip=tooltips(*columns),
         )
         .properties(width=WIDTH, height=max(120, min(340, 3 * description.n_machines)), title=scheduler)
         for scheduler in held["scheduler"].unique(maintain_order=True)
@@ -176,7 +185,7 @@ def utilisation_over_time(
             x=alt.X("time:Q", title="Time (s)"),
             y=alt.Y("utilisation:Q", title="Machines in use (%)"),
             color=_scheduler_colour(schedulers),
-            tooltip=["scheduler", "time", "utilisation"],
+            tooltip=tooltips("scheduler", "time", "utilisation"),
         )
         .properties(width=WIDTH, height=220)
     )
@@ -197,12 +206,12 @@ def series(
     base = alt.Chart(frame)
     across = alt.X(f"{x}:Q", title=x_title)
     lines = base.mark_line(point=True).encode(
-        x=across, y=alt.Y(f"{y}:Q", title=y_title), color=colour, tooltip=[x, of, y]
+        x=across, y=alt.Y(f"{y}:Q", title=y_title), color=colour, tooltip=tooltips(x, of, y)
     )
     layers = [lines]
     if {"low", "high"} <= set(frame.columns):
         band = base.mark_area(opacity=0.2).encode(
-            x=across, y=alt.Y("low:Q", title=y_title), y2="high:Q", color=colour
+            x=across, y=alt.Y("low:Q", title=y_title), y2=alt.Y2("high:Q"), color=colour
         )
         layers = [band, lines]
     figure: Figure = alt.layer(*layers).properties(width=WIDTH, height=height)
@@ -237,7 +246,7 @@ def bars(frame: pl.DataFrame, x: str, x_title: str, y: str, y_title: str, of: st
                 scale=alt.Scale(domain=names, range=_colours(names)),
                 legend=alt.Legend(title=legend, labelLimit=0),
             ),
-            tooltip=[x, of, y],
+            tooltip=tooltips(x, of, y),
         )
         .properties(width=WIDTH, height=280)
     )

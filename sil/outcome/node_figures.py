@@ -6,7 +6,7 @@ import altair as alt
 import polars as pl
 
 from scheduler.node_set import NodeSet
-from sil.outcome.figures import PALETTE, WIDTH, Figure
+from sil.outcome.figures import PALETTE, WIDTH, Figure, tooltips
 from sil.outcome.trace import Fact
 
 STARTS = (Fact.RUN_STARTED, Fact.RUN_CONTINUED)
@@ -61,14 +61,16 @@ def predicted_against_real(points: pl.DataFrame, of: str) -> Figure:
     longest_s = max(points["real"].max(), points["predicted"].max())  # type: ignore[type-var]
     line = pl.DataFrame({"real": [0.0, longest_s], "predicted": [0.0, longest_s]})
     figure: Figure = alt.layer(
-        alt.Chart(line).mark_line(strokeDash=[4, 4], color="#666").encode(x="real:Q", y="predicted:Q"),
+        alt.Chart(line)
+        .mark_line(strokeDash=[4, 4], color="#666")
+        .encode(x=alt.X("real:Q"), y=alt.Y("predicted:Q")),
         alt.Chart(points)
         .mark_point(filled=True, size=50)
         .encode(
             x=alt.X("real:Q", title="Real turnaround (s)"),
             y=alt.Y("predicted:Q", title="Turnaround predicted at arrival (s)"),
             color=alt.Color("of:N", scale=colour, title=of),
-            tooltip=["of", "real", "predicted"],
+            tooltip=tooltips("of", "real", "predicted"),
         ),
     ).properties(width=420, height=420)
     return figure
@@ -86,11 +88,11 @@ def timeline(facts: pl.DataFrame, n_nodes: int) -> Figure:
         .mark_rect(stroke="white", strokeWidth=0.3)
         .encode(
             x=x,
-            x2="until_s:Q",
+            x2=alt.X2("until_s:Q"),
             y=alt.Y("low:Q", title="Node", scale=y_scale, axis=alt.Axis(tickMinStep=1, format="d")),
-            y2="high:Q",
+            y2=alt.Y2("high:Q"),
             color=alt.Color("mpl:O", scale=shade, title="Parallel tasks that run"),
-            tooltip=["node", "from_s", "until_s", "mpl"],
+            tooltip=tooltips("node", "from_s", "until_s", "mpl"),
         )
     )
     there = presence(facts, end_s).with_columns(at=pl.col("node") + 0.4, what=pl.lit("local user is there"))
@@ -110,7 +112,7 @@ def timeline(facts: pl.DataFrame, n_nodes: int) -> Figure:
         .mark_rule(strokeWidth=2.5)
         .encode(
             x=x,
-            x2="until_s:Q",
+            x2=alt.X2("until_s:Q"),
             y=alt.Y("at:Q", scale=y_scale),
             color=alt.Color("what:N", scale=user, title=None),
         )

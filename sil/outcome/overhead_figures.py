@@ -5,7 +5,7 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from sil.outcome.figures import WIDTH, Figure
+from sil.outcome.figures import WIDTH, Figure, tooltips
 
 
 def overhead_figure(points: pl.DataFrame, across: str, lines: str, title: str = "") -> Figure:
@@ -23,13 +23,13 @@ def overhead_figure(points: pl.DataFrame, across: str, lines: str, title: str = 
     colour = alt.Color(f"{lines}:N", sort=None, legend=alt.Legend(title=titles[lines], symbolOpacity=1))
     base = alt.Chart(frame)
     band = base.mark_area(opacity=0.2).encode(
-        x=x, y=alt.Y("low:Q", title="Scheduling delay (ms)", scale=y_scale), y2="high:Q", color=colour
+        x=x, y=alt.Y("low:Q", title="Scheduling delay (ms)", scale=y_scale), y2=alt.Y2("high:Q"), color=colour
     )
     median = base.mark_line(point=True).encode(
         x=x,
         y=alt.Y("median:Q", title="Scheduling delay (ms)", scale=y_scale),
         color=colour,
-        tooltip=["jobs", lines, "median", "low", "high"],
+        tooltip=tooltips("jobs", lines, "median", "low", "high"),
     )
     panel = alt.layer(band, median).properties(width=WIDTH // 2, height=260)
     figure: Figure = panel.facet(

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from scheduler.node_set import NodeSet
-from sil.outcome.figures import PALETTE, WIDTH, Figure
+from sil.outcome.figures import PALETTE, WIDTH, Figure, tooltips
 
 Jobs = Mapping[str, pl.DataFrame]
 """The jobs of each scheduler, as in jobs.csv."""
@@ -63,11 +63,15 @@ def slowdown_by_size(jobs: Jobs) -> Figure:
             x=x,
             xOffset=offset,
             y=alt.Y("median:Q", scale=scale, title="Bounded slowdown (log scale)"),
-            y2="95th percentile:Q",
+            y2=alt.Y2("95th percentile:Q"),
             color=_colour(jobs),
         ),
         base.mark_point(filled=True, size=55, opacity=1).encode(
-            x=x, xOffset=offset, y=alt.Y("mean:Q", scale=scale), color=_colour(jobs), tooltip=columns
+            x=x,
+            xOffset=offset,
+            y=alt.Y("mean:Q", scale=scale),
+            color=_colour(jobs),
+            tooltip=tooltips(*columns),
         ),
     ).properties(width=WIDTH, height=280)
     return figure
@@ -95,9 +99,9 @@ def waiting_distribution(jobs: Jobs) -> Figure:
             y=alt.Y(
                 "share:Q", title="Jobs that wait for at most so long (%)", scale=alt.Scale(domain=[0, 100])
             ),
-            order="share:Q",
+            order=alt.Order("share:Q"),
             color=_colour(jobs),
-            tooltip=["scheduler", "wait", "share"],
+            tooltip=tooltips("scheduler", "wait", "share"),
         )
         .properties(width=WIDTH, height=280)
     )
@@ -128,11 +132,11 @@ def gantt(table: pl.DataFrame, processors: int) -> Figure:
             x=alt.X(
                 "from:Q", title="Days since the first submission", scale=alt.Scale(zero=False, nice=False)
             ),
-            x2="until:Q",
+            x2=alt.X2("until:Q"),
             y=alt.Y("low:Q", title="Processor", scale=alt.Scale(domain=[0, processors], nice=False)),
-            y2="high:Q",
+            y2=alt.Y2("high:Q"),
             color=alt.Color("colour:N", scale=alt.Scale(domain=names, range=list(PALETTE)), legend=None),
-            tooltip=["job", "from", "until", "low", "high"],
+            tooltip=tooltips("job", "from", "until", "low", "high"),
         )
         .properties(width=WIDTH, height=280)
     )
@@ -173,7 +177,7 @@ def _lines(frame: pl.DataFrame, title: str, jobs: Jobs) -> Figure:
             x=alt.X("day:Q", title=SINCE),
             y=alt.Y("value:Q", title=title),
             color=_colour(jobs),
-            tooltip=["scheduler", "day", "value"],
+            tooltip=tooltips("scheduler", "day", "value"),
         )
         .properties(width=WIDTH, height=240)
     )

@@ -7,7 +7,7 @@ from string import ascii_uppercase
 import altair as alt
 import polars as pl
 
-from sil.outcome.figures import PALETTE, WIDTH, Figure
+from sil.outcome.figures import PALETTE, WIDTH, Figure, tooltips
 from sil.planning.answers import Answers
 from sil.planning.tables import options_frame
 
@@ -42,18 +42,20 @@ def effect_against_cost(answers: Answers) -> Figure:
     base = alt.Chart(frame)
     first = frame.filter(pl.col("scheduler") == schedulers[0]).sort("cost", "gain_percent")
     front = first.filter(pl.col("gain_percent") > pl.col("gain_percent").cum_max().shift(1).fill_null(0.0))
-    tooltip = ["option", "scheduler", "cost", "gain_percent", "low", "high", "replications"]
+    shown = tooltips("option", "scheduler", "cost", "gain_percent", "low", "high", "replications")
     return alt.layer(
         base.mark_rule(strokeDash=[4, 4], color="#666").encode(y=alt.datum(0.0)),
         alt.Chart(front)
         .mark_line(interpolate="step-after", strokeDash=[6, 3], color="#999")
         .encode(x=x, y=y),
-        base.mark_rule(strokeWidth=2).encode(x=x, y=alt.Y("low:Q", title=title), y2="high:Q", color=colour),
+        base.mark_rule(strokeWidth=2).encode(
+            x=x, y=alt.Y("low:Q", title=title), y2=alt.Y2("high:Q"), color=colour
+        ),
         base.mark_point(size=80, filled=True, opacity=1).encode(
-            x=x, y=y, color=colour, shape=shape, tooltip=tooltip
+            x=x, y=y, color=colour, shape=shape, tooltip=shown
         ),
         base.mark_text(align="left", dx=6, dy=-9, fontWeight="bold").encode(
-            x=x, y=y, text="letter:N", color=colour
+            x=x, y=y, text=alt.Text("letter:N"), color=colour
         ),
     ).properties(width=WIDTH - 160, height=360)
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from scheduler.prediction.forecast import Predictor
 from scheduler.prediction.look_ahead import PolicyAware
-from sil.outcome.figures import PALETTE, WIDTH
+from sil.outcome.figures import PALETTE, WIDTH, tooltips
 from sil.outcome.node_figures import predicted_against_real, timeline
 from sil.outcome.trace import Fact
 from sil.studies.cisne import AWARE, BLIND, LOADS, POLICIES, Case, Deviations, cluster_of, jobs_of, run
@@ -63,7 +63,7 @@ def _biases(found: Deviations) -> Drawing:
             x=alt.X("bias:Q", title="Mean of (predicted - real) / real turnaround (%); above 0 = too late"),
             y=alt.Y("cell:N", title="Policy, and share of nodes with local users", sort=None),
             color=alt.Color("predictor:N", title="Predictor", scale=scale),
-            tooltip=["cell", "predictor", "bias"],
+            tooltip=tooltips("cell", "predictor", "bias"),
         )
         .properties(width=WIDTH - 160, height=320)
     )
