@@ -5,7 +5,7 @@ VENV := .venv
 BIN := $(VENV)/bin
 PIP := $(BIN)/python -m pip install --quiet --disable-pip-version-check
 
-.PHONY: demo demo-plan test check format bench clean
+.PHONY: demo demo-plan test test-all check format bench clean
 
 demo: $(VENV)/.installed  ## Compare OLB, SJS and PJS on a site of 142 machines, and reproduce a study; see build/demo
 	$(BIN)/sil run light-to-heavy --out build/demo
@@ -16,6 +16,9 @@ demo-plan: $(VENV)/.installed  ## Which of five offers to buy for a site of 142 
 
 test: $(VENV)/.installed-dev  ## Run the tests
 	$(BIN)/python -m pytest -n auto
+
+test-all: $(VENV)/.installed-dev  ## Those too that take long, and all examples of those that have many
+	SIL_ALL_EXAMPLES=1 $(BIN)/python -m pytest -n auto -m 'long or not long'
 
 check: $(VENV)/.installed-dev  ## Format, lint, types and architecture
 	$(BIN)/ruff format --check .

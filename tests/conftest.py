@@ -8,10 +8,12 @@ from collections.abc import Generator, Iterator
 import pytest
 from hypothesis import settings
 
+from tests.examples import up_to
 from tests.postgres import Server
 
-settings.register_profile("no deadline", deadline=None)  # machines under test are shared and slow at times
-settings.load_profile("no deadline")
+# No deadline: machines under test are shared and slow at times.
+settings.register_profile("ours", deadline=None, max_examples=up_to(100))
+settings.load_profile("ours")
 
 
 @pytest.fixture(scope="session")

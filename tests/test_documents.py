@@ -16,13 +16,8 @@ import pytest
 from site_db.exchange import read_site_file
 
 ROOT = Path(__file__).parent.parent
-DOCUMENTS = [
-    ROOT / "README.md",
-    *(
-        ROOT / "docs" / f"{name}.md"
-        for name in ("guide", "your-scheduler", "database", "shared-nodes", "replay", "planning")
-    ),
-]
+README = ROOT / "README.md"
+GUIDES = ("guide", "your-scheduler", "database", "shared-nodes", "replay", "planning")
 NOT_HERE = ("make ", "git ", "pip ")
 """Set-up, which CI does."""
 
@@ -32,7 +27,11 @@ def blocks(document: Path) -> Iterator[tuple[str, str]]:
     yield from re.findall(r"^```(\w+)\n(.*?)^```", document.read_text(), re.MULTILINE | re.DOTALL)
 
 
-@pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: path.name)
+@pytest.mark.parametrize(
+    "document",
+    [README, *(pytest.param(ROOT / "docs" / f"{name}.md", marks=pytest.mark.long) for name in GUIDES)],
+    ids=lambda path: path.name,
+)
 def test_the_commands_of_a_document_work_in_order(document: Path, tmp_path: Path) -> None:
     for path in (*ROOT.glob("fixtures/etc/*"), *ROOT.glob("fixtures/logs/*")):
         shutil.copy(path, tmp_path)

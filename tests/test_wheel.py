@@ -32,6 +32,7 @@ def test_the_wheel_has_the_three_packages_their_data_and_nothing_else_at_top_lev
     assert "sil/studies/page.html.j2" in names
 
 
+@pytest.mark.long
 def test_the_built_in_experiment_runs_from_another_folder(wheel: Path, tmp_path: Path) -> None:
     installed = tmp_path / "installed"
     pip = [

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from scheduler.availability import Availability
 from scheduler.model import InterconnectReading, MachineReading, Site
+from tests.examples import up_to
 from tests.scheduler.fakes import ClusterOf, Reading, make_site
 
 LAB = make_site(4, [ClusterOf((0, 1, 2), ("lan", "wan"), 0.6), ClusterOf((2, 3))])
@@ -168,7 +169,7 @@ readings = st.one_of(
 )
 
 
-@settings(max_examples=200, deadline=None, derandomize=True)
+@settings(max_examples=up_to(200), deadline=None, derandomize=True)
 @given(st.lists(st.lists(readings, max_size=6), max_size=6))
 def test_belief_is_the_latest_reading_of_everything_and_clusters_follow(
     batches: Sequence[Sequence[Reading]],

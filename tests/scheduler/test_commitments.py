@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from scheduler.commitments import Commitments, Run
 from scheduler.model import Job, JobId, RunId
+from tests.examples import up_to
 
 LOW = frozenset({"low"})
 NOBODY: frozenset[str] = frozenset()
@@ -367,7 +368,7 @@ class Story:
                 assert after.start_s >= before.completion_s
 
 
-@settings(max_examples=300, deadline=None, derandomize=True)
+@settings(max_examples=up_to(300), deadline=None, derandomize=True)
 @given(st.lists(steps, max_size=25))
 def test_lines_are_sorted_ready_times_are_last_ends_and_no_plan_overlaps(story: Sequence[Step]) -> None:
     told = Story()
@@ -376,7 +377,7 @@ def test_lines_are_sorted_ready_times_are_last_ends_and_no_plan_overlaps(story: 
         told.check_books()
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=up_to(150), deadline=None, derandomize=True)
 @given(st.lists(steps, max_size=25))
 def test_a_second_replan_at_one_instant_finds_nothing_to_move(story: Sequence[Step]) -> None:
     told = Story()
@@ -388,7 +389,7 @@ def test_a_second_replan_at_one_instant_finds_nothing_to_move(story: Sequence[St
     assert times(*told.alive) == before
 
 
-@settings(max_examples=150, deadline=None, derandomize=True)
+@settings(max_examples=up_to(150), deadline=None, derandomize=True)
 @given(st.lists(steps, max_size=25))
 def test_runs_are_never_in_line_for_each_other(story: Sequence[Step]) -> None:
     told = Story()

@@ -12,6 +12,7 @@ from scheduler.model import Schedule
 from scheduler.rules import DETERMINISTIC, RULES_OF_A_SCHEDULE, RULES_OF_CONDUCT
 from sil.world.time_limit import TimeLimitExceeded, time_limit
 from tests import faulty, faulty_on_nodes
+from tests.examples import up_to
 
 RULES_WITHOUT_ONE_JOB = {
     "returns-a-schedule",
@@ -33,7 +34,7 @@ def within_a_moment(call: Callable[[], Schedule]) -> Schedule:
 
 @pytest.mark.parametrize("name", registry.BUILT_IN)
 def test_every_built_in_scheduler_keeps_the_contract(name: str) -> None:
-    check_contract(registry.load(name))
+    check_contract(registry.load(name), examples=up_to(200))
 
 
 @pytest.mark.parametrize("kind", faulty.BROKEN_RULE, ids=lambda kind: kind.__name__)
@@ -48,7 +49,7 @@ def test_a_faulty_scheduler_is_caught_by_the_name_of_the_rule_and_of_the_job(kin
     "name", [*registry.ON_SHARED_NODES, *(f"loras(ordering={o}, selection=best_fit)" for o in Ordering)]
 )
 def test_every_built_in_scheduler_for_shared_nodes_keeps_the_contract(name: str) -> None:
-    check_contract_on_nodes(registry.load(name))
+    check_contract_on_nodes(registry.load(name), examples=up_to(200))
 
 
 @pytest.mark.parametrize("kind", faulty_on_nodes.BROKEN_RULE, ids=lambda kind: kind.__name__)

@@ -16,6 +16,7 @@ from scheduler.mapping.textbook import TextbookMaxMin, TextbookMinMin, TextbookP
 from scheduler.model import Schedule
 from scheduler.ports import Scheduler
 from scheduler.problem import SchedulingProblem
+from tests.examples import up_to
 
 Matrix = NDArray[np.float64]
 
@@ -70,14 +71,14 @@ def columns(schedule: Schedule) -> list[list[float]]:
 
 @pytest.mark.parametrize(("fast", "textbook"), PAIRS, ids=lambda scheduler: type(scheduler).__name__)
 @given(problem=problems())
-@settings(max_examples=300)
+@settings(max_examples=up_to(300))
 def test_small_problems(fast: Scheduler, textbook: Scheduler, problem: SchedulingProblem) -> None:
     assert columns(fast.schedule(problem)) == columns(textbook.schedule(problem))
 
 
 @pytest.mark.parametrize(("fast", "textbook"), PAIRS, ids=lambda scheduler: type(scheduler).__name__)
 @given(problem=problems())
-@settings(max_examples=100)
+@settings(max_examples=up_to(100))
 def test_small_problems_with_blocks_of_job_classes(
     fast: Scheduler, textbook: Scheduler, problem: SchedulingProblem
 ) -> None:

@@ -22,6 +22,7 @@ from scheduler.prediction.algorithm_1 import Algorithm1
 from scheduler.prediction.look_ahead import Blind, PolicyAware
 from scheduler.prediction.promises import Promising
 from scheduler.problem import SchedulingProblem
+from tests.examples import up_to
 
 COMPOSITIONS = list(product(Ordering, Selection, NodeSelection, Method))
 METHODS = [(remaining, cpu) for remaining in Method for cpu in (Method.MPL, Method.CPU)]
@@ -149,7 +150,7 @@ def test_who_keeps_promises_says_that_it_does() -> None:
 
 @pytest.mark.parametrize("selection", list(Selection))
 @given(situation=situations(), nodes=st.sampled_from(NodeSelection))
-@settings(max_examples=40)
+@settings(max_examples=up_to(40))
 def test_only_who_has_no_room_or_somebody_before_it_waits(
     selection: Selection, situation: Situation, nodes: NodeSelection
 ) -> None:
@@ -160,7 +161,7 @@ def test_only_who_has_no_room_or_somebody_before_it_waits(
 
 
 @given(situation=situations(), composition=st.sampled_from(COMPOSITIONS))
-@settings(max_examples=300)
+@settings(max_examples=up_to(300))
 def test_a_second_pass_starts_nothing_more(
     situation: Situation, composition: tuple[str, str, str, str]
 ) -> None:
@@ -176,7 +177,7 @@ def test_a_second_pass_starts_nothing_more(
     situation=situations(),
     composition=st.tuples(*map(st.sampled_from, (Ordering, Selection, NodeSelection))),
 )
-@settings(max_examples=60)
+@settings(max_examples=up_to(60))
 def test_predictions_are_those_of_algorithm_1(
     remaining: str, cpu_time: str, situation: Situation, composition: tuple[str, str, str]
 ) -> None:

@@ -20,6 +20,7 @@ from scheduler.model import Assignment, Completion, Job, JobId, MachineReading, 
 from scheduler.ports import Scheduler
 from scheduler.queues import MappingPolicy, PlannedStarts, PreemptionPolicy, QueuePolicy
 from scheduler.rules import PREEMPTS_RUNNING_RUNS, ScheduleRejected
+from tests.examples import up_to
 from tests.scheduler.fakes import (
     NOT_WISHED,
     ClusterOf,
@@ -1111,7 +1112,7 @@ def test_whatever_happens_no_machine_is_shared_no_job_is_lost_and_all_end() -> N
     run_state_machine_as_test(
         ManagerInTheWorld,
         settings=settings(
-            max_examples=200, stateful_step_count=50, deadline=None, derandomize=True, database=None
+            max_examples=up_to(200), stateful_step_count=50, deadline=None, derandomize=True, database=None
         ),
     )
 

@@ -63,7 +63,7 @@ def starts(facts: pl.DataFrame) -> dict[int, float]:
 
 # -- published schedules ---------------------------------------------------------------------------------
 
-LOGS = ("KTH-SP2", "CTC-SP2")
+LOGS = ("KTH-SP2", pytest.param("CTC-SP2", marks=pytest.mark.long))
 PUBLISHED = {
     "easy": ("easy", Estimates.USER),
     "easy_clairvoyant": ("easy", Estimates.ACTUAL),

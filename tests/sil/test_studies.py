@@ -178,6 +178,7 @@ def test_the_first_study_counts_on_the_textbook(monkeypatch: pytest.MonkeyPatch)
     assert by_paper[-1] > 1.2 * by_paper[0]
 
 
+@pytest.mark.long
 def test_the_fourth_study_comes_out_as_in_independent_prototypes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cs4, "RATES", (1, 32))
     found = cs4.study(2, Course(os.cpu_count() or 1))
@@ -206,6 +207,7 @@ def test_sjs_stays_better_than_olb_when_run_times_vary(monkeypatch: pytest.Monke
     assert found.claims[0].verdict is Verdict.HOLDS
 
 
+@pytest.mark.long
 def test_a_least_gain_keeps_low_jobs_from_being_begun_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preemption, "RATES", (2,))
     found = preemption.study(2, Course(os.cpu_count() or 1))
@@ -243,6 +245,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_pat
     assert "cannot be written" in result.output
 
 
+@pytest.mark.long
 def test_table_1_of_cisne_stands_beside_the_papers_with_a_verdict_on_every_claim(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
@@ -288,6 +291,7 @@ def test_predictions_on_shared_nodes_do_not_depend_on_the_number_of_workers() ->
     assert one.equals(two)
 
 
+@pytest.mark.long
 def test_what_is_learnt_from_some_seeds_is_tried_on_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cisne_hybrid, "LOADS", (1.0,))
     cells = tuple((policy, 1.0, method) for policy in cisne.POLICIES for method in cisne_hybrid.PAIRS)

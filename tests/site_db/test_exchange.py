@@ -16,6 +16,7 @@ from site_db.importing import SiteConflict, put_site
 from site_db.sites import SiteReader
 from site_db.store import parse_address
 from site_db.toml_file import InvalidFile
+from tests.examples import up_to
 from tests.site_db.site_texts import (
     FULL,
     HCS_2001,
@@ -765,7 +766,7 @@ def empty_database(shared_folder: Path) -> Engine:
     return store.create(parse_address(str(shared_folder / "empty.sqlite")))
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=up_to(150), deadline=None)
 @given(text=mutated_sites())
 def test_a_site_file_with_slips_goes_into_the_database_or_is_refused_with_one_sentence(
     text: str, shared_folder: Path, empty_database: Engine
@@ -789,7 +790,7 @@ def test_a_site_file_with_slips_goes_into_the_database_or_is_refused_with_one_se
         assert reader.as_file() == file
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=up_to(150), deadline=None)
 @given(content=st.binary() | st.text(alphabet=string.printable).map(str.encode) | st.text().map(str.encode))
 def test_any_bytes_are_refused_with_one_sentence(content: bytes, shared_folder: Path) -> None:
     refusal(content, shared_folder)
@@ -802,7 +803,7 @@ TREES = st.recursive(
 )
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=up_to(60), deadline=None)
 @given(
     st.dictionaries(
         st.sampled_from(sorted(exchange.SiteFile.model_fields)), TREES | st.lists(TREES), max_size=8

@@ -21,6 +21,7 @@ from site_db.schema import SiteRow
 from site_db.site_file import SiteFile
 from site_db.sites import SiteReader, UnknownSite, only_site, site_names
 from site_db.store import parse_address
+from tests.examples import up_to
 from tests.site_db.site_texts import FULL, HCS_2001, SMALL, changed, read, site_of
 
 FAST, SLOW = (Place(PlaceKind.MACHINE_CLASS, k) for k in (0, 1))
@@ -398,7 +399,7 @@ def crowded_database(shared_folder: Path) -> Engine:
     return engine
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=up_to(100), deadline=None)
 @given(file=site_files())
 def test_any_site_comes_out_of_the_database_as_it_went_in(file: SiteFile, crowded_database: Engine) -> None:
     assert list(problems(file)) == []
@@ -423,13 +424,13 @@ def test_any_site_comes_out_of_the_database_as_it_went_in(file: SiteFile, crowde
         ]
 
 
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=up_to(100), deadline=None)
 @given(file=site_files())
 def test_the_text_of_any_site_reads_as_the_same_site(file: SiteFile, shared_folder: Path) -> None:
     assert read(exchange.site_text(file), shared_folder) == file.in_site_order()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=up_to(60), deadline=None)
 @given(before=site_files("one"), after=site_files("one"))
 def test_any_site_that_becomes_any_other_is_the_other(
     before: SiteFile, after: SiteFile, crowded_database: Engine

@@ -9,6 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from site_db.toml_lines import Location, line_of
+from tests.examples import up_to
 from tests.site_db.site_texts import HCS_2001, SMALL
 
 TRICKY = '''# 1: a comment with name = "x" and [[parts]] in it
@@ -239,7 +240,7 @@ def is_toml(text: str) -> bool:
     return True
 
 
-@settings(max_examples=80, deadline=None)
+@settings(max_examples=up_to(80), deadline=None)
 @given(
     st.lists(st.sampled_from(CHUNKS), max_size=12).map(lambda all: [c.format(k) for k, c in enumerate(all)])
 )

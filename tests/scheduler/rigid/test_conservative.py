@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 from scheduler.model import JobId
 from scheduler.rigid.conservative import Conservative
 from scheduler.rigid.contract import FreeNodeOutline
+from tests.examples import up_to
 from tests.scheduler.rigid.replaying import RecordsReservations, Row, replayed
 
 NODES = 4
@@ -133,7 +134,7 @@ def in_plain_words(rows: list[Row]) -> dict[int, float]:
 
 @pytest.mark.parametrize("order", ["default", "archive"])
 @given(jobs=rows(exact=True))
-@settings(max_examples=150)
+@settings(max_examples=up_to(150))
 def test_with_exact_estimates_every_job_starts_at_the_time_it_was_promised(
     order: str, jobs: list[Row]
 ) -> None:
@@ -146,7 +147,7 @@ def test_with_exact_estimates_every_job_starts_at_the_time_it_was_promised(
 
 @pytest.mark.parametrize("order", ["default", "archive"])
 @given(jobs=rows(exact=False))
-@settings(max_examples=150)
+@settings(max_examples=up_to(150))
 def test_no_job_starts_later_than_it_was_ever_promised(order: str, jobs: list[Row]) -> None:
     scheduler = RecordsReservations()
     starts_s = replayed(scheduler, jobs, NODES, order)

@@ -12,6 +12,7 @@ from scheduler.rigid.contract import check_contract_on_free_nodes
 from scheduler.rigid.policies import Backfilling
 from scheduler.rules import RULES_OF_CONDUCT, RULES_OF_PLACEMENTS
 from tests import faulty_on_free_nodes
+from tests.examples import up_to
 from tests.scheduler.test_contract import within_a_moment
 
 SJF_WITH_BACKFILLING = [
@@ -21,7 +22,7 @@ SJF_WITH_BACKFILLING = [
 
 @pytest.mark.parametrize("name", [*registry.ON_FREE_NODES, *SJF_WITH_BACKFILLING])
 def test_every_built_in_scheduler_for_free_nodes_keeps_the_contract(name: str) -> None:
-    check_contract_on_free_nodes(registry.load(name), examples=60)
+    check_contract_on_free_nodes(registry.load(name), examples=up_to(60))
 
 
 @pytest.mark.parametrize("kind", faulty_on_free_nodes.BROKEN_RULE, ids=lambda kind: kind.__name__)

@@ -13,6 +13,7 @@ from scheduler.problem import SchedulingProblem
 from scheduler.rigid.contract import FreeNodeOutline, free_node_outlines, larger_free_node_outlines
 from scheduler.rigid.policies import Backfilling, Ordering
 from scheduler.rigid.scheduler import Rigid
+from tests.examples import up_to
 from tests.scheduler.rigid.textbook import TextbookPass
 
 POLICIES = list(product(Ordering, Backfilling))
@@ -32,7 +33,7 @@ def started(name: str, asked: SchedulingProblem) -> dict[int, str]:
 
 @pytest.mark.parametrize(("ordering", "backfilling"), POLICIES)
 @given(outline=free_node_outlines(most_down=0))
-@settings(max_examples=80)
+@settings(max_examples=up_to(80))
 def test_every_policy_decides_as_in_plain_words(
     ordering: str, backfilling: str, outline: FreeNodeOutline
 ) -> None:

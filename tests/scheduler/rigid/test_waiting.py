@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from scheduler.model import Job, JobId
 from scheduler.rigid.waiting import FEWEST_PLACES, WaitingJobs
+from tests.examples import up_to
 
 
 def job(number: int, arrival_s: float = 0.0, n_tasks: int = 1) -> Job:
@@ -30,7 +31,7 @@ def is_the_list(waiting: WaitingJobs, jobs: dict[Job, float]) -> None:
 
 
 @given(st.data())
-@settings(max_examples=40)
+@settings(max_examples=up_to(40))
 def test_jobs_that_come_and_go_are_kept_in_order_of_arrival_then_id(data: st.DataObject) -> None:
     waiting, jobs, gone = WaitingJobs(), {}, []
     number = 0

@@ -29,7 +29,8 @@ def under_pybatsim(scheduler: str, jobs: int, folder: Path) -> Outcome:
 
 
 @pytest.mark.parametrize(
-    ("scheduler", "mean_wait_s"), [("schedFcfs", 157_579.382), ("easyBackfill", 3_996.757)]
+    ("scheduler", "mean_wait_s"),
+    [pytest.param("schedFcfs", 157_579.382, marks=pytest.mark.long), ("easyBackfill", 3_996.757)],
 )
 def test_mean_waiting_times_are_those_of_another_simulator_to_the_last_digit(
     scheduler: str, mean_wait_s: float, tmp_path: Path

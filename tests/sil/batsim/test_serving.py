@@ -24,7 +24,10 @@ from sil.workload.lublin import Lublin
 from tests.sil.test_cli import sil, the_sentence
 
 
-@pytest.mark.parametrize("name", ["fcfs", "sjf", "easy_sjbf", "conservative"])
+@pytest.mark.parametrize(
+    "name",
+    ["easy_sjbf", *(pytest.param(name, marks=pytest.mark.long) for name in ("fcfs", "sjf", "conservative"))],
+)
 def test_a_served_scheduler_writes_the_trace_that_it_writes_in_process(name: str, tmp_path: Path) -> None:
     log = Lublin().jobs(600, 64, np.random.default_rng(3)).at_load(0.95)
     command = f"batsim: {sys.executable} -m sil serve-scheduler {name} --bind tcp://127.0.0.1:{{port}}"

@@ -12,6 +12,7 @@ from sil.planning import best_buy as searching
 from sil.planning.best_buy import Counts, affordable, best_buy, search
 from sil.planning.options import AS_IT_IS, Option, bought
 from sil.planning.sizing import size
+from tests.examples import up_to
 from tests.sil.planning.imagined_runs import noise, plan, samples
 
 
@@ -80,7 +81,7 @@ def test_where_there_are_many_a_search_finds_the_best_as_well(monkeypatch: pytes
     exponents=st.lists(st.sampled_from([0.3, 0.6, 1.0]), min_size=3, max_size=3),
     budget=st.integers(20, 90),
 )
-@settings(max_examples=200)
+@settings(max_examples=up_to(200))
 def test_the_search_finds_the_optimum_of_offers_that_do_less_each_time(
     gains: list[int], exponents: list[float], budget: int
 ) -> None:

@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 from sil.workload.job_log import BadLog, JobLog
 from sil.workload.swf import read_swf
 from sil.workload.swf_repairs import FIELDS, Overrun, Rules, TooLarge
+from tests.examples import up_to
 from tests.sil.workload.swf_files import HEADER, assert_sound, job
 
 CORPUS = sorted((Path(__file__).parent / "corpus").iterdir())
@@ -114,7 +115,7 @@ def test_any_bytes_are_read_soundly_or_refused_by_name(
     assert_read_or_refused(path, chosen, processors)
 
 
-@settings(deadline=None, max_examples=200)
+@settings(deadline=None, max_examples=up_to(200))
 @given(data=damaged_logs(), chosen=rules, processors=sizes)
 def test_a_damaged_log_is_read_soundly_or_refused_by_name(
     data: bytes, chosen: Rules, processors: int | None, tmp_path_factory: pytest.TempPathFactory
