@@ -24,6 +24,8 @@ class Server:
         folder = Path(tempfile.mkdtemp(prefix="sil-postgres-"))
         self._server = pgserver.get_server(folder, cleanup_mode="delete")
         self._numbers = count()
+        self._execute("ALTER SYSTEM SET fsync = off")  # a database of a test need not outlive a power cut
+        self._execute("SELECT pg_reload_conf()")
 
     def new_database(self, like: Address | None = None) -> Address:
         """An empty database, or a copy of another one that nobody is connected to."""
