@@ -82,21 +82,17 @@ def caveats(answers: Answers) -> Iterator[str]:
     for answer in answers.answers:
         under = f"Under {answer.scheduler}, " if len(answers.answers) > 1 else ""
         for what, ranking in rankings(answer):
-            if unsettled := ranking.standings.unsettled:
-                if what != "each offer":
-                    first = ranking.effects[0].option.name
-                    unsettled = tuple(pair for pair in unsettled if first in pair)
-                pairs = "; ".join(f"'{one}' and '{other}'" for one, other in unsettled)
-                if pairs:
-                    after = f"after {plan.replications} replications ({what})"
-                    yield f"{under}not settled {after}: which is better of {pairs}."
+            for one, others in _pairs(ranking, what, Verdict.UNSETTLED):
+                after = f"after {plan.replications} replications ({what})"
+                yield f"{under}not settled {after}: whether '{one}' is better than {_listed(others)}."
             for effect in ranking.effects if what == "each offer" else ranking.effects[:1]:
                 if effect.against_today is Verdict.UNSETTLED:
                     names = f"'{effect.option.name}' makes a difference to '{answer.base.name}'"
                     yield f"{under}not settled ({what}): whether {names}."
-            for one, other in _ties(ranking, what):
+            for one, others in _pairs(ranking, what, Verdict.TIE):
                 least = f"{100 * plan.indifference:g} %"
-                yield f"{under}'{one}' and '{other}' are tied ({what}): they differ by less than {least}."
+                tied = _listed(others)
+                yield f"{under}'{one}' is tied with {tied} ({what}): the difference is less than {least}."
         if answer.size is not None and not answer.size.is_settled:
             after = f"after {plan.replications} replications"
             yield f"{under}the size is not settled {after}; it is by the means."
@@ -174,11 +170,18 @@ def _change(plan: Plan, effect: Effect, answer: Answer) -> str:
     return f"{name} {verb} by {abs(gained):.1f} ± {width:.1f} %, to {value:,.4g} {unit}".rstrip() + against
 
 
-def _ties(ranking: Ranking, what: str) -> Sequence[tuple[str, str]]:
+def _pairs(ranking: Ranking, what: str, verdict: Verdict) -> Iterator[tuple[str, list[str]]]:
+    """An option, and those behind it of which that is said; where only the first matters, of that one."""
     names = [effect.option.name for effect in ranking.effects]
-    ahead = names if what == "each offer" else names[:1]
-    pairs = [(one, other) for k, one in enumerate(ahead) for other in names[k + 1 :]]
-    return [pair for pair in pairs if ranking.standings.between(*pair) is Verdict.TIE]
+    for k, one in enumerate(names if what == "each offer" else names[:1]):
+        found = [name for name in names[k + 1 :] if ranking.standings.between(one, name) is verdict]
+        if found:
+            yield one, found
+
+
+def _listed(names: Sequence[str]) -> str:
+    *first, last = [f"'{name}'" for name in names]
+    return f"{', '.join(first)} and {last}" if first else last
 
 
 def _forecast(plan: Plan) -> str:

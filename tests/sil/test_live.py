@@ -8,7 +8,7 @@ import subprocess
 import sys
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager
 from pathlib import Path
 
 import psutil
@@ -73,9 +73,14 @@ def children(of: psutil.Process | None = None) -> list[psutil.Process]:
     """The processes that were started, apart from those of the interpreter's own."""
     found = []
     for child in (of or psutil.Process()).children():
-        with suppress(psutil.NoSuchProcess):
-            if not any(name in " ".join(child.cmdline()) for name in NOT_OURS):
-                found.append(child)
+        try:
+            command = " ".join(child.cmdline())
+        except psutil.ZombieProcess:
+            command = ""  # it has ended, and nobody has asked how
+        except psutil.NoSuchProcess:
+            continue
+        if not any(name in command for name in NOT_OURS):
+            found.append(child)
     return found
 
 

@@ -140,6 +140,18 @@ def test_machines_without_which_the_site_could_not_go_on_are_named(tmp_path: Pat
     )
 
 
+def test_what_is_tied_is_told_in_one_sentence(tmp_path: Path) -> None:
+    alike = "".join(
+        f'\n[[offers]]\nname = "from {vendor}"\nchanges = ["1 x fast"]\nprice = 50\n' for vendor in "ABC"
+    )
+    told = list(caveats(answers_of(plan_file(tmp_path, alike))))
+    assert (
+        "'from A' is tied with 'from B' and 'from C' (each offer): the difference is less than 1 %." in told
+    )
+    assert "'from B' is tied with 'from C' (each offer): the difference is less than 1 %." in told
+    assert len(told) == 2
+
+
 def test_machines_with_a_space_in_their_names_could_go(tmp_path: Path) -> None:
     path = plan_file(tmp_path, "\n[retire]\ncount = 2\n", PLAN.replace("1.6", "1"))
     (tmp_path / "tiny.toml").write_text(TINY_SITE.replace("s[1-2]", "the slow one [1-2]"))
