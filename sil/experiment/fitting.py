@@ -9,6 +9,7 @@ from scheduler.queues import in_order_of_service
 from scheduler.registry import Kind
 from sil.batsim.naming import listens_already
 from sil.experiment.config import Experiment
+from sil.experiment.notional import NO_TIME_CHANGES
 from sil.experiment.places import Places
 from sil.experiment.site_in_use import SiteInUse
 from sil.experiment.under_test import brings_its_manager
@@ -84,6 +85,9 @@ def notes(experiment: Experiment, in_use: SiteInUse) -> Iterator[str]:
     if experiment.notional:
         changes = "; ".join(change.told() for change in experiment.notional)
         yield f"the site is imagined to be another: {changes}"
+        if experiment.shared_nodes is None:
+            unmoved = (change.told() for change in experiment.notional if change.leaves_times)
+            yield from (f"{told}: {NO_TIME_CHANGES}" for told in unmoved)
     if experiment.shared_nodes is not None:
         from sil.experiment.shared_experiment import cannot_predict
 

@@ -18,6 +18,11 @@ _UPGRADE = re.compile(r"(?P<count>\d+) x (?P<what>\S+) to (?P<to>\S+)")
 
 MOST_MACHINES = 100_000
 
+NO_TIME_CHANGES = (
+    "on dedicated machines no run time depends on memory or the operating system; where these make them "
+    "faster, say times_as_fast"
+)
+
 
 class NotionalTable(Table):
     """One change; its verb is one of VERBS.
@@ -31,7 +36,8 @@ class NotionalTable(Table):
       them, clusters over the same interconnect tell how jobs scale.
     * `remove = "4 x p-133"`, or names of machines or clusters: they go.
     * `upgrade = "8 x p-133 to piii-500"`: machines change their class, and stay in their clusters.
-    * `change = "p-133"`: all machines of a class get another `os`, `memory_mb` or `rating`.
+    * `change = "p-133"`: all machines of a class get another `os`, `memory_mb` or `rating`, and are
+      `times_as_fast` with that.
 
     What is added is there from `from_s` to `until_s`; what is removed goes at `from_s`, and comes back at
     `until_s`.
@@ -83,6 +89,11 @@ class NotionalTable(Table):
     def verb(self) -> str:
         return self.verbs[0]
 
+    @property
+    def leaves_times(self) -> bool:
+        """Whether it is only about what no run time depends on where machines are dedicated."""
+        return self.verb == "change" and not self.said & {"rating", "times_as_fast"}
+
     def told(self) -> str:
         """For a reader."""
         return f"{self.verb} {getattr(self, self.verb)}"
@@ -114,7 +125,7 @@ _MAY_HAVE = {
     "add": {*_OF_A_CLASS, "bandwidth_mbit_per_s", "latency_us", "speedup", "parallel_s", "memory_mb", "os"},
     "remove": set(),
     "upgrade": _OF_A_CLASS,
-    "change": {"os", "memory_mb", "rating"},
+    "change": {"os", "memory_mb", "rating", "times_as_fast", "uncertainty"},
 }
 
 

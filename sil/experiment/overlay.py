@@ -97,13 +97,18 @@ def _change(site: ImaginedSite, change: NotionalTable) -> None:
     update = {
         key: value for key in ("os", "memory_mb", "rating") if (value := getattr(change, key)) is not None
     }
-    if not update:
+    if not update and "times_as_fast" not in change.said:
         raise CannotImagine(
-            f"what is to change of the machines of class '{kind}'? say os, memory_mb or rating"
+            f"what is to change of the machines of class '{kind}'? say os, memory_mb, rating or times_as_fast"
         )
-    for machine in site.machines:
-        if machine.table.machine_class == kind:
-            machine.table = machine.table.model_copy(update=update)
+    of_class = [machine for machine in site.machines if machine.table.machine_class == kind]
+    for machine in of_class:
+        machine.table = machine.table.model_copy(update=update)
+    if "times_as_fast" in change.said and of_class:
+        # What is known of their times is of machines as they were: as others, they are a class of their own.
+        words = f"{len(of_class)} x {kind} to {kind}-changed"
+        faster = {"like": kind, "times_as_fast": change.times_as_fast, "uncertainty": change.uncertainty}
+        _upgrade(site, NotionalTable.model_validate({"upgrade": words, **faster}))
 
 
 _VERBS = {"add": _add, "remove": _remove, "upgrade": _upgrade, "change": _change}

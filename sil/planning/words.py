@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import floor, log10
 
+from sil.experiment.notional import NO_TIME_CHANGES
 from sil.outcome.statistics import Interval
 from sil.planning.answers import Answer, Answers
 from sil.planning.marginal import Effect, Ranking
@@ -107,6 +108,9 @@ def caveats(answers: Answers) -> Iterator[str]:
                 f"With '{name}', {found.rho:.2f} times what can be carried would arrive (most of it from "
                 f"'{found.bottleneck}'), so it is left out."
             )
+    for offer in plan.offers:
+        if any(change.leaves_times for change in offer.changes):
+            yield f"'{offer.name}': {NO_TIME_CHANGES}."
     for name in answers.not_spared:
         yield f"{name[0].upper()}{name[1:]}, the site could not carry the forecast."
 

@@ -85,6 +85,21 @@ def test_a_cluster_may_be_over_an_interconnect_that_the_site_does_not_have(tmp_p
         imagined(tmp_path, {**change, "add": "2 x slow as cluster c over lan", "speedup": 2.0})
 
 
+def test_a_whole_class_may_become_faster_and_its_cluster_with_it(tmp_path: Path) -> None:
+    in_use = imagined(tmp_path, {"change": "fast", "memory_mb": 512, "times_as_fast": 2.0})
+    # The pair: S(2) = 2 / 1.2 by the law, of 5 s.
+    assert seconds(in_use, "short") == {"f1": 5, "f2": 5, "s1": 30, "s2": 30, "pair": 3}
+    assert {group.memory_mb for group in in_use.file.machines if "f1" in group.names} == {512}
+
+
+def test_memory_alone_changes_no_time_and_that_is_told(tmp_path: Path) -> None:
+    path = tiny_experiment(tmp_path, '[[notional]]\nchange = "fast"\nmemory_mb = 512\n')
+    done = sil("run", path, "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.stderr
+    told = " ".join(done.stderr.split())
+    assert "change fast: on dedicated machines no run time depends on memory" in told
+
+
 def test_a_cluster_that_loses_members_takes_longer_and_one_without_is_gone(tmp_path: Path) -> None:
     less = imagined(tmp_path, {"remove": "1 x fast"})
     assert seconds(less, "short") == {"f1": 10, "s1": 30, "s2": 30, "pair": 12}

@@ -152,6 +152,12 @@ def test_what_is_tied_is_told_in_one_sentence(tmp_path: Path) -> None:
     assert len(told) == 2
 
 
+def test_an_offer_of_memory_alone_is_told_to_change_no_time(tmp_path: Path) -> None:
+    memory = '\n[[offers]]\nname = "memory"\nchanges = [{ change = "slow", memory_mb = 512 }]\nprice = 50\n'
+    (told,) = caveats(answers_of(plan_file(tmp_path, memory)))
+    assert told.startswith("'memory': on dedicated machines no run time depends on memory")
+
+
 def test_machines_with_a_space_in_their_names_could_go(tmp_path: Path) -> None:
     path = plan_file(tmp_path, "\n[retire]\ncount = 2\n", PLAN.replace("1.6", "1"))
     (tmp_path / "tiny.toml").write_text(TINY_SITE.replace("s[1-2]", "the slow one [1-2]"))
