@@ -179,10 +179,11 @@ class Plan(Table):
             raise ValueError(f"size.offer is '{self.size.offer}'; there are the offers {', '.join(names)}")
         if self.budget is not None and self.offers:
             cheapest = min(self.offers, key=self.cost)
+            running = f" with running costs of {self.period}" if cheapest.running_cost else ""
             if self.cost(cheapest) > self.budget:
                 raise ValueError(
                     f"budget is {self.budget:,g}, which buys nothing: the cheapest offer, '{cheapest.name}', "
-                    f"costs {self.cost(cheapest):,g} (with running costs of {self.years:g} years)"
+                    f"costs {self.cost(cheapest):,g}{running}"
                 )
         table = self.workload or self.history
         if table is not None and self.warm_up_jobs >= table.jobs:
@@ -196,6 +197,11 @@ class Plan(Table):
                 f"{self.first_replications}, or more"
             )
         return self
+
+    @property
+    def period(self) -> str:
+        """For which running costs are counted."""
+        return "1 year" if self.years == 1 else f"{self.years:g} years"
 
     def _suits_its_forecast(self) -> None:
         """Of a log, machines are alike, and there are neither job classes nor queues."""

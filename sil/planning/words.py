@@ -142,7 +142,7 @@ def assumptions(answers: Answers) -> Iterator[str]:
     if any(answer.size is not None for answer in answers.answers):
         yield "Size: by bisection; more of an offer is taken never to be worse."
     if plan.years and any(offer.running_cost for offer in plan.offers):
-        yield f"Costs are prices and the running costs of {plan.years:g} years."
+        yield f"Costs are prices and the running costs of {plan.period}."
     if plan.log is None:
         yield "Machines really do what the site's data say of their class, and schedulers expect the same."
 
