@@ -63,6 +63,8 @@ class ImaginedSite:
     absences: list[Absence] = field(default_factory=list)
     uncertain: dict[tuple[str, str], float] = field(default_factory=dict)
     new_classes: dict[str, None] = field(default_factory=dict)
+    changed: dict[str, str] = field(default_factory=dict)
+    """By the name of a class whose machines were changed as a whole: the one that they were of."""
 
     def __post_init__(self) -> None:
         self.machines = [ImaginedMachine(name, group) for group in self.file.machines for name in group.names]
@@ -115,7 +117,7 @@ class ImaginedSite:
                     runs_there += 1
                 continue
             if change.like is not None:
-                like_s = self.expect(table.name, change.like)
+                like_s = self._sequential_s(table.name, change.like)
                 time_s = None if like_s is None else like_s / change.times_as_fast
             else:
                 time_s = change.sequential_s.get(table.name)
@@ -127,6 +129,23 @@ class ImaginedSite:
                     self.uncertain[table.name, kind] = change.uncertainty
         if not runs_there:
             raise CannotImagine(f"no job class would run on machines of class '{kind}'")
+
+    def changed_class(self, kind: str, now: str, change: NotionalTable) -> str:
+        """A class of its own for the machines of class `kind`, by now `now`, as they are after `change`: what
+        is known of their times is of machines as they were."""
+        number = sum(origin == kind for origin in self.changed.values()) + 1
+        name = f"{kind}-changed-{number}"
+        self.make_known(name, change.model_copy(update={"like": now, "rating": None}))
+        self.changed[name] = kind
+        return name
+
+    def is_of(self, machine: ImaginedMachine, kind: str) -> bool:
+        """Whether it is of a class, or was before that was changed as a whole."""
+        now = machine.table.machine_class
+        return kind in (now, self.changed.get(now))
+
+    def classes_of(self, machines: Iterable[ImaginedMachine]) -> list[str]:
+        return list(dict.fromkeys(machine.table.machine_class for machine in machines))
 
     def rating_of(self, kind: str) -> float | None:
         ratings = {m.table.rating for m in self.machines if m.table.machine_class == kind}
@@ -242,7 +261,7 @@ class ImaginedSite:
     def some(self, what: str, count: int | None) -> list[ImaginedMachine]:
         """Machines of a class, the last ones first; those of a cluster; or those of these names, of which one
         may have a space in it if it is the only one."""
-        found = [machine for machine in self.machines if machine.table.machine_class == what]
+        found = [machine for machine in self.machines if self.is_of(machine, what)]
         found = found or [machine for machine in self.machines if machine.name == what]
         found = found or self._named(what)
         if count is not None and len(found) < count:

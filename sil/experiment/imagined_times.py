@@ -38,7 +38,10 @@ def unsure(
     machine class), without those of which times were said."""
     known, found = Estimator(layout, statistics), {}
     for name in machine_classes:
-        j = layout.class_of_machine.index(layout.machine_classes.index(name))
+        k = layout.machine_classes.index(name)
+        if k not in layout.class_of_machine:
+            continue  # its machines became others, or went
+        j = layout.class_of_machine.index(k)
         for c, job_class in enumerate(layout.job_classes):
             estimate = known.estimate(c, j)
             deviation = None if estimate is None else _relative_deviation(layout, c, estimate)

@@ -90,9 +90,14 @@ class NotionalTable(Table):
         return self.verbs[0]
 
     @property
+    def scales_times(self) -> bool:
+        """Whether it says how fast the machines of a class are with it."""
+        return self.verb == "change" and bool(self.said & {"times_as_fast", "uncertainty"})
+
+    @property
     def leaves_times(self) -> bool:
         """Whether it is only about what no run time depends on where machines are dedicated."""
-        return self.verb == "change" and not self.said & {"rating", "times_as_fast"}
+        return self.verb == "change" and not self.scales_times and self.rating is None
 
     def told(self) -> str:
         """For a reader."""

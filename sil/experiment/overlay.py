@@ -83,12 +83,17 @@ def _upgrade(site: ImaginedSite, change: NotionalTable) -> None:
     for machine in chosen:
         update = {"machine_class": kind, "rating": rating}
         machine.table = machine.table.model_copy(update=update)
-    names = {machine.name for machine in chosen}
+    _time_clusters(site, chosen, change)
+
+
+def _time_clusters(site: ImaginedSite, machines: Sequence[ImaginedMachine], change: NotionalTable) -> None:
+    """Those of which machines have another class now, and all the same one."""
+    names = {machine.name for machine in machines}
     class_of = {machine.name: machine.table.machine_class for machine in site.machines}
     for cluster in site.clusters:
         kinds = {class_of[name] for name in cluster.members}
         if names & set(cluster.members) and len(kinds) == 1 and site.is_used_in_parallel(cluster):
-            site.time_cluster(cluster, kind, change, known={})
+            site.time_cluster(cluster, kinds.pop(), change, known={})
 
 
 def _change(site: ImaginedSite, change: NotionalTable) -> None:
@@ -97,18 +102,20 @@ def _change(site: ImaginedSite, change: NotionalTable) -> None:
     update = {
         key: value for key in ("os", "memory_mb", "rating") if (value := getattr(change, key)) is not None
     }
-    if not update and "times_as_fast" not in change.said:
+    if not update and not change.scales_times:
         raise CannotImagine(
             f"what is to change of the machines of class '{kind}'? say os, memory_mb, rating or times_as_fast"
         )
-    of_class = [machine for machine in site.machines if machine.table.machine_class == kind]
+    of_class = [machine for machine in site.machines if site.is_of(machine, kind)]
+    new_class_of: dict[str, str] = {}
+    if change.scales_times:
+        new_class_of = {now: site.changed_class(kind, now, change) for now in site.classes_of(of_class)}
     for machine in of_class:
-        machine.table = machine.table.model_copy(update=update)
-    if "times_as_fast" in change.said and of_class:
-        # What is known of their times is of machines as they were: as others, they are a class of their own.
-        words = f"{len(of_class)} x {kind} to {kind}-changed"
-        faster = {"like": kind, "times_as_fast": change.times_as_fast, "uncertainty": change.uncertainty}
-        _upgrade(site, NotionalTable.model_validate({"upgrade": words, **faster}))
+        now = machine.table.machine_class
+        its_class = {"machine_class": new_class_of.get(now, now)}
+        machine.table = machine.table.model_copy(update=update | its_class)
+    if new_class_of:
+        _time_clusters(site, of_class, change)
 
 
 _VERBS = {"add": _add, "remove": _remove, "upgrade": _upgrade, "change": _change}

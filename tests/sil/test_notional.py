@@ -92,6 +92,14 @@ def test_a_whole_class_may_become_faster_and_its_cluster_with_it(tmp_path: Path)
     assert {group.memory_mb for group in in_use.file.machines if "f1" in group.names} == {512}
 
 
+def test_two_changes_of_one_class_add_up_and_its_machines_keep_its_name_for_others(tmp_path: Path) -> None:
+    faster = {"change": "slow", "times_as_fast": 2.0, "rating": 3.0}
+    fewer = {"remove": "1 x slow"}
+    in_use = imagined(tmp_path, faster, {"change": "slow", "times_as_fast": 1.5}, fewer)
+    assert seconds(in_use, "short") == {"f1": 10, "f2": 10, "s1": 10, "pair": 6}
+    assert {group.rating for group in in_use.file.machines if "s1" in group.names} == {3.0}
+
+
 def test_memory_alone_changes_no_time_and_that_is_told(tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path, '[[notional]]\nchange = "fast"\nmemory_mb = 512\n')
     done = sil("run", path, "--out", tmp_path / "out")
