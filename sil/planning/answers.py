@@ -99,8 +99,12 @@ class Prepared:
                 raise self._wrong(("offers", k, "changes", error.place), str(error)) from None
 
     def carries(self, option: Option) -> bool:
-        """Whether an option can carry the forecast in the long run."""
-        found = self._load(option)
+        """Whether an option can carry the forecast in the long run; one that cannot be made, since one of its
+        offers needs what another has changed or taken away, carries nothing."""
+        try:
+            found = self._load(option)
+        except CannotImagine:
+            return False
         return found is None or not found.is_too_much
 
     def _load(self, option: Option) -> Load | None:

@@ -140,6 +140,16 @@ def test_machines_without_which_the_site_could_not_go_on_are_named(tmp_path: Pat
     )
 
 
+def test_a_combination_that_cannot_be_made_is_left_out(tmp_path: Path) -> None:
+    # There are two slow machines: neither can both be upgraded twice, nor go after that.
+    upgrade = OFFERS.replace('changes = ["2 x fast"]', 'changes = [{ upgrade = "2 x slow to fast" }]')
+    (answer,) = answers_of(plan_file(tmp_path, upgrade, "budget = 220\n" + PLAN)).answers
+    assert answer.best_buy is not None
+    names = [effect.option.name for effect in answer.best_buy.ranking.effects]
+    assert "two fast" in names
+    assert not any("2 x two fast" in name for name in names)
+
+
 def test_what_is_tied_is_told_in_one_sentence(tmp_path: Path) -> None:
     alike = "".join(
         f'\n[[offers]]\nname = "from {vendor}"\nchanges = ["1 x fast"]\nprice = 50\n' for vendor in "ABC"
