@@ -20,7 +20,7 @@ from tests.sil.test_no_process_is_left import alive
 
 @contextmanager
 def scheduler_in(folder: Path) -> Iterator[Cluster]:
-    if find_spec("distributed") is None:
+    if find_spec("distributed") is None:  # an extra of the package; CI does not accept a skip
         pytest.skip("there is no Dask here: pip install 'sil-testbed[distributed]'")
     made = Cluster(folder)
     try:
