@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from operator import index
+from sys import maxsize
 from typing import overload
 
 Interval = tuple[int, int]
@@ -101,28 +102,30 @@ class NodeSet(Sequence[int]):
 
 
 class FreeSet:
-    """The nodes that nobody holds, as intervals in ascending order that do not touch.
+    """The nodes that nobody holds.
 
-    Taking a set or giving it back costs O(log) in the number of intervals, for each of the set's own.
+    Kept as bounds in ascending order: where free nodes begin, where they end, where they begin again, and so
+    on, each end being the first node that is not free. To take nodes or give them back turns their own
+    bounds: such a bound is gone if it was there, and is there if it was not. For each interval of the nodes
+    this costs O(log b) for b bounds, and moving on those that come after.
     """
 
-    __slots__ = ("_firsts", "_last_of", "n")
+    __slots__ = ("_bounds", "n")
 
     def __init__(self, n_nodes: int) -> None:
-        self._firsts = [0] if n_nodes else []
-        self._last_of = dict.fromkeys(self._firsts, n_nodes - 1)
+        self._bounds = [0, n_nodes, maxsize] if n_nodes else [maxsize]
         self.n = n_nodes
 
     @property
     def intervals(self) -> list[Interval]:
-        return [(first, self._last_of[first]) for first in self._firsts]
+        return [(first, end - 1) for first, end in zip(self._bounds[::2], self._bounds[1::2], strict=False)]
 
     def has(self, nodes: NodeSet) -> bool:
         """Whether all of them are free."""
-        firsts, last_of = self._firsts, self._last_of
+        bounds = self._bounds
         for first, last in nodes.intervals:
-            k = bisect_right(firsts, first) - 1
-            if k < 0 or last_of[firsts[k]] < last:
+            k = bisect_right(bounds, first)
+            if k % 2 == 0 or bounds[k] <= last:
                 return False
         return True
 
@@ -131,54 +134,42 @@ class FreeSet:
         if not n:
             return NodeSet((), 0)
         taken: list[Interval] = []
-        left, last_of = n, self._last_of
-        for first in self._firsts:
-            last = last_of[first]
+        left = n
+        bounds = iter(self._bounds)
+        for first, end in zip(bounds, bounds, strict=False):
             if passed_over:
-                if last - first < passed_over:
-                    passed_over -= last - first + 1
+                if end - first <= passed_over:
+                    passed_over -= end - first
                     continue
                 first += passed_over
                 passed_over = 0
-            if last - first >= left - 1:
+            if end - first >= left:
                 taken.append((first, first + left - 1))
                 break
-            taken.append((first, last))
-            left -= last - first + 1
+            taken.append((first, end - 1))
+            left -= end - first
         return NodeSet(tuple(taken), n)
 
     def take(self, nodes: NodeSet) -> None:
         """Nodes that are free are so no longer."""
-        firsts, last_of = self._firsts, self._last_of
-        for first, last in nodes.intervals:
-            k = bisect_right(firsts, first) - 1
-            begins = firsts[k]
-            ends = last_of[begins]
-            if begins < first:
-                last_of[begins] = first - 1
-                if ends > last:
-                    firsts.insert(k + 1, last + 1)
-                    last_of[last + 1] = ends
-            else:
-                del last_of[begins]
-                if ends > last:
-                    firsts[k] = last + 1
-                    last_of[last + 1] = ends
-                else:
-                    del firsts[k]
+        self._turn(nodes.intervals)
         self.n -= nodes.n
 
     def give_back(self, nodes: NodeSet) -> None:
         """Nodes that were held are free."""
-        firsts, last_of = self._firsts, self._last_of
-        for first, last in nodes.intervals:
-            k = bisect_right(firsts, first)
-            if last + 1 in last_of:  # what begins behind it is joined
-                last = last_of.pop(last + 1)
-                del firsts[k]
-            if k and last_of[firsts[k - 1]] == first - 1:
-                last_of[firsts[k - 1]] = last
-            else:
-                firsts.insert(k, first)
-                last_of[first] = last
+        self._turn(nodes.intervals)
         self.n += nodes.n
+
+    def _turn(self, intervals: Iterable[Interval]) -> None:
+        bounds = self._bounds
+        for first, last in intervals:
+            k, end = bisect_left(bounds, first), last + 1
+            if bounds[k] == first:
+                if bounds[k + 1] == end:
+                    del bounds[k : k + 2]
+                else:
+                    bounds[k] = end
+            elif bounds[k] == end:
+                bounds[k] = first
+            else:
+                bounds[k:k] = first, end

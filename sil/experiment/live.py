@@ -30,7 +30,8 @@ from sil.live.loop import LiveLoop
 from sil.live.monitor import CoreMonitor, usable_cores
 from sil.live.processes import CannotRunLive, Over, Processes
 from sil.outcome.metrics import faults
-from sil.outcome.trace import TraceRecorder, write_trace
+from sil.outcome.recorder import TraceRecorder
+from sil.outcome.trace import write_trace
 from sil.outcome.twin import Twins, twins
 from sil.world.faults import SchedulerFault
 from sil.world.guard import Timing

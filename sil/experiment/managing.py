@@ -14,7 +14,7 @@ from scheduler.resource_manager import OnMachines
 from scheduler.rules import first_violation
 from sil.experiment.config import Experiment
 from sil.experiment.site_in_use import SiteInUse
-from sil.outcome.trace import TraceRecorder
+from sil.outcome.recorder import TraceRecorder
 from sil.world.decision_cost import Charge
 from sil.world.guard import Check, GuardedScheduler, Timing
 

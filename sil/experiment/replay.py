@@ -21,7 +21,8 @@ from sil.experiment.estimates import Estimates, run_times
 from sil.experiment.provenance import package_version, source_hash
 from sil.experiment.under_test import PRINTED, UnderTest
 from sil.outcome.parquet_stream import ParquetStream
-from sil.outcome.trace import METADATA_KEY, SCHEMA, TIMINGS_SCHEMA, TraceRecorder, of_run
+from sil.outcome.recorder import TraceRecorder
+from sil.outcome.trace import METADATA_KEY, SCHEMA, TIMINGS_SCHEMA, of_run
 from sil.workload.job_log import JobLog
 from sil.world.clock import SimClock
 from sil.world.decision_cost import Charge

@@ -21,7 +21,8 @@ from scheduler.resource_manager import OnSharedNodes
 from sil.experiment import files
 from sil.experiment.streams import stream
 from sil.outcome.node_invariants import first_breach_on_nodes
-from sil.outcome.trace import Fact, TraceRecorder
+from sil.outcome.recorder import TraceRecorder
+from sil.outcome.trace import Fact
 from sil.workload.local_load import LocalLoad
 from sil.world.clock import SimClock
 from sil.world.dispatcher import SimDispatcher

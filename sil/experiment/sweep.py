@@ -19,8 +19,9 @@ from sil.experiment.pool import finished, pool
 from sil.experiment.site_in_use import SiteInUse
 from sil.experiment.wiring import run_once
 from sil.outcome.metrics import faults
+from sil.outcome.recorder import TraceRecorder
 from sil.outcome.run_tables import SCHEMAS, RunTables
-from sil.outcome.trace import RUN, Fact, TraceRecorder
+from sil.outcome.trace import RUN, Fact
 from sil.world.faults import PROCESS_SURVIVES
 
 

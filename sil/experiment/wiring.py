@@ -21,8 +21,9 @@ from sil.experiment.site_in_use import SiteInUse
 from sil.experiment.surroundings import distortions, rounds, state_changes, true_times, workload
 from sil.experiment.under_test import UnderTest, brings_its_manager
 from sil.outcome.invariants import first_breach
+from sil.outcome.recorder import TraceRecorder
 from sil.outcome.run_tables import RunTables
-from sil.outcome.trace import TIMINGS_SCHEMA, TraceRecorder
+from sil.outcome.trace import TIMINGS_SCHEMA
 from sil.world.clock import SimClock
 from sil.world.decision_cost import Charge
 from sil.world.dispatcher import SimDispatcher

@@ -10,7 +10,8 @@ from scheduler.model import Completion, Job, JobId
 from scheduler.ports import Clock
 from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
 from sil.live.processes import Over, Processes
-from sil.outcome.trace import Fact, TraceRecorder
+from sil.outcome.recorder import TraceRecorder
+from sil.outcome.trace import Fact
 from sil.world.faults import SchedulerFault
 from sil.world.harness import ResourceManager
 from sil.world.rounds import RoundPolicy

@@ -14,7 +14,8 @@ from math import inf
 from scheduler.model import DispatchOrder, RunId
 from scheduler.ports import Clock
 from scheduler.rules import NO_DOUBLE_BOOKING
-from sil.outcome.trace import Fact, TraceRecorder
+from sil.outcome.recorder import TraceRecorder
+from sil.outcome.trace import Fact
 from sil.world.faults import SchedulerFault
 
 LONGEST_WAIT_S = 3600.0

@@ -21,22 +21,15 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from enum import StrEnum
-from math import inf
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from scheduler.model import DispatchOrder, Job
-from scheduler.node_set import NodeSet
-
 METADATA_KEY = "sil"
-
-CHUNK = 65_536
-"""Rows of a trace that is written as it goes."""
 
 
 class Fact(StrEnum):
@@ -65,12 +58,11 @@ class Fact(StrEnum):
     FAULT = "fault"
 
 
-_ARRIVED, _STARTED, _ENDED = Fact.JOB_ARRIVED.value, Fact.RUN_STARTED.value, Fact.RUN_ENDED.value
 EVENTS = pl.Enum([fact.value for fact in Fact])
 RUN = ("point", "replication", "scheduler")
 """The columns that name one run of the harness."""
 
-_FACT_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+FACT_SCHEMA: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "time_s": pl.Float64,
     "event": EVENTS,
     "job": pl.Int64,
@@ -91,7 +83,7 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "point": pl.Int32,
     "replication": pl.Int32,
     "scheduler": pl.String,
-    **_FACT_SCHEMA,
+    **FACT_SCHEMA,
 }
 
 
@@ -108,101 +100,6 @@ TIMINGS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "gc_s": pl.Float64,
 }
 """Measured times, kept apart from the trace: one row per decision of a scheduler."""
-
-
-class TraceRecorder:
-    """Takes down the facts of one run, in order.
-
-    With an `on_chunk`, facts are handed on in tables of `CHUNK` rows, and `close` hands on the rest; without
-    one, they are kept for `frame`.
-    """
-
-    def __init__(self, on_chunk: Callable[[pl.DataFrame], None] | None = None) -> None:
-        self._cells: list[Any] = []
-        """Row after row."""
-        self._on_chunk = on_chunk
-        self._most_cells = inf if on_chunk is None else CHUNK * len(_FACT_SCHEMA)
-
-    def note(
-        self,
-        time_s: float,
-        fact: Fact,
-        *,
-        job: int | None = None,
-        run: int | None = None,
-        resource: int | None = None,
-        machines: Sequence[int] | None = None,
-        expected_s: float | None = None,
-        detail: str | None = None,
-        message: str | None = None,
-    ) -> None:
-        held = None if machines is None else str(NodeSet.of(machines))
-        of_job = (None, None, None, None, None, None)
-        self._cells.extend(
-            (time_s, fact.value, job, run, resource, held, *of_job, expected_s, detail, message)
-        )
-
-    def note_arrival(self, time_s: float, job: Job) -> None:
-        id_, job_class, _, user, queue, _, size, by, n_tasks, _, _ = job
-        self._cells += (
-            time_s, _ARRIVED, id_, None, None, None,
-            job_class, queue, user, by, size, n_tasks,
-            None, None, None,
-        )  # fmt: skip
-
-    def note_start(self, time_s: float, order: DispatchOrder) -> None:
-        run, job, resource, machines, expected_s = order
-        held = machines if isinstance(machines, NodeSet) else NodeSet.of(machines)
-        self._cells += (
-            time_s, _STARTED, job.id, run, resource, str(held),
-            None, None, None, None, None, held.n,
-            expected_s, None, None,
-        )  # fmt: skip
-
-    def note_end(self, time_s: float, order: DispatchOrder) -> None:
-        run, job, resource, _, _ = order
-        self._cells += (
-            time_s, _ENDED, job.id, run, resource, None,
-            None, None, None, None, None, None,
-            None, None, None,
-        )  # fmt: skip
-        if len(self._cells) >= self._most_cells:
-            self.close()
-
-    def note_reason(self, time_s: float, job: int, why: str) -> None:
-        """A job was left waiting."""
-        self.note(time_s, Fact.PASSED_OVER, job=job, detail=why)
-
-    def note_mapping(self, time_s: float, job: int, resource: int, start_s: float, takes_s: float) -> None:
-        """A job was mapped to a resource, to start there at a time."""
-        detail = f"to start at {start_s:.10g} s"
-        self.note(time_s, Fact.JOB_MAPPED, job=job, resource=resource, expected_s=takes_s, detail=detail)
-
-    def note_charge(self, asked_s: float, cost_s: float) -> None:
-        """A decision was asked for at a time, and took so long."""
-        self.note(asked_s, Fact.DECISION_CHARGED, expected_s=cost_s)
-
-    def note_fault(self, time_s: float, rule: str, message: str, job: int | None) -> None:
-        """The scheduler broke a rule, or an invariant is broken."""
-        self.note(time_s, Fact.FAULT, job=job, detail=rule, message=message)
-
-    def frame(self, point: int, replication: int, scheduler: str) -> pl.DataFrame:
-        """The facts so far, as those of one run."""
-        return of_run(self._facts(), point, replication, scheduler)
-
-    def close(self) -> None:
-        """Hand on what is left."""
-        if self._on_chunk is not None and self._cells:
-            self._on_chunk(self._facts())
-            self._cells.clear()
-
-    def _facts(self) -> pl.DataFrame:
-        width = len(_FACT_SCHEMA)
-        columns = [
-            pl.Series(name, self._cells[place::width], dtype=kind)
-            for place, (name, kind) in enumerate(_FACT_SCHEMA.items())
-        ]
-        return pl.DataFrame(columns)
 
 
 def one_row_per_machine(frame: pl.DataFrame) -> pl.DataFrame:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.rules import MAKES_PROGRESS
-from sil.outcome.trace import Fact, TraceRecorder
+from sil.outcome.recorder import TraceRecorder
+from sil.outcome.trace import Fact
 from sil.world.clock import SimClock
 from sil.world.events import EventQueue, JobGivenUp, OrderOvertaken, RunPreempted
 from sil.world.faults import SchedulerFault

@@ -7,7 +7,8 @@ from typing import Any, Protocol
 
 from scheduler.model import Completion, Job, JobId, RunId
 from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
-from sil.outcome.trace import Fact, TraceRecorder
+from sil.outcome.recorder import TraceRecorder
+from sil.outcome.trace import Fact
 from sil.world.clock import SimClock
 from sil.world.events import (
     ControlDue,
@@ -39,6 +40,8 @@ passes between them, and there is a run that will end or a job that will arrive.
 
 LEAST_STEP_S = 1e-3
 """By which time passes from round to round, if it does."""
+
+_ROUND = RoundDue()
 
 
 class ResourceManager(Protocol):
@@ -142,7 +145,7 @@ class Harness:
         events, manager, clock, handlers = self._events, self._manager, self._clock, self._handlers
         if manager.wants_round:
             self._round_is_due = True
-            events.appoint_round(clock.now_s)
+            events.push(clock.now_s, _ROUND)
         while self._next_arrival is not None or self._unfinished or self._round_is_due or events.submissions:
             try:
                 time_s, event = events.pop()
@@ -152,7 +155,7 @@ class Harness:
             handlers[type(event)](event)
             if not self._round_is_due and manager.wants_round:
                 self._round_is_due = True
-                events.appoint_round(self._rounds.due_s(clock.now_s, self._last_round_s))
+                events.push(self._rounds.due_s(clock.now_s, self._last_round_s), _ROUND)
             wakes_at_s = manager.wakes_at_s
             if wakes_at_s != self._wakes_at_s:
                 events.appoint_wake_up(wakes_at_s if wakes_at_s is None else max(wakes_at_s, clock.now_s))
@@ -259,7 +262,7 @@ class Harness:
     def _appoint_next_arrival(self) -> None:
         job = self._next_arrival = next(self._arrivals, None)
         if job is not None:
-            self._events.appoint_arrival(job)
+            self._events.push(job.arrival_s, JobArrived(job))
 
     def _push_next_change(self) -> None:
         change = next(self._changes, None)

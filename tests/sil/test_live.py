@@ -24,7 +24,8 @@ from sil.live.clock import WallClock
 from sil.live.loop import LiveLoop
 from sil.live.monitor import CoreMonitor, usable_cores
 from sil.live.processes import JobFailed, Over, Processes
-from sil.outcome.trace import Fact, TraceRecorder, read_trace
+from sil.outcome.recorder import TraceRecorder
+from sil.outcome.trace import Fact, read_trace
 from sil.world.faults import SchedulerFault
 from sil.world.rounds import OnRequest
 from tests.builders import tiny_experiment

@@ -23,7 +23,8 @@ from sil.experiment.shared_nodes import (
     run_on_shared_nodes,
 )
 from sil.outcome.node_figures import mpl_segments
-from sil.outcome.trace import Fact, TraceRecorder
+from sil.outcome.recorder import TraceRecorder
+from sil.outcome.trace import Fact
 from sil.workload.local_load import LocalLoad
 from sil.world.events import ControlDue, Event, EventQueue, LocalChanged, RunEnded
 from sil.world.machines.sharing import ByCpu, ByMpl, Coupled, Fluid

@@ -13,7 +13,7 @@ from scheduler.queue_manager import QueueManager
 from scheduler.rigid.conservative import Conservative
 from scheduler.rigid.free_nodes_in_use import FreeNodesInUse
 from scheduler.rigid.run_times import UserEstimates
-from sil.outcome.trace import TraceRecorder
+from sil.outcome.recorder import TraceRecorder
 from sil.workload.job_log import SCHEMA
 from sil.world.clock import SimClock
 from sil.world.dispatcher import SimDispatcher
