@@ -133,22 +133,22 @@ class FreeSet:
         """The n free nodes of the lowest numbers, after as many as are passed over; there are so many."""
         if not n:
             return NodeSet((), 0)
-        taken: list[Interval] = []
-        left = n
-        bounds = iter(self._bounds)
-        for first, end in zip(bounds, bounds, strict=False):
-            if passed_over:
-                if end - first <= passed_over:
-                    passed_over -= end - first
-                    continue
+        bounds, taken = self._bounds, list[Interval]()
+        left, k = n, 0
+        while True:
+            first, end = bounds[k], bounds[k + 1]
+            n_here = end - first - passed_over
+            if n_here >= left:
                 first += passed_over
-                passed_over = 0
-            if end - first >= left:
                 taken.append((first, first + left - 1))
-                break
-            taken.append((first, end - 1))
-            left -= end - first
-        return NodeSet(tuple(taken), n)
+                return NodeSet(tuple(taken), n)
+            if n_here > 0:
+                taken.append((first + passed_over, end - 1))
+                left -= n_here
+                passed_over = 0
+            else:
+                passed_over = -n_here
+            k += 2
 
     def take(self, nodes: NodeSet) -> None:
         """Nodes that are free are so no longer."""

@@ -50,7 +50,6 @@ class NodesInUse(ABC):
     def tell_available(self, node: int, is_available: bool) -> None:
         """A node may be used, or not."""
 
-    @property
     def nobody_fits(self) -> bool:
         """Whether it is plain that none of the jobs that wait can start now."""
         return False

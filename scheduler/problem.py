@@ -71,6 +71,7 @@ class SchedulingProblem:
     * `ready_times`: the resources as a mapping algorithm sees them. Made when first asked for.
     * `shared_nodes`: the nodes as LoRaS sees them, where jobs share nodes; there `etc` has no resources.
     * `free_nodes`: the nodes as they are seen where each job has its own; there `etc` has none either.
+    * `n_places`: how many resources there are to choose from, or nodes.
     """
 
     def __init__(
@@ -91,6 +92,8 @@ class SchedulingProblem:
         self._read_ready_times = read_ready_times
         self._shared_nodes = shared_nodes
         self._free_nodes = free_nodes
+        nodes = shared_nodes if free_nodes is None else free_nodes
+        self.n_places = self.etc.n_resources if nodes is None else nodes.n_nodes
 
     @classmethod
     def on_shared_nodes(
@@ -170,12 +173,6 @@ class SchedulingProblem:
                 "this scheduler gives rigid jobs nodes of their own; use it to replay a log (`sil replay`)",
             )
         return self._free_nodes
-
-    @property
-    def n_places(self) -> int:
-        """How many resources there are to choose from, or nodes."""
-        nodes = self._shared_nodes or self._free_nodes
-        return self.etc.n_resources if nodes is None else nodes.n_nodes
 
     @cached_property
     def ready_times(self) -> ReadyTimes:

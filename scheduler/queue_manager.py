@@ -117,7 +117,7 @@ class QueueManager:
         if self._admission is not None:
             self._unfinished_of[job.user] += 1
         self._new_jobs[job.id] = job
-        if self._is_asked_always or not self._nodes.nobody_fits:
+        if self._is_asked_always or not self._nodes.nobody_fits():
             self.wants_round = True
         return None
 
@@ -201,7 +201,7 @@ class QueueManager:
     def _something_changed(self) -> None:
         """Jobs that wait may start now."""
         nodes = self._nodes
-        if nodes.waiting if self._is_asked_always else not nodes.nobody_fits:
+        if nodes.waiting if self._is_asked_always else not nodes.nobody_fits():
             self.wants_round = True
         self.wakes_at_s = self._next_wake_up_s()
 
@@ -215,7 +215,7 @@ class QueueManager:
         """Give the orders. It may be later than when the scheduler was asked; then all ends are later."""
         now_s = self._clock.now_s
         late_s = now_s - asked_s
-        nodes, dispatch, running = self._nodes, self._dispatcher.dispatch, self._running
+        nodes, dispatcher, running = self._nodes, self._dispatcher, self._running
         starting = [(jobs[placement.job], placement) for placement in schedule.placements]
         for job, placement in starting:
             run = next(self._run_ids)
@@ -224,4 +224,4 @@ class QueueManager:
             _, where, end_s = placement
             nodes.start(run, job, placement, now_s)
             running[run] = job, where, end_s
-            dispatch(DispatchOrder(run, job, ON_NODES, where, end_s - now_s))
+            dispatcher.dispatch(DispatchOrder(run, job, ON_NODES, where, end_s - now_s))

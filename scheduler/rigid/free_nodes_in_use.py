@@ -40,7 +40,6 @@ class FreeNodesInUse(NodesInUse):
     def problem(self, now_s: float, running: Mapping[RunId, Running]) -> SchedulingProblem:
         return SchedulingProblem.on_free_nodes(now_s, self._nodes, running)
 
-    @property
     def nobody_fits(self) -> bool:
         return self.waiting.least_size > self._nodes.free.n
 
@@ -60,22 +59,19 @@ class FreeNodesInUse(NodesInUse):
         self._holding[run] = held, end_s
 
     def end(self, run: RunId, completion: Completion) -> None:
-        held = self._holding.pop(run, None)
-        if held is not None:  # else it gave back its nodes before
-            self._give_back(run, *held)
+        self.release(run)
         job, began_s = self._began.pop(run)
         self._run_times.learn(job, completion.ended_s - began_s)
 
     def release(self, run: RunId) -> None:
         held = self._holding.pop(run, None)
-        if held is not None:
-            self._give_back(run, *held)
-
-    def _give_back(self, run: RunId, nodes: NodeSet, end_s: float) -> None:
+        if held is None:
+            return  # it gave back its nodes before
+        nodes, end_s = held
         releases = self._nodes.releases
         releases.drop(end_s, run)
         if end_s == self.outlived_at_s:
-            self.outlived_at_s = releases.first_s
+            self.outlived_at_s = releases.first_s()
         self._nodes.free.give_back(nodes if not self._down else NodeSet.of(set(nodes) - self._down))
 
     def come_to_nothing(self, run: RunId) -> None:
@@ -93,7 +89,7 @@ class FreeNodesInUse(NodesInUse):
 
     def outlived(self, now_s: float) -> None:
         releases = self._nodes.releases
-        while (end_s := releases.first_s) is not None and end_s <= now_s:
+        while (end_s := releases.first_s()) is not None and end_s <= now_s:
             run = releases.first_run
             (job, began_s), (nodes, _) = self._began[run], self._holding[run]
             releases.drop(end_s, run)
@@ -101,4 +97,4 @@ class FreeNodesInUse(NodesInUse):
             later_s = max(began_s + self._run_times.outlived_s(job, now_s - began_s), now_s + 1.0)
             releases.add(later_s, nodes.n, run)
             self._holding[run] = nodes, later_s
-        self.outlived_at_s = releases.first_s
+        self.outlived_at_s = releases.first_s()

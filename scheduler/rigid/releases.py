@@ -33,7 +33,6 @@ class Releases:
         """(n,) how many nodes are given back at each of these times."""
         return self.table[: self.n, RELEASED].copy()
 
-    @property
     def first_s(self) -> float | None:
         """The time of the first."""
         return self.table.item(END_S) if self.n else None

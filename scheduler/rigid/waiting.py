@@ -39,18 +39,22 @@ class WaitingJobs(LazyJobs):
         self._n_places = FEWEST_PLACES
         self._last_key = (-inf, -1)
         """Of the one that was added last."""
+        self._asked_i: int | None = None
+        self._asked: Job | None = None
+        """The one that was looked up last: whoever checks or carries out a decision asks for it again."""
 
     def __len__(self) -> int:
         return self.n
 
     def __getitem__(self, i: Any) -> Any:
-        if type(i) is int and 0 <= i < self.n:  # which is nearly always so, and asked very often
-            return self._in_place[place_of(self.tree, i)]
-        return super().__getitem__(i)
+        if type(i) is not int or not 0 <= i < self.n:
+            return super().__getitem__(i)
+        return self._asked if i == self._asked_i else self.job_at(i)
 
     def job_at(self, i: int) -> Job:
         job = self._in_place[place_of(self.tree, i)]
         assert job is not None
+        self._asked_i, self._asked = i, job
         return job
 
     @property
@@ -89,6 +93,7 @@ class WaitingJobs(LazyJobs):
     def remove(self, job: JobId) -> None:
         place = self._place_of.pop(job)
         self._in_place[place] = None
+        self._asked_i = None
         self.least_size = take_job(self.tree, place)
         self.n -= 1
 
@@ -114,6 +119,6 @@ class WaitingJobs(LazyJobs):
         self.n, self._n_places, self.least_size = 0, capacity, inf
         self._in_place = []
         self._place_of = {}
-        self._last_key = (-inf, -1)
+        self._last_key, self._asked_i = (-inf, -1), None
         for job, estimate_s in waiting:
             self.add(job, estimate_s)

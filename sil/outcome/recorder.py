@@ -1,12 +1,11 @@
-"""Takes down the facts of a run as they happen; cheaply, since there are three for each job."""
+"""Takes down the facts of a run as they happen."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from math import inf
 from typing import Any
 
-import numpy as np
 import polars as pl
 
 from scheduler.model import DispatchOrder, Job
@@ -16,11 +15,30 @@ from sil.outcome.trace import EVENTS, FACT_SCHEMA, Fact, of_run
 CHUNK = 65_536
 """Rows of a trace that is written as it goes."""
 
-_ARRIVAL, _START, _END, _OTHER = range(4)
-"""Kinds of rows."""
+_PLACE = "place"
 
-_CELLS = ("event", "job", "run", "resource", "machines", "expected_s", "detail", "message")
-"""Of the other facts."""
+
+class _Cells:
+    """Facts with the same columns, cell after cell, each beginning with its place among all facts.
+
+    They lie flat, as numbers and texts, since the garbage collector would look again and again at as many
+    tuples.
+    """
+
+    def __init__(self, *columns: str, event: Fact | None = None) -> None:
+        self._columns = (_PLACE, *columns)
+        self._event = event
+        self.cells: list[Any] = []
+
+    def table(self) -> pl.DataFrame:
+        width = len(self._columns)
+        table = pl.DataFrame(
+            [
+                pl.Series(name, self.cells[k::width], FACT_SCHEMA.get(name, pl.UInt32))
+                for k, name in enumerate(self._columns)
+            ]
+        )
+        return table if self._event is None else table.with_columns(event=pl.lit(self._event.value, EVENTS))
 
 
 class TraceRecorder:
@@ -31,11 +49,25 @@ class TraceRecorder:
     """
 
     def __init__(self, on_chunk: Callable[[pl.DataFrame], None] | None = None) -> None:
-        self._rows: list[tuple[float, int, Any]] = []
-        """When, of which kind, and what: the job that arrives, the order of a run, else a value for each of
-        _CELLS. They become columns many at a time."""
+        self._n = 0
+        """Facts that were not handed on."""
+        self._begin()
         self._on_chunk = on_chunk
-        self._most_rows = inf if on_chunk is None else CHUNK
+        self._most = inf if on_chunk is None else CHUNK
+
+    def _begin(self) -> None:
+        self._n = 0
+        arrivals = _Cells(
+            "time_s", "job", "job_class", "queue", "user", "submitted_by", "size", "tasks",
+            event=Fact.JOB_ARRIVED,
+        )  # fmt: skip
+        starts = _Cells(
+            "time_s", "job", "run", "resource", "machines", "tasks", "expected_s", event=Fact.RUN_STARTED
+        )
+        ends = _Cells("time_s", "job", "run", "resource", event=Fact.RUN_ENDED)
+        others = _Cells(*(name for name in FACT_SCHEMA if name not in _OF_A_JOB))
+        self._kinds = arrivals, starts, ends, others
+        self._arrivals, self._starts, self._ends, self._others = (kind.cells for kind in self._kinds)
 
     def note(
         self,
@@ -51,20 +83,25 @@ class TraceRecorder:
         message: str | None = None,
     ) -> None:
         held = None if machines is None else str(NodeSet.of(machines))
-        cells = fact.value, job, run, resource, held, expected_s, detail, message
-        self._rows.append((time_s, _OTHER, cells))
+        self._n = n = self._n + 1
+        self._others += (n, time_s, fact.value, job, run, resource, held, expected_s, detail, message)
 
     def note_arrival(self, time_s: float, job: Job) -> None:
-        self._rows.append((time_s, _ARRIVAL, job))
+        id_, job_class, _, user, queue, _, size, by, n_tasks, _, _ = job
+        self._n = n = self._n + 1
+        self._arrivals += (n, time_s, id_, job_class, queue, user, by, size, n_tasks)
 
     def note_start(self, time_s: float, order: DispatchOrder) -> None:
-        if not isinstance(order.machines, NodeSet):
-            order = order._replace(machines=NodeSet.of(order.machines))  # theirs may change
-        self._rows.append((time_s, _START, order))
+        run, job, resource, machines, expected_s = order
+        held = machines if isinstance(machines, NodeSet) else NodeSet.of(machines)
+        self._n = n = self._n + 1
+        self._starts += (n, time_s, job.id, run, resource, str(held), held.n, expected_s)
 
     def note_end(self, time_s: float, order: DispatchOrder) -> None:
-        self._rows.append((time_s, _END, order))
-        if len(self._rows) >= self._most_rows:
+        run, job, resource, _, _ = order
+        self._n = n = self._n + 1
+        self._ends += (n, time_s, job.id, run, resource)
+        if n >= self._most:
             self.close()
 
     def note_reason(self, time_s: float, job: int, why: str) -> None:
@@ -90,62 +127,13 @@ class TraceRecorder:
 
     def close(self) -> None:
         """Hand on what is left."""
-        if self._on_chunk is not None and self._rows:
+        if self._on_chunk is not None and self._n:
             self._on_chunk(self._facts())
-            self._rows.clear()
+            self._begin()
 
     def _facts(self) -> pl.DataFrame:
-        times_s, kinds, subjects = zip(*self._rows, strict=True) if self._rows else ((), (), ())
-        kind_of, about = np.array(kinds, dtype=np.int8), np.fromiter(subjects, object, len(subjects))
-        places, tables = [], []
-        for kind, in_columns in enumerate(_IN_COLUMNS):
-            here = np.flatnonzero(kind_of == kind)
-            if len(here) or kind == _OTHER:
-                places.append(here)
-                tables.append(in_columns(about[here].tolist()))
-        facts: pl.DataFrame = pl.concat(tables, how="diagonal")[np.argsort(np.concatenate(places))]
-        return facts.with_columns(pl.Series("time_s", times_s, pl.Float64)).select(*FACT_SCHEMA)
+        tables = [kind.table() for kind in self._kinds]
+        return pl.concat(tables, how="diagonal_relaxed").sort(_PLACE)
 
 
-def _arrivals(jobs: Sequence[Job]) -> pl.DataFrame:
-    ids, classes, _, users, queues, _, sizes, by, tasks, _, _ = zip(*jobs, strict=True)
-    return _table(
-        job=ids, job_class=classes, queue=queues, user=users, submitted_by=by, size=sizes, tasks=tasks
-    ).with_columns(event=_always(Fact.JOB_ARRIVED))
-
-
-def _starts(orders: Sequence[DispatchOrder]) -> pl.DataFrame:
-    runs, jobs, resources, held, expected_s = zip(*orders, strict=True)
-    return _table(
-        job=[job.id for job in jobs],
-        run=runs,
-        resource=resources,
-        machines=[str(nodes) for nodes in held],
-        tasks=[len(nodes) for nodes in held],
-        expected_s=expected_s,
-    ).with_columns(event=_always(Fact.RUN_STARTED))
-
-
-def _ends(orders: Sequence[DispatchOrder]) -> pl.DataFrame:
-    runs, jobs, resources, _, _ = zip(*orders, strict=True)
-    return _table(job=[job.id for job in jobs], run=runs, resource=resources).with_columns(
-        event=_always(Fact.RUN_ENDED)
-    )
-
-
-def _others(cells: Sequence[tuple[Any, ...]]) -> pl.DataFrame:
-    columns = zip(*cells, strict=True) if cells else ([] for _ in _CELLS)
-    told = dict(zip(_CELLS, columns, strict=True))
-    return _table(**{name: told.get(name, [None] * len(cells)) for name in FACT_SCHEMA})
-
-
-def _table(**columns: Iterable[Any]) -> pl.DataFrame:
-    return pl.DataFrame([pl.Series(name, values, FACT_SCHEMA[name]) for name, values in columns.items()])
-
-
-def _always(fact: Fact) -> pl.Expr:
-    return pl.lit(fact.value, EVENTS)
-
-
-_IN_COLUMNS: tuple[Callable[[Sequence[Any]], pl.DataFrame], ...] = _arrivals, _starts, _ends, _others
-"""For each kind of rows."""
+_OF_A_JOB = ("job_class", "queue", "user", "submitted_by", "size", "tasks")

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
-from sys import maxsize
 
 from scheduler.model import Job, JobId, RunId
 
@@ -79,7 +78,14 @@ class WakeUp:
 
 
 @dataclass(slots=True)
+class ArrivalDue:
+    """The next job of the workload arrives."""
+
+
+@dataclass(slots=True)
 class JobArrived:
+    """A job arrives that is not of the workload."""
+
     job: Job
 
 
@@ -106,6 +112,7 @@ Event = (
     | SampleDue
     | MonitorNews
     | WakeUp
+    | ArrivalDue
     | JobArrived
     | JobGivenUp
     | RoundDue
@@ -130,6 +137,7 @@ DEFAULT: Order = _in_order(
     SampleDue,
     MonitorNews,
     WakeUp,
+    ArrivalDue,
     JobArrived,
     JobGivenUp,
     RoundDue,
@@ -145,6 +153,7 @@ ARCHIVE: Order = _in_order(
     ControlDue,
     SampleDue,
     MonitorNews,
+    ArrivalDue,
     JobArrived,
     RunEnded,
     OrderOvertaken,
@@ -157,6 +166,7 @@ Glesser, Reis and Trystram, "Improving Backfilling by using Machine Learning to 
 """
 
 BATSIM: Order = _in_order(
+    ArrivalDue,
     JobArrived,
     RunEnded,
     RunReleased,
@@ -178,19 +188,20 @@ ORDERS: Mapping[str, Order] = {"default": DEFAULT, "archive": ARCHIVE, "batsim":
 
 
 class EventQueue:
-    """Events in order of (time, rank, sequence). One wake-up may be appointed."""
+    """Events in order of (time, rank, sequence). One round, wake-up and arrival each may be appointed."""
 
     def __init__(self, order: Order = DEFAULT) -> None:
         self._rank = order
         self._heap: list[tuple[float, int, int, Event]] = []
-        self._wake_up = _NEVER
         self._pushed = 0
         self._now_s = -inf
+        self._round = self._wake_up = self._arrival = _NEVER
         self.submissions = 0
         """How many jobs arrive that are not of the workload."""
 
     def __len__(self) -> int:
-        return len(self._heap) + (self._wake_up is not _NEVER)
+        appointed = (self._round, self._wake_up, self._arrival)
+        return len(self._heap) + sum(event is not _NEVER for event in appointed)
 
     def push(self, time_s: float, event: Event) -> None:
         self._pushed += 1
@@ -201,30 +212,43 @@ class EventQueue:
         self.submissions += 1
         self.push(time_s, JobArrived(job))
 
+    def appoint_round(self, time_s: float) -> None:
+        """The next round is then, and not at another time that was said before."""
+        self._round = (time_s, self._rank[RoundDue], 0, _ROUND)
+
+    def appoint_arrival(self, time_s: float) -> None:
+        """The same for the next job of the workload."""
+        self._arrival = (time_s, self._rank[ArrivalDue], 0, _ARRIVAL)
+
     def appoint_wake_up(self, time_s: float | None) -> None:
-        """The resource manager is woken then, and not at another time that was said before; None = never."""
+        """The same for waking the resource manager; None = not at all."""
         self._wake_up = _NEVER if time_s is None else (time_s, self._rank[WakeUp], 0, _WAKE_UP)
 
     @property
     def next_s(self) -> float:
-        """The time of the next event; infinite where there is none."""
-        return min(self._wake_up[0], self._heap[0][0]) if self._heap else self._wake_up[0]
+        """When the next event happens; infinite where there is none."""
+        appointed_s = min(self._round[0], self._wake_up[0], self._arrival[0])
+        return min(appointed_s, self._heap[0][0]) if self._heap else appointed_s
 
     def pop(self) -> tuple[float, Event]:
         """The next event. Raises IndexError where there is none, ValueError for one that lies in the past."""
-        heap = self._heap
-        if heap and heap[0] < self._wake_up:
-            time_s, _, _, event = heappop(heap)
-        elif self._wake_up is not _NEVER:
-            time_s, _, _, event = self._wake_up
-            self._wake_up = _NEVER
+        first = self._round if self._round < self._wake_up else self._wake_up
+        if self._arrival < first:
+            first = self._arrival
+        if first is _NEVER or (self._heap and self._heap[0] < first):
+            first = heappop(self._heap)
+        elif first is self._arrival:
+            self._arrival = _NEVER
+        elif first is self._round:
+            self._round = _NEVER
         else:
-            raise IndexError("nothing happens any more")
+            self._wake_up = _NEVER
+        time_s, _, _, event = first
         if time_s < self._now_s:
             raise ValueError(f"time cannot go back from {self._now_s} s to {time_s} s")
         self._now_s = time_s
         return time_s, event
 
 
-_WAKE_UP = WakeUp()
-_NEVER: tuple[float, int, int, Event] = (inf, maxsize, 0, _WAKE_UP)
+_ROUND, _ARRIVAL, _WAKE_UP = RoundDue(), ArrivalDue(), WakeUp()
+_NEVER: tuple[float, int, int, Event] = (inf, 0, 0, _ROUND)

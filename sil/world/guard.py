@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Protocol
 
 from scheduler.left_waiting import AllOthers, Reasons
-from scheduler.model import JobId, Schedule
+from scheduler.model import NO_ASSIGNMENTS, JobId, Schedule
 from scheduler.ports import Clock, Scheduler
 from scheduler.problem import SchedulingProblem
 from scheduler.rules import (
@@ -190,9 +190,10 @@ def _count_of(schedule: object) -> int:
     """How many jobs it assigns or starts, and runs it preempts; it may be no schedule at all."""
     if not isinstance(schedule, Schedule):
         return 0
+    assignments, _, preemptions, placements, _ = schedule
     try:
-        assignments, _, preemptions, placements, _ = schedule
-        return len(assignments) + len(preemptions) + len(placements)
+        n_on_nodes = len(preemptions) + len(placements)
+        return n_on_nodes if assignments is NO_ASSIGNMENTS else n_on_nodes + len(assignments)
     except TypeError:
         return 0
 
