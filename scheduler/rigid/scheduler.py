@@ -31,7 +31,8 @@ class Rigid:
     def __init__(self, ordering: str = "fcfs", backfilling: str = "none") -> None:
         self.ordering = Ordering(ordering)
         self.backfilling = Backfilling(backfilling)
-        self._codes = self.ordering.code, self.backfilling.code
+        self._ordering_code = self.ordering.code
+        self._backfilling_code = self.backfilling.code
         self._room = 64
         self._started = np.empty((self._room, 4))
 
@@ -45,7 +46,14 @@ class Rigid:
         if releases.n + at_most > releases.capacity:
             releases.make_room(at_most)
         n_started = start_jobs(
-            waiting.tree, releases.table, releases.n, free.n, now_s, *self._codes, self._started
+            waiting.tree,
+            releases.table,
+            releases.n,
+            free.n,
+            now_s,
+            self._ordering_code,
+            self._backfilling_code,
+            self._started,
         )
         starting, taken = [], 0
         for _, size, takes_s, rank in self._started[:n_started].tolist():

@@ -13,6 +13,8 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
+from sil.experiment.output_folder import no_room, told_of_no_room
+
 EXIT_FAULT = 1
 """A scheduler under test misbehaved."""
 EXIT_BAD_INPUT = 2
@@ -32,6 +34,8 @@ def one_sentence_for_bad_input() -> Iterator[None]:
     except typer.Exit:
         raise
     except Exception as error:
+        if number := no_room(error):
+            fail(told_of_no_room(number))
         # Only now: it imports nearly everything, and most commands need little of it.
         from sil.cli.mistakes import MISTAKES
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import re
+from errno import EDQUOT, EFBIG, ENOSPC
 from pathlib import Path
 
 
@@ -21,6 +23,20 @@ def make_usable(out: Path) -> None:
         raise UnusableFolder(
             f"the folder {out} cannot be written: {error.strerror}; name another with --out"
         ) from None
+
+
+def no_room(error: Exception) -> int | None:
+    """The number by which the system says that no more can be written, if that is what went wrong."""
+    told = re.search(r"\(os error (\d+)\)", str(error))  # as libraries in Rust tell it
+    number = int(told[1]) if told else getattr(error, "errno", None)
+    return number if number in (ENOSPC, EDQUOT, EFBIG) else None
+
+
+def told_of_no_room(number: int) -> str:
+    """One sentence for the user."""
+    return (
+        f"the results cannot be written: {os.strerror(number)}; make room, or name another folder with --out"
+    )
 
 
 def as_file_name(scheduler: str) -> str:

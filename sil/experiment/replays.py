@@ -15,7 +15,7 @@ import polars as pl
 
 from sil.experiment.decision_costs import BadDecisionCost, replayed_trace
 from sil.experiment.listener import Listener
-from sil.experiment.output_folder import as_file_name, make_usable
+from sil.experiment.output_folder import UnusableFolder, as_file_name, make_usable, no_room, told_of_no_room
 from sil.experiment.processes import end_workers, lead_own_group, worker_context
 from sil.experiment.replay import TIMINGS, TRACE, Replay
 from sil.experiment.under_test import needs_no_process
@@ -90,7 +90,7 @@ def _is_trusted_alone(schedulers: Sequence[str]) -> bool:
 
 
 def _in_processes(replay: Replay, folders: dict[str, Path], workers: int, listener: Listener) -> set[str]:
-    """Returns the schedulers whose processes died."""
+    """Returns the schedulers whose processes died. Raises UnusableFolder where no more can be written."""
     context = worker_context()
     watchdog = Watchdog(context, len(folders))
     arrived = context.RawArray("q", len(folders))
@@ -106,13 +106,18 @@ def _in_processes(replay: Replay, folders: dict[str, Path], workers: int, listen
                 running[name].start()
             time.sleep(min(LOOK_EVERY_S, 0.1))
             watchdog.end_the_lost()
-            listener.progressed(sum(arrived))
+            listener.progressed(sum(n for n in arrived if n > 0))
             for name in [name for name, process in running.items() if not process.is_alive()]:
                 if running.pop(name).exitcode != 0:
                     died.add(name)
+            if (least := min(arrived)) < 0:
+                raise UnusableFolder(told_of_no_room(-least))
     except KeyboardInterrupt:
         end_workers()
         raise ReplayInterrupted from None
+    except UnusableFolder:
+        end_workers()
+        raise
     finally:
         watchdog.end_all()
     return died
@@ -127,7 +132,13 @@ def _replay_apart(
     def tell(n: int) -> None:
         arrived[place] = n
 
-    replay.run(name, folder, tell)
+    try:
+        replay.run(name, folder, tell)
+    except OSError as error:
+        number = no_room(error)
+        if number is None:
+            raise
+        tell(-number)
 
 
 def _outcome(replay: Replay, name: str, folder: Path, died: bool) -> Outcome:

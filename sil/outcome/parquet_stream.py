@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from concurrent.futures import Future, ThreadPoolExecutor
 from pathlib import Path
 from types import TracebackType
 
@@ -17,6 +18,9 @@ _COMPATIBLE = pl.CompatLevel.oldest()
 class ParquetStream:
     """Takes tables of one schema, one after the other; each becomes a row group.
 
+    A table is encoded and written by a thread while the next one comes about; what goes wrong there is raised
+    when that is written, or at the end.
+
     The file has its name once it is closed; until then, and if the block is left by an exception, it is
     `NAME.unfinished`.
     """
@@ -30,10 +34,17 @@ class ParquetStream:
         self._writer = pq.ParquetWriter(
             self._unfinished, self._schema, compression="zstd", use_dictionary=names
         )
+        self._thread = ThreadPoolExecutor(max_workers=1)
+        self._writing: Future[None] | None = None
 
     def write(self, table: pl.DataFrame) -> None:
         arrow: pa.Table = table.to_arrow(compat_level=_COMPATIBLE)
-        self._writer.write_table(arrow)
+        self._wait()
+        self._writing = self._thread.submit(self._writer.write_table, arrow)
+
+    def _wait(self) -> None:
+        if self._writing is not None:
+            self._writing.result()
 
     def __enter__(self) -> ParquetStream:
         return self
@@ -41,6 +52,10 @@ class ParquetStream:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self._writer.close()
+        try:
+            self._wait()
+        finally:
+            self._thread.shutdown()
+            self._writer.close()
         if error is None:
             self._unfinished.replace(self._path)

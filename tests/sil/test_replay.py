@@ -5,6 +5,8 @@ from __future__ import annotations
 import csv
 import gzip
 import json
+import subprocess
+import sys
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -37,6 +39,7 @@ from sil.outcome.replay_invariants import NO_MORE_NODES_THAN_THERE_ARE, first_br
 from sil.outcome.replayed_jobs import replayed_jobs, statistics
 from sil.outcome.trace import Fact
 from sil.workload.job_log import SCHEMA, JobLog
+from sil.workload.lublin import Lublin
 from sil.workload.swf import read_swf, write_swf
 from sil.world.faults import PROCESS_SURVIVES
 from tests import faulty_on_free_nodes
@@ -643,6 +646,29 @@ def test_what_cannot_be_replayed_is_told_in_one_sentence(
 def test_a_folder_that_cannot_be_written_is_told(here: Path) -> None:
     (here / "out").write_text("in the way")
     assert "cannot be written" in the_sentence(replayed("log.swf", "--scheduler", "fcfs"))
+
+
+@pytest.mark.parametrize("schedulers", [("fcfs",), ("fcfs", "easy")], ids=["in-this-process", "in-others"])
+def test_where_no_more_can_be_written_that_is_told_and_no_scheduler_blamed(
+    here: Path, schedulers: tuple[str, ...]
+) -> None:
+    write_swf(here / "long.swf", Lublin().jobs(3_000, 64, np.random.default_rng(1)))
+    command = [
+        sys.executable,
+        "-c",
+        "from sil.cli import main; main()",
+        "replay",
+        "long.swf",
+        "--workers",
+        "2",
+    ]
+    options = [option for name in schedulers for option in ("--scheduler", name)]
+    limited = ["bash", "-c", 'ulimit -f 16 && exec "$@"', "bash", *command, *options]
+    done = subprocess.run(limited, capture_output=True, text=True, timeout=120)
+    assert done.returncode == 2
+    assert "the results cannot be written: File too large; make room" in done.stderr
+    assert "Traceback" not in done.stderr
+    assert "broke the rule" not in done.stderr
 
 
 def test_a_fault_ends_with_exit_code_1_beside_the_table_of_the_others(
