@@ -16,19 +16,20 @@ CHUNK = 65_536
 """Rows of a trace that is written as it goes."""
 
 _PLACE = "place"
+_OF_A_JOB = ("job_class", "queue", "user", "submitted_by", "size", "tasks")
 
 
-class _Cells:
-    """Facts with the same columns, cell after cell, each beginning with its place among all facts.
+class _Kind:
+    """Facts that have the same columns, each beginning with its place among all facts.
 
-    They lie flat, as numbers and texts, since the garbage collector would look again and again at as many
-    tuples.
+    Their cells lie flat, one after the other: the garbage collector would walk tuples again and again.
     """
 
     def __init__(self, *columns: str, event: Fact | None = None) -> None:
+        """`event` where it is not among the columns, since it is always the same."""
+        self.cells: list[Any] = []
         self._columns = (_PLACE, *columns)
         self._event = event
-        self.cells: list[Any] = []
 
     def table(self) -> pl.DataFrame:
         width = len(self._columns)
@@ -49,24 +50,19 @@ class TraceRecorder:
     """
 
     def __init__(self, on_chunk: Callable[[pl.DataFrame], None] | None = None) -> None:
-        self._n = 0
-        """Facts that were not handed on."""
-        self._begin()
         self._on_chunk = on_chunk
         self._most = inf if on_chunk is None else CHUNK
-
-    def _begin(self) -> None:
         self._n = 0
-        arrivals = _Cells(
-            "time_s", "job", "job_class", "queue", "user", "submitted_by", "size", "tasks",
-            event=Fact.JOB_ARRIVED,
-        )  # fmt: skip
-        starts = _Cells(
-            "time_s", "job", "run", "resource", "machines", "tasks", "expected_s", event=Fact.RUN_STARTED
+        """How many facts were not handed on."""
+        of_a_job = ("time_s", "job", *_OF_A_JOB)
+        of_a_start = ("time_s", "job", "run", "resource", "machines", "tasks", "expected_s")
+        of_others = (name for name in FACT_SCHEMA if name not in _OF_A_JOB)
+        self._kinds = (
+            _Kind(*of_a_job, event=Fact.JOB_ARRIVED),
+            _Kind(*of_a_start, event=Fact.RUN_STARTED),
+            _Kind("time_s", "job", "run", "resource", event=Fact.RUN_ENDED),
+            _Kind(*of_others),
         )
-        ends = _Cells("time_s", "job", "run", "resource", event=Fact.RUN_ENDED)
-        others = _Cells(*(name for name in FACT_SCHEMA if name not in _OF_A_JOB))
-        self._kinds = arrivals, starts, ends, others
         self._arrivals, self._starts, self._ends, self._others = (kind.cells for kind in self._kinds)
 
     def note(
@@ -129,11 +125,10 @@ class TraceRecorder:
         """Hand on what is left."""
         if self._on_chunk is not None and self._n:
             self._on_chunk(self._facts())
-            self._begin()
+            self._n = 0
+            for kind in self._kinds:
+                kind.cells.clear()
 
     def _facts(self) -> pl.DataFrame:
         tables = [kind.table() for kind in self._kinds]
         return pl.concat(tables, how="diagonal_relaxed").sort(_PLACE)
-
-
-_OF_A_JOB = ("job_class", "queue", "user", "submitted_by", "size", "tasks")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import signal
 import time
 from collections.abc import Callable
@@ -43,6 +44,8 @@ class _Timer:
 
 
 _timer = _Timer()
+# A timer that is left to run would kill a process that is about to end: its handlers are gone by then.
+atexit.register(signal.setitimer, signal.ITIMER_REAL, 0.0)
 
 
 def announce_deadlines_to(watchdog: Callable[[float], None]) -> None:

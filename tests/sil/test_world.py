@@ -2,6 +2,8 @@ from __future__ import annotations
 
 import contextlib
 import itertools
+import subprocess
+import sys
 import time
 
 import numpy as np
@@ -206,6 +208,24 @@ def test_a_time_limit_ends_a_call_that_sleeps_and_leaves_one_that_is_quick() -> 
     with pytest.raises(TimeLimitExceeded), time_limit(0.1):
         time.sleep(10.0)
     assert time.monotonic() - began < 5.0
+
+
+SLOW_TO_END = """
+import time
+from sil.world.time_limit import time_limit
+
+class Slow:
+    def __del__(self):
+        time.sleep(1.0)
+
+slow = Slow()
+with time_limit(0.5):
+    pass
+"""
+
+
+def test_a_timer_that_was_left_to_run_does_not_kill_a_process_that_ends() -> None:
+    assert subprocess.run([sys.executable, "-c", SLOW_TO_END], timeout=60).returncode == 0
 
 
 def test_a_time_limit_is_not_outwitted_by_a_call_that_catches_everything() -> None:
