@@ -37,7 +37,7 @@ from site_db.schema import (
 )
 from site_db.schema.resources import OfSite
 from site_db.site_file import SiteFile
-from site_db.sites import ids_of, rows_of
+from site_db.site_rows import ids_of, rows_of
 from site_db.toml_file import Location
 
 Row = TypeVar("Row", bound=OfSite)

@@ -34,7 +34,7 @@ from site_db.schema import (
     SourceRow,
 )
 from site_db.schema.resources import OfSite
-from site_db.sites import ids_of, rows_of
+from site_db.site_rows import ids_of, rows_of
 from site_db.toml_file import InvalidFile
 
 AT_A_TIME = 5_000

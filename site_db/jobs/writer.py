@@ -29,7 +29,8 @@ from site_db.schema import (
     UserRow,
     UserUsageRow,
 )
-from site_db.sites import find_site, ids_of
+from site_db.site_rows import ids_of
+from site_db.sites import find_site
 from site_db.toml_file import MOST
 
 
