@@ -7,6 +7,7 @@ from sil.planning.plan_file import Plan
 from site_db import sites, store
 from site_db.jobs.arrived import NothingArrived, what_arrived
 from site_db.schema import QueueRow
+from site_db.site_rows import ids_of
 from site_db.store import Address
 
 QUANTUM_S = 10.0
@@ -26,7 +27,7 @@ def with_forecast(plan: Plan, address: Address | None) -> Plan:
         with store.reading(engine) as session:
             site = sites.find_site(session, address.site or sites.only_site(session))
             arrived = what_arrived(session, site.id, site.name, plan.history.days)
-            known = [table.name for table in plan.queues] or list(sites.ids_of(session, QueueRow, site.id))
+            known = [table.name for table in plan.queues] or list(ids_of(session, QueueRow, site.id))
     finally:
         engine.dispose()
     per_quantum = arrived.per_s * plan.history.load * QUANTUM_S
