@@ -103,31 +103,26 @@ class SiteRows:
     @cached_property
     def members(self) -> Mapping[int, list[str]]:
         """Of each cluster: its machines, in site order."""
-        row, at = ClusterMemberRow, {m.id: (k, m.name) for k, m in enumerate(self.machines)}
+        row = ClusterMemberRow
         rows = self._of_site(row, ClusterRow, row.cluster_id)
-        return _grouped(
-            (member.cluster_id, at[member.machine_id][1])
-            for member in sorted(rows, key=lambda member: at[member.machine_id])
-        )
+        named = _in_site_order(rows, "machine_id", self.machines)
+        return _grouped((member.cluster_id, name) for member, name in named)
 
     @cached_property
     def lines_of_clusters(self) -> Mapping[int, list[str]]:
         """Of each cluster: its interconnects, in site order."""
         row = ClusterInterconnectRow
         rows = self._of_site(row, ClusterRow, row.cluster_id)
-        return _grouped((line.cluster_id, name) for line, name in self._in_order_of_lines(rows))
+        named = _in_site_order(rows, "interconnect_id", self.interconnects)
+        return _grouped((line.cluster_id, name) for line, name in named)
 
     @cached_property
     def lines_of_machines(self) -> Mapping[int, list[str]]:
         """Of each machine: its interconnects, in site order."""
         row = MachineInterconnectRow
         rows = self._of_site(row, MachineRow, row.machine_id)
-        return _grouped((line.machine_id, name) for line, name in self._in_order_of_lines(rows))
-
-    def _in_order_of_lines(self, rows: Sequence[Any]) -> list[tuple[Any, str]]:
-        at = {x.id: (k, x.name) for k, x in enumerate(self.interconnects)}
-        ordered = sorted(rows, key=lambda line: at[line.interconnect_id])
-        return [(line, at[line.interconnect_id][1]) for line in ordered]
+        named = _in_site_order(rows, "interconnect_id", self.interconnects)
+        return _grouped((line.machine_id, name) for line, name in named)
 
     @cached_property
     def queue_users(self) -> Mapping[int, list[str]]:
@@ -138,13 +133,11 @@ class SiteRows:
 
     @cached_property
     def displaced(self) -> Mapping[int, list[str]]:
-        """Of each queue: the queues whose jobs it displaces."""
-        row, at = QueueDisplacesRow, {q.id: (k, q.name) for k, q in enumerate(self.queues)}
+        """Of each queue: the queues whose jobs it displaces, in site order."""
+        row = QueueDisplacesRow
         rows = self._of_site(row, QueueRow, row.queue_id)
-        return _grouped(
-            (one.queue_id, at[one.displaced_queue_id][1])
-            for one in sorted(rows, key=lambda one: at[one.displaced_queue_id])
-        )
+        named = _in_site_order(rows, "displaced_queue_id", self.queues)
+        return _grouped((one.queue_id, name) for one, name in named)
 
     @cached_property
     def user_queues(self) -> Mapping[int, list[str]]:
@@ -166,6 +159,13 @@ class SiteRows:
             else:
                 where.append(queues[right.queue_id])
         return rights
+
+
+def _in_site_order(rows: Sequence[Any], column: str, there: Sequence[OfSite]) -> list[tuple[Any, str]]:
+    """Rows in the order of what their column names, each with the name of that."""
+    at = {one.id: (k, one.name) for k, one in enumerate(there)}
+    ordered = sorted((at[getattr(row, column)], k) for k, row in enumerate(rows))
+    return [(rows[k], name) for (_, name), k in ordered]
 
 
 def _grouped(pairs: Iterable[tuple[int, Value]]) -> Mapping[int, list[Value]]:

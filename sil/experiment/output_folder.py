@@ -34,9 +34,7 @@ def no_room(error: Exception) -> int | None:
 
 def told_of_no_room(number: int) -> str:
     """One sentence for the user."""
-    return (
-        f"the results cannot be written: {os.strerror(number)}; make room, or name another folder with --out"
-    )
+    return f"the results cannot be written: {os.strerror(number)}; make room there, or write them elsewhere"
 
 
 def as_file_name(scheduler: str) -> str:

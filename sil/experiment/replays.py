@@ -89,11 +89,21 @@ def _is_trusted_alone(schedulers: Sequence[str]) -> bool:
     return len(schedulers) == 1 and needs_no_process(schedulers[0])
 
 
+@dataclass(frozen=True)
+class _Told:
+    """What processes tell this one, each in its place, in memory that they share."""
+
+    arrived: Any
+    """How many jobs have arrived."""
+    no_room: Any
+    """The number of the error with which no more could be written; 0 where all went well."""
+
+
 def _in_processes(replay: Replay, folders: dict[str, Path], workers: int, listener: Listener) -> set[str]:
     """Returns the schedulers whose processes died. Raises UnusableFolder where no more can be written."""
     context = worker_context()
     watchdog = Watchdog(context, len(folders))
-    arrived = context.RawArray("q", len(folders))
+    told = _Told(context.RawArray("q", len(folders)), context.RawArray("i", len(folders)))
     waiting = deque(enumerate(folders.items()))
     running: dict[str, BaseProcess] = {}
     died: set[str] = set()
@@ -101,17 +111,17 @@ def _in_processes(replay: Replay, folders: dict[str, Path], workers: int, listen
         while waiting or running:
             while waiting and len(running) < workers:
                 place, (name, folder) = waiting.popleft()
-                arguments = (replay, name, folder, watchdog, arrived, place)
+                arguments = (replay, name, folder, watchdog, told, place)
                 running[name] = context.Process(target=_replay_apart, args=arguments)
                 running[name].start()
             time.sleep(min(LOOK_EVERY_S, 0.1))
             watchdog.end_the_lost()
-            listener.progressed(sum(n for n in arrived if n > 0))
+            listener.progressed(sum(told.arrived))
             for name in [name for name, process in running.items() if not process.is_alive()]:
                 if running.pop(name).exitcode != 0:
                     died.add(name)
-            if (least := min(arrived)) < 0:
-                raise UnusableFolder(told_of_no_room(-least))
+            if number := max(told.no_room):
+                raise UnusableFolder(told_of_no_room(number))
     except KeyboardInterrupt:
         end_workers()
         raise ReplayInterrupted from None
@@ -124,13 +134,13 @@ def _in_processes(replay: Replay, folders: dict[str, Path], workers: int, listen
 
 
 def _replay_apart(
-    replay: Replay, name: str, folder: Path, watchdog: Watchdog, arrived: Any, place: int
+    replay: Replay, name: str, folder: Path, watchdog: Watchdog, told: _Told, place: int
 ) -> None:
     lead_own_group()
     watchdog.watch_this_process()
 
     def tell(n: int) -> None:
-        arrived[place] = n
+        told.arrived[place] = n
 
     try:
         replay.run(name, folder, tell)
@@ -138,7 +148,7 @@ def _replay_apart(
         number = no_room(error)
         if number is None:
             raise
-        tell(-number)
+        told.no_room[place] = number
 
 
 def _outcome(replay: Replay, name: str, folder: Path, died: bool) -> Outcome:

@@ -131,4 +131,4 @@ class TraceRecorder:
 
     def _facts(self) -> pl.DataFrame:
         tables = [kind.table() for kind in self._kinds]
-        return pl.concat(tables, how="diagonal_relaxed").sort(_PLACE)
+        return pl.concat(tables, how="diagonal").sort(_PLACE)
