@@ -147,7 +147,7 @@ class Harness:
         if manager.wants_round:
             self._round_is_due = True
             events.appoint_round(clock.now_s)
-        # With its condition at the top, Python 3.11 never specialises this loop: a twentieth of a replay.
+        # With its condition at the top, Python 3.11 never specialises this loop, and a replay takes 4 % more.
         while True:
             if self._next_arrival is None and not (
                 self._unfinished or self._round_is_due or events.submissions
@@ -175,10 +175,7 @@ class Harness:
         self._trace.note_end(now_s, order)
         self._unfinished.discard(order.job.id)
         self._idle_rounds = 0
-        if self._manager_is_busy:
-            self._untold.append((self._manager.on_run_ended, Completion(run, now_s)))
-        else:
-            self._manager.on_run_ended(Completion(run, now_s))
+        self._tell(self._manager.on_run_ended, Completion(run, now_s))
 
     def _run_released(self, event: RunReleased) -> None:
         if self._machines.give_back(event.run, self._clock.now_s):
@@ -202,10 +199,7 @@ class Harness:
         self._unfinished.add(job.id)
         self._idle_rounds = 0
         self._trace.note_arrival(self._clock.now_s, job)
-        if self._manager_is_busy:
-            self._untold.append((self._submit, job))
-        else:
-            self._submit(job)
+        self._tell(self._submit, job)
 
     def _submit(self, job: Job) -> None:
         refusal = self._manager.on_job_arrived(job)
