@@ -15,10 +15,10 @@ demo-plan: $(VENV)/.installed  ## Which of five offers to buy for a site of 142 
 	$(BIN)/sil plan five-offers --out build/demo-plan
 
 test: $(VENV)/.installed-dev  ## Run the tests
-	$(BIN)/python -m pytest -n auto
+	$(BIN)/python -m pytest -n auto --dist worksteal
 
 test-all: $(VENV)/.installed-dev  ## Those too that take long, and all examples of those that have many
-	SIL_ALL_EXAMPLES=1 $(BIN)/python -m pytest -n auto -m 'long or not long'
+	SIL_ALL_EXAMPLES=1 $(BIN)/python -m pytest -n auto --dist worksteal -m 'long or not long'
 
 check: $(VENV)/.installed-dev  ## Format, lint, types and architecture
 	$(BIN)/ruff format --check .
