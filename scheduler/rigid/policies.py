@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.loras.policies import Choice
+from scheduler.choice import Choice
 from scheduler.rigid.kernels import passing
 
 

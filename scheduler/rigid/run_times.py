@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
+from typing import TYPE_CHECKING
 
-from scheduler.model import Job, JobId
+if TYPE_CHECKING:
+    from scheduler.model import Job, JobId
 
 LONGEST_S = 365.0 * 86_400.0
 """Believed of a job of which nobody says anything."""

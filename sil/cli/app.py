@@ -76,7 +76,7 @@ def main() -> None:
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from sil.experiment.provenance import package_version
+        from sil.experiment.code_version import package_version
 
         out.print(package_version(), highlight=False)
         raise typer.Exit

@@ -9,7 +9,7 @@ from typing import Annotated
 import typer
 
 from sil.cli.console import one_sentence_for_bad_input, out, print_note
-from sil.workload.swf_repairs import Overrun, TooLarge
+from sil.workload.swf_rules import Overrun, Rules, TooLarge
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -26,7 +26,6 @@ Processors = Annotated[int | None, typer.Option(min=1, help="Instead of what the
 def show(log: Log, strict: Strict = False, processors: Processors = None) -> None:
     """Tell what is in a log, and what has to be repaired in it."""
     from sil.experiment.logs import read_log
-    from sil.workload.swf_repairs import Rules
 
     with one_sentence_for_bad_input():
         found = read_log(log, Rules(strict), processors)
@@ -70,7 +69,6 @@ def convert(
     """Write a log, repaired and cut, in the other format or the same."""
     from sil.experiment.logs import read_log, write_log
     from sil.workload.job_log import part_of
-    from sil.workload.swf_repairs import Rules
 
     with one_sentence_for_bad_input():
         found = part_of(read_log(log, Rules(strict, overrun, too_large), processors), jobs, begin, end, load)

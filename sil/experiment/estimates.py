@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from enum import StrEnum
+from typing import TYPE_CHECKING
 
-from scheduler.model import Job
-from scheduler.ports import RunTimes
 from scheduler.rigid.run_times import RecentRuns, UserEstimates
+
+if TYPE_CHECKING:
+    from scheduler.model import Job
+    from scheduler.ports import RunTimes
 
 
 class Estimates(StrEnum):

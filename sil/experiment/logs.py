@@ -7,7 +7,7 @@ from pathlib import Path
 from sil.workload.batsim_json import read_batsim_json, write_batsim_json
 from sil.workload.job_log import JobLog
 from sil.workload.swf import read_swf, write_swf
-from sil.workload.swf_repairs import Rules
+from sil.workload.swf_rules import Rules
 
 
 def read_log(path: Path, rules: Rules, processors: int | None) -> JobLog:

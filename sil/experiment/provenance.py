@@ -5,13 +5,12 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 from functools import cache
-from importlib.metadata import PackageNotFoundError, version
+from importlib.metadata import version
 from pathlib import Path
 
-import scheduler
-import site_db
 from scheduler import registry
 from sil.batsim.naming import is_outside, outside
+from sil.experiment.code_version import all_sources, package_version, scheduler_source, source_hash
 from sil.experiment.config import Experiment
 from sil.experiment.files import FIXTURES
 from sil.experiment.nodes_of_site import NodesOfSite
@@ -34,7 +33,7 @@ def describe(experiment: Experiment, in_use: SiteInUse) -> RunDescription:
         experiment=experiment.name,
         description=experiment.description,
         version=package_version(),
-        scheduler_source=source_hash(Path(scheduler.__file__).parent),
+        scheduler_source=scheduler_source(),
         seed=experiment.seed,
         replications=experiment.replications,
         schedulers=experiment.schedulers,
@@ -50,35 +49,13 @@ def describe(experiment: Experiment, in_use: SiteInUse) -> RunDescription:
     )
 
 
-def package_version() -> str:
-    try:
-        return version("sil-testbed")
-    except PackageNotFoundError:
-        return "not installed"
-
-
-def source_hash(folder: Path) -> str:
-    """Hash over the Python sources in a folder."""
-    digest = hashlib.sha256()
-    for path in sorted(folder.rglob("*.py")):
-        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
-    return digest.hexdigest()[:16]
-
-
-@cache
-def _our_code() -> str:
-    """Hash over the sources of all three packages."""
-    folders = (Path(scheduler.__file__).parent, Path(site_db.__file__).parent, Path(__file__).parent.parent)
-    return "".join(map(source_hash, folders))
-
-
 @cache
 def code_and_data() -> str:
     """Hash over all code and built-in data that the results of a study depend on."""
     digest = hashlib.sha256()
     for library in ("numpy", "scipy", "numba", "polars"):
         digest.update(f"{library} {version(library)}".encode())
-    digest.update(_our_code().encode())
+    digest.update(all_sources().encode())
     for path in sorted(FIXTURES.rglob("*.toml")):
         digest.update(path.read_bytes())
     return digest.hexdigest()
@@ -91,7 +68,7 @@ def fingerprint(experiment: Experiment, in_use: SiteInUse) -> str:
         experiment.canonical(),
         in_use.digest(),
         package_version(),
-        _our_code(),
+        all_sources(),
         *(_code_under_test(name) for name in experiment.schedulers),
         *(_code_under_test(own) for _, own in in_use.queues if own),
     ):

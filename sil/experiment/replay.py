@@ -9,16 +9,15 @@ from pathlib import Path
 
 import polars as pl
 
-import scheduler as scheduler_package
 from scheduler import registry
 from scheduler.queue_manager import QueueManager
 from scheduler.resource_manager import OnFreeNodes
 from scheduler.rigid.free_nodes_in_use import FreeNodesInUse
 from scheduler.rigid.rules import first_violation_on_free_nodes
 from sil.batsim.nodes import AlikeNodes
+from sil.experiment.code_version import package_version, scheduler_source
 from sil.experiment.decision_costs import NONE, decision_cost
 from sil.experiment.estimates import Estimates, run_times
-from sil.experiment.provenance import package_version, source_hash
 from sil.experiment.under_test import PRINTED, UnderTest
 from sil.outcome.parquet_stream import ParquetStream
 from sil.outcome.recorder import TraceRecorder
@@ -70,7 +69,7 @@ class Replay:
             "decision_cost": self.decision_cost,
             "repairs": list(self.log.notes),
             "version": package_version(),
-            "scheduler_source": source_hash(Path(scheduler_package.__file__).parent),
+            "scheduler_source": scheduler_source(),
         }
 
     def run(self, name: str, folder: Path, on_arrivals: Callable[[int], None] = lambda n: None) -> None:

@@ -21,7 +21,6 @@ from sil.experiment.replay import TIMINGS, TRACE, Replay
 from sil.experiment.under_test import needs_no_process
 from sil.experiment.watchdog import LOOK_EVERY_S, Watchdog
 from sil.outcome.replay_invariants import first_breach_of_replay
-from sil.outcome.replay_report import write_replay_report
 from sil.outcome.replayed_jobs import batsim_schedule, replayed_jobs, statistics
 from sil.outcome.trace import Fact, read_facts
 from sil.world.faults import PROCESS_SURVIVES
@@ -78,6 +77,8 @@ def replay_all(
     outcomes = [_outcome(replay, name, folder, name in died) for name, folder in folders.items()]
     _write_summary(out / SUMMARY, replay, outcomes)
     if report:
+        from sil.outcome.replay_report import write_replay_report  # it takes as long to load as a short log
+
         jobs = {outcome.scheduler: outcome.jobs for outcome in outcomes if len(outcome.jobs)}
         faults = [outcome.fault for outcome in outcomes if outcome.fault]
         write_replay_report(out / REPORT, _described(replay, outcomes), jobs, faults)

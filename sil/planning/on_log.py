@@ -21,7 +21,7 @@ from sil.planning.measures import measured
 from sil.planning.options import Option
 from sil.planning.plan_file import GoalTable, Plan
 from sil.workload.job_log import JobLog
-from sil.workload.swf_repairs import Rules
+from sil.workload.swf_rules import Rules
 from sil.world.faults import SchedulerFault
 
 RIGID = "rigid jobs"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, select_autoescape
 
-from sil.experiment.provenance import package_version
+from sil.experiment.code_version import package_version
 from sil.outcome import figures
 from sil.outcome.report import script_safe, vega
 from sil.studies.findings import Findings

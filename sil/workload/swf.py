@@ -15,7 +15,8 @@ import polars as pl
 
 from sil.workload.job_log import MOST_PROCESSORS, BadLog, JobLog, possible_size
 from sil.workload.log_file import read_bytes, shown, write_bytes
-from sil.workload.swf_repairs import FIELDS, LINE, Rules, repaired
+from sil.workload.swf_repairs import FIELDS, LINE, repaired
+from sil.workload.swf_rules import Rules
 
 EXPECTED = (
     f"a job of the Standard Workload Format, which is {len(FIELDS)} numbers "

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
 
 import polars as pl
 
 from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, BadLog
+from sil.workload.swf_rules import Overrun, Rules, TooLarge
 
 FIELDS = (
     "job",
@@ -32,30 +32,6 @@ FIELDS = (
     "think_time",
 )
 LINE = "line"
-
-
-class Overrun(StrEnum):
-    """What becomes of a job that ran for longer than its user said."""
-
-    RAISE = "raise"  # the estimate is raised to the run time
-    CUT = "cut"  # the run is cut to the estimate
-
-
-class TooLarge(StrEnum):
-    """What becomes of a job that asks for more processors than there are."""
-
-    CLIP = "clip"
-    SKIP = "skip"
-    STOP = "stop"
-
-
-@dataclass(frozen=True)
-class Rules:
-    """How a log is read: `strict` refuses it, with the first line that needs a repair."""
-
-    strict: bool = False
-    overrun: Overrun = Overrun.RAISE
-    too_large: TooLarge = TooLarge.CLIP
 
 
 @dataclass(frozen=True)

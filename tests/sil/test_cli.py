@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import gzip
 import json
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -12,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from sil.cli import app
-from sil.experiment.provenance import package_version
+from sil.experiment.code_version import package_version
 from tests.builders import TINY_SITE, tiny_experiment
 
 COMMANDS = ("run", "report", "schedule", "schedulers", "experiments")
@@ -51,6 +53,12 @@ def test_without_a_command_the_help_is_shown() -> None:
 
 def test_the_version_is_that_of_the_package() -> None:
     assert sil("--version").stdout.strip() == package_version()
+
+
+def test_the_help_does_not_wait_for_the_large_libraries() -> None:
+    large = "{'numba', 'numpy', 'polars', 'scipy', 'sqlalchemy'}"
+    look = [sys.executable, "-c", f"import sys; import sil.cli; print({large} & set(sys.modules))"]
+    assert subprocess.run(look, check=True, capture_output=True, text=True).stdout == "set()\n"
 
 
 def test_run_prints_the_comparison_and_writes_all_its_files(here: Path) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from scheduler import registry
-from sil.experiment.provenance import package_version
+from sil.experiment.code_version import package_version
 
 CONTRACTS = {
     "mapping": ("scheduler.contract", "check_contract"),

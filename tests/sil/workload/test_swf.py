@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from sil.workload.job_log import LARGEST, SCHEMA, BadLog, JobLog
 from sil.workload.swf import read_swf, write_swf
-from sil.workload.swf_repairs import Overrun, Rules, TooLarge
+from sil.workload.swf_rules import Overrun, Rules, TooLarge
 from tests.sil.workload.swf_files import GOOD, HEADER, assert_sound, job, log_file
 
 STRICT = Rules(strict=True)

@@ -9,7 +9,8 @@ from hypothesis import strategies as st
 
 from sil.workload.job_log import BadLog, JobLog
 from sil.workload.swf import read_swf
-from sil.workload.swf_repairs import FIELDS, Overrun, Rules, TooLarge
+from sil.workload.swf_repairs import FIELDS
+from sil.workload.swf_rules import Overrun, Rules, TooLarge
 from tests.examples import up_to
 from tests.sil.workload.swf_files import HEADER, assert_sound, job
 

@@ -1,0 +1,39 @@
+"""Which code this is: the version of the package, and hashes over sources."""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+
+import scheduler
+import site_db
+
+OURS = Path(__file__).parent.parent
+
+
+def package_version() -> str:
+    try:
+        return version("sil-testbed")
+    except PackageNotFoundError:
+        return "not installed"
+
+
+def source_hash(folder: Path) -> str:
+    """Hash over the Python sources in a folder."""
+    digest = hashlib.sha256()
+    for path in sorted(folder.rglob("*.py")):
+        digest.update(path.relative_to(folder).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+    return digest.hexdigest()[:16]
+
+
+def scheduler_source() -> str:
+    """Hash over the scheduler package: the same code under test gives the same."""
+    return source_hash(Path(scheduler.__file__).parent)
+
+
+@cache
+def all_sources() -> str:
+    """Hash over the sources of all three packages."""
+    return scheduler_source() + source_hash(Path(site_db.__file__).parent) + source_hash(OURS)
