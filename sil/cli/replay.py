@@ -96,11 +96,6 @@ def replay(
     Writes, for each scheduler, jobs.csv and schedule.csv with Batsim's columns, trace.parquet and
     timings.parquet; and report.html and summary.json over all.
     """
-    from sil.experiment.processes import begin_early
-
-    names = list(dict.fromkeys(scheduler or ["fcfs", "easy", "conservative"]))
-    if len(names) > 1 and workers > 1:
-        begin_early()
     from sil.experiment.decision_costs import check_decision_cost
     from sil.experiment.logs import read_log
     from sil.experiment.replay import Replay
@@ -111,6 +106,7 @@ def replay(
 
     if order not in ORDERS:
         fail(f"there is no order of events '{order}'; there are {', '.join(ORDERS)}")
+    names = list(dict.fromkeys(scheduler or ["fcfs", "easy", "conservative"]))
     with one_sentence_for_bad_input():
         check_for_free_nodes(names)
         check_decision_cost(decision_cost)

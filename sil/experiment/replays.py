@@ -30,6 +30,9 @@ SCHEDULE = "schedule.csv"
 SUMMARY = "summary.json"
 REPORT = "report.html"
 
+FEW_JOBS = 20_000
+"""So many are replayed, under one scheduler after another, in the time that other processes take to begin."""
+
 
 class ReplayInterrupted(Exception):
     """The user stopped it. Schedulers that were done are kept."""
@@ -65,7 +68,7 @@ def replay_all(
         for old in (TRACE, TIMINGS, JOBS, SCHEDULE):
             (folder / old).unlink(missing_ok=True)
     listener.started(0, len(replay.log.jobs) * len(schedulers))
-    if (workers == 1 and all(map(needs_no_process, schedulers))) or _is_trusted_alone(schedulers):
+    if all(map(needs_no_process, schedulers)) and (workers == 1 or _is_sooner_here(replay, schedulers)):
         done = 0
         for name, folder in folders.items():
             base = done
@@ -85,9 +88,9 @@ def replay_all(
     return outcomes
 
 
-def _is_trusted_alone(schedulers: Sequence[str]) -> bool:
-    """One of ours needs no process of its own, which takes a second to begin."""
-    return len(schedulers) == 1 and needs_no_process(schedulers[0])
+def _is_sooner_here(replay: Replay, schedulers: Sequence[str]) -> bool:
+    """Whether this process is done before others would have begun, or none would work beside another."""
+    return len(schedulers) == 1 or len(replay.log.jobs) * len(schedulers) <= FEW_JOBS
 
 
 @dataclass(frozen=True)

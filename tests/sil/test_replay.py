@@ -27,7 +27,7 @@ from scheduler.rules import (
 from sil.experiment.estimates import Estimates
 from sil.experiment.listener import Listener
 from sil.experiment.replay import TIMINGS, TRACE, Replay
-from sil.experiment.replays import replay_all
+from sil.experiment.replays import FEW_JOBS, replay_all
 from sil.outcome.invariants import (
     NO_JOB_LOST,
     NO_JOB_RUN_TWICE,
@@ -652,7 +652,8 @@ def test_a_folder_that_cannot_be_written_is_told(here: Path) -> None:
 def test_where_no_more_can_be_written_that_is_told_and_no_scheduler_blamed(
     here: Path, schedulers: tuple[str, ...]
 ) -> None:
-    write_swf(here / "long.swf", Lublin().jobs(3_000, 64, np.random.default_rng(1)))
+    more_than_few = FEW_JOBS // 2 + 1
+    write_swf(here / "long.swf", Lublin().jobs(more_than_few, 64, np.random.default_rng(1)))
     command = [
         sys.executable,
         "-c",
@@ -684,7 +685,10 @@ def test_a_fault_ends_with_exit_code_1_beside_the_table_of_the_others(
     assert [cell.strip() for cell in line.split("│")[2:4]] == ["80.0", "-"]
 
 
-def test_results_are_the_same_bytes_again_and_with_any_number_of_workers(here: Path) -> None:
+def test_results_are_the_same_bytes_again_and_with_any_number_of_workers(
+    here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sil.experiment.replays.FEW_JOBS", 0)
     luck, n = np.random.default_rng(3), 400
     run_s = luck.integers(1, 5_000, n)
     table = {
