@@ -73,6 +73,18 @@ def compiled(signature: Any) -> Callable[[F], F]:
     return compile_it
 
 
+def direct(function: F) -> F:
+    """A compiled function for calls from Python by who passes what its signature says, array for array.
+
+    To look at the types of arguments, as is done otherwise, takes longer than a short function itself.
+    """
+    if config.DISABLE_JIT:
+        return function
+    made: Any = function
+    (only,) = made.overloads.values()
+    return cast(F, only.entry_point)
+
+
 @contextmanager
 def _kept_for(folder: Path) -> Iterator[None]:
     """Keep what is compiled under a name that changes with the sources.

@@ -6,7 +6,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from scheduler.compiled import compiled, inlined
+from scheduler.compiled import compiled, direct, inlined
 from scheduler.rigid.kernels.queue_tree import (
     ESTIMATE_S,
     N_JOBS,
@@ -85,6 +85,7 @@ def reservation(releases: Releases, n: int, n_free: int, needed: int, now_s: flo
     return (then_s, n_free - needed) if n_free >= needed else (np.inf, 0)
 
 
+@direct
 @compiled(
     types.int64(TREE, RELEASES, types.int64, types.int64, types.float64, types.int64, types.int64, STARTED)
 )

@@ -11,7 +11,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from scheduler.compiled import compiled, inlined
+from scheduler.compiled import compiled, direct, inlined, part
 
 N_JOBS, SIZE, ESTIMATE_S, JOB = 0, 1, 2, 3
 """Columns of a tree; the id of the job is told of leaves only."""
@@ -41,6 +41,7 @@ def set_leaf(tree: Tree, place: int, n_jobs: float, size: float, estimate_s: flo
         tree[k, ESTIMATE_S] = min(tree[left, ESTIMATE_S], tree[right, ESTIMATE_S])
 
 
+@direct
 @compiled(types.float64(TREE, types.int64, types.int64, types.float64, types.float64))
 def put_job(tree: Tree, place: int, job: int, size: float, estimate_s: float) -> float:
     """A job waits in a place. Returns the least size of all that wait."""
@@ -49,6 +50,7 @@ def put_job(tree: Tree, place: int, job: int, size: float, estimate_s: float) ->
     return float(tree[1, SIZE])
 
 
+@direct
 @compiled(types.float64(TREE, types.int64))
 def take_job(tree: Tree, place: int) -> float:
     """The job in a place does not wait any more. Returns the least size of all that do."""
@@ -56,7 +58,7 @@ def take_job(tree: Tree, place: int) -> float:
     return float(tree[1, SIZE])
 
 
-@compiled(types.int64(TREE, types.int64))
+@part
 def place_of(tree: Tree, rank: int) -> int:
     """The place of the job before which `rank` others wait."""
     k, capacity = 1, len(tree) // 2
@@ -66,6 +68,13 @@ def place_of(tree: Tree, rank: int) -> int:
             rank -= int(tree[k, N_JOBS])
             k += 1
     return k - capacity
+
+
+@direct
+@compiled(types.int64(TREE, types.int64))
+def find_job(tree: Tree, rank: int) -> int:
+    """The place of the job before which `rank` others wait."""
+    return place_of(tree, rank)
 
 
 @inlined

@@ -6,7 +6,7 @@ import numpy as np
 from numba import types
 from numpy.typing import NDArray
 
-from scheduler.compiled import compiled, inlined
+from scheduler.compiled import compiled, direct, inlined
 
 END_S, RELEASED, RUN = 0, 1, 2
 """Columns of a table of releases."""
@@ -47,12 +47,14 @@ def remove(releases: Releases, n: int, end_s: float, run: float) -> None:
             releases[y, column] = releases[y + 1, column]
 
 
+@direct
 @compiled(types.void(RELEASES, types.int64, types.float64, types.float64, types.float64))
 def add_release(releases: Releases, n: int, end_s: float, size: float, run: float) -> None:
     """One more beside the n rows; there is room for it."""
     insert(releases, n, end_s, size, run)
 
 
+@direct
 @compiled(types.void(RELEASES, types.int64, types.float64, types.float64))
 def drop_release(releases: Releases, n: int, end_s: float, run: float) -> None:
     """Take one out of the n rows."""
