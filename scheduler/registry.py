@@ -5,6 +5,7 @@ Each may have parameters: `loras(selection=easy)`.
 
 from __future__ import annotations
 
+import ast
 import importlib
 import inspect
 from collections.abc import Callable
@@ -13,6 +14,7 @@ from difflib import get_close_matches
 from enum import StrEnum
 from functools import partial
 from importlib.metadata import entry_points
+from pathlib import Path
 from typing import Any, cast
 
 from scheduler import naming
@@ -195,7 +197,9 @@ def load_manager(name: str) -> Callable[[Ports], ResourceManager]:
 
 def entries() -> list[Entry]:
     """All that can be named, for a listing. A plug-in that does not load says so in its summary."""
-    built_in = [Entry(name, target, "built in", _summary(name)) for name, target in _ALL_BUILT_IN.items()]
+    built_in = [
+        Entry(name, target, "built in", _summary_in_source(name)) for name, target in _ALL_BUILT_IN.items()
+    ]
     plugins = [
         Entry(
             point.name, point.value, f"package {point.dist.name if point.dist else '?'}", _summary(point.name)
@@ -246,6 +250,16 @@ def _summary(name: str) -> str:
     except SchedulerNotLoaded as error:
         return f"cannot be loaded: {error}"
     return (documentation or "").partition("\n")[0]
+
+
+def _summary_in_source(name: str) -> str:
+    """The same for one of ours, without loading what is compiled for it."""
+    module, _, class_name = target_of(name).partition(":")
+    source = Path(*module.split(".")[1:]).with_suffix(".py")
+    for statement in ast.parse((Path(__file__).parent / source).read_text(encoding="utf-8")).body:
+        if isinstance(statement, ast.ClassDef) and statement.name == class_name:
+            return (ast.get_docstring(statement) or "").partition("\n")[0]
+    return ""
 
 
 def _class_of(factory: SchedulerFactory) -> SchedulerFactory:

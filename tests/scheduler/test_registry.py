@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import inspect
+import subprocess
+import sys
+from functools import partial
+
 import pytest
 
 from scheduler import registry
@@ -99,3 +104,16 @@ def test_a_scheduler_of_another_kind_than_is_needed_is_told_and_those_that_fit_a
     assert sentence is not None
     assert sentence.startswith("scheduler 'sjs' maps jobs to machines; needed is one that gives rigid jobs")
     assert "easy_sjbf" in sentence
+
+
+def test_the_listing_says_of_each_what_its_class_says_first() -> None:
+    for entry in registry.entries():
+        factory = registry.load(entry.name)
+        documented = inspect.getdoc(factory.func if isinstance(factory, partial) else factory)
+        assert documented is not None
+        assert entry.summary == documented.splitlines()[0]
+
+
+def test_the_listing_loads_nothing_that_is_compiled() -> None:
+    look = "import sys; from scheduler import registry; registry.entries(); print('numba' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", look], check=True, capture_output=True).stdout == b"False\n"
