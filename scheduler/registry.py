@@ -20,6 +20,7 @@ from typing import Any, cast
 from scheduler import naming
 from scheduler.ports import Scheduler
 from scheduler.resource_manager import Ports, ResourceManager
+from scheduler.trouble import Trouble
 
 PLUGIN_GROUP = "scheduler.plugins"
 """Entry-point group in which an installed package offers its schedulers."""
@@ -72,7 +73,7 @@ OPTIMISING = frozenset({"optimal", "pjs_optimal"})
 SchedulerFactory = Callable[[], Scheduler]
 
 
-class SchedulerNotLoaded(ValueError):
+class SchedulerNotLoaded(Trouble):
     """A scheduler's name leads to nothing that can be used. The message is one sentence for the user."""
 
 

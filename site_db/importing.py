@@ -9,6 +9,7 @@ from typing import Any, TypeVar
 from sqlalchemy import delete, func, select
 from sqlalchemy.orm import Session
 
+from scheduler.trouble import Trouble
 from site_db import toml_file
 from site_db.locking import locked_site
 from site_db.schema import (
@@ -43,7 +44,7 @@ from site_db.toml_file import Location
 Row = TypeVar("Row", bound=OfSite)
 
 
-class SiteConflict(ValueError):
+class SiteConflict(Trouble):
     """The file does not go with what the database knows. The message is one sentence for the user; `place`
     is where in the file, empty for something that the file lacks."""
 

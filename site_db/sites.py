@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 from scheduler.admission import UserPolicy
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from scheduler.queues import MappingPolicy, QueuePolicy
+from scheduler.trouble import Trouble
 from site_db.estimation import Layout, Place, PlaceKind
 from site_db.exporting import site_file_of
 from site_db.schema import AllowedPlaceRow, SiteRow
@@ -17,7 +18,7 @@ from site_db.site_file import SiteFile
 from site_db.site_rows import SiteRows
 
 
-class UnknownSite(ValueError):
+class UnknownSite(Trouble):
     """The database has no site of that name. The message is one sentence for the user."""
 
 

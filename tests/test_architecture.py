@@ -72,6 +72,7 @@ def test_the_site_database_knows_of_ours_only_the_schedulers_values(path: Path) 
         "scheduler.admission",
         "scheduler.loras.requirement",
         "scheduler.loras.social_contract",
+        "scheduler.trouble",
     }
     for module in imports(path):
         assert standard(module) or top(module) in ALLOWED["site_db"] or module in values, module

@@ -9,6 +9,7 @@ import shutil
 from dataclasses import dataclass
 
 from scheduler.registry import SchedulerNotLoaded
+from scheduler.trouble import Trouble
 
 PORT = 28_000
 """Where Batsim's schedulers listen if nobody says otherwise."""
@@ -17,7 +18,7 @@ PLACEHOLDER = "{port}"
 _BEGINS = re.compile(r"batsim(\+tcp://|:)")
 
 
-class CannotListen(ValueError):
+class CannotListen(Trouble):
     """An address cannot be used. The message is one sentence for the user."""
 
 

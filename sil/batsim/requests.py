@@ -7,6 +7,8 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
+from scheduler.trouble import Trouble
+
 Data = TypeVar("Data", bound=BaseModel)
 
 
@@ -51,7 +53,7 @@ class OfAJob(BaseModel):
     job_id: str
 
 
-class BadRequest(ValueError):
+class BadRequest(Trouble):
     """What a simulator sent cannot be read. The message is a sentence."""
 
 

@@ -13,6 +13,7 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
+from scheduler.trouble import Trouble
 from sil.experiment.output_folder import no_room, told_of_no_room
 
 EXIT_FAULT = 1
@@ -28,20 +29,16 @@ MORE_THAN_ANY_TABLE = 1000
 
 @contextmanager
 def one_sentence_for_bad_input() -> Iterator[None]:
-    """A mistake of the user's ends the command with its sentence and exit code 2, without a traceback."""
+    """What keeps a command from its work ends it with one sentence and exit code 2, without a traceback."""
     try:
         yield
-    except typer.Exit:
-        raise
+    except Trouble as trouble:
+        fail(str(trouble))
     except Exception as error:
-        if number := no_room(error):
-            fail(told_of_no_room(number))
-        # Only now: it imports nearly everything, and most commands need little of it.
-        from sil.cli.mistakes import MISTAKES
-
-        if not isinstance(error, MISTAKES):
+        number = no_room(error)
+        if number is None:
             raise
-        fail(str(error))
+        fail(told_of_no_room(number))
 
 
 def counted(n: int, what: str) -> str:

@@ -58,15 +58,18 @@ def plan(
     Writes plan.html (open it in a browser), options.csv, job_classes.csv and the chart. Every finished run is
     kept in runs.db: the same command goes on where it was interrupted, and does nothing twice.
     """
+    from sil.experiment import files
     from sil.experiment.processes import begin_early
 
+    with one_sentence_for_bad_input():
+        path = files.find(plan_file, "plans", Path())
     if dask is None:
         begin_early()
     from sil.experiment.output_folder import make_usable
     from sil.planning.answers import Prepared, answered
     from sil.planning.engine import Engine
     from sil.planning.page import PAGE, write_page
-    from sil.planning.plan_file import changed, found, read_plan
+    from sil.planning.plan_file import changed, read_plan
     from sil.planning.runs import Runs
     from sil.world.faults import SchedulerFault
     from site_db.kept_runs import KeptRuns
@@ -74,7 +77,6 @@ def plan(
 
     try:
         with one_sentence_for_bad_input():
-            path = found(plan_file)
             chosen = changed(
                 read_plan(path),
                 schedulers=tuple(scheduler) if scheduler else None,

@@ -100,10 +100,13 @@ def run(
     timings.parquet (measured decision times) and results.db (a copy of the site as it was, with the jobs,
     runs and predictions of this experiment). An interrupted run goes on when the same command is given again.
     """
+    from sil.experiment import files
     from sil.experiment.processes import begin_early
 
+    with one_sentence_for_bad_input():
+        path = files.find(experiment, "experiments", Path())
     begin_early()
-    from sil.experiment import config, files
+    from sil.experiment import config
     from sil.experiment.run import REPORT, SiteChoice, run_experiment
     from sil.experiment.sweep import Interrupted
     from sil.outcome import metrics
@@ -111,7 +114,6 @@ def run(
 
     with one_sentence_for_bad_input():
         metrics.metric(metric)
-        path = files.find(experiment, "experiments", Path())
         chosen = config.read_experiment(path)
         chosen = config.changed(
             chosen, seed=seed, replications=replications, schedulers=tuple(scheduler) if scheduler else None

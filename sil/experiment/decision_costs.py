@@ -8,6 +8,7 @@ from pathlib import Path
 import polars as pl
 
 from scheduler import naming
+from scheduler.trouble import Trouble
 from sil.outcome.trace import RUN, Fact, read_facts
 from sil.world.decision_cost import DecisionCost, Fixed, Measured, Modelled, Replayed
 
@@ -17,7 +18,7 @@ REPLAYED = "replayed"
 TRACE = "trace.parquet"
 
 
-class BadDecisionCost(ValueError):
+class BadDecisionCost(Trouble):
     """A cost cannot be charged. The message is one sentence for the user."""
 
 

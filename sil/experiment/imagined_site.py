@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from difflib import get_close_matches
 from statistics import fmean
 
+from scheduler.trouble import Trouble
 from sil.experiment.notional import NotionalTable
 from site_db import hostlist
 from site_db.site_file import (
@@ -25,7 +26,7 @@ Expect = Callable[[str, str], float | None]
 """Expected seconds of a job class on a machine class, or on a whole cluster; None where it cannot run."""
 
 
-class CannotImagine(ValueError):
+class CannotImagine(Trouble):
     """A change does not go with the site. The message is one sentence for the user; `place` is the number of
     the change."""
 

@@ -15,12 +15,13 @@ from scheduler import registry
 from scheduler.model import Schedule
 from scheduler.problem import SchedulingProblem
 from scheduler.rules import first_violation
+from scheduler.trouble import Trouble
 from sil.world.clock import SimClock
 from sil.world.faults import SchedulerFault
 from sil.world.guard import GuardedScheduler, Timing
 
 
-class BadMatrix(ValueError):
+class BadMatrix(Trouble):
     """A matrix that cannot be used. The message is one sentence: file, place, value, what was expected."""
 
 

@@ -6,11 +6,12 @@ from dataclasses import dataclass
 from math import inf
 
 from scheduler.loras.social_contract import SocialContract
+from scheduler.trouble import Trouble
 from site_db.characterisations import Characterisations
 from site_db.site_file import ClusterTable, SiteFile
 
 
-class NotShared(ValueError):
+class NotShared(Trouble):
     """The site has no such cluster, or its nodes are not shared. The message is one sentence for the user."""
 
 

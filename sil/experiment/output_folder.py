@@ -7,8 +7,10 @@ import re
 from errno import EDQUOT, EFBIG, ENOSPC
 from pathlib import Path
 
+from scheduler.trouble import Trouble
 
-class UnusableFolder(ValueError):
+
+class UnusableFolder(Trouble):
     """The output folder cannot be written. The message is one sentence for the user."""
 
 

@@ -7,12 +7,13 @@ from typing import Annotated
 
 from pydantic import Field, model_validator
 
+from scheduler.trouble import Trouble
 from site_db import toml_file
 from site_db.site_file import Name, Names
 from site_db.toml_file import Count, NotNegative, Table
 
 
-class CannotPredict(ValueError):
+class CannotPredict(Trouble):
     """A prediction that cannot be made. The message is one sentence for the user."""
 
 

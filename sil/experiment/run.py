@@ -10,6 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from scheduler.registry import SchedulerNotLoaded
+from scheduler.trouble import Trouble
 from sil.experiment.config import Experiment, read_experiment
 from sil.experiment.fitting import misfits, notes, problems
 from sil.experiment.imagined_site import CannotImagine
@@ -49,7 +50,7 @@ PARTS = "parts"
 MOST_NAMES_TOLD = 10
 
 
-class NoDatabase(ValueError):
+class NoDatabase(Trouble):
     """No database is named, and one is needed. The message is one sentence for the user."""
 
 

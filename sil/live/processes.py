@@ -14,6 +14,7 @@ from math import inf
 from scheduler.model import DispatchOrder, RunId
 from scheduler.ports import Clock
 from scheduler.rules import NO_DOUBLE_BOOKING
+from scheduler.trouble import Trouble
 from sil.outcome.recorder import TraceRecorder
 from sil.outcome.trace import Fact
 from sil.world.faults import SchedulerFault
@@ -34,11 +35,11 @@ class Over:
     """CPU time of its process, and of those that this waited for."""
 
 
-class CannotRunLive(ValueError):
+class CannotRunLive(Trouble):
     """An experiment cannot be run on this computer. The message is one sentence for the user."""
 
 
-class JobFailed(Exception):
+class JobFailed(Trouble):
     """A job's process could not be started, or ended with an error. The message is one sentence."""
 
 

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 
 import polars as pl
 
+from scheduler.trouble import Trouble
 from sil.outcome.run_tables import RunTables
 from sil.outcome.trace import RUN, Fact, one_row_per_machine
 
@@ -52,7 +53,7 @@ it."""
 OF_SHARED_NODES = ("mean_mpl", "stops", "local_slowdown", "tight_share", "promised_share", "kept_share")
 
 
-class UnknownMetric(ValueError):
+class UnknownMetric(Trouble):
     """There is no metric of that key. The message is one sentence for the user."""
 
 

@@ -29,6 +29,8 @@ from typing import Any
 
 import polars as pl
 
+from scheduler.trouble import Trouble
+
 METADATA_KEY = "sil"
 
 
@@ -167,7 +169,7 @@ def write_trace(path: Path, facts: pl.DataFrame, description: RunDescription) ->
     facts.write_parquet(path, metadata=metadata)
 
 
-class NoTrace(ValueError):
+class NoTrace(Trouble):
     """There is no trace to read. The message is one sentence for the user."""
 
 

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scheduler.registry import SchedulerNotLoaded
+from scheduler.trouble import Trouble
 from sil.batsim.naming import listens_already
 from sil.experiment.fitting import misfits, problems
 from sil.experiment.imagined_site import CannotImagine
@@ -31,7 +32,7 @@ Watch = Callable[[str, str, int, int], None]
 """Hears of each look: which scheduler, which question, how many replications, and how many pairs are open."""
 
 
-class Overloaded(ValueError):
+class Overloaded(Trouble):
     """The forecast is more than any option can carry. The message is one sentence for the user."""
 
 

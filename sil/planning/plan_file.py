@@ -7,7 +7,6 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from sil.experiment import files
 from sil.experiment.config import (
     EmpiricalTable,
     EveryQuantumTable,
@@ -273,11 +272,6 @@ def read_plan(path: Path) -> Plan:
     """The plan in a TOML file. Raises InvalidFile with one sentence for what is wrong first."""
     text = toml_file.read_text(path)
     return toml_file.validate(toml_file.parse(text, path), Plan, text, path)
-
-
-def found(name: str) -> Path:
-    """The plan file that `name` means: a path, or the name of a built-in one. Raises InvalidFile."""
-    return files.find(name, "plans", Path())
 
 
 def changed(plan: Plan, **settings: Any) -> Plan:

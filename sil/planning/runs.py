@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
+from scheduler.trouble import Trouble
 from sil.planning.workers import WorkerDied, Workers, finished
 
 Measures = dict[str, float]
@@ -38,7 +39,7 @@ class Kept(Protocol):
         ...
 
 
-class RunDied(Exception):
+class RunDied(Trouble):
     """A run ended its process each time that it was tried. The message is one sentence for the user."""
 
     def __init__(self, key: str) -> None:

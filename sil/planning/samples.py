@@ -7,6 +7,7 @@ from typing import Protocol
 
 import numpy as np
 
+from scheduler.trouble import Trouble
 from sil.outcome.statistics import Sample
 from sil.planning.ground import Ground
 from sil.planning.option_runs import CLASS, never_measured
@@ -15,7 +16,7 @@ from sil.planning.plan_file import GoalTable, Plan
 from sil.planning.runs import Work
 
 
-class GoalNeverMeasured(ValueError):
+class GoalNeverMeasured(Trouble):
     """No job of a goal's class or queue was in a run. The message is one sentence for the user."""
 
 

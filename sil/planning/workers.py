@@ -6,12 +6,14 @@ from collections.abc import Callable, Collection
 from concurrent.futures import FIRST_COMPLETED, Future, wait
 from typing import Protocol, TypeVar
 
+from scheduler.trouble import Trouble
+
 Result = TypeVar("Result")
 
 WAKE_EVERY_S = 0.2
 
 
-class NoEngine(ValueError):
+class NoEngine(Trouble):
     """Runs cannot take place where they were to. The message is one sentence for the user."""
 
 

@@ -10,6 +10,8 @@ from pathlib import Path
 
 import polars as pl
 
+from scheduler.trouble import Trouble
+
 SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "job": pl.Int64,
     "submit_s": pl.Float64,
@@ -31,7 +33,7 @@ LARGEST = 1e15
 _LOAD_TOLERANCE = 0.01
 
 
-class BadLog(ValueError):
+class BadLog(Trouble):
     """A log cannot be used. The message is one sentence for the user."""
 
 

@@ -9,6 +9,7 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from scheduler import registry
+from scheduler.trouble import Trouble
 from sil.experiment.code_version import package_version
 
 CONTRACTS = {
@@ -19,7 +20,7 @@ CONTRACTS = {
 """Which suite a kind of scheduler is held against."""
 
 
-class CannotBegin(ValueError):
+class CannotBegin(Trouble):
     """The package cannot be written. The message is one sentence for the user."""
 
 
