@@ -31,6 +31,7 @@ from scheduler.mapping.greedy import MaxMin, MinMin
 from scheduler.mapping.pjs import Pjs
 from scheduler.mapping.sjs import Sjs
 from scheduler.mapping.textbook import TextbookPjs, TextbookSjs
+from scheduler.ports import Scheduler
 from scheduler.problem import SchedulingProblem
 
 SEED = 2001
@@ -105,7 +106,12 @@ def pjs_problem(share: float, luck: np.random.Generator) -> SchedulingProblem:
 def measure_pjs(share: float, luck: np.random.Generator) -> dict[str, Any]:
     """Means over instances."""
     problems = [pjs_problem(share, luck) for _ in range(PJS_INSTANCES)]
-    schedulers = {"pjs_ms": Pjs(), "sjs_ms": Sjs(), "min_min_ms": MinMin(), "max_min_ms": MaxMin()}
+    schedulers: dict[str, Scheduler] = {
+        "pjs_ms": Pjs(),
+        "sjs_ms": Sjs(),
+        "min_min_ms": MinMin(),
+        "max_min_ms": MaxMin(),
+    }
     mean = {
         name: statistics.fmean(median_ms(partial(made.schedule, problem), 0.05) for problem in problems)
         for name, made in schedulers.items()

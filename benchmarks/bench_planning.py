@@ -17,11 +17,12 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.record import keep
+from sil.experiment import files
 from sil.planning.answers import Prepared
 from sil.planning.engine import Engine
 from sil.planning.marginal import Ranking, ranked
 from sil.planning.options import AS_IT_IS, one_of_each
-from sil.planning.plan_file import Plan, found, read_plan
+from sil.planning.plan_file import Plan, read_plan
 from sil.planning.runs import Runs, Work
 from sil.planning.samples import Samples
 from site_db.kept_runs import KeptRuns
@@ -123,7 +124,7 @@ RUNS_OF_EACH = 100
 
 def _seconds(workers: int, folder: Path) -> float:
     """How long the site as it is and each offer of the built-in plan take, once workers are there."""
-    path = found("five-offers")
+    path = files.find("five-offers", "plans", Path())
     plan = read_plan(path)
     prepared = Prepared(plan, path, None)
     with Engine(workers).opened() as engine:

@@ -92,7 +92,8 @@ def measure(case: Case) -> dict[str, object]:
 
 
 def _bare_jobs_per_s(log: JobLog, runs: int) -> float:
-    columns = [log.jobs[name].to_list() for name in ("submit_s", "run_s", "processors", "estimate_s")]
+    submit_s, run_s, size, estimate_s = log.jobs.select("submit_s", "run_s", "processors", "estimate_s")
+    columns = submit_s.to_list(), run_s.to_list(), size.to_list(), estimate_s.to_list()
     took_s = []
     for _ in range(runs):
         began = time.perf_counter()

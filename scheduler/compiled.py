@@ -74,9 +74,10 @@ def compiled(signature: Any) -> Callable[[F], F]:
 
 
 def direct(function: F) -> F:
-    """A compiled function for calls from Python by who passes what its signature says, array for array.
+    """Call a compiled function without a look at the types of its arguments, which takes longer than many do.
 
-    To look at the types of arguments, as is done otherwise, takes longer than a short function itself.
+    Nobody checks: an array of another type, dimension or layout is read and written as if it fitted. Other
+    compiled functions cannot call it; what they need as well is a `part` beside it.
     """
     if config.DISABLE_JIT:
         return function

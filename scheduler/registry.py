@@ -254,13 +254,12 @@ def _summary(name: str) -> str:
 
 
 def _summary_in_source(name: str) -> str:
-    """The same for one of ours, without loading what is compiled for it."""
+    """The first line of the docstring of one of ours; to import it would load all that is compiled for it."""
     module, _, class_name = target_of(name).partition(":")
     source = Path(*module.split(".")[1:]).with_suffix(".py")
-    for statement in ast.parse((Path(__file__).parent / source).read_text(encoding="utf-8")).body:
-        if isinstance(statement, ast.ClassDef) and statement.name == class_name:
-            return (ast.get_docstring(statement) or "").partition("\n")[0]
-    return ""
+    statements = ast.parse((Path(__file__).parent / source).read_text(encoding="utf-8")).body
+    classes = {found.name: found for found in statements if isinstance(found, ast.ClassDef)}
+    return (ast.get_docstring(classes[class_name]) or "").partition("\n")[0]
 
 
 def _class_of(factory: SchedulerFactory) -> SchedulerFactory:

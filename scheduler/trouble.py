@@ -1,8 +1,8 @@
-"""What keeps a command from its work."""
+"""What is told to the user in one sentence."""
 
 from __future__ import annotations
 
 
 class Trouble(ValueError):
-    """A mistake of the user's, or something that is not there or does not work. The message is one sentence
-    for the user; no command shows a traceback for it."""
+    """What a user has to put right, or what is not there or does not work. The message is one sentence for
+    them."""

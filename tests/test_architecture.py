@@ -64,8 +64,8 @@ def test_the_scheduler_draws_no_random_numbers_but_from_a_seed(path: Path) -> No
 
 
 @pytest.mark.parametrize("path", files("site_db"), ids=str)
-def test_the_site_database_knows_of_ours_only_the_schedulers_values(path: Path) -> None:
-    values = {
+def test_the_site_database_knows_of_ours_only_the_schedulers_values_and_trouble(path: Path) -> None:
+    known = {
         "scheduler.model",
         "scheduler.etc",
         "scheduler.queues",
@@ -75,7 +75,7 @@ def test_the_site_database_knows_of_ours_only_the_schedulers_values(path: Path) 
         "scheduler.trouble",
     }
     for module in imports(path):
-        assert standard(module) or top(module) in ALLOWED["site_db"] or module in values, module
+        assert standard(module) or top(module) in ALLOWED["site_db"] or module in known, module
 
 
 @pytest.mark.parametrize("path", files("sil"), ids=str)

@@ -16,7 +16,7 @@ from scheduler.rigid.kernels.queue_tree import (
     SIZE,
     Tree,
     empty_tree,
-    find_job,
+    look_up_place,
     put_job,
     take_job,
 )
@@ -52,7 +52,7 @@ class WaitingJobs(LazyJobs):
         return self._asked if i == self._asked_i else self.job_at(i)
 
     def job_at(self, i: int) -> Job:
-        job = self._in_place[find_job(self.tree, i)]
+        job = self._in_place[look_up_place(self.tree, i)]
         assert job is not None
         self._asked_i, self._asked = i, job
         return job

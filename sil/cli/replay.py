@@ -87,7 +87,7 @@ def replay(
         Path | None, typer.Option("--out", help="Folder for the results. Default: sil-LOG.")
     ] = None,
     workers: Annotated[
-        int, typer.Option(min=1, help="Processes to run on. The results do not depend on it.")
+        int, typer.Option(min=1, help="Processes to run on, at most. The results do not depend on it.")
     ] = os.cpu_count() or 1,
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
 ) -> None:
@@ -96,6 +96,8 @@ def replay(
     Writes, for each scheduler, jobs.csv and schedule.csv with Batsim's columns, trace.parquet and
     timings.parquet; and report.html and summary.json over all.
     """
+    if not log.exists():  # before anything is loaded
+        fail(f"{log}: there is no such file")
     from sil.experiment.decision_costs import check_decision_cost
     from sil.experiment.logs import read_log
     from sil.experiment.replay import Replay

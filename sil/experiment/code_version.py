@@ -8,9 +8,10 @@ from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 
 import scheduler
+import sil
 import site_db
 
-OURS = Path(__file__).parent.parent
+SCHEDULER, SITE_DB, TESTBED = (Path(package.__path__[0]) for package in (scheduler, site_db, sil))
 
 
 def package_version() -> str:
@@ -30,10 +31,10 @@ def source_hash(folder: Path) -> str:
 
 def scheduler_source() -> str:
     """Hash over the scheduler package: the same code under test gives the same."""
-    return source_hash(Path(scheduler.__file__).parent)
+    return source_hash(SCHEDULER)
 
 
 @cache
 def all_sources() -> str:
     """Hash over the sources of all three packages."""
-    return scheduler_source() + source_hash(Path(site_db.__file__).parent) + source_hash(OURS)
+    return "".join(map(source_hash, (SCHEDULER, SITE_DB, TESTBED)))

@@ -648,6 +648,19 @@ def test_a_folder_that_cannot_be_written_is_told(here: Path) -> None:
     assert "cannot be written" in the_sentence(replayed("log.swf", "--scheduler", "fcfs"))
 
 
+@pytest.mark.parametrize("reasons", [False, True])
+def test_a_short_log_is_replayed_without_other_processes_but_where_reasons_are_told(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reasons: bool
+) -> None:
+    begun: list[object] = []
+    monkeypatch.setattr("sil.experiment.replays._in_processes", lambda *told: begun.append(told) or set())
+    outcomes = replay_all(
+        Replay(log_of(THREE, 2), reasons=reasons), ["fcfs", "easy"], tmp_path, 2, False, Listener()
+    )
+    assert len(begun) == int(reasons)
+    assert all((outcome.fault is None) is not reasons for outcome in outcomes)
+
+
 @pytest.mark.parametrize("schedulers", [("fcfs",), ("fcfs", "easy")], ids=["in-this-process", "in-others"])
 def test_where_no_more_can_be_written_that_is_told_and_no_scheduler_blamed(
     here: Path, schedulers: tuple[str, ...]

@@ -72,8 +72,8 @@ def place_of(tree: Tree, rank: int) -> int:
 
 @direct
 @compiled(types.int64(TREE, types.int64))
-def find_job(tree: Tree, rank: int) -> int:
-    """The place of the job before which `rank` others wait."""
+def look_up_place(tree: Tree, rank: int) -> int:
+    """As `place_of`, for calls from Python."""
     return place_of(tree, rank)
 
 

@@ -40,7 +40,8 @@ def test_every_rule_of_placements_and_of_conduct_has_a_scheduler_that_breaks_it(
 def test_the_smallest_example_of_a_node_given_to_two_jobs_is_two_jobs_on_one_node() -> None:
     with pytest.raises(ContractBroken) as caught:
         check_contract_on_free_nodes(faulty_on_free_nodes.GivesANodeToTwoJobs)
-    (outline,) = caught.value.problems
+    # What Hypothesis draws, and so whether a problem is left before it, depends on which tests are loaded.
+    *_, outline = caught.value.problems
     assert (outline.n_nodes, len(outline.waiting)) == (1, 2)  # type: ignore[attr-defined]
 
 
