@@ -31,7 +31,7 @@ SUMMARY = "summary.json"
 REPORT = "report.html"
 
 FEW_JOBS = 10_000
-"""To replay so many, over all schedulers, takes about as long as it takes other processes to begin."""
+"""So few, over all schedulers, are mostly replayed before other processes would have begun."""
 
 
 class ReplayInterrupted(Exception):
@@ -68,7 +68,7 @@ def replay_all(
         for old in (TRACE, TIMINGS, JOBS, SCHEDULE):
             (folder / old).unlink(missing_ok=True)
     listener.started(0, len(replay.log.jobs) * len(schedulers))
-    if all(map(needs_no_process, schedulers)) and (workers == 1 or _is_sooner_here(replay, schedulers)):
+    if _takes_place_here(replay, schedulers, workers):
         done = 0
         for name, folder in folders.items():
             base = done
@@ -80,7 +80,7 @@ def replay_all(
     outcomes = [_outcome(replay, name, folder, name in died) for name, folder in folders.items()]
     _write_summary(out / SUMMARY, replay, outcomes)
     if report:
-        from sil.outcome.replay_report import write_replay_report  # it takes as long to load as a short log
+        from sil.outcome.replay_report import write_replay_report  # to load it takes longer than a short log
 
         jobs = {outcome.scheduler: outcome.jobs for outcome in outcomes if len(outcome.jobs)}
         faults = [outcome.fault for outcome in outcomes if outcome.fault]
@@ -88,10 +88,12 @@ def replay_all(
     return outcomes
 
 
-def _is_sooner_here(replay: Replay, schedulers: Sequence[str]) -> bool:
-    """Whether this process is done about as soon as others would begin, or none would work beside another."""
-    few = len(replay.log.jobs) * len(schedulers) <= FEW_JOBS and not replay.reasons  # to tell them takes long
-    return len(schedulers) == 1 or few
+def _takes_place_here(replay: Replay, schedulers: Sequence[str], workers: int) -> bool:
+    """Ours are trusted with this process, where others would not work side by side, or be done no sooner."""
+    if not all(map(needs_no_process, schedulers)):
+        return False
+    few = len(replay.log.jobs) * len(schedulers) <= FEW_JOBS
+    return min(workers, len(schedulers)) == 1 or (few and not replay.reasons)  # to tell these takes long
 
 
 @dataclass(frozen=True)
