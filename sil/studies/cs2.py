@@ -115,10 +115,11 @@ def _comparison(saving: pl.DataFrame) -> pl.DataFrame:
 def _drawings(totals: pl.DataFrame, saving: pl.DataFrame) -> list[Drawing]:
     percent = (
         alt.Chart(saving.select("n", saving="pjs"))
-        .mark_line(point=True, color="#E69F00")
+        .mark_line(point=True)
         .encode(
             x=alt.X("n:Q", title="Number of jobs"),
             y=alt.Y("saving:Q", title="Saving of PJS in total job time (%)"),
+            color=alt.value("#E69F00"),  # of points, too
         )
         .properties(width=WIDTH, height=280)
     )
