@@ -37,13 +37,13 @@ class Availability:
             changed.update(self._set(subject, reading.up))
         return sorted(changed)
 
-    def found_down(self, subjects: Iterable[int | str], now_s: float) -> list[int]:
+    def found_down(self, subjects: Iterable[int | str], found_s: float) -> list[int]:
         """An order failed because machines (by index) or interconnects (by name) are down; as `read`."""
         return self.read(
             [
-                MachineReading(subject, False, now_s)
+                MachineReading(subject, False, found_s)
                 if isinstance(subject, int)
-                else InterconnectReading(subject, False, now_s)
+                else InterconnectReading(subject, False, found_s)
                 for subject in subjects
             ]
         )

@@ -20,6 +20,7 @@ from scheduler.model import (
     ExecutionRecord,
     Job,
     JobId,
+    Loss,
     RunId,
     Schedule,
     Site,
@@ -151,15 +152,14 @@ class SchedulingManager:
         self._news = True
         self._start_what_is_first()
 
-    def on_run_lost(self, run_id: RunId, found_down: Iterable[int | str] = ()) -> None:
+    def on_run_lost(self, loss: Loss) -> None:
         """A run, or an order that the world had overtaken, came to nothing: its job waits again.
 
-        `found_down` are machines (by index) and interconnects (by name) that proved to be down; they are
-        believed so until a monitor sees them up again.
+        What was found down is believed so until a monitor sees it up again, later.
         """
-        changed = self._availability.found_down(found_down, self._clock.now_s)
-        if run_id in self._started:
-            self._come_to_nothing(self._started[run_id])
+        changed = self._availability.found_down(loss.found_down, loss.lost_s)
+        if loss.run in self._started:
+            self._come_to_nothing(self._started[loss.run])
         self._withdraw_unavailable(changed)
         self._news = True
         self._start_what_is_first()

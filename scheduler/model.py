@@ -253,6 +253,20 @@ class Completion(NamedTuple):
     ended_s: float
 
 
+class Loss(NamedTuple):
+    """A run, or the order for it, came to nothing at `lost_s`; `found_down` then were machines (by index) and
+    interconnects (by name)."""
+
+    run: RunId
+    lost_s: float
+    found_down: tuple[int | str, ...] = ()
+
+    @property
+    def readings(self) -> list[MachineReading]:
+        """What a monitor of the machines would have told then."""
+        return [MachineReading(j, False, self.lost_s) for j in self.found_down if isinstance(j, int)]
+
+
 class ExecutionRecord(NamedTuple):
     """One whole run on `n_machines`, as it enters experience. Preempted and lost runs never do."""
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Protocol, cast
 
@@ -14,6 +14,7 @@ from scheduler.model import (
     DispatchOrder,
     Job,
     JobId,
+    Loss,
     MachineReading,
     NodeReading,
     RunId,
@@ -139,17 +140,17 @@ class QueueManager:
 
     def on_run_preempted(self, run_id: RunId) -> None:
         """Nobody preempts here: CCS stops and restarts by itself. An order from outside counts as a loss."""
-        self.on_run_lost(run_id)
+        self.on_run_lost(Loss(run_id, self._clock.now_s))
 
-    def on_run_lost(self, run_id: RunId, found_down: Iterable[int | str] = ()) -> None:
-        """A run came to nothing: its job waits again. Nodes found down are not used any more."""
-        for subject in found_down:
+    def on_run_lost(self, loss: Loss) -> None:
+        """A run came to nothing: its job waits again. Nodes found down are not used until they are seen up,
+        later."""
+        for subject in loss.found_down:
             if isinstance(subject, int):
-                self._nodes.tell_available(subject, False)
-                self._told_s[subject] = self._clock.now_s
-        running = self._running.pop(run_id, None)
+                self._hear(subject, False, loss.lost_s)
+        running = self._running.pop(loss.run, None)
         if running is not None:
-            self._nodes.come_to_nothing(run_id)
+            self._nodes.come_to_nothing(loss.run)
             self._last_schedule = None  # its reasons stand for the queue as it was
         self._something_changed()
 
@@ -160,10 +161,7 @@ class QueueManager:
             if isinstance(reading, NodeReading):
                 if self._nodes.hear(reading):
                     self._something_changed()
-            # What was found down is believed until a later reading says otherwise.
-            elif reading.measured_s >= self._told_s.get(reading.machine, 0.0):
-                self._told_s[reading.machine] = reading.measured_s
-                self._nodes.tell_available(reading.machine, reading.up)
+            elif self._hear(reading.machine, reading.up, reading.measured_s):
                 self._something_changed()
 
     def on_time_passed(self) -> None:
@@ -197,6 +195,14 @@ class QueueManager:
         if self._listener is not None and self._new_jobs:
             self._listener.arrived(self._new_jobs, self._clock.now_s)
         self._new_jobs.clear()
+
+    def _hear(self, node: int, up: bool, seen_s: float) -> bool:
+        """A node was seen up, or down. Returns whether that is news, and not older than what is known."""
+        if seen_s < self._told_s.get(node, 0.0):
+            return False
+        self._told_s[node] = seen_s
+        self._nodes.tell_available(node, up)
+        return True
 
     def _something_changed(self) -> None:
         """Jobs that wait may start now."""

@@ -9,11 +9,11 @@ parameters of its name.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from scheduler.model import Completion, Job, JobId, RunId, Site
+from scheduler.model import Completion, Job, JobId, Loss, RunId, Site
 from scheduler.ports import Clock, Dispatcher, Experience, Monitor, RunTimes
 
 if TYPE_CHECKING:
@@ -104,8 +104,8 @@ class ResourceManager(ABC):
         """A run was stopped by an order of yours: its job is not done. Not told where none is given."""
         return
 
-    def on_run_lost(self, run_id: RunId, found_down: Iterable[int | str] = ()) -> None:
-        """A run came to nothing, with what was found down (machines by index, interconnects by name)."""
+    def on_run_lost(self, loss: Loss) -> None:
+        """A run, or the order for it, came to nothing: its job is not done."""
         return
 
     def on_run_released(self, run: RunId) -> None:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import heapq
 import json
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from math import inf, nan
 from typing import Any, Protocol
 
-from scheduler.model import Completion, Job, JobId, RunId
+from scheduler.model import Completion, Job, JobId, Loss, RunId
 from scheduler.ports import Dispatcher
 from scheduler.rules import (
     EACH_JOB_ONCE,
@@ -133,10 +133,10 @@ class BatsimManager:
             self._killed.add(job_id)
             self._orders.give_up(known.job.id, "killed by its scheduler")
 
-    def on_run_lost(self, run_id: RunId, found_down: Iterable[int | str] = ()) -> None:
+    def on_run_lost(self, loss: Loss) -> None:
         """It failed; its job is submitted again, as another attempt."""
-        self._tell_of_nodes(found_down)
-        over = self._over(run_id, messages.FAILED)
+        self._tell_of_nodes(loss)
+        over = self._over(loss.run, messages.FAILED)
         if over is not None:
             job_id, known = over
             first, _, attempt = job_id.partition("#")
@@ -146,8 +146,8 @@ class BatsimManager:
     def on_monitor_news(self) -> None:
         self._tell_of_nodes()
 
-    def _tell_of_nodes(self, found_down: Iterable[int | str] = ()) -> None:
-        for node, up in self._nodes.changes(found_down):
+    def _tell_of_nodes(self, loss: Loss | None = None) -> None:
+        for node, up in self._nodes.changes(loss):
             self._tell(messages.node_changed(self._clock.now_s, node, up))
 
     def on_time_passed(self) -> None:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Protocol
 
-from scheduler.model import ON_NODES, DispatchOrder, Job, RunId
+from scheduler.model import ON_NODES, DispatchOrder, Job, Loss, RunId
 from scheduler.node_set import NodeSet
 from scheduler.ports import RunTimes
 from sil.batsim.messages import JsonEvent, delay, resource
@@ -45,9 +45,9 @@ class Nodes(Protocol):
         """A run came to its end by itself."""
         ...
 
-    def changes(self, found_down: Iterable[int | str] = ()) -> Iterator[tuple[int, bool]]:
-        """Nodes that are believed up from now on, or not any more: by news of a monitor, or as an order found
-        some down."""
+    def changes(self, loss: Loss | None = None) -> Iterator[tuple[int, bool]]:
+        """Nodes that are believed up from now on, or not any more: by news of a monitor, or as what was
+        found down when a run was lost."""
         ...
 
 
@@ -80,5 +80,5 @@ class AlikeNodes:
     def learn(self, job: Job, nodes: NodeSet, started_s: float, ran_s: float) -> None:
         self._run_times.learn(job, ran_s)
 
-    def changes(self, found_down: Iterable[int | str] = ()) -> Iterator[tuple[int, bool]]:
+    def changes(self, loss: Loss | None = None) -> Iterator[tuple[int, bool]]:
         return iter(())

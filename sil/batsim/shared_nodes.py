@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 
 from scheduler.loras.requirement import Requirement
-from scheduler.model import ON_NODES, DispatchOrder, Job, MachineReading, RunId
+from scheduler.model import ON_NODES, DispatchOrder, Job, Loss, MachineReading, RunId
 from scheduler.node_set import NodeSet
 from scheduler.resource_manager import OnSharedNodes
 from sil.batsim.messages import JsonEvent, delay, resource
@@ -21,6 +21,8 @@ class NodesWithUsers:
     def __init__(self, ports: OnSharedNodes) -> None:
         self._ports = ports
         self._up = [True] * ports.n_places
+        self._seen_s: dict[int, float] = {}
+        """When it was last seen whether a node is up."""
 
     @property
     def described(self) -> Sequence[JsonEvent]:
@@ -43,13 +45,16 @@ class NodesWithUsers:
     def learn(self, job: Job, nodes: NodeSet, started_s: float, ran_s: float) -> None:
         """What jobs need was measured in isolation."""
 
-    def changes(self, found_down: Iterable[int | str] = ()) -> Iterator[tuple[int, bool]]:
-        now_s = self._ports.clock.now_s
-        found = [MachineReading(n, False, now_s) for n in found_down if isinstance(n, int)]
-        for reading in (*found, *self._ports.monitor.news()):
-            if isinstance(reading, MachineReading) and self._up[reading.machine] != reading.up:
-                self._up[reading.machine] = reading.up
-                yield reading.machine, reading.up
+    def changes(self, loss: Loss | None = None) -> Iterator[tuple[int, bool]]:
+        for reading in (*(loss.readings if loss else ()), *self._ports.monitor.news()):
+            if not isinstance(reading, MachineReading):
+                continue
+            node, up = reading.machine, reading.up
+            if reading.measured_s >= self._seen_s.get(node, 0.0):
+                self._seen_s[node] = reading.measured_s
+                if self._up[node] != up:
+                    self._up[node] = up
+                    yield node, up
 
     def _needed(self, job: Job) -> Requirement:
         needed = self._ports.characterisation.requirement(job)

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterator
 from math import isfinite
 
 from scheduler.availability import Availability
 from scheduler.etc import EtcMatrix
-from scheduler.model import DispatchOrder, ExecutionRecord, Job, MachineReading, RunId
+from scheduler.model import DispatchOrder, ExecutionRecord, Job, Loss, MachineReading, RunId
 from scheduler.node_set import NodeSet
 from scheduler.resource_manager import OnMachines
 from sil.batsim.messages import JsonEvent, delay, resource
@@ -55,10 +55,9 @@ class SiteMachines:
         (machine,) = nodes
         self._ports.experience.record(ExecutionRecord(job, machine, 1, started_s, ran_s))
 
-    def changes(self, found_down: Iterable[int | str] = ()) -> Iterator[tuple[int, bool]]:
-        now_s, up = self._ports.clock.now_s, self._availability.up
-        found = [MachineReading(j, False, now_s) for j in found_down if isinstance(j, int)]
-        for reading in (*found, *self._ports.monitor.news()):
+    def changes(self, loss: Loss | None = None) -> Iterator[tuple[int, bool]]:
+        up = self._availability.up
+        for reading in (*(loss.readings if loss else ()), *self._ports.monitor.news()):
             if isinstance(reading, MachineReading):
                 before = up[reading.machine]
                 self._availability.read([reading])

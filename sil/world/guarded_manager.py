@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import multiprocessing
 import time
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import replace
 from functools import partial
 from math import nan
 from typing import Any, TypeVar
 
-from scheduler.model import Completion, DispatchOrder, Job, JobId, RunId
+from scheduler.model import Completion, DispatchOrder, Job, JobId, Loss, RunId
 from scheduler.ports import Clock, Dispatcher
 from scheduler.resource_manager import Ports, ResourceManager
 from scheduler.rules import EACH_JOB_ONCE, RAISES_NOTHING, RETURNS_IN_TIME
@@ -114,8 +114,8 @@ class GuardedManager:
     def on_run_preempted(self, run_id: RunId) -> None:
         self._call(self._manager.on_run_preempted, run_id)
 
-    def on_run_lost(self, run_id: RunId, found_down: Iterable[int | str] = ()) -> None:
-        self._call(self._manager.on_run_lost, run_id, found_down)
+    def on_run_lost(self, loss: Loss) -> None:
+        self._call(self._manager.on_run_lost, loss)
 
     def on_monitor_news(self) -> None:
         self._call(self._manager.on_monitor_news)

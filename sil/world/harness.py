@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Protocol
 
-from scheduler.model import Completion, Job, JobId, RunId
+from scheduler.model import Completion, Job, JobId, Loss, RunId
 from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
 from sil.outcome.recorder import TraceRecorder
 from sil.outcome.trace import Fact
@@ -63,7 +63,7 @@ class ResourceManager(Protocol):
 
     def on_run_preempted(self, run_id: RunId) -> None: ...
 
-    def on_run_lost(self, run_id: RunId, found_down: Iterable[int | str] = ()) -> None: ...
+    def on_run_lost(self, loss: Loss) -> None: ...
 
     def on_monitor_news(self) -> None: ...
 
@@ -125,7 +125,7 @@ class Harness:
         self._handlers: dict[type[Event], Callable[[Any], None]] = {
             RunEnded: self._run_ended,
             RunReleased: self._run_released,
-            OrderOvertaken: partial(tell, lambda event: manager.on_run_lost(event.run, event.found_down)),
+            OrderOvertaken: self._order_overtaken,
             RunPreempted: partial(tell, lambda event: manager.on_run_preempted(event.run)),
             StateChange: self._state_changed,
             LocalChanged: self._local_changed,
@@ -181,6 +181,9 @@ class Harness:
         if self._machines.give_back(event.run, self._clock.now_s):
             self._tell(self._manager.on_run_released, event.run)
 
+    def _order_overtaken(self, event: OrderOvertaken) -> None:
+        self._tell(self._manager.on_run_lost, Loss(event.run, self._clock.now_s, event.found_down))
+
     def _local_changed(self, event: LocalChanged) -> None:
         self._push_next_change()
         self._local_side.changed(event)
@@ -227,7 +230,7 @@ class Harness:
             for run in self._machines.runs_hit_by(subject):
                 order = self._machines.stop(run, now_s)
                 self._trace.note(now_s, Fact.RUN_LOST, job=order.job.id, run=run, resource=order.resource)
-                self._tell(lambda run: self._manager.on_run_lost(run, (subject,)), run)
+                self._tell(self._manager.on_run_lost, Loss(run, now_s, (subject,)))
 
     def _run_round(self, _: RoundDue) -> None:
         now_s = self._clock.now_s

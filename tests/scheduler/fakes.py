@@ -23,6 +23,7 @@ from scheduler.model import (
     InterconnectReading,
     Job,
     JobId,
+    Loss,
     Machine,
     MachineReading,
     RunId,
@@ -258,7 +259,7 @@ class Desk:
     def lose(self, job: int, found_down: Iterable[int | str] = (), at_s: float | None = None) -> None:
         """The notice that the run of `job`, or the order for it, came to nothing."""
         self.clock.now_s = self.clock.now_s if at_s is None else at_s
-        self.manager.on_run_lost(self.run_of(job), found_down)
+        self.manager.on_run_lost(Loss(self.run_of(job), self.clock.now_s, tuple(found_down)))
         check_books(self.manager)
 
     def hear(self, subject: int | str, up: bool, measured_s: float | None = None) -> None:
@@ -491,7 +492,7 @@ class TinyWorld:
 
     def _lose(self, run: RunId, found_down: tuple[int | str, ...]) -> None:
         self._told_down.update(found_down)
-        self._manager.on_run_lost(run, found_down)
+        self._manager.on_run_lost(Loss(run, self.now_s, found_down))
 
     def _halt(self, run: RunId) -> None:
         if run in self.active:

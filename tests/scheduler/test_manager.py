@@ -16,7 +16,7 @@ from scheduler.mapping.mct import Mct
 from scheduler.mapping.olb import Olb
 from scheduler.mapping.pjs import Pjs
 from scheduler.mapping.sjs import Sjs
-from scheduler.model import Assignment, Completion, Job, JobId, MachineReading, RunId, Schedule
+from scheduler.model import Assignment, Completion, Job, JobId, Loss, MachineReading, RunId, Schedule
 from scheduler.ports import Scheduler
 from scheduler.queues import MappingPolicy, PlannedStarts, PreemptionPolicy, QueuePolicy
 from scheduler.rules import PREEMPTS_RUNNING_RUNS, ScheduleRejected
@@ -617,7 +617,7 @@ def test_notices_of_runs_that_are_over_change_nothing() -> None:
     desk.end(1, 10.0)
     desk.manager.on_run_ended(Completion(run, 11.0))
     desk.manager.on_run_preempted(run)
-    desk.manager.on_run_lost(run)
+    desk.manager.on_run_lost(Loss(run, 11.0))
     desk.manager.on_run_ended(Completion(RunId(99), 11.0))
     check_books(desk.manager)
     assert desk.dispatched == [(0.0, 1, 0), (10.0, 2, 0)]
@@ -798,6 +798,17 @@ def test_a_machine_that_an_order_found_down_is_believed_so_until_a_later_reading
     assert desk.manager.wants_round
     desk.round(13.0)
     assert desk.scheduler.ready_s[-1] == [13.0, 21.0]
+
+
+def test_a_machine_found_down_and_seen_up_again_before_either_is_told_is_used() -> None:
+    desk = machines(1)
+    desk.submit(1, 0)
+    desk.round()
+    desk.clock.now_s = 20.0
+    desk.manager.on_run_lost(Loss(desk.run_of(1), 12.0, (0,)))
+    desk.hear(0, up=True, measured_s=15.0)
+    desk.round()
+    assert desk.dispatched == [(0.0, 1, 0), (20.0, 1, 0)]
 
 
 def test_a_cluster_whose_interconnects_were_found_down_is_closed_and_its_machines_are_not() -> None:

@@ -17,6 +17,7 @@ from scheduler.model import (
     DispatchOrder,
     Job,
     JobId,
+    Loss,
     MachineReading,
     NodeReading,
     Placement,
@@ -119,7 +120,7 @@ def test_a_run_that_is_lost_waits_again_and_its_node_is_not_used_any_more() -> N
     manager = manager_of(world, Loras())
     manager.on_job_arrived(job(0))
     manager.run_round()
-    manager.on_run_lost(RunId(0), [0])
+    manager.on_run_lost(Loss(RunId(0), world.now_s, (0,)))
     manager.run_round()
     assert [order.machines for order in world.orders] == [(0,), (1,)]
 
@@ -130,13 +131,27 @@ def test_a_node_that_was_found_down_is_used_again_when_a_later_reading_says_so()
     world.now_s = 10.0
     manager.on_job_arrived(job(0))
     manager.run_round()
-    manager.on_run_lost(RunId(0), [0])
+    manager.on_run_lost(Loss(RunId(0), world.now_s, (0,)))
     world.readings = [MachineReading(0, True, 9.0)]
     manager.run_round()
     assert len(world.orders) == 1, "that was before it was found down"
     world.readings = [MachineReading(0, True, 11.0)]
     manager.on_monitor_news()
     assert manager.wants_round
+    manager.run_round()
+    assert [order.machines for order in world.orders] == [(0,), (0,)]
+
+
+def test_a_node_found_down_and_seen_up_again_before_either_is_told_is_used() -> None:
+    """The manager was busy from 10 to 20 s; what it hears then was true before."""
+    world = World()
+    manager = manager_of(world, Loras(), 1)
+    world.now_s = 10.0
+    manager.on_job_arrived(job(0))
+    manager.run_round()
+    world.now_s = 20.0
+    manager.on_run_lost(Loss(RunId(0), 12.0, (0,)))
+    world.readings = [MachineReading(0, False, 12.0), MachineReading(0, True, 15.0)]
     manager.run_round()
     assert [order.machines for order in world.orders] == [(0,), (0,)]
 

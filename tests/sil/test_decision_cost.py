@@ -8,14 +8,29 @@ import numpy as np
 import polars as pl
 import pytest
 
+from scheduler.queue_manager import QueueManager
+from scheduler.rigid.free_nodes_in_use import FreeNodesInUse
+from scheduler.rigid.rules import first_violation_on_free_nodes
+from scheduler.rigid.run_times import UserEstimates
+from scheduler.rigid.scheduler import Rigid
 from sil.experiment.decision_costs import BadDecisionCost, check_decision_cost, decision_cost
 from sil.experiment.listener import Listener
 from sil.experiment.replay import TIMINGS, TRACE, Replay
 from sil.experiment.replays import replay_all
+from sil.outcome.recorder import TraceRecorder
 from sil.outcome.trace import Fact, NoTrace
 from sil.workload.lublin import Lublin
-from sil.world.decision_cost import Modelled
+from sil.world.clock import SimClock
+from sil.world.decision_cost import Charge, Fixed, Modelled
+from sil.world.dispatcher import SimDispatcher
+from sil.world.events import EventQueue, StateChange
 from sil.world.faults import COST_IS_KNOWN
+from sil.world.guard import GuardedScheduler
+from sil.world.harness import Harness
+from sil.world.logged_runs import LoggedRuns
+from sil.world.machines.space_shared import SpaceSharedMachines
+from sil.world.monitors import SimMonitor
+from sil.world.rounds import OnRequest
 from tests.builders import tiny_experiment
 from tests.sil.test_experiment import run
 from tests.sil.test_replay import Row, facts_of, log_of, starts
@@ -48,6 +63,23 @@ def test_an_end_within_the_thinking_time_is_where_it_is_in_truth_and_its_node_is
     assert starts(facts) == {1: 3.0, 2: 18.0}
     ends = facts.filter(pl.col("event") == Fact.RUN_ENDED)["time_s"].to_list()
     assert ends == [13.0, 23.0]
+
+
+def test_a_node_that_fails_and_comes_back_while_a_scheduler_thinks_is_used_again() -> None:
+    clock, events, trace = SimClock(), EventQueue(), TraceRecorder()
+    jobs = LoggedRuns(log_of([(1, 0.0, 100.0, 2, 100.0, 1), (2, 50.0, 100.0, 1, 100.0, 1)], 2).jobs)
+    machines, monitor = SpaceSharedMachines(2, jobs.run_s, events), SimMonitor(clock)
+    charge = Charge(Fixed(10.0), clock, trace.note_charge)
+    scheduler = GuardedScheduler(
+        Rigid(), clock, 60.0, lambda _: None, check=first_violation_on_free_nodes, charge=charge
+    )
+    dispatcher = SimDispatcher(clock, events, machines, trace)
+    manager = QueueManager(FreeNodesInUse(2, UserEstimates()), scheduler, clock, dispatcher, monitor)
+    changes = iter([(53.0, StateChange(1, False)), (56.0, StateChange(1, True))])
+    Harness(jobs.arrivals(), manager, clock, events, machines, monitor, changes, OnRequest(), trace).run()
+    # Job 1 runs from 10 s on and is lost at 53 s, while the scheduler thinks of job 2, for which there is no
+    # room, until 60 s. Then it is told of all that, and thinks of job 1, which comes first and needs both.
+    assert starts(trace.frame(0, 0, "rigid")) == {1: 70.0, 2: 180.0}
 
 
 def test_a_law_is_charged_for_the_jobs_that_wait_and_the_processors(tmp_path: Path) -> None:

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scheduler.model import Completion, DispatchOrder, ExecutionRecord, Job, JobId, RunId
+from scheduler.model import Completion, DispatchOrder, ExecutionRecord, Job, JobId, Loss, RunId
 from scheduler.rules import MAKES_PROGRESS, NO_DOUBLE_BOOKING, RETURNS_A_SCHEDULE
 from sil.experiment import files
 from sil.experiment.config import read_experiment
@@ -193,7 +193,7 @@ class Forgetful:
 
     def on_run_released(self, run: RunId) -> None: ...
 
-    def on_run_lost(self, run: RunId, found_down: object = ()) -> None: ...
+    def on_run_lost(self, loss: Loss) -> None: ...
 
     def on_monitor_news(self) -> None: ...
 

@@ -15,6 +15,7 @@ from scheduler.model import (
     DispatchOrder,
     Job,
     JobId,
+    Loss,
     MachineReading,
     NodeReading,
     Placement,
@@ -99,7 +100,7 @@ class Queue:
         self.round_if_wanted()
 
     def lose(self, run: int, *found_down: int) -> None:
-        self.manager.on_run_lost(RunId(run), found_down)
+        self.manager.on_run_lost(Loss(RunId(run), self.world.now_s, found_down))
         self.round_if_wanted()
 
     def read(self, node: int, up: bool, measured_s: float) -> None:
