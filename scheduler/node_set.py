@@ -129,26 +129,12 @@ class FreeSet:
                 return False
         return True
 
-    def lowest(self, n: int, passed_over: int = 0) -> NodeSet:
-        """The n free nodes of the lowest numbers, after as many as are passed over; there are so many."""
-        if not n:
-            return NodeSet((), 0)
-        bounds, taken = self._bounds, list[Interval]()
-        left, k = n, 0
-        while True:
-            first, end = bounds[k], bounds[k + 1]
-            n_here = end - first - passed_over
-            if n_here >= left:
-                first += passed_over
-                taken.append((first, first + left - 1))
-                return NodeSet(tuple(taken), n)
-            if n_here > 0:
-                taken.append((first + passed_over, end - 1))
-                left -= n_here
-                passed_over = 0
-            else:
-                passed_over = -n_here
-            k += 2
+    def lowest(self, n: int) -> NodeSet:
+        """The n free nodes of the lowest numbers; there are so many."""
+        return self.in_order().next(n)
+
+    def in_order(self) -> InOrder:
+        return InOrder(self._bounds)
 
     def take(self, nodes: NodeSet) -> None:
         """Nodes that are free are so no longer."""
@@ -173,3 +159,35 @@ class FreeSet:
                 bounds[k] = first
             else:
                 bounds[k:k] = first, end
+
+
+class InOrder:
+    """Free nodes from the lowest number on, some after the other, as long as the free set stays as it is.
+
+    All that are handed out cost one walk over the set.
+    """
+
+    __slots__ = ("_bounds", "_first", "_k")
+
+    def __init__(self, bounds: list[int]) -> None:
+        """`bounds` as those of a `FreeSet`."""
+        self._bounds = bounds
+        self._k = 0
+        self._first = bounds[0]
+
+    def next(self, n: int) -> NodeSet:
+        """The next n; there are so many."""
+        bounds, k, first = self._bounds, self._k, self._first
+        intervals, left = list[Interval](), n
+        while left:
+            end = bounds[k + 1]
+            if first == end:
+                k += 2
+                first, end = bounds[k], bounds[k + 1]
+            if end > first + left:
+                end = first + left
+            intervals.append((first, end - 1))
+            left -= end - first
+            first = end
+        self._k, self._first = k, first
+        return NodeSet(tuple(intervals), n)

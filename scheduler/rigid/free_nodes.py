@@ -40,6 +40,7 @@ class Placing:
         self._nodes = problem.free_nodes
         self._placements: list[Placement] = []
         self._taken = 0
+        self._in_order = self._nodes.free.in_order()
 
     @property
     def n_free(self) -> int:
@@ -55,8 +56,7 @@ class Placing:
 
     def start_with(self, i: int, n_nodes: int, completion_s: float) -> None:
         """As `start`, for who has looked at the job already."""
-        nodes = self._nodes.free.lowest(n_nodes, self._taken)
-        self._placements.append(Placement(i, nodes, completion_s))
+        self._placements.append(Placement(i, self._in_order.next(n_nodes), completion_s))
         self._taken += n_nodes
 
     def schedule(self, why_wait: str, in_detail: Callable[[int], str] | None = None) -> Schedule:

@@ -55,12 +55,13 @@ class Rigid:
             self._backfilling_code,
             self._started,
         )
-        starting, taken = [], 0
-        for _, size, takes_s, rank in self._started[:n_started].tolist():
-            n_nodes = int(size)
-            starting.append(Placement(int(rank), free.lowest(n_nodes, taken), now_s + takes_s))
-            taken += n_nodes
-        placements = tuple(starting)
+        in_order = free.in_order()
+        placements = tuple(
+            [
+                Placement(int(rank), in_order.next(int(size)), now_s + takes_s)
+                for _, size, takes_s, rank in self._started[:n_started].tolist()
+            ]
+        )
         in_detail = WhyRigidJobsWait(problem, placements, self.ordering, self.backfilling)
         left = AllOthers(problem.n_jobs, placements, WAITS, in_detail)
         return Schedule(NO_ASSIGNMENTS, left, (), placements)

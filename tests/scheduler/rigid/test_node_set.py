@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from itertools import pairwise
+from typing import Any
 
 import pytest
-from hypothesis import assume, given
+from hypothesis import given
 from hypothesis import strategies as st
 
-from scheduler.node_set import FreeSet, NodeSet
+from scheduler.node_set import FreeSet, InOrder, NodeSet
 
 MOST = 30
 nodes = st.sets(st.integers(0, MOST - 1))
@@ -102,13 +103,31 @@ def test_a_free_set_has_a_set_whose_nodes_are_all_free(taken: set[int], asked: s
 
 
 @given(nodes, st.data())
-def test_the_lowest_nodes_are_those_of_the_lowest_numbers_after_those_passed_over(
-    taken: set[int], data: st.DataObject
-) -> None:
-    free = sorted(set(range(MOST)) - taken)
-    assume(free)
-    passed_over = data.draw(st.integers(0, len(free) - 1))
-    n = data.draw(st.integers(1, len(free) - passed_over))
-    lowest = freed(MOST, taken).lowest(n, passed_over)
-    assert lowest == NodeSet.of(free[passed_over : passed_over + n])
-    assert lowest.n == n
+def test_free_nodes_are_handed_out_from_the_lowest_number_on(taken: set[int], data: st.DataObject) -> None:
+    free, left = freed(MOST, taken), sorted(set(range(MOST)) - taken)
+    in_order = free.in_order()
+    while left and data.draw(st.booleans()):
+        n = data.draw(st.integers(1, len(left)))
+        handed_out = in_order.next(n)
+        assert handed_out == NodeSet.of(left[:n])
+        assert handed_out.n == n
+        left = left[n:]
+    assert free.intervals == freed(MOST, taken).intervals, "they are not taken by that"
+
+
+class Counted(list[int]):
+    """Knows how often it was looked at."""
+
+    looks = 0
+
+    def __getitem__(self, k: Any) -> Any:
+        self.looks += 1
+        return super().__getitem__(k)
+
+
+def test_all_that_is_handed_out_costs_one_walk_however_many_ask() -> None:
+    bounds = Counted(range(2_001))  # 1,000 single nodes
+    in_order = InOrder(bounds)
+    for _ in range(500):
+        in_order.next(2)
+    assert bounds.looks < 5 * len(bounds)
