@@ -58,8 +58,8 @@ class NodesInUse(ABC):
         """Local users of a node were seen. Returns whether the scheduler should be asked again."""
         return False
 
-    def release(self, run: RunId) -> None:
-        """A run gave back its nodes as it was believed to end; its end will be told."""
+    def release(self, run: RunId, now_s: float) -> None:
+        """A run ends now, which will be told; where that was believed, its nodes are free already."""
         return
 
     def outlived(self, now_s: float) -> None:

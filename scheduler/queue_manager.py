@@ -63,7 +63,7 @@ class QueueManager:
     """One queue of jobs for nodes, shared or not; the counterpart of `SchedulingManager`, which maps jobs.
 
     Notices change state; a round asks the scheduler which jobs start now, and gives the orders. Nothing here
-    costs in proportion to the jobs that wait or the nodes.
+    costs in proportion to the jobs that wait or the nodes, but for a job that lost its run and waits again.
     """
 
     def __init__(
@@ -133,9 +133,9 @@ class QueueManager:
         self._something_changed()
 
     def on_run_released(self, run: RunId) -> None:
-        """A run gave back its nodes; its end is told later, and until then no round is wanted."""
+        """A run ends now, and is told of later; until then no round is wanted."""
         if run in self._running:
-            self._nodes.release(run)
+            self._nodes.release(run, self._clock.now_s)
             self.wakes_at_s = self._next_wake_up_s()
 
     def on_run_preempted(self, run_id: RunId) -> None:

@@ -109,7 +109,7 @@ class ResourceManager(ABC):
         return
 
     def on_run_released(self, run: RunId) -> None:
-        """A run gave back its nodes as it was believed to end; its end will be told."""
+        """A run ends now, and its nodes may be used; its end will be told (`--order archive`)."""
         return
 
     def on_monitor_news(self) -> None:

@@ -59,23 +59,16 @@ class FreeNodesInUse(NodesInUse):
         self._holding[run] = held, end_s
 
     def end(self, run: RunId, completion: Completion) -> None:
-        self.release(run)
+        self._give_back(run)
         job, began_s = self._began.pop(run)
         self._run_times.learn(job, completion.ended_s - began_s)
 
-    def release(self, run: RunId) -> None:
-        held = self._holding.pop(run, None)
-        if held is None:
-            return  # it gave back its nodes before
-        nodes, end_s = held
-        releases = self._nodes.releases
-        releases.drop(end_s, run)
-        if end_s == self.outlived_at_s:
-            self.outlived_at_s = releases.first_s()
-        self._nodes.free.give_back(nodes if not self._down else NodeSet.of(set(nodes) - self._down))
+    def release(self, run: RunId, now_s: float) -> None:
+        if run in self._holding and self._holding[run][1] == now_s:
+            self._give_back(run)
 
     def come_to_nothing(self, run: RunId) -> None:
-        self.release(run)
+        self._give_back(run)
         job, _ = self._began.pop(run)
         self.waiting.add(job, self._run_times.estimate_s(job))
 
@@ -98,3 +91,14 @@ class FreeNodesInUse(NodesInUse):
             releases.add(later_s, nodes.n, run)
             self._holding[run] = nodes, later_s
         self.outlived_at_s = releases.first_s()
+
+    def _give_back(self, run: RunId) -> None:
+        held = self._holding.pop(run, None)
+        if held is None:
+            return  # it gave back its nodes before
+        nodes, end_s = held
+        releases = self._nodes.releases
+        releases.drop(end_s, run)
+        if end_s == self.outlived_at_s:
+            self.outlived_at_s = releases.first_s()
+        self._nodes.free.give_back(nodes if not self._down else NodeSet.of(set(nodes) - self._down))

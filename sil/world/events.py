@@ -17,7 +17,7 @@ class RunEnded:
 
 @dataclass(slots=True)
 class RunReleased:
-    """A run ends now, as was believed: it gives back its nodes; its end is told when that has its turn."""
+    """A run ends now, and its nodes may be used; its end is told when that has its turn."""
 
     run: RunId
 
@@ -192,6 +192,8 @@ class EventQueue:
 
     def __init__(self, order: Order = DEFAULT) -> None:
         self._rank = order
+        self.has_releases = order[RunReleased] < order[RunEnded]
+        """Whether runs give back their nodes before their ends are told; else nobody has to hear of it."""
         self._heap: list[tuple[float, int, int, Event]] = []
         self._pushed = 0
         self._now_s = -inf

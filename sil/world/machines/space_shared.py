@@ -72,7 +72,7 @@ class SpaceSharedMachines:
 
     def start(self, order: DispatchOrder, now_s: float) -> None:
         """Start a run, and with that know its end."""
-        run, job, _, nodes, expected_s = order
+        run, job, _, nodes, _ = order
         if not isinstance(nodes, NodeSet):
             nodes = NodeSet.of(nodes)
         for first, last in nodes.intervals:
@@ -80,7 +80,7 @@ class SpaceSharedMachines:
         self._active[run] = order
         self._holding[run] = nodes
         end_s = now_s + self._run_s(job)
-        if end_s == now_s + expected_s:
+        if self._events.has_releases:
             self._events.push(end_s, RunReleased(run))
         self._events.push(end_s, RunEnded(run))
 

@@ -190,6 +190,17 @@ def test_nodes_that_a_run_gave_back_are_used_at_the_next_round_and_its_end_chang
     assert [job.id for job, _ in believed.learnt] == [0]
 
 
+def test_a_run_that_ends_now_and_was_not_believed_to_keeps_its_nodes_until_its_end_is_told() -> None:
+    queue = Queue(1)
+    queue.submit(job(0), job(1))
+    queue.world.now_s = 99.0
+    queue.manager.on_run_released(RunId(0))
+    queue.submit(job(2))
+    assert queue.world.started == [(0, "0")]
+    queue.end(0, 99.0)
+    assert queue.world.started == [(0, "0"), (1, "0")]
+
+
 # -- runs that are lost, nodes that are down -------------------------------------------------------------
 
 
@@ -395,7 +406,7 @@ ENDS_NEVER, ENDS_BEFORE = ending(math.inf), ending(-1.0)
         (placing((0, None), waiting=(1, 2)), RETURNS_A_SCHEDULE, "not of the kind"),
         (placing((0, (0.0, 1.0)), waiting=(1, 2)), RETURNS_A_SCHEDULE, "not of the kind"),
         (ENDS_NEVER, COMPLETION_AS_EXPECTED, "job 10 is believed to end at inf s"),
-        (ENDS_BEFORE, COMPLETION_AS_EXPECTED, "job 10 is believed to end at -1.0 s; it starts at 0 s"),
+        (ENDS_BEFORE, COMPLETION_AS_EXPECTED, "job 10 is believed to end at -1 s; it starts at 0 s"),
         (placing((0.5, BOTH), waiting=(1, 2)), RETURNS_A_SCHEDULE, "not of the kind"),
     ],
 )
