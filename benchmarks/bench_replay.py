@@ -1,9 +1,10 @@
 """How fast is a log replayed, with everything on, beside a bare EASY over the same arrays?
 
-From the open file to the closed trace, start-up apart. Each case runs in a process of its own, three times,
-and the best counts; the baseline (`bare_easy`) runs in the same process. The logs of the archive are not part
-of the project; where ../shared does not have them, synthetic ones stand for them, and that is told. Run with
-`python -m benchmarks.bench_replay`; one case: `python -m benchmarks.bench_replay KTH-SP2`.
+From the open file to the closed trace, start-up apart. Each case runs in a process of its own, the long ones
+once, the others three times, of which the best counts; the baseline (`bare_easy`) runs in the same process.
+The logs of the archive are not part of the project; where ../shared does not have them, synthetic ones stand
+for them, and that is told. Run with `python -m benchmarks.bench_replay`; one case:
+`python -m benchmarks.bench_replay KTH-SP2`.
 """
 
 from __future__ import annotations

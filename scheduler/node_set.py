@@ -122,9 +122,9 @@ class FreeSet:
 
     def has(self, nodes: NodeSet) -> bool:
         """Whether all of them are free."""
-        bounds = self._bounds
+        bounds, last_bound = self._bounds, len(self._bounds) - 1
         for first, last in nodes.intervals:
-            k = bisect_right(bounds, first)
+            k = bisect_right(bounds, first, 0, last_bound)  # whatever number somebody asks for
             if k % 2 == 0 or bounds[k] <= last:
                 return False
         return True

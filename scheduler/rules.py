@@ -96,7 +96,7 @@ def what_is_not_placing(schedule: object, now_s: float) -> str | None:
     if preemptions:
         return "runs were to be preempted (preemptions); on nodes they run to their end"
     if again_s is not None and not (isinstance(again_s, (int, float)) and now_s < again_s < inf):
-        return f"it wants to be asked again at {again_s} s, which is not after now, {now_s:g} s"
+        return f"it wants to be asked again at {again_s} s, which is not after now, {now_s:.12g} s"
     return None
 
 
@@ -249,8 +249,8 @@ def _ready_s(ready: ReadyTimes, resources: NDArray[np.int64]) -> NDArray[np.floa
 
 def _times(rows: Assignments, row: int, ready_s: NDArray[np.float64], etc_s: NDArray[np.float64]) -> str:
     return (
-        f"start {rows.start_s[row]:g} s, completion {rows.completion_s[row]:g} s, "
-        f"ready {ready_s[row]:g} s, expected time {etc_s[row]:g} s"
+        f"start {rows.start_s[row]:.12g} s, completion {rows.completion_s[row]:.12g} s, "
+        f"ready {ready_s[row]:.12g} s, expected time {etc_s[row]:g} s"
     )
 
 
@@ -282,8 +282,8 @@ def _overlaps(problem: SchedulingProblem, ready: ReadyTimes, rows: Assignments) 
         yield Violation(
             CLUSTER_MEMBERS_FREE if on_cluster else NO_DOUBLE_BOOKING,
             job,
-            f"job {job} starts on machine {machine[order[k]]} at {next_s[k]:g} s, while job {other} is there "
-            f"until {end_s[k]:g} s",
+            f"job {job} starts on machine {machine[order[k]]} at {next_s[k]:.12g} s, while job {other} is "
+            f"there until {end_s[k]:.12g} s",
         )
 
 

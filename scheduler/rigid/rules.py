@@ -89,7 +89,8 @@ def _wrong(
         except ValueError as error:
             return Violation(ONE_TASK_ON_EACH_NODE, job.id, f"job {job.id}: {error}")
     if not problem.now_s < completion_s < inf:
-        message = f"job {job.id} is believed to end at {completion_s} s; it starts at {problem.now_s:g} s"
+        starts = f"it starts at {problem.now_s:.12g} s"
+        message = f"job {job.id} is believed to end at {completion_s:.12g} s; {starts}"
         return Violation(COMPLETION_AS_EXPECTED, job.id, message)
     if nodes.n == job.n_tasks and view.free.has(nodes):
         placed[i] = nodes

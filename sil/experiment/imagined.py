@@ -28,6 +28,6 @@ class _Imagined:
         schedule = self._guarded.schedule(problem)
         broken = first_violation_on_nodes(problem, schedule)
         if broken is not None:
-            message = f"asked what it would decide at {problem.now_s:g} s: {broken.message}"
+            message = f"asked what it would decide at {problem.now_s:.12g} s: {broken.message}"
             raise SchedulerFault(broken.rule, message, self._clock.now_s, broken.job)
         return schedule

@@ -94,6 +94,7 @@ class Replay:
             except SchedulerFault as fault:
                 trace.note_fault(fault.time_s, fault.rule, fault.message, fault.job)
             trace.close()
+            decisions.write()
 
     def _run(
         self,
@@ -172,7 +173,9 @@ class _Decisions:
         self._scheduler = scheduler
 
     def write(self) -> None:
-        """Hand on what was measured since the last time."""
+        """Hand on what was measured since the last time, if anything was."""
+        if not self.cells:
+            return
         which = {"point": 0, "replication": 0, "scheduler": self._scheduler}
         measured = list(TIMINGS_SCHEMA)[len(which) :]
         columns = [

@@ -67,6 +67,8 @@ def replay_all(
         make_usable(folder)
         for old in (TRACE, TIMINGS, JOBS, SCHEDULE):
             (folder / old).unlink(missing_ok=True)
+    for old in (SUMMARY, REPORT):
+        (out / old).unlink(missing_ok=True)
     listener.started(0, len(replay.log.jobs) * len(schedulers))
     if _takes_place_here(replay, schedulers, workers):
         done = 0
@@ -180,7 +182,7 @@ def _outcome(replay: Replay, name: str, folder: Path, died: bool) -> Outcome:
 def _fault(trace: Path, name: str) -> str | None:
     found = pl.scan_parquet(trace).filter(pl.col("event") == Fact.FAULT).collect()
     for time_s, rule, message in found.select("time_s", "detail", "message").iter_rows():
-        return f"{name} broke the rule {rule} at {time_s:g} s: {message}"
+        return f"{name} broke the rule {rule} at {time_s:.12g} s: {message}"
     return None
 
 

@@ -38,7 +38,7 @@ class Fault:
 
     def __str__(self) -> str:
         what = f"job {self.job}, " if self.job is not None else ""
-        when = f"at {self.time_s:g} s" if self.time_s is not None else "at an unknown time"
+        when = f"at {self.time_s:.12g} s" if self.time_s is not None else "at an unknown time"
         return f"{self.scheduler} broke the rule {self.rule} ({what}{when}): {self.message}"
 
 

@@ -70,7 +70,7 @@ class _Watcher:
                 continue
             if row.time_s < self._now_s:
                 yield Breach(
-                    TIME_NEVER_GOES_BACK, None, f"{row.fact} at {time_s:g} s, after {self._now_s:g} s"
+                    TIME_NEVER_GOES_BACK, None, f"{row.fact} at {time_s:.12g} s, after {self._now_s:.12g} s"
                 )
             self._now_s = row.time_s
             yield from self._follow(row)
@@ -98,7 +98,7 @@ class _Watcher:
         job = JobId(row.job)
         if self._unfinished.get(job, row.run) is not None:
             yield Breach(
-                NO_JOB_RUN_TWICE, job, f"job {job} starts at {row.time_s:g} s, but runs or has ended"
+                NO_JOB_RUN_TWICE, job, f"job {job} starts at {row.time_s:.12g} s, but runs or has ended"
             )
         machines = tuple(NodeSet.parse(row.machines or ""))
         for j in machines:
@@ -110,7 +110,7 @@ class _Watcher:
 
     def _cannot_be_there(self, row: _Row, j: int) -> Iterator[Breach]:
         job = JobId(row.job)
-        where = f"job {job} starts at {row.time_s:g} s on {self._site.resource_names[j]}"
+        where = f"job {job} starts at {row.time_s:.12g} s on {self._site.resource_names[j]}"
         if j in self._holder:
             on_cluster = row.resource >= self._site.n_machines
             rule = NO_CLUSTER_WHILE_MEMBER_BUSY if on_cluster else NO_MACHINE_DOUBLE_BOOKED
@@ -121,7 +121,7 @@ class _Watcher:
     def _over(self, row: _Row) -> Iterator[Breach]:
         machines = self._running.pop(row.run, None)
         if machines is None:
-            message = f"run {row.run} of job {row.job} is over at {row.time_s:g} s, but was not running"
+            message = f"run {row.run} of job {row.job} is over at {row.time_s:.12g} s, but was not running"
             yield Breach(WHAT_IS_OVER_IS_OVER, JobId(row.job), message)
             return
         for j in machines:

@@ -38,7 +38,7 @@ def _breaches(facts: pl.DataFrame, most_jobs: int) -> Iterator[Breach]:
             faulted = True
             continue
         if time_s < before_s:
-            yield Breach(TIME_NEVER_GOES_BACK, None, f"{event} at {time_s:g} s, after {before_s:g} s")
+            yield Breach(TIME_NEVER_GOES_BACK, None, f"{event} at {time_s:.12g} s, after {before_s:.12g} s")
         before_s = time_s
         match event:
             case Fact.JOB_ARRIVED:
@@ -47,20 +47,20 @@ def _breaches(facts: pl.DataFrame, most_jobs: int) -> Iterator[Breach]:
                 del run_of[job]
             case Fact.RUN_STARTED:
                 if run_of.get(job, run) is not None:
-                    message = f"job {job} starts at {time_s:g} s, but runs or has ended"
+                    message = f"job {job} starts at {time_s:.12g} s, but runs or has ended"
                     yield Breach(NO_JOB_RUN_TWICE, JobId(job), message)
                 run_of[job], nodes_of[run] = run, NodeSet.parse(nodes)
                 on_node.update(nodes_of[run])
                 for n in nodes_of[run]:
                     if on_node[n] > most_jobs:
                         message = (
-                            f"job {job} starts at {time_s:g} s on node {n}, which then has "
+                            f"job {job} starts at {time_s:.12g} s on node {n}, which then has "
                             f"{on_node[n]} parallel tasks; {most_jobs} are allowed"
                         )
                         yield Breach(MPL_WITHIN_LIMIT, JobId(job), message)
             case Fact.RUN_ENDED | Fact.RUN_PREEMPTED | Fact.RUN_LOST:
                 if run not in nodes_of:
-                    message = f"run {run} of job {job} is over at {time_s:g} s, but was not running"
+                    message = f"run {run} of job {job} is over at {time_s:.12g} s, but was not running"
                     yield Breach(WHAT_IS_OVER_IS_OVER, JobId(job), message)
                     continue
                 on_node.subtract(nodes_of.pop(run))

@@ -45,8 +45,8 @@ class _Kind:
 class TraceRecorder:
     """Takes down the facts of one run, in order.
 
-    With an `on_chunk`, facts are handed on in tables of `CHUNK` rows, and `close` hands on the rest; without
-    one, they are kept for `frame`.
+    With an `on_chunk`, facts are handed on in tables of `CHUNK` rows, and those up to the next end of a run;
+    `close` hands on the rest. Without one, they are kept for `frame`.
     """
 
     def __init__(self, on_chunk: Callable[[pl.DataFrame], None] | None = None) -> None:

@@ -109,7 +109,7 @@ def waiting_distribution(jobs: Jobs) -> Figure:
 
 
 def gantt(table: pl.DataFrame, processors: int) -> Figure:
-    """Which processors run which jobs: `GANTT_RUNS` runs, from where the queue was longest."""
+    """Which processors run which jobs: `GANTT_RUNS` runs, around the one that waited longest."""
     jobs = table.sort("starting_time", "job_id")
     waits = jobs["waiting_time"].to_numpy()
     middle = int(np.argmax(waits)) if len(waits) else 0

@@ -34,7 +34,7 @@ def _breaches(trace: Path, processors: int) -> Iterator[Breach]:
     times_s = facts["time_s"].to_numpy()
     if (np.diff(times_s) < 0).any():
         at = int((np.diff(times_s) < 0).argmax())
-        yield Breach(TIME_NEVER_GOES_BACK, None, f"{times_s[at + 1]:g} s comes after {times_s[at]:g} s")
+        yield Breach(TIME_NEVER_GOES_BACK, None, f"{times_s[at + 1]:.12g} s comes after {times_s[at]:.12g} s")
     arrived, started, ended, refused = (
         facts.filter(event == fact)
         for fact in (Fact.JOB_ARRIVED, Fact.RUN_STARTED, Fact.RUN_ENDED, Fact.JOB_REFUSED)
@@ -68,5 +68,6 @@ def _breaches(trace: Path, processors: int) -> Iterator[Breach]:
     at_once = changes["change"].cum_sum()
     if len(at_once) and int(at_once.max()) > processors:  # type: ignore[arg-type]
         at = int(at_once.arg_max() or 0)
-        message = f"{at_once[at]} nodes are held at {changes['time_s'][at]:g} s; the machine has {processors}"
+        when = f"{changes['time_s'][at]:.12g} s"
+        message = f"{at_once[at]} nodes are held at {when}; the machine has {processors}"
         yield Breach(NO_MORE_NODES_THAN_THERE_ARE, None, message)

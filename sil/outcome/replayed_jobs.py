@@ -93,6 +93,7 @@ def statistics(jobs: pl.DataFrame, processors: int) -> dict[str, float]:
 def batsim_schedule(jobs: pl.DataFrame, n_jobs: int, processors: int, scheduling_s: float) -> pl.DataFrame:
     """The one row of Batsim's schedule.csv. Energy and states of machines are not modelled: -1 and 0."""
     found = statistics(jobs, processors)
+    successes = int(jobs["success"].sum())
     stretch = jobs["stretch"]
     computing = float((jobs["requested_number_of_resources"] * jobs["execution_time"]).sum())
     ends_s = float(jobs["finish_time"].max() or 0.0)  # type: ignore[arg-type]
@@ -110,12 +111,12 @@ def batsim_schedule(jobs: pl.DataFrame, n_jobs: int, processors: int, scheduling
         "nb_grouped_switches": 0,
         "nb_jobs": n_jobs,
         "nb_jobs_finished": len(jobs),
-        "nb_jobs_killed": len(jobs) - int(jobs["success"].sum()),
-        "nb_jobs_success": int(jobs["success"].sum()),
+        "nb_jobs_killed": len(jobs) - successes,
+        "nb_jobs_success": successes,
         "nb_machine_switches": 0,
         "scheduling_time": scheduling_s,
         "simulation_time": scheduling_s,
-        "success_rate": len(jobs) / n_jobs,
+        "success_rate": successes / n_jobs,
         "time_computing": computing,
         "time_idle": processors * ends_s - computing,
         "time_sleeping": 0.0,

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
-from math import inf
+from math import ceil, inf
 from typing import Protocol
 
 from sil.world.clock import SimClock
 from sil.world.faults import COST_IS_KNOWN, SchedulerFault
+
+STEPS_PER_S = 2**20
+"""Costs are charged in whole steps, of about a microsecond, with which times in whole seconds add up exactly.
+Else a run could seem to outlive its estimate by a rounding error."""
 
 
 class DecisionCost(Protocol):
@@ -73,7 +77,7 @@ class Replayed:
 
 
 class Charge:
-    """Charges each decision, and tells `note` when it was asked for and what it cost."""
+    """Charges each decision, in whole steps, and tells `note` when it was asked for and what it cost."""
 
     def __init__(self, cost: DecisionCost, clock: SimClock, note: Callable[[float, float], None]) -> None:
         self._cost = cost
@@ -82,10 +86,11 @@ class Charge:
 
     def __call__(self, n_jobs: int, n_places: int, measured_s: float) -> None:
         asked_s = self._clock.now_s
-        cost_s = self._cost.charged_s(n_jobs, n_places, measured_s)
-        if cost_s == inf:
+        steps = STEPS_PER_S * self._cost.charged_s(n_jobs, n_places, measured_s)
+        if steps == inf:
             message = f"no cost can be charged for a decision on {n_jobs} jobs and {n_places} resources"
             raise SchedulerFault(COST_IS_KNOWN, message, asked_s)
+        cost_s = ceil(steps) / STEPS_PER_S
         self._note(asked_s, cost_s)
         self._clock.wait_until(asked_s + cost_s)
 

@@ -11,8 +11,9 @@ from scheduler import registry
 from scheduler.registry import SchedulerNotLoaded
 from scheduler.rules import EACH_JOB_ONCE, NODES_FREE, RAISES_NOTHING, RETURNS_IN_TIME
 from sil.experiment.listener import Listener
-from sil.experiment.replay import TRACE, Replay
+from sil.experiment.replay import TIMINGS, TRACE, Replay
 from sil.experiment.replays import replay_all
+from sil.outcome import recorder
 from sil.outcome.trace import Fact
 from tests.builders import tiny_experiment
 from tests.sil.test_experiment import run
@@ -102,6 +103,15 @@ def test_a_manager_of_ones_own_replays_a_log_and_is_woken_when_it_asked_to_be(
     assert (plain.fault, paused.fault) == (None, None)
     assert starts(pl.read_parquet(plain.folder / TRACE)) == {1: 0.0, 2: 10.0, 3: 30.0}
     assert starts(pl.read_parquet(paused.folder / TRACE)) == {1: 0.0, 2: 15.0, 3: 30.0}
+
+
+def test_what_is_decided_after_the_last_table_of_facts_is_measured_too(
+    managers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its last round comes after the end of the only run, with which a table of three facts is full."""
+    monkeypatch.setattr(recorder, "CHUNK", 3)
+    Replay(log_of([(1, 0.0, 10.0, 1, 10.0, 1)], 1)).run(f"{managers}:OneAtATime", tmp_path)
+    assert pl.read_parquet(tmp_path / TIMINGS)["time_s"].to_list() == [0.0, 10.0]
 
 
 def test_a_manager_of_ones_own_runs_an_experiment_on_machines(managers: str, tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ from scheduler.rules import (
 from sil.experiment.estimates import Estimates
 from sil.experiment.listener import Listener
 from sil.experiment.replay import TIMINGS, TRACE, Replay
-from sil.experiment.replays import FEW_JOBS, replay_all
+from sil.experiment.replays import FEW_JOBS, REPORT, replay_all
 from sil.outcome.invariants import (
     NO_JOB_LOST,
     NO_JOB_RUN_TWICE,
@@ -36,7 +36,7 @@ from sil.outcome.invariants import (
 )
 from sil.outcome.replay_figures import BINS, DAY_S, queue_length, utilisation
 from sil.outcome.replay_invariants import NO_MORE_NODES_THAN_THERE_ARE, first_breach_of_replay
-from sil.outcome.replayed_jobs import replayed_jobs, statistics
+from sil.outcome.replayed_jobs import batsim_schedule, replayed_jobs, statistics
 from sil.outcome.trace import Fact
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.lublin import Lublin
@@ -177,6 +177,24 @@ def test_in_the_archives_order_runs_that_end_as_believed_free_their_nodes_before
     assert starts(facts_of(Replay(log), "easy", tmp_path)) == {1: 0, 2: 0, 3: 5, 4: 10}
 
 
+def test_a_run_that_ends_when_a_corrected_estimate_says_so_is_not_believed_to_go_on(tmp_path: Path) -> None:
+    """Job 3 is believed to take 100 s, then 160, then the 400 that were asked for, which it does. Job 5 could
+    start before job 4 only if that were reserved for a later time than 1400 s."""
+    log = log_of(
+        [
+            (1, 0.0, 100.0, 1, 400.0, 1),
+            (2, 0.0, 100.0, 1, 400.0, 1),
+            (3, 1000.0, 400.0, 9, 400.0, 1),
+            (4, 1010.0, 100.0, 10, 100.0, 2),
+            (5, 1390.0, 300.0, 1, 300.0, 3),
+        ],
+        10,
+    )
+    for order in ("default", "archive"):
+        replay = Replay(log, Estimates.HISTORY, order)
+        assert starts(facts_of(replay, "easy", tmp_path)) == {1: 0, 2: 0, 3: 1000, 4: 1400, 5: 1500}
+
+
 def expected_s(facts: pl.DataFrame) -> list[float]:
     """What was believed of each job, by number."""
     return facts.filter(pl.col("event") == Fact.RUN_STARTED).sort("job")["expected_s"].to_list()
@@ -260,6 +278,23 @@ def test_schedule_csv_sums_it_up(tmp_path: Path) -> None:
         "time_idle": 15.0,
     }
     assert {key: row[key] for key in expected} == pytest.approx(expected)
+
+
+def test_a_job_that_was_killed_is_no_success(tmp_path: Path) -> None:
+    log = log_of(THREE, 2)
+    Replay(log).run("easy", tmp_path)
+    jobs = replayed_jobs(tmp_path / TRACE, log.jobs).with_columns(success=pl.Series([1, 0, 0]))
+    (row,) = batsim_schedule(jobs, 4, log.processors, 0.0).to_dicts()
+    told = [row[f"nb_jobs{what}"] for what in ("", "_finished", "_success", "_killed")]
+    assert (told, row["success_rate"]) == ([4, 3, 1, 2], 0.25)
+
+
+def test_no_report_of_an_earlier_replay_stays_beside_new_results(tmp_path: Path) -> None:
+    replay = Replay(log_of(THREE, 2))
+    replay_all(replay, ["easy"], tmp_path, 1, True, Listener())
+    assert (tmp_path / REPORT).is_file()
+    replay_all(replay, ["fcfs"], tmp_path, 1, False, Listener())
+    assert not (tmp_path / REPORT).exists()
 
 
 def test_statistics_of_four_jobs_by_hand() -> None:

@@ -102,6 +102,11 @@ def test_a_free_set_has_a_set_whose_nodes_are_all_free(taken: set[int], asked: s
     assert freed(MOST, taken).has(NodeSet.of(asked)) == (not asked & taken)
 
 
+@pytest.mark.parametrize("node", [MOST, 2**62, 2**63 - 1, 2**64])
+def test_a_free_set_does_not_have_a_node_that_is_not_there(node: int) -> None:
+    assert not freed(MOST, set()).has(NodeSet.of([node]))
+
+
 @given(nodes, st.data())
 def test_free_nodes_are_handed_out_from_the_lowest_number_on(taken: set[int], data: st.DataObject) -> None:
     free, left = freed(MOST, taken), sorted(set(range(MOST)) - taken)
