@@ -141,6 +141,8 @@ class Estimator:
         self._anywhere: dict[int, RunStatistics] = {}
         self._rows: dict[tuple[str, float | None], NDArray[np.float64]] = {}
         self._members: tuple[int, ...] = layout.sizes
+        self._most_members = list(layout.sizes)
+        """Of each cluster, with which it was ever seen to run: it may have lost some."""
         self._classes = [
             {place.which for place in staff if place.kind is PlaceKind.MACHINE_CLASS}
             for staff in layout.staff_s
@@ -162,6 +164,8 @@ class Estimator:
             if place.kind is PlaceKind.MACHINE and seen.count >= ENOUGH_RUNS_OF_ONE_MACHINE:
                 self._own[job_class][place.which] = seen
                 speak_now.add(place.which)
+            elif place.kind is PlaceKind.CLUSTER:
+                self._most_members[place.which] = max(self._most_members[place.which], place.members)
         changed = {job_class for job_class, _ in statistics}
         for job_class in changed:
             for kind in PlaceKind:
@@ -273,7 +277,7 @@ class Estimator:
         others = merged(
             [
                 seen.scaled(m / k)
-                for m in range(1, layout.sizes[x] + 1)
+                for m in range(1, self._most_members[x] + 1)
                 if (seen := self._statistics.get((c, Place(PlaceKind.CLUSTER, x, m))))
             ]
         )

@@ -131,7 +131,7 @@ class _Row(Table):
     submitted_unix_s: float | None = Field(default=None, ge=0)
     resource: str | None = None
     machine_class: str | None = None
-    members: int = Field(default=1, ge=1, lt=2**31)
+    members: int | None = Field(default=None, ge=1, lt=2**31)
     started_unix_s: float | None = Field(default=None, ge=0)
     run_time_s: float | None = Field(default=None, gt=0, lt=MOST)
     size: float | None = Field(default=None, gt=0, lt=MOST)

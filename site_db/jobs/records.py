@@ -57,7 +57,7 @@ class PredictedTurnaround:
 @dataclass(frozen=True, slots=True)
 class JobRecord:
     """A job and what became of it; a DONE one is a whole run on `resource` (by name: a machine, or `members`
-    machines of a cluster), or where no machine is known on one of `machine_class`.
+    machines of a cluster, None = all), or where no machine is known on one of `machine_class`.
 
     Times are Unix seconds, in a testbed simulated seconds. `expected_s` is what was believed of its run time
     when it started, `time_limit_s` how long its user asked for.
@@ -70,7 +70,7 @@ class JobRecord:
     state: JobState
     submitted_unix_s: float
     resource: str | None = None
-    members: int = 1
+    members: int | None = None
     started_unix_s: float | None = None
     run_time_s: float | None = None
     size: float | None = None

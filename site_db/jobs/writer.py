@@ -221,18 +221,19 @@ class JobWriter:
                 raise BadRecord(f"{who}: the site '{self._site}' has no machine class '{job.machine_class}'")
             return WholeRun(job_class_id, class_id, None, None, None, *rest)
         if job.resource in self._machines:
-            if job.members != 1:
+            if job.members not in (None, 1):
                 raise BadRecord(f"{who}: it ran on {job.members} machines, and '{job.resource}' is one")
             machine_id, class_id = self._machines[job.resource]
             return WholeRun(job_class_id, class_id, machine_id, None, None, *rest)
         if job.resource not in self._clusters:
             raise BadRecord(f"{who}: the site '{self._site}' has no machine or cluster '{job.resource}'")
-        if not 1 <= job.members <= self._sizes[job.resource]:
+        most = self._sizes[job.resource]
+        members = most if job.members is None else job.members
+        if not 1 <= members <= most:
             raise BadRecord(
-                f"{who}: it ran on {job.members} machines of the cluster '{job.resource}', which has "
-                f"{self._sizes[job.resource]}"
+                f"{who}: it ran on {members} machines of the cluster '{job.resource}', which has {most}"
             )
-        return WholeRun(job_class_id, None, None, self._clusters[job.resource], job.members, *rest)
+        return WholeRun(job_class_id, None, None, self._clusters[job.resource], members, *rest)
 
     def _job_class(self, job: JobRecord) -> int:
         found = self._job_classes.get(job.job_class)

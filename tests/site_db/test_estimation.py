@@ -127,6 +127,11 @@ def test_with_fewer_members_parallel_time_grows_by_size_over_available_unless_hi
     assert told(known.estimate(WORK, ON_PAIR, members=1)) == (10.0, Rule.STAFF, 0)
 
 
+def test_a_cluster_that_lost_a_member_for_good_has_its_runs_with_that_still() -> None:
+    known = estimator({TRIO: 9.0}, {with_members(TRIO, 4): [6.0] * 3})
+    assert told(known.estimate(WORK, ON_TRIO)) == (8.0, Rule.MEMBERS, 3)
+
+
 def test_a_cluster_that_is_closed_is_told_of_as_with_all_members() -> None:
     assert told(estimator({TRIO: 9.0}, {}).estimate(WORK, ON_TRIO, members=0)) == (9.0, Rule.STAFF, 0)
 

@@ -148,6 +148,13 @@ def test_a_database_that_is_locked_for_long_is_written_later(
     engine.dispose()
 
 
+def test_a_run_on_a_cluster_that_does_not_say_on_how_many_machines_was_on_all(engine: Engine) -> None:
+    run = JobRecord("1", "short", "ann", "day", JobState.DONE, 1.0, "pair", None, 2.0, 3.0)
+    Recorder(engine, "small", lambda _: None).record(source("a"), [run, replace(run, members=1)])
+    with Session(engine) as session:
+        assert session.scalars(select(ExecutionHistoryRow.members)).all() == [2, 1]
+
+
 @pytest.mark.parametrize(
     ("bad", "sentence"),
     [
