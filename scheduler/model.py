@@ -98,6 +98,10 @@ class Site:
         return tuple(map(tuple, memberships))
 
 
+ANYONE = "anyone"
+"""The user of a job of which it is not known whose it is."""
+
+
 class Job(NamedTuple):
     """Something to be run once. `size` is the parameter on which the times of its class depend, if there is
     one; `submitted_by` is whoever submitted it as `user`, None = that user; `n_tasks` are its parallel tasks
@@ -107,7 +111,7 @@ class Job(NamedTuple):
     id: JobId
     job_class: str
     arrival_s: float
-    user: str = "anyone"
+    user: str = ANYONE
     queue: str = "default"
     preferred: tuple[str, ...] = ()
     size: float | None = None

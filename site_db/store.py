@@ -103,29 +103,32 @@ def replace(path: Path) -> Engine:
 def open_database(address: Address) -> Engine:
     """The database that is there. Raises DatabaseTrouble where it is missing, cannot be read, is none of
     ours, or is of another version."""
-    engine = open_any_version(address)
+    engine = open_to_upgrade(address)
     with in_sentences(address):
         version = version_of(engine)
     if version != HEAD:
-        older = "an older" if version is not None and version < HEAD else "a newer"
-        what_to_do = (
-            f"run: sil db upgrade --db '{address}'" if older == "an older" else "use the newer version of sil"
-        )
         raise DatabaseTrouble(
-            f"{address}: the database is of {older} version ({version}, not {HEAD}); {what_to_do}"
+            f"{address}: the database is of an older version ({version}, not {HEAD}); run: sil db upgrade "
+            f"--db '{address}'"
         )
     return engine
 
 
-def open_any_version(address: Address) -> Engine:
-    """As `open_database`, for one who upgrades."""
+def open_to_upgrade(address: Address) -> Engine:
+    """As `open_database`, but it may be of an older version."""
     path = address.path
     if path is not None and not path.is_file():
         raise DatabaseTrouble(f"{address}: there is no such file; `sil db init` makes a database")
     engine = _engine(address)
     with in_sentences(address):
-        if version_of(engine) is None:
-            raise DatabaseTrouble(f"{address}: this is no site database; `sil db init` makes one")
+        version = version_of(engine)
+    if version is None:
+        raise DatabaseTrouble(f"{address}: this is no site database; `sil db init` makes one")
+    if version > HEAD:
+        raise DatabaseTrouble(
+            f"{address}: the database is of a newer version ({version}, not {HEAD}); use the newer version "
+            f"of sil"
+        )
     return engine
 
 

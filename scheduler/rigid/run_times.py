@@ -5,6 +5,8 @@ from __future__ import annotations
 from collections import Counter, defaultdict, deque
 from typing import TYPE_CHECKING
 
+from scheduler.model import ANYONE
+
 if TYPE_CHECKING:
     from scheduler.model import Job, JobId
 
@@ -34,9 +36,9 @@ MORE_S = tuple(60.0 * minutes for minutes in (1, 5, 15, 30, 60, 120, 300, 600, 1
 class RecentRuns:
     """A job runs as long as its user's last two jobs did on average, and never longer than the user says.
 
-    Where the user has no two runs that ended, what the user says is believed. A run that outlives this is
-    believed to go on for another minute, then 5, 15, 30 min, 1, 2, 5, 10, 20, 50 and 100 hours, never
-    longer than the user says. Source: Tsafrir, Etsion and Feitelson, "Backfilling Using System-Generated
+    Where the user has no two runs that ended, or is not known, what the user says is believed. A run that
+    outlives this is believed to go on for another minute, then 5, 15, 30 min, 1, 2, 5, 10, 20, 50 and 100
+    hours, never longer than the user says. Source: Tsafrir, Etsion and Feitelson, "Backfilling Using System-Generated
     Predictions Rather than User Runtime Estimates", TPDS 18 (2007).
     """
 
@@ -59,5 +61,6 @@ class RecentRuns:
         return min(ran_s + more_s, limit_s)
 
     def learn(self, job: Job, ran_s: float) -> None:
-        self._last_s[job.user].append(ran_s)
+        if job.user != ANYONE:
+            self._last_s[job.user].append(ran_s)
         del self._corrections[job.id]

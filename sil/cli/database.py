@@ -253,7 +253,7 @@ def upgrade(db: Where = DEFAULT) -> None:
 
     with one_sentence_for_bad_input():
         address = store.parse_address(db)
-        engine = store.open_any_version(address)
+        engine = store.open_to_upgrade(address)
         with store.in_sentences(address):
             before = migrations.version_of(engine)
             migrations.upgrade(engine)

@@ -13,6 +13,7 @@ from rich.table import Table
 from sil.cli.console import (
     EXIT_FAULT,
     EXIT_INTERRUPTED,
+    counted,
     err,
     fail,
     one_sentence_for_bad_input,
@@ -116,6 +117,10 @@ def replay(
         chosen = part_of(whole, jobs, begin, end, load)
         for note in chosen.notes:
             print_note(note)
+        if estimates is Estimates.HISTORY and (unknown := int((chosen.jobs["user"] < 0).sum())):
+            print_note(
+                f"the users of {counted(unknown, 'job')} are not known; what was asked for is believed"
+            )
         folder = out_folder or Path(f"sil-{log.name.split('.')[0]}")
         with progress("jobs") as bars:
             try:

@@ -38,7 +38,8 @@ def show(log: Log, strict: Strict = False, processors: Processors = None) -> Non
         figures = (values.mean(), values.median(), values.max())
         mean, median, largest = (f"{float(value):,.0f}" for value in figures)  # type: ignore[arg-type]
         out.print(f"{label}: mean {mean}, median {median}, maximum {largest}", highlight=False)
-    out.print(f"users: {found.jobs['user'].n_unique():,}", highlight=False)
+    users = found.jobs["user"].unique()
+    out.print(f"users: {int((users >= 0).sum()):,} known", highlight=False)
 
 
 @app.command()

@@ -163,6 +163,8 @@ class ImaginedSite:
     ) -> None:
         if name in {cluster.name for cluster in self.clusters}:
             raise CannotImagine(f"the site has a cluster '{name}' already; name another")
+        if name in {machine.name for machine in self.machines}:
+            raise CannotImagine(f"'{name}' is the name of a machine; name the cluster otherwise")
         if line is not None and change.bandwidth_mbit_per_s is not None:
             self._add_interconnect(line, change)
         if line is not None:
@@ -288,7 +290,7 @@ class ImaginedSite:
         number = 0
         while len(names) < count:
             number += 1
-            if (name := f"{base}-{number}") not in taken:
+            if (name := f"{base.replace(' ', '-')}-{number}") not in taken:
                 names.append(name)
         return names
 

@@ -12,9 +12,10 @@ from site_db.toml_file import NotNegative, Positive, Table
 
 VERBS = ("add", "remove", "upgrade", "change")
 
-_ADD = re.compile(r"(?P<count>\d+) x (?P<what>\S+)(?: as cluster (?P<cluster>\S+))?(?: over (?P<line>\S+))?")
-_SOME = re.compile(r"(?P<count>\d+) x (?P<what>\S+)")
-_UPGRADE = re.compile(r"(?P<count>\d+) x (?P<what>\S+) to (?P<to>\S+)")
+# Names may have spaces in them.
+_ADD = re.compile(r"(?P<count>\d+) x (?P<what>.+?)(?: as cluster (?P<cluster>.+?))?(?: over (?P<line>.+))?")
+_SOME = re.compile(r"(?P<count>\d+) x (?P<what>.+)")
+_UPGRADE = re.compile(r"(?P<count>\d+) x (?P<what>.+?) to (?P<to>.+)")
 
 MOST_MACHINES = 100_000
 

@@ -61,6 +61,7 @@ class Replay:
         return {
             "log": self.log.name,
             "acknowledge": self.log.header.get("acknowledge", ""),
+            "part": list(self.log.part),
             "jobs": len(self.log.jobs),
             "processors": self.log.processors,
             "scheduler": scheduler,

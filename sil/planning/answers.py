@@ -19,7 +19,7 @@ from sil.planning.forecast import with_forecast
 from sil.planning.ground import Ground
 from sil.planning.marginal import Ranking, ranked
 from sil.planning.on_log import OnLog
-from sil.planning.on_site import OnSite
+from sil.planning.on_site import ChangedSite, OnSite
 from sil.planning.options import AS_IT_IS, Option, bought, one_of_each
 from sil.planning.plan_file import Plan
 from sil.planning.retiring import retirements
@@ -39,10 +39,12 @@ class Overloaded(Trouble):
 @dataclass(frozen=True)
 class Answer:
     """What was found under one scheduler; None for what was not asked. `base` is what effects are relative
-    to: the site as it is, or where that cannot carry the forecast, the cheapest option that can."""
+    to: the site as it is, or where that cannot carry the forecast, the cheapest option that can. `refused` is
+    the share of the jobs that were refused there."""
 
     scheduler: str
     base: Option
+    refused: float
     marginal: Ranking | None
     best_buy: BestBuy | None
     size: Size | None
@@ -52,9 +54,12 @@ class Answer:
 @dataclass(frozen=True)
 class Answers:
     """`loads` are those of the site as it is and of each offer, by name; None where all jobs are there at the
-    beginning. `not_spared` are machines without which the site could not carry the forecast."""
+    beginning. `not_spared` are machines without which the site could not carry the forecast; `down` what is
+    down there today, machines and interconnects. `site` is its name; none of a log's machine."""
 
     plan: Plan
+    site: str
+    down: tuple[str, ...]
     answers: tuple[Answer, ...]
     loads: dict[str, Load | None]
     not_spared: tuple[str, ...]
@@ -75,6 +80,9 @@ class Prepared:
                     f"scheduler '{name}' listens for one run, and a plan has many; name a command that "
                     f"starts one for each, as in 'batsim: COMMAND'"
                 )
+        if plan.log is None and not plan.site and address is None:
+            known = "a built-in one, the path of a site file, or with --site one in a database"
+            raise self._wrong(("site",), f"site is missing; name {known}")
         self.offers = one_of_each(plan)
         self.site = None if plan.log is not None else OnSite(plan, source.parent, address)
         self.ground: Ground = self.site or OnLog(plan, source.parent)
@@ -93,6 +101,7 @@ class Prepared:
         for sentence in misfits(today.experiment, today.in_use):
             raise SchedulerNotLoaded(sentence)
         self._check_goals(today.in_use)
+        self._check_retirement(today)
         for k, option in enumerate(self.offers):
             try:
                 site.of(option)
@@ -125,6 +134,19 @@ class Prepared:
                         ("goals", k, what),
                         f"no job of {kind} '{name}' ever arrives; there are {', '.join(known)}",
                     )
+
+    def _check_retirement(self, today: ChangedSite) -> None:
+        table = self.plan.retire
+        if table is None:
+            return
+        known = sorted({machine.machine_class for machine in today.in_use.site.machines})
+        for k, name in enumerate(table.machine_classes):
+            if name not in known:
+                sentence = f"the site has no machine class '{name}'; it has {', '.join(known)}"
+                raise self._wrong(("retire", "machine_classes", k), sentence)
+        if not retirements(self.plan, today):
+            sentence = f"nowhere are there {table.count} machines of one class and in the same clusters"
+            raise self._wrong(("retire", "count"), sentence)
 
     def _refuse_if_nothing_carries(self) -> None:
         plan = self.plan
@@ -159,7 +181,8 @@ def answered(prepared: Prepared, runs: DoesRuns, watch: Watch) -> Answers:
     able = [option for option in spare if prepared.carries(option)]
     found = tuple(_under(prepared, runs, name, able, watch) for name in plan.schedulers)
     not_spared = tuple(option.name for option in spare if option not in able)
-    return Answers(plan, found, prepared.loads, not_spared)
+    site, down = ("", ()) if prepared.site is None else prepared.site.described
+    return Answers(plan, site, down, found, prepared.loads, not_spared)
 
 
 def _under(
@@ -183,4 +206,4 @@ def _under(
     retire = None
     if spare and base is AS_IT_IS:
         retire = ranked(samples, spare, False, only_first=True, on_look=looking("retire"))
-    return Answer(scheduler, base, marginal, best, sized, retire)
+    return Answer(scheduler, base, samples.share_refused(base), marginal, best, sized, retire)

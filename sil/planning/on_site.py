@@ -11,7 +11,7 @@ from sil.experiment.provenance import fingerprint
 from sil.experiment.site_in_use import SiteInUse, SiteSource
 from sil.planning.capacity import Load, load
 from sil.planning.option_runs import OptionRun
-from sil.planning.options import Option
+from sil.planning.options import AS_IT_IS, Option
 from sil.planning.plan_file import Plan
 from site_db.store import Address
 
@@ -33,6 +33,11 @@ class OnSite:
         self.plan = plan
         self._source = SiteSource(plan.experiment(()), folder, address)
         self._made: dict[str, ChangedSite] = {}
+
+    @property
+    def described(self) -> tuple[str, tuple[str, ...]]:
+        """The name of the site as it is, and what is down there."""
+        return self._source.name, self.of(AS_IT_IS).in_use.down
 
     def of(self, option: Option) -> ChangedSite:
         key = repr([change.model_dump_json() for change in option.changes])

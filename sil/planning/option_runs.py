@@ -12,7 +12,7 @@ from sil.experiment.config import Experiment
 from sil.experiment.site_in_use import SiteInUse
 from sil.experiment.wiring import run_once
 from sil.outcome.jobs import job_table
-from sil.outcome.metrics import faults, held_machines
+from sil.outcome.metrics import faults, held_machines, refusals
 from sil.planning.ground import key_of
 from sil.planning.measures import measured
 from sil.planning.plan_file import GoalTable
@@ -21,11 +21,15 @@ from sil.world.faults import SchedulerFault
 CLASS = "class "
 """Before the name of a job class: its mean turnaround."""
 
+REFUSED = "refused"
+"""Which share of the jobs that arrived was refused."""
+
 
 @dataclass(frozen=True)
 class OptionRun:
     """One scheduler on one option in one replication; `mark` stands for the site, the workload and all code
-    that may matter. Calling it gives each goal by its key, and the mean turnaround of each job class."""
+    that may matter. Calling it gives each goal by its key, the share of jobs that were REFUSED, and the mean
+    turnaround of each job class."""
 
     experiment: Experiment
     in_use: SiteInUse
@@ -55,6 +59,8 @@ class OptionRun:
             goal.key: measured(goal.metric, _of(goal, jobs), busy_s, site.n_machines) for goal in self.goals
         }
         means = jobs.group_by("job_class").agg(pl.col("turnaround_time").mean()).sort("job_class")
+        (told,) = refusals(tables.facts).iter_rows(named=True)
+        found[REFUSED] = told["refused"] / told["arrived"]
         return found | {f"{CLASS}{name}": mean for name, mean in means.iter_rows()}
 
 

@@ -58,6 +58,7 @@ def write_page(folder: Path, answers: Answers) -> None:
     charts = {} if chart is None else {FIGURE: figures.styled(chart).to_dict()}
     page = environment.get_template("plan.html.j2").render(
         plan=answers.plan,
+        site=answers.site,
         answers=answers.answers,
         recommendation=words.recommendation(answers),
         caveats=list(words.caveats(answers)),

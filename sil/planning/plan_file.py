@@ -211,8 +211,6 @@ class Plan(Table):
                     f"offers[{k}] ('{offer.name}') needs '{needed}' with this forecast, and no '{other}'"
                 )
         if self.log is None:
-            if not self.site:
-                raise ValueError("site is missing; name a built-in one, or the path of a site file")
             return
         of_sites = ("queues", "failures", "retire")
         said = [name for name in of_sites if getattr(self, name)] + (["site"] if self.site else [])

@@ -10,7 +10,7 @@ import numpy as np
 from scheduler.trouble import Trouble
 from sil.outcome.statistics import Sample
 from sil.planning.ground import Ground
-from sil.planning.option_runs import CLASS, never_measured
+from sil.planning.option_runs import CLASS, REFUSED, never_measured
 from sil.planning.options import Option
 from sil.planning.plan_file import GoalTable, Plan
 from sil.planning.runs import Work
@@ -56,15 +56,19 @@ class Samples:
         for (option, replication), measures in zip(wanted, self._runs.results(works), strict=True):
             missing = never_measured(self._plan.goals, measures)
             if missing is not None:
-                of = " and ".join(part for part in (missing.job_class, missing.queue) if part)
+                why = _why_nothing(missing, measures.get(REFUSED, 0.0))
                 raise GoalNeverMeasured(
-                    f"the goal '{missing.key}' cannot be measured: in replication {replication} no job of "
-                    f"{of} arrived; let there be more jobs, or a greater share of these"
+                    f"the goal '{missing.key}' cannot be measured: in replication {replication} {why}"
                 )
             self._measured.setdefault(option.name, []).append(measures)
 
     def count(self, option: Option) -> int:
         return len(self._measured.get(option.name, ()))
+
+    def share_refused(self, option: Option) -> float:
+        """Which share of the jobs that arrived was refused, on average."""
+        shares = [measures.get(REFUSED, 0.0) for measures in self._measured.get(option.name, ())]
+        return sum(shares) / len(shares) if shares else 0.0
 
     def values(self, option: Option, key: str | None = None, n: int | None = None) -> Sample:
         """What was measured of a goal, the first by default, in the first n replications."""
@@ -82,3 +86,12 @@ class Samples:
         """Those of which jobs were in each of the first n replications."""
         names = [set(measures) for measures in self._measured[option.name][:n]]
         return sorted(key.removeprefix(CLASS) for key in set.intersection(*names) if key.startswith(CLASS))
+
+
+def _why_nothing(goal: GoalTable, share_refused: float) -> str:
+    of = " and ".join(part for part in (goal.job_class, goal.queue) if part)
+    if share_refused == 1.0:
+        return "all jobs were refused, by what the site allows users and queues; forecast others"
+    if share_refused > 0.0:
+        return f"no job{of and f' of {of}'} was accepted, by what the site allows users and queues"
+    return f"no job{of and f' of {of}'} arrived; let there be more jobs, or a greater share of these"

@@ -102,6 +102,17 @@ def caveats(answers: Answers) -> Iterator[str]:
                 f"{under}as it is, the site cannot carry the forecast: its queues would grow without end. "
                 f"Effects are told against '{answer.base.name}'."
             )
+        if answer.refused:
+            yield (
+                f"{under}{100 * answer.refused:.0f} % of the jobs that arrive are refused, by what the site "
+                f"allows users and queues, and count in no figure."
+            )
+    if answers.down:
+        named = _listed(answers.down[:8]) + (" and others" if len(answers.down) > 8 else "")
+        yield (
+            f"Down at the site today, and in all runs from their beginning: {named}. What the site could "
+            f"carry at best counts them as if they were up."
+        )
     for name, found in answers.loads.items():
         if found is not None and found.is_too_much:
             yield (

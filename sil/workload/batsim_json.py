@@ -43,7 +43,7 @@ def read_batsim_json(path: Path, processors: int | None = None) -> JobLog:
         "run_s": run_s,
         "processors": sizes,
         "estimate_s": estimates_s,
-        "user": [-1] * len(rows),
+        "user": [_user_of(job) for job in jobs],
     }
     frame = pl.DataFrame(columns, schema=SCHEMA)
     return JobLog(path.name, frame.sort("submit_s", "job"), size, {}, tuple(reading.notes()))
@@ -52,14 +52,16 @@ def read_batsim_json(path: Path, processors: int | None = None) -> JobLog:
 def write_batsim_json(path: Path, log: JobLog) -> None:
     """Write a workload (`.json` or `.json.gz`) with one delay profile for each distinct run time.
 
-    Users are lost: the format has none. Raises BadLog where the file cannot be written.
+    A job's user, of which the format knows nothing, stands in it as `user`. Raises BadLog where the file
+    cannot be written.
     """
     jobs, run_times = [], {}
-    for job, submit_s, run_s, size, estimate_s, _ in log.jobs.select(SCHEMA.keys()).iter_rows():
+    for job, submit_s, run_s, size, estimate_s, user in log.jobs.select(SCHEMA.keys()).iter_rows():
         profile = f"delay-{_plain(run_s)}"
         run_times[profile] = run_s
         written = {"id": str(job), "subtime": _plain(submit_s), "walltime": _plain(estimate_s)}
-        jobs.append(json.dumps({**written, "res": size, "profile": profile}))
+        of_user = {"user": user} if user >= 0 else {}
+        jobs.append(json.dumps({**written, "res": size, "profile": profile, **of_user}))
     profiles = [
         f"{json.dumps(name)}: {json.dumps({'type': DELAY_TYPES[0], 'delay': _plain(run_s)})}"
         for name, run_s in run_times.items()
@@ -124,6 +126,12 @@ def _machine_size(document: Mapping[str, Any], asked: int | None, path: Path) ->
 
 def _is_whole(value: object) -> TypeGuard[int]:
     return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _user_of(job: Mapping[str, Any]) -> int:
+    """As written here; of others' workloads nothing is known."""
+    user = job.get("user", -1)
+    return user if _is_whole(user) and 0 <= user <= LARGEST else -1
 
 
 def _is_number(value: object) -> TypeGuard[int | float]:

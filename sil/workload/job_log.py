@@ -51,7 +51,8 @@ def possible_size(processors: int, path: Path) -> int:
 class JobLog:
     """The jobs of a log (columns of SCHEMA), and the machine on which they ran.
 
-    `notes` are what was repaired as it was read, a sentence each.
+    `notes` are what was repaired as it was read, a sentence each; `part` tells what of it was taken, and under
+    which load.
     """
 
     name: str
@@ -59,6 +60,7 @@ class JobLog:
     processors: int
     header: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
+    part: tuple[str, ...] = ()
 
     @property
     def span_s(self) -> float:
@@ -122,7 +124,8 @@ class JobLog:
                 f"{LARGEST:g} s; a larger factor is needed"
             )
         scaled = (first_s + (pl.col("submit_s") - first_s) / factor).round()
-        return replace(self, jobs=self.jobs.with_columns(submit_s=scaled).sort("submit_s", "job"))
+        jobs = self.jobs.with_columns(submit_s=scaled).sort("submit_s", "job")
+        return replace(self, jobs=jobs, part=(*self.part, f"{factor:.10g} times the load"))
 
     def on(self, processors: int) -> JobLog:
         """The same jobs on a machine of another size, which is large enough for each of them."""
@@ -149,7 +152,7 @@ class JobLog:
     def _with(self, jobs: pl.DataFrame, what: str) -> JobLog:
         if not len(jobs):
             raise BadLog(f"{self.name}: there are no {what}; the log has {len(self.jobs):,} jobs")
-        return replace(self, jobs=jobs)
+        return replace(self, jobs=jobs, part=(*self.part, what))
 
 
 def part_of(

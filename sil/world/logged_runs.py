@@ -6,7 +6,7 @@ from collections.abc import Callable, Iterator
 
 import polars as pl
 
-from scheduler.model import Job, JobId
+from scheduler.model import ANYONE, Job, JobId
 
 JOB_CLASS = "rigid"
 QUEUE = "default"
@@ -32,7 +32,8 @@ class LoggedRuns:
     def arrivals(self) -> Iterator[Job]:
         """In order of arrival."""
         columns = self._log.select("job", "submit_s", "run_s", "processors", "estimate_s", "user")
-        names = {user: f"user-{user}" for user in self._log["user"].unique().to_list()}
+        users = self._log["user"].unique().to_list()
+        names = {user: f"user-{user}" if user >= 0 else ANYONE for user in users}
         run_times, n = self._run_s, 0
         for part in columns.iter_slices(TELL_EVERY):
             self._on_arrivals(n)

@@ -47,6 +47,20 @@ def test_machines_of_a_known_class_are_as_fast_as_those_there(tmp_path: Path) ->
     assert added.notional
 
 
+def test_names_of_classes_and_clusters_may_have_spaces(tmp_path: Path) -> None:
+    spaced = TINY_SITE.replace('"slow"', '"very slow"').replace("slow =", '"very slow" =')
+    in_use = imagined(
+        tmp_path,
+        {"upgrade": "1 x very slow to fast"},
+        {"remove": "1 x very slow"},
+        {"add": "2 x very slow as cluster the new one over lan", "speedup": 1.5},
+        site_text=spaced,
+    )
+    assert seconds(in_use, "short")["the new one"] == 20.0
+    classes = [machine.machine_class for machine in in_use.site.machines]
+    assert sorted(classes) == ["fast"] * 3 + ["very slow"] * 2
+
+
 def test_a_new_class_has_the_times_that_are_said(tmp_path: Path) -> None:
     in_use = imagined(tmp_path, {"add": "1 x faster", "sequential_s": {"short": 4.0}})
     assert seconds(in_use, "short")["new-faster-1"] == 4.0
@@ -189,6 +203,10 @@ def test_an_experiment_with_the_same_changes_by_file_and_by_option_is_the_same(t
         ({"add": "2 x fast", "like": "slow"}, "the site knows the class 'fast'; leave out like"),
         ({"add": "2 x fast", "speedup": 2.0}, "'speedup' is that of a cluster"),
         ({"add": "2 x fast as cluster pair"}, "the site has a cluster 'pair' already"),
+        (
+            {"add": "2 x slow as cluster f1 over lan"},
+            "'f1' is the name of a machine; name the cluster otherwise",
+        ),
         ({"add": "2 x slow as cluster c"}, "over which interconnect is cluster 'c'"),
         ({"add": "2 x slow as cluster c over lna"}, "no interconnect 'lna'; did you mean 'lan'"),
         ({"remove": "3 x fast"}, "there are 2 machines of 'fast', and 3 are named"),

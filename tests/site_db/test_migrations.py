@@ -35,7 +35,7 @@ def old(tmp_path: Path) -> Address:
 
 @pytest.fixture
 def upgraded(old: Address) -> Engine:
-    migrations.upgrade(store.open_any_version(old))
+    migrations.upgrade(store.open_to_upgrade(old))
     return store.open_database(old)
 
 
@@ -44,7 +44,7 @@ def upgraded_from_0_2_0(tmp_path: Path) -> Engine:
     """A database that release 0.2.0 made, with two sites, five runs that an experiment taught, and a machine
     that is down."""
     address = parse_address(str(shutil.copy(KEPT / "0.2.0.sqlite", tmp_path)))
-    migrations.upgrade(store.open_any_version(address))
+    migrations.upgrade(store.open_to_upgrade(address))
     return store.open_database(address)
 
 
@@ -72,7 +72,7 @@ def test_a_database_of_a_newer_version_is_refused_with_what_to_use(database: Pat
     with pytest.raises(
         DatabaseTrouble, match="newer version \\(9999, not 0003\\); use the newer version of sil"
     ):
-        store.open_database(address)
+        store.open_to_upgrade(address)
 
 
 @pytest.mark.parametrize("version", ["upgraded", "upgraded_from_0_2_0"])
@@ -158,7 +158,7 @@ def test_an_upgrade_that_fails_leaves_the_database_as_it_was(
     before = old.path.read_bytes()
     monkeypatch.setattr("site_db.history.statistics.RunStatistics.of", None)
     with pytest.raises(TypeError):
-        migrations.upgrade(store.open_any_version(old))
+        migrations.upgrade(store.open_to_upgrade(old))
     assert old.path.read_bytes() == before
     with pytest.raises(DatabaseTrouble, match="0001, not 0003"):
         store.open_database(old)

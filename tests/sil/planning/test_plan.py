@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from pathlib import Path
 
 import numpy as np
@@ -228,6 +229,9 @@ def test_a_site_that_is_overloaded_today_is_told_so_and_offers_are_compared_with
         ('site = "tiny.toml"', 'site = "nowhere.toml"', "there is no file"),
         ('["mct"]', '["batsim+tcp://127.0.0.1:28000"]', "listens for one run, and a plan has many"),
         (OFFERS, "", "there are no offers, and nothing is to retire"),
+        ('site = "tiny.toml"\n', "", "site is missing; name a built-in one, the path of a site file, or"),
+        (OFFERS, "[retire]\nmachine_classes = ['fats']", "no machine class 'fats'; it has fast, slow"),
+        (OFFERS, "[retire]\ncount = 3", "nowhere are there 3 machines of one class and in the same clusters"),
     ],
 )
 def test_what_cannot_be_answered_is_told_in_one_sentence(
@@ -248,6 +252,20 @@ def test_a_goal_that_a_replication_has_no_job_of_is_told(tmp_path: Path) -> None
     path.write_text(path.read_text().replace('goals = [{ job_class = "long" }]\n\n[[offers', "\n[[offers"))
     told = the_sentence(sil("plan", path, "--out", tmp_path / "out", "--workers", "1"))
     assert "in replication 0 no job of long arrived; let there be more jobs" in told
+
+
+def test_jobs_that_the_site_refuses_are_told_of(tmp_path: Path) -> None:
+    def of_users(users: str) -> Path:
+        path = plan_file(tmp_path, text=PLAN.replace("mix =", f"users = {users}\nmix ="))
+        only_ann = f'only_listed_users = true\n{TINY_SITE}\n[[users]]\nname = "ann"\n'
+        (tmp_path / "tiny.toml").write_text(only_ann)
+        return path
+
+    told = caveats(answers_of(of_users("{ ann = 3, cy = 1 }")))
+    (sentence,) = (one for one in told if "refused" in one)
+    assert re.fullmatch(r"2\d % of the jobs that arrive are refused, by what the site allows .*", sentence)
+    told = the_sentence(sil("plan", of_users("{ cy = 1 }"), "--out", tmp_path / "out", "--workers", "1"))
+    assert "in replication 0 all jobs were refused, by what the site allows users and queues" in told
 
 
 def test_an_unreachable_dask_scheduler_is_told_in_one_sentence(tmp_path: Path) -> None:
@@ -300,7 +318,7 @@ price = 100
 
 def test_a_forecast_may_be_what_arrived_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    (tmp_path / "plan.toml").write_text(HISTORY)
+    (tmp_path / "plan.toml").write_text(HISTORY.replace('site = "lab"\n', ""))
     assert sil("db", "init").exit_code == 0
     log = files.FIXTURES / "logs" / "slurm.txt"
     assert sil("db", "import-sacct", log, "--db", "site.db#lab").exit_code in (0, 1)
@@ -312,8 +330,18 @@ def test_a_forecast_may_be_what_arrived_before(tmp_path: Path, monkeypatch: pyte
     done = sil("plan", "plan.toml", "--site", "site.db#lab", "--workers", "1")
     assert done.exit_code == 0, done.output
     page = (tmp_path / "sil-plan-from-history" / PAGE).read_text()
+    assert "Plan from-history, site lab, seed 1" in page
     assert "0.9 times what arrived ever, by the site&#39;s database" in page
     assert "which one it is" in the_sentence(sil("plan", "plan.toml"))
+
+
+def test_what_is_down_at_the_site_is_told(tmp_path: Path) -> None:
+    path, db = plan_file(tmp_path, text=PLAN.replace('site = "tiny.toml"\n', "")), tmp_path / "site.db"
+    for command in (["init"], ["import", tmp_path / "tiny.toml"], ["state", "s2", "down"]):
+        assert sil("db", *command, "--db", db).exit_code == 0
+    prepared = Prepared(read_plan(path), path, parse_address(str(db)))
+    told = list(caveats(answered(prepared, Here(), lambda *look: None)))
+    assert any(one.startswith("Down at the site today, and in all runs") and "'s2'" in one for one in told)
 
 
 def test_a_history_without_jobs_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
