@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.model import NO_ASSIGNMENTS, Assignments, JobId, RunId, Schedule
+from scheduler.node_set import NodeSet
 from scheduler.problem import ReadyTimes, SchedulingProblem
 
 RETURNS_A_SCHEDULE = "returns-a-schedule"
@@ -308,6 +309,7 @@ def first_difference(a: Schedule, b: Schedule) -> int | None:
     if parted:
         return int(parted[0])
     for one, other in zip(a.placements, b.placements, strict=False):
-        if one != other:
+        # Nodes may be told as an array, too.
+        if one[::2] != other[::2] or NodeSet.of(one.nodes) != NodeSet.of(other.nodes):
             return one.job
     return -1 if a.preemptions != b.preemptions else None

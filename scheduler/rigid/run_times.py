@@ -38,8 +38,8 @@ class RecentRuns:
 
     Where the user has no two runs that ended, or is not known, what the user says is believed. A run that
     outlives this is believed to go on for another minute, then 5, 15, 30 min, 1, 2, 5, 10, 20, 50 and 100
-    hours, never longer than the user says. Source: Tsafrir, Etsion and Feitelson, "Backfilling Using System-Generated
-    Predictions Rather than User Runtime Estimates", TPDS 18 (2007).
+    hours, never longer than the user says. Source: Tsafrir, Etsion and Feitelson, "Backfilling Using
+    System-Generated Predictions Rather than User Runtime Estimates", TPDS 18 (2007).
     """
 
     def __init__(self) -> None:

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import atexit
 import os
 import sys
+import threading
 from typing import Annotated
 
 import typer
@@ -71,7 +73,14 @@ def main() -> None:
     """Entry point: plug-ins are found from the current folder, as with `python -m`."""
     sys.path.insert(0, os.getcwd())
     SchedulerNotes.show()
-    app()
+    try:
+        app()
+    finally:
+        if threading.active_count() > 1:
+            from sil.experiment.processes import end_without_threads
+
+            atexit._run_exitfuncs()
+            end_without_threads()
 
 
 def _print_version(wanted: bool) -> None:

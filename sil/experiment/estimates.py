@@ -6,8 +6,6 @@ from collections.abc import Callable
 from enum import StrEnum
 from typing import TYPE_CHECKING
 
-from scheduler.rigid.run_times import RecentRuns, UserEstimates
-
 if TYPE_CHECKING:
     from scheduler.model import Job
     from scheduler.ports import RunTimes
@@ -38,6 +36,8 @@ class Clairvoyant:
 
 def run_times(estimates: Estimates, run_s: Callable[[Job], float]) -> RunTimes:
     """The beliefs of that name; `run_s` is the truth."""
+    from scheduler.rigid.run_times import RecentRuns, UserEstimates  # `sil --help` needs the names alone
+
     match estimates:
         case Estimates.USER:
             return UserEstimates()

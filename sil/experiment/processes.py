@@ -9,14 +9,22 @@ from __future__ import annotations
 import multiprocessing
 import os
 import signal
+import sys
+import traceback
 from contextlib import suppress
 from functools import cache
 from multiprocessing.context import ForkServerContext, SpawnContext
 from multiprocessing.forkserver import ensure_running
-from threading import Thread
+from multiprocessing.util import Finalize
+from threading import Thread, main_thread
+from threading import enumerate as enumerate_threads
 
 LOADED = ["scheduler.mapping.pjs", "scipy.special", "site_db.importing", "site_db.experience"]
 """What workers are forked with, from a server that has it. Not Polars, which begins threads when loaded."""
+
+
+_LAST = -1_000
+"""Of all that is done as a worker ends."""
 
 
 @cache
@@ -40,7 +48,24 @@ def begin_early() -> None:
 def lead_own_group() -> None:
     """Called first in each worker. Its group ends with the process that asked for it, however that ends."""
     os.setpgid(0, 0)
+    Finalize(None, end_without_threads, exitpriority=_LAST)
     Thread(target=_end_with_parent, daemon=True).start()
+
+
+def end_without_threads() -> None:
+    """To be called as a process ends: it does so at once where it would wait for threads, which a scheduler
+    under test began and never ends."""
+    if all(thread.daemon or thread is main_thread() for thread in enumerate_threads()):
+        return
+    error, code = sys.exc_info()[1], 0
+    if isinstance(error, SystemExit):
+        code = error.code if isinstance(error.code, int) else int(error.code is not None)
+    elif error is not None:
+        traceback.print_exc()
+        code = 1
+    sys.stdout.flush()
+    sys.stderr.flush()
+    os._exit(code)
 
 
 def end_group(leader: int) -> None:

@@ -57,7 +57,8 @@ def replay_all(
     Raises UnusableFolder and ReplayInterrupted; where the costs of an earlier run are charged again, NoTrace
     if that is none, and BadDecisionCost if the results would replace it.
     """
-    folders = {name: out / as_file_name(name) for name in schedulers}
+    # Absolute, since a scheduler may change the working directory.
+    folders = {name: (out / as_file_name(name)).absolute() for name in schedulers}
     charged = replayed_trace(replay.decision_cost)
     if charged is not None:
         read_facts(charged)

@@ -51,7 +51,7 @@ def possible_size(processors: int, path: Path) -> int:
 class JobLog:
     """The jobs of a log (columns of SCHEMA), and the machine on which they ran.
 
-    `notes` are what was repaired as it was read, a sentence each; `part` tells what of it was taken, and under
+    `notes` are what was repaired as it was read, a sentence each; `part` is what of it was taken, and under
     which load.
     """
 

@@ -8,18 +8,23 @@ from pathlib import Path
 
 from sil.workload.job_log import BadLog
 
+GZIP = b"\x1f\x8b"
+"""With which a gzip file begins."""
+
 
 def read_bytes(path: Path) -> bytes:
-    """Raises BadLog for a file that cannot be read, or that is packed and damaged."""
+    """Unpacked, whatever its name says. Raises BadLog for a file that cannot be read, or is damaged."""
+    is_named_so = path.suffix.lower() == ".gz"
     try:
         data = path.read_bytes()
-        return gzip.decompress(data) if path.suffix.lower() == ".gz" else data
+        return gzip.decompress(data) if is_named_so or data.startswith(GZIP) else data
     except FileNotFoundError:
         raise BadLog(f"{path}: there is no such file") from None
     except EOFError:
         raise BadLog(f"{path}: the gzip file was cut off: its end is missing; fetch it again") from None
     except (gzip.BadGzipFile, zlib.error):
-        raise BadLog(f"{path}: the name ends in .gz, but it is no gzip file, or a damaged one") from None
+        why = "the name ends in .gz, but it is no gzip file, or" if is_named_so else "it is a gzip file, and"
+        raise BadLog(f"{path}: {why} a damaged one") from None
     except OSError as error:
         raise BadLog(f"{path}: the file cannot be read: {error.strerror}") from None
 

@@ -126,9 +126,11 @@ def _machine_size(path: Path, header: Mapping[str, str], asked: int | None) -> i
             )
         if digits:
             return int(digits)
+    named = [key for key in ("MaxProcs", "MaxNodes") if key.lower() in header]
+    said = " and ".join(f"{key} is {shown(header[key.lower()])}" for key in named)
+    told = said or "MaxProcs or MaxNodes"
     raise BadLog(
-        f"{path}: the header does not say how large the machine is (MaxProcs or MaxNodes); "
-        "say it with --processors"
+        f"{path}: the header does not say how large the machine is ({told}); say it with --processors"
     )
 
 

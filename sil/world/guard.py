@@ -65,6 +65,9 @@ class _Collections:
 _collections = _Collections()
 gc.callbacks.append(_collections)
 
+MOST_TOLD = 500
+"""Letters of what an exception of a scheduler says."""
+
 _copies = 0
 """How many times the process from which this one comes was forked."""
 
@@ -150,8 +153,7 @@ class GuardedScheduler:
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and multiprocessing.parent_process() is None:
                 raise  # the user's; a worker process is ended by Ctrl-C without one
-            told = " ".join(str(error).split())
-            message = f"{_who(scheduler)} raised {type(error).__name__}: {told}{where(error)}"
+            message = f"{_who(scheduler)} raised {type(error).__name__}: {said_by(error)}{where(error)}"
             raise SchedulerFault(RAISES_NOTHING, message, self._clock.now_s) from error
 
     def _tell(self, problem: SchedulingProblem, schedule: Schedule, now_s: float, notes: Notes) -> None:
@@ -200,6 +202,15 @@ def _count_of(schedule: object) -> int:
 
 def _who(scheduler: Scheduler) -> str:
     return f"{type(scheduler).__name__}.schedule"
+
+
+def said_by(error: BaseException) -> str:
+    """In one line, and not a very long one."""
+    try:
+        said = " ".join(str(error).split())
+    except Exception:  # also that is the scheduler's own code
+        return "(what it says cannot be told)"
+    return said if len(said) <= MOST_TOLD else f"{said[:MOST_TOLD]} ..."
 
 
 def where(error: BaseException) -> str:

@@ -16,7 +16,7 @@ from scheduler.resource_manager import Ports, ResourceManager
 from scheduler.rules import EACH_JOB_ONCE, RAISES_NOTHING, RETURNS_IN_TIME
 from sil.world.decision_cost import Charge
 from sil.world.faults import SchedulerFault
-from sil.world.guard import Timing, where
+from sil.world.guard import Timing, said_by, where
 from sil.world.time_limit import TimeLimitExceeded, time_limit
 
 Answer = TypeVar("Answer")
@@ -146,8 +146,7 @@ class GuardedManager:
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and multiprocessing.parent_process() is None:
                 raise  # the user's
-            told_by = " ".join(str(error).split())
-            message = f"{self._of(method)} raised {type(error).__name__}: {told_by}{where(error)}"
+            message = f"{self._of(method)} raised {type(error).__name__}: {said_by(error)}{where(error)}"
             raise SchedulerFault(RAISES_NOTHING, message, self._clock.now_s) from error
         if self._orders.fault is not None:
             raise self._orders.fault

@@ -44,6 +44,49 @@ class ForksAndMaps(Mct):
 """
 
 
+THREADS = """
+from threading import Event, Thread
+from scheduler.mapping.mct import Mct
+from scheduler.rigid.scheduler import Rigid
+
+class AsItDecides(Rigid):
+    def schedule(self, problem):
+        Thread(target=Event().wait).start()
+        return super().schedule(problem)
+
+class AsItMaps(Mct):
+    def schedule(self, problem):
+        Thread(target=Event().wait).start()
+        return super().schedule(problem)
+
+class AsItIsMade(Mct):
+    def __init__(self):
+        super().__init__()
+        Thread(target=Event().wait).start()
+"""
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        ("replay", "log.swf", "--scheduler", "fcfs", "--scheduler", "threads:AsItDecides"),
+        ("run", "experiment.toml", "--scheduler", "mct", "--scheduler", "threads:AsItMaps"),
+        ("run", "experiment.toml", "--scheduler", "mct", "--scheduler", "threads:AsItIsMade"),
+        ("check", "threads:AsItIsMade", "--examples", "5"),
+    ],
+    ids=lambda command: f"{command[0]}-{command[-1].split(':')[-1]}",
+)
+def test_nobody_waits_for_threads_that_a_scheduler_began(command: tuple[str, ...], tmp_path: Path) -> None:
+    (tmp_path / "threads.py").write_text(THREADS)
+    write_swf(tmp_path / "log.swf", log_of(FIVE, 3))
+    tiny_experiment(tmp_path)
+    sil = [sys.executable, "-m", "sil", *command]
+    done = subprocess.run(
+        sil, cwd=tmp_path, env=os.environ | {"PYTHONPATH": str(ROOT)}, timeout=100, check=False
+    )
+    assert done.returncode == 0
+
+
 def alive(pids: set[int]) -> set[int]:
     """Of some processes, those that are so for more than a few seconds to come."""
     deadline = time.monotonic() + 10.0

@@ -37,7 +37,7 @@ from sil.outcome.invariants import (
 from sil.outcome.replay_figures import BINS, DAY_S, queue_length, utilisation
 from sil.outcome.replay_invariants import NO_MORE_NODES_THAN_THERE_ARE, first_breach_of_replay
 from sil.outcome.replayed_jobs import batsim_schedule, replayed_jobs, statistics
-from sil.outcome.trace import Fact
+from sil.outcome.trace import METADATA_KEY, Fact
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.lublin import Lublin
 from sil.workload.swf import read_swf, write_swf
@@ -213,6 +213,12 @@ BELIEVED = {
     Estimates.ACTUAL: [10.0, 20.0, 8.0, 8.0, 8.0, 30.0],
     Estimates.HISTORY: [50.0, 50.0, 15.0, 50.0, 12.0, 8.0],
 }
+
+
+def test_jobs_of_unknown_users_are_not_one_users_history(tmp_path: Path) -> None:
+    unknown: list[Row] = [(*row[:5], -1) for row in OF_TWO_USERS]
+    facts = facts_of(Replay(log_of(unknown, 9), Estimates.HISTORY), "fcfs", tmp_path)
+    assert expected_s(facts) == BELIEVED[Estimates.USER]
 
 
 @pytest.mark.parametrize("estimates", BELIEVED)
@@ -458,6 +464,7 @@ def test_a_fault_in_a_replay_is_its_last_fact(kind: type[Any], tmp_path: Path) -
 OWN = """
 import os, time
 from itertools import count
+import numpy as np
 from scheduler.model import Placement, Schedule
 from scheduler.node_set import NodeSet
 from scheduler.rigid.scheduler import Rigid
@@ -490,6 +497,25 @@ class DoubleBooks(Late):
         placements = [Placement(0, NodeSet.of(range(problem.jobs[0].n_tasks)), problem.now_s + 1.0)]
         return Schedule.placing(placements, dict.fromkeys(range(1, problem.n_jobs), "later"))
 
+class SaysNothing(Exception):
+    def __str__(self):
+        raise LookupError
+
+class RaisesInRaising(Late):
+    def misbehave(self, problem):
+        raise SaysNothing
+
+class GoesElsewhere(Rigid):
+    def schedule(self, problem):
+        os.chdir("/")
+        return super().schedule(problem)
+
+class GivesArrays(Rigid):
+    def schedule(self, problem):
+        good = super().schedule(problem)
+        as_arrays = [p._replace(nodes=np.array(p.nodes)) for p in good.placements]
+        return Schedule.placing(as_arrays, dict(good.left_waiting))
+
 class AsksAtOnce(Late):
     def misbehave(self, problem):
         return self.good.schedule(problem)._replace(ask_again_s=problem.now_s + 1e-6)
@@ -509,6 +535,7 @@ class Changes(Late):
 """
 TOLD = {
     "Raises": f"{RAISES_NOTHING} at 2 s: Raises.schedule raised LookupError: no such thing (own_schedulers",
+    "RaisesInRaising": f"{RAISES_NOTHING} at 2 s: RaisesInRaising.schedule raised SaysNothing: (what",
     "LoopsForEver": f"{RETURNS_IN_TIME} at 2 s: LoopsForEver.schedule did not return within 0.3 s",
     "Dies": f"{PROCESS_SURVIVES}: its process died",
     "DoubleBooks": f"{NODES_FREE} at 2 s: job 2 was placed on nodes 0, of which some are not free",
@@ -522,11 +549,13 @@ def test_faulty_schedulers_of_ones_own_are_reported_and_the_results_of_the_other
 ) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "own_schedulers.py").write_text(OWN)
-    names = ["easy", *(f"own_schedulers:{kind}" for kind in ("Good", *TOLD))]
+    monkeypatch.chdir(tmp_path)
+    good = ("Good", "GoesElsewhere", "GivesArrays")
+    names = ["easy", *(f"own_schedulers:{kind}" for kind in (*good, *TOLD))]
     replay = Replay(log_of(FIVE, 3), decision_limit_s=0.3)
-    outcomes = {o.scheduler: o for o in replay_all(replay, names, tmp_path / "out", 2, True, Listener())}
+    outcomes = {o.scheduler: o for o in replay_all(replay, names, Path("out"), 2, True, Listener())}
     assert list(outcomes) == names
-    for name, makespan_s in (("easy", 60.0), ("own_schedulers:Good", 80.0)):
+    for name, makespan_s in (("easy", 60.0), *((f"own_schedulers:{kind}", 80.0) for kind in good)):
         assert outcomes[name].fault is None
         assert outcomes[name].statistics["makespan"] == makespan_s
     for kind, told in TOLD.items():
@@ -535,7 +564,7 @@ def test_faulty_schedulers_of_ones_own_are_reported_and_the_results_of_the_other
         assert told in fault
         assert outcomes[f"own_schedulers:{kind}"].statistics == {}
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())["schedulers"]
-    assert [name for name, found in summary.items() if found["fault"]] == names[2:]
+    assert [name for name, found in summary.items() if found["fault"]] == names[1 + len(good) :]
     report = (tmp_path / "out" / "report.html").read_text()
     assert "LookupError" in report
 
@@ -613,6 +642,16 @@ def test_jobs_are_chosen_by_their_place_in_the_log(here: Path) -> None:
     for chosen, left in (("1:3", [2, 3]), (":2", [1, 2]), ("-1:", [4])):
         assert replayed("log.swf", "--scheduler", "fcfs", f"--jobs={chosen}").exit_code == 0
         assert jobs_of(here / "out" / "fcfs")["job_id"].to_list() == left
+
+
+def test_the_results_tell_which_part_of_the_log_was_replayed(here: Path) -> None:
+    part = ("--jobs=1:3", "--load", "2")
+    assert sil("replay", "log.swf", "--scheduler", "fcfs", *part, "--out", "out").exit_code == 0
+    summary = json.loads((here / "out" / "summary.json").read_text())
+    assert summary["part"] == ["jobs 1:3", "2 times the load"]
+    told = pl.read_parquet_metadata(here / "out" / "fcfs" / TRACE)[METADATA_KEY]
+    assert json.loads(told)["part"] == summary["part"]
+    assert "jobs 1:3, 2 times the load" in (here / "out" / REPORT).read_text()
 
 
 def test_jobs_are_chosen_by_date_in_utc(here: Path) -> None:

@@ -67,6 +67,13 @@ def test_a_job_runs_for_the_delay_of_its_profile_and_estimates_its_walltime(tmp_
     assert (log.name, log.processors, log.notes) == ("workload.json", 8, ())
 
 
+def test_users_of_a_log_are_kept_beside_what_the_format_knows(tmp_path: Path) -> None:
+    log = read(tmp_path, workload(job(user=7), job(id=2), job(id=3, user="ann"), job(id=4, user=-5)))
+    assert log.jobs["user"].to_list() == [7, -1, -1, -1]
+    write_batsim_json(tmp_path / "again.json", log)
+    assert read_batsim_json(tmp_path / "again.json").jobs.equals(log.jobs)
+
+
 @pytest.mark.parametrize("walltime", [MISSING, -1, -1.0, None])
 def test_a_job_without_a_walltime_estimates_its_run(walltime: object, tmp_path: Path) -> None:
     log = read(tmp_path, workload(job(walltime=walltime)))

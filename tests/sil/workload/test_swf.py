@@ -369,6 +369,23 @@ def test_the_header_says_how_large_the_machine_is(header: str, size: int, tmp_pa
     assert read(tmp_path, job(), header=header).processors == size
 
 
+def test_a_gzip_file_is_read_whatever_its_name_says(tmp_path: Path) -> None:
+    path = tmp_path / "packed.swf"
+    whole = gzip.compress(b"; MaxProcs: 8\n1 0 0 5 1 -1 -1 1 9 -1 1 1 1 -1 -1 -1 -1 -1\n")
+    path.write_bytes(whole)
+    assert read_swf(path).jobs["run_s"].to_list() == [5.0]
+    path.write_bytes(whole[:-9])
+    with pytest.raises(BadLog, match="the gzip file was cut off"):
+        read_swf(path)
+
+
+def test_a_size_of_the_machine_that_is_none_is_told(tmp_path: Path) -> None:
+    path = tmp_path / "eight.swf"
+    path.write_text("; MaxProcs: eight\n1 0 0 5 1 -1 -1 1 9 -1 1 1 1 -1 -1 -1 -1 -1\n")
+    with pytest.raises(BadLog, match="how large the machine is \\(MaxProcs is 'eight'\\); say it with"):
+        read_swf(path)
+
+
 @pytest.mark.parametrize(
     "header", ["", "; Computer: X\n", "; MaxProcs: many\n", "; MaxProcs: 2e3\n", "; MaxNodes: 0\n"]
 )
