@@ -109,18 +109,24 @@ def waiting_distribution(jobs: Jobs) -> Figure:
 
 
 def gantt(table: pl.DataFrame, processors: int) -> Figure:
-    """Which processors run which jobs: `GANTT_RUNS` runs, around the one that waited longest."""
+    """Which processors run which jobs, while `GANTT_RUNS` start, around the one that waited longest."""
     jobs = table.sort("starting_time", "job_id")
-    waits = jobs["waiting_time"].to_numpy()
-    middle = int(np.argmax(waits)) if len(waits) else 0
+    starts_s, begin_s = jobs["starting_time"].to_numpy(), float(jobs["submission_time"].to_numpy().min())
+    middle = int(np.argmax(jobs["waiting_time"].to_numpy()))
     first = max(0, min(middle - GANTT_RUNS // 2, len(jobs) - GANTT_RUNS))
-    shown = jobs[first : first + GANTT_RUNS]
-    begin_s = float(table["submission_time"].min())  # type: ignore[arg-type]
+    after = first + GANTT_RUNS
+    from_s = starts_s[first]
+    until_s = starts_s[after] if after < len(jobs) else jobs["finish_time"].to_numpy().max()
+    # All that runs then, also what began before: or nodes would look idle that are not.
+    shown = jobs.filter(pl.col("starting_time") < until_s, pl.col("finish_time") > from_s).select(
+        "job_id",
+        (pl.col("starting_time").clip(lower_bound=from_s) - begin_s) / DAY_S,
+        (pl.col("finish_time").clip(upper_bound=until_s) - begin_s) / DAY_S,
+        "allocated_resources",
+    )
     rows = [
-        (job, (start_s - begin_s) / DAY_S, (end_s - begin_s) / DAY_S, low, high + 1, str(job % len(PALETTE)))
-        for job, start_s, end_s, nodes in shown.select(
-            "job_id", "starting_time", "finish_time", "allocated_resources"
-        ).iter_rows()
+        (job, start_day, end_day, low, high + 1, str(job % len(PALETTE)))
+        for job, start_day, end_day, nodes in shown.iter_rows()
         for low, high in NodeSet.parse(nodes).intervals
     ]
     frame = pl.DataFrame(rows, schema=["job", "from", "until", "low", "high", "colour"], orient="row")

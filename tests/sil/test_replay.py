@@ -28,6 +28,7 @@ from sil.experiment.estimates import Estimates
 from sil.experiment.listener import Listener
 from sil.experiment.replay import TIMINGS, TRACE, Replay
 from sil.experiment.replays import FEW_JOBS, REPORT, replay_all
+from sil.outcome import replay_figures
 from sil.outcome.invariants import (
     NO_JOB_LOST,
     NO_JOB_RUN_TWICE,
@@ -371,6 +372,28 @@ def test_the_figure_of_utilisation_shows_the_share_of_processors_in_use() -> Non
     expected[100] = 0.25 * 25.0 + 0.75 * 50.0
     expected[101:] = 50.0
     assert share == pytest.approx(expected, abs=1e-9)
+
+
+def test_the_figure_of_a_schedule_shows_also_what_began_before_its_stretch_of_time(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """Until job 3 starts, two jobs do, one of them the one that waited longest; job 1 goes on after that."""
+    monkeypatch.setattr(replay_figures, "GANTT_RUNS", 2)
+    jobs = pl.DataFrame(
+        {
+            "job_id": [1, 2, 3, 4],
+            "submission_time": [100.0, 100.0, 300.0, 500.0],
+            "starting_time": [100.0, 200.0, 300.0, 500.0],
+            "waiting_time": [0.0, 100.0, 0.0, 0.0],
+            "finish_time": [900.0, 250.0, 350.0, 600.0],
+            "allocated_resources": ["0", "1-2", "1", "3"],
+        }
+    )
+    frame = shown_by(replay_figures.gantt(jobs, 4)).with_columns(pl.col("from", "until") * DAY_S)
+    assert frame.select("job", "from", "until", "low", "high").rows() == [
+        (1, 0.0, 200.0, 0, 1),
+        (2, 100.0, 150.0, 1, 3),
+    ]
 
 
 def test_schedulers_of_one_figure_share_its_time() -> None:
