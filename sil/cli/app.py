@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import atexit
 import os
 import sys
 import threading
@@ -79,7 +78,6 @@ def main() -> None:
         if threading.active_count() > 1:
             from sil.experiment.processes import end_without_threads
 
-            atexit._run_exitfuncs()
             end_without_threads()
 
 

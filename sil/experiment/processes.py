@@ -6,6 +6,7 @@ scheduler under test that forks.
 
 from __future__ import annotations
 
+import atexit
 import multiprocessing
 import os
 import signal
@@ -55,7 +56,7 @@ def lead_own_group() -> None:
 def end_without_threads() -> None:
     """To be called as a process ends: it does so at once where it would wait for threads, which a scheduler
     under test began and never ends."""
-    if all(thread.daemon or thread is main_thread() for thread in enumerate_threads()):
+    if not any(map(_is_waited_for, enumerate_threads())):
         return
     error, code = sys.exc_info()[1], 0
     if isinstance(error, SystemExit):
@@ -63,9 +64,18 @@ def end_without_threads() -> None:
     elif error is not None:
         traceback.print_exc()
         code = 1
+    if multiprocessing.parent_process() is None:
+        end_workers()
+        atexit._run_exitfuncs()  # of which workers have none
     sys.stdout.flush()
     sys.stderr.flush()
     os._exit(code)
+
+
+def _is_waited_for(thread: Thread) -> bool:
+    """As the process ends, until it ends by itself; that of a pool of workers is told to."""
+    of_a_pool = type(thread).__module__.startswith("concurrent.")
+    return not (thread.daemon or thread is main_thread() or of_a_pool)
 
 
 def end_group(leader: int) -> None:
