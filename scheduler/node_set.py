@@ -134,6 +134,7 @@ class FreeSet:
         return self.in_order().next(n)
 
     def in_order(self) -> InOrder:
+        """To hand them out, lowest numbers first; nothing is taken by that."""
         return InOrder(self._bounds)
 
     def take(self, nodes: NodeSet) -> None:

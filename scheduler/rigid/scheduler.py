@@ -21,9 +21,9 @@ class Rigid:
     moment at which, by what is believed, enough nodes are free, counting all that are released at that same
     moment; nodes that are left over then are spare. Another job may start if it ends by then, or needs no
     more than the spare nodes, which it then uses up. With SJBF (Tsafrir et al. 2007) these are tried shortest
-    first. A pass costs O(log n) for each job that starts, and a walk over the releases up to the reservation;
-    in rare cases the search among n waiting jobs costs more than O(log n). Ties: earlier arrival, lower id;
-    nodes of the lowest number.
+    first. A pass costs O(log n) for each job that starts, and a walk over the releases up to the reservation,
+    and over the free nodes that are given away; in rare cases the search among n waiting jobs costs more than
+    O(log n). Ties: earlier arrival, lower id; nodes of the lowest number.
     """
 
     memoryless = True

@@ -114,9 +114,10 @@ def gantt(table: pl.DataFrame, processors: int) -> Figure:
     starts_s, begin_s = jobs["starting_time"].to_numpy(), float(jobs["submission_time"].to_numpy().min())
     middle = int(np.argmax(jobs["waiting_time"].to_numpy()))
     first = max(0, min(middle - GANTT_RUNS // 2, len(jobs) - GANTT_RUNS))
-    after = first + GANTT_RUNS
     from_s = starts_s[first]
-    until_s = starts_s[after] if after < len(jobs) else jobs["finish_time"].to_numpy().max()
+    later_s = starts_s[first + GANTT_RUNS :]
+    later_s = later_s[later_s > from_s]  # all of these may start at once
+    until_s = later_s[0] if len(later_s) else jobs["finish_time"].to_numpy().max()
     # All that runs then, also what began before: or nodes would look idle that are not.
     shown = jobs.filter(pl.col("starting_time") < until_s, pl.col("finish_time") > from_s).select(
         "job_id",

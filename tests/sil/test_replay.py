@@ -396,6 +396,17 @@ def test_the_figure_of_a_schedule_shows_also_what_began_before_its_stretch_of_ti
     ]
 
 
+def test_the_figure_of_a_schedule_is_not_empty_where_all_start_at_once(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    monkeypatch.setattr(replay_figures, "GANTT_RUNS", 1)
+    at_once = TWO_JOBS.with_columns(
+        starting_time=pl.lit(151.0), waiting_time=pl.lit(0.0), allocated_resources=pl.Series(["0", "1-2"])
+    )
+    frame = shown_by(replay_figures.gantt(at_once.with_columns(job_id=pl.Series([1, 2])), 4))
+    assert frame["job"].to_list() == [1, 2]
+
+
 def test_schedulers_of_one_figure_share_its_time() -> None:
     shorter = TWO_JOBS.with_columns(finish_time=pl.lit(450.0))
     frame = shown_by(queue_length({"a": TWO_JOBS, "b": shorter}))
