@@ -170,7 +170,7 @@ def _outcome(replay: Replay, name: str, folder: Path, died: bool) -> Outcome:
             name, folder, pl.DataFrame(), {}, f"{name} broke the rule {PROCESS_SURVIVES}: {message}"
         )
     log = replay.log
-    jobs = replayed_jobs(trace, log.jobs)
+    jobs = replayed_jobs(trace, log.jobs, log.cut)
     jobs.write_csv(folder / JOBS)
     decided_s = float(pl.read_parquet(folder / TIMINGS, columns=["wall_s"])["wall_s"].sum())
     batsim_schedule(jobs, len(log.jobs), log.processors, decided_s).write_csv(folder / SCHEDULE)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
 from pathlib import Path
 
 import numpy as np
@@ -17,9 +18,10 @@ STATISTICS = ("mean", "median", "p95", "max")
 OF_JOBS = ("waiting_time", "turnaround_time", "bounded_slowdown")
 
 
-def replayed_jobs(trace: Path, log: pl.DataFrame) -> pl.DataFrame:
+def replayed_jobs(trace: Path, log: pl.DataFrame, cut: Collection[int] = ()) -> pl.DataFrame:
     """One row per job that ended or was killed, in order of job id: the columns of Batsim's jobs.csv, and
-    bounded_slowdown (threshold 10 s). Times are seconds. `log` has the columns job and estimate_s."""
+    bounded_slowdown (threshold 10 s). Times are seconds. `log` has the columns job and estimate_s; runs
+    of the jobs `cut` ended before they were done."""
     facts = pl.scan_parquet(trace).select("time_s", "event", "job", "run", "machines", "tasks", "detail")
     event, time_s = pl.col("event"), pl.col("time_s")
     arrived = facts.filter(event == Fact.JOB_ARRIVED).select("job", time_s.alias("submission_time"))
@@ -34,6 +36,7 @@ def replayed_jobs(trace: Path, log: pl.DataFrame) -> pl.DataFrame:
         pl.col("finish_time") - pl.col("starting_time"),
         pl.col("finish_time") - pl.col("submission_time"),
     )
+    was_cut = pl.col("job").is_in(list(cut))
     bounded = turnaround / pl.max_horizontal(execution, pl.lit(BOUNDED_SLOWDOWN_THRESHOLD_S))
     return (
         started.join(ended, on="run", how="inner")
@@ -48,9 +51,11 @@ def replayed_jobs(trace: Path, log: pl.DataFrame) -> pl.DataFrame:
             "submission_time",
             pl.col("tasks").alias("requested_number_of_resources"),
             pl.col("estimate_s").alias("requested_time"),
-            pl.col("was_killed").not_().cast(pl.Int32).alias("success"),
+            (~pl.col("was_killed") & ~was_cut).cast(pl.Int32).alias("success"),
             pl.when("was_killed")
             .then(pl.lit("COMPLETED_KILLED"))
+            .when(was_cut)
+            .then(pl.lit("COMPLETED_WALLTIME_REACHED"))
             .otherwise(pl.lit("COMPLETED_SUCCESSFULLY"))
             .alias("final_state"),
             "starting_time",

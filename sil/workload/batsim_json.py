@@ -46,7 +46,8 @@ def read_batsim_json(path: Path, processors: int | None = None) -> JobLog:
         "user": [_user_of(job) for job in jobs],
     }
     frame = pl.DataFrame(columns, schema=SCHEMA)
-    return JobLog(path.name, frame.sort("submit_s", "job"), size, {}, tuple(reading.notes()))
+    cut = frozenset(frame["job"].gather(reading.cut))
+    return JobLog(path.name, frame.sort("submit_s", "job"), size, {}, tuple(reading.notes()), cut=cut)
 
 
 def write_batsim_json(path: Path, log: JobLog) -> None:
@@ -175,6 +176,8 @@ class _Reading:
     ids: dict[str, None] = field(default_factory=dict)
     """As texts, in the order of the file."""
     repairs: dict[str, _Repair] = field(default_factory=dict)
+    cut: list[int] = field(default_factory=list)
+    """The places of the jobs that end at their walltime, where they would go on."""
 
     def row(self, place: int, job: Any) -> tuple[float, float, int, float]:
         """Time of submission, run time, processors and estimate of the job at that place of the list."""
@@ -194,6 +197,7 @@ class _Reading:
             walltime_s = LEAST_S
         if run_s > walltime_s:
             self._repaired(name, "the delay is longer than the walltime; the run is cut to the walltime")
+            self.cut.append(place)
             run_s = walltime_s
         return submit_s, run_s, size, walltime_s
 

@@ -52,7 +52,7 @@ class JobLog:
     """The jobs of a log (columns of SCHEMA), and the machine on which they ran.
 
     `notes` are what was repaired as it was read, a sentence each; `part` is what of it was taken, and under
-    which load.
+    which load; `cut` are the numbers of the jobs whose runs end at their estimate, where they would go on.
     """
 
     name: str
@@ -61,6 +61,7 @@ class JobLog:
     header: Mapping[str, str] = field(default_factory=dict)
     notes: tuple[str, ...] = ()
     part: tuple[str, ...] = ()
+    cut: frozenset[int] = frozenset()
 
     @property
     def span_s(self) -> float:

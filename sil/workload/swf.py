@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import re
 from codecs import BOM_UTF8
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from io import BytesIO
 from pathlib import Path
 
@@ -34,7 +34,8 @@ def read_swf(path: Path, rules: Rules | None = None, processors: int | None = No
     data = read_bytes(path).removeprefix(BOM_UTF8)
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
-    header = _header(data)
+    comments = _comments(data)
+    header = dict(reversed(comments))
     rows = _plain_rows(data)
     if rows is None:
         rows, broken = _rows_by_line(data, path)
@@ -43,8 +44,10 @@ def read_swf(path: Path, rules: Rules | None = None, processors: int | None = No
     if not len(rows):
         raise BadLog(f"{path}: the file has a header, but no jobs")
     size = _machine_size(path, header, processors)
-    jobs, notes = repaired(rows, broken, size, rules, path)
-    return JobLog(path.name, jobs, size, header, notes)
+    jobs, notes, cut = repaired(rows, broken, size, rules, path)
+    if processors is None:
+        notes = (*_other_sizes(comments), *notes)
+    return JobLog(path.name, jobs, size, header, notes, cut=cut)
 
 
 def write_swf(path: Path, log: JobLog) -> None:
@@ -104,13 +107,23 @@ def _as_text(name: str) -> pl.Expr:
     return pl.when(whole).then(column.cast(pl.Int64).cast(pl.String)).otherwise(column.cast(pl.String))
 
 
-def _header(data: bytes) -> Mapping[str, str]:
-    """The `; Key: value` comments; of a key that comes twice, the first. Keys are in small letters."""
-    found: dict[str, str] = {}
+def _comments(data: bytes) -> list[tuple[str, str]]:
+    """The `; Key: value` comments, in order; of a key that comes twice, the first counts. Keys are in small
+    letters."""
+    found = []
     for match in re.finditer(rb"^[ \t]*;+[ \t]*([A-Za-z]+)[ \t]*:(.*)$", data, re.MULTILINE):
         key, value = (group.decode("utf-8", "replace").strip() for group in match.groups())
-        found.setdefault(key.lower(), value)
+        found.append((key.lower(), value))
     return found
+
+
+def _other_sizes(comments: Sequence[tuple[str, str]]) -> Iterator[str]:
+    """A sentence for a header that says twice how large the machine is, and not the same."""
+    for key in ("maxprocs", "maxnodes"):
+        told = dict.fromkeys(value for name, value in comments if name == key)
+        if len(told) > 1:
+            first, other, *_ = map(shown, told)
+            yield f"the header says that {_TITLES[key]} is {first} and that it is {other}; the first is taken"
 
 
 def _machine_size(path: Path, header: Mapping[str, str], asked: int | None) -> int:

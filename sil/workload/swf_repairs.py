@@ -32,6 +32,7 @@ FIELDS = (
     "think_time",
 )
 LINE = "line"
+UNKNOWN = -1.0
 
 
 @dataclass(frozen=True)
@@ -50,8 +51,9 @@ class _Repair:
 
 def repaired(
     rows: pl.DataFrame, broken: Mapping[str, list[int]], processors: int, rules: Rules, path: Path
-) -> tuple[pl.DataFrame, tuple[str, ...]]:
-    """The jobs (columns of `job_log.SCHEMA`) of the rows of a log (line and FIELDS), and what was repaired.
+) -> tuple[pl.DataFrame, tuple[str, ...], frozenset[int]]:
+    """The jobs (columns of `job_log.SCHEMA`) of the rows of a log (line and FIELDS), what was repaired, and
+    the numbers of the jobs whose runs were cut.
 
     Raises BadLog where nothing is left, and with the first line where the reading is strict.
     """
@@ -79,14 +81,16 @@ def repaired(
         pl.when(pl.col("user") < 0).then(-1).otherwise(pl.col("user")).cast(pl.Int64).alias("user"),
     )
     assert jobs.schema == pl.Schema(SCHEMA)
-    return jobs, tuple(map(str, repairs))
+    cut = steps.rows.filter(pl.col(LINE).is_in(steps.cut_lines))["job"].cast(pl.Int64)
+    return jobs, tuple(map(str, repairs)), frozenset(cut)
 
 
 class _Steps:
-    """The rules, in order; `rows` is what they leave."""
+    """The rules, in order; `rows` is what they leave, `cut_lines` those of the jobs whose runs were cut."""
 
     def __init__(self, rows: pl.DataFrame, processors: int, rules: Rules, path: Path) -> None:
         self.rows = rows
+        self.cut_lines: Sequence[int] = ()
         self._processors = processors
         self._rules = rules
         self._path = path
@@ -94,12 +98,15 @@ class _Steps:
     def __iter__(self) -> Iterator[_Repair]:
         run, requested, estimate = pl.col("run"), pl.col("requested"), pl.col("requested_time")
         allocated, status = pl.col("allocated"), pl.col("status")
-        beyond = [~pl.col(name).is_finite() | (pl.col(name).abs() > LARGEST) for name in FIELDS]
-        yield self._left_out(pl.any_horizontal(beyond), "a number that nothing can be")
+        beyond = {name: ~pl.col(name).is_finite() | (pl.col(name).abs() > LARGEST) for name in FIELDS}
+        wrong = f"a number that nothing can be{self._first(beyond)}"
+        yield self._left_out(pl.any_horizontal(*beyond.values()), wrong)
         yield from self._without_bursts()
         yield self._left_out((status == 5) & (run <= 0), "cancelled before it started")
-        yield self._left_out(run < 0, "the run time is unknown")
-        yield self._left_out(pl.col("submit") < 0, "the submit time is unknown")
+        for name in ("run", "submit"):
+            yield self._left_out(pl.col(name) == UNKNOWN, f"the {name} time is unknown")
+            below = pl.col(name) < 0
+            yield self._left_out(below, f"a {name} time below 0{self._first({name: below})}")
         unknown = (requested < 1) & (allocated < 1)
         yield self._left_out(unknown, "the number of processors is unknown")
         wrong, done = "the requested processors are unknown", "those allocated are taken"
@@ -116,7 +123,9 @@ class _Steps:
             done = "the requested time is raised to the run time"
             yield self._set("requested_time", run > estimate, wrong, done, run)
         else:
-            yield self._set("run", run > estimate, wrong, "the run is cut to the requested time", estimate)
+            cut = self._set("run", run > estimate, wrong, "the run is cut to the requested time", estimate)
+            self.cut_lines = cut.lines
+            yield cut
         yield self._too_large()
         early = pl.col("submit") < pl.col("submit").cum_max()
         wrong = "submitted before a job on an earlier line"
@@ -135,6 +144,14 @@ class _Steps:
         if lines:
             self.rows = self.rows.filter(~where)
         return _Repair(wrong, "left out", lines)
+
+    def _first(self, wrong: Mapping[str, pl.Expr]) -> str:
+        """Of the first line that has one of these fields wrong: which field, and what it is."""
+        line = self.rows.filter(pl.any_horizontal(*wrong.values())).head(1)
+        for name, where in wrong.items():
+            for value in line.filter(where)[name]:
+                return f" (field {FIELDS.index(name) + 1} is {value:g})"
+        return ""
 
     def _without_bursts(self) -> Iterator[_Repair]:
         """A job that was swapped out may have a line for each part beside the one for the whole, or only

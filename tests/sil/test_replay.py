@@ -287,6 +287,16 @@ def test_schedule_csv_sums_it_up(tmp_path: Path) -> None:
     assert {key: row[key] for key in expected} == pytest.approx(expected)
 
 
+def test_a_job_that_was_cut_at_its_estimate_is_no_success(tmp_path: Path) -> None:
+    log = log_of([(1, 0.0, 60.0, 4, 60.0, -1), (2, 0.0, 60.0, 4, 60.0, -1)], 8)
+    Replay(log).run("fcfs", tmp_path)
+    jobs = replayed_jobs(tmp_path / TRACE, log.jobs, {2})
+    assert jobs.select("success", "final_state").rows() == [
+        (1, "COMPLETED_SUCCESSFULLY"),
+        (0, "COMPLETED_WALLTIME_REACHED"),
+    ]
+
+
 def test_a_job_that_was_killed_is_no_success(tmp_path: Path) -> None:
     log = log_of(THREE, 2)
     Replay(log).run("easy", tmp_path)

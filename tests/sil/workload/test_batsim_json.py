@@ -96,6 +96,7 @@ def test_a_walltime_below_the_delay_ends_the_run_and_is_told(tmp_path: Path) -> 
     log = read(tmp_path, workload(job(), job(id=2, walltime=45), job(id=3, walltime=50.5)))
     assert log.jobs["run_s"].to_list() == [60, 45, 50.5]
     assert log.jobs["estimate_s"].to_list() == [90, 45, 50.5]
+    assert log.cut == {2, 3}
     assert log.notes == (
         "2 jobs, the first is job '2': the delay is longer than the walltime; the run is cut to the walltime",
     )

@@ -122,6 +122,12 @@ CASES = {
     "part of a second": Case((job(run=0.4),), 3, "a run time below 1 s", "1 s is taken", {"run_s": [1]}),
     "no run time": Case((FINE, job(run=-1)), 4, "the run time is unknown", "left out", {"job": [9]}),
     "no submit time": Case((FINE, job(submit=-1)), 4, "submit time is unknown", "left out", {"job": [9]}),
+    "run time below 0": Case(
+        (FINE, job(run=-2)), 4, "a run time below 0 (field 4 is -2)", "left out", {"job": [9]}
+    ),
+    "submit time below 0": Case(
+        (FINE, job(submit=-90)), 4, "a submit time below 0 (field 2 is -90)", "left out", {"job": [9]}
+    ),
     "cancelled": Case(
         (FINE, job(status=5, run=0)), 4, "cancelled before it started", "left out", {"job": [9]}
     ),
@@ -193,9 +199,9 @@ CASES = {
         (job(job=0), job(job=6, submit=1)), 3, "a job number that is none", "a new number", {"job": [7, 6]}
     ),
     "odd number": Case((job(job=1.5),), 3, "a job number that is none", "a new number", {"job": [2]}),
-    "infinite": Case((FINE, job(run="inf")), 4, "a number that nothing can be", "left out", {"job": [9]}),
-    "no number at all": Case((FINE, job(run="nan")), 4, "that nothing can be", "left out", {"job": [9]}),
-    "huge": Case((FINE, job(submit=1e16)), 4, "that nothing can be", "left out", {"job": [9]}),
+    "infinite": Case((FINE, job(run="inf")), 4, "nothing can be (field 4 is inf)", "left out", {"job": [9]}),
+    "no number at all": Case((FINE, job(run="nan")), 4, "can be (field 4 is nan)", "left out", {"job": [9]}),
+    "huge": Case((FINE, job(submit=1e16)), 4, "can be (field 2 is 1e+16)", "left out", {"job": [9]}),
     "few fields": Case(("1 2 3", FINE), 3, "fewer than 18 fields", "left out", {"job": [9]}),
     "many fields": Case((f"{GOOD} 5",), 3, "more than 18 fields", "the rest is ignored", {"job": [1]}),
     "word": Case((job(wait="soon"), FINE), 3, "a field is not a number", "left out", {"job": [9]}),
@@ -250,6 +256,27 @@ def test_a_negative_user_is_an_unknown_one(tmp_path: Path) -> None:
 def test_a_note_counts_the_lines_and_names_the_first(tmp_path: Path) -> None:
     (note,) = read(tmp_path, FINE, *[job(job=n, submit=9 + n, run=-1) for n in (1, 2, 3)]).notes
     assert note == "3 lines, the first is line 4: the run time is unknown; left out"
+
+
+def test_a_note_tells_the_value_of_the_first_line(tmp_path: Path) -> None:
+    lines = FINE, job(job=1, submit=10, run="nan"), job(job=2, submit=1e16)
+    (note,) = read(tmp_path, *lines).notes
+    assert note == "2 lines, the first is line 4: a number that nothing can be (field 4 is nan); left out"
+
+
+def test_the_jobs_whose_runs_were_cut_are_known_by_their_final_numbers(tmp_path: Path) -> None:
+    lines = job(job=3, run=120), job(job=4, submit=1), job(job=4, submit=2, run=91)
+    assert read(tmp_path, *lines, rules=Rules(overrun=Overrun.CUT)).cut == {3, 5}
+    assert not read(tmp_path, *lines).cut
+
+
+def test_a_header_that_tells_two_sizes_is_told_of(tmp_path: Path) -> None:
+    path = tmp_path / "log.swf"
+    path.write_text(f"; MaxProcs: 8\n; MaxProcs: 16\n{GOOD}\n")
+    log = read_swf(path)
+    assert log.processors == 8
+    assert log.notes == ("the header says that MaxProcs is '8' and that it is '16'; the first is taken",)
+    assert not read_swf(path, processors=8).notes
 
 
 def test_a_strict_reading_names_the_first_line_of_all_that_need_a_repair(tmp_path: Path) -> None:
