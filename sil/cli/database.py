@@ -266,24 +266,28 @@ def upgrade(db: Where = DEFAULT) -> None:
 
 def _import_log(log: Path, db: str, kind: SourceKind, read: LogReader) -> None:
     """Record the jobs of a log, and tell what became of its rows."""
-    from site_db.jobs.log_import import count_things, import_log
+    from site_db.jobs.log_import import count_members, count_things, import_log
     from site_db.jobs.logs.logged_job import Tally, open_log, up_to_now
 
     tally = Tally()
     with _changing(db) as (session, address), open_log(log) as lines:
         site = _site(session, address)
-        before = count_things(session, site)
+        before, members_before = count_things(session, site), count_members(session, site)
         left_out = import_log(session, site, kind, log, up_to_now(read(lines, log, tally), log, time.time()))
         if not tally.used:
             told = "; ".join(_told(tally.refused, tally)) or "there are none"
             fail(f"{log}: none of its rows can be used: {told}")
-        after = count_things(session, site)
+        after, members = count_things(session, site), count_members(session, site)
     new = [counted(after[what] - before[what], what) for what in after if after[what] > before[what]]
     out.print(
         f"{address}: {tally.used - left_out:,} of {tally.rows:,} rows of {log} are recorded as runs.",
         soft_wrap=True,
     )
     out.print(f"New at the site '{site}': {', '.join(new) or 'nothing'}.", soft_wrap=True)
+    for name, n in members_before.items():
+        if members[name] > n:
+            grown = f"the cluster '{name}' has {members[name]:,} members now, instead of {n:,}"
+            print_note(f"{grown}: runs of the partition of that name were on other machines, too")
     if left_out:
         out.print(f"Left out: {left_out:,} (told of before)", highlight=False)
     for what, counts in (("Repaired", tally.repaired), ("Refused", tally.refused)):

@@ -102,7 +102,7 @@ def replay(
     from sil.experiment.decision_costs import check_decision_cost
     from sil.experiment.logs import read_log
     from sil.experiment.replay import Replay
-    from sil.experiment.replays import REPORT, ReplayInterrupted, replay_all
+    from sil.experiment.replays import REPORT, ReplayInterrupted, left_from_before, replay_all
     from sil.experiment.under_test import check_for_free_nodes
     from sil.workload.job_log import part_of
     from sil.world.events import ORDERS
@@ -136,6 +136,8 @@ def replay(
     for outcome in outcomes:
         if outcome.fault is not None:
             print_fault(outcome.fault)
+    if older := left_from_before(folder, outcomes):
+        print_note(f"{folder} still has results of an earlier replay: {', '.join(older)}")
     look = "" if no_report else f"; open {folder / REPORT} in a browser"
     out.print(f"Results are in {folder}{look}.", soft_wrap=True)
     if any(outcome.fault for outcome in outcomes):

@@ -91,6 +91,12 @@ def replay_all(
     return outcomes
 
 
+def left_from_before(out: Path, outcomes: Sequence[Outcome]) -> list[str]:
+    """The folders in `out` that have a trace, and none of these."""
+    ours = {outcome.folder.name for outcome in outcomes}
+    return sorted(trace.parent.name for trace in out.glob(f"*/{TRACE}") if trace.parent.name not in ours)
+
+
 def _takes_place_here(replay: Replay, schedulers: Sequence[str], workers: int) -> bool:
     """Ours are trusted with this process, where others would not work side by side, or be done no sooner."""
     if not all(map(needs_no_process, schedulers)):

@@ -91,7 +91,8 @@ def read(path: Path, now_unix_s: float) -> list[Batch]:
 def import_file(session: Session, site: str, path: Path, now_unix_s: float) -> tuple[int, int]:
     """Record the jobs of a file at a site. Returns how many, and how many the site had already.
 
-    Raises as `read`, InvalidFile for jobs that do not fit the site, and TakenInBefore if it had them all.
+    Raises as `read`, InvalidFile for a file without jobs and for jobs that do not fit the site, and
+    TakenInBefore if it had them all.
     """
     n, left_out = 0, 0
     writer = JobWriter(session, site)
@@ -105,7 +106,9 @@ def import_file(session: Session, site: str, path: Path, now_unix_s: float) -> t
         except BadRecord as mistake:
             raise InvalidFile(f"{path}: {mistake}") from None
         n += len(jobs)
-    if left_out and not n:
+    if not n and not left_out:
+        raise InvalidFile(f"{path}: the file has a header, but no jobs")
+    if not n:
         raise TakenInBefore(f"{path}: the site '{site}' has the jobs of this file already")
     return n, left_out
 

@@ -243,3 +243,10 @@ def count_things(session: Session, site: str) -> dict[str, int]:
     }
     of_site = select(func.count()).join(SiteRow).where(SiteRow.name == site)
     return {what: session.scalar(of_site.select_from(row)) or 0 for what, row in kinds.items()}
+
+
+def count_members(session: Session, site: str) -> dict[str, int]:
+    """How many machines are in each cluster of a site, by name."""
+    query = select(ClusterRow.name, func.count(ClusterMemberRow.machine_id)).join(ClusterMemberRow)
+    of_site = query.join(SiteRow, SiteRow.id == ClusterRow.site_id).where(SiteRow.name == site)
+    return {row.name: row[1] for row in session.execute(of_site.group_by(ClusterRow.name))}

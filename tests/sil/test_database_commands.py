@@ -189,6 +189,18 @@ def test_a_job_without_nodes_is_one_of_the_machine_class_also_where_a_cluster_ha
     assert runs == [(1, 1, None), (1, 2, None), (None, None, 1), *[(1, None, None)] * 3]
 
 
+def test_a_cluster_that_a_log_adds_machines_to_is_told_of(here: Path) -> None:
+    header, *rows = SACCT.splitlines()
+    (here / "log.txt").write_text(SACCT)
+    (here / "more.txt").write_text(
+        "\n".join([header, rows[2].replace("3_1|", "9|").replace("[1-4]", "[3-6]")])
+    )
+    done("init")
+    assert "instead of" not in sil("db", "import-sacct", "log.txt", "--db", "site.db#ours").stderr
+    told = " ".join(sil("db", "import-sacct", "more.txt").stderr.split())
+    assert "the cluster 'batch' has 6 members now, instead of 4: runs of the partition" in told
+
+
 def test_a_partition_that_is_named_like_a_node_gets_a_cluster_with_another_name(here: Path) -> None:
     (here / "log.txt").write_text(SACCT.replace("|batch|", "|n1|"))
     done("init")
@@ -205,6 +217,11 @@ def test_a_log_of_which_nothing_can_be_used_makes_no_site(here: Path) -> None:
         "1 (the job was cancelled; line 2); 1 (the job has not ended; line 3)"
     )
     assert "ours" not in done("show")
+
+
+def test_a_csv_file_without_jobs_is_refused(tiny: Path) -> None:
+    (tiny / "mine.csv").write_text("job_class,resource,started_unix_s,run_time_s\n")
+    assert refused("history", "--import", "mine.csv") == "mine.csv: the file has a header, but no jobs"
 
 
 def test_a_name_in_a_csv_file_that_the_site_does_not_know_is_told_with_the_file(tiny: Path) -> None:

@@ -688,6 +688,13 @@ def test_jobs_are_chosen_by_their_place_in_the_log(here: Path) -> None:
         assert jobs_of(here / "out" / "fcfs")["job_id"].to_list() == left
 
 
+def test_results_of_an_earlier_replay_in_the_same_folder_are_told_of(here: Path) -> None:
+    assert "earlier" not in replayed("log.swf", "--scheduler", "fcfs", "--scheduler", "sjf").stderr
+    assert (
+        "out still has results of an earlier replay: sjf" in replayed("log.swf", "--scheduler", "fcfs").stderr
+    )
+
+
 def test_the_results_tell_which_part_of_the_log_was_replayed(here: Path) -> None:
     part = ("--jobs=1:3", "--load", "2")
     assert sil("replay", "log.swf", "--scheduler", "fcfs", *part, "--out", "out").exit_code == 0
