@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
 from typing import Annotated
@@ -132,7 +133,7 @@ def replay(
                 err.print(f"Interrupted; what was done is in {folder}, without a report.")
                 raise typer.Exit(EXIT_INTERRUPTED) from None
     out.print(chosen.summary, highlight=False, soft_wrap=True)
-    print_whole(_table({o.scheduler: o.statistics for o in outcomes}))
+    print_whole(statistics_table({o.scheduler: o.statistics for o in outcomes}))
     for outcome in outcomes:
         if outcome.fault is not None:
             print_fault(outcome.fault)
@@ -144,7 +145,8 @@ def replay(
         raise typer.Exit(EXIT_FAULT)
 
 
-def _table(statistics: dict[str, dict[str, float]]) -> Table:
+def statistics_table(statistics: Mapping[str, Mapping[str, float]]) -> Table:
+    """A row for each statistic, a column for each scheduler."""
     from sil.outcome.replay_tables import rows_of_statistics
 
     table = Table()

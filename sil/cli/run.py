@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -140,7 +141,7 @@ def run(
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="A results folder of `sil run`.")],
+    folder: Annotated[Path, typer.Argument(help="A results folder of `sil run` or `sil replay`.")],
     figures: Annotated[
         FigureKind | None, typer.Option(help="Also write each chart as a file into the folder `figures`.")
     ] = None,
@@ -148,20 +149,42 @@ def report(
         str, typer.Option(help="The metric of the grid table: a column of summary.json.")
     ] = "sum_job_times",
 ) -> None:
-    """Write jobs.csv, summary.json and report.html again from the trace in a results folder."""
+    """Write the report in a results folder again: for `sil run` from its trace, with jobs.csv and
+    summary.json; for `sil replay` from these."""
+    from sil.experiment.replays import are_replays
+
+    with one_sentence_for_bad_input():
+        (_report_replays if are_replays(folder) else _report_runs)(folder, figures, metric)
+
+
+def _report_replays(folder: Path, figures: FigureKind | None, _: str) -> None:
+    from sil.cli.replay import statistics_table
+    from sil.experiment.replays import REPORT, SUMMARY, draw, render
+
+    replayed = render(folder)
+    _tell_of(draw(folder, figures.value) if figures else ())
+    print_whole(statistics_table(replayed.statistics))
+    for fault in replayed.faults:
+        print_fault(fault)
+    out.print(f"Written from {folder / SUMMARY}: {folder / REPORT}", soft_wrap=True)
+
+
+def _report_runs(folder: Path, figures: FigureKind | None, metric: str) -> None:
     from sil.experiment.run import REPORT, TRACE, draw, render
     from sil.outcome import metrics
 
-    with one_sentence_for_bad_input():
-        metrics.metric(metric)
-        comparison = render(folder)
-        if figures is not None:
-            for path in draw(folder, figures.value):
-                out.print(f"Written: {path}", soft_wrap=True)
+    metrics.metric(metric)
+    comparison = render(folder)
+    _tell_of(draw(folder, figures.value) if figures else ())
     _show(comparison, metric)
     for fault in comparison.faults:
         print_fault(str(fault))
     out.print(f"Written from {folder / TRACE}: {folder / REPORT}", soft_wrap=True)
+
+
+def _tell_of(files: Iterable[Path]) -> None:
+    for path in files:
+        out.print(f"Written: {path}", soft_wrap=True)
 
 
 def experiments() -> None:

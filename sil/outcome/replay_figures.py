@@ -54,7 +54,12 @@ def slowdown_by_size(jobs: Jobs) -> Figure:
     columns = ["scheduler", "processors", "power", "mean", "median", "95th percentile", "jobs"]
     frame = pl.DataFrame(rows, schema=columns, orient="row")
     order = [_size_class(power) for power in sorted(frame["power"].unique())]
-    x = alt.X("processors:N", sort=order, title="Processors asked for", axis=alt.Axis(labelAngle=0))
+    x = alt.X(
+        "processors:N",
+        sort=order,
+        title="Processors asked for (dot: mean; line: from the median to the 95th percentile)",
+        axis=alt.Axis(labelAngle=0),
+    )
     offset = alt.XOffset("scheduler:N", sort=list(jobs))
     scale = alt.Scale(type="log", nice=False)
     base = alt.Chart(frame)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -16,6 +18,40 @@ WORKLOAD = "w0"
 
 STATISTICS = ("mean", "median", "p95", "max")
 OF_JOBS = ("waiting_time", "turnaround_time", "bounded_slowdown")
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A log under several schedulers: `described` as in summary.json, and the jobs of those that have any."""
+
+    described: Mapping[str, Any]
+    jobs: Mapping[str, pl.DataFrame]
+
+    @property
+    def statistics(self) -> Mapping[str, Mapping[str, float]]:
+        """Of each scheduler; none of those that broke a rule."""
+        found = self.described["schedulers"]
+        return {name: {key: v for key, v in told.items() if key != "fault"} for name, told in found.items()}
+
+    @property
+    def faults(self) -> Sequence[str]:
+        """A sentence for each scheduler that broke a rule."""
+        return [told["fault"] for told in self.described["schedulers"].values() if told["fault"]]
+
+
+def read_jobs_csv(path: Path) -> pl.DataFrame:
+    """What charts need of a jobs.csv."""
+    kinds = {
+        "job_id": pl.Int64,
+        "submission_time": pl.Float64,
+        "requested_number_of_resources": pl.Int64,
+        "starting_time": pl.Float64,
+        "finish_time": pl.Float64,
+        "waiting_time": pl.Float64,
+        "allocated_resources": pl.String,
+        "bounded_slowdown": pl.Float64,
+    }
+    return pl.read_csv(path, columns=list(kinds), schema_overrides=kinds)
 
 
 def replayed_jobs(trace: Path, log: pl.DataFrame, cut: Collection[int] = ()) -> pl.DataFrame:

@@ -27,7 +27,7 @@ from scheduler.rules import (
 from sil.experiment.estimates import Estimates
 from sil.experiment.listener import Listener
 from sil.experiment.replay import TIMINGS, TRACE, Replay
-from sil.experiment.replays import FEW_JOBS, REPORT, replay_all
+from sil.experiment.replays import DESCRIBED, FEW_JOBS, REPORT, replay_all
 from sil.outcome import replay_figures
 from sil.outcome.invariants import (
     NO_JOB_LOST,
@@ -693,6 +693,53 @@ def test_results_of_an_earlier_replay_in_the_same_folder_are_told_of(here: Path)
     assert (
         "out still has results of an earlier replay: sjf" in replayed("log.swf", "--scheduler", "fcfs").stderr
     )
+
+
+def test_the_report_is_written_again_from_what_a_replay_left_and_its_charts_as_files(here: Path) -> None:
+    names = ("--scheduler", "fcfs", "--scheduler", "easy")
+    assert sil("replay", "log.swf", *names, "--workers", "1", "--out", "out").exit_code == 0
+    page = (here / "out" / REPORT).read_text()
+    (here / "out" / REPORT).unlink()
+    result = sil("report", "out", "--figures", "svg")
+    assert result.exit_code == 0, result.output
+    assert (here / "out" / REPORT).read_text() == page
+    assert "Waiting time, mean (s)" in result.stdout
+    assert {path.name for path in (here / "out" / "figures").iterdir()} == {
+        "jobs-that-wait.svg",
+        "processors-in-use.svg",
+        "waiting-time.svg",
+        "slowdown-by-size-of-job.svg",
+        "schedule-of-fcfs.svg",
+        "schedule-of-easy.svg",
+    }
+
+
+@pytest.mark.parametrize(
+    ("file", "text"),
+    [
+        ("summary.json", "{"),
+        ("summary.json", "{}"),
+        ("fcfs/jobs.csv", "job_id\n1\n"),
+        ("fcfs/jobs.csv", None),
+    ],
+)
+def test_results_of_a_replay_that_were_damaged_make_no_report(
+    file: str, text: str | None, here: Path
+) -> None:
+    assert replayed("log.swf", "--scheduler", "fcfs").exit_code == 0
+    path = here / "out" / file
+    if text is None:
+        path.unlink()
+    else:
+        path.write_text(text)
+    assert the_sentence(sil("report", "out")).startswith(
+        f"out/{file}: this is not as `sil replay` writes it ("
+    )
+
+
+def test_the_summary_has_what_a_report_needs(here: Path) -> None:
+    assert replayed("log.swf", "--scheduler", "fcfs").exit_code == 0
+    assert tuple(json.loads((here / "out" / "summary.json").read_text())) == DESCRIBED
 
 
 def test_the_results_tell_which_part_of_the_log_was_replayed(here: Path) -> None:
