@@ -20,10 +20,12 @@ from site_db.jobs.records import SourceKind
 from site_db.schema import (
     ClusterRow,
     ExecutionHistoryRow,
+    InterconnectStateRow,
     JobClassRow,
     JobRow,
     MachineClassRow,
     MachineRow,
+    MachineStateRow,
     SiteRow,
     SourceRow,
     UserRow,
@@ -54,8 +56,8 @@ def sites(session: Session) -> Table:
 def whole_site(session: Session, site: str) -> list[Table]:
     """Everything about one site that staff want to see at a glance."""
     reader = SiteReader(session, site)
-    tables = [_machines(session, reader), _clusters(session, reader), _queues(session, reader)]
-    tables += [_users(session, reader), _expected_times(session, reader)]
+    tables = [_machines(session, reader), _clusters(session, reader), _states(session, reader)]
+    tables += [_queues(session, reader), _users(session, reader), _expected_times(session, reader)]
     tables += [measured_alone(reader), predictions(session, reader)]
     return [table for table in tables if table.row_count]
 
@@ -94,8 +96,30 @@ def _clusters(session: Session, reader: SiteReader) -> Table:
         share = cluster.least_share
         some = "all members" if share == 1 else f"{share:.0%} of the members or more"
         needs = f"yes, with {some}" if accepts else f"[red]no[/red], it takes {some}"
+        if cluster.interconnects and set(cluster.interconnects) <= set(states.down):
+            needs = "[red]no[/red], its members are not connected"
         cells = [cluster.name, str(len(cluster.members)), str(available), needs, ", ".join(lines)]
         table.add_row(*cells, *([contract_text(contracts[cluster.name])] if any(contracts.values()) else []))
+    return table
+
+
+def _states(session: Session, reader: SiteReader) -> Table:
+    """What was last told of machines and interconnects that are down, or of which more was told."""
+    states = current_states(session, reader)
+    table = _table("States", "machine or interconnect", "is", "told (UTC)")
+    for column in ("local load (processors)", "traffic (Mbit/s)", "committed (Mbit/s)"):
+        table.add_column(column, justify="right")
+    told: list[tuple[str, MachineStateRow | InterconnectStateRow, list[float | None]]] = [
+        (name, state, [state.local_load, None, None]) for name, state in states.machines.items()
+    ]
+    told += [
+        (name, state, [None, state.traffic_mbit_per_s, state.committed_mbit_per_s])
+        for name, state in states.interconnects.items()
+    ]
+    for name, state, seen in told:
+        if not state.up or any(value is not None for value in seen):
+            numbers = ("" if value is None else f"{value:,g}" for value in seen)
+            table.add_row(name, UP if state.up else DOWN, _utc(state.since_unix_s), *numbers)
     return table
 
 
@@ -271,15 +295,23 @@ def latest_runs(session: Session, site: str, n: int) -> Table:
 def _moment(unix_s: float, kind: str) -> str:
     if kind == SourceKind.TESTBED or not 0 <= unix_s < 2e11:
         return f"{unix_s:,.0f} s simulated"
+    return _utc(unix_s)
+
+
+def _utc(unix_s: float) -> str:
     return f"{datetime.fromtimestamp(unix_s, UTC):%Y-%m-%d %H:%M:%S}"
 
 
 def _representatives(layout: Layout) -> list[tuple[str, int]]:
-    """One machine of each class, and all clusters: (what to call it, index of the resource)."""
+    """One machine of each class, and all clusters with all their members: (what to call it, index of the
+    resource)."""
     size = Counter(layout.class_of_machine)
     first = {k: layout.class_of_machine.index(k) for k in sorted(size)}
     machines = [(f"{layout.machine_classes[k]} ({size[k]})", j) for k, j in first.items()]
-    return machines + [(name, len(layout.machines) + c) for c, name in enumerate(layout.clusters)]
+    return machines + [
+        (f"{name} (all {layout.sizes[c]})", len(layout.machines) + c)
+        for c, name in enumerate(layout.clusters)
+    ]
 
 
 def _experience(session: Session, site: str) -> MemoryExperience:

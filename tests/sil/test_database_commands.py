@@ -124,6 +124,26 @@ def test_a_state_is_told_and_shown(tiny: Path) -> None:
     )
 
 
+def row_of(name: str, shown: str) -> list[str]:
+    """The cells of the last row that begins with a name."""
+    rows = [[cell.strip() for cell in line.split("│")[1:-1]] for line in shown.splitlines() if "│" in line]
+    return [row for row in rows if row[0] == name][-1]
+
+
+def test_what_was_measured_is_shown_and_why_a_cluster_runs_nothing_in_parallel(tiny: Path) -> None:
+    assert "States" not in done("show")
+    done("state", "f1", "up", "--local-load", "0.5")
+    done("state", "f2", "down")
+    done("state", "f2", "up")
+    done("state", "lan", "down", "--traffic", "42", "--committed", "60")
+    shown = done("show")
+    assert row_of("f1", shown)[3:] == ["0.5", "", ""]
+    assert row_of("lan", shown)[1] == "down"
+    assert row_of("lan", shown)[3:] == ["", "42", "60"]
+    assert not [line for line in shown.splitlines() if line.startswith("│ f2 ")]
+    assert "no, its members are not connected" in shown
+
+
 def test_a_csv_file_of_runs_is_recorded_once_and_shown(tiny: Path) -> None:
     (tiny / "mine.csv").write_text(
         "job_class,resource,started_unix_s,run_time_s,user\nshort,f1,1700000000,12.5,ann\nshort,f1,1700000100,14,bob\n"
