@@ -11,6 +11,7 @@ import typer
 
 from sil.cli import database, workload
 from sil.cli.console import SchedulerNotes, out
+from sil.cli.interrupts import remember_interrupts
 from sil.cli.live import live
 from sil.cli.overhead import overhead
 from sil.cli.own_scheduler import check, new_scheduler, serve_scheduler
@@ -71,6 +72,7 @@ app.add_typer(database.app, name="db")
 def main() -> None:
     """Entry point: plug-ins are found from the current folder, as with `python -m`."""
     sys.path.insert(0, os.getcwd())
+    remember_interrupts()
     SchedulerNotes.show()
     try:
         app()

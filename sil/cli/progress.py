@@ -15,6 +15,7 @@ from rich.progress import (
 )
 
 from sil.cli.console import err, print_note
+from sil.cli.interrupts import stop_if_interrupted
 from sil.experiment.listener import Listener
 
 
@@ -22,6 +23,7 @@ class ProgressBar(Listener):
     """Shows how something goes on."""
 
     def __init__(self, progress: Progress, name: str) -> None:
+        stop_if_interrupted()
         self._progress = progress
         self._bar = progress.add_task(name, total=None)
 
@@ -52,6 +54,7 @@ class LooksOfAPlan:
     """Shows how many runs are done, and what is not settled yet."""
 
     def __init__(self, progress: Progress, name: str) -> None:
+        stop_if_interrupted()
         self._progress = progress
         self._name = name
         self._bar = progress.add_task(name, total=None)

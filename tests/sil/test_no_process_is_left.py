@@ -87,6 +87,36 @@ def test_nobody_waits_for_threads_that_a_scheduler_began(command: tuple[str, ...
     assert done.returncode == 0
 
 
+SWALLOWS = """
+import os, signal, time
+from scheduler.rigid.scheduler import Rigid as Swallows
+
+try:
+    os.kill(os.getpid(), signal.SIGINT)
+    time.sleep(1)
+except:
+    pass
+"""
+
+
+def test_ctrl_c_that_a_module_swallows_as_it_is_loaded_still_ends_the_command(tmp_path: Path) -> None:
+    (tmp_path / "swallows.py").write_text(SWALLOWS)
+    write_swf(tmp_path / "log.swf", log_of(FIVE, 3))
+    sil = [sys.executable, "-m", "sil", "replay", "log.swf", "--scheduler", "swallows:Swallows"]
+    done = subprocess.run(
+        sil,
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": str(ROOT)},
+        timeout=100,
+        check=False,
+        capture_output=True,
+        text=True,
+    )
+    assert done.returncode == 130
+    assert "Interrupted" in done.stderr
+    assert not (tmp_path / "sil-log").exists()
+
+
 def alive(pids: set[int]) -> set[int]:
     """Of some processes, those that are so for more than a few seconds to come."""
     deadline = time.monotonic() + 10.0
