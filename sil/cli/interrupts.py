@@ -1,4 +1,8 @@
-"""Ctrl-C is not lost on a library that swallows it while it is loaded."""
+"""Ctrl-C is not lost where nobody can raise it.
+
+Python drops what is raised in a callback of the garbage collector or of a weak reference, and while libraries
+are loaded and databases read there are many; some libraries catch whatever is raised.
+"""
 
 from __future__ import annotations
 
@@ -21,6 +25,8 @@ def remember_interrupts() -> None:
 
 
 def stop_if_interrupted() -> None:
-    """Called where the work begins. Raises KeyboardInterrupt where there was one that nobody heeded."""
+    """Called as the work goes on. Raises KeyboardInterrupt where there was one that went unheard."""
+    global _was_told
     if _was_told:
+        _was_told = False
         raise KeyboardInterrupt

@@ -31,6 +31,7 @@ class ProgressBar(Listener):
         self._progress.update(self._bar, completed=done, total=total)
 
     def progressed(self, done: int) -> None:
+        stop_if_interrupted()
         self._progress.update(self._bar, completed=done)
 
     def told(self, sentence: str) -> None:
@@ -60,9 +61,11 @@ class LooksOfAPlan:
         self._bar = progress.add_task(name, total=None)
 
     def runs(self, done: int) -> None:
+        stop_if_interrupted()
         self._progress.update(self._bar, completed=done)
 
     def look(self, scheduler: str, question: str, replications: int, unsettled: int) -> None:
+        stop_if_interrupted()
         what = f"{self._name}, {question} under {scheduler}: {unsettled} to settle after {replications} each"
         self._progress.update(self._bar, description=what)
 

@@ -23,6 +23,7 @@ from sil.cli.console import (
     print_fault,
     print_whole,
 )
+from sil.cli.interrupts import stop_if_interrupted
 
 if TYPE_CHECKING:
     import polars as pl
@@ -105,11 +106,13 @@ def _study(name: str, seeds: int, workers: int, kept: Path) -> Findings:
     study: Callable[[int, Course], Findings] = import_module(f"sil.studies.{name.replace('-', '_')}").study
     with _progress() as progress:
         bar = progress.add_task(name, total=None)
+
+        def tell(done: int, total: int) -> None:
+            stop_if_interrupted()
+            progress.update(bar, completed=done, total=total)
+
         try:
-            course = Course(
-                workers, lambda done, total: progress.update(bar, completed=done, total=total), kept
-            )
-            return study(seeds, course)
+            return study(seeds, Course(workers, tell, kept))
         except StudyFailed as failed:
             progress.stop()
             print_fault(str(failed))

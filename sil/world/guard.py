@@ -49,11 +49,19 @@ Check = Callable[[SchedulingProblem, Schedule], Violation | None]
 
 
 class _Collections:
-    """How long garbage collection has taken in this process."""
+    """How long garbage collection has taken in this process.
+
+    Python drops what is raised while it is called: so also a Ctrl-C, which is why nobody listens before there
+    is a scheduler to be timed.
+    """
 
     def __init__(self) -> None:
         self.total_s = 0.0
         self._began_s = 0.0
+
+    def listen(self) -> None:
+        if self not in gc.callbacks:
+            gc.callbacks.append(self)
 
     def __call__(self, phase: str, _: dict[str, int]) -> None:
         if phase == "start":
@@ -63,7 +71,6 @@ class _Collections:
 
 
 _collections = _Collections()
-gc.callbacks.append(_collections)
 
 MOST_TOLD = 500
 """Letters of what an exception of a scheduler says."""
@@ -102,6 +109,7 @@ class GuardedScheduler:
         charge: Charge | None = None,
         notes: Notes | None = None,
     ) -> None:
+        _collections.listen()
         self._scheduler = scheduler
         self._clock = clock
         self._limit_s = limit_s
