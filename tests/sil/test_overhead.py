@@ -85,8 +85,8 @@ def test_the_growth_of_a_scheduler_of_known_cost_is_measured(
     law = law_of(measured, "known_cost:Squared")
     assert law is not None
     a, b = law.exponents
-    assert abs(a.mean - 2.0) < 0.1
-    assert abs(b.mean - 1.0) < 0.2
+    assert abs(a.mean - 2.0) < 0.25  # other processes take their share of the time, too
+    assert abs(b.mean - 1.0) < 0.35
     assert law.coefficient == pytest.approx(2e-6, rel=0.5)
 
 
