@@ -103,7 +103,8 @@ def replay(
     from sil.experiment.decision_costs import check_decision_cost
     from sil.experiment.logs import read_log
     from sil.experiment.replay import Replay
-    from sil.experiment.replays import REPORT, ReplayInterrupted, left_from_before, replay_all
+    from sil.experiment.replay_folder import REPORT
+    from sil.experiment.replays import ReplayInterrupted, left_from_before, replay_all
     from sil.experiment.under_test import check_for_free_nodes
     from sil.workload.job_log import part_of
     from sil.world.events import ORDERS

@@ -151,15 +151,18 @@ def report(
 ) -> None:
     """Write the report in a results folder again: for `sil run` from its trace, with jobs.csv and
     summary.json; for `sil replay` from these."""
-    from sil.experiment.replays import are_replays
+    from sil.experiment.replay_folder import are_replays
 
     with one_sentence_for_bad_input():
-        (_report_replays if are_replays(folder) else _report_runs)(folder, figures, metric)
+        if are_replays(folder):
+            _report_replays(folder, figures)
+        else:
+            _report_runs(folder, figures, metric)
 
 
-def _report_replays(folder: Path, figures: FigureKind | None, _: str) -> None:
+def _report_replays(folder: Path, figures: FigureKind | None) -> None:
     from sil.cli.replay import statistics_table
-    from sil.experiment.replays import REPORT, SUMMARY, draw, render
+    from sil.experiment.replay_folder import REPORT, SUMMARY, draw, render
 
     replayed = render(folder)
     _tell_of(draw(folder, figures.value) if figures else ())

@@ -13,31 +13,21 @@ from typing import Any
 
 import polars as pl
 
-from scheduler.trouble import Trouble
 from sil.experiment.decision_costs import BadDecisionCost, replayed_trace
 from sil.experiment.listener import Listener
 from sil.experiment.output_folder import UnusableFolder, as_file_name, make_usable, no_room, told_of_no_room
 from sil.experiment.processes import end_workers, lead_own_group, worker_context
 from sil.experiment.replay import TIMINGS, TRACE, Replay
+from sil.experiment.replay_folder import JOBS, REPORT, SCHEDULE, SUMMARY, render
 from sil.experiment.under_test import needs_no_process
 from sil.experiment.watchdog import LOOK_EVERY_S, Watchdog
 from sil.outcome.replay_invariants import first_breach_of_replay
-from sil.outcome.replayed_jobs import Replayed, batsim_schedule, read_jobs_csv, replayed_jobs, statistics
+from sil.outcome.replayed_jobs import batsim_schedule, replayed_jobs, statistics
 from sil.outcome.trace import Fact, read_facts
 from sil.world.faults import PROCESS_SURVIVES
 
-JOBS = "jobs.csv"
-SCHEDULE = "schedule.csv"
-SUMMARY = "summary.json"
-REPORT = "report.html"
-FIGURES = "figures"
-
 FEW_JOBS = 10_000
 """So few, over all schedulers, are mostly replayed before other processes would have begun."""
-
-
-class NoReplay(Trouble):
-    """The results of a replay cannot be read. The message is one sentence for the user."""
 
 
 class ReplayInterrupted(Exception):
@@ -91,45 +81,6 @@ def replay_all(
     if report:
         render(out)
     return outcomes
-
-
-def are_replays(out: Path) -> bool:
-    """Whether a folder has what `replay_all` writes."""
-    return (out / SUMMARY).is_file() and not (out / TRACE).is_file()
-
-
-def render(out: Path) -> Replayed:
-    """Write report.html from summary.json and the jobs.csv of each scheduler in `out`. Raises NoReplay."""
-    from sil.outcome.replay_report import write_replay_report  # to load it takes longer than a short log
-
-    replayed = _read(out)
-    write_replay_report(out / REPORT, replayed)
-    return replayed
-
-
-def draw(out: Path, kind: str) -> list[Path]:
-    """Write the charts of the report as files (png, svg or pdf) into the folder `figures` of `out`. Raises
-    NoReplay."""
-    from sil.outcome.replay_report import write_replay_figures
-
-    return write_replay_figures(out / FIGURES, kind, _read(out))
-
-
-def _read(out: Path) -> Replayed:
-    path = out / SUMMARY
-    try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        described = {key: told[key] for key in DESCRIBED}
-        found, jobs = described["schedulers"], {}
-        for name in found:
-            path = out / as_file_name(name) / JOBS
-            if path.exists() or "makespan" in found[name]:
-                jobs[name] = read_jobs_csv(path)
-        return Replayed(described, {name: table for name, table in jobs.items() if len(table)})
-    except (OSError, ValueError, LookupError, TypeError, pl.exceptions.PolarsError) as error:
-        raise NoReplay(
-            f"{path}: this is not as `sil replay` writes it ({type(error).__name__}); make it anew"
-        ) from None
 
 
 def left_from_before(out: Path, outcomes: Sequence[Outcome]) -> list[str]:
@@ -232,25 +183,6 @@ def _fault(trace: Path, name: str) -> str | None:
     for time_s, rule, message in found.select("time_s", "detail", "message").iter_rows():
         return f"{name} broke the rule {rule} at {time_s:.12g} s: {message}"
     return None
-
-
-DESCRIBED = (
-    "log",
-    "acknowledge",
-    "part",
-    "jobs",
-    "processors",
-    "load",
-    "days",
-    "estimates",
-    "order",
-    "decision_cost",
-    "repairs",
-    "schedulers",
-    "version",
-    "scheduler_source",
-)
-"""What summary.json has."""
 
 
 def _described(replay: Replay, outcomes: Sequence[Outcome]) -> dict[str, Any]:

@@ -27,7 +27,8 @@ from scheduler.rules import (
 from sil.experiment.estimates import Estimates
 from sil.experiment.listener import Listener
 from sil.experiment.replay import TIMINGS, TRACE, Replay
-from sil.experiment.replays import DESCRIBED, FEW_JOBS, REPORT, replay_all
+from sil.experiment.replay_folder import DESCRIBED, REPORT
+from sil.experiment.replays import FEW_JOBS, replay_all
 from sil.outcome import replay_figures
 from sil.outcome.invariants import (
     NO_JOB_LOST,

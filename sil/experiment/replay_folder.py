@@ -1,0 +1,80 @@
+"""The folder that replays leave: its files, and the report of them, also again later."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import polars as pl
+
+from scheduler.trouble import Trouble
+from sil.experiment.output_folder import as_file_name
+from sil.experiment.replay import TRACE
+from sil.outcome.replayed_jobs import Replayed, read_jobs_csv
+
+JOBS = "jobs.csv"
+SCHEDULE = "schedule.csv"
+SUMMARY = "summary.json"
+REPORT = "report.html"
+FIGURES = "figures"
+
+DESCRIBED = (
+    "log",
+    "acknowledge",
+    "part",
+    "jobs",
+    "processors",
+    "load",
+    "days",
+    "estimates",
+    "order",
+    "decision_cost",
+    "repairs",
+    "schedulers",
+    "version",
+    "scheduler_source",
+)
+"""What summary.json has."""
+
+
+class NoReplay(Trouble):
+    """The results of a replay cannot be read. The message is one sentence for the user."""
+
+
+def are_replays(out: Path) -> bool:
+    """Whether a folder has the results of replays."""
+    return (out / SUMMARY).is_file() and not (out / TRACE).is_file()
+
+
+def render(out: Path) -> Replayed:
+    """Write report.html from summary.json and the jobs.csv of each scheduler in `out`. Raises NoReplay."""
+    from sil.outcome.replay_report import write_replay_report  # to load it takes longer than a short log
+
+    replayed = _read(out)
+    write_replay_report(out / REPORT, replayed)
+    return replayed
+
+
+def draw(out: Path, kind: str) -> list[Path]:
+    """Write the charts of the report as files (png, svg or pdf) into the folder `figures` of `out`. Raises
+    NoReplay."""
+    from sil.outcome.replay_report import write_replay_figures
+
+    return write_replay_figures(out / FIGURES, kind, _read(out))
+
+
+def _read(out: Path) -> Replayed:
+    path = out / SUMMARY
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        described = {key: told[key] for key in DESCRIBED}
+        found, jobs = described["schedulers"], {}
+        for name in found:
+            path = out / as_file_name(name) / JOBS
+            if path.exists() or "makespan" in found[name]:
+                jobs[name] = read_jobs_csv(path)
+        return Replayed(described, {name: table for name, table in jobs.items() if len(table)})
+    except (OSError, ValueError, LookupError, TypeError, pl.exceptions.PolarsError) as error:
+        raise NoReplay(
+            f"{path}: this is not as `sil replay` writes it ({type(error).__name__}); make it anew"
+        ) from None
