@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -72,10 +72,29 @@ def ranked(
         on_look(n, len(race.open_pairs()) + len(race.open_against_base()))
         if not race.still_open():
             break
-    effects = [_effect(samples, option, base, race.demand, race.against_base) for option in options]
-    effects.sort(key=lambda e: -_figure(e, by_price))
+    effects = {o.name: _effect(samples, o, base, race.demand, race.against_base) for o in options}
+    figures = {name: _figure(effect, by_price) for name, effect in effects.items()}
+    best_first = [effects[name] for name in _in_order(figures, race.standings)]
     means = {goal.key: float(np.mean(samples.values(base, goal.key))) for goal in samples.plan.goals}
-    return Ranking(means, tuple(effects), race.standings, by_price)
+    return Ranking(means, tuple(best_first), race.standings, by_price)
+
+
+def _in_order(figures: Mapping[str, float], standings: Standings) -> Iterator[str]:
+    """The best first: nobody before one that is settled to be better, and of the rest the highest figure.
+
+    Figures alone would not do: they are means over different numbers of replications, since what is settled
+    is replicated no more.
+    """
+    left = list(figures)
+    while left:
+        first = _ahead(left, figures, standings)
+        yield first
+        left.remove(first)
+
+
+def _ahead(names: Sequence[str], figures: Mapping[str, float], standings: Standings) -> str:
+    unbeaten = [name for name in names if not any(standings.between(name, o) is Verdict.WORSE for o in names)]
+    return max(unbeaten or names, key=lambda name: figures[name])
 
 
 class _Race:
@@ -132,7 +151,8 @@ class _Race:
         """Who is ahead, where nothing else matters; None where everything does."""
         if not self._only_first or not all(map(self._samples.count, self._options.values())):
             return None
-        return max(self._options, key=lambda name: float(np.mean(self._ranked_by(self._options[name]))))
+        figures = {name: float(np.mean(self._ranked_by(option))) for name, option in self._options.items()}
+        return _ahead(list(figures), figures, self.standings)
 
     def _ranked_by(self, option: Option) -> Sample:
         gains = self._samples.gains(option, self._base)

@@ -108,6 +108,27 @@ def test_what_cannot_be_settled_is_said() -> None:
     assert found.effects[0].against_today is Verdict.UNSETTLED
 
 
+@pytest.mark.parametrize("only_first", [False, True])
+def test_nothing_is_ranked_before_what_is_settled_to_be_better(only_first: bool) -> None:
+    """Today is where luck tells, so that gains are uncertain, and differences between options are not."""
+    truth = {"A": 900.0, "B": 905.0, "C": 900.3}
+    for seed in range(30):
+        of = plan(most_replications=100, indifference=0.001)
+
+        def turnaround(option: Option, r: int, seed: int = seed) -> float:
+            if option == AS_IT_IS:
+                return 1000.0 + noise(seed, r, deviation=20.0)
+            return truth[option.name] + noise(seed, r, option.name, 1.0)
+
+        drawn, _ = samples(of, turnaround)
+        found = ranked(drawn, one_of_each(of), by_price=False, only_first=only_first)
+        names = [effect.option.name for effect in found.effects]
+        for k, name in enumerate(names):
+            verdicts = {found.standings.between(name, other) for other in names[k + 1 :]}
+            assert Verdict.WORSE not in verdicts, (seed, names)
+        assert names[0] != "B"
+
+
 def test_an_option_may_do_harm() -> None:
     of = plan()
     drawn, _ = samples(of, lambda o, r: 300.0 + (40.0 if o.name == "A" else 0.0) + noise(4, r, o.name, 3.0))
