@@ -7,7 +7,7 @@ The first rule of this table that can be applied is:
 | `machine` | 30 runs on this very machine or more | |
 | `machine_class` | 3 runs on machines of its class or more | |
 | `cluster` | | 3 runs with k members or more |
-| `members` | | 3 runs with other numbers of members, times these / k |
+| `members` | | 3 runs with any numbers of members, times these / k |
 | `rating` | 3 runs on machines with ratings, times their rating / its own | the same of other clusters, whose rating is the sum of their members' |
 | `staff` | the time in the site file | the time in the site file, times size / k |
 | `elsewhere` | all runs of the job class anywhere, as they are; without any, the mean of the staff's times | the same |
@@ -27,6 +27,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from math import inf
+from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -320,13 +321,12 @@ class Estimator:
 
     def _runs_anywhere(self, c: int) -> RunStatistics:
         if c not in self._anywhere:
-            self._anywhere[c] = merged(
-                [
-                    seen
-                    for (job_class, place), seen in sorted(self._statistics.items())
-                    if job_class == c and place.kind is not PlaceKind.MACHINE
-                ]
-            )
+            theirs = [
+                (place, seen)
+                for (job_class, place), seen in self._statistics.items()
+                if job_class == c and place.kind is not PlaceKind.MACHINE
+            ]
+            self._anywhere[c] = merged([seen for _, seen in sorted(theirs, key=itemgetter(0))])
         return self._anywhere[c]
 
 

@@ -12,7 +12,7 @@ from scheduler.compiled import Ints
 from scheduler.left_waiting import AllOthers
 from scheduler.loras.kernels.estimates import expect
 from scheduler.loras.kernels.job_selection import Room, reservation_s, room_for_pass, start_jobs
-from scheduler.loras.kernels.tables import Jobs, Nodes, Policy, Queues, n_waiting
+from scheduler.loras.kernels.tables import Jobs, Nodes, Policy, Queues
 from scheduler.loras.policies import Method, NodeSelection, Ordering, Selection
 from scheduler.loras.reasons import WhyJobsWait
 from scheduler.loras.system import SharedNodes
@@ -89,9 +89,10 @@ class Loras:
         self, problem: SchedulingProblem, jobs: Jobs, nodes: Nodes, queues: Queues, room: Room
     ) -> Callable[[int], str]:
         """Why each job waits after a pass."""
-        if not n_waiting(queues):
+        begin, end = queues.window
+        if begin == end:
             return lambda i: WAITS
-        head = int(queues.waiting[queues.window[0]])
+        head = int(queues.waiting[begin])
 
         def of_head() -> str:
             return f"; {reserved()}" if self.selection is Selection.EASY else ""

@@ -32,6 +32,7 @@ class PredictorName:
 
     @property
     def uncorrected(self) -> PredictorName:
+        """Whose errors tell of this one's: its own hold for what was known when they were made."""
         return PredictorName(AWARE, self.remaining, self.cpu_time) if self.kind == HYBRID else self
 
 
@@ -68,6 +69,6 @@ def make(
         predictor = Blind(scheduler, name.remaining, name.cpu_time)
     else:
         predictor = PolicyAware(scheduler, name.remaining, name.cpu_time)
-    if name.kind == HYBRID:
-        predictor = Hybrid(predictor, errors_of(name.uncorrected))
-    return WithInterval(predictor, errors_of(name))
+    errors = errors_of(name.uncorrected)
+    with_interval = WithInterval(predictor, errors)
+    return Hybrid(with_interval, errors) if name.kind == HYBRID else with_interval

@@ -108,7 +108,8 @@ class WithInterval:
 
 
 class Hybrid:
-    """An analytic estimate corrected by the median of its errors in the past.
+    """An analytic estimate corrected by the median of its errors in the past. Its interval, of the same
+    errors, stays as it is; whoever waits starts so much later, or earlier, too.
 
     Source: future work of Hanzich et al. 2006.
     """
@@ -122,7 +123,10 @@ class Hybrid:
         for forecast, circumstances in seen_by(self._predictor, now_s, shared):
             median = self._errors.quantiles(circumstances, 0.5)
             if median is not None:
-                forecast = replace(forecast, end_s=now_s + median[0] * (forecast.end_s - now_s))
+                end_s, start_s = now_s + median[0] * (forecast.end_s - now_s), forecast.start_s
+                if start_s is not None:
+                    start_s = now_s + median[0] * (start_s - now_s)
+                forecast = replace(forecast, start_s=start_s, end_s=end_s)
             made.append(forecast)
         return made
 

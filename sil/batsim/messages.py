@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Annotated, Any, Literal
 
-from pydantic import BaseModel, Field, ValidationError
+from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from scheduler.node_set import NodeSet
 
@@ -137,7 +137,13 @@ def event(time_s: float, kind: str, **data: Any) -> JsonEvent:
 # -- from the scheduler to the world -----------------------------------------------------------------------
 
 
-class OfAJob(BaseModel):
+class Message(BaseModel):
+    """What JSON has no name for is no number: neither infinity nor NaN."""
+
+    model_config = ConfigDict(allow_inf_nan=False)
+
+
+class OfAJob(Message):
     job_id: str
 
 
@@ -145,15 +151,15 @@ class Allocation(OfAJob):
     alloc: str
 
 
-class Moment(BaseModel):
+class Moment(Message):
     timestamp: float
 
 
-class SomeJobs(BaseModel):
+class SomeJobs(Message):
     job_ids: list[str]
 
 
-class NewJob(BaseModel):
+class NewJob(Message):
     res: int = Field(gt=0)
     profile: str
     walltime: float = -1.0
@@ -163,7 +169,7 @@ class Registration(OfAJob):
     job: NewJob
 
 
-class Profile(BaseModel):
+class Profile(Message):
     workload_name: str
     profile_name: str
     profile: dict[str, Any]
@@ -177,86 +183,86 @@ class Metadata(OfAJob):
     metadata: str
 
 
-class Notice(BaseModel):
+class Notice(Message):
     type: str
 
 
-class Requests(BaseModel):
+class Requests(Message):
     requests: dict[str, Any]
 
 
-class ResourceState(BaseModel):
+class ResourceState(Message):
     resources: str
     state: str
 
 
-class ExecuteJob(BaseModel):
+class ExecuteJob(Message):
     type: Literal["EXECUTE_JOB"]
     timestamp: float
     data: Allocation
 
 
-class RejectJob(BaseModel):
+class RejectJob(Message):
     type: Literal["REJECT_JOB"]
     timestamp: float
     data: OfAJob
 
 
-class CallMeLater(BaseModel):
+class CallMeLater(Message):
     type: Literal["CALL_ME_LATER"]
     timestamp: float
     data: Moment
 
 
-class KillJob(BaseModel):
+class KillJob(Message):
     type: Literal["KILL_JOB"]
     timestamp: float
     data: SomeJobs
 
 
-class RegisterJob(BaseModel):
+class RegisterJob(Message):
     type: Literal["REGISTER_JOB"]
     timestamp: float
     data: Registration
 
 
-class RegisterProfile(BaseModel):
+class RegisterProfile(Message):
     type: Literal["REGISTER_PROFILE"]
     timestamp: float
     data: Profile
 
 
-class ChangeJobState(BaseModel):
+class ChangeJobState(Message):
     type: Literal["CHANGE_JOB_STATE"]
     timestamp: float
     data: JobState
 
 
-class SetJobMetadata(BaseModel):
+class SetJobMetadata(Message):
     type: Literal["SET_JOB_METADATA"]
     timestamp: float
     data: Metadata
 
 
-class SetResourceState(BaseModel):
+class SetResourceState(Message):
     type: Literal["SET_RESOURCE_STATE"]
     timestamp: float
     data: ResourceState
 
 
-class Notify(BaseModel):
+class Notify(Message):
     type: Literal["NOTIFY"]
     timestamp: float
     data: Notice
 
 
-class Query(BaseModel):
+class Query(Message):
     type: Literal["QUERY"]
     timestamp: float
     data: Requests
 
 
-class Answer(BaseModel):
+class Answer(Message):
     type: Literal["ANSWER"]
     timestamp: float
     data: dict[str, Any]
@@ -279,7 +285,7 @@ Decision = Annotated[
 ]
 
 
-class Reply(BaseModel):
+class Reply(Message):
     """Decisions in order of time, and when the scheduler was done with them."""
 
     now: float

@@ -211,6 +211,9 @@ def _answer(one: Foretold, by_s: float, now: datetime) -> str:
         return f"[bold green]Yes[/bold green]: {who} can be promised {then}; nine in ten like it would."
     if one.overdue:
         return f"[bold yellow]Not promised[/bold yellow]: {who} is overdue; when it ends cannot be told."
+    if one.after and one.end_s <= by_s:
+        whose = f"job {', '.join(map(str, one.after))}"
+        return f"[bold yellow]Not promised[/bold yellow]: {who} waits, and when {whose} ends cannot be told."
     if one.end_s > by_s:
         return f"[bold red]No[/bold red]: {who} is not even predicted to end {then}."
     if one.high_s is None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from math import inf
 from pathlib import Path
 from typing import Any
@@ -46,10 +46,17 @@ class Foretold:
     basis: Basis | None
     overdue: bool = False
     """It has used the CPU time that it needs, by what is known: when it ends cannot be told."""
+    after: tuple[int, ...] = ()
+    """Jobs that are overdue, of a job that waits: it was foretold as if they ended now."""
 
     def promises(self, by_s: float) -> bool:
         """Whether the job can be promised to end within `by_s` seconds: nine in ten like it would."""
-        return not self.overdue and self.high_s is not None and max(self.high_s, self.end_s) <= by_s
+        return (
+            not self.overdue
+            and not self.after
+            and self.high_s is not None
+            and max(self.high_s, self.end_s) <= by_s
+        )
 
     def as_dict(self) -> dict[str, Any]:
         """For JSON, which has no infinity: a start or an end that is never, or cannot be told, is None."""
@@ -135,10 +142,12 @@ def foretell(file: QueueFile, path: Path, text: str, question: Question) -> list
         forecasts = predictor.predict(0.0, view)
     except SchedulerFault as fault:
         raise CannotPredict(f"scheduler '{question.scheduler}' broke the rule {fault}") from None
-    return [
-        _foretold(forecast, file.jobs[forecast.job], errors_of(name).basis(alike[forecast.job]))
+    told = [
+        _foretold(forecast, file.jobs[forecast.job], errors_of(name.uncorrected).basis(alike[forecast.job]))
         for forecast in forecasts
     ]
+    overdue = tuple(one.job for one in told if one.overdue)
+    return [one if one.start_s is None else replace(one, after=overdue) for one in told]
 
 
 def _state_of(file: QueueFile, question: Question) -> SystemState:

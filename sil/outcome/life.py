@@ -36,7 +36,7 @@ class Life:
     events: tuple[tuple[float, str], ...]
     overtaken_by: tuple[int, ...]
     waited_s: float | None
-    """From its arrival to its first start."""
+    """From its arrival to the start of the run that ended, or goes on: runs that came to nothing count."""
     has_reasons: bool
     """Whether the trace tells why jobs were passed over, and where they were mapped."""
 
@@ -60,7 +60,9 @@ def life(facts: pl.DataFrame, job: int, places: Sequence[str] = ()) -> Life | No
     later = (pl.col("arrived_s") > arrived) if arrived is not None else pl.lit(False)
     before = (pl.col("started_s") < started) if started is not None else pl.lit(True)
     overtook = starts.filter(later & before)["job"].to_list()
-    waited_s = None if arrived is None or started is None else float(started) - float(arrived)  # type: ignore[arg-type]
+    tries = own.filter(pl.col("event").is_in([Fact.RUN_STARTED, Fact.RUN_LOST, Fact.RUN_PREEMPTED]))
+    runs = arrived is not None and len(tries) > 0 and tries["event"][-1] == Fact.RUN_STARTED
+    waited_s = float(tries["time_s"][-1]) - float(arrived) if runs else None  # type: ignore[arg-type]
     return Life(
         events,
         tuple(overtook),

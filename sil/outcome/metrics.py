@@ -46,7 +46,8 @@ METRICS = (
 """Of all jobs of a run that were not refused. Slowdown is bounded with a threshold of 10 s. Makespan: first
 arrival to last end. Utilisation: share of machine-seconds within the makespan that are held by runs, lost
 ones included. Decision time is measured, all others are simulated. Of shared nodes only: stops of runs, and
-how local users fared while active, on average over nodes (`sil.world.machines.time_shared.LocalResponse`);
+how local users fared while active, on average over nodes (`sil.world.machines.time_shared.LocalResponse`;
+the slowdown over those where they got anything);
 where jobs ask for limits of their turnaround, how many were promised theirs, and of these, how many kept
 it."""
 
@@ -93,7 +94,8 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, n_machines: int) -> pl.Da
             .with_columns(mean_mpl=pl.col("held_s") / pl.col("busy_s"))
         )
     fared = tables.local_users.group_by(RUN).agg(
-        local_slowdown=pl.col("slowdown").mean(), tight_share=100.0 * pl.col("tight_share").mean()
+        local_slowdown=pl.col("slowdown").filter(pl.col("slowdown").is_finite()).mean(),
+        tight_share=100.0 * pl.col("tight_share").mean(),
     )
     promised = _promised(facts, jobs)
     decided = tables.timings.group_by(RUN).agg(decision_time=1e3 * pl.col("wall_s").sum())

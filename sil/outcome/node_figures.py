@@ -82,7 +82,10 @@ def timeline(facts: pl.DataFrame, n_nodes: int) -> Figure:
     x = alt.X("from_s:Q", title="Time (s)", scale=alt.Scale(domain=[0, end_s], nice=False))
     y_scale = alt.Scale(domain=[-0.5, n_nodes - 0.5], nice=False, reverse=True)
     segments = mpl_segments(facts).with_columns(low=pl.col("node") - 0.4, high=pl.col("node") + 0.3)
+    most = max(segments["mpl"].to_list(), default=0)
     shade = alt.Scale(domain=[1, 2, 3, 4], range=["#c6dbef", "#6baed6", "#2171b5", "#08306b"])
+    if most > 4:
+        shade = alt.Scale(domain=list(range(1, most + 1)), scheme="blues")
     carried = (
         alt.Chart(segments)
         .mark_rect(stroke="white", strokeWidth=0.3)

@@ -21,17 +21,18 @@ class Accuracy:
 
     `deviation` is the mean of |P - R| / R in percent, `bias` the signed one, `over` the share of predictions
     that said too long; all of the first prediction for each job, `deviation_of_all` of all that were made.
-    `coverage` is the share (%) of first predictions with an interval that holds the real turnaround; None
-    where there was no interval. `never` predictions, of all replications, said that the job would not end.
+    `coverage` is the share (%) of first predictions with an interval that holds the real turnaround. Each is
+    None where there was nothing to take it of. `never` predictions, of all replications, said that the job
+    would not end, and count in none of these.
     """
 
     point: int
     scheduler: str
     predictor: str
-    deviation: Interval
-    bias: Interval
-    over: Interval
-    deviation_of_all: Interval
+    deviation: Interval | None
+    bias: Interval | None
+    over: Interval | None
+    deviation_of_all: Interval | None
     coverage: Interval | None
     n_predictions: int
     never: int
@@ -76,8 +77,6 @@ def accuracies(scores: pl.DataFrame) -> list[Accuracy]:
     ):
         never = rows.filter(pl.col("predicted_s").is_infinite()).height
         finite = rows.filter(pl.col("predicted_s").is_finite())
-        if finite.is_empty():
-            continue
         first = finite.filter("first")
         found.append(
             Accuracy(
@@ -98,12 +97,12 @@ def accuracies(scores: pl.DataFrame) -> list[Accuracy]:
 
 def _coverage(first: pl.DataFrame) -> Interval | None:
     known = first.filter(pl.col("low_s").is_not_null())
-    if known.is_empty():
-        return None
     inside = pl.col("finish_time").is_between(pl.col("low_s"), pl.col("high_s"))
     return _over_replications(known, 100 * inside.mean())
 
 
-def _over_replications(rows: pl.DataFrame, figure: pl.Expr) -> Interval:
+def _over_replications(rows: pl.DataFrame, figure: pl.Expr) -> Interval | None:
+    if rows.is_empty():
+        return None
     values = rows.group_by("replication", maintain_order=True).agg(figure.alias("value"))["value"].to_numpy()
     return interval(values[np.array([isfinite(value) for value in values])])

@@ -89,13 +89,16 @@ PREDICTION_HEADINGS = (
 
 def prediction_texts(accuracy: Accuracy) -> list[str]:
     """A cell for each of PREDICTION_HEADINGS."""
-    coverage = "-" if accuracy.coverage is None else interval_text(accuracy.coverage, 0)
+    columns = (
+        (accuracy.deviation, 1, False),
+        (accuracy.bias, 1, True),
+        (accuracy.over, 0, False),
+        (accuracy.deviation_of_all, 1, False),
+        (accuracy.coverage, 0, False),
+    )
     return [
-        interval_text(accuracy.deviation, 1),
-        interval_text(accuracy.bias, 1, signed=True),
-        interval_text(accuracy.over, 0),
-        interval_text(accuracy.deviation_of_all, 1),
-        coverage,
+        "-" if found is None else interval_text(found, digits, signed=signed)
+        for found, digits, signed in columns
     ]
 
 

@@ -13,7 +13,7 @@ from sil.experiment.fitting import misfits, problems
 from sil.experiment.imagined_site import CannotImagine
 from sil.experiment.site_in_use import SiteInUse
 from sil.experiment.under_test import check_loads
-from sil.planning.best_buy import BestBuy, best_buy
+from sil.planning.best_buy import MOST_ENUMERATED, BestBuy, Counts, affordable, best_buy
 from sil.planning.capacity import Load
 from sil.planning.forecast import with_forecast
 from sil.planning.ground import Ground
@@ -90,7 +90,7 @@ class Prepared:
             self._check(self.site)
         self._loads: dict[str, Load | None] = {}
         self.loads = {option.name: self._load(option) for option in (AS_IT_IS, *self.offers)}
-        self._refuse_if_nothing_carries()
+        self.base = self._least_that_carries()
 
     def _check(self, site: OnSite) -> None:
         today = site.of(AS_IT_IS)
@@ -148,11 +148,14 @@ class Prepared:
             sentence = f"nowhere are there {table.count} machines of one class and in the same clusters"
             raise self._wrong(("retire", "count"), sentence)
 
-    def _refuse_if_nothing_carries(self) -> None:
+    def _least_that_carries(self) -> Option:
+        """The cheapest of the site as it is, one of each offer, and where these are not enough, of what else
+        could be bought. Raises Overloaded."""
         plan = self.plan
-        most = [bought(plan, {k: self._affordable(k)}) for k in range(len(plan.offers))]
-        if any(self.carries(option) for option in (AS_IT_IS, *self.offers, *most)):
-            return
+        more = (bought(plan, dict(enumerate(counts))) for counts in _by_cost(plan, _purchases(plan)))
+        for option in (*sorted((AS_IT_IS, *self.offers), key=lambda option: option.cost), *more):
+            if self.carries(option):
+                return option
         today = self.loads[AS_IT_IS.name]
         least = min((found.rho, name) for name, found in self.loads.items() if found is not None)
         assert today is not None
@@ -161,12 +164,6 @@ class Prepared:
             f"times with '{least[1]}'; most of it comes from the job class '{today.bottleneck}'; queues "
             f"would grow without end, and a mean would tell when the run stopped; forecast less or offer more"
         )
-
-    def _affordable(self, k: int) -> int:
-        offer = self.plan.offers[k]
-        if self.plan.budget is None:
-            return offer.limit
-        return min(offer.limit, int(self.plan.budget / self.plan.cost(offer) * (1 + 1e-12)))
 
     def _wrong(self, place: tuple[str | int, ...], sentence: str) -> Exception:
         return toml_file.invalid(toml_file.read_text(self._source), self._source, place, sentence)
@@ -194,9 +191,9 @@ def _under(
     def looking(question: str) -> Callable[[int, int], None]:
         return lambda n, unsettled: watch(scheduler, question, n, unsettled)
 
+    base = prepared.base
     able = [option for option in (AS_IT_IS, *prepared.offers) if prepared.carries(option)]
-    base = min(able, key=lambda option: option.cost) if able else AS_IT_IS
-    others = [option for option in able if option is not base]
+    others = [option for option in able if option.name != base.name]
     by_price = plan.rank_by == "effect_per_price" and base is AS_IT_IS
     marginal = ranked(samples, others, by_price, base=base, on_look=looking("each offer")) if others else None
     best = None
@@ -207,3 +204,28 @@ def _under(
     if spare and base is AS_IT_IS:
         retire = ranked(samples, spare, False, only_first=True, on_look=looking("retire"))
     return Answer(scheduler, base, samples.share_refused(base), marginal, best, sized, retire)
+
+
+def _purchases(plan: Plan) -> list[Counts]:
+    """What could be bought of several offers, or several times: within the budget, without one as many of one
+    offer as its limit allows. Where there are very many, those to which nothing can be added."""
+    if plan.budget is None:
+        nothing = (0,) * len(plan.offers)
+        return [
+            (*nothing[:k], count, *nothing[k + 1 :])
+            for k, offer in enumerate(plan.offers)
+            for count in range(2, offer.limit + 1)
+        ]
+    possible = list(affordable(plan))
+    if len(possible) <= MOST_ENUMERATED:
+        return possible
+    within = set(possible)
+    return [
+        counts
+        for counts in possible
+        if not any((*counts[:k], n + 1, *counts[k + 1 :]) in within for k, n in enumerate(counts))
+    ]
+
+
+def _by_cost(plan: Plan, purchases: list[Counts]) -> list[Counts]:
+    return sorted(purchases, key=lambda counts: (bought(plan, dict(enumerate(counts))).cost, counts))

@@ -54,9 +54,11 @@ class LogRun:
                 message = f"{where}: {fault['message']}"
                 raise SchedulerFault(fault["rule"], message, fault["time_s"], fault["job"])
             jobs = replayed_jobs(folder / TRACE, self.part.jobs)
+        held = jobs.select(
+            from_s="starting_time", until_s="finish_time", tasks="requested_number_of_resources"
+        )
         jobs = jobs.sort("submission_time", "job_id")[self.warm_up_jobs :]
-        busy_s = float((jobs["requested_number_of_resources"] * jobs["execution_time"]).sum())
-        return {goal.key: measured(goal.metric, jobs, busy_s, self.processors) for goal in self.goals}
+        return {goal.key: measured(goal.metric, jobs, held, self.processors) for goal in self.goals}
 
 
 class OnLog:

@@ -52,12 +52,13 @@ class OptionRun:
             message = f"{where}: {fault['message']}"
             raise SchedulerFault(fault["rule"], message, fault["time_s"], fault["job"])
         site = self.in_use.site
-        jobs = job_table(tables.facts, site.n_machines).filter(pl.col("job_id") >= self.warm_up_jobs)
+        all_jobs = job_table(tables.facts, site.n_machines)
+        jobs = all_jobs.filter(pl.col("job_id") >= self.warm_up_jobs)
         held = held_machines(tables.facts)
-        busy_s = float(((held["until_s"] - held["from_s"]) * held["tasks"]).sum())
-        found = {
-            goal.key: measured(goal.metric, _of(goal, jobs), busy_s, site.n_machines) for goal in self.goals
-        }
+        found = {}
+        for goal in self.goals:
+            theirs = held.join(_of(goal, all_jobs), left_on="job", right_on="job_id", how="semi")
+            found[goal.key] = measured(goal.metric, _of(goal, jobs), theirs, site.n_machines)
         means = jobs.group_by("job_class").agg(pl.col("turnaround_time").mean()).sort("job_class")
         (told,) = refusals(tables.facts).iter_rows(named=True)
         found[REFUSED] = told["refused"] / told["arrived"]

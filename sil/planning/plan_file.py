@@ -92,7 +92,7 @@ class OfferTable(Table):
 
 
 class SizeTable(Table):
-    """How many of an offer does it take until the first goal is at most (or, of utilisation, least) so?"""
+    """How many of an offer does it take until the first goal is at most so?"""
 
     offer: str
     target: Positive
@@ -176,6 +176,11 @@ class Plan(Table):
             raise ValueError("there are no offers, and nothing is to retire: add [[offers]] or [retire]")
         if self.size is not None and self.size.offer not in names:
             raise ValueError(f"size.offer is '{self.size.offer}'; there are the offers {', '.join(names)}")
+        if self.size is not None and self.goals[0].metric == "utilisation":
+            raise ValueError(
+                "size.target cannot be one of utilisation, which falls with each machine that is added; "
+                "let the first goal be another"
+            )
         if self.budget is not None and self.offers:
             cheapest = min(self.offers, key=self.cost)
             running = f" with running costs of {self.period}" if cheapest.running_cost else ""

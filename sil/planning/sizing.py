@@ -18,7 +18,8 @@ from sil.planning.settling import Demand, Looks
 @dataclass(frozen=True)
 class Step:
     """What so many of the offer reach; `meets` the target, or misses it, or (None) is not told apart from it
-    by more than the indifference, which is taken as met, or by as many replications as are allowed."""
+    by more than the indifference, which is taken as met. Where as many replications as are allowed do not
+    settle that, it is as their mean says."""
 
     count: int
     reached: Interval

@@ -63,6 +63,8 @@ class Modelled:
             return float(self.seconds * n_jobs**self.a * n_places**self.b)
         except OverflowError:
             return inf
+        except ZeroDivisionError:
+            return 0.0  # a negative exponent, and nobody to decide on
 
 
 class Replayed:

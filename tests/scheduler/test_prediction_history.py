@@ -9,6 +9,7 @@ from scheduler.loras.scheduler import Loras
 from scheduler.loras.social_contract import SocialContract
 from scheduler.loras.system import SystemState
 from scheduler.model import Job, JobId
+from scheduler.prediction.by_name import PredictorName, make, read
 from scheduler.prediction.history import FEWEST, Circumstances, Error, ErrorHistory, Hybrid, WithInterval
 from scheduler.prediction.look_ahead import PolicyAware
 
@@ -46,6 +47,33 @@ def test_a_hybrid_forecast_is_corrected_by_the_median_of_what_was_wrong_before()
     assert forecast.end_s == pytest.approx(50.0 + 1.2 * 100.0)
     (unchanged,) = Hybrid(plain, ErrorHistory([])).predict(50.0, one_job_waits().view())
     assert unchanged.end_s == 150.0
+
+
+def test_a_hybrid_forecast_has_the_interval_of_the_errors_that_it_is_corrected_by() -> None:
+    ratios = [0.5 + k / 200 for k in range(101)]
+    history = ErrorHistory(errors(WAITS, *ratios))
+    asked: list[str] = []
+
+    def errors_of(name: PredictorName) -> ErrorHistory:
+        asked.append(str(name))
+        return history
+
+    hybrid = make(read("hybrid"), Loras(), errors_of)
+    (forecast,) = hybrid.predict(50.0, one_job_waits().view())
+    assert forecast.end_s == pytest.approx(50.0 + 75.0)
+    assert (forecast.low_s, forecast.high_s) == (pytest.approx(50.0 + 55.0), pytest.approx(50.0 + 95.0))
+    assert set(asked) == {"aware cpu-cpu"}
+
+
+def test_a_hybrid_forecast_never_ends_before_it_starts() -> None:
+    state = one_job_waits()
+    for number in (8, 9):
+        state.add(Job(JobId(number), "any", 0.0), Requirement(1, 0.9, 300.0, 100.0))
+    history = ErrorHistory(errors(WAITS, *[0.2] * FEWEST))
+    forecasts = Hybrid(PolicyAware(Loras()), history).predict(50.0, state.view())
+    starts_s = [forecast.start_s for forecast in forecasts if forecast.start_s is not None]
+    assert max(starts_s) > 50.0
+    assert all(f.start_s is None or f.start_s <= f.end_s for f in forecasts)
 
 
 def test_an_interval_holds_the_middle_four_fifths_of_the_errors() -> None:

@@ -245,7 +245,7 @@ class SharedMachines:
     def _set_rates(self, nodes: Iterable[int], now_s: float) -> None:
         concerned: dict[_Run, None] = {}
         for n in self._spread(nodes) if self._sharing.coupled else nodes:
-            concerned |= dict.fromkeys(self._share(n))
+            concerned |= dict.fromkeys(self._share(n, now_s))
         for run in concerned:
             self._set_rate(run, now_s)
 
@@ -282,9 +282,10 @@ class SharedMachines:
         node = self._nodes[n]
         return self._contract.memory_mb(node.memory_mb, node.local_memory_mb, node.user_is_there)
 
-    def _share(self, n: int) -> list[_Run]:
+    def _share(self, n: int, now_s: float) -> list[_Run]:
         """Find the slowdowns on a node; returns its runs."""
         node = self._nodes[n]
+        node.account(now_s)
         active = [run for run in node.runs if not run.stopped]
         node.cpu_cost = self._sharing.cpu_cost(len(active)) if active else 1.0
         if active:
