@@ -17,6 +17,7 @@ from sil.planning import words
 from sil.planning.answers import Answer, Answers
 from sil.planning.charts import effect_against_cost
 from sil.planning.marginal import Ranking
+from sil.planning.options import AS_IT_IS, Option
 from sil.planning.plan_file import Plan
 from sil.planning.tables import against_first, classes_frame, options_frame, rank_text, rankings
 
@@ -77,14 +78,14 @@ def sections(answers: Answers) -> Iterator[Section]:
     for answer in answers.answers:
         under = f", under {answer.scheduler}" if len(answers.answers) > 1 else ""
         for question, ranking in rankings(answer):
-            yield _options(answers.plan, f"{TITLES[question]}{under}", question, ranking)
+            yield _options(answers.plan, f"{TITLES[question]}{under}", question, ranking, answer.base)
         if answer.marginal is not None and answer.marginal.effects[0].of_classes:
-            yield _classes(f"Which job classes gain{under}", answer.marginal)
+            yield _classes(f"Which job classes gain{under}", answer.marginal, answer.base)
         if answer.size is not None:
             yield _sizes(answers.plan, f"How many it takes{under}", answer)
 
 
-def _options(plan: Plan, title: str, question: str, ranking: Ranking) -> Section:
+def _options(plan: Plan, title: str, question: str, ranking: Ranking, base: Option) -> Section:
     goal, by_price = plan.goals[0], ranking.by_price
     head = [
         "rank" if question == "each offer" else "against the first",
@@ -95,7 +96,7 @@ def _options(plan: Plan, title: str, question: str, ranking: Ranking) -> Section
         "%",
     ]
     head += ["for each 1,000"] if by_price else []
-    head += [other.label for other in plan.goals[1:]] + ["against today", "replications"]
+    head += [other.label for other in plan.goals[1:]] + [f"against {_told(base)}", "replications"]
     rows = []
     for effect in ranking.effects:
         row = [
@@ -111,12 +112,17 @@ def _options(plan: Plan, title: str, question: str, ranking: Ranking) -> Section
             row.append(words.interval(Interval(1e3 * effect.per_price.mean, width)))
         row += [f"{effect.of_goals[other.key]:,.4g}" for other in plan.goals[1:]]
         rows.append([*row, effect.against_today.value, str(effect.n)])
-    today = f"Today: {goal.label} {ranking.base[goal.key]:,.4g}. "
+    where = "Today" if base == AS_IT_IS else f"With '{base.name}'"
+    told = f"{where}: {goal.label} {ranking.base[goal.key]:,.4g}. "
     how = "Ranked by what they do for their price. " if by_price else ""
-    return Section(title, head, rows, f"{today}{how}".strip())
+    return Section(title, head, rows, f"{told}{how}".strip())
 
 
-def _classes(title: str, ranking: Ranking) -> Section:
+def _told(base: Option) -> str:
+    return "today" if base == AS_IT_IS else f"'{base.name}'"
+
+
+def _classes(title: str, ranking: Ranking, base: Option) -> Section:
     names = sorted({name for effect in ranking.effects for name in effect.of_classes})
     rows = [
         [
@@ -125,7 +131,7 @@ def _classes(title: str, ranking: Ranking) -> Section:
         ]
         for effect in ranking.effects
     ]
-    return Section(title, ["option", *names], rows, "Mean turnaround (s) less than today.")
+    return Section(title, ["option", *names], rows, f"Mean turnaround (s) less than {_told(base)}.")
 
 
 def _sizes(plan: Plan, title: str, answer: Answer) -> Section:

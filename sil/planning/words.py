@@ -30,6 +30,9 @@ def recommendation(answers: Answers) -> str:
             return f"With {money(plan.budget or 0.0)}, buy nothing: no combination gains more than {least}."
         change = _change(plan, chosen, answer)
         cost = money(chosen.option.cost)
+        if chosen.option.name == answer.base.name:
+            least = f"it is the least that carries the forecast, and nothing does better; {change}"
+            change = least.removesuffix(f" (against {answer.base.name})")
         return f"With {money(plan.budget or 0.0)}, buy '{chosen.option.name}' for {cost}: {change}."
     if answer.size is not None:
         return sizing(plan, answer.size)

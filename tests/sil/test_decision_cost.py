@@ -104,6 +104,7 @@ def test_a_law_is_charged_for_the_jobs_that_wait_and_the_processors(tmp_path: Pa
     replay = Replay(log_of(ONE_NODE, 4), decision_cost="modelled(seconds=0.25, a=2, b=0.5)")
     assert charges(facts_of(replay, "fcfs", tmp_path)) == [(0.0, 0.5), (1.0, 0.5)]
     assert Modelled(0.25, 2.0, 0.5).charged_s(3, 4, 0.0) == 4.5
+    assert Modelled(0.25, -1.0, 0.5).charged_s(0, 4, 0.0) == 0.0, "nobody is decided on"
 
 
 def test_a_measured_cost_is_the_wall_time_without_garbage_collection_times_the_factor(tmp_path: Path) -> None:

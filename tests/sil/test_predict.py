@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 from typer.testing import CliRunner, Result
 
+from scheduler.prediction.history import Basis
 from sil.cli.app import app
+from sil.experiment.foretelling import Foretold
 
 QUEUE = """
 [[running]]
@@ -155,6 +158,15 @@ def test_when_a_job_that_is_overdue_ends_cannot_be_told(here: Path) -> None:
     told = answers("--job", "11", "--by", "1m")[0]
     assert (told["overdue"], told["promised"], told["low_s"]) == (True, False, None)
     assert "when it ends cannot be told" in " ".join(predict("--job", "11").stdout.split())
+
+
+def test_who_waits_behind_a_job_that_is_overdue_cannot_be_promised(here: Path) -> None:
+    (here / "queue.toml").write_text(QUEUE.replace("68.82", "500"))
+    told = " ".join(predict("--job", "12", "--by", "1m").stdout.split())
+    assert "Not promised: job 12 waits, and when job 11 ends cannot be told." in told
+    alike = Foretold(12, "MG.B", 8, 0.0, 20.0, 10.0, 30.0, Basis(40, "all jobs"))
+    assert alike.promises(60.0)
+    assert not replace(alike, after=(11,)).promises(60.0)
 
 
 def test_an_empty_queue_file_says_what_to_ask_for(here: Path) -> None:

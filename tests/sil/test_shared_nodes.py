@@ -175,6 +175,16 @@ def test_local_users_wait_only_where_they_demand_what_the_contract_guarantees_to
     assert response.slowdown == pytest.approx((0.4 + 0.8) / (0.4 + 0.5))
 
 
+def test_what_local_users_got_until_a_job_joined_others_is_as_it_was_until_then() -> None:
+    """Two jobs take a little more of a node than one, which leaves half of it to users who demand that."""
+    machines, _ = machines_of({0: Work(1000.0, 1.0, 10.0), 1: Work(1000.0, 0.5, 10.0)}, Fluid(), 2)
+    machines.start(order(0, 0), 0.0)
+    machines.local_changed(LocalChanged(0, 0.5, 0.0, True), 0.0)
+    machines.start(order(1, 0), 100.0)
+    (response,) = machines.local_responses(100.0)
+    assert (response.slowdown, response.tight_share) == (1.0, 0.0)
+
+
 def test_a_job_that_stops_as_it_starts_is_told_to_start_first() -> None:
     """The monitors are late, so the scheduler does not know that a user came and took memory."""
     cluster = SharedCluster(

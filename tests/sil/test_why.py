@@ -10,7 +10,7 @@ import pytest
 from scheduler.mapping.placement import NOWHERE_TO_RUN
 from sil.experiment.replay import TRACE, Replay
 from sil.outcome.life import life
-from sil.outcome.trace import Fact
+from sil.outcome.trace import SCHEMA, Fact
 from tests.builders import tiny_experiment
 from tests.sil.test_cli import sil, the_sentence
 from tests.sil.test_experiment import run
@@ -61,6 +61,26 @@ def test_decisions_are_the_same_where_reasons_are_kept(tmp_path: Path) -> None:
     plain = facts_of(Replay(log_of(ROWS, 3)), "easy", tmp_path)
     told = facts_of(Replay(log_of(ROWS, 3), reasons=True), "easy", tmp_path)
     assert told.filter(pl.col("event") != Fact.PASSED_OVER).equals(plain)
+
+
+def test_a_run_that_was_lost_counts_as_waiting() -> None:
+    facts = pl.DataFrame(
+        [
+            (0.0, "job_arrived", 0, None),
+            (5.0, "run_started", 0, 0),
+            (30.0, "run_lost", 0, 0),
+            (50.0, "run_started", 0, 1),
+            (90.0, "run_ended", 0, 1),
+        ],
+        schema={name: SCHEMA[name] for name in ("time_s", "event", "job", "run")},
+        orient="row",
+    )
+    facts = facts.with_columns(pl.lit(None, kind).alias(n) for n, kind in SCHEMA.items() if n not in facts)
+    found, until_then = life(facts, 0), life(facts[:3], 0)
+    assert found is not None
+    assert found.waited_s == 50.0
+    assert until_then is not None
+    assert until_then.waited_s is None
 
 
 def test_a_jobs_life_is_told_in_order_with_who_overtook_it(tmp_path: Path) -> None:

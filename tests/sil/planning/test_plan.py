@@ -10,8 +10,9 @@ import polars as pl
 import pytest
 
 from sil.experiment import files
-from sil.planning.answers import Prepared, answered
+from sil.planning.answers import Overloaded, Prepared, answered
 from sil.planning.forecast import with_forecast
+from sil.planning.measures import measured
 from sil.planning.on_log import OnLog
 from sil.planning.options import AS_IT_IS, one_of_each
 from sil.planning.page import OPTIONS, PAGE
@@ -118,6 +119,31 @@ def test_the_size_that_meets_a_target_is_told(tmp_path: Path) -> None:
     assert told in recommendation(answers)
     out_of_reach = answers_of(plan_file(tmp_path, OFFERS + '\n[size]\noffer = "two fast"\ntarget = 4\n'))
     assert "cannot be met with 'two fast'; with all 3 it is" in recommendation(out_of_reach)
+
+
+def test_several_offers_together_may_carry_what_none_does_alone(tmp_path: Path) -> None:
+    """The machines carry 1.33 jobs in 10 s, 3 with two more; effects are told against what carries them."""
+    offers = "".join(
+        f'\n[[offers]]\nname = "{name}"\nchanges = ["1 x fast"]\nprice = 50\n' for name in ("one", "another")
+    )
+    text = PLAN.replace("jobs_per_quantum = 1.6", "jobs_per_quantum = 4.2")
+    answers = answers_of(plan_file(tmp_path, offers, "budget = 100\n" + text))
+    assert answers.answers[0].base.name == "one + another"
+    assert "buy 'one + another' for 100: it is the least that carries the forecast" in recommendation(answers)
+    with pytest.raises(Overloaded, match="times with 'another'"):
+        answers_of(plan_file(tmp_path, offers, "budget = 60\n" + text))
+
+
+def test_utilisation_is_of_the_time_that_is_measured_and_of_the_jobs_that_are_meant() -> None:
+    jobs = pl.DataFrame({"submission_time": [10.0, 20.0], "finish_time": [40.0, 50.0]})
+    held = pl.DataFrame({"from_s": [0.0, 10.0, 60.0], "until_s": [30.0, 40.0, 90.0], "tasks": [1, 2, 2]})
+    assert measured("utilisation", jobs, held, 4) == 100.0 * (20 + 60) / (4 * 40)
+
+
+def test_how_many_it_takes_cannot_be_asked_of_utilisation(tmp_path: Path) -> None:
+    text = 'goals = [{ metric = "utilisation" }]\n' + PLAN
+    path = plan_file(tmp_path, OFFERS + '\n[size]\noffer = "two fast"\ntarget = 60\n', text)
+    assert "size.target cannot be one of utilisation" in the_sentence(sil("plan", path))
 
 
 def test_what_could_go_is_ranked_by_the_harm_it_does(tmp_path: Path) -> None:
