@@ -39,6 +39,8 @@ MOST = 1e15
 
 Positive = Annotated[float, Field(gt=0, lt=MOST, strict=True)]
 NotNegative = Annotated[float, Field(ge=0, lt=MOST, strict=True)]
+Period = Annotated[float, Field(ge=1e-3, lt=MOST, strict=True)]
+"""Seconds from one thing to the next that is alike: with shorter ones, time would hardly pass."""
 Count = Annotated[int, Field(ge=1, strict=True)]
 
 

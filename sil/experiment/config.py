@@ -17,7 +17,7 @@ from sil.experiment.notional import Notional
 from sil.experiment.shared_nodes_table import SharedNodesTable
 from site_db import toml_file
 from site_db.site_file import QueueTable
-from site_db.toml_file import Count, InvalidFile, NotNegative, Positive, Table
+from site_db.toml_file import Count, InvalidFile, NotNegative, Period, Positive, Table
 
 Shares = dict[str, Positive]
 GridValue = int | float | str
@@ -30,7 +30,7 @@ class AtOnceTable(Table):
 class PoissonTable(Table):
     kind: Literal["poisson"]
     jobs_per_quantum: Positive
-    quantum_s: Positive = 10.0
+    quantum_s: Period = 10.0
 
 
 class WorkloadTable(Table):
@@ -48,7 +48,7 @@ class WorkloadTable(Table):
 
 class EveryQuantumTable(Table):
     kind: Literal["every_quantum"]
-    quantum_s: Positive = 10.0
+    quantum_s: Period = 10.0
 
 
 class OnRequestTable(Table):
@@ -110,7 +110,7 @@ class OutageTable(Table):
 class FailuresTable(Table):
     """Every machine fails and is repaired at random; times are exponential."""
 
-    mean_time_between_failures_s: Positive
+    mean_time_between_failures_s: Period
     mean_time_to_repair_s: Positive
 
 

@@ -6,7 +6,7 @@ from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
-from site_db.toml_file import Count, NotNegative, Positive, Table
+from site_db.toml_file import Count, NotNegative, Period, Positive, Table
 
 Share = Annotated[float, Field(ge=0, le=1, strict=True)]
 Bounds = tuple[Share, Share]
@@ -19,9 +19,9 @@ class LocalUsersTable(Table):
     share_of_nodes: Share
     mean_cpu: float = Field(default=0.15, gt=0, lt=1, strict=True)
     demand: Bounds = (0.2, 1.0)
-    mean_active_s: Positive = 15.0
+    mean_active_s: Period = 15.0
     memory: Bounds = (0.2, 0.5)
-    mean_memory_s: Positive = 300.0
+    mean_memory_s: Period = 300.0
 
     @model_validator(mode="after")
     def _can_be(self) -> LocalUsersTable:
@@ -48,7 +48,7 @@ class CoschedulingTable(Table):
 class NodeMonitorsTable(Table):
     """How the monitors of local load sample and smooth; and how they fail."""
 
-    interval_s: Positive = 5.0
+    interval_s: Period = 5.0
     smoothing_s: Positive = 60.0
     delay_s: NotNegative = 0.0
     lost_share: float = Field(default=0.0, ge=0, lt=1, strict=True)

@@ -10,6 +10,9 @@ from sil.outcome.figures import PALETTE, WIDTH, Figure, tooltips
 from sil.outcome.trace import Fact
 
 STARTS = (Fact.RUN_STARTED, Fact.RUN_CONTINUED)
+MOST_DRAWN = 4_000
+"""Stretches and marks of a timeline; Altair refuses more than 5,000."""
+
 ENDS = (Fact.RUN_ENDED, Fact.RUN_LOST, Fact.RUN_PREEMPTED, Fact.RUN_STOPPED)
 
 
@@ -77,11 +80,22 @@ def predicted_against_real(points: pl.DataFrame, of: str) -> Figure:
 
 
 def timeline(facts: pl.DataFrame, n_nodes: int) -> Figure:
-    """Node by time: MPL as shade, a line where a local user is, marks where jobs stop and go on."""
+    """Node by time: MPL as shade, a line where a local user is, marks where jobs stop and go on. Of what is
+    longer, the first part: as much as can be drawn and looked at."""
     end_s = float(facts["time_s"].max() or 0.0)  # type: ignore[arg-type]
-    x = alt.X("from_s:Q", title="Time (s)", scale=alt.Scale(domain=[0, end_s], nice=False))
+    segments, there, marks = mpl_segments(facts), presence(facts, end_s), _stops(facts)
+    begins_s = pl.concat([frame["from_s"] for frame in (segments, there, marks)]).sort()
+    title = "Time (s)"
+    if len(begins_s) > MOST_DRAWN:
+        title, end_s = f"Time (s); it goes on to {end_s:,.0f} s", float(begins_s[MOST_DRAWN])
+        segments, there = (
+            frame.filter(pl.col("from_s") < end_s).with_columns(pl.col("until_s").clip(upper_bound=end_s))
+            for frame in (segments, there)
+        )
+        marks = marks.filter(pl.col("from_s") < end_s)
+    x = alt.X("from_s:Q", title=title, scale=alt.Scale(domain=[0, end_s], nice=False))
     y_scale = alt.Scale(domain=[-0.5, n_nodes - 0.5], nice=False, reverse=True)
-    segments = mpl_segments(facts).with_columns(low=pl.col("node") - 0.4, high=pl.col("node") + 0.3)
+    segments = segments.with_columns(low=pl.col("node") - 0.4, high=pl.col("node") + 0.3)
     most = max(segments["mpl"].to_list(), default=0)
     shade = alt.Scale(domain=[1, 2, 3, 4], range=["#c6dbef", "#6baed6", "#2171b5", "#08306b"])
     if most > 4:
@@ -98,16 +112,7 @@ def timeline(facts: pl.DataFrame, n_nodes: int) -> Figure:
             tooltip=tooltips("node", "from_s", "until_s", "mpl"),
         )
     )
-    there = presence(facts, end_s).with_columns(at=pl.col("node") + 0.4, what=pl.lit("local user is there"))
-    moments = [
-        (time_s, n, "a job stops" if event == Fact.RUN_STOPPED else "a job goes on")
-        for time_s, event, nodes in facts.filter(
-            pl.col("event").is_in([Fact.RUN_STOPPED, Fact.RUN_CONTINUED])
-        )
-        .select("time_s", "event", "machines")
-        .iter_rows()
-        for n in NodeSet.parse(nodes)
-    ]
+    there = there.with_columns(at=pl.col("node") + 0.4, what=pl.lit("local user is there"))
     user = alt.Scale(domain=["local user is there"], range=["#E69F00"])
     stop = alt.Scale(domain=["a job stops", "a job goes on"], range=["#D55E00", "#009E73"])
     users = (
@@ -120,15 +125,30 @@ def timeline(facts: pl.DataFrame, n_nodes: int) -> Figure:
             color=alt.Color("what:N", scale=user, title=None),
         )
     )
-    schema = {"from_s": pl.Float64, "node": pl.Int64, "what": pl.String}
-    marks = (
-        alt.Chart(pl.DataFrame(moments, schema=schema, orient="row"))
+    stops = (
+        alt.Chart(marks)
         .mark_point(filled=True, size=45)
         .encode(x=x, y=alt.Y("node:Q", scale=y_scale), color=alt.Color("what:N", scale=stop, title=None))
     )
     figure: Figure = (
-        alt.layer(carried, users, marks)
+        alt.layer(carried, users, stops)
         .resolve_scale(color="independent")
         .properties(width=WIDTH - 100, height=22 * n_nodes)
     )
     return figure
+
+
+def _stops(facts: pl.DataFrame) -> pl.DataFrame:
+    """(from_s, node, what): where jobs stop and go on."""
+    rows = [
+        (time_s, n, "a job stops" if event == Fact.RUN_STOPPED else "a job goes on")
+        for time_s, event, nodes in facts.filter(
+            pl.col("event").is_in([Fact.RUN_STOPPED, Fact.RUN_CONTINUED])
+        )
+        .select("time_s", "event", "machines")
+        .iter_rows()
+        for n in NodeSet.parse(nodes)
+    ]
+    return pl.DataFrame(
+        rows, schema={"from_s": pl.Float64, "node": pl.Int64, "what": pl.String}, orient="row"
+    )

@@ -37,10 +37,11 @@ class RunPreempted:
 
 @dataclass(slots=True)
 class StateChange:
-    """A machine (by index) or an interconnect (by name) goes down or comes back."""
+    """A machine (by index) or an interconnect (by name) goes down, perhaps for ever, or comes back."""
 
     subject: int | str
     up: bool
+    for_ever: bool = False
 
 
 @dataclass(slots=True)

@@ -29,7 +29,7 @@ def listed_outages(outages: Iterable[Outage]) -> Iterator[TimedChange]:
         change
         for outage in outages
         for change in (
-            (outage.from_s, StateChange(outage.subject, False)),
+            (outage.from_s, StateChange(outage.subject, False, outage.to_s == inf)),
             (outage.to_s, StateChange(outage.subject, True)),
         )
         if change[0] < inf

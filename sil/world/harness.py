@@ -40,6 +40,9 @@ MOST_IDLE_ROUNDS = 10_000
 """So many rounds in a row without a job that arrives or ends are taken for an endless loop; not where time
 passes between them, and there is a run that will end or a job that will arrive."""
 
+MOST_ROUNDS_UNTIL_REPAIR = 20 * MOST_IDLE_ROUNDS
+"""As many where something is down that will come back."""
+
 LEAST_STEP_S = 1e-3
 """By which time passes from round to round, if it does."""
 
@@ -116,6 +119,10 @@ class Harness:
         self._idle_rounds = 0
         self._idle_since_s = 0.0
         """When the first of these was."""
+        self._down: dict[int | str, bool] = {}
+        """Machines and interconnects, and whether each is so for ever."""
+        self._idle_at_repair = 0
+        """How many idle rounds there had been when something came back."""
         self._wakes_at_s: float | None = None
         self._untold: list[tuple[Callable[[Any], None], Any]] = []
         """Notices to a resource manager that was busy, oldest first."""
@@ -220,6 +227,11 @@ class Harness:
         if not self._machines.change(subject, up):
             return
         now_s = self._clock.now_s
+        if up:
+            self._down.pop(subject, None)
+            self._idle_at_repair = self._idle_rounds
+        else:
+            self._down[subject] = event.for_ever
         if isinstance(subject, int):
             self._trace.note(now_s, Fact.MACHINE_UP if up else Fact.MACHINE_DOWN, resource=subject)
         else:
@@ -268,10 +280,15 @@ class Harness:
 
     def _look_for_progress(self, now_s: float) -> None:
         """A scheduler may ask for a round every second of a run of a day."""
-        something_comes = self._next_arrival is not None or not self._machines.is_idle
-        if not something_comes or now_s - self._idle_since_s < MOST_IDLE_ROUNDS * LEAST_STEP_S:
-            raise self._stuck(f"{MOST_IDLE_ROUNDS} rounds went by and no job arrived or ended")
-        self._idle_rounds = 0
+        n = self._idle_rounds - 1
+        if now_s - self._idle_since_s >= n * LEAST_STEP_S:
+            if self._next_arrival is not None or not self._machines.is_idle:
+                self._idle_rounds = 0
+                return
+            hopes = not all(self._down.values()) or 0 <= n - self._idle_at_repair < MOST_IDLE_ROUNDS
+            if n < MOST_ROUNDS_UNTIL_REPAIR and hopes:
+                return
+        raise self._stuck(f"{n} rounds went by and no job arrived or ended")
 
     def _appoint_next_arrival(self) -> None:
         job = self._next_arrival = next(self._arrivals, None)
@@ -288,6 +305,11 @@ class Harness:
         named = [f"job {job}: {reason}" for job, reason in sorted(waiting.items())[:3]]
         more = f", and {len(waiting) - 3} more" if len(waiting) > 3 else ""
         of_which = f"; left waiting are {'; '.join(named)}{more}" if named else ""
+        n_gone = sum(self._down.values())
+        if n_gone:
+            of_which += (
+                f"; {n_gone} of the machines and interconnects {'is' if n_gone == 1 else 'are'} down for good"
+            )
         return SchedulerFault(
             MAKES_PROGRESS, why + of_which, self._clock.now_s, min(waiting or self._unfinished, default=None)
         )

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from math import inf
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,10 @@ from sil.experiment.run import SiteChoice, run_experiment
 from sil.experiment.site_in_use import SiteSource
 from sil.experiment.wiring import run_once
 from sil.outcome.comparison import Comparison
+from sil.outcome.node_figures import timeline
+from sil.outcome.predictions import accuracies
 from sil.outcome.run_tables import RunTables
+from sil.outcome.tables import prediction_texts
 from sil.outcome.trace import Fact, one_row_per_machine
 from site_db import store
 from site_db.exchange import read_site_file
@@ -30,6 +34,7 @@ from site_db.store import Address, parse_address
 from site_db.toml_file import InvalidFile
 from tests import faulty_on_nodes
 from tests.postgres import Server
+from tests.sil.test_cli import sil
 
 SITE = """
 name = "lab"
@@ -143,6 +148,48 @@ def test_results_tell_of_predictions_local_users_and_nodes(tmp_path: Path) -> No
     page = (tmp_path / "out" / "report.html").read_text()
     for title in ("Predicted turnaround", "Nodes over time", "the 4 nodes of room, shared"):
         assert title in page
+
+
+def test_a_long_outage_beside_local_users_is_no_fault_and_its_report_is_drawn(tmp_path: Path) -> None:
+    """Some news of the monitors in each second, for hours in which no job can run; then all of them do."""
+    text = EXPERIMENT.replace("normal_easy", "basic").replace(', "uniform"', "").replace("= 2", "= 1", 1)
+    text = text.replace("local_users = { share_of_nodes = 0.5 }", "local_users = { share_of_nodes = 1.0 }")
+    text += "monitors = { interval_s = 1.0 }\n"
+    text += "".join(f'[[outages]]\nmachine = "pc{k}"\nfrom_s = 1\nto_s = 12000\n' for k in (1, 2, 3, 4))
+    comparison = run(written(tmp_path, text), tmp_path / "out")
+    assert not comparison.faults
+    facts = pl.read_parquet(tmp_path / "out" / "trace.parquet")
+    assert facts.filter(pl.col("event") == Fact.RUN_ENDED).height == 12
+    assert facts["time_s"].max() > 12000  # type: ignore[operator]
+    chart = timeline(facts.filter(pl.col("scheduler") == "basic"), 4).to_dict()
+    assert all(len(rows) <= 5000 for rows in chart["datasets"].values())
+
+
+def test_what_is_down_for_good_is_told_with_the_jobs_that_wait_for_it(tmp_path: Path) -> None:
+    path, database = written(tmp_path), str(tmp_path / "lab.db")
+    for command in (("init",), ("import", str(tmp_path / "site.toml")), ("state", "pc1", "down")):
+        assert sil("db", *command, "--db", database).exit_code == 0
+    comparison = run(path, tmp_path / "out", SiteChoice(parse_address(database)))
+    assert "; 1 of the machines and interconnects is down for good" in str(comparison.faults[0])
+
+
+def test_predictions_that_say_never_are_told_and_count_in_no_figure() -> None:
+    rows = [(0, 0, "s", job, "p", inf, 60.0, True) for job in range(2)] + [
+        (0, 0, "s", 1, "p", 90.0, 60.0, False)
+    ]
+    columns = ("point", "replication", "scheduler", "job", "predictor", "predicted_s", "real_s", "first")
+    scores = pl.DataFrame(rows, schema=columns, orient="row").with_columns(
+        deviation=(pl.col("predicted_s") - pl.col("real_s")) / pl.col("real_s"),
+        low_s=pl.lit(None, pl.Float64),
+        high_s=pl.lit(None, pl.Float64),
+        finish_time=pl.lit(60.0),
+    )
+    (told,) = accuracies(scores)
+    assert (told.never, told.n_predictions) == (2, 3)
+    assert (told.deviation, told.bias, told.over, told.coverage) == (None, None, None, None)
+    assert told.deviation_of_all is not None
+    assert told.deviation_of_all.mean == 50.0
+    assert prediction_texts(told) == ["-", "-", "-", "50.0", "-"]
 
 
 def test_utilisation_counts_a_node_once_however_many_jobs_share_it(tmp_path: Path) -> None:
