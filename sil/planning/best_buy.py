@@ -73,7 +73,8 @@ def best_buy(
     able = [_option(plan, counts) for counts in best if any(counts) and seen[counts] > -inf]
     if not able:
         return None
-    ranking = ranked(samples, able[:MOST_CONTENDERS], False, only_first=True, base=base, on_look=on_look)
+    best_few = able[:MOST_CONTENDERS]
+    ranking = ranked(samples, best_few, False, True, base, on_look, chosen_from=len(able))
     return BestBuy(ranking, len(seen), len(possible))
 
 

@@ -57,15 +57,17 @@ def ranked(
     only_first: bool = False,
     base: Option = AS_IT_IS,
     on_look: Callable[[int, int], None] = lambda n, unsettled: None,
+    chosen_from: int = 0,
 ) -> Ranking:
     """Replicate until the ranking is settled, or `most_replications` are done.
 
     With `by_price`, options are ranked by their gain for each unit of price: two are tied where the same
     money (as much as the dearer one costs) makes less than the indifference with either. With `only_first`,
     it is enough to know who is the first, and who is tied with it. `on_look` hears how many replications
-    there are, and how many pairs are not settled.
+    there are, and how many pairs are not settled. Where options are the best of so many on the first of
+    these replications (`chosen_from`), luck chose, too: as many are compared with the base.
     """
-    race = _Race(samples, options, by_price, only_first, base)
+    race = _Race(samples, options, by_price, only_first, base, chosen_from)
     for n in race.looks:
         samples.ensure([base, *race.still_open()], n)
         race.judge()
@@ -101,7 +103,13 @@ class _Race:
     """What is settled between options, and between each of them and the base."""
 
     def __init__(
-        self, samples: Samples, options: Sequence[Option], by_price: bool, only_first: bool, base: Option
+        self,
+        samples: Samples,
+        options: Sequence[Option],
+        by_price: bool,
+        only_first: bool,
+        base: Option,
+        chosen_from: int,
     ) -> None:
         plan = samples.plan
         self._samples = samples
@@ -110,7 +118,7 @@ class _Race:
         self._only_first = only_first
         self._base = base
         self.looks = Looks(plan.first_replications, plan.replications).at
-        n_pairs = len(options) * (len(options) + 1) // 2
+        n_pairs = len(options) * (len(options) - 1) // 2 + max(len(options), chosen_from)
         self.demand = Demand(plan.confidence, n_pairs, len(self.looks))
         self.standings = Standings(list(self._options))
         self.against_base = Standings([base.name, *self._options])
