@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 from math import inf
+from numbers import Real
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.model import NO_ASSIGNMENTS, Assignments, JobId, RunId, Schedule
+from scheduler.model import NO_ASSIGNMENTS, Assignments, JobId, Placement, RunId, Schedule
 from scheduler.node_set import NodeSet
 from scheduler.problem import ReadyTimes, SchedulingProblem
 
@@ -98,6 +99,16 @@ def what_is_not_placing(schedule: object, now_s: float) -> str | None:
         return "runs were to be preempted (preemptions); on nodes they run to their end"
     if again_s is not None and not (isinstance(again_s, (int, float)) and now_s < again_s < inf):
         return f"it wants to be asked again at {again_s} s, which is not after now, {now_s:.12g} s"
+    return None
+
+
+def what_is_no_placement(placement: object) -> str | None:
+    """What is wrong with a placement by its types, or None."""
+    if not isinstance(placement, Placement):
+        return f"a placement is of type {type(placement).__name__}, expected a Placement"
+    if not isinstance(placement.completion_s, Real):
+        kind = type(placement.completion_s).__name__
+        return f"completion_s of a placement is of type {kind}, expected a number"
     return None
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
+from decimal import Decimal
 
 from scheduler import rules
 from scheduler.model import Assignment, Placement, RunId, Schedule
@@ -41,6 +42,17 @@ class StartsAJobTwice(_Wrong):
 class StartsAJobThatItLeavesWaiting(_Wrong):
     def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
         return good._replace(left_waiting=dict.fromkeys(range(problem.n_jobs), "not today"))
+
+
+class PlacesByPlainTuples(_Wrong):
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        return good._replace(placements=tuple(map(tuple, good.placements)))  # type: ignore[arg-type]
+
+
+class BelievesInNoNumber(_Wrong):
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        believed = [one._replace(completion_s=Decimal(one.completion_s)) for one in good.placements]  # type: ignore[arg-type]
+        return good._replace(placements=tuple(believed))
 
 
 class StartsAnUnknownJob(_Wrong):
@@ -139,6 +151,8 @@ class DecidesByChance(_Wrong):
 BROKEN_RULE = {
     ForgetsAJob: rules.NO_JOB_FORGOTTEN,
     StartsAJobTwice: rules.EACH_JOB_ONCE,
+    PlacesByPlainTuples: rules.RETURNS_A_SCHEDULE,
+    BelievesInNoNumber: rules.RETURNS_A_SCHEDULE,
     StartsAJobThatItLeavesWaiting: rules.EACH_JOB_ONCE,
     StartsAnUnknownJob: rules.KNOWN_JOB,
     NamesANodeThatIsNotThere: rules.KNOWN_NODES,

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
+from decimal import Decimal
 
 from scheduler import rules
 from scheduler.loras import rules as node_rules
@@ -33,6 +34,17 @@ class ForgetsAJob(_Wrong):
 class StartsAJobTwice(_Wrong):
     def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
         return good._replace(placements=(*good.placements, good.placements[0]))
+
+
+class PlacesByPlainTuples(_Wrong):
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        return good._replace(placements=tuple(map(tuple, good.placements)))  # type: ignore[arg-type]
+
+
+class BelievesInNoNumber(_Wrong):
+    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+        believed = [one._replace(completion_s=Decimal(one.completion_s)) for one in good.placements]  # type: ignore[arg-type]
+        return good._replace(placements=tuple(believed))
 
 
 class StartsAnUnknownJob(_Wrong):
@@ -94,6 +106,8 @@ class DecidesByChance(_Wrong):
 BROKEN_RULE = {
     ForgetsAJob: rules.NO_JOB_FORGOTTEN,
     StartsAJobTwice: rules.EACH_JOB_ONCE,
+    PlacesByPlainTuples: rules.RETURNS_A_SCHEDULE,
+    BelievesInNoNumber: rules.RETURNS_A_SCHEDULE,
     StartsAnUnknownJob: rules.KNOWN_JOB,
     NamesANodeThatIsNotThere: rules.KNOWN_NODES,
     PutsTwoTasksOnOneNode: rules.ONE_TASK_ON_EACH_NODE,

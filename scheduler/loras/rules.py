@@ -18,6 +18,7 @@ from scheduler.rules import (
     ONE_TASK_ON_EACH_NODE,
     RETURNS_A_SCHEDULE,
     Violation,
+    what_is_no_placement,
     what_is_not_placing,
 )
 
@@ -31,7 +32,11 @@ RULES_ON_NODES = {
 
 def first_violation_on_nodes(problem: SchedulingProblem, schedule: object) -> Violation | None:
     """The first rule that `schedule` breaks, or None. O(tasks that are placed)."""
-    return next(_violations(problem, schedule), None)
+    try:
+        return next(_violations(problem, schedule), None)
+    except (TypeError, ValueError, AttributeError) as error:
+        message = f"its placements or reasons are not of the kind that a Schedule has: {error}"
+        return Violation(RETURNS_A_SCHEDULE, None, message)
 
 
 def _violations(problem: SchedulingProblem, schedule: object) -> Iterator[Violation]:
@@ -43,6 +48,10 @@ def _violations(problem: SchedulingProblem, schedule: object) -> Iterator[Violat
     named: set[int] = set()
     more: dict[int, list[Requirement]] = defaultdict(list)
     for placement in schedule.placements:
+        malformed = what_is_no_placement(placement)
+        if malformed is not None:
+            yield Violation(RETURNS_A_SCHEDULE, None, malformed)
+            return
         i = placement.job
         if not 0 <= i < problem.n_jobs:
             message = f"job index {i} was placed; the problem has jobs 0 to {problem.n_jobs - 1}"

@@ -20,6 +20,7 @@ from scheduler.rules import (
     ONE_TASK_ON_EACH_NODE,
     RETURNS_A_SCHEDULE,
     Violation,
+    what_is_no_placement,
     what_is_not_placing,
 )
 
@@ -77,6 +78,10 @@ def _wrong(
     """What is wrong with a placement by itself; if nothing, it is noted in `placed`."""
     view = problem.free_nodes
     i, nodes, completion_s = placement
+    if type(placement) is not Placement or type(completion_s) is not float:
+        malformed = what_is_no_placement(placement)
+        if malformed is not None:
+            return Violation(RETURNS_A_SCHEDULE, None, malformed)
     if not 0 <= i < problem.n_jobs:
         return _unknown(i, problem)
     job = problem.jobs[i]

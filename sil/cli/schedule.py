@@ -8,7 +8,7 @@ from typing import Annotated
 import typer
 from rich.table import Table
 
-from sil.cli.console import EXIT_FAULT, one_sentence_for_bad_input, out, print_fault
+from sil.cli.console import EXIT_FAULT, one_sentence_for_bad_input, out, print_fault, print_note
 
 
 def schedule(
@@ -76,6 +76,12 @@ def schedule(
             times = (f"{made.makespan_s:,.3f}", f"{made.sum_completion_s:,.3f}")
             table.add_row(result.scheduler, *times, f"{1e3 * result.decision_s:,.2f}")
         out.print(table)
+    for result in mapped:
+        n = len(result.schedule.left_waiting)
+        if n:
+            print_note(
+                f"{result.scheduler} left {n:,} of {problem.n_jobs:,} jobs waiting, which count in no time"
+            )
     for sentence in faults:
         print_fault(sentence)
     if faults:

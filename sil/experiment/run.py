@@ -83,6 +83,7 @@ def run_experiment(
         raise NoDatabase("with --as-of, say with --site which database has the history")
     make_usable(out)
     _refuse_to_replace(choice.address, out)
+    out = out.absolute()  # a scheduler may change the working directory
     site = SiteSource(experiment, source.parent, choice.address, choice.as_of)
     try:
         in_use = _take_into_use(experiment, site, out, choice)

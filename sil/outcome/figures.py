@@ -18,6 +18,9 @@ from sil.outcome.trace import RunDescription
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999933", "#882255")
 """Colours that stay apart for colour-blind readers (Okabe and Ito, and Tol)."""
 
+# Altair's limit of 5,000 rows is about notebooks; each chart here keeps itself small.
+alt.data_transformers.disable_max_rows()
+
 Figure = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatChart
 
 WIDTH = 760

@@ -11,7 +11,7 @@ from sil.outcome.trace import Fact
 
 STARTS = (Fact.RUN_STARTED, Fact.RUN_CONTINUED)
 MOST_DRAWN = 4_000
-"""Stretches and marks of a timeline; Altair refuses more than 5,000."""
+"""Stretches and marks of a timeline; more make a page heavy, and nobody can tell them apart."""
 
 ENDS = (Fact.RUN_ENDED, Fact.RUN_LOST, Fact.RUN_PREEMPTED, Fact.RUN_STOPPED)
 

@@ -18,6 +18,7 @@ Jobs = Mapping[str, pl.DataFrame]
 BINS = 400
 DAY_S = 86_400.0
 GANTT_RUNS = 600
+GANTT_RECTANGLES = 6_000
 SINCE = "Days since the first submission"
 
 Numbers = NDArray[np.float64]
@@ -135,7 +136,10 @@ def gantt(table: pl.DataFrame, processors: int) -> Figure:
         for job, start_day, end_day, nodes in shown.iter_rows()
         for low, high in NodeSet.parse(nodes).intervals
     ]
-    frame = pl.DataFrame(rows, schema=["job", "from", "until", "low", "high", "colour"], orient="row")
+    columns = ["job", "from", "until", "low", "high", "colour"]
+    frame = pl.DataFrame(rows, schema=columns, orient="row").sort("from", maintain_order=True)
+    if len(frame) > GANTT_RECTANGLES and (until := frame["from"][GANTT_RECTANGLES]) > frame["from"][0]:
+        frame = frame.filter(pl.col("from") < until).with_columns(pl.col("until").clip(upper_bound=until))
     names = [str(k) for k in range(len(PALETTE))]
     figure: Figure = (
         alt.Chart(frame)

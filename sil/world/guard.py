@@ -170,7 +170,7 @@ class GuardedScheduler:
         told, left = self._told, schedule.left_waiting
         in_detail = left.in_detail if isinstance(left, AllOthers | Reasons) else None
         for i in left:
-            job, reason = problem.jobs[i].id, left[i] if in_detail is None else in_detail(i)
+            job, reason = problem.jobs[i].id, said_by(left[i] if in_detail is None else in_detail(i))
             if told.get(job) != reason:
                 told[job] = reason
                 notes.note_reason(now_s, job, reason)
@@ -212,10 +212,10 @@ def _who(scheduler: Scheduler) -> str:
     return f"{type(scheduler).__name__}.schedule"
 
 
-def said_by(error: BaseException) -> str:
-    """In one line, and not a very long one."""
+def said_by(something: object) -> str:
+    """The text of an exception, or of what should be one, in one line, and not a very long one."""
     try:
-        said = " ".join(str(error).split())
+        said = " ".join(str(something).split()).encode("utf-8", "replace").decode()
     except Exception:  # also that is the scheduler's own code
         return "(what it says cannot be told)"
     return said if len(said) <= MOST_TOLD else f"{said[:MOST_TOLD]} ..."

@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 from scheduler.model import Completion, DispatchOrder, Job, JobId, Loss, RunId
 from scheduler.ports import Clock, Dispatcher
 from scheduler.resource_manager import Ports, ResourceManager
-from scheduler.rules import EACH_JOB_ONCE, RAISES_NOTHING, RETURNS_IN_TIME
+from scheduler.rules import EACH_JOB_ONCE, RAISES_NOTHING, RETURNS_A_SCHEDULE, RETURNS_IN_TIME
 from sil.world.decision_cost import Charge
 from sil.world.faults import SchedulerFault
 from sil.world.guard import Timing, said_by, where
@@ -90,17 +90,24 @@ class GuardedManager:
 
     @property
     def wants_round(self) -> bool:
-        return bool(self._manager.wants_round)
+        return self._call(wants_round, self._manager)
 
     @property
     def wakes_at_s(self) -> float | None:
-        return self._manager.wakes_at_s
+        at_s = self._call(wakes_at_s, self._manager)
+        if at_s is not None and not (isinstance(at_s, (int, float)) and at_s == at_s):
+            message = f"{self._name}.wakes_at_s is {said_by(at_s)}; expected a time in seconds, or None"
+            raise SchedulerFault(RETURNS_A_SCHEDULE, message, self._clock.now_s)
+        return at_s
 
     def why_waiting(self) -> Mapping[JobId, str]:
         return self._call(self._manager.why_waiting)
 
     def on_job_arrived(self, job: Job) -> str | None:
         refusal = self._call(self._manager.on_job_arrived, job)
+        if refusal is not None and not isinstance(refusal, str):
+            message = f"{self._name}.on_job_arrived returned {said_by(refusal)}; expected None, or why not"
+            raise SchedulerFault(RETURNS_A_SCHEDULE, message, self._clock.now_s, job.id)
         self._unfinished += refusal is None
         return refusal
 
@@ -154,3 +161,11 @@ class GuardedManager:
 
     def _of(self, method: Callable[..., Any]) -> str:
         return f"{self._name}.{getattr(method, '__name__', 'made')}"
+
+
+def wants_round(manager: ResourceManager) -> bool:
+    return bool(manager.wants_round)
+
+
+def wakes_at_s(manager: ResourceManager) -> float | None:
+    return manager.wakes_at_s

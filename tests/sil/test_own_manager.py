@@ -9,7 +9,7 @@ import pytest
 
 from scheduler import registry
 from scheduler.registry import SchedulerNotLoaded
-from scheduler.rules import EACH_JOB_ONCE, NODES_FREE, RAISES_NOTHING, RETURNS_IN_TIME
+from scheduler.rules import EACH_JOB_ONCE, NODES_FREE, RAISES_NOTHING, RETURNS_A_SCHEDULE, RETURNS_IN_TIME
 from sil.experiment.listener import Listener
 from sil.experiment.replay import TIMINGS, TRACE, Replay
 from sil.experiment.replays import replay_all
@@ -81,6 +81,22 @@ class NumbersRunsTwice(OneAtATime):
         self.runs = count()
         super().run_round()
 
+class WakesAtNoTime(OneAtATime):
+    wakes_at_s = float("nan")
+
+class LooksWhetherForEver(OneAtATime):
+    @property
+    def wants_round(self):
+        while True:
+            pass
+    @wants_round.setter
+    def wants_round(self, wanted):
+        pass
+
+class RefusesWithoutReason(OneAtATime):
+    def on_job_arrived(self, job):
+        return False
+
 class CannotBeMade(OneAtATime):
     def __init__(self, ports):
         raise OSError("no room")
@@ -144,6 +160,9 @@ def test_a_round_of_its_own_is_charged_and_its_orders_take_effect_when_it_is_ove
         ("DoubleBooks", NODES_FREE, "was dispatched to node 0 while job 1 runs there"),
         ("NumbersRunsTwice", EACH_JOB_ONCE, "run 0 was ordered twice"),
         ("CannotBeMade", RAISES_NOTHING, "raised OSError: no room"),
+        ("WakesAtNoTime", RETURNS_A_SCHEDULE, "WakesAtNoTime.wakes_at_s is nan; expected a time"),
+        ("LooksWhetherForEver", RETURNS_IN_TIME, "LooksWhetherForEver.wants_round did not return within"),
+        ("RefusesWithoutReason", RETURNS_A_SCHEDULE, "on_job_arrived returned False; expected None"),
     ],
 )
 def test_a_manager_that_misbehaves_is_reported_and_the_others_go_on(

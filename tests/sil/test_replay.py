@@ -36,7 +36,7 @@ from sil.outcome.invariants import (
     TIME_NEVER_GOES_BACK,
     WHAT_IS_OVER_IS_OVER,
 )
-from sil.outcome.replay_figures import BINS, DAY_S, queue_length, utilisation
+from sil.outcome.replay_figures import BINS, DAY_S, GANTT_RECTANGLES, gantt, queue_length, utilisation
 from sil.outcome.replay_invariants import NO_MORE_NODES_THAN_THERE_ARE, first_breach_of_replay
 from sil.outcome.replayed_jobs import batsim_schedule, replayed_jobs, statistics
 from sil.outcome.trace import METADATA_KEY, Fact
@@ -687,6 +687,27 @@ def test_jobs_are_chosen_by_their_place_in_the_log(here: Path) -> None:
     for chosen, left in (("1:3", [2, 3]), (":2", [1, 2]), ("-1:", [4])):
         assert replayed("log.swf", "--scheduler", "fcfs", f"--jobs={chosen}").exit_code == 0
         assert jobs_of(here / "out" / "fcfs")["job_id"].to_list() == left
+
+
+def test_a_report_of_many_schedulers_and_of_scattered_nodes_is_drawn(here: Path) -> None:
+    many = {f"s{k}": pl.DataFrame(replayed_rows(400)) for k in range(15)}
+    chart = queue_length(many).to_dict()
+    assert sum(map(len, chart["datasets"].values())) > 5000
+    shown = gantt(many["s0"], 256).to_dict()
+    assert 5000 < sum(map(len, shown["datasets"].values())) <= GANTT_RECTANGLES
+
+
+def replayed_rows(n: int) -> dict[str, list[object]]:
+    """Jobs that follow one another on every second of 100 nodes."""
+    return {
+        "job_id": list(range(n)),
+        "submission_time": [0.0] * n,
+        "starting_time": [float(k) for k in range(n)],
+        "finish_time": [float(k + 1) for k in range(n)],
+        "waiting_time": [float(k) for k in range(n)],
+        "requested_number_of_resources": [50] * n,
+        "allocated_resources": [" ".join(str(2 * node) for node in range(50))] * n,
+    }
 
 
 def test_results_of_an_earlier_replay_in_the_same_folder_are_told_of(here: Path) -> None:
