@@ -31,8 +31,7 @@ def recommendation(answers: Answers) -> str:
         change = _change(plan, chosen, answer)
         cost = money(chosen.option.cost)
         if chosen.option.name == answer.base.name:
-            least = f"it is the least that carries the forecast, and nothing does better; {change}"
-            change = least.removesuffix(f" (against {answer.base.name})")
+            change = "it is the least that carries the forecast, and nothing does better"
         return f"With {money(plan.budget or 0.0)}, buy '{chosen.option.name}' for {cost}: {change}."
     if answer.size is not None:
         return sizing(plan, answer.size)

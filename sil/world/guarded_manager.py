@@ -163,6 +163,7 @@ class GuardedManager:
         return f"{self._name}.{getattr(method, '__name__', 'made')}"
 
 
+# Named as what they read: so they stand in a message.
 def wants_round(manager: ResourceManager) -> bool:
     return bool(manager.wants_round)
 
