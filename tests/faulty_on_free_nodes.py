@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from decimal import Decimal
 
 from scheduler import rules
 from scheduler.model import Assignment, Placement, RunId, Schedule
@@ -12,6 +11,7 @@ from scheduler.node_set import NodeSet
 from scheduler.problem import SchedulingProblem
 from scheduler.rigid.scheduler import Rigid
 from tests.faulty import NeverReturns, Raises, ReturnsNothing
+from tests.spoiling import ByNoNumber, ByPlainTuples
 
 
 class _Wrong(ABC):
@@ -44,15 +44,12 @@ class StartsAJobThatItLeavesWaiting(_Wrong):
         return good._replace(left_waiting=dict.fromkeys(range(problem.n_jobs), "not today"))
 
 
-class PlacesByPlainTuples(_Wrong):
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
-        return good._replace(placements=tuple(map(tuple, good.placements)))  # type: ignore[arg-type]
+class PlacesByPlainTuples(ByPlainTuples, _Wrong):
+    pass
 
 
-class BelievesInNoNumber(_Wrong):
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
-        believed = [one._replace(completion_s=Decimal(one.completion_s)) for one in good.placements]  # type: ignore[arg-type]
-        return good._replace(placements=tuple(believed))
+class BelievesInNoNumber(ByNoNumber, _Wrong):
+    pass
 
 
 class StartsAnUnknownJob(_Wrong):

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import random
 from abc import ABC, abstractmethod
-from decimal import Decimal
 
 from scheduler import rules
 from scheduler.loras import rules as node_rules
@@ -12,6 +11,7 @@ from scheduler.loras.scheduler import Loras
 from scheduler.model import Assignment, Placement, Schedule
 from scheduler.problem import SchedulingProblem
 from tests.faulty import NeverReturns, Raises, ReturnsNothing
+from tests.spoiling import ByNoNumber, ByPlainTuples
 
 
 class _Wrong(ABC):
@@ -36,15 +36,12 @@ class StartsAJobTwice(_Wrong):
         return good._replace(placements=(*good.placements, good.placements[0]))
 
 
-class PlacesByPlainTuples(_Wrong):
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
-        return good._replace(placements=tuple(map(tuple, good.placements)))  # type: ignore[arg-type]
+class PlacesByPlainTuples(ByPlainTuples, _Wrong):
+    pass
 
 
-class BelievesInNoNumber(_Wrong):
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
-        believed = [one._replace(completion_s=Decimal(one.completion_s)) for one in good.placements]  # type: ignore[arg-type]
-        return good._replace(placements=tuple(believed))
+class BelievesInNoNumber(ByNoNumber, _Wrong):
+    pass
 
 
 class StartsAnUnknownJob(_Wrong):
