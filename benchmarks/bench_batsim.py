@@ -18,7 +18,7 @@ from rich.table import Table
 
 from benchmarks.bench_replay import LOGS
 from benchmarks.record import keep
-from sil.experiment.replay import Replay
+from sil.runs.on_log import Replay
 from sil.workload.job_log import JobLog
 from sil.workload.lublin import Lublin
 from sil.workload.swf import read_swf

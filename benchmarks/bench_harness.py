@@ -18,10 +18,10 @@ from rich.table import Table
 
 from benchmarks.record import keep
 from scheduler.model import Job
-from sil.experiment.config import Experiment
-from sil.experiment.site_in_use import SiteInUse, SiteSource
-from sil.experiment.surroundings import workload
-from sil.experiment.wiring import run_once
+from sil.runs.inputs import workload
+from sil.runs.on_machines import run_once
+from sil.settings.experiment_file import Experiment
+from sil.site.site_in_use import SiteInUse, SiteSource
 
 SEED = 2001
 JOBS = (1_000, 4_000, 16_000)

@@ -29,8 +29,8 @@ from scheduler.etc import EtcMatrix
 from scheduler.mapping.by_class import ByClass
 from scheduler.mapping.greedy import MaxMin, MinMin
 from scheduler.mapping.pjs import Pjs
+from scheduler.mapping.reference import TextbookPjs, TextbookSjs
 from scheduler.mapping.sjs import Sjs
-from scheduler.mapping.textbook import TextbookPjs, TextbookSjs
 from scheduler.ports import Scheduler
 from scheduler.problem import SchedulingProblem
 

@@ -1,7 +1,7 @@
 """How far is each scheduler from the least possible sum of completion times?
 
 Random ETC matrices as in Braun et al. 2001 (range-based: a base time per job times a factor per machine),
-small enough for the exact optimum of `scheduler.bounds`. A consistent matrix is sorted row by row: a
+small enough for the exact optimum of `scheduler.mapping.bounds`. A consistent matrix is sorted row by row: a
 machine that is faster for one job is so for all. Run with `python -m benchmarks.bench_optimality`.
 """
 
@@ -14,10 +14,10 @@ from rich.table import Table
 
 from benchmarks.record import keep
 from scheduler import registry
-from scheduler.bounds import least_sum_of_completions
+from scheduler.mapping.bounds import least_sum_of_completions
 from scheduler.problem import SchedulingProblem
 from sil.outcome.statistics import interval
-from sil.outcome.tables import interval_text
+from sil.report.tables import interval_text
 
 SEED = 2001
 INSTANCES = 50

@@ -17,14 +17,14 @@ from functools import partial
 from pathlib import Path
 
 from benchmarks.record import keep
-from sil.experiment import files
 from sil.planning.answers import Prepared
-from sil.planning.engine import Engine
-from sil.planning.marginal import Ranking, ranked
 from sil.planning.options import AS_IT_IS, one_of_each
 from sil.planning.plan_file import Plan, read_plan
+from sil.planning.questions.effects import Ranking, ranked
 from sil.planning.runs import Runs, Work
 from sil.planning.samples import Samples
+from sil.settings import files
+from sil.workers.engine import Engine
 from site_db.kept_runs import KeptRuns
 
 SEEDS = 100

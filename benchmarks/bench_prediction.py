@@ -1,7 +1,8 @@
 """What does it cost to predict the turnaround of every job that runs or waits?
 
-Baseline: Algorithm 1 as it stands (`scheduler.prediction.algorithm_1`), with the policies in plain words, in
-the same run; it is left out where it takes minutes. Run with `python -m benchmarks.bench_prediction`.
+Baseline: Algorithm 1 as published (`scheduler.time_shared.prediction.algorithm_1`), with the reference
+policies, in the same run; the benchmark leaves it out where it takes minutes. Run with
+`python -m benchmarks.bench_prediction`.
 """
 
 from __future__ import annotations
@@ -14,16 +15,16 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.record import keep
-from scheduler.loras.requirement import Requirement
-from scheduler.loras.scheduler import Loras
-from scheduler.loras.social_contract import SocialContract
-from scheduler.loras.system import LocalLoad, SystemState
-from scheduler.loras.textbook import TextbookLoras
 from scheduler.model import Job, JobId
-from scheduler.prediction.algorithm_1 import Algorithm1
-from scheduler.prediction.forecast import Predictor
-from scheduler.prediction.look_ahead import PolicyAware
 from scheduler.problem import SchedulingProblem
+from scheduler.time_shared.prediction.algorithm_1 import Algorithm1
+from scheduler.time_shared.prediction.forecast import Predictor
+from scheduler.time_shared.prediction.look_ahead import PolicyAware
+from scheduler.time_shared.reference import TextbookLoras
+from scheduler.time_shared.requirement import Requirement
+from scheduler.time_shared.scheduler import Loras
+from scheduler.time_shared.social_contract import SocialContract
+from scheduler.time_shared.system import LocalLoad, SystemState
 
 SEED = 2006
 SMALL, MIDDLE, LARGE = (16, 12, 30), (100, 60, 100), (1000, 780, 10_000)

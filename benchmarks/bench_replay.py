@@ -24,7 +24,7 @@ from rich.table import Table
 
 from benchmarks.bare_easy import easy_starts
 from benchmarks.record import keep
-from sil.experiment.replay import Replay
+from sil.runs.on_log import Replay
 from sil.workload.job_log import JobLog
 from sil.workload.lublin import Lublin
 from sil.workload.swf import read_swf, write_swf

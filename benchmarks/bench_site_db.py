@@ -25,13 +25,14 @@ from sqlalchemy.orm import Session
 
 from benchmarks.record import keep
 from scheduler.model import ExecutionRecord, Job, JobId
-from sil.experiment import files
-from site_db import exchange, importing, store
+from sil.settings import files
+from site_db import store
 from site_db.estimation import Estimator
 from site_db.experience import SqlExperience, StatisticsReader
 from site_db.jobs.recorder import Recorder
 from site_db.jobs.records import LIVE, JobRecord, JobState
 from site_db.schema import ExecutionHistoryRow
+from site_db.site_file import exchange, importing
 from site_db.sites import SiteReader
 from site_db.store import Address, parse_address
 

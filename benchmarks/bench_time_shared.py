@@ -15,11 +15,11 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.record import keep
-from scheduler.loras.scheduler import Loras
 from scheduler.model import Job, JobId, Schedule
 from scheduler.problem import SchedulingProblem
-from sil.experiment.shared_nodes import SharedCluster, built_in_characterisations, run_on_shared_nodes
-from sil.studies.cisne import BENCHMARKS, SEED
+from scheduler.time_shared.scheduler import Loras
+from sil.runs.on_time_shared import SharedCluster, built_in_characterisations, run_on_shared_nodes
+from sil.studies.cisne.experiments import BENCHMARKS, SEED
 from sil.world.events import Event, EventQueue
 from sil.world.machines.time_shared import SharedMachines
 

@@ -6,7 +6,7 @@
         check_contract(MyScheduler)
 
 It asks the scheduler many small problems, drawn by Hypothesis (`pip install
-sil-testbed[contract]`), and reports the smallest one on which a rule of `scheduler.rules` is broken.
+sil-testbed[contract]`), and reports the smallest one on which a rule of `scheduler.mapping.rules` is broken.
 """
 
 from __future__ import annotations
@@ -21,10 +21,7 @@ from hypothesis import strategies as st
 from hypothesis.errors import FlakyFailure
 
 from scheduler.etc import EtcMatrix
-from scheduler.model import Job, JobId, RunId, Schedule, read_only
-from scheduler.ports import Scheduler
-from scheduler.problem import ReadyTimes, Running, SchedulingProblem
-from scheduler.rules import (
+from scheduler.mapping.rules import (
     DETERMINISTIC,
     MAKES_PROGRESS,
     PROBLEM_UNTOUCHED,
@@ -34,6 +31,9 @@ from scheduler.rules import (
     first_difference,
     first_violation,
 )
+from scheduler.model import Job, JobId, RunId, Schedule, read_only
+from scheduler.ports import Scheduler
+from scheduler.problem import ReadyTimes, Running, SchedulingProblem
 
 
 class Outline(Protocol):
@@ -159,7 +159,7 @@ def check_contract(
 
     `call` may set a limit to the time of each decision (see Caller); without it, a scheduler that never
     returns is waited for. The problems are the same every time. Raises ContractBroken. For schedulers that
-    start jobs on shared nodes: `scheduler.loras.contract`.
+    start jobs on shared nodes: `scheduler.time_shared.contract`.
     """
     examine(make, mapping_contract(), examples, call)
 

@@ -198,13 +198,13 @@ class Schedule(NamedTuple):
     """What a scheduler decided in one call. It is data: the manager turns it into orders.
 
     Jobs are mapped to resources (`assignments`), or where nodes are shared, started on some of them
-    (`placements`). `left_waiting` names each job that was considered and not assigned, with the reason.
+    (`placements`). `wait_reasons` names each job that was considered and not assigned, with the reason.
     `preemptions` are running runs that the scheduler itself wants ended now. Where jobs start on nodes, it
     may say when at the latest it wants to be asked again, `ask_again_s`.
     """
 
     assignments: Assignments
-    left_waiting: Mapping[int, str] = MappingProxyType({})
+    wait_reasons: Mapping[int, str] = MappingProxyType({})
     preemptions: tuple[RunId, ...] = ()
     placements: tuple[Placement, ...] = ()
     ask_again_s: float | None = None
@@ -213,16 +213,16 @@ class Schedule(NamedTuple):
     def of(
         cls,
         assignments: Iterable[Assignment],
-        left_waiting: Mapping[int, str] | None = None,
+        wait_reasons: Mapping[int, str] | None = None,
         preemptions: Iterable[RunId] = (),
     ) -> Schedule:
         """A schedule from single assignments, for schedulers that do not work in columns."""
-        return cls(Assignments.of(assignments), left_waiting or {}, tuple(preemptions))
+        return cls(Assignments.of(assignments), wait_reasons or {}, tuple(preemptions))
 
     @classmethod
-    def placing(cls, placements: Iterable[Placement], left_waiting: Mapping[int, str]) -> Schedule:
+    def placing(cls, placements: Iterable[Placement], wait_reasons: Mapping[int, str]) -> Schedule:
         """A schedule for nodes: which jobs start now."""
-        return cls(NO_ASSIGNMENTS, left_waiting, (), tuple(placements))
+        return cls(NO_ASSIGNMENTS, wait_reasons, (), tuple(placements))
 
     @property
     def makespan_s(self) -> float:

@@ -9,13 +9,13 @@ from difflib import get_close_matches
 from types import UnionType
 from typing import Any, Union, get_args, get_origin
 
-from scheduler.trouble import Trouble
+from scheduler.errors import UserError
 
 Value = int | float | str | bool
 KINDS: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}
 
 
-class Misnamed(Trouble):
+class Misnamed(UserError):
     """A name cannot be read, or its parameters do not fit. The message is one sentence for the user."""
 
 

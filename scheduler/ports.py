@@ -49,7 +49,7 @@ class Monitor(Protocol):
         ...
 
 
-class RunTimes(Protocol):
+class RuntimeEstimator(Protocol):
     """What is believed of the run times of rigid jobs, which are the same on all nodes of a machine."""
 
     def estimate_s(self, job: Job) -> float:

@@ -15,8 +15,8 @@ from scheduler.etc import EtcMatrix
 from scheduler.model import Job, JobId, RunId, read_only
 
 if TYPE_CHECKING:  # what is compiled for shared nodes is loaded where nodes are shared
-    from scheduler.loras.system import SharedNodes
-    from scheduler.rigid.free_nodes import FreeNodes
+    from scheduler.free_nodes.problem import FreeNodes
+    from scheduler.time_shared.system import SharedNodes
 
 
 class Running(NamedTuple):

@@ -18,9 +18,9 @@ from pathlib import Path
 from typing import Any, cast
 
 from scheduler import naming
+from scheduler.errors import UserError
 from scheduler.ports import Scheduler
 from scheduler.resource_manager import Ports, ResourceManager
-from scheduler.trouble import Trouble
 
 PLUGIN_GROUP = "scheduler.plugins"
 """Entry-point group in which an installed package offers its schedulers."""
@@ -47,8 +47,8 @@ ON_SHARED_NODES = {
     "uniform": "loras(node_selection=uniform)",
     "normal_easy": "loras(node_selection=normal, selection=easy)",
     "uniform_easy": "loras(node_selection=uniform, selection=easy)",
-    "promising": "scheduler.prediction.promises:Promising",
-    "loras": "scheduler.loras.scheduler:Loras",
+    "promising": "scheduler.time_shared.prediction.promises:Promising",
+    "loras": "scheduler.time_shared.scheduler:Loras",
 }
 """They start jobs on nodes that are shared, where the others map jobs to machines. The first are compositions
 that Hanzich et al. 2006 compare."""
@@ -58,8 +58,8 @@ ON_FREE_NODES = {
     "sjf": "rigid(ordering=sjf)",
     "easy": "rigid(backfilling=easy)",
     "easy_sjbf": "rigid(backfilling=easy_sjbf)",
-    "conservative": "scheduler.rigid.conservative:Conservative",
-    "rigid": "scheduler.rigid.scheduler:Rigid",
+    "conservative": "scheduler.free_nodes.conservative:Conservative",
+    "rigid": "scheduler.free_nodes.scheduler:Rigid",
 }
 """They give rigid jobs nodes of their own, as when a log is replayed."""
 
@@ -73,7 +73,7 @@ OPTIMISING = frozenset({"optimal", "pjs_optimal"})
 SchedulerFactory = Callable[[], Scheduler]
 
 
-class SchedulerNotLoaded(Trouble):
+class SchedulerNotLoaded(UserError):
     """A scheduler's name leads to nothing that can be used. The message is one sentence for the user."""
 
 

@@ -1,6 +1,6 @@
 """A whole resource manager: what is told to it, and what it is given to act with.
 
-`scheduler.manager.SchedulingManager` and `scheduler.queue_manager.QueueManager` are of this shape. To put one
+`MappingManager` and `StartingManager` in `scheduler.managers` have this shape. To put one
 of your own under test, derive from `ResourceManager` and name the class as a scheduler is named:
 `module:Class`. It is made with one argument, `OnMachines`, `OnFreeNodes` or `OnSharedNodes`, and the
 parameters of its name.
@@ -14,12 +14,12 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from scheduler.model import Completion, Job, JobId, Loss, RunId, Site
-from scheduler.ports import Clock, Dispatcher, Experience, Monitor, RunTimes
+from scheduler.ports import Clock, Dispatcher, Experience, Monitor, RuntimeEstimator
 
 if TYPE_CHECKING:
-    from scheduler.loras.shared_nodes_in_use import Characterisation
-    from scheduler.loras.social_contract import SocialContract
-    from scheduler.queue_manager import NodeMonitor
+    from scheduler.managers.starting import NodeMonitor
+    from scheduler.time_shared.allocation import Characterisation
+    from scheduler.time_shared.social_contract import SocialContract
 
 
 @dataclass(frozen=True)
@@ -45,7 +45,7 @@ class OnFreeNodes:
     clock: Clock
     dispatcher: Dispatcher
     n_nodes: int
-    run_times: RunTimes
+    run_times: RuntimeEstimator
 
     @property
     def n_places(self) -> int:

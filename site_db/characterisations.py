@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scheduler.loras.requirement import Requirement
 from scheduler.model import Job
-from site_db.site_file import SiteFile
+from scheduler.time_shared.requirement import Requirement
+from site_db.site_file.tables import SiteFile
 
 
 class Characterisations:

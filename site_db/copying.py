@@ -10,7 +10,6 @@ from sqlalchemy.orm import Session
 
 from site_db.history.as_of import read_kept_as_of
 from site_db.history.whole_run import Key
-from site_db.importing import put_site
 from site_db.schema import (
     ClusterStateRow,
     ExecutionSnapshotRow,
@@ -20,6 +19,7 @@ from site_db.schema import (
     SiteRow,
 )
 from site_db.schema.resources import OfSite
+from site_db.site_file.importing import put_site
 from site_db.sites import SiteReader
 from site_db.states import CurrentStates, current_states
 

@@ -8,17 +8,17 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from scheduler.admission import UserPolicy
+from scheduler.errors import UserError
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from scheduler.queues import MappingPolicy, QueuePolicy
-from scheduler.trouble import Trouble
 from site_db.estimation import Layout, Place, PlaceKind
-from site_db.exporting import site_file_of
 from site_db.schema import AllowedPlaceRow, SiteRow
-from site_db.site_file import SiteFile
+from site_db.site_file.exporting import site_file_of
+from site_db.site_file.tables import SiteFile
 from site_db.site_rows import SiteRows
 
 
-class UnknownSite(Trouble):
+class UnknownSite(UserError):
     """The database has no site of that name. The message is one sentence for the user."""
 
 

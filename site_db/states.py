@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session, aliased
 
-from scheduler.trouble import Trouble
+from scheduler.errors import UserError
 from site_db.schema import (
     ClusterRow,
     ClusterStateRow,
@@ -23,11 +23,11 @@ from site_db.schema.resources import OfSite
 from site_db.sites import SiteReader
 
 
-class UnknownResource(Trouble):
+class UnknownResource(UserError):
     """The site has no machine or interconnect of that name. The message is one sentence for the user."""
 
 
-class NotSeenThere(Trouble):
+class NotSeenThere(UserError):
     """A machine has no traffic, an interconnect no local load. The message is one sentence for the user."""
 
 

@@ -14,14 +14,14 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, NoSuchModuleError
 from sqlalchemy.orm import Session
 
-from scheduler.trouble import Trouble
+from scheduler.errors import UserError
 from site_db.migrations import HEAD, make_tables, version_of
 
 BUSY_TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5
 
 
-class DatabaseTrouble(Trouble):
+class DatabaseTrouble(UserError):
     """The database cannot be used. The message is one sentence for the user."""
 
 

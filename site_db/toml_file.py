@@ -14,14 +14,14 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from scheduler.trouble import Trouble
+from scheduler.errors import UserError
 from site_db.toml_lines import Location as Location
 from site_db.toml_lines import line_of
 
 Model = TypeVar("Model", bound=BaseModel)
 
 
-class InvalidFile(Trouble):
+class InvalidFile(UserError):
     """A file that cannot be used. The message is one sentence: file, line, value, what was expected."""
 
     def __init__(self, sentence: str) -> None:

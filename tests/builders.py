@@ -12,8 +12,8 @@ import polars as pl
 from scheduler.etc import EtcMatrix
 from scheduler.model import Cluster, DispatchOrder, Job, JobClass, Machine, Schedule, Site
 from scheduler.problem import SchedulingProblem
-from sil.outcome.recorder import TraceRecorder
-from sil.outcome.trace import Fact
+from sil.trace.facts import Fact
+from sil.trace.recorder import TraceRecorder
 
 INF = np.inf
 

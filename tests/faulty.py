@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import numpy as np
 
-from scheduler import rules
+from scheduler.mapping import rules
 from scheduler.mapping.mct import Mct
 from scheduler.mapping.pjs import Pjs
 from scheduler.model import Assignment, Schedule
@@ -25,7 +25,7 @@ class ForgetsAJob:
     def schedule(self, problem: SchedulingProblem) -> Schedule:
         good = Mct().schedule(problem)
         last = problem.n_jobs - 1
-        waiting = {i: reason for i, reason in good.left_waiting.items() if i != last}
+        waiting = {i: reason for i, reason in good.wait_reasons.items() if i != last}
         return Schedule.of([a for a in good.assignments if a.job != last], waiting)
 
 
@@ -39,7 +39,7 @@ class MapsAJobTwice:
             a = rows[0]
             end_s = max(b.completion_s for b in rows)
             rows.append(replace(a, start_s=end_s, completion_s=end_s + a.completion_s - a.start_s))
-        return Schedule.of(rows, good.left_waiting)
+        return Schedule.of(rows, good.wait_reasons)
 
 
 class UsesAMachineThatIsDown:
@@ -163,7 +163,7 @@ class InventsAJob:
     def schedule(self, problem: SchedulingProblem) -> Schedule:
         good = Mct().schedule(problem)
         extra = Assignment(problem.n_jobs, 0, 1e6, 1e6 + 1)
-        return Schedule.of([*good.assignments, extra], good.left_waiting)
+        return Schedule.of([*good.assignments, extra], good.wait_reasons)
 
 
 class CountsFromTheEnd:
@@ -173,14 +173,14 @@ class CountsFromTheEnd:
         good = Mct().schedule(problem)
         last = problem.n_jobs - 1
         rows = [replace(a, job=-1) if a.job == last else a for a in good.assignments]
-        return Schedule.of(rows, good.left_waiting)
+        return Schedule.of(rows, good.wait_reasons)
 
 
 class InventsAMachine:
     def schedule(self, problem: SchedulingProblem) -> Schedule:
         good = Mct().schedule(problem)
         rows = [replace(a, resource=problem.etc.n_resources) for a in good.assignments]
-        return Schedule.of(rows, good.left_waiting)
+        return Schedule.of(rows, good.wait_reasons)
 
 
 class StartsInThePast:
@@ -189,7 +189,7 @@ class StartsInThePast:
         rows = [
             replace(a, start_s=a.start_s - 1e4, completion_s=a.completion_s - 1e4) for a in good.assignments
         ]
-        return Schedule.of(rows, good.left_waiting)
+        return Schedule.of(rows, good.wait_reasons)
 
 
 class SaysNoTime:
@@ -198,7 +198,7 @@ class SaysNoTime:
     def schedule(self, problem: SchedulingProblem) -> Schedule:
         good = Mct().schedule(problem)
         rows = [replace(a, start_s=float("nan"), completion_s=float("nan")) for a in good.assignments]
-        return Schedule.of(rows, good.left_waiting)
+        return Schedule.of(rows, good.wait_reasons)
 
 
 class PromisesTooMuch:
@@ -207,7 +207,7 @@ class PromisesTooMuch:
     def schedule(self, problem: SchedulingProblem) -> Schedule:
         good = Mct().schedule(problem)
         rows = [replace(a, completion_s=(a.start_s + a.completion_s) / 2) for a in good.assignments]
-        return Schedule.of(rows, good.left_waiting)
+        return Schedule.of(rows, good.wait_reasons)
 
 
 class MapsAndLeavesWaiting:
@@ -224,7 +224,7 @@ class LeavesEverythingWaiting:
 class PreemptsAStranger:
     def schedule(self, problem: SchedulingProblem) -> Schedule:
         good = Mct().schedule(problem)
-        return Schedule.of(good.assignments, good.left_waiting, [10**6])
+        return Schedule.of(good.assignments, good.wait_reasons, [10**6])
 
 
 class WorksOnlyOnce:

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 
-from scheduler import rules
+from scheduler.free_nodes.scheduler import Rigid
+from scheduler.mapping import rules
 from scheduler.model import Assignment, Placement, RunId, Schedule
 from scheduler.node_set import NodeSet
 from scheduler.problem import SchedulingProblem
-from scheduler.rigid.scheduler import Rigid
 from tests.faulty import NeverReturns, Raises, ReturnsNothing
 from tests.spoiling import ByNoNumber, ByPlainTuples
 
@@ -41,7 +41,7 @@ class StartsAJobTwice(_Wrong):
 
 class StartsAJobThatItLeavesWaiting(_Wrong):
     def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
-        return good._replace(left_waiting=dict.fromkeys(range(problem.n_jobs), "not today"))
+        return good._replace(wait_reasons=dict.fromkeys(range(problem.n_jobs), "not today"))
 
 
 class PlacesByPlainTuples(ByPlainTuples, _Wrong):

@@ -5,11 +5,11 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 
-from scheduler import rules
-from scheduler.loras import rules as node_rules
-from scheduler.loras.scheduler import Loras
+from scheduler.mapping import rules
 from scheduler.model import Assignment, Placement, Schedule
 from scheduler.problem import SchedulingProblem
+from scheduler.time_shared import rules as node_rules
+from scheduler.time_shared.scheduler import Loras
 from tests.faulty import NeverReturns, Raises, ReturnsNothing
 from tests.spoiling import ByNoNumber, ByPlainTuples
 

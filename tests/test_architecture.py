@@ -70,9 +70,9 @@ def test_the_site_database_knows_of_ours_only_the_schedulers_values_and_trouble(
         "scheduler.etc",
         "scheduler.queues",
         "scheduler.admission",
-        "scheduler.loras.requirement",
-        "scheduler.loras.social_contract",
-        "scheduler.trouble",
+        "scheduler.time_shared.requirement",
+        "scheduler.time_shared.social_contract",
+        "scheduler.errors",
     }
     for module in imports(path):
         assert standard(module) or top(module) in ALLOWED["site_db"] or module in known, module
@@ -80,29 +80,46 @@ def test_the_site_database_knows_of_ours_only_the_schedulers_values_and_trouble(
 
 @pytest.mark.parametrize("path", files("sil"), ids=str)
 def test_only_experiments_plans_and_the_command_reach_the_database(path: Path) -> None:
-    if not {"experiment", "planning", "cli"} & set(path.parts):
+    if not {"settings", "site", "runs", "experiment", "workers", "planning", "studies", "cli"} & set(
+        path.parts
+    ):
         assert "site_db" not in {top(module) for module in imports(path)}
 
 
-STATIONS = ["workload", "world", "batsim", "outcome", "experiment", "studies", "planning"]
-MAY_IMPORT = {
-    "workload": {"workload"},
-    "world": {"world", "outcome"},
-    "outcome": {"outcome"},
-    "batsim": {"batsim", "world"},
-    "live": {"live", "world", "outcome"},
-    "experiment": {"workload", "world", "batsim", "live", "outcome", "experiment"},
-    "studies": {"outcome", "experiment", "studies"},
-    "planning": {"workload", "world", "batsim", "outcome", "experiment", "planning"},
+STAGES = [
+    "trace",
+    "workload",
+    "world",
+    "outcome",
+    "report",
+    "batsim",
+    "live",
+    "settings",
+    "site",
+    "workers",
+    "runs",
+    "experiment",
+    "planning",
+    "studies",
+    "cli",
+]
+"""In import order: a stage imports only itself and earlier ones."""
+BACKWARD = {
+    ("settings", "runs"),
+    ("settings", "site"),
+    ("workers", "experiment"),
+    ("runs", "experiment"),
+    ("workers", "studies"),
 }
+"""To be removed by the restructuring."""
 
 
-@pytest.mark.parametrize("station", STATIONS)
-def test_the_stations_of_an_experiment_import_one_another_in_one_direction(station: str) -> None:
-    for path in files(f"sil/{station}"):
-        for module in imports(path):
-            if module.startswith("sil."):
-                assert module.split(".")[1] in MAY_IMPORT[station], f"{path} imports {module}"
+def test_the_stages_import_one_another_in_one_direction() -> None:
+    for place, stage in enumerate(STAGES):
+        for path in files(f"sil/{stage}"):
+            for module in imports(path):
+                if module.startswith("sil.") and module.split(".")[1] in STAGES[place + 1 :]:
+                    assert (stage, module.split(".")[1]) in BACKWARD, f"{path} imports {module}"
 
 
 def test_no_module_is_named_for_nothing() -> None:

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from site_db.exchange import read_site_file
+from site_db.site_file.exchange import read_site_file
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
@@ -73,7 +73,7 @@ def test_the_site_file_of_the_reference_is_one(tmp_path: Path) -> None:
 
 
 def test_the_reference_names_every_setting_of_an_experiment() -> None:
-    from sil.experiment.config import Experiment
+    from sil.settings.experiment_file import Experiment
 
     text = (ROOT / "docs" / "files.md").read_text()
     for name in Experiment.model_fields:
@@ -81,7 +81,7 @@ def test_the_reference_names_every_setting_of_an_experiment() -> None:
 
 
 def test_the_reference_names_every_setting_of_shared_nodes() -> None:
-    from sil.experiment import shared_nodes_table as tables
+    from sil.settings import time_shared_table as tables
 
     text = (ROOT / "docs" / "files.md").read_text()
     kinds = (tables.LocalUsersTable, tables.CoschedulingTable, tables.NodeMonitorsTable, tables.LimitsTable)

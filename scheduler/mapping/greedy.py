@@ -17,7 +17,7 @@ from scheduler.mapping.kernels.max_min import Bounds, max_min, room_for_bounds
 from scheduler.mapping.kernels.min_min import min_min
 from scheduler.mapping.kernels.sorting import Sorting, unsorted
 from scheduler.mapping.kernels.table import Plan
-from scheduler.mapping.placement import mapped
+from scheduler.mapping.placer import mapped
 from scheduler.model import Assignments, Schedule
 from scheduler.problem import SchedulingProblem
 

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from scheduler.mapping.kernels.annealing import Bench, Choices, anneal
 from scheduler.mapping.pjs import Pjs, PjsTryNext
-from scheduler.mapping.placement import mapped
+from scheduler.mapping.placer import mapped
 from scheduler.mapping.sjs import Sjs
 from scheduler.model import Assignments, Schedule
 from scheduler.problem import SchedulingProblem

@@ -1,6 +1,6 @@
 """Minimum completion time."""
 
-from scheduler.mapping.placement import Placement
+from scheduler.mapping.placer import Placement
 from scheduler.model import Schedule
 from scheduler.problem import SchedulingProblem
 

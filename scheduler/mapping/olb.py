@@ -2,7 +2,7 @@
 
 import numpy as np
 
-from scheduler.mapping.placement import Placement
+from scheduler.mapping.placer import Placement
 from scheduler.model import Schedule
 from scheduler.problem import SchedulingProblem
 

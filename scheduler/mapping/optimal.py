@@ -13,7 +13,7 @@ from scheduler.mapping.by_class import ByClass
 from scheduler.mapping.cluster_trials import ClusterTrials
 from scheduler.mapping.greedy import Greedy
 from scheduler.mapping.kernels.table import Table
-from scheduler.mapping.placement import mapped
+from scheduler.mapping.placer import mapped
 from scheduler.model import Assignments, Schedule
 from scheduler.problem import SchedulingProblem
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from scheduler.mapping.by_class import ByClass
 from scheduler.mapping.cluster_trials import ClusterTrials
 from scheduler.mapping.greedy import Greedy
-from scheduler.mapping.placement import mapped
+from scheduler.mapping.placer import mapped
 from scheduler.model import Schedule
 from scheduler.problem import SchedulingProblem
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.mapping.placement import mapped
+from scheduler.mapping.placer import mapped
 from scheduler.model import Assignments, Schedule
 from scheduler.problem import SchedulingProblem
 

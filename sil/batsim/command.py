@@ -9,7 +9,7 @@ from contextlib import contextmanager
 from pathlib import Path
 
 from sil.batsim.naming import PLACEHOLDER, PORT, Outside
-from sil.world.faults import PROCESS_SURVIVES, SchedulerFault
+from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
 
 ENDS_WITHIN_S = 5.0
 """So long a scheduler has to end by itself after the last message."""

@@ -9,23 +9,23 @@ from collections.abc import Callable, Mapping
 from math import inf, nan
 from typing import Any, Protocol
 
-from scheduler.model import Completion, Job, JobId, Loss, RunId
-from scheduler.ports import Dispatcher
-from scheduler.rules import (
+from scheduler.mapping.rules import (
     EACH_JOB_ONCE,
     NOT_IN_THE_PAST,
     PREEMPTS_RUNNING_RUNS,
     RETURNS_IN_TIME,
 )
+from scheduler.model import Completion, Job, JobId, Loss, RunId
+from scheduler.ports import Dispatcher
 from sil.batsim import messages
 from sil.batsim.book import Book, Known
 from sil.batsim.endpoint import NoReply
 from sil.batsim.messages import WORKLOAD, BadReply, JsonEvent, Reply, read_reply
 from sil.batsim.nodes import Nodes
 from sil.world.clock import SimClock
-from sil.world.decision_cost import Charge
-from sil.world.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL, SchedulerFault
-from sil.world.guard import Timing
+from sil.world.guard.decision_cost import Charge
+from sil.world.guard.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL, SchedulerFault
+from sil.world.guard.scheduler import Timing
 
 
 class Orders(Dispatcher, Protocol):

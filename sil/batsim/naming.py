@@ -8,8 +8,8 @@ import shlex
 import shutil
 from dataclasses import dataclass
 
+from scheduler.errors import UserError
 from scheduler.registry import SchedulerNotLoaded
-from scheduler.trouble import Trouble
 
 PORT = 28_000
 """Where Batsim's schedulers listen if nobody says otherwise."""
@@ -18,7 +18,7 @@ PLACEHOLDER = "{port}"
 _BEGINS = re.compile(r"batsim(\+tcp://|:)")
 
 
-class CannotListen(Trouble):
+class CannotListen(UserError):
     """An address cannot be used. The message is one sentence for the user."""
 
 

@@ -7,7 +7,7 @@ from typing import Protocol
 
 from scheduler.model import ON_NODES, DispatchOrder, Job, Loss, RunId
 from scheduler.node_set import NodeSet
-from scheduler.ports import RunTimes
+from scheduler.ports import RuntimeEstimator
 from sil.batsim.messages import JsonEvent, delay, resource
 from sil.world.logged_runs import LoggedRuns
 
@@ -56,7 +56,7 @@ class AlikeNodes:
 
     accepts_new_jobs = True
 
-    def __init__(self, n_nodes: int, run_times: RunTimes, runs: LoggedRuns) -> None:
+    def __init__(self, n_nodes: int, run_times: RuntimeEstimator, runs: LoggedRuns) -> None:
         self._n_nodes = n_nodes
         self._run_times = run_times
         self._runs = runs

@@ -7,7 +7,7 @@ from typing import Any, TypeVar
 
 from pydantic import BaseModel, Field, ValidationError
 
-from scheduler.trouble import Trouble
+from scheduler.errors import UserError
 
 Data = TypeVar("Data", bound=BaseModel)
 
@@ -53,7 +53,7 @@ class OfAJob(BaseModel):
     job_id: str
 
 
-class BadRequest(Trouble):
+class BadRequest(UserError):
     """What a simulator sent cannot be read. The message is a sentence."""
 
 

@@ -8,11 +8,11 @@ from dataclasses import dataclass, field
 
 import zmq
 
+from scheduler.free_nodes.allocation import FreeNodeAllocation
+from scheduler.managers.starting import StartingManager
 from scheduler.model import Completion, DispatchOrder, Job, JobId, RunId
 from scheduler.node_set import NodeSet
-from scheduler.ports import RunTimes, Scheduler
-from scheduler.queue_manager import QueueManager
-from scheduler.rigid.free_nodes_in_use import FreeNodesInUse
+from scheduler.ports import RuntimeEstimator, Scheduler
 from sil.batsim.messages import JsonEvent
 from sil.batsim.messages import event as decision
 from sil.batsim.naming import CannotListen
@@ -55,12 +55,12 @@ class ServedScheduler:
     for a message that cannot be read, ScheduleRejected where the scheduler breaks a rule, and what it raises.
     """
 
-    def __init__(self, make: Callable[[MessageClock], Scheduler], run_times: RunTimes) -> None:
+    def __init__(self, make: Callable[[MessageClock], Scheduler], run_times: RuntimeEstimator) -> None:
         self._make = make
         self._run_times = run_times
         self._clock = MessageClock()
         self._orders = Orders(self._clock)
-        self._manager: QueueManager | None = None
+        self._manager: StartingManager | None = None
         self._jobs = 0
         self._called_for_s: float | None = None
         self.is_over = False
@@ -82,8 +82,8 @@ class ServedScheduler:
     def _hear(self, event: Event) -> None:
         match event.type:
             case "SIMULATION_BEGINS":
-                nodes = FreeNodesInUse(read_data(Platform, event).n_nodes, self._run_times)
-                self._manager = QueueManager(nodes, self._make(self._clock), self._clock, self._orders)
+                nodes = FreeNodeAllocation(read_data(Platform, event).n_nodes, self._run_times)
+                self._manager = StartingManager(nodes, self._make(self._clock), self._clock, self._orders)
             case "SIMULATION_ENDS":
                 self.is_over = True
             case "JOB_SUBMITTED":
@@ -112,7 +112,7 @@ class ServedScheduler:
             self._orders.decide("CALL_ME_LATER", timestamp=wakes_at_s)
             self._called_for_s = wakes_at_s
 
-    def _running(self) -> QueueManager:
+    def _running(self) -> StartingManager:
         if self._manager is None:
             raise BadRequest("the simulator sent an event before SIMULATION_BEGINS")
         return self._manager

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from scheduler.loras.requirement import Requirement
 from scheduler.model import ON_NODES, DispatchOrder, Job, Loss, MachineReading, RunId
 from scheduler.node_set import NodeSet
 from scheduler.resource_manager import OnSharedNodes
+from scheduler.time_shared.requirement import Requirement
 from sil.batsim.messages import JsonEvent, delay, resource
 
 

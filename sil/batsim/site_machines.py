@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isfinite
 
-from scheduler.availability import Availability
 from scheduler.etc import EtcMatrix
+from scheduler.managers.availability import Availability
 from scheduler.model import DispatchOrder, ExecutionRecord, Job, Loss, MachineReading, RunId
 from scheduler.node_set import NodeSet
 from scheduler.resource_manager import OnMachines
 from sil.batsim.messages import JsonEvent, delay, resource
-from sil.world.truth import TrueTimes
+from sil.world.actual_runtimes import ActualRuntimes
 
 
 class SiteMachines:
@@ -23,14 +23,14 @@ class SiteMachines:
 
     accepts_new_jobs = False
 
-    def __init__(self, ports: OnMachines, true_times: TrueTimes) -> None:
+    def __init__(self, ports: OnMachines, actual_runtimes: ActualRuntimes) -> None:
         site = ports.site
         self.described = [
             resource(j, machine.name, machine_class=machine.machine_class)
             for j, machine in enumerate(site.machines)
         ]
         self._ports = ports
-        self._true_times = true_times
+        self._true_times = actual_runtimes
         self._availability = Availability(site)
         self._members = [len(members) for members in site.members]
 

@@ -78,14 +78,14 @@ def main() -> None:
         app()
     finally:
         if threading.active_count() > 1:
-            from sil.experiment.processes import end_without_threads
+            from sil.workers.processes import end_without_threads
 
             end_without_threads()
 
 
 def _print_version(wanted: bool) -> None:
     if wanted:
-        from sil.experiment.code_version import package_version
+        from sil.settings.code_version import package_version
 
         out.print(package_version(), highlight=False)
         raise typer.Exit

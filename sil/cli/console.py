@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.measure import Measurement
 from rich.table import Table
 
-from scheduler.trouble import Trouble
+from scheduler.errors import UserError
 from sil.experiment.output_folder import no_room, told_of_no_room
 
 EXIT_FAULT = 1
@@ -32,7 +32,7 @@ def one_sentence_for_bad_input() -> Iterator[None]:
     """What keeps a command from its work ends it with one sentence and exit code 2, without a traceback."""
     try:
         yield
-    except Trouble as trouble:
+    except UserError as trouble:
         fail(str(trouble))
     except Exception as error:
         number = no_room(error)

@@ -64,10 +64,10 @@ def import_site(
     db: Where = DEFAULT,
 ) -> None:
     """Put the site of a site file into the database, or bring the one there up to date with it."""
-    from sil.experiment import files
-    from site_db.exchange import read_site_file
-    from site_db.importing import put_file
+    from sil.settings import files
     from site_db.jobs.log_import import count_things
+    from site_db.site_file.exchange import read_site_file
+    from site_db.site_file.importing import put_file
     from site_db.sites import site_names
 
     with _changing(db) as (session, address):
@@ -86,7 +86,7 @@ def export(
     out_file: Annotated[Path | None, typer.Option("--out", help="Write it to this file.")] = None,
 ) -> None:
     """Print a site as a site file."""
-    from site_db import exchange
+    from site_db.site_file import exchange
     from site_db.sites import SiteReader
 
     with _reading(db) as (session, address):

@@ -22,7 +22,7 @@ from sil.cli.console import (
 from sil.cli.progress import ProgressBar, progress
 
 if TYPE_CHECKING:
-    from sil.outcome.twin import Twins
+    from sil.outcome.live_comparison import Twins
 
 
 def live(
@@ -43,14 +43,14 @@ def live(
     """
     if importlib.util.find_spec("psutil") is None:
         fail("`sil live` needs the package psutil; install this one with [live]")
-    from sil.experiment import config, files
-    from sil.experiment.live import run_beside_its_twin
-    from sil.world.faults import SchedulerFault
+    from sil.runs.live import run_beside_its_twin
+    from sil.settings import experiment_file, files
+    from sil.world.guard.faults import SchedulerFault
 
     try:
         with one_sentence_for_bad_input():
             path = files.find(experiment, "experiments", Path())
-            read = config.changed(config.read_experiment(path), seed=seed)
+            read = experiment_file.changed(experiment_file.read_experiment(path), seed=seed)
             name = scheduler or read.schedulers[0]
             folder = out_folder or Path(f"sil-live-{read.name}")
             with progress("jobs") as bar:

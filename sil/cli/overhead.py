@@ -50,7 +50,7 @@ def overhead(
     Shown are medians and quartiles of wall time, without garbage collection. Writes overhead.csv (each
     decision), points.csv (each point of the grid) and a figure.
     """
-    from sil.experiment.processes import begin_early
+    from sil.workers.processes import begin_early
 
     begin_early()
     from sil.experiment import overhead as measuring
@@ -152,8 +152,8 @@ def _draw(points: pl.DataFrame, folder: Path) -> None:
     """Panels by what there are several of: shares of parallel jobs, numbers of machines, or neither."""
     import polars as pl
 
-    from sil.outcome.figures import save
-    from sil.outcome.overhead_figures import overhead_figure
+    from sil.report.figures import save
+    from sil.report.overhead_figures import overhead_figure
 
     several = points["scheduler"].n_unique() > 1
     by_share = points["parallel_percent"].n_unique() > 1

@@ -62,7 +62,7 @@ def check(
     if importlib.util.find_spec("hypothesis") is None:
         fail("the problems are drawn with the package hypothesis; install this one with [contract]")
     from scheduler.registry import Kind
-    from sil.experiment.processes import begin_early
+    from sil.workers.processes import begin_early
 
     begin_early()
     from sil.experiment import checking
@@ -128,13 +128,13 @@ def serve_scheduler(
     if importlib.util.find_spec("zmq") is None:
         fail("Batsim's protocol needs the package pyzmq; install this one with [batsim]")
     from scheduler import registry
+    from scheduler.free_nodes.rules import first_violation_on_free_nodes
+    from scheduler.free_nodes.runtime_estimates import UserEstimates
+    from scheduler.mapping.rules import ScheduleRejected
     from scheduler.registry import Kind
-    from scheduler.rigid.rules import first_violation_on_free_nodes
-    from scheduler.rigid.run_times import UserEstimates
-    from scheduler.rules import ScheduleRejected
     from sil.batsim.serving import ServedScheduler, serve
-    from sil.world.faults import SchedulerFault
-    from sil.world.guard import GuardedScheduler
+    from sil.world.guard.faults import SchedulerFault
+    from sil.world.guard.scheduler import GuardedScheduler
 
     def fault(rule: str, message: str) -> NoReturn:
         print_fault(f"{name} broke the rule {rule}: {message}")

@@ -58,8 +58,8 @@ def plan(
     Writes plan.html (open it in a browser), options.csv, job_classes.csv and the chart. Every finished run is
     kept in runs.db: the same command goes on where it was interrupted, and does nothing twice.
     """
-    from sil.experiment import files
-    from sil.experiment.processes import begin_early
+    from sil.settings import files
+    from sil.workers.processes import begin_early
 
     with one_sentence_for_bad_input():
         path = files.find(plan_file, "plans", Path())
@@ -67,11 +67,11 @@ def plan(
         begin_early()
     from sil.experiment.output_folder import make_usable
     from sil.planning.answers import Prepared, answered
-    from sil.planning.engine import Engine
-    from sil.planning.page import PAGE, write_page
     from sil.planning.plan_file import changed, read_plan
+    from sil.planning.report.page import PAGE, write_page
     from sil.planning.runs import Runs
-    from sil.world.faults import SchedulerFault
+    from sil.workers.engine import Engine
+    from sil.world.guard.faults import SchedulerFault
     from site_db.kept_runs import KeptRuns
     from site_db.store import parse_address
 
@@ -106,8 +106,8 @@ def plan(
 
 
 def _show(answers: Answers) -> None:
-    from sil.planning import words
-    from sil.planning.page import sections
+    from sil.planning.report import recommendation
+    from sil.planning.report.page import sections
 
     for section in sections(answers):
         table = Table(title=section.title, title_justify="left")
@@ -118,6 +118,6 @@ def _show(answers: Answers) -> None:
         print_whole(table)
         if section.note:
             out.print(section.note, highlight=False, soft_wrap=True)
-    for sentence in words.caveats(answers):
+    for sentence in recommendation.caveats(answers):
         print_note(sentence)
-    out.print(f"\n[bold]{words.recommendation(answers)}[/bold]", highlight=False, soft_wrap=True)
+    out.print(f"\n[bold]{recommendation.recommendation(answers)}[/bold]", highlight=False, soft_wrap=True)

@@ -14,9 +14,9 @@ from rich.table import Table
 from sil.cli.console import fail, one_sentence_for_bad_input, out, print_whole
 
 if TYPE_CHECKING:
-    from sil.experiment.foretelling import Foretold, Question
-    from sil.experiment.nodes_of_site import NodesOfSite
-    from sil.experiment.queue_file import QueueFile
+    from sil.experiment.turnaround import Foretold, Question
+    from sil.settings.queue_file import QueueFile
+    from sil.site.time_shared_cluster import NodesOfSite
 
 MOST_SECONDS = 3.2e9
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
@@ -59,8 +59,8 @@ def predict(
     """Tell when jobs on shared nodes will start and end, with an interval, and what that rests on."""
     import json
 
-    from sil.experiment.foretelling import foretell
-    from sil.experiment.queue_file import read_queue_file
+    from sil.experiment.turnaround import foretell
+    from sil.settings.queue_file import read_queue_file
 
     now = datetime.now()
     if submit is not None and job is not None:
@@ -91,11 +91,12 @@ def predict(
 
 
 def _question(site: str, cluster: str | None, scheduler: str, predictor: str) -> Question:
-    from sil.experiment import files
-    from sil.experiment.foretelling import Question
-    from sil.experiment.nodes_of_site import NodesOfSite
-    from sil.experiment.site_in_use import errors_under
-    from site_db import exchange, sites, store
+    from sil.experiment.turnaround import Question
+    from sil.settings import files
+    from sil.site.site_in_use import errors_under
+    from sil.site.time_shared_cluster import NodesOfSite
+    from site_db import sites, store
+    from site_db.site_file import exchange
     from site_db.sites import SiteReader
     from site_db.states import current_states
 
@@ -171,7 +172,7 @@ def _seconds(value: float) -> str:
 
 
 def _print_grounds(told: list[Foretold], state: QueueFile, question: Question) -> None:
-    from scheduler.prediction.history import FEWEST
+    from scheduler.time_shared.prediction.history import FEWEST
 
     out.print(
         f"Rests on: {question.predictor} over {question.scheduler}, {len(state.running)} running and "

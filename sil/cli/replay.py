@@ -24,7 +24,7 @@ from sil.cli.console import (
     print_whole,
 )
 from sil.cli.progress import ProgressBar, progress
-from sil.experiment.estimates import Estimates
+from sil.settings.estimates import Estimates
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
 
 
@@ -100,12 +100,12 @@ def replay(
     """
     if not log.exists():  # before anything is loaded
         fail(f"{log}: there is no such file")
-    from sil.experiment.decision_costs import check_decision_cost
     from sil.experiment.logs import read_log
-    from sil.experiment.replay import Replay
     from sil.experiment.replay_folder import REPORT
     from sil.experiment.replays import ReplayInterrupted, left_from_before, replay_all
-    from sil.experiment.under_test import check_for_free_nodes
+    from sil.runs.on_log import Replay
+    from sil.runs.under_test import check_for_free_nodes
+    from sil.settings.decision_costs import check_decision_cost
     from sil.workload.job_log import part_of
     from sil.world.events import ORDERS
 
@@ -148,7 +148,7 @@ def replay(
 
 def statistics_table(statistics: Mapping[str, Mapping[str, float]]) -> Table:
     """A row for each statistic, a column for each scheduler."""
-    from sil.outcome.replay_tables import rows_of_statistics
+    from sil.report.replay_tables import rows_of_statistics
 
     table = Table()
     table.add_column("")

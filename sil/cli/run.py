@@ -101,25 +101,25 @@ def run(
     timings.parquet (measured decision times) and results.db (a copy of the site as it was, with the jobs,
     runs and predictions of this experiment). An interrupted run goes on when the same command is given again.
     """
-    from sil.experiment import files
-    from sil.experiment.processes import begin_early
+    from sil.settings import files
+    from sil.workers.processes import begin_early
 
     with one_sentence_for_bad_input():
         path = files.find(experiment, "experiments", Path())
     begin_early()
-    from sil.experiment import config
     from sil.experiment.run import REPORT, SiteChoice, run_experiment
     from sil.experiment.sweep import Interrupted
     from sil.outcome import metrics
+    from sil.settings import experiment_file
     from site_db.store import parse_address
 
     with one_sentence_for_bad_input():
         metrics.metric(metric)
-        chosen = config.read_experiment(path)
-        chosen = config.changed(
+        chosen = experiment_file.read_experiment(path)
+        chosen = experiment_file.changed(
             chosen, seed=seed, replications=replications, schedulers=tuple(scheduler) if scheduler else None
         )
-        chosen = config.imagining(chosen, add=add or (), remove=remove or (), upgrade=upgrade or ())
+        chosen = experiment_file.imagining(chosen, add=add or (), remove=remove or (), upgrade=upgrade or ())
         folder = out_folder or Path(f"sil-{chosen.name}")
         choice = SiteChoice(parse_address(site) if site else None, learn, as_of)
         with progress("replications") as bars:
@@ -192,19 +192,19 @@ def _tell_of(files: Iterable[Path]) -> None:
 
 def experiments() -> None:
     """List the experiments that come with the package."""
-    from sil.experiment import config, files
+    from sil.settings import experiment_file, files
 
     table = Table()
     for column in ("name", "what it shows", "file"):
         table.add_column(column, overflow="fold")
     for name, path in files.built_in("experiments").items():
-        table.add_row(name, config.read_experiment(path).description, str(path))
+        table.add_row(name, experiment_file.read_experiment(path).description, str(path))
     out.print(table)
 
 
 def _show(comparison: Comparison, metric: str) -> None:
     """The comparison in full, or over a grid the one metric that was asked for."""
-    from sil.outcome.tables import comparison_table, grid_table, long_grid_table, prediction_table
+    from sil.report.tables import comparison_table, grid_table, long_grid_table, prediction_table
 
     if comparison.description.axes:
         wide = grid_table(comparison, metric)

@@ -38,7 +38,7 @@ def schedule(
 
     from scheduler import registry
     from sil.experiment.matrix import map_matrix, read_problem, write_mapping
-    from sil.world.faults import SchedulerFault
+    from sil.world.guard.faults import SchedulerFault
 
     mapped, faults = [], []
     with one_sentence_for_bad_input():
@@ -77,7 +77,7 @@ def schedule(
             table.add_row(result.scheduler, *times, f"{1e3 * result.decision_s:,.2f}")
         out.print(table)
     for result in mapped:
-        n = len(result.schedule.left_waiting)
+        n = len(result.schedule.wait_reasons)
         if n:
             print_note(
                 f"{result.scheduler} left {n:,} of {problem.n_jobs:,} jobs waiting, which count in no time"

@@ -10,7 +10,7 @@ from sqlalchemy.orm import Session
 
 from site_db.characterisations import Characterisations
 from site_db.prediction_errors import known_errors, schedulers_predicted
-from site_db.site_file import SocialContractTable
+from site_db.site_file.tables import SocialContractTable
 from site_db.sites import SiteReader
 
 NOT_SHARED = "no"

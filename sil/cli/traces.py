@@ -34,7 +34,7 @@ def compare_traces(
     Exit code 0 where the runs are the same, 1 where they part. Names of schedulers, and what decisions were
     charged, make no difference.
     """
-    from sil.outcome.parting import parting, told
+    from sil.outcome.trace_diff import parting, told
 
     names = list(scheduler or [])
     if len(names) > 2:
@@ -78,8 +78,8 @@ def why(
 
     Reasons are in traces of `sil replay --reasons`, and of experiments with `guard.reasons = true`.
     """
-    from sil.outcome.life import life
-    from sil.outcome.trace import read_places
+    from sil.outcome.job_timeline import life
+    from sil.trace.facts import read_places
 
     with one_sentence_for_bad_input():
         facts = _run(trace, scheduler, point, replication)
@@ -105,8 +105,8 @@ def why(
 def _run(path: Path, scheduler: str | None, point: int, replication: int) -> pl.DataFrame:
     """The facts of one run of a trace."""
 
-    from sil.outcome.parting import runs_of
-    from sil.outcome.trace import read_facts
+    from sil.outcome.trace_diff import runs_of
+    from sil.trace.facts import read_facts
 
     facts = read_facts(_file(path))
     runs = [run for run in runs_of(facts) if run[:2] == (point, replication)]

@@ -11,10 +11,7 @@ from typing import NamedTuple
 
 from scheduler import registry
 from scheduler.contract import Contract, broken_rules, mapping_contract
-from scheduler.model import Schedule
-from scheduler.problem import NoSuchView, SchedulingProblem
-from scheduler.registry import Kind
-from scheduler.rules import (
+from scheduler.mapping.rules import (
     COMPLETION_AS_EXPECTED,
     EACH_JOB_ONCE,
     KNOWN_JOB,
@@ -25,10 +22,13 @@ from scheduler.rules import (
     RULES_OF_CONDUCT,
     RULES_OF_PLACEMENTS,
 )
-from sil.experiment.processes import lead_own_group, worker_context
-from sil.experiment.watchdog import LOOK_EVERY_S, Watchdog
-from sil.world.faults import PROCESS_SURVIVES
-from sil.world.time_limit import TimeLimitExceeded, time_limit
+from scheduler.model import Schedule
+from scheduler.problem import NoSuchView, SchedulingProblem
+from scheduler.registry import Kind
+from sil.workers.processes import lead_own_group, worker_context
+from sil.workers.watchdog import LOOK_EVERY_S, Watchdog
+from sil.world.guard.faults import PROCESS_SURVIVES
+from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 
 OF_NODES = (RETURNS_A_SCHEDULE, KNOWN_JOB, EACH_JOB_ONCE, NO_JOB_FORGOTTEN, COMPLETION_AS_EXPECTED)
 
@@ -144,8 +144,8 @@ def _findings(name: str, kind: Kind, examples: int, limit_s: float) -> Iterator[
 
 
 def _contract(kind: Kind) -> Contract:
-    from scheduler.loras.contract import node_contract
-    from scheduler.rigid.contract import free_node_contract
+    from scheduler.free_nodes.contract import free_node_contract
+    from scheduler.time_shared.contract import node_contract
 
     contracts = {
         Kind.MAPPING: mapping_contract,

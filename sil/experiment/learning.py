@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 from pathlib import Path
 
-from sil.experiment.places import Places
 from sil.experiment.results import batches
-from sil.outcome.run_tables import RunTables
+from sil.site.resource_names import Places
+from sil.trace.tables import RunTables
 from site_db import store
 from site_db.jobs import csv_file
 from site_db.jobs.recorder import Recorder

@@ -12,16 +12,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler import registry
+from scheduler.errors import UserError
+from scheduler.mapping.rules import first_violation
 from scheduler.model import Schedule
 from scheduler.problem import SchedulingProblem
-from scheduler.rules import first_violation
-from scheduler.trouble import Trouble
 from sil.world.clock import SimClock
-from sil.world.faults import SchedulerFault
-from sil.world.guard import GuardedScheduler, Timing
+from sil.world.guard.faults import SchedulerFault
+from sil.world.guard.scheduler import GuardedScheduler, Timing
 
 
-class BadMatrix(Trouble):
+class BadMatrix(UserError):
     """A matrix that cannot be used. The message is one sentence: file, place, value, what was expected."""
 
 

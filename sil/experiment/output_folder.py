@@ -7,10 +7,10 @@ import re
 from errno import EDQUOT, EFBIG, ENOSPC
 from pathlib import Path
 
-from scheduler.trouble import Trouble
+from scheduler.errors import UserError
 
 
-class UnusableFolder(Trouble):
+class UnusableFolder(UserError):
     """The output folder cannot be written. The message is one sentence for the user."""
 
 

@@ -15,17 +15,17 @@ import numpy as np
 import polars as pl
 
 from scheduler import registry
+from scheduler.mapping.rules import first_violation
 from scheduler.model import Job, JobId
 from scheduler.problem import SchedulingProblem
 from scheduler.registry import Kind, SchedulerNotLoaded
-from scheduler.rules import first_violation
-from sil.experiment.config import Experiment
-from sil.experiment.pool import finished, pool
-from sil.experiment.site_in_use import SiteInUse, SiteSource
 from sil.outcome.growth import Law, fitted
+from sil.settings.experiment_file import Experiment
+from sil.site.site_in_use import SiteInUse, SiteSource
+from sil.workers.pool import finished, pool
 from sil.world.clock import SimClock
-from sil.world.faults import PROCESS_SURVIVES, SchedulerFault
-from sil.world.guard import GuardedScheduler, Timing
+from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
+from sil.world.guard.scheduler import GuardedScheduler, Timing
 
 CLUSTER_SIZE = 4
 SEED = 1

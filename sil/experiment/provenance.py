@@ -10,12 +10,12 @@ from pathlib import Path
 
 from scheduler import registry
 from sil.batsim.naming import is_outside, outside
-from sil.experiment.code_version import all_sources, package_version, scheduler_source, source_hash
-from sil.experiment.config import Experiment
-from sil.experiment.files import FIXTURES
-from sil.experiment.nodes_of_site import NodesOfSite
-from sil.experiment.site_in_use import SiteInUse
-from sil.outcome.trace import RunDescription
+from sil.settings.code_version import all_sources, package_version, scheduler_source, source_hash
+from sil.settings.experiment_file import Experiment
+from sil.settings.files import FIXTURES
+from sil.site.site_in_use import SiteInUse
+from sil.site.time_shared_cluster import NodesOfSite
+from sil.trace.facts import RunDescription
 
 
 def describe(experiment: Experiment, in_use: SiteInUse) -> RunDescription:

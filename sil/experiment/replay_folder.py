@@ -7,10 +7,10 @@ from pathlib import Path
 
 import polars as pl
 
-from scheduler.trouble import Trouble
+from scheduler.errors import UserError
 from sil.experiment.output_folder import as_file_name
-from sil.experiment.replay import TRACE
 from sil.outcome.replayed_jobs import Replayed, read_jobs_csv
+from sil.runs.on_log import TRACE
 
 JOBS = "jobs.csv"
 SCHEDULE = "schedule.csv"
@@ -37,7 +37,7 @@ DESCRIBED = (
 """What summary.json has."""
 
 
-class NoReplay(Trouble):
+class NoReplay(UserError):
     """The results of a replay cannot be read. The message is one sentence for the user."""
 
 
@@ -48,7 +48,7 @@ def are_replays(out: Path) -> bool:
 
 def render(out: Path) -> Replayed:
     """Write report.html from summary.json and the jobs.csv of each scheduler in `out`. Raises NoReplay."""
-    from sil.outcome.replay_report import write_replay_report  # to load it takes longer than a short log
+    from sil.report.replay import write_replay_report  # to load it takes longer than a short log
 
     replayed = _read(out)
     write_replay_report(out / REPORT, replayed)
@@ -58,7 +58,7 @@ def render(out: Path) -> Replayed:
 def draw(out: Path, kind: str) -> list[Path]:
     """Write the charts of the report as files (png, svg or pdf) into the folder `figures` of `out`. Raises
     NoReplay."""
-    from sil.outcome.replay_report import write_replay_figures
+    from sil.report.replay import write_replay_figures
 
     return write_replay_figures(out / FIGURES, kind, _read(out))
 

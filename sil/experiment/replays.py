@@ -13,18 +13,18 @@ from typing import Any
 
 import polars as pl
 
-from sil.experiment.decision_costs import BadDecisionCost, replayed_trace
 from sil.experiment.listener import Listener
 from sil.experiment.output_folder import UnusableFolder, as_file_name, make_usable, no_room, told_of_no_room
-from sil.experiment.processes import end_workers, lead_own_group, worker_context
-from sil.experiment.replay import TIMINGS, TRACE, Replay
 from sil.experiment.replay_folder import JOBS, REPORT, SCHEDULE, SUMMARY, render
-from sil.experiment.under_test import needs_no_process
-from sil.experiment.watchdog import LOOK_EVERY_S, Watchdog
 from sil.outcome.replay_invariants import first_breach_of_replay
 from sil.outcome.replayed_jobs import batsim_schedule, replayed_jobs, statistics
-from sil.outcome.trace import Fact, read_facts
-from sil.world.faults import PROCESS_SURVIVES
+from sil.runs.on_log import TIMINGS, TRACE, Replay
+from sil.runs.under_test import needs_no_process
+from sil.settings.decision_costs import BadDecisionCost, replayed_trace
+from sil.trace.facts import Fact, read_facts
+from sil.workers.processes import end_workers, lead_own_group, worker_context
+from sil.workers.watchdog import LOOK_EVERY_S, Watchdog
+from sil.world.guard.faults import PROCESS_SURVIVES
 
 FEW_JOBS = 10_000
 """So few, over all schedulers, are mostly replayed before other processes would have begun."""

@@ -8,9 +8,9 @@ from typing import Any
 
 import polars as pl
 
-from sil.experiment.places import Places
-from sil.outcome.run_tables import RunTables
-from sil.outcome.trace import RUN, Fact
+from sil.site.resource_names import Places
+from sil.trace.facts import RUN, Fact
+from sil.trace.tables import RunTables
 from site_db import store
 from site_db.jobs.records import JobRecord, JobState, PredictedTurnaround, Source, SourceKind
 from site_db.jobs.writer import JobWriter

@@ -9,27 +9,27 @@ from pathlib import Path
 
 import polars as pl
 
+from scheduler.errors import UserError
 from scheduler.registry import SchedulerNotLoaded
-from scheduler.trouble import Trouble
-from sil.experiment.config import Experiment, read_experiment
-from sil.experiment.fitting import misfits, notes, problems
-from sil.experiment.imagined_site import CannotImagine
 from sil.experiment.learning import Teacher
 from sil.experiment.listener import Listener
 from sil.experiment.output_folder import UnusableFolder, make_usable
-from sil.experiment.places import Places
 from sil.experiment.provenance import describe, fingerprint
 from sil.experiment.results import write_results
-from sil.experiment.site_in_use import SiteInUse, SiteSource
 from sil.experiment.sweep import Sweep, is_begun
-from sil.experiment.under_test import check_loads
 from sil.outcome.comparison import Comparison
 from sil.outcome.jobs import job_table, write_jobs_csv
 from sil.outcome.metrics import faults, run_metrics
 from sil.outcome.predictions import scored
-from sil.outcome.report import write_figures, write_report
-from sil.outcome.run_tables import RunTables
-from sil.outcome.trace import RUN, RunDescription, read_trace, write_trace
+from sil.report.experiment import write_figures, write_report
+from sil.runs.under_test import check_loads
+from sil.settings.experiment_file import Experiment, read_experiment
+from sil.settings.validation import misfits, notes, problems
+from sil.site.resource_names import Places
+from sil.site.site_in_use import SiteInUse, SiteSource
+from sil.site.what_if_site import CannotImagine
+from sil.trace.facts import RUN, RunDescription, read_trace, write_trace
+from sil.trace.tables import RunTables
 from site_db import toml_file
 from site_db.store import Address
 
@@ -50,7 +50,7 @@ PARTS = "parts"
 MOST_NAMES_TOLD = 10
 
 
-class NoDatabase(Trouble):
+class NoDatabase(UserError):
     """No database is named, and one is needed. The message is one sentence for the user."""
 
 

@@ -13,16 +13,16 @@ from pathlib import Path
 
 import polars as pl
 
-from sil.experiment.config import Experiment
 from sil.experiment.output_folder import as_file_name
-from sil.experiment.pool import finished, pool
-from sil.experiment.site_in_use import SiteInUse
-from sil.experiment.wiring import run_once
 from sil.outcome.metrics import faults
-from sil.outcome.recorder import TraceRecorder
-from sil.outcome.run_tables import SCHEMAS, RunTables
-from sil.outcome.trace import RUN, Fact
-from sil.world.faults import PROCESS_SURVIVES
+from sil.runs.on_machines import run_once
+from sil.settings.experiment_file import Experiment
+from sil.site.site_in_use import SiteInUse
+from sil.trace.facts import RUN, Fact
+from sil.trace.recorder import TraceRecorder
+from sil.trace.tables import SCHEMAS, RunTables
+from sil.workers.pool import finished, pool
+from sil.world.guard.faults import PROCESS_SURVIVES
 
 
 @dataclass(frozen=True, slots=True)

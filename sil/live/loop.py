@@ -6,13 +6,13 @@ from collections.abc import Callable, Iterable
 from math import inf
 from typing import Protocol
 
+from scheduler.mapping.rules import MAKES_PROGRESS, ScheduleRejected
 from scheduler.model import Completion, Job, JobId
 from scheduler.ports import Clock
-from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
 from sil.live.processes import Over, Processes
-from sil.outcome.recorder import TraceRecorder
-from sil.outcome.trace import Fact
-from sil.world.faults import SchedulerFault
+from sil.trace.facts import Fact
+from sil.trace.recorder import TraceRecorder
+from sil.world.guard.faults import SchedulerFault
 from sil.world.harness import ResourceManager
 from sil.world.rounds import RoundPolicy
 

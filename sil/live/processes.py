@@ -11,13 +11,13 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
 
+from scheduler.errors import UserError
+from scheduler.mapping.rules import NO_DOUBLE_BOOKING
 from scheduler.model import DispatchOrder, RunId
 from scheduler.ports import Clock
-from scheduler.rules import NO_DOUBLE_BOOKING
-from scheduler.trouble import Trouble
-from sil.outcome.recorder import TraceRecorder
-from sil.outcome.trace import Fact
-from sil.world.faults import SchedulerFault
+from sil.trace.facts import Fact
+from sil.trace.recorder import TraceRecorder
+from sil.world.guard.faults import SchedulerFault
 
 LONGEST_WAIT_S = 3600.0
 
@@ -35,11 +35,11 @@ class Over:
     """CPU time of its process, and of those that this waited for."""
 
 
-class CannotRunLive(Trouble):
+class CannotRunLive(UserError):
     """An experiment cannot be run on this computer. The message is one sentence for the user."""
 
 
-class JobFailed(Trouble):
+class JobFailed(UserError):
     """A job's process could not be started, or ended with an error. The message is one sentence."""
 
 

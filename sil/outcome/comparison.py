@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from sil.outcome.metrics import METRICS, OF_SHARED_NODES, faults, monitor_notes, refusals
 from sil.outcome.predictions import accuracies
 from sil.outcome.statistics import Interval, interval, paired_change_percent, paired_difference
-from sil.outcome.trace import RunDescription
+from sil.trace.facts import RunDescription
 
 
 @dataclass(frozen=True, slots=True)

@@ -9,7 +9,7 @@ import polars as pl
 
 from scheduler.model import JobId, Site
 from scheduler.node_set import NodeSet
-from sil.outcome.trace import Fact
+from sil.trace.facts import Fact
 
 NO_JOB_LOST = "no-job-lost"
 NO_JOB_RUN_TWICE = "no-job-run-twice"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import polars as pl
 
-from sil.outcome.trace import RUN, Fact
+from sil.trace.facts import RUN, Fact
 
 BOUNDED_SLOWDOWN_THRESHOLD_S = 10.0
 

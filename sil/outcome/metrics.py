@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from scheduler.trouble import Trouble
-from sil.outcome.run_tables import RunTables
-from sil.outcome.trace import RUN, Fact, one_row_per_machine
+from scheduler.errors import UserError
+from sil.trace.facts import RUN, Fact, one_row_per_machine
+from sil.trace.tables import RunTables
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,7 +54,7 @@ it."""
 OF_SHARED_NODES = ("mean_mpl", "stops", "local_slowdown", "tight_share", "promised_share", "kept_share")
 
 
-class UnknownMetric(Trouble):
+class UnknownMetric(UserError):
     """There is no metric of that key. The message is one sentence for the user."""
 
 

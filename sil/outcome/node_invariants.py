@@ -16,7 +16,7 @@ from sil.outcome.invariants import (
     WHAT_IS_OVER_IS_OVER,
     Breach,
 )
-from sil.outcome.trace import Fact
+from sil.trace.facts import Fact
 
 MPL_WITHIN_LIMIT = "mpl-within-limit"
 

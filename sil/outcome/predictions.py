@@ -10,7 +10,7 @@ import numpy as np
 import polars as pl
 
 from sil.outcome.statistics import Interval, interval
-from sil.outcome.trace import RUN
+from sil.trace.facts import RUN
 
 JOB = (*RUN, "job")
 

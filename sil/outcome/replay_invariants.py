@@ -16,7 +16,7 @@ from sil.outcome.invariants import (
     WHAT_IS_OVER_IS_OVER,
     Breach,
 )
-from sil.outcome.trace import Fact
+from sil.trace.facts import Fact
 
 STARTS_AFTER_ARRIVAL = "starts-after-arrival"
 NO_MORE_NODES_THAN_THERE_ARE = "no-more-nodes-than-there-are"

@@ -11,7 +11,7 @@ import numpy as np
 import polars as pl
 
 from sil.outcome.jobs import BOUNDED_SLOWDOWN_THRESHOLD_S
-from sil.outcome.trace import Fact
+from sil.trace.facts import Fact
 
 WORKLOAD = "w0"
 """As Batsim calls the first workload of a run."""

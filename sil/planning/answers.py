@@ -6,25 +6,25 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from scheduler.errors import UserError
 from scheduler.registry import SchedulerNotLoaded
-from scheduler.trouble import Trouble
 from sil.batsim.naming import listens_already
-from sil.experiment.fitting import misfits, problems
-from sil.experiment.imagined_site import CannotImagine
-from sil.experiment.site_in_use import SiteInUse
-from sil.experiment.under_test import check_loads
-from sil.planning.best_buy import MOST_ENUMERATED, BestBuy, Counts, affordable, best_buy
-from sil.planning.capacity import Load
-from sil.planning.forecast import with_forecast
-from sil.planning.ground import Ground
-from sil.planning.marginal import Ranking, ranked
-from sil.planning.on_log import OnLog
-from sil.planning.on_site import ChangedSite, OnSite
 from sil.planning.options import AS_IT_IS, Option, bought, one_of_each
 from sil.planning.plan_file import Plan
-from sil.planning.retiring import retirements
+from sil.planning.questions.best_buy import MOST_ENUMERATED, BestBuy, Counts, affordable, best_buy
+from sil.planning.questions.effects import Ranking, ranked
+from sil.planning.questions.retiring import retirements
+from sil.planning.questions.sizing import Size, size
 from sil.planning.samples import DoesRuns, Samples
-from sil.planning.sizing import Size, size
+from sil.planning.scenario.capacity import Load
+from sil.planning.scenario.forecast import with_forecast
+from sil.planning.scenario.on_log import OnLog
+from sil.planning.scenario.on_site import ChangedSite, OnSite
+from sil.planning.scenario.scenario import Scenario
+from sil.runs.under_test import check_loads
+from sil.settings.validation import misfits, problems
+from sil.site.site_in_use import SiteInUse
+from sil.site.what_if_site import CannotImagine
 from site_db import toml_file
 from site_db.store import Address
 
@@ -32,7 +32,7 @@ Watch = Callable[[str, str, int, int], None]
 """Hears of each look: which scheduler, which question, how many replications, and how many pairs are open."""
 
 
-class Overloaded(Trouble):
+class Overloaded(UserError):
     """The forecast is more than any option can carry. The message is one sentence for the user."""
 
 
@@ -85,7 +85,7 @@ class Prepared:
             raise self._wrong(("site",), f"site is missing; name {known}")
         self.offers = one_of_each(plan)
         self.site = None if plan.log is not None else OnSite(plan, source.parent, address)
-        self.ground: Ground = self.site or OnLog(plan, source.parent)
+        self.ground: Scenario = self.site or OnLog(plan, source.parent)
         if self.site is not None:
             self._check(self.site)
         self._loads: dict[str, Load | None] = {}

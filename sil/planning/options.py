@@ -6,8 +6,8 @@ import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 
-from sil.experiment.notional import NotionalTable
 from sil.planning.plan_file import OfferTable, Plan
+from sil.settings.notional import NotionalTable
 
 TODAY = "as it is"
 

@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
-from sil.experiment.config import (
+from sil.settings.experiment_file import (
     EmpiricalTable,
     EveryQuantumTable,
     ExactTable,
@@ -22,9 +22,9 @@ from sil.experiment.config import (
     PreemptionTable,
     WorkloadTable,
 )
-from sil.experiment.notional import Notional
+from sil.settings.notional import Notional
 from site_db import toml_file
-from site_db.site_file import QueueTable
+from site_db.site_file.tables import QueueTable
 from site_db.toml_file import Count, NotNegative, Positive, Table
 
 Share = Annotated[float, Field(gt=0, lt=1, strict=True)]

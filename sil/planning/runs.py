@@ -7,8 +7,8 @@ from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import Future
 from typing import Protocol
 
-from scheduler.trouble import Trouble
-from sil.planning.workers import WorkerDied, Workers, finished
+from scheduler.errors import UserError
+from sil.workers.port import WorkerDied, Workers, finished
 
 Measures = dict[str, float]
 
@@ -39,7 +39,7 @@ class Kept(Protocol):
         ...
 
 
-class RunDied(Trouble):
+class RunDied(UserError):
     """A run ended its process each time that it was tried. The message is one sentence for the user."""
 
     def __init__(self, key: str) -> None:

@@ -7,16 +7,16 @@ from typing import Protocol
 
 import numpy as np
 
-from scheduler.trouble import Trouble
+from scheduler.errors import UserError
 from sil.outcome.statistics import Sample
-from sil.planning.ground import Ground
-from sil.planning.option_runs import CLASS, REFUSED, never_measured
 from sil.planning.options import Option
 from sil.planning.plan_file import GoalTable, Plan
 from sil.planning.runs import Work
+from sil.planning.scenario.option_runs import CLASS, REFUSED, never_measured
+from sil.planning.scenario.scenario import Scenario
 
 
-class GoalNeverMeasured(Trouble):
+class GoalNeverMeasured(UserError):
     """No job of a goal's class or queue was in a run. The message is one sentence for the user."""
 
 
@@ -28,7 +28,7 @@ class Samples:
     """What options, by name, measured under one scheduler. All met the same jobs and the same luck in a
     replication."""
 
-    def __init__(self, ground: Ground, runs: DoesRuns, scheduler: str) -> None:
+    def __init__(self, ground: Scenario, runs: DoesRuns, scheduler: str) -> None:
         self._plan = ground.plan
         self._ground = ground
         self._runs = runs

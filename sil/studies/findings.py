@@ -6,7 +6,7 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from sil.outcome.figures import Figure
+from sil.report.figures import Figure
 from sil.studies.ledger import Claim
 
 

@@ -8,9 +8,9 @@ from pathlib import Path
 
 from jinja2 import ChoiceLoader, Environment, PackageLoader, select_autoescape
 
-from sil.experiment.code_version import package_version
-from sil.outcome import figures
-from sil.outcome.report import script_safe, vega
+from sil.report import figures
+from sil.report.experiment import script_safe, vega
+from sil.settings.code_version import package_version
 from sil.studies.findings import Findings
 from sil.studies.ledger import ledger_frame
 
@@ -31,7 +31,7 @@ def write_findings(folder: Path, findings: Findings) -> None:
                 drawing.chart.properties(title=drawing.title), str(folder / f"{drawing.name}.{kind}")
             )
     charts = {drawing.name: figures.styled(drawing.chart).to_dict() for drawing in findings.drawings}
-    loader = ChoiceLoader([PackageLoader("sil.studies", "."), PackageLoader("sil.outcome", ".")])
+    loader = ChoiceLoader([PackageLoader("sil.studies", "."), PackageLoader("sil.report", ".")])
     environment = Environment(loader=loader, autoescape=select_autoescape(default=True))
     page = environment.get_template("page.html.j2").render(
         f=findings, version=package_version(), charts=script_safe(json.dumps(charts)), vega=vega()

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import polars as pl
 
-from scheduler.trouble import Trouble
+from scheduler.errors import UserError
 
 SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "job": pl.Int64,
@@ -33,7 +33,7 @@ LARGEST = 1e15
 _LOAD_TOLERANCE = 0.01
 
 
-class BadLog(Trouble):
+class BadLog(UserError):
     """A log cannot be used. The message is one sentence for the user."""
 
 

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
+from scheduler.mapping.rules import MAKES_PROGRESS
 from scheduler.model import DispatchOrder, Job, JobId, RunId
-from scheduler.rules import MAKES_PROGRESS
-from sil.outcome.recorder import TraceRecorder
-from sil.outcome.trace import Fact
+from sil.trace.facts import Fact
+from sil.trace.recorder import TraceRecorder
 from sil.world.clock import SimClock
 from sil.world.events import EventQueue, JobGivenUp, OrderOvertaken, RunPreempted
-from sil.world.faults import SchedulerFault
+from sil.world.guard.faults import SchedulerFault
 from sil.world.machines.execution import ExecutionModel
 
 MOST_STARTS_OF_A_JOB = 1_000

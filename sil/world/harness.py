@@ -6,10 +6,10 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Protocol
 
+from scheduler.mapping.rules import MAKES_PROGRESS, ScheduleRejected
 from scheduler.model import Completion, Job, JobId, Loss, RunId
-from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
-from sil.outcome.recorder import TraceRecorder
-from sil.outcome.trace import Fact
+from sil.trace.facts import Fact
+from sil.trace.recorder import TraceRecorder
 from sil.world.clock import SimClock
 from sil.world.events import (
     ArrivalDue,
@@ -30,8 +30,8 @@ from sil.world.events import (
     WakeUp,
 )
 from sil.world.failures import TimedChange
-from sil.world.faults import SchedulerFault
-from sil.world.local_side import NO_LOCAL_USERS, LocalSide
+from sil.world.guard.faults import SchedulerFault
+from sil.world.local_users import NO_LOCAL_USERS, LocalSide
 from sil.world.machines.execution import ExecutionModel
 from sil.world.monitors import SimMonitor
 from sil.world.rounds import RoundPolicy
@@ -48,7 +48,7 @@ LEAST_STEP_S = 1e-3
 
 
 class ResourceManager(Protocol):
-    """What the loop needs of the system under test; `scheduler.manager.SchedulingManager` is one."""
+    """What the loop needs of the system under test; `scheduler.managers.mapping.MappingManager` is one."""
 
     @property
     def wants_round(self) -> bool: ...

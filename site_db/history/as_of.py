@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session, aliased
 
-from scheduler.trouble import Trouble
+from scheduler.errors import UserError
 from site_db.history.kept_statistics import Kept, kept_columns, kept_of, key_columns
 from site_db.history.whole_run import Key, WholeRun
 from site_db.schema import (
@@ -18,7 +18,7 @@ from site_db.schema import (
 )
 
 
-class PrunedHistory(Trouble):
+class PrunedHistory(UserError):
     """The history as it was then is forgotten. The message is one sentence for the user."""
 
 

@@ -9,7 +9,7 @@ import numpy as np
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
-from scheduler.trouble import Trouble
+from scheduler.errors import UserError
 from site_db.jobs.records import SourceKind
 from site_db.schema import JobClassRow, JobRow, SourceRow, UserRow
 
@@ -18,7 +18,7 @@ SIZES = 10
 DAY_S = 86_400.0
 
 
-class NothingArrived(Trouble):
+class NothingArrived(UserError):
     """There are too few jobs to tell a rate. The message is one sentence for the user."""
 
 

@@ -11,7 +11,7 @@ from typing import Any
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from scheduler.trouble import Trouble
+from scheduler.errors import UserError
 from site_db.bulk import add_up_rows, insert_rows
 from site_db.history.whole_run import WholeRun
 from site_db.history.writer import USAGE, HistoryWriter
@@ -35,11 +35,11 @@ from site_db.sites import find_site
 from site_db.toml_file import MOST
 
 
-class BadRecord(Trouble):
+class BadRecord(UserError):
     """A job that cannot be recorded. The message is one sentence for the user."""
 
 
-class TakenInBefore(Trouble):
+class TakenInBefore(UserError):
     """Nothing is recorded twice. The message is one sentence for the user."""
 
 

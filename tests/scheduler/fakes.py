@@ -11,7 +11,7 @@ import numpy as np
 
 from scheduler.admission import Admission, UserPolicy
 from scheduler.etc import EtcMatrix
-from scheduler.manager import SchedulingManager
+from scheduler.managers.mapping import MappingManager
 from scheduler.mapping.mct import Mct
 from scheduler.model import (
     Assignment,
@@ -207,7 +207,7 @@ class Desk:
         self.scheduler = WishScheduler()
         self.schedulers: dict[str, Scheduler] = {queue.name: self.scheduler for queue in queues}
         self.schedulers.update(schedulers or {})
-        self.manager = SchedulingManager(
+        self.manager = MappingManager(
             site,
             queues,
             self.schedulers,
@@ -298,7 +298,7 @@ class Desk:
         return set(self.manager.why_waiting())
 
 
-def check_books(manager: SchedulingManager) -> None:
+def check_books(manager: MappingManager) -> None:
     """The manager's dictionaries and timelines agree, and nothing that could start is still in line."""
     commitments = manager._commitments
     planned = {run.id: run for runs in manager._planned.values() for run in runs.values()}
@@ -337,7 +337,7 @@ def check_books(manager: SchedulingManager) -> None:
                 assert manager.wakes_at_s <= run.not_before_s, f"nobody is woken for job {run.job.id}"
 
 
-def check_plan(manager: SchedulingManager, now_s: float) -> None:
+def check_plan(manager: MappingManager, now_s: float) -> None:
     """Right after a round: nothing is planned in the past, or while something else is there."""
     slack_s = 1e-9 * max(1.0, now_s)
     for j in range(len(manager._commitments.ready_s())):
@@ -362,7 +362,7 @@ class TinyWorld:
 
     def __init__(self, site: Site, seconds: Mapping[str, Sequence[float]], delays_s: Sequence[float]) -> None:
         self.now_s = 0.0
-        self.manager: SchedulingManager | None = None
+        self.manager: MappingManager | None = None
         self.unfinished: dict[JobId, Job] = {}
         self.ended: dict[RunId, tuple[DispatchOrder, float]] = {}
         """Runs that came to their end, and how long they took."""
@@ -467,7 +467,7 @@ class TinyWorld:
         return (order.resource,) if c < 0 else self._site.members[c]
 
     @property
-    def _manager(self) -> SchedulingManager:
+    def _manager(self) -> MappingManager:
         assert self.manager is not None
         return self.manager
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.availability import Availability
+from scheduler.managers.availability import Availability
 from scheduler.model import InterconnectReading, MachineReading, Site
 from tests.examples import up_to
 from tests.scheduler.fakes import ClusterOf, Reading, make_site

@@ -9,7 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler import registry
-from scheduler.bounds import least_sum_of_completions
+from scheduler.mapping.bounds import least_sum_of_completions
 from scheduler.problem import SchedulingProblem
 
 INF = np.inf

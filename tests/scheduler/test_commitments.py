@@ -9,7 +9,7 @@ from itertools import count, pairwise
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.commitments import Commitments, Run
+from scheduler.managers.commitments import Commitments, Run
 from scheduler.model import Job, JobId, RunId
 from tests.examples import up_to
 

@@ -6,11 +6,11 @@ import pytest
 
 from scheduler import registry
 from scheduler.contract import ContractBroken, check_contract
-from scheduler.loras.contract import check_contract_on_nodes
-from scheduler.loras.policies import Ordering
+from scheduler.mapping.rules import DETERMINISTIC, RULES_OF_A_SCHEDULE, RULES_OF_CONDUCT
 from scheduler.model import Schedule
-from scheduler.rules import DETERMINISTIC, RULES_OF_A_SCHEDULE, RULES_OF_CONDUCT
-from sil.world.time_limit import TimeLimitExceeded, time_limit
+from scheduler.time_shared.contract import check_contract_on_nodes
+from scheduler.time_shared.policies import Ordering
+from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 from tests import faulty, faulty_on_nodes
 from tests.examples import up_to
 

@@ -11,8 +11,8 @@ from numpy.typing import NDArray
 from scheduler.mapping.greedy import MaxMin, MinMin
 from scheduler.mapping.kernels import blocks
 from scheduler.mapping.pjs import Pjs, PjsTryNext
+from scheduler.mapping.reference import TextbookMaxMin, TextbookMinMin, TextbookPjs, TextbookSjs
 from scheduler.mapping.sjs import Sjs
-from scheduler.mapping.textbook import TextbookMaxMin, TextbookMinMin, TextbookPjs, TextbookSjs
 from scheduler.model import Schedule
 from scheduler.ports import Scheduler
 from scheduler.problem import SchedulingProblem

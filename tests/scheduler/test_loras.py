@@ -9,19 +9,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.left_waiting import AllOthers
-from scheduler.loras.policies import Method, NodeSelection, Ordering, Selection
-from scheduler.loras.requirement import Requirement
-from scheduler.loras.scheduler import Loras
-from scheduler.loras.social_contract import SocialContract
-from scheduler.loras.system import LocalLoad, SystemState
-from scheduler.loras.textbook import TextbookLoras
 from scheduler.model import Job, JobId
 from scheduler.ports import Scheduler
-from scheduler.prediction.algorithm_1 import Algorithm1
-from scheduler.prediction.look_ahead import Blind, PolicyAware
-from scheduler.prediction.promises import Promising
 from scheduler.problem import SchedulingProblem
+from scheduler.time_shared.policies import Method, NodeSelection, Ordering, Selection
+from scheduler.time_shared.prediction.algorithm_1 import Algorithm1
+from scheduler.time_shared.prediction.look_ahead import Blind, PolicyAware
+from scheduler.time_shared.prediction.promises import Promising
+from scheduler.time_shared.reference import TextbookLoras
+from scheduler.time_shared.requirement import Requirement
+from scheduler.time_shared.scheduler import Loras
+from scheduler.time_shared.social_contract import SocialContract
+from scheduler.time_shared.system import LocalLoad, SystemState
+from scheduler.wait_reasons import AllOthers
 from tests.examples import up_to
 
 COMPOSITIONS = list(product(Ordering, Selection, NodeSelection, Method))
@@ -79,11 +79,11 @@ def test_every_composition_decides_as_in_plain_words(
     assert [p.completion_s for p in fast.placements] == pytest.approx(
         [p.completion_s for p in plain.placements], rel=1e-12
     )
-    assert fast.left_waiting.keys() == plain.left_waiting.keys()
+    assert fast.wait_reasons.keys() == plain.wait_reasons.keys()
 
 
 def why_waiting(scheduler: Scheduler, state: SystemState, jobs: dict[JobId, Job], now_s: float) -> list[str]:
-    left = scheduler.schedule(problem_of(state, jobs, now_s)).left_waiting
+    left = scheduler.schedule(problem_of(state, jobs, now_s)).wait_reasons
     assert isinstance(left, AllOthers)
     assert left.in_detail is not None
     return [left.in_detail(i) for i in left]

@@ -11,15 +11,15 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
 from scheduler.admission import UserPolicy
-from scheduler.manager import SchedulingManager
+from scheduler.managers.mapping import MappingManager
 from scheduler.mapping.mct import Mct
 from scheduler.mapping.olb import Olb
 from scheduler.mapping.pjs import Pjs
+from scheduler.mapping.rules import PREEMPTS_RUNNING_RUNS, ScheduleRejected
 from scheduler.mapping.sjs import Sjs
 from scheduler.model import Assignment, Completion, Job, JobId, Loss, MachineReading, RunId, Schedule
 from scheduler.ports import Scheduler
 from scheduler.queues import MappingPolicy, PlannedStarts, PreemptionPolicy, QueuePolicy
-from scheduler.rules import PREEMPTS_RUNNING_RUNS, ScheduleRejected
 from tests.examples import up_to
 from tests.scheduler.fakes import (
     NOT_WISHED,
@@ -1050,7 +1050,7 @@ class ManagerInTheWorld(RuleBasedStateMachine):
         self.may_be_preempted = set(names) if Ruthless in kinds else {"low"}
         self.world = TinyWorld(WORLD_SITE, WORLD_SECONDS, delays_s)
         self.experience = TableExperience(WORLD_SITE, WORLD_SECONDS)
-        self.manager = self.world.manager = SchedulingManager(
+        self.manager = self.world.manager = MappingManager(
             WORLD_SITE,
             queues,
             {name: kind() for name, kind in zip(names, kinds, strict=True)},

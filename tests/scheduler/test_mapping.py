@@ -137,7 +137,7 @@ def test_pjs_runs_in_parallel_what_no_single_machine_can_run() -> None:
 def test_a_job_that_nothing_available_can_run_is_left_waiting_with_the_reason(name: str) -> None:
     made = schedule(name, problem([[4, INF], [INF, 5]], ready_s=[0, INF]))
     assert placed(made) == {0: (0, 0, 4)}
-    assert list(made.left_waiting) == [1]
+    assert list(made.wait_reasons) == [1]
 
 
 @pytest.mark.parametrize("name", registry.BUILT_IN)
@@ -185,14 +185,14 @@ def test_without_jobs_or_machines_nothing_is_mapped_and_every_job_is_named(
 ) -> None:
     made = registry.load(name)().schedule(SchedulingProblem.from_matrix(np.ones(shape)))
     assert len(made.assignments) == 0
-    assert list(made.left_waiting) == list(range(shape[0]))
+    assert list(made.wait_reasons) == list(range(shape[0]))
 
 
 @pytest.mark.parametrize("name", MAPPED_BY_KERNELS)
 def test_a_job_that_no_machine_can_run_is_named_and_the_others_are_mapped(name: str) -> None:
     etc_s = [[1.0, np.inf], [np.inf, np.inf], [2.0, 3.0]]
     made = registry.load(name)().schedule(SchedulingProblem.from_matrix(etc_s))
-    assert made.left_waiting == {1: "no available resource can run it"}
+    assert made.wait_reasons == {1: "no available resource can run it"}
     assert sorted(made.assignments.jobs.tolist()) == [0, 2]
 
 

@@ -8,8 +8,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler import registry
-from scheduler.bounds import least_sum_of_completions
 from scheduler.etc import EtcMatrix
+from scheduler.mapping.bounds import least_sum_of_completions
 from scheduler.mapping.optimal import Optimal, PjsOptimal
 from scheduler.mapping.pjs import Pjs
 from scheduler.problem import SchedulingProblem
@@ -66,5 +66,5 @@ def test_in_pjs_the_optimal_step_is_no_worse_on_a_light_load() -> None:
 def test_a_job_that_can_run_nowhere_is_left_waiting() -> None:
     problem = SchedulingProblem.from_matrix([[1.0, 2.0], [np.inf, np.inf]])
     made = Optimal().schedule(problem)
-    assert list(made.left_waiting) == [1]
+    assert list(made.wait_reasons) == [1]
     assert len(made.assignments) == 1

@@ -4,14 +4,21 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.loras.requirement import Requirement
-from scheduler.loras.scheduler import Loras
-from scheduler.loras.social_contract import SocialContract
-from scheduler.loras.system import SystemState
 from scheduler.model import Job, JobId
-from scheduler.prediction.by_name import PredictorName, make, read
-from scheduler.prediction.history import FEWEST, Circumstances, Error, ErrorHistory, Hybrid, WithInterval
-from scheduler.prediction.look_ahead import PolicyAware
+from scheduler.time_shared.prediction.by_name import PredictorName, make, read
+from scheduler.time_shared.prediction.history import (
+    FEWEST,
+    Circumstances,
+    Error,
+    ErrorHistory,
+    Hybrid,
+    WithInterval,
+)
+from scheduler.time_shared.prediction.look_ahead import PolicyAware
+from scheduler.time_shared.requirement import Requirement
+from scheduler.time_shared.scheduler import Loras
+from scheduler.time_shared.social_contract import SocialContract
+from scheduler.time_shared.system import SystemState
 
 WAITS = Circumstances(100.0, 1, True, 1)
 

@@ -6,11 +6,16 @@ from collections.abc import Sequence
 
 import pytest
 
-from scheduler.loras.requirement import Requirement
-from scheduler.loras.rules import SOCIAL_CONTRACT
-from scheduler.loras.scheduler import Loras
-from scheduler.loras.shared_nodes_in_use import SharedNodesInUse
-from scheduler.loras.social_contract import SocialContract
+from scheduler.managers.starting import StartingManager
+from scheduler.mapping.rules import (
+    EACH_JOB_ONCE,
+    KNOWN_JOB,
+    KNOWN_NODES,
+    NO_JOB_FORGOTTEN,
+    ONE_TASK_ON_EACH_NODE,
+    RETURNS_A_SCHEDULE,
+    ScheduleRejected,
+)
 from scheduler.model import (
     Assignment,
     Completion,
@@ -25,20 +30,15 @@ from scheduler.model import (
     Schedule,
 )
 from scheduler.ports import Scheduler
-from scheduler.prediction.forecasting import Forecasting, Prediction
-from scheduler.prediction.look_ahead import PolicyAware
-from scheduler.prediction.promises import PromisesByForecast
 from scheduler.problem import SchedulingProblem
-from scheduler.queue_manager import QueueManager
-from scheduler.rules import (
-    EACH_JOB_ONCE,
-    KNOWN_JOB,
-    KNOWN_NODES,
-    NO_JOB_FORGOTTEN,
-    ONE_TASK_ON_EACH_NODE,
-    RETURNS_A_SCHEDULE,
-    ScheduleRejected,
-)
+from scheduler.time_shared.allocation import TimeSharedAllocation
+from scheduler.time_shared.prediction.forecasting import Forecasting, Prediction
+from scheduler.time_shared.prediction.look_ahead import PolicyAware
+from scheduler.time_shared.prediction.promises import PromisesByForecast
+from scheduler.time_shared.requirement import Requirement
+from scheduler.time_shared.rules import SOCIAL_CONTRACT
+from scheduler.time_shared.scheduler import Loras
+from scheduler.time_shared.social_contract import SocialContract
 
 
 class World:
@@ -85,13 +85,13 @@ class Notes:
 
 def manager_of(
     world: World, scheduler: Scheduler, n_nodes: int = 2, notes: Notes | None = None
-) -> QueueManager:
+) -> StartingManager:
     """It predicts, and promises by what it predicts, if there are notes to be made."""
-    nodes = SharedNodesInUse([512.0] * n_nodes, SocialContract(), world, world, world, notes)
+    nodes = TimeSharedAllocation([512.0] * n_nodes, SocialContract(), world, world, world, notes)
     forecasting = notes and Forecasting(
         nodes, {"aware": PolicyAware(Loras())}, notes, PromisesByForecast("aware", 1.5)
     )
-    return QueueManager(nodes, scheduler, world, world, world, new_jobs=forecasting)
+    return StartingManager(nodes, scheduler, world, world, world, new_jobs=forecasting)
 
 
 def job(number: int, tasks: int = 1, job_class: str = "any") -> Job:

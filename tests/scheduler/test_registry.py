@@ -10,9 +10,9 @@ from functools import partial
 import pytest
 
 from scheduler import registry
-from scheduler.loras.policies import NodeSelection, Selection
-from scheduler.loras.scheduler import Loras
 from scheduler.registry import Kind, SchedulerNotLoaded
+from scheduler.time_shared.policies import NodeSelection, Selection
+from scheduler.time_shared.scheduler import Loras
 
 
 class WithParameters:

@@ -14,7 +14,7 @@ import pytest
 from typer.testing import CliRunner, Result
 
 from sil.cli import app
-from sil.experiment.code_version import package_version
+from sil.settings.code_version import package_version
 from tests.builders import TINY_SITE, tiny_experiment
 
 COMMANDS = ("run", "report", "schedule", "schedulers", "experiments")

@@ -8,24 +8,24 @@ import numpy as np
 import polars as pl
 import pytest
 
-from scheduler.queue_manager import QueueManager
-from scheduler.rigid.free_nodes_in_use import FreeNodesInUse
-from scheduler.rigid.rules import first_violation_on_free_nodes
-from scheduler.rigid.run_times import UserEstimates
-from scheduler.rigid.scheduler import Rigid
-from sil.experiment.decision_costs import BadDecisionCost, check_decision_cost, decision_cost
+from scheduler.free_nodes.allocation import FreeNodeAllocation
+from scheduler.free_nodes.rules import first_violation_on_free_nodes
+from scheduler.free_nodes.runtime_estimates import UserEstimates
+from scheduler.free_nodes.scheduler import Rigid
+from scheduler.managers.starting import StartingManager
 from sil.experiment.listener import Listener
-from sil.experiment.replay import TIMINGS, TRACE, Replay
 from sil.experiment.replays import replay_all
-from sil.outcome.recorder import TraceRecorder
-from sil.outcome.trace import Fact, NoTrace
+from sil.runs.on_log import TIMINGS, TRACE, Replay
+from sil.settings.decision_costs import BadDecisionCost, check_decision_cost, decision_cost
+from sil.trace.facts import Fact, NoTrace
+from sil.trace.recorder import TraceRecorder
 from sil.workload.lublin import Lublin
 from sil.world.clock import SimClock
-from sil.world.decision_cost import STEPS_PER_S, Charge, Fixed, Modelled
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import EventQueue, StateChange
-from sil.world.faults import COST_IS_KNOWN
-from sil.world.guard import GuardedScheduler
+from sil.world.guard.decision_cost import STEPS_PER_S, Charge, Fixed, Modelled
+from sil.world.guard.faults import COST_IS_KNOWN
+from sil.world.guard.scheduler import GuardedScheduler
 from sil.world.harness import Harness
 from sil.world.logged_runs import LoggedRuns
 from sil.world.machines.space_shared import SpaceSharedMachines
@@ -74,7 +74,7 @@ def test_a_node_that_fails_and_comes_back_while_a_scheduler_thinks_is_used_again
         Rigid(), clock, 60.0, lambda _: None, check=first_violation_on_free_nodes, charge=charge
     )
     dispatcher = SimDispatcher(clock, events, machines, trace)
-    manager = QueueManager(FreeNodesInUse(2, UserEstimates()), scheduler, clock, dispatcher, monitor)
+    manager = StartingManager(FreeNodeAllocation(2, UserEstimates()), scheduler, clock, dispatcher, monitor)
     changes = iter([(53.0, StateChange(1, False)), (56.0, StateChange(1, True))])
     Harness(jobs.arrivals(), manager, clock, events, machines, monitor, changes, OnRequest(), trace).run()
     # Job 1 runs from 10 s on and is lost at 53 s, while the scheduler thinks of job 2, for which there is no

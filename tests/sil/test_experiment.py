@@ -12,15 +12,15 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from scheduler import rules
-from sil.experiment import config
+from scheduler.mapping import rules
 from sil.experiment.listener import Listener
 from sil.experiment.run import SiteChoice, run_experiment
-from sil.experiment.site_in_use import SiteSource
-from sil.experiment.wiring import run_once
 from sil.outcome.comparison import Comparison
-from sil.outcome.trace import Fact
-from sil.world.faults import PROCESS_SURVIVES
+from sil.runs.on_machines import run_once
+from sil.settings import experiment_file
+from sil.site.site_in_use import SiteSource
+from sil.trace.facts import Fact
+from sil.world.guard.faults import PROCESS_SURVIVES
 from tests import faulty
 from tests.builders import TINY_SITE, tiny_experiment
 
@@ -34,11 +34,11 @@ FAULTY_IN_AN_EXPERIMENT = {
 
 
 def run(path: Path, out: Path, workers: int = 1) -> Comparison:
-    return run_experiment(config.read_experiment(path), path, out, workers, SiteChoice(), Listener())
+    return run_experiment(experiment_file.read_experiment(path), path, out, workers, SiteChoice(), Listener())
 
 
 def facts_of(path: Path, scheduler: str, replication: int = 0) -> pl.DataFrame:
-    experiment = config.read_experiment(path)
+    experiment = experiment_file.read_experiment(path)
     in_use = SiteSource(experiment, path.parent, None).take_into_use(path.parent / "site.db")
     return run_once(experiment.at(0), in_use, 0, replication, scheduler).facts
 
@@ -220,8 +220,8 @@ def test_another_seed_is_another_experiment(tmp_path: Path) -> None:
     assert not first.equals(second)
 
 
-def _prepared(path: Path, seed: int) -> tuple[config.Experiment, object]:
-    experiment = config.changed(config.read_experiment(path), seed=seed)
+def _prepared(path: Path, seed: int) -> tuple[experiment_file.Experiment, object]:
+    experiment = experiment_file.changed(experiment_file.read_experiment(path), seed=seed)
     source = SiteSource(experiment, path.parent, None)
     return experiment.at(0), source.take_into_use(path.parent / f"{seed}.db")
 

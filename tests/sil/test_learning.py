@@ -16,18 +16,16 @@ import pytest
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
-from sil.experiment import config
 from sil.experiment.listener import Listener
 from sil.experiment.output_folder import UnusableFolder
 from sil.experiment.run import NoDatabase, SiteChoice, run_experiment
 from sil.experiment.sweep import Interrupted
 from sil.outcome.comparison import Comparison
-from sil.outcome.trace import Fact, read_trace
+from sil.settings import experiment_file
+from sil.trace.facts import Fact, read_trace
 from site_db import store
-from site_db.exchange import read_site_file
 from site_db.history.as_of import PrunedHistory
 from site_db.history.checking import disagreements
-from site_db.importing import put_site
 from site_db.jobs import csv_file
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
 from site_db.jobs.writer import JobWriter
@@ -40,6 +38,8 @@ from site_db.schema import (
     SourceRow,
     UserUsageRow,
 )
+from site_db.site_file.exchange import read_site_file
+from site_db.site_file.importing import put_site
 from site_db.sites import SiteReader
 from site_db.states import Seen, StateWriter
 from site_db.store import Address, DatabaseTrouble, parse_address
@@ -95,7 +95,7 @@ def run(
     workers: int = 1,
     listener: Listener | None = None,
 ) -> Comparison:
-    experiment, choice = config.read_experiment(path), SiteChoice(address, learns)
+    experiment, choice = experiment_file.read_experiment(path), SiteChoice(address, learns)
     return run_experiment(experiment, path, path.parent / out, workers, choice, listener or Listener())
 
 
@@ -142,9 +142,9 @@ import sys
 from pathlib import Path
 from sil.experiment import config
 from sil.experiment.provenance import fingerprint
-from sil.experiment.site_in_use import SiteSource
+from sil.site.site_in_use import SiteSource
 path = Path(sys.argv[1])
-experiment = config.read_experiment(path)
+experiment = experiment_file.read_experiment(path)
 site = SiteSource(experiment, path.parent, None)
 print(fingerprint(experiment, site.take_into_use(path.parent / sys.argv[2])))
 """
@@ -332,7 +332,7 @@ def test_as_of_a_time_when_nothing_was_known_of_a_class_the_site_cannot_be_used(
         put_site(session, read_site_file(tmp_path / "tiny.toml"))
     path = tiny_experiment(tmp_path, site_text=commands)
     run(path, address, learns=False)
-    experiment, choice = config.read_experiment(path), SiteChoice(address, as_of=1)
+    experiment, choice = experiment_file.read_experiment(path), SiteChoice(address, as_of=1)
     with pytest.raises(DatabaseTrouble, match="cannot be used as of run 1: job class 'long' has no time"):
         run_experiment(experiment, path, tmp_path / "then", 1, choice, Listener())
 
@@ -363,7 +363,7 @@ def test_a_site_file_and_the_database_it_was_put_into_give_the_same_trace(
 ) -> None:
     path = tiny_experiment(tmp_path)
     run(path, address, "from-database", learns=False)
-    experiment = config.read_experiment(path)
+    experiment = experiment_file.read_experiment(path)
     run_experiment(experiment, path, tmp_path / "from-file", 1, SiteChoice(), Listener())
     one, other = ((tmp_path / name / "trace.parquet").read_bytes() for name in ("from-database", "from-file"))
     assert one == other
@@ -378,7 +378,7 @@ def test_an_experiment_is_repeated_as_of_a_run_of_the_history_and_teaches_only_o
     teach(engine, *[500.0] * 200)
     choice = SiteChoice(address, learns=True, as_of=30)
     n = len(history(engine))
-    experiment = config.read_experiment(path)
+    experiment = experiment_file.read_experiment(path)
     run_experiment(experiment, path, tmp_path / "again", 1, choice, Listener())
     one, other = ((tmp_path / name / "trace.parquet").read_bytes() for name in ("first", "again"))
     assert one == other
@@ -392,7 +392,10 @@ def test_an_experiment_is_repeated_as_of_a_run_of_the_history_and_teaches_only_o
 
 
 def test_a_history_that_has_not_happened_yet_is_refused(address: Address, tmp_path: Path) -> None:
-    experiment, choice = config.read_experiment(tiny_experiment(tmp_path)), SiteChoice(address, as_of=7)
+    experiment, choice = (
+        experiment_file.read_experiment(tiny_experiment(tmp_path)),
+        SiteChoice(address, as_of=7),
+    )
     with pytest.raises(PrunedHistory) as caught:
         run_experiment(experiment, tmp_path / "x", tmp_path / "out", 1, choice, Listener())
     assert str(caught.value) == (
@@ -430,7 +433,7 @@ def test_admission_is_checked_in_a_run_and_refusals_are_told_with_their_reason(t
         'users = { ann = 1, "bob as ann" = 1, bob = 1, "ann as bob" = 1, eve = 1 }\nqueues = { day = 1 }'
     )
     path = tiny_experiment(tmp_path, workload, site_text=with_staff(TINY_SITE), jobs="40", replications="1")
-    run_experiment(config.read_experiment(path), path, tmp_path / "out", 1, SiteChoice(), Listener())
+    run_experiment(experiment_file.read_experiment(path), path, tmp_path / "out", 1, SiteChoice(), Listener())
     facts = traced(tmp_path / "out")
     arrived = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select(
         "scheduler", "job", "user", "submitted_by"
@@ -493,7 +496,7 @@ def test_jobs_have_the_sizes_of_their_class_and_history_makes_the_larger_ones_lo
 
 def test_learning_without_a_database_is_refused(tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path)
-    experiment = config.read_experiment(path)
+    experiment = experiment_file.read_experiment(path)
     with pytest.raises(NoDatabase, match="say with --site which database is to learn"):
         run_experiment(experiment, path, tmp_path / "out", 1, SiteChoice(None, learns=True), Listener())
     assert not (tmp_path / "out").exists()
@@ -511,7 +514,7 @@ def test_results_never_replace_the_database_that_they_are_from(address: Address,
 
 def test_an_as_of_without_a_database_is_refused(tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path)
-    experiment = config.read_experiment(path)
+    experiment = experiment_file.read_experiment(path)
     with pytest.raises(NoDatabase, match="say with --site which database has the history"):
         run_experiment(experiment, path, tmp_path / "out", 1, SiteChoice(as_of=3), Listener())
 

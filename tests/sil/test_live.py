@@ -14,19 +14,19 @@ from pathlib import Path
 import psutil
 import pytest
 
+from scheduler.mapping.rules import MAKES_PROGRESS, NO_DOUBLE_BOOKING, RETURNS_A_SCHEDULE
 from scheduler.model import Completion, DispatchOrder, ExecutionRecord, Job, JobId, Loss, RunId
-from scheduler.rules import MAKES_PROGRESS, NO_DOUBLE_BOOKING, RETURNS_A_SCHEDULE
-from sil.experiment import files
-from sil.experiment.config import read_experiment
 from sil.experiment.listener import Listener
-from sil.experiment.live import run_beside_its_twin
 from sil.live.clock import WallClock
 from sil.live.loop import LiveLoop
 from sil.live.monitor import CoreMonitor, usable_cores
 from sil.live.processes import JobFailed, Over, Processes
-from sil.outcome.recorder import TraceRecorder
-from sil.outcome.trace import Fact, read_trace
-from sil.world.faults import SchedulerFault
+from sil.runs.live import run_beside_its_twin
+from sil.settings import files
+from sil.settings.experiment_file import read_experiment
+from sil.trace.facts import Fact, read_trace
+from sil.trace.recorder import TraceRecorder
+from sil.world.guard.faults import SchedulerFault
 from sil.world.rounds import OnRequest
 from tests.builders import tiny_experiment
 from tests.sil.test_cli import sil, the_sentence

@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from sil.experiment.listener import Listener
-from sil.experiment.replay import Replay
 from sil.experiment.replays import replay_all
+from sil.runs.on_log import Replay
 from sil.workload.swf import write_swf
 from tests.builders import tiny_experiment
 from tests.sil.test_experiment import ROOT, run
@@ -24,7 +24,7 @@ FORKS = """
 import os, time
 from pathlib import Path
 from scheduler.mapping.mct import Mct
-from scheduler.rigid.scheduler import Rigid
+from scheduler.free_nodes.scheduler import Rigid
 
 def fork():
     if os.fork() == 0:
@@ -47,7 +47,7 @@ class ForksAndMaps(Mct):
 THREADS = """
 from threading import Event, Thread
 from scheduler.mapping.mct import Mct
-from scheduler.rigid.scheduler import Rigid
+from scheduler.free_nodes.scheduler import Rigid
 
 class AsItDecides(Rigid):
     def schedule(self, problem):
@@ -89,7 +89,7 @@ def test_nobody_waits_for_threads_that_a_scheduler_began(command: tuple[str, ...
 
 SWALLOWS = """
 import os, signal, time
-from scheduler.rigid.scheduler import Rigid as Swallows
+from scheduler.free_nodes.scheduler import Rigid as Swallows
 
 try:
     os.kill(os.getpid(), signal.SIGINT)
@@ -167,7 +167,7 @@ def test_what_a_scheduler_forked_in_an_experiment_is_ended(forking: Path) -> Non
 def test_workers_end_with_the_command_that_is_killed(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(
         "import time\n"
-        "from scheduler.rigid.scheduler import Rigid\n"
+        "from scheduler.free_nodes.scheduler import Rigid\n"
         "class Slow(Rigid):\n"
         "    def schedule(self, problem):\n"
         "        time.sleep(1)\n"

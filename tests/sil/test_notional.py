@@ -11,12 +11,12 @@ import polars as pl
 import pytest
 
 from scheduler.model import Interconnect, Job, JobId
-from sil.experiment.config import read_experiment
-from sil.experiment.imagined_site import Absence, CannotImagine
-from sil.experiment.notional import NotionalTable
-from sil.experiment.site_in_use import SiteInUse, SiteSource
-from sil.experiment.surroundings import true_times, workload
-from sil.outcome.trace import Fact, read_facts, read_trace
+from sil.runs.inputs import actual_runtimes, workload
+from sil.settings.experiment_file import read_experiment
+from sil.settings.notional import NotionalTable
+from sil.site.site_in_use import SiteInUse, SiteSource
+from sil.site.what_if_site import Absence, CannotImagine
+from sil.trace.facts import Fact, read_facts, read_trace
 from site_db.toml_file import InvalidFile
 from tests.builders import TINY_SITE, tiny_experiment
 from tests.sil.test_cli import sil, the_sentence
@@ -153,7 +153,7 @@ def test_a_rating_lets_the_rules_of_the_database_tell_and_how_sure_they_are_ente
     experiment = read_experiment(tmp_path / "experiment.toml")
     jobs = [job._replace(job_class="short") for job in workload(experiment, in_use.site, in_use.queues, 0)]
     new = in_use.site.machine_index["new-unknown-1"]
-    truths = [true_times(experiment, in_use, jobs, replication) for replication in range(40)]
+    truths = [actual_runtimes(experiment, in_use, jobs, replication) for replication in range(40)]
     new_s = [truth.run_s(jobs[0], new, 1.0) for truth in truths]
     assert len(set(new_s)) == 40, "another truth in each replication"
     assert len({truth.run_s(jobs[0], 0, 1.0) for truth in truths}) == 1, "what is known stays"

@@ -16,9 +16,9 @@ from sil.outcome import invariants
 from sil.outcome.invariants import first_breach
 from sil.outcome.jobs import job_table, write_jobs_csv
 from sil.outcome.metrics import METRICS, run_metrics
-from sil.outcome.run_tables import RunTables
 from sil.outcome.statistics import interval, paired_change_percent, paired_difference
-from sil.outcome.trace import TIMINGS_SCHEMA, Fact, NoTrace, read_trace
+from sil.trace.facts import TIMINGS_SCHEMA, Fact, NoTrace, read_trace
+from sil.trace.tables import RunTables
 from tests.builders import site, trace
 
 SITE = site(3, [[0, 1]])

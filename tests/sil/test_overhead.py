@@ -8,10 +8,10 @@ import numpy as np
 import polars as pl
 import pytest
 
-from scheduler.rules import NO_JOB_FORGOTTEN, RETURNS_IN_TIME
+from scheduler.mapping.rules import NO_JOB_FORGOTTEN, RETURNS_IN_TIME
 from sil.experiment.overhead import Grid, by_point, law_of, measure, random_problem
 from sil.outcome.growth import fitted
-from sil.world.faults import PROCESS_SURVIVES
+from sil.world.guard.faults import PROCESS_SURVIVES
 from tests.sil.test_cli import sil, the_sentence
 
 SLOW = """

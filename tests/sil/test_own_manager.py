@@ -8,13 +8,19 @@ import polars as pl
 import pytest
 
 from scheduler import registry
+from scheduler.mapping.rules import (
+    EACH_JOB_ONCE,
+    NODES_FREE,
+    RAISES_NOTHING,
+    RETURNS_A_SCHEDULE,
+    RETURNS_IN_TIME,
+)
 from scheduler.registry import SchedulerNotLoaded
-from scheduler.rules import EACH_JOB_ONCE, NODES_FREE, RAISES_NOTHING, RETURNS_A_SCHEDULE, RETURNS_IN_TIME
 from sil.experiment.listener import Listener
-from sil.experiment.replay import TIMINGS, TRACE, Replay
 from sil.experiment.replays import replay_all
-from sil.outcome import recorder
-from sil.outcome.trace import Fact
+from sil.runs.on_log import TIMINGS, TRACE, Replay
+from sil.trace import recorder
+from sil.trace.facts import Fact
 from tests.builders import tiny_experiment
 from tests.sil.test_experiment import run
 from tests.sil.test_replay import FIVE, log_of, starts

@@ -11,14 +11,14 @@ import pytest
 from scheduler import registry
 from scheduler.registry import Kind
 from sil.experiment.checking import check, kind_under_check
-from sil.world.faults import PROCESS_SURVIVES
+from sil.world.guard.faults import PROCESS_SURVIVES
 from tests import faulty_on_free_nodes
 from tests.sil.test_cli import sil, the_sentence
 
 BREAKS_TWO = """
 import os
 from scheduler.model import Schedule
-from scheduler.rigid.free_nodes import Placing
+from scheduler.free_nodes.problem import Placing
 
 class BreaksTwo:
     '''Forgets its last job where there are three, and raises where there are four.'''
@@ -31,7 +31,7 @@ class BreaksTwo:
                 placing.start(i)
         good = placing.schedule("no room")
         if problem.n_jobs == 3:
-            left = {i: "no room" for i in good.left_waiting if i != 2}
+            left = {i: "no room" for i in good.wait_reasons if i != 2}
             return Schedule.placing([p for p in good.placements if p.job != 2], left)
         return good
 

@@ -9,9 +9,9 @@ from pathlib import Path
 import pytest
 from typer.testing import CliRunner, Result
 
-from scheduler.prediction.history import Basis
+from scheduler.time_shared.prediction.history import Basis
 from sil.cli.app import app
-from sil.experiment.foretelling import Foretold
+from sil.experiment.turnaround import Foretold
 
 QUEUE = """
 [[running]]

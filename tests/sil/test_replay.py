@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 from typer.testing import Result
 
-from scheduler.rules import (
+from scheduler.mapping.rules import (
     DETERMINISTIC,
     MAKES_PROGRESS,
     NODES_FREE,
@@ -24,26 +24,26 @@ from scheduler.rules import (
     RAISES_NOTHING,
     RETURNS_IN_TIME,
 )
-from sil.experiment.estimates import Estimates
 from sil.experiment.listener import Listener
-from sil.experiment.replay import TIMINGS, TRACE, Replay
 from sil.experiment.replay_folder import DESCRIBED, REPORT
 from sil.experiment.replays import FEW_JOBS, replay_all
-from sil.outcome import replay_figures
 from sil.outcome.invariants import (
     NO_JOB_LOST,
     NO_JOB_RUN_TWICE,
     TIME_NEVER_GOES_BACK,
     WHAT_IS_OVER_IS_OVER,
 )
-from sil.outcome.replay_figures import BINS, DAY_S, GANTT_RECTANGLES, gantt, queue_length, utilisation
 from sil.outcome.replay_invariants import NO_MORE_NODES_THAN_THERE_ARE, first_breach_of_replay
 from sil.outcome.replayed_jobs import batsim_schedule, replayed_jobs, statistics
-from sil.outcome.trace import METADATA_KEY, Fact
+from sil.report import replay_figures
+from sil.report.replay_figures import BINS, DAY_S, GANTT_RECTANGLES, gantt, queue_length, utilisation
+from sil.runs.on_log import TIMINGS, TRACE, Replay
+from sil.settings.estimates import Estimates
+from sil.trace.facts import METADATA_KEY, Fact
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.lublin import Lublin
 from sil.workload.swf import read_swf, write_swf
-from sil.world.faults import PROCESS_SURVIVES
+from sil.world.guard.faults import PROCESS_SURVIVES
 from tests import faulty_on_free_nodes
 from tests.builders import trace
 from tests.oracles import oracle
@@ -512,7 +512,7 @@ from itertools import count
 import numpy as np
 from scheduler.model import Placement, Schedule
 from scheduler.node_set import NodeSet
-from scheduler.rigid.scheduler import Rigid
+from scheduler.free_nodes.scheduler import Rigid
 
 class Good(Rigid):
     pass
@@ -559,7 +559,7 @@ class GivesArrays(Rigid):
     def schedule(self, problem):
         good = super().schedule(problem)
         as_arrays = [p._replace(nodes=np.array(p.nodes)) for p in good.placements]
-        return Schedule.placing(as_arrays, dict(good.left_waiting))
+        return Schedule.placing(as_arrays, dict(good.wait_reasons))
 
 class AsksAtOnce(Late):
     def misbehave(self, problem):

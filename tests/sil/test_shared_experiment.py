@@ -11,24 +11,24 @@ from typing import Any
 import polars as pl
 import pytest
 
-from sil.experiment import config, files
 from sil.experiment.listener import Listener
-from sil.experiment.places import Places
 from sil.experiment.results import batches
 from sil.experiment.run import SiteChoice, run_experiment
-from sil.experiment.site_in_use import SiteSource
-from sil.experiment.wiring import run_once
 from sil.outcome.comparison import Comparison
-from sil.outcome.node_figures import timeline
 from sil.outcome.predictions import accuracies
-from sil.outcome.run_tables import RunTables
-from sil.outcome.tables import prediction_texts
-from sil.outcome.trace import Fact, one_row_per_machine
+from sil.report.node_figures import timeline
+from sil.report.tables import prediction_texts
+from sil.runs.on_machines import run_once
+from sil.settings import experiment_file, files
+from sil.site.resource_names import Places
+from sil.site.site_in_use import SiteSource
+from sil.trace.facts import Fact, one_row_per_machine
+from sil.trace.tables import RunTables
 from site_db import store
-from site_db.exchange import read_site_file
-from site_db.importing import put_site
 from site_db.jobs import csv_file
 from site_db.prediction_errors import KnownError, known_errors, schedulers_predicted
+from site_db.site_file.exchange import read_site_file
+from site_db.site_file.importing import put_site
 from site_db.sites import find_site
 from site_db.store import Address, parse_address
 from site_db.toml_file import InvalidFile
@@ -103,12 +103,12 @@ def written(folder: Path, text: str = EXPERIMENT) -> Path:
 
 def run(path: Path, out: Path, choice: SiteChoice | None = None, workers: int = 1) -> Comparison:
     return run_experiment(
-        config.read_experiment(path), path, out, workers, choice or SiteChoice(), Listener()
+        experiment_file.read_experiment(path), path, out, workers, choice or SiteChoice(), Listener()
     )
 
 
 def one_run(path: Path, scheduler: str) -> RunTables:
-    experiment = config.read_experiment(path)
+    experiment = experiment_file.read_experiment(path)
     in_use = SiteSource(experiment, path.parent, None).take_into_use(path.parent / "site.db")
     return run_once(experiment.at(0), in_use, 0, 0, scheduler)
 
@@ -279,7 +279,7 @@ def test_a_predictor_that_cannot_follow_somebody_elses_scheduler_is_left_out_and
     told: list[str] = []
     listener = Listener()
     listener.told = told.append  # type: ignore[method-assign]
-    run_experiment(config.read_experiment(path), path, tmp_path / "out", 1, SiteChoice(), listener)
+    run_experiment(experiment_file.read_experiment(path), path, tmp_path / "out", 1, SiteChoice(), listener)
     assert told == [
         f"for scheduler '{name}' the predictor 'blind mpl-mpl' is left out: 'blind' drains the queue as "
         f"LoRaS would; this scheduler is another"
@@ -372,7 +372,7 @@ class OwnFcfs:
     """A scheduler of some user's, which asks ours."""
 
     def schedule(self, problem: Any) -> Any:
-        from scheduler.loras.scheduler import Loras
+        from scheduler.time_shared.scheduler import Loras
 
         return Loras().schedule(problem)
 
@@ -515,7 +515,7 @@ def test_a_ratio_is_the_real_time_from_then_on_by_the_predicted_one(
 
 def test_predictions_that_could_not_be_recorded_are_kept_whole_in_the_file(tmp_path: Path) -> None:
     path = written(tmp_path)
-    experiment = config.read_experiment(path)
+    experiment = experiment_file.read_experiment(path)
     in_use = SiteSource(experiment, path.parent, None).take_into_use(tmp_path / "site.db")
     tables = run_once(experiment.at(0), in_use, 0, 0, "uniform")
     waiting = list(batches(tables, Places.of(experiment, in_use), "small", "print"))
@@ -525,5 +525,5 @@ def test_predictions_that_could_not_be_recorded_are_kept_whole_in_the_file(tmp_p
 
 def test_the_built_in_experiments_on_shared_nodes_are_valid() -> None:
     for name in ("shared-nodes", "promised-limits"):
-        experiment = config.read_experiment(files.built_in("experiments")[name])
+        experiment = experiment_file.read_experiment(files.built_in("experiments")[name])
         assert experiment.shared_nodes is not None

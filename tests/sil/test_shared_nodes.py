@@ -10,27 +10,27 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.loras.policies import NodeSelection, Ordering, Selection
-from scheduler.loras.requirement import Requirement
-from scheduler.loras.scheduler import Loras
-from scheduler.loras.social_contract import SocialContract
 from scheduler.model import DispatchOrder, Job, JobId, RunId
-from scheduler.prediction.look_ahead import PolicyAware
-from sil.experiment.shared_nodes import (
+from scheduler.time_shared.policies import NodeSelection, Ordering, Selection
+from scheduler.time_shared.prediction.look_ahead import PolicyAware
+from scheduler.time_shared.requirement import Requirement
+from scheduler.time_shared.scheduler import Loras
+from scheduler.time_shared.social_contract import SocialContract
+from sil.report.node_figures import mpl_segments
+from sil.runs.on_time_shared import (
     SharedCluster,
     SharedRun,
     built_in_characterisations,
     run_on_shared_nodes,
 )
-from sil.outcome.node_figures import mpl_segments
-from sil.outcome.recorder import TraceRecorder
-from sil.outcome.trace import Fact
+from sil.trace.facts import Fact
+from sil.trace.recorder import TraceRecorder
 from sil.workload.local_load import LocalLoad
+from sil.world.actual_runtimes import Normal, NoSpread
 from sil.world.events import ControlDue, Event, EventQueue, LocalChanged, RunEnded
 from sil.world.machines.sharing import ByCpu, ByMpl, Coupled, Fluid
 from sil.world.machines.time_shared import SharedMachines, Work
 from sil.world.node_monitors import Sampling
-from sil.world.truth import Normal, NoSpread
 from site_db.characterisations import Characterisations
 
 NPB = built_in_characterisations()

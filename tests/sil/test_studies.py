@@ -14,21 +14,9 @@ from typer.testing import CliRunner
 
 from sil.cli import app
 from sil.outcome.statistics import Interval
-from sil.studies import (
-    cisne,
-    cisne_hybrid,
-    cisne_table1,
-    cisnep_dyn,
-    cisnep_user_space,
-    cs1,
-    cs2,
-    cs3,
-    cs4,
-    in_parallel,
-    preemption,
-    robustness,
-)
-from sil.studies.course import Course
+from sil.studies.cisne import dynamic_coscheduling, experiments, hybrid, table1, user_space
+from sil.studies.collins_george import cs1, cs2, cs3, cs4, preemption, robustness
+from sil.studies.collins_george.site_runs import Case, StudyFailed, run_all
 from sil.studies.findings import Findings
 from sil.studies.ledger import (
     Verdict,
@@ -39,7 +27,8 @@ from sil.studies.ledger import (
     settled,
     shown,
 )
-from sil.studies.site_runs import Case, StudyFailed, run_all
+from sil.studies.run_options import Course
+from sil.workers import parallel
 
 
 class InThisProcess:
@@ -72,13 +61,13 @@ class InThisProcess:
 @pytest.fixture(scope="module", autouse=True)
 def in_this_process() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as changed:
-        changed.setattr(in_parallel, "ProcessPoolExecutor", InThisProcess)
+        changed.setattr(parallel, "ProcessPoolExecutor", InThisProcess)
         yield
 
 
 @pytest.fixture
 def in_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(in_parallel, "ProcessPoolExecutor", ProcessPoolExecutor)
+    monkeypatch.setattr(parallel, "ProcessPoolExecutor", ProcessPoolExecutor)
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -249,9 +238,9 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_pat
 def test_table_1_of_cisne_stands_beside_the_papers_with_a_verdict_on_every_claim(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(cisne_table1, "LEAST_SEEDS", 2)
-    monkeypatch.setattr(cisne_table1, "CPU_LIMITS", ())
-    found = cisne_table1.study(2, Course(os.cpu_count() or 1))
+    monkeypatch.setattr(table1, "LEAST_SEEDS", 2)
+    monkeypatch.setattr(table1, "CPU_LIMITS", ())
+    found = table1.study(2, Course(os.cpu_count() or 1))
     assert len(found.claims) == 24
     table = found.tables["Deviation (%), the paper's beside ours (blind)"]
     assert len(table) == 15
@@ -262,8 +251,8 @@ def test_table_1_of_cisne_stands_beside_the_papers_with_a_verdict_on_every_claim
 def test_an_interrupted_study_goes_on_from_what_it_has_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cases = [cisne.Case("Basic", load, seed) for seed in range(3) for load in (0.5, 1.0)]
-    whole = cisne.run_all(cases, Course(1)).drop("cost_ms")
+    cases = [experiments.Case("Basic", load, seed) for seed in range(3) for load in (0.5, 1.0)]
+    whole = experiments.run_all(cases, Course(1)).drop("cost_ms")
     kept = tmp_path / "table.unfinished"
 
     def interrupt(done: int, total: int) -> None:
@@ -271,36 +260,38 @@ def test_an_interrupted_study_goes_on_from_what_it_has_kept(
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        cisne.run_all(cases, Course(1, interrupt, kept))
+        experiments.run_all(cases, Course(1, interrupt, kept))
     with kept.open("ab") as file:
         file.write(kept.read_bytes()[:100])  # it was cut off in the middle of a record
     seen: list[int] = []
-    done = cisne.run_all(cases, Course(1, lambda n, total: seen.append(n), kept))
+    done = experiments.run_all(cases, Course(1, lambda n, total: seen.append(n), kept))
     assert seen == [4, 5, 6]
     assert done.drop("cost_ms").equals(whole)
-    more = [*cases, cisne.Case("Normal", 1.0, 0)]
-    again = cisne.run_all(more, Course(1, lambda n, _: seen.append(n), kept))
+    more = [*cases, experiments.Case("Normal", 1.0, 0)]
+    again = experiments.run_all(more, Course(1, lambda n, _: seen.append(n), kept))
     assert seen[3:] == [6, 7], "only the new case is carried out"
     assert again.filter(pl.col("policy") == "Basic").drop("cost_ms").equals(whole)
 
 
 @pytest.mark.usefixtures("in_processes")
 def test_predictions_on_shared_nodes_do_not_depend_on_the_number_of_workers() -> None:
-    cases = [cisne.Case(policy, 0.5, seed) for seed in range(2) for policy in ("Uniform", "Norm+BF")]
-    one, two = (cisne.run_all(cases, Course(workers)).drop("cost_ms") for workers in (1, 2))
+    cases = [experiments.Case(policy, 0.5, seed) for seed in range(2) for policy in ("Uniform", "Norm+BF")]
+    one, two = (experiments.run_all(cases, Course(workers)).drop("cost_ms") for workers in (1, 2))
     assert one.equals(two)
 
 
 @pytest.mark.long
 def test_what_is_learnt_from_some_seeds_is_tried_on_others(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cisne_hybrid, "LOADS", (1.0,))
-    cells = tuple((policy, 1.0, method) for policy in cisne.POLICIES for method in cisne_hybrid.PAIRS)
-    monkeypatch.setattr(cisne_hybrid, "CELLS", cells)
-    found = cisne_hybrid.study(3, Course(os.cpu_count() or 1))
+    monkeypatch.setattr(hybrid, "LOADS", (1.0,))
+    cells = tuple((policy, 1.0, method) for policy in experiments.POLICIES for method in hybrid.PAIRS)
+    monkeypatch.setattr(hybrid, "CELLS", cells)
+    found = hybrid.study(3, Course(os.cpu_count() or 1))
     (table,) = found.tables.values()
     basic = table.filter((pl.col("policy") == "Basic") & (pl.col("method") == "CPU")).row(0, named=True)
-    plain, hybrid = (float(basic[kind].split()[0]) for kind in ("plain", "hybrid"))
-    assert hybrid < plain / 2, "where the slowest of its nodes decides, a job is always later than predicted"
+    plain, corrected = (float(basic[kind].split()[0]) for kind in ("plain", "hybrid"))
+    assert corrected < plain / 2, (
+        "where the slowest of its nodes decides, a job is always later than predicted"
+    )
 
 
 def test_a_claim_that_holds_in_most_cases_holds_partly() -> None:
@@ -313,11 +304,11 @@ def test_a_claim_that_holds_in_most_cases_holds_partly() -> None:
 
 
 def test_the_studies_of_cisne_p_rest_on_inputs_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cisnep_dyn, "LOSSES", (0.6,))
-    monkeypatch.setattr(cisnep_user_space, "USER_SPACE", (cisnep_user_space.DRAWN,))
-    dyn = cisnep_dyn.study(2, Course(os.cpu_count() or 1))
-    user_space = cisnep_user_space.study(2, Course(os.cpu_count() or 1))
-    verdicts = [claim.verdict for claim in dyn.claims + user_space.claims]
+    monkeypatch.setattr(dynamic_coscheduling, "LOSSES", (0.6,))
+    monkeypatch.setattr(user_space, "USER_SPACE", (user_space.DRAWN,))
+    dyn = dynamic_coscheduling.study(2, Course(os.cpu_count() or 1))
+    coscheduled = user_space.study(2, Course(os.cpu_count() or 1))
+    verdicts = [claim.verdict for claim in dyn.claims + coscheduled.claims]
     assert verdicts.count(Verdict.CALIBRATION) == 7
     assert verdicts.count(Verdict.NOT_TESTABLE) == 3
     (saved,) = dyn.tables.values()

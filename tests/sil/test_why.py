@@ -7,10 +7,10 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from scheduler.mapping.placement import NOWHERE_TO_RUN
-from sil.experiment.replay import TRACE, Replay
-from sil.outcome.life import life
-from sil.outcome.trace import SCHEMA, Fact
+from scheduler.mapping.placer import NOWHERE_TO_RUN
+from sil.outcome.job_timeline import life
+from sil.runs.on_log import TRACE, Replay
+from sil.trace.facts import SCHEMA, Fact
 from tests.builders import tiny_experiment
 from tests.sil.test_cli import sil, the_sentence
 from tests.sil.test_experiment import run

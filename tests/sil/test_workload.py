@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scheduler.model import JobClass
-from sil.experiment.streams import stream
+from sil.runs.random_streams import stream
 from sil.workload.arrivals import AtOnce, Poisson
 from sil.workload.job_mix import JobMix, Order, QueueOrder
 

@@ -10,17 +10,17 @@ import numpy as np
 import pytest
 
 from scheduler.etc import EtcMatrix
+from scheduler.mapping.rules import CLUSTER_MEMBERS_FREE, KNOWN_RESOURCE, NO_DOUBLE_BOOKING
 from scheduler.model import DispatchOrder, InterconnectReading, Job, JobId, MachineReading, RunId, Site
-from scheduler.rules import CLUSTER_MEMBERS_FREE, KNOWN_RESOURCE, NO_DOUBLE_BOOKING
+from sil.world.actual_runtimes import ActualRuntimes, Empirical, Gamma, Lognormal, NoSpread
 from sil.world.clock import SimClock
 from sil.world.events import Event, EventQueue, JobArrived, MonitorNews, RoundDue, RunEnded, StateChange
 from sil.world.failures import Outage, in_order_of_time, listed_outages, random_failures
-from sil.world.faults import SchedulerFault
+from sil.world.guard.faults import SchedulerFault
+from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import Noisy, SimMonitor, Stale
 from sil.world.rounds import EveryQuantum, OnRequest
-from sil.world.time_limit import TimeLimitExceeded, time_limit
-from sil.world.truth import Empirical, Gamma, Lognormal, NoSpread, TrueTimes
 from tests.builders import site
 
 JOB = Job(JobId(0), "work", 0.0)
@@ -74,7 +74,7 @@ def order(run: int, resource: int, *machines: int) -> DispatchOrder:
 def dedicated(site: Site) -> DedicatedMachines:
     n = site.n_machines + len(site.clusters)
     mean = EtcMatrix.from_dense(np.full((1, n), 10.0))
-    return DedicatedMachines(site, TrueTimes(mean, NoSpread(), np.array([0.5])), EventQueue())
+    return DedicatedMachines(site, ActualRuntimes(mean, NoSpread(), np.array([0.5])), EventQueue())
 
 
 def test_a_machine_has_one_run_at_a_time() -> None:
@@ -126,17 +126,17 @@ def test_a_cluster_is_cut_off_only_when_all_its_interconnects_are_down() -> None
     assert machines.down_for(order(1, 0, 0)) == ()
 
 
-def true_times(spread: Lognormal | NoSpread, luck: list[float]) -> TrueTimes:
+def actual_runtimes(spread: Lognormal | NoSpread, luck: list[float]) -> ActualRuntimes:
     mean = EtcMatrix(np.array([[100.0, 50.0]]), np.array([0]), np.array([0, 1]))
-    return TrueTimes(mean, spread, np.array(luck))
+    return ActualRuntimes(mean, spread, np.array(luck))
 
 
 def test_a_run_on_half_of_a_clusters_members_takes_twice_as_long() -> None:
-    assert true_times(NoSpread(), [0.3]).run_s(JOB, 1, 0.5) == 100.0
+    assert actual_runtimes(NoSpread(), [0.3]).run_s(JOB, 1, 0.5) == 100.0
 
 
 def test_the_luck_of_a_job_is_the_same_quantile_on_every_resource() -> None:
-    times = true_times(Lognormal(0.5), [0.9])
+    times = actual_runtimes(Lognormal(0.5), [0.9])
     assert times.run_s(JOB, 0, 1.0) / 100.0 == pytest.approx(times.run_s(JOB, 1, 1.0) / 50.0)
     assert times.run_s(JOB, 0, 1.0) > 100.0
 
@@ -212,7 +212,7 @@ def test_a_time_limit_ends_a_call_that_sleeps_and_leaves_one_that_is_quick() -> 
 
 SLOW_TO_END = """
 import time
-from sil.world.time_limit import time_limit
+from sil.world.guard.time_limit import time_limit
 
 class Slow:
     def __del__(self):

@@ -10,7 +10,8 @@ import pytest
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from site_db import importing, store
+from site_db import store
+from site_db.site_file import importing
 from site_db.store import Address, parse_address
 from tests.postgres import Server
 from tests.site_db.site_texts import SMALL, read

@@ -16,8 +16,8 @@ from site_db.estimation import Estimator
 from site_db.experience import StatisticsReader
 from site_db.history.as_of import PrunedHistory
 from site_db.history.checking import disagreements
-from site_db.importing import put_site
 from site_db.schema import ExecutionHistoryRow, JobRow, UserRow
+from site_db.site_file.importing import put_site
 from site_db.sites import SiteReader
 from site_db.states import Seen, StateWriter, current_states
 from tests.site_db.site_texts import FULL, a_run, dump, read, record

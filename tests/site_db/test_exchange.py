@@ -10,9 +10,10 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from site_db import exchange, store, toml_file
-from site_db.fitting import problems
-from site_db.importing import SiteConflict, put_site
+from site_db import store, toml_file
+from site_db.site_file import exchange
+from site_db.site_file.importing import SiteConflict, put_site
+from site_db.site_file.validation import problems
 from site_db.sites import SiteReader
 from site_db.store import parse_address
 from site_db.toml_file import InvalidFile

@@ -20,10 +20,10 @@ from site_db.estimation import ENOUGH_RUNS, ExecutionEstimate, Rule
 from site_db.experience import MemoryExperience, SqlExperience, StatisticsReader
 from site_db.history.as_of import PrunedHistory
 from site_db.history.checking import disagreements
-from site_db.importing import put_site
 from site_db.jobs.records import LIVE
 from site_db.jobs.writer import JobWriter
 from site_db.schema import ExecutionHistoryRow
+from site_db.site_file.importing import put_site
 from site_db.sites import SiteReader, UnknownSite
 from site_db.store import Address
 from tests.postgres import Server

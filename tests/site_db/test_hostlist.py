@@ -4,7 +4,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from site_db import hostlist
+from site_db.site_file import hostlist
 
 
 @pytest.mark.parametrize(

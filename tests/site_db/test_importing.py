@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session
 
 from site_db.history.checking import disagreements
 from site_db.history.pruning import prune
-from site_db.importing import SiteConflict, put_file, put_site
 from site_db.jobs.records import JobRecord
 from site_db.schema import ExecutionHistoryRow, ExecutionStatisticsRow, JobRow, MachineRow, SiteRow, UserRow
+from site_db.site_file.importing import SiteConflict, put_file, put_site
 from site_db.sites import SiteReader
 from site_db.toml_file import InvalidFile
 from tests.site_db.site_texts import SMALL, a_run, blamed_line, changed, dump, read, record

@@ -14,10 +14,11 @@ from sqlalchemy import Engine, inspect, select, text
 from sqlalchemy.orm import Session
 
 from scheduler.model import Job, JobId
-from site_db import exchange, migrations, store
+from site_db import migrations, store
 from site_db.experience import SqlExperience
 from site_db.history.checking import disagreements
 from site_db.schema import Base, ExecutionHistoryRow, PredictionRow, UserRow
+from site_db.site_file import exchange
 from site_db.sites import SiteReader
 from site_db.states import current_states
 from site_db.store import Address, DatabaseTrouble, parse_address

@@ -13,12 +13,13 @@ from sqlalchemy.orm import Session
 from scheduler.admission import UserPolicy
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from scheduler.queues import MappingPolicy, QueuePolicy
-from site_db import exchange, store
+from site_db import store
 from site_db.estimation import Layout, Place, PlaceKind
-from site_db.fitting import problems
-from site_db.importing import put_site
 from site_db.schema import SiteRow
-from site_db.site_file import SiteFile
+from site_db.site_file import exchange
+from site_db.site_file.importing import put_site
+from site_db.site_file.tables import SiteFile
+from site_db.site_file.validation import problems
 from site_db.sites import SiteReader, UnknownSite, only_site, site_names
 from site_db.store import parse_address
 from tests.examples import up_to

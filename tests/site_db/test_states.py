@@ -8,8 +8,8 @@ import pytest
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from site_db.importing import put_site
 from site_db.schema import ClusterStateRow, InterconnectStateRow, MachineStateRow, SourceRow
+from site_db.site_file.importing import put_site
 from site_db.sites import SiteReader
 from site_db.states import CurrentStates, Seen, StateWriter, UnknownResource, current_states
 from tests.site_db.site_texts import FULL, read

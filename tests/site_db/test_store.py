@@ -14,9 +14,9 @@ from sqlalchemy import func, select, text
 from sqlalchemy.orm import Session
 
 from site_db import store
-from site_db.importing import put_site
 from site_db.migrations import HEAD
 from site_db.schema import SiteRow
+from site_db.site_file.importing import put_site
 from site_db.sites import SiteReader, site_names
 from site_db.store import Address, DatabaseTrouble, Unreachable, parse_address
 from tests.postgres import Server

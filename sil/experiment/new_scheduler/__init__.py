@@ -9,18 +9,18 @@ from pathlib import Path
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from scheduler import registry
-from scheduler.trouble import Trouble
-from sil.experiment.code_version import package_version
+from scheduler.errors import UserError
+from sil.settings.code_version import package_version
 
 CONTRACTS = {
     "mapping": ("scheduler.contract", "check_contract"),
-    "shared_nodes": ("scheduler.loras.contract", "check_contract_on_nodes"),
-    "free_nodes": ("scheduler.rigid.contract", "check_contract_on_free_nodes"),
+    "shared_nodes": ("scheduler.time_shared.contract", "check_contract_on_nodes"),
+    "free_nodes": ("scheduler.free_nodes.contract", "check_contract_on_free_nodes"),
 }
 """Which suite a kind of scheduler is held against."""
 
 
-class CannotBegin(Trouble):
+class CannotBegin(UserError):
     """The package cannot be written. The message is one sentence for the user."""
 
 

@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+from scheduler.mapping.rules import (
+    CLASS_CAN_RUN_THERE,
+    CLUSTER_MEMBERS_FREE,
+    KNOWN_RESOURCE,
+    NO_DOUBLE_BOOKING,
+)
 from scheduler.model import DispatchOrder, RunId, Site
-from scheduler.rules import CLASS_CAN_RUN_THERE, CLUSTER_MEMBERS_FREE, KNOWN_RESOURCE, NO_DOUBLE_BOOKING
+from sil.world.actual_runtimes import ActualRuntimes
 from sil.world.events import EventQueue, RunEnded
-from sil.world.faults import SchedulerFault
-from sil.world.truth import TrueTimes
+from sil.world.guard.faults import SchedulerFault
 
 
 class DedicatedMachines:
@@ -15,9 +20,9 @@ class DedicatedMachines:
     A cluster can run a job while it has machines for it and one of its interconnects is up.
     """
 
-    def __init__(self, site: Site, true_times: TrueTimes, events: EventQueue) -> None:
+    def __init__(self, site: Site, actual_runtimes: ActualRuntimes, events: EventQueue) -> None:
         self._site = site
-        self._true_times = true_times
+        self._true_times = actual_runtimes
         self._events = events
         self._run_on: list[RunId | None] = [None] * site.n_machines
         self._outages: dict[int | str, int] = {}

@@ -8,11 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from scheduler.loras.social_contract import SocialContract
+from scheduler.mapping.rules import KNOWN_NODES
 from scheduler.model import DispatchOrder, JobId, RunId
-from scheduler.rules import KNOWN_NODES
+from scheduler.time_shared.social_contract import SocialContract
 from sil.world.events import ControlDue, EventQueue, LocalChanged, RunEnded
-from sil.world.faults import SchedulerFault
+from sil.world.guard.faults import SchedulerFault
 from sil.world.machines.sharing import Carried, Sharing
 
 TOGETHER_S = 1e-9

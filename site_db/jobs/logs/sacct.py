@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from site_db import hostlist
 from site_db.jobs.logs.logged_job import LATEST_UNIX_S, MOST_PROCESSORS, LoggedJob, Tally, shown
+from site_db.site_file import hostlist
 from site_db.toml_file import InvalidFile
 
 COMMAND = (

@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
+from scheduler.mapping.rules import CLASS_CAN_RUN_THERE, KNOWN_NODES, MAKES_PROGRESS
 from scheduler.registry import SchedulerNotLoaded
-from scheduler.rules import CLASS_CAN_RUN_THERE, KNOWN_NODES, MAKES_PROGRESS
 from sil.outcome.comparison import Comparison
-from sil.outcome.trace import Fact, read_facts
-from sil.world.faults import SPEAKS_THE_PROTOCOL
+from sil.trace.facts import Fact, read_facts
+from sil.world.guard.faults import SPEAKS_THE_PROTOCOL
 from tests.builders import TINY_SITE, tiny_experiment
 from tests.sil.batsim.scripted import Answer, Event, decision, scheduler, starting_at_once
 from tests.sil.test_experiment import run

@@ -13,8 +13,7 @@ from typing import Any
 import polars as pl
 import pytest
 
-from scheduler.registry import SchedulerNotLoaded
-from scheduler.rules import (
+from scheduler.mapping.rules import (
     EACH_JOB_ONCE,
     KNOWN_JOB,
     KNOWN_NODES,
@@ -25,12 +24,13 @@ from scheduler.rules import (
     PREEMPTS_RUNNING_RUNS,
     RETURNS_IN_TIME,
 )
+from scheduler.registry import SchedulerNotLoaded
 from sil.experiment.listener import Listener
-from sil.experiment.replay import TRACE, Replay
 from sil.experiment.replays import Outcome, replay_all
-from sil.experiment.under_test import check_for_free_nodes
-from sil.outcome.trace import Fact
-from sil.world.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL
+from sil.runs.on_log import TRACE, Replay
+from sil.runs.under_test import check_for_free_nodes
+from sil.trace.facts import Fact
+from sil.world.guard.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL
 from tests.sil.batsim.scripted import Answer, Event, decision, scheduler, starting_at_once
 from tests.sil.test_replay import Row, log_of, starts
 

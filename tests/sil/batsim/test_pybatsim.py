@@ -9,8 +9,8 @@ from pathlib import Path
 import pytest
 
 from sil.experiment.listener import Listener
-from sil.experiment.replay import Replay
 from sil.experiment.replays import Outcome, replay_all
+from sil.runs.on_log import Replay
 from sil.workload.swf import read_swf
 from tests.oracles import oracle
 

@@ -14,12 +14,12 @@ import pytest
 from polars.testing import assert_frame_equal
 
 from scheduler import registry
-from scheduler.rigid.run_times import UserEstimates
+from scheduler.free_nodes.runtime_estimates import UserEstimates
 from sil.batsim.requests import BadRequest
 from sil.batsim.serving import ServedScheduler
 from sil.experiment.listener import Listener
-from sil.experiment.replay import TRACE, Replay
 from sil.experiment.replays import replay_all
+from sil.runs.on_log import TRACE, Replay
 from sil.workload.lublin import Lublin
 from tests.sil.test_cli import sil, the_sentence
 

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import psutil
 
-from sil.experiment.processes import end_group
+from sil.workers.processes import end_group
 from tests.sil.test_experiment import ROOT
 
 Begin = Callable[..., subprocess.Popen[str]]

@@ -5,8 +5,8 @@ from __future__ import annotations
 import sys
 from pathlib import Path
 
-from sil.planning.engine import Engine, NoEngine
 from sil.planning.runs import Runs
+from sil.workers.engine import Engine, NoEngine
 from site_db.kept_runs import KeptRuns
 from tests.sil.planning.works import Root
 

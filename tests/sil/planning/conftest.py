@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from sil.experiment.processes import end_group
+from sil.workers.processes import end_group
 from tests.sil.planning.cluster import Begin, Cluster
 from tests.sil.test_experiment import ROOT
 from tests.sil.test_no_process_is_left import alive

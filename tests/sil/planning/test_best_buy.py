@@ -8,10 +8,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from sil.planning import best_buy as searching
-from sil.planning.best_buy import Counts, affordable, best_buy, search
 from sil.planning.options import AS_IT_IS, Option, bought
-from sil.planning.sizing import size
+from sil.planning.questions import best_buy as searching
+from sil.planning.questions.best_buy import Counts, affordable, best_buy, search
+from sil.planning.questions.sizing import size
 from tests.examples import up_to
 from tests.sil.planning.imagined_runs import noise, plan, samples
 

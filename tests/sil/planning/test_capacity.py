@@ -6,9 +6,9 @@ from pathlib import Path
 
 import pytest
 
-from sil.experiment.config import WorkloadTable
-from sil.experiment.notional import NotionalTable
-from sil.planning.capacity import load
+from sil.planning.scenario.capacity import load
+from sil.settings.experiment_file import WorkloadTable
+from sil.settings.notional import NotionalTable
 from tests.builders import TINY_SITE
 from tests.sil.test_notional import imagined
 

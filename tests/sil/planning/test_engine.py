@@ -16,9 +16,9 @@ from threading import Thread
 import psutil
 import pytest
 
-from sil.planning.engine import Engine, NoEngine
 from sil.planning.runs import Runs
-from sil.planning.workers import Workers, finished
+from sil.workers.engine import Engine, NoEngine
+from sil.workers.port import Workers, finished
 from site_db.kept_runs import KeptRuns
 from tests.sil.planning.cluster import Begin, Cluster
 from tests.sil.planning.works import Circumstances, Root, told, wait_for
@@ -106,7 +106,7 @@ def test_ctrl_c_ends_the_runs_that_are_under_way_and_leaves_what_is_kept(
 
 
 def test_without_the_package_the_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.delitem(sys.modules, "sil.planning.dask_cluster", raising=False)
+    monkeypatch.delitem(sys.modules, "sil.workers.dask_cluster", raising=False)
     monkeypatch.setitem(sys.modules, "distributed", None)
     sentence = sentence_of(Engine(dask="tcp://127.0.0.1:8786"))
     assert sentence == "--dask needs the package distributed; install this one with [distributed]"
@@ -167,7 +167,7 @@ def listening(answer: bytes) -> Iterator[str]:
 @needs_dask
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"])
 def test_whoever_listens_and_is_no_scheduler_is_told(answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("sil.planning.dask_cluster.ANSWER_WITHIN_S", 1.0)
+    monkeypatch.setattr("sil.workers.dask_cluster.ANSWER_WITHIN_S", 1.0)
     with listening(answer) as address:
         began_s = time.monotonic()
         assert sentence_of(Engine(dask=address)) == f"no Dask scheduler answers at {address}"
@@ -185,9 +185,9 @@ def test_a_cluster_without_workers_is_told_and_one_with_others_is(
 ) -> None:
     engine = Engine(dask=str(new_cluster.file))
     with monkeypatch.context() as patched:
-        patched.setattr("sil.planning.dask_cluster.WORKER_WITHIN_S", 0.5)
+        patched.setattr("sil.workers.dask_cluster.WORKER_WITHIN_S", 0.5)
         assert "has no workers; start some with: dask worker tcp://" in sentence_of(engine)
-    monkeypatch.setattr("sil.planning.dask_cluster.WORKER_WITHIN_S", 60.0)
+    monkeypatch.setattr("sil.workers.dask_cluster.WORKER_WITHIN_S", 60.0)
     (tmp_path / "sil").mkdir()
     (tmp_path / "sil" / "__init__.py").touch()
     new_cluster.begin_worker("--no-nanny", python_path=str(tmp_path))
@@ -197,9 +197,9 @@ def test_a_cluster_without_workers_is_told_and_one_with_others_is(
 
 
 def test_workers_with_other_code_are_told(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
-    import sil.planning.dask_cluster  # noqa: F401 (only now: there may be no Dask)
+    import sil.workers.dask_cluster  # noqa: F401 (only now: there may be no Dask)
 
-    monkeypatch.setattr("sil.planning.dask_cluster.code_and_data", lambda: "other code")
+    monkeypatch.setattr("sil.workers.dask_cluster.code_and_data", lambda: "other code")
     assert "has another version of sil or of its libraries" in sentence_of(Engine(dask=str(cluster.file)))
 
 

@@ -9,15 +9,15 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sil.experiment import files
 from sil.planning.answers import Overloaded, Prepared, answered
-from sil.planning.forecast import with_forecast
-from sil.planning.measures import measured
-from sil.planning.on_log import OnLog
 from sil.planning.options import AS_IT_IS, one_of_each
-from sil.planning.page import OPTIONS, PAGE
 from sil.planning.plan_file import read_plan
-from sil.planning.words import caveats, recommendation
+from sil.planning.report.page import OPTIONS, PAGE
+from sil.planning.report.recommendation import caveats, recommendation
+from sil.planning.scenario.forecast import with_forecast
+from sil.planning.scenario.measures import measured
+from sil.planning.scenario.on_log import OnLog
+from sil.settings import files
 from sil.workload.lublin import Lublin
 from sil.workload.swf import write_swf
 from site_db.store import parse_address

@@ -15,9 +15,9 @@ from typing import Any
 import psutil
 import pytest
 
-from sil.planning.engine import Engine
 from sil.planning.runs import MOST_TIMES_AGAIN, RunDied, Runs
-from sil.planning.workers import Workers
+from sil.workers.engine import Engine
+from sil.workers.port import Workers
 from site_db.kept_runs import KeptRuns
 from tests.sil.planning.cluster import Begin, Cluster
 from tests.sil.planning.works import DiesAlways, DiesOnce, Fails, Root, Unlucky, told, wait_for

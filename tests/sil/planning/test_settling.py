@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from sil.planning.marginal import ranked
 from sil.planning.options import AS_IT_IS, Option, one_of_each
-from sil.planning.settling import Demand, Looks, Standings, Verdict
+from sil.planning.questions.effects import ranked
+from sil.planning.questions.ranking import Demand, Looks, Standings, Verdict
 from tests.sil.planning.imagined_runs import noise, plan, samples
 
 

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine, func, select, update
 from sqlalchemy.orm import Session
 
-from site_db import importing, store
+from site_db import store
 from site_db.history import as_of, writer
 from site_db.history.as_of import PrunedHistory, read_kept_as_of
 from site_db.history.checking import disagreements
@@ -34,6 +34,7 @@ from site_db.schema import (
     SiteRow,
     UserUsageRow,
 )
+from site_db.site_file import importing
 from site_db.store import Address
 from tests.site_db.history.recording_process import RESOURCES, batch
 from tests.site_db.site_texts import SMALL, read

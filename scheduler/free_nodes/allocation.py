@@ -1,0 +1,104 @@
+"""Nodes that each job has alone: what the queue manager keeps of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from scheduler.free_nodes.problem import FreeNodes
+from scheduler.free_nodes.rules import first_violation_on_free_nodes
+from scheduler.free_nodes.waiting import WaitingJobs
+from scheduler.managers.node_allocation import NodeAllocation
+from scheduler.mapping.rules import Violation
+from scheduler.model import Completion, Job, Placement, RunId
+from scheduler.node_set import NodeSet
+from scheduler.ports import RuntimeEstimator
+from scheduler.problem import Running, SchedulingProblem
+
+
+class FreeNodeAllocation(NodeAllocation):
+    """A machine of alike nodes, and what is believed of the run times of jobs: `run_times`.
+
+    A job's estimate is asked for once, when it arrives; and again when a run outlives it.
+    """
+
+    def __init__(self, n_nodes: int, run_times: RuntimeEstimator) -> None:
+        self._nodes = FreeNodes(n_nodes)
+        self._run_times = run_times
+        self.waiting: WaitingJobs = self._nodes.waiting
+        self._began: dict[RunId, tuple[Job, float]] = {}
+        """Who runs, and since when."""
+        self._holding: dict[RunId, tuple[NodeSet, float]] = {}
+        """The nodes that runs hold, and until when, by belief."""
+        self._down: set[int] = set()
+
+    def take_in(self, job: Job) -> str | None:
+        if not 1 <= job.n_tasks <= self._nodes.n_nodes:
+            return f"job {job.id} asks for {job.n_tasks} nodes; the machine has {self._nodes.n_nodes}"
+        self.waiting.add(job, self._run_times.estimate_s(job))
+        return None
+
+    def problem(self, now_s: float, running: Mapping[RunId, Running]) -> SchedulingProblem:
+        return SchedulingProblem.on_free_nodes(now_s, self._nodes, running)
+
+    def nobody_fits(self) -> bool:
+        return self.waiting.least_size > self._nodes.free.n
+
+    def violation(self, problem: SchedulingProblem, schedule: object) -> Violation | None:
+        return first_violation_on_free_nodes(problem, schedule)
+
+    def start(self, run: RunId, job: Job, placement: Placement, now_s: float) -> None:
+        _, held, end_s = placement
+        if not isinstance(held, NodeSet):
+            held = NodeSet.of(held)
+        self.waiting.remove(job.id)
+        self._nodes.free.take(held)
+        self._nodes.releases.add(end_s, held.n, run)
+        if self.outlived_at_s is None or end_s < self.outlived_at_s:
+            self.outlived_at_s = end_s
+        self._began[run] = job, now_s
+        self._holding[run] = held, end_s
+
+    def end(self, run: RunId, completion: Completion) -> None:
+        self._give_back(run)
+        job, began_s = self._began.pop(run)
+        self._run_times.learn(job, completion.ended_s - began_s)
+
+    def release(self, run: RunId, now_s: float) -> None:
+        if run in self._holding and self._holding[run][1] == now_s:
+            self._give_back(run)
+
+    def come_to_nothing(self, run: RunId) -> None:
+        self._give_back(run)
+        job, _ = self._began.pop(run)
+        self.waiting.add(job, self._run_times.estimate_s(job))
+
+    def tell_available(self, node: int, is_available: bool) -> None:
+        if is_available == (node not in self._down):
+            return
+        (self._down.discard if is_available else self._down.add)(node)
+        if any(node in nodes for nodes, _ in self._holding.values()):
+            return  # whether it can be used again is decided when it is given back
+        (self._nodes.free.give_back if is_available else self._nodes.free.take)(NodeSet.of([node]))
+
+    def outlived(self, now_s: float) -> None:
+        releases = self._nodes.releases
+        while (end_s := releases.first_s()) is not None and end_s <= now_s:
+            run = releases.first_run
+            (job, began_s), (nodes, _) = self._began[run], self._holding[run]
+            releases.drop(end_s, run)
+            # Never now again, or the same instant would never be over.
+            later_s = max(began_s + self._run_times.outlived_s(job, now_s - began_s), now_s + 1.0)
+            releases.add(later_s, nodes.n, run)
+            self._holding[run] = nodes, later_s
+        self.outlived_at_s = releases.first_s()
+
+    def _give_back(self, run: RunId) -> None:
+        held = self._holding.pop(run, None)
+        if held is None:
+            return  # it gave back its nodes before
+        nodes, end_s = held
+        releases = self._nodes.releases
+        releases.drop(end_s, run)
+        if end_s == self.outlived_at_s:
+            self.outlived_at_s = releases.first_s()
+        self._nodes.free.give_back(nodes if not self._down else NodeSet.of(set(nodes) - self._down))

@@ -1,0 +1,133 @@
+"""Which of the waiting jobs start now: one pass over the queue, as far as it has to be looked at."""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import types
+from numpy.typing import NDArray
+
+from scheduler.compiled import compiled, direct, inlined
+from scheduler.free_nodes.kernels.queue_tree import (
+    ESTIMATE_S,
+    N_JOBS,
+    NOBODY,
+    SIZE,
+    TREE,
+    Tree,
+    first_that_fits,
+    place_of,
+    rank_of,
+    set_leaf,
+    shortest_that_fits,
+)
+from scheduler.free_nodes.kernels.releases import END_S, RELEASED, RELEASES, Releases, insert, remove
+
+FCFS, SJF = 0, 1
+NO_BACKFILLING, IN_ORDER, SHORTEST_FIRST = 0, 1, 2
+
+PLACE, NODES, TAKES_S, RANK = 0, 1, 2, 3
+"""Columns of the table of jobs that start: where in the queue's tree, how many nodes, for how long, and how
+many jobs wait before it."""
+
+STARTED = types.Array(types.float64, 2, "C")
+Started = NDArray[np.float64]
+
+
+@inlined
+def first_in_queue(tree: Tree, ordering: int) -> int:
+    if tree[1, N_JOBS] == 0:
+        return NOBODY
+    return place_of(tree, 0) if ordering == FCFS else shortest_that_fits(tree, np.inf)
+
+
+@inlined
+def start(tree: Tree, started: Started, n_started: int, place: int) -> None:
+    """Note it, and take it out of the queue for the rest of the pass."""
+    k = len(tree) // 2 + place
+    started[n_started, PLACE], started[n_started, NODES] = place, tree[k, SIZE]
+    started[n_started, TAKES_S] = tree[k, ESTIMATE_S]
+    set_leaf(tree, place, 0.0, np.inf, np.inf)
+
+
+@inlined
+def put_back(tree: Tree, started: Started, n_started: int) -> None:
+    """The queue is again as it was before the pass."""
+    for x in range(n_started):
+        set_leaf(tree, int(started[x, PLACE]), 1.0, started[x, NODES], started[x, TAKES_S])
+    for x in range(n_started):
+        started[x, RANK] = rank_of(tree, int(started[x, PLACE]))
+
+
+@inlined
+def next_to_backfill(
+    tree: Tree, backfilling: int, n_free: int, spare: int, now_s: float, shadow_s: float
+) -> int:
+    """The next job that fits now and does not delay the first; that one itself does not fit."""
+    if backfilling == IN_ORDER:
+        return first_that_fits(tree, n_free, spare, now_s, shadow_s)
+    place = shortest_that_fits(tree, n_free)
+    if place != NOBODY and now_s + tree[len(tree) // 2 + place, ESTIMATE_S] > shadow_s:
+        place = shortest_that_fits(tree, min(n_free, spare))
+    return place
+
+
+@inlined
+def reservation(releases: Releases, n: int, n_free: int, needed: int, now_s: float) -> tuple[float, int]:
+    """When so many nodes are free if all ends as believed, and how many are to spare then.
+
+    All that is released at that very moment counts. Never, if all that is up is too few.
+    """
+    then_s, x = now_s, 0
+    while x < n and (n_free < needed or releases[x, END_S] <= then_s):
+        then_s = max(then_s, releases[x, END_S])
+        n_free += int(releases[x, RELEASED])
+        x += 1
+    return (then_s, n_free - needed) if n_free >= needed else (np.inf, 0)
+
+
+@direct
+@compiled(
+    types.int64(TREE, RELEASES, types.int64, types.int64, types.float64, types.int64, types.int64, STARTED)
+)
+def start_jobs(
+    tree: Tree,
+    releases: Releases,
+    n_running: int,
+    n_free: int,
+    now_s: float,
+    ordering: int,
+    backfilling: int,
+    started: Started,
+) -> int:
+    """Start what may start; returns how many, told in `started` in order.
+
+    The tables of what waits and runs are as before in the end; `releases` has room for all that may start.
+    """
+    capacity = len(tree) // 2
+    n_started = 0
+    head = first_in_queue(tree, ordering)
+    while head != NOBODY and tree[capacity + head, SIZE] <= n_free:
+        n_free -= int(tree[capacity + head, SIZE])
+        start(tree, started, n_started, head)
+        n_started += 1
+        head = first_in_queue(tree, ordering)
+    if head != NOBODY and backfilling != NO_BACKFILLING and tree[1, SIZE] <= n_free:
+        n_heads = n_started
+        for x in range(n_heads):
+            insert(releases, n_running + x, now_s + started[x, TAKES_S], started[x, NODES], np.inf)
+        needed = int(tree[capacity + head, SIZE])
+        shadow_s, spare = reservation(releases, n_running + n_heads, n_free, needed, now_s)
+        for x in range(n_heads):
+            remove(releases, n_running + n_heads - x, now_s + started[x, TAKES_S], np.inf)
+        while tree[1, SIZE] <= n_free:
+            place = next_to_backfill(tree, backfilling, n_free, spare, now_s, shadow_s)
+            if place == NOBODY:
+                break
+            size = int(tree[capacity + place, SIZE])
+            n_free -= size
+            if now_s + tree[capacity + place, ESTIMATE_S] > shadow_s:
+                spare -= size
+            start(tree, started, n_started, place)
+            n_started += 1
+    put_back(tree, started, n_started)
+    return n_started

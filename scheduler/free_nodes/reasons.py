@@ -1,0 +1,73 @@
+"""Why rigid jobs wait after a pass."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+
+import numpy as np
+
+from scheduler.compiled import Floats
+from scheduler.free_nodes.policies import Backfilling, Ordering
+from scheduler.model import Placement
+from scheduler.problem import SchedulingProblem
+
+
+class WhyRigidJobsWait:
+    """Of FCFS, SJF and EASY. Worked out when somebody asks, which has to be before anything has changed."""
+
+    def __init__(
+        self,
+        problem: SchedulingProblem,
+        placements: Sequence[Placement],
+        ordering: Ordering,
+        backfilling: Backfilling,
+    ) -> None:
+        self._problem = problem
+        self._placements = placements
+        self._ordering = ordering
+        self._backfilling = backfilling
+
+    def __call__(self, i: int) -> str:
+        size, n_free = int(self._sizes[i]), self._n_free
+        room = f"it asks for {size} {'node' if size == 1 else 'nodes'}, {n_free} free"
+        if i == self._first:
+            first = f"first of the queue: {room}"
+            return first if self._backfilling is Backfilling.NONE else f"{first}; {self._reserved}"
+        if size > n_free:
+            return room
+        job = self._problem.jobs[self._first].id
+        if self._backfilling is Backfilling.NONE:
+            return f"{room}; but job {job} is before it"
+        return f"{room}; but it would delay job {job}, which is {self._reserved}"
+
+    @cached_property
+    def _sizes(self) -> Floats:
+        return self._problem.free_nodes.waiting.sizes
+
+    @cached_property
+    def _n_free(self) -> int:
+        return self._problem.free_nodes.free.n - sum(len(placement.nodes) for placement in self._placements)
+
+    @cached_property
+    def _first(self) -> int:
+        """Of the jobs that wait."""
+        placed = {placement.job for placement in self._placements}
+        waiting = [i for i in range(self._problem.n_jobs) if i not in placed]
+        if self._ordering is Ordering.FCFS:
+            return waiting[0]
+        estimates_s = self._problem.free_nodes.waiting.estimates_s
+        return min(waiting, key=lambda i: (estimates_s[i], i))
+
+    @cached_property
+    def _reserved(self) -> str:
+        """When enough nodes are free for the first, if all ends as believed."""
+        releases = self._problem.free_nodes.releases
+        started = [(placement.completion_s, len(placement.nodes)) for placement in self._placements]
+        ends_s = np.append(releases.ends_s, [end_s for end_s, _ in started])
+        order = np.argsort(ends_s, kind="stable")
+        given_back = np.append(releases.sizes, [n for _, n in started])[order].cumsum()
+        enough = np.searchsorted(self._n_free + given_back, self._sizes[self._first])
+        if enough == len(order):
+            return "reserved for when more nodes are up"
+        return f"reserved for {max(ends_s[order][enough], self._problem.now_s):.10g} s"

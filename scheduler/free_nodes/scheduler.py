@@ -1,0 +1,67 @@
+"""FCFS, SJF and EASY: an order of the queue, and who may overtake its first."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from scheduler.free_nodes.kernels.passing import start_jobs
+from scheduler.free_nodes.policies import Backfilling, Ordering
+from scheduler.free_nodes.reasons import WhyRigidJobsWait
+from scheduler.model import NO_ASSIGNMENTS, Placement, Schedule
+from scheduler.problem import SchedulingProblem
+from scheduler.wait_reasons import AllOthers
+
+WAITS = "too few nodes are free, or it would delay the first of the queue"
+
+
+class Rigid:
+    """Starts rigid jobs on free nodes: from the head of the queue while they fit, then by backfilling.
+
+    EASY (Lifka 1995, as in Mu'alem and Feitelson 2001): the first that does not fit is reserved the earliest
+    moment at which, by what is believed, enough nodes are free, counting all that are released at that same
+    moment; nodes that are left over then are spare. Another job may start if it ends by then, or needs no
+    more than the spare nodes, which it then uses up. With SJBF (Tsafrir et al. 2007) these are tried shortest
+    first. A pass costs O(log n) for each job that starts, and a walk over the releases up to the reservation,
+    and over the free nodes that are given away; in rare cases the search among n waiting jobs costs more than
+    O(log n). Ties: earlier arrival, lower id; nodes of the lowest number.
+    """
+
+    memoryless = True
+
+    def __init__(self, ordering: str = "fcfs", backfilling: str = "none") -> None:
+        self.ordering = Ordering(ordering)
+        self.backfilling = Backfilling(backfilling)
+        self._ordering_code = self.ordering.code
+        self._backfilling_code = self.backfilling.code
+        self._room = 64
+        self._started = np.empty((self._room, 4))
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        nodes, now_s = problem.free_nodes, problem.now_s
+        waiting, releases, free = nodes.waiting, nodes.releases, nodes.free
+        at_most = waiting.n if waiting.n < free.n else free.n
+        if at_most > self._room:
+            self._room = 2 * at_most
+            self._started = np.empty((self._room, 4))
+        if releases.n + at_most > releases.capacity:
+            releases.make_room(at_most)
+        n_started = start_jobs(
+            waiting.tree,
+            releases.table,
+            releases.n,
+            free.n,
+            now_s,
+            self._ordering_code,
+            self._backfilling_code,
+            self._started,
+        )
+        in_order = free.in_order()
+        placements = tuple(
+            [
+                Placement(int(rank), in_order.next(int(size)), now_s + takes_s)
+                for _, size, takes_s, rank in self._started[:n_started].tolist()
+            ]
+        )
+        in_detail = WhyRigidJobsWait(problem, placements, self.ordering, self.backfilling)
+        left = AllOthers(problem.n_jobs, placements, WAITS, in_detail)
+        return Schedule(NO_ASSIGNMENTS, left, (), placements)

@@ -1,0 +1,374 @@
+"""The scheduling manager: takes notices, decides in rounds, gives orders through its ports."""
+
+from __future__ import annotations
+
+import heapq
+from collections import Counter
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from itertools import count
+from types import MappingProxyType
+
+import numpy as np
+
+from scheduler.admission import Admission
+from scheduler.etc import EtcMatrix
+from scheduler.managers.availability import Availability
+from scheduler.managers.commitments import Commitments, Run
+from scheduler.managers.starvation import Starvation
+from scheduler.mapping.rules import ScheduleRejected, first_violation
+from scheduler.model import (
+    Completion,
+    DispatchOrder,
+    ExecutionRecord,
+    Job,
+    JobId,
+    Loss,
+    RunId,
+    Schedule,
+    Site,
+    read_only,
+)
+from scheduler.ports import Clock, Dispatcher, Experience, Monitor, Scheduler
+from scheduler.problem import ReadyTimes, Running, SchedulingProblem
+from scheduler.queues import (
+    MappingPolicy,
+    PlannedStarts,
+    PreemptionPolicy,
+    QueuePolicy,
+    in_order_of_service,
+)
+
+
+class MappingManager:
+    """Queues, commitments and one scheduling round.
+
+    Notices (`on_*`) change state and let start what was already decided; a round decides. A round serves the
+    queues from high to low; ready times carry over, and a job displaced by a higher queue rejoins its own
+    queue before that one is served, in the same round. A planned run starts as soon as it is first in line on
+    all its machines, or where `planned_starts` are kept, not before its time.
+
+    A schedule that breaks a rule is not carried out: `run_round` raises ScheduleRejected.
+    """
+
+    def __init__(
+        self,
+        site: Site,
+        queues: Sequence[QueuePolicy],
+        schedulers: Mapping[str, Scheduler],
+        clock: Clock,
+        dispatcher: Dispatcher,
+        monitor: Monitor,
+        experience: Experience,
+        admission: Admission | None = None,
+        planned_starts: PlannedStarts = PlannedStarts.EARLIEST,
+        preemption: PreemptionPolicy | None = None,
+    ) -> None:
+        self._queues = in_order_of_service(queues)
+        self._policy = {queue.name: queue for queue in self._queues}
+        self._schedulers = schedulers
+        self._clock = clock
+        self._dispatcher = dispatcher
+        self._monitor = monitor
+        self._experience = experience
+        self._admission = admission or Admission(queues)
+        self._planned_starts = planned_starts
+        self._preemption = preemption or PreemptionPolicy()
+        self._starvation = Starvation([queue.name for queue in self._queues], self._preemption.raised_after)
+        self._just_raised: list[Job] = []
+        self._too_early: list[tuple[float, RunId, Run]] = []
+        self._unfinished_of: Counter[str] = Counter()
+        self._availability = Availability(site)
+        self._commitments = Commitments(site.n_machines, (queue.displaces for queue in self._queues))
+        self._waiting: dict[str, dict[JobId, Job]] = {queue.name: {} for queue in self._queues}
+        self._planned: dict[str, dict[RunId, Run]] = {queue.name: {} for queue in self._queues}
+        self._started: dict[RunId, Run] = {}
+        self._running: dict[RunId, Running] = {}
+        self._next_run_of: dict[JobId, Run] = {}
+        self._ending_run_of: dict[JobId, Run] = {}
+        self._reasons: dict[JobId, str] = {}
+        self._touched: set[int] = set()
+        self._run_ids = count()
+        self._news = False
+
+    # -- what the outside may ask ---------------------------------------------------------------------------
+
+    @property
+    def wants_round(self) -> bool:
+        """Something happened since the last round, and there are jobs that a round could map."""
+        return self._news and any(
+            self._waiting[queue.name] or (queue.mapping is MappingPolicy.REMAP and self._planned[queue.name])
+            for queue in self._queues
+        )
+
+    @property
+    def wakes_at_s(self) -> float | None:
+        """When it wants to be told that time has passed, since a planned run starts then; None = never."""
+        while self._too_early and not self._is_planned(self._too_early[0][2]):
+            heapq.heappop(self._too_early)
+        return self._too_early[0][0] if self._too_early else None
+
+    def why_waiting(self) -> dict[JobId, str]:
+        """The jobs that are not mapped, and what the last round said of each."""
+        return {
+            job: self._reasons.get(job, "no round has looked at it yet")
+            for jobs in self._waiting.values()
+            for job in jobs
+        }
+
+    # -- notices --------------------------------------------------------------------------------------------
+
+    def on_job_arrived(self, job: Job) -> str | None:
+        """A job is submitted. Returns None, or the sentence with which it is refused."""
+        refusal = self._admission.refusal(job, self._unfinished_of[job.user])
+        if refusal is not None:
+            return refusal
+        self._unfinished_of[job.user] += 1
+        self._wait_again(job)
+        return None
+
+    def on_run_ended(self, completion: Completion) -> None:
+        """A run came to its end: its machines are free, its time becomes experience."""
+        run = self._started.get(completion.run)
+        if run is None:
+            return
+        started_s = run.start_s
+        self._unfinished_of[run.job.user] -= 1
+        self._take_off(run, completion.ended_s)
+        if run.ending:  # the end overtook the preemption order: the job is done after all
+            self._withdraw_job(run.job)
+        self._starvation.forget(run.job)
+        run_time_s = completion.ended_s - started_s
+        self._experience.record(
+            ExecutionRecord(run.job, run.resource, len(run.machines), started_s, run_time_s)
+        )
+        self._news = True
+        self._start_what_is_first()
+
+    def on_run_preempted(self, run_id: RunId) -> None:
+        """A preemption order was carried out: the machines are free, the progress is lost."""
+        if run_id not in self._started:
+            return
+        self._come_to_nothing(self._started[run_id])
+        self._news = True
+        self._start_what_is_first()
+
+    def on_run_lost(self, loss: Loss) -> None:
+        """A run, or an order that the world had overtaken, came to nothing: its job waits again.
+
+        What was found down is believed so until a monitor sees it up again, later.
+        """
+        changed = self._availability.found_down(loss.found_down, loss.lost_s)
+        if loss.run in self._started:
+            self._come_to_nothing(self._started[loss.run])
+        self._withdraw_unavailable(changed)
+        self._news = True
+        self._start_what_is_first()
+
+    def on_monitor_news(self) -> None:
+        """A monitor has something new: runs planned on what is not available any more wait again."""
+        changed = self._availability.read(self._monitor.news())
+        if changed:
+            self._withdraw_unavailable(changed)
+            self._news = True
+            self._start_what_is_first()
+
+    def on_run_released(self, run_id: RunId) -> None:
+        """Its end will be told; until then its machines are taken to be held."""
+
+    def on_time_passed(self) -> None:
+        """It is `wakes_at_s`, or later."""
+        while (wakes_at_s := self.wakes_at_s) is not None and wakes_at_s <= self._clock.now_s:
+            self._touched.update(heapq.heappop(self._too_early)[2].machines)
+        self._start_what_is_first()
+
+    # -- the round ------------------------------------------------------------------------------------------
+
+    def run_round(self) -> None:
+        """Map the waiting jobs of every queue, high to low, and give the orders that follow.
+
+        Raises ScheduleRejected, with nothing of that schedule carried out, if a rule is broken.
+        """
+        self.on_monitor_news()
+        self._replan()
+        self._withdraw_what_is_mapped_afresh()
+        self._just_raised.clear()
+        for queue in self._queues:
+            if self._waiting[queue.name]:
+                self._serve(queue)
+        # Who was raised into a queue that had been served is looked at in another round.
+        self._news = any(job.id in self._waiting[self._starvation.queue_of(job)] for job in self._just_raised)
+        self._start_what_is_first()
+
+    def _replan(self) -> None:
+        held = [run for job in self._ending_run_of if (run := self._next_run_of.get(job))]
+        for late in self._commitments.replan(self._clock.now_s, held):
+            if not late.ending:
+                self._running[late.id] = self._running[late.id]._replace(completion_s=late.completion_s)
+
+    def _withdraw_what_is_mapped_afresh(self) -> None:
+        # Of all queues, before any is served: no queue shall stand in line behind what is not decided yet.
+        for queue in self._queues:
+            if queue.mapping is MappingPolicy.REMAP:
+                for run in list(self._planned[queue.name].values()):
+                    self._withdraw(run)
+
+    def _serve(self, queue: QueuePolicy) -> None:
+        jobs = sorted(self._waiting[queue.name].values(), key=lambda job: (job.arrival_s, job.id))
+        etc = self._experience.estimate(jobs, [len(usable) for usable in self._availability.members()])
+        schedule, runs = self._decide(queue, jobs, etc, queue.displaces)
+        in_the_way = {
+            displaced.id
+            for run in runs
+            for displaced in self._commitments.overlapping(run, queue.displaces, self._clock.now_s)
+        }
+        if in_the_way and self._preemption.least_gain_s > 0.0:
+            later, patient = self._decide(queue, jobs, etc, frozenset())
+            gain_s = later.sum_completion_s - schedule.sum_completion_s
+            least_s = self._preemption.least_gain_s * len(in_the_way)
+            if len(runs) <= len(patient) and gain_s <= least_s:
+                schedule, runs = later, patient
+        for i, reason in schedule.wait_reasons.items():
+            self._reasons[jobs[i].id] = reason
+        for victim in schedule.preemptions:
+            self._displace(self._started[victim])
+        for run in runs:
+            self._plan(run)
+
+    def _decide(
+        self, queue: QueuePolicy, jobs: Sequence[Job], etc: EtcMatrix, ignored: frozenset[str]
+    ) -> tuple[Schedule, list[Run]]:
+        """Ask the queue's scheduler, as if the queues `ignored` had no runs. Raises ScheduleRejected."""
+        problem = SchedulingProblem(
+            self._clock.now_s,
+            tuple(jobs),
+            etc,
+            self._ready_times_reader(ignored),
+            MappingProxyType(self._running),
+        )
+        schedule = self._schedulers[queue.name].schedule(problem)
+        violation = first_violation(problem, schedule)
+        if violation:
+            raise ScheduleRejected(violation)
+        runs = [
+            Run(
+                RunId(next(self._run_ids)),
+                jobs[assignment.job],
+                queue.name,
+                assignment.resource,
+                problem.ready_times.machines_of(assignment.resource),
+                assignment.start_s,
+                assignment.completion_s,
+            )
+            for assignment in schedule.assignments
+        ]
+        return schedule, runs
+
+    def _ready_times_reader(self, ignored: frozenset[str]) -> Callable[[frozenset[RunId]], ReadyTimes]:
+        now_s = self._clock.now_s  # as it is now: the scheduler may look later
+
+        def read(victims: frozenset[RunId]) -> ReadyTimes:
+            ready_s = self._commitments.ready_s(ignored)
+            if victims:
+                ready_s = ready_s.copy()
+                for j in {j for run in victims for j in self._started[run].machines}:
+                    ready_s[j] = self._commitments.ready_s_without(j, victims, ignored)
+            machine_s = np.where(self._availability.up, np.maximum(ready_s, now_s), np.inf)
+            return ReadyTimes(read_only(machine_s), self._availability.members())
+
+        return read
+
+    # -- the life of a run: planned -> started -> taken off, or withdrawn before it starts -------------------
+
+    def _plan(self, run: Run) -> None:
+        del self._waiting[run.queue][run.job.id]
+        self._reasons.pop(run.job.id, None)
+        displaces = self._policy[run.queue].displaces
+        for displaced in self._commitments.overlapping(run, displaces, self._clock.now_s):
+            self._displace(displaced)
+        if self._planned_starts is PlannedStarts.KEPT:
+            run.not_before_s = run.start_s
+        self._commitments.add(run)
+        self._planned[run.queue][run.id] = run
+        self._next_run_of[run.job.id] = run
+        self._touched.update(run.machines)
+
+    def _start_what_is_first(self) -> None:
+        """Where something changed, start the planned runs that are first in line on all their machines."""
+        firsts = {run.id: run for j in self._touched if (run := self._commitments.first_on(j))}
+        self._touched.clear()
+        for run in sorted(firsts.values(), key=lambda run: run.place_in_line):
+            waits_for_itself = run.job.id in self._ending_run_of
+            if run.started or waits_for_itself or not self._commitments.is_first_everywhere(run):
+                continue
+            if run.not_before_s > self._clock.now_s:
+                heapq.heappush(self._too_early, (run.not_before_s, run.id, run))
+            else:
+                self._start(run)
+
+    def _is_planned(self, run: Run) -> bool:
+        return run.id in self._planned[run.queue]
+
+    def _start(self, run: Run) -> None:
+        del self._planned[run.queue][run.id], self._next_run_of[run.job.id]
+        self._commitments.start(run, self._clock.now_s)
+        self._started[run.id] = run
+        self._running[run.id] = Running(run.job, run.resource, run.machines, run.completion_s)
+        expected_s = run.completion_s - run.start_s
+        self._dispatcher.dispatch(DispatchOrder(run.id, run.job, run.resource, run.machines, expected_s))
+
+    def _displace(self, run: Run) -> None:
+        """Make way: a planned run is withdrawn, a running one is told to stop; its job waits again."""
+        if self._starvation.note_displaced(run.job):
+            self._just_raised.append(run.job)
+        if not run.started:
+            self._withdraw(run)
+            return
+        self._commitments.cut(run, self._clock.now_s)
+        del self._running[run.id]
+        self._ending_run_of[run.job.id] = run
+        self._wait_again(run.job)
+        self._dispatcher.preempt(run.id)
+
+    def _withdraw(self, run: Run) -> None:
+        """Take a planned run back; its job waits again."""
+        del self._planned[run.queue][run.id], self._next_run_of[run.job.id]
+        self._commitments.remove(run)
+        self._touched.update(run.machines)
+        self._wait_again(run.job)
+
+    def _withdraw_job(self, job: Job) -> None:
+        """Take a job out of whatever it waits in."""
+        run = self._next_run_of.get(job.id)
+        if run is not None:
+            self._withdraw(run)
+        self._waiting[self._starvation.queue_of(job)].pop(job.id, None)
+        self._reasons.pop(job.id, None)
+
+    def _withdraw_unavailable(self, machines: Iterable[int]) -> None:
+        """Take back what is planned on `machines` and cannot start there any more."""
+        for j in machines:
+            for run in self._commitments.on(j):
+                if not run.started and not self._availability.has(run.machines, run.resource):
+                    self._withdraw(run)
+
+    def _take_off(self, run: Run, now_s: float) -> None:
+        """A started run is over, for whatever reason."""
+        self._commitments.end(run, now_s)
+        del self._started[run.id]
+        self._running.pop(run.id, None)
+        self._touched.update(run.machines)
+        if run.ending:
+            del self._ending_run_of[run.job.id]
+            next_run = self._next_run_of.get(run.job.id)
+            if next_run is not None:  # it may have waited for nothing but this
+                self._touched.update(next_run.machines)
+
+    def _come_to_nothing(self, run: Run) -> None:
+        """A started run is over and its job is not done."""
+        self._take_off(run, self._clock.now_s)
+        if not run.ending:
+            self._wait_again(run.job)
+
+    def _wait_again(self, job: Job) -> None:
+        self._waiting[self._starvation.queue_of(job)][job.id] = job
+        self._news = True

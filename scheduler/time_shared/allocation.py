@@ -1,0 +1,154 @@
+"""Nodes that several jobs share, and local users: what the queue manager keeps of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from math import isfinite
+from typing import Protocol
+
+from scheduler.managers.node_allocation import NodeAllocation
+from scheduler.mapping.rules import Violation
+from scheduler.model import Completion, Job, JobId, NodeReading, Placement, RunId
+from scheduler.ports import Clock
+from scheduler.problem import LazyJobs, Running, SchedulingProblem
+from scheduler.time_shared.requirement import Requirement
+from scheduler.time_shared.rules import first_violation_on_nodes
+from scheduler.time_shared.social_contract import SocialContract
+from scheduler.time_shared.system import LocalLoad, SharedNodes, SystemState
+
+
+class Accounting(Protocol):
+    """Knows what CPU time running jobs have used."""
+
+    def used_s(self, run: RunId) -> float:
+        """CPUtime_cur: the mean of its tasks, in seconds; 0 where it never began."""
+        ...
+
+
+class Characterisation(Protocol):
+    """Knows jobs from having run them in isolation."""
+
+    def requirement(self, job: Job) -> Requirement | None: ...
+
+
+class BadReadings(Protocol):
+    """Hears of readings that cannot be true."""
+
+    def bad_reading(self, reading: NodeReading, why: str) -> None:
+        """It was left aside."""
+        ...
+
+
+class TimeSharedAllocation(NodeAllocation):
+    """The system state of CISNE, and who knows of jobs and measures them.
+
+    A reading that cannot be true is left aside, and the one before it holds. A node whose monitor never
+    answers is taken to have no local load.
+    """
+
+    def __init__(
+        self,
+        memory_mb: Sequence[float],
+        contract: SocialContract,
+        clock: Clock,
+        accounting: Accounting,
+        characterisation: Characterisation,
+        bad_readings: BadReadings | None = None,
+    ) -> None:
+        self._contract = contract
+        self._clock = clock
+        self._accounting = accounting
+        self._characterisation = characterisation
+        self._bad_readings = bad_readings
+        self._state = SystemState(memory_mb, contract)
+        self._jobs: dict[JobId, Job] = {}
+        """Those that are not done."""
+        self._job_of: dict[RunId, JobId] = {}
+        self.waiting = _WaitingJobs(self._state, self._jobs)
+
+    def take_in(self, job: Job) -> str | None:
+        requirement = self._characterisation.requirement(job)
+        if requirement is None:
+            return (
+                f"nothing is known of jobs of class '{job.job_class}' with {job.n_tasks} tasks; "
+                f"run one in isolation, and enter what it used"
+            )
+        refusal = self._contract.refusal(requirement, self._state.free_mb)
+        if refusal is None:
+            self._jobs[job.id] = job
+            self._state.add(job, requirement)
+        return refusal
+
+    def problem(self, now_s: float, running: Mapping[RunId, Running]) -> SchedulingProblem:
+        return SchedulingProblem.on_shared_nodes(now_s, self.waiting, self.view(), running)
+
+    def violation(self, problem: SchedulingProblem, schedule: object) -> Violation | None:
+        return first_violation_on_nodes(problem, schedule)
+
+    def start(self, run: RunId, job: Job, placement: Placement, now_s: float) -> None:
+        self._state.start(job, placement.nodes, now_s)
+        self._job_of[run] = job.id
+
+    def end(self, run: RunId, completion: Completion) -> None:
+        job = self._job_of.pop(run)
+        del self._jobs[job]
+        self._state.end(job)
+
+    def come_to_nothing(self, run: RunId) -> None:
+        self._state.come_to_nothing(self._jobs[self._job_of.pop(run)])
+
+    def tell_available(self, node: int, is_available: bool) -> None:
+        self._state.tell_available(node, is_available)
+
+    def hear(self, reading: NodeReading) -> bool:
+        wrong = _what_is_wrong(reading)
+        if wrong is not None:
+            if self._bad_readings is not None:
+                self._bad_readings.bad_reading(reading, wrong)
+            return False
+        before = self._state.local(reading.node)
+        load = LocalLoad(
+            reading.local_tasks, reading.local_cpu, reading.local_memory_mb, reading.user_is_there
+        )
+        self._state.tell_local(reading.node, load)
+        # Only memory decides whether a job may start, so other news is no reason to ask the scheduler.
+        return (before.user_is_there, before.memory_mb) != (load.user_is_there, load.memory_mb)
+
+    def view(self) -> SharedNodes:
+        """What schedulers and predictors see now."""
+        return self._state.view(self._measure)
+
+    def promise(self, job: JobId, by_s: float) -> None:
+        """A job that is not done was promised to end by then."""
+        self._state.promise(job, by_s)
+
+    def _measure(self) -> None:
+        for run, job in self._job_of.items():
+            self._state.measured(job, self._accounting.used_s(run), self._clock.now_s)
+
+
+class _WaitingJobs(LazyJobs):
+    """The jobs that wait, in order."""
+
+    def __init__(self, state: SystemState, jobs: Mapping[JobId, Job]) -> None:
+        self._state = state
+        self._jobs = jobs
+
+    def __len__(self) -> int:
+        return self._state.n_waiting
+
+    def job_at(self, i: int) -> Job:
+        return self._jobs[self._state.waiting_at(i)]
+
+
+def _what_is_wrong(reading: NodeReading) -> str | None:
+    """Why a reading cannot be true, or None."""
+    numbers = {
+        "a number of local tasks": reading.local_tasks,
+        "a share of the CPU": reading.local_cpu,
+        "memory": reading.local_memory_mb,
+    }
+    for what, value in numbers.items():
+        if not (isfinite(value) and value >= 0):
+            return f"{what} below zero, or none at all, was reported; the reading before it is kept"
+    return None

@@ -1,0 +1,172 @@
+"""Which of the waiting jobs start now, and where: one scheduling pass."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+
+from scheduler.compiled import (
+    FLOATS,
+    INTS,
+    Floats,
+    Ints,
+    compiled,
+    inlined,
+    named_tuple,
+    part,
+    room_for_ints,
+)
+from scheduler.time_shared.kernels.estimates import most_cpu, remaining_s, slowdown
+from scheduler.time_shared.kernels.node_selection import select_nodes
+from scheduler.time_shared.kernels.placing import put, take_off
+from scheduler.time_shared.kernels.tables import (
+    JOBS,
+    NOBODY,
+    NODES,
+    POLICY,
+    QUEUES,
+    TOGETHER_S,
+    Jobs,
+    Nodes,
+    Policy,
+    Queues,
+    add_running,
+    drop_waiting,
+    n_waiting,
+)
+
+JUST_FIRST, FIRST_FIT, BEST_FIT, EASY = 0, 1, 2, 3
+
+
+class Room(NamedTuple):
+    """Room for what a pass decides and looks at."""
+
+    chosen: Ints  # (N,) nodes for a job now
+    elsewhere: Ints  # (N,) and at a later time
+    started: Ints  # (rows,) the jobs that the last pass started, in order
+    ended: Ints  # (rows,) those that ended before it
+    left_s: Floats  # (rows,) how long each of the running ones still takes, in their order
+    later: Nodes  # the nodes when the first of the queue can start
+
+
+ROOM = named_tuple((INTS, INTS, INTS, INTS, FLOATS, NODES), Room)
+
+
+def room_for_pass(jobs: Jobs, nodes: Nodes) -> Room:
+    n_rows = len(jobs.id)
+    later = Nodes._make(column.copy() for column in nodes)
+    return Room(
+        room_for_ints(len(nodes.n_jobs)),
+        room_for_ints(len(nodes.n_jobs)),
+        room_for_ints(n_rows),
+        room_for_ints(n_rows),
+        np.empty(n_rows),
+        later,
+    )
+
+
+@inlined
+def start(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, x: int, n_started: int) -> int:
+    """The waiting job in place x starts on the nodes chosen."""
+    row = queues.waiting[x]
+    put(jobs, nodes, row, room.chosen)
+    drop_waiting(queues, x)
+    add_running(queues, row)
+    room.started[n_started] = row
+    return n_started + 1
+
+
+@part
+def next_to_start(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: Policy) -> int:
+    """The place in the queue of the job to start next, with its nodes in `room.chosen`."""
+    best, most_tasks = NOBODY, 0
+    for x in range(queues.window[0], queues.window[1]):
+        row = queues.waiting[x]
+        if jobs.tasks[row] > most_tasks and select_nodes(
+            jobs, nodes, policy.node_selection, row, room.chosen
+        ):
+            best, most_tasks = x, jobs.tasks[row]
+            if policy.selection != BEST_FIT:
+                return x
+        if policy.selection in (JUST_FIRST, EASY):
+            return NOBODY
+    if best != NOBODY:
+        select_nodes(jobs, nodes, policy.node_selection, queues.waiting[best], room.chosen)
+    return best
+
+
+@compiled(types.float64(JOBS, NODES, QUEUES, ROOM, POLICY, types.int64))
+def reservation_s(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: Policy, head: int) -> float:
+    """In how many seconds `head` can start, if running jobs end as estimated; `room.later` is the state then.
+
+    Infinite where it cannot start even when all have ended.
+    """
+    later, n_running = room.later, queues.n_running[0]
+    for n in range(len(nodes.n_jobs)):
+        later.n_jobs[n], later.cpu[n], later.memory_mb[n] = nodes.n_jobs[n], nodes.cpu[n], nodes.memory_mb[n]
+        later.local_mpl[n], later.local_cpu[n] = nodes.local_mpl[n], nodes.local_cpu[n]
+        later.most_jobs[n], later.most_cpu[n] = nodes.most_jobs[n], nodes.most_cpu[n]
+        later.most_memory_mb[n] = nodes.most_memory_mb[n]
+        for x in range(nodes.n_jobs[n]):
+            later.jobs[n, x] = nodes.jobs[n, x]
+    for x in range(n_running):
+        row = queues.running[x]
+        slower = slowdown(jobs, nodes, row, policy.estimate)
+        room.left_s[x] = remaining_s(jobs, row, jobs.used_s[row], jobs.run_s[row], policy.estimate, slower)
+    while True:
+        head_s = np.inf
+        for x in range(n_running):
+            head_s = min(head_s, room.left_s[x])
+        if head_s == np.inf:
+            return np.inf
+        for x in range(n_running):
+            if room.left_s[x] <= head_s + TOGETHER_S:
+                room.left_s[x] = np.inf
+                take_off(jobs, later, queues.running[x])
+        if select_nodes(jobs, later, policy.node_selection, head, room.elsewhere):
+            return float(head_s)
+
+
+@part
+def backfill(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: Policy, n_started: int) -> int:
+    """EASY: jobs that can start now, unless the first of the queue would start later by what is estimated.
+
+    That each of them slows others down is not looked at, so under time sharing the first may start later.
+    """
+    head = queues.waiting[queues.window[0]]
+    head_s = reservation_s(jobs, nodes, queues, room, policy, head)
+    for x in range(queues.window[0] + 1, queues.window[1]):
+        row = queues.waiting[x]
+        if not select_nodes(jobs, nodes, policy.node_selection, row, room.chosen):
+            continue
+        put(jobs, nodes, row, room.chosen)
+        takes_s = jobs.exe_s[row] * max(1.0, most_cpu(jobs, nodes, row))
+        take_off(jobs, nodes, row)
+        may_start = takes_s <= head_s + TOGETHER_S
+        if not may_start:
+            put(jobs, room.later, row, room.chosen)
+            may_start = select_nodes(jobs, room.later, policy.node_selection, head, room.elsewhere)
+            if not may_start:
+                take_off(jobs, room.later, row)
+        if may_start:
+            n_started = start(jobs, nodes, queues, room, x, n_started)
+    return n_started
+
+
+@compiled(types.int64(JOBS, NODES, QUEUES, ROOM, POLICY))
+def start_jobs(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: Policy) -> int:
+    """Start what the policies allow; returns how many, named in `room.started`.
+
+    A second pass would start nothing more: who was backfilled may have opened a place for another.
+    """
+    n_started, before = 0, NOBODY
+    while n_started != before:
+        before = n_started
+        x = next_to_start(jobs, nodes, queues, room, policy)
+        if x != NOBODY:
+            n_started = start(jobs, nodes, queues, room, x, n_started)
+        elif policy.selection == EASY and n_waiting(queues) > 1:
+            n_started = backfill(jobs, nodes, queues, room, policy, n_started)
+    return n_started

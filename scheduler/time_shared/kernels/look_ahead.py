@@ -1,0 +1,162 @@
+"""Algorithm 1: who ends when, and who starts then."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numba import types
+
+from scheduler.compiled import FLOATS, Floats, compiled, inlined, named_tuple, part
+from scheduler.time_shared.kernels.estimates import cpu_rate, remaining_s, slowdown
+from scheduler.time_shared.kernels.job_selection import EASY, ROOM, Room, start_jobs
+from scheduler.time_shared.kernels.placing import take_off
+from scheduler.time_shared.kernels.tables import (
+    JOBS,
+    METHODS,
+    NODES,
+    POLICY,
+    QUEUES,
+    TOGETHER_S,
+    Jobs,
+    Methods,
+    Nodes,
+    Policy,
+    Queues,
+    drop_running,
+    n_waiting,
+)
+
+
+class Forecasts(NamedTuple):
+    """What becomes of each job, and what is known of it meanwhile. Times are seconds from now.
+
+    `slower` and `rate` change only where a job starts or ends on a node of the job.
+    """
+
+    start_s: Floats  # (rows,) infinite = never
+    end_s: Floats
+    known_s: Floats  # when `used_s` and `run_s` of the job were last brought up to date
+    slower: Floats  # by the method of the remaining time
+    rate: Floats  # CPU time used per second
+
+
+FORECASTS = named_tuple((FLOATS, FLOATS, FLOATS, FLOATS, FLOATS), Forecasts)
+
+
+def room_for_forecasts(n_rows: int) -> Forecasts:
+    return Forecasts._make(np.full(n_rows, np.inf) for _ in range(5))
+
+
+@inlined
+def update(jobs: Jobs, forecasts: Forecasts, row: int, now_s: float) -> None:
+    """CPU time and run time up to now, at the rate since they were last known (Eqs 8 and 9)."""
+    took_s = now_s - forecasts.known_s[row]
+    jobs.used_s[row] = min(jobs.cpu_s[row], jobs.used_s[row] + took_s * forecasts.rate[row])
+    jobs.run_s[row] += took_s
+    forecasts.known_s[row] = now_s
+
+
+@part
+def estimate(
+    jobs: Jobs, nodes: Nodes, forecasts: Forecasts, row: int, now_s: float, methods: Methods
+) -> None:
+    """A job's nodes have changed: its slowdown, rate and end, from now on."""
+    slower = slowdown(jobs, nodes, row, methods.remaining)
+    by_cpu_method = slower if methods.remaining == methods.cpu else slowdown(jobs, nodes, row, methods.cpu)
+    forecasts.slower[row] = slower
+    forecasts.rate[row] = cpu_rate(jobs, row, methods.cpu, by_cpu_method)
+    forecasts.end_s[row] = now_s + remaining_s(
+        jobs, row, jobs.used_s[row], jobs.run_s[row], methods.remaining, slower
+    )
+
+
+@part
+def estimate_neighbours(
+    jobs: Jobs, nodes: Nodes, forecasts: Forecasts, row: int, now_s: float, methods: Methods
+) -> None:
+    """All jobs on the nodes of this one."""
+    for x in range(jobs.tasks[row]):
+        n = jobs.nodes[row, x]
+        for y in range(nodes.n_jobs[n]):
+            other = nodes.jobs[n, y]
+            if forecasts.known_s[other] != now_s:
+                update(jobs, forecasts, other, now_s)
+            estimate(jobs, nodes, forecasts, other, now_s, methods)
+
+
+@part
+def end(jobs: Jobs, nodes: Nodes, forecasts: Forecasts, row: int, now_s: float, methods: Methods) -> None:
+    """A job ends. Until now it was there, so the others go on at their old rates up to here."""
+    take_off(jobs, nodes, row)
+    forecasts.end_s[row] = now_s
+    estimate_neighbours(jobs, nodes, forecasts, row, now_s, methods)
+
+
+@part
+def begin(
+    jobs: Jobs,
+    nodes: Nodes,
+    queues: Queues,
+    room: Room,
+    forecasts: Forecasts,
+    now_s: float,
+    policy: Policy,
+    methods: Methods,
+) -> None:
+    """A scheduling pass."""
+    for x in range(queues.n_running[0] if n_waiting(queues) > 0 and policy.selection == EASY else 0):
+        update(jobs, forecasts, queues.running[x], now_s)
+    n_started = start_jobs(jobs, nodes, queues, room, policy)
+    for x in range(n_started):
+        row = room.started[x]
+        forecasts.start_s[row] = forecasts.known_s[row] = now_s
+    for x in range(n_started):
+        estimate_neighbours(jobs, nodes, forecasts, room.started[x], now_s, methods)
+
+
+@compiled(types.void(JOBS, NODES, QUEUES, ROOM, FORECASTS, POLICY, METHODS))
+def look_ahead(
+    jobs: Jobs,
+    nodes: Nodes,
+    queues: Queues,
+    room: Room,
+    forecasts: Forecasts,
+    policy: Policy,
+    methods: Methods,
+) -> None:
+    """Go on until no job runs; all tables are changed on the way. Who was running keeps its `start_s`.
+
+    A pass comes first, since nothing may run. Where both methods are the same, a job's end changes only with
+    its nodes; otherwise all are estimated anew in every step. A step costs O(running) in any case, and the
+    pass.
+    """
+    for x in range(queues.n_running[0]):
+        row = queues.running[x]
+        forecasts.known_s[row] = 0.0
+        estimate(jobs, nodes, forecasts, row, 0.0, methods)
+    begin(jobs, nodes, queues, room, forecasts, 0.0, policy, methods)
+    now_s = 0.0
+    while queues.n_running[0] > 0:
+        first_s = np.inf
+        for x in range(queues.n_running[0]):
+            row = queues.running[x]
+            if methods.remaining != methods.cpu:
+                update(jobs, forecasts, row, now_s)
+                left_s = remaining_s(
+                    jobs, row, jobs.used_s[row], jobs.run_s[row], methods.remaining, forecasts.slower[row]
+                )
+                forecasts.end_s[row] = now_s + left_s
+            first_s = min(first_s, forecasts.end_s[row])
+        now_s = max(now_s, first_s)
+        x = n_ended = 0
+        while x < queues.n_running[0]:
+            if forecasts.end_s[queues.running[x]] <= first_s + TOGETHER_S:
+                room.ended[n_ended] = queues.running[x]
+                n_ended += 1
+                drop_running(queues, x)
+            else:
+                x += 1
+        for x in range(n_ended):
+            end(jobs, nodes, forecasts, room.ended[x], now_s, methods)
+        begin(jobs, nodes, queues, room, forecasts, now_s, policy, methods)

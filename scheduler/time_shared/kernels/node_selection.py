@@ -1,0 +1,104 @@
+"""The best set of nodes for a job."""
+
+from __future__ import annotations
+
+from numba import types
+
+from scheduler.compiled import INTS, Ints, compiled, inlined, part
+from scheduler.time_shared.kernels.placing import fits
+from scheduler.time_shared.kernels.tables import JOBS, NOBODY, NODES, Jobs, Nodes
+
+NORMAL, UNIFORM, UNIFORM_ELSE_NORMAL = 0, 1, 2
+
+
+@inlined
+def is_less_loaded(nodes: Nodes, a: int, b: int) -> bool:
+    """By CPU, then MPL, then memory, then index."""
+    load_a, load_b = nodes.cpu[a] + nodes.local_cpu[a], nodes.cpu[b] + nodes.local_cpu[b]
+    if load_a != load_b:
+        return bool(load_a < load_b)
+    if nodes.n_jobs[a] != nodes.n_jobs[b]:
+        return bool(nodes.n_jobs[a] < nodes.n_jobs[b])
+    if nodes.memory_mb[a] != nodes.memory_mb[b]:
+        return bool(nodes.memory_mb[a] < nodes.memory_mb[b])
+    return a < b
+
+
+@part
+def least_loaded(jobs: Jobs, nodes: Nodes, row: int, chosen: Ints, only_idle: bool) -> bool:
+    """As many of the least loaded nodes on which the job fits as it has tasks.
+
+    O(N) where few nodes are ever among the best so far; at worst O(N tasks).
+    """
+    wanted, found = jobs.tasks[row], 0
+    for n in range(len(nodes.n_jobs)):
+        if (only_idle and nodes.n_jobs[n] > 0) or not fits(jobs, nodes, row, n):
+            continue
+        if found == wanted and not is_less_loaded(nodes, n, chosen[found - 1]):
+            continue
+        found += 1 if found < wanted else 0
+        x = found - 1
+        while x > 0 and is_less_loaded(nodes, n, chosen[x - 1]):
+            chosen[x] = chosen[x - 1]
+            x -= 1
+        chosen[x] = n
+    return bool(found == wanted)
+
+
+@part
+def matching_set(jobs: Jobs, nodes: Nodes, row: int, chosen: Ints) -> bool:
+    """A set of as many nodes as the job has tasks, all of which carry exactly the same jobs, of that size.
+
+    Fewest jobs first, then fewest of the same kind (bound by communication or by computation), then the least
+    load of its most loaded node, then the lowest node.
+    """
+    wanted = jobs.tasks[row]
+    best, best_jobs, best_alike, best_load = NOBODY, 0, 0, 0.0
+    for n in range(len(nodes.n_jobs)):
+        if nodes.n_jobs[n] == 0 or not fits(jobs, nodes, row, n):
+            continue
+        first = nodes.jobs[n, 0]
+        if jobs.tasks[first] != wanted:
+            continue
+        matches, load = True, 0.0
+        for x in range(wanted):
+            other = jobs.nodes[first, x]
+            if other < n or not fits(jobs, nodes, row, other) or nodes.n_jobs[other] != nodes.n_jobs[n]:
+                matches = False  # a set is looked at where its lowest node is
+                break
+            for y in range(nodes.n_jobs[n]):
+                if nodes.jobs[other, y] != nodes.jobs[n, y]:
+                    matches = False
+            load = max(load, nodes.cpu[other] + nodes.local_cpu[other])
+        alike = 0
+        for y in range(nodes.n_jobs[n]):
+            if jobs.tasks[nodes.jobs[n, y]] != wanted:
+                matches = False
+            if jobs.communicates[nodes.jobs[n, y]] == jobs.communicates[row]:
+                alike += 1
+        if not matches:
+            continue
+        is_better = best == NOBODY
+        if not is_better and nodes.n_jobs[n] != best_jobs:
+            is_better = nodes.n_jobs[n] < best_jobs
+        elif not is_better and alike != best_alike:
+            is_better = alike < best_alike
+        elif not is_better:
+            is_better = load < best_load
+        if is_better:
+            best, best_jobs, best_alike, best_load = n, nodes.n_jobs[n], alike, load
+    if best == NOBODY:
+        return False
+    for x in range(wanted):
+        chosen[x] = jobs.nodes[nodes.jobs[best, 0], x]
+    return True
+
+
+@compiled(types.boolean(JOBS, NODES, types.int64, types.int64, INTS))
+def select_nodes(jobs: Jobs, nodes: Nodes, policy: int, row: int, chosen: Ints) -> bool:
+    """Write the nodes for a job to `chosen`; False where it has to wait."""
+    if policy == NORMAL:
+        return least_loaded(jobs, nodes, row, chosen, False)
+    if least_loaded(jobs, nodes, row, chosen, True) or matching_set(jobs, nodes, row, chosen):
+        return True
+    return policy == UNIFORM_ELSE_NORMAL and least_loaded(jobs, nodes, row, chosen, False)

@@ -1,0 +1,74 @@
+"""Predictors by name: `aware`, `blind mpl-mpl`, `hybrid cpu-cpu`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from scheduler.naming import Misnamed
+from scheduler.ports import Scheduler
+from scheduler.time_shared.policies import Method
+from scheduler.time_shared.prediction.algorithm_1 import Algorithm1
+from scheduler.time_shared.prediction.forecast import Predictor
+from scheduler.time_shared.prediction.history import ErrorHistory, Hybrid, WithInterval
+from scheduler.time_shared.prediction.look_ahead import Blind, PolicyAware, methods_of
+from scheduler.time_shared.scheduler import Loras
+
+AWARE, BLIND, HYBRID = "aware", "blind", "hybrid"
+
+
+@dataclass(frozen=True, slots=True)
+class PredictorName:
+    """What a name means: Algorithm 1 that follows the live policy (aware) or drains the queue in order
+    (blind), or the first corrected by its errors (hybrid); and the methods of estimation."""
+
+    kind: str
+    remaining: Method
+    cpu_time: Method
+
+    def __str__(self) -> str:
+        """The same for all names that mean the same."""
+        return f"{self.kind} {self.remaining}-{self.cpu_time}"
+
+    @property
+    def uncorrected(self) -> PredictorName:
+        """Whose errors tell of this one's: its own hold for what was known when they were made."""
+        return PredictorName(AWARE, self.remaining, self.cpu_time) if self.kind == HYBRID else self
+
+
+def read(name: str) -> PredictorName:
+    """The kind, and behind it the methods of the remaining time and of the CPU time; without, cpu-cpu.
+
+    Raises Misnamed.
+    """
+    kind, _, methods = name.strip().partition(" ")
+    if kind not in (AWARE, BLIND, HYBRID):
+        raise Misnamed(f"there is no predictor '{kind}'; there are {AWARE}, {BLIND} and {HYBRID}")
+    remaining, _, cpu_time = (methods.strip() or "cpu-cpu").partition("-")
+    try:
+        methods_of(remaining, cpu_time)
+    except ValueError as error:
+        raise Misnamed(f"predictor '{name}': {error}") from None
+    return PredictorName(kind, Method(remaining), Method(cpu_time))
+
+
+def make(
+    name: PredictorName, scheduler: Scheduler, errors_of: Callable[[PredictorName], ErrorHistory]
+) -> Predictor:
+    """The predictor of that name for what `scheduler` decides, with intervals as far as errors are known.
+
+    `scheduler` is one of its own, not the live one. Raises Misnamed for one that is blind to the policy of
+    something else than LoRaS.
+    """
+    predictor: Predictor
+    if not isinstance(scheduler, Loras):
+        if name.kind == BLIND:
+            raise Misnamed(f"'{BLIND}' drains the queue as LoRaS would; this scheduler is another")
+        predictor = Algorithm1(scheduler, name.remaining, name.cpu_time)
+    elif name.kind == BLIND:
+        predictor = Blind(scheduler, name.remaining, name.cpu_time)
+    else:
+        predictor = PolicyAware(scheduler, name.remaining, name.cpu_time)
+    errors = errors_of(name.uncorrected)
+    with_interval = WithInterval(predictor, errors)
+    return Hybrid(with_interval, errors) if name.kind == HYBRID else with_interval

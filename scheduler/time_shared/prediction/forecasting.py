@@ -1,0 +1,81 @@
+"""Forecasts whenever jobs arrive, and promises: what CISNE's queue manager says beside its orders."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Protocol
+
+from scheduler.model import Job, JobId
+from scheduler.time_shared.allocation import TimeSharedAllocation
+from scheduler.time_shared.prediction.forecast import Forecast, Predictor
+
+
+class Promises(Protocol):
+    """Decides which turnaround limits are promised, by what one predictor says of a new job."""
+
+    @property
+    def predictor(self) -> str: ...
+
+    def keeps(self, forecast: Forecast, now_s: float, by_s: float) -> bool: ...
+
+
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """What a predictor, by name, said at some time of one of `jobs_there` jobs that were not done."""
+
+    made_s: float
+    predictor: str
+    forecast: Forecast
+    jobs_there: int
+
+
+class Notes(Protocol):
+    """Hears of what is foretold and promised."""
+
+    def predicted(self, prediction: Prediction) -> None: ...
+
+    def promised(self, job: Job, by_s: float) -> None:
+        """A job was promised to end by then."""
+        ...
+
+
+class Forecasting:
+    """After a round in which a job is new, every predictor forecasts all jobs that are not done.
+
+    A new job that asks for a limit of its turnaround is promised it, or not.
+    """
+
+    def __init__(
+        self,
+        nodes: TimeSharedAllocation,
+        predictors: Mapping[str, Predictor],
+        notes: Notes,
+        promises: Promises | None = None,
+    ) -> None:
+        self._nodes = nodes
+        self._predictors = predictors
+        self._notes = notes
+        self._promises = promises
+
+    def arrived(self, jobs: Mapping[JobId, Job], now_s: float) -> None:
+        view = self._nodes.view()
+        for name, predictor in self._predictors.items():
+            forecasts = predictor.predict(now_s, view)
+            for forecast in forecasts:
+                self._notes.predicted(Prediction(now_s, name, forecast, len(forecasts)))
+            if self._promises is not None and name == self._promises.predictor:
+                self._promise(self._promises, forecasts, jobs, now_s)
+
+    def _promise(
+        self, promises: Promises, forecasts: Sequence[Forecast], new: Mapping[JobId, Job], now_s: float
+    ) -> None:
+        """Answer the new jobs that ask for a limit of their turnaround."""
+        for forecast in forecasts:
+            job = new.get(forecast.job)
+            if job is None or job.limit_s is None:
+                continue
+            by_s = job.arrival_s + job.limit_s
+            if promises.keeps(forecast, now_s, by_s):
+                self._nodes.promise(job.id, by_s)
+                self._notes.promised(job, by_s)

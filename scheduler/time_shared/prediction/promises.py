@@ -1,0 +1,193 @@
+"""Turnaround limits that are promised, and a selection of jobs that keeps them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduler.compiled import Floats
+from scheduler.model import JobId, Placement, Schedule
+from scheduler.problem import SchedulingProblem
+from scheduler.time_shared.kernels.estimates import expect
+from scheduler.time_shared.kernels.job_selection import room_for_pass
+from scheduler.time_shared.kernels.look_ahead import look_ahead, room_for_forecasts
+from scheduler.time_shared.kernels.node_selection import select_nodes
+from scheduler.time_shared.kernels.placing import put
+from scheduler.time_shared.kernels.tables import TOGETHER_S, Jobs, Methods, Nodes, Queues
+from scheduler.time_shared.policies import Selection
+from scheduler.time_shared.prediction.forecast import Forecast
+from scheduler.time_shared.prediction.look_ahead import methods_of
+from scheduler.time_shared.reasons import WhyJobsWait
+from scheduler.time_shared.scheduler import WAITS, Loras, in_order
+from scheduler.time_shared.system import SharedNodes, copied
+from scheduler.wait_reasons import AllOthers
+
+
+@dataclass(frozen=True)
+class PromisesByForecast:
+    """A turnaround limit is promised if the upper bound of the forecast of `predictor` keeps it; where that
+    has no interval, if `margin` times the time that it predicts from now on does."""
+
+    predictor: str
+    margin: float
+
+    def keeps(self, forecast: Forecast, now_s: float, by_s: float) -> bool:
+        if forecast.high_s is not None:
+            return max(forecast.high_s, forecast.end_s) <= by_s
+        return now_s + self.margin * (forecast.end_s - now_s) <= by_s
+
+
+class Promising:
+    """LoRaS that starts jobs out of turn as long as every promise is kept, by what is predicted.
+
+    The first of the queue starts as it does for Just First. Another one that fits starts, too, unless that
+    would break a promise that would be kept without it, or delay the first of the queue. One whose own
+    promise would be broken comes before the others, and may delay the first. A pass costs one look-ahead, and
+    for each job that it starts out of turn one more for each waiting job that fits. Ties as in `Loras`.
+    Source: the outlook of Hanzich et al. 2006 ("assure a turnaround limit"); the rule is ours.
+    """
+
+    def __init__(
+        self,
+        ordering: str = "fcfs",
+        node_selection: str = "normal",
+        remaining: str = "cpu",
+        cpu_time: str = "cpu",
+        most_jobs: int | None = None,
+    ) -> None:
+        self._in_turn = Loras(ordering, Selection.JUST_FIRST, node_selection, most_jobs=most_jobs)
+        self._methods = methods_of(remaining, cpu_time)
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        shared = problem.shared_nodes
+        shared.measure()
+        trial = _Trial(shared, self._in_turn, problem.now_s)
+        trial.start_in_turn()
+        ahead = trial.ahead(self._methods)
+        while (started := self._next_out_of_turn(trial, ahead)) is not None:
+            trial, ahead = started
+        return trial.schedule(problem)
+
+    def _next_out_of_turn(self, trial: _Trial, ahead: _Ahead) -> tuple[_Trial, _Ahead] | None:
+        """The state with one more job started, and what is ahead then."""
+        waiting = trial.waiting[1:]
+        threatened = [row for row in waiting if row in ahead.broken]
+        others = [row for row in waiting if row not in ahead.broken]
+        for row in (*threatened, *others):
+            started = trial.with_started(row)
+            if started is None:
+                continue
+            then = started.ahead(self._methods)
+            head = trial.waiting[0]
+            delays_head = then.start_s[head] > ahead.start_s[head] + TOGETHER_S
+            rescued = row in ahead.broken and row not in then.broken
+            if then.broken <= ahead.broken and (rescued or not delays_head):
+                return started, then
+        return None
+
+
+@dataclass(frozen=True, slots=True)
+class _Ahead:
+    """When jobs will start and end (by row, seconds from now), and whose promises that breaks."""
+
+    start_s: Floats
+    end_s: Floats
+    broken: frozenset[int]
+
+
+class _Trial:
+    """A copy of the state in which jobs may be started."""
+
+    def __init__(self, shared: SharedNodes, in_turn: Loras, now_s: float) -> None:
+        self._shared = shared
+        self._in_turn = in_turn
+        self._now_s = now_s
+        self._jobs, self._nodes = copied(shared)
+        in_turn.limit(self._nodes)
+        self.waiting: list[int] = shared.waiting[in_order(shared, in_turn.ordering)].tolist()
+        self._running: list[int] = shared.running.tolist()
+        self.started: list[int] = []
+        self._room = room_for_pass(self._jobs, self._nodes)
+
+    def start_in_turn(self) -> None:
+        while self.waiting and self._choose(self.waiting[0]):
+            self._start(self.waiting[0])
+
+    def with_started(self, row: int) -> _Trial | None:
+        """This state with one more job started, whatever waits before it; None where it does not fit."""
+        if not self._choose(row):
+            return None
+        other = _Trial(self._shared, self._in_turn, self._now_s)
+        for before in self.started:
+            other._choose(before)
+            other._start(before)
+        other._choose(row)
+        other._start(row)
+        return other
+
+    def ahead(self, methods: Methods) -> _Ahead:
+        """What comes if all others start in turn."""
+        jobs = Jobs._make(column.copy() for column in self._jobs)
+        nodes = Nodes._make(column.copy() for column in self._nodes)
+        running = np.array([*self._running, *([0] * len(self.waiting))], dtype=np.int64)
+        queues = Queues(
+            np.array(self.waiting, dtype=np.int64),
+            np.array([0, len(self.waiting)]),
+            running,
+            np.array([len(self._running)]),
+        )
+        forecasts = room_for_forecasts(len(jobs.id))
+        look_ahead(jobs, nodes, queues, room_for_pass(jobs, nodes), forecasts, self._in_turn.policy, methods)
+        promised = {
+            row: self._shared.promised[JobId(int(self._jobs.id[row]))] - self._now_s
+            for row in (*self._running, *self.waiting)
+            if JobId(int(self._jobs.id[row])) in self._shared.promised
+        }
+        broken = frozenset(row for row, by_s in promised.items() if forecasts.end_s[row] > by_s + TOGETHER_S)
+        return _Ahead(forecasts.start_s, forecasts.end_s, broken)
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        rows = np.array(self.started, dtype=np.int64)
+        expected_s = np.empty(len(rows))
+        expect(self._jobs, self._nodes, rows, self._in_turn.estimate.code, expected_s)
+        position = {row: i for i, row in enumerate(self._shared.waiting.tolist())}
+        placements = [
+            Placement(position[row], self._nodes_of(row), problem.now_s + takes_s)
+            for row, takes_s in zip(self.started, expected_s.tolist(), strict=True)
+        ]
+        return Schedule.placing(placements, AllOthers(problem.n_jobs, placements, WAITS, self._why(problem)))
+
+    def _why(self, problem: SchedulingProblem) -> Callable[[int], str]:
+        """Why each job waits in this state."""
+        if not self.waiting:
+            return lambda i: WAITS
+        head = self.waiting[0]
+        first = self._jobs.id[head]
+        return WhyJobsWait(
+            problem,
+            self._jobs,
+            self._nodes,
+            self._in_turn.policy.node_selection,
+            head,
+            lambda: "",
+            lambda: (
+                f"by what is predicted it would delay job {first}, the first of the queue, or break a promise"
+            ),
+        )
+
+    def _choose(self, row: int) -> bool:
+        """Choose the nodes for a job; False where it could not start now."""
+        policy = self._in_turn.policy.node_selection
+        return bool(select_nodes(self._jobs, self._nodes, policy, row, self._room.chosen))
+
+    def _start(self, row: int) -> None:
+        """On the nodes that were chosen for it."""
+        put(self._jobs, self._nodes, row, self._room.chosen)
+        self.waiting.remove(row)
+        self._running.append(row)
+        self.started.append(row)
+
+    def _nodes_of(self, row: int) -> tuple[int, ...]:
+        return tuple(self._jobs.nodes[row, : self._jobs.tasks[row]].tolist())

@@ -1,0 +1,283 @@
+"""The system state: nodes that are shared, and the jobs that wait and run there, as far as is known."""
+
+from __future__ import annotations
+
+from bisect import bisect_left
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from types import MappingProxyType
+
+import numpy as np
+
+from scheduler.compiled import Ints
+from scheduler.model import Job, JobId
+from scheduler.time_shared.kernels.placing import put, take_off
+from scheduler.time_shared.kernels.tables import Jobs, Nodes, Queues
+from scheduler.time_shared.requirement import Requirement
+from scheduler.time_shared.social_contract import SocialContract
+
+FEWEST_ROWS = 64
+
+
+@dataclass(frozen=True, slots=True)
+class LocalLoad:
+    """What local users do on a node, as was last told. The CPU is a share of one, smoothed over time."""
+
+    tasks: float = 0.0
+    cpu: float = 0.0
+    memory_mb: float = 0.0
+    user_is_there: bool = False
+
+
+class SharedNodes:
+    """What a scheduler sees: rows of `jobs`, rows of `nodes`, and which of the jobs wait and run.
+
+    `waiting` are the rows of a problem's jobs, in their order. It is to be read; what a scheduler works on,
+    it copies (`copied`).
+    """
+
+    def __init__(
+        self,
+        jobs: Jobs,
+        nodes: Nodes,
+        waiting: Ints,
+        running: Ints,
+        measure: Callable[[], None] = lambda: None,
+        promised: Mapping[JobId, float] = MappingProxyType({}),
+    ) -> None:
+        self.jobs = jobs
+        self.nodes = nodes
+        self.waiting = waiting
+        self.running = running
+        self._measure = measure
+        self.promised = promised
+        """By when jobs were promised to end."""
+
+    def measure(self) -> None:
+        """Have the CPU time measured that running jobs have used: `jobs.used_s` and `jobs.run_s` are of now.
+
+        Whoever reads these asks for it first; it costs a look at each job that runs.
+        """
+        self._measure()
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.nodes.n_jobs)
+
+    def requirement(self, i: int) -> Requirement:
+        """What job i of the problem asks."""
+        return _requirement_in(self.jobs, int(self.waiting[i]))
+
+    def queues(self) -> Queues:
+        """Both queues as tables that a pass may change; no more jobs can run than wait and run now."""
+        n_running = len(self.running)
+        running = np.empty(n_running + len(self.waiting), dtype=np.int64)
+        running[:n_running] = self.running
+        return Queues(self.waiting.copy(), np.array([0, len(self.waiting)]), running, np.array([n_running]))
+
+
+class _Rows:
+    """Rows in some order, always there as an array."""
+
+    def __init__(self) -> None:
+        self._rows = np.empty(FEWEST_ROWS, dtype=np.int64)
+        self._n = 0
+
+    def insert(self, at: int, row: int) -> None:
+        if self._n == len(self._rows):
+            self._rows = np.concatenate([self._rows, self._rows])
+        self._rows[at + 1 : self._n + 1] = self._rows[at : self._n]
+        self._rows[at] = row
+        self._n += 1
+
+    def append(self, row: int) -> None:
+        self.insert(self._n, row)
+
+    def delete(self, at: int) -> None:
+        self._rows[at : self._n - 1] = self._rows[at + 1 : self._n]
+        self._n -= 1
+
+    def remove(self, row: int) -> None:
+        self.delete(int(np.flatnonzero(self.array == row)[0]))
+
+    @property
+    def array(self) -> Ints:
+        return self._rows[: self._n]
+
+
+class SystemState:
+    """Kept up to date by whoever hears of the world; nothing in it costs in proportion to the nodes."""
+
+    def __init__(self, memory_mb: Sequence[float], contract: SocialContract) -> None:
+        n = len(memory_mb)
+        self._memory_mb = list(memory_mb)
+        self._contract = contract
+        self._local = [LocalLoad()] * n
+        self._nodes = Nodes(
+            n_jobs=np.zeros(n, dtype=np.int64),
+            jobs=np.full((n, contract.most_jobs), -1, dtype=np.int64),
+            cpu=np.zeros(n),
+            memory_mb=np.zeros(n),
+            local_mpl=np.zeros(n),
+            local_cpu=np.zeros(n),
+            most_jobs=np.full(n, contract.most_jobs, dtype=np.int64),
+            most_cpu=np.full(n, contract.most_cpu),
+            most_memory_mb=np.array([contract.memory_mb(mb, 0.0, False) for mb in memory_mb]),
+        )
+        self._free_mb = sorted(self._nodes.most_memory_mb.tolist(), reverse=True)
+        self._jobs = _room_for_jobs(FEWEST_ROWS, 1)
+        self._free_rows = list(range(FEWEST_ROWS))[::-1]
+        self._row_of: dict[JobId, int] = {}
+        self._waiting: list[tuple[float, JobId]] = []
+        self._waiting_rows = _Rows()
+        self._running: dict[JobId, float] = {}
+        """When each began."""
+        self._running_rows = _Rows()
+        self._promised: dict[JobId, float] = {}
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self._memory_mb)
+
+    @property
+    def free_mb(self) -> list[float]:
+        """What parallel tasks may use of each node's memory while nobody is there, the largest first."""
+        return self._free_mb
+
+    @property
+    def n_waiting(self) -> int:
+        return len(self._waiting)
+
+    @property
+    def waiting(self) -> list[JobId]:
+        """In order of arrival, then id."""
+        return [job for _, job in self._waiting]
+
+    def waiting_at(self, i: int) -> JobId:
+        """The waiting job in place i."""
+        return self._waiting[i][1]
+
+    @property
+    def running(self) -> list[JobId]:
+        return list(self._running)
+
+    def add(self, job: Job, requirement: Requirement) -> None:
+        """A job waits."""
+        if not self._free_rows:
+            self._grow(2 * len(self._jobs.id), self._jobs.nodes.shape[1])
+        if requirement.n_tasks > self._jobs.nodes.shape[1]:
+            self._grow(len(self._jobs.id), requirement.n_tasks)
+        row = self._row_of[job.id] = self._free_rows.pop()
+        jobs = self._jobs
+        jobs.id[row], jobs.tasks[row] = job.id, requirement.n_tasks
+        jobs.cpu[row], jobs.memory_mb[row] = requirement.cpu, requirement.memory_mb
+        jobs.exe_s[row], jobs.cpu_s[row] = requirement.exe_s, requirement.cpu_s
+        jobs.communicates[row] = requirement.communicates
+        jobs.used_s[row] = jobs.run_s[row] = 0.0
+        self._wait(job, row)
+
+    def start(self, job: Job, nodes: Sequence[int], now_s: float) -> None:
+        """A waiting job starts."""
+        row, place = self._row_of[job.id], bisect_left(self._waiting, (job.arrival_s, job.id))
+        del self._waiting[place]
+        self._waiting_rows.delete(place)
+        self._running[job.id] = now_s
+        self._running_rows.append(row)
+        put(self._jobs, self._nodes, row, np.array(nodes, dtype=np.int64))
+
+    def end(self, job: JobId) -> None:
+        """A running job is done."""
+        self._promised.pop(job, None)
+        del self._running[job]
+        row = self._row_of.pop(job)
+        self._running_rows.remove(row)
+        take_off(self._jobs, self._nodes, row)
+        self._free_rows.append(row)
+
+    def come_to_nothing(self, job: Job) -> None:
+        """A running job lost its nodes, and all progress; it waits again."""
+        del self._running[job.id]
+        row = self._row_of[job.id]
+        self._running_rows.remove(row)
+        take_off(self._jobs, self._nodes, row)
+        self._jobs.used_s[row] = self._jobs.run_s[row] = 0.0
+        self._wait(job, row)
+
+    def measured(self, job: JobId, used_s: float, now_s: float) -> None:
+        """The CPU time that a running job has used, the mean of its tasks; never taken for more than all."""
+        row = self._row_of[job]
+        self._jobs.used_s[row] = min(used_s, self._jobs.cpu_s[row])
+        self._jobs.run_s[row] = now_s - self._running[job]
+
+    def promise(self, job: JobId, by_s: float) -> None:
+        """A job that is not done was promised to end by then."""
+        self._promised[job] = by_s
+
+    def tell_local(self, n: int, load: LocalLoad) -> None:
+        """What is known of the local users of node n."""
+        self._local[n] = load
+        self._nodes.local_mpl[n], self._nodes.local_cpu[n] = load.tasks, load.cpu
+        self._nodes.most_memory_mb[n] = self._contract.memory_mb(
+            self._memory_mb[n], load.memory_mb, load.user_is_there
+        )
+
+    def local(self, n: int) -> LocalLoad:
+        return self._local[n]
+
+    def tell_available(self, n: int, is_available: bool) -> None:
+        self._nodes.most_jobs[n] = self._contract.most_jobs if is_available else 0
+
+    def requirement(self, job: JobId) -> Requirement:
+        return _requirement_in(self._jobs, self._row_of[job])
+
+    def view(self, measure: Callable[[], None] = lambda: None) -> SharedNodes:
+        """What a scheduler sees now. It changes with the state."""
+        return SharedNodes(
+            self._jobs,
+            self._nodes,
+            self._waiting_rows.array,
+            self._running_rows.array,
+            measure,
+            MappingProxyType(self._promised),
+        )
+
+    def _wait(self, job: Job, row: int) -> None:
+        place = bisect_left(self._waiting, (job.arrival_s, job.id))
+        self._waiting.insert(place, (job.arrival_s, job.id))
+        self._waiting_rows.insert(place, row)
+
+    def _grow(self, n_rows: int, width: int) -> None:
+        old, new = self._jobs, _room_for_jobs(n_rows, width)
+        n_old = len(old.id)
+        for before, after in zip(old[:-1], new[:-1], strict=True):
+            after[:n_old] = before
+        new.nodes[:n_old, : old.nodes.shape[1]] = old.nodes
+        self._jobs = new
+        self._free_rows = list(range(n_old, n_rows))[::-1] + self._free_rows
+
+
+def copied(shared: SharedNodes) -> tuple[Jobs, Nodes]:
+    """Both tables anew, for whoever goes on from here."""
+    jobs = Jobs._make(column.copy() for column in shared.jobs)
+    return jobs, Nodes._make(column.copy() for column in shared.nodes)
+
+
+def _requirement_in(jobs: Jobs, row: int) -> Requirement:
+    return Requirement(
+        jobs.tasks[row].item(), jobs.cpu[row].item(), jobs.memory_mb[row].item(), jobs.exe_s[row].item()
+    )
+
+
+def _room_for_jobs(n_rows: int, width: int) -> Jobs:
+    return Jobs(
+        id=np.zeros(n_rows, dtype=np.int64),
+        tasks=np.zeros(n_rows, dtype=np.int64),
+        cpu=np.zeros(n_rows),
+        memory_mb=np.zeros(n_rows),
+        exe_s=np.zeros(n_rows),
+        cpu_s=np.zeros(n_rows),
+        communicates=np.zeros(n_rows, dtype=np.bool_),
+        used_s=np.zeros(n_rows),
+        run_s=np.zeros(n_rows),
+        nodes=np.full((n_rows, width), -1, dtype=np.int64),
+    )

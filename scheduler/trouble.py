@@ -1,8 +1,0 @@
-"""What is told to the user in one sentence."""
-
-from __future__ import annotations
-
-
-class Trouble(ValueError):
-    """What a user has to put right, or what is not there or does not work. The message is one sentence for
-    them."""

@@ -1,0 +1,194 @@
+"""When jobs of a given state will end: predicted by the scheduler that decides there."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from math import inf
+from pathlib import Path
+from typing import Any
+
+from scheduler import registry
+from scheduler.model import Job, JobId
+from scheduler.naming import Misnamed
+from scheduler.registry import Kind
+from scheduler.time_shared.prediction import by_name
+from scheduler.time_shared.prediction.forecast import Forecast
+from scheduler.time_shared.prediction.history import COVERAGE, Basis, circumstances_of
+from scheduler.time_shared.system import LocalLoad, SystemState
+from sil.runs.what_if_scheduler import imagined
+from sil.settings.queue_file import CannotPredict, QueueFile, RunningTable, WaitingTable
+from sil.site.error_histories import histories
+from sil.site.time_shared_cluster import NodesOfSite
+from sil.world.clock import SimClock
+from sil.world.guard.faults import SchedulerFault
+from site_db import toml_file
+from site_db.prediction_errors import KnownError
+from site_db.toml_file import Location
+
+DECISION_LIMIT_S = 60.0
+"""How long a scheduler may take for a decision that it is only asked to imagine."""
+
+
+@dataclass(frozen=True, slots=True)
+class Foretold:
+    """When one job will end, in seconds from now, and what that rests on. Infinite = never; `start_s` is None
+    for a job that runs."""
+
+    job: int
+    job_class: str
+    tasks: int
+    start_s: float | None
+    end_s: float
+    low_s: float | None
+    high_s: float | None
+    basis: Basis | None
+    overdue: bool = False
+    """It has used the CPU time that it needs, by what is known: when it ends cannot be told."""
+    after: tuple[int, ...] = ()
+    """Jobs that are overdue, of a job that waits: it was foretold as if they ended now."""
+
+    def promises(self, by_s: float) -> bool:
+        """Whether the job can be promised to end within `by_s` seconds: nine in ten like it would."""
+        return (
+            not self.overdue
+            and not self.after
+            and self.high_s is not None
+            and max(self.high_s, self.end_s) <= by_s
+        )
+
+    def as_dict(self) -> dict[str, Any]:
+        """For JSON, which has no infinity: a start or an end that is never, or cannot be told, is None."""
+        return {
+            "job": self.job,
+            "job_class": self.job_class,
+            "tasks": self.tasks,
+            "starts_in_s": None if self.start_s == inf else self.start_s,
+            "ends_in_s": None if self.overdue or self.end_s == inf else self.end_s,
+            "overdue": self.overdue,
+            "low_s": self.low_s,
+            "high_s": self.high_s,
+            "coverage": None if self.low_s is None else COVERAGE,
+            "errors_known": 0 if self.basis is None else self.basis.n_errors,
+            "errors_of": None if self.basis is None else self.basis.alike,
+        }
+
+
+@dataclass(frozen=True)
+class Question:
+    """What is asked: with which scheduler and predictor, on which nodes, of which errors; what is down."""
+
+    nodes: NodesOfSite
+    scheduler: str
+    predictor: str
+    errors: tuple[KnownError, ...] = ()
+    down: frozenset[str] = frozenset()
+
+
+def problems(file: QueueFile, nodes: NodesOfSite) -> Iterator[tuple[Location, str]]:
+    """What in a queue file does not fit the site: (place in the file, sentence)."""
+    sizes = nodes.known.sizes()
+    for k, table in enumerate(file.jobs):
+        runs = k < len(file.running)
+        place: Location = ("running", k) if runs else ("waiting", k - len(file.running))
+        who = f"job {table.job}"
+        if table.job_class not in sizes:
+            known = ", ".join(sizes) or "none"
+            what = f"knows no job class '{table.job_class}' on shared nodes; it knows {known}"
+            yield (*place, "job_class"), f"{who}: the site {what}"
+        elif table.tasks not in sizes[table.job_class]:
+            measured = ", ".join(map(str, sizes[table.job_class]))
+            never = f"was never measured with {table.tasks} tasks, but with {measured}"
+            yield (*place, "nodes" if runs else "tasks"), f"{who}: {table.job_class} {never}"
+    jobs_on = Counter(name for table in file.running for name in table.nodes)
+    told_of = Counter(name for local in file.local for name in local.nodes)
+    most = nodes.contract.most_jobs
+    named: list[tuple[Location, tuple[str, ...]]] = [
+        (("running", k), running.nodes) for k, running in enumerate(file.running)
+    ]
+    named += [(("local", k), local.nodes) for k, local in enumerate(file.local)]
+    for place, names in named:
+        for name in names:
+            if name not in nodes.names:
+                yield (*place, "nodes"), f"the cluster '{nodes.cluster}' has no node '{name}'"
+            elif names.count(name) > 1:
+                yield (*place, "nodes"), f"the node '{name}' is named twice"
+            elif place[0] == "local" and told_of[name] > 1:
+                yield (*place, "nodes"), f"the local users of node '{name}' are told of twice"
+            elif jobs_on[name] > most:
+                crowded = f"{jobs_on[name]} jobs run on node '{name}'"
+                yield (*place, "nodes"), f"{crowded}; the social contract allows {most}"
+
+
+def foretell(file: QueueFile, path: Path, text: str, question: Question) -> list[Foretold]:
+    """All jobs of a state, running ones first. Raises InvalidFile for what does not fit, CannotPredict and
+    SchedulerNotLoaded."""
+    for place, sentence in problems(file, question.nodes):
+        raise toml_file.invalid(text, path, place, sentence)
+    wrong = registry.misfit(question.scheduler, Kind.SHARED_NODES)
+    if wrong is not None:
+        raise CannotPredict(wrong)
+    errors_of = histories(question.errors, question.nodes.known, question.scheduler)
+    scheduler = imagined(question.scheduler, SimClock(), DECISION_LIMIT_S)
+    try:
+        name = by_name.read(question.predictor)
+        predictor = by_name.make(name, scheduler, errors_of)
+    except Misnamed as error:
+        raise CannotPredict(str(error)) from None
+    view = _state_of(file, question).view()
+    alike = circumstances_of(view)
+    try:
+        forecasts = predictor.predict(0.0, view)
+    except SchedulerFault as fault:
+        raise CannotPredict(f"scheduler '{question.scheduler}' broke the rule {fault}") from None
+    told = [
+        _foretold(forecast, file.jobs[forecast.job], errors_of(name.uncorrected).basis(alike[forecast.job]))
+        for forecast in forecasts
+    ]
+    overdue = tuple(one.job for one in told if one.overdue)
+    return [one if one.start_s is None else replace(one, after=overdue) for one in told]
+
+
+def _state_of(file: QueueFile, question: Question) -> SystemState:
+    """The state now, at 0 s. A job's number is its place in the file: that is the order of the queue."""
+    nodes = question.nodes
+    at = {name: n for n, name in enumerate(nodes.names)}
+    state = SystemState(nodes.memory_mb, nodes.contract)
+    for number, table in enumerate(file.jobs):
+        needs = nodes.known.of(table.job_class, table.tasks)
+        refusal = nodes.contract.refusal(needs, state.free_mb)
+        if refusal is not None:
+            raise CannotPredict(f"job {table.job} can never run: {refusal}")
+        state.add(_job(number, table), needs)
+    for number, running in enumerate(file.running):
+        job, needs = _job(number, running), nodes.known.of(running.job_class, running.tasks)
+        state.start(job, [at[name] for name in running.nodes], -running.ran_for_s)
+        used_s = running.ran_for_s * needs.cpu if running.cpu_used_s is None else running.cpu_used_s
+        state.measured(job.id, used_s, 0.0)
+    for local in file.local:
+        load = LocalLoad(local.tasks, local.cpu, local.memory_mb, local.user_is_there)
+        for name in local.nodes:
+            state.tell_local(at[name], load)
+    for name in question.down & at.keys():
+        state.tell_available(at[name], False)
+    return state
+
+
+def _job(number: int, table: RunningTable | WaitingTable) -> Job:
+    return Job(JobId(number), table.job_class, 0.0, n_tasks=table.tasks)
+
+
+def _foretold(forecast: Forecast, table: RunningTable | WaitingTable, basis: Basis | None) -> Foretold:
+    if forecast.start_s is None and forecast.end_s <= 0.0:
+        return Foretold(table.job, table.job_class, table.tasks, None, 0.0, None, None, None, overdue=True)
+    return Foretold(
+        table.job,
+        table.job_class,
+        table.tasks,
+        forecast.start_s,
+        forecast.end_s,
+        forecast.low_s,
+        forecast.high_s,
+        basis,
+    )

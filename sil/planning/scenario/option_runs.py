@@ -1,0 +1,78 @@
+"""One run of an option, and what it measures."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import polars as pl
+
+from sil.outcome.jobs import job_table
+from sil.outcome.metrics import faults, held_machines, refusals
+from sil.planning.plan_file import GoalTable
+from sil.planning.scenario.measures import measured
+from sil.planning.scenario.scenario import key_of
+from sil.runs.on_machines import run_once
+from sil.settings.experiment_file import Experiment
+from sil.site.site_in_use import SiteInUse
+from sil.world.guard.faults import SchedulerFault
+
+CLASS = "class "
+"""Before the name of a job class: its mean turnaround."""
+
+REFUSED = "refused"
+"""Which share of the jobs that arrived was refused."""
+
+
+@dataclass(frozen=True)
+class OptionRun:
+    """One scheduler on one option in one replication; `mark` stands for the site, the workload and all code
+    that may matter. Calling it gives each goal by its key, the share of jobs that were REFUSED, and the mean
+    turnaround of each job class."""
+
+    experiment: Experiment
+    in_use: SiteInUse
+    mark: str
+    scheduler: str
+    replication: int
+    goals: tuple[GoalTable, ...]
+    warm_up_jobs: int
+
+    @cached_property
+    def key(self) -> str:
+        goals = [goal.key for goal in self.goals]
+        return key_of(self.mark, self.scheduler, self.replication, goals, self.warm_up_jobs)
+
+    def __call__(self) -> dict[str, float]:
+        """Raises SchedulerFault."""
+        tables = run_once(self.experiment, self.in_use, 0, self.replication, self.scheduler)
+        for fault in faults(tables.facts).iter_rows(named=True):
+            where = f"under {self.scheduler}, in replication {self.replication}"
+            message = f"{where}: {fault['message']}"
+            raise SchedulerFault(fault["rule"], message, fault["time_s"], fault["job"])
+        site = self.in_use.site
+        all_jobs = job_table(tables.facts, site.n_machines)
+        jobs = all_jobs.filter(pl.col("job_id") >= self.warm_up_jobs)
+        held = held_machines(tables.facts)
+        found = {}
+        for goal in self.goals:
+            theirs = held.join(_of(goal, all_jobs), left_on="job", right_on="job_id", how="semi")
+            found[goal.key] = measured(goal.metric, _of(goal, jobs), theirs, site.n_machines)
+        means = jobs.group_by("job_class").agg(pl.col("turnaround_time").mean()).sort("job_class")
+        (told,) = refusals(tables.facts).iter_rows(named=True)
+        found[REFUSED] = told["refused"] / told["arrived"]
+        return found | {f"{CLASS}{name}": mean for name, mean in means.iter_rows()}
+
+
+def _of(goal: GoalTable, jobs: pl.DataFrame) -> pl.DataFrame:
+    """The jobs that a goal is about."""
+    for column, name in (("job_class", goal.job_class), ("queue", goal.queue)):
+        if name is not None:
+            jobs = jobs.filter(pl.col(column) == name)
+    return jobs
+
+
+def never_measured(goals: Sequence[GoalTable], measures: dict[str, float]) -> GoalTable | None:
+    """A goal of which a run had no job."""
+    return next((goal for goal in goals if measures[goal.key] != measures[goal.key]), None)

@@ -1,0 +1,31 @@
+"""What options are changes of: a site, or the machine of a log."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Protocol
+
+from sil.planning.options import Option
+from sil.planning.plan_file import Plan
+from sil.planning.runs import Work
+from sil.planning.scenario.capacity import Load
+
+
+def key_of(*parts: object) -> str:
+    """The identity of a run: equal where all of these are."""
+    return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()
+
+
+class Scenario(Protocol):
+    """Where a plan's runs take place."""
+
+    @property
+    def plan(self) -> Plan: ...
+
+    def run(self, option: Option, scheduler: str, replication: int) -> Work:
+        """One scheduler on one option in one replication: calling it gives each goal by its key."""
+        ...
+
+    def load(self, option: Option) -> Load | None:
+        """How much of what the option can carry is asked of it; None where all jobs come at once."""
+        ...

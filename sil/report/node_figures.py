@@ -1,0 +1,154 @@
+"""Figures of shared nodes: what each node carried over time."""
+
+from __future__ import annotations
+
+import altair as alt
+import polars as pl
+
+from scheduler.node_set import NodeSet
+from sil.report.figures import PALETTE, WIDTH, Figure, tooltips
+from sil.trace.facts import Fact
+
+STARTS = (Fact.RUN_STARTED, Fact.RUN_CONTINUED)
+MOST_DRAWN = 4_000
+"""Stretches and marks of a timeline; more make a page heavy, and nobody can tell them apart."""
+
+ENDS = (Fact.RUN_ENDED, Fact.RUN_LOST, Fact.RUN_PREEMPTED, Fact.RUN_STOPPED)
+
+
+def mpl_segments(facts: pl.DataFrame) -> pl.DataFrame:
+    """(node, from_s, until_s, mpl): how many parallel tasks went on at once, where at least one did."""
+    started = facts.filter(pl.col("event") == Fact.RUN_STARTED)
+    nodes_of = dict(started.select("run", "machines").iter_rows())
+    stopped: set[int] = set()
+    mpl: dict[int, int] = {}
+    since_s: dict[int, float] = {}
+    rows: list[tuple[int, float, float, int]] = []
+    for time_s, event, run in facts.select("time_s", "event", "run").iter_rows():
+        if event not in (*STARTS, *ENDS):
+            continue
+        change = 1 if event in STARTS else -1
+        if event in ENDS and event != Fact.RUN_STOPPED and run in stopped:
+            change = 0
+        (stopped.add if event == Fact.RUN_STOPPED else stopped.discard)(run)
+        for n in NodeSet.parse(nodes_of[run]):
+            before = mpl.get(n, 0)
+            if before and time_s > since_s[n]:
+                rows.append((n, since_s[n], time_s, before))
+            mpl[n], since_s[n] = before + change, time_s
+    schema = {"node": pl.Int64, "from_s": pl.Float64, "until_s": pl.Float64, "mpl": pl.Int64}
+    return pl.DataFrame(rows, schema=schema, orient="row")
+
+
+def presence(facts: pl.DataFrame, end_s: float) -> pl.DataFrame:
+    """(node, from_s, until_s): when a local user was there."""
+    came: dict[int, float] = {}
+    rows = []
+    both = facts.filter(pl.col("event").is_in([Fact.LOCAL_USER_CAME, Fact.LOCAL_USER_GONE]))
+    for time_s, event, node in both.select("time_s", "event", "resource").iter_rows():
+        if event == Fact.LOCAL_USER_CAME:
+            came[node] = time_s
+        else:
+            rows.append((node, came.pop(node), time_s))
+    rows += [(node, time_s, end_s) for node, time_s in came.items()]
+    return pl.DataFrame(
+        rows, schema={"node": pl.Int64, "from_s": pl.Float64, "until_s": pl.Float64}, orient="row"
+    )
+
+
+def predicted_against_real(points: pl.DataFrame, of: str) -> Figure:
+    """`points` have `real` and `predicted` turnaround (s), and a colour for each value in their column `of`,
+    which stands for what the parameter says."""
+    names = points["of"].unique(maintain_order=True).to_list()
+    colour = alt.Scale(domain=names, range=list(PALETTE[: len(names)]))
+    longest_s = max(points["real"].max(), points["predicted"].max())  # type: ignore[type-var]
+    line = pl.DataFrame({"real": [0.0, longest_s], "predicted": [0.0, longest_s]})
+    figure: Figure = alt.layer(
+        alt.Chart(line)
+        .mark_line(strokeDash=[4, 4], color="#666")
+        .encode(x=alt.X("real:Q"), y=alt.Y("predicted:Q")),
+        alt.Chart(points)
+        .mark_point(filled=True, size=50)
+        .encode(
+            x=alt.X("real:Q", title="Real turnaround (s)"),
+            y=alt.Y("predicted:Q", title="Turnaround predicted at arrival (s)"),
+            color=alt.Color("of:N", scale=colour, title=of),
+            tooltip=tooltips("of", "real", "predicted"),
+        ),
+    ).properties(width=420, height=420)
+    return figure
+
+
+def timeline(facts: pl.DataFrame, n_nodes: int) -> Figure:
+    """Node by time: MPL as shade, a line where a local user is, marks where jobs stop and go on. Of what is
+    longer, the first part: as much as can be drawn and looked at."""
+    end_s = float(facts["time_s"].max() or 0.0)  # type: ignore[arg-type]
+    segments, there, marks = mpl_segments(facts), presence(facts, end_s), _stops(facts)
+    begins_s = pl.concat([frame["from_s"] for frame in (segments, there, marks)]).sort()
+    title = "Time (s)"
+    if len(begins_s) > MOST_DRAWN:
+        title, end_s = f"Time (s); it goes on to {end_s:,.0f} s", float(begins_s[MOST_DRAWN])
+        segments, there = (
+            frame.filter(pl.col("from_s") < end_s).with_columns(pl.col("until_s").clip(upper_bound=end_s))
+            for frame in (segments, there)
+        )
+        marks = marks.filter(pl.col("from_s") < end_s)
+    x = alt.X("from_s:Q", title=title, scale=alt.Scale(domain=[0, end_s], nice=False))
+    y_scale = alt.Scale(domain=[-0.5, n_nodes - 0.5], nice=False, reverse=True)
+    segments = segments.with_columns(low=pl.col("node") - 0.4, high=pl.col("node") + 0.3)
+    most = max(segments["mpl"].to_list(), default=0)
+    shade = alt.Scale(domain=[1, 2, 3, 4], range=["#c6dbef", "#6baed6", "#2171b5", "#08306b"])
+    if most > 4:
+        shade = alt.Scale(domain=list(range(1, most + 1)), scheme="blues")
+    carried = (
+        alt.Chart(segments)
+        .mark_rect(stroke="white", strokeWidth=0.3)
+        .encode(
+            x=x,
+            x2=alt.X2("until_s:Q"),
+            y=alt.Y("low:Q", title="Node", scale=y_scale, axis=alt.Axis(tickMinStep=1, format="d")),
+            y2=alt.Y2("high:Q"),
+            color=alt.Color("mpl:O", scale=shade, title="Parallel tasks that run"),
+            tooltip=tooltips("node", "from_s", "until_s", "mpl"),
+        )
+    )
+    there = there.with_columns(at=pl.col("node") + 0.4, what=pl.lit("local user is there"))
+    user = alt.Scale(domain=["local user is there"], range=["#E69F00"])
+    stop = alt.Scale(domain=["a job stops", "a job goes on"], range=["#D55E00", "#009E73"])
+    users = (
+        alt.Chart(there)
+        .mark_rule(strokeWidth=2.5)
+        .encode(
+            x=x,
+            x2=alt.X2("until_s:Q"),
+            y=alt.Y("at:Q", scale=y_scale),
+            color=alt.Color("what:N", scale=user, title=None),
+        )
+    )
+    stops = (
+        alt.Chart(marks)
+        .mark_point(filled=True, size=45)
+        .encode(x=x, y=alt.Y("node:Q", scale=y_scale), color=alt.Color("what:N", scale=stop, title=None))
+    )
+    figure: Figure = (
+        alt.layer(carried, users, stops)
+        .resolve_scale(color="independent")
+        .properties(width=WIDTH - 100, height=22 * n_nodes)
+    )
+    return figure
+
+
+def _stops(facts: pl.DataFrame) -> pl.DataFrame:
+    """(from_s, node, what): where jobs stop and go on."""
+    rows = [
+        (time_s, n, "a job stops" if event == Fact.RUN_STOPPED else "a job goes on")
+        for time_s, event, nodes in facts.filter(
+            pl.col("event").is_in([Fact.RUN_STOPPED, Fact.RUN_CONTINUED])
+        )
+        .select("time_s", "event", "machines")
+        .iter_rows()
+        for n in NodeSet.parse(nodes)
+    ]
+    return pl.DataFrame(
+        rows, schema={"from_s": pl.Float64, "node": pl.Int64, "what": pl.String}, orient="row"
+    )

@@ -1,0 +1,213 @@
+"""Figures of replayed logs. They show means over time and over jobs, and stay small however long a log is."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+
+import altair as alt
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from scheduler.node_set import NodeSet
+from sil.report.figures import PALETTE, WIDTH, Figure, tooltips
+
+Jobs = Mapping[str, pl.DataFrame]
+"""The jobs of each scheduler, as in jobs.csv."""
+
+BINS = 400
+DAY_S = 86_400.0
+GANTT_RUNS = 600
+GANTT_RECTANGLES = 6_000
+SINCE = "Days since the first submission"
+
+Numbers = NDArray[np.float64]
+
+
+def queue_length(jobs: Jobs) -> Figure:
+    """How many jobs wait, on average over each of `BINS` stretches of time."""
+    begins, ends = "submission_time", "starting_time"
+    frame = _over_time(jobs, begins, ends, lambda table: np.ones(len(table)))
+    return _lines(frame, "Jobs that wait", jobs)
+
+
+def utilisation(jobs: Jobs, processors: int) -> Figure:
+    """The share of processors in use, on average over each of `BINS` stretches of time."""
+
+    def share(table: pl.DataFrame) -> Numbers:
+        held = table["requested_number_of_resources"].to_numpy()
+        return 100.0 * held / processors
+
+    frame = _over_time(jobs, "starting_time", "finish_time", share)
+    return _lines(frame, "Processors in use (%)", jobs)
+
+
+def slowdown_by_size(jobs: Jobs) -> Figure:
+    """Bounded slowdown by how many processors jobs ask for: mean, and from the median to 95 % of the jobs."""
+    rows = []
+    for scheduler, table in jobs.items():
+        sizes = table["requested_number_of_resources"].to_numpy()
+        powers = np.ceil(np.log2(sizes)).astype(int)
+        for power in np.unique(powers):
+            values = table["bounded_slowdown"].to_numpy()[powers == power]
+            low, high = np.quantile(values, [0.5, 0.95], method="inverted_cdf")
+            rows.append((scheduler, _size_class(power), power, float(values.mean()), low, high, len(values)))
+    columns = ["scheduler", "processors", "power", "mean", "median", "95th percentile", "jobs"]
+    frame = pl.DataFrame(rows, schema=columns, orient="row")
+    order = [_size_class(power) for power in sorted(frame["power"].unique())]
+    x = alt.X(
+        "processors:N",
+        sort=order,
+        title="Processors asked for (dot: mean; line: from the median to the 95th percentile)",
+        axis=alt.Axis(labelAngle=0),
+    )
+    offset = alt.XOffset("scheduler:N", sort=list(jobs))
+    scale = alt.Scale(type="log", nice=False)
+    base = alt.Chart(frame)
+    figure: Figure = alt.layer(
+        base.mark_rule(strokeWidth=2, opacity=0.5).encode(
+            x=x,
+            xOffset=offset,
+            y=alt.Y("median:Q", scale=scale, title="Bounded slowdown (log scale)"),
+            y2=alt.Y2("95th percentile:Q"),
+            color=_colour(jobs),
+        ),
+        base.mark_point(filled=True, size=55, opacity=1).encode(
+            x=x,
+            xOffset=offset,
+            y=alt.Y("mean:Q", scale=scale),
+            color=_colour(jobs),
+            tooltip=tooltips(*columns),
+        ),
+    ).properties(width=WIDTH, height=280)
+    return figure
+
+
+def waiting_distribution(jobs: Jobs) -> Figure:
+    """The share of jobs that wait for at most so long."""
+    share = np.linspace(0.0, 1.0, 201)
+    rows = []
+    for scheduler, table in jobs.items():
+        waits_s = np.quantile(table["waiting_time"].to_numpy(), share, method="inverted_cdf")
+        rows += [
+            (scheduler, max(float(w), 1.0), 100.0 * float(q)) for q, w in zip(share, waits_s, strict=True)
+        ]
+    frame = pl.DataFrame(rows, schema=["scheduler", "wait", "share"], orient="row")
+    figure: Figure = (
+        alt.Chart(frame)
+        .mark_line(interpolate="step-after")
+        .encode(
+            x=alt.X(
+                "wait:Q",
+                title="Waiting time (s, log scale; below 1 s is drawn at 1 s)",
+                scale=alt.Scale(type="log"),
+            ),
+            y=alt.Y(
+                "share:Q", title="Jobs that wait for at most so long (%)", scale=alt.Scale(domain=[0, 100])
+            ),
+            order=alt.Order("share:Q"),
+            color=_colour(jobs),
+            tooltip=tooltips("scheduler", "wait", "share"),
+        )
+        .properties(width=WIDTH, height=280)
+    )
+    return figure
+
+
+def gantt(table: pl.DataFrame, processors: int) -> Figure:
+    """Which processors run which jobs, while `GANTT_RUNS` start, around the one that waited longest."""
+    jobs = table.sort("starting_time", "job_id")
+    starts_s, begin_s = jobs["starting_time"].to_numpy(), float(jobs["submission_time"].to_numpy().min())
+    middle = int(np.argmax(jobs["waiting_time"].to_numpy()))
+    first = max(0, min(middle - GANTT_RUNS // 2, len(jobs) - GANTT_RUNS))
+    from_s = starts_s[first]
+    later_s = starts_s[first + GANTT_RUNS :]
+    later_s = later_s[later_s > from_s]  # all of these may start at once
+    until_s = later_s[0] if len(later_s) else jobs["finish_time"].to_numpy().max()
+    # All that runs then, also what began before: or nodes would look idle that are not.
+    shown = jobs.filter(pl.col("starting_time") < until_s, pl.col("finish_time") > from_s).select(
+        "job_id",
+        (pl.col("starting_time").clip(lower_bound=from_s) - begin_s) / DAY_S,
+        (pl.col("finish_time").clip(upper_bound=until_s) - begin_s) / DAY_S,
+        "allocated_resources",
+    )
+    rows = [
+        (job, start_day, end_day, low, high + 1, str(job % len(PALETTE)))
+        for job, start_day, end_day, nodes in shown.iter_rows()
+        for low, high in NodeSet.parse(nodes).intervals
+    ]
+    columns = ["job", "from", "until", "low", "high", "colour"]
+    frame = pl.DataFrame(rows, schema=columns, orient="row").sort("from", maintain_order=True)
+    if len(frame) > GANTT_RECTANGLES and (until := frame["from"][GANTT_RECTANGLES]) > frame["from"][0]:
+        frame = frame.filter(pl.col("from") < until).with_columns(pl.col("until").clip(upper_bound=until))
+    names = [str(k) for k in range(len(PALETTE))]
+    figure: Figure = (
+        alt.Chart(frame)
+        .mark_rect(stroke="white", strokeWidth=0.3)
+        .encode(
+            x=alt.X(
+                "from:Q", title="Days since the first submission", scale=alt.Scale(zero=False, nice=False)
+            ),
+            x2=alt.X2("until:Q"),
+            y=alt.Y("low:Q", title="Processor", scale=alt.Scale(domain=[0, processors], nice=False)),
+            y2=alt.Y2("high:Q"),
+            color=alt.Color("colour:N", scale=alt.Scale(domain=names, range=list(PALETTE)), legend=None),
+            tooltip=tooltips("job", "from", "until", "low", "high"),
+        )
+        .properties(width=WIDTH, height=280)
+    )
+    return figure
+
+
+def _over_time(jobs: Jobs, begins: str, ends: str, weight: Callable[[pl.DataFrame], Numbers]) -> pl.DataFrame:
+    """(scheduler, day, value): the summed weight of the jobs that are between two of their times, as the mean
+    over each bin."""
+    first_s = min(float(table["submission_time"].to_numpy().min()) for table in jobs.values())
+    last_s = max(float(table["finish_time"].to_numpy().max()) for table in jobs.values())
+    edges_s = np.linspace(0.0, last_s - first_s, BINS + 1)
+    days = (edges_s[:-1] + edges_s[1:]) / 2 / DAY_S
+    frames = []
+    for scheduler, table in jobs.items():
+        held = weight(table)
+        begun, over = (_since(table[key].to_numpy() - first_s, held, edges_s) for key in (begins, ends))
+        values = np.diff(begun - over) / np.diff(edges_s)
+        frames.append(pl.DataFrame({"scheduler": [scheduler] * BINS, "day": days, "value": values}))
+    return pl.concat(frames)
+
+
+def _since(times_s: Numbers, weights: Numbers, edges_s: Numbers) -> Numbers:
+    """At each edge, the sum of weight x (edge - time) over the times before it."""
+    order = np.argsort(times_s)
+    times_s, weights = times_s[order], weights[order]
+    before = np.searchsorted(times_s, edges_s)
+    summed = np.concatenate([[0.0], np.cumsum(weights)])[before]
+    moments = np.concatenate([[0.0], np.cumsum(weights * times_s)])[before]
+    return np.asarray(edges_s * summed - moments, dtype=np.float64)
+
+
+def _lines(frame: pl.DataFrame, title: str, jobs: Jobs) -> Figure:
+    figure: Figure = (
+        alt.Chart(frame)
+        .mark_line(interpolate="step", strokeWidth=1.3)
+        .encode(
+            x=alt.X("day:Q", title=SINCE),
+            y=alt.Y("value:Q", title=title),
+            color=_colour(jobs),
+            tooltip=tooltips("scheduler", "day", "value"),
+        )
+        .properties(width=WIDTH, height=240)
+    )
+    return figure
+
+
+def _colour(jobs: Jobs) -> alt.Color:
+    names = list(jobs)
+    colours = [PALETTE[k % len(PALETTE)] for k in range(len(names))]
+    legend = alt.Legend(title="Scheduler", symbolOpacity=1)
+    return alt.Color("scheduler:N", scale=alt.Scale(domain=names, range=colours), legend=legend)
+
+
+def _size_class(power: int) -> str:
+    high = 2**power
+    low = high // 2 + 1
+    return f"{high:,}" if low >= high else f"{low:,}-{high:,}"

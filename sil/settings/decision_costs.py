@@ -1,0 +1,86 @@
+"""Costs of decisions by name: none, fixed(seconds=0.5), measured(factor=10), modelled(...), replayed(...)."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+
+import polars as pl
+
+from scheduler import naming
+from scheduler.errors import UserError
+from sil.trace.facts import RUN, Fact, read_facts
+from sil.world.guard.decision_cost import DecisionCost, Fixed, Measured, Modelled, Replayed
+
+NONE = "none"
+KINDS: dict[str, Callable[..., DecisionCost]] = {"fixed": Fixed, "measured": Measured, "modelled": Modelled}
+REPLAYED = "replayed"
+TRACE = "trace.parquet"
+
+
+class BadDecisionCost(UserError):
+    """A cost cannot be charged. The message is one sentence for the user."""
+
+
+def check_decision_cost(name: str) -> str:
+    """The name itself. Raises BadDecisionCost for one that means nothing."""
+    kind, parameters = _split(name)
+    if kind == REPLAYED:
+        path = _trace(name, parameters)
+        if not path.is_file():
+            raise BadDecisionCost(f"cost of decisions '{name}': there is no file {path}")
+    elif kind != NONE or parameters:
+        _made(name, kind, parameters)
+    return name
+
+
+def replayed_trace(name: str) -> Path | None:
+    """The trace whose costs are charged again, if they are. Raises BadDecisionCost."""
+    kind, parameters = _split(name)
+    return _trace(name, parameters) if kind == REPLAYED else None
+
+
+def decision_cost(name: str, point: int, replication: int, scheduler: str) -> DecisionCost | None:
+    """What a decision costs in one run, None for nothing. Raises BadDecisionCost and NoTrace.
+
+    `replayed(trace="OUT")` charges what that run was charged in the trace in folder OUT.
+    """
+    kind, parameters = _split(name)
+    if kind == NONE and not parameters:
+        return None
+    if kind != REPLAYED:
+        return _made(name, kind, parameters)
+    facts = read_facts(_trace(name, parameters))
+    run = dict(zip(RUN, (point, replication, scheduler), strict=True))
+    charged = facts.filter(pl.col("event") == Fact.DECISION_CHARGED, **run)
+    return Replayed(iter(charged["expected_s"].to_list()))
+
+
+def _split(name: str) -> tuple[str, dict[str, naming.Value]]:
+    try:
+        return naming.split(name)
+    except naming.Misnamed as error:
+        raise BadDecisionCost(f"cost of decisions: {error}") from None
+
+
+def _made(name: str, kind: str, parameters: dict[str, naming.Value]) -> DecisionCost:
+    if kind not in KINDS:
+        known = ", ".join((NONE, *KINDS, REPLAYED))
+        raise BadDecisionCost(f"there is no cost of decisions '{name}'; known are {known}")
+    try:
+        naming.check(name, KINDS[kind], parameters)
+        return KINDS[kind](**parameters)
+    except (naming.Misnamed, ValueError) as error:
+        raise BadDecisionCost(f"cost of decisions: {error}") from None
+    except TypeError:
+        message = f"cost of decisions '{name}': seconds are missing, as in {kind}(seconds=0.5)"
+        raise BadDecisionCost(message) from None
+
+
+def _trace(name: str, parameters: dict[str, naming.Value]) -> Path:
+    """The file that is named, or that of the folder that is."""
+    if parameters.keys() != {"trace"}:
+        message = f"cost of decisions '{name}': name a folder of results, as in replayed(trace='OUT')"
+        raise BadDecisionCost(message)
+    path = Path(str(parameters["trace"]))
+    return path / TRACE if path.is_dir() else path

@@ -1,0 +1,255 @@
+"""The experiment file: what is run, on which site, under which schedulers."""
+
+from __future__ import annotations
+
+import copy
+import itertools
+import json
+from collections.abc import Sequence
+from functools import cached_property
+from pathlib import Path
+from typing import Annotated, Any, Literal
+
+from pydantic import AfterValidator, Field, ValidationError, model_validator
+
+from sil.settings.decision_costs import NONE, check_decision_cost
+from sil.settings.notional import Notional
+from sil.settings.time_shared_table import SharedNodesTable
+from site_db import toml_file
+from site_db.site_file.tables import QueueTable
+from site_db.toml_file import Count, InvalidFile, NotNegative, Period, Positive, Table
+
+Shares = dict[str, Positive]
+GridValue = int | float | str
+
+
+class AtOnceTable(Table):
+    kind: Literal["at_once"] = "at_once"
+
+
+class PoissonTable(Table):
+    kind: Literal["poisson"]
+    jobs_per_quantum: Positive
+    quantum_s: Period = 10.0
+
+
+class WorkloadTable(Table):
+    """What arrives. Without `mix`, every job class of the site has the same share."""
+
+    jobs: Count
+    arrivals: AtOnceTable | PoissonTable = Field(default=AtOnceTable(), discriminator="kind")
+    order: Literal["random", "shuffled", "cyclic"] = "random"
+    queue_order: Literal["random", "blocks"] = "random"
+    mix: Shares = Field(default_factory=dict)
+    queues: Shares = Field(default_factory=dict)
+    users: Shares = Field(default_factory=lambda: {"anyone": 1.0})
+    sizes: dict[str, Annotated[tuple[Positive, ...], Field(min_length=1)]] = Field(default_factory=dict)
+
+
+class EveryQuantumTable(Table):
+    kind: Literal["every_quantum"]
+    quantum_s: Period = 10.0
+
+
+class OnRequestTable(Table):
+    kind: Literal["on_request"] = "on_request"
+    least_distance_s: NotNegative = 0.0
+
+
+class ExactTable(Table):
+    kind: Literal["exact"] = "exact"
+
+
+class LognormalTable(Table):
+    kind: Literal["lognormal"]
+    coefficient_of_variation: Positive
+
+
+class NormalTable(Table):
+    kind: Literal["normal"]
+    coefficient_of_variation: Positive
+
+
+class GammaTable(Table):
+    kind: Literal["gamma"]
+    coefficient_of_variation: Positive
+
+
+class EmpiricalTable(Table):
+    kind: Literal["empirical"]
+    ratios: Annotated[tuple[Positive, ...], Field(min_length=1)]
+
+
+class MonitorsTable(Table):
+    """How the monitors differ from the truth: seen late, or misread and put right later."""
+
+    delay_s: NotNegative = 0.0
+    misread_share: float = Field(default=0.0, ge=0, le=1, strict=True)
+    corrected_after_s: Positive = 60.0
+
+
+class OutageTable(Table):
+    """A machine or an interconnect is down for a while."""
+
+    machine: str | None = None
+    interconnect: str | None = None
+    from_s: NotNegative
+    to_s: Positive
+
+    @model_validator(mode="after")
+    def _is_an_outage(self) -> OutageTable:
+        if (self.machine is None) == (self.interconnect is None):
+            raise ValueError("an outage names either a machine or an interconnect")
+        if self.to_s <= self.from_s:
+            raise ValueError(
+                f"an outage ends after it begins, not at {self.to_s:g} s from {self.from_s:g} s on"
+            )
+        return self
+
+
+class FailuresTable(Table):
+    """Every machine fails and is repaired at random; times are exponential."""
+
+    mean_time_between_failures_s: Period
+    mean_time_to_repair_s: Positive
+
+
+class PreemptionTable(Table):
+    """What keeps preemption within bounds."""
+
+    raised_after: Count | None = None
+    least_gain_s: NotNegative = 0.0
+
+
+class ExperienceTable(Table):
+    """`none`: the site's history stays as it is. `run`: each run learns from its own completions."""
+
+    learning: Literal["none", "run"] = "none"
+
+
+DecisionCostName = Annotated[str, AfterValidator(check_decision_cost)]
+
+
+class GuardTable(Table):
+    """What a scheduler under test may cost, and whether schedulers that are not built in are asked twice."""
+
+    decision_limit_s: Positive = 60.0
+    ask_twice: bool = True
+    decision_cost: DecisionCostName | dict[str, DecisionCostName] = NONE
+    reasons: bool = False
+
+    def cost_of(self, scheduler: str) -> str:
+        """The cost of decisions, by name; where it is told for some schedulers, none for the others."""
+        told = self.decision_cost
+        return told if isinstance(told, str) else told.get(scheduler, NONE)
+
+
+class Experiment(Table):
+    """One experiment as its file says it."""
+
+    name: str
+    description: str = ""
+    site: str
+    seed: int = Field(default=1, ge=0, strict=True)
+    replications: Count = 1
+    schedulers: tuple[str, ...] = Field(min_length=1)
+    workload: WorkloadTable
+    rounds: EveryQuantumTable | OnRequestTable = Field(default=OnRequestTable(), discriminator="kind")
+    run_times: ExactTable | NormalTable | LognormalTable | GammaTable | EmpiricalTable = Field(
+        default=ExactTable(), discriminator="kind"
+    )
+    shared_nodes: SharedNodesTable | None = None
+    queues: tuple[QueueTable, ...] = ()
+    """Instead of the queues of the site."""
+    planned_starts: Literal["earliest", "kept"] = "earliest"
+    """What becomes of planned runs when machines are free sooner than was planned."""
+    preemption: PreemptionTable = PreemptionTable()
+    experience: ExperienceTable = ExperienceTable()
+    monitors: MonitorsTable = MonitorsTable()
+    outages: tuple[OutageTable, ...] = ()
+    notional: tuple[Notional, ...] = ()
+    """Changes of the site that its own data know nothing of."""
+    failures: FailuresTable | None = None
+    guard: GuardTable = GuardTable()
+    grid: dict[str, Annotated[tuple[GridValue, ...], Field(min_length=1)]] = Field(default_factory=dict)
+
+    @model_validator(mode="after")
+    def _every_point_is_valid(self) -> Experiment:
+        if "shared_nodes.cluster" in self.grid:
+            raise ValueError("grid: the nodes are the same at all points; 'shared_nodes.cluster' cannot vary")
+        for key, values in self.grid.items():
+            for value in values:
+                self._with({key: value})
+        if self.shared_nodes is not None:
+            self._refuse_what_has_no_effect()
+        doubled = [name for name in self.schedulers if self.schedulers.count(name) > 1]
+        if doubled:
+            raise ValueError(f"the scheduler '{doubled[0]}' is listed twice")
+        return self
+
+    def _refuse_what_has_no_effect(self) -> None:
+        """Where nodes are shared there is one queue, and nothing is planned or preempted."""
+        settings = {
+            "queues": self.queues,
+            "workload.queues": self.workload.queues,
+            "planned_starts": self.planned_starts != "earliest",
+            "preemption": self.preemption != PreemptionTable(),
+            "experience": self.experience != ExperienceTable(),
+        }
+        for key, given in settings.items():
+            if given:
+                raise ValueError(f"{key} has no effect where nodes are shared (shared_nodes); leave it out")
+
+    @cached_property
+    def points(self) -> tuple[dict[str, GridValue], ...]:
+        """The settings of the grid, one per point; one empty point without a grid."""
+        return tuple(
+            dict(zip(self.grid, values, strict=True)) for values in itertools.product(*self.grid.values())
+        )
+
+    def at(self, point: int) -> Experiment:
+        """The experiment with the settings of one point in place of its grid."""
+        return self._with(self.points[point])
+
+    def _with(self, settings: dict[str, GridValue]) -> Experiment:
+        data = copy.deepcopy(self.model_dump(exclude={"grid"}))
+        for key, value in settings.items():
+            table = data
+            *path, last = key.split(".")
+            for part in path:
+                table = table.get(part) if isinstance(table, dict) else None  # type: ignore[assignment]
+            if not isinstance(table, dict) or last not in table:
+                raise ValueError(f"grid: there is no setting '{key}' to vary")
+            table[last] = value
+        try:
+            return Experiment.model_validate(data)
+        except ValidationError as error:
+            _, sentence = toml_file.first_mistake(error, data, Experiment)
+            raise ValueError(f"grid: {sentence}") from None
+
+    def canonical(self) -> str:
+        """The experiment as text that is equal for equal experiments."""
+        return json.dumps(self.model_dump(mode="json"), sort_keys=True)
+
+
+def read_experiment(path: Path) -> Experiment:
+    """The experiment in a TOML file. Raises InvalidFile with one sentence for what is wrong first."""
+    text = toml_file.read_text(path)
+    return toml_file.validate(toml_file.parse(text, path), Experiment, text, path)
+
+
+def changed(experiment: Experiment, **settings: Any) -> Experiment:
+    """The experiment with some top-level settings replaced, where they are given (not None)."""
+    data = experiment.model_dump() | {key: value for key, value in settings.items() if value is not None}
+    try:
+        return Experiment.model_validate(data)
+    except ValidationError as error:
+        _, sentence = toml_file.first_mistake(error, data, Experiment)
+        raise InvalidFile(sentence) from None
+
+
+def imagining(experiment: Experiment, **changes: Sequence[str]) -> Experiment:
+    """The experiment with more changes of its site, by verb."""
+    more = [{verb: text} for verb, texts in changes.items() for text in texts]
+    before = [change.model_dump(include=change.said) for change in experiment.notional]
+    return changed(experiment, notional=[*before, *more]) if more else experiment

@@ -1,0 +1,83 @@
+"""The queue file: what runs and waits on shared nodes now, for people and scripts to write."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+from pydantic import Field, model_validator
+
+from scheduler.errors import UserError
+from site_db import toml_file
+from site_db.site_file.tables import Name, Names
+from site_db.toml_file import Count, NotNegative, Table
+
+
+class CannotPredict(UserError):
+    """A prediction that cannot be made. The message is one sentence for the user."""
+
+
+class RunningTable(Table):
+    """A job that runs, with one task on each of its nodes. `cpu_used_s` is what accounting says, the mean of
+    its tasks; without, it is taken to have run alone so far."""
+
+    job: Annotated[int, Field(ge=0, strict=True)]
+    job_class: Name
+    nodes: Annotated[Names, Field(min_length=1)]
+    ran_for_s: NotNegative
+    cpu_used_s: NotNegative | None = None
+
+    @property
+    def tasks(self) -> int:
+        return len(self.nodes)
+
+
+class WaitingTable(Table):
+    """A job that waits; they stand in the file in the order in which they were submitted."""
+
+    job: Annotated[int, Field(ge=0, strict=True)]
+    job_class: Name
+    tasks: Count
+
+
+class LocalTable(Table):
+    """Local users on some nodes: what they run now, what they used of the CPU of late, and their memory."""
+
+    nodes: Annotated[Names, Field(min_length=1)]
+    tasks: NotNegative = 1.0
+    cpu: float = Field(default=0.0, ge=0, le=1, strict=True)
+    memory_mb: NotNegative = 0.0
+    user_is_there: bool = Field(default=True, strict=True)
+
+
+class QueueFile(Table):
+    """The state of a cluster."""
+
+    running: tuple[RunningTable, ...] = ()
+    waiting: tuple[WaitingTable, ...] = ()
+    local: tuple[LocalTable, ...] = ()
+
+    @property
+    def jobs(self) -> tuple[RunningTable | WaitingTable, ...]:
+        """Running ones first."""
+        return (*self.running, *self.waiting)
+
+    def with_submitted(self, job_class: str, tasks: int) -> QueueFile:
+        """The state if one more job were submitted now; it has the next number."""
+        number = max((table.job for table in self.jobs), default=-1) + 1
+        new = WaitingTable(job=number, job_class=job_class, tasks=tasks)
+        return self.model_copy(update={"waiting": (*self.waiting, new)})
+
+    @model_validator(mode="after")
+    def _jobs_are_different(self) -> QueueFile:
+        numbers = [table.job for table in self.jobs]
+        doubled = [number for number in numbers if numbers.count(number) > 1]
+        if doubled:
+            raise ValueError(f"the job {doubled[0]} is there twice")
+        return self
+
+
+def read_queue_file(path: Path) -> tuple[QueueFile, str]:
+    """The state in a TOML file, and its text. Raises InvalidFile with a sentence for the first mistake."""
+    text = toml_file.read_text(path)
+    return toml_file.validate(toml_file.parse(text, path), QueueFile, text, path), text

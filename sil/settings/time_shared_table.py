@@ -1,0 +1,114 @@
+"""The table `shared_nodes` of an experiment file: what is true of a cluster whose nodes jobs share."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field, model_validator
+
+from site_db.toml_file import Count, NotNegative, Period, Positive, Table
+
+Share = Annotated[float, Field(ge=0, le=1, strict=True)]
+Bounds = tuple[Share, Share]
+
+
+class LocalUsersTable(Table):
+    """Local users on a share of the nodes: of their CPU on average, what they demand while active, and their
+    memory, as shares of a node's."""
+
+    share_of_nodes: Share
+    mean_cpu: float = Field(default=0.15, gt=0, lt=1, strict=True)
+    demand: Bounds = (0.2, 1.0)
+    mean_active_s: Period = 15.0
+    memory: Bounds = (0.2, 0.5)
+    mean_memory_s: Period = 300.0
+
+    @model_validator(mode="after")
+    def _can_be(self) -> LocalUsersTable:
+        for key, (low, high) in (("demand", self.demand), ("memory", self.memory)):
+            if low > high:
+                raise ValueError(f"{key} goes from the lower to the higher, not from {low:g} to {high:g}")
+        if self.mean_cpu >= sum(self.demand) / 2:
+            raise ValueError(
+                f"users who demand {sum(self.demand) / 2:g} of a CPU on average while they are active cannot "
+                f"use {self.mean_cpu:g} of it over all time; mean_cpu has to be less"
+            )
+        return self
+
+
+class CoschedulingTable(Table):
+    """How imperfect coscheduling is: the share of communication that is lost while others hold the CPU, what
+    it costs of a CPU itself, and how late it stops and restarts jobs."""
+
+    loss: Share = 0.0
+    overhead: float = Field(default=0.0, ge=0, lt=1, strict=True)
+    control_delay_s: NotNegative = 0.0
+
+
+class NodeMonitorsTable(Table):
+    """How the monitors of local load sample and smooth; and how they fail."""
+
+    interval_s: Period = 5.0
+    smoothing_s: Positive = 60.0
+    delay_s: NotNegative = 0.0
+    lost_share: float = Field(default=0.0, ge=0, lt=1, strict=True)
+    untrue_share: Share = 0.0
+    silent_share: Share = 0.0
+
+
+def _predictor(name: str) -> str:
+    """As it is named in results: the same for all names that mean the same."""
+    from scheduler.time_shared.prediction import by_name
+
+    return str(by_name.read(name))
+
+
+Predictor = Annotated[str, AfterValidator(_predictor)]
+
+
+class LimitsTable(Table):
+    """Each job asks for a limit of its turnaround: so many times its time in isolation, uniform between both.
+    What is promised follows from a predictor, the first one where none is named."""
+
+    times_alone: tuple[Positive, Positive]
+    predictor: Predictor | None = None
+    margin: float = Field(default=1.5, ge=1, strict=True)
+
+    @model_validator(mode="after")
+    def _in_order(self) -> LimitsTable:
+        low, high = self.times_alone
+        if low > high:
+            raise ValueError(f"times_alone goes from the lower to the higher, not from {low:g} to {high:g}")
+        return self
+
+
+class SharedNodesTable(Table):
+    """Jobs share the nodes of a cluster that has a social contract, among themselves and with local users."""
+
+    cluster: str
+    sharing: Literal["fluid", "coupled", "by_mpl", "by_cpu"] = "fluid"
+    tasks: dict[str, Annotated[tuple[Count, ...], Field(min_length=1)]] = Field(default_factory=dict)
+    """Numbers of tasks of the jobs of a class, equally likely; without, all that it was measured with."""
+    local_users: LocalUsersTable | None = None
+    coscheduling: CoschedulingTable = CoschedulingTable()
+    monitors: NodeMonitorsTable = NodeMonitorsTable()
+    predictors: Annotated[tuple[Predictor, ...], Field(validate_default=True)] = ("aware",)
+    limits: LimitsTable | None = None
+
+    @model_validator(mode="after")
+    def _names_are_different(self) -> SharedNodesTable:
+        doubled = [name for name in self.predictors if self.predictors.count(name) > 1]
+        if doubled:
+            raise ValueError(f"the predictor '{doubled[0]}' is listed twice")
+        return self
+
+    @model_validator(mode="after")
+    def _can_promise(self) -> SharedNodesTable:
+        if self.limits is None:
+            return self
+        wanted = self.limits.predictor
+        if not self.predictors or (wanted is not None and wanted not in self.predictors):
+            raise ValueError(
+                f"limits are promised by what '{wanted or 'a predictor'}' predicts; list it in predictors"
+            )
+        return self

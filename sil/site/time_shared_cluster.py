@@ -1,0 +1,61 @@
+"""What a site says of a cluster whose nodes are shared."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from math import inf
+
+from scheduler.errors import UserError
+from scheduler.time_shared.social_contract import SocialContract
+from site_db.characterisations import Characterisations
+from site_db.site_file.tables import ClusterTable, SiteFile
+
+
+class NotShared(UserError):
+    """The site has no such cluster, or its nodes are not shared. The message is one sentence for the user."""
+
+
+@dataclass(frozen=True)
+class NodesOfSite:
+    """The nodes of one cluster, in its order, the contract under which they are shared, and what is known of
+    the site's jobs."""
+
+    cluster: str
+    names: tuple[str, ...]
+    memory_mb: tuple[float, ...]
+    contract: SocialContract
+    known: Characterisations
+
+    @classmethod
+    def of(cls, site: SiteFile, name: str | None = None) -> NodesOfSite:
+        """Those of the cluster of that name, or of the only one with a social contract. Raises NotShared."""
+        cluster = _cluster(site, name)
+        contract = cluster.social_contract
+        if contract is None:
+            raise NotShared(
+                f"the cluster '{cluster.name}' has no social contract, under which its nodes would be "
+                f"shared; give it one in the site file ([clusters.social_contract])"
+            )
+        memory_mb = {machine: group.memory_mb or 0.0 for group in site.machines for machine in group.names}
+        most_cpu = inf if contract.most_cpu is None else contract.most_cpu
+        return cls(
+            cluster.name,
+            cluster.members,
+            tuple(memory_mb[machine] for machine in cluster.members),
+            SocialContract(contract.share, contract.most_jobs, most_cpu),
+            Characterisations.of_site(site),
+        )
+
+
+def _cluster(site: SiteFile, name: str | None) -> ClusterTable:
+    if name is None:
+        shared = [cluster for cluster in site.clusters if cluster.social_contract is not None]
+        if len(shared) != 1:
+            which = f"it has {', '.join(c.name for c in shared)}; say which" if shared else "it has none"
+            raise NotShared(f"which cluster of the site '{site.name}' has shared nodes? {which}")
+        return shared[0]
+    for cluster in site.clusters:
+        if cluster.name == name:
+            return cluster
+    has = ", ".join(cluster.name for cluster in site.clusters) or "none"
+    raise NotShared(f"the site '{site.name}' has no cluster '{name}'; it has {has}")

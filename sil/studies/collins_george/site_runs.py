@@ -1,0 +1,87 @@
+"""Runs of the harness at the site of Collins and George, many at once, each told in a few numbers."""
+
+from __future__ import annotations
+
+import tempfile
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from sil.outcome.jobs import job_table
+from sil.outcome.metrics import faults
+from sil.runs.on_machines import run_once
+from sil.settings.experiment_file import Experiment
+from sil.site.site_in_use import SiteInUse, SiteSource, queues_of
+from sil.studies.run_options import Course
+from sil.workers.parallel import done_by
+
+SITE = "hcs-2001"
+SEED = 2001
+
+
+class StudyFailed(Exception):
+    """A scheduler broke a rule in a study. The message is one sentence."""
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run: what is set, under which scheduler, in which replication, and the labels of its rows."""
+
+    labels: dict[str, str | int | float]
+    settings: dict[str, Any]
+    scheduler: str
+    replication: int = 0
+
+    def experiment(self) -> Experiment:
+        whole = {"name": "study", "site": SITE, "seed": SEED, "schedulers": (self.scheduler,)}
+        return Experiment.model_validate(whole | self.settings)
+
+
+def run_all(cases: Sequence[Case], course: Course) -> pl.DataFrame:
+    """A row for each case and queue: its labels, scheduler, replication, queue, and of the queue's jobs how
+    many there were (`jobs`), the sum of their turnarounds (`sum_s`), the longest (`longest_s`), how many ran
+    on clusters (`in_parallel`), and how often they were started (`attempts`). In order of cases, whatever the
+    number of workers. Raises StudyFailed.
+    """
+    with tempfile.TemporaryDirectory() as folder:
+        source = SiteSource(cases[0].experiment(), Path(), None)
+        in_use = source.take_into_use(Path(folder) / "site.db")
+        return pl.concat(done_by(_carry_out, cases, course, _begin_worker, (in_use,)))
+
+
+_in_use: list[SiteInUse] = []
+
+
+def _begin_worker(in_use: SiteInUse) -> None:
+    _in_use[:] = [in_use]
+
+
+def _carry_out(case: Case) -> pl.DataFrame:
+    experiment, in_use = case.experiment(), _in_use[0]
+    in_use = replace(in_use, queues=queues_of(experiment) or in_use.queues)
+    facts = run_once(experiment, in_use, 0, case.replication, case.scheduler).facts
+    for fault in faults(facts).iter_rows(named=True):
+        raise StudyFailed(
+            f"{case.scheduler} broke the rule {fault['rule']} ({case.labels}): {fault['message']}"
+        )
+    return (
+        job_table(facts, in_use.site.n_machines)
+        .group_by("queue")
+        .agg(
+            jobs=pl.len(),
+            sum_s=pl.col("turnaround_time").sum(),
+            longest_s=pl.col("turnaround_time").max(),
+            in_parallel=pl.col("parallel").sum(),
+            attempts=pl.col("attempts").sum(),
+        )
+        .sort("queue")
+        .select(
+            *(pl.lit(value).alias(name) for name, value in case.labels.items()),
+            pl.lit(case.scheduler).alias("scheduler"),
+            pl.lit(case.replication).alias("replication"),
+            pl.all(),
+        )
+    )

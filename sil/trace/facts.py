@@ -1,0 +1,207 @@
+"""The trace: one row per simulated fact. Everything else in `sil.outcome` is computed from it.
+
+| column | holds |
+|---|---|
+| point, replication, scheduler | the run it belongs to; a point is one setting of the experiment's grid |
+| time_s | simulated seconds from the start of the experiment |
+| event | one of EVENTS |
+| job, run | ids; a run is one attempt at a job |
+| resource | index of the machine, or n_machines + index of the cluster; of the machine that changed state |
+| | or the node whose local user came or went; -1 of runs on shared nodes |
+| machines | the machines that a run holds, as closed intervals: `0-3 5` |
+| job_class, queue, user, submitted_by, size | of a job that arrives; submitted_by where it is another user |
+| tasks | parallel ones, of a job that arrives; of a run that starts, how many machines it holds |
+| expected_s | how long a run that starts, or a job that is mapped, is believed to take; the turnaround that |
+| | was promised; how long a decision took in simulated time, of the moment when it was asked for |
+| detail | name of an interconnect; reason of a refusal, or of waiting; when a job that is mapped is to |
+| | start; what is said of a job; rule of a fault; why a reading cannot be true |
+| message | what a fault was, in one sentence |
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from scheduler.errors import UserError
+
+METADATA_KEY = "sil"
+
+
+class Fact(StrEnum):
+    JOB_ARRIVED = "job_arrived"
+    JOB_REFUSED = "job_refused"
+    JOB_DESCRIBED = "job_described"
+    PASSED_OVER = "passed_over"
+    JOB_MAPPED = "job_mapped"
+    DECISION_CHARGED = "decision_charged"
+    RUN_STARTED = "run_started"
+    ORDER_OVERTAKEN = "order_overtaken"
+    RUN_ENDED = "run_ended"
+    RUN_PREEMPTED = "run_preempted"
+    RUN_LOST = "run_lost"
+    RUN_STOPPED = "run_stopped"
+    RUN_CONTINUED = "run_continued"
+    LOCAL_USER_CAME = "local_user_came"
+    LOCAL_USER_GONE = "local_user_gone"
+    PROMISED = "promised"
+    READING_REFUSED = "reading_refused"
+    MONITOR_SILENT = "monitor_silent"
+    MACHINE_DOWN = "machine_down"
+    MACHINE_UP = "machine_up"
+    INTERCONNECT_DOWN = "interconnect_down"
+    INTERCONNECT_UP = "interconnect_up"
+    FAULT = "fault"
+
+
+EVENTS = pl.Enum([fact.value for fact in Fact])
+RUN = ("point", "replication", "scheduler")
+"""The columns that name one run of the harness."""
+
+FACT_SCHEMA: Mapping[str, pl.DataType | type[pl.DataType]] = {
+    "time_s": pl.Float64,
+    "event": EVENTS,
+    "job": pl.Int64,
+    "run": pl.Int64,
+    "resource": pl.Int32,
+    "machines": pl.String,
+    "job_class": pl.String,
+    "queue": pl.String,
+    "user": pl.String,
+    "submitted_by": pl.String,
+    "size": pl.Float64,
+    "tasks": pl.Int32,
+    "expected_s": pl.Float64,
+    "detail": pl.String,
+    "message": pl.String,
+}
+SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "point": pl.Int32,
+    "replication": pl.Int32,
+    "scheduler": pl.String,
+    **FACT_SCHEMA,
+}
+
+
+TIMINGS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
+    "point": pl.Int32,
+    "replication": pl.Int32,
+    "scheduler": pl.String,
+    "time_s": pl.Float64,
+    "n_jobs": pl.Int64,
+    "n_resources": pl.Int64,
+    "n_decisions": pl.Int64,
+    "wall_s": pl.Float64,
+    "cpu_s": pl.Float64,
+    "gc_s": pl.Float64,
+}
+"""Measured times, kept apart from the trace: one row per decision of a scheduler."""
+
+
+def one_row_per_machine(frame: pl.DataFrame) -> pl.DataFrame:
+    """The rows of a table, each once for each of its `machines`, which is a number then."""
+    ends = pl.col("machines").str.split("-").list
+    first, last = ends.first().cast(pl.Int32), ends.last().cast(pl.Int32)
+    return (
+        frame.with_columns(pl.col("machines").str.split(" "))
+        .explode("machines")
+        .with_columns(machines=pl.int_ranges(first, last + 1))
+        .explode("machines")
+    )
+
+
+def of_run(facts: pl.DataFrame, point: int, replication: int, scheduler: str) -> pl.DataFrame:
+    """Facts as those of one run, with all columns of a trace."""
+    which = {"point": point, "replication": replication, "scheduler": scheduler}
+    return facts.with_columns(**{name: pl.lit(value) for name, value in which.items()}).select(
+        [pl.col(name).cast(kind) for name, kind in SCHEMA.items()]
+    )
+
+
+@dataclass(frozen=True)
+class RunDescription:
+    """What was run: all that a reader of the trace needs beside the facts. Kept in the trace file itself."""
+
+    experiment: str
+    description: str
+    version: str
+    scheduler_source: str
+    """Hash of the scheduler package's source: the same code under test gives the same hash."""
+    seed: int
+    replications: int
+    schedulers: tuple[str, ...]
+    site: str
+    machines: tuple[str, ...]
+    machine_classes: tuple[str, ...]
+    """Class of each machine."""
+    clusters: tuple[str, ...]
+    job_classes: tuple[str, ...]
+    workload: str
+    points: tuple[dict[str, Any], ...]
+    """The settings of the grid, one per point; one empty point where there is no grid."""
+    shared_cluster: str | None = None
+    """The cluster whose nodes were shared; then `machines` are its members, and there are no clusters."""
+    runs_known: int = 0
+    """The site's history as it was when the experiment began: the number of its last run."""
+
+    @property
+    def n_machines(self) -> int:
+        return len(self.machines)
+
+    @property
+    def axes(self) -> tuple[str, ...]:
+        """Names of the settings that vary over the points."""
+        return tuple(self.points[0])
+
+    def values_of(self, axis: str) -> list[Any]:
+        """The values that a setting takes, in order."""
+        return list(dict.fromkeys(point[axis] for point in self.points))
+
+
+def write_trace(path: Path, facts: pl.DataFrame, description: RunDescription) -> None:
+    metadata = {METADATA_KEY: json.dumps(asdict(description), sort_keys=True)}
+    facts.write_parquet(path, metadata=metadata)
+
+
+class NoTrace(UserError):
+    """There is no trace to read. The message is one sentence for the user."""
+
+
+def read_facts(path: Path) -> pl.DataFrame:
+    """The facts of a trace, whoever wrote it. Raises NoTrace."""
+    try:
+        facts, is_ours = pl.read_parquet(path), METADATA_KEY in pl.read_parquet_metadata(path)
+    except FileNotFoundError:
+        raise NoTrace(f"{path}: there is no such file; `sil run` writes one into its --out folder") from None
+    except (OSError, pl.exceptions.PolarsError) as error:
+        raise NoTrace(f"{path}: this is not a trace written by `sil` ({type(error).__name__})") from None
+    if not is_ours:
+        raise NoTrace(f"{path}: this is not a trace written by `sil`")
+    if facts.schema != pl.Schema(SCHEMA):
+        raise NoTrace(f"{path}: this trace was written by another version of `sil`; make it anew")
+    return facts
+
+
+def read_places(path: Path) -> tuple[str, ...]:
+    """The names of the resources of a trace, by index; none where it does not name them."""
+    described = json.loads(pl.read_parquet_metadata(path).get(METADATA_KEY, "{}"))
+    return (*described.get("machines", ()), *described.get("clusters", ()))
+
+
+def read_trace(path: Path) -> tuple[pl.DataFrame, RunDescription]:
+    """The facts and what was run. Raises NoTrace for a missing file or one that is no trace of `sil run`."""
+    facts = read_facts(path)
+    try:
+        description = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY])
+        as_tuples: dict[str, Any] = {
+            key: tuple(value) if isinstance(value, list) else value for key, value in description.items()
+        }
+        return facts, RunDescription(**as_tuples)
+    except (KeyError, TypeError):
+        raise NoTrace(f"{path}: this is not a trace written by `sil run`") from None

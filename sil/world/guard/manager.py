@@ -1,0 +1,172 @@
+"""What stands between the loop and a resource manager under test that is not ours."""
+
+from __future__ import annotations
+
+import multiprocessing
+import time
+from collections.abc import Callable, Mapping
+from dataclasses import replace
+from functools import partial
+from math import nan
+from typing import Any, TypeVar
+
+from scheduler.mapping.rules import EACH_JOB_ONCE, RAISES_NOTHING, RETURNS_A_SCHEDULE, RETURNS_IN_TIME
+from scheduler.model import Completion, DispatchOrder, Job, JobId, Loss, RunId
+from scheduler.ports import Clock, Dispatcher
+from scheduler.resource_manager import Ports, ResourceManager
+from sil.world.guard.decision_cost import Charge
+from sil.world.guard.faults import SchedulerFault
+from sil.world.guard.scheduler import Timing, said_by, where
+from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
+
+Answer = TypeVar("Answer")
+
+
+class WatchedDispatcher:
+    """Orders as the resource manager gives them. It keeps the first fault, in case its caller swallows it."""
+
+    def __init__(self, dispatcher: Dispatcher, clock: Clock) -> None:
+        self._dispatcher = dispatcher
+        self._clock = clock
+        self._runs: set[RunId] = set()
+        self._held: list[Callable[[], None]] | None = None
+        self.fault: SchedulerFault | None = None
+
+    def hold(self) -> None:
+        """Orders wait until `release`."""
+        self._held = []
+
+    def release(self) -> None:
+        held, self._held = self._held or [], None
+        for carry_out in held:
+            carry_out()
+
+    def dispatch(self, order: DispatchOrder) -> None:
+        if self._held is not None:
+            self._held.append(partial(self.dispatch, order))
+            return
+        try:
+            if order.run in self._runs:
+                message = f"run {order.run} was ordered twice; each order needs a run id of its own"
+                raise SchedulerFault(EACH_JOB_ONCE, message, self._clock.now_s, order.job.id)
+            self._runs.add(order.run)
+            self._dispatcher.dispatch(order)
+        except SchedulerFault as fault:
+            self.fault = self.fault or fault
+            raise
+
+    def preempt(self, run: RunId) -> None:
+        if self._held is not None:
+            self._held.append(partial(self.preempt, run))
+            return
+        self._dispatcher.preempt(run)
+
+
+class GuardedManager:
+    """A resource manager whose rounds are timed, and whose faults end its run with a report.
+
+    The wall time of a round may be charged to simulated time; then its orders are carried out at its end.
+    Raises SchedulerFault if one of its methods raises, or takes longer than `limit_s`.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[Ports], ResourceManager],
+        ports: Ports,
+        limit_s: float,
+        note: Callable[[Timing], None],
+        charge: Charge | None = None,
+    ) -> None:
+        self._clock = ports.clock
+        self._orders = WatchedDispatcher(ports.dispatcher, ports.clock)
+        self._n_places = ports.n_places
+        self._limit_s = limit_s
+        self._note = note
+        self._charge = charge
+        self._unfinished = 0
+        self._name = "the resource manager"
+        self._manager = self._call(make, replace(ports, dispatcher=self._orders))
+        self._name = type(self._manager).__name__
+
+    @property
+    def wants_round(self) -> bool:
+        return self._call(wants_round, self._manager)
+
+    @property
+    def wakes_at_s(self) -> float | None:
+        at_s = self._call(wakes_at_s, self._manager)
+        if at_s is not None and not (isinstance(at_s, (int, float)) and at_s == at_s):
+            message = f"{self._name}.wakes_at_s is {said_by(at_s)}; expected a time in seconds, or None"
+            raise SchedulerFault(RETURNS_A_SCHEDULE, message, self._clock.now_s)
+        return at_s
+
+    def why_waiting(self) -> Mapping[JobId, str]:
+        return self._call(self._manager.why_waiting)
+
+    def on_job_arrived(self, job: Job) -> str | None:
+        refusal = self._call(self._manager.on_job_arrived, job)
+        if refusal is not None and not isinstance(refusal, str):
+            message = f"{self._name}.on_job_arrived returned {said_by(refusal)}; expected None, or why not"
+            raise SchedulerFault(RETURNS_A_SCHEDULE, message, self._clock.now_s, job.id)
+        self._unfinished += refusal is None
+        return refusal
+
+    def on_run_ended(self, completion: Completion) -> None:
+        self._unfinished -= 1
+        self._call(self._manager.on_run_ended, completion)
+
+    def on_run_released(self, run: RunId) -> None:
+        self._call(self._manager.on_run_released, run)
+
+    def on_run_preempted(self, run_id: RunId) -> None:
+        self._call(self._manager.on_run_preempted, run_id)
+
+    def on_run_lost(self, loss: Loss) -> None:
+        self._call(self._manager.on_run_lost, loss)
+
+    def on_monitor_news(self) -> None:
+        self._call(self._manager.on_monitor_news)
+
+    def on_time_passed(self) -> None:
+        self._call(self._manager.on_time_passed)
+
+    def run_round(self) -> None:
+        asked_s, wall_s = self._clock.now_s, time.perf_counter()
+        if self._charge is not None:
+            self._orders.hold()
+        self._call(self._manager.run_round)
+        wall_s = time.perf_counter() - wall_s
+        self._note((asked_s, self._unfinished, self._n_places, 0, wall_s, nan, nan))
+        if self._charge is not None:
+            self._charge(self._unfinished, self._n_places, wall_s)
+            self._orders.release()
+
+    def _call(self, method: Callable[..., Answer], *told: Any) -> Answer:
+        try:
+            with time_limit(self._limit_s):
+                answer = method(*told)
+        except SchedulerFault:
+            raise
+        except TimeLimitExceeded:
+            message = f"{self._of(method)} did not return within {self._limit_s:g} s"
+            raise SchedulerFault(RETURNS_IN_TIME, message, self._clock.now_s) from None
+        except BaseException as error:
+            if isinstance(error, KeyboardInterrupt) and multiprocessing.parent_process() is None:
+                raise  # the user's
+            message = f"{self._of(method)} raised {type(error).__name__}: {said_by(error)}{where(error)}"
+            raise SchedulerFault(RAISES_NOTHING, message, self._clock.now_s) from error
+        if self._orders.fault is not None:
+            raise self._orders.fault
+        return answer
+
+    def _of(self, method: Callable[..., Any]) -> str:
+        return f"{self._name}.{getattr(method, '__name__', 'made')}"
+
+
+# Named as what they read: so they stand in a message.
+def wants_round(manager: ResourceManager) -> bool:
+    return bool(manager.wants_round)
+
+
+def wakes_at_s(manager: ResourceManager) -> float | None:
+    return manager.wakes_at_s

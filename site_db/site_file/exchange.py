@@ -1,0 +1,31 @@
+"""The site file: a whole site in one TOML file, read and written."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import tomlkit
+
+from site_db import toml_file
+from site_db.site_file import hostlist
+from site_db.site_file.tables import SiteFile
+from site_db.site_file.validation import problems
+
+
+def read_site_file(path: Path) -> SiteFile:
+    """The site in a TOML file, in site order. Raises InvalidFile with a sentence for the first mistake."""
+    text = toml_file.read_text(path)
+    site = toml_file.validate(toml_file.parse(text, path), SiteFile, text, path)
+    for place, sentence in problems(site):
+        raise toml_file.invalid(text, path, place, sentence)
+    return site.in_site_order()
+
+
+def site_text(site: SiteFile) -> str:
+    """The site as the text of a site file: reading it again gives an equal site."""
+    data = site.model_dump(mode="json", exclude_defaults=True)
+    for table, group in zip(data.get("machines", ()), site.machines, strict=True):
+        table["names"] = hostlist.fold(group.names)
+    for table, cluster in zip(data.get("clusters", ()), site.clusters, strict=True):
+        table["members"] = hostlist.fold(cluster.members)
+    return tomlkit.dumps(data)

@@ -1,0 +1,233 @@
+"""The tables of a site file: a whole site, for people to read, write and keep under version control."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated, Literal
+
+from pydantic import AfterValidator, Field
+
+from site_db.site_file import hostlist
+from site_db.toml_file import NotNegative, Positive, Table
+
+
+def _checked(name: str) -> str:
+    if not name.strip():
+        raise ValueError("a name cannot be empty")
+    if name != name.strip():
+        raise ValueError(f"the name '{name}' has spaces around it")
+    if not name.isprintable():
+        raise ValueError(f"the name '{name}' has a character that cannot be printed")
+    return name
+
+
+Name = Annotated[str, AfterValidator(_checked)]
+Names = Annotated[tuple[Name, ...], AfterValidator(lambda names: tuple(hostlist.expand(names)))]
+
+
+def _text(text: str) -> str:
+    if "\0" in text:
+        raise ValueError("the text has a NUL character, which no database keeps")
+    return text
+
+
+Text = Annotated[str, AfterValidator(_text)]
+
+# Strict: neither true nor "10" is a number here.
+Priority = Annotated[int, Field(ge=-(2**31), lt=2**31, strict=True)]
+"""As wide as an integer column of every database is."""
+
+WholeNumber = Annotated[int, Field(ge=1, lt=2**31, strict=True)]
+
+
+class MachineClassTable(Table):
+    name: Name
+    architecture: Text = ""
+
+
+class MachinesTable(Table):
+    """Machines of one class and one specification, by name or by ranges like "node[01-08]".
+
+    With twice the `rating`, half the time is expected. Notional machines are not there: experiments and plans
+    may use them.
+    """
+
+    names: Names
+    machine_class: Name
+    processors: WholeNumber = 1
+    memory_mb: Positive | None = None
+    storage_gb: NotNegative | None = None
+    os: Text = ""
+    rating: Positive | None = None
+    interconnects: Names = ()
+    notional: bool = Field(default=False, strict=True)
+
+
+class InterconnectTable(Table):
+    name: Name
+    bandwidth_mbit_per_s: Positive
+    latency_us: NotNegative = 0.0
+
+
+class SocialContractTable(Table):
+    """What local users of the nodes cede: `share` of CPU and memory is guaranteed to parallel tasks while one
+    is there. At most so many parallel tasks on a node, and so much of a CPU required by them in sum."""
+
+    share: float = Field(default=0.5, gt=0, le=1, strict=True)
+    most_jobs: WholeNumber = 4
+    most_cpu: Positive | None = None
+
+
+class ClusterTable(Table):
+    """With a social contract, jobs share its nodes, among themselves and with local users."""
+
+    name: Name
+    members: Names
+    interconnects: Names = ()
+    least_share: float = Field(default=1.0, gt=0, le=1, strict=True)
+    social_contract: SocialContractTable | None = None
+
+
+class InIsolationTable(Table):
+    """A parallel job of a class as it was measured alone, with one task on each of so many nodes.
+
+    `exe_s` is its execution time, `cpu` the share of one CPU that a task uses meanwhile, `memory_mb` that of
+    one task.
+    """
+
+    tasks: WholeNumber
+    exe_s: Positive
+    cpu: float = Field(gt=0, le=1, strict=True)
+    memory_mb: NotNegative
+
+
+class JobClassTable(Table):
+    """A class may run where it has a time (seconds on a machine of a class, or on a whole cluster) or a
+    command line; and on shared nodes with as many tasks as it was measured with in isolation.
+    `size` names the parameter on which its time depends."""
+
+    name: Name
+    description: Text = ""
+    size: Text = ""
+    network_mbit_per_s: NotNegative | None = None
+    sequential_s: dict[Name, Positive] = Field(default_factory=dict)
+    parallel_s: dict[Name, Positive] = Field(default_factory=dict)
+    commands: dict[Name, Text] = Field(default_factory=dict)
+    parallel_commands: dict[Name, Text] = Field(default_factory=dict)
+    preferred: Names = ()
+    in_isolation: tuple[InIsolationTable, ...] = ()
+
+
+class QueueTable(Table):
+    name: Name
+    priority: Priority = 0
+    scheduler: Name | None = None
+    mapping: Literal["commit", "remap"] = "commit"
+    users: tuple[Name, ...] | None = None
+    displaces: tuple[Name, ...] = ()
+
+
+class SubmissionRightTable(Table):
+    """In whose name a user may submit, and to which queues; without `queues`, to all."""
+
+    user: Name
+    queues: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
+
+
+class UserTable(Table):
+    """What the site allows one user; without a key there is no limit."""
+
+    name: Name
+    queues: tuple[Name, ...] | None = None
+    most_jobs: WholeNumber | None = None
+    highest_priority: Priority | None = None
+    may_submit_as: tuple[SubmissionRightTable, ...] = ()
+
+
+class SiteFile(Table):
+    """A site as its file says it; `fitting.problems` tells what does not fit together."""
+
+    name: Name
+    description: Text = ""
+    only_listed_users: bool = Field(default=False, strict=True)
+    machine_classes: tuple[MachineClassTable, ...]
+    machines: tuple[MachinesTable, ...] = ()
+    interconnects: tuple[InterconnectTable, ...] = ()
+    clusters: tuple[ClusterTable, ...] = ()
+    job_classes: tuple[JobClassTable, ...]
+    queues: tuple[QueueTable, ...] = ()
+    users: tuple[UserTable, ...] = ()
+
+    @property
+    def machine_names(self) -> list[str]:
+        return [name for group in self.machines for name in group.names]
+
+    def in_site_order(self) -> SiteFile:
+        """The same site, written in one way only: what the file may say in any order is in site order, and
+        neighbouring groups of machines with one specification are one group."""
+        at = {name: k for k, name in enumerate(self.machine_names)}
+        lines = {table.name: k for k, table in enumerate(self.interconnects)}
+        queues = {table.name: k for k, table in enumerate(self.queues)}
+
+        def ordered(names: tuple[str, ...], known: Mapping[str, int]) -> tuple[str, ...]:
+            return tuple(sorted(names, key=known.__getitem__))
+
+        groups: list[MachinesTable] = []
+        for group in self.machines:
+            group = group.model_copy(update={"interconnects": ordered(group.interconnects, lines)})
+            if groups and _specification(groups[-1]) == _specification(group):
+                groups[-1] = group.model_copy(update={"names": groups[-1].names + group.names})
+            elif group.names:
+                groups.append(group)
+        clusters = [
+            table.model_copy(
+                update={
+                    "members": ordered(table.members, at),
+                    "interconnects": ordered(table.interconnects, lines),
+                }
+            )
+            for table in self.clusters
+        ]
+        of_queues = [
+            table.model_copy(
+                update={
+                    "users": None if table.users is None else tuple(sorted(table.users)),
+                    "displaces": ordered(table.displaces, queues),
+                }
+            )
+            for table in self.queues
+        ]
+        people = [
+            table.model_copy(
+                update={
+                    "queues": None if table.queues is None else ordered(table.queues, queues),
+                    "may_submit_as": tuple(
+                        right.model_copy(
+                            update={"queues": None if right.queues is None else ordered(right.queues, queues)}
+                        )
+                        for right in sorted(table.may_submit_as, key=lambda right: right.user)
+                    ),
+                }
+            )
+            for table in self.users
+        ]
+        job_classes = [
+            table.model_copy(
+                update={"in_isolation": tuple(sorted(table.in_isolation, key=lambda alone: alone.tasks))}
+            )
+            for table in self.job_classes
+        ]
+        return self.model_copy(
+            update={
+                "machines": tuple(groups),
+                "clusters": tuple(clusters),
+                "job_classes": tuple(job_classes),
+                "queues": tuple(of_queues),
+                "users": tuple(people),
+            }
+        )
+
+
+def _specification(group: MachinesTable) -> MachinesTable:
+    """All that the machines of a group have in common."""
+    return group.model_copy(update={"names": ()})

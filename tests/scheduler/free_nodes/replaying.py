@@ -1,0 +1,67 @@
+"""A few jobs through the real queue manager on a machine whose time is fake."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import polars as pl
+
+from scheduler.free_nodes.allocation import FreeNodeAllocation
+from scheduler.free_nodes.conservative import Conservative
+from scheduler.free_nodes.runtime_estimates import UserEstimates
+from scheduler.managers.starting import StartingManager
+from scheduler.model import JobId, Schedule
+from scheduler.ports import RuntimeEstimator, Scheduler
+from scheduler.problem import SchedulingProblem
+from sil.trace.recorder import TraceRecorder
+from sil.workload.job_log import SCHEMA
+from sil.world.clock import SimClock
+from sil.world.dispatcher import SimDispatcher
+from sil.world.events import ORDERS, EventQueue
+from sil.world.harness import Harness
+from sil.world.logged_runs import LoggedRuns
+from sil.world.machines.space_shared import SpaceSharedMachines
+from sil.world.monitors import SimMonitor
+from sil.world.rounds import OnRequest
+
+Row = tuple[int, float, float, int, float]
+"""Job, submission, run time, nodes, estimate."""
+
+
+def log_of(rows: Sequence[Row]) -> pl.DataFrame:
+    """All jobs are of one user, in order of submission, then of number."""
+    return pl.DataFrame([(*row, 1) for row in rows], schema=SCHEMA, orient="row").sort("submit_s", "job")
+
+
+def replayed(
+    scheduler: Scheduler,
+    rows: Sequence[Row],
+    n_nodes: int,
+    order: str = "default",
+    run_times: RuntimeEstimator | None = None,
+) -> dict[int, float]:
+    """job -> when it starts"""
+    clock, events, trace = SimClock(), EventQueue(ORDERS[order]), TraceRecorder()
+    runs = LoggedRuns(log_of(rows))
+    machines = SpaceSharedMachines(n_nodes, runs.run_s, events)
+    dispatcher = SimDispatcher(clock, events, machines, trace)
+    nodes = FreeNodeAllocation(n_nodes, run_times or UserEstimates())
+    manager = StartingManager(nodes, scheduler, clock, dispatcher)
+    monitor, rounds = SimMonitor(clock), OnRequest()
+    Harness(runs.arrivals(), manager, clock, events, machines, monitor, iter(()), rounds, trace).run()
+    started = trace.frame(0, 0, "any").filter(pl.col("event") == "run_started")
+    return dict(started.select("job", "time_s").iter_rows())
+
+
+class RecordsReservations:
+    """Conservative backfilling, and what it had promised after each pass."""
+
+    def __init__(self) -> None:
+        self._conservative = Conservative()
+        self.passes: list[tuple[float, dict[JobId, float]]] = []
+        """When, and job -> start of those that wait."""
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        schedule = self._conservative.schedule(problem)
+        self.passes.append((problem.now_s, dict(self._conservative.reservations)))
+        return schedule

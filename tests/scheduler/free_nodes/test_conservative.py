@@ -1,0 +1,168 @@
+"""Conservative backfilling: who is promised which start, and that promises are kept."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.free_nodes.conservative import Conservative
+from scheduler.free_nodes.contract import FreeNodeOutline
+from scheduler.model import JobId
+from tests.examples import up_to
+from tests.scheduler.free_nodes.replaying import RecordsReservations, Row, replayed
+
+NODES = 4
+
+
+def reserved(*waiting: tuple[int, float], running: Sequence[tuple[int, float]] = ()) -> list[float | None]:
+    """When each job is to start, of those that arrive together now, at 0 s; None = it starts at once."""
+    asked = FreeNodeOutline(NODES, 0, tuple(running), waiting, 0.0).build()
+    scheduler = Conservative()
+    started = {placement.job for placement in scheduler.schedule(asked).placements}
+    promised = scheduler.reservations
+    return [None if i in started else promised[job.id] for i, job in enumerate(asked.jobs)]
+
+
+# node 3 |CCCCC    DDD      |    A has two nodes, B needs four after it. C ends just before B begins and
+#      2 |CCCCC    DDD      |    starts at once; D would not, and comes after B: at 15 s and not at 0 s.
+#      1 |AAAAABBBBDDD      |
+#      0 |AAAAABBBBDDD      |    (E, a second like D, comes beside it.)
+def test_each_job_is_promised_the_earliest_start_that_delays_none_before_it() -> None:
+    promised = reserved((2, 10.0), (4, 5.0), (2, 10.0), (2, 11.0), (2, 3.0))
+    assert promised == [None, 10.0, None, 15.0, 15.0]
+
+
+def test_a_job_may_be_promised_a_gap_between_two_others() -> None:
+    """A whole machine from 10 to 15 s, and from 20 s; two nodes for 5 s fit between."""
+    promised = reserved((4, 5.0), (2, 10.0), (4, 5.0), (2, 5.0), (2, 5.0), running=[(4, 10.0)])
+    assert promised == [10.0, 15.0, 25.0, 15.0, 20.0]
+
+
+def test_easy_would_start_what_conservative_does_not() -> None:
+    """A, of one node for long, delays only the second of the queue, which has a reservation, too."""
+    waiting, running = ((2, 5.0), (4, 5.0), (1, 99.0)), [(3, 10.0)]
+    assert reserved(*waiting, running=running) == [10.0, 15.0, 20.0]
+
+
+def test_who_starts_now_and_who_later_are_all_jobs() -> None:
+    asked = FreeNodeOutline(NODES, 0, (), ((4, 5.0), (1, 5.0)), 0.0).build()
+    schedule = Conservative().schedule(asked)
+    assert [placement.job for placement in schedule.placements] == [0]
+    assert dict(schedule.wait_reasons) == {1: "it has a reservation for later"}
+
+
+def test_a_job_is_promised_its_start_when_it_arrives() -> None:
+    scheduler = RecordsReservations()
+    rows: list[Row] = [(1, 0.0, 10.0, 4, 10.0), (2, 1.0, 5.0, 4, 5.0), (3, 2.0, 5.0, 2, 5.0)]
+    assert replayed(scheduler, rows, NODES) == {1: 0.0, 2: 10.0, 3: 15.0}
+    assert scheduler.passes[:3] == [(0.0, {}), (1.0, {2: 10.0}), (2.0, {2: 10.0, 3: 15.0})]
+
+
+# node 3 |aaaaa|BBBBBBBBBB|          A was believed to run for 20 s and ends after 5: B and then C move
+#      2 |aaaaa|BBBBBBBBBB|          to earlier times, in the order of the queue.
+#      1 |aaaaa|CCCCCCCCCC|
+#      0 |aaaaa|CCCCCCCCCC|DDDD|     D, who needs all four, follows at 15 instead of 30 s.
+def test_when_a_run_ends_early_reservations_are_moved_to_earlier_times_in_order() -> None:
+    scheduler = RecordsReservations()
+    rows: list[Row] = [
+        (1, 0.0, 5.0, 4, 20.0),
+        (2, 1.0, 10.0, 2, 10.0),
+        (3, 1.0, 10.0, 2, 10.0),
+        (4, 1.0, 4.0, 4, 4.0),
+    ]
+    assert replayed(scheduler, rows, NODES) == {1: 0.0, 2: 5.0, 3: 5.0, 4: 15.0}
+    assert scheduler.passes[1:3] == [(1.0, {2: 20.0, 3: 20.0, 4: 30.0}), (5.0, {4: 15.0})]
+
+
+def test_an_earlier_place_goes_to_the_first_of_the_queue_that_fits_it() -> None:
+    """One node is free at 5 s: too few for the first, who stays; the second takes it."""
+    scheduler = RecordsReservations()
+    rows: list[Row] = [
+        (1, 0.0, 5.0, 1, 20.0),
+        (2, 0.0, 20.0, 3, 20.0),
+        (3, 1.0, 5.0, 4, 5.0),
+        (4, 1.0, 15.0, 1, 15.0),
+    ]
+    assert replayed(scheduler, rows, NODES) == {1: 0.0, 2: 0.0, 3: 20.0, 4: 5.0}
+    assert scheduler.passes[2] == (5.0, {3: 20.0})
+
+
+def test_a_run_that_outlives_its_estimate_moves_whom_it_delays_and_nothing_is_lost() -> None:
+    """Job 1 says 10 s and takes 35: it is believed to end at 20, then at 40 s."""
+    scheduler = RecordsReservations()
+    rows: list[Row] = [(1, 0.0, 35.0, 4, 10.0), (2, 1.0, 5.0, 4, 5.0)]
+    assert replayed(scheduler, rows, NODES) == {1: 0.0, 2: 35.0}
+    assert [promised for _, promised in scheduler.passes[1:]] == [{2: 10.0}, {2: 20.0}, {2: 40.0}, {}]
+
+
+@st.composite
+def rows(draw: st.DrawFn, exact: bool, most_nodes: int = NODES) -> list[Row]:
+    """Some jobs; none runs for longer than was said."""
+    found = []
+    for number in range(1, draw(st.integers(2, 12)) + 1):
+        submit_s, run_s = draw(st.integers(0, 25)), draw(st.integers(1, 12))
+        estimate_s = run_s if exact else run_s + draw(st.sampled_from([0, 0, 1, 5, 20]))
+        size = draw(st.integers(1, most_nodes))
+        found.append((number, float(submit_s), float(run_s), size, float(estimate_s)))
+    return found
+
+
+def first_promises(scheduler: RecordsReservations) -> dict[JobId, float]:
+    promised: dict[JobId, float] = {}
+    for _, reservations in scheduler.passes:
+        promised = reservations | promised
+    return promised
+
+
+def in_plain_words(rows: list[Row]) -> dict[int, float]:
+    """In order of arrival, each job takes the earliest seconds in which its nodes are free all the time."""
+    held: Counter[int] = Counter()
+    starts_s: dict[int, float] = {}
+    for number, submit_s, _, size, estimate_s in sorted(rows, key=lambda row: (row[1], row[0])):
+        start, length = int(submit_s), int(estimate_s)
+        while any(held[second] + size > NODES for second in range(start, start + length)):
+            start += 1
+        held.update(dict.fromkeys(range(start, start + length), size))
+        starts_s[number] = float(start)
+    return starts_s
+
+
+@pytest.mark.parametrize("order", ["default", "archive"])
+@given(jobs=rows(exact=True))
+@settings(max_examples=up_to(150))
+def test_with_exact_estimates_every_job_starts_at_the_time_it_was_promised(
+    order: str, jobs: list[Row]
+) -> None:
+    scheduler = RecordsReservations()
+    starts_s = replayed(scheduler, jobs, NODES, order)
+    assert starts_s == in_plain_words(jobs)
+    for job, promised_s in first_promises(scheduler).items():
+        assert starts_s[job] == promised_s
+
+
+@pytest.mark.parametrize("order", ["default", "archive"])
+@given(jobs=rows(exact=False))
+@settings(max_examples=up_to(150))
+def test_no_job_starts_later_than_it_was_ever_promised(order: str, jobs: list[Row]) -> None:
+    scheduler = RecordsReservations()
+    starts_s = replayed(scheduler, jobs, NODES, order)
+    for job, promised_s in first_promises(scheduler).items():
+        assert starts_s[job] <= promised_s
+    for (_, before), (_, after) in pairwise(scheduler.passes):
+        assert all(after[job] <= before[job] for job in before.keys() & after.keys()), "nobody is moved later"
+
+
+def test_a_promise_is_kept_also_where_a_later_job_moved_out_of_the_way() -> None:
+    """At 5 s job 4 moves from 20 to 5 s, out of the way of job 3, which was promised 20 s."""
+    rows: list[Row] = [
+        (1, 0.0, 5.0, 1, 20.0),
+        (2, 0.0, 10.0, 1, 10.0),
+        (3, 1.0, 10.0, 2, 10.0),
+        (4, 2.0, 10.0, 1, 10.0),
+    ]
+    assert replayed(Conservative(), rows, 2)[3] <= 20.0

@@ -1,0 +1,484 @@
+"""The queue manager of nodes that each job has alone, with recording fakes."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from scheduler.free_nodes.allocation import FreeNodeAllocation
+from scheduler.free_nodes.problem import Placing
+from scheduler.free_nodes.runtime_estimates import LONGEST_S, RecentRuns, UserEstimates
+from scheduler.free_nodes.scheduler import Rigid
+from scheduler.managers.starting import StartingManager
+from scheduler.mapping.rules import (
+    COMPLETION_AS_EXPECTED,
+    EACH_JOB_ONCE,
+    KNOWN_JOB,
+    KNOWN_NODES,
+    NO_JOB_FORGOTTEN,
+    NODES_FREE,
+    ONE_TASK_ON_EACH_NODE,
+    RETURNS_A_SCHEDULE,
+    ScheduleRejected,
+)
+from scheduler.model import (
+    Assignment,
+    Completion,
+    DispatchOrder,
+    Job,
+    JobId,
+    Loss,
+    MachineReading,
+    NodeReading,
+    Placement,
+    RunId,
+    Schedule,
+)
+from scheduler.node_set import NodeSet
+from scheduler.ports import RuntimeEstimator, Scheduler
+from scheduler.problem import SchedulingProblem
+
+MINUTE_S, HOUR_S = 60.0, 3_600.0
+
+
+class World:
+    """Clock, dispatcher and monitor in one."""
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self.orders: list[DispatchOrder] = []
+        self.readings: list[NodeReading | MachineReading] = []
+
+    def dispatch(self, order: DispatchOrder) -> None:
+        self.orders.append(order)
+
+    def preempt(self, run: RunId) -> None:
+        raise AssertionError("nobody preempts rigid jobs")
+
+    def news(self) -> Sequence[NodeReading | MachineReading]:
+        told, self.readings = self.readings, []
+        return told
+
+    @property
+    def started(self) -> list[tuple[int, str]]:
+        """(job, nodes) of each order so far"""
+        return [(order.job.id, str(order.machines)) for order in self.orders]
+
+
+class Remembers(UserEstimates):
+    """Believes what users say, and keeps what it was told."""
+
+    def __init__(self) -> None:
+        self.learnt: list[tuple[Job, float]] = []
+
+    def learn(self, job: Job, ran_s: float) -> None:
+        self.learnt.append((job, ran_s))
+
+
+class Queue:
+    """A queue manager whose jobs a test sends, ends and loses."""
+
+    def __init__(
+        self, n_nodes: int = 4, scheduler: Scheduler | None = None, run_times: RuntimeEstimator | None = None
+    ) -> None:
+        self.world = World()
+        nodes = FreeNodeAllocation(n_nodes, run_times or UserEstimates())
+        self.manager = StartingManager(nodes, scheduler or Rigid(), self.world, self.world, self.world)
+
+    def submit(self, *jobs: Job) -> None:
+        for job in jobs:
+            assert self.manager.on_job_arrived(job) is None
+        self.manager.run_round()
+
+    def end(self, run: int, now_s: float) -> None:
+        self.world.now_s = now_s
+        self.manager.on_run_ended(Completion(RunId(run), now_s))
+        self.round_if_wanted()
+
+    def lose(self, run: int, *found_down: int) -> None:
+        self.manager.on_run_lost(Loss(RunId(run), self.world.now_s, found_down))
+        self.round_if_wanted()
+
+    def read(self, node: int, up: bool, measured_s: float) -> None:
+        self.world.readings = [MachineReading(node, up, measured_s)]
+        self.manager.on_monitor_news()
+        self.round_if_wanted()
+
+    def wake(self) -> float:
+        """At the time at which it wanted to be woken."""
+        assert self.manager.wakes_at_s is not None
+        self.world.now_s = self.manager.wakes_at_s
+        self.manager.on_time_passed()
+        self.round_if_wanted()
+        return self.world.now_s
+
+    def round_if_wanted(self) -> None:
+        if self.manager.wants_round:
+            self.manager.run_round()
+
+
+def job(
+    number: int, nodes: int = 1, estimate_s: float | None = 100.0, user: str = "ada", arrival_s: float = 0.0
+) -> Job:
+    return Job(JobId(number), "rigid", arrival_s, user, n_tasks=nodes, estimate_s=estimate_s)
+
+
+# -- start, wait, end ------------------------------------------------------------------------------------
+
+
+def test_a_job_starts_waits_for_room_and_starts_when_another_ends() -> None:
+    queue = Queue()
+    queue.submit(job(0, 2), job(1, 1), job(2, 2))
+    assert queue.world.started == [(0, "0-1"), (1, "2")]
+    assert list(queue.manager.why_waiting()) == [2]
+    assert not queue.manager.wants_round
+    queue.end(0, 80.0)
+    assert queue.world.started[2:] == [(2, "0-1")]
+    assert queue.manager.why_waiting() == {}
+
+
+def test_what_a_run_took_is_told_to_whoever_believes_something_of_run_times() -> None:
+    believed = Remembers()
+    queue = Queue(run_times=believed)
+    queue.submit(job(0, 3))
+    queue.end(0, 80.0)
+    assert believed.learnt == [(job(0, 3), 80.0)]
+
+
+def test_nodes_that_are_given_back_apart_are_used_together() -> None:
+    queue = Queue()
+    queue.submit(*map(job, range(4)), job(4, 2))
+    queue.end(2, 10.0)
+    queue.end(0, 11.0)
+    assert queue.world.started[4:] == [(4, "0 2")]
+
+
+@pytest.mark.parametrize(
+    ("nodes", "told"), [(0, "asks for 0 nodes"), (5, "asks for 5 nodes; the machine has 4")]
+)
+def test_a_job_that_no_nodes_are_enough_for_is_refused(nodes: int, told: str) -> None:
+    refusal = Queue().manager.on_job_arrived(job(7, nodes))
+    assert refusal is not None
+    assert told in refusal
+    assert "job 7" in refusal
+
+
+def test_an_end_that_is_told_twice_frees_the_nodes_once() -> None:
+    queue = Queue(1)
+    queue.submit(job(0), job(1), job(2))
+    queue.end(0, 10.0)
+    queue.end(0, 11.0)
+    assert queue.world.started == [(0, "0"), (1, "0")]
+
+
+def test_nodes_that_a_run_gave_back_are_used_at_the_next_round_and_its_end_changes_nothing_more() -> None:
+    """As in the order of the archive: nodes first, then a round for another reason, then the end is told."""
+    believed = Remembers()
+    queue = Queue(2, run_times=believed)
+    queue.submit(job(0), job(1), job(2))
+    queue.world.now_s = 100.0
+    queue.manager.on_run_released(RunId(0))
+    assert not queue.manager.wants_round
+    queue.submit(job(3))
+    assert queue.world.started[2:] == [(2, "0")]
+    queue.end(0, 100.0)
+    assert queue.world.started[3:] == [], "job 2 has its node now"
+    assert [job.id for job, _ in believed.learnt] == [0]
+
+
+def test_a_run_that_ends_now_and_was_not_believed_to_keeps_its_nodes_until_its_end_is_told() -> None:
+    queue = Queue(1)
+    queue.submit(job(0), job(1))
+    queue.world.now_s = 99.0
+    queue.manager.on_run_released(RunId(0))
+    queue.submit(job(2))
+    assert queue.world.started == [(0, "0")]
+    queue.end(0, 99.0)
+    assert queue.world.started == [(0, "0"), (1, "0")]
+
+
+# -- runs that are lost, nodes that are down -------------------------------------------------------------
+
+
+def test_a_run_that_is_lost_waits_again_in_its_old_place_and_not_on_the_node_that_was_down() -> None:
+    queue = Queue(2)
+    queue.submit(job(0), job(1, arrival_s=1.0), job(2, arrival_s=2.0))
+    queue.lose(0, 0)
+    assert queue.world.started == [(0, "0"), (1, "1")]
+    assert list(queue.manager.why_waiting()) == [0, 2]
+    queue.end(1, 50.0)
+    assert queue.world.started[2:] == [(0, "1")]
+
+
+def test_a_node_is_used_again_when_a_later_reading_says_that_it_is_up() -> None:
+    queue = Queue(1)
+    queue.world.now_s = 10.0
+    queue.submit(job(0))
+    queue.lose(0, 0)
+    queue.read(0, True, measured_s=9.0)
+    assert len(queue.world.orders) == 1, "that was before it was found down"
+    queue.read(0, True, measured_s=11.0)
+    assert queue.world.started == [(0, "0"), (0, "0")]
+    assert [order.run for order in queue.world.orders] == [0, 1]
+
+
+def test_a_free_node_that_goes_down_is_passed_over() -> None:
+    queue = Queue(3)
+    queue.read(1, False, 0.0)
+    queue.submit(job(0, 2), job(1))
+    assert queue.world.started == [(0, "0 2")]
+
+
+def test_a_node_that_goes_down_while_a_run_holds_it_is_not_free_after_the_run() -> None:
+    queue = Queue(2)
+    queue.submit(job(0, 2), job(1, 2))
+    queue.read(0, False, 5.0)
+    queue.end(0, 50.0)
+    assert queue.world.started == [(0, "0-1")]
+    queue.read(0, True, 60.0)
+    assert queue.world.started[1:] == [(1, "0-1")]
+
+
+def test_a_node_that_was_down_only_while_a_run_held_it_is_free_after_the_run() -> None:
+    queue = Queue(2)
+    queue.submit(job(0, 2), job(1, 2))
+    for up, measured_s in ((False, 5.0), (False, 6.0), (True, 7.0), (True, 8.0)):
+        queue.read(0, up, measured_s)
+    queue.end(0, 50.0)
+    assert queue.world.started[1:] == [(1, "0-1")]
+
+
+def test_after_a_lost_run_its_nodes_are_released_at_the_end_of_the_next() -> None:
+    """The first of the queue is reserved the end of the new run, at 130 s, and not that of the lost one."""
+    queue = Queue(2, Rigid(backfilling="easy"))
+    queue.submit(job(0))
+    queue.world.now_s = 30.0
+    queue.lose(0)
+    queue.submit(job(1, 2), job(2, estimate_s=100.0, arrival_s=3.0))
+    assert queue.world.started[1:] == [(0, "0"), (2, "1")], "that one ends by 130 s"
+
+
+# -- estimates that are outlived -------------------------------------------------------------------------
+
+
+def test_it_wants_to_be_woken_at_the_first_end_that_is_believed() -> None:
+    queue = Queue()
+    assert queue.manager.wakes_at_s is None
+    queue.submit(job(0, estimate_s=70.0), job(1, estimate_s=50.0), job(2, estimate_s=60.0))
+    assert queue.manager.wakes_at_s == 50.0
+    queue.end(2, 20.0)
+    assert queue.manager.wakes_at_s == 50.0
+    queue.end(1, 30.0)
+    assert queue.manager.wakes_at_s == 70.0
+    queue.end(0, 40.0)
+    assert queue.manager.wakes_at_s is None
+
+
+def test_a_run_that_outlives_its_estimate_is_believed_to_take_twice_as_long_as_it_has_run() -> None:
+    queue = Queue(1)
+    queue.submit(job(0, estimate_s=50.0), job(1))
+    assert [queue.wake() for _ in range(4)] == [50.0, 100.0, 200.0, 400.0]
+
+
+def test_when_a_run_outlives_its_estimate_others_may_be_backfilled_for_longer() -> None:
+    queue = Queue(2, Rigid(backfilling="easy"))
+    queue.submit(job(0, estimate_s=50.0), job(1, 2), job(2, estimate_s=51.0))
+    assert queue.world.started == [(0, "0")]
+    queue.wake()
+    assert queue.world.started == [(0, "0")], "until 100 s are 50 s now"
+    queue.wake()
+    assert queue.world.started[1:] == [(2, "1")]
+
+
+def test_runs_that_are_outlived_at_one_instant_are_all_believed_to_go_on() -> None:
+    queue = Queue()
+    queue.submit(job(0, estimate_s=50.0), job(1, estimate_s=50.0), job(2, estimate_s=80.0))
+    queue.wake()
+    assert queue.manager.wakes_at_s == 80.0
+    queue.end(2, 80.0)
+    assert queue.manager.wakes_at_s == 100.0
+
+
+def test_the_same_instant_is_over_also_where_nothing_new_is_believed() -> None:
+    class NeverLearns(UserEstimates):
+        def outlived_s(self, job: Job, ran_s: float) -> float:
+            return ran_s
+
+    queue = Queue(1, run_times=NeverLearns())
+    queue.submit(job(0, estimate_s=50.0), job(1))
+    assert [queue.wake() for _ in range(3)] == [50.0, 51.0, 52.0]
+
+
+def test_a_job_of_which_nobody_says_anything_is_believed_to_take_very_long() -> None:
+    queue = Queue()
+    queue.submit(job(0, estimate_s=None))
+    assert queue.world.orders[0].expected_s == LONGEST_S
+
+
+def test_recent_runs_believe_the_mean_of_the_users_last_two() -> None:
+    queue = Queue(run_times=RecentRuns())
+    for number, took_s in enumerate((1_000.0, 100.0, 200.0)):
+        began_s = queue.world.now_s
+        queue.submit(job(number, estimate_s=5_000.0))
+        queue.end(number, began_s + took_s)
+    queue.submit(job(3, estimate_s=5_000.0), job(4, estimate_s=120.0), job(5, estimate_s=700.0, user="bob"))
+    expected_s = [order.expected_s for order in queue.world.orders]
+    assert expected_s == [5_000.0, 5_000.0, 550.0, 150.0, 120.0, 700.0]
+
+
+def test_recent_runs_are_corrected_step_by_step_and_never_beyond_what_the_user_says() -> None:
+    queue = Queue(run_times=RecentRuns())
+    for number, took_s in enumerate((100.0, 200.0)):
+        began_s = queue.world.now_s
+        queue.submit(job(number))
+        queue.end(number, began_s + took_s)
+    queue.submit(job(2, estimate_s=20 * HOUR_S), job(3, 4))
+    ran_s = [queue.wake() - 300.0 for _ in range(11)]
+    more_s = [b - a for a, b in pairwise(ran_s)]
+    assert ran_s[0] == 150.0
+    assert more_s[:8] == [m * MINUTE_S for m in (1, 5, 15, 30, 60, 120, 300, 600)]
+    assert ran_s[9] == 20 * HOUR_S, "20 hours more would be beyond the estimate"
+    assert ran_s[10] == 40 * HOUR_S, "it outlived that, too"
+
+
+def test_corrections_are_counted_for_each_job_and_begin_anew_after_its_end() -> None:
+    believed, one, other = RecentRuns(), job(0, estimate_s=HOUR_S), job(1, estimate_s=HOUR_S)
+    assert [believed.outlived_s(one, 100.0), believed.outlived_s(one, 160.0)] == [160.0, 460.0]
+    assert believed.outlived_s(other, 100.0) == 160.0
+    believed.learn(one, 170.0)
+    assert believed.outlived_s(one, 100.0) == 160.0
+
+
+# -- rules -----------------------------------------------------------------------------------------------
+
+
+class Says:
+    """A scheduler that returns what it was made with."""
+
+    def __init__(self, answer: object) -> None:
+        self._answer = answer
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        return self._answer  # type: ignore[return-value]
+
+
+def placing(*rows: tuple[int, Sequence[int]], waiting: tuple[int, ...] = ()) -> Schedule:
+    return Schedule.placing([Placement(i, nodes, 100.0) for i, nodes in rows], dict.fromkeys(waiting, "so"))
+
+
+BOTH = NodeSet.of([0, 1])
+
+
+def ending(completion_s: float) -> Schedule:
+    good = placing((0, BOTH), waiting=(1, 2))
+    return good._replace(placements=(good.placements[0]._replace(completion_s=completion_s),))
+
+
+ENDS_NEVER, ENDS_BEFORE = ending(math.inf), ending(-1.0)
+
+
+@pytest.mark.parametrize(
+    ("answer", "rule", "told"),
+    [
+        (None, RETURNS_A_SCHEDULE, "returned NoneType"),
+        (Schedule.of([Assignment(0, 0, 0.0, 1.0)]), RETURNS_A_SCHEDULE, "mapped to resources"),
+        (placing((3, BOTH), waiting=(0, 1, 2)), KNOWN_JOB, "the problem has jobs 0 to 2"),
+        (placing((-1, BOTH), waiting=(0, 1, 2)), KNOWN_JOB, "job index -1"),
+        (placing((0, BOTH), (0, (2, 3)), waiting=(1, 2)), EACH_JOB_ONCE, "job 10 was placed twice"),
+        (placing((0, BOTH), waiting=(0, 1, 2)), EACH_JOB_ONCE, "placed and left waiting"),
+        (placing((0, (0, 5)), waiting=(1, 2)), KNOWN_NODES, "there are nodes 0 to 4"),
+        (placing((0, (-1, 0)), waiting=(1, 2)), KNOWN_NODES, "there are nodes 0 to 4"),
+        (placing((0, (1, 1)), waiting=(1, 2)), ONE_TASK_ON_EACH_NODE, "node 1 is named twice"),
+        (placing((0, (1,)), waiting=(1, 2)), ONE_TASK_ON_EACH_NODE, "asks for 2 nodes and was placed on 1"),
+        (placing((0, (0, 1, 2)), waiting=(1, 2)), ONE_TASK_ON_EACH_NODE, "was placed on 3: 0-2"),
+        (placing((0, (3, 4)), waiting=(1, 2)), NODES_FREE, "of which some are not free"),
+        (placing((0, (0, 2)), (1, (1, 2)), waiting=(2,)), NODES_FREE, "were both placed on node 2"),
+        (placing((0, BOTH), waiting=(1,)), NO_JOB_FORGOTTEN, "job 12 was neither placed nor left waiting"),
+        (placing(waiting=(1, 2, 3)), KNOWN_JOB, "job index 3 was named; the problem has jobs 0 to 2"),
+        (placing(waiting=(0, 1, 2))._replace(preemptions=(RunId(0),)), RETURNS_A_SCHEDULE, "preemptions"),
+        (placing(waiting=(0, 1, 2))._replace(ask_again_s=0.0), RETURNS_A_SCHEDULE, "asked again at 0.0 s"),
+        (placing(waiting=(0, 1, 2))._replace(ask_again_s=math.nan), RETURNS_A_SCHEDULE, "asked again at nan"),
+        (placing(waiting=(0, 1, 2))._replace(wait_reasons=None), RETURNS_A_SCHEDULE, "not of the kind"),
+        (placing((0, None), waiting=(1, 2)), RETURNS_A_SCHEDULE, "not of the kind"),
+        (placing((0, (0.0, 1.0)), waiting=(1, 2)), RETURNS_A_SCHEDULE, "not of the kind"),
+        (ENDS_NEVER, COMPLETION_AS_EXPECTED, "job 10 is believed to end at inf s"),
+        (ENDS_BEFORE, COMPLETION_AS_EXPECTED, "job 10 is believed to end at -1 s; it starts at 0 s"),
+        (placing((0.5, BOTH), waiting=(1, 2)), RETURNS_A_SCHEDULE, "not of the kind"),
+    ],
+)
+def test_a_schedule_that_breaks_a_rule_is_rejected_and_nothing_of_it_carried_out(
+    answer: object, rule: str, told: str
+) -> None:
+    """Of five nodes, 4 is down. Jobs 10, 11 and 12 ask for two nodes each."""
+    queue = Queue(5, Says(answer))
+    queue.read(4, False, 0.0)
+    with pytest.raises(ScheduleRejected) as caught:
+        queue.submit(job(10, 2), job(11, 2), job(12, 2))
+    assert caught.value.violation.rule == rule
+    assert told in caught.value.violation.message
+    assert queue.world.orders == []
+
+
+@pytest.mark.parametrize("nodes", [(3, 0), [0, 3], np.array([0, 3]), range(0, 4, 3), NodeSet.of([0, 3])])
+def test_nodes_may_be_named_by_any_sequence_in_any_order(nodes: Sequence[int]) -> None:
+    queue = Queue(4, Says(placing((0, nodes))))
+    queue.submit(job(0, 2))
+    assert len(queue.world.orders) == 1
+    assert set(queue.world.orders[0].machines) == {0, 3}
+    assert queue.manager.wakes_at_s == 100.0
+
+
+# -- for schedulers of one's own -------------------------------------------------------------------------
+
+
+class LargestFirst:
+    """As a guest would write it."""
+
+    def schedule(self, problem: SchedulingProblem) -> Schedule:
+        placing = Placing(problem)
+        for i in sorted(range(problem.n_jobs), key=lambda i: -problem.jobs[i].n_tasks):
+            if problem.jobs[i].n_tasks <= placing.n_free:
+                placing.start(i)
+        return placing.schedule("too few nodes are free")
+
+
+def test_a_scheduler_of_ones_own_starts_jobs_by_name_and_the_others_wait() -> None:
+    queue = Queue(4, LargestFirst())
+    queue.submit(job(0, 1), job(1, 3, estimate_s=30.0), job(2, 2))
+    assert queue.world.started == [(1, "0-2"), (0, "3")]
+    assert [order.expected_s for order in queue.world.orders] == [30.0, 100.0]
+    assert queue.manager.why_waiting() == {2: "too few nodes are free"}
+
+
+def test_a_job_that_is_started_on_more_nodes_than_are_free_is_told_to_its_scheduler() -> None:
+    class StartsAll:
+        def schedule(self, problem: SchedulingProblem) -> Schedule:
+            placing = Placing(problem)
+            for i in range(problem.n_jobs):
+                placing.start(i)
+            return placing.schedule("")
+
+    with pytest.raises(ValueError, match="job 1 asks for 2 nodes, and 1 are free"):
+        Queue(4, StartsAll()).submit(job(0, 3), job(1, 2))
+
+
+def test_a_scheduler_is_woken_when_it_asked_to_be_asked_again_and_once_only() -> None:
+    queue = Queue(4, Says(placing(waiting=(0,))._replace(ask_again_s=7.0)))
+    queue.submit(job(0))
+    assert queue.manager.wakes_at_s == 7.0
+    assert not queue.manager.wants_round
+    queue.world.now_s = 7.0
+    queue.manager.on_time_passed()
+    assert queue.manager.wants_round
+    assert queue.manager.wakes_at_s is None
+
+
+def test_where_the_first_job_can_never_start_by_what_is_up_others_are_backfilled() -> None:
+    queue = Queue(2, Rigid(backfilling="easy"))
+    queue.read(1, False, 0.0)
+    queue.submit(job(0, 2), job(1, 1))
+    assert queue.world.started == [(1, "0")]

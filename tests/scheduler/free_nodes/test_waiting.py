@@ -1,0 +1,98 @@
+"""The waiting jobs in their tree are a sorted list, however they come and go."""
+
+from __future__ import annotations
+
+from math import inf
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.free_nodes.waiting import FEWEST_PLACES, WaitingJobs
+from scheduler.model import Job, JobId
+from tests.examples import up_to
+
+
+def job(number: int, arrival_s: float = 0.0, n_tasks: int = 1) -> Job:
+    return Job(JobId(number), "rigid", arrival_s, n_tasks=n_tasks)
+
+
+def in_order(jobs: dict[Job, float]) -> list[Job]:
+    return sorted(jobs, key=lambda job: (job.arrival_s, job.id))
+
+
+def is_the_list(waiting: WaitingJobs, jobs: dict[Job, float]) -> None:
+    expected = in_order(jobs)
+    assert list(waiting) == expected
+    assert len(waiting) == waiting.n == len(expected)
+    assert waiting.sizes.tolist() == [job.n_tasks for job in expected]
+    assert waiting.estimates_s.tolist() == [jobs[job] for job in expected]
+    assert waiting.least_size == min((job.n_tasks for job in expected), default=inf)
+
+
+@given(st.data())
+@settings(max_examples=up_to(40))
+def test_jobs_that_come_and_go_are_kept_in_order_of_arrival_then_id(data: st.DataObject) -> None:
+    waiting, jobs, gone = WaitingJobs(), {}, []
+    number = 0
+    for _ in range(data.draw(st.integers(1, 12), "steps")):
+        match data.draw(st.sampled_from(["come", "come", "go", "come again"])):
+            case "come":
+                for _ in range(data.draw(st.sampled_from([1, 1, 2, 5, 130]), "jobs")):
+                    number += 1
+                    late_s = data.draw(st.sampled_from([0.0, 0.0, 0.0, 3.0, 50.0]), "out of order by")
+                    new = job(number, max(number // 2 - late_s, 0.0), 1 + number * 7 % 11)
+                    jobs[new] = float(1 + number * 5 % 13)
+                    waiting.add(new, jobs[new])
+            case "go" if jobs:
+                for _ in range(data.draw(st.integers(1, len(jobs)), "so many")):
+                    left = data.draw(st.sampled_from(in_order(jobs)), "who")
+                    waiting.remove(left.id)
+                    gone.append((left, jobs.pop(left)))
+            case "come again" if gone:
+                lost, estimate_s = gone.pop(data.draw(st.integers(0, len(gone) - 1), "again"))
+                jobs[lost] = estimate_s
+                waiting.add(lost, estimate_s)
+            case _:
+                continue
+        is_the_list(waiting, jobs)
+
+
+def test_a_queue_grows_beyond_its_first_places_and_nobody_is_lost() -> None:
+    waiting, jobs = WaitingJobs(), {}
+    for number in range(4 * FEWEST_PLACES + 3):
+        new = job(number, float(number), 1 + number % 5)
+        jobs[new] = 10.0 + number
+        waiting.add(new, jobs[new])
+    is_the_list(waiting, jobs)
+
+
+def test_a_queue_in_which_few_wait_at_a_time_goes_on_for_ever() -> None:
+    """Places of those who have gone are used again."""
+    waiting = WaitingJobs()
+    for number in range(3 * FEWEST_PLACES):
+        waiting.add(job(number, float(number)), 1.0)
+        if number >= 2:
+            waiting.remove(JobId(number - 2))
+    assert [waits.id for waits in waiting] == [3 * FEWEST_PLACES - 2, 3 * FEWEST_PLACES - 1]
+    assert len(waiting.tree) == 2 * FEWEST_PLACES
+
+
+def test_jobs_are_looked_up_by_place_as_in_a_list() -> None:
+    waiting, jobs = WaitingJobs(), [job(number, float(number)) for number in range(5)]
+    for each in reversed(jobs):
+        waiting.add(each, 7.0)
+    waiting.remove(JobId(2))
+    assert [waiting[0], waiting[2], waiting[-1]] == [jobs[0], jobs[3], jobs[4]]
+    assert list(waiting[1:3]) == [jobs[1], jobs[3]]
+    assert waiting.estimate_s(JobId(3)) == 7.0
+    with pytest.raises(IndexError):
+        waiting[4]
+
+
+def test_where_nobody_waits_no_size_would_fit() -> None:
+    waiting = WaitingJobs()
+    waiting.add(job(0), 1.0)
+    waiting.remove(JobId(0))
+    assert (len(waiting), waiting.least_size) == (0, inf)
+    assert not list(waiting)

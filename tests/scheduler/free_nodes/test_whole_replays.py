@@ -1,0 +1,134 @@
+"""Whole replays, of many small logs, start each job when two simulators of other make do."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import inf
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from benchmarks.bare_easy import easy_starts
+from scheduler.free_nodes.policies import Backfilling, Ordering
+from scheduler.free_nodes.scheduler import Rigid
+from tests.examples import up_to
+from tests.scheduler.free_nodes.replaying import Row, replayed
+
+
+@st.composite
+def logs(draw: st.DrawFn) -> tuple[int, list[Row]]:
+    """A machine and jobs in order of submission, many at the same instant; none outlives its estimate."""
+    processors, longest_s = draw(st.sampled_from([1, 2, 4, 8, 16])), draw(st.sampled_from([2, 5, 20]))
+    luck = draw(st.randoms(use_true_random=False))
+    jobs: list[Row] = []
+    submit_s = 0.0
+    for number in range(1, draw(st.integers(1, 50)) + 1):
+        submit_s += luck.choice([0, 0, 1, 2, 7])
+        run_s = float(luck.randint(1, longest_s))
+        estimate_s = run_s + luck.choice([0, 0, 1, longest_s])
+        size = luck.choice([1, (processors + 3) // 4, luck.randint(1, processors)])
+        jobs.append((number, submit_s, run_s, size, estimate_s))
+    return processors, jobs
+
+
+class InTheArchivesOrder:
+    """EASY, FCFS where nobody is backfilled, as the rules of the archive's schedules tell it, word by word.
+
+    At one instant, all runs whose estimates end then release their processors; then jobs arrive, with a pass
+    after each; then all runs that end at that instant are told, in order of start, with a pass after each.
+    """
+
+    def __init__(self, jobs: Sequence[Row], processors: int, backfilling: str) -> None:
+        self.job = {row[0]: row for row in jobs}
+        self.backfilling = backfilling
+        self.free = processors
+        self.queue: list[int] = []
+        self.running: list[int] = []
+        """In order of start, until their end is told."""
+        self.released: set[int] = set()
+        self.start_s: dict[int, float] = {}
+
+    def starts(self) -> dict[int, float]:
+        arriving = list(self.job)
+        while arriving or self.running:
+            self.now_s = min([self.job[i][1] for i in arriving[:1]] + [self.end_s(i) for i in self.running])
+            for i in self.running:
+                if self.expected_end_s(i) == self.now_s:
+                    self.release(i)
+            while arriving and self.job[arriving[0]][1] == self.now_s:
+                self.queue.append(arriving.pop(0))
+                self.look()
+            for i in [i for i in self.running if self.end_s(i) == self.now_s]:
+                self.running.remove(i)
+                self.release(i)
+                self.look()
+        return self.start_s
+
+    def look(self) -> None:
+        """A pass over the queue."""
+        while self.queue and self.size(self.queue[0]) <= self.free:
+            self.start(self.queue[0])
+        if not self.queue or self.backfilling == Backfilling.NONE:
+            return
+        shadow_s, extra = self.reservation(self.size(self.queue[0]))
+        others = self.queue[1:]
+        if self.backfilling == Backfilling.EASY_SJBF:
+            others.sort(key=lambda i: self.job[i][4])
+        for i in others:
+            in_time = self.now_s + self.job[i][4] <= shadow_s
+            if self.size(i) <= self.free and (in_time or self.size(i) <= extra):
+                extra -= 0 if in_time else self.size(i)
+                self.start(i)
+
+    def reservation(self, needed: int) -> tuple[float, int]:
+        then_free = self.free
+        ends_s = sorted((self.expected_end_s(i), i) for i in self.running if i not in self.released)
+        for shadow_s in sorted({end_s for end_s, _ in ends_s}):
+            then_free += sum(self.size(i) for end_s, i in ends_s if end_s == shadow_s)
+            if then_free >= needed:
+                return shadow_s, then_free - needed
+        return inf, 0
+
+    def start(self, i: int) -> None:
+        self.queue.remove(i)
+        self.running.append(i)
+        self.start_s[i] = self.now_s
+        self.free -= self.size(i)
+
+    def release(self, i: int) -> None:
+        if i not in self.released:
+            self.released.add(i)
+            self.free += self.size(i)
+
+    def size(self, i: int) -> int:
+        return self.job[i][3]
+
+    def end_s(self, i: int) -> float:
+        return self.start_s[i] + self.job[i][2]
+
+    def expected_end_s(self, i: int) -> float:
+        return self.start_s[i] + self.job[i][4]
+
+
+@pytest.mark.parametrize("backfilling", Backfilling)
+@given(log=logs())
+@settings(max_examples=up_to(200))
+def test_in_the_archives_order_every_start_is_that_of_its_rules_in_plain_words(
+    backfilling: str, log: tuple[int, list[Row]]
+) -> None:
+    processors, jobs = log
+    in_words = InTheArchivesOrder(jobs, processors, backfilling).starts()
+    assert replayed(Rigid(Ordering.FCFS, backfilling), jobs, processors, "archive") == in_words
+
+
+@given(log=logs())
+@settings(max_examples=up_to(200))
+def test_in_the_default_order_every_start_is_that_of_the_bare_easy_it_is_timed_against(
+    log: tuple[int, list[Row]],
+) -> None:
+    processors, jobs = log
+    numbers, submit_s, run_s, sizes, estimates_s = (list(column) for column in zip(*jobs, strict=True))
+    bare = easy_starts(submit_s, run_s, sizes, estimates_s, processors)
+    started = replayed(Rigid(Ordering.FCFS, Backfilling.EASY), jobs, processors)
+    assert started == dict(zip(numbers, bare, strict=True))
