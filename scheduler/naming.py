@@ -81,6 +81,15 @@ def check(name: str, factory: Callable[..., Any], parameters: Mapping[str, Value
             raise Misnamed(f"'{name}': '{key}' is {value!r}; expected {expected}")
 
 
+def has_parameter(factory: Callable[..., Any], name: str) -> bool:
+    """Whether `factory` accepts an argument of that name."""
+    try:
+        known = inspect.signature(factory).parameters
+    except (TypeError, ValueError):
+        return True  # it does not tell; making one will
+    return name in known or any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known.values())
+
+
 def _kinds(annotation: Any) -> list[type]:
     """The plain types that an annotation allows; none where it says nothing that can be checked."""
     if get_origin(annotation) in (Union, UnionType):

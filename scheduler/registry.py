@@ -9,9 +9,8 @@ import ast
 import importlib
 import inspect
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from difflib import get_close_matches
-from enum import StrEnum
 from functools import partial
 from importlib.metadata import entry_points
 from pathlib import Path
@@ -19,6 +18,7 @@ from typing import Any, cast
 
 from scheduler import naming
 from scheduler.errors import UserError
+from scheduler.kinds import Kind as Kind
 from scheduler.ports import Scheduler
 from scheduler.resource_manager import Ports, ResourceManager
 
@@ -40,6 +40,7 @@ BUILT_IN = {
     "optimal": "scheduler.mapping.optimal:Optimal",
     "pjs_optimal": "scheduler.mapping.optimal:PjsOptimal",
 }
+"""They map jobs to machines."""
 
 ON_SHARED_NODES = {
     "basic": "loras(most_jobs=1)",
@@ -50,8 +51,7 @@ ON_SHARED_NODES = {
     "promising": "scheduler.time_shared.prediction.promises:Promising",
     "loras": "scheduler.time_shared.scheduler:Loras",
 }
-"""They start jobs on nodes that are shared, where the others map jobs to machines. The first are compositions
-that Hanzich et al. 2006 compare."""
+"""They start jobs on time-shared nodes. The first five are compositions from Hanzich et al. 2006."""
 
 ON_FREE_NODES = {
     "fcfs": "rigid(backfilling=none)",
@@ -61,25 +61,80 @@ ON_FREE_NODES = {
     "conservative": "scheduler.free_nodes.conservative:Conservative",
     "rigid": "scheduler.free_nodes.scheduler:Rigid",
 }
-"""They give rigid jobs nodes of their own, as when a log is replayed."""
+"""They start rigid jobs on free nodes, as in the replay of a log."""
 
+_BY_KIND = {Kind.MAPPING: BUILT_IN, Kind.TIME_SHARED: ON_SHARED_NODES, Kind.FREE_NODES: ON_FREE_NODES}
 _COMPOSED = {**ON_SHARED_NODES, **ON_FREE_NODES}
 _ALL_BUILT_IN = {**BUILT_IN, **_COMPOSED}
-_OUR_TARGETS = frozenset(_ALL_BUILT_IN.values())
+_MEMORYLESS = frozenset({"scheduler.free_nodes.scheduler:Rigid"})
+"""Targets of the built-in schedulers that declare it: listed here, since to read it would import them."""
 
 OPTIMISING = frozenset({"optimal", "pjs_optimal"})
-"""They solve an optimisation problem, which takes long where jobs and machines are not alike in classes."""
+"""They solve an optimisation problem, which takes long unless jobs and machines fall into few classes."""
 
 SchedulerFactory = Callable[[], Scheduler]
 
 
 class SchedulerNotLoaded(UserError):
-    """A scheduler's name leads to nothing that can be used. The message is one sentence for the user."""
+    """A name leads to no usable scheduler. The message is one sentence for the user."""
+
+
+@dataclass(frozen=True, slots=True)
+class SchedulerSpec:
+    """A scheduler or resource manager, resolved from its name by `resolve`. It can be pickled.
+
+    * `name`: as the user wrote it; the label in results.
+    * `target`, `parameters`: "module:Class" and the arguments for its constructor.
+    * `kind`: what it decides; None where a plug-in does not declare it.
+    * `is_manager`: a whole resource manager (`scheduler.resource_manager`); use `make_manager`.
+    * `memoryless`: it decides from the problem alone, so it need not be asked while no job fits.
+    * `is_random`: its constructor takes a `seed`, which `make` supplies.
+    """
+
+    name: str
+    target: str
+    parameters: tuple[tuple[str, naming.Value], ...] = ()
+    kind: Kind | None = None
+    is_built_in: bool = False
+    is_manager: bool = False
+    memoryless: bool = False
+    is_random: bool = False
+
+    @property
+    def key(self) -> str:
+        """Equal for names that denote the same scheduler with the same parameters."""
+        return f"{self.target}{sorted(self.parameters)}"
+
+    def make(self, seed: int = 0) -> Scheduler:
+        """A new instance. `seed` is for random schedulers; a seed in the name takes precedence."""
+        return cast("Scheduler", _class_of(self.name, self.target)(**self._arguments(seed)))
+
+    def factory(self, seed: int = 0) -> SchedulerFactory:
+        """A function that makes new, equal instances."""
+        return partial(self.make, seed)
+
+    def make_manager(self, ports: Ports, seed: int = 0) -> ResourceManager:
+        """A new instance of a resource manager."""
+        made = _class_of(self.name, self.target)(ports, **self._arguments(seed))
+        return cast("ResourceManager", made)
+
+    def require(self, kind: Kind, purpose: str) -> None:
+        """Raise SchedulerNotLoaded if the scheduler declares another kind than `purpose` needs."""
+        if self.kind is None or self.kind is kind:
+            return
+        fit = ", ".join(_BY_KIND[kind])
+        raise SchedulerNotLoaded(
+            f"scheduler '{self.name}' {self.kind.does} (kind {self.kind}), but {purpose} needs one that "
+            f"{kind.does} (kind {kind}): {fit}, or a plug-in"
+        )
+
+    def _arguments(self, seed: int) -> dict[str, naming.Value]:
+        return ({"seed": seed} if self.is_random else {}) | dict(self.parameters)
 
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A scheduler that can be named: where it comes from and what its docstring says first."""
+    """A scheduler in a listing: its name, where it comes from, and the first line of its docstring."""
 
     name: str
     target: str
@@ -87,113 +142,155 @@ class Entry:
     summary: str
 
 
-def names() -> tuple[str, ...]:
-    """Names of all built-in and installed schedulers."""
-    return (*_ALL_BUILT_IN, *sorted(_plugins()))
+def resolve(name: str) -> SchedulerSpec:
+    """The scheduler that `name` denotes: a built-in one, a plug-in of an installed package, or
+    "module:Class", with or without parameters: `loras(selection=easy)`.
 
-
-def is_built_in(name: str) -> bool:
-    return _resolved(name)[0] in _ALL_BUILT_IN
-
-
-class Kind(StrEnum):
-    """What a scheduler decides about."""
-
-    MAPPING = "maps jobs to machines"
-    SHARED_NODES = "starts jobs on shared nodes"
-    FREE_NODES = "gives rigid jobs nodes of their own"
-
-
-def kind_of(name: str) -> Kind | None:
-    """Of a built-in scheduler; None where only it knows."""
-    base = _resolved(name)[0]
-    kinds = {Kind.MAPPING: BUILT_IN, Kind.SHARED_NODES: ON_SHARED_NODES, Kind.FREE_NODES: ON_FREE_NODES}
-    return next((kind for kind, names in kinds.items() if base in names), None)
-
-
-def names_of(kind: Kind) -> tuple[str, ...]:
-    """The built-in schedulers of a kind."""
-    return tuple(name for name in _ALL_BUILT_IN if kind_of(name) is kind)
-
-
-def misfit(name: str, kind: Kind) -> str | None:
-    """The sentence for a scheduler that is known to be of another kind than is needed, or None."""
-    is_of = kind_of(name)
-    if is_of is None or is_of is kind:
-        return None
-    fit = ", ".join(names_of(kind))
-    return f"scheduler '{name}' {is_of}; needed is one that {kind}: {fit}, or one of your own"
-
-
-def meaning(name: str) -> str:
-    """Equal for names that mean the same scheduler with the same parameters; of an unknown one, the name."""
+    Imports plug-ins, and built-in schedulers only to check parameters that the user has given. Raises
+    SchedulerNotLoaded if the name is unknown, the module cannot be imported, the class is no scheduler, its
+    declarations are wrong, or the parameters do not fit.
+    """
     try:
-        target, (_, parameters) = target_of(name), _resolved(name)
-    except SchedulerNotLoaded:
-        return name
-    return f"{target}{sorted(parameters.items())}"
+        base, given = naming.split(name)
+    except naming.Misnamed as error:
+        raise SchedulerNotLoaded(f"scheduler {error}") from None
+    composed, parameters = base, given
+    if "(" in _COMPOSED.get(base, ""):
+        composed, own = naming.split(_COMPOSED[base])
+        parameters = own | given
+    target = _target(composed)
+    if composed not in _ALL_BUILT_IN:
+        return _declared(SchedulerSpec(name, target, tuple(parameters.items())))
+    kind = next(kind for kind, names in _BY_KIND.items() if base in names)
+    spec = SchedulerSpec(
+        name, target, tuple(parameters.items()), kind, is_built_in=True, memoryless=target in _MEMORYLESS
+    )
+    if given:
+        _checked(spec)
+    return spec
 
 
-def target_of(name: str) -> str:
-    """The "module:Class" that `name` stands for. Raises SchedulerNotLoaded for an unknown name."""
-    base = _resolved(name)[0]
+def _declared(spec: SchedulerSpec) -> SchedulerSpec:
+    """A plug-in's `spec` with what its class declares."""
+    found = _class_of(spec.name, spec.target)
+    if isinstance(found, type) and issubclass(found, ResourceManager):
+        declared: Any = found
+        spec = replace(spec, is_manager=True, is_random=_flag(spec, found, "is_random"))
+        _check_parameters(spec)
+    else:
+        spec = replace(spec, is_random=_flag(spec, found, "is_random"))
+        declared = _checked(spec)
+    kind = getattr(declared, "kind", None)
+    if kind is not None:
+        try:
+            kind = Kind(kind)
+        except ValueError:
+            kinds = ", ".join(Kind)
+            raise SchedulerNotLoaded(
+                f"scheduler '{spec.name}' declares kind = {kind!r}; expected one of {kinds}"
+            ) from None
+    return replace(spec, kind=kind, memoryless=_flag(spec, declared, "memoryless"))
+
+
+def _flag(spec: SchedulerSpec, found: object, name: str) -> bool:
+    value = getattr(found, name, False)
+    if not isinstance(value, bool):
+        raise SchedulerNotLoaded(
+            f"scheduler '{spec.name}' declares {name} = {value!r}; expected True or False"
+        )
+    return value
+
+
+def _checked(spec: SchedulerSpec) -> Scheduler:
+    """An instance, made to find out whether that works. Raises SchedulerNotLoaded."""
+    _check_parameters(spec)
+    class_name = spec.target.partition(":")[2]
+    try:
+        made = spec.make()
+    except ValueError as error:
+        raise SchedulerNotLoaded(f"scheduler '{spec.name}': {error}") from error
+    except (Exception, SystemExit) as error:
+        how = "with these parameters" if spec.parameters else "without arguments"
+        raise SchedulerNotLoaded(
+            f"scheduler '{spec.name}': {class_name} failed with {type(error).__name__}: {error}; "
+            f"its constructor must work {how}"
+        ) from error
+    if not callable(getattr(made, "schedule", None)):
+        raise SchedulerNotLoaded(f"scheduler '{spec.name}': '{class_name}' has no method schedule(problem)")
+    return made
+
+
+def _check_parameters(spec: SchedulerSpec) -> None:
+    found = _class_of(spec.name, spec.target)
+    try:
+        naming.check(spec.name, found, dict(spec.parameters))
+    except naming.Misnamed as error:
+        raise SchedulerNotLoaded(f"scheduler {error}") from None
+    if spec.is_random and not naming.has_parameter(found, "seed"):
+        raise SchedulerNotLoaded(
+            f"scheduler '{spec.name}' declares is_random = True; its constructor needs a parameter 'seed'"
+        )
+
+
+def _target(base: str) -> str:
+    """The "module:Class" of a name without parameters."""
     if ":" in base:
         return base
-    if base in _ALL_BUILT_IN:
-        return _ALL_BUILT_IN[base]
     known = {**_plugins(), **_ALL_BUILT_IN}
     if base not in known:
         close = get_close_matches(base, known, n=1)
         hint = f"did you mean '{close[0]}'?" if close else f"known are {', '.join(known)}."
         raise SchedulerNotLoaded(
-            f"there is no scheduler '{base}'; {hint} A class of your own is named as 'module:Class'."
+            f"there is no scheduler '{base}'; {hint} Name a class of your own as 'module:Class'."
         )
     return known[base]
 
 
-def load(name: str) -> SchedulerFactory:
-    """What makes the scheduler that `name` stands for; each call makes a fresh instance.
+def names() -> tuple[str, ...]:
+    """Names of all built-in and installed schedulers."""
+    return (*_ALL_BUILT_IN, *sorted(_plugins()))
 
-    `name` is a built-in, a plug-in of an installed package, or "module:Class", with parameters or without.
-    Raises SchedulerNotLoaded where the name is unknown, the module fails to import, the class is no
-    scheduler, or the parameters do not fit.
-    """
-    parameters, target = _resolved(name)[1], target_of(name)
-    factory, class_name = _found(name, target), target.partition(":")[2]
+
+# To be replaced by `resolve`:
+
+
+def is_built_in(name: str) -> bool:
+    return resolve(name).is_built_in
+
+
+def kind_of(name: str) -> Kind | None:
+    return resolve(name).kind
+
+
+def misfit(name: str, kind: Kind) -> str | None:
     try:
-        naming.check(name, factory, parameters)
-        made = factory(**parameters)
-    except naming.Misnamed as error:
-        raise SchedulerNotLoaded(f"scheduler {error}") from None
-    except ValueError as error:
-        raise SchedulerNotLoaded(f"scheduler '{name}': {error}") from error
-    except (Exception, SystemExit) as error:
-        how = "with these parameters" if parameters else "without arguments"
-        raise SchedulerNotLoaded(
-            f"scheduler '{name}': {class_name} failed with {type(error).__name__}: {error}; "
-            f"it must be possible to make it {how}"
-        ) from error
-    if not callable(getattr(made, "schedule", None)):
-        raise SchedulerNotLoaded(f"scheduler '{name}': '{class_name}' has no method schedule(problem)")
-    return cast(SchedulerFactory, partial(factory, **parameters) if parameters else factory)
+        resolve(name).require(kind, "this run")
+    except SchedulerNotLoaded as error:
+        return str(error)
+    return None
+
+
+def meaning(name: str) -> str:
+    try:
+        return resolve(name).key
+    except SchedulerNotLoaded:
+        return name
+
+
+def target_of(name: str) -> str:
+    return resolve(name).target
+
+
+def load(name: str) -> SchedulerFactory:
+    return resolve(name).factory()
 
 
 def is_manager(name: str) -> bool:
-    """Whether it names a whole resource manager (`scheduler.resource_manager`). Raises SchedulerNotLoaded."""
-    target = target_of(name)
-    if target in _OUR_TARGETS:
-        return False
-    return isinstance(found := _found(name, target), type) and issubclass(found, ResourceManager)
+    return resolve(name).is_manager
 
 
 def load_manager(name: str) -> Callable[[Ports], ResourceManager]:
-    """What makes the resource manager of that name, given its ports. Raises SchedulerNotLoaded."""
-    made, parameters = _found(name, target_of(name)), _resolved(name)[1]
-    try:
-        naming.check(name, made, parameters)
-    except naming.Misnamed as error:
-        raise SchedulerNotLoaded(f"scheduler {error}") from None
-    return lambda ports: cast("ResourceManager", made(ports, **parameters))
+    return resolve(name).make_manager
 
 
 def entries() -> list[Entry]:
@@ -210,7 +307,7 @@ def entries() -> list[Entry]:
     return built_in + plugins
 
 
-def _found(name: str, target: str) -> Callable[..., Any]:
+def _class_of(name: str, target: str) -> Callable[..., Any]:
     """The class that a "module:Class" stands for. Raises SchedulerNotLoaded."""
     module_name, _, class_name = target.partition(":")
     try:
@@ -228,26 +325,13 @@ def _found(name: str, target: str) -> Callable[..., Any]:
     return cast("Callable[..., Any]", found)
 
 
-def _resolved(name: str) -> tuple[str, dict[str, naming.Value]]:
-    """The name itself and its parameters; of a composition, those of what it is composed of."""
-    try:
-        base, parameters = naming.split(name)
-    except naming.Misnamed as error:
-        raise SchedulerNotLoaded(f"scheduler {error}") from None
-    composed = _COMPOSED.get(base, "")
-    if "(" in composed:
-        base, own = naming.split(composed)
-        return base, own | parameters
-    return base, parameters
-
-
 def _plugins() -> dict[str, str]:
     return {point.name: point.value for point in entry_points(group=PLUGIN_GROUP)}
 
 
 def _summary(name: str) -> str:
     try:
-        documentation = inspect.getdoc(_class_of(load(name)))
+        documentation = inspect.getdoc(_class_of(name, resolve(name).target))
     except SchedulerNotLoaded as error:
         return f"cannot be loaded: {error}"
     return (documentation or "").partition("\n")[0]
@@ -255,12 +339,8 @@ def _summary(name: str) -> str:
 
 def _summary_in_source(name: str) -> str:
     """The first line of the docstring of one of ours; to import it would load all that is compiled for it."""
-    module, _, class_name = target_of(name).partition(":")
+    module, _, class_name = resolve(name).target.partition(":")
     source = Path(*module.split(".")[1:]).with_suffix(".py")
     statements = ast.parse((Path(__file__).parent / source).read_text(encoding="utf-8")).body
     classes = {found.name: found for found in statements if isinstance(found, ast.ClassDef)}
     return (ast.get_docstring(classes[class_name]) or "").partition("\n")[0]
-
-
-def _class_of(factory: SchedulerFactory) -> SchedulerFactory:
-    return factory.func if isinstance(factory, partial) else factory

@@ -71,7 +71,7 @@ def check(
         asked_for = Kind[kind.name] if kind else None
         is_of, found = checking.check(scheduler, asked_for, examples, decision_limit)
     findings = {finding.rule: finding for finding in found}
-    table = Table(title=f"{scheduler}: {is_of}", title_justify="left")
+    table = Table(title=f"{scheduler}: {is_of.does}", title_justify="left")
     for column in ("rule", "what it says", ""):
         table.add_column(column, overflow="fold")
     else_ = "not known" if findings.keys() & set(checking.ENDS_THE_SEARCH) else "[green]holds[/green]"

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 import inspect
+import pickle
 import subprocess
 import sys
-from functools import partial
 
 import pytest
 
 from scheduler import registry
-from scheduler.registry import Kind, SchedulerNotLoaded
+from scheduler.kinds import Kind
+from scheduler.registry import SchedulerNotLoaded, resolve
 from scheduler.time_shared.policies import NodeSelection, Selection
 from scheduler.time_shared.scheduler import Loras
 
@@ -41,10 +42,11 @@ OWN = f"{__name__}:WithParameters"
 def test_parameters_behind_a_name_go_to_the_constructor(
     parameters: str, given: tuple[float, int | None, bool]
 ) -> None:
-    made = registry.load(OWN + parameters)()
+    spec = resolve(OWN + parameters)
+    made = spec.make()
     assert isinstance(made, WithParameters)
     assert made.given == given
-    assert registry.target_of(OWN + parameters) == OWN
+    assert spec.target == OWN
 
 
 @pytest.mark.parametrize(
@@ -66,7 +68,7 @@ def test_parameters_behind_a_name_go_to_the_constructor(
 )
 def test_parameters_that_do_not_fit_are_refused(parameters: str, told: str) -> None:
     with pytest.raises(SchedulerNotLoaded) as refused:
-        registry.load(OWN + parameters)
+        resolve(OWN + parameters)
     assert told in str(refused.value)
 
 
@@ -74,42 +76,129 @@ def test_a_choice_that_is_none_is_refused_with_those_there_are() -> None:
     with pytest.raises(
         SchedulerNotLoaded, match="'best' is no job selection; there are just_first, first_fit"
     ):
-        registry.load("loras(selection=best)")
+        resolve("loras(selection=best)")
 
 
 def test_a_composition_has_its_parameters_and_takes_others_beside() -> None:
-    made = registry.load("uniform_easy(most_jobs=2)")()
+    made = resolve("uniform_easy(most_jobs=2)").make()
     assert isinstance(made, Loras)
     assert (made.selection, made.node_selection, made.most_jobs) == (Selection.EASY, NodeSelection.UNIFORM, 2)
 
 
 @pytest.mark.parametrize("name", [*registry.ON_SHARED_NODES, *registry.ON_FREE_NODES])
 def test_every_built_in_scheduler_for_nodes_loads(name: str) -> None:
-    assert registry.is_built_in(name)
-    assert registry.target_of(name).startswith("scheduler.")
-    assert callable(registry.load(name)().schedule)
+    spec = resolve(name)
+    assert spec.is_built_in
+    assert spec.target.startswith("scheduler.")
+    assert spec.memoryless is getattr(spec.make(), "memoryless", False)
 
 
-def test_it_is_known_of_a_built_in_scheduler_only_what_it_decides_about() -> None:
-    assert registry.kind_of("sjs") is Kind.MAPPING
-    assert registry.kind_of("loras(selection=easy)") is Kind.SHARED_NODES
-    assert registry.kind_of("easy_sjbf") is Kind.FREE_NODES
-    assert registry.kind_of(OWN) is None
+class Declares:
+    """Declares what it decides, and draws random numbers."""
+
+    kind = "time_shared"
+    memoryless = True
+    is_random = True
+
+    def __init__(self, seed: int, bias: float = 0.0) -> None:
+        self.given = (seed, bias)
+
+    def schedule(self, problem: object) -> None:
+        """It decides nothing."""
 
 
-def test_a_scheduler_of_another_kind_than_is_needed_is_told_and_those_that_fit_are_named() -> None:
-    assert registry.misfit("sjs", Kind.MAPPING) is None
-    assert registry.misfit(OWN, Kind.FREE_NODES) is None
-    sentence = registry.misfit("sjs", Kind.FREE_NODES)
-    assert sentence is not None
-    assert sentence.startswith("scheduler 'sjs' maps jobs to machines; needed is one that gives rigid jobs")
-    assert "easy_sjbf" in sentence
+class WrongKind(Declares):
+    kind = "free"
 
 
-def test_the_listing_says_of_each_what_its_class_says_first() -> None:
+class WrongFlag(Declares):
+    memoryless = "yes"  # type: ignore[assignment]
+
+
+class TakesNoSeed(WithParameters):
+    is_random = True
+
+
+def test_a_spec_has_the_kind_of_a_built_in_scheduler_or_the_declared_one() -> None:
+    assert resolve("sjs").kind is Kind.MAPPING
+    assert resolve("loras(selection=easy)").kind is Kind.TIME_SHARED
+    assert resolve("easy_sjbf").kind is Kind.FREE_NODES
+    assert resolve(OWN).kind is None
+    declared = resolve(f"{__name__}:Declares")
+    assert (declared.kind, declared.memoryless, declared.is_random) == (Kind.TIME_SHARED, True, True)
+
+
+@pytest.mark.parametrize(
+    ("name", "kind"),
+    [
+        ("mapping", Kind.MAPPING),
+        ("free_nodes", Kind.FREE_NODES),
+        ("free-nodes", Kind.FREE_NODES),
+        ("shared_nodes", Kind.TIME_SHARED),
+        ("time-shared", Kind.TIME_SHARED),
+        (Kind.MAPPING, Kind.MAPPING),
+    ],
+)
+def test_kinds_are_named_with_hyphens_or_underscores(name: str, kind: Kind) -> None:
+    assert Kind(name) is kind
+
+
+@pytest.mark.parametrize(
+    ("name", "told"),
+    [
+        ("WrongKind", "declares kind = 'free'; expected one of mapping, shared-nodes, free-nodes"),
+        ("WrongFlag", "declares memoryless = 'yes'; expected True or False"),
+        ("TakesNoSeed", "declares is_random = True; its constructor needs a parameter 'seed'"),
+    ],
+)
+def test_wrong_declarations_are_refused(name: str, told: str) -> None:
+    with pytest.raises(SchedulerNotLoaded) as refused:
+        resolve(f"{__name__}:{name}")
+    assert told in str(refused.value)
+
+
+def test_a_random_scheduler_gets_the_seed_unless_its_name_has_one() -> None:
+    def given(name: str) -> object:
+        made = resolve(name).make(seed=7)
+        assert isinstance(made, Declares)
+        return made.given
+
+    assert given(f"{__name__}:Declares") == (7, 0.0)
+    assert given(f"{__name__}:Declares(bias=1)") == (7, 1)
+    assert given(f"{__name__}:Declares(seed=3)") == (3, 0.0)
+
+
+def test_a_spec_can_be_pickled() -> None:
+    spec = resolve("uniform_easy(most_jobs=2)")
+    assert pickle.loads(pickle.dumps(spec)) == spec
+
+
+def test_names_of_the_same_scheduler_have_the_same_key() -> None:
+    assert resolve("easy").key == resolve("rigid(backfilling=easy)").key
+    assert resolve("easy").key != resolve("fcfs").key
+
+
+def test_a_scheduler_of_another_kind_is_refused_and_those_that_fit_are_named() -> None:
+    resolve("sjs").require(Kind.MAPPING, "this experiment")
+    resolve(OWN).require(Kind.FREE_NODES, "replaying a log")
+    with pytest.raises(SchedulerNotLoaded) as refused:
+        resolve("sjs").require(Kind.FREE_NODES, "replaying a log")
+    assert str(refused.value).startswith(
+        "scheduler 'sjs' maps jobs to machines (kind mapping), but replaying a log needs one that starts "
+        "jobs on free nodes (kind free-nodes): fcfs, "
+    )
+
+
+def test_resolving_a_built_in_scheduler_imports_nothing_compiled() -> None:
+    look = (
+        "import sys; from scheduler.registry import resolve; resolve('easy'); print('numba' in sys.modules)"
+    )
+    assert subprocess.run([sys.executable, "-c", look], check=True, capture_output=True).stdout == b"False\n"
+
+
+def test_a_listing_has_the_first_line_of_each_docstring() -> None:
     for entry in registry.entries():
-        factory = registry.load(entry.name)
-        documented = inspect.getdoc(factory.func if isinstance(factory, partial) else factory)
+        documented = inspect.getdoc(type(resolve(entry.name).make()))
         assert documented is not None
         assert entry.summary == documented.splitlines()[0]
 

@@ -322,7 +322,7 @@ def test_an_unknown_scheduler_is_answered_with_the_nearest_known_one(here: Path)
         ("good_module:Mine", "has no 'Mine'"),
         ("good_module:number", "'number' is not a class"),
         ("good_module:NoScheduler", "has no method schedule(problem)"),
-        ("good_module:Demanding", "it must be possible to make it without arguments"),
+        ("good_module:Demanding", "its constructor must work without arguments"),
     ],
 )
 def test_a_scheduler_that_cannot_be_loaded_is_told_why(

@@ -270,7 +270,7 @@ def test_a_scheduler_that_misbehaves_is_reported(tmp_path: Path, monkeypatch: py
         (["unreliable-site"], "failures or monitors that are made up"),
         (["shared-nodes"], "has shared nodes; live are dedicated machines"),
         (["--scheduler", "batsim: python mine.py"], "keeps queues of its own"),
-        (["--scheduler", "easy"], "needed is one that maps jobs to machines"),
+        (["--scheduler", "easy"], "needs one that maps jobs to machines"),
         (["no-such-experiment"], "there is no file no-such-experiment"),
     ],
 )

@@ -127,7 +127,7 @@ def test_what_the_others_cost_is_measured_whatever_one_does(
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("easy",), "needed is one that maps jobs to machines"),
+        (("easy",), "needs one that maps jobs to machines"),
         (("sjs", "--jobs", "many"), "--jobs is 'many'; expected whole numbers with commas between them"),
         (("sjs", "--machines", "0"), "--machines names 0; expected 1 to"),
         (("sjs", "--share", "101"), "--share names 101; expected 0 to 100"),

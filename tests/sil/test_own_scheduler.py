@@ -94,7 +94,7 @@ def test_a_scheduler_that_ends_its_process_when_it_is_first_asked_does_not_end_t
 def test_the_command_shows_what_holds_and_what_does_not(own: str) -> None:
     done = sil("check", f"{own}:BreaksTwo", "--examples", "60")
     assert done.exit_code == 1
-    assert "gives rigid jobs nodes of their own" in done.output
+    assert "starts jobs on free nodes" in done.output
     lines = [line for line in done.output.splitlines() if "│" in line]
     verdicts = {line.split("│")[1].strip(): line.split("│")[3].strip() for line in lines}
     assert verdicts["no-job-forgotten"] == verdicts["raises-nothing"] == "broken"

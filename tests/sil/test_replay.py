@@ -817,9 +817,9 @@ def test_jobs_that_are_too_large_stop_it_or_are_skipped_where_that_is_asked_for(
         (("log.swf", "--scheduler", "esay"), "there is no scheduler 'esay'; did you mean 'easy'?"),
         (
             ("log.swf", "--scheduler", "sjs"),
-            "scheduler 'sjs' maps jobs to machines; needed is one that gives",
+            "scheduler 'sjs' maps jobs to machines (kind mapping), but this run needs one that",
         ),
-        (("log.swf", "--scheduler", "basic"), "scheduler 'basic' starts jobs on shared nodes"),
+        (("log.swf", "--scheduler", "basic"), "scheduler 'basic' starts jobs on time-shared nodes"),
         (("log.swf", "--scheduler", "rigid(backfilling=esay)"), "'esay'"),
         (("log.swf", "--scheduler", "nowhere:Mine"), "importing module 'nowhere' failed"),
         (("missing.swf",), "missing.swf"),

@@ -217,7 +217,10 @@ def test_utilisation_counts_a_node_once_however_many_jobs_share_it(tmp_path: Pat
         (('"aware"', '"augur"'), "there is no predictor 'augur'; there are aware, blind and hybrid"),
         (('"aware"', '"aware cpu-proportional"'), "not in proportion"),
         (('"blind mpl-mpl"', '"aware cpu-cpu"'), "the predictor 'aware cpu-cpu' is listed twice"),
-        (('"uniform"', '"sjs"'), "scheduler 'sjs' maps jobs to machines; needed is one that starts jobs on"),
+        (
+            ('"uniform"', '"sjs"'),
+            "needs one that starts jobs on time-shared",
+        ),
         (('"uniform"', '"loras(selection=last)"'), "'last' is no job selection"),
         (("[run_times]", 'planned_starts = "kept"\n[run_times]'), "unknown key"),
         (
@@ -268,7 +271,7 @@ def test_what_does_not_fit_is_refused_with_one_sentence(
 def test_a_scheduler_for_shared_nodes_is_refused_where_there_are_none(tmp_path: Path) -> None:
     text = EXPERIMENT[: EXPERIMENT.index("[shared_nodes]")]
     told = refusal(written(tmp_path, text))
-    assert "scheduler 'normal_easy' starts jobs on shared nodes; needed is one that maps jobs" in told
+    assert "scheduler 'normal_easy' starts jobs on time-shared nodes (kind shared-nodes)" in told
 
 
 def test_a_predictor_that_cannot_follow_somebody_elses_scheduler_is_left_out_and_that_is_told(

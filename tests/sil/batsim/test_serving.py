@@ -101,4 +101,4 @@ def test_an_address_that_cannot_be_used_has_a_sentence() -> None:
 
 
 def test_a_scheduler_of_another_kind_is_not_served() -> None:
-    assert "needed is one that gives rigid jobs nodes" in the_sentence(sil("serve-scheduler", "sjs"))
+    assert "needs one that starts jobs on free nodes" in the_sentence(sil("serve-scheduler", "sjs"))

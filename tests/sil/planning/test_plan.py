@@ -251,7 +251,7 @@ def test_a_site_that_is_overloaded_today_is_told_so_and_offers_are_compared_with
             "size.offer is 'three'; there are the",
         ),
         ("jobs = 40", "jobs = 4\nwarm_up = 3", "unknown key 'warm_up'; known here are"),
-        ('schedulers = ["mct"]', 'schedulers = ["easy"]', "needed is one that maps jobs to machines"),
+        ('schedulers = ["mct"]', 'schedulers = ["easy"]', "needs one that maps jobs to machines"),
         ('site = "tiny.toml"', 'site = "nowhere.toml"', "there is no file"),
         ('["mct"]', '["batsim+tcp://127.0.0.1:28000"]', "listens for one run, and a plan has many"),
         (OFFERS, "", "there are no offers, and nothing is to retire"),
