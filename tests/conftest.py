@@ -8,12 +8,20 @@ from collections.abc import Generator, Iterator
 import pytest
 from hypothesis import settings
 
+from tests import warm
 from tests.examples import up_to
 from tests.postgres import Server
 
 # No deadline: machines under test are shared and slow at times.
 settings.register_profile("ours", deadline=None, max_examples=up_to(100))
 settings.load_profile("ours")
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    """Before several workers start, compile what each would compile."""
+    is_worker = hasattr(config, "workerinput")
+    if config.getoption("numprocesses", None) and not is_worker and not config.option.collectonly:
+        warm.main()
 
 
 @pytest.fixture(scope="session")

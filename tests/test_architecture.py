@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import ast
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from functools import cache
 from pathlib import Path
-
-import pytest
 
 ROOT = Path(__file__).parent.parent
 CLOCKS_AND_LUCK = {"time", "datetime", "random", "secrets", "uuid"}
@@ -23,13 +22,23 @@ def files(package: str) -> list[Path]:
     return found
 
 
+@cache
+def parsed(path: Path) -> ast.Module:
+    return ast.parse(path.read_text())
+
+
 def imports(path: Path) -> Iterator[str]:
-    for node in ast.walk(ast.parse(path.read_text())):
+    for node in ast.walk(parsed(path)):
         if isinstance(node, ast.Import):
             yield from (alias.name for alias in node.names)
         elif isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path} has a relative import"
             yield node.module or ""
+
+
+def imported(package: str) -> Iterator[tuple[Path, str]]:
+    """Each file of a package with each module that it imports."""
+    return ((path, module) for path in files(package) for module in imports(path))
 
 
 def top(module: str) -> str:
@@ -40,31 +49,49 @@ def standard(module: str) -> bool:
     return top(module) in sys.stdlib_module_names
 
 
-@pytest.mark.parametrize("path", files("scheduler"), ids=str)
-def test_the_scheduler_imports_nothing_of_ours_no_clock_and_no_luck(path: Path) -> None:
-    allowed = ALLOWED["scheduler"] | ({"hypothesis"} if path.name == "contract.py" else set())
-    for module in imports(path):
-        assert top(module) not in CLOCKS_AND_LUCK, module
-        assert standard(module) or top(module) in allowed, module
+def none_of(violations: Iterable[tuple[Path, object]]) -> None:
+    """Fail with a line for each violation: the file, and what is wrong with it."""
+    lines = [f"{path.relative_to(ROOT)}: {what}" for path, what in violations]
+    assert not lines, "\n".join(lines)
 
 
-@pytest.mark.parametrize("path", files("scheduler"), ids=str)
-def test_the_scheduler_never_speaks_of_simulation(path: Path) -> None:
-    text = path.read_text().lower().replace("simulated annealing", "")  # an algorithm's name
-    assert not [
-        word for word in ("simulat", "sil.", "np.random.seed", "site_db", "sqlalchemy") if word in text
-    ]
+def test_the_scheduler_imports_nothing_of_ours_no_clock_and_no_luck() -> None:
+    def is_allowed(path: Path, module: str) -> bool:
+        if top(module) in CLOCKS_AND_LUCK:
+            return False
+        in_a_contract = path.name == "contract.py" and top(module) == "hypothesis"
+        return standard(module) or top(module) in ALLOWED["scheduler"] or in_a_contract
+
+    none_of((path, module) for path, module in imported("scheduler") if not is_allowed(path, module))
 
 
-@pytest.mark.parametrize("path", files("scheduler"), ids=str)
-def test_the_scheduler_draws_no_random_numbers_but_from_a_seed(path: Path) -> None:
-    for node in ast.walk(ast.parse(path.read_text())):
-        if isinstance(node, ast.Attribute) and node.attr == "random" and isinstance(node.value, ast.Name):
-            assert node.value.id not in ("np", "numpy") or path.name == "contract.py"
+def test_the_scheduler_never_speaks_of_simulation() -> None:
+    def text(path: Path) -> str:
+        return path.read_text().lower().replace("simulated annealing", "")  # an algorithm's name
+
+    words = ("simulat", "sil.", "np.random.seed", "site_db", "sqlalchemy")
+    none_of((path, word) for path in files("scheduler") for word in words if word in text(path))
 
 
-@pytest.mark.parametrize("path", files("site_db"), ids=str)
-def test_the_site_database_knows_of_ours_only_the_schedulers_values_and_trouble(path: Path) -> None:
+def test_the_scheduler_draws_no_random_numbers_but_from_a_seed() -> None:
+    def is_global(node: ast.AST) -> bool:
+        return (
+            isinstance(node, ast.Attribute)
+            and node.attr == "random"
+            and isinstance(node.value, ast.Name)
+            and node.value.id in ("np", "numpy")
+        )
+
+    none_of(
+        (path, ast.unparse(node))
+        for path in files("scheduler")
+        if path.name != "contract.py"
+        for node in ast.walk(parsed(path))
+        if is_global(node)
+    )
+
+
+def test_the_site_database_knows_of_ours_only_the_schedulers_values_and_errors() -> None:
     known = {
         "scheduler.model",
         "scheduler.etc",
@@ -74,16 +101,20 @@ def test_the_site_database_knows_of_ours_only_the_schedulers_values_and_trouble(
         "scheduler.time_shared.social_contract",
         "scheduler.errors",
     }
-    for module in imports(path):
-        assert standard(module) or top(module) in ALLOWED["site_db"] or module in known, module
+    none_of(
+        (path, module)
+        for path, module in imported("site_db")
+        if not (standard(module) or top(module) in ALLOWED["site_db"] or module in known)
+    )
 
 
-@pytest.mark.parametrize("path", files("sil"), ids=str)
-def test_only_experiments_plans_and_the_command_reach_the_database(path: Path) -> None:
-    if not {"settings", "site", "runs", "experiment", "workers", "planning", "studies", "cli"} & set(
-        path.parts
-    ):
-        assert "site_db" not in {top(module) for module in imports(path)}
+def test_only_experiments_plans_and_the_command_reach_the_database() -> None:
+    may = {"settings", "site", "runs", "experiment", "workers", "planning", "studies", "cli"}
+    none_of(
+        (path, module)
+        for path, module in imported("sil")
+        if top(module) == "site_db" and not may & set(path.parts)
+    )
 
 
 STAGES = [
@@ -115,15 +146,20 @@ BACKWARD = {
 
 
 def test_the_stages_import_one_another_in_one_direction() -> None:
-    for place, stage in enumerate(STAGES):
-        for path in files(f"sil/{stage}"):
-            for module in imports(path):
-                if module.startswith("sil.") and module.split(".")[1] in STAGES[place + 1 :]:
-                    assert (stage, module.split(".")[1]) in BACKWARD, f"{path} imports {module}"
+    none_of(
+        (path, module)
+        for place, stage in enumerate(STAGES)
+        for path, module in imported(f"sil/{stage}")
+        for later in STAGES[place + 1 :]
+        if f"{module}.".startswith(f"sil.{later}.") and (stage, later) not in BACKWARD
+    )
 
 
 def test_no_module_is_named_for_nothing() -> None:
-    everywhere = [path for package in ("scheduler", "sil", "site_db") for path in files(package)]
-    assert not [
-        path for path in everywhere if path.stem in ("utils", "util", "common", "base", "core", "helpers")
-    ]
+    nothing = ("utils", "util", "common", "base", "core", "helpers")
+    none_of(
+        (path, path.stem)
+        for package in ("scheduler", "sil", "site_db")
+        for path in files(package)
+        if path.stem in nothing
+    )

@@ -1,0 +1,35 @@
+"""Compile all schedulers and keep them on disk, in as many processes as there are processors.
+
+Pytest does so before its workers start, which would otherwise all compile the same functions at once.
+"""
+
+from __future__ import annotations
+
+from concurrent.futures import ProcessPoolExecutor
+from importlib import import_module
+from multiprocessing import get_context
+from pathlib import Path
+
+ROOT = Path(__file__).parent.parent
+LONGEST = ("min_min", "max_min", "look_ahead")
+"""Compiled first, so that no processor is left with one of them at the end."""
+
+
+def modules() -> list[str]:
+    paths = [path for package in ("scheduler", "sil") for path in sorted((ROOT / package).rglob("*.py"))]
+    found = [path for path in paths if "\n@compiled(" in path.read_text()]
+    found.sort(key=lambda path: path.stem not in LONGEST)
+    return [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in found]
+
+
+def compile_module(name: str) -> None:
+    import_module(name)
+
+
+def main() -> None:
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+        list(pool.map(compile_module, modules()))
+
+
+if __name__ == "__main__":
+    main()
