@@ -117,7 +117,9 @@ class _Announcement(event.Listener):
     def on_start(self, event: Any) -> None:
         if not _Announcement.was_told:
             _Announcement.was_told = True
-            _log.info("compiling the schedulers for this machine, once; it takes some seconds")
+            _log.info(
+                "compiling the schedulers for this machine; this takes some seconds, and the result is cached"
+            )
 
     def on_end(self, event: Any) -> None:
         pass

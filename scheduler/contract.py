@@ -5,8 +5,8 @@
     def test_my_scheduler_keeps_the_contract():
         check_contract(MyScheduler)
 
-It asks the scheduler many small problems, drawn by Hypothesis (`pip install
-sil-testbed[contract]`), and reports the smallest one on which a rule of `scheduler.mapping.rules` is broken.
+It asks the scheduler many small problems, drawn by Hypothesis, and reports the smallest one on which a rule
+of `scheduler.mapping.rules` is broken.
 """
 
 from __future__ import annotations

@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 import sys
+import tomllib
 import zipfile
 from pathlib import Path
 
@@ -68,3 +70,11 @@ def test_the_built_in_experiment_runs_from_another_folder(wheel: Path, tmp_path:
     )
     assert result.returncode == 0, result.stderr
     assert (elsewhere / "out" / "report.html").is_file()
+
+
+def test_all_that_the_commands_import_is_an_ordinary_dependency_with_a_pinned_version() -> None:
+    project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
+    needed = {re.match(r"[\w-]+", text)[0].lower() for text in project["dependencies"]}  # type: ignore[index]
+    assert "hypothesis" in needed, "`sil check` and scheduler.contract draw their problems with it"
+    pinned = (ROOT / "requirements.txt").read_text().lower()
+    assert not [name for name in needed if not re.search(rf"^{name}==", pinned, re.MULTILINE)]

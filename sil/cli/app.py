@@ -25,25 +25,24 @@ from sil.cli.traces import compare_traces, why
 
 app = typer.Typer(
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode="markdown",
-    help="""A software-in-the-loop testbed for schedulers: the real scheduler, fake machines.
+    help="""A software-in-the-loop testbed: the real scheduler on simulated machines.
 
-    Try `sil run light-to-heavy`, a built-in experiment that compares three schedulers on a site of
-    142 machines, and open the report it writes. `sil schedule MATRIX` maps one ETC matrix.
-    A scheduler is named by its name (`sil schedulers` lists them) or as `module:Class`,
-    found from the current folder.
+    Start with `sil run light-to-heavy`, a built-in experiment that compares three schedulers on a site of
+    142 machines, and open the report that it writes. `sil schedule MATRIX` maps one ETC matrix.
+    Name a scheduler by its registered name (see `sil schedulers`) or as `module:Class`, relative to the
+    current folder.
 
-    `sil check NAME` tells whether a scheduler keeps the rules, and `sil new-scheduler NAME` begins one.
+    `sil check NAME` tests a scheduler against the rules; `sil new-scheduler NAME` generates one.
 
     `sil replay LOG` replays a log of the Parallel Workloads Archive under backfilling schedulers.
 
-    `sil plan PLAN` answers what should be bought: machines that are only imagined, with prices.
+    `sil plan PLAN` compares purchases of machines by effect and price.
 
-    `sil db` keeps the database of a site: its machines, its job classes, and how long they take.
+    `sil db` manages a site's database: machines, job classes, execution history.
 
-    Exit codes: 0 done, 1 a scheduler under test misbehaved, 2 bad input, 130 interrupted.
+    Exit codes: 0 success, 1 a scheduler under test broke a rule, 2 bad input, 130 interrupted.
     """,
 )
 for command in (
@@ -70,7 +69,7 @@ app.add_typer(database.app, name="db")
 
 
 def main() -> None:
-    """Entry point: plug-ins are found from the current folder, as with `python -m`."""
+    """Entry point. Puts the current folder on the module path, as `python -m` does."""
     sys.path.insert(0, os.getcwd())
     remember_interrupts()
     SchedulerNotes.show()
@@ -95,7 +94,7 @@ def _print_version(wanted: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option("--version", help="Print the version and stop.", callback=_print_version, is_eager=True),
+        typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
     ] = False,
 ) -> None:
-    """What stands before the command. The help text is that of the app."""
+    """Options before the command; the help text is the app's."""

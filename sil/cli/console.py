@@ -1,11 +1,12 @@
-"""What all commands share: where they print, how they fail, and with which exit codes."""
+"""Shared by all commands: consoles, tables, error messages, exit codes."""
 
 from __future__ import annotations
 
+import json
 import logging
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import NoReturn
+from typing import Annotated, NoReturn
 
 import typer
 from rich.console import Console
@@ -17,7 +18,7 @@ from scheduler.errors import UserError
 from sil.experiment.output_folder import no_room, told_of_no_room
 
 EXIT_FAULT = 1
-"""A scheduler under test misbehaved."""
+"""A scheduler under test broke a rule."""
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 
@@ -26,10 +27,12 @@ err = Console(stderr=True)
 
 MORE_THAN_ANY_TABLE = 1000
 
+JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
+
 
 @contextmanager
 def one_sentence_for_bad_input() -> Iterator[None]:
-    """What keeps a command from its work ends it with one sentence and exit code 2, without a traceback."""
+    """Turn a user error, or a full disk, into one sentence and exit code 2."""
     try:
         yield
     except UserError as trouble:
@@ -42,39 +45,44 @@ def one_sentence_for_bad_input() -> Iterator[None]:
 
 
 def counted(n: int, what: str) -> str:
-    """How many there are of something: "1 cluster", "2 job classes"."""
+    """A count with its noun: "1 cluster", "2 job classes"."""
     plural = f"{what}es" if what.endswith("s") else f"{what}s"
     return f"{n:,} {what if n == 1 else plural}"
 
 
 def natural_width(table: Table) -> int:
-    """Columns that a table takes to show all its digits."""
+    """Width at which a table shows all digits, in columns."""
     return Measurement.get(out, out.options.update(max_width=MORE_THAN_ANY_TABLE), table).maximum
 
 
 def print_whole(table: Table) -> None:
-    """Print a table with all its digits, also where the terminal is narrower."""
+    """Print a table with all digits, even if it is wider than the terminal."""
     Console(width=max(out.width, natural_width(table))).print(table)
 
 
+def print_json(value: object) -> None:
+    """Print machine-readable output; the caller prints nothing else to standard output."""
+    print(json.dumps(value, indent=2, ensure_ascii=False))
+
+
 def print_fault(sentence: str) -> None:
-    """A scheduler under test misbehaved."""
+    """Report a fault of a scheduler under test."""
     err.print("[bold red]Fault:[/bold red]", escape(sentence), highlight=False, soft_wrap=True)
 
 
 def fail(sentence: str) -> NoReturn:
-    """End the command with the sentence for a mistake of the user's."""
+    """Report a user error and exit with code 2."""
     err.print("[bold red]Error:[/bold red]", escape(sentence), highlight=False, soft_wrap=True)
     raise typer.Exit(EXIT_BAD_INPUT)
 
 
 def print_note(sentence: str) -> None:
-    """Something that the user should know of; the command goes on."""
+    """Print a note; the command continues."""
     err.print("[bold yellow]Note:[/bold yellow]", escape(sentence), highlight=False, soft_wrap=True)
 
 
 class SchedulerNotes(logging.Handler):
-    """What the scheduler package logs, as notes: that it compiles something, which takes its time."""
+    """Prints log messages of the scheduler package as notes, such as that it compiles code."""
 
     @classmethod
     def show(cls) -> None:

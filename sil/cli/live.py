@@ -1,4 +1,4 @@
-"""`sil live`: an experiment on this computer for real, beside its simulated twin."""
+"""`sil live`: runs an experiment with real processes and compares it with its simulation."""
 
 from __future__ import annotations
 
@@ -12,11 +12,13 @@ from rich.table import Table
 from sil.cli.console import (
     EXIT_FAULT,
     EXIT_INTERRUPTED,
+    JsonOption,
     err,
     fail,
     one_sentence_for_bad_input,
     out,
     print_fault,
+    print_json,
     print_whole,
 )
 from sil.cli.progress import ProgressBar, progress
@@ -29,20 +31,21 @@ def live(
     experiment: Annotated[
         str, typer.Argument(help="An experiment file, or the name of a built-in one.")
     ] = "real-jobs",
-    scheduler: Annotated[str | None, typer.Option(help="Instead of the first one in the file.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Instead of the seed in the file.")] = None,
+    scheduler: Annotated[str | None, typer.Option(help="Override the first one in the file.")] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Override the seed in the file.")] = None,
     out_folder: Annotated[
         Path | None, typer.Option("--out", help="Folder for both traces. Default: sil-live-NAME.")
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Run an experiment on this computer for real, and once more simulated, and compare the two.
+    """Run an experiment on this computer with real processes, simulate it, and compare the two.
 
-    The same manager and scheduler, but each machine is a core, each job a process that keeps it busy for as
-    long as the job takes, preemption kills, and time passes as it does: choose experiments that are short.
-    Exit code 1 where the two decide differently. An example of the scheduler's ports; Linux only.
+    The manager and the scheduler are the same, but each machine is a core, each job a process that keeps the
+    core busy, preemption kills the process, and time is wall time: choose short experiments. Exit code 1 if
+    the two decide differently. An example of adapters for the scheduler's ports; Linux only.
     """
     if importlib.util.find_spec("psutil") is None:
-        fail("`sil live` needs the package psutil; install this one with [live]")
+        fail("`sil live` needs the package psutil; install sil-testbed[live]")
     from sil.runs.live import run_beside_its_twin
     from sil.settings import experiment_file, files
     from sil.world.guard.faults import SchedulerFault
@@ -61,16 +64,19 @@ def live(
         print_fault(f"{name} broke the rule {fault}")
         raise typer.Exit(EXIT_FAULT) from None
     except KeyboardInterrupt:
-        err.print("Interrupted; its processes are ended.")
+        err.print("Interrupted; all processes of jobs have been killed.")
         raise typer.Exit(EXIT_INTERRUPTED) from None
-    _show(found, name, run.cpu_s)
-    out.print(f"Traces are in {folder / 'live'} and {folder / 'simulated'}.", soft_wrap=True)
+    if as_json:
+        print_json({"jobs": found.jobs.to_dicts(), "diverged_at": found.parted_at, "cpu_s": run.cpu_s})
+    else:
+        _show(found, name, run.cpu_s)
+        out.print(f"Traces are in {folder / 'live'} and {folder / 'simulated'}.", soft_wrap=True)
     if found.parted_at is not None:
         raise typer.Exit(EXIT_FAULT)
 
 
 def _show(found: Twins, name: str, cpu_s: dict[int, float]) -> None:
-    table = Table(title=f"Turnaround of real jobs under {name}, live and simulated", title_justify="left")
+    table = Table(title=f"Turnaround times under {name}, live and simulated", title_justify="left")
     for column in ("job", "class", "queue", "machine"):
         table.add_column(column)
     for column in ("starts", "CPU (s)", "live (s)", "simulated (s)", "difference %"):
@@ -93,14 +99,14 @@ def _show(found: Twins, name: str, cpu_s: dict[int, float]) -> None:
         preempted = sum(fact == "run_preempted" for fact, _, _ in found.live)
         starts = len(found.live) - preempted
         counts = f"{starts} starts and {preempted} preemptions"
-        said = f"Decisions: the same {counts}, in the same order on each machine."
+        said = f"The decisions are equal: {counts}, in the same order on each machine."
     else:
         live, simulated = (_told(side[at : at + 1]) for side in (found.live, found.simulated))
-        said = f"Decisions part, machine by machine, after {at}: live {live}, simulated {simulated}."
+        said = f"The decisions, by machine, diverge after {at}: live {live}, simulated {simulated}."
     out.print(said, highlight=False, soft_wrap=True)
     live_s, simulated_s = found.mean_turnaround_s
     out.print(
-        f"Turnaround: {live_s:.3f} s live and {simulated_s:.3f} s simulated in the mean "
+        f"Mean turnaround time: {live_s:.3f} s live, {simulated_s:.3f} s simulated "
         f"({100 * (live_s / simulated_s - 1):+.1f} %).",
         highlight=False,
         soft_wrap=True,
@@ -109,6 +115,6 @@ def _show(found: Twins, name: str, cpu_s: dict[int, float]) -> None:
 
 def _told(decisions: list[tuple[str, int, str]]) -> str:
     if not decisions:
-        return "nothing more"
+        return "none"
     fact, job, resource = decisions[0]
     return f"{fact.removeprefix('run_')} job {job} on {resource}"

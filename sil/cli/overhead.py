@@ -1,14 +1,24 @@
-"""`sil overhead`: what a scheduler's decisions cost."""
+"""`sil overhead`: decision times over a grid of problems."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from sil.cli.console import EXIT_FAULT, fail, one_sentence_for_bad_input, out, print_fault, print_whole
+from sil.cli.console import (
+    EXIT_FAULT,
+    JsonOption,
+    fail,
+    one_sentence_for_bad_input,
+    out,
+    print_fault,
+    print_json,
+    print_whole,
+)
 from sil.cli.progress import ProgressBar, progress
 
 if TYPE_CHECKING:
@@ -24,30 +34,35 @@ def overhead(
         str, typer.Argument(help="A name, or module:Class; one that maps jobs to machines.")
     ],
     versus: Annotated[
-        list[str] | None, typer.Option("--vs", help="Another scheduler, for comparison; may be repeated.")
+        list[str] | None, typer.Option("--vs", help="Another scheduler to compare with. May be repeated.")
     ] = None,
     jobs: Annotated[str, typer.Option(metavar="N,...", help="Numbers of jobs.")] = "5,20,50,100,200,500,1000",
     machines: Annotated[str, typer.Option(metavar="M,...", help="Numbers of machines.")] = "5,20,50,100",
     share: Annotated[
         str,
-        typer.Option(metavar="P,...", help="Percent of the jobs that can run in parallel, on clusters of 4."),
+        typer.Option(metavar="P,...", help="Percentages of jobs that can run in parallel, on clusters of 4."),
     ] = "0",
     site: Annotated[
         str | None,
-        typer.Option(help="Jobs and machines of this site instead: a site file, or a built-in one."),
+        typer.Option(
+            help="Draw jobs and machines from this site: a site file, or the name of a built-in one."
+        ),
     ] = None,
     tables: Annotated[int, typer.Option(min=1, help="Random problems of each size.")] = 3,
-    repetitions: Annotated[int, typer.Option(min=1, help="Decisions on each, after a first one.")] = 5,
+    repetitions: Annotated[
+        int, typer.Option(min=1, help="Measured decisions per problem, after one to warm up.")
+    ] = 5,
     decision_limit: Annotated[
         float, typer.Option(min=0.001, help="Seconds of wall time that a decision may take.")
     ] = 60.0,
     out_folder: Annotated[
         Path | None, typer.Option("--out", help="Folder for the results. Default: sil-overhead.")
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Measure what decisions cost over a grid of random problems, and fit how that grows.
+    """Measure decision times over a grid of random problems and fit a growth law.
 
-    Shown are medians and quartiles of wall time, without garbage collection. Writes overhead.csv (each
+    Prints medians and quartiles of wall time, excluding garbage collection. Writes overhead.csv (each
     decision), points.csv (each point of the grid) and a figure.
     """
     from sil.workers.processes import begin_early
@@ -82,12 +97,14 @@ def overhead(
     measured.write_csv(folder / CSV)
     points.write_csv(folder / POINTS)
     _draw(points, folder)
-    print_whole(_table(points, names))
-    for name in names:
-        law = measuring.law_of(measured, name)
-        if law is not None:
+    laws = {name: law for name in names if (law := measuring.law_of(measured, name)) is not None}
+    if as_json:
+        print_json({"points": points.to_dicts(), "laws": {name: asdict(law) for name, law in laws.items()}})
+    else:
+        print_whole(_table(points, names))
+        for name, law in laws.items():
             out.print(_sentence(name, law), highlight=False, soft_wrap=True)
-    out.print(f"Results are in {folder}; look at {folder / FIGURE}.png.", soft_wrap=True)
+        out.print(f"Results are in {folder}; the figure is {folder / FIGURE}.png.", soft_wrap=True)
     if faults:
         raise typer.Exit(EXIT_FAULT)
 
@@ -104,15 +121,15 @@ def _numbers(option: str, text: str, least: int, most: int = 10_000_000) -> tupl
 
 
 def _table(points: pl.DataFrame, names: list[str]) -> Table:
-    """Medians (ms) with quartiles of the first scheduler, and what multiple they are of each other's."""
+    """Medians (ms) and quartiles of the first scheduler, and the ratio of its medians to each other's."""
     import polars as pl
 
     name, *others = names
-    table = Table(title=f"Decisions of {name}", title_justify="left")
+    table = Table(title=f"Decision times of {name}", title_justify="left")
     for column in ("jobs", "machines", "parallel", "median (ms)", "quartiles (ms)", "decisions"):
         table.add_column(column, justify="right")
     for other in others:
-        table.add_column(f"times {other}", justify="right")
+        table.add_column(f"ratio to {other}", justify="right")
     keys = ["jobs", "machines", "parallel_percent"]
     rows = points.filter(pl.col("scheduler") == name)
     for k, other in enumerate(others):
@@ -141,15 +158,15 @@ def _sentence(name: str, law: Law) -> str:
         f"{variable}^({x.mean:.2f} ± {x.half_width:.2f})"
         for variable, x in zip(("n", "m"), law.exponents, strict=False)
     )
-    cost = f"modelled(seconds={law.coefficient:.3g}, a={a.mean:.3f}, b={rest[0].mean if rest else 0:.3f})"
+    model = f"modelled(seconds={law.coefficient:.3g}, a={a.mean:.3f}, b={rest[0].mean if rest else 0:.3f})"
     return (
         f"{name}: {1e6 * law.coefficient:.3g} µs {shown} for n jobs on m resources, to within a factor of "
-        f"{law.spread:.2f}; as a cost of decisions: {cost}"
+        f"{law.spread:.2f}; as a decision cost: {model}"
     )
 
 
 def _draw(points: pl.DataFrame, folder: Path) -> None:
-    """Panels by what there are several of: shares of parallel jobs, numbers of machines, or neither."""
+    """Panels by percentage of parallel jobs, by number of machines, or a single one."""
     import polars as pl
 
     from sil.report.figures import save
@@ -158,7 +175,7 @@ def _draw(points: pl.DataFrame, folder: Path) -> None:
     several = points["scheduler"].n_unique() > 1
     by_share = points["parallel_percent"].n_unique() > 1
     most = max(points["machines"].to_list())
-    if several and by_share:  # or there would be too many panels
+    if several and by_share:  # a panel for every pair would be too many
         points = points.filter(pl.col("machines") == most)
         chart = overhead_figure(
             points, "parallel_percent", "scheduler", f"Jobs that can run in parallel (%), on {most} machines"

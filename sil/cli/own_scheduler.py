@@ -1,4 +1,4 @@
-"""`sil check`, `sil new-scheduler`, `sil serve-scheduler`: for who writes a scheduler, or has a simulator."""
+"""`sil check`, `sil new-scheduler` and `sil serve-scheduler`: commands for authors of schedulers."""
 
 from __future__ import annotations
 
@@ -14,6 +14,7 @@ from rich.table import Table
 from sil.cli.console import (
     EXIT_FAULT,
     EXIT_INTERRUPTED,
+    JsonOption,
     counted,
     err,
     fail,
@@ -23,8 +24,8 @@ from sil.cli.console import (
 )
 
 
-class WhatItDecides(StrEnum):
-    """Kinds of schedulers, as the options name them."""
+class KindName(StrEnum):
+    """Kinds of schedulers, as values of --kind."""
 
     MAPPING = "mapping"
     SHARED_NODES = "shared-nodes"
@@ -32,11 +33,11 @@ class WhatItDecides(StrEnum):
 
 
 KindOption = Annotated[
-    WhatItDecides | None,
+    KindName | None,
     typer.Option(
         "--kind",
-        help="Whether it maps jobs to machines, starts them on shared nodes, or gives rigid jobs nodes of "
-        "their own. Found out by asking it, if nothing is said.",
+        help="Whether it maps jobs to machines, starts them on time-shared nodes, or starts rigid jobs on "
+        "free nodes. Default: detected automatically.",
     ),
 ]
 
@@ -48,19 +49,18 @@ def check(
     ],
     kind: KindOption = None,
     examples: Annotated[
-        int, typer.Option(min=1, help="Small problems to ask, before some larger ones.")
+        int, typer.Option(min=1, help="Number of small problems, before some larger ones.")
     ] = 200,
     decision_limit: Annotated[
         float, typer.Option(min=0.001, help="Seconds of wall time that a decision may take.")
     ] = 5.0,
+    as_json: JsonOption = False,
 ) -> None:
-    """Ask a scheduler many small problems, and tell which rules it keeps and which it breaks.
+    """Test a scheduler on many small problems and list the rules that it keeps and breaks.
 
-    Of a rule that is broken, the smallest problems are shown on which it is; the same each time. Exit code 1
-    where one is.
+    For each broken rule, shows the smallest problems that break it, the same on every run. Exit code 1 if
+    any rule is broken.
     """
-    if importlib.util.find_spec("hypothesis") is None:
-        fail("the problems are drawn with the package hypothesis; install this one with [contract]")
     from scheduler.registry import Kind
     from sil.workers.processes import begin_early
 
@@ -92,14 +92,12 @@ def check(
 
 def new_scheduler(
     name: Annotated[
-        str, typer.Argument(help="Of the scheduler, and of the package: a word like fair_share.")
+        str, typer.Argument(help="Name of the scheduler and of its package: a word like fair_share.")
     ],
-    kind: Annotated[
-        WhatItDecides, typer.Option("--kind", help="What it decides about.")
-    ] = WhatItDecides.MAPPING,
-    folder: Annotated[Path | None, typer.Option("--out", help="Where to write it. Default: NAME.")] = None,
+    kind: Annotated[KindName, typer.Option("--kind", help="Kind of scheduling problem.")] = KindName.MAPPING,
+    folder: Annotated[Path | None, typer.Option("--out", help="Folder to write. Default: NAME.")] = None,
 ) -> None:
-    """Write a package with a scheduler that works, and its test, for you to change and to install."""
+    """Write an installable package with a working scheduler and its test, as a starting point."""
     from sil.experiment.new_scheduler import write_package
 
     with one_sentence_for_bad_input():
@@ -108,25 +106,25 @@ def new_scheduler(
         out.print(f"  {path}", highlight=False, soft_wrap=True)
     where = folder or Path(name)
     out.print(
-        f"It is a scheduler as it is. To try it:\n  pip install -e {where}\n  sil check {name}",
+        f"The scheduler works as it is. To try it:\n  pip install -e {where}\n  sil check {name}",
         highlight=False,
         soft_wrap=True,
     )
 
 
 def serve_scheduler(
-    name: Annotated[str, typer.Argument(help="Of a scheduler that gives rigid jobs nodes of their own.")],
-    bind: Annotated[str, typer.Option("--bind", help="Where to listen.")] = "tcp://127.0.0.1:28000",
+    name: Annotated[str, typer.Argument(help="A scheduler for rigid jobs on free nodes.")],
+    bind: Annotated[str, typer.Option("--bind", help="Address to listen on.")] = "tcp://127.0.0.1:28000",
     decision_limit: Annotated[
         float, typer.Option(min=0.001, help="Seconds of wall time that a decision may take.")
     ] = 60.0,
 ) -> None:
-    """Offer a scheduler to a simulator that speaks Batsim's protocol, for one simulation.
+    """Serve a scheduler to a simulator that speaks Batsim's protocol, for one simulation.
 
-    It believes that jobs run for their walltime. Exit code 1 where the scheduler breaks a rule.
+    Run-time estimates are the jobs' walltimes. Exit code 1 if the scheduler breaks a rule.
     """
     if importlib.util.find_spec("zmq") is None:
-        fail("Batsim's protocol needs the package pyzmq; install this one with [batsim]")
+        fail("Batsim's protocol needs the package pyzmq; install sil-testbed[batsim]")
     from scheduler import registry
     from scheduler.free_nodes.rules import first_violation_on_free_nodes
     from scheduler.free_nodes.runtime_estimates import UserEstimates
@@ -153,7 +151,7 @@ def serve_scheduler(
             UserEstimates(),
         )
         try:
-            serve(served, bind, lambda: err.print(f"{name} listens at {bind}.", highlight=False))
+            serve(served, bind, lambda: err.print(f"{name} is listening on {bind}.", highlight=False))
         except ScheduleRejected as rejected:
             fault(rejected.violation.rule, rejected.violation.message)
         except SchedulerFault as error:

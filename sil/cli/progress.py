@@ -1,4 +1,4 @@
-"""The progress bar of commands that take long."""
+"""Progress bars."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    SpinnerColumn,
     TextColumn,
     TimeElapsedColumn,
     TimeRemainingColumn,
@@ -20,31 +21,35 @@ from sil.experiment.listener import Listener
 
 
 class ProgressBar(Listener):
-    """Shows how something goes on."""
+    """Shows how many tasks are done, and before the first one what is being prepared."""
 
     def __init__(self, progress: Progress, name: str) -> None:
         stop_if_interrupted()
         self._progress = progress
-        self._bar = progress.add_task(name, total=None)
+        self._name = name
+        self._bar = progress.add_task(f"{name}: reading", total=None)
 
     def started(self, done: int, total: int) -> None:
-        self._progress.update(self._bar, completed=done, total=total)
+        starting = f"{self._name}: starting workers"
+        self._progress.update(self._bar, completed=done, total=total, description=starting)
 
     def progressed(self, done: int) -> None:
         stop_if_interrupted()
-        self._progress.update(self._bar, completed=done)
+        self._progress.update(self._bar, completed=done, description=self._name)
 
     def told(self, sentence: str) -> None:
         print_note(sentence)
 
 
 def progress(what: str) -> Progress:
-    """Of so many of something."""
+    """A progress bar that counts items of this kind."""
     return Progress(
+        SpinnerColumn(),
         TextColumn("{task.description}"),
         BarColumn(),
         MofNCompleteColumn(),
         TextColumn(what),
+        TimeElapsedColumn(),
         TimeRemainingColumn(),
         console=err,
         transient=True,

@@ -1,4 +1,4 @@
-"""`sil replay`: a log of an archive under backfilling schedulers."""
+"""`sil replay`: replays a workload log under backfilling schedulers."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from rich.table import Table
 from sil.cli.console import (
     EXIT_FAULT,
     EXIT_INTERRUPTED,
+    JsonOption,
     counted,
     err,
     fail,
     one_sentence_for_bad_input,
     out,
     print_fault,
+    print_json,
     print_note,
     print_whole,
 )
@@ -30,73 +32,74 @@ from sil.workload.swf_rules import Overrun, Rules, TooLarge
 
 def replay(
     log: Annotated[
-        Path, typer.Argument(help="A log: .swf, .swf.gz, or a workload of Batsim's, .json or .json.gz.")
+        Path, typer.Argument(help="A log: .swf, .swf.gz, or a Batsim workload, .json or .json.gz.")
     ],
     scheduler: Annotated[
         list[str] | None,
-        typer.Option(help="May be repeated: fcfs, sjf, easy, easy_sjbf, conservative, or one of your own."),
+        typer.Option(help="fcfs, sjf, easy, easy_sjbf, conservative, or your own. May be repeated."),
     ] = None,
     estimates: Annotated[
         Estimates,
         typer.Option(
-            help="What is believed of run times: what users asked for, the truth, or the mean of the user's "
-            "last two run times."
+            help="Run-time estimates: the users' own, the actual run times, or the mean of the user's last "
+            "two run times."
         ),
     ] = Estimates.USER,
     order: Annotated[
         str,
         typer.Option(
-            help="Which events of one instant come first: default; archive, as in published schedules; or "
-            "batsim (all in one message, and 10 s later than in the log)."
+            help="Order of simultaneous events: default; archive, as in published schedules; or batsim (all "
+            "in one message, 10 s later than in the log)."
         ),
     ] = "default",
     decision_cost: Annotated[
         str,
         typer.Option(
-            help="What a decision costs in simulated time: none, fixed(seconds=0.5), measured(factor=10), "
+            help="Simulated time charged for decisions: none, fixed(seconds=0.5), measured(factor=10), "
             "modelled(seconds=1e-6, a=1, b=1) for seconds * jobs^a * processors^b, or "
-            "replayed(trace='OUT/easy') for what an earlier run was charged."
+            "replayed(trace='OUT/easy') for the charges of an earlier run."
         ),
     ] = "none",
     reasons: Annotated[
-        bool, typer.Option("--reasons", help="Keep in the trace why jobs are passed over (for `sil why`).")
+        bool, typer.Option("--reasons", help="Record in the trace why jobs wait (for `sil why`).")
     ] = False,
     jobs: Annotated[
         str | None,
-        typer.Option(
-            metavar="A:B", help="Only these: places in the order of submission, from 0 on, without B."
-        ),
+        typer.Option(metavar="A:B", help="Only jobs A to B - 1, in order of submission, counted from 0."),
     ] = None,
     begin: Annotated[
-        datetime | None, typer.Option("--from", help="Only jobs submitted from then on (UTC).")
+        datetime | None, typer.Option("--from", help="Only jobs submitted at or after this time (UTC).")
     ] = None,
-    end: Annotated[datetime | None, typer.Option("--to", help="Only jobs submitted before (UTC).")] = None,
+    end: Annotated[
+        datetime | None, typer.Option("--to", help="Only jobs submitted before this time (UTC).")
+    ] = None,
     load: Annotated[
-        float | None, typer.Option(help="So many times the load: times between arrivals are divided by it.")
+        float | None, typer.Option(help="Scale the load: divide interarrival times by this factor.")
     ] = None,
     processors: Annotated[
-        int | None, typer.Option(min=1, help="Instead of what the log says of the machine.")
+        int | None, typer.Option(min=1, help="Override the machine size in the log.")
     ] = None,
     strict: Annotated[bool, typer.Option("--strict", help="Refuse a log that needs repairs.")] = False,
     overrun: Annotated[
         Overrun,
-        typer.Option(help="Of jobs that ran for longer than asked for: raise the estimate, or cut the run."),
+        typer.Option(help="Jobs that exceeded their estimate: raise the estimate, or cut the run."),
     ] = Overrun.RAISE,
     too_large: Annotated[
-        TooLarge, typer.Option(help="Jobs that are larger than the machine: clip them, skip them, or stop.")
+        TooLarge, typer.Option(help="Jobs larger than the machine: clip them, skip them, or fail.")
     ] = TooLarge.CLIP,
     out_folder: Annotated[
         Path | None, typer.Option("--out", help="Folder for the results. Default: sil-LOG.")
     ] = None,
     workers: Annotated[
-        int, typer.Option(min=1, help="Processes to run on, at most. The results do not depend on it.")
+        int, typer.Option(min=1, help="Maximum number of worker processes. The results do not depend on it.")
     ] = os.cpu_count() or 1,
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Replay a log of rigid jobs under backfilling schedulers, and compare them.
 
-    Writes, for each scheduler, jobs.csv and schedule.csv with Batsim's columns, trace.parquet and
-    timings.parquet; and report.html and summary.json over all.
+    For each scheduler, writes jobs.csv and schedule.csv with Batsim's columns, trace.parquet and
+    timings.parquet; for all together, report.html and summary.json.
     """
     if not log.exists():  # before anything is loaded
         fail(f"{log}: there is no such file")
@@ -110,7 +113,7 @@ def replay(
     from sil.world.events import ORDERS
 
     if order not in ORDERS:
-        fail(f"there is no order of events '{order}'; there are {', '.join(ORDERS)}")
+        fail(f"--order is '{order}'; expected one of {', '.join(ORDERS)}")
     names = list(dict.fromkeys(scheduler or ["fcfs", "easy", "conservative"]))
     with one_sentence_for_bad_input():
         check_for_free_nodes(names)
@@ -120,9 +123,7 @@ def replay(
         for note in chosen.notes:
             print_note(note)
         if estimates is Estimates.HISTORY and (unknown := int((chosen.jobs["user"] < 0).sum())):
-            print_note(
-                f"the users of {counted(unknown, 'job')} are not known; what was asked for is believed"
-            )
+            print_note(f"{counted(unknown, 'job')} of unknown users: their estimates are the users' own")
         folder = out_folder or Path(f"sil-{log.name.split('.')[0]}")
         with progress("jobs") as bars:
             try:
@@ -131,29 +132,34 @@ def replay(
                 outcomes = replay_all(replayed, names, folder, workers, not no_report, bar)
             except (KeyboardInterrupt, ReplayInterrupted):
                 bars.stop()
-                err.print(f"Interrupted; what was done is in {folder}, without a report.")
+                err.print(f"Interrupted; finished replays are in {folder}, without a report.")
                 raise typer.Exit(EXIT_INTERRUPTED) from None
-    out.print(chosen.summary, highlight=False, soft_wrap=True)
-    print_whole(statistics_table({o.scheduler: o.statistics for o in outcomes}))
+    if not as_json:
+        out.print(chosen.summary, highlight=False, soft_wrap=True)
+    print_statistics({o.scheduler: o.statistics for o in outcomes}, as_json)
     for outcome in outcomes:
         if outcome.fault is not None:
             print_fault(outcome.fault)
     if older := left_from_before(folder, outcomes):
-        print_note(f"{folder} still has results of an earlier replay: {', '.join(older)}")
+        print_note(f"{folder} also has results of an earlier replay: {', '.join(older)}")
     look = "" if no_report else f"; open {folder / REPORT} in a browser"
-    out.print(f"Results are in {folder}{look}.", soft_wrap=True)
+    if not as_json:
+        out.print(f"Results are in {folder}{look}.", soft_wrap=True)
     if any(outcome.fault for outcome in outcomes):
         raise typer.Exit(EXIT_FAULT)
 
 
-def statistics_table(statistics: Mapping[str, Mapping[str, float]]) -> Table:
-    """A row for each statistic, a column for each scheduler."""
+def print_statistics(statistics: Mapping[str, Mapping[str, float]], as_json: bool) -> None:
+    """A row for each statistic, a column for each scheduler; as JSON an object for each scheduler."""
     from sil.report.replay_tables import rows_of_statistics
 
+    if as_json:
+        print_json({name: dict(found) for name, found in statistics.items()})
+        return
     table = Table()
     table.add_column("")
     for name in statistics:
         table.add_column(name, justify="right")
     for label, texts in rows_of_statistics(statistics):
         table.add_row(label, *texts)
-    return table
+    print_whole(table)

@@ -1,4 +1,4 @@
-"""`sil run`, and what belongs to it: its experiments, and its report made again."""
+"""`sil run`, `sil report` and `sil experiments`."""
 
 from __future__ import annotations
 
@@ -14,11 +14,13 @@ from rich.table import Table
 from sil.cli.console import (
     EXIT_FAULT,
     EXIT_INTERRUPTED,
+    JsonOption,
     err,
     natural_width,
     one_sentence_for_bad_input,
     out,
     print_fault,
+    print_json,
     print_note,
     print_whole,
 )
@@ -29,7 +31,7 @@ if TYPE_CHECKING:
 
 
 class FigureKind(StrEnum):
-    """Kinds of files that a chart can be written as."""
+    """File formats of charts."""
 
     PNG = "png"
     SVG = "svg"
@@ -43,16 +45,14 @@ def run(
     out_folder: Annotated[
         Path | None, typer.Option("--out", help="Folder for the results. Default: sil-NAME.")
     ] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Instead of the seed in the file.")] = None,
-    replications: Annotated[
-        int | None, typer.Option(min=1, help="Instead of the number in the file.")
-    ] = None,
+    seed: Annotated[int | None, typer.Option(min=0, help="Override the seed in the file.")] = None,
+    replications: Annotated[int | None, typer.Option(min=1, help="Override the number in the file.")] = None,
     workers: Annotated[
-        int, typer.Option(min=1, help="Processes to run on. The results do not depend on it.")
+        int, typer.Option(min=1, help="Number of worker processes. The results do not depend on it.")
     ] = os.cpu_count() or 1,
     scheduler: Annotated[
         list[str] | None,
-        typer.Option(help="Instead of those in the file; may be repeated. The first is the baseline."),
+        typer.Option(help="Override those in the file. May be repeated; the first is the baseline."),
     ] = None,
     metric: Annotated[
         str, typer.Option(help="The metric of the grid table: a column of summary.json.")
@@ -69,37 +69,42 @@ def run(
         list[str] | None,
         typer.Option(
             metavar="'8 x CLASS'",
-            help="Imagine more machines of a class; '8 x CLASS as cluster NAME over INTERCONNECT' makes them "
+            help="Add notional machines of a class; '8 x CLASS as cluster NAME over INTERCONNECT' makes them "
             "a cluster. May be repeated.",
         ),
     ] = None,
     remove: Annotated[
         list[str] | None,
-        typer.Option(
-            metavar="'4 x CLASS'", help="Imagine machines (or names of some) away. May be repeated."
-        ),
+        typer.Option(metavar="'4 x CLASS'", help="Remove machines, by class or by name. May be repeated."),
     ] = None,
     upgrade: Annotated[
         list[str] | None,
-        typer.Option(metavar="'8 x CLASS to CLASS'", help="Imagine another class. May be repeated."),
+        typer.Option(
+            metavar="'8 x CLASS to CLASS'",
+            help="Replace machines by those of another class. May be repeated.",
+        ),
     ] = None,
     learn: Annotated[
-        bool, typer.Option("--learn", help="Record the completions in the database of --site.")
+        bool, typer.Option("--learn", help="Record completed runs in the database of --site.")
     ] = False,
     as_of: Annotated[
         int | None,
         typer.Option(
             min=0,
             metavar="RUN",
-            help="Expect what the history of --site let one expect after its run of this number.",
+            help="Estimate run times from the history of --site up to the run of this number.",
         ),
     ] = None,
+    reasons: Annotated[
+        bool, typer.Option("--reasons", help="Record in the trace why jobs wait (for `sil why`).")
+    ] = False,
+    as_json: JsonOption = False,
 ) -> None:
     """Run an experiment and compare its schedulers.
 
     Writes trace.parquet (every simulated fact), jobs.csv, summary.json, report.html (open it in a browser),
     timings.parquet (measured decision times) and results.db (a copy of the site as it was, with the jobs,
-    runs and predictions of this experiment). An interrupted run goes on when the same command is given again.
+    runs and predictions of this experiment). Repeat the command to resume an interrupted run.
     """
     from sil.settings import files
     from sil.workers.processes import begin_early
@@ -119,6 +124,8 @@ def run(
         chosen = experiment_file.changed(
             chosen, seed=seed, replications=replications, schedulers=tuple(scheduler) if scheduler else None
         )
+        if reasons:
+            chosen = experiment_file.changed(chosen, guard={**chosen.guard.model_dump(), "reasons": True})
         chosen = experiment_file.imagining(chosen, add=add or (), remove=remove or (), upgrade=upgrade or ())
         folder = out_folder or Path(f"sil-{chosen.name}")
         choice = SiteChoice(parse_address(site) if site else None, learn, as_of)
@@ -128,14 +135,13 @@ def run(
                 comparison = run_experiment(chosen, path, folder, workers, choice, bar)
             except Interrupted as interrupted:
                 bars.stop()
-                err.print(
-                    f"Interrupted: {interrupted}, kept in {folder}. The same command goes on from there."
-                )
+                err.print(f"Interrupted: {interrupted}, kept in {folder}. Repeat the command to resume.")
                 raise typer.Exit(EXIT_INTERRUPTED) from None
-    _show(comparison, metric)
+    _show(comparison, metric, as_json)
     for fault in comparison.faults:
         print_fault(str(fault))
-    out.print(f"Results are in {folder}; open {folder / REPORT} in a browser.", soft_wrap=True)
+    if not as_json:
+        out.print(f"Results are in {folder}; open {folder / REPORT} in a browser.", soft_wrap=True)
     if comparison.faults:
         raise typer.Exit(EXIT_FAULT)
 
@@ -143,84 +149,98 @@ def run(
 def report(
     folder: Annotated[Path, typer.Argument(help="A results folder of `sil run` or `sil replay`.")],
     figures: Annotated[
-        FigureKind | None, typer.Option(help="Also write each chart as a file into the folder `figures`.")
+        FigureKind | None, typer.Option(help="Also write each chart to a file in the folder `figures`.")
     ] = None,
     metric: Annotated[
         str, typer.Option(help="The metric of the grid table: a column of summary.json.")
     ] = "sum_job_times",
+    as_json: JsonOption = False,
 ) -> None:
-    """Write the report in a results folder again: for `sil run` from its trace, with jobs.csv and
-    summary.json; for `sil replay` from these."""
+    """Rebuild the report in a results folder.
+
+    For `sil run`, rebuilds jobs.csv, summary.json and report.html from the trace; for `sil replay`, rebuilds
+    report.html from jobs.csv and summary.json.
+    """
     from sil.experiment.replay_folder import are_replays
 
     with one_sentence_for_bad_input():
         if are_replays(folder):
-            _report_replays(folder, figures)
+            _report_replays(folder, figures, as_json)
         else:
-            _report_runs(folder, figures, metric)
+            _report_runs(folder, figures, metric, as_json)
 
 
-def _report_replays(folder: Path, figures: FigureKind | None) -> None:
-    from sil.cli.replay import statistics_table
+def _report_replays(folder: Path, figures: FigureKind | None, as_json: bool) -> None:
+    from sil.cli.replay import print_statistics
     from sil.experiment.replay_folder import REPORT, SUMMARY, draw, render
 
     replayed = render(folder)
-    _tell_of(draw(folder, figures.value) if figures else ())
-    print_whole(statistics_table(replayed.statistics))
+    written = [*(draw(folder, figures.value) if figures else ()), folder / REPORT]
+    print_statistics(replayed.statistics, as_json)
     for fault in replayed.faults:
         print_fault(fault)
-    out.print(f"Written from {folder / SUMMARY}: {folder / REPORT}", soft_wrap=True)
+    _list_files(written, folder / SUMMARY, as_json)
 
 
-def _report_runs(folder: Path, figures: FigureKind | None, metric: str) -> None:
+def _report_runs(folder: Path, figures: FigureKind | None, metric: str, as_json: bool) -> None:
     from sil.experiment.run import REPORT, TRACE, draw, render
     from sil.outcome import metrics
 
     metrics.metric(metric)
     comparison = render(folder)
-    _tell_of(draw(folder, figures.value) if figures else ())
-    _show(comparison, metric)
+    written = [*(draw(folder, figures.value) if figures else ()), folder / REPORT]
+    _show(comparison, metric, as_json)
     for fault in comparison.faults:
         print_fault(str(fault))
-    out.print(f"Written from {folder / TRACE}: {folder / REPORT}", soft_wrap=True)
+    _list_files(written, folder / TRACE, as_json)
 
 
-def _tell_of(files: Iterable[Path]) -> None:
-    for path in files:
-        out.print(f"Written: {path}", soft_wrap=True)
+def _list_files(written: Iterable[Path], source: Path, as_json: bool) -> None:
+    for path in () if as_json else written:
+        out.print(f"Written from {source}: {path}", soft_wrap=True)
 
 
-def experiments() -> None:
+def experiments(as_json: JsonOption = False) -> None:
     """List the experiments that come with the package."""
     from sil.settings import experiment_file, files
 
+    found = [
+        {"name": name, "description": experiment_file.read_experiment(path).description, "file": str(path)}
+        for name, path in files.built_in("experiments").items()
+    ]
+    if as_json:
+        print_json(found)
+        return
     table = Table()
-    for column in ("name", "what it shows", "file"):
+    for column in ("name", "description", "file"):
         table.add_column(column, overflow="fold")
-    for name, path in files.built_in("experiments").items():
-        table.add_row(name, experiment_file.read_experiment(path).description, str(path))
+    for experiment in found:
+        table.add_row(*experiment.values())
     out.print(table)
 
 
-def _show(comparison: Comparison, metric: str) -> None:
-    """The comparison in full, or over a grid the one metric that was asked for."""
+def _show(comparison: Comparison, metric: str, as_json: bool) -> None:
+    """All metrics of a single point, or one metric over a grid; as JSON what summary.json has."""
     from sil.report.tables import comparison_table, grid_table, long_grid_table, prediction_table
 
-    if comparison.description.axes:
+    if as_json:
+        print_json(comparison.as_dict())
+    elif comparison.description.axes:
         wide = grid_table(comparison, metric)
         fits = natural_width(wide) <= out.width
         print_whole(wide if fits else long_grid_table(comparison, metric))
     else:
         print_whole(comparison_table(comparison, 0))
-    if comparison.accuracies:
+    if comparison.accuracies and not as_json:
         print_whole(prediction_table(comparison))
     n = comparison.description.replications
     how = (
         f"Means of {n} replications ± half-width of the 95 % confidence interval; differences are paired, "
-        "* = not by chance."
+        "* = the interval excludes 0."
         if n > 1
-        else "One replication: there are no confidence intervals (see --replications)."
+        else "One replication, hence no confidence intervals (see --replications)."
     )
-    out.print(f"[dim]{how}[/dim]")
+    if not as_json:
+        out.print(f"[dim]{how}[/dim]")
     for sentence in (*comparison.refusals, *comparison.notes):
         print_note(sentence)

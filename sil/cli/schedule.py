@@ -1,14 +1,29 @@
-"""`sil schedule` maps one ETC matrix; `sil schedulers` tells who can."""
+"""`sil schedule` maps one ETC matrix; `sil schedulers` lists the schedulers."""
 
 from __future__ import annotations
 
+from dataclasses import asdict
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.table import Table
 
-from sil.cli.console import EXIT_FAULT, one_sentence_for_bad_input, out, print_fault, print_note
+from sil.cli.console import (
+    EXIT_FAULT,
+    JsonOption,
+    one_sentence_for_bad_input,
+    out,
+    print_fault,
+    print_json,
+    print_note,
+)
+
+if TYPE_CHECKING:
+    from scheduler.registry import Entry
+
+SCREEN = 100
+"""Columns of the listing of schedulers, at least; longer summaries are cut there."""
 
 
 def schedule(
@@ -20,27 +35,27 @@ def schedule(
         ),
     ],
     scheduler: Annotated[
-        list[str] | None, typer.Option(help="May be repeated. Default: all built-in ones but the optimising.")
+        list[str] | None,
+        typer.Option(help="May be repeated. Default: all built-in ones except the optimising."),
     ] = None,
     ready: Annotated[
-        Path | None, typer.Option(help="A file with each machine's ready time in seconds; 0 without.")
+        Path | None, typer.Option(help="A file with each machine's ready time in seconds. Default: 0.")
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: JsonOption = False,
     out_file: Annotated[
         Path | None, typer.Option("--out", help="Write job, machine, start, completion to this CSV file.")
     ] = None,
-    limit_s: Annotated[
-        float, typer.Option("--limit", min=0.001, help="Seconds that one decision may take.")
+    decision_limit: Annotated[
+        float, typer.Option(min=0.001, help="Seconds of wall time that a decision may take.")
     ] = 3600.0,
+    limit: Annotated[float | None, typer.Option("--limit", min=0.001, hidden=True)] = None,
 ) -> None:
-    """Map one ETC matrix and tell makespan, sum of completion times and decision time."""
-    import json
-
+    """Map one ETC matrix; print makespan, sum of completion times and decision time."""
     from scheduler import registry
     from sil.experiment.matrix import map_matrix, read_problem, write_mapping
     from sil.world.guard.faults import SchedulerFault
 
-    mapped, faults = [], []
+    mapped, faults, limit_s = [], [], limit or decision_limit
     with one_sentence_for_bad_input():
         names = scheduler or [name for name in registry.BUILT_IN if name not in registry.OPTIMISING]
         for name in names:
@@ -63,7 +78,7 @@ def schedule(
         for result in mapped
     ]
     if as_json:
-        print(json.dumps(rows, indent=2))
+        print_json(rows)
     else:
         table = Table(
             title=f"{problem.n_jobs} jobs on {problem.etc.n_resources} machines", title_justify="left"
@@ -80,7 +95,7 @@ def schedule(
         n = len(result.schedule.wait_reasons)
         if n:
             print_note(
-                f"{result.scheduler} left {n:,} of {problem.n_jobs:,} jobs waiting, which count in no time"
+                f"{result.scheduler} left {n:,} of {problem.n_jobs:,} jobs waiting; the times exclude them"
             )
     for sentence in faults:
         print_fault(sentence)
@@ -88,14 +103,23 @@ def schedule(
         raise typer.Exit(EXIT_FAULT)
 
 
-def schedulers() -> None:
-    """List the schedulers that can be named, and where each comes from."""
+def schedulers(as_json: JsonOption = False) -> None:
+    """List the schedulers by kind: built-in ones and plug-ins."""
     from scheduler import registry
 
-    table = Table()
-    for column in ("name", "source", "class", "what it does"):
-        table.add_column(column, overflow="fold")
+    groups: dict[str, list[Entry]] = {}
     for entry in registry.entries():
-        table.add_row(entry.name, entry.source, entry.target, entry.summary)
-    out.print(table)
-    out.print("A class of your own is named as module:Class, found from the current folder.")
+        kind = registry.kind_of(entry.name)
+        heading = kind.name.lower().replace("_", "-") if kind else "plug-in"
+        groups.setdefault(heading, []).append(entry)
+    if as_json:
+        print_json([{"kind": name} | asdict(entry) for name, entries in groups.items() for entry in entries])
+        return
+    room = max(out.width, SCREEN)
+    for heading, entries in groups.items():
+        print(f"{heading}:")
+        for entry in entries:
+            what = entry.target if "(" in entry.target else entry.summary
+            line = f"  {entry.name:16}{what}"
+            print(line if len(line) <= room else line[: room - 1] + "…")
+    print("A class of your own is named module:Class, relative to the current folder; --json has details.")

@@ -1,4 +1,4 @@
-"""`sil workload`: logs and synthetic workloads, as files."""
+"""`sil workload`: inspects, converts and generates workload files."""
 
 from __future__ import annotations
 
@@ -8,66 +8,75 @@ from typing import Annotated
 
 import typer
 
-from sil.cli.console import one_sentence_for_bad_input, out, print_note
+from sil.cli.console import JsonOption, one_sentence_for_bad_input, out, print_json, print_note
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
 
 app = typer.Typer(
     no_args_is_help=True,
-    help="Logs of rigid jobs (.swf, .swf.gz) and Batsim's workloads (.json, .json.gz): look at them, cut "
-    "them, convert them, and make synthetic ones.",
+    help="Inspect, cut, convert and generate workloads: logs of rigid jobs (.swf, .swf.gz) and Batsim "
+    "workloads (.json, .json.gz).",
 )
 
 Log = Annotated[Path, typer.Argument(help="A log: .swf, .swf.gz, .json or .json.gz.")]
 Strict = Annotated[bool, typer.Option("--strict", help="Refuse a log that needs repairs.")]
-Processors = Annotated[int | None, typer.Option(min=1, help="Instead of what the log says of the machine.")]
+Processors = Annotated[int | None, typer.Option(min=1, help="Override the machine size in the log.")]
 
 
 @app.command()
-def show(log: Log, strict: Strict = False, processors: Processors = None) -> None:
-    """Tell what is in a log, and what has to be repaired in it."""
+def show(
+    log: Log, strict: Strict = False, processors: Processors = None, as_json: JsonOption = False
+) -> None:
+    """Summarise a log and list the repairs that it needs."""
     from sil.experiment.logs import read_log
 
     with one_sentence_for_bad_input():
         found = read_log(log, Rules(strict), processors)
     for note in found.notes:
         print_note(note)
+    users = int((found.jobs["user"].unique() >= 0).sum())
+    columns = {"run_s": "run time (s)", "estimate_s": "estimate (s)", "processors": "processors"}
+    figures = {
+        column: {"mean": values.mean(), "median": values.median(), "maximum": values.max()}
+        for column, values in found.jobs.select(*columns).to_dict().items()
+    }
+    if as_json:
+        print_json({"log": found.name, "jobs": len(found.jobs), "users": users, **figures})
+        return
     out.print(found.summary, highlight=False)
-    columns = {"run time (s)": "run_s", "estimate (s)": "estimate_s", "processors": "processors"}
-    for label, column in columns.items():
-        values = found.jobs[column]
-        figures = (values.mean(), values.median(), values.max())
-        mean, median, largest = (f"{float(value):,.0f}" for value in figures)  # type: ignore[arg-type]
-        out.print(f"{label}: mean {mean}, median {median}, maximum {largest}", highlight=False)
-    users = found.jobs["user"].unique()
-    out.print(f"users: {int((users >= 0).sum()):,} known", highlight=False)
+    for column, label in columns.items():
+        texts = [f"{what} {float(value):,.0f}" for what, value in figures[column].items()]  # type: ignore[arg-type]
+        out.print(f"{label}: {', '.join(texts)}", highlight=False)
+    out.print(f"users: {users:,} known", highlight=False)
 
 
 @app.command()
 def convert(
     log: Log,
-    target: Annotated[Path, typer.Argument(help="The file to write; its name says the format.")],
+    target: Annotated[Path, typer.Argument(help="The file to write; its suffix selects the format.")],
     strict: Strict = False,
     processors: Processors = None,
     overrun: Annotated[
         Overrun,
-        typer.Option(help="Jobs that ran for too long: raise the estimate, or cut the run."),
+        typer.Option(help="Jobs that exceeded their estimate: raise the estimate, or cut the run."),
     ] = Overrun.RAISE,
     too_large: Annotated[
-        TooLarge, typer.Option(help="Jobs that are larger than the machine: clip them, skip them, or stop.")
+        TooLarge, typer.Option(help="Jobs larger than the machine: clip them, skip them, or fail.")
     ] = TooLarge.CLIP,
     jobs: Annotated[
         str | None,
-        typer.Option(metavar="A:B", help="Only these places in the order of submission."),
+        typer.Option(metavar="A:B", help="Only jobs A to B - 1, in order of submission, counted from 0."),
     ] = None,
     begin: Annotated[
-        datetime | None, typer.Option("--from", help="Only jobs submitted from then on (UTC).")
+        datetime | None, typer.Option("--from", help="Only jobs submitted at or after this time (UTC).")
     ] = None,
-    end: Annotated[datetime | None, typer.Option("--to", help="Only jobs submitted before (UTC).")] = None,
+    end: Annotated[
+        datetime | None, typer.Option("--to", help="Only jobs submitted before this time (UTC).")
+    ] = None,
     load: Annotated[
-        float | None, typer.Option(help="So many times the load: times between arrivals are divided by it.")
+        float | None, typer.Option(help="Scale the load: divide interarrival times by this factor.")
     ] = None,
 ) -> None:
-    """Write a log, repaired and cut, in the other format or the same."""
+    """Repair and cut a log, and write it in the same or the other format."""
     from sil.experiment.logs import read_log, write_log
     from sil.workload.job_log import part_of
 
@@ -85,19 +94,19 @@ def lublin(
     jobs: Annotated[int, typer.Option(min=1)] = 10_000,
     processors: Annotated[int, typer.Option(min=2)] = 128,
     load: Annotated[
-        float | None, typer.Option(help="The offered load, like 0.9. Default: what the model gives.")
+        float | None, typer.Option(help="The offered load, such as 0.9. Default: that of the model.")
     ] = None,
     seed: Annotated[int, typer.Option(min=0)] = 0,
 ) -> None:
-    """Make a synthetic workload by the model of Lublin and Feitelson (2003)."""
+    """Generate a synthetic workload with the model of Lublin and Feitelson (2003)."""
     import numpy as np
 
     from sil.experiment.logs import write_log
     from sil.workload.lublin import Lublin
 
-    luck = np.random.default_rng(seed)
+    generator = np.random.default_rng(seed)
     with one_sentence_for_bad_input():
-        made = Lublin().jobs(jobs, processors, luck)
+        made = Lublin().jobs(jobs, processors, generator)
         if load is not None:
             made = made.at_load(load)
         write_log(target, made)

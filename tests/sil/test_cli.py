@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import gzip
 import json
+import os
 import subprocess
 import sys
 from pathlib import Path
@@ -13,7 +14,9 @@ import polars as pl
 import pytest
 from typer.testing import CliRunner, Result
 
-from sil.cli import app
+from scheduler import registry
+from sil import cli
+from sil.cli import app, shadowed_scheduler
 from sil.settings.code_version import package_version
 from tests.builders import TINY_SITE, tiny_experiment
 
@@ -135,15 +138,93 @@ def test_a_faulty_scheduler_ends_with_exit_code_1_its_sentence_and_the_others_re
     assert "Mean turnaround" in result.stdout
 
 
-def test_schedulers_lists_every_built_in_with_its_source() -> None:
-    shown = sil("schedulers").stdout
-    for name in ["olb", "met", "mct", "min_min", "max_min", "sufferage", "sjs", "pjs", "best_assignment"]:
-        assert name in shown
-    assert "built in" in shown
+def test_schedulers_lists_every_scheduler_under_its_kind_on_one_screen() -> None:
+    lines = sil("schedulers").stdout.splitlines()
+    assert 24 <= len(lines) <= 40
+    assert max(map(len, lines)) <= 100
+    listed = [line.split()[0] for line in lines if line.startswith("  ")]
+    assert listed == list(registry.names())
+    assert [line for line in lines if line.endswith(":")] == ["mapping:", "shared-nodes:", "free-nodes:"]
+
+
+def test_schedulers_as_json_has_kind_source_class_and_summary() -> None:
+    found = {entry["name"]: entry for entry in json.loads(sil("schedulers", "--json").stdout)}
+    assert tuple(found) == registry.names()
+    assert found["pjs"]["kind"] == "mapping"
+    assert found["pjs"]["target"] == "scheduler.mapping.pjs:Pjs"
+    assert found["easy"]["kind"] == "free-nodes"
+    assert {entry["source"] for entry in found.values()} == {"built in"}
 
 
 def test_experiments_lists_the_built_in_ones() -> None:
     assert "light-to-heavy" in sil("experiments").stdout
+    found = {entry["name"]: entry for entry in json.loads(sil("experiments", "--json").stdout)}
+    assert found["light-to-heavy"]["file"].endswith("light-to-heavy.toml")
+    assert found["light-to-heavy"]["description"]
+
+
+def test_run_and_report_print_the_summary_as_json(here: Path) -> None:
+    printed = sil("run", tiny_experiment(here), "--out", "out", "--json").stdout
+    assert json.loads(printed) == json.loads((here / "out" / "summary.json").read_text())
+    assert sil("report", "out", "--json").stdout == printed
+
+
+def test_run_records_wait_reasons_on_request(here: Path) -> None:
+    path = tiny_experiment(here)
+    for arguments in ((), ("--reasons",)):
+        out = f"out{len(arguments)}"
+        assert sil("run", path, "--out", out, "--replications", "1", *arguments).exit_code == 0
+        answer = sil("why", out, "--job", "0", "--scheduler", "mct").stdout
+        assert ("is not in this trace" in answer) is not bool(arguments)
+    assert (here / "out0" / "jobs.csv").read_bytes() == (here / "out1" / "jobs.csv").read_bytes()
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_shell_completion_scripts_are_printed(shell: str) -> None:
+    environment = {"_SIL_COMPLETE": f"source_{shell}", "PATH": os.environ["PATH"]}
+    done = subprocess.run(
+        [Path(sys.executable).parent / "sil"], env=environment, capture_output=True, text=True, check=True
+    )
+    assert "_SIL_COMPLETE" in done.stdout
+    assert "--install-completion" in sil("--help").output
+
+
+def test_commands_are_completed() -> None:
+    environment = {"_SIL_COMPLETE": "complete_bash", "COMP_WORDS": "sil sched", "COMP_CWORD": "1"}
+    done = subprocess.run(
+        [Path(sys.executable).parent / "sil"],
+        env={**os.environ, **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.stdout.split() == ["schedule", "schedulers"]
+
+
+def test_the_scheduler_package_of_another_distribution_is_reported(tmp_path: Path) -> None:
+    other = tmp_path / "scheduler"
+    other.mkdir()
+    (other / "__init__.py").write_text('"""Somebody else\'s scheduler."""\n')
+    metadata = tmp_path / "cron_like-1.0.dist-info"
+    metadata.mkdir()
+    (metadata / "METADATA").write_text("Metadata-Version: 2.1\nName: cron-like\nVersion: 1.0\n")
+    (metadata / "RECORD").write_text("scheduler/__init__.py,,\n")
+    done = subprocess.run(
+        [sys.executable, "-m", "sil", "--version"],
+        cwd=tmp_path,
+        env={**os.environ, "PYTHONPATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 2
+    (line,) = done.stderr.splitlines()
+    assert line.startswith(f"Error: the package `scheduler` in {other} belongs to cron-like")
+
+
+def test_a_scheduler_package_overwritten_in_place_is_reported(tmp_path: Path) -> None:
+    assert shadowed_scheduler(Path(cli.__file__).parent.parent.parent) is None
+    assert shadowed_scheduler(tmp_path) is not None
 
 
 # -- sil schedule ----------------------------------------------------------------------------------------
@@ -206,6 +287,15 @@ def test_with_several_schedulers_the_mapping_names_each(here: Path) -> None:
     table = pl.read_csv(here / "map.csv")
     assert table.columns[0] == "scheduler"
     assert table["scheduler"].value_counts().sort("scheduler").rows() == [("mct", 4), ("olb", 4)]
+
+
+@pytest.mark.parametrize("option", ["--decision-limit", "--limit"])
+def test_the_decision_limit_of_a_mapping_can_be_set(option: str, here: Path) -> None:
+    names = ("--scheduler", "tests.faulty:NeverReturns", option, "0.1")
+    result = sil("schedule", matrix_file(here, "csv"), *names)
+    assert result.exit_code == 1
+    assert "returns-in-time" in result.stderr
+    assert "--limit" not in sil("schedule", "--help").output
 
 
 def test_a_faulty_scheduler_on_a_matrix_is_told_beside_the_results_of_the_others(here: Path) -> None:
