@@ -100,10 +100,11 @@ def _study(name: str, seeds: int, workers: int, kept: Path) -> Findings:
     """Do a study; what is done of it is kept in the file `kept`."""
     from importlib import import_module
 
-    from sil.studies.collins_george.site_runs import StudyFailed
+    from sil.studies import MODULES
+    from sil.studies.findings import StudyFailed
     from sil.studies.run_options import Course
 
-    study: Callable[[int, Course], Findings] = import_module(f"sil.studies.{name.replace('-', '_')}").study
+    study: Callable[[int, Course], Findings] = import_module(f"sil.studies.{MODULES[name]}").study
     with _progress() as progress:
         bar = progress.add_task(name, total=None)
 

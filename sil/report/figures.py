@@ -195,65 +195,65 @@ def utilisation_over_time(
     return figure
 
 
-def series(
-    frame: pl.DataFrame, x: str, x_title: str, y: str, y_title: str, of: str, legend: str, height: int = 280
-) -> Figure:
-    """Lines of `y` over `x`, one for each value of `of` in order of appearance; bands where the frame has
-    columns low and high."""
-    names = frame[of].unique(maintain_order=True).to_list()
-    colour = alt.Color(
-        f"{of}:N",
-        scale=alt.Scale(domain=names, range=_colours(names)),
-        legend=alt.Legend(title=legend, symbolOpacity=1),
-    )
-    base = alt.Chart(frame)
-    across = alt.X(f"{x}:Q", title=x_title)
-    lines = base.mark_line(point=True).encode(
-        x=across, y=alt.Y(f"{y}:Q", title=y_title), color=colour, tooltip=tooltips(x, of, y)
-    )
-    layers = [lines]
-    if {"low", "high"} <= set(frame.columns):
-        band = base.mark_area(opacity=0.2).encode(
-            x=across, y=alt.Y("low:Q", title=y_title), y2=alt.Y2("high:Q"), color=colour
-        )
-        layers = [band, lines]
-    figure: Figure = alt.layer(*layers).properties(width=WIDTH, height=height)
-    return figure
-
-
-def series_of_means(
-    points: Iterable[tuple[float, str, Interval]],
+def lines(
+    points: Iterable[tuple[float, str, Interval | float]],
     x_title: str,
     y_title: str,
     legend: str,
     height: int = 280,
 ) -> Figure:
-    """Lines of means with bands of their intervals; `points` are (x, name of the line, mean)."""
-    rows = [(x, name, found.mean, found.low, found.high) for x, name, found in points]
-    frame = pl.DataFrame(rows, schema=["x", legend, "mean", "low", "high"], orient="row")
-    return series(frame, "x", x_title, "mean", y_title, legend, legend, height)
+    """One line per name, in order of appearance; `points` are (x, name, y). An interval is drawn as its mean
+    with a band."""
+    rows = [
+        (x, name, y.mean, y.low, y.high) if isinstance(y, Interval) else (x, name, y, y, y)
+        for x, name, y in points
+    ]
+    frame = pl.DataFrame(rows, schema=["x", "name", "y", "low", "high"], orient="row")
+    names = frame["name"].unique(maintain_order=True).to_list()
+    colour = alt.Color(
+        "name:N",
+        scale=alt.Scale(domain=names, range=_colours(names)),
+        legend=alt.Legend(title=legend, symbolOpacity=1),
+    )
+    base = alt.Chart(frame)
+    across = alt.X("x:Q", title=x_title)
+    figure: Figure = alt.layer(
+        base.mark_area(opacity=0.2).encode(
+            x=across, y=alt.Y("low:Q", title=y_title), y2=alt.Y2("high:Q"), color=colour
+        ),
+        base.mark_line(point=True).encode(
+            x=across, y=alt.Y("y:Q", title=y_title), color=colour, tooltip=_titled(x_title, legend, y_title)
+        ),
+    ).properties(width=WIDTH, height=height)
+    return figure
 
 
-def bars(frame: pl.DataFrame, x: str, x_title: str, y: str, y_title: str, of: str, legend: str) -> Figure:
-    """Bars of `y`, side by side at each `x` one for each value of `of`, both in order of appearance."""
-    names = frame[of].unique(maintain_order=True).to_list()
+def bars(rows: Iterable[tuple[str, str, float]], x_title: str, y_title: str, legend: str) -> Figure:
+    """Bars side by side, one per name at each x, both in order of appearance; `rows` are (x, name, y)."""
+    frame = pl.DataFrame(list(rows), schema=["x", "name", "y"], orient="row")
+    names = frame["name"].unique(maintain_order=True).to_list()
     figure: Figure = (
         alt.Chart(frame)
         .mark_bar()
         .encode(
-            x=alt.X(f"{x}:N", title=x_title, sort=None, axis=alt.Axis(labelAngle=0)),
-            xOffset=alt.XOffset(f"{of}:N", sort=None),
-            y=alt.Y(f"{y}:Q", title=y_title),
+            x=alt.X("x:N", title=x_title, sort=None, axis=alt.Axis(labelAngle=0)),
+            xOffset=alt.XOffset("name:N", sort=None),
+            y=alt.Y("y:Q", title=y_title),
             color=alt.Color(
-                f"{of}:N",
+                "name:N",
                 scale=alt.Scale(domain=names, range=_colours(names)),
                 legend=alt.Legend(title=legend, labelLimit=0),
             ),
-            tooltip=tooltips(x, of, y),
+            tooltip=_titled(x_title, legend, y_title),
         )
         .properties(width=WIDTH, height=280)
     )
     return figure
+
+
+def _titled(x_title: str, legend: str, y_title: str) -> list[alt.Tooltip]:
+    titles = {"x": x_title, "name": legend, "y": y_title}
+    return [alt.Tooltip(column, title=title) for column, title in titles.items()]
 
 
 def setting_title(setting: str) -> str:

@@ -22,7 +22,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Claim:
-    """One sentence of a paper that can be checked. `rule` says what has to be seen for it to hold."""
+    """One sentence of a paper that can be checked. `rule` states the evidence for which it holds."""
 
     claim: str
     paper: str
@@ -32,12 +32,13 @@ class Claim:
 
 
 def positive(found: Interval) -> Verdict:
-    """Holds where the whole interval is above zero, does not where none of it is."""
+    """Holds if the whole interval is above zero; does not if none of it is."""
     return all_positive([found])
 
 
-def all_positive(found: Sequence[Interval]) -> Verdict:
-    """Holds where every interval is above zero; does not where one of them has nothing above it."""
+def all_positive(found: Iterable[Interval]) -> Verdict:
+    """Holds if every interval is above zero; does not if one of them is not above zero anywhere."""
+    found = list(found)
     if all(x.low > 0.0 for x in found):
         return Verdict.HOLDS
     if any(x.high <= 0.0 for x in found):
@@ -45,50 +46,69 @@ def all_positive(found: Sequence[Interval]) -> Verdict:
     return Verdict.CANNOT_BE_TOLD
 
 
-def some_positive(found: Sequence[Interval]) -> Verdict:
-    """Holds where one is surely above zero; does not where all are surely not."""
-    if any(positive(x) is Verdict.HOLDS for x in found):
+def some_positive(found: Iterable[Interval]) -> Verdict:
+    """Holds if at least one holds; does not if none can."""
+    verdicts = {positive(x) for x in found}
+    if Verdict.HOLDS in verdicts:
         return Verdict.HOLDS
-    surely_not = all(positive(x) is Verdict.DOES_NOT_HOLD for x in found)
-    return Verdict.DOES_NOT_HOLD if surely_not else Verdict.CANNOT_BE_TOLD
+    return Verdict.CANNOT_BE_TOLD if Verdict.CANNOT_BE_TOLD in verdicts else Verdict.DOES_NOT_HOLD
 
 
-def most_positive(found: Sequence[Interval]) -> Verdict:
-    """Holds where more than half are surely above zero; does not where at least half are surely not."""
+def most_positive(found: Iterable[Interval]) -> Verdict:
+    """Holds if more than half hold; does not if at least half do not."""
     verdicts = [positive(x) for x in found]
-    if verdicts.count(Verdict.HOLDS) > len(found) / 2:
+    if verdicts.count(Verdict.HOLDS) > len(verdicts) / 2:
         return Verdict.HOLDS
-    rejected = verdicts.count(Verdict.DOES_NOT_HOLD) >= len(found) / 2
+    rejected = verdicts.count(Verdict.DOES_NOT_HOLD) >= len(verdicts) / 2
     return Verdict.DOES_NOT_HOLD if rejected else Verdict.CANNOT_BE_TOLD
 
 
-def all_or_partly_positive(found: Sequence[Interval]) -> Verdict:
-    """Holds where all are surely above zero; partly where more than half are; else as `most_positive`."""
+def all_or_partly_positive(found: Iterable[Interval]) -> Verdict:
+    """Holds if all hold; partly if more than half do; otherwise as `most_positive`."""
+    found = list(found)
     every, most = all_positive(found), most_positive(found)
     return Verdict.PARTLY if most is Verdict.HOLDS and every is not Verdict.HOLDS else most
 
 
-def counted(found: Iterable[Interval]) -> str:
-    """In how many cases a quantity is surely above zero."""
-    verdicts = [positive(x) for x in found]
-    above, not_above = verdicts.count(Verdict.HOLDS), verdicts.count(Verdict.DOES_NOT_HOLD)
-    return f"so in {above} of {len(verdicts)} cases, surely not so in {not_above}"
-
-
 def settled(holds: bool) -> Verdict:
-    """For what has no chance in it."""
+    """For results without randomness."""
     return Verdict.HOLDS if holds else Verdict.DOES_NOT_HOLD
 
 
-def less(found: Interval, by: float) -> Interval:
-    """The interval of a quantity less a constant."""
-    return Interval(found.mean - by, found.half_width)
+def above(found: Interval, limit: float) -> Interval:
+    """By how much a quantity exceeds a limit."""
+    return Interval(found.mean - limit, found.half_width)
+
+
+def below(found: Interval, limit: float) -> Interval:
+    """By how much a quantity falls short of a limit."""
+    return Interval(limit - found.mean, found.half_width)
+
+
+def within(found: Interval, low: float, high: float) -> list[Interval]:
+    """Both positive if a quantity is between two limits."""
+    return [above(found, low), below(found, high)]
+
+
+def counted(found: Iterable[Interval]) -> str:
+    """The number of cases in which a quantity is positive."""
+    verdicts = [positive(x) for x in found]
+    yes, no = verdicts.count(Verdict.HOLDS), verdicts.count(Verdict.DOES_NOT_HOLD)
+    return f"so in {yes} of {len(verdicts)} cases, surely not so in {no}"
 
 
 def shown(found: Interval, digits: int = 1, unit: str = "") -> str:
     """As text, for example 12.3 ± 0.4 s."""
     half = "" if found.half_width is None else f" ± {found.half_width:,.{digits}f}"
     return f"{found.mean:,.{digits}f}{half}{f' {unit}' if unit else ''}"
+
+
+def spanned(found: Sequence[Interval], unit: str) -> str:
+    """The smallest and the largest, as text."""
+    if not found:
+        return "in none"
+    low, high = min(found, key=lambda x: x.mean), max(found, key=lambda x: x.mean)
+    return f"from {shown(low)} to {shown(high)} {unit}"
 
 
 def ledger_frame(claims: Sequence[Claim]) -> pl.DataFrame:

@@ -16,13 +16,14 @@ from sil.cli import app
 from sil.outcome.statistics import Interval
 from sil.studies.cisne import dynamic_coscheduling, experiments, hybrid, table1, user_space
 from sil.studies.collins_george import cs1, cs2, cs3, cs4, preemption, robustness
-from sil.studies.collins_george.site_runs import Case, StudyFailed, run_all
-from sil.studies.findings import Findings
+from sil.studies.collins_george.site_runs import Case, run_all
+from sil.studies.findings import Findings, StudyFailed
 from sil.studies.ledger import (
     Verdict,
+    above,
     all_or_partly_positive,
     all_positive,
-    less,
+    below,
     positive,
     settled,
     shown,
@@ -110,7 +111,8 @@ def test_of_several_one_that_is_surely_not_positive_is_enough_to_refuse() -> Non
 def test_the_other_words_of_the_ledger() -> None:
     assert settled(True) is Verdict.HOLDS
     assert settled(False) is Verdict.DOES_NOT_HOLD
-    assert less(Interval(5.0, 1.0), 4.0) == Interval(1.0, 1.0)
+    assert above(Interval(5.0, 1.0), 4.0) == Interval(1.0, 1.0)
+    assert below(Interval(5.0, 1.0), 4.0) == Interval(-1.0, 1.0)
     assert shown(Interval(1234.56, 7.0), 1, "s") == "1,234.6 ± 7.0 s"
     assert shown(Interval(1.0, None), 2) == "1.00"
 
@@ -283,7 +285,7 @@ def test_predictions_on_shared_nodes_do_not_depend_on_the_number_of_workers() ->
 @pytest.mark.long
 def test_what_is_learnt_from_some_seeds_is_tried_on_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hybrid, "LOADS", (1.0,))
-    cells = tuple((policy, 1.0, method) for policy in experiments.POLICIES for method in hybrid.PAIRS)
+    cells = tuple((policy, 1.0, method) for policy in experiments.POLICIES for method in hybrid.METHODS)
     monkeypatch.setattr(hybrid, "CELLS", cells)
     found = hybrid.study(3, Course(os.cpu_count() or 1))
     (table,) = found.tables.values()

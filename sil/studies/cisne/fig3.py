@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from itertools import product
 
-import polars as pl
-
-from sil.outcome.statistics import Interval, interval
+from sil.outcome.statistics import interval
 from sil.report.figures import bars
-from sil.studies.cisne.experiments import BLIND, METHOD, PAIRS, POLICIES, Case, Deviations, run_all
-from sil.studies.cisne.table1 import LEAST_SEEDS
-from sil.studies.findings import Drawing, Findings
-from sil.studies.ledger import Claim, all_or_partly_positive, counted, most_positive, shown, some_positive
+from sil.studies.cisne.experiments import LEAST_SEEDS, METHOD, PAIRS, POLICIES, Case, Deviations, run_all
+from sil.studies.findings import Drawing, Findings, table
+from sil.studies.ledger import (
+    Claim,
+    all_or_partly_positive,
+    below,
+    counted,
+    most_positive,
+    shown,
+    some_positive,
+)
 from sil.studies.run_options import Course
 
 LOAD = 0.25
@@ -22,6 +27,9 @@ def study(seeds: int, course: Course) -> Findings:
     seeds = max(seeds, LEAST_SEEDS)
     cases = [Case(policy, LOAD, seed) for seed in range(seeds) for policy in POLICIES]
     found = Deviations(run_all(cases, course))
+    rows = [
+        (policy, *(shown(interval(found.of(policy, LOAD, pair))) for pair in PAIRS)) for policy in POLICIES
+    ]
     return Findings(
         name="cisne-fig3",
         title="CISNE, Figure 3: turnaround deviation by method",
@@ -29,16 +37,18 @@ def study(seeds: int, course: Course) -> Findings:
         method=f"{METHOD} {seeds} seeds; 95 % intervals.",
         claims=_claims(found),
         drawings=[_drawing(found, policy) for policy in POLICIES],
-        tables={f"Deviation (%), local load on {LOAD:.0%} of the nodes, blind": _table(found)},
+        tables={
+            f"Deviation (%), local load on {LOAD:.0%} of the nodes, blind": table(
+                ("policy", *("-".join(pair) for pair in PAIRS)), rows
+            )
+        },
     )
 
 
 def _claims(found: Deviations) -> list[Claim]:
     proportional = [
-        interval(
-            found.of(policy, LOAD, ("proportional", cpu_time)) - found.of(policy, LOAD, (other, cpu_time))
-        )
-        for policy, cpu_time, other in product(POLICIES, ("mpl", "cpu"), ("mpl", "cpu"))
+        interval(found.of(policy, LOAD, ("proportional", by)) - found.of(policy, LOAD, (other, by)))
+        for policy, by, other in product(POLICIES, ("mpl", "cpu"), ("mpl", "cpu"))
     ]
     by_cpu = {
         (policy, remaining): interval(
@@ -46,7 +56,7 @@ def _claims(found: Deviations) -> list[Claim]:
         )
         for policy, remaining in product(POLICIES, REMAINING)
     }
-    basic = [Interval(-by_cpu["Basic", r].mean, by_cpu["Basic", r].half_width) for r in REMAINING]
+    basic = {remaining: below(by_cpu["Basic", remaining], 0.0) for remaining in REMAINING}
     return [
         Claim(
             "The proportional estimate of the remaining time performs badly",
@@ -60,28 +70,16 @@ def _claims(found: Deviations) -> list[Claim]:
             "Figure 3",
             "by MPL the deviation is larger in most cases (policy, method of the remaining time)",
             counted(by_cpu.values()),
-            most_positive(list(by_cpu.values())),
+            most_positive(by_cpu.values()),
         ),
         Claim(
             "For Basic it is the other way round",
             "Figure 3",
             "for some method of the remaining time, by CPU the deviation is larger under Basic",
-            ", ".join(f"{r}: {shown(x, 1)}" for r, x in zip(REMAINING, basic, strict=True)) + " points",
-            some_positive(basic),
+            ", ".join(f"{remaining}: {shown(x)}" for remaining, x in basic.items()) + " points",
+            some_positive(basic.values()),
         ),
     ]
-
-
-def _name(pair: tuple[str, str]) -> str:
-    return f"{pair[0]}-{pair[1]}"
-
-
-def _table(found: Deviations) -> pl.DataFrame:
-    rows = [
-        (policy, *(shown(interval(found.of(policy, LOAD, pair, BLIND)), 1) for pair in PAIRS))
-        for policy in POLICIES
-    ]
-    return pl.DataFrame(rows, schema=["policy", *map(_name, PAIRS)], orient="row")
 
 
 def _drawing(found: Deviations, policy: str) -> Drawing:
@@ -89,15 +87,6 @@ def _drawing(found: Deviations, policy: str) -> Drawing:
         (remaining, f"by {cpu_time.upper()}", float(found.of(policy, LOAD, (remaining, cpu_time)).mean()))
         for remaining, cpu_time in PAIRS
     ]
-    frame = pl.DataFrame(rows, schema=["remaining", "cpu", "deviation"], orient="row")
-    chart = bars(
-        frame,
-        "remaining",
-        "Method of the remaining time",
-        "deviation",
-        "Mean deviation of turnaround (%)",
-        "cpu",
-        "CPU time used",
-    )
+    chart = bars(rows, "Method of the remaining time", "Mean deviation of turnaround (%)", "CPU time used")
     name = policy.lower().replace("+", "-")
     return Drawing(f"figure-3-{name}", f"Figure 3: deviation by method, {policy}", chart)

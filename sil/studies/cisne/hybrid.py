@@ -1,4 +1,4 @@
-"""The future work of Hanzich et al. 2006: analytic predictions corrected by their errors in the past."""
+"""The future work of Hanzich et al. 2006: analytic predictions corrected by their past errors."""
 
 from __future__ import annotations
 
@@ -25,56 +25,67 @@ from scheduler.time_shared.scheduler import Loras
 from scheduler.time_shared.system import SharedNodes
 from sil.outcome.statistics import Interval, Sample, interval
 from sil.report.figures import bars
-from sil.studies.cisne.experiments import LOADS, METHOD, POLICIES, Case, cluster_of, jobs_of, run
-from sil.studies.findings import Drawing, Findings
-from sil.studies.ledger import Claim, all_or_partly_positive, counted, shown
+from sil.runs.on_time_shared import SharedRun
+from sil.studies.cisne.experiments import (
+    LOADS,
+    METHOD,
+    METHODS,
+    POLICIES,
+    Case,
+    cluster_of,
+    ends_s,
+    jobs_of,
+    run,
+)
+from sil.studies.findings import Drawing, Findings, sample, table
+from sil.studies.ledger import Claim, all_or_partly_positive, counted, shown, spanned
 from sil.studies.run_options import Course
-from sil.trace.facts import Fact
 from sil.workers.parallel import done_by
 
-PAIRS = {"MPL": ("mpl", "mpl"), "CPU": ("cpu", "cpu")}
 PLAIN, HYBRID = "plain", "hybrid"
-CELLS = tuple(product(POLICIES, LOADS, PAIRS))
+CELLS = tuple(product(POLICIES, LOADS, METHODS))
 SLACK_POINTS = 10.0
 
-TOLD = (
-    "Errors are learnt from the first half of the seeds, apart for each policy, local load and method, "
-    "and told by kind of job, whether it waits or runs, and the number of jobs that are not done; the "
-    "other half of the seeds is predicted with and without them."
+LEARNING = (
+    "Errors are learnt from the first half of the seeds, separately for each policy, local load and "
+    "method, by kind of job, whether it waits or runs, and the number of unfinished jobs; predictions for "
+    "the other half of the seeds are made with and without them."
 )
 
 
 @dataclass(frozen=True)
 class Learnt:
-    """A case, and the errors to go by: the method and its history."""
+    """A case, and the error history of each method."""
 
     case: Case
     errors: dict[str, ErrorHistory]
 
 
 def study(seeds: int, course: Course) -> Findings:
-    """Half of the seeds are learnt from, and the other half predicted."""
+    """Learns from half of the seeds and predicts the other half."""
     total = 2 * seeds * len(POLICIES) * len(LOADS)
-
-    past = [Case(p, load, k) for k in range(seeds) for p in POLICIES for load in LOADS]
+    past, future = (
+        [Case(p, load, first + k) for k in range(seeds) for p in POLICIES for load in LOADS]
+        for first in (0, seeds)
+    )
     errors: dict[tuple[str, float, str], list[Error]] = {cell: [] for cell in CELLS}
     for case, found in zip(past, done_by(_errors, past, course.part(0, total)), strict=True):
         for method, of_method in found.items():
             errors[case.policy, case.load, method] += of_method
     histories = {cell: ErrorHistory(of_cell) for cell, of_cell in errors.items()}
-    future = [
-        Learnt(case, {method: histories[case.policy, case.load, method] for method in PAIRS})
-        for case in (Case(p, load, seeds + k) for k in range(seeds) for p in POLICIES for load in LOADS)
+    learnt = [
+        Learnt(case, {method: histories[case.policy, case.load, method] for method in METHODS})
+        for case in future
     ]
-    rows = [row for part in done_by(_predicted, future, course.part(total // 2, total)) for row in part]
-    frame = pl.DataFrame(rows).sort("replication", maintain_order=True)
+    rows = [row for part in done_by(_predicted, learnt, course.part(total // 2, total)) for row in part]
+    frame = pl.DataFrame(rows)
     return Findings(
         name="cisne-hybrid",
         title="CISNE: predictions that learn from their errors",
         source="Hanzich et al. 2006, section 5 (future work)",
-        method=f"{METHOD} {TOLD} {seeds} seeds in each half; 95 % intervals.",
+        method=f"{METHOD} {LEARNING} {seeds} seeds in each half; 95 % intervals.",
         claims=_claims(frame),
-        drawings=[_drawing(frame, method) for method in PAIRS],
+        drawings=[_drawing(frame, method) for method in METHODS],
         tables={
             f"Deviation (%), and share of jobs that end in their {COVERAGE:.0%} interval (%)": _table(frame)
         },
@@ -82,7 +93,7 @@ def study(seeds: int, course: Course) -> Findings:
 
 
 class _Noting:
-    """A predictor that keeps under what circumstances it spoke."""
+    """A predictor that records the circumstances of each prediction."""
 
     def __init__(self, predictor: Predictor) -> None:
         self._predictor = predictor
@@ -95,22 +106,20 @@ class _Noting:
 
 
 def _aware(case: Case, method: str) -> PolicyAware:
-    return PolicyAware(_scheduler(case), *PAIRS[method])
+    return PolicyAware(_scheduler(case), *METHODS[method])
 
 
 def _scheduler(case: Case) -> Loras:
     return POLICIES[case.policy].scheduler()
 
 
-def _ends(case: Case, predictors: dict[str, Predictor]) -> tuple[Any, dict[int, float]]:
-    done = run(cluster_of(case), jobs_of(case.replication), _scheduler(case), predictors, case.replication)
-    ended = done.facts.filter(pl.col("event") == Fact.RUN_ENDED)
-    return done, dict(ended.select("job", "time_s").iter_rows())
+def _run(case: Case, predictors: dict[str, Predictor]) -> SharedRun:
+    return run(cluster_of(case), jobs_of(case.replication), _scheduler(case), predictors, case.replication)
 
 
 def _errors(case: Case) -> dict[str, list[Error]]:
-    noting = {method: _Noting(_aware(case, method)) for method in PAIRS}
-    _, ended_s = _ends(case, dict(noting))
+    noting = {method: _Noting(_aware(case, method)) for method in METHODS}
+    ended_s = ends_s(_run(case, dict(noting)))
     return {
         method: [
             Error(circumstances, (ended_s[forecast.job] - made_s) / (forecast.end_s - made_s))
@@ -127,7 +136,8 @@ def _predicted(learnt: Learnt) -> list[dict[str, Any]]:
     for method, errors in learnt.errors.items():
         predictors[f"{PLAIN} {method}"] = WithInterval(_aware(case, method), errors)
         predictors[f"{HYBRID} {method}"] = Hybrid(_aware(case, method), errors)
-    done, ended_s = _ends(case, predictors)
+    done = _run(case, predictors)
+    ended_s = ends_s(done)
     arrived_s = {job.id: job.arrival_s for job in jobs_of(case.replication)}
     first: dict[str, dict[JobId, Forecast]] = {name: {} for name in predictors}
     for prediction in done.predictions:
@@ -161,20 +171,14 @@ def _predicted(learnt: Learnt) -> list[dict[str, Any]]:
 def _of(
     frame: pl.DataFrame, policy: str, load: float, method: str, kind: str, column: str = "deviation"
 ) -> Sample:
-    chosen = frame.filter(
-        (pl.col("policy") == policy)
-        & (pl.col("load") == load)
-        & (pl.col("method") == method)
-        & (pl.col("kind") == kind)
-    )
-    return chosen[column].drop_nulls().to_numpy()
+    rows = frame.drop_nulls(column)
+    return sample(rows, column, policy=policy, load=load, method=method, kind=kind)
 
 
 def _claims(frame: pl.DataFrame) -> list[Claim]:
     gains = [interval(_of(frame, *cell, PLAIN) - _of(frame, *cell, HYBRID)) for cell in CELLS]
     covered = [interval(_of(frame, *cell, PLAIN, "covered")) for cell in CELLS]
     near = [Interval(SLACK_POINTS - abs(x.mean - 100 * COVERAGE), x.half_width) for x in covered]
-    low, high = min(gains, key=lambda x: x.mean), max(gains, key=lambda x: x.mean)
     means = [x.mean for x in covered]
     return [
         Claim(
@@ -182,7 +186,7 @@ def _claims(frame: pl.DataFrame) -> list[Claim]:
             "an idea of section 5",
             "on seeds that it did not learn from it deviates less than the plain one, in every cell (policy, "
             "load, method); partly: in most",
-            f"{counted(gains)}; gain from {shown(low, 1)} to {shown(high, 1)} points",
+            f"{counted(gains)}; gain {spanned(gains, 'points')}",
             all_or_partly_positive(gains),
         ),
         Claim(
@@ -197,29 +201,19 @@ def _claims(frame: pl.DataFrame) -> list[Claim]:
 
 
 def _table(frame: pl.DataFrame) -> pl.DataFrame:
-    rows = [
-        (
-            policy,
-            f"{load:.0%}",
-            method,
-            *(shown(interval(_of(frame, policy, load, method, kind)), 1) for kind in (PLAIN, HYBRID)),
-            shown(interval(_of(frame, policy, load, method, PLAIN, "covered")), 0),
-        )
-        for policy, load, method in CELLS
-    ]
-    columns = ["policy", "local load", "method", "plain", "hybrid", "in the interval"]
-    return pl.DataFrame(rows, schema=columns, orient="row")
+    rows = []
+    for policy, load, method in CELLS:
+        deviations = [shown(interval(_of(frame, policy, load, method, kind))) for kind in (PLAIN, HYBRID)]
+        covered = shown(interval(_of(frame, policy, load, method, PLAIN, "covered")), 0)
+        rows.append((policy, f"{load:.0%}", method, *deviations, covered))
+    return table(("policy", "local load", "method", "plain", "hybrid", "in the interval"), rows)
 
 
 def _drawing(frame: pl.DataFrame, method: str) -> Drawing:
     rows = [
         (f"{policy}, {load:.0%}", kind, float(_of(frame, policy, load, method, kind).mean()))
-        for policy, load in product(POLICIES, LOADS)
-        for kind in (PLAIN, HYBRID)
+        for policy, load, kind in product(POLICIES, LOADS, (PLAIN, HYBRID))
     ]
-    data = pl.DataFrame(rows, schema=["cell", "predictor", "deviation"], orient="row")
-    chart = bars(
-        data, "cell", "Policy, local load", "deviation", "Mean deviation (%)", "predictor", "Predictor"
-    )
+    chart = bars(rows, "Policy, local load", "Mean deviation (%)", "Predictor")
     title = f"{method}-{method}: deviation with and without a correction by history"
     return Drawing(f"hybrid-{method.lower()}", title, chart)

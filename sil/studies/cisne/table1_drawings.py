@@ -5,7 +5,6 @@ from __future__ import annotations
 from itertools import product
 
 import altair as alt
-import polars as pl
 
 from scheduler.time_shared.prediction.forecast import Predictor
 from scheduler.time_shared.prediction.look_ahead import PolicyAware
@@ -15,16 +14,17 @@ from sil.studies.cisne.experiments import (
     AWARE,
     BLIND,
     LOADS,
+    METHODS,
     POLICIES,
     Case,
     Deviations,
     cluster_of,
+    ends_s,
     jobs_of,
     run,
 )
-from sil.studies.cisne.table1_cells import BACKFILLING, CELLS, CPU, PAIRS, PAPER
-from sil.studies.findings import Drawing
-from sil.trace.facts import Fact
+from sil.studies.cisne.table1_claims import CELLS, IN_ORDER, PAPER
+from sil.studies.findings import Drawing, table
 
 SHOWN, SHOWN_LOAD = "Uniform", 0.5
 """The policy and the load of the timeline."""
@@ -37,13 +37,13 @@ def drawings(found: Deviations) -> list[Drawing]:
 def _heat_map(found: Deviations) -> Drawing:
     rows = []
     for policy, (k, load) in product(POLICIES, enumerate(LOADS)):
-        for (name, pair), paper in zip(PAIRS.items(), PAPER[policy][k], strict=True):
+        for (name, pair), paper in zip(METHODS.items(), PAPER[policy][k], strict=True):
             where = f"{policy}, {load:.0%}"
             rows.append((where, f"paper, {name}", paper))
             rows.append((where, f"blind, {name}", float(found.of(policy, load, pair).mean())))
             rows.append((where, f"aware, {name}", float(found.of(policy, load, pair, AWARE).mean())))
-    frame = pl.DataFrame(rows, schema=["cell", "source", "deviation"], orient="row")
-    order = [f"{source}, {name}" for name in PAIRS for source in ("paper", "blind", "aware")]
+    frame = table(("cell", "source", "deviation"), rows)
+    order = [f"{source}, {name}" for name in METHODS for source in ("paper", "blind", "aware")]
     axes = alt.Chart(frame).encode(
         x=alt.X("source:N", title=None, sort=order, axis=alt.Axis(labelAngle=0, orient="top")),
         y=alt.Y("cell:N", title="Policy, and share of nodes with local users", sort=None),
@@ -60,10 +60,10 @@ def _biases(found: Deviations) -> Drawing:
     rows = [
         (f"{policy}, {load:.0%}", f"{mode}, {name}", float(found.of(policy, load, pair, mode, "bias").mean()))
         for policy, load in CELLS
-        for mode in ((BLIND, AWARE) if policy in BACKFILLING else (BLIND,))
-        for name, pair in PAIRS.items()
+        for mode in ((BLIND, AWARE) if policy in IN_ORDER else (BLIND,))
+        for name, pair in METHODS.items()
     ]
-    frame = pl.DataFrame(rows, schema=["cell", "predictor", "bias"], orient="row")
+    frame = table(("cell", "predictor", "bias"), rows)
     names = frame["predictor"].unique(maintain_order=True).to_list()
     scale = alt.Scale(domain=names, range=list(PALETTE[: len(names)]))
     chart = (
@@ -81,21 +81,20 @@ def _biases(found: Deviations) -> Drawing:
 
 
 def _drawings_of_one_run() -> list[Drawing]:
-    """A timeline under one policy, and what was predicted under all of them, with the first seed."""
+    """A timeline under one policy, and predictions under all of them, of the first seed."""
     points, timelines = [], []
     for policy, composition in POLICIES.items():
         case, scheduler = Case(policy, SHOWN_LOAD, 0), composition.scheduler()
         jobs = jobs_of(case.replication)
-        predictors: dict[str, Predictor] = {"aware": PolicyAware(scheduler, *CPU)}
+        predictors: dict[str, Predictor] = {AWARE: PolicyAware(scheduler, *METHODS["CPU"])}
         done = run(cluster_of(case), jobs, scheduler, predictors, case.replication)
-        ended = done.facts.filter(pl.col("event") == Fact.RUN_ENDED)
-        end_s = dict(ended.select("job", "time_s").iter_rows())
+        end_s = ends_s(done)
         first = {p.forecast.job: p.forecast.end_s for p in reversed(done.predictions)}
         points += [(policy, end_s[job.id] - job.arrival_s, first[job.id] - job.arrival_s) for job in jobs]
         if policy == SHOWN:
             title = f"One run of 30 jobs under {policy}, local users on {SHOWN_LOAD:.0%} of the nodes"
             timelines.append(Drawing("timeline", title, timeline(done.facts, cluster_of(case).n_nodes)))
-    frame = pl.DataFrame(points, schema=["of", "real", "predicted"], orient="row")
+    frame = table(("of", "real", "predicted"), points)
     chart = predicted_against_real(frame, "Policy")
     title = f"Predicted against real, CPU-CPU, aware; local users on {SHOWN_LOAD:.0%} of the nodes"
     return [*timelines, Drawing("predicted-against-real", title, chart)]

@@ -1,19 +1,21 @@
-"""Section 3.2 of the paper on CISNE-P: what it costs to coschedule in user space."""
+"""Section 3.2 of the paper on CISNE-P: the cost of coscheduling in user space."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import partial
 from itertools import product
+from typing import Any
 
 import polars as pl
 
 from scheduler.time_shared.scheduler import Loras
-from sil.outcome.statistics import Interval, Sample, interval
+from sil.outcome.statistics import Sample, interval
 from sil.report.figures import bars
 from sil.runs.on_time_shared import SharedCluster
-from sil.studies.cisne.experiments import POLICIES, jobs_of, run, told_of
-from sil.studies.findings import Drawing, Findings
-from sil.studies.ledger import Claim, Verdict, all_positive, counted, shown
+from sil.studies.cisne.experiments import POLICIES, jobs_of, measures, run
+from sil.studies.findings import Drawing, Findings, sample, table
+from sil.studies.ledger import Claim, Verdict, all_positive, below, counted, shown, spanned
 from sil.studies.run_options import Course
 from sil.workers.parallel import done_by
 
@@ -25,18 +27,18 @@ SHARE_OF_NODES = {DEDICATED: 0.0, SHARED: 0.25}
 KERNEL = (0.0, 0.0)
 OVERHEADS, LOSSES = (0.02, 0.05, 0.1), (0.0, 0.3, 0.5)
 USER_SPACE = tuple(product(OVERHEADS, LOSSES))
-"""Share of the CPU for looking at /proc, and loss of communication since the bonus comes late."""
+"""Share of the CPU for reading /proc, and loss of communication because the bonus comes late."""
 DRAWN = (0.05, 0.3)
 CONTROL_DELAY_S = 1.0
-MOST_TURNAROUND_PERCENT, MOST_MAKESPAN_PERCENT = 10.0, 30.0
+MOST_PERCENT = {"turnaround_s": 10.0, "makespan_s": 30.0}
 
 METHOD = (
     "90 jobs {CG.B, IS.B, MG.B, BT.A} on 2, 4 or 8 of 16 nodes, Poisson arrivals 15 s apart (the paper "
-    "does not say), under FCFS with First Fit and SJF with Just First, both with Uniform nodes and an MPL"
-    " of at most 4; dedicated, and with local users on a quarter of the nodes. What user space costs are "
+    "does not say), under FCFS with First Fit and SJF with Just First, both with Uniform nodes and an MPL "
+    "of at most 4; dedicated, and with local users on a quarter of the nodes. The costs of user space are "
     "inputs of the model: 2, 5 or 10 % of each CPU, a loss of 0, 0.3 or 0.5 of communication for each "
-    "other task that has the CPU, and jobs that stop and restart 1 s late; in the kernel all of these are"
-    " zero."
+    "other task that has the CPU, and jobs that stop and restart 1 s late; in the kernel all of these are "
+    "zero."
 )
 
 
@@ -50,18 +52,11 @@ class Case:
 
 
 def study(seeds: int, course: Course) -> Findings:
-    cases = [
-        *(
-            Case(name, where, *costs, seed)
-            for seed in range(seeds)
-            for name, where, costs in product(SCHEDULERS, SHARE_OF_NODES, (KERNEL, *USER_SPACE))
-        ),
-        *(
-            Case(name, where, *KERNEL, seed)
-            for seed in range(seeds)
-            for name, where in product((BASIC, NORMAL), SHARE_OF_NODES)
-        ),
+    points = [
+        *product(SCHEDULERS, SHARE_OF_NODES, (KERNEL, *USER_SPACE)),
+        *product((BASIC, NORMAL), SHARE_OF_NODES, (KERNEL,)),
     ]
+    cases = [Case(name, where, *costs, seed) for seed in range(seeds) for name, where, costs in points]
     found = pl.DataFrame(done_by(_carry_out, cases, course), infer_schema_length=None)
     return Findings(
         name="cisnep-user-space",
@@ -77,7 +72,7 @@ def study(seeds: int, course: Course) -> Findings:
     )
 
 
-def _carry_out(case: Case) -> dict[str, str | int | float]:
+def _carry_out(case: Case) -> dict[str, Any]:
     delay_s = CONTROL_DELAY_S if case.overhead else 0.0
     cluster = (
         SharedCluster()
@@ -89,59 +84,42 @@ def _carry_out(case: Case) -> dict[str, str | int | float]:
     else:
         scheduler = POLICIES[case.scheduler].scheduler()
         cluster = cluster.with_limits(POLICIES[case.scheduler].most_jobs)
-    told = told_of(run(cluster, jobs_of(case.replication, JOBS), scheduler, {}, case.replication))
-    return {
-        "scheduler": case.scheduler,
-        "where": case.where,
-        "overhead": case.overhead,
-        "loss": case.loss,
-        "replication": case.replication,
-        "turnaround_s": told["turnaround_s"],
-        "makespan_s": told["makespan_s"],
-    }
+    jobs = jobs_of(case.replication, JOBS)
+    return asdict(case) | measures(run(cluster, jobs, scheduler, {}, case.replication))
 
 
 def _sample(
-    found: pl.DataFrame, scheduler: str, where: str, costs: tuple[float, float], column: str
+    found: pl.DataFrame, column: str, scheduler: str, where: str, costs: tuple[float, float]
 ) -> Sample:
-    chosen = found.filter(
-        (pl.col("scheduler") == scheduler)
-        & (pl.col("where") == where)
-        & (pl.col("overhead") == costs[0])
-        & (pl.col("loss") == costs[1])
-    )
-    return chosen.sort("replication")[column].to_numpy()
+    overhead, loss = costs
+    return sample(found, column, scheduler=scheduler, where=where, overhead=overhead, loss=loss)
 
 
 def _penalty(
-    found: pl.DataFrame, scheduler: str, where: str, costs: tuple[float, float], column: str
+    found: pl.DataFrame, column: str, scheduler: str, where: str, costs: tuple[float, float]
 ) -> Sample:
-    """Percent more than in the kernel, seed by seed."""
-    kernel = _sample(found, scheduler, where, KERNEL, column)
-    return 100 * (_sample(found, scheduler, where, costs, column) / kernel - 1)
+    """Percent more than in the kernel."""
+    kernel = _sample(found, column, scheduler, where, KERNEL)
+    return 100 * (_sample(found, column, scheduler, where, costs) / kernel - 1)
 
 
 def _claims(found: pl.DataFrame) -> list[Claim]:
+    penalty = partial(_penalty, found)
     points = list(product(SCHEDULERS, SHARE_OF_NODES, USER_SPACE))
-    turnaround = [_penalty(found, *point, "turnaround_s") for point in points]
-    makespan = [_penalty(found, *point, "makespan_s") for point in points]
-    bounded = [
-        *(_below(interval(x), MOST_TURNAROUND_PERCENT) for x in turnaround),
-        *(_below(interval(x), MOST_MAKESPAN_PERCENT) for x in makespan),
-    ]
+    penalties = {column: [penalty(column, *point) for point in points] for column in MOST_PERCENT}
+    bounded = [below(interval(x), MOST_PERCENT[column]) for column, of in penalties.items() for x in of]
+    turnaround, makespan = penalties.values()
     more_sensitive = [interval(m - t) for m, t in zip(makespan, turnaround, strict=True)]
     apart = [
-        interval(
-            _penalty(found, name, SHARED, costs, column) - _penalty(found, name, DEDICATED, costs, column)
-        )
-        for name, costs, column in product(SCHEDULERS, USER_SPACE, ("turnaround_s", "makespan_s"))
+        interval(penalty(column, name, SHARED, costs) - penalty(column, name, DEDICATED, costs))
+        for name, costs, column in product(SCHEDULERS, USER_SPACE, MOST_PERCENT)
     ]
     furthest = max(apart, key=lambda x: abs(x.mean))
     shorter = {
-        (where, column): interval(
-            _sample(found, BASIC, where, KERNEL, column) - _sample(found, NORMAL, where, KERNEL, column)
+        f"{column.removesuffix('_s')} {where}": interval(
+            _sample(found, column, BASIC, where, KERNEL) - _sample(found, column, NORMAL, where, KERNEL)
         )
-        for where, column in product(SHARE_OF_NODES, ("turnaround_s", "makespan_s"))
+        for where, column in product(SHARE_OF_NODES, MOST_PERCENT)
     }
     return [
         Claim(
@@ -155,8 +133,7 @@ def _claims(found: pl.DataFrame) -> list[Claim]:
             "The makespan is more sensitive than the turnaround",
             "section 3.2",
             "none: it follows from the costs; in how many points of their grid it is so",
-            f"{counted(more_sensitive)}; from {shown(min(more_sensitive, key=lambda x: x.mean), 1)} to "
-            f"{shown(max(more_sensitive, key=lambda x: x.mean), 1)} points",
+            f"{counted(more_sensitive)}; {spanned(more_sensitive, 'points')}",
             Verdict.CALIBRATION,
         ),
         Claim(
@@ -170,11 +147,8 @@ def _claims(found: pl.DataFrame) -> list[Claim]:
             "Sharing time as well as space improves performance",
             "sections 1 and 4",
             "Normal with an MPL of 4 has a shorter mean turnaround and makespan than Basic, in both clusters",
-            ", ".join(
-                f"{column.removesuffix('_s')} {where}: by {shown(x, 0, 's')}"
-                for (where, column), x in shorter.items()
-            ),
-            all_positive(list(shorter.values())),
+            ", ".join(f"{what}: by {shown(x, 0, 's')}" for what, x in shorter.items()),
+            all_positive(shorter.values()),
         ),
         Claim(
             "The overheads are almost insignificant, and the system has become portable",
@@ -186,42 +160,24 @@ def _claims(found: pl.DataFrame) -> list[Claim]:
     ]
 
 
-def _below(found: Interval, limit: float) -> Interval:
-    return Interval(limit - found.mean, found.half_width)
-
-
 def _range(samples: list[Sample]) -> str:
     means = [float(x.mean()) for x in samples]
     return f"{min(means):+.1f} to {max(means):+.1f} %"
 
 
 def _table(found: pl.DataFrame) -> pl.DataFrame:
-    rows = [
-        (
-            name,
-            where,
-            f"{costs[0]:.0%}",
-            costs[1],
-            *(
-                shown(interval(_penalty(found, name, where, costs, column)), 1)
-                for column in ("turnaround_s", "makespan_s")
-            ),
-        )
-        for name, where, costs in product(SCHEDULERS, SHARE_OF_NODES, USER_SPACE)
-    ]
-    columns = ["scheduler", "cluster", "CPU overhead", "loss", "turnaround", "makespan"]
-    return pl.DataFrame(rows, schema=columns, orient="row")
+    rows = []
+    for name, where, costs in product(SCHEDULERS, SHARE_OF_NODES, USER_SPACE):
+        penalties = (shown(interval(_penalty(found, column, name, where, costs))) for column in MOST_PERCENT)
+        rows.append((name, where, f"{costs[0]:.0%}", costs[1], *penalties))
+    return table(("scheduler", "cluster", "CPU overhead", "loss", "turnaround", "makespan"), rows)
 
 
 def _drawing(found: pl.DataFrame, number: str, column: str, title: str) -> Drawing:
     spaces = {"kernel": KERNEL, f"user space ({DRAWN[0]:.0%} CPU, loss {DRAWN[1]:g})": DRAWN}
     rows = [
-        (f"{name}, {where}", space, float(_sample(found, name, where, costs, column).mean()))
-        for name, where in product(SCHEDULERS, SHARE_OF_NODES)
-        for space, costs in spaces.items()
+        (f"{name}, {where}", space, float(_sample(found, column, name, where, costs).mean()))
+        for name, where, (space, costs) in product(SCHEDULERS, SHARE_OF_NODES, spaces.items())
     ]
-    frame = pl.DataFrame(rows, schema=["scheduler", "coscheduling", "s"], orient="row")
-    chart = bars(
-        frame, "scheduler", "Scheduler and cluster", "s", f"{title} (s)", "coscheduling", "Coscheduling"
-    )
+    chart = bars(rows, "Scheduler and cluster", f"{title} (s)", "Coscheduling")
     return Drawing(f"figure-{number}", f"Figure {number}: {title.lower()}, kernel and user space", chart)

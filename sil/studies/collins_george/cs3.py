@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+from itertools import product
+
 import polars as pl
 
-from sil.report.figures import bars, series
+from sil.report.figures import bars, lines
 from sil.studies.collins_george.site_runs import Case, run_all
 from sil.studies.findings import Drawing, Findings
 from sil.studies.ledger import Claim, settled
@@ -19,26 +21,25 @@ DISTRIBUTIONS: dict[str, dict[str, float]] = {
     "none": {"all": 1.0},
 }
 WITH_LEVELS = tuple(name for name in DISTRIBUTIONS if name != "none")
+RARE_HIGH = WITH_LEVELS[:2]
 SCHEDULERS = ("sjs", "pjs")
 
 CONVERGED_PERCENT = 5.0
-"""Two totals that differ by less are taken for converged."""
+"""Two totals converge if they differ by less."""
 MARGINAL_PERCENT = 10.0
 SLIGHT_PERCENT = 10.0
 
 METHOD = (
-    "5 to 500 jobs in steps of 5, all there at time 0, job i of class i mod 5; the first jobs are high, "
-    "the next medium, the rest low. The queues are served from high to low, each in one call of the "
-    "scheduler; ready times carry over. The real schedulers in the harness; execution times are exact and "
-    "synthetic (fixtures/README.md). There is no chance in it."
+    "5 to 500 jobs in steps of 5, all submitted at time 0, job i of class i mod 5; the first jobs are "
+    "high, the next medium, the rest low. The queues are served from high to low, each in one call of the "
+    "scheduler; ready times carry over. The real schedulers run in the harness; execution times are exact "
+    "and synthetic (fixtures/README.md), and nothing is random."
 )
 
 
 def study(seeds: int, course: Course) -> Findings:
-    """Nothing is drawn by chance, so `seeds` has no effect."""
-    cases = [
-        _case(n, distribution, name) for distribution in DISTRIBUTIONS for name in SCHEDULERS for n in SIZES
-    ]
+    """Nothing is random, so `seeds` has no effect."""
+    cases = [_case(n, d, name) for d, name, n in product(DISTRIBUTIONS, SCHEDULERS, SIZES)]
     found = run_all(cases, course)
     return Findings(
         name="cs3",
@@ -46,22 +47,20 @@ def study(seeds: int, course: Course) -> Findings:
         source="Collins and George 2001, section 5.3",
         method=METHOD,
         claims=_claims(found),
-        drawings=[*_figure_6(found), _figure_7(found)],
+        drawings=_drawings(found),
         tables={"Mean over all numbers of jobs of the total job time (s)": _totals(found)},
     )
 
 
 def queue_tables(distribution: str, displaces: bool) -> list[dict[str, object]]:
-    """The queues of one priority distribution, as an experiment file has them."""
+    """The queues of one priority distribution, as in an experiment file."""
     names = list(DISTRIBUTIONS[distribution])
-    return [
-        {
-            "name": name,
-            "priority": len(names) - k,
-            **({"displaces": ["low"]} if displaces and name == "high" else {}),
-        }
-        for k, name in enumerate(names)
+    tables: list[dict[str, object]] = [
+        {"name": name, "priority": len(names) - k} for k, name in enumerate(names)
     ]
+    if displaces:
+        tables[0]["displaces"] = ["low"]
+    return tables
 
 
 def _case(n: int, distribution: str, scheduler: str) -> Case:
@@ -76,94 +75,92 @@ def _case(n: int, distribution: str, scheduler: str) -> Case:
 
 
 def _of_level(found: pl.DataFrame, distribution: str, level: str) -> pl.DataFrame:
-    """One row per number of jobs at that level: n, jobs, and the sum of job times of each scheduler."""
-    chosen = found.filter((pl.col("distribution") == distribution) & (pl.col("queue") == level))
-    return chosen.pivot("scheduler", index=["n", "jobs"], values="sum_s", maintain_order=True)
+    """Per number of jobs: n, the level's jobs, the sum of their job times under each scheduler, and the
+    `change` from SJS to PJS (%)."""
+    chosen = found.filter(distribution=distribution, queue=level)
+    sums = chosen.pivot("scheduler", index=["n", "jobs"], values="sum_s", maintain_order=True)
+    return sums.with_columns(change=100 * (pl.col("pjs") / pl.col("sjs") - 1))
 
 
-def _change_percent(found: pl.DataFrame, distribution: str, level: str) -> pl.DataFrame:
-    """Change of the level's job times from SJS to PJS."""
-    change = 100 * (pl.col("pjs") / pl.col("sjs") - 1)
-    return _of_level(found, distribution, level).select("n", "jobs", change=change)
+def _mean_changes(found: pl.DataFrame, level: str) -> dict[str, float]:
+    frames = {d: _of_level(found, d, level) for d in WITH_LEVELS}
+    return {d: float(frame["change"].to_numpy().mean()) for d, frame in frames.items()}
 
 
 def _convergence(found: pl.DataFrame, distribution: str) -> int:
     """The number of high-priority jobs from which on PJS and SJS stay within CONVERGED_PERCENT for them."""
-    apart = _change_percent(found, distribution, "high").filter(pl.col("change").abs() >= CONVERGED_PERCENT)
+    apart = _of_level(found, distribution, "high").filter(pl.col("change").abs() >= CONVERGED_PERCENT)
     return 1 + max((int(n) for n in apart["jobs"]), default=0)
 
 
 def _claims(found: pl.DataFrame) -> list[Claim]:
-    high = {d: _change_percent(found, d, "high") for d in WITH_LEVELS}
-    low = {d: _change_percent(found, d, "low") for d in WITH_LEVELS}
-    mean_high = {d: float(frame["change"].mean()) for d, frame in high.items()}  # type: ignore[arg-type]
-    mean_low = {d: float(frame["change"].mean()) for d, frame in low.items()}  # type: ignore[arg-type]
-    worst_high = max(float(frame["change"].max()) for frame in high.values())  # type: ignore[arg-type]
-    converged = {d: _convergence(found, d) for d in WITH_LEVELS}
-    medium = _change_percent(found, "10/10/80", "medium")
-    peak = medium.sort("change", descending=True).row(0, named=True)
-    after = min(medium.filter(pl.col("jobs") > peak["jobs"])["change"].to_list())
-    totals = _totals(found)
-    whole = {
-        (row["distribution"], name): row[name] for row in totals.iter_rows(named=True) for name in SCHEDULERS
-    }
-    degradation = {
-        (d, name): 100 * (whole[d, name] / whole["none", name] - 1)
+    high, low = _mean_changes(found, "high"), _mean_changes(found, "low")
+    worst_high = max(x for d in WITH_LEVELS for x in _of_level(found, d, "high")["change"])
+    converged = _convergence(found, "10/10/80")
+    medium = {
+        d: _of_level(found, d, "medium").sort("change", descending=True).select("jobs", "change").rows()
         for d in WITH_LEVELS
-        for name in SCHEDULERS
     }
-    between = {d: 100 * (whole[d, "pjs"] / whole[d, "sjs"] - 1) for d in DISTRIBUTIONS}
+    peaks = {d: int(rows[0][0]) for d, rows in medium.items()}
+    (peak_jobs, peak), *_ = medium["10/10/80"]
+    after = min(change for jobs, change in medium["10/10/80"] if jobs > peak_jobs)
+    totals = {row["distribution"]: row for row in _totals(found).iter_rows(named=True)}
+    degradation = {
+        (d, name): 100 * (totals[d][name] / totals["none"][name] - 1)
+        for d, name in product(WITH_LEVELS, SCHEDULERS)
+    }
+    between = {d: 100 * (of["pjs"] / of["sjs"] - 1) for d, of in totals.items()}
     return [
         Claim(
             "PJS is superior to SJS for high-priority jobs",
             "Figures 6a, 6d, 6g",
             "for every distribution the mean change of high job times is below 0 %, and nowhere above 0 %",
-            f"mean {_listed(mean_high)}; worst {worst_high:+.1f} %",
-            settled(max(mean_high.values()) < 0 and worst_high <= 1e-9),
+            f"mean {_listed(high)}; worst {worst_high:+.1f} %",
+            settled(max(high.values()) < 0 and worst_high <= 1e-9),
         ),
         Claim(
             "How far PJS can favour high-priority jobs is directly related to their rarity",
             "Figures 6a, 6d, 6g",
             "the mean change is largest for 10/10/80, then 25/25/50, then 50/25/25",
-            _listed(mean_high),
-            settled(mean_high["10/10/80"] < mean_high["25/25/50"] < mean_high["50/25/25"] < 0),
+            _listed(high),
+            settled(high["10/10/80"] < high["25/25/50"] < high["50/25/25"] < 0),
         ),
         Claim(
             "The high-priority trends of PJS and SJS converge after about 30 high-priority jobs",
             "about 30 (Figure 6a)",
             f"from 20 to 40 high jobs on, the totals stay within {CONVERGED_PERCENT:g} % (10/10/80)",
-            f"from {converged['10/10/80']} high jobs on",
-            settled(20 <= converged["10/10/80"] <= 40),
+            f"from {converged} high jobs on",
+            settled(20 <= converged <= 40),
         ),
         Claim(
             "Medium-priority times rise sharply as the high-priority trends converge, and then fall sharply",
             "Figure 6b",
             "the largest excess over SJS is at 20 to 40 medium jobs, and falls to half of that or less",
-            f"{peak['change']:+.1f} % at {peak['jobs']} medium jobs, then down to {after:+.1f} %",
-            settled(20 <= peak["jobs"] <= 40 and peak["change"] > 0 and after <= peak["change"] / 2),
+            f"{peak:+.1f} % at {peak_jobs} medium jobs, then down to {after:+.1f} %",
+            settled(20 <= peak_jobs <= 40 and peak > 0 and after <= peak / 2),
         ),
         Claim(
             "The same happens earlier where high-priority jobs outnumber the medium ones",
             "Figures 6e and 6h",
             "that excess is largest at fewer medium jobs for 50/25/25 than for 25/25/50",
-            _peaks(found),
-            settled(_peak(found, "50/25/25") < _peak(found, "25/25/50")),
+            ", ".join(f"{d}: at {peaks[d]} medium jobs" for d in ("25/25/50", "50/25/25")),
+            settled(peaks["50/25/25"] < peaks["25/25/50"]),
         ),
         Claim(
             "For low-priority jobs PJS is marginally inferior with 10/10/80 and 25/25/50",
             "Figures 6c and 6f",
             f"the mean change of low job times is above 0 and below {MARGINAL_PERCENT:g} % for both",
-            _listed({d: mean_low[d] for d in ("10/10/80", "25/25/50")}),
-            settled(all(0 < mean_low[d] < MARGINAL_PERCENT for d in ("10/10/80", "25/25/50"))),
+            _listed({d: low[d] for d in RARE_HIGH}),
+            settled(all(0 < low[d] < MARGINAL_PERCENT for d in RARE_HIGH)),
         ),
         Claim(
             "For low-priority jobs PJS is comparable to SJS with 50/25/25",
             "Figure 6i",
             f"the mean change is within {CONVERGED_PERCENT:g} % and smaller than for the other two",
-            _listed(mean_low),
+            _listed(low),
             settled(
-                abs(mean_low["50/25/25"]) <= CONVERGED_PERCENT
-                and abs(mean_low["50/25/25"]) < min(abs(mean_low[d]) for d in ("10/10/80", "25/25/50"))
+                abs(low["50/25/25"]) <= CONVERGED_PERCENT
+                and abs(low["50/25/25"]) < min(abs(low[d]) for d in RARE_HIGH)
             ),
         ),
         Claim(
@@ -183,15 +180,6 @@ def _claims(found: pl.DataFrame) -> list[Claim]:
     ]
 
 
-def _peak(found: pl.DataFrame, distribution: str) -> int:
-    medium = _change_percent(found, distribution, "medium").sort("change", descending=True)
-    return int(medium["jobs"][0])
-
-
-def _peaks(found: pl.DataFrame) -> str:
-    return ", ".join(f"{d}: at {_peak(found, d)} medium jobs" for d in ("25/25/50", "50/25/25"))
-
-
 def _listed(values: dict[str, float]) -> str:
     return ", ".join(f"{name} {value:+.1f} %" for name, value in values.items())
 
@@ -204,45 +192,15 @@ def _totals(found: pl.DataFrame) -> pl.DataFrame:
     return mean.pivot("scheduler", index="distribution", values="sum_s", maintain_order=True)
 
 
-def _figure_6(found: pl.DataFrame) -> list[Drawing]:
+def _drawings(found: pl.DataFrame) -> list[Drawing]:
     drawings = []
-    letters = iter("abcdefghi")
-    for distribution in WITH_LEVELS:
-        for level in LEVELS:
-            frame = _of_level(found, distribution, level).unpivot(
-                list(SCHEDULERS), index="jobs", variable_name="scheduler", value_name="s"
-            )
-            letter = next(letters)
-            drawings.append(
-                Drawing(
-                    f"figure-6{letter}",
-                    f"Figure 6{letter}: {level}-priority jobs, {distribution}",
-                    series(
-                        frame,
-                        "jobs",
-                        f"Number of {level}-priority jobs",
-                        "s",
-                        "Total job time (s)",
-                        "scheduler",
-                        "Scheduler",
-                        height=220,
-                    ),
-                )
-            )
-    return drawings
-
-
-def _figure_7(found: pl.DataFrame) -> Drawing:
-    frame = _totals(found).unpivot(
-        list(SCHEDULERS), index="distribution", variable_name="scheduler", value_name="s"
-    )
-    chart = bars(
-        frame,
-        "distribution",
-        "Priority distribution (high/medium/low, %)",
-        "s",
-        "Mean of the total job time (s)",
-        "scheduler",
-        "Scheduler",
-    )
-    return Drawing("figure-7", "Figure 7: total job time, mean over 5 to 500 jobs", chart)
+    for letter, (d, level) in zip("abcdefghi", product(WITH_LEVELS, LEVELS), strict=True):
+        points = _of_level(found, d, level).unpivot(SCHEDULERS, index="jobs").iter_rows()
+        x_title = f"Number of {level}-priority jobs"
+        chart = lines(points, x_title, "Total job time (s)", "Scheduler", height=220)
+        title = f"Figure 6{letter}: {level}-priority jobs, {d}"
+        drawings.append(Drawing(f"figure-6{letter}", title, chart))
+    rows = _totals(found).unpivot(SCHEDULERS, index="distribution").iter_rows()
+    x_title = "Priority distribution (high/medium/low, %)"
+    chart = bars(rows, x_title, "Mean of the total job time (s)", "Scheduler")
+    return [*drawings, Drawing("figure-7", "Figure 7: total job time, mean over 5 to 500 jobs", chart)]

@@ -1,4 +1,4 @@
-"""Runs of the harness at the site of Collins and George, many at once, each told in a few numbers."""
+"""Runs of the harness at the site of Collins and George, many at once, a few numbers from each."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from sil.outcome.metrics import faults
 from sil.runs.on_machines import run_once
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteInUse, SiteSource, queues_of
+from sil.studies.findings import StudyFailed
 from sil.studies.run_options import Course
 from sil.workers.parallel import done_by
 
@@ -22,13 +23,9 @@ SITE = "hcs-2001"
 SEED = 2001
 
 
-class StudyFailed(Exception):
-    """A scheduler broke a rule in a study. The message is one sentence."""
-
-
 @dataclass(frozen=True)
 class Case:
-    """One run: what is set, under which scheduler, in which replication, and the labels of its rows."""
+    """One run: the settings of its experiment, its scheduler and replication, and the labels of its rows."""
 
     labels: dict[str, str | int | float]
     settings: dict[str, Any]
@@ -41,10 +38,10 @@ class Case:
 
 
 def run_all(cases: Sequence[Case], course: Course) -> pl.DataFrame:
-    """A row for each case and queue: its labels, scheduler, replication, queue, and of the queue's jobs how
-    many there were (`jobs`), the sum of their turnarounds (`sum_s`), the longest (`longest_s`), how many ran
-    on clusters (`in_parallel`), and how often they were started (`attempts`). In order of cases, whatever the
-    number of workers. Raises StudyFailed.
+    """A row for each case and queue: labels, scheduler, replication, queue, and of the queue's jobs their
+    number (`jobs`), total and longest turnaround (`sum_s`, `longest_s`), how many ran on clusters
+    (`in_parallel`), and the number of starts (`attempts`). In order of cases, whatever the number of workers.
+    Raises StudyFailed.
     """
     with tempfile.TemporaryDirectory() as folder:
         source = SiteSource(cases[0].experiment(), Path(), None)
