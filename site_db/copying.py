@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from sqlalchemy import insert, update
@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 from site_db.history.as_of import read_kept_as_of
 from site_db.history.whole_run import Key
 from site_db.schema import (
+    Base,
     ClusterStateRow,
     ExecutionSnapshotRow,
     ExecutionStatisticsRow,
@@ -18,7 +19,6 @@ from site_db.schema import (
     MachineStateRow,
     SiteRow,
 )
-from site_db.schema.resources import OfSite
 from site_db.site_file.importing import put_site
 from site_db.sites import SiteReader
 from site_db.states import CurrentStates, current_states
@@ -34,7 +34,7 @@ def copy_site(origin: Session, site: str, copy: Session, as_of: int | None = Non
     number = there.site.runs_recorded if as_of is None else as_of
     kept = read_kept_as_of(origin, there.site.id, number)
     with_history = {key.job_class_id for key in kept}
-    experienced = {k.name for k in there.job_classes if k.id in with_history}
+    experienced = {name for name, id in there.ids("job_classes").items() if id in with_history}
     site_id = put_site(copy, there.as_file(), experienced).id
     here = SiteReader(copy, site)
     translate = _translation(there, here)
@@ -61,36 +61,32 @@ def copy_site(origin: Session, site: str, copy: Session, as_of: int | None = Non
 
 
 def _copy_states(states: CurrentStates, here: SiteReader, copy: Session) -> None:
-    kinds: list[tuple[type[Any], str, Sequence[OfSite], Mapping[str, Any]]] = [
-        (MachineStateRow, "machine_id", here.machines, states.machines),
-        (InterconnectStateRow, "interconnect_id", here.interconnects, states.interconnects),
-        (ClusterStateRow, "cluster_id", here.clusters, states.clusters),
+    kinds: list[tuple[type[Base], str, str, Mapping[str, Any]]] = [
+        (MachineStateRow, "machine_id", "machines", states.machines),
+        (InterconnectStateRow, "interconnect_id", "interconnects", states.interconnects),
+        (ClusterStateRow, "cluster_id", "clusters", states.clusters),
     ]
-    for row, owner, owners, of_owners in kinds:
-        columns = [c.key for c in row.__table__.columns if c.key not in ("id", owner)]
+    for row, parent_id, kind, latest in kinds:
+        columns = [c.key for c in row.__table__.columns if c.key not in ("id", parent_id)]
         rows = [
-            {owner: one.id, **{c: getattr(of_owners[one.name], c) for c in columns}}
-            for one in owners
-            if one.name in of_owners
+            {parent_id: id, **{column: getattr(latest[name], column) for column in columns}}
+            for name, id in here.ids(kind).items()
+            if name in latest
         ]
         if rows:
             copy.execute(insert(row), rows)
 
 
 def _translation(there: SiteReader, here: SiteReader) -> Callable[[Key], Key]:
-    """From the ids of one database to those of the other, where everything is in the same order."""
-
-    def ids(rows: Sequence[OfSite], others: Sequence[OfSite]) -> Mapping[int | None, int]:
-        return {one.id: other.id for one, other in zip(rows, others, strict=True)}
-
-    job_classes = ids(there.job_classes, here.job_classes)
-    machine_classes = ids(there.machine_classes, here.machine_classes)
-    machines = ids(there.machines, here.machines)
-    clusters = ids(there.clusters, here.clusters)
+    """Keys of statistics with the ids of one database to those of the other, by the names of things."""
+    job_classes, machine_classes, machines, clusters = (
+        {id: here.ids(kind)[name] for name, id in there.ids(kind).items()}
+        for kind in ("job_classes", "machine_classes", "machines", "clusters")
+    )
     return lambda key: Key(
         job_classes[key.job_class_id],
-        machine_classes.get(key.machine_class_id),
-        machines.get(key.machine_id),
-        clusters.get(key.cluster_id),
+        key.machine_class_id and machine_classes[key.machine_class_id],
+        key.machine_id and machines[key.machine_id],
+        key.cluster_id and clusters[key.cluster_id],
         key.members,
     )

@@ -144,10 +144,10 @@ class StatisticsReader:
         reader = SiteReader(session, site)
         self._site_id = reader.site.id
         self.layout = reader.layout()
-        self._job_class = {k.id: c for c, k in enumerate(reader.job_classes)}
-        self._machine_class = {k.id: index for index, k in enumerate(reader.machine_classes)}
-        self._machine = {m.id: index for index, m in enumerate(reader.machines)}
-        self._cluster = {c.id: index for index, c in enumerate(reader.clusters)}
+        self._job_class = _index_by_id(reader.ids("job_classes"))
+        self._machine_class = _index_by_id(reader.ids("machine_classes"))
+        self._machine = _index_by_id(reader.ids("machines"))
+        self._cluster = _index_by_id(reader.ids("clusters"))
 
     def statistics(self, session: Session, as_of: int | None = None) -> dict[Cell, RunStatistics]:
         """The statistics as they are, or as they were after run `as_of`. Raises PrunedHistory."""
@@ -176,3 +176,7 @@ class StatisticsReader:
     def by_cell(self, statistics: Iterable[tuple[Key, RunStatistics]]) -> dict[Cell, RunStatistics]:
         """Statistics by where they belong in the layout."""
         return {cell: runs for key, runs in statistics if (cell := self.cell(key)) is not None}
+
+
+def _index_by_id(ids: Mapping[str, int]) -> dict[int, int]:
+    return {id: index for index, id in enumerate(ids.values())}

@@ -1,175 +1,106 @@
-"""The rows of one site, and what of them belongs together."""
+"""The rows of one site, read by the specifications of `relations`, and locked for a change."""
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Mapping, Sequence
-from functools import cached_property
-from typing import Any, TypeVar
+from collections.abc import Mapping, Sequence
+from typing import Any
 
-from sqlalchemy import select
+from sqlalchemy import select, update
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
-from site_db.schema import (
-    AllowedPlaceRow,
-    CharacterisationRow,
-    ClusterInterconnectRow,
-    ClusterMemberRow,
-    ClusterRow,
-    InterconnectRow,
-    JobClassRow,
-    MachineClassRow,
-    MachineInterconnectRow,
-    MachineRow,
-    PreferenceRow,
-    QueueDisplacesRow,
-    QueueRow,
-    QueueUserRow,
-    SiteRow,
-    SocialContractRow,
-    SubmissionRightRow,
-    UserQueueRow,
-    UserRow,
-)
-from site_db.schema.resources import OfSite
-
-Row = TypeVar("Row", bound=OfSite)
-Value = TypeVar("Value")
+from site_db.relations import KINDS, Kind, PlainTable, Relation
+from site_db.schema import OfSite, SiteRow
 
 
-def rows_of(session: Session, row: type[Row], site_id: int) -> Sequence[Row]:
-    """The rows of one kind that a site has, in site order."""
-    query = select(row).where(row.site_id == site_id).order_by(row.position, row.id)
-    return session.scalars(query).all()
+def ids_of(session: Session, row: type[OfSite], site_id: int, **values: Any) -> dict[str, int]:
+    """The ids of a site's rows of one kind by name, in site order; only rows with these values, if any."""
+    query = select(row.name, row.id).filter_by(site_id=site_id, **values).order_by(row.position, row.id)
+    return dict(session.execute(query).tuples().all())
 
 
-def ids_of(session: Session, row: type[OfSite], site_id: int) -> dict[str, int]:
-    """The ids of what a site has of one kind, by name, in site order."""
-    query = select(row.name, row.id).where(row.site_id == site_id).order_by(row.position, row.id)
-    return {one.name: one.id for one in session.execute(query)}
+def locked_site(session: Session, name: str, description: str = "") -> SiteRow:
+    """The row of a site to be changed; a new site if there is none of that name.
+
+    Other writers of the site wait until the transaction ends, and recognise the change by the site's version.
+    """
+    new: dict[str, Any] = {"name": name, "description": description, "only_listed_users": False}
+    new |= dict.fromkeys(("runs_recorded", "runs_pruned", "snapshot_at", "jobs_recorded", "version"), 0)
+    insert = sqlite.insert if session.get_bind().dialect.name == "sqlite" else postgresql.insert
+    session.execute(insert(SiteRow).values(**new).on_conflict_do_nothing(index_elements=["name"]))
+    session.execute(update(SiteRow).where(SiteRow.name == name).values(version=SiteRow.version + 1))
+    query = select(SiteRow).where(SiteRow.name == name).execution_options(populate_existing=True)
+    return session.scalars(query).one()
 
 
 class SiteRows:
-    """The rows of one site, each kind read once.
-
-    What belongs to one of them is looked up by its id: the members of a cluster, the users of a queue.
-    """
+    """The rows of one site as ids and plain tables, each kind read at its first use."""
 
     def __init__(self, session: Session, site: SiteRow) -> None:
         self._session = session
         self.site = site
-        self.machine_classes = rows_of(session, MachineClassRow, site.id)
-        self.machines = rows_of(session, MachineRow, site.id)
-        self.interconnects = rows_of(session, InterconnectRow, site.id)
-        self.clusters = rows_of(session, ClusterRow, site.id)
-        self.job_classes = rows_of(session, JobClassRow, site.id)
-        self.queues = rows_of(session, QueueRow, site.id)
-        self.users = [user for user in rows_of(session, UserRow, site.id) if user.listed]
+        self._ids: dict[str, dict[str, int]] = {}
+        self._tables: dict[str, list[PlainTable]] = {}
 
-    def _of_site(self, row: type[Any], owner: type[OfSite], leads_to: Any, *order: Any) -> Sequence[Any]:
-        """The rows of a table whose column `leads_to` names something of this site."""
-        query = select(row).join(owner, owner.id == leads_to).where(owner.site_id == self.site.id)
-        return self._session.scalars(query.order_by(*order)).all()
+    def ids(self, kind: str) -> Mapping[str, int]:
+        """The ids of one kind (a key of KINDS) by name, in site order."""
+        if kind not in self._ids:
+            row, constants = KINDS[kind].row, KINDS[kind].constants
+            self._ids[kind] = ids_of(self._session, row, self.site.id, **constants)
+        return self._ids[kind]
 
-    @cached_property
-    def places(self) -> Mapping[int, list[AllowedPlaceRow]]:
-        """Of each job class: where it may run."""
-        row = AllowedPlaceRow
-        rows = self._of_site(row, JobClassRow, row.job_class_id, row.id)
-        return _grouped((place.job_class_id, place) for place in rows)
+    def tables(self, kind: str) -> Sequence[PlainTable]:
+        """The tables of one kind, in site order."""
+        if kind not in self._tables:
+            self._tables[kind] = self._read(kind, KINDS[kind])
+        return self._tables[kind]
 
-    @cached_property
-    def preferred(self) -> Mapping[int, list[str]]:
-        """Of each job class: the machine classes it prefers, the first one first."""
-        row, names = PreferenceRow, {k.id: k.name for k in self.machine_classes}
-        rows = self._of_site(row, JobClassRow, row.job_class_id, row.rank)
-        return _grouped((wish.job_class_id, names[wish.machine_class_id]) for wish in rows)
+    def _read(self, name: str, kind: Kind) -> list[PlainTable]:
+        columns = (*kind.columns, *kind.references, *(column for column, _ in kind.unlimited))
+        query = (
+            select(kind.row.name, *(getattr(kind.row, column) for column in columns))
+            .filter_by(site_id=self.site.id, **kind.constants)
+            .order_by(kind.row.position, kind.row.id)
+        )
+        tables: list[PlainTable] = [dict(row._mapping) for row in self._session.execute(query)]
+        for column, (key, other) in kind.references.items():
+            names = self._names(other)
+            for table in tables:
+                table[key] = names[table.pop(column)]
+        for relation in kind.relations:
+            rows = self._rows(name, kind, relation)
+            for table in tables:
+                table |= relation.to_keys(rows.get(table["name"], ()))
+        for column, key in kind.unlimited:
+            for table in tables:
+                if table.pop(column):
+                    table[key] = None
+        return tables
 
-    @cached_property
-    def in_isolation(self) -> Mapping[int, list[dict[str, Any]]]:
-        """Of each job class: how it was measured alone."""
-        row = CharacterisationRow
-        rows = self._of_site(row, JobClassRow, row.job_class_id, row.tasks)
-        columns = ("tasks", "exe_s", "cpu", "memory_mb")
-        return _grouped((one.job_class_id, {key: getattr(one, key) for key in columns}) for one in rows)
+    def _rows(self, name: str, kind: Kind, relation: Relation) -> Mapping[str, list[tuple[Any, ...]]]:
+        """The rows of a relation by the name of their parent, with names for ids."""
+        row = relation.row
+        parent_id: Any = getattr(row, relation.parent_id)
+        query = (
+            select(parent_id, *(getattr(row, column) for column in relation.columns))
+            .join(kind.row, kind.row.id == parent_id)
+            .where(kind.row.site_id == self.site.id)
+        )
+        if hasattr(row, "id"):
+            query = query.order_by(row.id)
+        parents = self._names(name)
+        others = [other and self._names(other) for other in relation.columns.values()]
+        found: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        for parent, *values in self._session.execute(query):
+            named = (v if not n or v is None else n[v] for v, n in zip(values, others, strict=True))
+            found[parents[parent]].append(tuple(named))
+        position = {
+            other: {one: k for k, one in enumerate(self.ids(other))}
+            for other in relation.columns.values()
+            if other
+        }
+        return {parent: relation.in_order(rows, position) for parent, rows in found.items()}
 
-    @cached_property
-    def contracts(self) -> Mapping[int, dict[str, Any]]:
-        """Of each cluster that has one: its social contract."""
-        rows = self._of_site(SocialContractRow, ClusterRow, SocialContractRow.cluster_id)
-        columns = ("share", "most_jobs", "most_cpu")
-        return {one.cluster_id: {key: getattr(one, key) for key in columns} for one in rows}
-
-    @cached_property
-    def members(self) -> Mapping[int, list[str]]:
-        """Of each cluster: its machines, in site order."""
-        row = ClusterMemberRow
-        rows = self._of_site(row, ClusterRow, row.cluster_id)
-        named = _in_site_order(rows, "machine_id", self.machines)
-        return _grouped((member.cluster_id, name) for member, name in named)
-
-    @cached_property
-    def lines_of_clusters(self) -> Mapping[int, list[str]]:
-        """Of each cluster: its interconnects, in site order."""
-        row = ClusterInterconnectRow
-        rows = self._of_site(row, ClusterRow, row.cluster_id)
-        named = _in_site_order(rows, "interconnect_id", self.interconnects)
-        return _grouped((line.cluster_id, name) for line, name in named)
-
-    @cached_property
-    def lines_of_machines(self) -> Mapping[int, list[str]]:
-        """Of each machine: its interconnects, in site order."""
-        row = MachineInterconnectRow
-        rows = self._of_site(row, MachineRow, row.machine_id)
-        named = _in_site_order(rows, "interconnect_id", self.interconnects)
-        return _grouped((line.machine_id, name) for line, name in named)
-
-    @cached_property
-    def queue_users(self) -> Mapping[int, list[str]]:
-        """Of each queue: who may use it."""
-        row = QueueUserRow
-        rows = self._of_site(row, QueueRow, row.queue_id, row.user_name)
-        return _grouped((access.queue_id, access.user_name) for access in rows)
-
-    @cached_property
-    def displaced(self) -> Mapping[int, list[str]]:
-        """Of each queue: the queues whose jobs it displaces, in site order."""
-        row = QueueDisplacesRow
-        rows = self._of_site(row, QueueRow, row.queue_id)
-        named = _in_site_order(rows, "displaced_queue_id", self.queues)
-        return _grouped((one.queue_id, name) for one, name in named)
-
-    @cached_property
-    def user_queues(self) -> Mapping[int, list[str]]:
-        """Of each user: the queues that they may use."""
-        row, names = UserQueueRow, {q.id: q.name for q in self.queues}
-        rows = self._of_site(row, UserRow, row.user_id)
-        return _grouped((one.user_id, names[one.queue_id]) for one in rows)
-
-    @cached_property
-    def rights(self) -> Mapping[int, Mapping[str, list[str] | None]]:
-        """Of each user: in whose name they may submit, and to which queues (None = all)."""
-        row, queues = SubmissionRightRow, {q.id: q.name for q in self.queues}
-        users = {u.id: u.name for u in self.users}
-        rights: defaultdict[int, dict[str, list[str] | None]] = defaultdict(dict)
-        for right in self._of_site(row, UserRow, row.user_id, row.id):
-            where = rights[right.user_id].setdefault(users[right.as_user_id], [])
-            if right.queue_id is None or where is None:
-                rights[right.user_id][users[right.as_user_id]] = None
-            else:
-                where.append(queues[right.queue_id])
-        return rights
-
-
-def _in_site_order(rows: Sequence[Any], column: str, there: Sequence[OfSite]) -> list[tuple[Any, str]]:
-    """Rows in the order of what their column names, each with the name of that."""
-    at = {one.id: (k, one.name) for k, one in enumerate(there)}
-    ordered = sorted((at[getattr(row, column)], k) for k, row in enumerate(rows))
-    return [(rows[k], name) for (_, name), k in ordered]
-
-
-def _grouped(pairs: Iterable[tuple[int, Value]]) -> Mapping[int, list[Value]]:
-    groups: defaultdict[int, list[Value]] = defaultdict(list)
-    for key, value in pairs:
-        groups[key].append(value)
-    return groups
+    def _names(self, kind: str) -> Mapping[int, str]:
+        return {id: name for name, id in self.ids(kind).items()}

@@ -1,4 +1,4 @@
-"""Sites in the database, read: as the scheduler knows them, and as a site file says them."""
+"""Sites of the database: as a site file, as the scheduler knows them, and as estimates need them."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from scheduler.errors import UserError
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from scheduler.queues import MappingPolicy, QueuePolicy
 from site_db.estimation import Layout, Place, PlaceKind
-from site_db.schema import AllowedPlaceRow, SiteRow
-from site_db.site_file.exporting import site_file_of
+from site_db.relations import KINDS, PlainTable, site_file
+from site_db.schema import SiteRow
 from site_db.site_file.tables import SiteFile
 from site_db.site_rows import SiteRows
 
 
 class UnknownSite(UserError):
-    """The database has no site of that name. The message is one sentence for the user."""
+    """The database does not have the site. The message is one sentence for the user."""
 
 
 def site_names(session: Session) -> Sequence[str]:
@@ -27,7 +27,7 @@ def site_names(session: Session) -> Sequence[str]:
 
 
 def only_site(session: Session) -> str:
-    """The name of the site, where the database has just one. Raises UnknownSite."""
+    """The name of the only site in the database. Raises UnknownSite if there is none or several."""
     names = site_names(session)
     if len(names) != 1:
         which = f"it has {', '.join(names)}; add #NAME to its address" if names else "it has none"
@@ -45,94 +45,98 @@ def find_site(session: Session, name: str) -> SiteRow:
 
 
 class SiteReader(SiteRows):
-    """One site, in the words of those who use it. Raises UnknownSite."""
+    """One site, as those who use it need it."""
 
     def __init__(self, session: Session, name: str) -> None:
+        """Raises UnknownSite."""
         super().__init__(session, find_site(session, name))
 
     def as_file(self) -> SiteFile:
-        """The site as its file would say it."""
-        return site_file_of(self)
+        """The site as a site file."""
+        site, tables = self.site, {kind: self.tables(kind) for kind in KINDS}
+        return site_file(site.name, site.description, site.only_listed_users, tables)
 
     def as_scheduled(self) -> Site:
         """The site as the scheduler knows it."""
-        members, lines = self.members, self.lines_of_clusters
-        classes = {k.id: k.name for k in self.machine_classes}
-        clusters = {c.id: c.name for c in self.clusters}
         return Site(
             name=self.site.name,
-            machines=tuple(Machine(m.name, classes[m.machine_class_id]) for m in self.machines),
+            machines=tuple(Machine(m["name"], m["machine_class"]) for m in self.tables("machines")),
             clusters=tuple(
-                Cluster(c.name, tuple(members[c.id]), tuple(lines[c.id]), c.least_share)
-                for c in self.clusters
+                Cluster(c["name"], tuple(c["members"]), tuple(c["interconnects"]), c["least_share"])
+                for c in self.tables("clusters")
             ),
             interconnects=tuple(
-                Interconnect(x.name, x.bandwidth_mbit_per_s, x.latency_us) for x in self.interconnects
+                Interconnect(x["name"], x["bandwidth_mbit_per_s"], x["latency_us"])
+                for x in self.tables("interconnects")
             ),
             job_classes=tuple(
                 JobClass(
-                    k.name,
-                    tuple(classes[p.machine_class_id] for p in self.places[k.id] if p.machine_class_id),
-                    tuple(clusters[p.cluster_id] for p in self.places[k.id] if p.cluster_id),
-                    tuple(self.preferred[k.id]),
+                    k["name"],
+                    tuple(dict.fromkeys((*k["sequential_s"], *k["commands"]))),
+                    tuple(dict.fromkeys((*k["parallel_s"], *k["parallel_commands"]))),
+                    tuple(k["preferred"]),
                 )
-                for k in self.job_classes
+                for k in self.tables("job_classes")
             ),
         )
 
     def queue_policies(self) -> list[tuple[QueuePolicy, str | None]]:
-        """The site's queues, each with the name of its own scheduler (None = the one under test)."""
-        displaced, users = self.displaced, self.queue_users
+        """The site's queues, each with the name of its own scheduler (None: the one under test)."""
         return [
             (
                 QueuePolicy(
-                    q.name,
-                    q.priority,
-                    None if q.open_to_all else frozenset(users[q.id]),
-                    frozenset(displaced[q.id]),
-                    MappingPolicy(q.mapping),
+                    q["name"],
+                    q["priority"],
+                    _set_or_none(q["users"]),
+                    frozenset(q["displaces"]),
+                    MappingPolicy(q["mapping"]),
                 ),
-                q.scheduler,
+                q["scheduler"],
             )
-            for q in self.queues
+            for q in self.tables("queues")
         ]
 
     def user_policies(self) -> list[UserPolicy]:
         """What the site allows its listed users."""
-        queues, rights = self.user_queues, self.rights
         return [
             UserPolicy(
-                u.name,
-                None if u.all_queues else frozenset(queues[u.id]),
-                u.most_jobs,
-                u.highest_priority,
-                {
-                    name: None if where is None else frozenset(where)
-                    for name, where in sorted(rights[u.id].items())
-                },
+                u["name"],
+                _set_or_none(u["queues"]),
+                u["most_jobs"],
+                u["highest_priority"],
+                {right["user"]: _set_or_none(right["queues"]) for right in u["may_submit_as"]},
             )
-            for u in self.users
+            for u in self.tables("users")
         ]
 
     def layout(self) -> Layout:
         """The site as far as estimates depend on it."""
-        machine_class = {k.id: index for index, k in enumerate(self.machine_classes)}
-        machine = {m.name: index for index, m in enumerate(self.machines)}
-        cluster = {c.id: index for index, c in enumerate(self.clusters)}
-        members = self.members
+        machine_classes, clusters, machines = (
+            {name: index for index, name in enumerate(self.ids(kind))}
+            for kind in ("machine_classes", "clusters", "machines")
+        )
 
-        def place(row: AllowedPlaceRow) -> Place:
-            if row.machine_class_id is not None:
-                return Place(PlaceKind.MACHINE_CLASS, machine_class[row.machine_class_id])
-            return Place(PlaceKind.CLUSTER, cluster[row.cluster_id or 0])
+        def staff_s(k: PlainTable) -> dict[Place, float | None]:
+            places: dict[Place, float | None] = {}
+            for times_s, commands, kind, index in (
+                ("sequential_s", "commands", PlaceKind.MACHINE_CLASS, machine_classes),
+                ("parallel_s", "parallel_commands", PlaceKind.CLUSTER, clusters),
+            ):
+                for name in (*k[times_s], *k[commands]):
+                    places[Place(kind, index[name])] = k[times_s].get(name)
+            return places
 
         return Layout(
-            tuple(k.name for k in self.job_classes),
-            tuple(machine),
-            tuple(k.name for k in self.machine_classes),
-            tuple(machine_class[m.machine_class_id] for m in self.machines),
-            tuple(m.rating for m in self.machines),
-            tuple(c.name for c in self.clusters),
-            tuple(tuple(machine[name] for name in members[c.id]) for c in self.clusters),
-            tuple({place(row): row.expected_s for row in self.places[k.id]} for k in self.job_classes),
+            tuple(self.ids("job_classes")),
+            tuple(machines),
+            tuple(machine_classes),
+            tuple(machine_classes[m["machine_class"]] for m in self.tables("machines")),
+            tuple(m["rating"] for m in self.tables("machines")),
+            tuple(clusters),
+            tuple(tuple(machines[name] for name in c["members"]) for c in self.tables("clusters")),
+            tuple(staff_s(k) for k in self.tables("job_classes")),
         )
+
+
+def _set_or_none(names: Sequence[str] | None) -> frozenset[str] | None:
+    return None if names is None else frozenset(names)

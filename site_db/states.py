@@ -77,10 +77,10 @@ class StateWriter:
         self._session = session
         self._site = reader.site.name
         self._source_id = source_id
-        self._machines = {m.name: m.id for m in reader.machines}
-        self._interconnects = {x.name: x.id for x in reader.interconnects}
+        self._machines = reader.ids("machines")
+        self._interconnects = reader.ids("interconnects")
         self._clusters = {c.name: c for c in reader.as_scheduled().clusters}
-        self._cluster_ids = {c.name: c.id for c in reader.clusters}
+        self._cluster_ids = reader.ids("clusters")
         self._led_to: defaultdict[str, list[str]] = defaultdict(list)
         for c in self._clusters.values():
             for name in (*c.members, *c.interconnects):

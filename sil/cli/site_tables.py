@@ -67,14 +67,14 @@ def _machines(session: Session, reader: SiteReader) -> Table:
     table = _table(f"Machines of {reader.site.name}", "machine class", "architecture")
     for column in ("machines", "of which down", "notional"):
         table.add_column(column, justify="right")
-    for k in reader.machine_classes:
-        members = [m for m in reader.machines if m.machine_class_id == k.id]
+    for k in reader.tables("machine_classes"):
+        members = [m for m in reader.tables("machines") if m["machine_class"] == k["name"]]
         numbers = (
             len(members),
-            sum(m.name in down for m in members),
-            sum(m.notional for m in members),
+            sum(m["name"] in down for m in members),
+            sum(m["notional"] for m in members),
         )
-        table.add_row(k.name, k.architecture, *map(str, numbers))
+        table.add_row(k["name"], k["architecture"], *map(str, numbers))
     return table
 
 
@@ -207,8 +207,8 @@ def one_job_class(session: Session, site: str, name: str) -> list[Table]:
     """All that is known of one job class: machine by machine, with quantiles, and as it was measured in
     isolation. Raises InvalidFile."""
     reader = SiteReader(session, site)
-    if name not in {k.name for k in reader.job_classes}:
-        known = ", ".join([k.name for k in reader.job_classes][:10]) or "none"
+    if name not in reader.ids("job_classes"):
+        known = ", ".join([*reader.ids("job_classes")][:10]) or "none"
         raise InvalidFile(f"the site '{site}' has no job class '{name}'; it has {known}")
     experience, layout = _experience(session, site), reader.layout()
     kept = _kept_by_place(session, site, name)

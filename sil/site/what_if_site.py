@@ -9,6 +9,7 @@ from statistics import fmean
 
 from scheduler.errors import UserError
 from sil.settings.notional import NotionalTable
+from site_db.relations import in_site_order
 from site_db.site_file import hostlist
 from site_db.site_file.tables import (
     ClusterTable,
@@ -85,7 +86,7 @@ class ImaginedSite:
             "clusters": tuple(self.clusters),
             "job_classes": tuple(self.job_classes),
         }
-        return self.file.model_copy(update=parts).in_site_order()
+        return in_site_order(self.file.model_copy(update=parts))
 
     # -- classes of machines --------------------------------------------------------------------------------
 

@@ -21,7 +21,6 @@ from site_db.bulk import insert_rows
 from site_db.jobs.logs.logged_job import LoggedJob
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
 from site_db.jobs.writer import BadRecord, JobWriter, TakenInBefore
-from site_db.locking import locked_site
 from site_db.schema import (
     AllowedPlaceRow,
     ClusterMemberRow,
@@ -30,11 +29,11 @@ from site_db.schema import (
     JobRow,
     MachineClassRow,
     MachineRow,
+    OfSite,
     SiteRow,
     SourceRow,
 )
-from site_db.schema.resources import OfSite
-from site_db.site_rows import ids_of, rows_of
+from site_db.site_rows import ids_of, locked_site
 from site_db.toml_file import InvalidFile
 
 AT_A_TIME = 5_000
@@ -134,10 +133,12 @@ class _SiteBuilder:
         self._job_classes = ids_of(session, JobClassRow, row.id)
         self._classes = ids_of(session, MachineClassRow, row.id)
         self._clusters = ids_of(session, ClusterRow, row.id)
-        machines = rows_of(session, MachineRow, row.id)
-        self._machines = {m.name: m.id for m in machines}
-        class_names = {id: name for name, id in self._classes.items()}
-        self._class_of = {m.name: class_names[m.machine_class_id] for m in machines}
+        self._machines = ids_of(session, MachineRow, row.id)
+        of_class = select(MachineRow.name, MachineClassRow.name).join(
+            MachineClassRow, MachineClassRow.id == MachineRow.machine_class_id
+        )
+        in_classes = session.execute(of_class.where(MachineRow.site_id == row.id))
+        self._class_of: dict[str, str] = dict(in_classes.tuples().all())
         self._members = {name: self._members_of(id) for name, id in self._clusters.items()}
         places = session.execute(
             select(AllowedPlaceRow.job_class_id, AllowedPlaceRow.machine_class_id, AllowedPlaceRow.cluster_id)
@@ -188,7 +189,7 @@ class _SiteBuilder:
 
     def _resource(self, partition: str, nodes: tuple[str, ...]) -> str:
         if not nodes:
-            self._put(MachineClassRow, self._classes, partition, architecture="")
+            self._put(MachineClassRow, self._classes, partition)
             return partition
         for node in nodes:
             self._put_machine(node, partition)
@@ -199,7 +200,7 @@ class _SiteBuilder:
             return min(fitting, key=lambda name: (len(self._members[name]), name))
         # A cluster cannot have the name of a machine.
         name = f"partition {partition}" if partition in self._machines else partition
-        id = self._put(ClusterRow, self._clusters, name, least_share=1.0)
+        id = self._put(ClusterRow, self._clusters, name)
         members = self._members.setdefault(name, set())
         for node in nodes:
             if node not in members:
@@ -212,9 +213,8 @@ class _SiteBuilder:
         if name in self._clusters:
             raise BadRecord(f"the node '{name}' has the name of a cluster; give that another one first")
         if name not in self._machines:
-            class_id = self._put(MachineClassRow, self._classes, partition, architecture="")
-            specification = {"processors": 1, "os": "", "notional": False}
-            self._put(MachineRow, self._machines, name, machine_class_id=class_id, **specification)
+            class_id = self._put(MachineClassRow, self._classes, partition)
+            self._put(MachineRow, self._machines, name, machine_class_id=class_id)
             self._class_of[name] = partition
 
     def _put(self, row: type[OfSite], known: dict[str, int], name: str, **values: object) -> int:

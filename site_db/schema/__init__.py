@@ -20,6 +20,7 @@ from site_db.schema.resources import InterconnectRow as InterconnectRow
 from site_db.schema.resources import MachineClassRow as MachineClassRow
 from site_db.schema.resources import MachineInterconnectRow as MachineInterconnectRow
 from site_db.schema.resources import MachineRow as MachineRow
+from site_db.schema.resources import OfSite as OfSite
 from site_db.schema.resources import SiteRow as SiteRow
 from site_db.schema.resources import SocialContractRow as SocialContractRow
 from site_db.schema.states import ClusterStateRow as ClusterStateRow

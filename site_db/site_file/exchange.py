@@ -7,6 +7,7 @@ from pathlib import Path
 import tomlkit
 
 from site_db import toml_file
+from site_db.relations import in_site_order
 from site_db.site_file import hostlist
 from site_db.site_file.tables import SiteFile
 from site_db.site_file.validation import problems
@@ -18,7 +19,7 @@ def read_site_file(path: Path) -> SiteFile:
     site = toml_file.validate(toml_file.parse(text, path), SiteFile, text, path)
     for place, sentence in problems(site):
         raise toml_file.invalid(text, path, place, sentence)
-    return site.in_site_order()
+    return in_site_order(site)
 
 
 def site_text(site: SiteFile) -> str:

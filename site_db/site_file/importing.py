@@ -1,52 +1,38 @@
-"""A site file into the database: a new site, or the next version of one that is there."""
+"""A site file into the database: a new site, or the next version of an existing one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from pathlib import Path
-from typing import Any, TypeVar
+from typing import Any
 
-from sqlalchemy import delete, func, select
+from sqlalchemy import ColumnElement, bindparam, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
 from scheduler.errors import UserError
 from site_db import toml_file
-from site_db.locking import locked_site
+from site_db.relations import KINDS, Kind, PlainTable, Relation, plain_site
 from site_db.schema import (
-    AllowedPlaceRow,
-    CharacterisationRow,
-    ClusterInterconnectRow,
-    ClusterMemberRow,
-    ClusterRow,
+    Base,
     ExecutionHistoryRow,
     ExecutionStatisticsRow,
-    InterconnectRow,
-    JobClassRow,
     JobRow,
-    MachineClassRow,
-    MachineInterconnectRow,
     MachineRow,
-    PreferenceRow,
-    QueueDisplacesRow,
-    QueueRow,
-    QueueUserRow,
+    OfSite,
     SiteRow,
-    SocialContractRow,
-    SubmissionRightRow,
-    UserQueueRow,
     UserRow,
 )
-from site_db.schema.resources import OfSite
 from site_db.site_file.tables import SiteFile
-from site_db.site_rows import ids_of, rows_of
+from site_db.site_rows import ids_of, locked_site
 from site_db.toml_file import Location
 
-Row = TypeVar("Row", bound=OfSite)
+Ids = Mapping[str, Mapping[str, int]]
+"""The ids of a site by kind and name."""
 
 
 class SiteConflict(UserError):
-    """The file does not go with what the database knows. The message is one sentence for the user; `place`
-    is where in the file, empty for something that the file lacks."""
+    """The file contradicts the database. The message is one sentence for the user; `place` is the location in
+    the file, empty for something that the file lacks."""
 
     def __init__(self, place: Location, sentence: str) -> None:
         super().__init__(sentence)
@@ -54,18 +40,30 @@ class SiteConflict(UserError):
 
 
 def put_site(session: Session, file: SiteFile, experienced: Collection[str] = ()) -> SiteRow:
-    """Make the site of that name as its file says; its history and its users' jobs stay.
+    """Create the site of a file, or update the site of that name; its history and its users' jobs stay.
 
-    What the file does not name any more goes. Raises SiteConflict where history or jobs lead to that, and for
-    a job class of which neither the file nor the history has any time, unless it is one of `experienced`, of
-    which history is to follow.
+    Whatever the file no longer names is removed. Raises SiteConflict if history or jobs refer to it, and for
+    a job class without any time in file or history, unless it is one of `experienced`, whose statistics the
+    caller adds afterwards.
     """
     site = locked_site(session, file.name)
     site.description = file.description
     site.only_listed_users = file.only_listed_users
     session.flush()
-    _Update(session, site, file).carry_out()
-    _refuse_classes_without_times(session, site.id, file, experienced)
+    before = {name: ids_of(session, kind.row, site.id) for name, kind in KINDS.items()}
+    _refuse_to_forget(session, site, file, before)
+    tables = plain_site(file)
+    ids: dict[str, Mapping[str, int]] = {}
+    _reset_moved_machines(session, site, tables["machines"], before)
+    _unlist_users(session, site.id)
+    for name, kind in KINDS.items():
+        ids[name] = _put_rows(session, site.id, kind, tables[name], ids, before[name])
+    for name, kind in KINDS.items():
+        for relation in kind.relations:
+            _replace_rows(session, site.id, name, relation, tables[name], ids)
+    # Last, since rows that stay may have referred to rows that go.
+    _remove_unnamed(session, before, ids)
+    _refuse_classes_without_times(session, ids["job_classes"], file, experienced)
     return site
 
 
@@ -77,256 +75,134 @@ def put_file(session: Session, file: SiteFile, path: Path) -> None:
         raise toml_file.invalid(toml_file.read_text(path), path, conflict.place, str(conflict)) from None
 
 
-class _Update:
-    """One site file on its way into the rows of its site."""
+def _reset_moved_machines(
+    session: Session, site: SiteRow, machines: Sequence[PlainTable], before: Ids
+) -> None:
+    """A machine that changes its class is new hardware: its earlier runs no longer count for it."""
+    row = MachineRow
+    query = select(row.name, row.machine_class_id).where(row.site_id == site.id)
+    class_ids: dict[str, int] = dict(session.execute(query).tuples().all())
+    moved = [
+        before["machines"][machine["name"]]
+        for machine in machines
+        if machine["name"] in class_ids
+        and class_ids[machine["name"]] != before["machine_classes"].get(machine["machine_class"])
+    ]
+    if moved:
+        session.execute(update(row), [{"id": id, "runs_before": site.runs_recorded} for id in moved])
+        _delete(session, ExecutionStatisticsRow, "machine_id", moved)
 
-    def __init__(self, session: Session, site: SiteRow, file: SiteFile) -> None:
-        self._session = session
-        self._site_id = site.id
-        self._runs_recorded = site.runs_recorded
-        self._file = file
 
-    def carry_out(self) -> None:
-        file = self._file
-        self._refuse_to_forget()
-        interconnects = self._put(
-            InterconnectRow,
-            file.interconnects,
-            lambda x: {"bandwidth_mbit_per_s": x.bandwidth_mbit_per_s, "latency_us": x.latency_us},
-        )
-        classes = self._put(MachineClassRow, file.machine_classes, lambda k: {"architecture": k.architecture})
-        machines = self._put_machines(classes, interconnects)
-        clusters = self._put(ClusterRow, file.clusters, lambda c: {"least_share": c.least_share})
-        self._relate(ClusterMemberRow, "cluster_id", clusters, "machine_id", machines, "members")
-        self._relate(
-            ClusterInterconnectRow, "cluster_id", clusters, "interconnect_id", interconnects, "interconnects"
-        )
-        self._put_contracts(clusters)
-        self._put_job_classes(classes, clusters)
-        queues = self._put_queues()
-        self._put_users(queues)
-        # Only now: what stays may still have led to what goes.
-        gone: list[tuple[type[OfSite], Iterable[str]]] = [
-            (JobClassRow, (k.name for k in file.job_classes)),
-            (ClusterRow, clusters),
-            (MachineRow, machines),
-            (MachineClassRow, classes),
-            (InterconnectRow, interconnects),
-            (QueueRow, queues),
-        ]
-        for row, names in gone:
-            self._remove_others(row, set(names))
+def _unlist_users(session: Session, site_id: int) -> None:
+    """Users stay for the sake of their jobs; a user whom the file no longer lists has no limits."""
+    nothing = {"listed": False, "all_queues": True, "most_jobs": None, "highest_priority": None}
+    session.execute(
+        update(UserRow)
+        .where(UserRow.site_id == site_id)
+        .values(nothing)
+        .execution_options(synchronize_session=False)
+    )
 
-    def _put(
-        self, row: type[Row], tables: Sequence[Any], columns: Callable[[Any], dict[str, Any]]
-    ) -> dict[str, int]:
-        """Make the rows of one kind as the tables say. Returns their ids by name."""
-        there = {one.name: one for one in rows_of(self._session, row, self._site_id)}
-        for position, table in enumerate(tables):
-            values = {"position": position, **columns(table)}
-            one = there.get(table.name) or row()
-            one.site_id, one.name = self._site_id, table.name
-            for name, value in values.items():
-                setattr(one, name, value)
-            self._session.add(one)
-        self._session.flush()
-        names = {table.name for table in tables}
-        ids = ids_of(self._session, row, self._site_id)
-        return {name: id for name, id in ids.items() if name in names}
 
-    def _put_machines(self, classes: dict[str, int], interconnects: dict[str, int]) -> dict[str, int]:
-        there = {m.name: m for m in rows_of(self._session, MachineRow, self._site_id)}
-        pairs = [(name, group) for group in self._file.machines for name in group.names]
-        for position, (name, group) in enumerate(pairs):
-            machine = there.get(name) or MachineRow(site_id=self._site_id, name=name)
-            if machine.id is not None and machine.machine_class_id != classes[group.machine_class]:
-                self._begin_anew(machine)
-            machine.position = position
-            machine.machine_class_id = classes[group.machine_class]
-            machine.processors = group.processors
-            machine.memory_mb = group.memory_mb
-            machine.storage_gb = group.storage_gb
-            machine.os = group.os
-            machine.rating = group.rating
-            machine.notional = group.notional
-            self._session.add(machine)
-        self._session.flush()
-        names = {name for name, _ in pairs}
-        ids = ids_of(self._session, MachineRow, self._site_id)
-        machines = {name: id for name, id in ids.items() if name in names}
-        self._clear(MachineInterconnectRow.machine_id.in_(self._ids(MachineRow)), MachineInterconnectRow)
-        self._session.add_all(
-            MachineInterconnectRow(machine_id=machines[name], interconnect_id=interconnects[line])
-            for name, group in pairs
-            for line in group.interconnects
-        )
-        return machines
+def _put_rows(
+    session: Session,
+    site_id: int,
+    kind: Kind,
+    tables: Sequence[PlainTable],
+    ids: Ids,
+    there: Mapping[str, int],
+) -> dict[str, int]:
+    """Insert or update the rows of one kind. Returns the ids of `tables` by name."""
+    new, old = [], []
+    for position, table in enumerate(tables):
+        values = {"position": position, **{column: table[column] for column in kind.columns}}
+        values |= {column: ids[other][table[key]] for column, (key, other) in kind.references.items()}
+        values |= {column: table[key] is None for column, key in kind.unlimited}
+        values |= kind.constants
+        if table["name"] in there:
+            old.append({"id": there[table["name"]], **values})
+        else:
+            new.append({"site_id": site_id, "name": table["name"], **values})
+    if old:
+        session.execute(update(kind.row), old)
+    if new:
+        session.execute(insert(kind.row), new)
+    known = ids_of(session, kind.row, site_id)
+    return {table["name"]: known[table["name"]] for table in tables}
 
-    def _begin_anew(self, machine: MachineRow) -> None:
-        """Other hardware under an old name: what its predecessor did says nothing of it."""
-        machine.runs_before = self._runs_recorded
-        self._clear(ExecutionStatisticsRow.machine_id == machine.id, ExecutionStatisticsRow)
 
-    def _relate(
-        self,
-        row: type[Any],
-        owner_column: str,
-        owners: dict[str, int],
-        other_column: str,
-        others: dict[str, int],
-        key: str,
-    ) -> None:
-        """Make the pairs of clusters and what belongs to them as the file says."""
-        self._clear(getattr(row, owner_column).in_(owners.values()), row)
-        self._session.add_all(
-            row(**{owner_column: owners[cluster.name], other_column: others[name]})
-            for cluster in self._file.clusters
-            for name in getattr(cluster, key)
-        )
-
-    def _put_contracts(self, clusters: dict[str, int]) -> None:
-        self._clear(SocialContractRow.cluster_id.in_(clusters.values()), SocialContractRow)
-        self._session.add_all(
-            SocialContractRow(cluster_id=clusters[cluster.name], **cluster.social_contract.model_dump())
-            for cluster in self._file.clusters
-            if cluster.social_contract is not None
-        )
-
-    def _put_job_classes(self, classes: dict[str, int], clusters: dict[str, int]) -> None:
-        tables = self._file.job_classes
-        ids = self._put(
-            JobClassRow,
-            tables,
-            lambda k: {
-                "description": k.description,
-                "size": k.size,
-                "network_mbit_per_s": k.network_mbit_per_s,
+def _replace_rows(
+    session: Session, site_id: int, name: str, relation: Relation, tables: Sequence[PlainTable], ids: Ids
+) -> None:
+    """Replace the rows of a relation of the kind `name` by those of its `tables`."""
+    row, parent = relation.row, KINDS[name].row
+    of_site = getattr(row, relation.parent_id).in_(select(parent.id).where(parent.site_id == site_id))
+    session.execute(delete(row).where(of_site).execution_options(synchronize_session=False))
+    columns = [(column, ids[kind] if kind else None) for column, kind in relation.columns.items()]
+    rows = [
+        {
+            relation.parent_id: ids[name][table["name"]],
+            **{
+                column: other[value] if other and value is not None else value
+                for (column, other), value in zip(columns, values, strict=True)
             },
-        )
-        for row in (AllowedPlaceRow, CharacterisationRow, PreferenceRow):
-            self._clear(row.job_class_id.in_(ids.values()), row)
-        for k in tables:
-            for column, places, times_s, commands in (
-                ("machine_class_id", classes, k.sequential_s, k.commands),
-                ("cluster_id", clusters, k.parallel_s, k.parallel_commands),
-            ):
-                self._session.add_all(
-                    AllowedPlaceRow(
-                        job_class_id=ids[k.name],
-                        **{column: places[name]},
-                        expected_s=times_s.get(name),
-                        command_line=commands.get(name),
-                    )
-                    for name in dict.fromkeys((*times_s, *commands))
+        }
+        for table in tables
+        for values in relation.to_rows(table)
+    ]
+    if rows:
+        session.execute(insert(row), rows)
+
+
+def _remove_unnamed(session: Session, before: Ids, ids: Ids) -> None:
+    """Remove what the file no longer names, each kind before those that it may name."""
+    for name in reversed([*KINDS]):
+        if name != "users":
+            gone = [id for one, id in before[name].items() if one not in ids[name]]
+            _delete(session, KINDS[name].row, "id", gone)
+
+
+def _delete(session: Session, row: type[Base] | type[OfSite], column: str, ids: Sequence[int]) -> None:
+    table: Any = row.__table__  # type: ignore[union-attr]
+    if ids:
+        statement = delete(table).where(table.c[column] == bindparam("gone"))
+        session.connection().execute(statement, [{"gone": id} for id in ids])
+
+
+def _refuse_to_forget(session: Session, site: SiteRow, file: SiteFile, before: Ids) -> None:
+    """Raise SiteConflict for whatever has history and is no longer in the file."""
+    run, names = ExecutionHistoryRow, {kind: {one.name for one in getattr(file, kind)} for kind in _WITH_RUNS}
+    for kind, leads_to in _WITH_RUNS.items():
+        for name, id in before[kind].items():
+            if name in names[kind]:
+                continue
+            runs = _count(session, run, run.site_id == site.id, getattr(run, leads_to) == id)
+            jobs = _count(session, JobRow, JobRow.job_class_id == id) if kind == "job_classes" else 0
+            if runs or jobs:
+                raise SiteConflict(
+                    (),
+                    f"the {KINDS[kind].singular} '{name}' is not in the file any more, but the history of "
+                    f"the site '{file.name}' has {runs or jobs} {'runs' if runs else 'jobs'} of it; keep it "
+                    f"in the file, or forget them first with `sil db prune`",
                 )
-            self._session.add_all(
-                CharacterisationRow(job_class_id=ids[k.name], **alone.model_dump())
-                for alone in k.in_isolation
-            )
-            self._session.add_all(
-                PreferenceRow(job_class_id=ids[k.name], machine_class_id=classes[name], rank=rank)
-                for rank, name in enumerate(k.preferred)
-            )
-        self._session.flush()
 
-    def _put_queues(self) -> dict[str, int]:
-        queues = self._put(
-            QueueRow,
-            self._file.queues,
-            lambda q: {
-                "priority": q.priority,
-                "scheduler": q.scheduler,
-                "mapping": q.mapping,
-                "open_to_all": q.users is None,
-            },
-        )
-        for row in (QueueUserRow, QueueDisplacesRow):
-            self._clear(row.queue_id.in_(queues.values()), row)
-        for q in self._file.queues:
-            self._session.add_all(
-                QueueUserRow(queue_id=queues[q.name], user_name=user) for user in q.users or ()
-            )
-            self._session.add_all(
-                QueueDisplacesRow(queue_id=queues[q.name], displaced_queue_id=queues[name])
-                for name in q.displaces
-            )
-        return queues
 
-    def _put_users(self, queues: dict[str, int]) -> None:
-        """Users who are not listed any more stay, for the sake of their jobs, and nothing limits them."""
-        tables = self._file.users
-        for user in rows_of(self._session, UserRow, self._site_id):
-            user.listed, user.all_queues, user.most_jobs, user.highest_priority = False, True, None, None
-        for row in (UserQueueRow, SubmissionRightRow):
-            self._clear(row.user_id.in_(self._ids(UserRow)), row)
-        users = self._put(
-            UserRow,
-            tables,
-            lambda u: {
-                "listed": True,
-                "all_queues": u.queues is None,
-                "most_jobs": u.most_jobs,
-                "highest_priority": u.highest_priority,
-            },
-        )
-        for u in tables:
-            self._session.add_all(
-                UserQueueRow(user_id=users[u.name], queue_id=queues[name]) for name in u.queues or ()
-            )
-            self._session.add_all(
-                SubmissionRightRow(user_id=users[u.name], as_user_id=users[right.user], queue_id=queue_id)
-                for right in u.may_submit_as
-                for queue_id in ([None] if right.queues is None else [queues[name] for name in right.queues])
-            )
-        self._session.flush()
+_WITH_RUNS = {
+    "job_classes": "job_class_id",
+    "clusters": "cluster_id",
+    "machine_classes": "machine_class_id",
+}
+"""Kinds whose things cannot go while runs of the history, which have these columns, refer to them."""
 
-    # -- what must not be lost ------------------------------------------------------------------------------
 
-    def _refuse_to_forget(self) -> None:
-        """Raise SiteConflict for what the file does not name any more and the history does."""
-        file, run = self._file, ExecutionHistoryRow
-        kinds: list[tuple[type[OfSite], str, Any, Any]] = [
-            (JobClassRow, "job class", file.job_classes, run.job_class_id),
-            (ClusterRow, "cluster", file.clusters, run.cluster_id),
-            (MachineClassRow, "machine class", file.machine_classes, run.machine_class_id),
-        ]
-        for row, what, tables, leads_to in kinds:
-            named = {table.name for table in tables}
-            for one in rows_of(self._session, row, self._site_id):
-                if one.name in named:
-                    continue
-                runs = self._count(run, run.site_id == self._site_id, leads_to == one.id)
-                jobs = self._count(JobRow, JobRow.job_class_id == one.id) if row is JobClassRow else 0
-                if runs or jobs:
-                    raise SiteConflict(
-                        (),
-                        f"the {what} '{one.name}' is not in the file any more, but the history of the site "
-                        f"'{file.name}' has {runs or jobs} {'runs' if runs else 'jobs'} of it; keep it in "
-                        f"the file, or forget them first with `sil db prune`",
-                    )
-
-    def _remove_others(self, row: type[OfSite], names: set[str]) -> None:
-        for one in rows_of(self._session, row, self._site_id):
-            if one.name not in names:
-                self._session.delete(one)
-        self._session.flush()
-
-    def _ids(self, row: type[OfSite]) -> Any:
-        return select(row.id).where(row.site_id == self._site_id)
-
-    def _clear(self, where: Any, row: type[Any]) -> None:
-        self._session.flush()
-        self._session.execute(delete(row).where(where).execution_options(synchronize_session=False))
-
-    def _count(self, row: type[Any], *where: Any) -> int:
-        return self._session.scalar(select(func.count()).select_from(row).where(*where)) or 0
+def _count(session: Session, row: type[Base], *where: ColumnElement[bool]) -> int:
+    return session.scalar(select(func.count()).select_from(row).where(*where)) or 0
 
 
 def _refuse_classes_without_times(
-    session: Session, site_id: int, file: SiteFile, experienced: Collection[str]
+    session: Session, ids: Mapping[str, int], file: SiteFile, experienced: Collection[str]
 ) -> None:
     seen = set(session.scalars(select(ExecutionStatisticsRow.job_class_id).distinct()))
-    ids = ids_of(session, JobClassRow, site_id)
     for n, k in enumerate(file.job_classes):
         if k.sequential_s or k.parallel_s or k.in_isolation or ids[k.name] in seen or k.name in experienced:
             continue

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Annotated, Literal
 
 from pydantic import AfterValidator, Field
@@ -161,73 +160,3 @@ class SiteFile(Table):
     @property
     def machine_names(self) -> list[str]:
         return [name for group in self.machines for name in group.names]
-
-    def in_site_order(self) -> SiteFile:
-        """The same site, written in one way only: what the file may say in any order is in site order, and
-        neighbouring groups of machines with one specification are one group."""
-        at = {name: k for k, name in enumerate(self.machine_names)}
-        lines = {table.name: k for k, table in enumerate(self.interconnects)}
-        queues = {table.name: k for k, table in enumerate(self.queues)}
-
-        def ordered(names: tuple[str, ...], known: Mapping[str, int]) -> tuple[str, ...]:
-            return tuple(sorted(names, key=known.__getitem__))
-
-        groups: list[MachinesTable] = []
-        for group in self.machines:
-            group = group.model_copy(update={"interconnects": ordered(group.interconnects, lines)})
-            if groups and _specification(groups[-1]) == _specification(group):
-                groups[-1] = group.model_copy(update={"names": groups[-1].names + group.names})
-            elif group.names:
-                groups.append(group)
-        clusters = [
-            table.model_copy(
-                update={
-                    "members": ordered(table.members, at),
-                    "interconnects": ordered(table.interconnects, lines),
-                }
-            )
-            for table in self.clusters
-        ]
-        of_queues = [
-            table.model_copy(
-                update={
-                    "users": None if table.users is None else tuple(sorted(table.users)),
-                    "displaces": ordered(table.displaces, queues),
-                }
-            )
-            for table in self.queues
-        ]
-        people = [
-            table.model_copy(
-                update={
-                    "queues": None if table.queues is None else ordered(table.queues, queues),
-                    "may_submit_as": tuple(
-                        right.model_copy(
-                            update={"queues": None if right.queues is None else ordered(right.queues, queues)}
-                        )
-                        for right in sorted(table.may_submit_as, key=lambda right: right.user)
-                    ),
-                }
-            )
-            for table in self.users
-        ]
-        job_classes = [
-            table.model_copy(
-                update={"in_isolation": tuple(sorted(table.in_isolation, key=lambda alone: alone.tasks))}
-            )
-            for table in self.job_classes
-        ]
-        return self.model_copy(
-            update={
-                "machines": tuple(groups),
-                "clusters": tuple(clusters),
-                "job_classes": tuple(job_classes),
-                "queues": tuple(of_queues),
-                "users": tuple(people),
-            }
-        )
-
-
-def _specification(group: MachinesTable) -> MachinesTable:
-    """All that the machines of a group have in common."""
-    return group.model_copy(update={"names": ()})

@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from site_db import store, toml_file
+from site_db.relations import in_site_order
 from site_db.site_file import exchange
 from site_db.site_file.importing import SiteConflict, put_site
 from site_db.site_file.validation import problems
@@ -78,7 +79,7 @@ def test_a_site_that_says_everything_is_read_in_every_detail_and_in_site_order(t
 
 def test_a_site_in_site_order_is_in_site_order(tmp_path: Path) -> None:
     file = read(FULL, tmp_path)
-    assert file.in_site_order() == file
+    assert in_site_order(file) == file
 
 
 def test_a_cluster_that_names_a_machine_that_does_not_exist_is_refused_with_file_line_and_hint(

@@ -73,7 +73,7 @@ def test_a_machine_that_becomes_one_of_another_class_begins_anew(session: Sessio
         changed('"s[1-2]", "odd"', '"s[1-2]", "odd", "f1"', changed('names = ["f[1-2]"]', 'names = ["f2"]')),
         tmp_path,
     )
-    machines = {m.id: m.name for m in SiteReader(session, "small").machines}
+    machines = {id: name for name, id in SiteReader(session, "small").ids("machines").items()}
     own = session.scalars(
         select(ExecutionStatisticsRow.machine_id).where(ExecutionStatisticsRow.machine_id.is_not(None))
     ).all()
@@ -140,7 +140,7 @@ def test_what_was_pruned_may_be_left_out(session: Session, tmp_path: Path) -> No
     record(session, a_run("f1"))
     prune(session, SiteReader(session, "small").site.id, 1)
     put(session, SMALL.replace("short", "brief"), tmp_path)
-    assert [k.name for k in SiteReader(session, "small").job_classes] == ["brief", "long", "wide"]
+    assert [*SiteReader(session, "small").ids("job_classes")] == ["brief", "long", "wide"]
 
 
 def test_a_job_class_of_which_nobody_knows_a_time_is_refused_at_its_line(
