@@ -91,10 +91,42 @@ def test_the_reference_names_every_setting_of_shared_nodes() -> None:
         assert re.search(rf"\.{name}`|[{{ ]{name} = ", text), name
 
 
+def anchors(document: Path) -> set[str]:
+    """The anchors of a document's headings, as GitHub makes them."""
+    headings = re.findall(r"^#+ (.+)$", document.read_text(), re.MULTILINE)
+    return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
+
+
 def test_links_between_documents_lead_somewhere() -> None:
     for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("fixtures/*.md")]:
-        for target in re.findall(r"\]\(([^)#]+)\)", document.read_text()):
-            assert (document.parent / target).exists(), f"{document.name}: {target}"
+        for path, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]+))?\)", document.read_text()):
+            target = document.parent / path if path else document
+            assert target.exists(), f"{document.name}: {path}"
+            assert not anchor or anchor in anchors(target), f"{document.name}: {path}#{anchor}"
+
+
+@pytest.mark.parametrize("name", ["DESIGN.md", "CONTRIBUTING.md"])
+def test_every_module_and_folder_that_a_document_names_exists(name: str) -> None:
+    text = (ROOT / name).read_text()
+    folders = "sil|scheduler|site_db|tests|docs|benchmarks|fixtures"
+    named = set(re.findall(rf"(?<![\w/.])(?:{folders})/[\w/.-]*\w", text))
+    named.discard("site_db/migrations/versions/vNNNN_name.py")  # a pattern
+    assert named
+    assert not [path for path in named if not (ROOT / path).exists()]
+    dotted = set(re.findall(r"(?<![\w/.])(?:sil|scheduler|site_db)(?:\.[a-z_]\w*)+", text))
+    assert not [module for module in dotted if not importable(module)]
+
+
+def importable(dotted: str) -> bool:
+    """Whether it is a package, a module, or a name in one; `scheduler.plugins` is an entry-point group."""
+    path = ROOT.joinpath(*dotted.split("."))
+    parent = path.parent.with_suffix(".py")
+    return (
+        path.is_dir()
+        or path.with_suffix(".py").is_file()
+        or (parent.is_file() and path.name in parent.read_text())
+        or dotted == "scheduler.plugins"
+    )
 
 
 def test_the_version_of_the_package_has_its_section_in_the_changelog() -> None:
