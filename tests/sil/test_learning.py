@@ -140,7 +140,7 @@ def test_the_same_experiment_is_the_same_in_every_process(tmp_path: Path) -> Non
     program = """
 import sys
 from pathlib import Path
-from sil.experiment import config
+from sil.settings import experiment_file
 from sil.experiment.provenance import fingerprint
 from sil.site.site_in_use import SiteSource
 path = Path(sys.argv[1])

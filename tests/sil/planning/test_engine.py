@@ -193,7 +193,7 @@ def test_a_cluster_without_workers_is_told_and_one_with_others_is(
     new_cluster.begin_worker("--no-nanny", python_path=str(tmp_path))
     sentence = sentence_of(engine)
     assert "cannot do runs of this version of sil" in sentence
-    assert "No module named 'sil.planning'" in sentence
+    assert "No module named 'sil.workers'" in sentence
 
 
 def test_workers_with_other_code_are_told(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
