@@ -24,7 +24,7 @@ from sil.cli.progress import ProgressBar, progress
 if TYPE_CHECKING:
     import polars as pl
 
-    from sil.outcome.growth import Law
+    from sil.outcome.statistics import PowerLaw
 
 CSV, POINTS, FIGURE = "overhead.csv", "points.csv", "overhead"
 
@@ -152,7 +152,7 @@ def _ms(seconds: float) -> str:
     return f"{1e3 * seconds:.3g}" if seconds < 1 else f"{1e3 * seconds:,.0f}"
 
 
-def _sentence(name: str, law: Law) -> str:
+def _sentence(name: str, law: PowerLaw) -> str:
     a, *rest = law.exponents
     shown = " ".join(
         f"{variable}^({x.mean:.2f} ± {x.half_width:.2f})"

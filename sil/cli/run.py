@@ -183,8 +183,9 @@ def _report_replays(folder: Path, figures: FigureKind | None, as_json: bool) -> 
 
 
 def _report_runs(folder: Path, figures: FigureKind | None, metric: str, as_json: bool) -> None:
-    from sil.experiment.run import REPORT, TRACE, draw, render
+    from sil.experiment.run import REPORT, draw, render
     from sil.outcome import metrics
+    from sil.trace.facts import TRACE
 
     metrics.metric(metric)
     comparison = render(folder)

@@ -19,7 +19,7 @@ from scheduler.mapping.rules import first_violation
 from scheduler.model import Job, JobId
 from scheduler.problem import SchedulingProblem
 from scheduler.registry import Kind, SchedulerNotLoaded
-from sil.outcome.growth import Law, fitted
+from sil.outcome.statistics import PowerLaw, fitted, quantile
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteInUse, SiteSource
 from sil.workers.pool import finished, pool
@@ -174,16 +174,15 @@ def _timed(
 def by_point(measured: pl.DataFrame) -> pl.DataFrame:
     """One row for each scheduler and point: the median of the wall times (s), their lower and upper quartile,
     and the mean number of decisions."""
-    wall_s = pl.col("wall_s")
     return measured.group_by(POINT, maintain_order=True).agg(
-        wall_s.median().alias("median_s"),
-        wall_s.quantile(0.25).alias("low_s"),
-        wall_s.quantile(0.75).alias("high_s"),
+        quantile("wall_s", 0.5).alias("median_s"),
+        quantile("wall_s", 0.25).alias("low_s"),
+        quantile("wall_s", 0.75).alias("high_s"),
         pl.col("decisions").mean(),
     )
 
 
-def law_of(measured: pl.DataFrame, scheduler: str) -> Law | None:
+def law_of(measured: pl.DataFrame, scheduler: str) -> PowerLaw | None:
     """How its decisions grow with jobs and resources (machines and clusters); with jobs alone where the
     resources are always as many.
 
@@ -192,7 +191,7 @@ def law_of(measured: pl.DataFrame, scheduler: str) -> Law | None:
     medians = (
         measured.filter(pl.col("scheduler") == scheduler)
         .group_by("jobs", "resources", "parallel_percent", "table", maintain_order=True)
-        .agg(pl.col("wall_s").median())
+        .agg(quantile("wall_s", 0.5))
     )
     columns = ["jobs"] if medians["resources"].n_unique() == 1 else ["jobs", "resources"]
     try:

@@ -9,8 +9,8 @@ import polars as pl
 
 from scheduler.errors import UserError
 from sil.experiment.output_folder import as_file_name
-from sil.outcome.replayed_jobs import Replayed, read_jobs_csv
-from sil.runs.on_log import TRACE
+from sil.outcome.batsim_tables import Replayed, read_jobs_csv
+from sil.trace.facts import TRACE
 
 JOBS = "jobs.csv"
 SCHEDULE = "schedule.csv"

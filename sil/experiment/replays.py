@@ -16,12 +16,13 @@ import polars as pl
 from sil.experiment.listener import Listener
 from sil.experiment.output_folder import UnusableFolder, as_file_name, make_usable, no_room, told_of_no_room
 from sil.experiment.replay_folder import JOBS, REPORT, SCHEDULE, SUMMARY, render
-from sil.outcome.replay_invariants import first_breach_of_replay
-from sil.outcome.replayed_jobs import batsim_schedule, replayed_jobs, statistics
-from sil.runs.on_log import TIMINGS, TRACE, Replay
+from sil.outcome.batsim_tables import batsim_schedule, replayed_jobs
+from sil.outcome.invariants import Capacity, first_breach
+from sil.outcome.metrics import replay_metrics
+from sil.runs.on_log import Replay
 from sil.runs.under_test import needs_no_process
 from sil.settings.decision_costs import BadDecisionCost, replayed_trace
-from sil.trace.facts import Fact, read_facts
+from sil.trace.facts import TIMINGS, TRACE, Fact, read_facts
 from sil.workers.processes import end_workers, lead_own_group, worker_context
 from sil.workers.watchdog import LOOK_EVERY_S, Watchdog
 from sil.world.guard.faults import PROCESS_SURVIVES
@@ -173,9 +174,9 @@ def _outcome(replay: Replay, name: str, folder: Path, died: bool) -> Outcome:
     decided_s = float(pl.read_parquet(folder / TIMINGS, columns=["wall_s"])["wall_s"].sum())
     batsim_schedule(jobs, len(log.jobs), log.processors, decided_s).write_csv(folder / SCHEDULE)
     fault = _fault(trace, name)
-    if fault is None and (breach := first_breach_of_replay(trace, log.processors)) is not None:
+    if fault is None and (breach := first_breach(read_facts(trace), Capacity(log.processors))) is not None:
         fault = f"{name}: the trace breaks the invariant {breach.rule}: {breach.message}"
-    return Outcome(name, folder, jobs, {} if fault else statistics(jobs, log.processors), fault)
+    return Outcome(name, folder, jobs, {} if fault else replay_metrics(jobs, log.processors), fault)
 
 
 def _fault(trace: Path, name: str) -> str | None:

@@ -28,14 +28,13 @@ from sil.settings.validation import misfits, notes, problems
 from sil.site.resource_names import Places
 from sil.site.site_in_use import SiteInUse, SiteSource
 from sil.site.what_if_site import CannotImagine
-from sil.trace.facts import RUN, RunDescription, read_trace, write_trace
+from sil.trace.facts import RUN, TIMINGS, TRACE, RunDescription, read_trace, write_trace
 from sil.trace.tables import RunTables
 from site_db import toml_file
 from site_db.store import Address
 
-TRACE = "trace.parquet"
 BESIDE_THE_TRACE = {
-    "timings": "timings.parquet",
+    "timings": TIMINGS,
     "predictions": "predictions.parquet",
     "local_users": "local_users.parquet",
 }

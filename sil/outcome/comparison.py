@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from sil.outcome.metrics import METRICS, OF_SHARED_NODES, faults, monitor_notes, refusals
 from sil.outcome.predictions import accuracies
-from sil.outcome.statistics import Interval, interval, paired_change_percent, paired_difference
+from sil.outcome.statistics import Interval, interval, percent_changes
 from sil.trace.facts import RunDescription
 
 
@@ -75,8 +75,9 @@ class Comparison:
         baseline = self._values(point, self.baseline, key)
         if scheduler == self.baseline or baseline is None:
             return Cell(interval(values), None, None)
-        relative = paired_change_percent(values, baseline) if np.all(baseline > 0) else None
-        return Cell(interval(values), paired_difference(values, baseline), relative)
+        differences = values - baseline
+        relative = interval(percent_changes(differences, baseline)) if np.mean(baseline) > 0 else None
+        return Cell(interval(values), interval(differences), relative)
 
     def as_dict(self) -> dict[str, Any]:
         """All of it, for summary.json."""

@@ -1,14 +1,17 @@
-"""Checkers that watch from outside: what must hold in every trace, whoever wrote it."""
+"""Invariants of a trace: one checker for dedicated machines, free nodes and time-shared nodes.
+
+It knows the facts of one run of the harness and how much its machines can hold, nothing of any manager.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
+import numpy as np
 import polars as pl
 
-from scheduler.model import JobId, Site
-from scheduler.node_set import NodeSet
+from scheduler.model import JobId
 from sil.trace.facts import Fact
 
 NO_JOB_LOST = "no-job-lost"
@@ -16,8 +19,22 @@ NO_JOB_RUN_TWICE = "no-job-run-twice"
 NO_MACHINE_DOUBLE_BOOKED = "no-machine-double-booked"
 NO_CLUSTER_WHILE_MEMBER_BUSY = "no-cluster-while-member-busy"
 NOTHING_ON_A_MACHINE_THAT_IS_DOWN = "nothing-on-a-machine-that-is-down"
+NO_MORE_NODES_THAN_THERE_ARE = "no-more-nodes-than-there-are"
+MPL_WITHIN_LIMIT = "mpl-within-limit"
+STARTS_AFTER_ARRIVAL = "starts-after-arrival"
 WHAT_IS_OVER_IS_OVER = "what-is-over-is-over"
 TIME_NEVER_GOES_BACK = "time-never-goes-back"
+
+_CHECKED = (
+    Fact.JOB_ARRIVED,
+    Fact.JOB_REFUSED,
+    Fact.RUN_STARTED,
+    Fact.RUN_ENDED,
+    Fact.RUN_PREEMPTED,
+    Fact.RUN_LOST,
+    Fact.MACHINE_DOWN,
+    Fact.MACHINE_UP,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,103 +47,136 @@ class Breach:
 
 
 @dataclass(frozen=True, slots=True)
-class _Row:
-    time_s: float
-    fact: Fact
-    job: int
-    run: int
-    resource: int
-    machines: str | None
+class Capacity:
+    """Machines 0 to n_machines - 1, each of which holds at most `runs` runs at a time.
 
-
-def first_breach(facts: pl.DataFrame, site: Site) -> Breach | None:
-    """The first invariant that the facts of one run break, or None. One pass over the trace.
-
-    A run that ended in a fault may leave jobs unfinished; all else must hold up to there.
+    `names` are those of machines, then clusters; machines without a name are nodes with a number.
     """
-    return next(_Watcher(site).breaches(facts), None)
+
+    n_machines: int
+    runs: int = 1
+    names: Sequence[str] = ()
+
+    def name(self, machine: int) -> str:
+        return self.names[machine] if machine < len(self.names) else f"node {machine}"
 
 
-class _Watcher:
-    """Follows the facts of one run, knowing nothing but what they say."""
+def first_breach(facts: pl.DataFrame, capacity: Capacity) -> Breach | None:
+    """The first invariant that the facts of one run of the harness break, or None.
 
-    def __init__(self, site: Site) -> None:
-        self._site = site
-        self._now_s = 0.0
-        self._holder: dict[int, int] = {}
-        """The job on each machine that is in use."""
-        self._running: dict[int, tuple[int, ...]] = {}
-        """The machines of each run."""
-        self._down: set[int] = set()
+    A run that ended in a fault may leave jobs unfinished; all other invariants hold up to the fault.
+    """
+    before_fault = facts.filter(pl.col("event") != Fact.FAULT)
+    faulted = len(before_fault) < len(facts)
+    backwards = _time_goes_back(before_fault)
+    return backwards or next(_Checker(capacity).breaches(before_fault, faulted), None)
+
+
+def _time_goes_back(facts: pl.DataFrame) -> Breach | None:
+    times_s = facts["time_s"].to_numpy()
+    later = np.flatnonzero(np.diff(times_s) < 0) + 1
+    if not len(later):
+        return None
+    at = int(later[0])
+    message = f"{facts['event'][at]} at {times_s[at]:.12g} s, after {times_s[at - 1]:.12g} s"
+    return Breach(TIME_NEVER_GOES_BACK, None, message)
+
+
+class _Checker:
+    """Follows the facts of one run of the harness.
+
+    Sets of machines are bit masks: Python's integers of any size, so that a run on 10,000 nodes costs about
+    as much as a run on one.
+    """
+
+    def __init__(self, capacity: Capacity) -> None:
+        self._capacity = capacity
+        self._held = [0] * capacity.runs
+        """`_held[k]`: the machines that hold more than k runs."""
+        self._running: dict[int, tuple[int, int]] = {}
+        """The job and the machines of each run."""
+        self._down = 0
         self._unfinished: dict[int, int | None] = {}
-        self._faulted = False
+        """Jobs that arrived and have not ended, with their current run."""
+        self._arrived: set[int] = set()
 
-    def breaches(self, facts: pl.DataFrame) -> Iterator[Breach]:
-        columns = facts.select("time_s", "event", "job", "run", "resource", "machines")
-        for time_s, event, *rest in columns.iter_rows():
-            row = _Row(time_s, Fact(event), *rest)
-            if row.fact is Fact.FAULT:
-                self._faulted = True
-                continue
-            if row.time_s < self._now_s:
-                yield Breach(
-                    TIME_NEVER_GOES_BACK, None, f"{row.fact} at {time_s:.12g} s, after {self._now_s:.12g} s"
-                )
-            self._now_s = row.time_s
-            yield from self._follow(row)
-        if not self._faulted:
-            for job in sorted(self._unfinished):
-                message = f"job {job} arrived, was not refused and never ended"
-                yield Breach(NO_JOB_LOST, JobId(job), message)
+    def breaches(self, facts: pl.DataFrame, faulted: bool) -> Iterator[Breach]:
+        checked = facts.filter(pl.col("event").is_in([fact.value for fact in _CHECKED]))
+        columns = checked.select("time_s", "event", "job", "run", "resource", "machines")
+        for time_s, event, job, run, resource, machines in columns.iter_rows():
+            if event == Fact.JOB_ARRIVED:
+                self._unfinished[job] = None
+                self._arrived.add(job)
+            elif event == Fact.RUN_STARTED:
+                yield from self._started(time_s, job, run, resource, _mask(machines))
+            elif event == Fact.MACHINE_DOWN:
+                self._down |= 1 << resource
+            elif event == Fact.MACHINE_UP:
+                self._down &= ~(1 << resource)
+            elif event == Fact.JOB_REFUSED:
+                self._unfinished.pop(job, None)
+            else:
+                yield from self._over(time_s, event, job, run)
+        if not faulted and self._unfinished:
+            job = min(self._unfinished)
+            yield Breach(NO_JOB_LOST, JobId(job), f"job {job} arrived, was not refused and never ended")
 
-    def _follow(self, row: _Row) -> Iterator[Breach]:
-        match row.fact:
-            case Fact.JOB_ARRIVED:
-                self._unfinished[row.job] = None
-            case Fact.JOB_REFUSED:
-                del self._unfinished[row.job]
-            case Fact.MACHINE_DOWN:
-                self._down.add(row.resource)
-            case Fact.MACHINE_UP:
-                self._down.discard(row.resource)
-            case Fact.RUN_STARTED:
-                yield from self._started(row)
-            case Fact.RUN_ENDED | Fact.RUN_PREEMPTED | Fact.RUN_LOST:
-                yield from self._over(row)
+    def _started(self, time_s: float, job: int, run: int, resource: int, machines: int) -> Iterator[Breach]:
+        where = f"job {job} starts at {time_s:.12g} s"
+        if job not in self._arrived:
+            yield Breach(STARTS_AFTER_ARRIVAL, JobId(job), f"{where}, before it arrived")
+        elif self._unfinished.get(job, run) is not None:
+            yield Breach(NO_JOB_RUN_TWICE, JobId(job), f"{where}, but runs or has ended")
+        if machines >> self._capacity.n_machines:
+            n = self._capacity.n_machines
+            yield Breach(NO_MORE_NODES_THAN_THERE_ARE, JobId(job), f"{where} on more than the {n} nodes")
+        if down := machines & self._down:
+            name = self._capacity.name(_lowest(down))
+            yield Breach(NOTHING_ON_A_MACHINE_THAT_IS_DOWN, JobId(job), f"{where} on {name}, which is down")
+        full = machines
+        for k, held in enumerate(self._held):
+            self._held[k] |= full
+            full &= held
+        if full:
+            yield self._over_capacity(where, job, resource, _lowest(full))
+        self._running[run] = job, machines
+        self._unfinished[job] = run
 
-    def _started(self, row: _Row) -> Iterator[Breach]:
-        job = JobId(row.job)
-        if self._unfinished.get(job, row.run) is not None:
-            yield Breach(
-                NO_JOB_RUN_TWICE, job, f"job {job} starts at {row.time_s:.12g} s, but runs or has ended"
-            )
-        machines = tuple(NodeSet.parse(row.machines or ""))
-        for j in machines:
-            if j in self._holder or j in self._down:
-                yield from self._cannot_be_there(row, j)
-            self._holder[j] = row.job
-        self._running[row.run] = machines
-        self._unfinished[job] = row.run
+    def _over_capacity(self, where: str, job: int, resource: int, machine: int) -> Breach:
+        most, name = self._capacity.runs, self._capacity.name(machine)
+        if most > 1:
+            message = f"{where} on {name}, which then has {most + 1} parallel tasks; {most} are allowed"
+            return Breach(MPL_WITHIN_LIMIT, JobId(job), message)
+        on_cluster = resource >= self._capacity.n_machines
+        rule = NO_CLUSTER_WHILE_MEMBER_BUSY if on_cluster else NO_MACHINE_DOUBLE_BOOKED
+        holder = next(other for other, held in self._running.values() if held >> machine & 1)
+        return Breach(rule, JobId(job), f"{where} on {name}, where job {holder} is")
 
-    def _cannot_be_there(self, row: _Row, j: int) -> Iterator[Breach]:
-        job = JobId(row.job)
-        where = f"job {job} starts at {row.time_s:.12g} s on {self._site.resource_names[j]}"
-        if j in self._holder:
-            on_cluster = row.resource >= self._site.n_machines
-            rule = NO_CLUSTER_WHILE_MEMBER_BUSY if on_cluster else NO_MACHINE_DOUBLE_BOOKED
-            yield Breach(rule, job, f"{where}, where job {self._holder[j]} is")
-        if j in self._down:
-            yield Breach(NOTHING_ON_A_MACHINE_THAT_IS_DOWN, job, f"{where}, which is down")
-
-    def _over(self, row: _Row) -> Iterator[Breach]:
-        machines = self._running.pop(row.run, None)
-        if machines is None:
-            message = f"run {row.run} of job {row.job} is over at {row.time_s:.12g} s, but was not running"
-            yield Breach(WHAT_IS_OVER_IS_OVER, JobId(row.job), message)
+    def _over(self, time_s: float, event: str, job: int, run: int) -> Iterator[Breach]:
+        if run not in self._running:
+            message = f"run {run} of job {job} is over at {time_s:.12g} s, but was not running"
+            yield Breach(WHAT_IS_OVER_IS_OVER, JobId(job), message)
             return
-        for j in machines:
-            self._holder.pop(j, None)
-        if row.fact is Fact.RUN_ENDED:
-            self._unfinished.pop(row.job, None)
+        _, freed = self._running.pop(run)
+        for k in reversed(range(len(self._held))):
+            held = self._held[k]
+            self._held[k] &= ~freed
+            freed &= ~held
+        if event == Fact.RUN_ENDED:
+            self._unfinished.pop(job, None)
         else:
-            self._unfinished[row.job] = None
+            self._unfinished[job] = None
+
+
+def _mask(machines: str | None) -> int:
+    """The bit mask of `0-3 5`."""
+    mask = 0
+    for part in (machines or "").split():
+        first, _, last = part.partition("-")
+        low = int(first)
+        mask |= ((1 << (int(last or first) - low + 1)) - 1) << low
+    return mask
+
+
+def _lowest(mask: int) -> int:
+    return (mask & -mask).bit_length() - 1

@@ -1,6 +1,8 @@
-"""The table of jobs: one row per job and run of the harness, computed from the trace."""
+"""The table of jobs and the table of runs, computed from the trace."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 import polars as pl
 
@@ -8,35 +10,47 @@ from sil.trace.facts import RUN, Fact
 
 BOUNDED_SLOWDOWN_THRESHOLD_S = 10.0
 
-KEY = (*RUN, "job")
+_ENDINGS = (Fact.RUN_ENDED, Fact.RUN_PREEMPTED, Fact.RUN_LOST)
 
 
-def job_table(facts: pl.DataFrame, n_machines: int) -> pl.DataFrame:
-    """One row per job that ended, in order of point, replication, scheduler and job.
+def run_table(facts: pl.DataFrame) -> pl.DataFrame:
+    """One row per run of a job that is over, in order of start.
+
+    Columns: point, replication, scheduler, job, run, resource, machines (`tasks` of them), from_s, until_s
+    and `ending` (RUN_ENDED, RUN_PREEMPTED or RUN_LOST).
+    """
+    return _runs(facts.lazy(), RUN).collect()
+
+
+def job_table(
+    facts: pl.DataFrame | pl.LazyFrame,
+    n_machines: int,
+    of: Sequence[str] = RUN,
+    endings: Sequence[Fact] = (Fact.RUN_ENDED,),
+) -> pl.DataFrame:
+    """One row per job that ended, in order of `of` (the columns that name a run of the harness) and job.
 
     Columns as in Batsim's jobs.csv (job_id, submission_time, starting_time, execution_time, finish_time,
-    waiting_time, turnaround_time, stretch, allocated_resources), and: job_class, queue, user, parallel (it
-    ran on a cluster, or with several tasks on shared nodes), attempts (how often it was started),
-    bounded_slowdown (threshold 10 s). Times are seconds; they are those of the run that ended. Waiting is
-    turnaround less execution: a run that was lost or preempted counts as waiting.
+    waiting_time, turnaround_time, stretch), and: job_class, queue, user, parallel (it ran on a cluster, or
+    with several tasks), tasks, attempts (number of runs), bounded_slowdown (threshold 10 s), resource and
+    machines. Times are seconds, those of the run that ended with one of `endings`. Waiting time is
+    turnaround time less execution time: runs that were lost or preempted count as waiting.
     """
+    facts = facts.lazy()
+    key = (*of, "job")
     arrived = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select(
-        *KEY, "job_class", "queue", "user", pl.col("time_s").alias("submission_time")
+        *key, "job_class", "queue", "user", pl.col("time_s").alias("submission_time")
     )
-    started = facts.filter(pl.col("event") == Fact.RUN_STARTED).select(
-        *KEY, "run", "resource", "machines", "tasks", pl.col("time_s").alias("starting_time")
-    )
-    ended = facts.filter(pl.col("event") == Fact.RUN_ENDED).select(
-        *RUN, "run", pl.col("time_s").alias("finish_time")
-    )
-    attempts = started.group_by(KEY).agg(pl.len().alias("attempts"))
+    runs = _runs(facts, of)
+    attempts = runs.group_by(key).agg(pl.len().alias("attempts"))
     execution = pl.col("finish_time") - pl.col("starting_time")
     turnaround = pl.col("finish_time") - pl.col("submission_time")
     bounded = turnaround / pl.max_horizontal(execution, pl.lit(BOUNDED_SLOWDOWN_THRESHOLD_S))
     return (
-        started.join(ended, on=(*RUN, "run"), how="inner")
-        .join(arrived, on=KEY, how="inner")
-        .join(attempts, on=KEY, how="inner")
+        runs.filter(pl.col("ending").is_in([fact.value for fact in endings]))
+        .rename({"from_s": "starting_time", "until_s": "finish_time"})
+        .join(arrived, on=key, how="inner")
+        .join(attempts, on=key, how="inner")
         .with_columns(
             execution_time=execution,
             turnaround_time=turnaround,
@@ -45,10 +59,10 @@ def job_table(facts: pl.DataFrame, n_machines: int) -> pl.DataFrame:
             bounded_slowdown=pl.max_horizontal(bounded, pl.lit(1.0)),
             parallel=(pl.col("resource") >= n_machines) | (pl.col("tasks") > 1),
         )
-        .sort(KEY)
+        .sort(key)
         .rename({"job": "job_id"})
         .select(
-            *RUN,
+            *of,
             "job_id",
             "job_class",
             "queue",
@@ -65,10 +79,23 @@ def job_table(facts: pl.DataFrame, n_machines: int) -> pl.DataFrame:
             "attempts",
             "resource",
             "machines",
+            "tasks",
+            "ending",
         )
+        .collect()
     )
 
 
 def write_jobs_csv(path: object, jobs: pl.DataFrame) -> None:
     """The table of jobs as a CSV file; `allocated_resources` are closed intervals of machines: `0-7 12`."""
-    jobs.rename({"machines": "allocated_resources"}).drop("resource").write_csv(str(path))
+    jobs.rename({"machines": "allocated_resources"}).drop("resource", "tasks", "ending").write_csv(str(path))
+
+
+def _runs(facts: pl.LazyFrame, of: Sequence[str]) -> pl.LazyFrame:
+    started = facts.filter(pl.col("event") == Fact.RUN_STARTED).select(
+        *of, "job", "run", "resource", "machines", "tasks", pl.col("time_s").alias("from_s")
+    )
+    over = facts.filter(pl.col("event").is_in([fact.value for fact in _ENDINGS])).select(
+        *of, "run", pl.col("time_s").alias("until_s"), pl.col("event").alias("ending")
+    )
+    return started.join(over, on=(*of, "run"), how="inner", maintain_order="left")

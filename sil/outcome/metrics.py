@@ -1,40 +1,96 @@
-"""Metrics: one number per run of the harness, computed from the trace."""
+"""Metrics, each defined once by name: a number for a run of the harness, or for a replayed log."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from math import nan
 
 import polars as pl
 
 from scheduler.errors import UserError
+from sil.outcome.jobs import run_table
+from sil.outcome.statistics import quantile
 from sil.trace.facts import RUN, Fact, one_row_per_machine
 from sil.trace.tables import RunTables
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, eq=False)
 class Metric:
-    """What a number means and how it is shown."""
+    """What a number means and how it is shown; `of_jobs` computes it from the table of jobs, if it can."""
 
     key: str
     title: str
     unit: str
     digits: int
     more_is_better: bool = False
+    of_jobs: pl.Expr | None = None
 
     @property
     def label(self) -> str:
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
 
+@dataclass(frozen=True, slots=True)
+class _Quantity:
+    """A column of the table of jobs."""
+
+    column: str
+    name: str
+    unit: str
+    digits: int
+
+
+_QUANTITIES = {
+    "turnaround": _Quantity("turnaround_time", "turnaround", "s", 1),
+    "waiting": _Quantity("waiting_time", "waiting time", "s", 1),
+    "bounded_slowdown": _Quantity("bounded_slowdown", "bounded slowdown", "", 3),
+}
+_SUMMARIES = {
+    "mean": ("Mean {}", pl.Expr.mean),
+    "median": ("Median {}", lambda values: quantile(values, 0.5)),
+    "p95": ("95th percentile of {}", lambda values: quantile(values, 0.95)),
+    "max": ("Maximum {}", pl.Expr.max),
+}
+
+
+def _of_jobs(summary: str, quantity: str) -> Metric:
+    """A metric such as mean_waiting: a summary of a column of the table of jobs."""
+    of, (title, summarised) = _QUANTITIES[quantity], _SUMMARIES[summary]
+    values = summarised(pl.col(of.column))
+    return Metric(f"{summary}_{quantity}", title.format(of.name), of.unit, of.digits, of_jobs=values)
+
+
+JOB_METRICS = {
+    f"{summary}_{quantity}": _of_jobs(summary, quantity) for quantity in _QUANTITIES for summary in _SUMMARIES
+}
+"""Mean, median, 95th percentile and maximum of turnaround, waiting time and bounded slowdown. Quantiles are
+those of the inverted CDF: the smallest value that so many of the jobs do not exceed."""
+
+MAKESPAN = Metric(
+    "makespan",
+    "Makespan",
+    "s",
+    1,
+    of_jobs=pl.col("finish_time").max() - pl.col("submission_time").min(),
+)
+UTILISATION = Metric("utilisation", "Utilisation", "%", 2, more_is_better=True)
+
 METRICS = (
-    Metric("sum_job_times", "Sum of job times", "s", 0),
-    Metric("mean_turnaround", "Mean turnaround", "s", 1),
-    Metric("mean_waiting", "Mean waiting time", "s", 1),
-    Metric("mean_bounded_slowdown", "Mean bounded slowdown", "", 3),
-    Metric("makespan", "Makespan", "s", 1),
-    Metric("utilisation", "Utilisation", "%", 2, more_is_better=True),
+    Metric("sum_job_times", "Total flow time", "s", 0, of_jobs=pl.col("turnaround_time").sum()),
+    JOB_METRICS["mean_turnaround"],
+    JOB_METRICS["mean_waiting"],
+    JOB_METRICS["mean_bounded_slowdown"],
+    MAKESPAN,
+    UTILISATION,
     Metric("mean_mpl", "Parallel tasks on a node in use", "", 2),
-    Metric("parallel_share", "Jobs run in parallel", "%", 1, more_is_better=True),
+    Metric(
+        "parallel_share",
+        "Jobs run in parallel",
+        "%",
+        1,
+        more_is_better=True,
+        of_jobs=100.0 * pl.col("parallel").mean(),
+    ),
     Metric("stops", "Stops for lack of memory", "", 1),
     Metric("local_slowdown", "Slowdown of local users", "", 3),
     Metric("tight_share", "Local users' time with too little CPU", "%", 2),
@@ -43,13 +99,36 @@ METRICS = (
     Metric("refused_share", "Jobs refused", "%", 1),
     Metric("decision_time", "Decision time, total", "ms", 2),
 )
-"""Of all jobs of a run that were not refused. Slowdown is bounded with a threshold of 10 s. Makespan: first
-arrival to last end. Utilisation: share of machine-seconds within the makespan that are held by runs, lost
-ones included. Decision time is measured, all others are simulated. Of shared nodes only: stops of runs, and
-how local users fared while active, on average over nodes (`sil.world.machines.time_shared.LocalResponse`;
-the slowdown over those where they got anything);
-where jobs ask for limits of their turnaround, how many were promised theirs, and of these, how many kept
-it."""
+"""The metrics of an experiment, over all jobs of a run that were not refused.
+
+Total flow time is the papers' "sum of job times". Bounded slowdown has a threshold of 10 s. The makespan is
+from the first arrival to the last end. Utilisation is the share of machine-seconds within the makespan that
+runs hold, lost runs included. Decision time is measured, all other metrics are simulated. On time-shared
+nodes only: parallel tasks per node in use, stops of runs, and how local users fared while active, on average
+over nodes (`sil.world.machines.time_shared.LocalResponse`). Where jobs ask for limits of their turnaround:
+the share that was promised its limit, and of these the share that kept it.
+"""
+
+PLAN_METRICS = {
+    m.key: m
+    for m in (
+        *(JOB_METRICS[f"{summary}_{name}"] for name in _QUANTITIES for summary in ("mean", "p95")),
+        MAKESPAN,
+        UTILISATION,
+    )
+}
+"""The metrics that can be a goal of a plan."""
+
+REPLAY_METRICS = {
+    **{
+        f"{_QUANTITIES[name].column}_{summary}": JOB_METRICS[f"{summary}_{name}"]
+        for name in ("waiting", "turnaround", "bounded_slowdown")
+        for summary in _SUMMARIES
+    },
+    "utilisation": UTILISATION,
+    "makespan": MAKESPAN,
+}
+"""The metrics of a replayed log, by their names in summary.json."""
 
 OF_SHARED_NODES = ("mean_mpl", "stops", "local_slowdown", "tight_share", "promised_share", "kept_share")
 
@@ -66,30 +145,47 @@ def metric(key: str) -> Metric:
     raise UnknownMetric(f"there is no metric '{key}'; there are {', '.join(m.key for m in METRICS)}")
 
 
+def measured(key: str, jobs: pl.DataFrame, runs: pl.DataFrame, n_machines: int) -> float:
+    """A metric of PLAN_METRICS or JOB_METRICS, of `jobs` (a table of jobs). NaN without jobs.
+
+    Utilisation is that of `runs` (columns tasks, from_s, until_s) from the first submission to the last end
+    of `jobs`.
+    """
+    if not len(jobs):
+        return nan
+    if key != UTILISATION.key:
+        found = PLAN_METRICS.get(key) or JOB_METRICS[key]
+        assert found.of_jobs is not None
+        return float(jobs.select(found.of_jobs).item())
+    begins_s, ends_s = jobs.select(pl.col("submission_time").min(), pl.col("finish_time").max()).row(0)
+    within_s = pl.col("until_s").clip(begins_s, ends_s) - pl.col("from_s").clip(begins_s, ends_s)
+    busy_s = float(runs.select((within_s * pl.col("tasks")).sum()).item())
+    return 100.0 * busy_s / (n_machines * float(ends_s - begins_s))
+
+
+def replay_metrics(jobs: pl.DataFrame, processors: int) -> dict[str, float]:
+    """REPLAY_METRICS of jobs with the columns of Batsim's jobs.csv; none without jobs."""
+    if not len(jobs):
+        return {}
+    runs = jobs.select(from_s="starting_time", until_s="finish_time", tasks="requested_number_of_resources")
+    return {name: measured(m.key, jobs, runs, processors) for name, m in REPLAY_METRICS.items()}
+
+
 def run_metrics(tables: RunTables, jobs: pl.DataFrame, n_machines: int) -> pl.DataFrame:
     """One row per run that ended without a fault: point, replication, scheduler, and a column per metric."""
     facts = tables.facts
-    turnaround, waiting = pl.col("turnaround_time"), pl.col("waiting_time")
-    makespan = pl.col("finish_time").max() - pl.col("submission_time").min()
-    of_jobs = jobs.group_by(RUN).agg(
-        sum_job_times=turnaround.sum(),
-        mean_turnaround=turnaround.mean(),
-        mean_waiting=waiting.mean(),
-        mean_bounded_slowdown=pl.col("bounded_slowdown").mean(),
-        makespan=makespan,
-        parallel_share=100.0 * pl.col("parallel").mean(),
-    )
+    of_jobs = jobs.group_by(RUN).agg(**{m.key: m.of_jobs for m in METRICS if m.of_jobs is not None})
     arrived, was_refused = pl.col("event") == Fact.JOB_ARRIVED, pl.col("event") == Fact.JOB_REFUSED
     of_arrivals = facts.group_by(RUN).agg(refused_share=100.0 * was_refused.sum() / arrived.sum())
-    held = held_machines(facts)
-    held_s = held.group_by(RUN).agg(held_s=((pl.col("until_s") - pl.col("from_s")) * pl.col("tasks")).sum())
+    runs = run_table(facts)
+    held_s = runs.group_by(RUN).agg(held_s=((pl.col("until_s") - pl.col("from_s")) * pl.col("tasks")).sum())
     on_shared_nodes = bool((jobs["resource"] < 0).any())
     if not on_shared_nodes:  # a machine carries one run at a time
         held_s = held_s.with_columns(busy_s=pl.col("held_s"), mean_mpl=None, stops=None)
     else:
         stops = facts.group_by(RUN).agg(stops=(pl.col("event") == Fact.RUN_STOPPED).sum())
         held_s = (
-            held_s.join(_busy(held), on=RUN)
+            held_s.join(_busy(runs), on=RUN)
             .join(stops, on=RUN)
             .with_columns(mean_mpl=pl.col("held_s") / pl.col("busy_s"))
         )
@@ -112,23 +208,10 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, n_machines: int) -> pl.Da
     )
 
 
-def held_machines(facts: pl.DataFrame) -> pl.DataFrame:
-    """One row per attempt at a job that is over: its machines (`tasks` of them), `from_s`, `until_s` and its
-    `ending`."""
-    endings = (Fact.RUN_ENDED, Fact.RUN_PREEMPTED, Fact.RUN_LOST)
-    started = facts.filter(pl.col("event") == Fact.RUN_STARTED).select(
-        *RUN, "job", "run", "resource", "machines", "tasks", pl.col("time_s").alias("from_s")
-    )
-    over = facts.filter(pl.col("event").is_in([fact.value for fact in endings])).select(
-        *RUN, "run", pl.col("time_s").alias("until_s"), pl.col("event").alias("ending")
-    )
-    return started.join(over, on=(*RUN, "run"), how="inner", maintain_order="left")
-
-
-def _busy(held: pl.DataFrame) -> pl.DataFrame:
+def _busy(runs: pl.DataFrame) -> pl.DataFrame:
     """`busy_s` of each run of the harness: node-seconds in which a node was held by at least one run."""
     node = (*RUN, "machines")
-    intervals = one_row_per_machine(held).sort(*node, "from_s")
+    intervals = one_row_per_machine(runs).sort(*node, "from_s")
     covered_s = pl.col("until_s").cum_max().shift(1).over(node)
     begins_s = pl.max_horizontal(pl.col("from_s"), covered_s)
     new_s = (pl.col("until_s") - begins_s).clip(lower_bound=0.0)

@@ -1,17 +1,19 @@
-"""Means over replications with their uncertainty, and paired differences."""
+"""Statistics over replications: intervals, percentage changes, quantiles, and power laws."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
+import polars as pl
 from numpy.typing import NDArray
 from scipy.special import stdtrit  # scipy.stats takes ten times as long to import
 
 CONFIDENCE = 0.95
 
 Sample = NDArray[np.float64]
-"""One figure per replication."""
+"""One number per replication."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,11 +46,58 @@ def interval(values: Sample, confidence: float = CONFIDENCE) -> Interval:
     return Interval(mean, float(stdtrit(n - 1, (1 + confidence) / 2)) * float(spread))
 
 
-def paired_difference(values: Sample, baseline: Sample) -> Interval:
-    """Mean of value - baseline over replications in which both met the same jobs and the same luck."""
-    return interval(values - baseline)
+def percent_changes(differences: Sample, baseline: Sample) -> Sample:
+    """Paired differences as percentages of the baseline's mean, one per replication (delta method).
+
+    With d the differences, b the baseline and r = mean(d) / mean(b), the values are
+    100 (r + (d - r b) / mean(b)). Their mean is 100 r, so a percentage has the sign of its difference; the
+    variance of their mean is the first-order variance of a ratio of means.
+    """
+    mean = float(np.mean(baseline))
+    ratio = float(np.mean(differences)) / mean
+    return np.asarray(100.0 * (ratio + (differences - ratio * baseline) / mean), dtype=np.float64)
 
 
-def paired_change_percent(values: Sample, baseline: Sample) -> Interval:
-    """Mean over replications of the change in percent of the baseline."""
-    return interval(100.0 * (values - baseline) / baseline)
+def quantile(column: str | pl.Expr, share: float) -> pl.Expr:
+    """The quantile by the inverted CDF: the smallest value that a `share` of the values do not exceed."""
+    values = pl.col(column) if isinstance(column, str) else column
+    return values.quantile(share, interpolation="equiprobable")
+
+
+@dataclass(frozen=True)
+class PowerLaw:
+    """t = coefficient * product of variables to the power of their exponents.
+
+    `spread` is the factor by which values deviate (one standard deviation of the logarithm).
+    """
+
+    coefficient: float
+    exponents: tuple[Interval, ...]
+    spread: float
+
+
+def fitted(variables: Sequence[NDArray[np.float64]], values: NDArray[np.float64]) -> PowerLaw:
+    """The power law of `values` in the variables, all positive, by least squares of the logarithms.
+
+    Raises ValueError for too few values or a constant variable.
+    """
+    x, y = np.log(np.column_stack(variables)), np.log(values)
+    slopes, constant, deviation = least_squares(x, y)
+    return PowerLaw(float(np.exp(constant)), tuple(slopes), float(np.exp(deviation)))
+
+
+def least_squares(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[list[Interval], float, float]:
+    """The linear model y = c + x b: slopes b with 95 % intervals, c, and the residual standard deviation.
+
+    `x` is (n, k), `y` (n,). Raises ValueError where the slopes are not determined.
+    """
+    design = np.column_stack([np.ones(len(x)), x])
+    free = len(y) - design.shape[1]
+    if free < 1 or np.linalg.matrix_rank(design) < design.shape[1]:
+        raise ValueError(f"{len(y)} values do not determine {design.shape[1] - 1} slopes")
+    found, *_ = np.linalg.lstsq(design, y, rcond=None)
+    variance = float(((y - design @ found) ** 2).sum()) / free
+    spread = np.sqrt(variance * np.diag(np.linalg.inv(design.T @ design)))
+    t = float(stdtrit(free, (1 + CONFIDENCE) / 2))
+    slopes = [Interval(float(b), t * float(s)) for b, s in zip(found[1:], spread[1:], strict=True)]
+    return slopes, float(found[0]), float(np.sqrt(variance))

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, ValidationError, model_validator
 
+from sil.outcome.metrics import PLAN_METRICS
 from sil.settings.experiment_file import (
     EmpiricalTable,
     EveryQuantumTable,
@@ -55,27 +56,15 @@ class GoalTable(Table):
 
     @property
     def more_is_better(self) -> bool:
-        return self.metric == "utilisation"
+        return PLAN_METRICS[self.metric].more_is_better
 
     @property
     def label(self) -> str:
         """For people, with the unit."""
-        name, unit = LABELS[self.metric]
+        metric = PLAN_METRICS[self.metric]
         of = f" of {self.job_class}" if self.job_class else ""
         where = f" in queue {self.queue}" if self.queue else ""
-        return f"{name}{of}{where}" + (f" ({unit})" if unit else "")
-
-
-LABELS = {
-    "mean_turnaround": ("Mean turnaround", "s"),
-    "p95_turnaround": ("95th percentile of turnaround", "s"),
-    "mean_waiting": ("Mean waiting time", "s"),
-    "p95_waiting": ("95th percentile of waiting time", "s"),
-    "mean_bounded_slowdown": ("Mean bounded slowdown", ""),
-    "p95_bounded_slowdown": ("95th percentile of bounded slowdown", ""),
-    "makespan": ("Makespan", "s"),
-    "utilisation": ("Utilisation", "%"),
-}
+        return f"{metric.title}{of}{where}" + (f" ({metric.unit})" if metric.unit else "")
 
 
 class OfferTable(Table):

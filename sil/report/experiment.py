@@ -17,7 +17,8 @@ import vl_convert
 from jinja2 import Environment, PackageLoader, select_autoescape
 
 from sil.outcome.comparison import Cell, Comparison
-from sil.outcome.metrics import Metric, held_machines
+from sil.outcome.jobs import run_table
+from sil.outcome.metrics import Metric
 from sil.report import figures
 from sil.report.node_figures import predicted_against_real, timeline
 from sil.report.tables import PREDICTION_HEADINGS, cell_texts, prediction_texts
@@ -207,7 +208,7 @@ MOST_NODES_DRAWN = 128
 
 def _time_sections(facts: pl.DataFrame, jobs: pl.DataFrame, comparison: Comparison) -> list[Section]:
     description = comparison.description
-    held = held_machines(facts)
+    held = run_table(facts)
     points = shown_points(description)
     turnaround = Section("Turnaround", "Distribution over the jobs of all replications.")
     utilisation = Section("Utilisation over time", "Machines held by runs, mean over the replications.")

@@ -9,7 +9,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, select_autoescape
 
-from sil.outcome.replayed_jobs import Replayed
+from sil.outcome.batsim_tables import Replayed
 from sil.report.experiment import script_safe, vega
 from sil.report.figures import Figure, save, styled
 from sil.report.replay_figures import (

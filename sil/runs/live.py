@@ -16,7 +16,7 @@ from scheduler.resource_manager import OnMachines
 from sil.experiment.listener import Listener
 from sil.experiment.output_folder import make_usable
 from sil.experiment.provenance import describe
-from sil.experiment.run import BESIDE_THE_TRACE, DATABASE, TRACE
+from sil.experiment.run import BESIDE_THE_TRACE, DATABASE
 from sil.live import kernel
 from sil.live.clock import WallClock
 from sil.live.loop import LiveLoop
@@ -31,7 +31,7 @@ from sil.runs.under_test import brings_its_manager, check_loads
 from sil.settings.experiment_file import Experiment
 from sil.settings.validation import misfits, problems
 from sil.site.site_in_use import SiteInUse, SiteSource
-from sil.trace.facts import write_trace
+from sil.trace.facts import TRACE, write_trace
 from sil.trace.recorder import TraceRecorder
 from sil.world.actual_runtimes import ActualRuntimes
 from sil.world.guard.faults import SchedulerFault

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -19,7 +18,7 @@ from sil.runs.under_test import PRINTED, UnderTest
 from sil.settings.code_version import package_version, scheduler_source
 from sil.settings.decision_costs import NONE, decision_cost
 from sil.settings.estimates import Estimates, run_times
-from sil.trace.facts import METADATA_KEY, SCHEMA, TIMINGS_SCHEMA, of_run
+from sil.trace.facts import TIMINGS, TIMINGS_SCHEMA, TRACE, of_run, trace_stream
 from sil.trace.recorder import TraceRecorder
 from sil.trace.stream import ParquetStream
 from sil.workload.job_log import JobLog
@@ -35,8 +34,6 @@ from sil.world.machines.space_shared import SpaceSharedMachines
 from sil.world.monitors import SimMonitor
 from sil.world.rounds import OnRequest
 
-TRACE = "trace.parquet"
-TIMINGS = "timings.parquet"
 DECISION_LIMIT_S = 60.0
 
 SUBMITTED_LATER_S = {"batsim": 10.0}
@@ -78,9 +75,8 @@ class Replay:
 
         A fault of the scheduler ends the run and is the last fact of its trace. Raises SchedulerNotLoaded.
         """
-        metadata = {METADATA_KEY: json.dumps(self.described(name), sort_keys=True)}
         with (
-            ParquetStream(folder / TRACE, SCHEMA, metadata) as facts,
+            trace_stream(folder / TRACE, self.described(name)) as facts,
             ParquetStream(folder / TIMINGS, TIMINGS_SCHEMA) as timings,
         ):
             decisions = _Decisions(timings, name)

@@ -13,7 +13,7 @@ from scheduler.managers.mapping import MappingManager
 from scheduler.resource_manager import OnMachines, OnSharedNodes
 from sil.batsim.shared_nodes import NodesWithUsers
 from sil.batsim.site_machines import SiteMachines
-from sil.outcome.invariants import first_breach
+from sil.outcome.invariants import Capacity, first_breach
 from sil.runs.inputs import actual_runtimes, distortions, rounds, state_changes, workload
 from sil.runs.managers import admission, experience, guarded, scheduling_manager
 from sil.runs.under_test import UnderTest, brings_its_manager
@@ -61,7 +61,7 @@ def run_once(
     except SchedulerFault as fault:
         trace.note_fault(fault.time_s, fault.rule, fault.message, fault.job)
     facts = trace.frame(point, replication, name)
-    breach = first_breach(facts, in_use.site)
+    breach = first_breach(facts, Capacity(in_use.site.n_machines, names=in_use.site.resource_names))
     if breach is not None:
         trace.note_fault(clock.now_s, breach.rule, breach.message, breach.job)
         facts = trace.frame(point, replication, name)

@@ -18,7 +18,7 @@ from scheduler.time_shared.allocation import Characterisation, TimeSharedAllocat
 from scheduler.time_shared.prediction.forecast import Predictor
 from scheduler.time_shared.prediction.forecasting import Forecasting, Prediction, Promises
 from scheduler.time_shared.social_contract import SocialContract
-from sil.outcome.node_invariants import first_breach_on_nodes
+from sil.outcome.invariants import Capacity, first_breach
 from sil.runs.random_streams import stream
 from sil.settings import files
 from sil.trace.facts import Fact
@@ -194,7 +194,7 @@ def run_on_shared_nodes(
     except SchedulerFault as fault:
         trace.note_fault(fault.time_s, fault.rule, fault.message, fault.job)
     facts = trace.frame(0, replication, name)
-    breach = first_breach_on_nodes(facts, cluster.contract.most_jobs)
+    breach = first_breach(facts, Capacity(cluster.n_nodes, cluster.contract.most_jobs))
     if breach is not None:
         trace.note_fault(clock.now_s, breach.rule, breach.message, breach.job)
         facts = trace.frame(0, replication, name)

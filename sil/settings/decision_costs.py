@@ -9,13 +9,12 @@ import polars as pl
 
 from scheduler import naming
 from scheduler.errors import UserError
-from sil.trace.facts import RUN, Fact, read_facts
+from sil.trace.facts import RUN, TRACE, Fact, read_facts
 from sil.world.guard.decision_cost import DecisionCost, Fixed, Measured, Modelled, Replayed
 
 NONE = "none"
 KINDS: dict[str, Callable[..., DecisionCost]] = {"fixed": Fixed, "measured": Measured, "modelled": Modelled}
 REPLAYED = "replayed"
-TRACE = "trace.parquet"
 
 
 class BadDecisionCost(UserError):

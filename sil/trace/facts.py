@@ -30,8 +30,11 @@ from typing import Any
 import polars as pl
 
 from scheduler.errors import UserError
+from sil.trace.stream import ParquetStream
 
 METADATA_KEY = "sil"
+TRACE = "trace.parquet"
+TIMINGS = "timings.parquet"
 
 
 class Fact(StrEnum):
@@ -164,21 +167,41 @@ class RunDescription:
         return list(dict.fromkeys(point[axis] for point in self.points))
 
 
+def trace_stream(path: Path, description: Mapping[str, object]) -> ParquetStream:
+    """A trace file to write facts to, with the description of what was run in its metadata."""
+    return ParquetStream(path, SCHEMA, {METADATA_KEY: json.dumps(description, sort_keys=True)})
+
+
 def write_trace(path: Path, facts: pl.DataFrame, description: RunDescription) -> None:
-    metadata = {METADATA_KEY: json.dumps(asdict(description), sort_keys=True)}
-    facts.write_parquet(path, metadata=metadata)
+    with trace_stream(path, asdict(description)) as stream:
+        stream.write(facts)
 
 
 class NoTrace(UserError):
     """There is no trace to read. The message is one sentence for the user."""
 
 
+def trace_file(path: Path) -> Path:
+    """The trace at `path`: the file itself, or trace.parquet in a folder. Raises NoTrace."""
+    if not path.is_dir() or (path / TRACE).is_file():
+        return path / TRACE if path.is_dir() else path
+    folders = sorted(found.parent.name for found in path.glob(f"*/{TRACE}"))
+    if folders:
+        raise NoTrace(
+            f"{path}: each scheduler has its own trace; name one of the subfolders {', '.join(folders)}"
+        )
+    raise NoTrace(
+        f"{path}: there is no {TRACE} in this folder; `sil run` writes it into the folder --out, "
+        f"`sil replay` into a folder for each scheduler"
+    )
+
+
 def read_facts(path: Path) -> pl.DataFrame:
-    """The facts of a trace, whoever wrote it. Raises NoTrace."""
+    """The facts of a trace. Raises NoTrace."""
     try:
         facts, is_ours = pl.read_parquet(path), METADATA_KEY in pl.read_parquet_metadata(path)
     except FileNotFoundError:
-        raise NoTrace(f"{path}: there is no such file; `sil run` writes one into its --out folder") from None
+        raise NoTrace(f"{path}: there is no such file; `sil run` and `sil replay` write traces") from None
     except (OSError, pl.exceptions.PolarsError) as error:
         raise NoTrace(f"{path}: this is not a trace written by `sil` ({type(error).__name__})") from None
     if not is_ours:

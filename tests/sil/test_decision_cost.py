@@ -15,9 +15,9 @@ from scheduler.free_nodes.scheduler import Rigid
 from scheduler.managers.starting import StartingManager
 from sil.experiment.listener import Listener
 from sil.experiment.replays import replay_all
-from sil.runs.on_log import TIMINGS, TRACE, Replay
+from sil.runs.on_log import Replay
 from sil.settings.decision_costs import BadDecisionCost, check_decision_cost, decision_cost
-from sil.trace.facts import Fact, NoTrace
+from sil.trace.facts import TIMINGS, TRACE, Fact, NoTrace
 from sil.trace.recorder import TraceRecorder
 from sil.workload.lublin import Lublin
 from sil.world.clock import SimClock

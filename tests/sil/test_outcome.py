@@ -13,15 +13,16 @@ from scipy import stats
 
 from scheduler.model import Site
 from sil.outcome import invariants
-from sil.outcome.invariants import first_breach
+from sil.outcome.invariants import Capacity, first_breach
 from sil.outcome.jobs import job_table, write_jobs_csv
 from sil.outcome.metrics import METRICS, run_metrics
-from sil.outcome.statistics import interval, paired_change_percent, paired_difference
+from sil.outcome.statistics import interval, percent_changes, quantile
 from sil.trace.facts import TIMINGS_SCHEMA, Fact, NoTrace, read_trace
 from sil.trace.tables import RunTables
 from tests.builders import site, trace
 
 SITE = site(3, [[0, 1]])
+CAPACITY = Capacity(SITE.n_machines, names=SITE.resource_names)
 
 Row = tuple[float, Fact, dict[str, Any]]
 
@@ -120,7 +121,7 @@ def test_jobs_csv_has_batsims_columns_and_machines_as_closed_intervals(tmp_path:
 
 
 def test_a_good_trace_breaks_no_invariant() -> None:
-    assert first_breach(trace(*GOOD), SITE) is None
+    assert first_breach(trace(*GOOD), CAPACITY) is None
 
 
 @pytest.mark.parametrize(
@@ -166,7 +167,7 @@ def test_a_good_trace_breaks_no_invariant() -> None:
     ],
 )
 def test_a_broken_invariant_is_named_with_its_job(rule: str, job: int | None, rows: list[Row]) -> None:
-    breach = first_breach(trace(*rows), SITE)
+    breach = first_breach(trace(*rows), CAPACITY)
     assert breach is not None
     assert (breach.rule, breach.job) == (rule, job)
 
@@ -182,12 +183,31 @@ def test_a_preempted_run_frees_its_machine_for_the_next() -> None:
         started(9, 0, 2, 2),
         over(20, Fact.RUN_ENDED, 0, 2, 2),
     ]
-    assert first_breach(trace(*rows), SITE) is None
+    assert first_breach(trace(*rows), CAPACITY) is None
+
+
+def test_time_shared_nodes_hold_as_many_runs_as_their_limit() -> None:
+    """Two runs on node 1; the third is one too many, and not once a run of two nodes has ended."""
+    rows = [
+        *(arrived(0, job) for job in range(4)),
+        started(0, 0, 0, -1, 0, 1),
+        started(1, 1, 1, -1, 1, 2),
+        over(2, Fact.RUN_ENDED, 0, 0, -1),
+        started(2, 2, 2, -1, 0, 1, 2),
+        over(3, Fact.RUN_LOST, 2, 2, -1),
+        started(4, 2, 3, -1, 1),
+        started(5, 3, 4, -1, 0, 1),
+    ]
+    assert first_breach(trace(*rows[:-1], (5, Fact.FAULT, {})), Capacity(3, 2)) is None
+    breach = first_breach(trace(*rows), Capacity(3, 2))
+    assert breach is not None
+    assert (breach.rule, breach.job) == (invariants.MPL_WITHIN_LIMIT, 3)
+    assert breach.message == ("job 3 starts at 5 s on node 1, which then has 3 parallel tasks; 2 are allowed")
 
 
 def test_after_a_fault_unfinished_jobs_are_no_breach() -> None:
     rows = [arrived(0, 0), (1.0, Fact.FAULT, {"detail": "raises-nothing", "message": "it raised"})]
-    assert first_breach(trace(*rows), SITE) is None
+    assert first_breach(trace(*rows), CAPACITY) is None
 
 
 def test_a_confidence_interval_is_students() -> None:
@@ -204,9 +224,29 @@ def test_one_value_has_no_interval_and_says_nothing_of_chance() -> None:
 
 def test_differences_are_paired_so_that_what_both_share_cancels() -> None:
     baseline = np.array([10.0, 1000.0, 50.0])
-    found = paired_difference(baseline + 2.0, baseline)
-    assert (found.mean, found.half_width) == (2.0, 0.0)
-    assert paired_change_percent(1.1 * baseline, baseline).mean == pytest.approx(10.0)
+    changes = interval(percent_changes(0.1 * baseline, baseline))
+    assert (changes.mean, changes.half_width) == pytest.approx((10.0, 0.0))
+
+
+def test_a_percentage_change_is_the_difference_of_means_over_the_mean_of_the_baseline() -> None:
+    """With the standard error of the delta method, here from means, variances and the covariance."""
+    baseline, values = np.array([1.0, 2.0, 9.0, 4.0]), np.array([2.0, 3.0, 5.0, 4.0])
+    found = interval(percent_changes(values - baseline, baseline))
+    ratio = values.mean() / baseline.mean()
+    (of_values, both), (_, of_baseline) = np.cov(values, baseline)
+    variance = (of_values - 2 * ratio * both + ratio**2 * of_baseline) / 4 / baseline.mean() ** 2
+    assert found.mean == pytest.approx(100 * (values.mean() - baseline.mean()) / baseline.mean())
+    assert found.half_width == pytest.approx(100 * stats.t.ppf(0.975, 3) * math.sqrt(variance))
+    assert found.mean < 0, "as the difference, although the mean of the ratios is above 1"
+
+
+@pytest.mark.parametrize("n", [1, 2, 19, 20, 21, 40, 60, 100, 101])
+@pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 0.95, 1.0])
+def test_a_quantile_is_the_smallest_value_that_so_many_do_not_exceed(n: int, share: float) -> None:
+    values = np.random.default_rng(n).permutation(n).astype(float)
+    found = pl.DataFrame({"v": values}).select(quantile("v", share)).item()
+    expected = min(v for v in values if np.mean(values <= v) >= share)
+    assert found == expected == np.quantile(values, share, method="inverted_cdf")
 
 
 @pytest.mark.parametrize("content", [None, b"", b"PAR1 and then nonsense"])

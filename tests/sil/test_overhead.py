@@ -10,7 +10,7 @@ import pytest
 
 from scheduler.mapping.rules import NO_JOB_FORGOTTEN, RETURNS_IN_TIME
 from sil.experiment.overhead import Grid, by_point, law_of, measure, random_problem
-from sil.outcome.growth import fitted
+from sil.outcome.statistics import fitted
 from sil.world.guard.faults import PROCESS_SURVIVES
 from tests.sil.test_cli import sil, the_sentence
 

@@ -18,9 +18,9 @@ from scheduler.mapping.rules import (
 from scheduler.registry import SchedulerNotLoaded
 from sil.experiment.listener import Listener
 from sil.experiment.replays import replay_all
-from sil.runs.on_log import TIMINGS, TRACE, Replay
+from sil.runs.on_log import Replay
 from sil.trace import recorder
-from sil.trace.facts import Fact
+from sil.trace.facts import TIMINGS, TRACE, Fact
 from tests.builders import tiny_experiment
 from tests.sil.test_experiment import run
 from tests.sil.test_replay import FIVE, log_of, starts

@@ -10,7 +10,8 @@ import pytest
 from sil.experiment.listener import Listener
 from sil.experiment.replays import replay_all
 from sil.outcome.trace_diff import Running, parting, told
-from sil.runs.on_log import TRACE, Replay
+from sil.runs.on_log import Replay
+from sil.trace.facts import TRACE
 from tests.builders import tiny_experiment
 from tests.sil.test_cli import sil, the_sentence
 from tests.sil.test_replay import Row, log_of

@@ -9,8 +9,8 @@ import pytest
 
 from scheduler.mapping.placer import NOWHERE_TO_RUN
 from sil.outcome.job_timeline import life
-from sil.runs.on_log import TRACE, Replay
-from sil.trace.facts import SCHEMA, Fact
+from sil.runs.on_log import Replay
+from sil.trace.facts import SCHEMA, TRACE, Fact
 from tests.builders import tiny_experiment
 from tests.sil.test_cli import sil, the_sentence
 from tests.sil.test_experiment import run

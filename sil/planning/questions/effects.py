@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from sil.outcome.statistics import Interval, Sample
+from sil.outcome.statistics import Interval, Sample, percent_changes
 from sil.planning.options import AS_IT_IS, Option
 from sil.planning.questions.ranking import Demand, Looks, Standings, Verdict
 from sil.planning.samples import Samples
@@ -169,7 +169,7 @@ class _Race:
 
 def _effect(samples: Samples, option: Option, base: Option, demand: Demand, against: Standings) -> Effect:
     gains = samples.gains(option, base)
-    today = abs(float(np.mean(samples.values(base, n=len(gains)))))
+    today = samples.values(base, n=len(gains))
     gain = _interval(gains, demand)
     classes = {
         name: _interval(samples.gains(option, base, f"{CLASS}{name}"), demand)
@@ -181,7 +181,7 @@ def _effect(samples: Samples, option: Option, base: Option, demand: Demand, agai
         len(gains),
         gain,
         _scaled(gain, 1.0 / option.cost) if option.cost else None,
-        _scaled(gain, 100.0 / today if today else 0.0),
+        _interval(percent_changes(gains, today) if np.any(today) else gains, demand),
         {goal.key: _as_today(samples, option, base, goal.key) for goal in samples.plan.goals},
         classes,
         against.between(option.name, base.name),

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from math import floor, log10
 
+from sil.outcome.metrics import PLAN_METRICS
 from sil.outcome.statistics import Interval
 from sil.planning.answers import Answer, Answers
 from sil.planning.options import AS_IT_IS
-from sil.planning.plan_file import LABELS, Plan
+from sil.planning.plan_file import Plan
 from sil.planning.questions.effects import Effect, Ranking
 from sil.planning.questions.ranking import Verdict
 from sil.planning.questions.sizing import Size
@@ -173,12 +174,12 @@ def interval(found: Interval) -> str:
 
 def _change(plan: Plan, effect: Effect, answer: Answer) -> str:
     goal = plan.goals[0]
-    name = LABELS[goal.metric][0].lower() + "".join(
+    name = PLAN_METRICS[goal.metric].title.lower() + "".join(
         f" of {part}" for part in (goal.job_class, goal.queue) if part
     )
     gained = effect.percent.mean if goal.more_is_better else -effect.percent.mean
     verb = "rises" if gained > 0 else "falls"
-    unit = LABELS[goal.metric][1]
+    unit = PLAN_METRICS[goal.metric].unit
     width = effect.percent.half_width or 0.0
     value = effect.of_goals[goal.key]
     against = "" if answer.base.name == AS_IT_IS.name else f" (against {answer.base.name})"

@@ -10,16 +10,15 @@ from tempfile import TemporaryDirectory
 
 from sil.experiment.logs import read_log
 from sil.experiment.provenance import code_and_data
-from sil.outcome.metrics import faults
-from sil.outcome.replayed_jobs import replayed_jobs
+from sil.outcome.batsim_tables import replayed_jobs
+from sil.outcome.metrics import faults, measured
 from sil.planning.options import Option
 from sil.planning.plan_file import GoalTable, Plan
 from sil.planning.scenario.capacity import Load
-from sil.planning.scenario.measures import measured
 from sil.planning.scenario.scenario import key_of
-from sil.runs.on_log import TRACE, Replay
+from sil.runs.on_log import Replay
 from sil.runs.under_test import check_for_free_nodes
-from sil.trace.facts import read_facts
+from sil.trace.facts import TRACE, read_facts
 from sil.workload.job_log import JobLog
 from sil.workload.swf_rules import Rules
 from sil.world.guard.faults import SchedulerFault

@@ -8,10 +8,9 @@ from functools import cached_property
 
 import polars as pl
 
-from sil.outcome.jobs import job_table
-from sil.outcome.metrics import faults, held_machines, refusals
+from sil.outcome.jobs import job_table, run_table
+from sil.outcome.metrics import faults, measured, refusals
 from sil.planning.plan_file import GoalTable
-from sil.planning.scenario.measures import measured
 from sil.planning.scenario.scenario import key_of
 from sil.runs.on_machines import run_once
 from sil.settings.experiment_file import Experiment
@@ -54,7 +53,7 @@ class OptionRun:
         site = self.in_use.site
         all_jobs = job_table(tables.facts, site.n_machines)
         jobs = all_jobs.filter(pl.col("job_id") >= self.warm_up_jobs)
-        held = held_machines(tables.facts)
+        held = run_table(tables.facts)
         found = {}
         for goal in self.goals:
             theirs = held.join(_of(goal, all_jobs), left_on="job", right_on="job_id", how="semi")

@@ -14,8 +14,7 @@ from scheduler.mapping.reference import TextbookPjs, TextbookSjs
 from scheduler.mapping.sjs import Sjs
 from scheduler.ports import Scheduler
 from scheduler.problem import SchedulingProblem
-from sil.outcome.growth import least_squares
-from sil.outcome.statistics import Interval, Sample, interval
+from sil.outcome.statistics import Interval, Sample, interval, least_squares
 from sil.report.figures import bars, lines
 from sil.studies.collins_george.site_runs import SEED
 from sil.studies.findings import Drawing, Findings, sample, table

@@ -27,9 +27,9 @@ from scheduler.mapping.rules import (
 from scheduler.registry import SchedulerNotLoaded
 from sil.experiment.listener import Listener
 from sil.experiment.replays import Outcome, replay_all
-from sil.runs.on_log import TRACE, Replay
+from sil.runs.on_log import Replay
 from sil.runs.under_test import check_for_free_nodes
-from sil.trace.facts import Fact
+from sil.trace.facts import TRACE, Fact
 from sil.world.guard.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL
 from tests.sil.batsim.scripted import Answer, Event, decision, scheduler, starting_at_once
 from tests.sil.test_replay import Row, log_of, starts

@@ -19,7 +19,8 @@ from sil.batsim.requests import BadRequest
 from sil.batsim.serving import ServedScheduler
 from sil.experiment.listener import Listener
 from sil.experiment.replays import replay_all
-from sil.runs.on_log import TRACE, Replay
+from sil.runs.on_log import Replay
+from sil.trace.facts import TRACE
 from sil.workload.lublin import Lublin
 from tests.sil.test_cli import sil, the_sentence
 

@@ -9,13 +9,13 @@ import numpy as np
 import polars as pl
 import pytest
 
+from sil.outcome.metrics import measured
 from sil.planning.answers import Overloaded, Prepared, answered
 from sil.planning.options import AS_IT_IS, one_of_each
 from sil.planning.plan_file import read_plan
 from sil.planning.report.page import OPTIONS, PAGE
 from sil.planning.report.recommendation import caveats, recommendation
 from sil.planning.scenario.forecast import with_forecast
-from sil.planning.scenario.measures import measured
 from sil.planning.scenario.on_log import OnLog
 from sil.settings import files
 from sil.workload.lublin import Lublin

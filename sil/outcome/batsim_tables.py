@@ -1,0 +1,133 @@
+"""The jobs of a replayed log as Batsim's tables: jobs.csv and schedule.csv."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import polars as pl
+
+from sil.outcome.jobs import job_table
+from sil.outcome.metrics import replay_metrics
+from sil.trace.facts import Fact
+
+WORKLOAD = "w0"
+"""Batsim's name for the first workload of a run."""
+
+
+@dataclass(frozen=True)
+class Replayed:
+    """A log under several schedulers: `described` as in summary.json, and the jobs of those that have any."""
+
+    described: Mapping[str, Any]
+    jobs: Mapping[str, pl.DataFrame]
+
+    @property
+    def statistics(self) -> Mapping[str, Mapping[str, float]]:
+        """Metrics by scheduler; none for those that broke a rule."""
+        found = self.described["schedulers"]
+        return {name: {key: v for key, v in row.items() if key != "fault"} for name, row in found.items()}
+
+    @property
+    def faults(self) -> Sequence[str]:
+        """A sentence for each scheduler that broke a rule."""
+        return [row["fault"] for row in self.described["schedulers"].values() if row["fault"]]
+
+
+def read_jobs_csv(path: Path) -> pl.DataFrame:
+    """The columns of a jobs.csv that charts need."""
+    kinds = {
+        "job_id": pl.Int64,
+        "submission_time": pl.Float64,
+        "requested_number_of_resources": pl.Int64,
+        "starting_time": pl.Float64,
+        "finish_time": pl.Float64,
+        "waiting_time": pl.Float64,
+        "allocated_resources": pl.String,
+        "bounded_slowdown": pl.Float64,
+    }
+    return pl.read_csv(path, columns=list(kinds), schema_overrides=kinds)
+
+
+def replayed_jobs(trace: Path, log: pl.DataFrame, cut: Collection[int] = ()) -> pl.DataFrame:
+    """One row per job that ended or was killed, in order of job id: the columns of Batsim's jobs.csv, and
+    bounded_slowdown (threshold 10 s). Times are seconds.
+
+    `log` has the columns job and estimate_s; the runs of the jobs `cut` were ended at their estimate.
+    """
+    facts = pl.scan_parquet(trace)
+    described = (
+        facts.filter(pl.col("event") == Fact.JOB_DESCRIBED).group_by("job").agg(pl.col("detail").last())
+    )
+    was_killed = pl.col("ending") == Fact.RUN_PREEMPTED
+    was_cut = pl.col("job_id").is_in(list(cut))
+    return (
+        job_table(facts, 0, of=(), endings=(Fact.RUN_ENDED, Fact.RUN_PREEMPTED))
+        .join(log.select("job", "estimate_s"), left_on="job_id", right_on="job", how="left")
+        .join(described.collect(), left_on="job_id", right_on="job", how="left")
+        .sort("job_id")
+        .select(
+            "job_id",
+            pl.lit(WORKLOAD).alias("workload_name"),
+            pl.concat_str(pl.lit("run-"), pl.col("job_id")).alias("profile"),
+            "submission_time",
+            pl.col("tasks").alias("requested_number_of_resources"),
+            pl.col("estimate_s").alias("requested_time"),
+            (~was_killed & ~was_cut).cast(pl.Int32).alias("success"),
+            pl.when(was_killed)
+            .then(pl.lit("COMPLETED_KILLED"))
+            .when(was_cut)
+            .then(pl.lit("COMPLETED_WALLTIME_REACHED"))
+            .otherwise(pl.lit("COMPLETED_SUCCESSFULLY"))
+            .alias("final_state"),
+            "starting_time",
+            "execution_time",
+            "finish_time",
+            # Jobs of a log run once; a difference of two times has the fewest rounding errors.
+            (pl.col("starting_time") - pl.col("submission_time")).alias("waiting_time"),
+            "turnaround_time",
+            "stretch",
+            pl.col("machines").alias("allocated_resources"),
+            pl.lit(-1).alias("consumed_energy"),
+            pl.col("detail").fill_null("").alias("metadata"),
+            "bounded_slowdown",
+        )
+    )
+
+
+def batsim_schedule(jobs: pl.DataFrame, n_jobs: int, processors: int, scheduling_s: float) -> pl.DataFrame:
+    """The one row of Batsim's schedule.csv. Energy and states of machines are not modelled: -1 and 0."""
+    found = replay_metrics(jobs, processors)
+    successes = int(jobs["success"].sum())
+    stretch = jobs["stretch"]
+    computing = float((jobs["requested_number_of_resources"] * jobs["execution_time"]).sum())
+    ends_s = float(jobs["finish_time"].max() or 0.0)  # type: ignore[arg-type]
+    row = {
+        "batsim_version": "sil",
+        "consumed_joules": -1.0,
+        "makespan": ends_s,
+        "max_slowdown": stretch.max(),
+        "max_turnaround_time": found.get("turnaround_time_max"),
+        "max_waiting_time": found.get("waiting_time_max"),
+        "mean_slowdown": stretch.mean(),
+        "mean_turnaround_time": found.get("turnaround_time_mean"),
+        "mean_waiting_time": found.get("waiting_time_mean"),
+        "nb_computing_machines": processors,
+        "nb_grouped_switches": 0,
+        "nb_jobs": n_jobs,
+        "nb_jobs_finished": len(jobs),
+        "nb_jobs_killed": len(jobs) - successes,
+        "nb_jobs_success": successes,
+        "nb_machine_switches": 0,
+        "scheduling_time": scheduling_s,
+        "simulation_time": scheduling_s,
+        "success_rate": successes / n_jobs,
+        "time_computing": computing,
+        "time_idle": processors * ends_s - computing,
+        "time_sleeping": 0.0,
+        "time_switching_off": 0.0,
+        "time_switching_on": 0.0,
+    }
+    return pl.DataFrame([row])
