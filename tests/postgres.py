@@ -13,6 +13,36 @@ from sqlalchemy import make_url
 
 from site_db.store import Address
 
+SETTINGS = ("fsync", "synchronous_commit", "full_page_writes", "autovacuum")
+"""Off: a database of a test need not outlive a power cut."""
+
+SNAPSHOT = """
+DO $$ DECLARE name text; BEGIN
+  CREATE SCHEMA original;
+  FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' LOOP
+    EXECUTE format('CREATE TABLE original.%1$I AS TABLE public.%1$I', name);
+  END LOOP;
+  CREATE TABLE original."*" AS
+    SELECT sequencename, last_value FROM pg_sequences WHERE schemaname = 'public';
+END $$
+"""
+RESET = """
+SET session_replication_role = replica;
+SET lock_timeout = '60s';
+SELECT pg_terminate_backend(pid) FROM pg_stat_activity
+  WHERE datname = current_database() AND pid <> pg_backend_pid();
+DO $$ DECLARE name text; sequence record; BEGIN
+  FOR name IN SELECT tablename FROM pg_tables WHERE schemaname = 'public' LOOP
+    EXECUTE format('DELETE FROM public.%1$I; INSERT INTO public.%1$I SELECT * FROM original.%1$I', name);
+  END LOOP;
+  FOR sequence IN SELECT * FROM original."*" LOOP
+    PERFORM setval(format('public.%I', sequence.sequencename)::regclass,
+                   coalesce(sequence.last_value, 1), sequence.last_value IS NOT NULL);
+  END LOOP;
+END $$
+"""
+"""Without foreign keys, which would forbid one order or another: all rows are those of the snapshot."""
+
 
 class Server:
     """One server with as many databases as are asked for."""
@@ -24,7 +54,9 @@ class Server:
         folder = Path(tempfile.mkdtemp(prefix="sil-postgres-"))
         self._server = pgserver.get_server(folder, cleanup_mode="delete")
         self._numbers = count()
-        self._execute("ALTER SYSTEM SET fsync = off")  # a database of a test need not outlive a power cut
+        self._copies: dict[Address, list[Address]] = {}
+        for setting in SETTINGS:
+            self._execute(f"ALTER SYSTEM SET {setting} = off")
         self._execute("SELECT pg_reload_conf()")
 
     def new_database(self, like: Address | None = None) -> Address:
@@ -38,6 +70,22 @@ class Server:
         self._execute(f"DROP DATABASE {address.url.database} WITH (FORCE)")
 
     @contextmanager
+    def copy_of(self, original: Address) -> Iterator[Address]:
+        """A copy of a database that nobody is connected to, whose tables nobody alters.
+
+        Afterwards its rows are put back, for the next one who asks: that is ten times as fast as a new copy.
+        """
+        copies = self._copies.setdefault(original, [])
+        if copies:
+            copy = copies.pop()
+            self._execute(RESET, copy)
+        else:
+            copy = self.new_database(original)
+            self._execute(SNAPSHOT, copy)
+        yield copy
+        copies.append(copy)
+
+    @contextmanager
     def being_down(self) -> Iterator[None]:
         """The server is gone, and every connection with it, until the end of the block."""
         self._server.stop()
@@ -49,8 +97,9 @@ class Server:
     def close(self) -> None:
         self._server.cleanup()
 
-    def _execute(self, statement: str) -> None:
+    def _execute(self, statement: str, address: Address | None = None) -> None:
         import psycopg
 
-        with psycopg.connect(self._server.get_uri(), autocommit=True) as connection:
+        database = address.url.database if address else None
+        with psycopg.connect(self._server.get_uri(database), autocommit=True) as connection:
             connection.execute(statement.encode())

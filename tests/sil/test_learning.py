@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import shutil
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
@@ -64,20 +65,36 @@ class Told(Listener):
         self.sentences.append(sentence)
 
 
+def put_tiny_site(address: Address, folder: Path) -> Address:
+    (folder / "tiny.toml").write_text(TINY_SITE)
+    engine = store.create(address)
+    with Session(engine) as session, session.begin():
+        put_site(session, read_site_file(folder / "tiny.toml"))
+    engine.dispose()
+    return replace(address, site="tiny")
+
+
+@pytest.fixture(scope="module")
+def file_to_copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("tiny")
+    put_tiny_site(parse_address(str(folder / "site.db")), folder)
+    return folder / "site.db"
+
+
+@pytest.fixture(scope="module")
+def server_database_to_copy(server: Server, tmp_path_factory: pytest.TempPathFactory) -> Address:
+    return put_tiny_site(server.new_database(), tmp_path_factory.mktemp("tiny"))
+
+
 @pytest.fixture(params=["sqlite", "postgresql"])
-def address(request: pytest.FixtureRequest, tmp_path: Path) -> Address:
+def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Address]:
     """A database with the tiny site in it."""
     if request.param == "sqlite":
-        address = parse_address(f"{tmp_path / 'site.db'}#tiny")
-    else:
-        server: Server = request.getfixturevalue("server")
-        address = replace(server.new_database(), site="tiny")
-    engine = store.create(address)
-    (tmp_path / "tiny.toml").write_text(TINY_SITE)
-    with Session(engine) as session, session.begin():
-        put_site(session, read_site_file(tmp_path / "tiny.toml"))
-    engine.dispose()
-    return address
+        yield parse_address(f"{shutil.copy(request.getfixturevalue('file_to_copy'), tmp_path)}#tiny")
+        return
+    server: Server = request.getfixturevalue("server")
+    with server.copy_of(request.getfixturevalue("server_database_to_copy")) as address:
+        yield replace(address, site="tiny")
 
 
 @pytest.fixture
@@ -226,7 +243,7 @@ def test_an_interrupted_experiment_goes_on_with_what_it_believed_and_records_not
 
 
 def test_a_server_that_comes_back_during_the_run_gets_everything(server: Server, tmp_path: Path) -> None:
-    address = on_server(server, tmp_path)
+    address = put_tiny_site(server.new_database(), tmp_path)
     with ExitStack() as outage:
 
         def stop_and_start(done: int) -> None:
@@ -247,7 +264,7 @@ def test_a_server_that_comes_back_during_the_run_gets_everything(server: Server,
 def test_what_a_server_that_stays_away_cannot_get_is_in_a_file_that_it_takes_later(
     server: Server, tmp_path: Path
 ) -> None:
-    address = on_server(server, tmp_path)
+    address = put_tiny_site(server.new_database(), tmp_path)
     path = tiny_experiment(tmp_path)
     leftover = tmp_path / "out" / "unrecorded.csv"
     with ExitStack() as outage:
@@ -273,16 +290,6 @@ def test_a_file_of_unrecorded_jobs_goes_once_an_experiment_has_recorded_everythi
     csv_file.write(tmp_path / "out" / "unrecorded.csv", [])
     run(tiny_experiment(tmp_path), address)
     assert not (tmp_path / "out" / "unrecorded.csv").exists()
-
-
-def on_server(server: Server, folder: Path) -> Address:
-    address = replace(server.new_database(), site="tiny")
-    (folder / "tiny.toml").write_text(TINY_SITE)
-    engine = store.create(address)
-    with Session(engine) as session, session.begin():
-        put_site(session, read_site_file(folder / "tiny.toml"))
-    engine.dispose()
-    return address
 
 
 # -- what an experiment uses of a database -----------------------------------------------------------------
@@ -549,6 +556,6 @@ def test_a_database_that_cannot_be_used_is_told_before_anything_is_run(
 
 
 def test_a_server_that_is_down_at_the_beginning_is_told(server: Server, tmp_path: Path) -> None:
-    address = on_server(server, tmp_path)
+    address = put_tiny_site(server.new_database(), tmp_path)
     with server.being_down(), pytest.raises(DatabaseTrouble, match="the server does not answer"):
         run(tiny_experiment(tmp_path), address)

@@ -59,9 +59,8 @@ def address(request: pytest.FixtureRequest) -> Iterator[Address]:
         yield parse_address(str(request.getfixturevalue("database")))
         return
     server: Server = request.getfixturevalue("server")
-    address = server.new_database(request.getfixturevalue("server_database_to_copy"))
-    yield address
-    server.drop(address)
+    with server.copy_of(request.getfixturevalue("server_database_to_copy")) as address:
+        yield address
 
 
 @pytest.fixture

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -69,19 +69,21 @@ def record(
 @pytest.fixture(params=[*STORES, "memory"])
 def experience(request: pytest.FixtureRequest) -> Iterator[Explaining]:
     """Every implementation, over the small site without any history."""
-    if request.param == "postgresql":
-        server: Server = request.getfixturevalue("server")
-        address = server.new_database(request.getfixturevalue("server_database_to_copy"))
-    else:
-        address = store.parse_address(str(request.getfixturevalue("database")))
-    engine = store.open_database(address)
-    if request.param == "memory":
-        with Session(engine) as session:
-            reader = StatisticsReader(session, "small")
-            yield MemoryExperience(reader.layout, reader.statistics(session))
-    else:
-        yield SqlExperience(engine, "small")
-    engine.dispose()
+    with ExitStack() as stack:
+        if request.param == "postgresql":
+            server: Server = request.getfixturevalue("server")
+            original = request.getfixturevalue("server_database_to_copy")
+            address = stack.enter_context(server.copy_of(original))
+        else:
+            address = store.parse_address(str(request.getfixturevalue("database")))
+        engine = store.open_database(address)
+        stack.callback(engine.dispose)
+        if request.param == "memory":
+            with Session(engine) as session:
+                reader = StatisticsReader(session, "small")
+                yield MemoryExperience(reader.layout, reader.statistics(session))
+        else:
+            yield SqlExperience(engine, "small")
 
 
 # -- the contract ------------------------------------------------------------------------------------------
