@@ -202,12 +202,12 @@ def test_several_sources_of_outages_are_one_stream() -> None:
 
 
 def test_a_time_limit_ends_a_call_that_sleeps_and_leaves_one_that_is_quick() -> None:
-    with time_limit(5.0):
+    with time_limit(60.0):
         pass
     began = time.monotonic()
     with pytest.raises(TimeLimitExceeded), time_limit(0.1):
-        time.sleep(10.0)
-    assert time.monotonic() - began < 5.0
+        time.sleep(600.0)
+    assert time.monotonic() - began < 300.0
 
 
 SLOW_TO_END = """

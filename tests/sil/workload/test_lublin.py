@@ -133,9 +133,9 @@ def test_a_wanted_load_is_met_within_one_per_cent(load: float) -> None:
 
 
 def test_a_million_jobs_take_a_few_seconds() -> None:
-    before_s = time.perf_counter()
+    before_s = time.process_time()
     assert len(Lublin().jobs(1_000_000, 1024, np.random.default_rng(4)).jobs) == 1_000_000
-    assert time.perf_counter() - before_s < 5.0
+    assert time.process_time() - before_s < 5.0
 
 
 @pytest.mark.parametrize(

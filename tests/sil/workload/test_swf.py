@@ -370,9 +370,9 @@ def test_what_cannot_be_opened_is_refused(tmp_path: Path) -> None:
 def test_much_of_nothing_takes_no_long_time(noise: bytes, tmp_path: Path) -> None:
     path = tmp_path / "log.swf"
     path.write_bytes(f"{HEADER}{GOOD}\n".encode() + noise + f"\n{FINE}\n".encode())
-    before_s = time.perf_counter()
+    before_s = time.process_time()
     assert len(read_swf(path).jobs) == 2
-    assert time.perf_counter() - before_s < 5.0
+    assert time.process_time() - before_s < 5.0
 
 
 # The size of the machine
