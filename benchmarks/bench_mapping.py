@@ -29,10 +29,10 @@ from scheduler.etc import EtcMatrix
 from scheduler.mapping.by_class import ByClass
 from scheduler.mapping.greedy import MaxMin, MinMin
 from scheduler.mapping.pjs import Pjs
+from scheduler.mapping.problem import MappingProblem
 from scheduler.mapping.reference import TextbookPjs, TextbookSjs
 from scheduler.mapping.sjs import Sjs
 from scheduler.ports import Scheduler
-from scheduler.problem import SchedulingProblem
 
 SEED = 2001
 SIZES = ((100, 100), (1_000, 142), (10_000, 1_000))
@@ -66,7 +66,7 @@ def unstructured(n: int, m: int, kind: str, luck: np.random.Generator) -> Matrix
 
 def measure_unstructured(n: int, m: int, kind: str, luck: np.random.Generator) -> dict[str, Any]:
     etc_s = unstructured(n, m, kind, luck)
-    problem = SchedulingProblem.from_matrix(etc_s)
+    problem = MappingProblem.from_matrix(etc_s)
     ready_s = np.zeros(m)
     found: dict[str, Any] = {
         "sjs_ms": median_ms(lambda: Sjs().schedule(problem)),
@@ -81,11 +81,11 @@ def measure_by_class(n: int, m: int, kind: str, luck: np.random.Generator) -> di
     etc = EtcMatrix(
         luck.uniform(1.0, 100.0, CLASSES), luck.integers(0, CLASSES[0], n), luck.integers(0, CLASSES[1], m)
     )
-    problem = SchedulingProblem.from_etc(etc, luck.uniform(0.0, 100.0, m) if kind == "busy" else None)
+    problem = MappingProblem.from_etc(etc, luck.uniform(0.0, 100.0, m) if kind == "busy" else None)
     found: dict[str, Any] = {"sjs_ms": median_ms(lambda: Sjs().schedule(problem))}
     if (n, m) != HUGE:
         etc_s, ready_s = etc.dense(), problem.ready_times.machine_s
-        whole = SchedulingProblem.from_matrix(etc_s)
+        whole = MappingProblem.from_matrix(etc_s)
         found["finding_classes_ms"] = median_ms(lambda: ByClass.of(whole))
         found["one_pass_ms"] = median_ms(lambda: (ready_s + etc_s).min(axis=1))
     if n * m <= TEXTBOOK_CELLS:
@@ -93,14 +93,14 @@ def measure_by_class(n: int, m: int, kind: str, luck: np.random.Generator) -> di
     return {"jobs": n, "machines": m, "kind": kind, **found}
 
 
-def pjs_problem(share: float, luck: np.random.Generator) -> SchedulingProblem:
+def pjs_problem(share: float, luck: np.random.Generator) -> MappingProblem:
     """As in the first case study: random times, those in parallel about a third of the others."""
     machines = PJS_CLUSTERS * PJS_CLUSTER_SIZE + PJS_LOOSE
     etc_s = luck.uniform(1.0, 100.0, (PJS_JOBS, machines))
     parallel_s = luck.uniform(1.0, 100.0, (PJS_JOBS, PJS_CLUSTERS)) / 3.0
     parallel_s[luck.random(PJS_JOBS) >= share] = np.inf
     members = np.arange(PJS_CLUSTERS * PJS_CLUSTER_SIZE).reshape(PJS_CLUSTERS, -1).tolist()
-    return SchedulingProblem.from_matrix(np.hstack([etc_s, parallel_s]), None, members)
+    return MappingProblem.from_matrix(np.hstack([etc_s, parallel_s]), None, members)
 
 
 def measure_pjs(share: float, luck: np.random.Generator) -> dict[str, Any]:

@@ -15,7 +15,7 @@ from rich.table import Table
 from benchmarks.record import keep
 from scheduler import registry
 from scheduler.mapping.bounds import least_sum_of_completions
-from scheduler.problem import SchedulingProblem
+from scheduler.mapping.problem import MappingProblem
 from sil.outcome.statistics import interval
 from sil.report.tables import interval_text
 
@@ -41,7 +41,7 @@ def percent_above_optimum(kind: str) -> dict[str, NDArray[np.float64]]:
         etc_s = random_matrix(kind, luck)
         least_s = least_sum_of_completions(etc_s, np.zeros(MACHINES)).completion_s.sum()
         for name, values in above.items():
-            made = registry.load(name)().schedule(SchedulingProblem.from_matrix(etc_s))
+            made = registry.load(name)().schedule(MappingProblem.from_matrix(etc_s))
             values.append(100.0 * (made.sum_completion_s / least_s - 1.0))
     return {name: np.array(values) for name, values in above.items()}
 

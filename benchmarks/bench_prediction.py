@@ -16,10 +16,10 @@ from rich.table import Table
 
 from benchmarks.record import keep
 from scheduler.model import Job, JobId
-from scheduler.problem import SchedulingProblem
 from scheduler.time_shared.prediction.algorithm_1 import Algorithm1
 from scheduler.time_shared.prediction.forecast import Predictor
 from scheduler.time_shared.prediction.look_ahead import PolicyAware
+from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.reference import TextbookLoras
 from scheduler.time_shared.requirement import Requirement
 from scheduler.time_shared.scheduler import Loras
@@ -59,8 +59,8 @@ def state_of(n_nodes: int, n_running: int, n_waiting: int) -> SystemState:
 
     while len(state.running) < n_running:
         job = submitted((2, 4))
-        problem = SchedulingProblem.on_shared_nodes(0.0, [job], state.view())
-        (placement,) = Loras().schedule(problem).placements
+        problem = TimeSharedProblem(0.0, [job], state.view())
+        (placement,) = Loras().schedule(problem).starts
         state.start(job, placement.nodes, 0.0)
         state.measured(job.id, luck.random() * state.requirement(job.id).cpu_s, 10.0)
     for _ in range(n_waiting):

@@ -15,8 +15,8 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.record import keep
-from scheduler.model import Job, JobId, Schedule
-from scheduler.problem import SchedulingProblem
+from scheduler.model import Job, JobId, NodeSchedule
+from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.scheduler import Loras
 from sil.runs.on_time_shared import SharedCluster, built_in_characterisations, run_on_shared_nodes
 from sil.studies.cisne.experiments import BENCHMARKS, SEED
@@ -36,7 +36,7 @@ class Stopwatch:
     scheduler: Loras
     took_s: float = 0.0
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: TimeSharedProblem) -> NodeSchedule:
         began = time.perf_counter()
         made = self.scheduler.schedule(problem)
         self.took_s += time.perf_counter() - began

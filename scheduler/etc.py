@@ -1,11 +1,14 @@
-"""Expected times to compute: how long each job is believed to run on each resource."""
+"""Expected times to compute (ETC), and ready times of resources."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+
+from scheduler.model import read_only
 
 
 @dataclass(frozen=True)
@@ -83,3 +86,28 @@ def _checked(indices: ArrayLike, limit: int, what: str) -> NDArray[np.int64]:
     if array.ndim != 1 or (len(array) and not (array.min() >= 0 and array.max() < limit)):
         raise ValueError(f"{what} classes must be indices from 0 to {limit - 1}")
     return array
+
+
+@dataclass(frozen=True)
+class ReadyTimes:
+    """Estimated time at which each resource becomes ready; never before now, infinite = not available.
+
+    `machine_s` (m,) per machine; `members` the available machines of each cluster. A cluster is ready when
+    all of these are; it has no members while its policy rejects parallel execution.
+    """
+
+    machine_s: NDArray[np.float64]
+    members: tuple[tuple[int, ...], ...] = ()
+
+    @property
+    def n_machines(self) -> int:
+        return len(self.machine_s)
+
+    @cached_property
+    def cluster_s(self) -> NDArray[np.float64]:
+        """(clusters,)"""
+        return read_only([self.machine_s[list(m)].max() if m else np.inf for m in self.members])
+
+    def machines_of(self, j: int) -> tuple[int, ...]:
+        """The machines of resource j."""
+        return (j,) if j < self.n_machines else self.members[j - self.n_machines]

@@ -32,3 +32,22 @@ class Kind(StrEnum):
             Kind.TIME_SHARED: "starts jobs on time-shared nodes",
             Kind.FREE_NODES: "starts jobs on free nodes",
         }[self]
+
+    @property
+    def context(self) -> str:
+        """Where a scheduler of this kind is needed."""
+        return {
+            Kind.MAPPING: "an experiment on machines",
+            Kind.TIME_SHARED: "an experiment on time-shared nodes",
+            Kind.FREE_NODES: "replaying a log",
+        }[self]
+
+
+class WrongKind(AttributeError):
+    """A scheduler reads an attribute of a problem of another kind than it was given."""
+
+    def __init__(self, attribute: str, scheduler: Kind, problem: Kind) -> None:
+        super().__init__(
+            f"this scheduler {scheduler.does} (it reads problem.{attribute}), "
+            f"but {problem.context} needs one that {problem.does}"
+        )

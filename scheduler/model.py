@@ -186,8 +186,8 @@ def _indices(values: list[int]) -> NDArray[np.int64]:
 NO_ASSIGNMENTS = Assignments.of(())
 
 
-class Placement(NamedTuple):
-    """Job `job` of the problem starts now with one task on each of `nodes`; `completion_s` is belief."""
+class Start(NamedTuple):
+    """Job `job` of the problem starts now, one task on each of `nodes`; `completion_s` is an estimate."""
 
     job: int
     nodes: Sequence[int]
@@ -195,19 +195,15 @@ class Placement(NamedTuple):
 
 
 class Schedule(NamedTuple):
-    """What a scheduler decided in one call. It is data: the manager turns it into orders.
+    """The answer to a mapping problem: data, which the resource manager turns into orders.
 
-    Jobs are mapped to resources (`assignments`), or where nodes are shared, started on some of them
-    (`placements`). `wait_reasons` names each job that was considered and not assigned, with the reason.
-    `preemptions` are running runs that the scheduler itself wants ended now. Where jobs start on nodes, it
-    may say when at the latest it wants to be asked again, `ask_again_s`.
+    `assignments` map jobs to resources. `wait_reasons` has an entry for each job that is not assigned.
+    `preemptions` are running runs that the scheduler wants stopped now.
     """
 
     assignments: Assignments
     wait_reasons: Mapping[int, str] = MappingProxyType({})
     preemptions: tuple[RunId, ...] = ()
-    placements: tuple[Placement, ...] = ()
-    ask_again_s: float | None = None
 
     @classmethod
     def of(
@@ -219,11 +215,6 @@ class Schedule(NamedTuple):
         """A schedule from single assignments, for schedulers that do not work in columns."""
         return cls(Assignments.of(assignments), wait_reasons or {}, tuple(preemptions))
 
-    @classmethod
-    def placing(cls, placements: Iterable[Placement], wait_reasons: Mapping[int, str]) -> Schedule:
-        """A schedule for nodes: which jobs start now."""
-        return cls(NO_ASSIGNMENTS, wait_reasons, (), tuple(placements))
-
     @property
     def makespan_s(self) -> float:
         return float(self.assignments.completion_s.max(initial=0.0))
@@ -232,6 +223,20 @@ class Schedule(NamedTuple):
     def sum_completion_s(self) -> float:
         return float(self.assignments.completion_s.sum())
 
+
+class NodeSchedule(NamedTuple):
+    """The answer to a problem on nodes, free or time-shared: the jobs that start now.
+
+    `wait_reasons` has an entry for each job that does not start. The scheduler may ask to be called again no
+    later than at `ask_again_s`.
+    """
+
+    starts: Sequence[Start]
+    wait_reasons: Mapping[int, str] = MappingProxyType({})
+    ask_again_s: float | None = None
+
+
+Answer = Schedule | NodeSchedule
 
 ON_NODES = -1
 """The resource of an order that is for a set of nodes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Protocol
+from typing import Any, Protocol
 
 from scheduler.etc import EtcMatrix
 from scheduler.model import (
@@ -12,20 +12,24 @@ from scheduler.model import (
     InterconnectReading,
     Job,
     MachineReading,
+    NodeReading,
     RunId,
-    Schedule,
 )
-from scheduler.problem import SchedulingProblem
+from scheduler.time_shared.requirement import Requirement
 
 
 class Scheduler(Protocol):
-    """Decides for one queue in one round. Returns data, touches nothing.
+    """Decides for one queue in one round: a pure function of the problem, and of what it remembers.
 
-    One that looks at nothing but the problem may say so by an attribute `memoryless = True`; then it need not
-    be asked where no job could start anyway.
+    The problem and its answer are those of one kind (`scheduler.kinds`): `MappingProblem` and `Schedule`,
+    `FreeNodesProblem` or `TimeSharedProblem` and `NodeSchedule`. A class may declare, as attributes:
+
+    * `kind`: a `Kind`, or its name. Without it, the class gets the problems of the command that runs it.
+    * `memoryless = True`: it decides from the problem alone, so it is not called while no job fits.
+    * `is_random = True`: its constructor takes a parameter `seed`, an integer, which the caller supplies.
     """
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule: ...
+    def schedule(self, problem: Any) -> Any: ...
 
 
 class Clock(Protocol):
@@ -46,6 +50,22 @@ class Monitor(Protocol):
 
     def news(self) -> Sequence[MachineReading | InterconnectReading]:
         """Readings that differ from what was last told, oldest first; each is told once."""
+        ...
+
+
+class NodeMonitor(Protocol):
+    """Watches nodes: whether they are up, and their local load."""
+
+    def news(self) -> Sequence[NodeReading | MachineReading]:
+        """Readings since the last call, oldest first."""
+        ...
+
+
+class Characterisation(Protocol):
+    """What jobs require, as measured in isolation."""
+
+    def requirement(self, job: Job) -> Requirement | None:
+        """None if jobs like this one have not been measured."""
         ...
 
 

@@ -12,7 +12,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, replace
 from difflib import get_close_matches
 from functools import partial
-from importlib.metadata import entry_points
+from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, cast
 
@@ -68,6 +68,8 @@ _COMPOSED = {**ON_SHARED_NODES, **ON_FREE_NODES}
 _ALL_BUILT_IN = {**BUILT_IN, **_COMPOSED}
 _MEMORYLESS = frozenset({"scheduler.free_nodes.scheduler:Rigid"})
 """Targets of the built-in schedulers that declare it: listed here, since to read it would import them."""
+
+_KIND_OF_TARGET = {target: kind for kind, targets in _BY_KIND.items() for target in targets.values()}
 
 OPTIMISING = frozenset({"optimal", "pjs_optimal"})
 """They solve an optimisation problem, which takes long unless jobs and machines fall into few classes."""
@@ -134,9 +136,10 @@ class SchedulerSpec:
 
 @dataclass(frozen=True, slots=True)
 class Entry:
-    """A scheduler in a listing: its name, where it comes from, and the first line of its docstring."""
+    """A scheduler in a listing: its name, kind if known, origin, and the first line of its docstring."""
 
     name: str
+    kind: Kind | None
     target: str
     source: str
     summary: str
@@ -180,7 +183,7 @@ def _declared(spec: SchedulerSpec) -> SchedulerSpec:
     else:
         spec = replace(spec, is_random=_flag(spec, found, "is_random"))
         declared = _checked(spec)
-    kind = getattr(declared, "kind", None)
+    kind = getattr(declared, "kind", None) or _KIND_OF_TARGET.get(spec.target)
     if kind is not None:
         try:
             kind = Kind(kind)
@@ -294,17 +297,23 @@ def load_manager(name: str) -> Callable[[Ports], ResourceManager]:
 
 
 def entries() -> list[Entry]:
-    """All that can be named, for a listing. A plug-in that does not load says so in its summary."""
+    """All named schedulers, for a listing. The summary of a plug-in that cannot be loaded says so."""
     built_in = [
-        Entry(name, target, "built in", _summary_in_source(name)) for name, target in _ALL_BUILT_IN.items()
+        Entry(name, kind, target, "built in", _summary_in_source(name))
+        for kind, targets in _BY_KIND.items()
+        for name, target in targets.items()
     ]
-    plugins = [
-        Entry(
-            point.name, point.value, f"package {point.dist.name if point.dist else '?'}", _summary(point.name)
-        )
-        for point in sorted(entry_points(group=PLUGIN_GROUP), key=lambda point: point.name)
-    ]
-    return built_in + plugins
+    return built_in + [_plugin_entry(point) for point in sorted(entry_points(group=PLUGIN_GROUP))]
+
+
+def _plugin_entry(point: EntryPoint) -> Entry:
+    source = f"package {point.dist.name if point.dist else '?'}"
+    try:
+        spec = resolve(point.name)
+    except SchedulerNotLoaded as error:
+        return Entry(point.name, None, point.value, source, f"cannot be loaded: {error}")
+    documentation = inspect.getdoc(_class_of(spec.name, spec.target)) or ""
+    return Entry(point.name, spec.kind, point.value, source, documentation.partition("\n")[0])
 
 
 def _class_of(name: str, target: str) -> Callable[..., Any]:
@@ -327,14 +336,6 @@ def _class_of(name: str, target: str) -> Callable[..., Any]:
 
 def _plugins() -> dict[str, str]:
     return {point.name: point.value for point in entry_points(group=PLUGIN_GROUP)}
-
-
-def _summary(name: str) -> str:
-    try:
-        documentation = inspect.getdoc(_class_of(name, resolve(name).target))
-    except SchedulerNotLoaded as error:
-        return f"cannot be loaded: {error}"
-    return (documentation or "").partition("\n")[0]
 
 
 def _summary_in_source(name: str) -> str:

@@ -11,15 +11,18 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from scheduler.model import Completion, Job, JobId, Loss, RunId, Site
-from scheduler.ports import Clock, Dispatcher, Experience, Monitor, RuntimeEstimator
-
-if TYPE_CHECKING:
-    from scheduler.managers.starting import NodeMonitor
-    from scheduler.time_shared.allocation import Characterisation
-    from scheduler.time_shared.social_contract import SocialContract
+from scheduler.ports import (
+    Characterisation,
+    Clock,
+    Dispatcher,
+    Experience,
+    Monitor,
+    NodeMonitor,
+    RuntimeEstimator,
+)
+from scheduler.time_shared.social_contract import SocialContract
 
 
 @dataclass(frozen=True)
@@ -46,6 +49,8 @@ class OnFreeNodes:
     dispatcher: Dispatcher
     n_nodes: int
     run_times: RuntimeEstimator
+    monitor: NodeMonitor | None = None
+    """None: nodes do not fail."""
 
     @property
     def n_places(self) -> int:

@@ -1,14 +1,14 @@
-"""Why jobs wait, told without a look at each of them."""
+"""Wait reasons of many jobs, computed only for those that somebody asks about."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 
-from scheduler.model import Placement
+from scheduler.model import Start
 
 
 class Reasons(dict[int, str]):
-    """Why some jobs of a problem wait, in short; what there is to say in particular, `in_detail` tells."""
+    """A short reason for each job; `in_detail(i)` computes more about job i."""
 
     def __init__(self, reasons: Mapping[int, str], in_detail: Callable[[int], str]) -> None:
         super().__init__(reasons)
@@ -16,36 +16,35 @@ class Reasons(dict[int, str]):
 
 
 class AllOthers(Mapping[int, str]):
-    """All jobs of a problem that are not placed wait, for the same reason.
+    """One short reason for all jobs of a problem that do not start; `in_detail(i)` computes more about job i.
 
-    What there is to say of each in particular, `in_detail` tells; only before the schedule is carried out,
-    since it looks at the problem.
+    `in_detail` looks at the problem, so call it before the schedule is carried out.
     """
 
-    __slots__ = ("_n_jobs", "_placements", "_reason", "in_detail")
+    __slots__ = ("_n_jobs", "_reason", "_starts", "in_detail")
 
     def __init__(
         self,
         n_jobs: int,
-        placements: Sequence[Placement],
+        starts: Sequence[Start],
         reason: str,
         in_detail: Callable[[int], str] | None = None,
     ) -> None:
         self._n_jobs = n_jobs
-        self._placements = placements
+        self._starts = starts
         self._reason = reason
         self.in_detail = in_detail
 
-    def are_all_but(self, placements: Sequence[Placement], n_jobs: int) -> bool:
-        """Whether these are, by the way they are made, all of so many jobs but those."""
-        return self._placements is placements and self._n_jobs == n_jobs
+    def are_all_but(self, starts: Sequence[Start], n_jobs: int) -> bool:
+        """Whether these are by construction the reasons of all of `n_jobs` jobs except `starts`. O(1)."""
+        return self._starts is starts and self._n_jobs == n_jobs
 
     def __len__(self) -> int:
-        return self._n_jobs - len(self._placements)
+        return self._n_jobs - len(self._starts)
 
     def __iter__(self) -> Iterator[int]:
-        placed = {placement.job for placement in self._placements}
-        return (i for i in range(self._n_jobs) if i not in placed)
+        started = {start.job for start in self._starts}
+        return (i for i in range(self._n_jobs) if i not in started)
 
     def __getitem__(self, i: int) -> str:
         if i in self:
@@ -55,4 +54,11 @@ class AllOthers(Mapping[int, str]):
     def __contains__(self, i: object) -> bool:
         if not isinstance(i, int) or not 0 <= i < self._n_jobs:
             return False
-        return all(placement.job != i for placement in self._placements)
+        return all(start.job != i for start in self._starts)
+
+
+def in_detail(reasons: Mapping[int, str], i: int) -> str:
+    """The most detailed reason for job i."""
+    if isinstance(reasons, AllOthers | Reasons) and reasons.in_detail is not None:
+        return reasons.in_detail(i)
+    return reasons[i]

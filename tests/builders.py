@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 
 from scheduler.etc import EtcMatrix
+from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Cluster, DispatchOrder, Job, JobClass, Machine, Schedule, Site
-from scheduler.problem import SchedulingProblem
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
 
@@ -23,9 +23,9 @@ def problem(
     ready_s: Sequence[float] | None = None,
     members: Sequence[Sequence[int]] = (),
     now_s: float = 0.0,
-) -> SchedulingProblem:
+) -> MappingProblem:
     """Rows are jobs; columns are machines, then clusters."""
-    return SchedulingProblem.from_matrix(np.array(etc_s, dtype=float), ready_s, members, now_s)
+    return MappingProblem.from_matrix(np.array(etc_s, dtype=float), ready_s, members, now_s)
 
 
 def placed(schedule: Schedule) -> dict[int, tuple[int, float, float]]:

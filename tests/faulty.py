@@ -8,21 +8,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from scheduler.mapping import rules
+from scheduler import rules
+from scheduler.free_nodes.problem import FreeNodesProblem
+from scheduler.free_nodes.scheduler import Rigid
 from scheduler.mapping.mct import Mct
 from scheduler.mapping.pjs import Pjs
-from scheduler.model import Assignment, Schedule
-from scheduler.problem import SchedulingProblem
+from scheduler.mapping.placer import Placer
+from scheduler.mapping.problem import MappingProblem
+from scheduler.model import Assignment, NodeSchedule, Schedule
 
 
-def _mct(problem: SchedulingProblem) -> list[Assignment]:
+def _mct(problem: MappingProblem) -> list[Assignment]:
     return list(Mct().schedule(problem).assignments)
 
 
 class ForgetsAJob:
     """Never speaks of the last job."""
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         good = Mct().schedule(problem)
         last = problem.n_jobs - 1
         waiting = {i: reason for i, reason in good.wait_reasons.items() if i != last}
@@ -32,7 +35,7 @@ class ForgetsAJob:
 class MapsAJobTwice:
     """Runs the first job again after everything else."""
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         good = Mct().schedule(problem)
         rows = list(good.assignments)
         if rows:
@@ -45,7 +48,7 @@ class MapsAJobTwice:
 class UsesAMachineThatIsDown:
     """Looks at execution times only."""
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         free_s = np.full(problem.ready_times.n_machines, problem.now_s)
         up = np.isfinite(problem.ready_times.machine_s)
         free_s[up] = problem.ready_times.machine_s[up]
@@ -60,7 +63,7 @@ class UsesAMachineThatIsDown:
 class DoubleBooks:
     """Starts every job now on the machine that is fastest for it."""
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         rows, waiting = [], {}
         for i, etc_s in enumerate(problem.machine_etc_s):
             time_s = np.where(np.isfinite(problem.ready_times.machine_s), etc_s, np.inf)
@@ -75,7 +78,7 @@ class DoubleBooks:
 class UsesAClusterWhileAMemberIsBusy:
     """Puts a job on a cluster as soon as the first of its members is ready."""
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         ready = problem.ready_times
         rows, waiting = _mct(problem), {}
         placed = {a.job: a for a in rows}
@@ -93,7 +96,7 @@ class UsesAClusterWhileAMemberIsBusy:
 class IgnoresWhatAMachineCanRun:
     """OLB that does not ask whether the machine can run the job."""
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         free_s = problem.ready_times.machine_s.copy()
         if not np.isfinite(free_s).any():
             return Schedule.of([], dict.fromkeys(range(problem.n_jobs), "all machines are down"))
@@ -108,7 +111,7 @@ class IgnoresWhatAMachineCanRun:
 class DecidesByChance:
     """Takes the jobs in an order drawn from the global random source."""
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         free_s = problem.ready_times.machine_s.copy()
         rows, waiting = [], {}
         for i in random.sample(range(problem.n_jobs), problem.n_jobs):
@@ -123,18 +126,18 @@ class DecidesByChance:
 
 
 class Raises:
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         raise KeyError("the queue I hoped for")
 
 
 class NeverReturns:
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         while True:
             time.sleep(0.01)
 
 
 class NeverReturnsAndCatchesEverything:
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         end = time.monotonic() + 2.0
         while time.monotonic() < end:
             try:
@@ -145,22 +148,22 @@ class NeverReturnsAndCatchesEverything:
 
 
 class Exits:
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         raise SystemExit(3)
 
 
 class ReturnsNothing:
-    def schedule(self, problem: SchedulingProblem) -> None:
+    def schedule(self, problem: MappingProblem) -> None:
         return None
 
 
 class ReturnsAList:
-    def schedule(self, problem: SchedulingProblem) -> list[Assignment]:
+    def schedule(self, problem: MappingProblem) -> list[Assignment]:
         return _mct(problem)
 
 
 class InventsAJob:
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         good = Mct().schedule(problem)
         extra = Assignment(problem.n_jobs, 0, 1e6, 1e6 + 1)
         return Schedule.of([*good.assignments, extra], good.wait_reasons)
@@ -169,7 +172,7 @@ class InventsAJob:
 class CountsFromTheEnd:
     """Names the last job as -1."""
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         good = Mct().schedule(problem)
         last = problem.n_jobs - 1
         rows = [replace(a, job=-1) if a.job == last else a for a in good.assignments]
@@ -177,14 +180,14 @@ class CountsFromTheEnd:
 
 
 class InventsAMachine:
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         good = Mct().schedule(problem)
         rows = [replace(a, resource=problem.etc.n_resources) for a in good.assignments]
         return Schedule.of(rows, good.wait_reasons)
 
 
 class StartsInThePast:
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         good = Mct().schedule(problem)
         rows = [
             replace(a, start_s=a.start_s - 1e4, completion_s=a.completion_s - 1e4) for a in good.assignments
@@ -195,7 +198,7 @@ class StartsInThePast:
 class SaysNoTime:
     """Its starts are not numbers."""
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         good = Mct().schedule(problem)
         rows = [replace(a, start_s=float("nan"), completion_s=float("nan")) for a in good.assignments]
         return Schedule.of(rows, good.wait_reasons)
@@ -204,25 +207,25 @@ class SaysNoTime:
 class PromisesTooMuch:
     """Believes that every job takes half its expected time."""
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         good = Mct().schedule(problem)
         rows = [replace(a, completion_s=(a.start_s + a.completion_s) / 2) for a in good.assignments]
         return Schedule.of(rows, good.wait_reasons)
 
 
 class MapsAndLeavesWaiting:
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         good = Mct().schedule(problem)
         return Schedule.of(good.assignments, dict.fromkeys(range(problem.n_jobs), "who knows"))
 
 
 class LeavesEverythingWaiting:
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         return Schedule.of([], dict.fromkeys(range(problem.n_jobs), "not today"))
 
 
 class PreemptsAStranger:
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         good = Mct().schedule(problem)
         return Schedule.of(good.assignments, good.wait_reasons, [10**6])
 
@@ -233,7 +236,7 @@ class WorksOnlyOnce:
     def __init__(self) -> None:
         self._asked = False
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         if self._asked:
             return ForgetsAJob().schedule(problem)
         self._asked = True
@@ -241,18 +244,37 @@ class WorksOnlyOnce:
 
 
 class WritesIntoTheProblem:
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         good = Mct().schedule(problem)
         problem.jobs = problem.jobs[:0]  # type: ignore[misc]
         return good
 
 
 class FailsOnLargeProblems:
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         return (ForgetsAJob() if problem.n_jobs > 50 else Pjs()).schedule(problem)
 
 
+class LooksForNodes:
+    """Starts jobs on free nodes, whatever it is asked."""
+
+    def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
+        return Rigid().schedule(problem)
+
+
+class ForgetsToPlaceAJob:
+    """Never passes the last job to its placer."""
+
+    def schedule(self, problem: MappingProblem) -> Schedule:
+        placer = Placer(problem)
+        for i in range(problem.n_jobs - 1):
+            placer.place(i, int((placer.machine_s + problem.machine_etc_s[i]).argmin()))
+        return placer.schedule()
+
+
 BROKEN_RULE = {
+    ForgetsToPlaceAJob: rules.NO_JOB_FORGOTTEN,
+    LooksForNodes: rules.RIGHT_KIND,
     ForgetsAJob: rules.NO_JOB_FORGOTTEN,
     MapsAJobTwice: rules.EACH_JOB_ONCE,
     UsesAMachineThatIsDown: rules.RESOURCE_AVAILABLE,

@@ -5,11 +5,12 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 
+from scheduler import rules
+from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.scheduler import Rigid
-from scheduler.mapping import rules
-from scheduler.model import Assignment, Placement, RunId, Schedule
+from scheduler.mapping.problem import MappingProblem
+from scheduler.model import Assignment, NodeSchedule, RunId, Schedule, Start
 from scheduler.node_set import NodeSet
-from scheduler.problem import SchedulingProblem
 from tests.faulty import NeverReturns, Raises, ReturnsNothing
 from tests.spoiling import ByNoNumber, ByPlainTuples
 
@@ -20,27 +21,27 @@ class _Wrong(ABC):
     def __init__(self) -> None:
         self._fcfs = Rigid()
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
         good = self._fcfs.schedule(problem)
-        return self.spoil(problem, good) if good.placements else good
+        return self.spoil(problem, good) if good.starts else good
 
     @abstractmethod
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
         """Each of them has a way of its own."""
 
 
 class ForgetsAJob(_Wrong):
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
-        return good._replace(placements=good.placements[1:])
+    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
+        return good._replace(starts=good.starts[1:])
 
 
 class StartsAJobTwice(_Wrong):
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
-        return good._replace(placements=(*good.placements, good.placements[0]))
+    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
+        return good._replace(starts=(*good.starts, good.starts[0]))
 
 
 class StartsAJobThatItLeavesWaiting(_Wrong):
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
         return good._replace(wait_reasons=dict.fromkeys(range(problem.n_jobs), "not today"))
 
 
@@ -53,99 +54,107 @@ class BelievesInNoNumber(ByNoNumber, _Wrong):
 
 
 class StartsAnUnknownJob(_Wrong):
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
-        return good._replace(placements=(*good.placements, Placement(problem.n_jobs, NodeSet.of([0]), 1.0)))
+    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
+        return good._replace(starts=(*good.starts, Start(problem.n_jobs, NodeSet.of([0]), 1.0)))
 
 
 class NamesANodeThatIsNotThere(_Wrong):
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
-        first = good.placements[0]
+    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
+        first = good.starts[0]
         nodes = NodeSet.of([*first.nodes[1:], problem.free_nodes.n_nodes])
-        return good._replace(placements=(first._replace(nodes=nodes), *good.placements[1:]))
+        return good._replace(starts=(first._replace(nodes=nodes), *good.starts[1:]))
 
 
 class GivesOneNodeTooFew(_Wrong):
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
-        first = good.placements[0]
-        return good._replace(
-            placements=(first._replace(nodes=NodeSet.of(first.nodes[1:])), *good.placements[1:])
-        )
+    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
+        first = good.starts[0]
+        return good._replace(starts=(first._replace(nodes=NodeSet.of(first.nodes[1:])), *good.starts[1:]))
 
 
 class PutsTwoTasksOnOneNode(_Wrong):
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
-        first = good.placements[0]
+    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
+        first = good.starts[0]
         nodes = (*first.nodes, first.nodes[0])
-        return good._replace(placements=(first._replace(nodes=nodes), *good.placements[1:]))
+        return good._replace(starts=(first._replace(nodes=nodes), *good.starts[1:]))
 
 
 class _OnTheFirstNodes:
     """Starts some jobs on the nodes from 0 on, whoever else is there."""
 
-    def start(self, problem: SchedulingProblem, jobs: list[int]) -> Schedule:
-        placements = [
-            Placement(i, NodeSet.of(range(problem.jobs[i].n_tasks)), problem.now_s + 1.0) for i in jobs
-        ]
+    def start(self, problem: FreeNodesProblem, jobs: list[int]) -> NodeSchedule:
+        starts = [Start(i, NodeSet.of(range(problem.jobs[i].n_tasks)), problem.now_s + 1.0) for i in jobs]
         waiting = dict.fromkeys(set(range(problem.n_jobs)) - set(jobs), "not yet")
-        return Schedule.placing(placements, waiting)
+        return NodeSchedule(starts, waiting)
 
 
 class TakesNodesFromWhoRunsThere(_OnTheFirstNodes):
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
         return self.start(problem, [0])
 
 
 class GivesANodeToTwoJobs:
     """Each job that fits gets the free nodes of the lowest numbers, whoever else gets them."""
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
         free, now_s = problem.free_nodes.free, problem.now_s
-        placements = [
-            Placement(i, free.lowest(job.n_tasks), now_s + problem.free_nodes.waiting.estimate_s(job.id))
+        starts = [
+            Start(i, free.lowest(job.n_tasks), now_s + problem.free_nodes.waiting.estimate_s(job.id))
             for i, job in enumerate(problem.jobs)
             if job.n_tasks <= free.n
         ]
-        placed = {placement.job for placement in placements}
+        placed = {start.job for start in starts}
         waiting = dict.fromkeys(set(range(problem.n_jobs)) - placed, "too few nodes are free")
-        return Schedule.placing(placements, waiting)
+        return NodeSchedule(starts, waiting)
 
 
 class MapsToMachines(_Wrong):
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> Schedule:  # type: ignore[override]
         return Schedule.of([Assignment(0, 0, 0.0, 1.0)])
 
 
 class TakesTheNodesItself(_Wrong):
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
-        problem.free_nodes.free.take(NodeSet.of(good.placements[0].nodes))
+    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
+        problem.free_nodes.free.take(NodeSet.of(good.starts[0].nodes))
         return good
 
 
 class RemovesAJobFromTheQueue(_Wrong):
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
         problem.free_nodes.waiting.remove(problem.jobs[0].id)
         return good
 
 
 class BelievesInAnotherRelease(_Wrong):
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
         problem.free_nodes.releases.add(problem.now_s + 1.0, 1, RunId(1_000_000))
         return good
 
 
 class StartsNobody:
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
-        return Schedule.placing([], dict.fromkeys(range(problem.n_jobs), "not today"))
+    def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
+        return NodeSchedule([], dict.fromkeys(range(problem.n_jobs), "not today"))
 
 
 class DecidesByChance(_Wrong):
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
-        first = good.placements[0]
+    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
+        first = good.starts[0]
         guessed = first._replace(completion_s=first.completion_s + random.SystemRandom().random())
-        return good._replace(placements=(guessed, *good.placements[1:]))
+        return good._replace(starts=(guessed, *good.starts[1:]))
+
+
+class CompletesBeforeItStarts(_Wrong):
+    def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
+        return good._replace(starts=[one._replace(completion_s=problem.now_s) for one in good.starts])
+
+
+class LooksForMachines:
+    def schedule(self, problem: MappingProblem) -> Schedule:
+        return Schedule.of([], dict.fromkeys(range(len(problem.machine_etc_s)), "not today"))
 
 
 BROKEN_RULE = {
+    LooksForMachines: rules.RIGHT_KIND,
+    CompletesBeforeItStarts: rules.COMPLETION_AS_EXPECTED,
     ForgetsAJob: rules.NO_JOB_FORGOTTEN,
     StartsAJobTwice: rules.EACH_JOB_ONCE,
     PlacesByPlainTuples: rules.RETURNS_A_SCHEDULE,

@@ -5,10 +5,10 @@ from __future__ import annotations
 import random
 from abc import ABC, abstractmethod
 
-from scheduler.mapping import rules
-from scheduler.model import Assignment, Placement, Schedule
-from scheduler.problem import SchedulingProblem
-from scheduler.time_shared import rules as node_rules
+from scheduler import rules
+from scheduler.mapping.problem import MappingProblem
+from scheduler.model import Assignment, NodeSchedule, Schedule, Start
+from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.scheduler import Loras
 from tests.faulty import NeverReturns, Raises, ReturnsNothing
 from tests.spoiling import ByNoNumber, ByPlainTuples
@@ -17,23 +17,23 @@ from tests.spoiling import ByNoNumber, ByPlainTuples
 class _Wrong(ABC):
     """FCFS, and then something is done to its schedule where it starts a job."""
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: TimeSharedProblem) -> NodeSchedule:
         good = Loras().schedule(problem)
-        return self.spoil(problem, good) if good.placements else good
+        return self.spoil(problem, good) if good.starts else good
 
     @abstractmethod
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+    def spoil(self, problem: TimeSharedProblem, good: NodeSchedule) -> NodeSchedule:
         """Each of them has a way of its own."""
 
 
 class ForgetsAJob(_Wrong):
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
-        return good._replace(placements=good.placements[1:])
+    def spoil(self, problem: TimeSharedProblem, good: NodeSchedule) -> NodeSchedule:
+        return good._replace(starts=good.starts[1:])
 
 
 class StartsAJobTwice(_Wrong):
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
-        return good._replace(placements=(*good.placements, good.placements[0]))
+    def spoil(self, problem: TimeSharedProblem, good: NodeSchedule) -> NodeSchedule:
+        return good._replace(starts=(*good.starts, good.starts[0]))
 
 
 class PlacesByPlainTuples(ByPlainTuples, _Wrong):
@@ -45,32 +45,32 @@ class BelievesInNoNumber(ByNoNumber, _Wrong):
 
 
 class StartsAnUnknownJob(_Wrong):
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
-        return good._replace(placements=(*good.placements, Placement(problem.n_jobs, (0,), 1.0)))
+    def spoil(self, problem: TimeSharedProblem, good: NodeSchedule) -> NodeSchedule:
+        return good._replace(starts=(*good.starts, Start(problem.n_jobs, (0,), 1.0)))
 
 
 class NamesANodeThatIsNotThere(_Wrong):
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
-        first = good.placements[0]
+    def spoil(self, problem: TimeSharedProblem, good: NodeSchedule) -> NodeSchedule:
+        first = good.starts[0]
         nodes = (*first.nodes[1:], problem.shared_nodes.n_nodes)
-        return good._replace(placements=(first._replace(nodes=nodes), *good.placements[1:]))
+        return good._replace(starts=(first._replace(nodes=nodes), *good.starts[1:]))
 
 
 class PutsTwoTasksOnOneNode(_Wrong):
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
-        first = good.placements[0]
+    def spoil(self, problem: TimeSharedProblem, good: NodeSchedule) -> NodeSchedule:
+        first = good.starts[0]
         nodes = (*first.nodes, first.nodes[0])
-        return good._replace(placements=(first._replace(nodes=nodes), *good.placements[1:]))
+        return good._replace(starts=(first._replace(nodes=nodes), *good.starts[1:]))
 
 
 class CrowdsTheFirstNodes:
     """Puts every job on the first nodes, whoever is there."""
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: TimeSharedProblem) -> NodeSchedule:
         shared = problem.shared_nodes
-        return Schedule.placing(
+        return NodeSchedule(
             [
-                Placement(i, tuple(range(shared.requirement(i).n_tasks)), problem.now_s + 1.0)
+                Start(i, tuple(range(shared.requirement(i).n_tasks)), problem.now_s + 1.0)
                 for i in range(problem.n_jobs)
             ],
             {},
@@ -78,29 +78,41 @@ class CrowdsTheFirstNodes:
 
 
 class MapsToMachines(_Wrong):
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+    def spoil(self, problem: TimeSharedProblem, good: NodeSchedule) -> Schedule:  # type: ignore[override]
         return Schedule.of([Assignment(0, 0, 0.0, 1.0)])
 
 
 class WritesIntoTheNodes(_Wrong):
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
+    def spoil(self, problem: TimeSharedProblem, good: NodeSchedule) -> NodeSchedule:
         problem.shared_nodes.nodes.most_jobs[:] = 99
         return good
 
 
 class StartsNobody:
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
-        return Schedule.placing([], dict.fromkeys(range(problem.n_jobs), "not today"))
+    def schedule(self, problem: TimeSharedProblem) -> NodeSchedule:
+        return NodeSchedule([], dict.fromkeys(range(problem.n_jobs), "not today"))
 
 
 class DecidesByChance(_Wrong):
-    def spoil(self, problem: SchedulingProblem, good: Schedule) -> Schedule:
-        first = good.placements[0]
+    def spoil(self, problem: TimeSharedProblem, good: NodeSchedule) -> NodeSchedule:
+        first = good.starts[0]
         guessed = first._replace(completion_s=first.completion_s + random.SystemRandom().random())
-        return good._replace(placements=(guessed, *good.placements[1:]))
+        return good._replace(starts=(guessed, *good.starts[1:]))
+
+
+class CompletesBeforeItStarts(_Wrong):
+    def spoil(self, problem: TimeSharedProblem, good: NodeSchedule) -> NodeSchedule:
+        return good._replace(starts=[one._replace(completion_s=problem.now_s) for one in good.starts])
+
+
+class LooksForMachines:
+    def schedule(self, problem: MappingProblem) -> Schedule:
+        return Schedule.of([], dict.fromkeys(range(len(problem.machine_etc_s)), "not today"))
 
 
 BROKEN_RULE = {
+    LooksForMachines: rules.RIGHT_KIND,
+    CompletesBeforeItStarts: rules.COMPLETION_AS_EXPECTED,
     ForgetsAJob: rules.NO_JOB_FORGOTTEN,
     StartsAJobTwice: rules.EACH_JOB_ONCE,
     PlacesByPlainTuples: rules.RETURNS_A_SCHEDULE,
@@ -108,7 +120,7 @@ BROKEN_RULE = {
     StartsAnUnknownJob: rules.KNOWN_JOB,
     NamesANodeThatIsNotThere: rules.KNOWN_NODES,
     PutsTwoTasksOnOneNode: rules.ONE_TASK_ON_EACH_NODE,
-    CrowdsTheFirstNodes: node_rules.SOCIAL_CONTRACT,
+    CrowdsTheFirstNodes: rules.SOCIAL_CONTRACT,
     MapsToMachines: rules.RETURNS_A_SCHEDULE,
     ReturnsNothing: rules.RETURNS_A_SCHEDULE,
     Raises: rules.RAISES_NOTHING,

@@ -4,15 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scheduler.free_nodes.problem import FreeNodes
-from scheduler.free_nodes.rules import first_violation_on_free_nodes
+from scheduler.free_nodes.problem import FreeNodes, FreeNodesProblem
 from scheduler.free_nodes.waiting import WaitingJobs
 from scheduler.managers.node_allocation import NodeAllocation
-from scheduler.mapping.rules import Violation
-from scheduler.model import Completion, Job, Placement, RunId
+from scheduler.model import Completion, Job, RunId, Start
 from scheduler.node_set import NodeSet
 from scheduler.ports import RuntimeEstimator
-from scheduler.problem import Running, SchedulingProblem
+from scheduler.problem import Running
 
 
 class FreeNodeAllocation(NodeAllocation):
@@ -37,17 +35,14 @@ class FreeNodeAllocation(NodeAllocation):
         self.waiting.add(job, self._run_times.estimate_s(job))
         return None
 
-    def problem(self, now_s: float, running: Mapping[RunId, Running]) -> SchedulingProblem:
-        return SchedulingProblem.on_free_nodes(now_s, self._nodes, running)
+    def problem(self, now_s: float, running: Mapping[RunId, Running]) -> FreeNodesProblem:
+        return FreeNodesProblem(now_s, self._nodes, running)
 
     def nobody_fits(self) -> bool:
         return self.waiting.least_size > self._nodes.free.n
 
-    def violation(self, problem: SchedulingProblem, schedule: object) -> Violation | None:
-        return first_violation_on_free_nodes(problem, schedule)
-
-    def start(self, run: RunId, job: Job, placement: Placement, now_s: float) -> None:
-        _, held, end_s = placement
+    def start(self, run: RunId, job: Job, start: Start, now_s: float) -> None:
+        _, held, end_s = start
         if not isinstance(held, NodeSet):
             held = NodeSet.of(held)
         self.waiting.remove(job.id)

@@ -8,9 +8,9 @@ import numpy as np
 
 from scheduler.free_nodes.kernels.planning import carry_over, plan
 from scheduler.free_nodes.kernels.queue_tree import ESTIMATE_S, JOB, SIZE
-from scheduler.free_nodes.problem import Placing
-from scheduler.model import JobId, Schedule
-from scheduler.problem import SchedulingProblem
+from scheduler.free_nodes.placer import Placer
+from scheduler.free_nodes.problem import FreeNodesProblem
+from scheduler.model import JobId, NodeSchedule
 
 WAITS = "it has a reservation for later"
 
@@ -36,7 +36,7 @@ class Conservative:
         jobs, starts_s = self._jobs.tolist(), self._starts_s.tolist()
         return {JobId(job): start_s for job, start_s in zip(jobs, starts_s, strict=True)}
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
         nodes, now_s = problem.free_nodes, problem.now_s
         jobs, releases = nodes.waiting.table, nodes.releases
         starts_s = np.empty(len(jobs))
@@ -54,7 +54,7 @@ class Conservative:
             profile,
             started,
         )
-        placing, left = Placing(problem), np.ones(len(jobs), dtype=bool)
+        placing, left = Placer(problem), np.ones(len(jobs), dtype=bool)
         for i in started[:n_started].tolist():
             placing.start_with(i, int(jobs[i, SIZE]), now_s + float(jobs[i, ESTIMATE_S]))
             left[i] = False

@@ -1,23 +1,26 @@
-"""The view of rigid jobs: free nodes, the jobs that wait for them, and what is believed of their release."""
+"""The problem of rigid jobs: which of them start now, and on which free nodes?"""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
+from itertools import pairwise
 
 from scheduler.free_nodes.releases import Releases
 from scheduler.free_nodes.waiting import WaitingJobs
-from scheduler.model import Placement, Schedule
-from scheduler.node_set import FreeSet
-from scheduler.problem import SchedulingProblem
-from scheduler.wait_reasons import AllOthers
+from scheduler.kinds import Kind
+from scheduler.model import Job, JobId, RunId
+from scheduler.node_rules import first_violation
+from scheduler.node_set import FreeSet, NodeSet
+from scheduler.problem import Running, SchedulingProblem
+from scheduler.rules import NODES_FREE, Violation
 
 
 class FreeNodes:
-    """What a scheduler sees of a machine of `n_nodes` alike nodes. It is to be read, and changes in time.
+    """State of a machine of `n_nodes` identical nodes, each for one job. Read-only; it changes over time.
 
-    * `free`: the nodes that nobody holds, `free.n` of them.
-    * `waiting`: the jobs of the problem, with `sizes` and `estimates_s` as arrays in their order.
-    * `releases`: when nodes of running jobs are believed to be free again.
+    * `free`: the free nodes, `free.n` of them.
+    * `waiting`: the jobs of the problem, with `sizes` and `estimates_s` as arrays in queue order.
+    * `releases`: when running jobs are expected to release their nodes.
     """
 
     __slots__ = ("free", "n_nodes", "releases", "waiting")
@@ -29,37 +32,46 @@ class FreeNodes:
         self.releases = Releases()
 
 
-class Placing:
-    """One pass in which jobs are started on the free nodes of the lowest numbers, and all others wait.
+class FreeNodesProblem(SchedulingProblem):
+    """Which of the rigid jobs start now, and on which of `free_nodes`? The answer is a `NodeSchedule`.
 
-    For schedulers of your own: ask `n_free`, say `start(i)` for job i of the problem, return `schedule(why)`.
+    See `SchedulingProblem` for `now_s`, `jobs`, `n_jobs`, `running` and `n_places`.
     """
 
-    def __init__(self, problem: SchedulingProblem) -> None:
-        self._problem = problem
-        self._nodes = problem.free_nodes
-        self._placements: list[Placement] = []
-        self._taken = 0
-        self._in_order = self._nodes.free.in_order()
+    kind = Kind.FREE_NODES
 
-    @property
-    def n_free(self) -> int:
-        """How many nodes are free beside those that were given away in this pass."""
-        return self._nodes.free.n - self._taken
+    def __init__(
+        self, now_s: float, free_nodes: FreeNodes, running: Mapping[RunId, Running] | None = None
+    ) -> None:
+        super().__init__(now_s, free_nodes.waiting, running, free_nodes.n_nodes)
+        self.free_nodes = free_nodes
 
-    def start(self, i: int) -> None:
-        """Job i starts now. Raises ValueError where it needs more nodes than are free."""
-        job = self._problem.jobs[i]
-        if job.n_tasks > self.n_free:
-            raise ValueError(f"job {job.id} asks for {job.n_tasks} nodes, and {self.n_free} are free")
-        self.start_with(i, job.n_tasks, self._problem.now_s + self._nodes.waiting.estimate_s(job.id))
+    def violation(self, answer: object) -> Violation | None:
+        return first_violation(self, answer, _OneJobEach(self.free_nodes.free))
 
-    def start_with(self, i: int, n_nodes: int, completion_s: float) -> None:
-        """As `start`, for who has looked at the job already."""
-        self._placements.append(Placement(i, self._in_order.next(n_nodes), completion_s))
-        self._taken += n_nodes
 
-    def schedule(self, why_wait: str, in_detail: Callable[[int], str] | None = None) -> Schedule:
-        """All jobs that were not started wait, for one reason; more may be told of job i."""
-        placements = tuple(self._placements)
-        return Schedule.placing(placements, AllOthers(self._problem.n_jobs, placements, why_wait, in_detail))
+class _OneJobEach:
+    """A free node takes one job."""
+
+    __slots__ = ("_free", "_used")
+
+    def __init__(self, free: FreeSet) -> None:
+        self._free = free
+        self._used: list[tuple[NodeSet, JobId]] = []
+
+    def n_tasks(self, i: int, job: Job) -> int:
+        return job.n_tasks
+
+    def use(self, i: int, job: Job, nodes: NodeSet) -> Violation | None:
+        if not self._free.has(nodes):
+            message = f"job {job.id} is started on nodes {nodes}, some of which are not free"
+            return Violation(NODES_FREE, job.id, message)
+        self._used.append((nodes, job.id))
+        return None
+
+    def overbooked(self) -> Violation | None:
+        held = sorted((first, last, job) for nodes, job in self._used for first, last in nodes.intervals)
+        for (_, last, before), (first, _, job) in pairwise(held):
+            if first <= last:
+                return Violation(NODES_FREE, job, f"jobs {before} and {job} are both started on node {first}")
+        return None

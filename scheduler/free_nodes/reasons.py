@@ -9,8 +9,8 @@ import numpy as np
 
 from scheduler.compiled import Floats
 from scheduler.free_nodes.policies import Backfilling, Ordering
-from scheduler.model import Placement
-from scheduler.problem import SchedulingProblem
+from scheduler.free_nodes.problem import FreeNodesProblem
+from scheduler.model import Start
 
 
 class WhyRigidJobsWait:
@@ -18,13 +18,13 @@ class WhyRigidJobsWait:
 
     def __init__(
         self,
-        problem: SchedulingProblem,
-        placements: Sequence[Placement],
+        problem: FreeNodesProblem,
+        starts: Sequence[Start],
         ordering: Ordering,
         backfilling: Backfilling,
     ) -> None:
         self._problem = problem
-        self._placements = placements
+        self._placements = starts
         self._ordering = ordering
         self._backfilling = backfilling
 
@@ -47,12 +47,12 @@ class WhyRigidJobsWait:
 
     @cached_property
     def _n_free(self) -> int:
-        return self._problem.free_nodes.free.n - sum(len(placement.nodes) for placement in self._placements)
+        return self._problem.free_nodes.free.n - sum(len(start.nodes) for start in self._placements)
 
     @cached_property
     def _first(self) -> int:
         """Of the jobs that wait."""
-        placed = {placement.job for placement in self._placements}
+        placed = {start.job for start in self._placements}
         waiting = [i for i in range(self._problem.n_jobs) if i not in placed]
         if self._ordering is Ordering.FCFS:
             return waiting[0]
@@ -63,7 +63,7 @@ class WhyRigidJobsWait:
     def _reserved(self) -> str:
         """When enough nodes are free for the first, if all ends as believed."""
         releases = self._problem.free_nodes.releases
-        started = [(placement.completion_s, len(placement.nodes)) for placement in self._placements]
+        started = [(start.completion_s, len(start.nodes)) for start in self._placements]
         ends_s = np.append(releases.ends_s, [end_s for end_s, _ in started])
         order = np.argsort(ends_s, kind="stable")
         given_back = np.append(releases.sizes, [n for _, n in started])[order].cumsum()

@@ -6,9 +6,9 @@ import numpy as np
 
 from scheduler.free_nodes.kernels.passing import start_jobs
 from scheduler.free_nodes.policies import Backfilling, Ordering
+from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.reasons import WhyRigidJobsWait
-from scheduler.model import NO_ASSIGNMENTS, Placement, Schedule
-from scheduler.problem import SchedulingProblem
+from scheduler.model import NodeSchedule, Start
 from scheduler.wait_reasons import AllOthers
 
 WAITS = "too few nodes are free, or it would delay the first of the queue"
@@ -36,7 +36,7 @@ class Rigid:
         self._room = 64
         self._started = np.empty((self._room, 4))
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
         nodes, now_s = problem.free_nodes, problem.now_s
         waiting, releases, free = nodes.waiting, nodes.releases, nodes.free
         at_most = waiting.n if waiting.n < free.n else free.n
@@ -56,12 +56,12 @@ class Rigid:
             self._started,
         )
         in_order = free.in_order()
-        placements = tuple(
+        starts = tuple(
             [
-                Placement(int(rank), in_order.next(int(size)), now_s + takes_s)
+                Start(int(rank), in_order.next(int(size)), now_s + takes_s)
                 for _, size, takes_s, rank in self._started[:n_started].tolist()
             ]
         )
-        in_detail = WhyRigidJobsWait(problem, placements, self.ordering, self.backfilling)
-        left = AllOthers(problem.n_jobs, placements, WAITS, in_detail)
-        return Schedule(NO_ASSIGNMENTS, left, (), placements)
+        in_detail = WhyRigidJobsWait(problem, starts, self.ordering, self.backfilling)
+        left = AllOthers(problem.n_jobs, starts, WAITS, in_detail)
+        return NodeSchedule(starts, left)

@@ -11,11 +11,11 @@ from types import MappingProxyType
 import numpy as np
 
 from scheduler.admission import Admission
-from scheduler.etc import EtcMatrix
+from scheduler.etc import EtcMatrix, ReadyTimes
 from scheduler.managers.availability import Availability
 from scheduler.managers.commitments import Commitments, Run
 from scheduler.managers.starvation import Starvation
-from scheduler.mapping.rules import ScheduleRejected, first_violation
+from scheduler.mapping.problem import MappingProblem
 from scheduler.model import (
     Completion,
     DispatchOrder,
@@ -25,11 +25,10 @@ from scheduler.model import (
     Loss,
     RunId,
     Schedule,
-    Site,
     read_only,
 )
-from scheduler.ports import Clock, Dispatcher, Experience, Monitor, Scheduler
-from scheduler.problem import ReadyTimes, Running, SchedulingProblem
+from scheduler.ports import Scheduler
+from scheduler.problem import Running
 from scheduler.queues import (
     MappingPolicy,
     PlannedStarts,
@@ -37,6 +36,8 @@ from scheduler.queues import (
     QueuePolicy,
     in_order_of_service,
 )
+from scheduler.resource_manager import OnMachines
+from scheduler.rules import ScheduleRejected
 
 
 class MappingManager:
@@ -52,13 +53,9 @@ class MappingManager:
 
     def __init__(
         self,
-        site: Site,
+        ports: OnMachines,
         queues: Sequence[QueuePolicy],
         schedulers: Mapping[str, Scheduler],
-        clock: Clock,
-        dispatcher: Dispatcher,
-        monitor: Monitor,
-        experience: Experience,
         admission: Admission | None = None,
         planned_starts: PlannedStarts = PlannedStarts.EARLIEST,
         preemption: PreemptionPolicy | None = None,
@@ -66,10 +63,10 @@ class MappingManager:
         self._queues = in_order_of_service(queues)
         self._policy = {queue.name: queue for queue in self._queues}
         self._schedulers = schedulers
-        self._clock = clock
-        self._dispatcher = dispatcher
-        self._monitor = monitor
-        self._experience = experience
+        self._clock = ports.clock
+        self._dispatcher = ports.dispatcher
+        self._monitor = ports.monitor
+        self._experience = ports.experience
         self._admission = admission or Admission(queues)
         self._planned_starts = planned_starts
         self._preemption = preemption or PreemptionPolicy()
@@ -77,8 +74,8 @@ class MappingManager:
         self._just_raised: list[Job] = []
         self._too_early: list[tuple[float, RunId, Run]] = []
         self._unfinished_of: Counter[str] = Counter()
-        self._availability = Availability(site)
-        self._commitments = Commitments(site.n_machines, (queue.displaces for queue in self._queues))
+        self._availability = Availability(ports.site)
+        self._commitments = Commitments(ports.site.n_machines, (queue.displaces for queue in self._queues))
         self._waiting: dict[str, dict[JobId, Job]] = {queue.name: {} for queue in self._queues}
         self._planned: dict[str, dict[RunId, Run]] = {queue.name: {} for queue in self._queues}
         self._started: dict[RunId, Run] = {}
@@ -238,16 +235,16 @@ class MappingManager:
         self, queue: QueuePolicy, jobs: Sequence[Job], etc: EtcMatrix, ignored: frozenset[str]
     ) -> tuple[Schedule, list[Run]]:
         """Ask the queue's scheduler, as if the queues `ignored` had no runs. Raises ScheduleRejected."""
-        problem = SchedulingProblem(
+        problem = MappingProblem(
             self._clock.now_s,
             tuple(jobs),
             etc,
             self._ready_times_reader(ignored),
             MappingProxyType(self._running),
         )
-        schedule = self._schedulers[queue.name].schedule(problem)
-        violation = first_violation(problem, schedule)
-        if violation:
+        schedule: Schedule = self._schedulers[queue.name].schedule(problem)
+        violation = problem.violation(schedule)
+        if violation is not None:
             raise ScheduleRejected(violation)
         runs = [
             Run(

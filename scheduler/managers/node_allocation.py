@@ -5,8 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
 
-from scheduler.mapping.rules import Violation
-from scheduler.model import Completion, Job, NodeReading, Placement, RunId
+from scheduler.model import Completion, Job, NodeReading, RunId, Start
 from scheduler.problem import Running, SchedulingProblem
 
 
@@ -31,11 +30,7 @@ class NodeAllocation(ABC):
         """What the scheduler is asked now."""
 
     @abstractmethod
-    def violation(self, problem: SchedulingProblem, schedule: object) -> Violation | None:
-        """The first rule that its answer breaks, or None."""
-
-    @abstractmethod
-    def start(self, run: RunId, job: Job, placement: Placement, now_s: float) -> None:
+    def start(self, run: RunId, job: Job, start: Start, now_s: float) -> None:
         """A waiting job starts."""
 
     @abstractmethod

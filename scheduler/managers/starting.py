@@ -9,7 +9,6 @@ from typing import Protocol, cast
 
 from scheduler.admission import Admission
 from scheduler.managers.node_allocation import NodeAllocation
-from scheduler.mapping.rules import ScheduleRejected
 from scheduler.model import (
     ON_NODES,
     Completion,
@@ -17,23 +16,16 @@ from scheduler.model import (
     Job,
     JobId,
     Loss,
-    MachineReading,
     NodeReading,
+    NodeSchedule,
     RunId,
-    Schedule,
 )
-from scheduler.ports import Clock, Dispatcher, Scheduler
+from scheduler.ports import Scheduler
 from scheduler.problem import Running
+from scheduler.resource_manager import OnFreeNodes, OnSharedNodes
+from scheduler.rules import ScheduleRejected
 
 NOT_YET = "no round has looked at it yet"
-
-
-class NodeMonitor(Protocol):
-    """Watches the nodes: whether they are up, and the local load on them."""
-
-    def news(self) -> Sequence[NodeReading | MachineReading]:
-        """Readings that were not told yet, oldest first."""
-        ...
 
 
 class NewJobs(Protocol):
@@ -68,20 +60,19 @@ class StartingManager:
 
     def __init__(
         self,
+        ports: OnFreeNodes | OnSharedNodes,
         nodes: NodeAllocation,
         scheduler: Scheduler,
-        clock: Clock,
-        dispatcher: Dispatcher,
-        monitor: NodeMonitor | None = None,
+        memoryless: bool = False,
         admission: Admission | None = None,
         new_jobs: NewJobs | None = None,
     ) -> None:
         self._nodes = nodes
         self._scheduler = scheduler
-        self._is_asked_always = new_jobs is not None or not getattr(scheduler, "memoryless", False)
-        self._clock = clock
-        self._dispatcher = dispatcher
-        self._monitor = monitor
+        self._is_asked_always = new_jobs is not None or not memoryless
+        self._clock = ports.clock
+        self._dispatcher = ports.dispatcher
+        self._monitor = ports.monitor
         self._admission = admission
         self._listener = new_jobs
         self._unfinished_of: Counter[str] = Counter()
@@ -95,7 +86,7 @@ class StartingManager:
         to be asked again."""
         self._asks_again_s: float | None = None
         self._new_jobs: dict[JobId, Job] = {}
-        self._last_schedule: Schedule | None = None
+        self._last_schedule: NodeSchedule | None = None
         self._told_s: dict[int, float] = {}
         """When it was last seen whether a node is up."""
 
@@ -183,12 +174,12 @@ class StartingManager:
         now_s = self._clock.now_s
         if self._nodes.waiting:
             problem = self._nodes.problem(now_s, self._shown_running)
-            schedule = self._scheduler.schedule(problem)
-            violation = self._nodes.violation(problem, schedule)
+            schedule: NodeSchedule = self._scheduler.schedule(problem)
+            violation = problem.violation(schedule)
             if violation is not None:
                 raise ScheduleRejected(violation)
             self._last_schedule = schedule
-            if schedule.placements:
+            if schedule.starts:
                 self._carry_out(schedule, problem.jobs, now_s)
             self._asks_again_s = schedule.ask_again_s
             self.wakes_at_s = self._next_wake_up_s()
@@ -217,17 +208,17 @@ class StartingManager:
             return asks_again_s if outlived_s is None else outlived_s
         return min(outlived_s, asks_again_s)
 
-    def _carry_out(self, schedule: Schedule, jobs: Sequence[Job], asked_s: float) -> None:
+    def _carry_out(self, schedule: NodeSchedule, jobs: Sequence[Job], asked_s: float) -> None:
         """Give the orders. It may be later than when the scheduler was asked; then all ends are later."""
         now_s = self._clock.now_s
         late_s = now_s - asked_s
         nodes, dispatcher, running = self._nodes, self._dispatcher, self._running
-        starting = [(jobs[placement.job], placement) for placement in schedule.placements]
-        for job, placement in starting:
+        starting = [(jobs[start.job], start) for start in schedule.starts]
+        for job, start in starting:
             run = next(self._run_ids)
             if late_s:
-                placement = placement._replace(completion_s=placement.completion_s + late_s)
-            _, where, end_s = placement
-            nodes.start(run, job, placement, now_s)
+                start = start._replace(completion_s=start.completion_s + late_s)
+            _, where, end_s = start
+            nodes.start(run, job, start, now_s)
             running[run] = job, where, end_s
             dispatcher.dispatch(DispatchOrder(run, job, ON_NODES, where, end_s - now_s))

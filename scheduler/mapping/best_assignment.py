@@ -3,9 +3,9 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.mapping.placer import Placement
+from scheduler.mapping.placer import Placer
+from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Schedule
-from scheduler.problem import SchedulingProblem
 
 
 class BestAssignment:
@@ -18,16 +18,16 @@ class BestAssignment:
     combined with OLB).
     """
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
-        placement = Placement(problem)
+    def schedule(self, problem: MappingProblem) -> Schedule:
+        placer = Placer(problem)
         for i, etc_s in enumerate(problem.machine_etc_s):
-            ready_s = np.where(np.isfinite(etc_s), placement.machine_s, np.inf)
+            ready_s = np.where(np.isfinite(etc_s), placer.machine_s, np.inf)
             wanted_first = np.lexsort((etc_s, _rank_of_class(problem, i)))
-            placement.place(i, int(wanted_first[ready_s[wanted_first].argmin()]))
-        return placement.schedule()
+            placer.place(i, int(wanted_first[ready_s[wanted_first].argmin()]))
+        return placer.schedule()
 
 
-def _rank_of_class(problem: SchedulingProblem, i: int) -> NDArray[np.int64]:
+def _rank_of_class(problem: MappingProblem, i: int) -> NDArray[np.int64]:
     """Place of each machine's class in the job's list of preferences; classes not listed come last."""
     preferred = problem.jobs[i].preferred
     rank = {name: place for place, name in enumerate(preferred)}

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from scheduler.mapping.kernels.classes import by_class, classes_of_rows
 from scheduler.mapping.kernels.table import Table
-from scheduler.problem import SchedulingProblem
+from scheduler.mapping.problem import MappingProblem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -29,7 +29,7 @@ class ByClass:
     ready_s: Floats
 
     @classmethod
-    def of(cls, problem: SchedulingProblem) -> ByClass:
+    def of(cls, problem: MappingProblem) -> ByClass:
         """Costs some passes over the ETC table of the problem's classes, and one over jobs and machines."""
         etc, m = problem.etc, problem.ready_times.n_machines
         times_s, job_class_of = _merged(*_used(etc.by_class_s, etc.job_class_of))

@@ -18,8 +18,8 @@ from scheduler.mapping.kernels.min_min import min_min
 from scheduler.mapping.kernels.sorting import Sorting, unsorted
 from scheduler.mapping.kernels.table import Plan
 from scheduler.mapping.placer import mapped
+from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignments, Schedule
-from scheduler.problem import SchedulingProblem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -32,7 +32,7 @@ class MinMin:
     Collins and George 2001, section 3. Costs as `scheduler.mapping.kernels.min_min`.
     """
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         by_class = ByClass.of(problem)
         return mapped(problem, Greedy(by_class).min_min(by_class.all_jobs, by_class.ready_s))
 
@@ -45,7 +45,7 @@ class MaxMin:
     `scheduler.mapping.kernels.max_min`.
     """
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         by_class = ByClass.of(problem)
         return mapped(problem, Greedy(by_class).max_min(by_class.all_jobs, by_class.ready_s))
 

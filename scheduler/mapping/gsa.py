@@ -8,9 +8,9 @@ from numpy.typing import NDArray
 from scheduler.mapping.kernels.annealing import Bench, Choices, anneal
 from scheduler.mapping.pjs import Pjs, PjsTryNext
 from scheduler.mapping.placer import mapped
+from scheduler.mapping.problem import MappingProblem
 from scheduler.mapping.sjs import Sjs
 from scheduler.model import Assignments, Schedule
-from scheduler.problem import SchedulingProblem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -39,7 +39,7 @@ class Gsa:
         self._work = work
         self._seed = seed
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         starts = [made.schedule(problem).assignments for made in (Sjs(), Pjs(), PjsTryNext())]
         given = min(starts, key=lambda rows: (-len(rows), float(rows.completion_s.sum())))
         if not len(given):
@@ -72,7 +72,7 @@ class Gsa:
         return mapped(problem, found if better else given)
 
 
-def _choices(problem: SchedulingProblem, jobs: Ints) -> Choices:
+def _choices(problem: MappingProblem, jobs: Ints) -> Choices:
     ready = problem.ready_times
     resource_s = np.concatenate([ready.machine_s, ready.cluster_s])
     times_s = np.ascontiguousarray(np.where(np.isfinite(resource_s), problem.etc.dense()[jobs], np.inf))

@@ -1,8 +1,8 @@
 """Minimum completion time."""
 
-from scheduler.mapping.placer import Placement
+from scheduler.mapping.placer import Placer
+from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Schedule
-from scheduler.problem import SchedulingProblem
 
 
 class Mct:
@@ -11,9 +11,9 @@ class Mct:
     Ties go to the lowest machine index. O(n m). Source: Braun et al. 2001.
     """
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
-        placement = Placement(problem)
+    def schedule(self, problem: MappingProblem) -> Schedule:
+        placer = Placer(problem)
         for i, etc_s in enumerate(problem.machine_etc_s):
-            completion_s = placement.machine_s + etc_s
-            placement.place(i, int(completion_s.argmin()))
-        return placement.schedule()
+            completion_s = placer.machine_s + etc_s
+            placer.place(i, int(completion_s.argmin()))
+        return placer.schedule()

@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from scheduler.mapping.placer import Placement
+from scheduler.mapping.placer import Placer
+from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Schedule
-from scheduler.problem import SchedulingProblem
 
 
 class Met:
@@ -13,10 +13,10 @@ class Met:
     Ties go to the lowest machine index. O(n m). Source: Braun et al. 2001.
     """
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
-        placement = Placement(problem)
-        available = np.isfinite(placement.machine_s)
+    def schedule(self, problem: MappingProblem) -> Schedule:
+        placer = Placer(problem)
+        available = np.isfinite(placer.machine_s)
         for i, etc_s in enumerate(problem.machine_etc_s):
             time_s = np.where(available, etc_s, np.inf)
-            placement.place(i, int(time_s.argmin()))
-        return placement.schedule()
+            placer.place(i, int(time_s.argmin()))
+        return placer.schedule()

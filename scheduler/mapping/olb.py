@@ -2,9 +2,9 @@
 
 import numpy as np
 
-from scheduler.mapping.placer import Placement
+from scheduler.mapping.placer import Placer
+from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Schedule
-from scheduler.problem import SchedulingProblem
 
 
 class Olb:
@@ -14,9 +14,9 @@ class Olb:
     Source: Collins and George 2001, section 2.2; Freund et al. 1996.
     """
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
-        placement = Placement(problem)
+    def schedule(self, problem: MappingProblem) -> Schedule:
+        placer = Placer(problem)
         for i, etc_s in enumerate(problem.machine_etc_s):
-            ready_s = np.where(np.isfinite(etc_s), placement.machine_s, np.inf)
-            placement.place(i, int(ready_s.argmin()))
-        return placement.schedule()
+            ready_s = np.where(np.isfinite(etc_s), placer.machine_s, np.inf)
+            placer.place(i, int(ready_s.argmin()))
+        return placer.schedule()

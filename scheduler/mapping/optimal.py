@@ -14,8 +14,8 @@ from scheduler.mapping.cluster_trials import ClusterTrials
 from scheduler.mapping.greedy import Greedy
 from scheduler.mapping.kernels.table import Table
 from scheduler.mapping.placer import mapped
+from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignments, Schedule
-from scheduler.problem import SchedulingProblem
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -36,7 +36,7 @@ class Optimal:
     of them is returned is settled by HiGHS, always in the same way.
     """
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         by_class = ByClass.of(problem)
         best = OptimalMapping(by_class)(by_class.all_jobs, by_class.ready_s)
         return mapped(problem, best)
@@ -45,7 +45,7 @@ class Optimal:
 class PjsOptimal:
     """PJS whose sequential jobs are mapped optimally, at the start and in every trial; else as `pjs`."""
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         by_class = ByClass.of(problem)
         trials = ClusterTrials(by_class, problem.ready_times.members, OptimalMapping(by_class))
         while (pair := trials.most_profitable()) and trials.accepts(pair):

@@ -6,8 +6,8 @@ from scheduler.mapping.by_class import ByClass
 from scheduler.mapping.cluster_trials import ClusterTrials
 from scheduler.mapping.greedy import Greedy
 from scheduler.mapping.placer import mapped
+from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Schedule
-from scheduler.problem import SchedulingProblem
 
 
 class Pjs:
@@ -28,7 +28,7 @@ class Pjs:
     nothing has to be sorted again. Source: Collins and George 2001, section 3, steps 1 to 5.
     """
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         by_class = ByClass.of(problem)
         trials = ClusterTrials(by_class, problem.ready_times.members, Greedy(by_class).duplex)
         while (pair := trials.most_profitable()) and trials.accepts(pair):
@@ -44,7 +44,7 @@ class PjsTryNext:
     Ties as in PJS. There are at most (job classes) x (clusters) trials for each that is committed.
     """
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         by_class = ByClass.of(problem)
         trials = ClusterTrials(by_class, problem.ready_times.members, Greedy(by_class).duplex)
         while pair := trials.most_profitable():

@@ -7,29 +7,35 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignment, Assignments, Schedule
-from scheduler.problem import SchedulingProblem
 from scheduler.wait_reasons import Reasons
 
 NOWHERE_TO_RUN = "no available resource can run it"
+ON_CLUSTERS_ONLY = "no available machine can run it, and it was not mapped to a cluster"
+CHOSEN_IN_VAIN = "the resource chosen for it cannot run it now, though another one could"
 
 
-class Placement:
-    """Ready times that move as jobs are placed, and the schedule that results.
+class Placer:
+    """Ready times that move as jobs are placed, and the resulting schedule.
 
     `machine_s` (m,) is the current ready time of each machine: read it, and change it only by `place`.
     Job i on resource j starts when every machine of j is ready and pushes all of them to its completion.
+    Pass each job to `place` or `leave`: a job that could run and was passed to neither is missing from the
+    schedule, which breaks the rule that no job is forgotten.
     """
 
-    def __init__(self, problem: SchedulingProblem) -> None:
+    def __init__(self, problem: MappingProblem) -> None:
         self.machine_s: NDArray[np.float64] = problem.ready_times.machine_s.copy()
         self._problem = problem
         self._placed: dict[int, Assignment] = {}
+        self._in_vain: set[int] = set()
+        self._left: dict[int, str] = {}
 
     def place(self, i: int, j: int) -> None:
-        """Put job i on resource j after all that was placed there before.
+        """Put job i on resource j after all jobs placed there before.
 
-        Where it would never complete there, since j is not available or cannot run it, it is left waiting.
+        The job is left waiting if j is not available or cannot run it.
         """
         machines = list(self._problem.ready_times.machines_of(j))
         start_s = float(self.machine_s[machines].max()) if machines else np.inf
@@ -37,27 +43,73 @@ class Placement:
         if completion_s < np.inf:
             self.machine_s[machines] = completion_s
             self._placed[i] = Assignment(i, j, start_s, completion_s)
+        else:
+            self._in_vain.add(i)
+
+    def leave(self, i: int, reason: str) -> None:
+        """Leave job i waiting."""
+        self._left[i] = reason
 
     def schedule(self) -> Schedule:
-        """All that was placed; the jobs that were not are left waiting."""
-        return mapped(self._problem, Assignments.of(self._placed.values()))
+        """The jobs placed; others wait, each with its reason."""
+        made = mapped(self._problem, Assignments.of(self._placed.values()))
+        reasons = dict(made.wait_reasons)
+        for i in self._in_vain - self._placed.keys():
+            reasons.setdefault(i, CHOSEN_IN_VAIN)
+        return made._replace(
+            wait_reasons=Reasons(reasons | self._left, partial(_in_detail, self._problem, self._left))
+        )
 
 
-def mapped(problem: SchedulingProblem, assignments: Assignments) -> Schedule:
-    """A schedule of `assignments` in which every other job of the problem is left waiting for a resource."""
+def mapped(problem: MappingProblem, assignments: Assignments) -> Schedule:
+    """A schedule of `assignments` in which the jobs that no available machine can run wait.
+
+    Other jobs must be assigned: one that is not is missing from the schedule, which breaks the rule that no
+    job is forgotten.
+    """
     waiting = np.ones(problem.n_jobs, dtype=bool)
     waiting[assignments.jobs] = False
-    left = dict.fromkeys(np.flatnonzero(waiting).tolist(), NOWHERE_TO_RUN)
-    return Schedule(assignments, Reasons(left, partial(_why_nowhere, problem)))
+    reason_of: dict[int, str | None] = {}
+    reasons: dict[int, str] = {}
+    for i in np.flatnonzero(waiting).tolist():
+        job_class = int(problem.etc.job_class_of[i])
+        if job_class not in reason_of:
+            reason_of[job_class] = _reason(problem, i)
+        reason = reason_of[job_class]
+        if reason is not None:
+            reasons[i] = reason
+    return Schedule(assignments, Reasons(reasons, partial(_in_detail, problem, {})))
 
 
-def _why_nowhere(problem: SchedulingProblem, i: int) -> str:
+def _reason(problem: MappingProblem, i: int) -> str | None:
+    """Why job i cannot run on any machine; None if it can."""
+    able, n_machines = _able(problem, i), problem.ready_times.n_machines
+    if able[:n_machines].any():
+        return None
+    return ON_CLUSTERS_ONLY if able.any() else NOWHERE_TO_RUN
+
+
+def _able(problem: MappingProblem, i: int) -> NDArray[np.bool_]:
+    """(m + clusters,) whether each resource is available and can run job i."""
+    ready = problem.ready_times
+    available = np.isfinite(np.concatenate([ready.machine_s, ready.cluster_s]))
+    able: NDArray[np.bool_] = available & np.isfinite(problem.etc.row(i))
+    return able
+
+
+def _in_detail(problem: MappingProblem, left: dict[int, str], i: int) -> str:
+    if i in left:
+        return left[i]
     could = np.flatnonzero(np.isfinite(problem.etc.row(i)))
-    n_machines = int((could < len(problem.ready_times.machine_s)).sum())
-    n_clusters = len(could) - n_machines
     if not len(could):
         return "there is no resource on which its class is known to run"
-    machines = f"{n_machines} {'machine' if n_machines == 1 else 'machines'}"
-    clusters = f"{n_clusters} {'cluster' if n_clusters == 1 else 'clusters'}"
-    named = " and ".join([machines] * bool(n_machines) + [clusters] * bool(n_clusters))
-    return f"{NOWHERE_TO_RUN}: its class runs on {named}, none of which is up"
+    n_able = int(_able(problem, i).sum())
+    n_machines = int((could < problem.ready_times.n_machines).sum())
+    named = " and ".join([*_counted(n_machines, "machine"), *_counted(len(could) - n_machines, "cluster")])
+    return (
+        f"{_reason(problem, i) or CHOSEN_IN_VAIN}: its class runs on {named}, of which {n_able} are available"
+    )
+
+
+def _counted(n: int, noun: str) -> list[str]:
+    return [f"{n} {noun if n == 1 else noun + 's'}"] if n else []

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from scheduler.mapping.cluster_trials import is_better
 from scheduler.mapping.placer import mapped
+from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignment, Assignments, Schedule
-from scheduler.problem import SchedulingProblem
 
 Floats = NDArray[np.float64]
 
@@ -16,7 +16,7 @@ Floats = NDArray[np.float64]
 class TextbookMinMin:
     """Min-min as it is told: every step computes every completion anew. O(n^2 m)."""
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         jobs = np.arange(problem.n_jobs)
         rows = _greedy(problem.machine_etc_s, problem.ready_times.machine_s, jobs, 1.0)
         return mapped(problem, Assignments.of(rows))
@@ -25,7 +25,7 @@ class TextbookMinMin:
 class TextbookMaxMin:
     """Max-min as it is told: every step computes every completion anew. O(n^2 m)."""
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         jobs = np.arange(problem.n_jobs)
         rows = _greedy(problem.machine_etc_s, problem.ready_times.machine_s, jobs, -1.0)
         return mapped(problem, Assignments.of(rows))
@@ -37,7 +37,7 @@ class TextbookSjs:
     O(n^2 m). Source: Collins and George 2001, section 3.
     """
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         jobs = np.arange(problem.n_jobs)
         rows = _duplex(problem.machine_etc_s, problem.ready_times.machine_s, jobs)
         return mapped(problem, Assignments.of(rows))
@@ -49,7 +49,7 @@ class TextbookPjs:
     One textbook SJS for each trial and one more. Source: Collins and George 2001, section 3, steps 1 to 5.
     """
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         etc_s, parallel_s = problem.machine_etc_s, problem.cluster_etc_s
         members = [list(machines) for machines in problem.ready_times.members]
         ready_s = problem.ready_times.machine_s.copy()

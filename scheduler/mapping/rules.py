@@ -1,118 +1,52 @@
-"""The rules that every schedule must keep, checked before any of it is carried out."""
+"""The check of a Schedule, before any of it is carried out."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
-from math import inf
-from numbers import Real
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from typing import Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.model import NO_ASSIGNMENTS, Assignments, JobId, Placement, RunId, Schedule
-from scheduler.node_set import NodeSet
-from scheduler.problem import ReadyTimes, SchedulingProblem
-
-RETURNS_A_SCHEDULE = "returns-a-schedule"
-KNOWN_JOB = "known-job"
-KNOWN_RESOURCE = "known-resource"
-EACH_JOB_ONCE = "each-job-once"
-NO_JOB_FORGOTTEN = "no-job-forgotten"
-CLASS_CAN_RUN_THERE = "class-can-run-there"
-RESOURCE_AVAILABLE = "resource-available"
-NOT_IN_THE_PAST = "not-in-the-past"
-NO_DOUBLE_BOOKING = "no-double-booking"
-CLUSTER_MEMBERS_FREE = "cluster-members-free"
-COMPLETION_AS_EXPECTED = "completion-as-expected"
-PREEMPTS_RUNNING_RUNS = "preempts-running-runs"
-
-KNOWN_NODES = "known-nodes"
-ONE_TASK_ON_EACH_NODE = "one-task-on-each-node"
-NODES_FREE = "nodes-free"
-
-RAISES_NOTHING = "raises-nothing"
-RETURNS_IN_TIME = "returns-in-time"
-DETERMINISTIC = "deterministic"
-PROBLEM_UNTOUCHED = "problem-untouched"
-MAKES_PROGRESS = "makes-progress"
-
-RULES_OF_A_SCHEDULE = {
-    RETURNS_A_SCHEDULE: "schedule(problem) returns a Schedule with columns of the right shape and type",
-    KNOWN_JOB: "every job that is named is one of the problem's jobs",
-    KNOWN_RESOURCE: "every resource that is named is one of the problem's machines or clusters",
-    EACH_JOB_ONCE: "no job is mapped twice, or mapped and left waiting",
-    NO_JOB_FORGOTTEN: "every job is mapped, or left waiting with a reason",
-    CLASS_CAN_RUN_THERE: "no job is mapped to a resource that cannot run its class",
-    RESOURCE_AVAILABLE: "no job is mapped to a machine that is down or a cluster that is not available",
-    NOT_IN_THE_PAST: "no job starts before now",
-    NO_DOUBLE_BOOKING: "a machine has one run at a time, and none before it is ready",
-    CLUSTER_MEMBERS_FREE: "a cluster starts only when all its members are free, and keeps them",
-    COMPLETION_AS_EXPECTED: "completion is start plus the expected time",
-    PREEMPTS_RUNNING_RUNS: "only runs that go on now are preempted, each once",
-}
-
-RULES_OF_PLACEMENTS = {
-    KNOWN_NODES: "every node that is named is one of the cluster's",
-    ONE_TASK_ON_EACH_NODE: "a job gets as many different nodes as it has tasks",
-    NODES_FREE: "a rigid job gets nodes that are free, and each node goes to one job",
-}
-"""Of schedules that start jobs on nodes, beside those that name no resource."""
-
-RULES_OF_CONDUCT = {
-    RAISES_NOTHING: "schedule(problem) raises no exception",
-    RETURNS_IN_TIME: "schedule(problem) returns within the time that its caller allows",
-    DETERMINISTIC: "the same problems in the same order lead to the same schedules",
-    PROBLEM_UNTOUCHED: "the problem is read and never changed",
-    MAKES_PROGRESS: "jobs do not wait, or start over, for ever while they could run",
-}
+from scheduler.etc import EtcMatrix, ReadyTimes
+from scheduler.model import Assignments, Job, RunId, Schedule
+from scheduler.problem import Running
+from scheduler.rules import (
+    CLASS_CAN_RUN_THERE,
+    CLUSTER_MEMBERS_FREE,
+    COMPLETION_AS_EXPECTED,
+    EACH_JOB_ONCE,
+    KNOWN_JOB,
+    KNOWN_RESOURCE,
+    NO_DOUBLE_BOOKING,
+    NO_JOB_FORGOTTEN,
+    NOT_IN_THE_PAST,
+    PREEMPTS_RUNNING_RUNS,
+    RESOURCE_AVAILABLE,
+    RETURNS_A_SCHEDULE,
+    Violation,
+)
 
 TOLERANCE = 1e-9
 """Relative slack in comparing times, for sums taken in another order."""
 
 
-@dataclass(frozen=True, slots=True)
-class Violation:
-    """A broken rule: its name, the job concerned (if it is one job), and one sentence."""
+class Asked(Protocol):
+    """What the check reads of a mapping problem."""
 
-    rule: str
-    job: JobId | None
-    message: str
+    now_s: float
+    jobs: Sequence[Job]
+    n_jobs: int
+    etc: EtcMatrix
+    running: Mapping[RunId, Running]
 
+    @property
+    def ready_times(self) -> ReadyTimes: ...
 
-class ScheduleRejected(Exception):
-    """A scheduler returned a schedule that breaks a rule."""
-
-    def __init__(self, violation: Violation) -> None:
-        super().__init__(f"{violation.rule}: {violation.message}")
-        self.violation = violation
+    def ready_times_without(self, victims: Iterable[RunId]) -> ReadyTimes: ...
 
 
-def what_is_not_placing(schedule: object, now_s: float) -> str | None:
-    """What is wrong with an answer as one that starts jobs on nodes, or None."""
-    if not isinstance(schedule, Schedule):
-        return f"schedule(problem) returned {type(schedule).__name__}, expected a Schedule"
-    assignments, _, preemptions, _, again_s = schedule
-    if assignments is not NO_ASSIGNMENTS and len(assignments):
-        return "jobs were mapped to resources (assignments); on nodes they start (placements)"
-    if preemptions:
-        return "runs were to be preempted (preemptions); on nodes they run to their end"
-    if again_s is not None and not (isinstance(again_s, (int, float)) and now_s < again_s < inf):
-        return f"it wants to be asked again at {again_s} s, which is not after now, {now_s:.12g} s"
-    return None
-
-
-def what_is_no_placement(placement: object) -> str | None:
-    """What is wrong with a placement by its types, or None."""
-    if not isinstance(placement, Placement):
-        return f"a placement is of type {type(placement).__name__}, expected a Placement"
-    if not isinstance(placement.completion_s, Real):
-        kind = type(placement.completion_s).__name__
-        return f"completion_s of a placement is of type {kind}, expected a number"
-    return None
-
-
-def first_violation(problem: SchedulingProblem, schedule: object) -> Violation | None:
+def first_violation(problem: Asked, schedule: object) -> Violation | None:
     """The first rule that `schedule` breaks as an answer to `problem`, or None.
 
     O(a log a) for a assignments and the machines they use, plus O(n) for the jobs of the problem.
@@ -120,8 +54,8 @@ def first_violation(problem: SchedulingProblem, schedule: object) -> Violation |
     return next(violations(problem, schedule), None)
 
 
-def violations(problem: SchedulingProblem, schedule: object) -> Iterator[Violation]:
-    """Broken rules, in the order of RULES_OF_A_SCHEDULE; a malformed schedule ends the search."""
+def violations(problem: Asked, schedule: object) -> Iterator[Violation]:
+    """Broken rules, most basic first; a malformed schedule ends the search."""
     malformed = _malformed(schedule)
     if malformed:
         yield Violation(RETURNS_A_SCHEDULE, None, malformed)
@@ -169,7 +103,7 @@ def _is_index(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def _unknown(problem: SchedulingProblem, schedule: Schedule) -> Violation | None:
+def _unknown(problem: Asked, schedule: Schedule) -> Violation | None:
     named = [*schedule.assignments.jobs.tolist(), *schedule.wait_reasons]
     for i in named:
         if not 0 <= i < problem.n_jobs:
@@ -187,7 +121,7 @@ def _unknown(problem: SchedulingProblem, schedule: Schedule) -> Violation | None
     return None
 
 
-def _each_job_once(problem: SchedulingProblem, schedule: Schedule) -> Iterator[Violation]:
+def _each_job_once(problem: Asked, schedule: Schedule) -> Iterator[Violation]:
     times_named = np.bincount(schedule.assignments.jobs, minlength=problem.n_jobs)
     for i in np.flatnonzero(times_named > 1)[:1]:
         job = problem.jobs[i].id
@@ -202,7 +136,7 @@ def _each_job_once(problem: SchedulingProblem, schedule: Schedule) -> Iterator[V
         yield Violation(NO_JOB_FORGOTTEN, job, f"job {job} is neither mapped nor left waiting with a reason")
 
 
-def _bad_victim(problem: SchedulingProblem, victims: tuple[RunId, ...]) -> Violation | None:
+def _bad_victim(problem: Asked, victims: tuple[RunId, ...]) -> Violation | None:
     for k, run in enumerate(victims):
         if run not in problem.running:
             return Violation(PREEMPTS_RUNNING_RUNS, None, f"run {run} is to be preempted, but is not running")
@@ -212,7 +146,7 @@ def _bad_victim(problem: SchedulingProblem, victims: tuple[RunId, ...]) -> Viola
     return None
 
 
-def _fits(problem: SchedulingProblem, schedule: Schedule) -> Iterator[Violation]:
+def _fits(problem: Asked, schedule: Schedule) -> Iterator[Violation]:
     """Rules about single assignments, then about those that share a machine."""
     rows = schedule.assignments
     if not len(rows):
@@ -266,9 +200,7 @@ def _times(rows: Assignments, row: int, ready_s: NDArray[np.float64], etc_s: NDA
     )
 
 
-def _about(
-    problem: SchedulingProblem, ready: ReadyTimes, rule: str, row: int, rows: Assignments, why: str
-) -> Violation:
+def _about(problem: Asked, ready: ReadyTimes, rule: str, row: int, rows: Assignments, why: str) -> Violation:
     job, j = problem.jobs[int(rows.jobs[row])].id, int(rows.resources[row])
     on_cluster = j >= ready.n_machines
     if rule == NO_DOUBLE_BOOKING and on_cluster:
@@ -277,7 +209,7 @@ def _about(
     return Violation(rule, job, f"job {job} is mapped to {where}, {why}")
 
 
-def _overlaps(problem: SchedulingProblem, ready: ReadyTimes, rows: Assignments) -> Iterator[Violation]:
+def _overlaps(problem: Asked, ready: ReadyTimes, rows: Assignments) -> Iterator[Violation]:
     """Two assignments of one schedule that hold one machine at the same time."""
     machines_of = [ready.machines_of(j) for j in rows.resources.tolist()]
     row_of = np.repeat(np.arange(len(rows)), [len(machines) for machines in machines_of])
@@ -297,30 +229,3 @@ def _overlaps(problem: SchedulingProblem, ready: ReadyTimes, rows: Assignments) 
             f"job {job} starts on machine {machine[order[k]]} at {next_s[k]:.12g} s, while job {other} is "
             f"there until {end_s[k]:.12g} s",
         )
-
-
-def first_difference(a: Schedule, b: Schedule) -> int | None:
-    """Index of the first job on which two schedules differ, -1 if only preemptions do, None if nothing."""
-    columns = [
-        (a.assignments.jobs, b.assignments.jobs),
-        (a.assignments.resources, b.assignments.resources),
-        (a.assignments.start_s, b.assignments.start_s),
-        (a.assignments.completion_s, b.assignments.completion_s),
-    ]
-    shared = min(len(a.assignments.jobs), len(b.assignments.jobs))
-    differs = np.zeros(shared, dtype=bool)
-    for left, right in columns:
-        differs |= left[:shared] != right[:shared]
-    if differs.any():
-        return int(a.assignments.jobs[differs.argmax()])
-    longer = max(a.assignments.jobs, b.assignments.jobs, key=len)
-    if len(longer) > shared:
-        return int(longer[shared])
-    parted = sorted(set(a.wait_reasons) ^ set(b.wait_reasons))
-    if parted:
-        return int(parted[0])
-    for one, other in zip(a.placements, b.placements, strict=False):
-        # Nodes may be told as an array, too.
-        if one[::2] != other[::2] or NodeSet.of(one.nodes) != NodeSet.of(other.nodes):
-            return one.job
-    return -1 if a.preemptions != b.preemptions else None

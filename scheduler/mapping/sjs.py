@@ -5,8 +5,8 @@ from __future__ import annotations
 from scheduler.mapping.by_class import ByClass
 from scheduler.mapping.greedy import Greedy
 from scheduler.mapping.placer import mapped
+from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Schedule
-from scheduler.problem import SchedulingProblem
 
 
 class Sjs:
@@ -16,6 +16,6 @@ class Sjs:
     the lowest machine index. Source: Collins and George 2001, section 3.
     """
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         by_class = ByClass.of(problem)
         return mapped(problem, Greedy(by_class).duplex(by_class.all_jobs, by_class.ready_s))

@@ -5,8 +5,8 @@ from __future__ import annotations
 import numpy as np
 
 from scheduler.mapping.placer import mapped
+from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignments, Schedule
-from scheduler.problem import SchedulingProblem
 
 
 class Sufferage:
@@ -18,7 +18,7 @@ class Sufferage:
     Source: Maheswaran et al. 1999, in the variant that commits one job per step.
     """
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         etc_s = problem.machine_etc_s
         n, m = etc_s.shape
         if n == 0 or m == 0:

@@ -7,14 +7,12 @@ from math import isfinite
 from typing import Protocol
 
 from scheduler.managers.node_allocation import NodeAllocation
-from scheduler.mapping.rules import Violation
-from scheduler.model import Completion, Job, JobId, NodeReading, Placement, RunId
-from scheduler.ports import Clock
-from scheduler.problem import LazyJobs, Running, SchedulingProblem
-from scheduler.time_shared.requirement import Requirement
-from scheduler.time_shared.rules import first_violation_on_nodes
+from scheduler.model import Completion, Job, JobId, NodeReading, RunId, Start
+from scheduler.ports import Characterisation, Clock
+from scheduler.problem import LazyJobs, Running
+from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
 from scheduler.time_shared.social_contract import SocialContract
-from scheduler.time_shared.system import LocalLoad, SharedNodes, SystemState
+from scheduler.time_shared.system import LocalLoad, SystemState
 
 
 class Accounting(Protocol):
@@ -23,12 +21,6 @@ class Accounting(Protocol):
     def used_s(self, run: RunId) -> float:
         """CPUtime_cur: the mean of its tasks, in seconds; 0 where it never began."""
         ...
-
-
-class Characterisation(Protocol):
-    """Knows jobs from having run them in isolation."""
-
-    def requirement(self, job: Job) -> Requirement | None: ...
 
 
 class BadReadings(Protocol):
@@ -79,14 +71,11 @@ class TimeSharedAllocation(NodeAllocation):
             self._state.add(job, requirement)
         return refusal
 
-    def problem(self, now_s: float, running: Mapping[RunId, Running]) -> SchedulingProblem:
-        return SchedulingProblem.on_shared_nodes(now_s, self.waiting, self.view(), running)
+    def problem(self, now_s: float, running: Mapping[RunId, Running]) -> TimeSharedProblem:
+        return TimeSharedProblem(now_s, self.waiting, self.view(), running)
 
-    def violation(self, problem: SchedulingProblem, schedule: object) -> Violation | None:
-        return first_violation_on_nodes(problem, schedule)
-
-    def start(self, run: RunId, job: Job, placement: Placement, now_s: float) -> None:
-        self._state.start(job, placement.nodes, now_s)
+    def start(self, run: RunId, job: Job, start: Start, now_s: float) -> None:
+        self._state.start(job, start.nodes, now_s)
         self._job_of[run] = job.id
 
     def end(self, run: RunId, completion: Completion) -> None:

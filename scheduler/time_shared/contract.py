@@ -1,26 +1,19 @@
-"""The contract for schedulers that start jobs on shared nodes, as a suite that plug-in authors run too.
-
-from scheduler.time_shared.contract import check_contract_on_nodes
-
-def test_my_scheduler_keeps_the_contract():
-    check_contract_on_nodes(MyScheduler)
-"""
+"""The contract for schedulers that start jobs on time-shared nodes."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Mapping
 from dataclasses import dataclass
 
 import numpy as np
 from hypothesis import strategies as st
 
-from scheduler.contract import Caller, Contract, Outlines, examine
-from scheduler.mapping.rules import Violation
-from scheduler.model import Job, JobId, RunId, Schedule
-from scheduler.ports import Scheduler
+from scheduler.examination import Contract, Outline, Outlines
+from scheduler.kinds import Kind
+from scheduler.model import ON_NODES, Job, JobId, RunId
 from scheduler.problem import Running, SchedulingProblem
+from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.requirement import Requirement
-from scheduler.time_shared.rules import first_violation_on_nodes
 from scheduler.time_shared.scheduler import Loras
 from scheduler.time_shared.social_contract import SocialContract
 from scheduler.time_shared.system import LocalLoad, SystemState
@@ -28,23 +21,12 @@ from scheduler.time_shared.system import LocalLoad, SystemState
 NODE_MB = 512.0
 
 
-def check_contract_on_nodes(
-    make: Callable[[], Scheduler], *, examples: int = 200, call: Caller = lambda function: function()
-) -> None:
-    """As `scheduler.contract.check_contract`, with problems on shared nodes. Raises ContractBroken."""
-    examine(make, node_contract(), examples, call)
-
-
-def node_contract() -> Contract:
-    """For schedulers that start jobs on shared nodes."""
-    return Contract(node_outlines(), larger_node_outlines)
-
-
 @dataclass(frozen=True)
-class NodeOutline:
-    """A small problem on shared nodes.
+class TimeSharedOutline:
+    """A small problem on time-shared nodes.
 
-    The first `n_running` jobs, as many of them as fit, have been started by FCFS on the least loaded nodes.
+    The first `n_running` jobs, as many of them as fit, run already: FCFS started them on the least loaded
+    nodes.
     """
 
     n_nodes: int
@@ -56,66 +38,71 @@ class NodeOutline:
 
     def __str__(self) -> str:
         if len(self.jobs) > 12:
-            return f"a problem of {len(self.jobs)} jobs on {self.n_nodes} shared nodes"
+            return f"a problem of {len(self.jobs)} jobs on {self.n_nodes} time-shared nodes"
         return repr(self)
 
-    def build(self) -> SchedulingProblem:
+    @property
+    def n_jobs(self) -> int:
+        return len(self.jobs)
+
+    def build(self, first_id: int) -> TimeSharedProblem:
         state = SystemState([NODE_MB] * self.n_nodes, self.contract)
         for n, load in enumerate(self.local):
             state.tell_local(n, load)
         jobs: dict[JobId, Job] = {}
         running: dict[RunId, Running] = {}
         for i, requirement in enumerate(self.jobs):
-            job = jobs[JobId(100 + i)] = Job(
-                JobId(100 + i), f"class-{i}", self.now_s * i / len(self.jobs), n_tasks=requirement.n_tasks
-            )
-            state.add(job, requirement)
+            number = JobId(first_id + i)
+            arrival_s = self.now_s * i / len(self.jobs)
+            jobs[number] = Job(number, f"class-{i}", arrival_s, n_tasks=requirement.n_tasks)
+            state.add(jobs[number], requirement)
             if i + 1 == self.n_running:
                 self._start_some(state, jobs, running)
         waiting = [jobs[number] for number in state.waiting]
-        return SchedulingProblem.on_shared_nodes(self.now_s, waiting, state.view(), running)
+        return TimeSharedProblem(self.now_s, waiting, state.view(), running)
 
     def _start_some(self, state: SystemState, jobs: dict[JobId, Job], running: dict[RunId, Running]) -> None:
         waiting = [jobs[number] for number in state.waiting]
-        problem = SchedulingProblem.on_shared_nodes(self.now_s, waiting, state.view())
-        for k, placement in enumerate(Loras(selection="first_fit").schedule(problem).placements):
-            job = waiting[placement.job]
-            state.start(job, placement.nodes, self.now_s / 2)
+        problem = TimeSharedProblem(self.now_s, waiting, state.view())
+        for k, start in enumerate(Loras(selection="first_fit").schedule(problem).starts):
+            job = waiting[start.job]
+            state.start(job, start.nodes, self.now_s / 2)
             state.measured(job.id, 0.25 * state.requirement(job.id).cpu_s, self.now_s)
-            running[RunId(k)] = Running(job, -1, placement.nodes, placement.completion_s)
+            running[RunId(k)] = Running(job, ON_NODES, start.nodes, start.completion_s)
 
-    def violation(self, schedule: Schedule) -> Violation | None:
-        return first_violation_on_nodes(self.build(), schedule)
 
-    def change(self, problem: SchedulingProblem) -> str | None:
-        fresh = self.build()
-        mine, theirs = problem.shared_nodes, fresh.shared_nodes
-        columns = (*mine.nodes._fields, *mine.jobs._fields)
-        before = (*theirs.nodes, *theirs.jobs)
-        parts = {
-            "now_s": problem.now_s == fresh.now_s,
-            "jobs": list(problem.jobs) == list(fresh.jobs),
-            "running": dict(problem.running) == dict(fresh.running),
-            "who waits": np.array_equal(mine.waiting, theirs.waiting),
-            "who runs": np.array_equal(mine.running, theirs.running),
-            **{
-                name: np.array_equal(now, then)
-                for name, now, then in zip(columns, (*mine.nodes, *mine.jobs), before, strict=True)
-            },
+class TimeSharedContract(Contract):
+    kind = Kind.TIME_SHARED
+
+    def outlines(self) -> st.SearchStrategy[Outline]:
+        return time_shared_outlines()
+
+    def larger(self) -> Outlines:
+        return larger_outlines()
+
+    def state(self, problem: SchedulingProblem) -> Mapping[str, object]:
+        assert isinstance(problem, TimeSharedProblem)
+        shared = problem.shared_nodes
+        return {
+            "now_s": problem.now_s,
+            "jobs": list(problem.jobs),
+            "running": dict(problem.running),
+            "the queue": shared.waiting,
+            "the running jobs": shared.running,
+            **shared.nodes._asdict(),
+            **{f"jobs.{name}": column for name, column in shared.jobs._asdict().items()},
         }
-        return next((name for name, same in parts.items() if not same), None)
 
-    def stuck(self, schedule: Schedule) -> JobId | None:
-        problem = self.build()
-        if problem.running or schedule.placements:
+    def startable(self, problem: SchedulingProblem) -> JobId | None:
+        assert isinstance(problem, TimeSharedProblem)
+        if problem.running:
             return None
-        for placement in Loras(selection="first_fit").schedule(problem).placements:
-            return problem.jobs[placement.job].id
-        return None
+        starts = Loras(selection="first_fit").schedule(problem).starts
+        return problem.jobs[starts[0].job].id if starts else None
 
 
 @st.composite
-def node_outlines(draw: st.DrawFn) -> NodeOutline:
+def time_shared_outlines(draw: st.DrawFn) -> TimeSharedOutline:
     """A few nodes, some with local users, and jobs of which each could run on the empty cluster."""
     n_nodes = draw(st.integers(1, 5))
     contract = SocialContract(0.5, draw(st.integers(1, 3)), draw(st.sampled_from([1.0, 1.5, np.inf])))
@@ -133,13 +120,13 @@ def node_outlines(draw: st.DrawFn) -> NodeOutline:
     local = draw(st.lists(users, min_size=n_nodes, max_size=n_nodes))
     now_s = draw(st.sampled_from([0.0, 10.0, 1234.5]))
     n_running = draw(st.integers(0, len(jobs) - 1))
-    return NodeOutline(n_nodes, contract, tuple(local), tuple(jobs), n_running, now_s)
+    return TimeSharedOutline(n_nodes, contract, tuple(local), tuple(jobs), n_running, now_s)
 
 
-def larger_node_outlines() -> Outlines:
+def larger_outlines() -> Outlines:
     """Problems of a size at which schedulers for small cases only would fail."""
     luck = np.random.default_rng(1)
-    outlines = []
+    outlines: list[Outline] = []
     for n_jobs, n_nodes in ((40, 16), (8, 64), (120, 8)):
         sizes = [k for k in (1, 2, 4, 8) if k <= n_nodes]
         jobs = tuple(
@@ -154,5 +141,5 @@ def larger_node_outlines() -> Outlines:
         local = tuple(
             LocalLoad(1.0, 0.2, 150.0, True) if luck.random() < 0.3 else LocalLoad() for _ in range(n_nodes)
         )
-        outlines.append(NodeOutline(n_nodes, SocialContract(0.5, 4), local, jobs, n_jobs // 2, 100.0))
+        outlines.append(TimeSharedOutline(n_nodes, SocialContract(0.5, 4), local, jobs, n_jobs // 2, 100.0))
     return tuple(outlines)

@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 import numpy as np
 
-from scheduler.problem import SchedulingProblem
 from scheduler.time_shared.kernels.node_selection import select_nodes
 from scheduler.time_shared.kernels.tables import SLACK, Jobs, Nodes
+from scheduler.time_shared.problem import TimeSharedProblem
 
 
 class WhyJobsWait:
@@ -21,7 +21,7 @@ class WhyJobsWait:
 
     def __init__(
         self,
-        problem: SchedulingProblem,
+        problem: TimeSharedProblem,
         jobs: Jobs,
         nodes: Nodes,
         node_selection: int,

@@ -6,10 +6,9 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field, replace
 from math import inf
 
-from scheduler.model import Placement, Schedule
-from scheduler.problem import SchedulingProblem
+from scheduler.model import NodeSchedule, Start
 from scheduler.time_shared.policies import Method, NodeSelection, Ordering, Selection
-from scheduler.time_shared.system import SharedNodes
+from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
 
 SLACK = 1e-9
 TOGETHER_S = 1e-9
@@ -72,7 +71,7 @@ class TextbookLoras:
         self._node_selection = NodeSelection(node_selection)
         self._estimate = Method(estimate)
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: TimeSharedProblem) -> NodeSchedule:
         cluster, waiting, running = _plain(problem.shared_nodes)
         match self._ordering:
             case Ordering.SJF:
@@ -88,11 +87,11 @@ class TextbookLoras:
             started += more
             if not more:
                 break
-        placements = [
-            Placement(job.position, tuple(job.nodes), problem.now_s + self._expected_s(job, cluster))
+        starts = [
+            Start(job.position, tuple(job.nodes), problem.now_s + self._expected_s(job, cluster))
             for job in started
         ]
-        return Schedule.placing(placements, {job.position: "waits" for job in waiting if job not in started})
+        return NodeSchedule(starts, {job.position: "waits" for job in waiting if job not in started})
 
     def _pass(self, waiting: list[_Job], cluster: Cluster) -> list[_Job]:
         left = list(waiting)

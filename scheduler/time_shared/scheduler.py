@@ -9,14 +9,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.compiled import Ints
-from scheduler.model import Placement, Schedule
-from scheduler.problem import SchedulingProblem
+from scheduler.model import NodeSchedule, Start
 from scheduler.time_shared.kernels.estimates import expect
 from scheduler.time_shared.kernels.job_selection import Room, reservation_s, room_for_pass, start_jobs
 from scheduler.time_shared.kernels.tables import Jobs, Nodes, Policy, Queues
 from scheduler.time_shared.policies import Method, NodeSelection, Ordering, Selection
+from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
 from scheduler.time_shared.reasons import WhyJobsWait
-from scheduler.time_shared.system import SharedNodes
 from scheduler.wait_reasons import AllOthers
 
 WAITS = "no set of nodes has room for it yet, or a job before it waits"
@@ -58,7 +57,7 @@ class Loras:
         if self.most_jobs is not None:
             np.minimum(nodes.most_jobs, self.most_jobs, out=nodes.most_jobs)
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: TimeSharedProblem) -> NodeSchedule:
         shared = problem.shared_nodes
         if self.selection is Selection.EASY:
             shared.measure()
@@ -74,8 +73,8 @@ class Loras:
         expected_s = np.empty(n_started)
         expect(jobs, nodes, rows, self.estimate.code, expected_s)
         position = {int(row): i for i, row in enumerate(shared.waiting)} if n_started else {}
-        placements = [
-            Placement(
+        starts = [
+            Start(
                 position[row],
                 tuple(jobs.nodes[row, : jobs.tasks[row]].tolist()),
                 problem.now_s + float(takes_s),
@@ -83,10 +82,10 @@ class Loras:
             for row, takes_s in zip(rows.tolist(), expected_s, strict=True)
         ]
         why = self._why(problem, jobs, nodes, queues, room)
-        return Schedule.placing(placements, AllOthers(problem.n_jobs, placements, WAITS, why))
+        return NodeSchedule(starts, AllOthers(problem.n_jobs, starts, WAITS, why))
 
     def _why(
-        self, problem: SchedulingProblem, jobs: Jobs, nodes: Nodes, queues: Queues, room: Room
+        self, problem: TimeSharedProblem, jobs: Jobs, nodes: Nodes, queues: Queues, room: Room
     ) -> Callable[[int], str]:
         """Why each job waits after a pass."""
         begin, end = queues.window

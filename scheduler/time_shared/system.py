@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
 
@@ -12,7 +12,8 @@ import numpy as np
 from scheduler.compiled import Ints
 from scheduler.model import Job, JobId
 from scheduler.time_shared.kernels.placing import put, take_off
-from scheduler.time_shared.kernels.tables import Jobs, Nodes, Queues
+from scheduler.time_shared.kernels.tables import Jobs, Nodes
+from scheduler.time_shared.problem import SharedNodes, requirement_in
 from scheduler.time_shared.requirement import Requirement
 from scheduler.time_shared.social_contract import SocialContract
 
@@ -27,53 +28,6 @@ class LocalLoad:
     cpu: float = 0.0
     memory_mb: float = 0.0
     user_is_there: bool = False
-
-
-class SharedNodes:
-    """What a scheduler sees: rows of `jobs`, rows of `nodes`, and which of the jobs wait and run.
-
-    `waiting` are the rows of a problem's jobs, in their order. It is to be read; what a scheduler works on,
-    it copies (`copied`).
-    """
-
-    def __init__(
-        self,
-        jobs: Jobs,
-        nodes: Nodes,
-        waiting: Ints,
-        running: Ints,
-        measure: Callable[[], None] = lambda: None,
-        promised: Mapping[JobId, float] = MappingProxyType({}),
-    ) -> None:
-        self.jobs = jobs
-        self.nodes = nodes
-        self.waiting = waiting
-        self.running = running
-        self._measure = measure
-        self.promised = promised
-        """By when jobs were promised to end."""
-
-    def measure(self) -> None:
-        """Have the CPU time measured that running jobs have used: `jobs.used_s` and `jobs.run_s` are of now.
-
-        Whoever reads these asks for it first; it costs a look at each job that runs.
-        """
-        self._measure()
-
-    @property
-    def n_nodes(self) -> int:
-        return len(self.nodes.n_jobs)
-
-    def requirement(self, i: int) -> Requirement:
-        """What job i of the problem asks."""
-        return _requirement_in(self.jobs, int(self.waiting[i]))
-
-    def queues(self) -> Queues:
-        """Both queues as tables that a pass may change; no more jobs can run than wait and run now."""
-        n_running = len(self.running)
-        running = np.empty(n_running + len(self.waiting), dtype=np.int64)
-        running[:n_running] = self.running
-        return Queues(self.waiting.copy(), np.array([0, len(self.waiting)]), running, np.array([n_running]))
 
 
 class _Rows:
@@ -228,7 +182,7 @@ class SystemState:
         self._nodes.most_jobs[n] = self._contract.most_jobs if is_available else 0
 
     def requirement(self, job: JobId) -> Requirement:
-        return _requirement_in(self._jobs, self._row_of[job])
+        return requirement_in(self._jobs, self._row_of[job])
 
     def view(self, measure: Callable[[], None] = lambda: None) -> SharedNodes:
         """What a scheduler sees now. It changes with the state."""
@@ -254,18 +208,6 @@ class SystemState:
         new.nodes[:n_old, : old.nodes.shape[1]] = old.nodes
         self._jobs = new
         self._free_rows = list(range(n_old, n_rows))[::-1] + self._free_rows
-
-
-def copied(shared: SharedNodes) -> tuple[Jobs, Nodes]:
-    """Both tables anew, for whoever goes on from here."""
-    jobs = Jobs._make(column.copy() for column in shared.jobs)
-    return jobs, Nodes._make(column.copy() for column in shared.nodes)
-
-
-def _requirement_in(jobs: Jobs, row: int) -> Requirement:
-    return Requirement(
-        jobs.tasks[row].item(), jobs.cpu[row].item(), jobs.memory_mb[row].item(), jobs.exe_s[row].item()
-    )
 
 
 def _room_for_jobs(n_rows: int, width: int) -> Jobs:

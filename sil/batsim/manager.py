@@ -9,14 +9,9 @@ from collections.abc import Callable, Mapping
 from math import inf, nan
 from typing import Any, Protocol
 
-from scheduler.mapping.rules import (
-    EACH_JOB_ONCE,
-    NOT_IN_THE_PAST,
-    PREEMPTS_RUNNING_RUNS,
-    RETURNS_IN_TIME,
-)
 from scheduler.model import Completion, Job, JobId, Loss, RunId
 from scheduler.ports import Dispatcher
+from scheduler.rules import EACH_JOB_ONCE, NOT_IN_THE_PAST, PREEMPTS_RUNNING_RUNS, RETURNS_IN_TIME
 from sil.batsim import messages
 from sil.batsim.book import Book, Known
 from sil.batsim.endpoint import NoReply

@@ -13,6 +13,7 @@ from scheduler.managers.starting import StartingManager
 from scheduler.model import Completion, DispatchOrder, Job, JobId, RunId
 from scheduler.node_set import NodeSet
 from scheduler.ports import RuntimeEstimator, Scheduler
+from scheduler.resource_manager import OnFreeNodes
 from sil.batsim.messages import JsonEvent
 from sil.batsim.messages import event as decision
 from sil.batsim.naming import CannotListen
@@ -51,12 +52,19 @@ class Orders:
 class ServedScheduler:
     """Answers messages: one round for each, where there is something to decide.
 
-    `make` makes the scheduler, once a simulation begins; `run_times` is what it believes. Raises BadRequest
+    `make` makes the scheduler, once a simulation begins; `run_times` is what it believes. A `memoryless` one
+    is not called while no job fits. Raises BadRequest
     for a message that cannot be read, ScheduleRejected where the scheduler breaks a rule, and what it raises.
     """
 
-    def __init__(self, make: Callable[[MessageClock], Scheduler], run_times: RuntimeEstimator) -> None:
+    def __init__(
+        self,
+        make: Callable[[MessageClock], Scheduler],
+        run_times: RuntimeEstimator,
+        memoryless: bool = False,
+    ) -> None:
         self._make = make
+        self._memoryless = memoryless
         self._run_times = run_times
         self._clock = MessageClock()
         self._orders = Orders(self._clock)
@@ -82,8 +90,10 @@ class ServedScheduler:
     def _hear(self, event: Event) -> None:
         match event.type:
             case "SIMULATION_BEGINS":
-                nodes = FreeNodeAllocation(read_data(Platform, event).n_nodes, self._run_times)
-                self._manager = StartingManager(nodes, self._make(self._clock), self._clock, self._orders)
+                n_nodes = read_data(Platform, event).n_nodes
+                ports = OnFreeNodes(self._clock, self._orders, n_nodes, self._run_times)
+                nodes = FreeNodeAllocation(n_nodes, self._run_times)
+                self._manager = StartingManager(ports, nodes, self._make(self._clock), self._memoryless)
             case "SIMULATION_ENDS":
                 self.is_over = True
             case "JOB_SUBMITTED":

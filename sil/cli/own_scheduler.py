@@ -21,6 +21,7 @@ from sil.cli.console import (
     one_sentence_for_bad_input,
     out,
     print_fault,
+    print_json,
 )
 
 
@@ -37,7 +38,7 @@ KindOption = Annotated[
     typer.Option(
         "--kind",
         help="Whether it maps jobs to machines, starts them on time-shared nodes, or starts rigid jobs on "
-        "free nodes. Default: detected automatically.",
+        "free nodes. Default: the kind that its class declares, else mapping.",
     ),
 ]
 
@@ -61,31 +62,45 @@ def check(
     For each broken rule, shows the smallest problems that break it, the same on every run. Exit code 1 if
     any rule is broken.
     """
-    from scheduler.registry import Kind
+    from scheduler.kinds import Kind
+    from scheduler.rules import RIGHT_KIND
     from sil.workers.processes import begin_early
 
     begin_early()
     from sil.experiment import checking
 
     with one_sentence_for_bad_input():
-        asked_for = Kind[kind.name] if kind else None
-        is_of, found = checking.check(scheduler, asked_for, examples, decision_limit)
-    findings = {finding.rule: finding for finding in found}
-    table = Table(title=f"{scheduler}: {is_of.does}", title_justify="left")
+        asked_for = Kind(kind.value) if kind else None
+        checked = checking.check(scheduler, asked_for, examples, decision_limit)
+    verdicts, rules = checked.verdicts, checking.rules_for(checked.kind)
+    if as_json:
+        of_rule = {finding.rule: finding._asdict() for finding in checked.findings}
+        print_json(
+            [
+                {"rule": rule, "says": says, "verdict": verdicts[rule]} | of_rule.get(rule, {})
+                for rule, says in rules.items()
+            ]
+        )
+        raise typer.Exit(EXIT_FAULT if checked.findings else 0)
+    table = Table(title=f"{scheduler}: {checked.kind.does}", title_justify="left")
     for column in ("rule", "what it says", ""):
         table.add_column(column, overflow="fold")
-    else_ = "not known" if findings.keys() & set(checking.ENDS_THE_SEARCH) else "[green]holds[/green]"
-    for rule, sentence in checking.rules_for(is_of).items():
-        table.add_row(rule, sentence, "[red]broken[/red]" if rule in findings else else_)
+    colours = {"holds": "[green]holds[/green]", "broken": "[red]broken[/red]"}
+    for rule, sentence in rules.items():
+        table.add_row(rule, sentence, colours.get(verdicts[rule], verdicts[rule]))
     out.print(table)
-    for finding in findings.values():
+    for finding in checked.findings:
         out.print(f"\n[red]{finding.rule}[/red]: {escape(finding.message)}", soft_wrap=True, highlight=False)
         if finding.asked:
             out.print("  asked, in this order:")
         for problem in finding.asked:
             out.print(f"    {escape(problem)}", soft_wrap=True, highlight=False)
-    if findings:
-        out.print(f"\n{scheduler} breaks {counted(len(findings), 'rule')}.", highlight=False, soft_wrap=True)
+    if any(finding.rule == RIGHT_KIND for finding in checked.findings):
+        out.print("\nName its kind by --kind, or declare it in the class, as in kind = 'free-nodes'.")
+    if checked.findings:
+        out.print(
+            f"\n{scheduler} breaks {counted(len(checked.findings), 'rule')}.", highlight=False, soft_wrap=True
+        )
         raise typer.Exit(EXIT_FAULT)
     out.print(f"{scheduler} keeps the contract in all of {counted(examples, 'example')}, and larger ones.")
 
@@ -125,11 +140,10 @@ def serve_scheduler(
     """
     if importlib.util.find_spec("zmq") is None:
         fail("Batsim's protocol needs the package pyzmq; install sil-testbed[batsim]")
-    from scheduler import registry
-    from scheduler.free_nodes.rules import first_violation_on_free_nodes
     from scheduler.free_nodes.runtime_estimates import UserEstimates
-    from scheduler.mapping.rules import ScheduleRejected
-    from scheduler.registry import Kind
+    from scheduler.kinds import Kind
+    from scheduler.registry import resolve
+    from scheduler.rules import ScheduleRejected
     from sil.batsim.serving import ServedScheduler, serve
     from sil.world.guard.faults import SchedulerFault
     from sil.world.guard.scheduler import GuardedScheduler
@@ -139,16 +153,14 @@ def serve_scheduler(
         raise typer.Exit(EXIT_FAULT)
 
     with one_sentence_for_bad_input():
-        wrong = registry.misfit(name, Kind.FREE_NODES)
-        if wrong is not None:
-            fail(wrong)
-        factory = registry.load(name)
-        check, limit_s = first_violation_on_free_nodes, decision_limit
+        spec = resolve(name)
+        spec.require(Kind.FREE_NODES, "serving a simulator")
         served = ServedScheduler(
             lambda clock: GuardedScheduler(
-                factory(), clock, limit_s, lambda timing: None, None, check, cpu_time=None
+                spec.make(), clock, decision_limit, lambda timing: None, cpu_time=None
             ),
             UserEstimates(),
+            spec.memoryless,
         )
         try:
             serve(served, bind, lambda: err.print(f"{name} is listening on {bind}.", highlight=False))

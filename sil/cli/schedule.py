@@ -109,11 +109,9 @@ def schedulers(as_json: JsonOption = False) -> None:
 
     groups: dict[str, list[Entry]] = {}
     for entry in registry.entries():
-        kind = registry.kind_of(entry.name)
-        heading = kind.name.lower().replace("_", "-") if kind else "plug-in"
-        groups.setdefault(heading, []).append(entry)
+        groups.setdefault(entry.kind or "plug-in", []).append(entry)
     if as_json:
-        print_json([{"kind": name} | asdict(entry) for name, entries in groups.items() for entry in entries])
+        print_json([asdict(entry) | {"kind": name} for name, entries in groups.items() for entry in entries])
         return
     room = max(out.width, SCREEN)
     for heading, entries in groups.items():

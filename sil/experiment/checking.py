@@ -3,34 +3,21 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from multiprocessing.connection import Connection
 from multiprocessing.process import BaseProcess
 from typing import NamedTuple
 
-from scheduler import registry
-from scheduler.contract import Contract, broken_rules, mapping_contract
-from scheduler.mapping.rules import (
-    COMPLETION_AS_EXPECTED,
-    EACH_JOB_ONCE,
-    KNOWN_JOB,
-    NO_JOB_FORGOTTEN,
-    RETURNS_A_SCHEDULE,
-    RETURNS_IN_TIME,
-    RULES_OF_A_SCHEDULE,
-    RULES_OF_CONDUCT,
-    RULES_OF_PLACEMENTS,
-)
-from scheduler.model import Schedule
-from scheduler.problem import NoSuchView, SchedulingProblem
-from scheduler.registry import Kind
+from scheduler.contract import CONTRACTS
+from scheduler.examination import Examination
+from scheduler.kinds import Kind
+from scheduler.model import Answer
+from scheduler.registry import SchedulerSpec, resolve
+from scheduler.rules import RETURNS_IN_TIME, RULES_OF
 from sil.workers.processes import lead_own_group, worker_context
 from sil.workers.watchdog import LOOK_EVERY_S, Watchdog
 from sil.world.guard.faults import PROCESS_SURVIVES
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
-
-OF_NODES = (RETURNS_A_SCHEDULE, KNOWN_JOB, EACH_JOB_ONCE, NO_JOB_FORGOTTEN, COMPLETION_AS_EXPECTED)
 
 
 class Finding(NamedTuple):
@@ -45,67 +32,70 @@ ENDS_THE_SEARCH = (RETURNS_IN_TIME, PROCESS_SURVIVES)
 """Of the rules that were not found to be broken before, nothing is known then."""
 
 
+class Checked(NamedTuple):
+    """The rules that a scheduler of a kind breaks, and those that some of its answers put to the test."""
+
+    kind: Kind
+    findings: list[Finding]
+    exercised: frozenset[str]
+
+    @property
+    def verdicts(self) -> dict[str, str]:
+        """For each rule: broken, holds, not exercised, or not known."""
+        broken = {finding.rule for finding in self.findings}
+        ended_early = bool(broken & set(ENDS_THE_SEARCH))
+
+        def verdict(rule: str) -> str:
+            if rule in broken:
+                return "broken"
+            if ended_early:
+                return "not known"
+            return "holds" if rule in self.exercised else "not exercised"
+
+        return {rule: verdict(rule) for rule in rules_for(self.kind)}
+
+
 def rules_for(kind: Kind) -> dict[str, str]:
-    """The rules that schedulers of a kind keep, each with what it says."""
-    if kind is Kind.MAPPING:
-        of_a_schedule = RULES_OF_A_SCHEDULE
-    else:
-        of_a_schedule = {rule: RULES_OF_A_SCHEDULE[rule] for rule in OF_NODES} | RULES_OF_PLACEMENTS
-    survives = {PROCESS_SURVIVES: "its process does not die, nor has to be ended"}
-    return {**of_a_schedule, **RULES_OF_CONDUCT, **survives}
+    """The rules for schedulers of a kind, with one sentence each."""
+    return RULES_OF[kind] | {PROCESS_SURVIVES: "its process does not die, nor has to be killed"}
 
 
-def kind_under_check(name: str) -> Kind:
-    """What a scheduler decides about, found out by asking it. Raises SchedulerNotLoaded."""
-    factory = registry.load(name)
-    known = registry.kind_of(name)
-    if known is not None:
-        return known
-    views = {"shared_nodes": Kind.SHARED_NODES, "free_nodes": Kind.FREE_NODES}
-    with suppress(Exception, TimeLimitExceeded):
-        try:
-            with time_limit(1.0):
-                factory().schedule(SchedulingProblem.from_matrix([[1.0, 2.0]]))
-        except NoSuchView as error:
-            return views[error.needs]
-    return Kind.MAPPING
-
-
-def check(name: str, kind: Kind | None, examples: int, limit_s: float) -> tuple[Kind, list[Finding]]:
-    """What a scheduler decides about, and the rules that it breaks; a decision may take `limit_s`.
-
-    Where `kind` does not say, it is found out by asking; one that takes its process with it then is taken to
-    map jobs. Raises SchedulerNotLoaded.
+def check(name: str, kind: Kind | None, examples: int, limit_s: float) -> Checked:
+    """Examine a scheduler of `kind` (else of its declared kind, else for mapping); a decision may take
+    `limit_s`. Raises SchedulerNotLoaded, also where it declares another kind than `kind`.
     """
-    registry.load(name)
+    spec = resolve(name)
+    if kind is not None:
+        spec.require(kind, f"--kind {kind}")
+    kind = kind or spec.kind or Kind.MAPPING
     context = worker_context()
     watchdog = Watchdog(context, 1)
     told, tell = context.Pipe(duplex=False)
-    process = context.Process(target=_check_here, args=(name, kind, examples, limit_s, tell, watchdog))
+    process = context.Process(target=_check_here, args=(spec, kind, examples, limit_s, tell, watchdog))
     process.start()
     tell.close()
     found: list[Finding] = []
+    exercised = frozenset[str]()
     try:
-        while (news := _next(told, process, watchdog)) is not None:
-            if isinstance(news, Kind):
-                kind = news
-                continue
+        while isinstance(news := _next(told, process, watchdog), Finding):
             found.append(news)
             if news.rule == PROCESS_SURVIVES:
                 break
+        else:
+            exercised = news | {PROCESS_SURVIVES}
         process.join()
     finally:
         watchdog.end_all()
-    return kind or Kind.MAPPING, found
+    return Checked(kind, found, exercised)
 
 
-def _next(told: Connection, process: BaseProcess, watchdog: Watchdog) -> Kind | Finding | None:
-    """What the process tells next: the kind, then findings; None once there are no more."""
+def _next(told: Connection, process: BaseProcess, watchdog: Watchdog) -> Finding | frozenset[str]:
+    """The next message of the process: a finding, or at the end the rules that were exercised."""
     while True:
         ended = not process.is_alive()
         try:
             if told.poll(0.0 if ended else LOOK_EVERY_S):
-                news: Kind | Finding | None = told.recv()
+                news: Finding | frozenset[str] = told.recv()
                 return news
         except EOFError:
             ended = True
@@ -115,21 +105,13 @@ def _next(told: Connection, process: BaseProcess, watchdog: Watchdog) -> Kind | 
 
 
 def _check_here(
-    name: str, kind: Kind | None, examples: int, limit_s: float, tell: Connection, watchdog: Watchdog
+    spec: SchedulerSpec, kind: Kind, examples: int, limit_s: float, tell: Connection, watchdog: Watchdog
 ) -> None:
     lead_own_group()
     watchdog.watch_this_process()
-    kind = kind or kind_under_check(name)
-    tell.send(kind)
-    for finding in _findings(name, kind, examples, limit_s):
-        tell.send(finding)
-    tell.send(None)
-
-
-def _findings(name: str, kind: Kind, examples: int, limit_s: float) -> Iterator[Finding]:
     here = os.getpid()
 
-    def within_the_limit(call: Callable[[], Schedule]) -> Schedule:
+    def within_the_limit(call: Callable[[], Answer]) -> Answer:
         try:
             with time_limit(limit_s):
                 schedule = call()
@@ -139,17 +121,7 @@ def _findings(name: str, kind: Kind, examples: int, limit_s: float) -> Iterator[
         except TimeLimitExceeded:
             raise TimeoutError(f"{limit_s:g} s were allowed") from None
 
-    for broken in broken_rules(registry.load(name), _contract(kind), examples, within_the_limit):
-        yield Finding(broken.rule, broken.message, tuple(map(str, broken.problems)))
-
-
-def _contract(kind: Kind) -> Contract:
-    from scheduler.free_nodes.contract import free_node_contract
-    from scheduler.time_shared.contract import node_contract
-
-    contracts = {
-        Kind.MAPPING: mapping_contract,
-        Kind.SHARED_NODES: node_contract,
-        Kind.FREE_NODES: free_node_contract,
-    }
-    return contracts[kind]()
+    examination = Examination(spec.factory(), CONTRACTS[kind](), examples, within_the_limit)
+    for broken in examination.broken_rules():
+        tell.send(Finding(broken.rule, broken.message, tuple(map(str, broken.problems))))
+    tell.send(frozenset(examination.exercised))

@@ -13,9 +13,8 @@ from numpy.typing import NDArray
 
 from scheduler import registry
 from scheduler.errors import UserError
-from scheduler.mapping.rules import first_violation
+from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Schedule
-from scheduler.problem import SchedulingProblem
 from sil.world.clock import SimClock
 from sil.world.guard.faults import SchedulerFault
 from sil.world.guard.scheduler import GuardedScheduler, Timing
@@ -34,12 +33,12 @@ class MappedMatrix:
     decision_s: float
 
 
-def map_matrix(problem: SchedulingProblem, name: str, limit_s: float) -> MappedMatrix:
+def map_matrix(problem: MappingProblem, name: str, limit_s: float) -> MappedMatrix:
     """Let a scheduler map all jobs of a problem. Raises SchedulerFault where it breaks a rule."""
     timings: list[Timing] = []
     guarded = GuardedScheduler(registry.load(name)(), SimClock(), limit_s, timings.append)
     schedule = guarded.schedule(problem)
-    violation = first_violation(problem, schedule)
+    violation = problem.violation(schedule)
     if violation is not None:
         raise SchedulerFault(violation.rule, violation.message, 0.0, violation.job)
     *_, wall_s, _, _ = timings[0]
@@ -64,7 +63,7 @@ def write_mapping(path: Path, mapped: list[MappedMatrix]) -> None:
         raise BadMatrix(f"{path} cannot be written: {error.strerror}") from None
 
 
-def read_problem(matrix: Path, ready: Path | None) -> SchedulingProblem:
+def read_problem(matrix: Path, ready: Path | None) -> MappingProblem:
     """The scheduling problem in a matrix file, with the machines' ready times where a file gives them.
 
     A matrix is seconds per job (row) and machine (column); `inf` = cannot run there, but each job must be
@@ -72,7 +71,7 @@ def read_problem(matrix: Path, ready: Path | None) -> SchedulingProblem:
     """
     etc_s = read_matrix(matrix)
     ready_s = None if ready is None else _read_ready(ready, etc_s.shape[1])
-    return SchedulingProblem.from_matrix(etc_s, ready_s)
+    return MappingProblem.from_matrix(etc_s, ready_s)
 
 
 def read_matrix(path: Path) -> NDArray[np.float64]:

@@ -15,10 +15,10 @@ import numpy as np
 import polars as pl
 
 from scheduler import registry
-from scheduler.mapping.rules import first_violation
+from scheduler.kinds import Kind
+from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Job, JobId
-from scheduler.problem import SchedulingProblem
-from scheduler.registry import Kind, SchedulerNotLoaded
+from scheduler.registry import SchedulerNotLoaded
 from sil.outcome.statistics import PowerLaw, fitted, quantile
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteInUse, SiteSource
@@ -63,11 +63,11 @@ class Grid:
         return len(self.jobs) * len(self.machines) * len(self.shares) * self.tables
 
 
-Ask = Callable[[int, int, int, int], SchedulingProblem]
+Ask = Callable[[int, int, int, int], MappingProblem]
 """Makes a problem: of so many jobs, on so many machines, with a share in percent, the table of a number."""
 
 
-def random_problem(n: int, m: int, share: int, table: int) -> SchedulingProblem:
+def random_problem(n: int, m: int, share: int, table: int) -> MappingProblem:
     """Execution times uniform from 1 to 100 s; half of the machines are in clusters of 4, on which the jobs
     that can run in parallel take a third of that in the mean."""
     luck = np.random.default_rng([SEED, n, m, table])
@@ -77,7 +77,7 @@ def random_problem(n: int, m: int, share: int, table: int) -> SchedulingProblem:
     can_run = luck.permutation(n) < n * share / 100
     members = np.arange(clusters * CLUSTER_SIZE).reshape(clusters, CLUSTER_SIZE).tolist()
     offered_s = np.where(can_run[:, None], parallel_s, np.inf)
-    return SchedulingProblem.from_matrix(np.hstack([etc_s, offered_s]), None, members)
+    return MappingProblem.from_matrix(np.hstack([etc_s, offered_s]), None, members)
 
 
 class ProblemsOfSite:
@@ -96,14 +96,14 @@ class ProblemsOfSite:
     def n_machines(self) -> int:
         return self._site.n_machines
 
-    def problem(self, n: int, m: int, share: int, table: int) -> SchedulingProblem:
+    def problem(self, n: int, m: int, share: int, table: int) -> MappingProblem:
         luck = np.random.default_rng([SEED, n, table])
         classes = [job_class.name for job_class in self._site.job_classes]
         drawn = luck.integers(0, len(classes), n)
         jobs = [Job(JobId(i), classes[c], 0.0) for i, c in enumerate(drawn)]
         members = self._site.members
         etc = self._experience.estimate(jobs, [len(machines) for machines in members])
-        return SchedulingProblem.from_etc(etc, None, members)
+        return MappingProblem.from_etc(etc, None, members)
 
 
 def _check_has_classes(in_use: SiteInUse) -> None:
@@ -161,7 +161,7 @@ def _timed(
     gc.collect()
     for _ in range(1 + repetitions):
         schedule = guarded.schedule(problem)
-    violation = first_violation(problem, schedule)
+    violation = problem.violation(schedule)
     if violation is not None:
         raise SchedulerFault(violation.rule, violation.message, 0.0, violation.job)
     places = (name, n, m, problem.n_places, share, table)

@@ -10,9 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from scheduler import registry
+from scheduler.kinds import Kind
 from scheduler.model import Job, JobId
 from scheduler.naming import Misnamed
-from scheduler.registry import Kind
 from scheduler.time_shared.prediction import by_name
 from scheduler.time_shared.prediction.forecast import Forecast
 from scheduler.time_shared.prediction.history import COVERAGE, Basis, circumstances_of

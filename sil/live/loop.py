@@ -6,9 +6,9 @@ from collections.abc import Callable, Iterable
 from math import inf
 from typing import Protocol
 
-from scheduler.mapping.rules import MAKES_PROGRESS, ScheduleRejected
 from scheduler.model import Completion, Job, JobId
 from scheduler.ports import Clock
+from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
 from sil.live.processes import Over, Processes
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from math import inf
 
 from scheduler.errors import UserError
-from scheduler.mapping.rules import NO_DOUBLE_BOOKING
 from scheduler.model import DispatchOrder, RunId
 from scheduler.ports import Clock
+from scheduler.rules import NO_DOUBLE_BOOKING
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
 from sil.world.guard.faults import SchedulerFault

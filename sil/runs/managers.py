@@ -7,7 +7,6 @@ from collections.abc import Callable
 from scheduler import registry
 from scheduler.admission import Admission
 from scheduler.managers.mapping import MappingManager
-from scheduler.mapping.rules import first_violation
 from scheduler.model import ExecutionRecord
 from scheduler.ports import Clock, Experience, Scheduler
 from scheduler.queues import PlannedStarts, PreemptionPolicy
@@ -16,7 +15,7 @@ from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteInUse
 from sil.trace.recorder import TraceRecorder
 from sil.world.guard.decision_cost import Charge
-from sil.world.guard.scheduler import Check, GuardedScheduler, Timing
+from sil.world.guard.scheduler import GuardedScheduler, Timing
 
 
 def scheduling_manager(
@@ -35,13 +34,9 @@ def scheduling_manager(
         for policy, own in in_use.queues
     }
     return MappingManager(
-        ports.site,
+        ports,
         [policy for policy, _ in in_use.queues],
         schedulers,
-        ports.clock,
-        ports.dispatcher,
-        ports.monitor,
-        ports.experience,
         admission(in_use),
         PlannedStarts(experiment.planned_starts),
         PreemptionPolicy(experiment.preemption.raised_after, experiment.preemption.least_gain_s),
@@ -60,7 +55,6 @@ def guarded(
     note: Callable[[Timing], None],
     trace: TraceRecorder,
     charge: Charge | None = None,
-    check: Check = first_violation,
 ) -> Scheduler:
     """The scheduler of that name, watched as the experiment says."""
     factory, guard = registry.load(name), experiment.guard
@@ -71,7 +65,6 @@ def guarded(
         guard.decision_limit_s,
         note,
         factory() if needs_witness else None,
-        check,
         charge=charge,
         notes=trace if guard.reasons else None,
     )

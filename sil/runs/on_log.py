@@ -10,7 +10,6 @@ import polars as pl
 
 from scheduler import registry
 from scheduler.free_nodes.allocation import FreeNodeAllocation
-from scheduler.free_nodes.rules import first_violation_on_free_nodes
 from scheduler.managers.starting import StartingManager
 from scheduler.resource_manager import OnFreeNodes
 from sil.batsim.nodes import AlikeNodes
@@ -123,7 +122,8 @@ class Replay:
         def with_scheduler() -> StartingManager:
             guarded = self._guarded(name, clock, note, charge, trace)
             nodes = FreeNodeAllocation(ports.n_nodes, ports.run_times)
-            return StartingManager(nodes, guarded, clock, dispatcher)
+            memoryless = registry.resolve(name).memoryless and charge is None and not self.reasons
+            return StartingManager(ports, nodes, guarded, memoryless)
 
         with under_test.managed_by(name, with_scheduler, folder / PRINTED) as manager:
             Harness(
@@ -146,14 +146,13 @@ class Replay:
         charge: Charge | None,
         trace: TraceRecorder,
     ) -> GuardedScheduler:
-        factory = registry.load(name)
+        spec = registry.resolve(name)
         return GuardedScheduler(
-            factory(),
+            spec.make(),
             clock,
             self.decision_limit_s,
             note,
-            None if registry.is_built_in(name) else factory(),
-            first_violation_on_free_nodes,
+            None if spec.is_built_in else spec.make(),
             cpu_time=None,  # to ask for it costs more than most of these decisions
             charge=charge,
             notes=trace if self.reasons else None,

@@ -72,7 +72,6 @@ def _run_on_shared_nodes(
     experiment: Experiment, in_use: SiteInUse, point: int, replication: int, name: str, printed: Path
 ) -> RunTables:
     # Compiled code, loaded only where nodes are shared.
-    from scheduler.time_shared.rules import first_violation_on_nodes
     from sil.runs import time_shared_experiment
     from sil.runs.on_time_shared import Surroundings
 
@@ -103,7 +102,7 @@ def _run_on_shared_nodes(
     )
     scheduler = None
     if not brings_its_manager(name):
-        scheduler = guarded(experiment, name, clock, timings.append, trace, charge, first_violation_on_nodes)
+        scheduler = guarded(experiment, name, clock, timings.append, trace, charge)
     done = time_shared_experiment.run_shared(
         experiment,
         in_use,

@@ -12,9 +12,9 @@ import polars as pl
 from scheduler.admission import Admission
 from scheduler.managers.starting import StartingManager
 from scheduler.model import DispatchOrder, Job, JobId, MachineReading, NodeReading, RunId
-from scheduler.ports import Scheduler
+from scheduler.ports import Characterisation, Scheduler
 from scheduler.resource_manager import OnSharedNodes
-from scheduler.time_shared.allocation import Characterisation, TimeSharedAllocation
+from scheduler.time_shared.allocation import TimeSharedAllocation
 from scheduler.time_shared.prediction.forecast import Predictor
 from scheduler.time_shared.prediction.forecasting import Forecasting, Prediction, Promises
 from scheduler.time_shared.social_contract import SocialContract
@@ -175,7 +175,7 @@ def run_on_shared_nodes(
     def ours() -> StartingManager:
         assert scheduler is not None, "who manages the nodes brings its own"
         forecasting = Forecasting(nodes, predictors, notes, around.promises)
-        return StartingManager(nodes, scheduler, clock, dispatcher, both, around.admission, forecasting)
+        return StartingManager(ports, nodes, scheduler, admission=around.admission, new_jobs=forecasting)
 
     try:
         with around.managed_by(ports, dispatcher, ours) as manager:

@@ -8,7 +8,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from scheduler import registry
-from scheduler.registry import Kind, SchedulerNotLoaded
+from scheduler.kinds import Kind
+from scheduler.registry import SchedulerNotLoaded
 from scheduler.resource_manager import Ports
 from sil.batsim.naming import is_outside, outside
 from sil.batsim.nodes import Nodes

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from scheduler import registry
-from scheduler.model import Schedule
+from scheduler.model import NodeSchedule
 from scheduler.ports import Clock, Scheduler
-from scheduler.problem import SchedulingProblem
-from scheduler.time_shared.rules import first_violation_on_nodes
+from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.scheduler import Loras
 from sil.world.guard.faults import SchedulerFault
 from sil.world.guard.scheduler import GuardedScheduler
@@ -24,9 +23,9 @@ class _Imagined:
         self._clock = clock
         self._guarded = GuardedScheduler(scheduler, clock, limit_s, lambda timing: None)
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
-        schedule = self._guarded.schedule(problem)
-        broken = first_violation_on_nodes(problem, schedule)
+    def schedule(self, problem: TimeSharedProblem) -> NodeSchedule:
+        schedule: NodeSchedule = self._guarded.schedule(problem)
+        broken = problem.violation(schedule)
         if broken is not None:
             message = f"asked what it would decide at {problem.now_s:.12g} s: {broken.message}"
             raise SchedulerFault(broken.rule, message, self._clock.now_s, broken.job)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from scheduler.mapping.rules import MAKES_PROGRESS
 from scheduler.model import DispatchOrder, Job, JobId, RunId
+from scheduler.rules import MAKES_PROGRESS
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
 from sil.world.clock import SimClock

@@ -6,8 +6,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import partial
 from typing import Any, Protocol
 
-from scheduler.mapping.rules import MAKES_PROGRESS, ScheduleRejected
 from scheduler.model import Completion, Job, JobId, Loss, RunId
+from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
 from sil.world.clock import SimClock

@@ -13,6 +13,7 @@ from scheduler.admission import Admission, UserPolicy
 from scheduler.etc import EtcMatrix
 from scheduler.managers.mapping import MappingManager
 from scheduler.mapping.mct import Mct
+from scheduler.mapping.problem import MappingProblem
 from scheduler.model import (
     Assignment,
     Cluster,
@@ -31,8 +32,8 @@ from scheduler.model import (
     Site,
 )
 from scheduler.ports import Scheduler
-from scheduler.problem import SchedulingProblem
 from scheduler.queues import PlannedStarts, PreemptionPolicy, QueuePolicy
+from scheduler.resource_manager import OnMachines
 
 Reading = MachineReading | InterconnectReading
 NOT_WISHED = "nobody wished for it"
@@ -128,13 +129,13 @@ class WishScheduler:
     wishes: dict[int, int] = field(default_factory=dict)
     not_before_s: dict[int, float] = field(default_factory=dict)
     victims: list[RunId] = field(default_factory=list)
-    problems: list[SchedulingProblem] = field(default_factory=list)
+    problems: list[MappingProblem] = field(default_factory=list)
     running: list[dict[int, float]] = field(default_factory=list)
     """job -> believed completion of the runs that each problem showed"""
     offered: list[list[int]] = field(default_factory=list)
     ready_s: list[list[float]] = field(default_factory=list)
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         self.problems.append(problem)
         self.running.append({run.job.id: run.completion_s for run in problem.running.values()})
         self.offered.append([job.id for job in problem.jobs])
@@ -162,7 +163,7 @@ class FixedScheduler:
 
     answer: Schedule
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         return self.answer
 
 
@@ -172,10 +173,10 @@ class Ruthless:
     def __init__(self) -> None:
         self._victims_left = 5
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: MappingProblem) -> Schedule:
         victims = tuple(sorted(problem.running)[: min(1, self._victims_left)])
         self._victims_left -= len(victims)
-        freed = SchedulingProblem(
+        freed = MappingProblem(
             problem.now_s,
             problem.jobs,
             problem.etc,
@@ -208,13 +209,9 @@ class Desk:
         self.schedulers: dict[str, Scheduler] = {queue.name: self.scheduler for queue in queues}
         self.schedulers.update(schedulers or {})
         self.manager = MappingManager(
-            site,
+            OnMachines(self.clock, self.dispatcher, site, self.monitor, self.experience),
             queues,
             self.schedulers,
-            self.clock,
-            self.dispatcher,
-            self.monitor,
-            self.experience,
             Admission(queues, users),
             planned_starts,
             preemption,

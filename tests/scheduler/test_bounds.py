@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from scheduler import registry
 from scheduler.mapping.bounds import least_sum_of_completions
-from scheduler.problem import SchedulingProblem
+from scheduler.mapping.problem import MappingProblem
 
 INF = np.inf
 ETC_S = hnp.arrays(np.float64, (4, 3), elements=st.floats(1.0, 50.0, width=32))
@@ -44,7 +44,7 @@ def test_no_heuristic_beats_the_optimum(etc_s: np.ndarray, ready_s: np.ndarray) 
     for name in registry.BUILT_IN:
         if name in registry.OPTIMISING:  # those have tests of their own
             continue
-        made = registry.load(name)().schedule(SchedulingProblem.from_matrix(etc_s, ready_s))
+        made = registry.load(name)().schedule(MappingProblem.from_matrix(etc_s, ready_s))
         assert made.sum_completion_s >= optimum_s * (1 - 1e-12), name
 
 

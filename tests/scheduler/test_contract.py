@@ -5,10 +5,15 @@ from collections.abc import Callable
 import pytest
 
 from scheduler import registry
-from scheduler.contract import Caller, ContractBroken, check_contract
-from scheduler.mapping.rules import DETERMINISTIC, RETURNS_IN_TIME, RULES_OF_A_SCHEDULE, RULES_OF_CONDUCT
-from scheduler.model import Schedule
-from scheduler.time_shared.contract import check_contract_on_nodes
+from scheduler.contract import ContractBroken, check_contract
+from scheduler.examination import Caller, Examination
+from scheduler.kinds import Kind
+from scheduler.mapping.contract import MappingContract
+from scheduler.mapping.mct import Mct
+from scheduler.mapping.problem import MappingProblem
+from scheduler.model import Answer, Schedule
+from scheduler.registry import resolve
+from scheduler.rules import DETERMINISTIC, RETURNS_IN_TIME, RULES_OF
 from scheduler.time_shared.policies import Ordering
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 from tests import faulty, faulty_on_nodes
@@ -16,6 +21,7 @@ from tests.examples import up_to
 
 RULES_WITHOUT_ONE_JOB = {
     "returns-a-schedule",
+    "right-kind",
     "raises-nothing",
     "returns-in-time",
     "known-job",
@@ -33,7 +39,7 @@ def within_limit(rule: str) -> Caller:
     """Ends a call after 1 s where it is expected never to return, else only if it is stuck."""
     limit_s = 1.0 if rule == RETURNS_IN_TIME else 300.0
 
-    def limited(call: Callable[[], Schedule]) -> Schedule:
+    def limited(call: Callable[[], Answer]) -> Answer:
         try:
             with time_limit(limit_s):
                 return call()
@@ -45,7 +51,7 @@ def within_limit(rule: str) -> Caller:
 
 @pytest.mark.parametrize("name", registry.BUILT_IN)
 def test_every_built_in_scheduler_keeps_the_contract(name: str) -> None:
-    check_contract(registry.load(name), examples=up_to(200, part=20 if name in SLOW else 5))
+    check_contract(resolve(name).make, examples=up_to(200, part=20 if name in SLOW else 5))
 
 
 @pytest.mark.parametrize("kind", faulty.BROKEN_RULE, ids=lambda kind: kind.__name__)
@@ -60,14 +66,14 @@ def test_a_faulty_scheduler_is_caught_by_the_name_of_the_rule_and_of_the_job(kin
     "name", [*registry.ON_SHARED_NODES, *(f"loras(ordering={o}, selection=best_fit)" for o in Ordering)]
 )
 def test_every_built_in_scheduler_for_shared_nodes_keeps_the_contract(name: str) -> None:
-    check_contract_on_nodes(registry.load(name), examples=up_to(200))
+    check_contract(resolve(name).make, Kind.TIME_SHARED, examples=up_to(200))
 
 
 @pytest.mark.parametrize("kind", faulty_on_nodes.BROKEN_RULE, ids=lambda kind: kind.__name__)
 def test_a_faulty_scheduler_for_shared_nodes_is_caught_by_the_name_of_the_rule(kind: type) -> None:
     call = within_limit(faulty_on_nodes.BROKEN_RULE[kind])
     with pytest.raises(ContractBroken) as caught:
-        check_contract_on_nodes(kind, examples=FAULTY_EXAMPLES, call=call)
+        check_contract(kind, Kind.TIME_SHARED, examples=FAULTY_EXAMPLES, call=call)
     assert caught.value.rule == faulty_on_nodes.BROKEN_RULE[kind]
     if kind is faulty_on_nodes.CrowdsTheFirstNodes:
         (outline,) = caught.value.problems
@@ -75,7 +81,7 @@ def test_a_faulty_scheduler_for_shared_nodes_is_caught_by_the_name_of_the_rule(k
 
 
 def test_every_rule_has_a_scheduler_that_breaks_it_and_a_sentence_that_says_it() -> None:
-    assert set(faulty.BROKEN_RULE.values()) == set(RULES_OF_A_SCHEDULE) | set(RULES_OF_CONDUCT)
+    assert set(faulty.BROKEN_RULE.values()) == set(RULES_OF[Kind.MAPPING])
 
 
 def test_the_smallest_example_of_a_forgotten_job_is_one_job_on_one_machine() -> None:
@@ -88,12 +94,32 @@ def test_the_smallest_example_of_a_forgotten_job_is_one_job_on_one_machine() -> 
 def test_a_scheduler_that_remembers_across_instances_is_not_deterministic() -> None:
     turns = []
 
-    class TakesTurns(faulty.Mct):
-        def schedule(self, problem: faulty.SchedulingProblem) -> Schedule:
+    class TakesTurns(Mct):
+        def schedule(self, problem: MappingProblem) -> Schedule:
             turns.append(1)
-            decide = faulty.Mct() if len(turns) % 2 else registry.load("max_min")()
-            return decide.schedule(problem)
+            decide = Mct() if len(turns) % 2 else resolve("max_min").make()
+            made: Schedule = decide.schedule(problem)
+            return made
 
     with pytest.raises(ContractBroken) as caught:
         check_contract(TakesTurns)
     assert caught.value.rule == DETERMINISTIC
+
+
+def test_rules_that_no_answer_could_have_broken_are_not_exercised() -> None:
+    examination = Examination(
+        lambda: faulty.ReturnsNothing(), MappingContract(), 50, within_limit("raises-nothing")
+    )
+    assert [broken.rule for broken in examination.broken_rules()] == ["returns-a-schedule"]
+    assert examination.exercised == {"right-kind", "raises-nothing", "returns-in-time"}
+
+
+def test_a_scheduler_for_machines_exercises_all_rules_but_preemption() -> None:
+    examination = Examination(resolve("pjs").make, MappingContract(), 100)
+    examination.run()
+    assert set(RULES_OF[Kind.MAPPING]) - examination.exercised == {"preempts-running-runs"}
+
+
+def test_jobs_of_a_counterexample_are_numbered_from_one() -> None:
+    with pytest.raises(ContractBroken, match="job 1 is neither mapped nor left waiting"):
+        check_contract(faulty.ForgetsAJob)

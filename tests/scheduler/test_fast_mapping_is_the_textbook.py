@@ -11,11 +11,11 @@ from numpy.typing import NDArray
 from scheduler.mapping.greedy import MaxMin, MinMin
 from scheduler.mapping.kernels import blocks
 from scheduler.mapping.pjs import Pjs, PjsTryNext
+from scheduler.mapping.problem import MappingProblem
 from scheduler.mapping.reference import TextbookMaxMin, TextbookMinMin, TextbookPjs, TextbookSjs
 from scheduler.mapping.sjs import Sjs
 from scheduler.model import Schedule
 from scheduler.ports import Scheduler
-from scheduler.problem import SchedulingProblem
 from tests.examples import up_to
 
 Matrix = NDArray[np.float64]
@@ -46,7 +46,7 @@ def random_times(kind: str, n: int, m: int, luck: np.random.Generator) -> Matrix
 
 
 @st.composite
-def problems(draw: st.DrawFn, most_jobs: int = 30, most_machines: int = 10) -> SchedulingProblem:
+def problems(draw: st.DrawFn, most_jobs: int = 30, most_machines: int = 10) -> MappingProblem:
     luck = np.random.default_rng(draw(st.integers(0, 2**32)))
     n, m = draw(st.integers(1, most_jobs)), draw(st.integers(1, most_machines))
     kind = draw(st.sampled_from(KINDS))
@@ -59,7 +59,7 @@ def problems(draw: st.DrawFn, most_jobs: int = 30, most_machines: int = 10) -> S
         parallel_s = parallel_s[luck.integers(0, n, n)]
     members = [luck.choice(m, luck.integers(0, min(m, 4) + 1), replace=False) for _ in range(clusters)]
     ready_s = luck.choice([0.0, 0.0, 0.3, 0.1 + 0.2, 7.5, 1e-17, np.inf], m)
-    return SchedulingProblem.from_matrix(
+    return MappingProblem.from_matrix(
         np.hstack([etc_s, parallel_s]), ready_s, [np.sort(machines).tolist() for machines in members]
     )
 
@@ -72,7 +72,7 @@ def columns(schedule: Schedule) -> list[list[float]]:
 @pytest.mark.parametrize(("fast", "textbook"), PAIRS, ids=lambda scheduler: type(scheduler).__name__)
 @given(problem=problems())
 @settings(max_examples=up_to(300))
-def test_small_problems(fast: Scheduler, textbook: Scheduler, problem: SchedulingProblem) -> None:
+def test_small_problems(fast: Scheduler, textbook: Scheduler, problem: MappingProblem) -> None:
     assert columns(fast.schedule(problem)) == columns(textbook.schedule(problem))
 
 
@@ -80,7 +80,7 @@ def test_small_problems(fast: Scheduler, textbook: Scheduler, problem: Schedulin
 @given(problem=problems())
 @settings(max_examples=up_to(100))
 def test_small_problems_with_blocks_of_job_classes(
-    fast: Scheduler, textbook: Scheduler, problem: SchedulingProblem
+    fast: Scheduler, textbook: Scheduler, problem: MappingProblem
 ) -> None:
     with pytest.MonkeyPatch.context() as changed:
         changed.setattr(blocks, "FEW", 2)
@@ -92,18 +92,18 @@ def test_small_problems_with_blocks_of_job_classes(
 @pytest.mark.parametrize("kind", KINDS)
 def test_large_problems(kind: str, fast: Scheduler, textbook: Scheduler) -> None:
     luck = np.random.default_rng(KINDS.index(kind))
-    problem = SchedulingProblem.from_matrix(random_times(kind, 400, 30, luck), luck.choice([0.0, 5.0], 30))
+    problem = MappingProblem.from_matrix(random_times(kind, 400, 30, luck), luck.choice([0.0, 5.0], 30))
     assert columns(fast.schedule(problem)) == columns(textbook.schedule(problem))
 
 
 def test_max_min_is_not_given_up_for_a_job_that_only_a_machine_that_is_down_could_run() -> None:
     etc_s = [[3.3, np.inf, 0.7], [1.1, 0.7, 0.2], [1.1, 0.1, 0.1], [np.inf, np.inf, 3.3]]
-    problem = SchedulingProblem.from_matrix(np.array(etc_s), np.array([0.0, 0.3, np.inf]))
+    problem = MappingProblem.from_matrix(np.array(etc_s), np.array([0.0, 0.3, np.inf]))
     assert columns(Sjs().schedule(problem)) == columns(TextbookMaxMin().schedule(problem))
 
 
 @given(problem=problems())
-def test_trying_the_next_pair_is_never_worse_than_stopping(problem: SchedulingProblem) -> None:
+def test_trying_the_next_pair_is_never_worse_than_stopping(problem: MappingProblem) -> None:
     on, stopped = PjsTryNext().schedule(problem), Pjs().schedule(problem)
     assert len(on.assignments) >= len(stopped.assignments)
     if len(on.assignments) == len(stopped.assignments):

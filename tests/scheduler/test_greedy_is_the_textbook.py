@@ -10,9 +10,9 @@ from numpy.typing import NDArray
 
 from scheduler.mapping.greedy import MaxMin, MinMin
 from scheduler.mapping.pjs import Pjs
+from scheduler.mapping.problem import MappingProblem
 from scheduler.mapping.sjs import Sjs
 from scheduler.mapping.sufferage import Sufferage
-from scheduler.problem import SchedulingProblem
 
 Steps = list[tuple[int, int, float]]
 Matrix = NDArray[np.float64]
@@ -29,7 +29,7 @@ def matrices(draw: st.DrawFn, most_jobs: int = 12) -> tuple[Matrix, Matrix]:
 
 
 def steps_of(scheduler: MinMin | MaxMin | Sufferage, etc_s: Matrix, ready_s: Matrix) -> Steps:
-    made = scheduler.schedule(SchedulingProblem.from_matrix(etc_s, ready_s))
+    made = scheduler.schedule(MappingProblem.from_matrix(etc_s, ready_s))
     return [(a.job, a.resource, a.completion_s) for a in made.assignments]
 
 
@@ -67,28 +67,28 @@ def test_sufferage(case: tuple[Matrix, Matrix]) -> None:
 
 
 @st.composite
-def problems_with_clusters(draw: st.DrawFn) -> SchedulingProblem:
+def problems_with_clusters(draw: st.DrawFn) -> MappingProblem:
     n, m, clusters = draw(st.integers(1, 8)), draw(st.integers(2, 6)), draw(st.integers(1, 3))
     etc_s = draw(hnp.arrays(np.float64, (n, m + clusters), elements=CELLS))
     etc_s[:, 0] = np.where(np.isinf(etc_s[:, 0]), 9.0, etc_s[:, 0])
     members = [draw(st.sets(st.integers(0, m - 1), min_size=1)) for _ in range(clusters)]
     ready_s = draw(hnp.arrays(np.float64, m, elements=st.sampled_from([0.0, 0.0, 5.0])))
-    return SchedulingProblem.from_matrix(etc_s, ready_s, [sorted(group) for group in members])
+    return MappingProblem.from_matrix(etc_s, ready_s, [sorted(group) for group in members])
 
 
 @given(problems_with_clusters())
-def test_pjs_is_never_worse_than_sjs_by_the_sum_of_job_times(problem: SchedulingProblem) -> None:
+def test_pjs_is_never_worse_than_sjs_by_the_sum_of_job_times(problem: MappingProblem) -> None:
     pjs, sjs = Pjs().schedule(problem), Sjs().schedule(problem)
     assert pjs.sum_completion_s <= sjs.sum_completion_s
 
 
 @given(problems_with_clusters())
-def test_pjs_is_the_five_steps_of_the_paper(problem: SchedulingProblem) -> None:
+def test_pjs_is_the_five_steps_of_the_paper(problem: MappingProblem) -> None:
     made = Pjs().schedule(problem)
     assert {(a.job, a.resource, a.completion_s) for a in made.assignments} == _paper_pjs(problem)
 
 
-def _paper_pjs(problem: SchedulingProblem) -> set[tuple[int, int, float]]:
+def _paper_pjs(problem: MappingProblem) -> set[tuple[int, int, float]]:
     """Steps 1 to 5 of section 3, one after the other, without a thought for speed."""
     etc_s, parallel_s = problem.machine_etc_s, problem.cluster_etc_s
     m, members = problem.ready_times.n_machines, problem.ready_times.members

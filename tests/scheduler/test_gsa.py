@@ -8,15 +8,15 @@ import pytest
 from scheduler.mapping.gsa import Gsa
 from scheduler.mapping.optimal import Optimal
 from scheduler.mapping.pjs import Pjs, PjsTryNext
+from scheduler.mapping.problem import MappingProblem
 from scheduler.mapping.sjs import Sjs
-from scheduler.problem import SchedulingProblem
 
 
-def random_problem(n: int, clusters: int, seed: int) -> SchedulingProblem:
+def random_problem(n: int, clusters: int, seed: int) -> MappingProblem:
     luck = np.random.default_rng(seed)
     etc_s = np.hstack([luck.uniform(1.0, 100.0, (n, 12)), luck.uniform(1.0, 33.0, (n, clusters))])
     members = [list(range(4 * c, 4 * c + 4)) for c in range(clusters)]
-    return SchedulingProblem.from_matrix(etc_s, None, members)
+    return MappingProblem.from_matrix(etc_s, None, members)
 
 
 @pytest.mark.parametrize("seed", range(5))

@@ -11,11 +11,11 @@ from hypothesis import strategies as st
 
 from scheduler.model import Job, JobId
 from scheduler.ports import Scheduler
-from scheduler.problem import SchedulingProblem
 from scheduler.time_shared.policies import Method, NodeSelection, Ordering, Selection
 from scheduler.time_shared.prediction.algorithm_1 import Algorithm1
 from scheduler.time_shared.prediction.look_ahead import Blind, PolicyAware
 from scheduler.time_shared.prediction.promises import Promising
+from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.reference import TextbookLoras
 from scheduler.time_shared.requirement import Requirement
 from scheduler.time_shared.scheduler import Loras
@@ -55,15 +55,15 @@ def situations(draw: st.DrawFn) -> Situation:
     now_s = 5.0
     schedule = policy.schedule(problem_of(state, jobs, now_s))
     waiting = [jobs[number] for number in state.waiting]
-    for placement in schedule.placements[: int(luck.integers(0, len(schedule.placements) + 1))]:
+    for placement in schedule.starts[: int(luck.integers(0, len(schedule.starts) + 1))]:
         started = waiting[placement.job]
         state.start(started, placement.nodes, now_s)
         state.measured(started.id, luck.choice([0.0, 0.3, 0.9]) * state.requirement(started.id).cpu_s, 17.0)
     return state, jobs
 
 
-def problem_of(state: SystemState, jobs: dict[JobId, Job], now_s: float) -> SchedulingProblem:
-    return SchedulingProblem.on_shared_nodes(now_s, [jobs[number] for number in state.waiting], state.view())
+def problem_of(state: SystemState, jobs: dict[JobId, Job], now_s: float) -> TimeSharedProblem:
+    return TimeSharedProblem(now_s, [jobs[number] for number in state.waiting], state.view())
 
 
 @pytest.mark.parametrize(("ordering", "selection", "node_selection", "estimate"), COMPOSITIONS)
@@ -75,9 +75,9 @@ def test_every_composition_decides_as_in_plain_words(
     problem = problem_of(*situation, now_s=20.0)
     fast = Loras(ordering, selection, node_selection, estimate).schedule(problem)
     plain = TextbookLoras(ordering, selection, node_selection, estimate).schedule(problem)
-    assert [(p.job, p.nodes) for p in fast.placements] == [(p.job, p.nodes) for p in plain.placements]
-    assert [p.completion_s for p in fast.placements] == pytest.approx(
-        [p.completion_s for p in plain.placements], rel=1e-12
+    assert [(p.job, p.nodes) for p in fast.starts] == [(p.job, p.nodes) for p in plain.starts]
+    assert [p.completion_s for p in fast.starts] == pytest.approx(
+        [p.completion_s for p in plain.starts], rel=1e-12
     )
     assert fast.wait_reasons.keys() == plain.wait_reasons.keys()
 
@@ -167,9 +167,9 @@ def test_a_second_pass_starts_nothing_more(
 ) -> None:
     state, jobs = situation
     scheduler, waiting = Loras(*composition), [jobs[number] for number in state.waiting]
-    for placement in scheduler.schedule(problem_of(state, jobs, 20.0)).placements:
+    for placement in scheduler.schedule(problem_of(state, jobs, 20.0)).starts:
         state.start(waiting[placement.job], placement.nodes, 20.0)
-    assert scheduler.schedule(problem_of(state, jobs, 20.0)).placements == ()
+    assert scheduler.schedule(problem_of(state, jobs, 20.0)).starts == ()
 
 
 @pytest.mark.parametrize(("remaining", "cpu_time"), METHODS)

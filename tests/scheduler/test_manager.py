@@ -15,11 +15,12 @@ from scheduler.managers.mapping import MappingManager
 from scheduler.mapping.mct import Mct
 from scheduler.mapping.olb import Olb
 from scheduler.mapping.pjs import Pjs
-from scheduler.mapping.rules import PREEMPTS_RUNNING_RUNS, ScheduleRejected
 from scheduler.mapping.sjs import Sjs
 from scheduler.model import Assignment, Completion, Job, JobId, Loss, MachineReading, RunId, Schedule
 from scheduler.ports import Scheduler
 from scheduler.queues import MappingPolicy, PlannedStarts, PreemptionPolicy, QueuePolicy
+from scheduler.resource_manager import OnMachines
+from scheduler.rules import PREEMPTS_RUNNING_RUNS, ScheduleRejected
 from tests.examples import up_to
 from tests.scheduler.fakes import (
     NOT_WISHED,
@@ -1051,13 +1052,9 @@ class ManagerInTheWorld(RuleBasedStateMachine):
         self.world = TinyWorld(WORLD_SITE, WORLD_SECONDS, delays_s)
         self.experience = TableExperience(WORLD_SITE, WORLD_SECONDS)
         self.manager = self.world.manager = MappingManager(
-            WORLD_SITE,
+            OnMachines(self.world, self.world, WORLD_SITE, self.world, self.experience),
             queues,
             {name: kind() for name, kind in zip(names, kinds, strict=True)},
-            self.world,
-            self.world,
-            self.world,
-            self.experience,
         )
 
     @rule(

@@ -6,16 +6,19 @@ import numpy as np
 import pytest
 
 from scheduler import registry
-from scheduler.etc import EtcMatrix
+from scheduler.etc import EtcMatrix, ReadyTimes
+from scheduler.mapping.placer import CHOSEN_IN_VAIN, ON_CLUSTERS_ONLY, Placer
+from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Job, JobId, Schedule, read_only
-from scheduler.problem import ReadyTimes, SchedulingProblem
+from scheduler.rules import NO_JOB_FORGOTTEN
+from scheduler.wait_reasons import in_detail
 from tests.builders import INF, placed, problem
 
 #           machine 0  1
 HAND_ETC = [[4, 6], [3, 9], [5, 2], [8, 7]]
 
 
-def schedule(name: str, asked: SchedulingProblem) -> Schedule:
+def schedule(name: str, asked: MappingProblem) -> Schedule:
     return registry.load(name)().schedule(asked)
 
 
@@ -87,7 +90,7 @@ def test_best_assignment_wants_an_idle_machine_of_the_designated_class() -> None
     etc = EtcMatrix([[9, 1]], [0, 0, 0], [0, 0, 1], ("big", "small"))  # type: ignore[arg-type]
     jobs = [Job(JobId(i), "any", 0.0, preferred=("big", "small")) for i in range(3)]
     times = ReadyTimes(read_only([0.0, 5.0, 0.0]))
-    asked = SchedulingProblem(0.0, tuple(jobs), etc, lambda _: times)
+    asked = MappingProblem(0.0, tuple(jobs), etc, lambda _: times)
     # Job 0: machine 0 is idle and of the designated class, though slower. Job 1: of the idle ones only the
     # less preferred machine 2 is left. Job 2: nothing is idle; machine 2 is ready first, at 1.
     assert placed(schedule("best_assignment", asked)) == {0: (0, 0, 9), 1: (2, 0, 1), 2: (2, 1, 2)}
@@ -168,13 +171,13 @@ def test_matrices_of_other_types_and_in_other_orders_are_mapped_as_the_same_numb
 ) -> None:
     etc_s = np.random.default_rng(3).integers(1, 50, (12, 5))
     scheduler = registry.load(name)()
-    expected = scheduler.schedule(SchedulingProblem.from_matrix(etc_s.astype(float)))
+    expected = scheduler.schedule(MappingProblem.from_matrix(etc_s.astype(float)))
     for given in (
         etc_s.astype(kind),
         np.asfortranarray(etc_s.astype(kind)),
         etc_s.astype(kind)[:, ::-1][:, ::-1],
     ):
-        made = scheduler.schedule(SchedulingProblem.from_matrix(given))
+        made = scheduler.schedule(MappingProblem.from_matrix(given))
         assert list(made.assignments) == list(expected.assignments)
 
 
@@ -183,7 +186,7 @@ def test_matrices_of_other_types_and_in_other_orders_are_mapped_as_the_same_numb
 def test_without_jobs_or_machines_nothing_is_mapped_and_every_job_is_named(
     name: str, shape: tuple[int, int]
 ) -> None:
-    made = registry.load(name)().schedule(SchedulingProblem.from_matrix(np.ones(shape)))
+    made = registry.load(name)().schedule(MappingProblem.from_matrix(np.ones(shape)))
     assert len(made.assignments) == 0
     assert list(made.wait_reasons) == list(range(shape[0]))
 
@@ -191,7 +194,7 @@ def test_without_jobs_or_machines_nothing_is_mapped_and_every_job_is_named(
 @pytest.mark.parametrize("name", MAPPED_BY_KERNELS)
 def test_a_job_that_no_machine_can_run_is_named_and_the_others_are_mapped(name: str) -> None:
     etc_s = [[1.0, np.inf], [np.inf, np.inf], [2.0, 3.0]]
-    made = registry.load(name)().schedule(SchedulingProblem.from_matrix(etc_s))
+    made = registry.load(name)().schedule(MappingProblem.from_matrix(etc_s))
     assert made.wait_reasons == {1: "no available resource can run it"}
     assert sorted(made.assignments.jobs.tolist()) == [0, 2]
 
@@ -199,11 +202,48 @@ def test_a_job_that_no_machine_can_run_is_named_and_the_others_are_mapped(name: 
 @pytest.mark.parametrize("bad", [np.nan, -1.0, -np.inf])
 def test_a_cell_that_is_no_time_is_refused_by_its_place(bad: float) -> None:
     with pytest.raises(ValueError, match=r"ETC cell \(1, 0\) is"):
-        SchedulingProblem.from_matrix([[1.0, 2.0], [bad, 2.0]])
+        MappingProblem.from_matrix([[1.0, 2.0], [bad, 2.0]])
 
 
 def test_millions_of_jobs_cost_no_object_each() -> None:
     etc = EtcMatrix([[3.0, 1.0], [2.0, 5.0]], np.arange(2_000_000) % 2, np.arange(100) % 2)
-    made = registry.load("sjs")().schedule(SchedulingProblem.from_etc(etc))
+    made = registry.load("sjs")().schedule(MappingProblem.from_etc(etc))
     assert len(made.assignments) == 2_000_000
     assert np.bincount(made.assignments.jobs, minlength=2_000_000).max() == 1
+
+
+def detail_of(made: Schedule, i: int) -> str:
+    return in_detail(made.wait_reasons, i)
+
+
+def test_a_job_that_was_never_placed_is_forgotten_and_not_said_to_wait_for_machines() -> None:
+    asked = problem([[1.0, 2.0], [3.0, 4.0]])
+    placer = Placer(asked)
+    placer.place(0, 0)
+    violation = asked.violation(placer.schedule())
+    assert violation is not None
+    assert (violation.rule, violation.message) == (
+        NO_JOB_FORGOTTEN,
+        "job 1 is neither mapped nor left waiting with a reason",
+    )
+
+
+def test_wait_reasons_say_what_is_available() -> None:
+    down = problem([[1.0, INF, 1.0], [INF, INF, INF], [INF, 1.0, 2.0], [INF, INF, 1.0]], [INF, 0.0], [[1]])
+    placer = Placer(down)
+    placer.place(0, 0)
+    placer.place(1, 0)
+    placer.place(2, 0)
+    placer.leave(3, "it may wait for a cheaper hour")
+    made = placer.schedule()
+    assert asked_and_answered(down, made)
+    assert detail_of(made, 0).startswith(
+        ON_CLUSTERS_ONLY + ": its class runs on 1 machine and 1 cluster, of "
+    )
+    assert detail_of(made, 1) == "there is no resource on which its class is known to run"
+    assert made.wait_reasons[2] == CHOSEN_IN_VAIN
+    assert detail_of(made, 3) == "it may wait for a cheaper hour"
+
+
+def asked_and_answered(asked: MappingProblem, made: Schedule) -> bool:
+    return asked.violation(made) is None

@@ -12,7 +12,7 @@ from scheduler.etc import EtcMatrix
 from scheduler.mapping.bounds import least_sum_of_completions
 from scheduler.mapping.optimal import Optimal, PjsOptimal
 from scheduler.mapping.pjs import Pjs
-from scheduler.problem import SchedulingProblem
+from scheduler.mapping.problem import MappingProblem
 
 
 @st.composite
@@ -28,7 +28,7 @@ def matrices(draw: st.DrawFn) -> tuple[np.ndarray, np.ndarray]:
 @given(matrices())
 def test_the_sum_is_that_of_the_assignment_problem(case: tuple[np.ndarray, np.ndarray]) -> None:
     etc_s, ready_s = case
-    made = Optimal().schedule(SchedulingProblem.from_matrix(etc_s, ready_s))
+    made = Optimal().schedule(MappingProblem.from_matrix(etc_s, ready_s))
     least_s = least_sum_of_completions(etc_s, ready_s).completion_s.sum()
     assert made.sum_completion_s == pytest.approx(least_s, abs=1e-6)
     assert len(made.assignments) == len(etc_s)
@@ -37,7 +37,7 @@ def test_the_sum_is_that_of_the_assignment_problem(case: tuple[np.ndarray, np.nd
 def test_no_scheduler_on_single_machines_has_a_smaller_sum() -> None:
     luck = np.random.default_rng(1)
     etc = EtcMatrix(luck.uniform(1.0, 100.0, (5, 4)), luck.integers(0, 5, 200), luck.integers(0, 4, 30))
-    problem = SchedulingProblem.from_etc(etc)
+    problem = MappingProblem.from_etc(etc)
     least_s = Optimal().schedule(problem).sum_completion_s
     for name in registry.BUILT_IN:
         assert registry.load(name)().schedule(problem).sum_completion_s >= least_s - 1e-6, name
@@ -45,7 +45,7 @@ def test_no_scheduler_on_single_machines_has_a_smaller_sum() -> None:
 
 def test_jobs_on_machines_by_hand() -> None:
     # Both short jobs before the long one on the fast machine would be 1 + 2 + 6; this is 1 + 2 + 5.
-    problem = SchedulingProblem.from_matrix([[1.0, 3.0], [1.0, 3.0], [4.0, 5.0]])
+    problem = MappingProblem.from_matrix([[1.0, 3.0], [1.0, 3.0], [4.0, 5.0]])
     made = Optimal().schedule(problem)
     assert sorted((a.job, a.resource, a.completion_s) for a in made.assignments) == [
         (0, 0, 1.0),
@@ -59,12 +59,12 @@ def test_in_pjs_the_optimal_step_is_no_worse_on_a_light_load() -> None:
     etc_s = luck.uniform(50.0, 100.0, (6, 8))
     parallel_s = luck.uniform(10.0, 30.0, (6, 2))
     members = [[0, 1, 2, 3], [4, 5, 6, 7]]
-    problem = SchedulingProblem.from_matrix(np.hstack([etc_s, parallel_s]), None, members)
+    problem = MappingProblem.from_matrix(np.hstack([etc_s, parallel_s]), None, members)
     assert PjsOptimal().schedule(problem).sum_completion_s <= Pjs().schedule(problem).sum_completion_s
 
 
 def test_a_job_that_can_run_nowhere_is_left_waiting() -> None:
-    problem = SchedulingProblem.from_matrix([[1.0, 2.0], [np.inf, np.inf]])
+    problem = MappingProblem.from_matrix([[1.0, 2.0], [np.inf, np.inf]])
     made = Optimal().schedule(problem)
     assert list(made.wait_reasons) == [1]
     assert len(made.assignments) == 1

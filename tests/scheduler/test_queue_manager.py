@@ -7,15 +7,6 @@ from collections.abc import Sequence
 import pytest
 
 from scheduler.managers.starting import StartingManager
-from scheduler.mapping.rules import (
-    EACH_JOB_ONCE,
-    KNOWN_JOB,
-    KNOWN_NODES,
-    NO_JOB_FORGOTTEN,
-    ONE_TASK_ON_EACH_NODE,
-    RETURNS_A_SCHEDULE,
-    ScheduleRejected,
-)
 from scheduler.model import (
     Assignment,
     Completion,
@@ -25,18 +16,29 @@ from scheduler.model import (
     Loss,
     MachineReading,
     NodeReading,
-    Placement,
+    NodeSchedule,
     RunId,
     Schedule,
+    Start,
 )
 from scheduler.ports import Scheduler
-from scheduler.problem import SchedulingProblem
+from scheduler.resource_manager import OnSharedNodes
+from scheduler.rules import (
+    EACH_JOB_ONCE,
+    KNOWN_JOB,
+    KNOWN_NODES,
+    NO_JOB_FORGOTTEN,
+    ONE_TASK_ON_EACH_NODE,
+    RETURNS_A_SCHEDULE,
+    SOCIAL_CONTRACT,
+    ScheduleRejected,
+)
 from scheduler.time_shared.allocation import TimeSharedAllocation
 from scheduler.time_shared.prediction.forecasting import Forecasting, Prediction
 from scheduler.time_shared.prediction.look_ahead import PolicyAware
 from scheduler.time_shared.prediction.promises import PromisesByForecast
+from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.requirement import Requirement
-from scheduler.time_shared.rules import SOCIAL_CONTRACT
 from scheduler.time_shared.scheduler import Loras
 from scheduler.time_shared.social_contract import SocialContract
 
@@ -91,7 +93,8 @@ def manager_of(
     forecasting = notes and Forecasting(
         nodes, {"aware": PolicyAware(Loras())}, notes, PromisesByForecast("aware", 1.5)
     )
-    return StartingManager(nodes, scheduler, world, world, world, new_jobs=forecasting)
+    ports = OnSharedNodes(world, world, (512.0,) * n_nodes, SocialContract(), world, world)
+    return StartingManager(ports, nodes, scheduler, new_jobs=forecasting)
 
 
 def job(number: int, tasks: int = 1, job_class: str = "any") -> Job:
@@ -212,12 +215,12 @@ class Says:
     def __init__(self, answer: object) -> None:
         self._answer = answer
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: TimeSharedProblem) -> NodeSchedule:
         return self._answer  # type: ignore[return-value]
 
 
-def placing(*rows: tuple[int, tuple[int, ...]], waiting: tuple[int, ...] = ()) -> Schedule:
-    return Schedule.placing([Placement(i, nodes, 100.0) for i, nodes in rows], dict.fromkeys(waiting, "so"))
+def placing(*rows: tuple[int, tuple[int, ...]], waiting: tuple[int, ...] = ()) -> NodeSchedule:
+    return NodeSchedule([Start(i, nodes, 100.0) for i, nodes in rows], dict.fromkeys(waiting, "so"))
 
 
 EVERYWHERE = [(i, (0, 1)) for i in range(5)]

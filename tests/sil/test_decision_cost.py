@@ -9,10 +9,10 @@ import polars as pl
 import pytest
 
 from scheduler.free_nodes.allocation import FreeNodeAllocation
-from scheduler.free_nodes.rules import first_violation_on_free_nodes
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.free_nodes.scheduler import Rigid
 from scheduler.managers.starting import StartingManager
+from scheduler.resource_manager import OnFreeNodes
 from sil.experiment.listener import Listener
 from sil.experiment.replays import replay_all
 from sil.runs.on_log import Replay
@@ -70,11 +70,10 @@ def test_a_node_that_fails_and_comes_back_while_a_scheduler_thinks_is_used_again
     jobs = LoggedRuns(log_of([(1, 0.0, 100.0, 2, 100.0, 1), (2, 50.0, 100.0, 1, 100.0, 1)], 2).jobs)
     machines, monitor = SpaceSharedMachines(2, jobs.run_s, events), SimMonitor(clock)
     charge = Charge(Fixed(10.0), clock, trace.note_charge)
-    scheduler = GuardedScheduler(
-        Rigid(), clock, 60.0, lambda _: None, check=first_violation_on_free_nodes, charge=charge
-    )
+    scheduler = GuardedScheduler(Rigid(), clock, 60.0, lambda _: None, charge=charge)
     dispatcher = SimDispatcher(clock, events, machines, trace)
-    manager = StartingManager(FreeNodeAllocation(2, UserEstimates()), scheduler, clock, dispatcher, monitor)
+    ports = OnFreeNodes(clock, dispatcher, 2, UserEstimates(), monitor)
+    manager = StartingManager(ports, FreeNodeAllocation(2, UserEstimates()), scheduler)
     changes = iter([(53.0, StateChange(1, False)), (56.0, StateChange(1, True))])
     Harness(jobs.arrivals(), manager, clock, events, machines, monitor, changes, OnRequest(), trace).run()
     # Job 1 runs from 10 s on and is lost at 53 s, while the scheduler thinks of job 2, for which there is no

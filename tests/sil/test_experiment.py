@@ -12,7 +12,7 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from scheduler.mapping import rules
+from scheduler import rules
 from sil.experiment.listener import Listener
 from sil.experiment.run import SiteChoice, run_experiment
 from sil.outcome.comparison import Comparison

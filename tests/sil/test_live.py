@@ -14,8 +14,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from scheduler.mapping.rules import MAKES_PROGRESS, NO_DOUBLE_BOOKING, RETURNS_A_SCHEDULE
 from scheduler.model import Completion, DispatchOrder, ExecutionRecord, Job, JobId, Loss, RunId
+from scheduler.rules import MAKES_PROGRESS, NO_DOUBLE_BOOKING, RETURNS_A_SCHEDULE
 from sil.experiment.listener import Listener
 from sil.live.clock import WallClock
 from sil.live.loop import LiveLoop

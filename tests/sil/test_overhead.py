@@ -8,7 +8,7 @@ import numpy as np
 import polars as pl
 import pytest
 
-from scheduler.mapping.rules import NO_JOB_FORGOTTEN, RETURNS_IN_TIME
+from scheduler.rules import NO_JOB_FORGOTTEN, RETURNS_IN_TIME
 from sil.experiment.overhead import Grid, by_point, law_of, measure, random_problem
 from sil.outcome.statistics import fitted
 from sil.world.guard.faults import PROCESS_SURVIVES

@@ -8,14 +8,8 @@ import polars as pl
 import pytest
 
 from scheduler import registry
-from scheduler.mapping.rules import (
-    EACH_JOB_ONCE,
-    NODES_FREE,
-    RAISES_NOTHING,
-    RETURNS_A_SCHEDULE,
-    RETURNS_IN_TIME,
-)
 from scheduler.registry import SchedulerNotLoaded
+from scheduler.rules import EACH_JOB_ONCE, NODES_FREE, RAISES_NOTHING, RETURNS_A_SCHEDULE, RETURNS_IN_TIME
 from sil.experiment.listener import Listener
 from sil.experiment.replays import replay_all
 from sil.runs.on_log import Replay

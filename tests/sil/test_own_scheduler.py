@@ -8,22 +8,21 @@ from pathlib import Path
 
 import pytest
 
-from scheduler import registry
-from scheduler.registry import Kind
-from sil.experiment.checking import check, kind_under_check
+from scheduler.kinds import Kind
+from sil.experiment.checking import check
 from sil.world.guard.faults import PROCESS_SURVIVES
 from tests import faulty_on_free_nodes
 from tests.sil.test_cli import sil, the_sentence
 
 BREAKS_TWO = """
 import os
-from scheduler.model import Schedule
-from scheduler.free_nodes.problem import Placing
+from scheduler.model import NodeSchedule
+from scheduler.free_nodes.placer import Placer
 
 class BreaksTwo:
     '''Forgets its last job where there are three, and raises where there are four.'''
     def schedule(self, problem):
-        placing = Placing(problem)
+        placing = Placer(problem)
         if problem.n_jobs == 4:
             raise LookupError("four")
         for i, job in enumerate(problem.jobs):
@@ -32,8 +31,15 @@ class BreaksTwo:
         good = placing.schedule("no room")
         if problem.n_jobs == 3:
             left = {i: "no room" for i in good.wait_reasons if i != 2}
-            return Schedule.placing([p for p in good.placements if p.job != 2], left)
+            return NodeSchedule([p for p in good.starts if p.job != 2], left)
         return good
+
+class Declares(BreaksTwo):
+    kind = "free_nodes"
+
+class ReturnsNone:
+    def schedule(self, problem):
+        return None
 
 class DiesAtOnce:
     def schedule(self, problem):
@@ -56,22 +62,8 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "breaking_rules"
 
 
-@pytest.mark.parametrize(
-    ("names", "kind"),
-    [
-        (registry.BUILT_IN, Kind.MAPPING),
-        (registry.ON_SHARED_NODES, Kind.SHARED_NODES),
-        (registry.ON_FREE_NODES, Kind.FREE_NODES),
-    ],
-)
-def test_what_a_class_decides_about_is_found_out_by_asking_it(names: dict[str, str], kind: Kind) -> None:
-    classes = [target for target in names.values() if ":" in target]
-    assert classes
-    assert {kind_under_check(target) for target in classes} == {kind}
-
-
 def test_each_broken_rule_is_told_once_with_its_smallest_example(own: str) -> None:
-    kind, found = check(f"{own}:BreaksTwo", None, 100, 5.0)
+    kind, found, _ = check(f"{own}:BreaksTwo", Kind.FREE_NODES, 100, 5.0)
     assert kind is Kind.FREE_NODES
     findings = {finding.rule: finding for finding in found}
     assert set(findings) == {"no-job-forgotten", "raises-nothing"}
@@ -80,8 +72,28 @@ def test_each_broken_rule_is_told_once_with_its_smallest_example(own: str) -> No
     assert "LookupError: four" in findings["raises-nothing"].message
 
 
+def test_a_declared_kind_is_used_and_another_is_refused(own: str) -> None:
+    assert check(f"{own}:Declares", None, 20, 5.0).kind is Kind.FREE_NODES
+    told = the_sentence(sil("check", f"{own}:Declares", "--kind", "mapping"))
+    assert "starts jobs on free nodes (kind free-nodes), but --kind mapping needs one that maps jobs" in told
+
+
+def test_an_undeclared_kind_is_taken_for_mapping_and_a_mismatch_is_explained(own: str) -> None:
+    done = sil("check", f"{own}:BreaksTwo", "--examples", "20")
+    assert done.exit_code == 1
+    assert "this scheduler starts jobs on free nodes (it reads problem.free_nodes), but" in done.output
+    assert "Name its kind by --kind" in done.output
+
+
+def test_a_rule_that_was_not_put_to_the_test_does_not_hold(own: str) -> None:
+    verdicts = check(f"{own}:ReturnsNone", None, 20, 5.0).verdicts
+    assert verdicts["returns-a-schedule"] == "broken"
+    assert verdicts["raises-nothing"] == verdicts["process-survives"] == "holds"
+    assert verdicts["makes-progress"] == verdicts["no-double-booking"] == "not exercised"
+
+
 def test_a_scheduler_that_takes_its_process_with_it_is_told_as_such(own: str) -> None:
-    _, findings = check(f"{own}:Dies", Kind.FREE_NODES, 100, 5.0)
+    _, findings, _ = check(f"{own}:Dies", Kind.FREE_NODES, 100, 5.0)
     assert findings[-1].rule == PROCESS_SURVIVES
 
 
@@ -92,7 +104,7 @@ def test_a_scheduler_that_ends_its_process_when_it_is_first_asked_does_not_end_t
 
 
 def test_the_command_shows_what_holds_and_what_does_not(own: str) -> None:
-    done = sil("check", f"{own}:BreaksTwo", "--examples", "60")
+    done = sil("check", f"{own}:BreaksTwo", "--examples", "60", "--kind", "free-nodes")
     assert done.exit_code == 1
     assert "starts jobs on free nodes" in done.output
     lines = [line for line in done.output.splitlines() if "│" in line]
@@ -104,7 +116,7 @@ def test_the_command_shows_what_holds_and_what_does_not(own: str) -> None:
 
 def test_where_the_search_ended_early_nothing_is_said_of_other_rules() -> None:
     name = f"tests.faulty_on_free_nodes:{faulty_on_free_nodes.NeverReturns.__name__}"
-    done = sil("check", name, "--decision-limit", "0.2")
+    done = sil("check", name, "--kind", "free-nodes", "--decision-limit", "0.2")
     assert done.exit_code == 1
     assert "holds" not in done.output
     assert "not known" in done.output

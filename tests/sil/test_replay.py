@@ -16,7 +16,7 @@ import polars as pl
 import pytest
 from typer.testing import Result
 
-from scheduler.mapping.rules import (
+from scheduler.rules import (
     DETERMINISTIC,
     MAKES_PROGRESS,
     NODES_FREE,
@@ -517,7 +517,7 @@ OWN = """
 import os, time
 from itertools import count
 import numpy as np
-from scheduler.model import Placement, Schedule
+from scheduler.model import Start, NodeSchedule
 from scheduler.node_set import NodeSet
 from scheduler.free_nodes.scheduler import Rigid
 
@@ -546,8 +546,8 @@ class Dies(Late):
 
 class DoubleBooks(Late):
     def misbehave(self, problem):
-        placements = [Placement(0, NodeSet.of(range(problem.jobs[0].n_tasks)), problem.now_s + 1.0)]
-        return Schedule.placing(placements, dict.fromkeys(range(1, problem.n_jobs), "later"))
+        starts = [Start(0, NodeSet.of(range(problem.jobs[0].n_tasks)), problem.now_s + 1.0)]
+        return NodeSchedule(starts, dict.fromkeys(range(1, problem.n_jobs), "later"))
 
 class SaysNothing(Exception):
     def __str__(self):
@@ -565,8 +565,8 @@ class GoesElsewhere(Rigid):
 class GivesArrays(Rigid):
     def schedule(self, problem):
         good = super().schedule(problem)
-        as_arrays = [p._replace(nodes=np.array(p.nodes)) for p in good.placements]
-        return Schedule.placing(as_arrays, dict(good.wait_reasons))
+        as_arrays = [p._replace(nodes=np.array(p.nodes)) for p in good.starts]
+        return NodeSchedule(as_arrays, dict(good.wait_reasons))
 
 class AsksAtOnce(Late):
     def misbehave(self, problem):
@@ -583,7 +583,7 @@ class Changes(Late):
         self.turn = next(self.made)
     def misbehave(self, problem):
         good = self.good.schedule(problem)
-        return Schedule.placing([], dict.fromkeys(range(problem.n_jobs), "no")) if self.turn % 2 else good
+        return NodeSchedule([], dict.fromkeys(range(problem.n_jobs), "no")) if self.turn % 2 else good
 """
 TOLD = {
     "Raises": f"{RAISES_NOTHING} at 2 s: Raises.schedule raised LookupError: no such thing (own_schedulers",

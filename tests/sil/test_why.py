@@ -116,8 +116,8 @@ def test_an_experiment_keeps_reasons_where_it_is_asked_to(tmp_path: Path) -> Non
     facts = pl.read_parquet(tmp_path / "out" / TRACE)
     passed_over = facts.filter((pl.col("event") == Fact.PASSED_OVER) & (pl.col("time_s") == 0.0))
     assert set(passed_over["detail"]) == {
-        f"{NOWHERE_TO_RUN}: its class runs on 4 machines and 1 cluster, none of which is up",
-        f"{NOWHERE_TO_RUN}: its class runs on 4 machines, none of which is up",
+        f"{NOWHERE_TO_RUN}: its class runs on 4 machines and 1 cluster, of which 0 are available",
+        f"{NOWHERE_TO_RUN}: its class runs on 4 machines, of which 0 are available",
     }
 
 

@@ -10,8 +10,8 @@ import numpy as np
 import pytest
 
 from scheduler.etc import EtcMatrix
-from scheduler.mapping.rules import CLUSTER_MEMBERS_FREE, KNOWN_RESOURCE, NO_DOUBLE_BOOKING
 from scheduler.model import DispatchOrder, InterconnectReading, Job, JobId, MachineReading, RunId, Site
+from scheduler.rules import CLUSTER_MEMBERS_FREE, KNOWN_RESOURCE, NO_DOUBLE_BOOKING
 from sil.world.actual_runtimes import ActualRuntimes, Empirical, Gamma, Lognormal, NoSpread
 from sil.world.clock import SimClock
 from sil.world.events import Event, EventQueue, JobArrived, MonitorNews, RoundDue, RunEnded, StateChange

@@ -20,7 +20,7 @@ def fits(jobs: Jobs, nodes: Nodes, row: int, n: int) -> bool:
 
 @inlined
 def add_up(jobs: Jobs, nodes: Nodes, n: int) -> None:
-    """Anew and in order of placement, so that a sum does not depend on who was there before."""
+    """Anew and in order of start, so that a sum does not depend on who was there before."""
     cpu = memory_mb = 0.0
     for x in range(nodes.n_jobs[n]):
         cpu += jobs.cpu[nodes.jobs[n, x]]

@@ -41,7 +41,7 @@ class Nodes(NamedTuple):
     """One row per node: what it carries, and what the social contract allows."""
 
     n_jobs: Ints  # MPL_paral
-    jobs: Ints  # (N, most): their rows, in order of placement
+    jobs: Ints  # (N, most): their rows, in order of start
     cpu: Floats  # CPU_paral: the sum of CPU(J)
     memory_mb: Floats
     local_mpl: Floats  # MPL_local

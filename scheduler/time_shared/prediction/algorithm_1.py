@@ -8,14 +8,13 @@ import numpy as np
 
 from scheduler.model import Job, JobId
 from scheduler.ports import Scheduler
-from scheduler.problem import SchedulingProblem
 from scheduler.time_shared.kernels.placing import put, take_off
 from scheduler.time_shared.kernels.tables import TOGETHER_S
 from scheduler.time_shared.policies import Method
 from scheduler.time_shared.prediction.equations import remaining_s, used_s
 from scheduler.time_shared.prediction.forecast import Forecast
 from scheduler.time_shared.prediction.look_ahead import methods_of
-from scheduler.time_shared.system import SharedNodes, copied
+from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem, copied
 
 
 class Algorithm1:
@@ -50,10 +49,10 @@ class Algorithm1:
             wanting = [
                 Job(JobId(int(jobs.id[row])), "", 0.0, n_tasks=int(jobs.tasks[row])) for row in waiting
             ]
-            problem = SchedulingProblem.on_shared_nodes(now_s + t0_s, wanting, view)
-            for placement in self._scheduler.schedule(problem).placements:
-                row = int(view.waiting[placement.job])
-                put(jobs, nodes, row, np.array(placement.nodes, dtype=np.int64))
+            problem = TimeSharedProblem(now_s + t0_s, wanting, view)
+            for start in self._scheduler.schedule(problem).starts:
+                row = int(view.waiting[start.job])
+                put(jobs, nodes, row, np.array(start.nodes, dtype=np.int64))
                 waiting.remove(row)
                 running.append(row)
                 start_s[row] = t0_s

@@ -7,7 +7,7 @@ from math import inf
 from typing import Protocol
 
 from scheduler.model import JobId
-from scheduler.time_shared.system import SharedNodes
+from scheduler.time_shared.problem import SharedNodes
 
 
 @dataclass(frozen=True, slots=True)

@@ -11,7 +11,7 @@ import numpy as np
 
 from scheduler.model import JobId
 from scheduler.time_shared.prediction.forecast import Forecast, Predictor
-from scheduler.time_shared.system import SharedNodes
+from scheduler.time_shared.problem import SharedNodes
 
 FEWEST = 20
 """So many errors must be known to say something of the next."""

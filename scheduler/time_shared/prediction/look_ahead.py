@@ -8,8 +8,8 @@ from scheduler.time_shared.kernels.look_ahead import look_ahead, room_for_foreca
 from scheduler.time_shared.kernels.tables import Methods
 from scheduler.time_shared.policies import Method, Selection
 from scheduler.time_shared.prediction.forecast import Forecast
+from scheduler.time_shared.problem import SharedNodes, copied
 from scheduler.time_shared.scheduler import Loras, in_order
-from scheduler.time_shared.system import SharedNodes, copied
 
 
 class PolicyAware:

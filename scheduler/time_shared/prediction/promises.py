@@ -8,8 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from scheduler.compiled import Floats
-from scheduler.model import JobId, Placement, Schedule
-from scheduler.problem import SchedulingProblem
+from scheduler.model import JobId, NodeSchedule, Start
 from scheduler.time_shared.kernels.estimates import expect
 from scheduler.time_shared.kernels.job_selection import room_for_pass
 from scheduler.time_shared.kernels.look_ahead import look_ahead, room_for_forecasts
@@ -19,9 +18,9 @@ from scheduler.time_shared.kernels.tables import TOGETHER_S, Jobs, Methods, Node
 from scheduler.time_shared.policies import Selection
 from scheduler.time_shared.prediction.forecast import Forecast
 from scheduler.time_shared.prediction.look_ahead import methods_of
+from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem, copied
 from scheduler.time_shared.reasons import WhyJobsWait
 from scheduler.time_shared.scheduler import WAITS, Loras, in_order
-from scheduler.time_shared.system import SharedNodes, copied
 from scheduler.wait_reasons import AllOthers
 
 
@@ -60,7 +59,7 @@ class Promising:
         self._in_turn = Loras(ordering, Selection.JUST_FIRST, node_selection, most_jobs=most_jobs)
         self._methods = methods_of(remaining, cpu_time)
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: TimeSharedProblem) -> NodeSchedule:
         shared = problem.shared_nodes
         shared.measure()
         trial = _Trial(shared, self._in_turn, problem.now_s)
@@ -148,18 +147,18 @@ class _Trial:
         broken = frozenset(row for row, by_s in promised.items() if forecasts.end_s[row] > by_s + TOGETHER_S)
         return _Ahead(forecasts.start_s, forecasts.end_s, broken)
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: TimeSharedProblem) -> NodeSchedule:
         rows = np.array(self.started, dtype=np.int64)
         expected_s = np.empty(len(rows))
         expect(self._jobs, self._nodes, rows, self._in_turn.estimate.code, expected_s)
         position = {row: i for i, row in enumerate(self._shared.waiting.tolist())}
-        placements = [
-            Placement(position[row], self._nodes_of(row), problem.now_s + takes_s)
+        starts = [
+            Start(position[row], self._nodes_of(row), problem.now_s + takes_s)
             for row, takes_s in zip(self.started, expected_s.tolist(), strict=True)
         ]
-        return Schedule.placing(placements, AllOthers(problem.n_jobs, placements, WAITS, self._why(problem)))
+        return NodeSchedule(starts, AllOthers(problem.n_jobs, starts, WAITS, self._why(problem)))
 
-    def _why(self, problem: SchedulingProblem) -> Callable[[int], str]:
+    def _why(self, problem: TimeSharedProblem) -> Callable[[int], str]:
         """Why each job waits in this state."""
         if not self.waiting:
             return lambda i: WAITS

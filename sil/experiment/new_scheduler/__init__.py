@@ -12,13 +12,6 @@ from scheduler import registry
 from scheduler.errors import UserError
 from sil.settings.code_version import package_version
 
-CONTRACTS = {
-    "mapping": ("scheduler.contract", "check_contract"),
-    "shared_nodes": ("scheduler.time_shared.contract", "check_contract_on_nodes"),
-    "free_nodes": ("scheduler.free_nodes.contract", "check_contract_on_free_nodes"),
-}
-"""Which suite a kind of scheduler is held against."""
-
 
 class CannotBegin(UserError):
     """The package cannot be written. The message is one sentence for the user."""
@@ -38,12 +31,10 @@ def write_package(name: str, kind: str, folder: Path) -> list[Path]:
         keep_trailing_newline=True,
         autoescape=False,  # nothing of it is HTML
     )
-    module, suite = CONTRACTS[kind]
     values = {
         "name": name,
         "class_name": "".join(part.capitalize() for part in name.split("_") if part),
-        "suite_module": module,
-        "suite": suite,
+        "kind": kind.replace("_", "-"),
         "version": package_version(),
         "parameter": "most_jobs=4" if kind == "shared_nodes" else "patience_s=60",
     }

@@ -21,8 +21,8 @@ from scheduler.time_shared.prediction.history import (
     seen_by,
 )
 from scheduler.time_shared.prediction.look_ahead import PolicyAware
+from scheduler.time_shared.problem import SharedNodes
 from scheduler.time_shared.scheduler import Loras
-from scheduler.time_shared.system import SharedNodes
 from sil.outcome.statistics import Interval, Sample, interval
 from sil.report.figures import bars
 from sil.runs.on_time_shared import SharedRun

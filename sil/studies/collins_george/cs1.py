@@ -10,10 +10,10 @@ import numpy as np
 import polars as pl
 
 from scheduler.mapping.pjs import Pjs
+from scheduler.mapping.problem import MappingProblem
 from scheduler.mapping.reference import TextbookPjs, TextbookSjs
 from scheduler.mapping.sjs import Sjs
 from scheduler.ports import Scheduler
-from scheduler.problem import SchedulingProblem
 from sil.outcome.statistics import Interval, Sample, interval, least_squares
 from sil.report.figures import bars, lines
 from sil.studies.collins_george.site_runs import SEED
@@ -62,7 +62,7 @@ def study(seeds: int, course: Course) -> Findings:
     )
 
 
-def _least_ms(scheduler: Scheduler, problem: SchedulingProblem) -> float:
+def _least_ms(scheduler: Scheduler, problem: MappingProblem) -> float:
     took_s = []
     for _ in range(CALLS):
         began = time.perf_counter()
@@ -76,7 +76,7 @@ def _time_sjs(seeds: int, step: Callable[[], None]) -> Iterator[tuple[int, int, 
         for n in GRID:
             for m in GRID:
                 rng = np.random.default_rng([SEED, seed, n, m])
-                problem = SchedulingProblem.from_matrix(rng.uniform(1.0, 100.0, (n, m)))
+                problem = MappingProblem.from_matrix(rng.uniform(1.0, 100.0, (n, m)))
                 yield n, m, seed, _least_ms(TextbookSjs(), problem), _least_ms(Sjs(), problem)
                 step()
 
@@ -92,7 +92,7 @@ def _time_pjs(seeds: int, step: Callable[[], None]) -> Iterator[tuple[int, int, 
             rank = rng.permutation(n)
             for share in SHARES:
                 offered_s = np.where((rank < n * share / 100)[:, None], parallel_s, np.inf)
-                problem = SchedulingProblem.from_matrix(np.hstack([etc_s, offered_s]), None, members)
+                problem = MappingProblem.from_matrix(np.hstack([etc_s, offered_s]), None, members)
                 made = Pjs().schedule(problem).assignments.resources
                 ms, fast_ms = _least_ms(TextbookPjs(), problem), _least_ms(Pjs(), problem)
                 yield n, share, seed, ms, fast_ms, int((made >= n_machines).sum())

@@ -10,10 +10,10 @@ from functools import partial
 from math import nan
 from typing import Any, TypeVar
 
-from scheduler.mapping.rules import EACH_JOB_ONCE, RAISES_NOTHING, RETURNS_A_SCHEDULE, RETURNS_IN_TIME
 from scheduler.model import Completion, DispatchOrder, Job, JobId, Loss, RunId
 from scheduler.ports import Clock, Dispatcher
 from scheduler.resource_manager import Ports, ResourceManager
+from scheduler.rules import EACH_JOB_ONCE, RAISES_NOTHING, RETURNS_A_SCHEDULE, RETURNS_IN_TIME
 from sil.world.guard.decision_cost import Charge
 from sil.world.guard.faults import SchedulerFault
 from sil.world.guard.scheduler import Timing, said_by, where

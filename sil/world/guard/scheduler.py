@@ -9,20 +9,14 @@ import time
 from collections.abc import Callable
 from math import nan
 from pathlib import Path
-from typing import Protocol
+from typing import Any, Protocol
 
-from scheduler.mapping.rules import (
-    DETERMINISTIC,
-    RAISES_NOTHING,
-    RETURNS_IN_TIME,
-    Violation,
-    first_difference,
-    first_violation,
-)
-from scheduler.model import NO_ASSIGNMENTS, JobId, Schedule
+from scheduler.kinds import WrongKind
+from scheduler.model import Answer, JobId, NodeSchedule, Schedule
 from scheduler.ports import Clock, Scheduler
 from scheduler.problem import SchedulingProblem
-from scheduler.wait_reasons import AllOthers, Reasons
+from scheduler.rules import DETERMINISTIC, RAISES_NOTHING, RETURNS_IN_TIME, RIGHT_KIND, first_difference
+from scheduler.wait_reasons import in_detail
 from sil.world.guard.decision_cost import Charge
 from sil.world.guard.faults import SchedulerFault
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
@@ -42,10 +36,6 @@ class Notes(Protocol):
     def note_mapping(self, time_s: float, job: JobId, resource: int, start_s: float, takes_s: float) -> None:
         """It was mapped to a resource."""
         ...
-
-
-Check = Callable[[SchedulingProblem, Schedule], Violation | None]
-"""Tells the first rule that a schedule breaks."""
 
 
 class _Collections:
@@ -104,7 +94,6 @@ class GuardedScheduler:
         limit_s: float,
         note: Callable[[Timing], None],
         witness: Scheduler | None = None,
-        check: Check = first_violation,
         cpu_time: Callable[[], float] | None = time.process_time,
         charge: Charge | None = None,
         notes: Notes | None = None,
@@ -116,17 +105,14 @@ class GuardedScheduler:
         self._limit = time_limit(limit_s)
         self._note = note
         self._witness = witness
-        self._check = check
         self._cpu_time = cpu_time
         self._charge = charge
         self._notes = notes
         self._told: dict[JobId, str | tuple[int, float]] = {}
         """Why each job was left waiting, or where it was mapped and when it was to start, the last time."""
         self._copies = _copies
-        self.memoryless = charge is None and notes is None and getattr(scheduler, "memoryless", False)
-        """What the scheduler says of itself (`scheduler.ports.Scheduler`), where it may be left unasked."""
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: SchedulingProblem) -> Any:
         now_s, cpu_time, gc_s = self._clock.now_s, self._cpu_time, _collections.total_s
         n_jobs = problem.n_jobs
         cpu_s = cpu_time() if cpu_time is not None else nan
@@ -146,11 +132,12 @@ class GuardedScheduler:
             self._charge(n_jobs, problem.n_places, wall_s - gc_s)
         return schedule
 
-    def _ask(self, scheduler: Scheduler, problem: SchedulingProblem, began_s: float) -> Schedule:
+    def _ask(self, scheduler: Scheduler, problem: SchedulingProblem, began_s: float) -> Answer:
         try:
             self._limit.begin(began_s)
             try:
-                return scheduler.schedule(problem)
+                answer: Answer = scheduler.schedule(problem)
+                return answer
             finally:
                 if _copies != self._copies:
                     os._exit(0)  # the scheduler forked: a copy of the testbed must not go on beside it
@@ -158,33 +145,34 @@ class GuardedScheduler:
         except TimeLimitExceeded:
             message = f"{_who(scheduler)} did not return within {self._limit_s:g} s"
             raise SchedulerFault(RETURNS_IN_TIME, message, self._clock.now_s) from None
+        except WrongKind as error:
+            raise SchedulerFault(RIGHT_KIND, str(error), self._clock.now_s) from error
         except BaseException as error:
             if isinstance(error, KeyboardInterrupt) and multiprocessing.parent_process() is None:
                 raise  # the user's; a worker process is ended by Ctrl-C without one
             message = f"{_who(scheduler)} raised {type(error).__name__}: {said_by(error)}{where(error)}"
             raise SchedulerFault(RAISES_NOTHING, message, self._clock.now_s) from error
 
-    def _tell(self, problem: SchedulingProblem, schedule: Schedule, now_s: float, notes: Notes) -> None:
-        if self._check(problem, schedule):
+    def _tell(self, problem: SchedulingProblem, schedule: Answer, now_s: float, notes: Notes) -> None:
+        if problem.violation(schedule):
             return  # the manager rejects it for that
         told, left = self._told, schedule.wait_reasons
-        in_detail = left.in_detail if isinstance(left, AllOthers | Reasons) else None
         for i in left:
-            job, reason = problem.jobs[i].id, said_by(left[i] if in_detail is None else in_detail(i))
+            job, reason = problem.jobs[i].id, said_by(in_detail(left, i))
             if told.get(job) != reason:
                 told[job] = reason
                 notes.note_reason(now_s, job, reason)
-        for assignment in schedule.assignments:
+        for assignment in schedule.assignments if isinstance(schedule, Schedule) else ():
             job, there = problem.jobs[assignment.job].id, (assignment.resource, assignment.start_s)
             if told.get(job) != there:
                 told[job] = there
                 takes_s = assignment.completion_s - assignment.start_s
                 notes.note_mapping(now_s, job, *there, takes_s)
 
-    def _compare(self, problem: SchedulingProblem, schedule: Schedule, again: Schedule) -> None:
-        if self._check(problem, schedule):
+    def _compare(self, problem: SchedulingProblem, schedule: Answer, again: Answer) -> None:
+        if problem.violation(schedule):
             return  # the manager rejects it for that
-        if broken := self._check(problem, again):
+        if broken := problem.violation(again):
             message = (
                 f"asked twice for the same problem, it broke the rule {broken.rule} once: {broken.message}"
             )
@@ -198,14 +186,14 @@ class GuardedScheduler:
 
 def _count_of(schedule: object) -> int:
     """How many jobs it assigns or starts, and runs it preempts; it may be no schedule at all."""
-    if not isinstance(schedule, Schedule):
-        return 0
-    assignments, _, preemptions, placements, _ = schedule
     try:
-        n_on_nodes = len(preemptions) + len(placements)
-        return n_on_nodes if assignments is NO_ASSIGNMENTS else n_on_nodes + len(assignments)
+        if isinstance(schedule, NodeSchedule):
+            return len(schedule.starts)
+        if isinstance(schedule, Schedule):
+            return len(schedule.assignments) + len(schedule.preemptions)
     except TypeError:
-        return 0
+        pass
+    return 0
 
 
 def _who(scheduler: Scheduler) -> str:

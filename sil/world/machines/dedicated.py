@@ -2,13 +2,8 @@
 
 from __future__ import annotations
 
-from scheduler.mapping.rules import (
-    CLASS_CAN_RUN_THERE,
-    CLUSTER_MEMBERS_FREE,
-    KNOWN_RESOURCE,
-    NO_DOUBLE_BOOKING,
-)
 from scheduler.model import DispatchOrder, RunId, Site
+from scheduler.rules import CLASS_CAN_RUN_THERE, CLUSTER_MEMBERS_FREE, KNOWN_RESOURCE, NO_DOUBLE_BOOKING
 from sil.world.actual_runtimes import ActualRuntimes
 from sil.world.events import EventQueue, RunEnded
 from sil.world.guard.faults import SchedulerFault

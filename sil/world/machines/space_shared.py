@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from scheduler.mapping.rules import KNOWN_NODES, NODES_FREE
 from scheduler.model import DispatchOrder, Job, RunId
 from scheduler.node_set import NodeSet
+from scheduler.rules import KNOWN_NODES, NODES_FREE
 from sil.world.events import EventQueue, RunEnded, RunReleased
 from sil.world.guard.faults import SchedulerFault
 

@@ -8,8 +8,8 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
 
-from scheduler.mapping.rules import KNOWN_NODES
 from scheduler.model import DispatchOrder, JobId, RunId
+from scheduler.rules import KNOWN_NODES
 from scheduler.time_shared.social_contract import SocialContract
 from sil.world.events import ControlDue, EventQueue, LocalChanged, RunEnded
 from sil.world.guard.faults import SchedulerFault

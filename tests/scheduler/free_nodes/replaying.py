@@ -8,11 +8,13 @@ import polars as pl
 
 from scheduler.free_nodes.allocation import FreeNodeAllocation
 from scheduler.free_nodes.conservative import Conservative
+from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.runtime_estimates import UserEstimates
+from scheduler.free_nodes.scheduler import Rigid
 from scheduler.managers.starting import StartingManager
-from scheduler.model import JobId, Schedule
+from scheduler.model import JobId, NodeSchedule
 from scheduler.ports import RuntimeEstimator, Scheduler
-from scheduler.problem import SchedulingProblem
+from scheduler.resource_manager import OnFreeNodes
 from sil.trace.recorder import TraceRecorder
 from sil.workload.job_log import SCHEMA
 from sil.world.clock import SimClock
@@ -45,8 +47,9 @@ def replayed(
     runs = LoggedRuns(log_of(rows))
     machines = SpaceSharedMachines(n_nodes, runs.run_s, events)
     dispatcher = SimDispatcher(clock, events, machines, trace)
-    nodes = FreeNodeAllocation(n_nodes, run_times or UserEstimates())
-    manager = StartingManager(nodes, scheduler, clock, dispatcher)
+    ports = OnFreeNodes(clock, dispatcher, n_nodes, run_times or UserEstimates())
+    nodes = FreeNodeAllocation(n_nodes, ports.run_times)
+    manager = StartingManager(ports, nodes, scheduler, memoryless=isinstance(scheduler, Rigid))
     monitor, rounds = SimMonitor(clock), OnRequest()
     Harness(runs.arrivals(), manager, clock, events, machines, monitor, iter(()), rounds, trace).run()
     started = trace.frame(0, 0, "any").filter(pl.col("event") == "run_started")
@@ -61,7 +64,7 @@ class RecordsReservations:
         self.passes: list[tuple[float, dict[JobId, float]]] = []
         """When, and job -> start of those that wait."""
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
         schedule = self._conservative.schedule(problem)
         self.passes.append((problem.now_s, dict(self._conservative.reservations)))
         return schedule

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.free_nodes.conservative import Conservative
-from scheduler.free_nodes.contract import FreeNodeOutline
+from scheduler.free_nodes.contract import FreeNodesOutline
 from scheduler.model import JobId
 from tests.examples import up_to
 from tests.scheduler.free_nodes.replaying import RecordsReservations, Row, replayed
@@ -21,9 +21,9 @@ NODES = 4
 
 def reserved(*waiting: tuple[int, float], running: Sequence[tuple[int, float]] = ()) -> list[float | None]:
     """When each job is to start, of those that arrive together now, at 0 s; None = it starts at once."""
-    asked = FreeNodeOutline(NODES, 0, tuple(running), waiting, 0.0).build()
+    asked = FreeNodesOutline(NODES, 0, tuple(running), waiting, 0.0).build(1)
     scheduler = Conservative()
-    started = {placement.job for placement in scheduler.schedule(asked).placements}
+    started = {placement.job for placement in scheduler.schedule(asked).starts}
     promised = scheduler.reservations
     return [None if i in started else promised[job.id] for i, job in enumerate(asked.jobs)]
 
@@ -50,9 +50,9 @@ def test_easy_would_start_what_conservative_does_not() -> None:
 
 
 def test_who_starts_now_and_who_later_are_all_jobs() -> None:
-    asked = FreeNodeOutline(NODES, 0, (), ((4, 5.0), (1, 5.0)), 0.0).build()
+    asked = FreeNodesOutline(NODES, 0, (), ((4, 5.0), (1, 5.0)), 0.0).build(1)
     schedule = Conservative().schedule(asked)
-    assert [placement.job for placement in schedule.placements] == [0]
+    assert [placement.job for placement in schedule.starts] == [0]
     assert dict(schedule.wait_reasons) == {1: "it has a reservation for later"}
 
 

@@ -5,12 +5,13 @@ from typing import Any
 import pytest
 
 from scheduler import registry
-from scheduler.contract import ContractBroken
-from scheduler.free_nodes.contract import check_contract_on_free_nodes
+from scheduler.contract import ContractBroken, check_contract
 from scheduler.free_nodes.policies import Backfilling
-from scheduler.mapping.rules import RULES_OF_CONDUCT, RULES_OF_PLACEMENTS
-from scheduler.model import Placement, Schedule
-from scheduler.problem import SchedulingProblem
+from scheduler.free_nodes.problem import FreeNodesProblem
+from scheduler.kinds import Kind
+from scheduler.model import NodeSchedule, Start
+from scheduler.registry import resolve
+from scheduler.rules import RULES_OF
 from tests import faulty_on_free_nodes
 from tests.examples import up_to
 from tests.scheduler.test_contract import FAULTY_EXAMPLES, within_limit
@@ -22,25 +23,25 @@ SJF_WITH_BACKFILLING = [
 
 @pytest.mark.parametrize("name", [*registry.ON_FREE_NODES, *SJF_WITH_BACKFILLING])
 def test_every_built_in_scheduler_for_free_nodes_keeps_the_contract(name: str) -> None:
-    check_contract_on_free_nodes(registry.load(name), examples=up_to(60))
+    check_contract(resolve(name).make, Kind.FREE_NODES, examples=up_to(60))
 
 
 @pytest.mark.parametrize("kind", faulty_on_free_nodes.BROKEN_RULE, ids=lambda kind: kind.__name__)
 def test_a_faulty_scheduler_for_free_nodes_is_caught_by_the_name_of_the_rule(kind: type[Any]) -> None:
     call = within_limit(faulty_on_free_nodes.BROKEN_RULE[kind])
     with pytest.raises(ContractBroken) as caught:
-        check_contract_on_free_nodes(kind, examples=FAULTY_EXAMPLES, call=call)
+        check_contract(kind, Kind.FREE_NODES, examples=FAULTY_EXAMPLES, call=call)
     assert caught.value.rule == faulty_on_free_nodes.BROKEN_RULE[kind]
 
 
 def test_every_rule_of_placements_and_of_conduct_has_a_scheduler_that_breaks_it() -> None:
     broken = set(faulty_on_free_nodes.BROKEN_RULE.values())
-    assert broken >= set(RULES_OF_PLACEMENTS) | set(RULES_OF_CONDUCT)
+    assert broken >= set(RULES_OF[Kind.FREE_NODES])
 
 
 def test_the_smallest_example_of_a_node_given_to_two_jobs_is_two_jobs_on_one_node() -> None:
     with pytest.raises(ContractBroken) as caught:
-        check_contract_on_free_nodes(faulty_on_free_nodes.GivesANodeToTwoJobs)
+        check_contract(faulty_on_free_nodes.GivesANodeToTwoJobs, "free_nodes")
     # What Hypothesis draws, and so whether a problem is left before it, depends on which tests are loaded.
     *_, outline = caught.value.problems
     assert (outline.n_nodes, len(outline.waiting)) == (1, 2)  # type: ignore[attr-defined]
@@ -50,9 +51,9 @@ def test_nodes_may_be_named_in_any_order_and_by_any_sequence() -> None:
     class NamesThemBackwards:
         """FCFS whose nodes are tuples, in descending order."""
 
-        def schedule(self, problem: SchedulingProblem) -> Schedule:
-            good = registry.load("fcfs")().schedule(problem)
-            backwards = [Placement(p.job, tuple(reversed(p.nodes)), p.completion_s) for p in good.placements]
-            return good._replace(placements=tuple(backwards))
+        def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
+            good: NodeSchedule = resolve("fcfs").make().schedule(problem)
+            backwards = [Start(p.job, tuple(reversed(p.nodes)), p.completion_s) for p in good.starts]
+            return good._replace(starts=tuple(backwards))
 
-    check_contract_on_free_nodes(NamesThemBackwards, examples=up_to(50))
+    check_contract(NamesThemBackwards, Kind.FREE_NODES, examples=up_to(50))

@@ -10,11 +10,29 @@ import numpy as np
 import pytest
 
 from scheduler.free_nodes.allocation import FreeNodeAllocation
-from scheduler.free_nodes.problem import Placing
+from scheduler.free_nodes.placer import Placer
+from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.runtime_estimates import LONGEST_S, RecentRuns, UserEstimates
 from scheduler.free_nodes.scheduler import Rigid
 from scheduler.managers.starting import StartingManager
-from scheduler.mapping.rules import (
+from scheduler.model import (
+    Assignment,
+    Completion,
+    DispatchOrder,
+    Job,
+    JobId,
+    Loss,
+    MachineReading,
+    NodeReading,
+    NodeSchedule,
+    RunId,
+    Schedule,
+    Start,
+)
+from scheduler.node_set import NodeSet
+from scheduler.ports import RuntimeEstimator, Scheduler
+from scheduler.resource_manager import OnFreeNodes
+from scheduler.rules import (
     COMPLETION_AS_EXPECTED,
     EACH_JOB_ONCE,
     KNOWN_JOB,
@@ -25,22 +43,6 @@ from scheduler.mapping.rules import (
     RETURNS_A_SCHEDULE,
     ScheduleRejected,
 )
-from scheduler.model import (
-    Assignment,
-    Completion,
-    DispatchOrder,
-    Job,
-    JobId,
-    Loss,
-    MachineReading,
-    NodeReading,
-    Placement,
-    RunId,
-    Schedule,
-)
-from scheduler.node_set import NodeSet
-from scheduler.ports import RuntimeEstimator, Scheduler
-from scheduler.problem import SchedulingProblem
 
 MINUTE_S, HOUR_S = 60.0, 3_600.0
 
@@ -86,8 +88,9 @@ class Queue:
         self, n_nodes: int = 4, scheduler: Scheduler | None = None, run_times: RuntimeEstimator | None = None
     ) -> None:
         self.world = World()
-        nodes = FreeNodeAllocation(n_nodes, run_times or UserEstimates())
-        self.manager = StartingManager(nodes, scheduler or Rigid(), self.world, self.world, self.world)
+        ports = OnFreeNodes(self.world, self.world, n_nodes, run_times or UserEstimates(), self.world)
+        nodes = FreeNodeAllocation(n_nodes, ports.run_times)
+        self.manager = StartingManager(ports, nodes, scheduler or Rigid(), memoryless=scheduler is None)
 
     def submit(self, *jobs: Job) -> None:
         for job in jobs:
@@ -362,20 +365,20 @@ class Says:
     def __init__(self, answer: object) -> None:
         self._answer = answer
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
+    def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
         return self._answer  # type: ignore[return-value]
 
 
-def placing(*rows: tuple[int, Sequence[int]], waiting: tuple[int, ...] = ()) -> Schedule:
-    return Schedule.placing([Placement(i, nodes, 100.0) for i, nodes in rows], dict.fromkeys(waiting, "so"))
+def placing(*rows: tuple[int, Sequence[int]], waiting: tuple[int, ...] = ()) -> NodeSchedule:
+    return NodeSchedule([Start(i, nodes, 100.0) for i, nodes in rows], dict.fromkeys(waiting, "so"))
 
 
 BOTH = NodeSet.of([0, 1])
 
 
-def ending(completion_s: float) -> Schedule:
+def ending(completion_s: float) -> NodeSchedule:
     good = placing((0, BOTH), waiting=(1, 2))
-    return good._replace(placements=(good.placements[0]._replace(completion_s=completion_s),))
+    return good._replace(starts=(good.starts[0]._replace(completion_s=completion_s),))
 
 
 ENDS_NEVER, ENDS_BEFORE = ending(math.inf), ending(-1.0)
@@ -384,30 +387,33 @@ ENDS_NEVER, ENDS_BEFORE = ending(math.inf), ending(-1.0)
 @pytest.mark.parametrize(
     ("answer", "rule", "told"),
     [
-        (None, RETURNS_A_SCHEDULE, "returned NoneType"),
-        (Schedule.of([Assignment(0, 0, 0.0, 1.0)]), RETURNS_A_SCHEDULE, "mapped to resources"),
+        (None, RETURNS_A_SCHEDULE, "returned None"),
+        (
+            Schedule.of([Assignment(0, 0, 0.0, 1.0)]),
+            RETURNS_A_SCHEDULE,
+            "returned Schedule, expected",
+        ),
         (placing((3, BOTH), waiting=(0, 1, 2)), KNOWN_JOB, "the problem has jobs 0 to 2"),
         (placing((-1, BOTH), waiting=(0, 1, 2)), KNOWN_JOB, "job index -1"),
-        (placing((0, BOTH), (0, (2, 3)), waiting=(1, 2)), EACH_JOB_ONCE, "job 10 was placed twice"),
-        (placing((0, BOTH), waiting=(0, 1, 2)), EACH_JOB_ONCE, "placed and left waiting"),
+        (placing((0, BOTH), (0, (2, 3)), waiting=(1, 2)), EACH_JOB_ONCE, "job 10 is started twice"),
+        (placing((0, BOTH), waiting=(0, 1, 2)), EACH_JOB_ONCE, "started and left waiting"),
         (placing((0, (0, 5)), waiting=(1, 2)), KNOWN_NODES, "there are nodes 0 to 4"),
         (placing((0, (-1, 0)), waiting=(1, 2)), KNOWN_NODES, "there are nodes 0 to 4"),
         (placing((0, (1, 1)), waiting=(1, 2)), ONE_TASK_ON_EACH_NODE, "node 1 is named twice"),
-        (placing((0, (1,)), waiting=(1, 2)), ONE_TASK_ON_EACH_NODE, "asks for 2 nodes and was placed on 1"),
-        (placing((0, (0, 1, 2)), waiting=(1, 2)), ONE_TASK_ON_EACH_NODE, "was placed on 3: 0-2"),
-        (placing((0, (3, 4)), waiting=(1, 2)), NODES_FREE, "of which some are not free"),
-        (placing((0, (0, 2)), (1, (1, 2)), waiting=(2,)), NODES_FREE, "were both placed on node 2"),
-        (placing((0, BOTH), waiting=(1,)), NO_JOB_FORGOTTEN, "job 12 was neither placed nor left waiting"),
-        (placing(waiting=(1, 2, 3)), KNOWN_JOB, "job index 3 was named; the problem has jobs 0 to 2"),
-        (placing(waiting=(0, 1, 2))._replace(preemptions=(RunId(0),)), RETURNS_A_SCHEDULE, "preemptions"),
-        (placing(waiting=(0, 1, 2))._replace(ask_again_s=0.0), RETURNS_A_SCHEDULE, "asked again at 0.0 s"),
-        (placing(waiting=(0, 1, 2))._replace(ask_again_s=math.nan), RETURNS_A_SCHEDULE, "asked again at nan"),
-        (placing(waiting=(0, 1, 2))._replace(wait_reasons=None), RETURNS_A_SCHEDULE, "not of the kind"),
-        (placing((0, None), waiting=(1, 2)), RETURNS_A_SCHEDULE, "not of the kind"),
-        (placing((0, (0.0, 1.0)), waiting=(1, 2)), RETURNS_A_SCHEDULE, "not of the kind"),
-        (ENDS_NEVER, COMPLETION_AS_EXPECTED, "job 10 is believed to end at inf s"),
-        (ENDS_BEFORE, COMPLETION_AS_EXPECTED, "job 10 is believed to end at -1 s; it starts at 0 s"),
-        (placing((0.5, BOTH), waiting=(1, 2)), RETURNS_A_SCHEDULE, "not of the kind"),
+        (placing((0, (1,)), waiting=(1, 2)), ONE_TASK_ON_EACH_NODE, "needs 2 nodes and is started on 1"),
+        (placing((0, (0, 1, 2)), waiting=(1, 2)), ONE_TASK_ON_EACH_NODE, "is started on 3: 0-2"),
+        (placing((0, (3, 4)), waiting=(1, 2)), NODES_FREE, "some of which are not free"),
+        (placing((0, (0, 2)), (1, (1, 2)), waiting=(2,)), NODES_FREE, "are both started on node 2"),
+        (placing((0, BOTH), waiting=(1,)), NO_JOB_FORGOTTEN, "job 12 is neither started nor left waiting"),
+        (placing(waiting=(1, 2, 3)), KNOWN_JOB, "job index 3 is named; the problem has jobs 0 to 2"),
+        (placing(waiting=(0, 1, 2))._replace(ask_again_s=0.0), RETURNS_A_SCHEDULE, "ask_again_s is 0.0 s"),
+        (placing(waiting=(0, 1, 2))._replace(ask_again_s=math.nan), RETURNS_A_SCHEDULE, "ask_again_s is nan"),
+        (placing(waiting=(0, 1, 2))._replace(wait_reasons=None), RETURNS_A_SCHEDULE, "have the wrong type"),
+        (placing((0, None), waiting=(1, 2)), RETURNS_A_SCHEDULE, "have the wrong type"),
+        (placing((0, (0.0, 1.0)), waiting=(1, 2)), RETURNS_A_SCHEDULE, "have the wrong type"),
+        (ENDS_NEVER, COMPLETION_AS_EXPECTED, "is to complete at inf s"),
+        (ENDS_BEFORE, COMPLETION_AS_EXPECTED, "job 10 starts at 0 s and is to complete at -1 s"),
+        (placing((0.5, BOTH), waiting=(1, 2)), RETURNS_A_SCHEDULE, "have the wrong type"),
     ],
 )
 def test_a_schedule_that_breaks_a_rule_is_rejected_and_nothing_of_it_carried_out(
@@ -438,8 +444,8 @@ def test_nodes_may_be_named_by_any_sequence_in_any_order(nodes: Sequence[int]) -
 class LargestFirst:
     """As a guest would write it."""
 
-    def schedule(self, problem: SchedulingProblem) -> Schedule:
-        placing = Placing(problem)
+    def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
+        placing = Placer(problem)
         for i in sorted(range(problem.n_jobs), key=lambda i: -problem.jobs[i].n_tasks):
             if problem.jobs[i].n_tasks <= placing.n_free:
                 placing.start(i)
@@ -456,13 +462,13 @@ def test_a_scheduler_of_ones_own_starts_jobs_by_name_and_the_others_wait() -> No
 
 def test_a_job_that_is_started_on_more_nodes_than_are_free_is_told_to_its_scheduler() -> None:
     class StartsAll:
-        def schedule(self, problem: SchedulingProblem) -> Schedule:
-            placing = Placing(problem)
+        def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
+            placing = Placer(problem)
             for i in range(problem.n_jobs):
                 placing.start(i)
             return placing.schedule("")
 
-    with pytest.raises(ValueError, match="job 1 asks for 2 nodes, and 1 are free"):
+    with pytest.raises(ValueError, match="job 1 needs 2 nodes, and 1 are free"):
         Queue(4, StartsAll()).submit(job(0, 3), job(1, 2))
 
 

@@ -9,10 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler import registry
-from scheduler.free_nodes.contract import FreeNodeOutline, free_node_outlines, larger_free_node_outlines
+from scheduler.free_nodes.contract import FreeNodesOutline, free_nodes_outlines, larger_outlines
 from scheduler.free_nodes.policies import Backfilling, Ordering
+from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.scheduler import Rigid
-from scheduler.problem import SchedulingProblem
 from tests.examples import up_to
 from tests.scheduler.free_nodes.textbook import TextbookPass
 
@@ -21,58 +21,58 @@ Jobs = list[tuple[int, float]]
 """(nodes, seconds) of each, in order."""
 
 
-def problem(n_nodes: int, running: Jobs, waiting: Jobs, now_s: float = 100.0) -> SchedulingProblem:
+def problem(n_nodes: int, running: Jobs, waiting: Jobs, now_s: float = 100.0) -> FreeNodesProblem:
     """Those that run hold the nodes of the lowest numbers, and end after so many seconds."""
-    return FreeNodeOutline(n_nodes, 0, tuple(running), tuple(waiting), now_s).build()
+    return FreeNodesOutline(n_nodes, 0, tuple(running), tuple(waiting), now_s).build(1)
 
 
-def started(name: str, asked: SchedulingProblem) -> dict[int, str]:
+def started(name: str, asked: FreeNodesProblem) -> dict[int, str]:
     """job -> nodes, in the order in which they start"""
-    return {p.job: str(p.nodes) for p in registry.load(name)().schedule(asked).placements}
+    return {p.job: str(p.nodes) for p in registry.load(name)().schedule(asked).starts}
 
 
 @pytest.mark.parametrize(("ordering", "backfilling"), POLICIES)
-@given(outline=free_node_outlines(most_down=0))
+@given(outline=free_nodes_outlines(most_down=0))
 @settings(max_examples=up_to(80))
 def test_every_policy_decides_as_in_plain_words(
-    ordering: str, backfilling: str, outline: FreeNodeOutline
+    ordering: str, backfilling: str, outline: FreeNodesOutline
 ) -> None:
-    schedule = Rigid(ordering, backfilling).schedule(outline.build())
-    assert list(schedule.placements) == TextbookPass(outline.build()).decide(ordering, backfilling)
-    left = set(range(len(outline.waiting))) - {placement.job for placement in schedule.placements}
+    schedule = Rigid(ordering, backfilling).schedule(outline.build(1))
+    assert list(schedule.starts) == TextbookPass(outline.build(1)).decide(ordering, backfilling)
+    left = set(range(len(outline.waiting))) - {placement.job for placement in schedule.starts}
     assert set(schedule.wait_reasons) == left
 
 
 @pytest.mark.parametrize(("ordering", "backfilling"), POLICIES)
 def test_larger_queues_are_decided_as_in_plain_words(ordering: str, backfilling: str) -> None:
-    for outline in larger_free_node_outlines():
-        assert isinstance(outline, FreeNodeOutline)
-        schedule = Rigid(ordering, backfilling).schedule(outline.build())
-        assert list(schedule.placements) == TextbookPass(outline.build()).decide(ordering, backfilling)
+    for outline in larger_outlines():
+        assert isinstance(outline, FreeNodesOutline)
+        schedule = Rigid(ordering, backfilling).schedule(outline.build(1))
+        assert list(schedule.starts) == TextbookPass(outline.build(1)).decide(ordering, backfilling)
 
 
-@given(st.lists(free_node_outlines(), min_size=2, max_size=5), st.sampled_from(POLICIES))
+@given(st.lists(free_nodes_outlines(), min_size=2, max_size=5), st.sampled_from(POLICIES))
 def test_one_pass_leaves_nothing_behind_for_the_next(
-    outlines: list[FreeNodeOutline], policy: tuple[str, str]
+    outlines: list[FreeNodesOutline], policy: tuple[str, str]
 ) -> None:
     one = Rigid(*policy)
     for outline in outlines:
-        assert one.schedule(outline.build()).placements == Rigid(*policy).schedule(outline.build()).placements
+        assert one.schedule(outline.build(1)).starts == Rigid(*policy).schedule(outline.build(1)).starts
 
 
-@given(free_node_outlines(most_down=0), st.sampled_from(POLICIES))
+@given(free_nodes_outlines(most_down=0), st.sampled_from(POLICIES))
 def test_a_second_pass_at_the_same_moment_starts_nothing_more(
-    outline: FreeNodeOutline, policy: tuple[str, str]
+    outline: FreeNodesOutline, policy: tuple[str, str]
 ) -> None:
-    first, scheduler = outline.build(), Rigid(*policy)
+    first, scheduler = outline.build(1), Rigid(*policy)
     view, jobs = first.free_nodes, list(first.jobs)
-    for run, placement in enumerate(scheduler.schedule(first).placements, start=100):
+    for run, placement in enumerate(scheduler.schedule(first).starts, start=100):
         job = jobs[placement.job]
         view.free.take(placement.nodes)  # type: ignore[arg-type]
         view.releases.add(placement.completion_s, job.n_tasks, run)  # type: ignore[arg-type]
         view.waiting.remove(job.id)
-    again = SchedulingProblem.on_free_nodes(first.now_s, view)
-    assert scheduler.schedule(again).placements == ()
+    again = FreeNodesProblem(first.now_s, view)
+    assert scheduler.schedule(again).starts == ()
 
 
 # node 4 |            |      R has two of five nodes. A takes two of the others; for B, one is too few;

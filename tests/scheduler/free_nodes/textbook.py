@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from math import inf
 
-from scheduler.model import Placement
+from scheduler.free_nodes.problem import FreeNodesProblem
+from scheduler.model import Start
 from scheduler.node_set import NodeSet
-from scheduler.problem import SchedulingProblem
 
 
 @dataclass(frozen=True)
@@ -22,7 +22,7 @@ class Waiting:
 class TextbookPass:
     """FCFS or SJF, then no backfilling, or EASY, or EASY with shortest job backfilled first (SJBF)."""
 
-    def __init__(self, problem: SchedulingProblem) -> None:
+    def __init__(self, problem: FreeNodesProblem) -> None:
         view = problem.free_nodes
         self.now_s = problem.now_s
         self.free = [n for first, last in view.free.intervals for n in range(first, last + 1)]
@@ -30,9 +30,9 @@ class TextbookPass:
         self.queue = [
             Waiting(i, job.n_tasks, view.waiting.estimate_s(job.id)) for i, job in enumerate(problem.jobs)
         ]
-        self.started: list[Placement] = []
+        self.started: list[Start] = []
 
-    def decide(self, ordering: str, backfilling: str) -> list[Placement]:
+    def decide(self, ordering: str, backfilling: str) -> list[Start]:
         """Who starts now, in this order, on which nodes, and until when."""
         in_order = sorted(self.queue, key=shortest_first) if ordering == "sjf" else self.queue
         while in_order and self.fits(in_order[0]):
@@ -67,7 +67,7 @@ class TextbookPass:
     def start(self, job: Waiting) -> None:
         """On the free nodes of the lowest numbers."""
         end_s = self.now_s + job.estimate_s
-        self.started.append(Placement(job.i, NodeSet.of(self.free[: job.size]), end_s))
+        self.started.append(Start(job.i, NodeSet.of(self.free[: job.size]), end_s))
         self.free = self.free[job.size :]
         self.releases.append((end_s, job.size))
 

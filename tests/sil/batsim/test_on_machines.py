@@ -11,8 +11,8 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from scheduler.mapping.rules import CLASS_CAN_RUN_THERE, KNOWN_NODES, MAKES_PROGRESS
 from scheduler.registry import SchedulerNotLoaded
+from scheduler.rules import CLASS_CAN_RUN_THERE, KNOWN_NODES, MAKES_PROGRESS
 from sil.outcome.comparison import Comparison
 from sil.trace.facts import Fact, read_facts
 from sil.world.guard.faults import SPEAKS_THE_PROTOCOL

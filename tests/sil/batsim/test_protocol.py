@@ -13,7 +13,8 @@ from typing import Any
 import polars as pl
 import pytest
 
-from scheduler.mapping.rules import (
+from scheduler.registry import SchedulerNotLoaded
+from scheduler.rules import (
     EACH_JOB_ONCE,
     KNOWN_JOB,
     KNOWN_NODES,
@@ -24,7 +25,6 @@ from scheduler.mapping.rules import (
     PREEMPTS_RUNNING_RUNS,
     RETURNS_IN_TIME,
 )
-from scheduler.registry import SchedulerNotLoaded
 from sil.experiment.listener import Listener
 from sil.experiment.replays import Outcome, replay_all
 from sil.runs.on_log import Replay

@@ -13,8 +13,8 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from scheduler import registry
 from scheduler.free_nodes.runtime_estimates import UserEstimates
+from scheduler.registry import resolve
 from sil.batsim.requests import BadRequest
 from sil.batsim.serving import ServedScheduler
 from sil.experiment.listener import Listener
@@ -50,8 +50,8 @@ BEGIN = event("SIMULATION_BEGINS", nb_resources=3, nb_compute_resources=2)
 
 
 def served(name: str = "easy") -> ServedScheduler:
-    factory = registry.load(name)
-    return ServedScheduler(lambda _: factory(), UserEstimates())
+    spec = resolve(name)
+    return ServedScheduler(lambda _: spec.make(), UserEstimates(), spec.memoryless)
 
 
 def test_a_job_that_is_larger_than_the_machine_is_rejected_and_others_start() -> None:

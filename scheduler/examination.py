@@ -1,0 +1,243 @@
+"""Examining a scheduler: many small problems, drawn by Hypothesis, and the smallest that breaks each rule.
+
+What is specific to a kind of scheduling is a `Contract`; `scheduler.contract` has the one of each kind.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Callable, Iterator, Mapping, Set
+from itertools import accumulate
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from hypothesis import HealthCheck, Phase, given, settings
+from hypothesis import strategies as st
+from hypothesis.errors import FlakyFailure
+
+from scheduler.kinds import Kind, WrongKind
+from scheduler.model import Answer, JobId, NodeSchedule
+from scheduler.ports import Scheduler
+from scheduler.problem import SchedulingProblem
+from scheduler.rules import (
+    DETERMINISTIC,
+    MAKES_PROGRESS,
+    NO_JOB_FORGOTTEN,
+    PROBLEM_UNTOUCHED,
+    RAISES_NOTHING,
+    RETURNS_A_SCHEDULE,
+    RETURNS_IN_TIME,
+    RIGHT_KIND,
+    RULES_OF,
+    RULES_OF_CONDUCT,
+    first_difference,
+)
+
+Caller = Callable[[Callable[[], Answer]], Answer]
+"""Calls a function under a time limit of its choice. Raises TimeoutError if the limit is exceeded."""
+
+NO_SMALLER_EXAMPLE = (RETURNS_IN_TIME, DETERMINISTIC)
+"""Rules whose first example is kept: each smaller one would cost the time limit, or differ."""
+
+
+class Outline(Protocol):
+    """A small problem as plain values, from which equal problems can be built."""
+
+    @property
+    def n_jobs(self) -> int:
+        """Waiting and running jobs."""
+        ...
+
+    def build(self, first_id: int) -> SchedulingProblem:
+        """A new problem whose jobs are numbered from `first_id`, the waiting jobs first."""
+        ...
+
+
+Outlines = tuple[Outline, ...]
+
+
+class Contract(ABC):
+    """The problems for schedulers of one kind, and what is specific to it in judging the answers."""
+
+    kind: ClassVar[Kind]
+
+    @abstractmethod
+    def outlines(self) -> st.SearchStrategy[Outline]:
+        """Small problems, with ties and special cases."""
+
+    @abstractmethod
+    def larger(self) -> Outlines:
+        """A few problems of a size at which schedulers for small cases only would fail, asked in a row."""
+
+    @abstractmethod
+    def state(self, problem: SchedulingProblem) -> Mapping[str, object]:
+        """The parts of a problem that a scheduler must not change, by name."""
+
+    @abstractmethod
+    def startable(self, problem: SchedulingProblem) -> JobId | None:
+        """A job that must start now, as it could run and nothing else is going to happen; or None."""
+
+    def n_decisions(self, answer: Answer) -> int:
+        return len(answer.starts) if isinstance(answer, NodeSchedule) else len(answer.assignments)
+
+    def exercised(self, problem: SchedulingProblem, answer: Answer) -> Set[str]:
+        """The rules of an answer that this one could have broken."""
+        if not self.n_decisions(answer):
+            return {RETURNS_A_SCHEDULE, NO_JOB_FORGOTTEN}
+        return RULES_OF[self.kind].keys() - RULES_OF_CONDUCT.keys()
+
+
+class ContractBroken(AssertionError):
+    """A scheduler broke `rule`, on `job` if it is one job; `problems` are the smallest that show it."""
+
+    def __init__(self, rule: str, job: JobId | None, message: str, problems: Outlines) -> None:
+        shown = "\n".join(f"  {outline}" for outline in problems)
+        super().__init__(f"{rule}: {message}\nasked, in this order:\n{shown}")
+        self.rule = rule
+        self.job = job
+        self.message = message
+        self.problems = problems
+
+
+class Examination:
+    """Asks `make`'s schedulers `examples` times up to three problems in a row, then larger ones.
+
+    The problems are the same every time. `call` may limit the time of each decision.
+    """
+
+    def __init__(
+        self,
+        make: Callable[[], Scheduler],
+        contract: Contract,
+        examples: int = 200,
+        call: Caller = lambda function: function(),
+    ) -> None:
+        self._make = make
+        self._contract = contract
+        self._examples = examples
+        self._call = call
+        self._overlooked: set[str] = set()
+        self._last: ContractBroken | None = None
+        self.exercised: set[str] = set()
+        """Rules that some answer kept although it could have broken them."""
+
+    def broken_rules(self) -> Iterator[ContractBroken]:
+        """Each broken rule, once, with the smallest problems that show it.
+
+        Ends with RETURNS_IN_TIME if that is broken: finding another would cost the time limit again.
+        """
+        while RETURNS_IN_TIME not in self._overlooked:
+            try:
+                self.run()
+            except ContractBroken as broken:
+                self._overlooked.add(broken.rule)
+                yield broken
+            else:
+                return
+
+    def run(self) -> None:
+        """Raise ContractBroken for the first rule broken that is not known yet."""
+        self._last = None
+
+        @settings(
+            max_examples=self._examples,
+            database=None,
+            derandomize=True,
+            phases=(Phase.generate, Phase.shrink),
+            deadline=None,
+            suppress_health_check=list(HealthCheck),
+            report_multiple_bugs=False,
+            print_blob=False,
+        )
+        @given(st.lists(self._contract.outlines(), min_size=1, max_size=3).map(tuple))
+        def keeps_the_contract(asked: Outlines) -> None:
+            self._examine(asked)
+
+        try:
+            keeps_the_contract()
+            self._examine(self._contract.larger())
+        except (ContractBroken, FlakyFailure):
+            broken = self._last  # a scheduler that is not deterministic may not repeat it
+            assert broken is not None
+            # A new exception: what Hypothesis adds to its own describes this file, not the scheduler.
+            raise ContractBroken(broken.rule, broken.job, broken.message, broken.problems) from None
+
+    def _examine(self, outlines: Outlines) -> None:
+        if self._last is not None and self._last.rule in NO_SMALLER_EXAMPLE:
+            raise self._last
+        try:
+            first, second = self._answers(outlines), self._answers(outlines)
+            for k, (answer, again) in enumerate(zip(first, second, strict=True)):
+                difference = first_difference(answer, again)
+                if difference is not None:
+                    job = _built(outlines)[k].jobs[difference].id if difference >= 0 else None
+                    message = f"two instances that were asked the same decided differently from job {job} on"
+                    raise self._broken(DETERMINISTIC, job, message, outlines)
+            self.exercised.add(DETERMINISTIC)
+        except _Overlooked:
+            return
+
+    def _answers(self, outlines: Outlines) -> list[Answer]:
+        scheduler = self._make()
+        pairs = zip(_built(outlines), _built(outlines), strict=True)
+        return [
+            self._answer(scheduler, problem, fresh, outlines[: k + 1])
+            for k, (problem, fresh) in enumerate(pairs)
+        ]
+
+    def _answer(
+        self, scheduler: Scheduler, problem: SchedulingProblem, fresh: SchedulingProblem, asked: Outlines
+    ) -> Answer:
+        contract = self._contract
+        answer = self._ask(scheduler, problem, asked)
+        self.exercised |= {RIGHT_KIND, RAISES_NOTHING, RETURNS_IN_TIME}
+        violation = fresh.violation(answer)
+        if violation is not None:
+            raise self._broken(violation.rule, violation.job, violation.message, asked)
+        self.exercised |= contract.exercised(fresh, answer)
+        now, before = contract.state(problem), contract.state(fresh)
+        changed = next((name for name in before if not _equal(now[name], before[name])), None)
+        if changed is not None:
+            raise self._broken(PROBLEM_UNTOUCHED, None, f"the scheduler changed {changed}", asked)
+        self.exercised.add(PROBLEM_UNTOUCHED)
+        if not contract.n_decisions(answer) or MAKES_PROGRESS not in self.exercised:
+            job = contract.startable(fresh)
+            if job is not None and not contract.n_decisions(answer):
+                message = f"job {job} could run, nothing is running, and no job is started: it waits for ever"
+                raise self._broken(MAKES_PROGRESS, job, message, asked)
+            if job is not None:
+                self.exercised.add(MAKES_PROGRESS)
+        return answer
+
+    def _ask(self, scheduler: Scheduler, problem: SchedulingProblem, asked: Outlines) -> Answer:
+        try:
+            return self._call(lambda: scheduler.schedule(problem))
+        except TimeoutError as error:
+            raise self._broken(RETURNS_IN_TIME, None, f"schedule did not return: {error}", asked) from None
+        except WrongKind as error:
+            raise self._broken(RIGHT_KIND, None, str(error), asked) from error
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            message = f"schedule raised {type(error).__name__}: {error}"
+            raise self._broken(RAISES_NOTHING, None, message, asked) from error
+
+    def _broken(self, rule: str, job: JobId | None, message: str, asked: Outlines) -> Exception:
+        if rule in self._overlooked:
+            return _Overlooked()
+        self._last = ContractBroken(rule, job, message, asked)
+        return self._last
+
+
+class _Overlooked(Exception):
+    """A rule is broken of which that is already known."""
+
+
+def _equal(one: Any, other: Any) -> bool:
+    return np.array_equal(one, other) if isinstance(one, np.ndarray) else bool(one == other)
+
+
+def _built(outlines: Outlines) -> list[SchedulingProblem]:
+    """New problems; no job number occurs in two of them, since a scheduler may remember jobs."""
+    first_ids = accumulate((outline.n_jobs for outline in outlines[:-1]), initial=1)
+    return [outline.build(first_id) for outline, first_id in zip(outlines, first_ids, strict=True)]

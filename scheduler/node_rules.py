@@ -1,0 +1,136 @@
+"""The check of a NodeSchedule, before any of it is carried out, for nodes of any capacity."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from math import inf
+from numbers import Real
+from typing import Protocol
+
+from scheduler.model import Job, NodeSchedule, Start
+from scheduler.node_set import NodeSet
+from scheduler.problem import SchedulingProblem
+from scheduler.rules import (
+    COMPLETION_AS_EXPECTED,
+    EACH_JOB_ONCE,
+    KNOWN_JOB,
+    KNOWN_NODES,
+    NO_JOB_FORGOTTEN,
+    ONE_TASK_ON_EACH_NODE,
+    RETURNS_A_SCHEDULE,
+    Violation,
+)
+from scheduler.wait_reasons import AllOthers
+
+
+class Capacity(Protocol):
+    """The room that is left on the nodes, used up by the starts of one schedule."""
+
+    def n_tasks(self, i: int, job: Job) -> int:
+        """The number of nodes that job i needs."""
+        ...
+
+    def use(self, i: int, job: Job, nodes: NodeSet) -> Violation | None:
+        """Put job i on `nodes`; the rule that this breaks, or None."""
+        ...
+
+    def overbooked(self) -> Violation | None:
+        """A rule that the starts break together, or None."""
+        ...
+
+
+def first_violation(problem: SchedulingProblem, answer: object, capacity: Capacity) -> Violation | None:
+    """The first rule that `answer` breaks, or None.
+
+    O(k log k) for the k intervals of nodes named; and O(n) for n jobs unless the reasons are `AllOthers`.
+    """
+    malformed = _malformed(answer, problem.now_s)
+    if malformed is not None:
+        return Violation(RETURNS_A_SCHEDULE, None, malformed)
+    assert isinstance(answer, NodeSchedule)
+    try:
+        return _first_violation(problem, answer, capacity)
+    except (TypeError, ValueError, AttributeError) as error:
+        message = f"its starts or wait reasons have the wrong type: {error}"
+        return Violation(RETURNS_A_SCHEDULE, None, message)
+
+
+def _malformed(answer: object, now_s: float) -> str | None:
+    if not isinstance(answer, NodeSchedule):
+        kind = "None" if answer is None else type(answer).__name__
+        return f"schedule(problem) returned {kind}, expected a NodeSchedule"
+    again_s = answer.ask_again_s
+    if again_s is not None and not (isinstance(again_s, (int, float)) and now_s < again_s < inf):
+        return f"ask_again_s is {again_s} s, expected a time after now, {now_s:.12g} s"
+    return None
+
+
+def _first_violation(
+    problem: SchedulingProblem, answer: NodeSchedule, capacity: Capacity
+) -> Violation | None:
+    starts, waiting = answer.starts, answer.wait_reasons
+    all_others_wait = isinstance(waiting, AllOthers) and waiting.are_all_but(starts, problem.n_jobs)
+    started: set[int] = set()
+    for start in starts:
+        wrong = _wrong(problem, start, started, {} if all_others_wait else waiting, capacity)
+        if wrong is not None:
+            return wrong
+    if len(started) > 1:
+        overbooked = capacity.overbooked()
+        if overbooked is not None:
+            return overbooked
+    if all_others_wait:
+        return None
+    for i in waiting:
+        if not 0 <= i < problem.n_jobs:
+            return _unknown(i, problem)
+    if len(started) + len(waiting) < problem.n_jobs:
+        forgotten = next(i for i in range(problem.n_jobs) if i not in started and i not in waiting)
+        job = problem.jobs[forgotten].id
+        return Violation(NO_JOB_FORGOTTEN, job, f"job {job} is neither started nor left waiting")
+    return None
+
+
+def _wrong(
+    problem: SchedulingProblem,
+    start: Start,
+    started: set[int],
+    waiting: Mapping[int, str],
+    capacity: Capacity,
+) -> Violation | None:
+    """The first rule that one start breaks; otherwise it is booked in `started` and `capacity`."""
+    if type(start) is not Start:
+        message = f"a start is of type {type(start).__name__}, expected a Start"
+        return Violation(RETURNS_A_SCHEDULE, None, message)
+    i, nodes, completion_s = start
+    if type(completion_s) is not float and not isinstance(completion_s, Real):
+        message = f"completion_s of a start is of type {type(completion_s).__name__}, expected a number"
+        return Violation(RETURNS_A_SCHEDULE, None, message)
+    if not 0 <= i < problem.n_jobs:
+        return _unknown(i, problem)
+    job = problem.jobs[i]
+    if i in started or i in waiting:
+        return Violation(EACH_JOB_ONCE, job.id, f"job {job.id} is started twice, or started and left waiting")
+    if not isinstance(nodes, NodeSet):
+        try:
+            nodes = NodeSet.of(nodes)
+        except ValueError as error:
+            return Violation(ONE_TASK_ON_EACH_NODE, job.id, f"job {job.id}: {error}")
+    if not problem.now_s < completion_s < inf:
+        message = f"job {job.id} starts at {problem.now_s:.12g} s and is to complete at {completion_s:.12g} s"
+        return Violation(COMPLETION_AS_EXPECTED, job.id, message)
+    if not nodes.within(problem.n_places):
+        message = f"job {job.id} is started on nodes {nodes}; there are nodes 0 to {problem.n_places - 1}"
+        return Violation(KNOWN_NODES, job.id, message)
+    n_tasks = capacity.n_tasks(i, job)
+    if nodes.n != n_tasks:
+        message = f"job {job.id} needs {n_tasks} nodes and is started on {nodes.n}: {nodes}"
+        return Violation(ONE_TASK_ON_EACH_NODE, job.id, message)
+    wrong = capacity.use(i, job, nodes)
+    started.add(i)
+    return wrong
+
+
+def _unknown(i: int, problem: SchedulingProblem) -> Violation:
+    message = f"job index {i} is named; the problem has jobs 0 to {problem.n_jobs - 1}"
+    return Violation(KNOWN_JOB, None, message)

@@ -1,0 +1,139 @@
+"""The rules that every scheduler keeps, by name, and what breaking one is."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from scheduler.kinds import Kind
+from scheduler.model import Answer, JobId, NodeSchedule
+from scheduler.node_set import NodeSet
+
+RETURNS_A_SCHEDULE = "returns-a-schedule"
+KNOWN_JOB = "known-job"
+EACH_JOB_ONCE = "each-job-once"
+NO_JOB_FORGOTTEN = "no-job-forgotten"
+COMPLETION_AS_EXPECTED = "completion-as-expected"
+
+KNOWN_RESOURCE = "known-resource"
+CLASS_CAN_RUN_THERE = "class-can-run-there"
+RESOURCE_AVAILABLE = "resource-available"
+NOT_IN_THE_PAST = "not-in-the-past"
+NO_DOUBLE_BOOKING = "no-double-booking"
+CLUSTER_MEMBERS_FREE = "cluster-members-free"
+PREEMPTS_RUNNING_RUNS = "preempts-running-runs"
+
+KNOWN_NODES = "known-nodes"
+ONE_TASK_ON_EACH_NODE = "one-task-on-each-node"
+NODES_FREE = "nodes-free"
+SOCIAL_CONTRACT = "social-contract"
+
+RIGHT_KIND = "right-kind"
+RAISES_NOTHING = "raises-nothing"
+RETURNS_IN_TIME = "returns-in-time"
+DETERMINISTIC = "deterministic"
+PROBLEM_UNTOUCHED = "problem-untouched"
+MAKES_PROGRESS = "makes-progress"
+
+RULES_OF_CONDUCT = {
+    RIGHT_KIND: "schedule(problem) reads only attributes of the kind of problem that it gets",
+    RAISES_NOTHING: "schedule(problem) raises no exception",
+    RETURNS_IN_TIME: "schedule(problem) returns within the decision limit",
+    DETERMINISTIC: "the same problems in the same order lead to the same schedules",
+    PROBLEM_UNTOUCHED: "the problem is read and never changed",
+    MAKES_PROGRESS: "jobs that can run do not wait, or start over, for ever",
+}
+"""For schedulers of all kinds."""
+
+_OF_A_SCHEDULE = {
+    RETURNS_A_SCHEDULE: "schedule(problem) returns a Schedule with columns of the right shape and type",
+    KNOWN_JOB: "every job named is one of the problem's jobs",
+    KNOWN_RESOURCE: "every resource named is one of the problem's machines or clusters",
+    EACH_JOB_ONCE: "no job is mapped twice, or mapped and left waiting",
+    NO_JOB_FORGOTTEN: "every job is mapped, or left waiting with a reason",
+    CLASS_CAN_RUN_THERE: "no job is mapped to a resource that cannot run its class",
+    RESOURCE_AVAILABLE: "no job is mapped to a machine that is down or a cluster that is not available",
+    NOT_IN_THE_PAST: "no job starts before now",
+    NO_DOUBLE_BOOKING: "a machine has one run at a time, and none before it is ready",
+    CLUSTER_MEMBERS_FREE: "a cluster starts a job only when all its members are free, and keeps them",
+    COMPLETION_AS_EXPECTED: "completion is start plus the expected time",
+    PREEMPTS_RUNNING_RUNS: "only running runs are preempted, each once",
+}
+_OF_A_NODE_SCHEDULE = {
+    RETURNS_A_SCHEDULE: "schedule(problem) returns a NodeSchedule with starts of the right types",
+    KNOWN_JOB: "every job named is one of the problem's jobs",
+    EACH_JOB_ONCE: "no job starts twice, or starts and is left waiting",
+    NO_JOB_FORGOTTEN: "every job starts, or is left waiting with a reason",
+    COMPLETION_AS_EXPECTED: "completion is a time after now",
+    KNOWN_NODES: "every node named is one of the cluster's",
+    ONE_TASK_ON_EACH_NODE: "a job gets as many different nodes as it has tasks",
+}
+RULES_OF = {
+    Kind.MAPPING: _OF_A_SCHEDULE | RULES_OF_CONDUCT,
+    Kind.FREE_NODES: _OF_A_NODE_SCHEDULE
+    | {NODES_FREE: "a job gets nodes that are free, and each node goes to one job"}
+    | RULES_OF_CONDUCT,
+    Kind.TIME_SHARED: _OF_A_NODE_SCHEDULE
+    | {SOCIAL_CONTRACT: "no start exceeds the parallel MPL, memory or CPU that a node allows"}
+    | RULES_OF_CONDUCT,
+}
+"""For each kind of scheduler, the rules and one sentence for each."""
+
+
+@dataclass(frozen=True, slots=True)
+class Violation:
+    """A broken rule: its name, the job concerned (if it is one job), and one sentence."""
+
+    rule: str
+    job: JobId | None
+    message: str
+
+
+class ScheduleRejected(Exception):
+    """A scheduler returned a schedule that breaks a rule."""
+
+    def __init__(self, violation: Violation) -> None:
+        super().__init__(f"{violation.rule}: {violation.message}")
+        self.violation = violation
+
+
+def first_difference(one: Answer, other: Answer) -> int | None:
+    """Index of the first job on which two answers differ, -1 if they differ otherwise, None if not at all."""
+    if isinstance(one, NodeSchedule) or isinstance(other, NodeSchedule):
+        if not (isinstance(one, NodeSchedule) and isinstance(other, NodeSchedule)):
+            return -1
+        return _first_different_start(one, other)
+    columns = [
+        (one.assignments.jobs, other.assignments.jobs),
+        (one.assignments.resources, other.assignments.resources),
+        (one.assignments.start_s, other.assignments.start_s),
+        (one.assignments.completion_s, other.assignments.completion_s),
+    ]
+    n_common = min(len(one.assignments.jobs), len(other.assignments.jobs))
+    differs = np.zeros(n_common, dtype=bool)
+    for left, right in columns:
+        differs |= left[:n_common] != right[:n_common]
+    if differs.any():
+        return int(one.assignments.jobs[differs.argmax()])
+    longer = max(one.assignments.jobs, other.assignments.jobs, key=len)
+    if len(longer) > n_common:
+        return int(longer[n_common])
+    if (waiting := _first_different_wait(one, other)) is not None:
+        return waiting
+    return -1 if one.preemptions != other.preemptions else None
+
+
+def _first_different_start(one: NodeSchedule, other: NodeSchedule) -> int | None:
+    if (waiting := _first_different_wait(one, other)) is not None:
+        return waiting
+    for a, b in zip(one.starts, other.starts, strict=False):
+        # Nodes may also be given as an array.
+        if a[::2] != b[::2] or NodeSet.of(a.nodes) != NodeSet.of(b.nodes):
+            return a.job
+    return None
+
+
+def _first_different_wait(one: Answer, other: Answer) -> int | None:
+    in_one_only = sorted(set(one.wait_reasons) ^ set(other.wait_reasons))
+    return int(in_one_only[0]) if in_one_only else None

@@ -1,0 +1,139 @@
+"""The problem of time-shared nodes: which jobs start now, and on which nodes?"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
+
+import numpy as np
+
+from scheduler.compiled import Ints
+from scheduler.kinds import Kind
+from scheduler.model import Job, JobId, RunId
+from scheduler.node_rules import first_violation
+from scheduler.node_set import NodeSet
+from scheduler.problem import Running, SchedulingProblem
+from scheduler.rules import SOCIAL_CONTRACT, Violation
+from scheduler.time_shared.kernels.tables import SLACK, Jobs, Nodes, Queues
+from scheduler.time_shared.requirement import Requirement
+
+
+class SharedNodes:
+    """What a scheduler sees: rows of `jobs`, rows of `nodes`, and which of the jobs wait and run.
+
+    `waiting` are the rows of a problem's jobs, in their order. It is to be read; what a scheduler works on,
+    it copies (`copied`).
+    """
+
+    def __init__(
+        self,
+        jobs: Jobs,
+        nodes: Nodes,
+        waiting: Ints,
+        running: Ints,
+        measure: Callable[[], None] = lambda: None,
+        promised: Mapping[JobId, float] = MappingProxyType({}),
+    ) -> None:
+        self.jobs = jobs
+        self.nodes = nodes
+        self.waiting = waiting
+        self.running = running
+        self._measure = measure
+        self.promised = promised
+        """By when jobs were promised to end."""
+
+    def measure(self) -> None:
+        """Have the CPU time measured that running jobs have used: `jobs.used_s` and `jobs.run_s` are of now.
+
+        Whoever reads these asks for it first; it costs a look at each job that runs.
+        """
+        self._measure()
+
+    @property
+    def n_nodes(self) -> int:
+        return len(self.nodes.n_jobs)
+
+    def requirement(self, i: int) -> Requirement:
+        """What job i of the problem asks."""
+        return requirement_in(self.jobs, int(self.waiting[i]))
+
+    def queues(self) -> Queues:
+        """Both queues as tables that a pass may change; no more jobs can run than wait and run now."""
+        n_running = len(self.running)
+        running = np.empty(n_running + len(self.waiting), dtype=np.int64)
+        running[:n_running] = self.running
+        return Queues(self.waiting.copy(), np.array([0, len(self.waiting)]), running, np.array([n_running]))
+
+
+class TimeSharedProblem(SchedulingProblem):
+    """Which of the jobs start now, and on which of `shared_nodes`? The answer is a `NodeSchedule`.
+
+    See `SchedulingProblem` for `now_s`, `jobs`, `n_jobs`, `running` and `n_places`.
+    """
+
+    kind = Kind.TIME_SHARED
+
+    def __init__(
+        self,
+        now_s: float,
+        jobs: Sequence[Job],
+        shared_nodes: SharedNodes,
+        running: Mapping[RunId, Running] | None = None,
+    ) -> None:
+        super().__init__(now_s, jobs, running, shared_nodes.n_nodes)
+        self.shared_nodes = shared_nodes
+
+    def violation(self, answer: object) -> Violation | None:
+        return first_violation(self, answer, _SocialLimits(self.shared_nodes))
+
+
+class _SocialLimits:
+    """A node takes tasks up to its parallel MPL, memory and CPU."""
+
+    def __init__(self, shared: SharedNodes) -> None:
+        self._shared = shared
+        self._added: defaultdict[int, list[Requirement]] = defaultdict(list)
+
+    def n_tasks(self, i: int, job: Job) -> int:
+        return self._shared.requirement(i).n_tasks
+
+    def use(self, i: int, job: Job, nodes: NodeSet) -> Violation | None:
+        requirement = self._shared.requirement(i)
+        for n in nodes:
+            self._added[n].append(requirement)
+            exceeded = self._exceeded(n, self._added[n])
+            if exceeded is not None:
+                message = f"job {job.id} is started on node {n}, which would then carry {exceeded}"
+                return Violation(SOCIAL_CONTRACT, job.id, message)
+        return None
+
+    def overbooked(self) -> Violation | None:
+        return None  # every start was checked together with those before it
+
+    def _exceeded(self, n: int, added: list[Requirement]) -> str | None:
+        """The limit of node n that the tasks `added` exceed."""
+        nodes = self._shared.nodes
+        jobs = int(nodes.n_jobs[n]) + len(added)
+        if jobs > nodes.most_jobs[n]:
+            return f"{jobs} parallel tasks; {nodes.most_jobs[n]} are allowed"
+        memory_mb = float(nodes.memory_mb[n]) + sum(requirement.memory_mb for requirement in added)
+        if memory_mb > nodes.most_memory_mb[n] + 2 * SLACK:
+            return f"{memory_mb:g} MB of parallel memory; {nodes.most_memory_mb[n]:g} MB are allowed"
+        cpu = float(nodes.cpu[n]) + sum(requirement.cpu for requirement in added)
+        if cpu > nodes.most_cpu[n] + 2 * SLACK:
+            return f"CPU requirements of {cpu:.2f}; {nodes.most_cpu[n]:g} are allowed"
+        return None
+
+
+def copied(shared: SharedNodes) -> tuple[Jobs, Nodes]:
+    """Both tables anew, for whoever goes on from here."""
+    jobs = Jobs._make(column.copy() for column in shared.jobs)
+    return jobs, Nodes._make(column.copy() for column in shared.nodes)
+
+
+def requirement_in(jobs: Jobs, row: int) -> Requirement:
+    """What the job in a row of the table requires."""
+    return Requirement(
+        jobs.tasks[row].item(), jobs.cpu[row].item(), jobs.memory_mb[row].item(), jobs.exe_s[row].item()
+    )
