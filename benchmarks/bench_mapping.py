@@ -25,13 +25,12 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.record import keep
-from scheduler.etc import EtcMatrix
 from scheduler.mapping.by_class import ByClass
-from scheduler.mapping.greedy import MaxMin, MinMin
+from scheduler.mapping.etc import EtcMatrix
+from scheduler.mapping.greedy import MaxMin, MinMin, Sjs
 from scheduler.mapping.pjs import Pjs
 from scheduler.mapping.problem import MappingProblem
 from scheduler.mapping.reference import TextbookPjs, TextbookSjs
-from scheduler.mapping.sjs import Sjs
 from scheduler.ports import Scheduler
 
 SEED = 2001

@@ -16,13 +16,13 @@ from rich.table import Table
 
 from benchmarks.record import keep
 from scheduler.model import Job, JobId
+from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.prediction.algorithm_1 import Algorithm1
 from scheduler.time_shared.prediction.forecast import Predictor
 from scheduler.time_shared.prediction.look_ahead import PolicyAware
 from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.reference import TextbookLoras
 from scheduler.time_shared.requirement import Requirement
-from scheduler.time_shared.scheduler import Loras
 from scheduler.time_shared.social_contract import SocialContract
 from scheduler.time_shared.system import LocalLoad, SystemState
 

@@ -16,8 +16,8 @@ from rich.table import Table
 
 from benchmarks.record import keep
 from scheduler.model import Job, JobId, NodeSchedule
+from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.problem import TimeSharedProblem
-from scheduler.time_shared.scheduler import Loras
 from sil.runs.on_time_shared import SharedCluster, built_in_characterisations, run_on_shared_nodes
 from sil.studies.cisne.experiments import BENCHMARKS, SEED
 from sil.world.events import Event, EventQueue

@@ -6,8 +6,9 @@ import ast
 import inspect
 from collections.abc import Callable, Mapping
 from difflib import get_close_matches
+from enum import StrEnum
 from types import UnionType
-from typing import Any, Union, get_args, get_origin
+from typing import Any, NoReturn, Union, get_args, get_origin
 
 from scheduler.errors import UserError
 
@@ -97,3 +98,12 @@ def _kinds(annotation: Any) -> list[type]:
     else:
         parts = [annotation]
     return list(parts) if all(part in KINDS for part in parts) else []
+
+
+class Choice(StrEnum):
+    """A choice by name. Raises ValueError for one that there is not, naming those that there are."""
+
+    @classmethod
+    def _missing_(cls, value: object) -> NoReturn:
+        choices = ", ".join(cls)
+        raise ValueError(f"'{value}' is no {str(cls.__doc__).partition(':')[0].lower()}; there are {choices}")

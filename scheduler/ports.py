@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from scheduler.etc import EtcMatrix
+from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import (
     DispatchOrder,
     ExecutionRecord,

@@ -26,14 +26,14 @@ PLUGIN_GROUP = "scheduler.plugins"
 """Entry-point group in which an installed package offers its schedulers."""
 
 BUILT_IN = {
-    "olb": "scheduler.mapping.olb:Olb",
-    "met": "scheduler.mapping.met:Met",
-    "mct": "scheduler.mapping.mct:Mct",
-    "best_assignment": "scheduler.mapping.best_assignment:BestAssignment",
+    "olb": "scheduler.mapping.immediate:Olb",
+    "met": "scheduler.mapping.immediate:Met",
+    "mct": "scheduler.mapping.immediate:Mct",
+    "best_assignment": "scheduler.mapping.immediate:BestAssignment",
     "min_min": "scheduler.mapping.greedy:MinMin",
     "max_min": "scheduler.mapping.greedy:MaxMin",
     "sufferage": "scheduler.mapping.sufferage:Sufferage",
-    "sjs": "scheduler.mapping.sjs:Sjs",
+    "sjs": "scheduler.mapping.greedy:Sjs",
     "pjs": "scheduler.mapping.pjs:Pjs",
     "pjs_try_next": "scheduler.mapping.pjs:PjsTryNext",
     "gsa": "scheduler.mapping.gsa:Gsa",
@@ -49,7 +49,7 @@ ON_SHARED_NODES = {
     "normal_easy": "loras(node_selection=normal, selection=easy)",
     "uniform_easy": "loras(node_selection=uniform, selection=easy)",
     "promising": "scheduler.time_shared.prediction.promises:Promising",
-    "loras": "scheduler.time_shared.scheduler:Loras",
+    "loras": "scheduler.time_shared.loras:Loras",
 }
 """They start jobs on time-shared nodes. The first five are compositions from Hanzich et al. 2006."""
 
@@ -59,14 +59,14 @@ ON_FREE_NODES = {
     "easy": "rigid(backfilling=easy)",
     "easy_sjbf": "rigid(backfilling=easy_sjbf)",
     "conservative": "scheduler.free_nodes.conservative:Conservative",
-    "rigid": "scheduler.free_nodes.scheduler:Rigid",
+    "rigid": "scheduler.free_nodes.rigid:Rigid",
 }
 """They start rigid jobs on free nodes, as in the replay of a log."""
 
 _BY_KIND = {Kind.MAPPING: BUILT_IN, Kind.TIME_SHARED: ON_SHARED_NODES, Kind.FREE_NODES: ON_FREE_NODES}
 _COMPOSED = {**ON_SHARED_NODES, **ON_FREE_NODES}
 _ALL_BUILT_IN = {**BUILT_IN, **_COMPOSED}
-_MEMORYLESS = frozenset({"scheduler.free_nodes.scheduler:Rigid"})
+_MEMORYLESS = frozenset({"scheduler.free_nodes.rigid:Rigid"})
 """Targets of the built-in schedulers that declare it: listed here, since to read it would import them."""
 
 _KIND_OF_TARGET = {target: kind for kind, targets in _BY_KIND.items() for target in targets.values()}

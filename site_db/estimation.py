@@ -33,7 +33,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.etc import EtcMatrix
+from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Job
 from site_db.history.statistics import RunStatistics, merged
 

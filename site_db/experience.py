@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from scheduler.etc import EtcMatrix
+from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import ExecutionRecord, Job
 from site_db import store
 from site_db.estimation import Cell, Estimator, ExecutionEstimate, Layout, Place, PlaceKind

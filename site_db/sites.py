@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from scheduler.admission import UserPolicy
 from scheduler.errors import UserError
+from scheduler.managers.admission import UserPolicy
+from scheduler.managers.queues import MappingPolicy, QueuePolicy
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
-from scheduler.queues import MappingPolicy, QueuePolicy
 from site_db.estimation import Layout, Place, PlaceKind
 from site_db.relations import KINDS, PlainTable, site_file
 from site_db.schema import SiteRow

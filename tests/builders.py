@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import polars as pl
 
-from scheduler.etc import EtcMatrix
+from scheduler.mapping.etc import EtcMatrix
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Cluster, DispatchOrder, Job, JobClass, Machine, Schedule, Site
 from sil.trace.facts import Fact

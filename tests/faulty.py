@@ -10,8 +10,8 @@ import numpy as np
 
 from scheduler import rules
 from scheduler.free_nodes.problem import FreeNodesProblem
-from scheduler.free_nodes.scheduler import Rigid
-from scheduler.mapping.mct import Mct
+from scheduler.free_nodes.rigid import Rigid
+from scheduler.mapping.immediate import Mct
 from scheduler.mapping.pjs import Pjs
 from scheduler.mapping.placer import Placer
 from scheduler.mapping.problem import MappingProblem

@@ -7,7 +7,7 @@ from abc import ABC, abstractmethod
 
 from scheduler import rules
 from scheduler.free_nodes.problem import FreeNodesProblem
-from scheduler.free_nodes.scheduler import Rigid
+from scheduler.free_nodes.rigid import Rigid
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignment, NodeSchedule, RunId, Schedule, Start
 from scheduler.node_set import NodeSet

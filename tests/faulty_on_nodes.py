@@ -8,8 +8,8 @@ from abc import ABC, abstractmethod
 from scheduler import rules
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignment, NodeSchedule, Schedule, Start
+from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.problem import TimeSharedProblem
-from scheduler.time_shared.scheduler import Loras
 from tests.faulty import NeverReturns, Raises, ReturnsNothing
 from tests.spoiling import ByNoNumber, ByPlainTuples
 

@@ -94,9 +94,9 @@ def test_the_scheduler_draws_no_random_numbers_but_from_a_seed() -> None:
 def test_the_site_database_knows_of_ours_only_the_schedulers_values_and_errors() -> None:
     known = {
         "scheduler.model",
-        "scheduler.etc",
-        "scheduler.queues",
-        "scheduler.admission",
+        "scheduler.mapping.etc",
+        "scheduler.managers.queues",
+        "scheduler.managers.admission",
         "scheduler.time_shared.requirement",
         "scheduler.time_shared.social_contract",
         "scheduler.errors",

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from scheduler.choice import Choice
 from scheduler.free_nodes.kernels import passing
+from scheduler.naming import Choice
 
 
 class Ordering(Choice):

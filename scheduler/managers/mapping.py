@@ -10,11 +10,18 @@ from types import MappingProxyType
 
 import numpy as np
 
-from scheduler.admission import Admission
-from scheduler.etc import EtcMatrix, ReadyTimes
+from scheduler.managers.admission import Admission
 from scheduler.managers.availability import Availability
 from scheduler.managers.commitments import Commitments, Run
+from scheduler.managers.queues import (
+    MappingPolicy,
+    PlannedStarts,
+    PreemptionPolicy,
+    QueuePolicy,
+    in_order_of_service,
+)
 from scheduler.managers.starvation import Starvation
+from scheduler.mapping.etc import EtcMatrix, ReadyTimes
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import (
     Completion,
@@ -29,13 +36,6 @@ from scheduler.model import (
 )
 from scheduler.ports import Scheduler
 from scheduler.problem import Running
-from scheduler.queues import (
-    MappingPolicy,
-    PlannedStarts,
-    PreemptionPolicy,
-    QueuePolicy,
-    in_order_of_service,
-)
 from scheduler.resource_manager import OnMachines
 from scheduler.rules import ScheduleRejected
 

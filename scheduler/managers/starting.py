@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
 from typing import Protocol, cast
 
-from scheduler.admission import Admission
+from scheduler.managers.admission import Admission
 from scheduler.managers.node_allocation import NodeAllocation
 from scheduler.model import (
     ON_NODES,

@@ -8,9 +8,9 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from scheduler.etc import EtcMatrix, ReadyTimes
 from scheduler.examination import Contract, Outline, Outlines
 from scheduler.kinds import Kind
+from scheduler.mapping.etc import EtcMatrix, ReadyTimes
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Answer, Job, JobId, RunId, Schedule, read_only
 from scheduler.problem import Running, SchedulingProblem

@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.mapping.greedy import Sjs
 from scheduler.mapping.kernels.annealing import Bench, Choices, anneal
 from scheduler.mapping.pjs import Pjs, PjsTryNext
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
-from scheduler.mapping.sjs import Sjs
 from scheduler.model import Assignments, Schedule
 
 Floats = NDArray[np.float64]

@@ -8,8 +8,8 @@ from functools import cached_property
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scheduler.etc import EtcMatrix, ReadyTimes
 from scheduler.kinds import Kind
+from scheduler.mapping.etc import EtcMatrix, ReadyTimes
 from scheduler.mapping.rules import first_violation
 from scheduler.model import Job, JobId, RunId, read_only
 from scheduler.problem import LazyJobs, Running, SchedulingProblem

@@ -8,7 +8,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler.etc import EtcMatrix, ReadyTimes
+from scheduler.mapping.etc import EtcMatrix, ReadyTimes
 from scheduler.model import Assignments, Job, RunId, Schedule
 from scheduler.problem import Running
 from scheduler.rules import (

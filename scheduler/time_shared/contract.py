@@ -12,9 +12,9 @@ from scheduler.examination import Contract, Outline, Outlines
 from scheduler.kinds import Kind
 from scheduler.model import ON_NODES, Job, JobId, RunId
 from scheduler.problem import Running, SchedulingProblem
+from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.requirement import Requirement
-from scheduler.time_shared.scheduler import Loras
 from scheduler.time_shared.social_contract import SocialContract
 from scheduler.time_shared.system import LocalLoad, SystemState
 

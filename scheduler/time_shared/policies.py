@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from scheduler.choice import Choice
+from scheduler.naming import Choice
 from scheduler.time_shared.kernels import estimates, job_selection, node_selection
 
 

@@ -63,7 +63,7 @@ Cluster = list[_Node]
 
 
 class TextbookLoras:
-    """As `scheduler.time_shared.scheduler.Loras`, decision by decision."""
+    """As `scheduler.time_shared.loras.Loras`, decision by decision."""
 
     def __init__(self, ordering: str, selection: str, node_selection: str, estimate: str = "cpu") -> None:
         self._ordering = Ordering(ordering)

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from math import isfinite
 
-from scheduler.etc import EtcMatrix
 from scheduler.managers.availability import Availability
+from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import DispatchOrder, ExecutionRecord, Job, Loss, MachineReading, RunId
 from scheduler.node_set import NodeSet
 from scheduler.resource_manager import OnMachines

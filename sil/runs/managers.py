@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from scheduler import registry
-from scheduler.admission import Admission
+from scheduler.managers.admission import Admission
 from scheduler.managers.mapping import MappingManager
+from scheduler.managers.queues import PlannedStarts, PreemptionPolicy
 from scheduler.model import ExecutionRecord
 from scheduler.ports import Clock, Experience, Scheduler
-from scheduler.queues import PlannedStarts, PreemptionPolicy
 from scheduler.resource_manager import OnMachines
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteInUse

@@ -9,7 +9,7 @@ from math import inf
 
 import polars as pl
 
-from scheduler.admission import Admission
+from scheduler.managers.admission import Admission
 from scheduler.managers.starting import StartingManager
 from scheduler.model import DispatchOrder, Job, JobId, MachineReading, NodeReading, RunId
 from scheduler.ports import Characterisation, Scheduler

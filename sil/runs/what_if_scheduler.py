@@ -5,8 +5,8 @@ from __future__ import annotations
 from scheduler import registry
 from scheduler.model import NodeSchedule
 from scheduler.ports import Clock, Scheduler
+from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.problem import TimeSharedProblem
-from scheduler.time_shared.scheduler import Loras
 from sil.world.guard.faults import SchedulerFault
 from sil.world.guard.scheduler import GuardedScheduler
 

@@ -6,7 +6,7 @@ from collections.abc import Collection, Iterator
 
 from scheduler import registry
 from scheduler.kinds import Kind
-from scheduler.queues import in_order_of_service
+from scheduler.managers.queues import in_order_of_service
 from sil.batsim.naming import listens_already
 from sil.runs.under_test import brings_its_manager
 from sil.settings.experiment_file import Experiment

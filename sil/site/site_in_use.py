@@ -14,9 +14,9 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from scheduler import registry
-from scheduler.admission import UserPolicy
+from scheduler.managers.admission import UserPolicy
+from scheduler.managers.queues import MappingPolicy, QueuePolicy
 from scheduler.model import Site
-from scheduler.queues import MappingPolicy, QueuePolicy
 from sil.settings import files
 from sil.settings.experiment_file import Experiment
 from sil.site.overlay import Overlay, overlaid

@@ -7,7 +7,7 @@ from math import sqrt
 
 import numpy as np
 
-from scheduler.etc import EtcMatrix
+from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Job, JobId
 from sil.site.what_if_site import Expect
 from site_db.estimation import Cell, Estimator, ExecutionEstimate, Layout, Rule

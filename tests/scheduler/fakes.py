@@ -9,10 +9,11 @@ from itertools import count, cycle, pairwise
 
 import numpy as np
 
-from scheduler.admission import Admission, UserPolicy
-from scheduler.etc import EtcMatrix
+from scheduler.managers.admission import Admission, UserPolicy
 from scheduler.managers.mapping import MappingManager
-from scheduler.mapping.mct import Mct
+from scheduler.managers.queues import PlannedStarts, PreemptionPolicy, QueuePolicy
+from scheduler.mapping.etc import EtcMatrix
+from scheduler.mapping.immediate import Mct
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import (
     Assignment,
@@ -32,7 +33,6 @@ from scheduler.model import (
     Site,
 )
 from scheduler.ports import Scheduler
-from scheduler.queues import PlannedStarts, PreemptionPolicy, QueuePolicy
 from scheduler.resource_manager import OnMachines
 
 Reading = MachineReading | InterconnectReading

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.admission import Admission, UserPolicy
+from scheduler.managers.admission import Admission, UserPolicy
+from scheduler.managers.queues import QueuePolicy
 from scheduler.model import Job, JobId
-from scheduler.queues import QueuePolicy
 
 DAY = QueuePolicy("day", priority=2, users=frozenset({"ann", "bob"}))
 NIGHT = QueuePolicy("night")

@@ -9,7 +9,7 @@ from scheduler.contract import ContractBroken, check_contract
 from scheduler.examination import Caller, Examination
 from scheduler.kinds import Kind
 from scheduler.mapping.contract import MappingContract
-from scheduler.mapping.mct import Mct
+from scheduler.mapping.immediate import Mct
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Answer, Schedule
 from scheduler.registry import resolve

@@ -8,12 +8,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from scheduler.mapping.greedy import MaxMin, MinMin
+from scheduler.mapping.greedy import MaxMin, MinMin, Sjs
 from scheduler.mapping.kernels import blocks
 from scheduler.mapping.pjs import Pjs, PjsTryNext
 from scheduler.mapping.problem import MappingProblem
 from scheduler.mapping.reference import TextbookMaxMin, TextbookMinMin, TextbookPjs, TextbookSjs
-from scheduler.mapping.sjs import Sjs
 from scheduler.model import Schedule
 from scheduler.ports import Scheduler
 from tests.examples import up_to

@@ -8,10 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 from numpy.typing import NDArray
 
-from scheduler.mapping.greedy import MaxMin, MinMin
+from scheduler.mapping.greedy import MaxMin, MinMin, Sjs
 from scheduler.mapping.pjs import Pjs
 from scheduler.mapping.problem import MappingProblem
-from scheduler.mapping.sjs import Sjs
 from scheduler.mapping.sufferage import Sufferage
 
 Steps = list[tuple[int, int, float]]

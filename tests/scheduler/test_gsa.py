@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from scheduler.mapping.greedy import Sjs
 from scheduler.mapping.gsa import Gsa
 from scheduler.mapping.optimal import Optimal
 from scheduler.mapping.pjs import Pjs, PjsTryNext
 from scheduler.mapping.problem import MappingProblem
-from scheduler.mapping.sjs import Sjs
 
 
 def random_problem(n: int, clusters: int, seed: int) -> MappingProblem:

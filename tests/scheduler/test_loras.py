@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 from scheduler.model import Job, JobId
 from scheduler.ports import Scheduler
+from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.policies import Method, NodeSelection, Ordering, Selection
 from scheduler.time_shared.prediction.algorithm_1 import Algorithm1
 from scheduler.time_shared.prediction.look_ahead import Blind, PolicyAware
@@ -18,7 +19,6 @@ from scheduler.time_shared.prediction.promises import Promising
 from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.reference import TextbookLoras
 from scheduler.time_shared.requirement import Requirement
-from scheduler.time_shared.scheduler import Loras
 from scheduler.time_shared.social_contract import SocialContract
 from scheduler.time_shared.system import LocalLoad, SystemState
 from scheduler.wait_reasons import AllOthers

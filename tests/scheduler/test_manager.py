@@ -10,15 +10,14 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from scheduler.admission import UserPolicy
+from scheduler.managers.admission import UserPolicy
 from scheduler.managers.mapping import MappingManager
-from scheduler.mapping.mct import Mct
-from scheduler.mapping.olb import Olb
+from scheduler.managers.queues import MappingPolicy, PlannedStarts, PreemptionPolicy, QueuePolicy
+from scheduler.mapping.greedy import Sjs
+from scheduler.mapping.immediate import Mct, Olb
 from scheduler.mapping.pjs import Pjs
-from scheduler.mapping.sjs import Sjs
 from scheduler.model import Assignment, Completion, Job, JobId, Loss, MachineReading, RunId, Schedule
 from scheduler.ports import Scheduler
-from scheduler.queues import MappingPolicy, PlannedStarts, PreemptionPolicy, QueuePolicy
 from scheduler.resource_manager import OnMachines
 from scheduler.rules import PREEMPTS_RUNNING_RUNS, ScheduleRejected
 from tests.examples import up_to

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from scheduler import registry
-from scheduler.etc import EtcMatrix, ReadyTimes
+from scheduler.mapping.etc import EtcMatrix, ReadyTimes
 from scheduler.mapping.placer import CHOSEN_IN_VAIN, ON_CLUSTERS_ONLY, Placer
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Job, JobId, Schedule, read_only

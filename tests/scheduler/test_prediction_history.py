@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from scheduler.model import Job, JobId
+from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.prediction.by_name import PredictorName, make, read
 from scheduler.time_shared.prediction.history import (
     FEWEST,
@@ -16,7 +17,6 @@ from scheduler.time_shared.prediction.history import (
 )
 from scheduler.time_shared.prediction.look_ahead import PolicyAware
 from scheduler.time_shared.requirement import Requirement
-from scheduler.time_shared.scheduler import Loras
 from scheduler.time_shared.social_contract import SocialContract
 from scheduler.time_shared.system import SystemState
 

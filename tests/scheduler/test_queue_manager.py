@@ -34,12 +34,12 @@ from scheduler.rules import (
     ScheduleRejected,
 )
 from scheduler.time_shared.allocation import TimeSharedAllocation
+from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.prediction.forecasting import Forecasting, Prediction
 from scheduler.time_shared.prediction.look_ahead import PolicyAware
 from scheduler.time_shared.prediction.promises import PromisesByForecast
 from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.requirement import Requirement
-from scheduler.time_shared.scheduler import Loras
 from scheduler.time_shared.social_contract import SocialContract
 
 

@@ -283,7 +283,7 @@ def test_after_its_first_fault_a_scheduler_is_left_out_whatever_the_number_of_wo
 
 KILLER = """
 import os
-from scheduler.mapping.mct import Mct
+from scheduler.mapping.immediate import Mct
 
 
 class Killer:

@@ -23,8 +23,8 @@ from tests.sil.test_replay import FIVE, log_of
 FORKS = """
 import os, time
 from pathlib import Path
-from scheduler.mapping.mct import Mct
-from scheduler.free_nodes.scheduler import Rigid
+from scheduler.mapping.immediate import Mct
+from scheduler.free_nodes.rigid import Rigid
 
 def fork():
     if os.fork() == 0:
@@ -46,8 +46,8 @@ class ForksAndMaps(Mct):
 
 THREADS = """
 from threading import Event, Thread
-from scheduler.mapping.mct import Mct
-from scheduler.free_nodes.scheduler import Rigid
+from scheduler.mapping.immediate import Mct
+from scheduler.free_nodes.rigid import Rigid
 
 class AsItDecides(Rigid):
     def schedule(self, problem):
@@ -89,7 +89,7 @@ def test_nobody_waits_for_threads_that_a_scheduler_began(command: tuple[str, ...
 
 SWALLOWS = """
 import os, signal, time
-from scheduler.free_nodes.scheduler import Rigid as Swallows
+from scheduler.free_nodes.rigid import Rigid as Swallows
 
 try:
     os.kill(os.getpid(), signal.SIGINT)
@@ -167,7 +167,7 @@ def test_what_a_scheduler_forked_in_an_experiment_is_ended(forking: Path) -> Non
 def test_workers_end_with_the_command_that_is_killed(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(
         "import time\n"
-        "from scheduler.free_nodes.scheduler import Rigid\n"
+        "from scheduler.free_nodes.rigid import Rigid\n"
         "class Slow(Rigid):\n"
         "    def schedule(self, problem):\n"
         "        time.sleep(1)\n"

@@ -16,7 +16,7 @@ from tests.sil.test_cli import sil, the_sentence
 
 SLOW = """
 import time
-from scheduler.mapping.mct import Mct
+from scheduler.mapping.immediate import Mct
 from scheduler.model import Schedule
 
 class Squared(Mct):

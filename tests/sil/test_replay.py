@@ -519,7 +519,7 @@ from itertools import count
 import numpy as np
 from scheduler.model import Start, NodeSchedule
 from scheduler.node_set import NodeSet
-from scheduler.free_nodes.scheduler import Rigid
+from scheduler.free_nodes.rigid import Rigid
 
 class Good(Rigid):
     pass

@@ -375,7 +375,7 @@ class OwnFcfs:
     """A scheduler of some user's, which asks ours."""
 
     def schedule(self, problem: Any) -> Any:
-        from scheduler.time_shared.scheduler import Loras
+        from scheduler.time_shared.loras import Loras
 
         return Loras().schedule(problem)
 

@@ -9,7 +9,7 @@ import time
 import numpy as np
 import pytest
 
-from scheduler.etc import EtcMatrix
+from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import DispatchOrder, InterconnectReading, Job, JobId, MachineReading, RunId, Site
 from scheduler.rules import CLUSTER_MEMBERS_FREE, KNOWN_RESOURCE, NO_DOUBLE_BOOKING
 from sil.world.actual_runtimes import ActualRuntimes, Empirical, Gamma, Lognormal, NoSpread

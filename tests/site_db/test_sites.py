@@ -10,9 +10,9 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from scheduler.admission import UserPolicy
+from scheduler.managers.admission import UserPolicy
+from scheduler.managers.queues import MappingPolicy, QueuePolicy
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
-from scheduler.queues import MappingPolicy, QueuePolicy
 from site_db import store
 from site_db.estimation import Layout, Place, PlaceKind
 from site_db.relations import in_site_order

@@ -7,12 +7,12 @@ from dataclasses import dataclass
 
 from scheduler.naming import Misnamed
 from scheduler.ports import Scheduler
+from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.policies import Method
 from scheduler.time_shared.prediction.algorithm_1 import Algorithm1
 from scheduler.time_shared.prediction.forecast import Predictor
 from scheduler.time_shared.prediction.history import ErrorHistory, Hybrid, WithInterval
 from scheduler.time_shared.prediction.look_ahead import Blind, PolicyAware, methods_of
-from scheduler.time_shared.scheduler import Loras
 
 AWARE, BLIND, HYBRID = "aware", "blind", "hybrid"
 

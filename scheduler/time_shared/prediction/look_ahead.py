@@ -6,10 +6,10 @@ from scheduler.model import JobId
 from scheduler.time_shared.kernels.job_selection import room_for_pass
 from scheduler.time_shared.kernels.look_ahead import look_ahead, room_for_forecasts
 from scheduler.time_shared.kernels.tables import Methods
+from scheduler.time_shared.loras import Loras, in_order
 from scheduler.time_shared.policies import Method, Selection
 from scheduler.time_shared.prediction.forecast import Forecast
 from scheduler.time_shared.problem import SharedNodes, copied
-from scheduler.time_shared.scheduler import Loras, in_order
 
 
 class PolicyAware:

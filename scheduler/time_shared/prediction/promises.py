@@ -15,12 +15,12 @@ from scheduler.time_shared.kernels.look_ahead import look_ahead, room_for_foreca
 from scheduler.time_shared.kernels.node_selection import select_nodes
 from scheduler.time_shared.kernels.placing import put
 from scheduler.time_shared.kernels.tables import TOGETHER_S, Jobs, Methods, Nodes, Queues
+from scheduler.time_shared.loras import WAITS, Loras, in_order
 from scheduler.time_shared.policies import Selection
 from scheduler.time_shared.prediction.forecast import Forecast
 from scheduler.time_shared.prediction.look_ahead import methods_of
 from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem, copied
-from scheduler.time_shared.reasons import WhyJobsWait
-from scheduler.time_shared.scheduler import WAITS, Loras, in_order
+from scheduler.time_shared.wait_reasons import WhyJobsWait
 from scheduler.wait_reasons import AllOthers
 
 

@@ -10,7 +10,7 @@ from typing import Any
 import polars as pl
 
 from scheduler.model import Job, JobId
-from scheduler.time_shared.scheduler import Loras
+from scheduler.time_shared.loras import Loras
 from sil.outcome.statistics import Interval, Sample, interval
 from sil.report.figures import bars
 from sil.runs.on_time_shared import MEMORY_MB, SharedCluster

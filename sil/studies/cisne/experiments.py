@@ -13,11 +13,11 @@ import numpy as np
 import polars as pl
 
 from scheduler.model import Job, JobId
+from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.policies import Method, NodeSelection, Selection
 from scheduler.time_shared.prediction.forecast import Forecast, Predictor
 from scheduler.time_shared.prediction.look_ahead import Blind, PolicyAware
 from scheduler.time_shared.problem import SharedNodes
-from scheduler.time_shared.scheduler import Loras
 from sil.outcome.statistics import Sample
 from sil.runs.on_time_shared import (
     SharedCluster,

@@ -10,6 +10,7 @@ import numpy as np
 import polars as pl
 
 from scheduler.model import JobId
+from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.prediction.forecast import Forecast, Predictor
 from scheduler.time_shared.prediction.history import (
     COVERAGE,
@@ -22,7 +23,6 @@ from scheduler.time_shared.prediction.history import (
 )
 from scheduler.time_shared.prediction.look_ahead import PolicyAware
 from scheduler.time_shared.problem import SharedNodes
-from scheduler.time_shared.scheduler import Loras
 from sil.outcome.statistics import Interval, Sample, interval
 from sil.report.figures import bars
 from sil.runs.on_time_shared import SharedRun

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from scheduler.time_shared.scheduler import Loras
+from scheduler.time_shared.loras import Loras
 from sil.outcome.statistics import Sample, interval
 from sil.report.figures import bars
 from sil.runs.on_time_shared import SharedCluster

@@ -9,10 +9,10 @@ from itertools import count
 import numpy as np
 import polars as pl
 
+from scheduler.mapping.greedy import Sjs
 from scheduler.mapping.pjs import Pjs
 from scheduler.mapping.problem import MappingProblem
 from scheduler.mapping.reference import TextbookPjs, TextbookSjs
-from scheduler.mapping.sjs import Sjs
 from scheduler.ports import Scheduler
 from sil.outcome.statistics import Interval, Sample, interval, least_squares
 from sil.report.figures import bars, lines

@@ -12,8 +12,8 @@ import pytest
 from scheduler.free_nodes.allocation import FreeNodeAllocation
 from scheduler.free_nodes.placer import Placer
 from scheduler.free_nodes.problem import FreeNodesProblem
+from scheduler.free_nodes.rigid import Rigid
 from scheduler.free_nodes.runtime_estimates import LONGEST_S, RecentRuns, UserEstimates
-from scheduler.free_nodes.scheduler import Rigid
 from scheduler.managers.starting import StartingManager
 from scheduler.model import (
     Assignment,

@@ -12,7 +12,7 @@ from scheduler import registry
 from scheduler.free_nodes.contract import FreeNodesOutline, free_nodes_outlines, larger_outlines
 from scheduler.free_nodes.policies import Backfilling, Ordering
 from scheduler.free_nodes.problem import FreeNodesProblem
-from scheduler.free_nodes.scheduler import Rigid
+from scheduler.free_nodes.rigid import Rigid
 from tests.examples import up_to
 from tests.scheduler.free_nodes.textbook import TextbookPass
 

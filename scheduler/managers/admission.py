@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
+from scheduler.managers.queues import QueuePolicy
 from scheduler.model import Job
-from scheduler.queues import QueuePolicy
 
 Queues = frozenset[str]
 

@@ -15,7 +15,7 @@ from scheduler.time_shared.kernels.job_selection import Room, reservation_s, roo
 from scheduler.time_shared.kernels.tables import Jobs, Nodes, Policy, Queues
 from scheduler.time_shared.policies import Method, NodeSelection, Ordering, Selection
 from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
-from scheduler.time_shared.reasons import WhyJobsWait
+from scheduler.time_shared.wait_reasons import WhyJobsWait
 from scheduler.wait_reasons import AllOthers
 
 WAITS = "no set of nodes has room for it yet, or a job before it waits"

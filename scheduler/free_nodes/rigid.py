@@ -7,7 +7,7 @@ import numpy as np
 from scheduler.free_nodes.kernels.passing import start_jobs
 from scheduler.free_nodes.policies import Backfilling, Ordering
 from scheduler.free_nodes.problem import FreeNodesProblem
-from scheduler.free_nodes.reasons import WhyRigidJobsWait
+from scheduler.free_nodes.wait_reasons import WhyRigidJobsWait
 from scheduler.model import NodeSchedule, Start
 from scheduler.wait_reasons import AllOthers
 
