@@ -20,7 +20,7 @@ from benchmarks.record import keep
 from sil.planning.answers import Prepared
 from sil.planning.options import AS_IT_IS, one_of_each
 from sil.planning.plan_file import Plan, read_plan
-from sil.planning.questions.effects import Ranking, ranked
+from sil.planning.questions.effects import Criteria, Ranking, ranked
 from sil.planning.runs import Runs, Work
 from sil.planning.samples import Samples
 from sil.settings import files
@@ -87,8 +87,8 @@ def settled(offers: list[dict[str, object]], folder: Path, seed: int) -> Ranking
     """What is settled between the offers."""
     plan = Plan.model_validate({**PLAN, "offers": offers, "seed": seed})
     prepared = Prepared(plan, folder / "plan.toml", None)
-    samples = Samples(prepared.ground, Here(), plan.schedulers[0])
-    return ranked(samples, one_of_each(plan), by_price=True)
+    samples = Samples(prepared.scenario, Here(), plan.schedulers[0])
+    return ranked(samples, one_of_each(plan), Criteria(by_price=True))
 
 
 def main() -> None:
@@ -129,7 +129,7 @@ def _seconds(workers: int, folder: Path) -> float:
     prepared = Prepared(plan, path, None)
     with Engine(workers).opened() as engine:
         runs = Runs(engine, KeptRuns(folder / f"runs-{workers}.db"))
-        samples = Samples(prepared.ground, runs, plan.schedulers[0])
+        samples = Samples(prepared.scenario, runs, plan.schedulers[0])
         options = [AS_IT_IS, *one_of_each(plan)]
         samples.ensure(options, 2)  # workers begin, import and load what is compiled
         began_s = time.perf_counter()

@@ -1,31 +1,39 @@
-"""`sil plan`: what should be bought?"""
+"""`sil plan`: what to buy."""
 
 from __future__ import annotations
 
 import os
+import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.console import Console
 from rich.table import Table
 
 from sil.cli.console import (
     EXIT_FAULT,
     EXIT_INTERRUPTED,
+    JsonOption,
     err,
     fail,
+    natural_width,
     one_sentence_for_bad_input,
     out,
     print_fault,
+    print_json,
     print_note,
-    print_whole,
 )
 from sil.cli.progress import watching
 
 if TYPE_CHECKING:
     from sil.planning.answers import Answers
+    from sil.planning.report.page import Section
 
 RUNS = "runs.db"
+MOST_COLUMNS = 110
+"""Tables wider than this wrap the names of options, but keep all digits."""
+LEAST_NAME = 24
 
 
 def plan(
@@ -51,9 +59,10 @@ def plan(
         str | None,
         typer.Option(metavar="DATABASE#SITE", help="A site in a database instead of the one in the file."),
     ] = None,
+    as_json: JsonOption = False,
 ) -> None:
-    """Answer a purchasing question: what each offer does, the best buy within a budget, how many it takes,
-    and what could go.
+    """Answer a purchasing question: the effect of each offer, the best buy within a budget, sizing, and
+    retirement.
 
     Writes plan.html (open it in a browser), options.csv, job_classes.csv and the chart. Every finished run is
     kept in runs.db: the same command goes on where it was interrupted, and does nothing twice.
@@ -101,8 +110,30 @@ def plan(
     except KeyboardInterrupt:
         err.print("Interrupted; what is finished is kept, and the same command goes on from there.")
         raise typer.Exit(EXIT_INTERRUPTED) from None
+    if as_json:
+        _print_json(answers)
+        return
     _show(answers)
     out.print(f"Results are in {folder}; open {folder / PAGE} in a browser.", soft_wrap=True)
+
+
+def _print_json(answers: Answers) -> None:
+    from dataclasses import asdict
+
+    from sil.planning.report import recommendation
+    from sil.planning.report.tables import classes_frame, options_frame
+
+    sizes = {a.scheduler: asdict(a.size) for a in answers.answers if a.size is not None}
+    print_json(
+        {
+            "recommendation": recommendation.recommendation(answers),
+            "notes": list(recommendation.caveats(answers)),
+            "assumptions": list(recommendation.assumptions(answers)),
+            "options": options_frame(answers).to_dicts(),
+            "job_classes": classes_frame(answers).to_dicts(),
+            "sizes": sizes,
+        }
+    )
 
 
 def _show(answers: Answers) -> None:
@@ -110,14 +141,26 @@ def _show(answers: Answers) -> None:
     from sil.planning.report.page import sections
 
     for section in sections(answers):
-        table = Table(title=section.title, title_justify="left")
-        for name in section.head:
-            table.add_column(name, justify="left" if name in ("option", "offer") else "right")
-        for row in section.rows:
-            table.add_row(*row)
-        print_whole(table)
+        _print_table(section)
         if section.note:
             out.print(section.note, highlight=False, soft_wrap=True)
     for sentence in recommendation.caveats(answers):
         print_note(sentence)
     out.print(f"\n[bold]{recommendation.recommendation(answers)}[/bold]", highlight=False, soft_wrap=True)
+
+
+def _print_table(section: Section) -> None:
+    table = Table(title=section.title, title_justify="left")
+    longest_name = LEAST_NAME
+    for heading, *cells in zip(section.head, *section.rows, strict=True):
+        width = max(map(len, cells), default=0)
+        if heading in ("option", "offer"):
+            longest_name = max(width, LEAST_NAME)
+            table.add_column(heading, min_width=LEAST_NAME, overflow="fold")
+        else:
+            lines = textwrap.wrap(heading, max(width, 12), break_long_words=False)
+            table.add_column("\n".join(lines), justify="right", no_wrap=True)
+    for row in section.rows:
+        table.add_row(*row)
+    least = natural_width(table) - longest_name + LEAST_NAME
+    Console(width=max(MOST_COLUMNS, least)).print(table)

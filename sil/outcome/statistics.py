@@ -38,12 +38,15 @@ class Interval:
 
 def interval(values: Sample, confidence: float = CONFIDENCE) -> Interval:
     """Mean of independent values and its Student t confidence interval."""
-    n = len(values)
     mean = float(np.mean(values))
-    if n < 2:
-        return Interval(mean, None)
+    return Interval(mean, half_width(values, (1 + confidence) / 2) if len(values) > 1 else None)
+
+
+def half_width(values: Sample, probability: float) -> float:
+    """Of the confidence interval of the mean, by the quantile of Student's t at this probability."""
+    n = len(values)
     spread = float(np.std(values, ddof=1)) / np.sqrt(n)
-    return Interval(mean, float(stdtrit(n - 1, (1 + confidence) / 2)) * float(spread))
+    return float(stdtrit(n - 1, probability)) * float(spread)
 
 
 def percent_changes(differences: Sample, baseline: Sample) -> Sample:

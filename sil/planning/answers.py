@@ -1,19 +1,18 @@
-"""All that a plan asks, answered: for each scheduler, one question after another."""
+"""The answers to a plan's questions, scheduler by scheduler."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
 from scheduler.errors import UserError
 from scheduler.registry import SchedulerNotLoaded
 from sil.batsim.naming import listens_already
-from sil.planning.options import AS_IT_IS, Option, bought, one_of_each
+from sil.planning.options import AS_IT_IS, Option, bought, cost, one_of_each, retirements
 from sil.planning.plan_file import Plan
-from sil.planning.questions.best_buy import MOST_ENUMERATED, BestBuy, Counts, affordable, best_buy
-from sil.planning.questions.effects import Ranking, ranked
-from sil.planning.questions.retiring import retirements
+from sil.planning.questions.best_buy import BestBuy, best_buy, purchases
+from sil.planning.questions.effects import Criteria, OnLook, Ranking, ranked
 from sil.planning.questions.sizing import Size, size
 from sil.planning.samples import DoesRuns, Samples
 from sil.planning.scenario.capacity import Load
@@ -29,18 +28,18 @@ from site_db import toml_file
 from site_db.store import Address
 
 Watch = Callable[[str, str, int, int], None]
-"""Hears of each look: which scheduler, which question, how many replications, and how many pairs are open."""
+"""Called at each look with scheduler, question, and the numbers of replications and of open pairs."""
 
 
 class Overloaded(UserError):
-    """The forecast is more than any option can carry. The message is one sentence for the user."""
+    """No option can carry the forecast. The message is one sentence for the user."""
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What was found under one scheduler; None for what was not asked. `base` is what effects are relative
-    to: the site as it is, or where that cannot carry the forecast, the cheapest option that can. `refused` is
-    the share of the jobs that were refused there."""
+    """The answers under one scheduler; None for questions that were not asked. Effects are relative to
+    `base`: the site as it is or, if that cannot carry the forecast, the cheapest option that can. `refused`
+    is the share of jobs that are refused there."""
 
     scheduler: str
     base: Option
@@ -53,9 +52,9 @@ class Answer:
 
 @dataclass(frozen=True)
 class Answers:
-    """`loads` are those of the site as it is and of each offer, by name; None where all jobs are there at the
-    beginning. `not_spared` are machines without which the site could not carry the forecast; `down` what is
-    down there today, machines and interconnects. `site` is its name; none of a log's machine."""
+    """`loads` are those of the site as it is and of each offer, by name; None if all jobs are submitted at
+    the beginning. `not_spared` are retirements after which the site could not carry the forecast; `down` are
+    the machines and interconnects that are down today. `site` is its name, empty for the machine of a log."""
 
     plan: Plan
     site: str
@@ -66,7 +65,7 @@ class Answers:
 
 
 class Prepared:
-    """A plan whose offers and schedulers are known to fit its site.
+    """A plan whose offers and schedulers are validated against its site.
 
     Raises InvalidFile, SchedulerNotLoaded, Overloaded, and what SiteSource raises.
     """
@@ -85,7 +84,7 @@ class Prepared:
             raise self._wrong(("site",), f"site is missing; name {known}")
         self.offers = one_of_each(plan)
         self.site = None if plan.log is not None else OnSite(plan, source.parent, address)
-        self.ground: Scenario = self.site or OnLog(plan, source.parent)
+        self.scenario: Scenario = self.site or OnLog(plan, source.parent)
         if self.site is not None:
             self._check(self.site)
         self._loads: dict[str, Load | None] = {}
@@ -109,8 +108,8 @@ class Prepared:
                 raise self._wrong(("offers", k, "changes", error.place), str(error)) from None
 
     def carries(self, option: Option) -> bool:
-        """Whether an option can carry the forecast in the long run; one that cannot be made, since one of its
-        offers needs what another has changed or taken away, carries nothing."""
+        """Whether an option can carry the forecast in the long run. One that is impossible, because one of
+        its offers needs what another has changed or removed, carries nothing."""
         try:
             found = self._load(option)
         except CannotImagine:
@@ -119,7 +118,7 @@ class Prepared:
 
     def _load(self, option: Option) -> Load | None:
         if option.name not in self._loads:
-            self._loads[option.name] = self.ground.load(option)
+            self._loads[option.name] = self.scenario.load(option)
         return self._loads[option.name]
 
     def _check_goals(self, today: SiteInUse) -> None:
@@ -144,15 +143,16 @@ class Prepared:
             if name not in known:
                 sentence = f"the site has no machine class '{name}'; it has {', '.join(known)}"
                 raise self._wrong(("retire", "machine_classes", k), sentence)
-        if not retirements(self.plan, today):
-            sentence = f"nowhere are there {table.count} machines of one class and in the same clusters"
+        if not retirements(table, today.in_use.site):
+            sentence = f"there are not {table.count} machines of one class in the same clusters anywhere"
             raise self._wrong(("retire", "count"), sentence)
 
     def _least_that_carries(self) -> Option:
-        """The cheapest of the site as it is, one of each offer, and where these are not enough, of what else
-        could be bought. Raises Overloaded."""
+        """The cheapest of the site as it is, one of each offer, and if these are not enough, other purchases.
+        Raises Overloaded."""
         plan = self.plan
-        more = (bought(plan, dict(enumerate(counts))) for counts in _by_cost(plan, _purchases(plan)))
+        by_cost = sorted(purchases(plan), key=lambda counts: (cost(plan, counts), counts))
+        more = (bought(plan, counts) for counts in by_cost)
         for option in (*sorted((AS_IT_IS, *self.offers), key=lambda option: option.cost), *more):
             if self.carries(option):
                 return option
@@ -162,7 +162,8 @@ class Prepared:
         raise Overloaded(
             f"the forecast is {today.rho:.2f} times what the site can carry as it is, and {least[0]:.2f} "
             f"times with '{least[1]}'; most of it comes from the job class '{today.bottleneck}'; queues "
-            f"would grow without end, and a mean would tell when the run stopped; forecast less or offer more"
+            "would grow without bound, and means would depend on the length of the run; forecast less or "
+            "offer more"
         )
 
     def _wrong(self, place: tuple[str | int, ...], sentence: str) -> Exception:
@@ -174,58 +175,36 @@ def answered(prepared: Prepared, runs: DoesRuns, watch: Watch) -> Answers:
     plan = prepared.plan
     spare: list[Option] = []
     if plan.retire is not None and prepared.site is not None:
-        spare = retirements(plan, prepared.site.of(AS_IT_IS))
+        spare = retirements(plan.retire, prepared.site.of(AS_IT_IS).in_use.site)
     able = [option for option in spare if prepared.carries(option)]
-    found = tuple(_under(prepared, runs, name, able, watch) for name in plan.schedulers)
     not_spared = tuple(option.name for option in spare if option not in able)
+
+    def under(scheduler: str) -> Answer:
+        samples = Samples(prepared.scenario, runs, scheduler)
+        return _answer(prepared, samples, able, lambda *look: watch(scheduler, *look))
+
+    answers = tuple(under(scheduler) for scheduler in plan.schedulers)
     site, down = ("", ()) if prepared.site is None else prepared.site.described
-    return Answers(plan, site, down, found, prepared.loads, not_spared)
+    return Answers(plan, site, down, answers, prepared.loads, not_spared)
 
 
-def _under(
-    prepared: Prepared, runs: DoesRuns, scheduler: str, spare: Sequence[Option], watch: Watch
+def _answer(
+    prepared: Prepared, samples: Samples, spare: list[Option], watch: Callable[[str, int, int], None]
 ) -> Answer:
-    plan = prepared.plan
-    samples = Samples(prepared.ground, runs, scheduler)
+    plan, base = prepared.plan, prepared.base
 
-    def looking(question: str) -> Callable[[int, int], None]:
-        return lambda n, unsettled: watch(scheduler, question, n, unsettled)
+    def looking(question: str) -> OnLook:
+        return lambda n, unsettled: watch(question, n, unsettled)
 
-    base = prepared.base
-    able = [option for option in (AS_IT_IS, *prepared.offers) if prepared.carries(option)]
-    others = [option for option in able if option.name != base.name]
-    by_price = plan.rank_by == "effect_per_price" and base is AS_IT_IS
-    marginal = ranked(samples, others, by_price, base=base, on_look=looking("each offer")) if others else None
-    best = None
+    marginal = best = sized = retire = None
+    others = [o for o in (AS_IT_IS, *prepared.offers) if o.name != base.name and prepared.carries(o)]
+    if others:
+        by_price = plan.rank_by == "effect_per_price" and base is AS_IT_IS
+        marginal = ranked(samples, others, Criteria(base, by_price), looking("each offer"))
     if plan.budget is not None and plan.offers:
         best = best_buy(samples, base, prepared.carries, looking("best buy"))
-    sized = size(samples, prepared.carries, looking("size")) if plan.size is not None else None
-    retire = None
+    if plan.size is not None:
+        sized = size(samples, prepared.carries, looking("size"))
     if spare and base is AS_IT_IS:
-        retire = ranked(samples, spare, False, only_first=True, on_look=looking("retire"))
-    return Answer(scheduler, base, samples.share_refused(base), marginal, best, sized, retire)
-
-
-def _purchases(plan: Plan) -> list[Counts]:
-    """What could be bought of several offers, or several times: within the budget, without one as many of one
-    offer as its limit allows. Where there are very many, those to which nothing can be added."""
-    if plan.budget is None:
-        nothing = (0,) * len(plan.offers)
-        return [
-            (*nothing[:k], count, *nothing[k + 1 :])
-            for k, offer in enumerate(plan.offers)
-            for count in range(2, offer.limit + 1)
-        ]
-    possible = list(affordable(plan))
-    if len(possible) <= MOST_ENUMERATED:
-        return possible
-    within = set(possible)
-    return [
-        counts
-        for counts in possible
-        if not any((*counts[:k], n + 1, *counts[k + 1 :]) in within for k, n in enumerate(counts))
-    ]
-
-
-def _by_cost(plan: Plan, purchases: list[Counts]) -> list[Counts]:
-    return sorted(purchases, key=lambda counts: (bought(plan, dict(enumerate(counts))).cost, counts))
+        retire = ranked(samples, spare, Criteria(only_first=True), looking("retire"))
+    return Answer(samples.scheduler, base, samples.share_refused(base), marginal, best, sized, retire)

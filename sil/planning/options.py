@@ -1,64 +1,100 @@
-"""What could be done: an option is a set of changes of the site, and what it costs."""
+"""What could be done: an option is a set of changes to a site, and their cost."""
 
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 
-from sil.planning.plan_file import OfferTable, Plan
+from scheduler.model import Site
+from sil.planning.plan_file import OfferTable, Plan, RetireTable
 from sil.settings.notional import NotionalTable
 
-TODAY = "as it is"
+Counts = tuple[int, ...]
+"""How many of each offer of the plan, in its order."""
 
 
 @dataclass(frozen=True)
 class Option:
-    """`offers` are the places of its offers in the plan, one for each time that one is bought."""
+    """`offers` are the positions of its offers in the plan, one for each unit bought. `processors` are added
+    to the machine of a log."""
 
     name: str
     changes: tuple[NotionalTable, ...] = ()
     cost: float = 0.0
     offers: tuple[int, ...] = ()
     processors: int = 0
-    """More of them, on the machine of a log."""
 
 
-AS_IT_IS = Option(TODAY)
+AS_IT_IS = Option("as it is")
 
 
 def one_of_each(plan: Plan) -> list[Option]:
     """Each offer alone, once."""
-    return [bought(plan, {k: 1}) for k in range(len(plan.offers))]
+    return [bought(plan, only(plan, k, 1)) for k in range(len(plan.offers))]
 
 
-def bought(plan: Plan, counts: Mapping[int, int]) -> Option:
-    """So many of each offer (by its place in the plan)."""
-    counts = {k: n for k, n in sorted(counts.items()) if n}
-    if not counts:
+def only(plan: Plan, k: int, n: int) -> Counts:
+    """`n` units of offer `k` and nothing else."""
+    return tuple(n if k == other else 0 for other in range(len(plan.offers)))
+
+
+def bought(plan: Plan, counts: Counts) -> Option:
+    units = [(k, offer, n) for k, (offer, n) in enumerate(zip(plan.offers, counts, strict=True)) if n]
+    if not units:
         return AS_IT_IS
-    changes = [
-        change for k, n in counts.items() for unit in range(n) for change in _unit(plan.offers[k], unit)
-    ]
-    names = [plan.offers[k].name if n == 1 else f"{n} x {plan.offers[k].name}" for k, n in counts.items()]
     return Option(
-        " + ".join(names),
-        tuple(changes),
-        sum(n * plan.cost(plan.offers[k]) for k, n in counts.items()),
-        tuple(k for k, n in counts.items() for _ in range(n)),
-        sum(n * (plan.offers[k].processors or 0) for k, n in counts.items()),
+        " + ".join(offer.name if n == 1 else f"{n} x {offer.name}" for _, offer, n in units),
+        tuple(change for _, offer, n in units for unit in range(n) for change in _unit(offer, unit)),
+        cost(plan, counts),
+        tuple(k for k, _, n in units for _ in range(n)),
+        sum(n * (offer.processors or 0) for _, offer, n in units),
     )
 
 
-def _unit(offer: OfferTable, unit: int) -> list[NotionalTable]:
-    """The changes of one unit of an offer; a cluster in it has its number in its name, from the second on."""
-    if unit == 0:
-        return list(offer.changes)
-    changes = []
+def _unit(offer: OfferTable, unit: int) -> Iterator[NotionalTable]:
+    """The changes of one unit of an offer; from the second on, the names of its clusters get its number."""
     for change in offer.changes:
-        text = change.add
-        if text is not None:
-            text = re.sub(r" as cluster (\S+)", rf" as cluster \1-{unit + 1}", text)
-            change = change.model_copy(update={"add": text})
-        changes.append(change)
-    return changes
+        if unit == 0 or change.add is None:
+            yield change
+        else:
+            add = re.sub(r" as cluster (\S+)", rf" as cluster \1-{unit + 1}", change.add)
+            yield change.model_copy(update={"add": add})
+
+
+def cost(plan: Plan, counts: Counts) -> float:
+    """The cost of the first so many offers."""
+    return sum(n * plan.cost(offer) for n, offer in zip(counts, plan.offers, strict=False))
+
+
+def is_affordable(plan: Plan, counts: Counts) -> bool:
+    """Whether counts are within the limits of the offers and the budget."""
+    assert plan.budget is not None
+    is_possible = all(0 <= n <= offer.limit for n, offer in zip(counts, plan.offers, strict=False))
+    return is_possible and cost(plan, counts) <= plan.budget * (1 + 1e-12)
+
+
+def affordable(plan: Plan, chosen: Counts = ()) -> Iterator[Counts]:
+    """All affordable combinations that begin with `chosen`, the empty one among them."""
+    if len(chosen) == len(plan.offers):
+        yield chosen
+        return
+    count = 0
+    while is_affordable(plan, (*chosen, count)):
+        yield from affordable(plan, (*chosen, count))
+        count += 1
+
+
+def retirements(table: RetireTable, site: Site) -> list[Option]:
+    """One per kind of machine (class and clusters): its last `count` machines go."""
+    kinds: dict[tuple[str, tuple[int, ...]], list[str]] = {}
+    for j, machine in enumerate(site.machines):
+        kinds.setdefault((machine.machine_class, site.clusters_of_machine[j]), []).append(machine.name)
+    options = []
+    for (machine_class, clusters), machines in kinds.items():
+        is_meant = not table.machine_classes or machine_class in table.machine_classes
+        if is_meant and len(machines) >= table.count:
+            where = "".join(f" of {site.clusters[c].name}" for c in clusters)
+            changes = tuple(NotionalTable(remove=machine) for machine in machines[-table.count :])
+            options.append(Option(f"without {table.count} x {machine_class}{where}", changes))
+    return options

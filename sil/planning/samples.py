@@ -1,4 +1,4 @@
-"""Paired samples: what each option measured in replication 0, 1, 2, ..., as many as are asked for."""
+"""Paired samples: the measures of each option in replications 0, 1, 2, ..., as many as are needed."""
 
 from __future__ import annotations
 
@@ -25,23 +25,16 @@ class DoesRuns(Protocol):
 
 
 class Samples:
-    """What options, by name, measured under one scheduler. All met the same jobs and the same luck in a
-    replication."""
+    """The measures of options, by name, under one scheduler, with common random numbers: in each replication,
+    all options see the same jobs and run times."""
 
-    def __init__(self, ground: Scenario, runs: DoesRuns, scheduler: str) -> None:
-        self._plan = ground.plan
-        self._ground = ground
+    def __init__(self, scenario: Scenario, runs: DoesRuns, scheduler: str) -> None:
+        self.plan: Plan = scenario.plan
+        self.goal: GoalTable = self.plan.goals[0]
+        self.scheduler = scheduler
+        self._scenario = scenario
         self._runs = runs
-        self._scheduler = scheduler
         self._measured: dict[str, list[dict[str, float]]] = {}
-
-    @property
-    def plan(self) -> Plan:
-        return self._plan
-
-    @property
-    def goal(self) -> GoalTable:
-        return self._plan.goals[0]
 
     def ensure(self, options: Iterable[Option], n: int) -> None:
         """At least `n` replications of each. Raises GoalNeverMeasured and what runs raise."""
@@ -50,11 +43,11 @@ class Samples:
             for option in {option.name: option for option in options}.values()
             for replication in range(self.count(option), n)
         ]
-        # Replication by replication, so that what an interrupted command leaves is balanced.
+        # By replication, so that an interrupted command leaves a balanced set of runs.
         wanted.sort(key=lambda one: one[1])
-        works = [self._ground.run(option, self._scheduler, replication) for option, replication in wanted]
+        works = [self._scenario.run(option, self.scheduler, replication) for option, replication in wanted]
         for (option, replication), measures in zip(wanted, self._runs.results(works), strict=True):
-            missing = never_measured(self._plan.goals, measures)
+            missing = never_measured(self.plan.goals, measures)
             if missing is not None:
                 why = _why_nothing(missing, measures.get(REFUSED, 0.0))
                 raise GoalNeverMeasured(
@@ -66,24 +59,24 @@ class Samples:
         return len(self._measured.get(option.name, ()))
 
     def share_refused(self, option: Option) -> float:
-        """Which share of the jobs that arrived was refused, on average."""
+        """The mean share of arrived jobs that were refused."""
         shares = [measures.get(REFUSED, 0.0) for measures in self._measured.get(option.name, ())]
         return sum(shares) / len(shares) if shares else 0.0
 
     def values(self, option: Option, key: str | None = None, n: int | None = None) -> Sample:
-        """What was measured of a goal, the first by default, in the first n replications."""
+        """The values of a goal, the first by default, in the first n replications."""
         key = self.goal.key if key is None else key
         return np.array([measures[key] for measures in self._measured[option.name][:n]])
 
     def gains(self, option: Option, base: Option, key: str | None = None) -> Sample:
-        """How much better than `base` it is in each replication that both have; more is better."""
+        """How much better than `base` it is, in each replication that both have."""
         n = min(self.count(option), self.count(base))
-        goal = self.goal if key is None else next((g for g in self._plan.goals if g.key == key), None)
+        goal = self.goal if key is None else next((g for g in self.plan.goals if g.key == key), None)
         sign = 1.0 if goal is not None and goal.more_is_better else -1.0
         return sign * (self.values(option, key, n) - self.values(base, key, n))
 
     def job_classes(self, option: Option, n: int) -> list[str]:
-        """Those of which jobs were in each of the first n replications."""
+        """Those with jobs in each of the first n replications."""
         names = [set(measures) for measures in self._measured[option.name][:n]]
         return sorted(key.removeprefix(CLASS) for key in set.intersection(*names) if key.startswith(CLASS))
 
@@ -91,7 +84,7 @@ class Samples:
 def _why_nothing(goal: GoalTable, share_refused: float) -> str:
     of = " and ".join(part for part in (goal.job_class, goal.queue) if part)
     if share_refused == 1.0:
-        return "all jobs were refused, by what the site allows users and queues; forecast others"
+        return "the site's rules for users and queues refused all jobs; forecast others"
     if share_refused > 0.0:
-        return f"no job{of and f' of {of}'} was accepted, by what the site allows users and queues"
-    return f"no job{of and f' of {of}'} arrived; let there be more jobs, or a greater share of these"
+        return f"the site's rules for users and queues refused every job{of and f' of {of}'}"
+    return f"no job{of and f' of {of}'} arrived; forecast more jobs, or a larger share of these"

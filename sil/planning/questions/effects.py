@@ -1,4 +1,4 @@
-"""What each option does by itself, and in which order they are to be preferred."""
+"""The effect of each option, and the order of preference between options."""
 
 from __future__ import annotations
 
@@ -9,16 +9,19 @@ import numpy as np
 
 from sil.outcome.statistics import Interval, Sample, percent_changes
 from sil.planning.options import AS_IT_IS, Option
-from sil.planning.questions.ranking import Demand, Looks, Standings, Verdict
+from sil.planning.questions.ranking import Demand, Standings, Verdict, looks
 from sil.planning.samples import Samples
 from sil.planning.scenario.option_runs import CLASS
+
+OnLook = Callable[[int, int], None]
+"""Called at each look with the number of replications and of pairs that are not settled."""
 
 
 @dataclass(frozen=True)
 class Effect:
-    """What an option does, against the site as it is: `gain` of the first goal (more is better), the same
-    for every unit of price, and `percent` of what it is today; `of_goals` are means of all goals,
-    `of_classes` the gains of job classes (mean turnaround). Intervals hold for all options at once."""
+    """The effect of an option against the base: `gain` of the first goal (more is better), the same per unit
+    of price, and `percent` of the base's; `of_goals` are means of all goals, `of_classes` the gains of job
+    classes (mean turnaround). Intervals are simultaneous for all options."""
 
     option: Option
     n: int
@@ -31,61 +34,58 @@ class Effect:
 
 
 @dataclass(frozen=True)
+class Criteria:
+    """How options are compared.
+
+    With `by_price`, they are ranked by their gain per unit of price; two are tied if the same money (the cost
+    of the dearer one) gains less than the indifference with either. With `only_first`, only the first matters
+    and which options are tied with it. `chosen_from` is the number of options from which these were chosen as
+    the best on the first replications: the intervals allow for that selection.
+    """
+
+    base: Option = AS_IT_IS
+    by_price: bool = False
+    only_first: bool = False
+    chosen_from: int = 0
+
+
+@dataclass(frozen=True)
 class Ranking:
-    """The effects of options, the best first, and what is settled between them."""
+    """The effects of options, the best first, and the verdicts between them; `base` are the base's means."""
 
     base: dict[str, float]
     effects: tuple[Effect, ...]
     standings: Standings
     by_price: bool
 
-    @property
-    def leaders(self) -> tuple[Effect, ...]:
-        """The first one, and those tied with it or not told apart from it."""
-        first = self.effects[0]
-        among = (Verdict.TIE, Verdict.UNSETTLED)
-        others = [
-            e for e in self.effects[1:] if self.standings.between(first.option.name, e.option.name) in among
-        ]
-        return first, *others
-
 
 def ranked(
     samples: Samples,
     options: Sequence[Option],
-    by_price: bool,
-    only_first: bool = False,
-    base: Option = AS_IT_IS,
-    on_look: Callable[[int, int], None] = lambda n, unsettled: None,
-    chosen_from: int = 0,
+    criteria: Criteria = Criteria(),
+    on_look: OnLook = lambda n, unsettled: None,
 ) -> Ranking:
-    """Replicate until the ranking is settled, or `most_replications` are done.
-
-    With `by_price`, options are ranked by their gain for each unit of price: two are tied where the same
-    money (as much as the dearer one costs) makes less than the indifference with either. With `only_first`,
-    it is enough to know who is the first, and who is tied with it. `on_look` hears how many replications
-    there are, and how many pairs are not settled. Where options are the best of so many on the first of
-    these replications (`chosen_from`), luck chose, too: as many are compared with the base.
-    """
-    race = _Race(samples, options, by_price, only_first, base, chosen_from)
+    """Replicate until the ranking is settled, or `most_replications` are done."""
+    race, base = _Race(samples, options, criteria), criteria.base
     for n in race.looks:
         samples.ensure([base, *race.still_open()], n)
         race.judge()
         on_look(n, len(race.open_pairs()) + len(race.open_against_base()))
         if not race.still_open():
             break
-    effects = {o.name: _effect(samples, o, base, race.demand, race.against_base) for o in options}
-    figures = {name: _figure(effect, by_price) for name, effect in effects.items()}
-    best_first = [effects[name] for name in _in_order(figures, race.standings)]
+    effects = {option.name: race.effect(option) for option in options}
+    by_price = criteria.by_price
+    figures = {name: ((by_price and e.per_price) or e.gain).mean for name, e in effects.items()}
+    best_first = tuple(effects[name] for name in _in_order(figures, race.standings))
     means = {goal.key: float(np.mean(samples.values(base, goal.key))) for goal in samples.plan.goals}
-    return Ranking(means, tuple(best_first), race.standings, by_price)
+    return Ranking(means, best_first, race.standings, by_price)
 
 
 def _in_order(figures: Mapping[str, float], standings: Standings) -> Iterator[str]:
-    """The best first: nobody before one that is settled to be better, and of the rest the highest figure.
+    """The best first: none before one that is settled to be better, otherwise by figure.
 
-    Figures alone would not do: they are means over different numbers of replications, since what is settled
-    is replicated no more.
+    Figures alone are not enough: they are means over different numbers of replications, since settled options
+    stop early.
     """
     left = list(figures)
     while left:
@@ -100,45 +100,36 @@ def _ahead(names: Sequence[str], figures: Mapping[str, float], standings: Standi
 
 
 class _Race:
-    """What is settled between options, and between each of them and the base."""
+    """The verdicts between options, and between each of them and the base."""
 
-    def __init__(
-        self,
-        samples: Samples,
-        options: Sequence[Option],
-        by_price: bool,
-        only_first: bool,
-        base: Option,
-        chosen_from: int,
-    ) -> None:
+    def __init__(self, samples: Samples, options: Sequence[Option], criteria: Criteria) -> None:
         plan = samples.plan
         self._samples = samples
         self._options = {option.name: option for option in options}
-        self._by_price = by_price
-        self._only_first = only_first
-        self._base = base
-        self.looks = Looks(plan.first_replications, plan.replications).at
-        n_pairs = len(options) * (len(options) - 1) // 2 + max(len(options), chosen_from)
-        self.demand = Demand(plan.confidence, n_pairs, len(self.looks))
+        self._criteria = criteria
+        self._base = criteria.base
+        self.looks = looks(plan.first_replications, plan.replications)
+        n_pairs = len(options) * (len(options) - 1) // 2 + max(len(options), criteria.chosen_from)
+        self._demand = Demand(plan.confidence, n_pairs, len(self.looks))
         self.standings = Standings(list(self._options))
-        self.against_base = Standings([base.name, *self._options])
+        self._against_base = Standings([self._base.name, *self._options])
 
     def judge(self) -> None:
-        """See what the samples tell by now."""
+        """Settle what the samples allow."""
         base = self._base
         within = self._samples.plan.indifference * abs(float(np.mean(self._samples.values(base))))
         for one, other in self.open_pairs():
             left, right = (self._ranked_by(self._options[name]) for name in (one, other))
             n = min(len(left), len(right))
             dearer = max(self._options[one].cost, self._options[other].cost)
-            indifference = within / dearer if self._by_price else within
-            self.standings.settle(one, other, self.demand.verdict(left[:n] - right[:n], indifference))
-        for name in self._options:
-            gains = self._samples.gains(self._options[name], base)
-            self.against_base.settle(name, base.name, self.demand.verdict(gains, within))
+            indifference = within / dearer if self._criteria.by_price else within
+            self.standings.settle(one, other, self._demand.verdict(left[:n] - right[:n], indifference))
+        for name, option in self._options.items():
+            verdict = self._demand.verdict(self._samples.gains(option, base), within)
+            self._against_base.settle(name, base.name, verdict)
 
     def still_open(self) -> list[Option]:
-        """The options that have to be replicated further."""
+        """The options that need more replications."""
         names = {name for pair in self.open_pairs() for name in pair} | set(self.open_against_base())
         return [option for name, option in self._options.items() if name in names]
 
@@ -148,62 +139,49 @@ class _Race:
 
     def open_against_base(self) -> list[str]:
         first = self._first()
-        unsettled = [
+        return [
             name
             for name in self._options
-            if self.against_base.between(name, self._base.name) is Verdict.UNSETTLED
+            if self._against_base.between(name, self._base.name) is Verdict.UNSETTLED
+            and (first is None or name == first)
         ]
-        return [name for name in unsettled if first is None or name == first]
 
     def _first(self) -> str | None:
-        """Who is ahead, where nothing else matters; None where everything does."""
-        if not self._only_first or not all(map(self._samples.count, self._options.values())):
+        """The option that is ahead if only that matters; None if all matter."""
+        if not self._criteria.only_first or not all(map(self._samples.count, self._options.values())):
             return None
         figures = {name: float(np.mean(self._ranked_by(option))) for name, option in self._options.items()}
         return _ahead(list(figures), figures, self.standings)
 
     def _ranked_by(self, option: Option) -> Sample:
         gains = self._samples.gains(option, self._base)
-        return gains / option.cost if self._by_price else gains
+        return gains / option.cost if self._criteria.by_price else gains
 
+    def effect(self, option: Option) -> Effect:
+        samples, base, interval = self._samples, self._base, self._demand.interval
+        gains = samples.gains(option, base)
+        n = len(gains)
+        gain, today = interval(gains), samples.values(base, n=n)
+        per_price = None
+        if option.cost:
+            factor = 1.0 / option.cost
+            per_price = Interval(gain.mean * factor, (gain.half_width or 0.0) * factor)
+        common = set(samples.job_classes(option, n)) & set(samples.job_classes(base, n))
+        return Effect(
+            option,
+            n,
+            gain,
+            per_price,
+            interval(percent_changes(gains, today) if np.any(today) else gains),
+            {goal.key: self._mean(option, goal.key) for goal in samples.plan.goals},
+            {name: interval(samples.gains(option, base, f"{CLASS}{name}")) for name in sorted(common)},
+            self._against_base.between(option.name, base.name),
+        )
 
-def _effect(samples: Samples, option: Option, base: Option, demand: Demand, against: Standings) -> Effect:
-    gains = samples.gains(option, base)
-    today = samples.values(base, n=len(gains))
-    gain = _interval(gains, demand)
-    classes = {
-        name: _interval(samples.gains(option, base, f"{CLASS}{name}"), demand)
-        for name in samples.job_classes(option, len(gains))
-        if name in samples.job_classes(base, len(gains))
-    }
-    return Effect(
-        option,
-        len(gains),
-        gain,
-        _scaled(gain, 1.0 / option.cost) if option.cost else None,
-        _interval(percent_changes(gains, today) if np.any(today) else gains, demand),
-        {goal.key: _as_today(samples, option, base, goal.key) for goal in samples.plan.goals},
-        classes,
-        against.between(option.name, base.name),
-    )
-
-
-def _as_today(samples: Samples, option: Option, base: Option, key: str) -> float:
-    """The mean of a goal as it would be in all replications that the base has, of which the option may have
-    fewer: what it was there, and the mean difference where both were."""
-    n = min(samples.count(option), samples.count(base))
-    difference = samples.values(option, key, n) - samples.values(base, key, n)
-    return float(np.mean(samples.values(base, key))) + float(np.mean(difference))
-
-
-def _interval(values: Sample, demand: Demand) -> Interval:
-    return Interval(float(np.mean(values)), demand.half_width(values))
-
-
-def _scaled(interval: Interval, factor: float) -> Interval:
-    return Interval(interval.mean * factor, (interval.half_width or 0.0) * abs(factor))
-
-
-def _figure(effect: Effect, by_price: bool) -> float:
-    of_price = effect.per_price if by_price else None
-    return (of_price or effect.gain).mean
+    def _mean(self, option: Option, key: str) -> float:
+        """A goal's mean over all replications of the base, of which the option may have fewer: the mean of
+        the base plus the mean of the paired differences."""
+        samples, base = self._samples, self._base
+        n = min(samples.count(option), samples.count(base))
+        difference = samples.values(option, key, n) - samples.values(base, key, n)
+        return float(np.mean(samples.values(base, key))) + float(np.mean(difference))

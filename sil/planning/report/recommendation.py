@@ -1,4 +1,4 @@
-"""What was found, in sentences for who has to decide."""
+"""The answers in sentences, for the person who decides."""
 
 from __future__ import annotations
 
@@ -16,67 +16,64 @@ from sil.planning.questions.sizing import Size
 from sil.planning.report.tables import rankings
 from sil.settings.notional import NO_TIME_CHANGES
 
-LEAST_TOLD = 0.05
-"""Changes of less than so many percent, known so exactly, are none."""
+LEAST_PERCENT = 0.05
+"""Smaller changes with smaller half-widths are not shown."""
 
 
 def recommendation(answers: Answers) -> str:
     """One sentence, for the first scheduler of the plan."""
     plan, answer = answers.plan, answers.answers[0]
-    is_of_today = answer.base.name == AS_IT_IS.name
+    base = answer.base
+    least = f"{100 * plan.indifference:g} %"
     if answer.best_buy is not None:
-        chosen = choice(answer.best_buy.ranking)
-        if is_of_today and chosen.against_today in (Verdict.TIE, Verdict.WORSE):
-            least = f"{100 * plan.indifference:g} %"
-            return f"With {money(plan.budget or 0.0)}, buy nothing: no combination gains more than {least}."
+        chosen, budget = choice(answer.best_buy.ranking), f"With {money(plan.budget or 0.0)}"
+        if base == AS_IT_IS and _is_no_gain(chosen):
+            return f"{budget}, buy nothing: no combination gains more than {least}."
         change = _change(plan, chosen, answer)
-        cost = money(chosen.option.cost)
-        if chosen.option.name == answer.base.name:
+        if chosen.option.name == base.name:
             change = "it is the least that carries the forecast, and nothing does better"
-        return f"With {money(plan.budget or 0.0)}, buy '{chosen.option.name}' for {cost}: {change}."
+        return f"{budget}, buy '{chosen.option.name}' for {money(chosen.option.cost)}: {change}."
     if answer.size is not None:
         return sizing(plan, answer.size)
     if answer.marginal is not None:
-        first = answer.marginal.effects[0]
-        if all(e.against_today in (Verdict.TIE, Verdict.WORSE) for e in answer.marginal.effects):
-            if not is_of_today:
-                return (
-                    f"'{answer.base.name}' is the least that carries the forecast, and no offer does better."
-                )
-            return f"Buy nothing: no offer gains more than {100 * plan.indifference:g} %."
-        most = "does most for its price" if answer.marginal.by_price else "does most"
-        cost = money(first.option.cost)
-        return f"'{first.option.name}' {most}: for {cost}, {_change(plan, first, answer)}."
+        if not all(map(_is_no_gain, answer.marginal.effects)):
+            first = answer.marginal.effects[0]
+            gains = "gains most per unit of price" if answer.marginal.by_price else "gains most"
+            cost = money(first.option.cost)
+            return f"'{first.option.name}' {gains}: for {cost}, {_change(plan, first, answer)}."
+        if base == AS_IT_IS:
+            return f"Buy nothing: no offer gains more than {least}."
+        return f"'{base.name}' is the least that carries the forecast, and no offer does better."
     if answer.retire is not None:
         first = answer.retire.effects[0]
-        return f"Least is lost {first.option.name}: {_change(plan, first, answer)}."
-    if not is_of_today:
-        return f"Only '{answer.base.name}' carries the forecast, for {money(answer.base.cost)}."
-    return "Nothing that was offered carries the forecast."
+        return f"The least harmful retirement is {first.option.name}: {_change(plan, first, answer)}."
+    if base != AS_IT_IS:
+        return f"Only '{base.name}' carries the forecast, for {money(base.cost)}."
+    return "No offer carries the forecast."
+
+
+def _is_no_gain(effect: Effect) -> bool:
+    return effect.against_today in (Verdict.TIE, Verdict.WORSE)
 
 
 def choice(ranking: Ranking) -> Effect:
     """The best one; of those tied with it, the cheapest."""
     first = ranking.effects[0]
-    tied = [
-        e
-        for e in ranking.leaders
-        if ranking.standings.between(first.option.name, e.option.name) is Verdict.TIE
-    ]
-    return min([first, *tied], key=lambda effect: effect.option.cost)
+    tied = ranking.standings.tied_with(first.option.name)
+    among = [first, *(e for e in ranking.effects if e.option.name in tied)]
+    return min(among, key=lambda effect: effect.option.cost)
 
 
 def sizing(plan: Plan, size: Size) -> str:
-    goal, word = plan.goals[0], "at least" if plan.goals[0].more_is_better else "at most"
-    target = f"{goal.label} {word} {size.target:g}"
+    goal, limit = plan.goals[0], "at least" if plan.goals[0].more_is_better else "at most"
+    target = f"{goal.label} {limit} {size.target:g}"
     if size.count is None:
         most = size.steps[0].reached.mean if size.steps else None
         reached = "" if most is None else f"; with all {plan.offer(size.offer).limit} it is {most:.4g}"
         return f"The target ({target}) cannot be met with '{size.offer}'{reached}."
     if size.count == 0:
         return f"The target ({target}) is met by the site as it is."
-    reached_by = next((s for s in size.steps if s.count == size.count), None)
-    value = "" if reached_by is None else f": {interval(reached_by.reached)}"
+    value = "".join(f": {interval(step.reached)}" for step in size.steps if step.count == size.count)
     return f"{size.count} x {size.offer} is the least that meets the target ({target}){value}."
 
 
@@ -85,42 +82,33 @@ def caveats(answers: Answers) -> Iterator[str]:
     plan = answers.plan
     for answer in answers.answers:
         under = f"Under {answer.scheduler}, " if len(answers.answers) > 1 else ""
-        for what, ranking in rankings(answer):
-            for one, others in _pairs(ranking, what, Verdict.UNSETTLED):
-                after = f"after {plan.replications} replications ({what})"
-                yield f"{under}not settled {after}: whether '{one}' is better than {_listed(others)}."
-            for effect in ranking.effects if what == "each offer" else ranking.effects[:1]:
-                if effect.against_today is Verdict.UNSETTLED:
-                    names = f"'{effect.option.name}' makes a difference to '{answer.base.name}'"
-                    yield f"{under}not settled ({what}): whether {names}."
-            for one, others in _pairs(ranking, what, Verdict.TIE):
-                least = f"{100 * plan.indifference:g} %"
-                tied = _listed(others)
-                yield f"{under}'{one}' is tied with {tied} ({what}): the difference is less than {least}."
+        for sentence in _caveats_of_rankings(plan, answer):
+            yield f"{under}{sentence}"
         if answer.size is not None and not answer.size.is_settled:
-            after = f"after {plan.replications} replications"
-            yield f"{under}the size is not settled {after}; it is by the means."
-        if answer.base.name != AS_IT_IS.name:
             yield (
-                f"{under}as it is, the site cannot carry the forecast: its queues would grow without end. "
-                f"Effects are told against '{answer.base.name}'."
+                f"{under}the size is not settled after {plan.replications} replications; the means decide."
+            )
+        if answer.base != AS_IT_IS:
+            yield (
+                f"{under}as it is, the site cannot carry the forecast: its queues would grow without bound. "
+                f"Effects are relative to '{answer.base.name}'."
             )
         if answer.refused:
             yield (
-                f"{under}{100 * answer.refused:.0f} % of the jobs that arrive are refused, by what the site "
-                f"allows users and queues, and count in no figure."
+                f"{under}{100 * answer.refused:.0f} % of the jobs that arrive are refused by the site's "
+                f"rules for users and queues, and count in no figure."
             )
     if answers.down:
         named = _listed(answers.down[:8]) + (" and others" if len(answers.down) > 8 else "")
         yield (
-            f"Down at the site today, and in all runs from their beginning: {named}. What the site could "
-            f"carry at best counts them as if they were up."
+            f"Down at the site today, and in all runs from their beginning: {named}. The capacity of the "
+            f"site includes them."
         )
     for name, found in answers.loads.items():
         if found is not None and found.is_too_much:
             yield (
-                f"With '{name}', {found.rho:.2f} times what can be carried would arrive (most of it from "
-                f"'{found.bottleneck}'), so it is left out."
+                f"'{name}' is left out: {found.rho:.2f} times its capacity would arrive (most of it from "
+                f"'{found.bottleneck}')."
             )
     for offer in plan.offers:
         if any(change.leaves_times for change in offer.changes):
@@ -129,18 +117,45 @@ def caveats(answers: Answers) -> Iterator[str]:
         yield f"{name[0].upper()}{name[1:]}, the site could not carry the forecast."
 
 
+def _caveats_of_rankings(plan: Plan, answer: Answer) -> Iterator[str]:
+    least = f"{100 * plan.indifference:g} %"
+    seen: set[str] = set()
+    twice: list[str] = []
+    for what, ranking in rankings(answer):
+        for one, others in _pairs(ranking, what, Verdict.UNSETTLED):
+            after = f"after {plan.replications} replications ({what})"
+            yield f"not settled {after}: whether '{one}' is better than {_listed(others)}."
+        for effect in ranking.effects if what == "each offer" else ranking.effects[:1]:
+            if effect.against_today is Verdict.UNSETTLED:
+                yield (
+                    f"not settled ({what}): whether '{effect.option.name}' makes a difference to "
+                    f"'{answer.base.name}'."
+                )
+        for one, others in _pairs(ranking, what, Verdict.TIE):
+            yield f"'{one}' is tied with {_listed(others)} ({what}): the difference is less than {least}."
+        names = {effect.option.name for effect in ranking.effects}
+        twice += sorted(names & seen)
+        seen |= names
+    if twice:
+        verb = "has" if len(twice) == 1 else "have"
+        yield (
+            f"{_listed(twice)} {verb} another interval in each table: the intervals of a table hold for all "
+            "of its options at once, and replications continue until its own comparisons are settled."
+        )
+
+
 def assumptions(answers: Answers) -> Iterator[str]:
-    """What all of this rests on."""
+    """The assumptions behind all of this."""
     plan = answers.plan
     yield f"The forecast: {_forecast(plan)}."
     today = answers.loads.get(AS_IT_IS.name)
     if today is not None:
-        share = f"{100 * today.rho:.0f} % of what the site could carry at best as it is"
+        share = f"{100 * today.rho:.0f} % of the capacity of the site as it is"
         yield f"That is {share}; most of it comes from '{today.bottleneck}'."
-    luck = "and the same luck " if plan.log is None else ""
+    run_times = "and run times " if plan.log is None else ""
     yield (
-        f"All options met the same jobs {luck}in each replication, and are compared by the "
-        "differences (common random numbers). All statements on a question together are right at "
+        f"All options see the same jobs {run_times}in each replication, and are compared by the "
+        "differences (common random numbers). All statements on a question hold simultaneously at "
         f"{100 * plan.confidence:g} % confidence: Bonferroni's correction for all pairs and all looks "
         "(Clark and Yang 1986; Jennison and Turnbull 1989)."
     )
@@ -151,14 +166,14 @@ def assumptions(answers: Answers) -> Iterator[str]:
         how = "all of them" if best.is_complete else "by local search"
         yield (
             f"Best buy: {best.tried} of {best.possible} combinations within the budget were tried ({how}), "
-            f"on {plan.first_replications} replications each; the best few to the end."
+            f"on {plan.first_replications} replications each; the best few until they are settled."
         )
     if any(answer.size is not None for answer in answers.answers):
-        yield "Size: by bisection; more of an offer is taken never to be worse."
+        yield "Size: by bisection, assuming that more of an offer is never worse."
     if plan.years and any(offer.running_cost for offer in plan.offers):
         yield f"Costs are prices and the running costs of {plan.period}."
     if plan.log is None:
-        yield "Machines really do what the site's data say of their class, and schedulers expect the same."
+        yield "Actual run times follow the site's data of machine classes, and schedulers expect the same."
 
 
 def money(amount: float) -> str:
@@ -166,7 +181,7 @@ def money(amount: float) -> str:
 
 
 def interval(found: Interval) -> str:
-    """A mean and its half-width: two digits of that, and the mean to the same place."""
+    """A mean and its half-width, both to the second significant digit of the half-width."""
     width = found.half_width or 0.0
     places = max(0, 1 - floor(log10(width))) if width > 0.0 else 1
     return f"{found.mean:,.{places}f} ± {width:,.{places}f}"
@@ -183,13 +198,14 @@ def _change(plan: Plan, effect: Effect, answer: Answer) -> str:
     width = effect.percent.half_width or 0.0
     value = effect.of_goals[goal.key]
     against = "" if answer.base.name == AS_IT_IS.name else f" (against {answer.base.name})"
-    if abs(gained) < LEAST_TOLD and width < LEAST_TOLD:
+    if abs(gained) < LEAST_PERCENT and width < LEAST_PERCENT:
         return f"{name} stays at {value:,.4g} {unit}".rstrip() + against
     return f"{name} {verb} by {abs(gained):.1f} ± {width:.1f} %, to {value:,.4g} {unit}".rstrip() + against
 
 
 def _pairs(ranking: Ranking, what: str, verdict: Verdict) -> Iterator[tuple[str, list[str]]]:
-    """An option, and those behind it of which that is said; where only the first matters, of that one."""
+    """An option, and those behind it against which it has this verdict; only the first option of a question
+    in which only the first matters."""
     names = [effect.option.name for effect in ranking.effects]
     for k, one in enumerate(names if what == "each offer" else names[:1]):
         found = [name for name in names[k + 1 :] if ranking.standings.between(one, name) is verdict]
@@ -206,8 +222,10 @@ def _forecast(plan: Plan) -> str:
     if plan.log is not None:
         return f"{plan.log.file} at {plan.log.load:g} times its load, in {plan.log.parts} consecutive parts"
     workload = plan.forecast
-    mix = ", ".join(f"{name} {share:.3g}" for name, share in workload.mix.items()) or "all job classes alike"
-    when = "all there at the beginning"
+    mix = (
+        ", ".join(f"{name} {share:.3g}" for name, share in workload.mix.items()) or "all job classes equally"
+    )
+    when = "all submitted at the beginning"
     if workload.arrivals.kind == "poisson":
         arrivals = workload.arrivals
         when = f"{arrivals.jobs_per_quantum:g} jobs per {arrivals.quantum_s:g} s (Poisson)"

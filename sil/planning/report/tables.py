@@ -1,4 +1,4 @@
-"""What was found, as tables: for the page, the console and as CSV."""
+"""The answers as tables: for the page, the console and CSV files."""
 
 from __future__ import annotations
 
@@ -27,8 +27,8 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "tied_with": pl.String,
     "not_told_apart_from": pl.String,
 }
-"""One row per option; `gain` is of the first goal, more is better, in its unit. The half-widths hold for all
-options of a question at once."""
+"""One row per option; `gain` is of the first goal, in its unit; more is better. The half-widths are
+simultaneous for all options of a question."""
 
 
 def options_frame(answers: Answers) -> pl.DataFrame:
@@ -45,7 +45,7 @@ def options_frame(answers: Answers) -> pl.DataFrame:
 
 
 def classes_frame(answers: Answers) -> pl.DataFrame:
-    """Which job classes gain or lose: mean turnaround (s), more is better."""
+    """The gain of each job class in mean turnaround (s); more is better."""
     rows = [
         (answer.scheduler, question, effect.option.name, name, gain.mean, gain.half_width)
         for answer in answers.answers
@@ -53,27 +53,28 @@ def classes_frame(answers: Answers) -> pl.DataFrame:
         for effect in ranking.effects
         for name, gain in effect.of_classes.items()
     ]
-    columns = ("scheduler", "question", "option", "job_class", "gain_s", "half_width_s")
-    kinds = [pl.String, pl.String, pl.String, pl.String, pl.Float64, pl.Float64]
-    return pl.DataFrame(rows, schema=dict(zip(columns, kinds, strict=True)), orient="row")
+    names = dict.fromkeys(("scheduler", "question", "option", "job_class"), pl.String)
+    return pl.DataFrame(
+        rows, schema={**names, "gain_s": pl.Float64, "half_width_s": pl.Float64}, orient="row"
+    )
 
 
 def rankings(answer: Answer) -> list[tuple[str, Ranking]]:
-    """The questions of which options are compared."""
+    """The questions that compare options."""
     best = None if answer.best_buy is None else answer.best_buy.ranking
     found = [("each offer", answer.marginal), ("best buy", best), ("retire", answer.retire)]
     return [(question, ranking) for question, ranking in found if ranking is not None]
 
 
 def rank_text(ranking: Ranking, effect: Effect) -> str:
-    """Its place, or from which to which it may be; = is a tie."""
+    """Its rank, or the range of possible ranks; = is a tie."""
     best, worst = ranking.standings.rank(effect.option.name)
     tied = "=" if ranking.standings.tied_with(effect.option.name) else ""
     return f"{best}{tied}" if best == worst else f"{best} to {worst}"
 
 
 def against_first(ranking: Ranking, effect: Effect) -> str:
-    """What is settled between it and the best one."""
+    """The verdict against the best one."""
     first = ranking.effects[0]
     if effect is first:
         return "the first"
@@ -84,10 +85,10 @@ def _row(
     answer: Answer, question: str, ranking: Ranking, effect: Effect, plan: Plan
 ) -> tuple[str | float | int | None, ...]:
     standings, name = ranking.standings, effect.option.name
-    best, worst = standings.rank(name)
-    others = [other.option.name for other in ranking.effects if other is not effect]
-    open_to = [other for other in others if standings.between(name, other) is Verdict.UNSETTLED]
     per_price = effect.per_price
+    # In order of rank.
+    others = [other.option.name for other in ranking.effects]
+    open_to = [other for other in others if other in standings.that_are(Verdict.UNSETTLED, name)]
     return (
         answer.scheduler,
         question,
@@ -101,8 +102,7 @@ def _row(
         None if per_price is None else per_price.mean,
         None if per_price is None else per_price.half_width,
         effect.against_today.value,
-        best,
-        worst,
+        *standings.rank(name),
         "; ".join(standings.tied_with(name)),
         "; ".join(open_to),
         *(effect.of_goals[goal.key] for goal in plan.goals),
