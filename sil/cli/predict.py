@@ -1,4 +1,4 @@
-"""`sil predict`: when will my job finish?"""
+"""`sil predict`: predicted start and completion times of jobs on time-shared nodes."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from sil.cli.console import fail, one_sentence_for_bad_input, out, print_whole
+from sil.cli.console import JsonOption, fail, one_sentence_for_bad_input, out, print_json, print_whole
 
 if TYPE_CHECKING:
     from sil.experiment.turnaround import Foretold, Question
@@ -24,47 +24,48 @@ UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 def predict(
     queue: Annotated[
-        Path, typer.Argument(help="A queue file: what runs and waits now (see docs/shared-nodes.md).")
+        Path, typer.Argument(help="A queue file: the running and waiting jobs (see docs/shared-nodes.md).")
     ],
     site: Annotated[
         str,
         typer.Option(
             metavar="SITE",
-            help="A site in a database (site.db#SITE), whose past predictions tell how wrong this one may "
-            "be; or a site file, or the name of a built-in one.",
+            help="A site in a database (site.db#SITE), whose past prediction errors give the intervals; or a "
+            "site file, or the name of a built-in one.",
         ),
     ],
     cluster: Annotated[
-        str | None, typer.Option(help="The cluster whose nodes are shared; may be left out if there is one.")
+        str | None, typer.Option(help="The time-shared cluster; optional if the site has only one.")
     ] = None,
-    scheduler: Annotated[str, typer.Option(help="The scheduler that decides there.")] = "normal_easy",
+    scheduler: Annotated[str, typer.Option(help="The scheduler of that cluster.")] = "normal_easy",
     predictor: Annotated[
-        str, typer.Option(help="aware, blind or hybrid; behind it methods like mpl-mpl (default cpu-cpu).")
+        str,
+        typer.Option(
+            help="aware, blind or hybrid, optionally with methods, as in 'blind mpl-mpl' (default cpu-cpu)."
+        ),
     ] = "aware",
     submit: Annotated[
         str | None,
-        typer.Option(metavar="CLASS:TASKS", help="Ask for a job that would be submitted now, as CG.B:4."),
+        typer.Option(metavar="CLASS:TASKS", help="Predict a hypothetical job submitted now, such as CG.B:4."),
     ] = None,
-    job: Annotated[int | None, typer.Option(help="Ask for this job alone.")] = None,
+    job: Annotated[int | None, typer.Option(help="Predict only this job.")] = None,
     by: Annotated[
         str | None,
         typer.Option(
             metavar="TIME",
-            help="Can it be promised by then? A duration from now (900, 15m, 2h), or a time "
+            help="Whether completion by then can be promised: a duration from now (900, 15m, 2h), or a time "
             "(2026-11-22T17:00).",
         ),
     ] = None,
-    as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    as_json: JsonOption = False,
 ) -> None:
-    """Tell when jobs on shared nodes will start and end, with an interval, and what that rests on."""
-    import json
-
+    """Predict when jobs on time-shared nodes start and complete, with an interval and its basis."""
     from sil.experiment.turnaround import foretell
     from sil.settings.queue_file import read_queue_file
 
     now = datetime.now()
     if submit is not None and job is not None:
-        fail("--submit asks for the job that would be submitted, and --job for another; give one of them")
+        fail("--submit and --job predict different jobs; give only one of them")
     with one_sentence_for_bad_input():
         by_s = None if by is None else _seconds_from(now, by)
         state, text = read_queue_file(queue)
@@ -74,14 +75,13 @@ def predict(
             job = state.waiting[-1].job
         told = foretell(state, queue, text, question)
     if not told:
-        fail(f"{queue}: there are no jobs; ask for one that would be submitted with --submit CLASS:TASKS")
+        fail(f"{queue}: there are no jobs; predict a hypothetical one with --submit CLASS:TASKS")
     if job is not None:
         told = [one for one in told if one.job == job]
         if not told:
             fail(f"{queue}: there is no job {job}; there are {', '.join(str(t.job) for t in state.jobs)}")
     if as_json:
-        answers = [one.as_dict() | _promise(one, by_s) for one in told]
-        print(json.dumps(answers, indent=2))
+        print_json([one.as_dict() | _promise(one, by_s) for one in told])
         return
     _print_table(told, now)
     _print_grounds(told, state, question)
@@ -115,11 +115,11 @@ def _question(site: str, cluster: str | None, scheduler: str, predictor: str) ->
 def _with_submitted(state: QueueFile, submit: str, nodes: NodesOfSite) -> QueueFile:
     job_class, _, tasks = submit.rpartition(":")
     if not job_class or not re.fullmatch("[0-9]{1,9}", tasks) or int(tasks) < 1:
-        fail(f"--submit '{submit}': expected a job class and a number of tasks, as CG.B:4")
+        fail(f"--submit '{submit}': expected a job class and a number of tasks, such as CG.B:4")
     sizes = nodes.known.sizes()
     if int(tasks) not in sizes.get(job_class, ()):
         known = ", ".join(f"{name}:{n}" for name in sizes for n in sizes[name])
-        fail(f"--submit '{submit}': no such job was measured in isolation at the site; there are {known}")
+        fail(f"--submit '{submit}': the site has no measurement of this job in isolation; it has {known}")
     return state.with_submitted(job_class, int(tasks))
 
 
@@ -130,10 +130,10 @@ def _seconds_from(now: datetime, by: str) -> float:
     try:
         then = datetime.fromisoformat(by)
     except ValueError:
-        fail(f"--by '{by}': expected a duration from now, as 900, 15m or 2h, or a time, as 2026-11-22T17:00")
+        fail(f"--by '{by}': expected a duration from now (900, 15m or 2h) or a time (2026-11-22T17:00)")
     seconds = (then - (datetime.now(then.tzinfo) if then.tzinfo else now)).total_seconds()
     if seconds <= 0:
-        fail(f"--by '{by}': that time is past")
+        fail(f"--by '{by}': that time has passed")
     return _not_too_far(by, seconds)
 
 
@@ -147,7 +147,7 @@ def _print_table(told: list[Foretold], now: datetime) -> None:
     table = Table(title="Predicted, from now", title_justify="left")
     for heading in ("job", "class"):
         table.add_column(heading)
-    for heading in ("tasks", "starts in (s)", "ends in (s)", "80 % of the like (s)", "ends at"):
+    for heading in ("tasks", "starts in (s)", "ends in (s)", "80 % interval (s)", "ends at"):
         table.add_column(heading, justify="right")
     for one in told:
         interval = (
@@ -168,14 +168,14 @@ def _print_table(told: list[Foretold], now: datetime) -> None:
 
 
 def _seconds(value: float) -> str:
-    return "never, as far as is known" if isinf(value) else f"{value:,.0f}"
+    return "never, as predicted" if isinf(value) else f"{value:,.0f}"
 
 
 def _print_grounds(told: list[Foretold], state: QueueFile, question: Question) -> None:
     from scheduler.time_shared.prediction.history import FEWEST
 
     out.print(
-        f"Rests on: {question.predictor} over {question.scheduler}, {len(state.running)} running and "
+        f"Basis: {question.predictor} over {question.scheduler}, {len(state.running)} running and "
         f"{len(state.waiting)} waiting jobs on the {len(question.nodes.names)} nodes of "
         f"{question.nodes.cluster}; local load and nodes as they are now, and no later arrivals.",
         highlight=False,
@@ -184,19 +184,16 @@ def _print_grounds(told: list[Foretold], state: QueueFile, question: Question) -
     guessed = [str(table.job) for table in state.running if table.cpu_used_s is None]
     if guessed:
         out.print(
-            f"CPU time used was not given for job {', '.join(guessed)}: taken as if run alone so far.",
+            f"No CPU time is given for job {', '.join(guessed)}; it is assumed to have run alone so far.",
             highlight=False,
             soft_wrap=True,
         )
     for one in told:
         if one.overdue:
-            line = (
-                f"Job {one.job} has had the CPU time that it needs, by what was measured in isolation: when "
-                f"it ends cannot be told."
-            )
+            line = f"Job {one.job} has used the CPU time measured in isolation: its completion is unknown."
         elif one.basis is None:
-            why = f"fewer than {FEWEST} past predictions of the like were scored at this site"
-            line = f"Job {one.job}: no interval, since {why}."
+            why = f"fewer than {FEWEST} similar predictions have been scored at this site"
+            line = f"Job {one.job}: no interval, because {why}."
         else:
             line = f"Job {one.job}: interval from {one.basis.n_errors:,} errors of {one.basis.alike}."
         out.print(line, highlight=False, soft_wrap=True)
@@ -209,16 +206,16 @@ def _promise(one: Foretold, by_s: float | None) -> dict[str, bool]:
 def _answer(one: Foretold, by_s: float, now: datetime) -> str:
     who, then = f"job {one.job}", f"by {now + timedelta(seconds=by_s):%a %H:%M:%S} ({by_s:,.0f} s from now)"
     if one.promises(by_s):
-        return f"[bold green]Yes[/bold green]: {who} can be promised {then}; nine in ten like it would."
+        return f"[bold green]Yes[/bold green]: {who} can be promised {then}; nine in ten similar jobs would."
     if one.overdue:
-        return f"[bold yellow]Not promised[/bold yellow]: {who} is overdue; when it ends cannot be told."
+        return f"[bold yellow]Not promised[/bold yellow]: {who} is overdue; its completion is unknown."
     if one.after and one.end_s <= by_s:
-        whose = f"job {', '.join(map(str, one.after))}"
-        return f"[bold yellow]Not promised[/bold yellow]: {who} waits, and when {whose} ends cannot be told."
+        others = f"job {', '.join(map(str, one.after))}"
+        return f"[bold yellow]Not promised[/bold yellow]: {who} waits for {others}, which is overdue."
     if one.end_s > by_s:
-        return f"[bold red]No[/bold red]: {who} is not even predicted to end {then}."
+        return f"[bold red]No[/bold red]: {who} is predicted to end later than {then.removeprefix('by ')}."
     if one.high_s is None:
-        but = "how wrong that may be is not known"
+        but = "there is no interval"
     else:
-        but = f"of the like one in ten took more than {one.high_s:,.0f} s"
+        but = f"one in ten similar jobs took more than {one.high_s:,.0f} s"
     return f"[bold yellow]Not promised[/bold yellow]: {who} is predicted to end {then}, but {but}."

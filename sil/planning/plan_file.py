@@ -1,4 +1,4 @@
-"""The plan file: a site, what it will have to do, offers with prices, and what is asked."""
+"""The plan file: a site, its forecast load, offers with prices, and questions."""
 
 from __future__ import annotations
 
@@ -43,7 +43,7 @@ MetricName = Literal[
 
 
 class GoalTable(Table):
-    """What is to get better: a metric, of all jobs or of those of a class or a queue."""
+    """What to improve: a metric of all jobs, or of those of a class or a queue."""
 
     metric: MetricName = "mean_turnaround"
     job_class: str | None = None
@@ -68,8 +68,8 @@ class GoalTable(Table):
 
 
 class OfferTable(Table):
-    """Something that can be bought, up to `limit` times: changes of a site, in which clusters get a number
-    from the second on, or more processors of the machine of a log."""
+    """Something that can be bought, up to `limit` times: changes of a site (clusters are numbered from the
+    second unit on), or more processors for the machine of a log."""
 
     name: str = Field(min_length=1)
     changes: tuple[Notional, ...] = ()
@@ -81,15 +81,15 @@ class OfferTable(Table):
 
 
 class SizeTable(Table):
-    """How many of an offer does it take until the first goal is at most so?"""
+    """How many units of an offer does it take until the first goal reaches the target?"""
 
     offer: str
     target: Positive
 
 
 class HistoryTable(Table):
-    """The forecast is what arrived at the site before, as its database tells: so many `jobs` in each
-    replication, `load` times as many in a second, as in the last so many `days`, or ever."""
+    """The forecast is the site's past arrivals: `jobs` in each replication, at `load` times the rate of the
+    last `days`, or of all time."""
 
     jobs: Count
     load: Positive = 1.0
@@ -97,8 +97,8 @@ class HistoryTable(Table):
 
 
 class LogTable(Table):
-    """The forecast is a log of rigid jobs, under `load` times its load, on its machine or one of so many
-    `processors`. Its consecutive `parts` are the replications."""
+    """The forecast is a log of rigid jobs at `load` times its load, on its machine or one with `processors`.
+    Its consecutive `parts` are the replications."""
 
     file: str
     load: Positive = 1.0
@@ -107,14 +107,14 @@ class LogTable(Table):
 
 
 class RetireTable(Table):
-    """Which machines could go? So many of each kind are tried, of these machine classes, or all."""
+    """Which machines could be retired? Tries `count` of each kind, of these machine classes or of all."""
 
     count: Count = 1
     machine_classes: tuple[str, ...] = ()
 
 
 class Plan(Table):
-    """A plan as its file says it."""
+    """A plan, as in its file."""
 
     name: str
     question: str = ""
@@ -144,11 +144,11 @@ class Plan(Table):
     retire: RetireTable | None = None
     confidence: Share = 0.95
     indifference: Share = 0.01
-    """Of the first goal as it is today: smaller differences are none."""
+    """Share of the first goal as it is today; smaller differences count as none."""
     first_replications: Annotated[int, Field(ge=2, strict=True)] = 10
     most_replications: Annotated[int, Field(ge=2, strict=True)] = 400
     warm_up_jobs: Annotated[int, Field(ge=0, strict=True)] = 0
-    """The first ones, which are not measured: the site begins empty."""
+    """The first jobs, which are not measured because the site begins empty."""
 
     @model_validator(mode="after")
     def _fits_together(self) -> Plan:
@@ -158,17 +158,17 @@ class Plan(Table):
         names = [offer.name for offer in self.offers]
         for name in names:
             if names.count(name) > 1:
-                raise ValueError(f"two offers are named '{name}'; give them names of their own")
+                raise ValueError(f"two offers are named '{name}'; rename one of them")
         if not self.goals:
-            raise ValueError("goals: there is none; leave the key out for the mean turnaround")
+            raise ValueError("goals is empty; leave the key out for the mean turnaround")
         if not self.offers and self.retire is None:
-            raise ValueError("there are no offers, and nothing is to retire: add [[offers]] or [retire]")
+            raise ValueError("the plan has no offers and no retirements: add [[offers]] or [retire]")
         if self.size is not None and self.size.offer not in names:
-            raise ValueError(f"size.offer is '{self.size.offer}'; there are the offers {', '.join(names)}")
+            raise ValueError(f"size.offer is '{self.size.offer}'; expected one of {', '.join(names)}")
         if self.size is not None and self.goals[0].metric == "utilisation":
             raise ValueError(
-                "size.target cannot be one of utilisation, which falls with each machine that is added; "
-                "let the first goal be another"
+                "size.target cannot be a utilisation, which falls with each added machine; choose another "
+                "first goal"
             )
         if self.budget is not None and self.offers:
             cheapest = min(self.offers, key=self.cost)
@@ -181,8 +181,8 @@ class Plan(Table):
         table = self.workload or self.history
         if table is not None and self.warm_up_jobs >= table.jobs:
             raise ValueError(
-                f"warm_up_jobs is {self.warm_up_jobs}, and there are {table.jobs} jobs; "
-                f"some have to be measured"
+                f"warm_up_jobs is {self.warm_up_jobs} of {table.jobs} jobs; expected fewer, so that some are "
+                "measured"
             )
         if self.most_replications < self.first_replications:
             raise ValueError(
@@ -193,11 +193,11 @@ class Plan(Table):
 
     @property
     def period(self) -> str:
-        """For which running costs are counted."""
+        """The years for which running costs count, as text."""
         return "1 year" if self.years == 1 else f"{self.years:g} years"
 
     def _suits_its_forecast(self) -> None:
-        """Of a log, machines are alike, and there are neither job classes nor queues."""
+        """A log has one kind of machine, and neither job classes nor queues."""
         for k, offer in enumerate(self.offers):
             needed, other = ("processors", "changes") if self.log else ("changes", "processors")
             if not getattr(offer, needed) or getattr(offer, other):
@@ -210,21 +210,21 @@ class Plan(Table):
         said = [name for name in of_sites if getattr(self, name)] + (["site"] if self.site else [])
         said += ["goals"] if any(goal.job_class or goal.queue for goal in self.goals) else []
         if said:
-            raise ValueError(f"{said[0]} says nothing of the jobs of a log, which are rigid; leave it out")
+            raise ValueError(f"{said[0]} does not apply to the rigid jobs of a log; leave it out")
         if self.log.parts < self.first_replications:
             least = f"first_replications, {self.first_replications}, or more"
             raise ValueError(f"log.parts is {self.log.parts}; expected {least}")
 
     @property
     def replications(self) -> int:
-        """The most there can be."""
+        """The maximum."""
         return self.most_replications if self.log is None else min(self.most_replications, self.log.parts)
 
     @property
     def forecast(self) -> WorkloadTable:
-        """What will arrive. Raises LookupError where that is still to be read from a history."""
+        """The workload. Raises LookupError if it has not been read from the history yet."""
         if self.workload is None:
-            raise LookupError("the forecast of this plan is in a history that was not read")
+            raise LookupError("the forecast of this plan is in a history that has not been read")
         return self.workload
 
     def cost(self, offer: OfferTable) -> float:
@@ -235,7 +235,7 @@ class Plan(Table):
         return next(offer for offer in self.offers if offer.name == name)
 
     def experiment(self, notional: tuple[Any, ...]) -> Experiment:
-        """One run of this plan on a changed site, as an experiment."""
+        """The experiment of this plan on a changed site."""
         shared = {name: getattr(self, name) for name in _OF_EXPERIMENTS}
         return Experiment(
             workload=self.forecast,
@@ -261,13 +261,13 @@ _OF_EXPERIMENTS = (
 
 
 def read_plan(path: Path) -> Plan:
-    """The plan in a TOML file. Raises InvalidFile with one sentence for what is wrong first."""
+    """The plan in a TOML file. Raises InvalidFile with one sentence for the first mistake."""
     text = toml_file.read_text(path)
     return toml_file.validate(toml_file.parse(text, path), Plan, text, path)
 
 
 def changed(plan: Plan, **settings: Any) -> Plan:
-    """The plan with some settings replaced, where they are given (not None). Raises InvalidFile."""
+    """The plan with the settings that are not None replaced. Raises InvalidFile."""
     data = plan.model_dump() | {key: value for key, value in settings.items() if value is not None}
     try:
         return Plan.model_validate(data)

@@ -17,7 +17,7 @@ from sil.planning.scenario.scenario import Scenario
 
 
 class GoalNeverMeasured(UserError):
-    """No job of a goal's class or queue was in a run. The message is one sentence for the user."""
+    """A run had no job of a goal's class or queue. The message is one sentence for the user."""
 
 
 class DoesRuns(Protocol):

@@ -1,10 +1,10 @@
-"""How much of what a site can carry is asked of it, before anything runs.
+"""The load of a site relative to its capacity, before anything runs.
 
-The least load rho at which all that arrives can be served, if jobs could be divided among machines and
-clusters at will: a linear programme in the rates at which each job class runs in each place. No scheduler
-does better, so from rho = 1 on queues grow without end. Source: Andradottir, Ayhan and Down 2003 ("Dynamic
-server allocation for queueing networks with flexible servers"), with clusters, which take all their members
-at once.
+The least utilisation rho at which all arrivals can be served, if jobs could be divided among machines and
+clusters arbitrarily: a linear programme in the rates at which each job class runs on each resource. No
+scheduler does better, so at rho >= 1 queues grow without bound. Source: Andradottir, Ayhan and Down 2003
+("Dynamic server allocation for queueing networks with flexible servers"), with clusters, which take all
+their members at once.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Load:
-    """`rho` is infinite where a job class can run nowhere. Of `bottleneck` comes the largest part of it."""
+    """`rho` is infinite if a job class cannot run anywhere. The job class `bottleneck` contributes most."""
 
     rho: float
     bottleneck: str
@@ -35,7 +35,7 @@ class Load:
 
 
 def load(workload: WorkloadTable, in_use: SiteInUse) -> Load | None:
-    """Of jobs that keep arriving; None where all are there at the beginning."""
+    """Of jobs that keep arriving; None if all are submitted at the beginning."""
     if not isinstance(workload.arrivals, PoissonTable):
         return None
     rate = workload.arrivals.jobs_per_quantum / workload.arrivals.quantum_s
@@ -57,10 +57,10 @@ def load(workload: WorkloadTable, in_use: SiteInUse) -> Load | None:
 def _least(
     names: list[str], rates: Floats, times_s: Floats, column_of: NDArray[np.int64], site: Site
 ) -> Load:
-    """`times_s` (classes, places): on a machine of each kind, then on each cluster."""
+    """`times_s` (classes, resources): on a machine of each kind, then on each cluster."""
     n_kinds = times_s.shape[1] - len(site.members)
     machines = np.bincount(column_of[: site.n_machines], minlength=n_kinds)[:n_kinds]
-    # What a second in a place takes of the machines of each kind, and of each cluster.
+    # Use of the machines of each kind, and of each cluster, per second on each resource.
     takes = np.zeros((n_kinds + len(site.members), times_s.shape[1]))
     takes[:n_kinds, :n_kinds] = np.eye(n_kinds)
     for c, inside in enumerate(site.members):
@@ -77,5 +77,5 @@ def _least(
     cost[-1] = 1.0
     found = linprog(cost, A_ub=used, b_ub=np.zeros(len(there)), A_eq=served, b_eq=rates, method="highs")
     worth = np.abs(found.eqlin.marginals) * rates
-    assert found.x is not None, "to serve everything is possible at some rho"
+    assert found.x is not None, "serving everything is possible at some rho"
     return Load(float(found.x[-1]), names[int(worth.argmax())])

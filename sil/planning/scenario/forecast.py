@@ -1,4 +1,4 @@
-"""A forecast from what arrived at the site before."""
+"""A forecast from the past arrivals at a site."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ QUANTUM_S = 10.0
 
 
 def with_forecast(plan: Plan, address: Address | None) -> Plan:
-    """The plan with its history read, where it has one. Jobs of queues that the site does not have any more
-    go where the others go. Raises NothingArrived and DatabaseTrouble."""
+    """The plan with its history read, if it has one. Jobs of queues that no longer exist are distributed like
+    the others. Raises NothingArrived and DatabaseTrouble."""
     if plan.history is None:
         return plan
     if address is None:
         raise NothingArrived(
-            "the forecast of this plan is the history of a database; say with --site which one it is"
+            "the forecast of this plan is the history of a site; name its database with --site"
         )
     engine = store.open_database(address)
     try:

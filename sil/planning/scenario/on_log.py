@@ -28,8 +28,8 @@ RIGID = "rigid jobs"
 
 @dataclass(frozen=True)
 class LogRun:
-    """A scheduler on one part of a log; `mark` stands for the log and all code that may matter. Raises
-    SchedulerFault when it is called."""
+    """A scheduler on one part of a log; `mark` identifies the log and the code. Calling it raises
+    SchedulerFault."""
 
     part: JobLog
     processors: int

@@ -1,4 +1,4 @@
-"""Plans for a site: its machines and clusters, and what will arrive there."""
+"""Plans for a site: its machines and clusters, and its forecast workload."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from site_db.store import Address
 
 @dataclass(frozen=True)
 class ChangedSite:
-    """An option's site, taken into use."""
+    """An option's site, ready for runs."""
 
     experiment: Experiment
     in_use: SiteInUse
@@ -26,7 +26,7 @@ class ChangedSite:
 
 
 class OnSite:
-    """A site that is imagined to be another; that of each option is made once. Raises CannotImagine,
+    """A site with the changes of options; that of each option is made once. Raises CannotImagine,
     InvalidFile and what SiteSource raises."""
 
     def __init__(self, plan: Plan, folder: Path, address: Address | None) -> None:
@@ -36,7 +36,7 @@ class OnSite:
 
     @property
     def described(self) -> tuple[str, tuple[str, ...]]:
-        """The name of the site as it is, and what is down there."""
+        """The name of the site as it is, and its resources that are down."""
         return self._source.name, self.of(AS_IT_IS).in_use.down
 
     def of(self, option: Option) -> ChangedSite:

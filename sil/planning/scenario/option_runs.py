@@ -1,4 +1,4 @@
-"""One run of an option, and what it measures."""
+"""One run of an option, and its measures."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from sil.site.site_in_use import SiteInUse
 from sil.world.guard.faults import SchedulerFault
 
 CLASS = "class "
-"""Before the name of a job class: its mean turnaround."""
+"""Prefix of a job class: its mean turnaround."""
 
 REFUSED = "refused"
-"""Which share of the jobs that arrived was refused."""
+"""The share of arrived jobs that were refused."""
 
 
 @dataclass(frozen=True)
 class OptionRun:
-    """One scheduler on one option in one replication; `mark` stands for the site, the workload and all code
-    that may matter. Calling it gives each goal by its key, the share of jobs that were REFUSED, and the mean
-    turnaround of each job class."""
+    """One scheduler on one option in one replication; `mark` identifies the site, the workload and the code.
+    Calling it returns each goal by its key, the share of REFUSED jobs, and the mean turnaround of each job
+    class."""
 
     experiment: Experiment
     in_use: SiteInUse
@@ -59,13 +59,13 @@ class OptionRun:
             theirs = held.join(_of(goal, all_jobs), left_on="job", right_on="job_id", how="semi")
             found[goal.key] = measured(goal.metric, _of(goal, jobs), theirs, site.n_machines)
         means = jobs.group_by("job_class").agg(pl.col("turnaround_time").mean()).sort("job_class")
-        (told,) = refusals(tables.facts).iter_rows(named=True)
-        found[REFUSED] = told["refused"] / told["arrived"]
+        (refused,) = refusals(tables.facts).iter_rows(named=True)
+        found[REFUSED] = refused["refused"] / refused["arrived"]
         return found | {f"{CLASS}{name}": mean for name, mean in means.iter_rows()}
 
 
 def _of(goal: GoalTable, jobs: pl.DataFrame) -> pl.DataFrame:
-    """The jobs that a goal is about."""
+    """The jobs to which a goal applies."""
     for column, name in (("job_class", goal.job_class), ("queue", goal.queue)):
         if name is not None:
             jobs = jobs.filter(pl.col(column) == name)
@@ -73,5 +73,5 @@ def _of(goal: GoalTable, jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def never_measured(goals: Sequence[GoalTable], measures: dict[str, float]) -> GoalTable | None:
-    """A goal of which a run had no job."""
+    """A goal for which a run had no job."""
     return next((goal for goal in goals if measures[goal.key] != measures[goal.key]), None)

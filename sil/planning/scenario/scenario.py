@@ -1,4 +1,4 @@
-"""What options are changes of: a site, or the machine of a log."""
+"""What options change: a site, or the machine of a log."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from sil.planning.scenario.capacity import Load
 
 
 def key_of(*parts: object) -> str:
-    """The identity of a run: equal where all of these are."""
+    """The identity of a run: equal if all of its parts are."""
     return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()
 
 
@@ -23,9 +23,9 @@ class Scenario(Protocol):
     def plan(self) -> Plan: ...
 
     def run(self, option: Option, scheduler: str, replication: int) -> Work:
-        """One scheduler on one option in one replication: calling it gives each goal by its key."""
+        """One scheduler on one option in one replication; calling it returns each goal by its key."""
         ...
 
     def load(self, option: Option) -> Load | None:
-        """How much of what the option can carry is asked of it; None where all jobs come at once."""
+        """The load of the option; None if all jobs are submitted at the beginning."""
         ...
