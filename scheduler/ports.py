@@ -5,17 +5,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import (
     DispatchOrder,
-    ExecutionRecord,
     InterconnectReading,
     Job,
     MachineReading,
     NodeReading,
     RunId,
 )
-from scheduler.time_shared.requirement import Requirement
 
 
 class Scheduler(Protocol):
@@ -61,14 +58,6 @@ class NodeMonitor(Protocol):
         ...
 
 
-class Characterisation(Protocol):
-    """What jobs require, as measured in isolation."""
-
-    def requirement(self, job: Job) -> Requirement | None:
-        """None if jobs like this one have not been measured."""
-        ...
-
-
 class RuntimeEstimator(Protocol):
     """What is believed of the run times of rigid jobs, which are the same on all nodes of a machine."""
 
@@ -82,16 +71,4 @@ class RuntimeEstimator(Protocol):
 
     def learn(self, job: Job, ran_s: float) -> None:
         """A job ran to its end."""
-        ...
-
-
-class Experience(Protocol):
-    """What past runs say about how long jobs take."""
-
-    def estimate(self, jobs: Sequence[Job], members: Sequence[int]) -> EtcMatrix:
-        """Expected seconds of `jobs` on every resource of the site, with so many members of each cluster."""
-        ...
-
-    def record(self, record: ExecutionRecord) -> None:
-        """Learn from one whole run."""
         ...

@@ -9,20 +9,35 @@ parameters of its name.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from typing import Protocol
 
-from scheduler.model import Completion, Job, JobId, Loss, RunId, Site
-from scheduler.ports import (
-    Characterisation,
-    Clock,
-    Dispatcher,
-    Experience,
-    Monitor,
-    NodeMonitor,
-    RuntimeEstimator,
-)
+from scheduler.mapping.etc import EtcMatrix
+from scheduler.model import Completion, ExecutionRecord, Job, JobId, Loss, RunId, Site
+from scheduler.ports import Clock, Dispatcher, Monitor, NodeMonitor, RuntimeEstimator
+from scheduler.time_shared.requirement import Requirement
 from scheduler.time_shared.social_contract import SocialContract
+
+
+class Experience(Protocol):
+    """What past runs say about how long jobs take."""
+
+    def estimate(self, jobs: Sequence[Job], members: Sequence[int]) -> EtcMatrix:
+        """Expected seconds of `jobs` on every resource of the site, with so many members of each cluster."""
+        ...
+
+    def record(self, record: ExecutionRecord) -> None:
+        """Learn from one whole run."""
+        ...
+
+
+class Characterisation(Protocol):
+    """What jobs require, as measured in isolation."""
+
+    def requirement(self, job: Job) -> Requirement | None:
+        """None if jobs like this one have not been measured."""
+        ...
 
 
 @dataclass(frozen=True)

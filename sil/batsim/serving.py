@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 import zmq
 
-from scheduler.free_nodes.allocation import FreeNodeAllocation
+from scheduler.managers.free_node_allocation import FreeNodeAllocation
 from scheduler.managers.starting import StartingManager
 from scheduler.model import Completion, DispatchOrder, Job, JobId, RunId
 from scheduler.node_set import NodeSet

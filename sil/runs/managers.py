@@ -9,8 +9,8 @@ from scheduler.managers.admission import Admission
 from scheduler.managers.mapping import MappingManager
 from scheduler.managers.queues import PlannedStarts, PreemptionPolicy
 from scheduler.model import ExecutionRecord
-from scheduler.ports import Clock, Experience, Scheduler
-from scheduler.resource_manager import OnMachines
+from scheduler.ports import Clock, Scheduler
+from scheduler.resource_manager import Experience, OnMachines
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteInUse
 from sil.trace.recorder import TraceRecorder

@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from scheduler import registry
-from scheduler.free_nodes.allocation import FreeNodeAllocation
+from scheduler.managers.free_node_allocation import FreeNodeAllocation
 from scheduler.managers.starting import StartingManager
 from scheduler.resource_manager import OnFreeNodes
 from sil.batsim.nodes import AlikeNodes

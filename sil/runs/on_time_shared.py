@@ -10,13 +10,13 @@ from math import inf
 import polars as pl
 
 from scheduler.managers.admission import Admission
+from scheduler.managers.forecasting import Forecasting, Prediction, Promises
 from scheduler.managers.starting import StartingManager
+from scheduler.managers.time_shared_allocation import TimeSharedAllocation
 from scheduler.model import DispatchOrder, Job, JobId, MachineReading, NodeReading, RunId
-from scheduler.ports import Characterisation, Scheduler
-from scheduler.resource_manager import OnSharedNodes
-from scheduler.time_shared.allocation import TimeSharedAllocation
+from scheduler.ports import Scheduler
+from scheduler.resource_manager import Characterisation, OnSharedNodes
 from scheduler.time_shared.prediction.forecast import Predictor
-from scheduler.time_shared.prediction.forecasting import Forecasting, Prediction, Promises
 from scheduler.time_shared.social_contract import SocialContract
 from sil.outcome.invariants import Capacity, first_breach
 from sil.runs.random_streams import stream

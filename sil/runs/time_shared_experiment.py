@@ -7,12 +7,12 @@ from collections.abc import Iterator, Mapping
 import polars as pl
 
 from scheduler import registry
+from scheduler.managers.forecasting import Prediction
 from scheduler.model import Job
 from scheduler.naming import Misnamed
 from scheduler.ports import Scheduler
 from scheduler.time_shared.prediction import by_name
 from scheduler.time_shared.prediction.forecast import Predictor
-from scheduler.time_shared.prediction.forecasting import Prediction
 from scheduler.time_shared.prediction.promises import PromisesByForecast
 from sil.runs.inputs import spread
 from sil.runs.on_time_shared import SharedCluster, SharedRun, Surroundings, run_on_shared_nodes

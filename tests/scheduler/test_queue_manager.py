@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 import pytest
 
+from scheduler.managers.forecasting import Forecasting, Prediction
 from scheduler.managers.starting import StartingManager
+from scheduler.managers.time_shared_allocation import TimeSharedAllocation
 from scheduler.model import (
     Assignment,
     Completion,
@@ -33,9 +35,7 @@ from scheduler.rules import (
     SOCIAL_CONTRACT,
     ScheduleRejected,
 )
-from scheduler.time_shared.allocation import TimeSharedAllocation
 from scheduler.time_shared.loras import Loras
-from scheduler.time_shared.prediction.forecasting import Forecasting, Prediction
 from scheduler.time_shared.prediction.look_ahead import PolicyAware
 from scheduler.time_shared.prediction.promises import PromisesByForecast
 from scheduler.time_shared.problem import TimeSharedProblem

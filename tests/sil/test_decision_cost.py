@@ -8,9 +8,9 @@ import numpy as np
 import polars as pl
 import pytest
 
-from scheduler.free_nodes.allocation import FreeNodeAllocation
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.free_nodes.runtime_estimates import UserEstimates
+from scheduler.managers.free_node_allocation import FreeNodeAllocation
 from scheduler.managers.starting import StartingManager
 from scheduler.resource_manager import OnFreeNodes
 from sil.experiment.listener import Listener

@@ -14,7 +14,7 @@ from sqlalchemy import Engine, event, select
 from sqlalchemy.orm import Session
 
 from scheduler.model import ExecutionRecord, Job, JobId
-from scheduler.ports import Experience
+from scheduler.resource_manager import Experience
 from site_db import store
 from site_db.estimation import ENOUGH_RUNS, ExecutionEstimate, Rule
 from site_db.experience import MemoryExperience, SqlExperience, StatisticsReader

@@ -6,11 +6,11 @@ from collections.abc import Sequence
 
 import polars as pl
 
-from scheduler.free_nodes.allocation import FreeNodeAllocation
 from scheduler.free_nodes.conservative import Conservative
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.free_nodes.runtime_estimates import UserEstimates
+from scheduler.managers.free_node_allocation import FreeNodeAllocation
 from scheduler.managers.starting import StartingManager
 from scheduler.model import JobId, NodeSchedule
 from scheduler.ports import RuntimeEstimator, Scheduler

@@ -8,8 +8,9 @@ from typing import Protocol
 
 from scheduler.managers.node_allocation import NodeAllocation
 from scheduler.model import Completion, Job, JobId, NodeReading, RunId, Start
-from scheduler.ports import Characterisation, Clock
+from scheduler.ports import Clock
 from scheduler.problem import LazyJobs, Running
+from scheduler.resource_manager import Characterisation
 from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
 from scheduler.time_shared.social_contract import SocialContract
 from scheduler.time_shared.system import LocalLoad, SystemState

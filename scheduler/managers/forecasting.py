@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from scheduler.managers.time_shared_allocation import TimeSharedAllocation
 from scheduler.model import Job, JobId
-from scheduler.time_shared.allocation import TimeSharedAllocation
 from scheduler.time_shared.prediction.forecast import Forecast, Predictor
 
 
