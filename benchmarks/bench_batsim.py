@@ -19,6 +19,7 @@ from rich.table import Table
 from benchmarks.bench_replay import LOGS
 from benchmarks.record import keep
 from sil.runs.on_log import Replay
+from sil.runs.under_test import resolve
 from sil.workload.job_log import JobLog
 from sil.workload.lublin import Lublin
 from sil.workload.swf import read_swf
@@ -65,7 +66,7 @@ def jobs_per_s(log: JobLog, scheduler: str, folder: Path) -> float:
     took_s = []
     for _ in range(RUNS):
         began = time.perf_counter()
-        Replay(log).run(scheduler, folder)
+        Replay(log).run(resolve(scheduler), folder)
         took_s.append(time.perf_counter() - began)
     return len(log.jobs) / min(took_s)
 

@@ -18,8 +18,8 @@ from rich.table import Table
 
 from benchmarks.record import keep
 from scheduler.model import Job
-from sil.runs.inputs import workload
-from sil.runs.on_machines import run_once
+from sil.runs.composition import RunKey
+from sil.runs.resolve import scenario_of
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteInUse, SiteSource
 
@@ -54,10 +54,11 @@ def main() -> None:
         for n in JOBS:
             experiment = experiment_of(n)
             in_use = SiteSource(experiment, Path(), None).take_into_use(Path(folder) / f"{n}.db")
+            scenario = scenario_of(experiment, in_use)
             began = time.perf_counter()
-            timings = run_once(experiment, in_use, 0, 0, "mct").timings
+            timings = scenario.run(RunKey(0, 0, "mct")).timings
             whole_us = 1e6 * (time.perf_counter() - began) / n
-            jobs = workload(experiment, in_use.site, in_use.queues, 0)
+            jobs = scenario.jobs(0)
             began = time.perf_counter()
             bare_mct(jobs, in_use)
             bare_us = 1e6 * (time.perf_counter() - began) / n

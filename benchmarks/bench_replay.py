@@ -25,6 +25,7 @@ from rich.table import Table
 from benchmarks.bare_easy import easy_starts
 from benchmarks.record import keep
 from sil.runs.on_log import Replay
+from sil.runs.under_test import resolve
 from sil.workload.job_log import JobLog
 from sil.workload.lublin import Lublin
 from sil.workload.swf import read_swf, write_swf
@@ -71,11 +72,11 @@ def measure(case: Case) -> dict[str, object]:
         folder = Path(name)
         path = case.file(folder)
         warm_up = read_swf(path).slice(0, 500)
-        Replay(warm_up).run(case.scheduler, folder)
+        Replay(warm_up).run(resolve(case.scheduler), folder)
         took_s = []
         for _ in range(case.runs):
             began = time.perf_counter()
-            Replay(read_swf(path)).run(case.scheduler, folder)
+            Replay(read_swf(path)).run(resolve(case.scheduler), folder)
             took_s.append(time.perf_counter() - began)
         log = read_swf(path)
         peak_mb = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024

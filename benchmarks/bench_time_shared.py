@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 
 import numpy as np
@@ -18,10 +19,13 @@ from benchmarks.record import keep
 from scheduler.model import Job, JobId, NodeSchedule
 from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.problem import TimeSharedProblem
-from sil.runs.on_time_shared import SharedCluster, built_in_characterisations, run_on_shared_nodes
+from sil.runs.composition import RunKey
+from sil.runs.on_time_shared import TimeSharedNodes, built_in_characterisations
 from sil.studies.cisne.experiments import BENCHMARKS, SEED
 from sil.world.events import Event, EventQueue
 from sil.world.machines.time_shared import SharedMachines
+from sil.world.random_streams import RandomStreams
+from sil.world.time_shared_cluster import TimeSharedCluster
 
 JOBS_PER_NODE = 12
 INTER_ARRIVAL_S_PER_NODE = 640.0
@@ -66,10 +70,11 @@ def events_per_s(n_nodes: int) -> tuple[float, int]:
     EventQueue.pop = counting  # type: ignore[method-assign]
     try:
         watch = Stopwatch(Loras())
-        cluster = SharedCluster((512.0,) * n_nodes).with_local_users(0.5)
+        cluster = TimeSharedCluster((512.0,) * n_nodes).with_local_users(0.5)
         jobs, known = jobs_of(n_nodes), built_in_characterisations()
         began = time.perf_counter()
-        run_on_shared_nodes(cluster, jobs, known, "loras", watch, {}, SEED, 0)
+        nodes = TimeSharedNodes(cluster, jobs, known, RandomStreams(SEED))
+        nodes.run(nullcontext(nodes.manager(watch, {})), RunKey(0, 0, "loras"))
         took_s = time.perf_counter() - began - watch.took_s
     finally:
         EventQueue.pop = pop  # type: ignore[method-assign]

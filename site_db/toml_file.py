@@ -6,7 +6,7 @@ import json
 import re
 import tomllib
 import types
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
@@ -22,10 +22,11 @@ Model = TypeVar("Model", bound=BaseModel)
 
 
 class InvalidFile(UserError):
-    """A file that cannot be used. The message is one sentence: file, line, value, what was expected."""
+    """A file that cannot be used. The message has one line for each mistake: file, line, value, expected."""
 
-    def __init__(self, sentence: str) -> None:
-        super().__init__("".join(c if c.isprintable() else repr(c)[1:-1] for c in sentence))
+    def __init__(self, *sentences: str) -> None:
+        printable = ("".join(c if c.isprintable() else repr(c)[1:-1] for c in s) for s in sentences)
+        super().__init__("\n".join(printable))
 
 
 class Table(BaseModel):
@@ -82,27 +83,30 @@ def _not_toml(message: str, text: str, path: Path) -> str:
 
 
 def validate(data: dict[str, Any], model: type[Model], text: str, path: Path) -> Model:
-    """`data` as a `model`. Raises InvalidFile for the first thing that is wrong; `text` gives the line."""
+    """`data` as a `model`. Raises InvalidFile with all mistakes; `text` gives their lines."""
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        place, sentence = first_mistake(error, data, model)
-        raise invalid(text, path, place, sentence) from None
+        raise invalid_at(text, path, mistakes(error, data, model)) from None
 
 
-def first_mistake(error: ValidationError, data: Any, model: type[BaseModel]) -> tuple[Location, str]:
-    """Where in `data`, which is no `model`, the first mistake is, and the sentence that tells it."""
-    errors = error.errors()
-    first = min(errors, key=lambda e: e["type"] != "extra_forbidden")
-    place = _place(first, data)
-    alternatives = [e for e in errors if _place(e, data) == place]
-    return place, _sentence(alternatives, place, model)
+def mistakes(error: ValidationError, data: Any, model: type[BaseModel]) -> list[tuple[Location, str]]:
+    """Each place in `data` that is not valid for `model`, and a sentence about it; unknown keys first."""
+    at: dict[Location, list[ErrorDetails]] = {}
+    for e in sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden"):
+        at.setdefault(_place(e, data), []).append(e)
+    return [(place, _sentence(alternatives, place, model)) for place, alternatives in at.items()]
 
 
 def invalid(text: str, path: Path, location: Location, sentence: str) -> InvalidFile:
-    """The error that says `sentence` of what stands at `location` of a TOML file."""
-    line = line_of(text, location)
-    return InvalidFile(f"{path}, line {line}: {sentence}" if line else f"{path}: {sentence}")
+    """The error for one mistake, at `location` of a TOML file."""
+    return invalid_at(text, path, [(location, sentence)])
+
+
+def invalid_at(text: str, path: Path, found: Iterable[tuple[Location, str]]) -> InvalidFile:
+    """The error for mistakes at places of a TOML file, in order of lines."""
+    lines = sorted(((line_of(text, place), sentence) for place, sentence in found), key=lambda at: at[0] or 0)
+    return InvalidFile(*(f"{path}, line {n}: {said}" if n else f"{path}: {said}" for n, said in lines))
 
 
 def _place(error: ErrorDetails, data: Any) -> Location:

@@ -36,11 +36,11 @@ from scheduler.model import (
 )
 from scheduler.ports import Scheduler
 from scheduler.problem import Running
-from scheduler.resource_manager import OnMachines
+from scheduler.resource_manager import OnMachines, ResourceManager
 from scheduler.rules import ScheduleRejected
 
 
-class MappingManager:
+class MappingManager(ResourceManager):
     """Queues, commitments and one scheduling round.
 
     Notices (`on_*`) change state and let start what was already decided; a round decides. A round serves the
@@ -90,7 +90,7 @@ class MappingManager:
     # -- what the outside may ask ---------------------------------------------------------------------------
 
     @property
-    def wants_round(self) -> bool:
+    def wants_round(self) -> bool:  # type: ignore[override]
         """Something happened since the last round, and there are jobs that a round could map."""
         return self._news and any(
             self._waiting[queue.name] or (queue.mapping is MappingPolicy.REMAP and self._planned[queue.name])
@@ -98,7 +98,7 @@ class MappingManager:
         )
 
     @property
-    def wakes_at_s(self) -> float | None:
+    def wakes_at_s(self) -> float | None:  # type: ignore[override]
         """When it wants to be told that time has passed, since a planned run starts then; None = never."""
         while self._too_early and not self._is_planned(self._too_early[0][2]):
             heapq.heappop(self._too_early)

@@ -22,7 +22,7 @@ from scheduler.model import (
 )
 from scheduler.ports import Scheduler
 from scheduler.problem import Running
-from scheduler.resource_manager import OnFreeNodes, OnSharedNodes
+from scheduler.resource_manager import OnFreeNodes, OnSharedNodes, ResourceManager
 from scheduler.rules import ScheduleRejected
 
 NOT_YET = "no round has looked at it yet"
@@ -51,7 +51,7 @@ class _RunningRuns(Mapping[RunId, Running]):
         return Running(job, ON_NODES, nodes, end_s)
 
 
-class StartingManager:
+class StartingManager(ResourceManager):
     """One queue of jobs for nodes, shared or not; the counterpart of `MappingManager`, which maps jobs.
 
     Notices change state; a round asks the scheduler which jobs start now, and gives the orders. Nothing here

@@ -11,7 +11,7 @@ LOOK_EVERY_MS = 200
 
 
 class NoReply(Exception):
-    """The scheduler is gone, or does not answer in time. The message is a sentence."""
+    """The scheduler has ended or does not answer in time. The message is a sentence."""
 
     def __init__(self, message: str, is_gone: bool) -> None:
         super().__init__(message)
@@ -19,7 +19,7 @@ class NoReply(Exception):
 
 
 class Endpoint:
-    """Asks the scheduler that listens at `address`. `how_it_ended` tells of its process, if that is known."""
+    """Sends requests to the scheduler at `address`. `how_it_ended` describes the end of its process."""
 
     def __init__(
         self, address: str, limit_s: float, how_it_ended: Callable[[], str | None] = lambda: None
@@ -41,7 +41,7 @@ class Endpoint:
             if ended is not None and not self._socket.poll(LOOK_EVERY_MS):
                 raise NoReply(ended, is_gone=True)
             if time.monotonic() > deadline_s:
-                raise NoReply(f"nobody answered at {self._address} within {self._limit_s:g} s", is_gone=False)
+                raise NoReply(f"no answer from {self._address} within {self._limit_s:g} s", is_gone=False)
         return self._socket.recv().decode(errors="replace")
 
     def close(self) -> None:

@@ -11,16 +11,21 @@ from typing import Any, Protocol
 
 from scheduler.model import Completion, Job, JobId, Loss, RunId
 from scheduler.ports import Dispatcher
-from scheduler.rules import EACH_JOB_ONCE, NOT_IN_THE_PAST, PREEMPTS_RUNNING_RUNS, RETURNS_IN_TIME
+from scheduler.resource_manager import ResourceManager
+from scheduler.rules import (
+    EACH_JOB_ONCE,
+    NOT_IN_THE_PAST,
+    PREEMPTS_RUNNING_RUNS,
+    RETURNS_IN_TIME,
+)
 from sil.batsim import messages
-from sil.batsim.book import Book, Known
 from sil.batsim.endpoint import NoReply
 from sil.batsim.messages import WORKLOAD, BadReply, JsonEvent, Reply, read_reply
 from sil.batsim.nodes import Nodes
+from sil.batsim.session import Session, SessionJob
 from sil.world.clock import SimClock
-from sil.world.guard.decision_cost import Charge
 from sil.world.guard.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL, SchedulerFault
-from sil.world.guard.scheduler import Timing
+from sil.world.guard.guard import Guard
 
 
 class Orders(Dispatcher, Protocol):
@@ -39,7 +44,7 @@ class Orders(Dispatcher, Protocol):
         ...
 
 
-class BatsimManager:
+class BatsimManager(ResourceManager):
     """Tells a scheduler all events of one instant in one message, and carries out what it answers.
 
     What it decides happens at the time that it says, up to the `now` of its reply: until then it is busy, and
@@ -51,25 +56,24 @@ class BatsimManager:
         self,
         nodes: Nodes,
         n_jobs: int,
-        clock: SimClock,
         orders: Orders,
         ask: Callable[[str], str],
-        note: Callable[[Timing], None],
-        charge: Charge | None = None,
+        guard: Guard,
     ) -> None:
+        assert isinstance(guard.clock, SimClock)
         self._nodes = nodes
         self._described = nodes.described
         self._n_nodes = len(self._described)
         self._jobs_to_come = n_jobs
-        self._clock = clock
+        self._clock = guard.clock
         self._orders = orders
         self._ask = ask
-        self._note = note
-        self._charge = charge
+        self._note = guard.note
+        self._charge = guard.charge
         self._profiles: dict[tuple[str, str], dict[str, Any]] = {}
         self._registered: dict[JobId, str] = {}
         """Jobs of the scheduler's own that have not arrived yet."""
-        self._book = Book(self._n_nodes, clock)
+        self._session = Session(self._n_nodes, self._clock)
         self._calls_s: list[float] = []
         self._events: list[JsonEvent] = []
         """What the scheduler is to be told, oldest first."""
@@ -80,11 +84,11 @@ class BatsimManager:
         self.wants_round = True
 
     @property
-    def wakes_at_s(self) -> float | None:
+    def wakes_at_s(self) -> float | None:  # type: ignore[override]
         return self._calls_s[0] if self._calls_s else None
 
     def why_waiting(self) -> dict[JobId, str]:
-        return dict.fromkeys(self._book.waiting(), "its scheduler did not start it")
+        return dict.fromkeys(self._session.waiting(), "its scheduler did not start it")
 
     # -- notices --------------------------------------------------------------------------------------------
 
@@ -99,22 +103,22 @@ class BatsimManager:
 
     def _submit(self, job_id: str, job: Job, submit_s: float) -> None:
         profile = self._nodes.profile(job)
-        self._book.submit(job_id, job, profile["delay"])
+        self._session.submit(job_id, job, profile["delay"])
         self._tell(messages.job_submitted(self._clock.now_s, job_id, job.n_tasks, submit_s, profile))
 
     def on_run_ended(self, completion: Completion) -> None:
         over = self._over(completion.run, messages.SUCCEEDED)
         if over is not None:
-            _, known = over
-            ran_s = completion.ended_s - known.started_s
-            self._nodes.learn(known.job, known.nodes, known.started_s, ran_s)
+            _, entry = over
+            ran_s = completion.ended_s - entry.started_s
+            self._nodes.learn(entry.job, entry.nodes, entry.started_s, ran_s)
 
-    def _over(self, run: RunId, state: str) -> tuple[str, Known] | None:
-        """A run is over, which is told; None where that was known."""
-        over = self._book.over(run)
+    def _over(self, run: RunId, state: str) -> tuple[str, SessionJob] | None:
+        """A run is over, which is told; None where that was entry."""
+        over = self._session.over(run)
         if over is not None:
-            job_id, known = over
-            self._tell(messages.job_completed(self._clock.now_s, job_id, state, known.nodes))
+            job_id, entry = over
+            self._tell(messages.job_completed(self._clock.now_s, job_id, state, entry.nodes))
         return over
 
     def on_run_released(self, run: RunId) -> None:
@@ -124,19 +128,19 @@ class BatsimManager:
         """It was killed."""
         over = self._over(run_id, messages.KILLED)
         if over is not None:
-            job_id, known = over
+            job_id, entry = over
             self._killed.add(job_id)
-            self._orders.give_up(known.job.id, "killed by its scheduler")
+            self._orders.give_up(entry.job.id, "killed by its scheduler")
 
     def on_run_lost(self, loss: Loss) -> None:
         """It failed; its job is submitted again, as another attempt."""
         self._tell_of_nodes(loss)
         over = self._over(loss.run, messages.FAILED)
         if over is not None:
-            job_id, known = over
+            job_id, entry = over
             first, _, attempt = job_id.partition("#")
             again = f"{first}#{int(attempt or 0) + 1}"
-            self._submit(again, known.job, self._clock.now_s)
+            self._submit(again, entry.job, self._clock.now_s)
 
     def on_monitor_news(self) -> None:
         self._tell_of_nodes()
@@ -192,9 +196,9 @@ class BatsimManager:
         except BadReply as error:
             raise SchedulerFault(SPEAKS_THE_PROTOCOL, str(error), asked_s) from None
         self._check_times(reply, asked_s)
-        self._note((asked_s, len(self._book), self._n_nodes, len(reply.events), wall_s, nan, nan))
+        self._note((asked_s, len(self._session), self._n_nodes, len(reply.events), wall_s, nan, nan))
         if self._charge is not None:
-            self._charge(len(self._book), self._n_nodes, wall_s)
+            self._charge(len(self._session), self._n_nodes, wall_s)
         for decision in reply.events:
             self._clock.wait_until(decision.timestamp)
             self._carry_out(decision)
@@ -230,7 +234,7 @@ class BatsimManager:
             case messages.ChangeJobState(data=data):
                 self._change_state(data.job_id, data.job_state)
             case messages.SetJobMetadata(data=data):
-                self._orders.describe(self._book.of(data.job_id).job.id, data.metadata)
+                self._orders.describe(self._session.of(data.job_id).job.id, data.metadata)
             case messages.Query(data=data):
                 self._answer(data.requests)
             case messages.SetResourceState(data=data):
@@ -239,16 +243,16 @@ class BatsimManager:
                 self._tell(messages.resource_state_changed(now_s, data.resources, data.state))
 
     def _execute(self, job_id: str, alloc: str) -> None:
-        known = self._book.start(job_id, alloc)
-        assert known.run is not None
-        self._orders.dispatch(self._nodes.order(known.run, known.job, known.nodes, known.estimate_s))
+        entry = self._session.start(job_id, alloc)
+        assert entry.run is not None
+        self._orders.dispatch(self._nodes.order(entry.run, entry.job, entry.nodes, entry.estimate_s))
 
     def _reject(self, job_id: str) -> None:
-        known = self._book.of(job_id)
-        if known.run is not None:
-            raise self._book.fault(EACH_JOB_ONCE, f"job {job_id} was rejected while it runs", known)
-        self._book.forget(job_id)
-        self._orders.give_up(known.job.id, "rejected by its scheduler")
+        entry = self._session.of(job_id)
+        if entry.run is not None:
+            raise self._session.fault(EACH_JOB_ONCE, f"job {job_id} was rejected while it runs", entry)
+        self._session.forget(job_id)
+        self._orders.give_up(entry.job.id, "rejected by its scheduler")
 
     def _call_later(self, at_s: float) -> None:
         now_s = self._clock.now_s
@@ -261,16 +265,16 @@ class BatsimManager:
         """Jobs that ended while the scheduler thought are not killed any more."""
         progress = {}
         for job_id in job_ids:
-            known = self._book.get(job_id)
-            if known is None or known.is_killed:
+            entry = self._session.get(job_id)
+            if entry is None or entry.is_killed:
                 continue
-            if known.run is None:
+            if entry.run is None:
                 message = f"job {job_id} was to be killed and does not run"
-                raise self._book.fault(PREEMPTS_RUNNING_RUNS, message, known)
-            ran_s = self._clock.now_s - known.started_s
-            progress[job_id] = ran_s / self._nodes.true_run_s(known.job, known.nodes)
-            known.is_killed = True
-            self._orders.preempt(known.run)
+                raise self._session.fault(PREEMPTS_RUNNING_RUNS, message, entry)
+            ran_s = self._clock.now_s - entry.started_s
+            progress[job_id] = ran_s / self._nodes.true_run_s(entry.job, entry.nodes)
+            entry.is_killed = True
+            self._orders.preempt(entry.run)
         self._killing.append((job_ids, progress))
         self.wants_round = True
 
@@ -280,7 +284,7 @@ class BatsimManager:
         if not self._nodes.accepts_new_jobs:
             message = f"job {job_id} was registered; an experiment's jobs are those of its file"
             raise SchedulerFault(SPEAKS_THE_PROTOCOL, message, now_s)
-        if job_id in self._book or job_id in self._registered.values():
+        if job_id in self._session or job_id in self._registered.values():
             raise SchedulerFault(EACH_JOB_ONCE, f"job {job_id} was registered, and is known already", now_s)
         profile = self._profiles.get((job_id.partition("!")[0], new.profile), {})
         delay = profile.get("delay")
@@ -296,19 +300,19 @@ class BatsimManager:
 
     def _change_state(self, job_id: str, state: str) -> None:
         """Of a job that does not run here: schedulers do so with jobs that stand for others of their own."""
-        known = self._book.of(job_id)
-        if known.run is not None:
-            message = f"the state of job {job_id} was to be {state}, while it runs on {known.nodes}"
-            raise self._book.fault(SPEAKS_THE_PROTOCOL, message, known)
+        entry = self._session.of(job_id)
+        if entry.run is not None:
+            message = f"the state of job {job_id} was to be {state}, while it runs on {entry.nodes}"
+            raise self._session.fault(SPEAKS_THE_PROTOCOL, message, entry)
         if state in messages.FINAL_STATES:
-            self._book.forget(job_id)
-            self._orders.give_up(known.job.id, f"{state}, by its scheduler")
+            self._session.forget(job_id)
+            self._orders.give_up(entry.job.id, f"{state}, by its scheduler")
         elif state != "RUNNING":
-            raise self._book.fault(SPEAKS_THE_PROTOCOL, f"job {job_id} cannot be made {state}", known)
+            raise self._session.fault(SPEAKS_THE_PROTOCOL, f"job {job_id} cannot be made {state}", entry)
 
     def _tell_of_the_killed(self) -> None:
         """Once all of them are over, in whatever way."""
-        while self._killing and not any(job_id in self._book for job_id in self._killing[0][0]):
+        while self._killing and not any(job_id in self._session for job_id in self._killing[0][0]):
             job_ids, progress = self._killing.pop(0)
             killed = {job_id: share for job_id, share in progress.items() if job_id in self._killed}
             self._events.append(messages.job_killed(self._clock.now_s, job_ids, killed))

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 
 import zmq
 
+from scheduler.errors import UserError
 from scheduler.managers.free_node_allocation import FreeNodeAllocation
 from scheduler.managers.starting import StartingManager
 from scheduler.model import Completion, DispatchOrder, Job, JobId, RunId
@@ -16,8 +17,11 @@ from scheduler.ports import RuntimeEstimator, Scheduler
 from scheduler.resource_manager import OnFreeNodes
 from sil.batsim.messages import JsonEvent
 from sil.batsim.messages import event as decision
-from sil.batsim.naming import CannotListen
 from sil.batsim.requests import BadRequest, Event, OfAJob, Platform, Submission, read_data, read_request
+
+
+class CannotListen(UserError):
+    """An address cannot be used. The message is one sentence for the user."""
 
 
 @dataclass

@@ -46,7 +46,7 @@ def live(
     """
     if importlib.util.find_spec("psutil") is None:
         fail("`sil live` needs the package psutil; install sil-testbed[live]")
-    from sil.runs.live import run_beside_its_twin
+    from sil.experiment.live import run_live_and_simulated
     from sil.settings import experiment_file, files
     from sil.world.guard.faults import SchedulerFault
 
@@ -57,7 +57,7 @@ def live(
             name = scheduler or read.schedulers[0]
             folder = out_folder or Path(f"sil-live-{read.name}")
             with progress("jobs") as bar:
-                found, run = run_beside_its_twin(
+                found, run = run_live_and_simulated(
                     read, path, folder, name, ProgressBar(bar, f"{read.name}, live")
                 )
     except SchedulerFault as fault:

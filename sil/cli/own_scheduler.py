@@ -146,6 +146,7 @@ def serve_scheduler(
     from scheduler.rules import ScheduleRejected
     from sil.batsim.serving import ServedScheduler, serve
     from sil.world.guard.faults import SchedulerFault
+    from sil.world.guard.guard import Guard
     from sil.world.guard.scheduler import GuardedScheduler
 
     def fault(rule: str, message: str) -> NoReturn:
@@ -156,9 +157,7 @@ def serve_scheduler(
         spec = resolve(name)
         spec.require(Kind.FREE_NODES, "serving a simulator")
         served = ServedScheduler(
-            lambda clock: GuardedScheduler(
-                spec.make(), clock, decision_limit, lambda timing: None, cpu_time=None
-            ),
+            lambda clock: GuardedScheduler(spec.make(), Guard(clock, decision_limit, cpu_time=None)),
             UserEstimates(),
             spec.memoryless,
         )

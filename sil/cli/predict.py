@@ -91,6 +91,7 @@ def predict(
 
 
 def _question(site: str, cluster: str | None, scheduler: str, predictor: str) -> Question:
+    from scheduler.registry import resolve
     from sil.experiment.turnaround import Question
     from sil.settings import files
     from sil.site.site_in_use import errors_under
@@ -102,14 +103,14 @@ def _question(site: str, cluster: str | None, scheduler: str, predictor: str) ->
 
     if site in files.built_in("sites") or site.endswith(".toml"):
         file = exchange.read_site_file(files.find(site, "sites", Path()))
-        return Question(NodesOfSite.of(file, cluster), scheduler, predictor)
+        return Question(NodesOfSite.of(file, cluster), resolve(scheduler), predictor)
     address = store.parse_address(site)
     with store.reading(store.open_database(address)) as session:
         reader = SiteReader(session, address.site or sites.only_site(session))
         nodes = NodesOfSite.of(reader.as_file(), cluster)
         errors = errors_under(session, reader.site.id, [scheduler], reader.site.runs_recorded)
         down = current_states(session, reader).down
-        return Question(nodes, scheduler, predictor, tuple(errors), frozenset(down))
+        return Question(nodes, resolve(scheduler), predictor, tuple(errors), frozenset(down))
 
 
 def _with_submitted(state: QueueFile, submit: str, nodes: NodesOfSite) -> QueueFile:
@@ -175,7 +176,7 @@ def _print_grounds(told: list[Foretold], state: QueueFile, question: Question) -
     from scheduler.time_shared.prediction.history import FEWEST
 
     out.print(
-        f"Basis: {question.predictor} over {question.scheduler}, {len(state.running)} running and "
+        f"Basis: {question.predictor} over {question.scheduler.name}, {len(state.running)} running and "
         f"{len(state.waiting)} waiting jobs on the {len(question.nodes.names)} nodes of "
         f"{question.nodes.cluster}; local load and nodes as they are now, and no later arrivals.",
         highlight=False,

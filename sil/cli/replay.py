@@ -106,8 +106,7 @@ def replay(
     from sil.experiment.logs import read_log
     from sil.experiment.replay_folder import REPORT
     from sil.experiment.replays import ReplayInterrupted, left_from_before, replay_all
-    from sil.runs.on_log import Replay
-    from sil.runs.under_test import check_for_free_nodes
+    from sil.runs.on_log import Replay, schedulers_for_logs
     from sil.settings.decision_costs import check_decision_cost
     from sil.workload.job_log import part_of
     from sil.world.events import ORDERS
@@ -116,7 +115,7 @@ def replay(
         fail(f"--order is '{order}'; expected one of {', '.join(ORDERS)}")
     names = list(dict.fromkeys(scheduler or ["fcfs", "easy", "conservative"]))
     with one_sentence_for_bad_input():
-        check_for_free_nodes(names)
+        schedulers_for_logs(names)
         check_decision_cost(decision_cost)
         whole = read_log(log, Rules(strict, overrun, too_large), processors)
         chosen = part_of(whole, jobs, begin, end, load)

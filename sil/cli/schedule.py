@@ -58,14 +58,15 @@ def schedule(
     mapped, faults, limit_s = [], [], limit or decision_limit
     with one_sentence_for_bad_input():
         names = scheduler or [name for name in registry.BUILT_IN if name not in registry.OPTIMISING]
-        for name in names:
-            registry.load(name)
+        schedulers = [registry.resolve(name) for name in names]
+        for spec in schedulers:
+            spec.require(registry.Kind.MAPPING, "a matrix")
         problem = read_problem(matrix, ready)
-        for name in names:
+        for spec in schedulers:
             try:
-                mapped.append(map_matrix(problem, name, limit_s))
+                mapped.append(map_matrix(problem, spec, limit_s))
             except SchedulerFault as fault:
-                faults.append(f"{name} broke the rule {fault}")
+                faults.append(f"{spec.name} broke the rule {fault}")
         if out_file is not None:
             write_mapping(out_file, mapped)
     rows = [

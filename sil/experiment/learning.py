@@ -6,7 +6,7 @@ from collections.abc import Callable
 from pathlib import Path
 
 from sil.experiment.results import batches
-from sil.site.resource_names import Places
+from sil.site.resource_names import ResourceNames
 from sil.trace.tables import RunTables
 from site_db import store
 from site_db.jobs import csv_file
@@ -24,7 +24,7 @@ class Teacher:
     def __init__(
         self,
         address: Address,
-        places: Places,
+        resources: ResourceNames,
         experiment: str,
         fingerprint: str,
         leftover: Path,
@@ -32,12 +32,12 @@ class Teacher:
     ) -> None:
         """Raises DatabaseTrouble where the database cannot be reached when the experiment begins."""
         self._address = address
-        self._places = places
+        self._places = resources
         self._experiment = experiment
         self._fingerprint = fingerprint
         self._leftover = leftover
         self._tell = tell
-        self._recorder = Recorder(store.open_database(address), places.site, tell)
+        self._recorder = Recorder(store.open_database(address), resources.site, tell)
 
     def teach(self, tables: RunTables) -> None:
         """Record some runs of the harness. Raises DatabaseTrouble."""

@@ -11,13 +11,14 @@ from pathlib import Path
 import numpy as np
 from numpy.typing import NDArray
 
-from scheduler import registry
 from scheduler.errors import UserError
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Schedule
+from scheduler.registry import SchedulerSpec
 from sil.world.clock import SimClock
 from sil.world.guard.faults import SchedulerFault
-from sil.world.guard.scheduler import GuardedScheduler, Timing
+from sil.world.guard.guard import Guard, Timing
+from sil.world.guard.scheduler import GuardedScheduler
 
 
 class BadMatrix(UserError):
@@ -33,16 +34,16 @@ class MappedMatrix:
     decision_s: float
 
 
-def map_matrix(problem: MappingProblem, name: str, limit_s: float) -> MappedMatrix:
+def map_matrix(problem: MappingProblem, scheduler: SchedulerSpec, limit_s: float) -> MappedMatrix:
     """Let a scheduler map all jobs of a problem. Raises SchedulerFault where it breaks a rule."""
     timings: list[Timing] = []
-    guarded = GuardedScheduler(registry.load(name)(), SimClock(), limit_s, timings.append)
+    guarded = GuardedScheduler(scheduler.make(), Guard(SimClock(), limit_s, timings.append))
     schedule = guarded.schedule(problem)
     violation = problem.violation(schedule)
     if violation is not None:
         raise SchedulerFault(violation.rule, violation.message, 0.0, violation.job)
     *_, wall_s, _, _ = timings[0]
-    return MappedMatrix(name, schedule, wall_s)
+    return MappedMatrix(scheduler.name, schedule, wall_s)
 
 
 def write_mapping(path: Path, mapped: list[MappedMatrix]) -> None:

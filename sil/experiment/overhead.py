@@ -14,18 +14,18 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 
-from scheduler import registry
 from scheduler.kinds import Kind
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Job, JobId
-from scheduler.registry import SchedulerNotLoaded
+from scheduler.registry import SchedulerNotLoaded, resolve
 from sil.outcome.statistics import PowerLaw, fitted, quantile
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteInUse, SiteSource
 from sil.workers.pool import finished, pool
 from sil.world.clock import SimClock
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
-from sil.world.guard.scheduler import GuardedScheduler, Timing
+from sil.world.guard.guard import Guard, Timing
+from sil.world.guard.scheduler import GuardedScheduler
 
 CLUSTER_SIZE = 4
 SEED = 1
@@ -113,10 +113,7 @@ def _check_has_classes(in_use: SiteInUse) -> None:
 
 def check_can_be_measured(name: str) -> None:
     """Raises SchedulerNotLoaded for one that does not map jobs to machines."""
-    wrong = registry.misfit(name, Kind.MAPPING)
-    if wrong is not None:
-        raise SchedulerNotLoaded(f"{wrong} (problems here are jobs and machines)")
-    registry.load(name)
+    resolve(name).require(Kind.MAPPING, "this measurement")
 
 
 def measure(
@@ -157,7 +154,7 @@ def _timed(
     problem = ask(*point)
     n, m, share, table = point
     timings: list[Timing] = []
-    guarded = GuardedScheduler(registry.load(name)(), SimClock(), limit_s, timings.append)
+    guarded = GuardedScheduler(resolve(name).make(), Guard(SimClock(), limit_s, timings.append))
     gc.collect()
     for _ in range(1 + repetitions):
         schedule = guarded.schedule(problem)

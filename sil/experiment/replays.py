@@ -19,8 +19,8 @@ from sil.experiment.replay_folder import JOBS, REPORT, SCHEDULE, SUMMARY, render
 from sil.outcome.batsim_tables import batsim_schedule, replayed_jobs
 from sil.outcome.invariants import Capacity, first_breach
 from sil.outcome.metrics import replay_metrics
-from sil.runs.on_log import Replay
-from sil.runs.under_test import needs_no_process
+from sil.runs.on_log import Replay, schedulers_for_logs
+from sil.runs.under_test import UnderTest
 from sil.settings.decision_costs import BadDecisionCost, replayed_trace
 from sil.trace.facts import TIMINGS, TRACE, Fact, read_facts
 from sil.workers.processes import end_workers, lead_own_group, worker_context
@@ -47,15 +47,16 @@ class Outcome:
 
 
 def replay_all(
-    replay: Replay, schedulers: Sequence[str], out: Path, workers: int, report: bool, listener: Listener
+    replay: Replay, names: Sequence[str], out: Path, workers: int, report: bool, listener: Listener
 ) -> list[Outcome]:
     """Replay a log under each scheduler, and write what it amounts to into `out`.
 
-    Raises UnusableFolder and ReplayInterrupted; where the costs of an earlier run are charged again, NoTrace
-    if that is none, and BadDecisionCost if the results would replace it.
+    Raises SchedulerNotLoaded, UnusableFolder and ReplayInterrupted; if costs of an earlier run are charged
+    again, also NoTrace, and BadDecisionCost if the results would replace that run.
     """
+    schedulers = schedulers_for_logs(names)
     # Absolute, since a scheduler may change the working directory.
-    folders = {name: (out / as_file_name(name)).absolute() for name in schedulers}
+    folders = {scheduler: (out / as_file_name(scheduler.label)).absolute() for scheduler in schedulers}
     charged = replayed_trace(replay.decision_cost)
     if charged is not None:
         read_facts(charged)
@@ -70,14 +71,16 @@ def replay_all(
     listener.started(0, len(replay.log.jobs) * len(schedulers))
     if _takes_place_here(replay, schedulers, workers):
         done = 0
-        for name, folder in folders.items():
+        for scheduler, folder in folders.items():
             base = done
-            replay.run(name, folder, lambda n, base=base: listener.progressed(base + n))  # type: ignore[misc]
+            replay.run(scheduler, folder, lambda n, base=base: listener.progressed(base + n))  # type: ignore[misc]
             done += len(replay.log.jobs)
-        died: set[str] = set()
+        died: set[UnderTest] = set()
     else:
         died = _in_processes(replay, folders, workers, listener)
-    outcomes = [_outcome(replay, name, folder, name in died) for name, folder in folders.items()]
+    outcomes = [
+        _outcome(replay, scheduler.label, folder, scheduler in died) for scheduler, folder in folders.items()
+    ]
     _write_summary(out / SUMMARY, replay, outcomes)
     if report:
         render(out)
@@ -90,9 +93,9 @@ def left_from_before(out: Path, outcomes: Sequence[Outcome]) -> list[str]:
     return sorted(trace.parent.name for trace in out.glob(f"*/{TRACE}") if trace.parent.name not in ours)
 
 
-def _takes_place_here(replay: Replay, schedulers: Sequence[str], workers: int) -> bool:
+def _takes_place_here(replay: Replay, schedulers: Sequence[UnderTest], workers: int) -> bool:
     """Ours are trusted with this process, where others would not work side by side, or be done no sooner."""
-    if not all(map(needs_no_process, schedulers)):
+    if not all(scheduler.is_built_in for scheduler in schedulers):
         return False
     few = len(replay.log.jobs) * len(schedulers) <= FEW_JOBS
     return min(workers, len(schedulers)) == 1 or (few and not replay.reasons)  # to tell these takes long
@@ -108,14 +111,16 @@ class _Told:
     """The number of the error with which no more could be written; 0 where all went well."""
 
 
-def _in_processes(replay: Replay, folders: dict[str, Path], workers: int, listener: Listener) -> set[str]:
+def _in_processes(
+    replay: Replay, folders: dict[UnderTest, Path], workers: int, listener: Listener
+) -> set[UnderTest]:
     """Returns the schedulers whose processes died. Raises UnusableFolder where no more can be written."""
     context = worker_context()
     watchdog = Watchdog(context, len(folders))
     told = _Told(context.RawArray("q", len(folders)), context.RawArray("i", len(folders)))
     waiting = deque(enumerate(folders.items()))
-    running: dict[str, BaseProcess] = {}
-    died: set[str] = set()
+    running: dict[UnderTest, BaseProcess] = {}
+    died: set[UnderTest] = set()
     try:
         while waiting or running:
             while waiting and len(running) < workers:
@@ -143,7 +148,7 @@ def _in_processes(replay: Replay, folders: dict[str, Path], workers: int, listen
 
 
 def _replay_apart(
-    replay: Replay, name: str, folder: Path, watchdog: Watchdog, told: _Told, place: int
+    replay: Replay, scheduler: UnderTest, folder: Path, watchdog: Watchdog, told: _Told, place: int
 ) -> None:
     lead_own_group()
     watchdog.watch_this_process()
@@ -152,7 +157,7 @@ def _replay_apart(
         told.arrived[place] = n
 
     try:
-        replay.run(name, folder, tell)
+        replay.run(scheduler, folder, tell)
     except OSError as error:
         number = no_room(error)
         if number is None:

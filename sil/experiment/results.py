@@ -8,7 +8,7 @@ from typing import Any
 
 import polars as pl
 
-from sil.site.resource_names import Places
+from sil.site.resource_names import ResourceNames
 from sil.trace.facts import RUN, Fact
 from sil.trace.tables import RunTables
 from site_db import store
@@ -22,28 +22,28 @@ Run = tuple[Any, ...]
 
 
 def batches(
-    tables: RunTables, places: Places, experiment: str, fingerprint: str
+    tables: RunTables, resources: ResourceNames, experiment: str, fingerprint: str
 ) -> Iterator[tuple[Source, Sequence[JobRecord]]]:
     """The jobs of each run of the harness, in order of its facts, with the source that stands for the run."""
     predicted = _predicted(tables)
     for run, of_run in tables.facts.group_by(RUN, maintain_order=True):
-        yield _source(run, experiment, fingerprint), _jobs(of_run, places, predicted.get(run, {}))
+        yield _source(run, experiment, fingerprint), _jobs(of_run, resources, predicted.get(run, {}))
 
 
 def write_results(
-    database: Path, tables: RunTables, places: Places, experiment: str, fingerprint: str
+    database: Path, tables: RunTables, resources: ResourceNames, experiment: str, fingerprint: str
 ) -> None:
     """Add all jobs, their whole runs, what was predicted of them and what went down and came back to the
     database, in one transaction."""
     engine = store.open_file(database)
     with store.changing(engine) as session:
-        writer = JobWriter(session, places.site)
-        reader = SiteReader(session, places.site)
-        for source, jobs in batches(tables, places, experiment, fingerprint):
+        writer = JobWriter(session, resources.site)
+        reader = SiteReader(session, resources.site)
+        for source, jobs in batches(tables, resources, experiment, fingerprint):
             writer.add(session, source, jobs)
         for run, of_run in tables.facts.group_by(RUN, maintain_order=True):
             source = _source(run, experiment, fingerprint)
-            states = list(_states(of_run, places))
+            states = list(_states(of_run, resources))
             if states:
                 state_writer = StateWriter(session, reader, writer.source_id(session, source))
                 for name, seen, at_s in states:
@@ -80,10 +80,10 @@ def _predicted(tables: RunTables) -> dict[Run, dict[int, list[PredictedTurnaroun
     return predicted
 
 
-def _states(facts: pl.DataFrame, places: Places) -> Iterator[tuple[str, Seen, float]]:
+def _states(facts: pl.DataFrame, resources: ResourceNames) -> Iterator[tuple[str, Seen, float]]:
     """What went down and came back in one run of the harness."""
     for row in facts.filter(pl.col("event").is_in(list(_IS_UP))).iter_rows(named=True):
-        name = places.resource(row["resource"]) or row["detail"]
+        name = resources.resource(row["resource"]) or row["detail"]
         yield name, Seen(up=_IS_UP[row["event"]]), row["time_s"]
 
 
@@ -96,7 +96,7 @@ _IS_UP = {
 
 
 def _jobs(
-    facts: pl.DataFrame, places: Places, predicted: Mapping[int, Sequence[PredictedTurnaround]]
+    facts: pl.DataFrame, resources: ResourceNames, predicted: Mapping[int, Sequence[PredictedTurnaround]]
 ) -> list[JobRecord]:
     """The jobs of one run of the harness, in order of their ends; those without one come last."""
     arrived = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select(
@@ -127,7 +127,7 @@ def _jobs(
             queue=row["queue"],
             state=_state(row["ended_s"], row["detail"]),
             submitted_unix_s=row["submitted_s"],
-            resource=places.resource(row["resource"]),
+            resource=resources.resource(row["resource"]),
             members=row["tasks"] or 1,
             started_unix_s=row["started_s"],
             run_time_s=None if row["ended_s"] is None else row["ended_s"] - row["started_s"],

@@ -10,7 +10,6 @@ from pathlib import Path
 import polars as pl
 
 from scheduler.errors import UserError
-from scheduler.registry import SchedulerNotLoaded
 from sil.experiment.learning import Teacher
 from sil.experiment.listener import Listener
 from sil.experiment.output_folder import UnusableFolder, make_usable
@@ -22,11 +21,10 @@ from sil.outcome.jobs import job_table, write_jobs_csv
 from sil.outcome.metrics import faults, run_metrics
 from sil.outcome.predictions import scored
 from sil.report.experiment import write_figures, write_report
-from sil.runs.under_test import check_loads
+from sil.runs.resolve import scenario_of_file
+from sil.runs.scenario import Scenario
 from sil.settings.experiment_file import Experiment, read_experiment
-from sil.settings.validation import misfits, notes, problems
-from sil.site.resource_names import Places
-from sil.site.site_in_use import SiteInUse, SiteSource
+from sil.site.site_in_use import SiteSource
 from sil.site.what_if_site import CannotImagine
 from sil.trace.facts import RUN, TIMINGS, TRACE, RunDescription, read_trace, write_trace
 from sil.trace.tables import RunTables
@@ -73,8 +71,8 @@ def run_experiment(
 ) -> Comparison:
     """Run the experiment that was read from `source` and write its results into `out`.
 
-    Raises UnusableFolder, NoDatabase, InvalidFile, UnknownSite, PrunedHistory, DatabaseTrouble,
-    SchedulerNotLoaded and Interrupted.
+    Raises UnusableFolder, NoDatabase, InvalidFile, UnknownSite, PrunedHistory, DatabaseTrouble and
+    Interrupted.
     """
     if choice.learns and choice.address is None:
         raise NoDatabase("with --learn, say with --site which database is to learn")
@@ -85,29 +83,22 @@ def run_experiment(
     out = out.absolute()  # a scheduler may change the working directory
     site = SiteSource(experiment, source.parent, choice.address, choice.as_of)
     try:
-        in_use = _take_into_use(experiment, site, out, choice)
+        scenario = _take_into_use(experiment, source, site, out, choice)
     except CannotImagine as error:
         if error.place >= len(read_experiment(source).notional):
             raise  # it is none of the file's
         text = toml_file.read_text(source)
         raise toml_file.invalid(text, source, ("notional", error.place), str(error)) from None
-    for place, sentence in problems(experiment, in_use):
-        raise toml_file.invalid(toml_file.read_text(source), source, place, sentence)
-    for name in (*experiment.schedulers, *(own for _, own in in_use.queues if own)):
-        check_loads(name)
-    for sentence in misfits(experiment, in_use):
-        raise SchedulerNotLoaded(sentence)
-    taken_by = Places.of(experiment, in_use)
-    mark = fingerprint(experiment, in_use)
-    sweep = Sweep(experiment, in_use, out / PARTS, out / PRINTED, _begun_as(mark, choice))
-    if in_use.down:
-        listener.told(f"down at the site, and in the experiment from its beginning: {_some(in_use.down)}")
-    for sentence in notes(experiment, in_use):
+    mark, down = fingerprint(scenario), scenario.in_use.down
+    sweep = Sweep(scenario, out / PARTS, out / PRINTED, _begun_as(mark, choice))
+    if down:
+        listener.told(f"down at the site, and in the experiment from its beginning: {_some(down)}")
+    for sentence in scenario.notes():
         listener.told(sentence)
     listener.started(sweep.done, sweep.total)
     if choice.learns and choice.address is not None:
         leftover = out / UNRECORDED
-        teacher = Teacher(choice.address, taken_by, experiment.name, mark, leftover, listener.told)
+        teacher = Teacher(choice.address, scenario.resources, experiment.name, mark, leftover, listener.told)
         try:
             sweep.run(workers, listener.progressed, teacher.teach)
         finally:
@@ -115,19 +106,23 @@ def run_experiment(
     else:
         sweep.run(workers, listener.progressed)
     tables = sweep.collect()
-    _write_tables(out, tables, describe(experiment, in_use))
+    _write_tables(out, tables, describe(scenario))
     comparison = render(out)
-    write_results(out / DATABASE, tables, taken_by, experiment.name, mark)
+    write_results(out / DATABASE, tables, scenario.resources, experiment.name, mark)
     sweep.clear()
     return comparison
 
 
-def _take_into_use(experiment: Experiment, site: SiteSource, out: Path, choice: SiteChoice) -> SiteInUse:
-    """The site as an interrupted start of the same experiment took it, else as it is now."""
+def _take_into_use(
+    experiment: Experiment, source: Path, site: SiteSource, out: Path, choice: SiteChoice
+) -> Scenario:
+    """The scenario as an interrupted run of the same experiment had it, else with the site as it is now."""
     before = site.take_up(out / DATABASE) if (out / PARTS).is_dir() else None
-    if before is not None and is_begun(out / PARTS, _begun_as(fingerprint(experiment, before), choice)):
-        return before
-    return site.take_into_use(out / DATABASE)
+    if before is not None:
+        scenario = scenario_of_file(experiment, before, source)
+        if is_begun(out / PARTS, _begun_as(fingerprint(scenario), choice)):
+            return scenario
+    return scenario_of_file(experiment, site.take_into_use(out / DATABASE), source)
 
 
 def _some(names: Sequence[str]) -> str:

@@ -15,9 +15,9 @@ import polars as pl
 
 from sil.experiment.output_folder import as_file_name
 from sil.outcome.metrics import faults
-from sil.runs.on_machines import run_once
+from sil.runs.composition import RunKey
+from sil.runs.scenario import Scenario
 from sil.settings.experiment_file import Experiment
-from sil.site.site_in_use import SiteInUse
 from sil.trace.facts import RUN, Fact
 from sil.trace.recorder import TraceRecorder
 from sil.trace.tables import SCHEMAS, RunTables
@@ -57,11 +57,9 @@ class Sweep:
     that the outcome does not depend on the number of workers.
     """
 
-    def __init__(
-        self, experiment: Experiment, in_use: SiteInUse, folder: Path, printed: Path, fingerprint: str
-    ) -> None:
-        self._experiment = experiment
-        self._in_use = in_use
+    def __init__(self, scenario: Scenario, folder: Path, printed: Path, fingerprint: str) -> None:
+        self._scenario = scenario
+        self._experiment = experiment = scenario.experiment
         self._folder = folder
         self._printed = printed
         self._tasks = tasks_of(experiment)
@@ -165,10 +163,8 @@ class Sweep:
     def _submit(
         self, pool: ProcessPoolExecutor, task: Task, schedulers: Sequence[str], folder: Path
     ) -> Future[None]:
-        experiment = self._experiment.at(task.point)
-        return pool.submit(
-            _carry_out, experiment, self._in_use, task, tuple(schedulers), folder, self._printed
-        )
+        scenario = self._scenario.at(task.point)
+        return pool.submit(_carry_out, scenario, task, tuple(schedulers), folder, self._printed)
 
     def _run_apart(self, task: Task) -> None:
         """Run a task with each scheduler in a process of its own; one that dies is reported."""
@@ -203,8 +199,7 @@ def is_begun(folder: Path, fingerprint: str) -> bool:
 
 
 def _carry_out(
-    experiment: Experiment,
-    in_use: SiteInUse,
+    scenario: Scenario,
     task: Task,
     schedulers: Sequence[str],
     folder: Path,
@@ -213,7 +208,7 @@ def _carry_out(
     parts = []
     for name in schedulers:
         log = printed / f"{as_file_name(name)}-{task.point}-{task.replication}.log"
-        parts.append(run_once(experiment, in_use, task.point, task.replication, name, log))
+        parts.append(scenario.run(RunKey(task.point, task.replication, name), log))
     _write(folder, task, parts)
 
 

@@ -9,15 +9,15 @@ from math import inf
 from pathlib import Path
 from typing import Any
 
-from scheduler import registry
 from scheduler.kinds import Kind
 from scheduler.model import Job, JobId
 from scheduler.naming import Misnamed
+from scheduler.registry import SchedulerSpec
 from scheduler.time_shared.prediction import by_name
 from scheduler.time_shared.prediction.forecast import Forecast
 from scheduler.time_shared.prediction.history import COVERAGE, Basis, circumstances_of
 from scheduler.time_shared.system import LocalLoad, SystemState
-from sil.runs.what_if_scheduler import imagined
+from sil.runs.what_if_scheduler import what_if_scheduler
 from sil.settings.queue_file import CannotPredict, QueueFile, RunningTable, WaitingTable
 from sil.site.error_histories import histories
 from sil.site.time_shared_cluster import NodesOfSite
@@ -80,7 +80,7 @@ class Question:
     """What is asked: with which scheduler and predictor, on which nodes, of which errors; what is down."""
 
     nodes: NodesOfSite
-    scheduler: str
+    scheduler: SchedulerSpec
     predictor: str
     errors: tuple[KnownError, ...] = ()
     down: frozenset[str] = frozenset()
@@ -124,13 +124,12 @@ def problems(file: QueueFile, nodes: NodesOfSite) -> Iterator[tuple[Location, st
 def foretell(file: QueueFile, path: Path, text: str, question: Question) -> list[Foretold]:
     """All jobs of a state, running ones first. Raises InvalidFile for what does not fit, CannotPredict and
     SchedulerNotLoaded."""
-    for place, sentence in problems(file, question.nodes):
-        raise toml_file.invalid(text, path, place, sentence)
-    wrong = registry.misfit(question.scheduler, Kind.SHARED_NODES)
-    if wrong is not None:
-        raise CannotPredict(wrong)
+    mistakes = list(problems(file, question.nodes))
+    if mistakes:
+        raise toml_file.invalid_at(text, path, mistakes)
+    question.scheduler.require(Kind.TIME_SHARED, "a prediction")
     errors_of = histories(question.errors, question.nodes.known, question.scheduler)
-    scheduler = imagined(question.scheduler, SimClock(), DECISION_LIMIT_S)
+    scheduler = what_if_scheduler(question.scheduler, SimClock(), DECISION_LIMIT_S)
     try:
         name = by_name.read(question.predictor)
         predictor = by_name.make(name, scheduler, errors_of)
@@ -141,7 +140,7 @@ def foretell(file: QueueFile, path: Path, text: str, question: Question) -> list
     try:
         forecasts = predictor.predict(0.0, view)
     except SchedulerFault as fault:
-        raise CannotPredict(f"scheduler '{question.scheduler}' broke the rule {fault}") from None
+        raise CannotPredict(f"scheduler '{question.scheduler.name}' broke the rule {fault}") from None
     told = [
         _foretold(forecast, file.jobs[forecast.job], errors_of(name.uncorrected).basis(alike[forecast.job]))
         for forecast in forecasts

@@ -1,69 +1,72 @@
-"""The loop of a live run: what happens on this computer is told to the manager, and rounds take place."""
+"""Runs a resource manager on this computer in real time."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from math import inf
 from typing import Protocol
 
 from scheduler.model import Completion, Job, JobId
-from scheduler.ports import Clock
+from scheduler.ports import Clock, Monitor
+from scheduler.resource_manager import ResourceManager
 from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
 from sil.live.processes import Over, Processes
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
 from sil.world.guard.faults import SchedulerFault
-from sil.world.harness import ResourceManager
 from sil.world.rounds import RoundPolicy
 
 LOOK_EVERY_S = 0.5
-"""So often the monitor looks."""
+"""Interval of the monitor."""
 
 
-class Watching(Protocol):
+class Watching(Monitor, Protocol):
     def look(self) -> bool:
         """Whether there is news."""
         ...
 
 
+@dataclass(frozen=True, eq=False)
+class LiveWorld:
+    """This computer, as everything outside the resource manager; the counterpart of
+    `sil.world.harness.World`. `on_over` is called for each run that has ended."""
+
+    clock: Clock
+    trace: TraceRecorder
+    processes: Processes
+    monitor: Watching
+    rounds: RoundPolicy
+    on_over: Callable[[Over], None] = lambda over: None
+
+    def run(self, jobs: Iterable[Job], manager: ResourceManager) -> None:
+        """Run jobs, in order of arrival, until all that were accepted have ended; no process is left.
+
+        Raises SchedulerFault if the system under test breaks a rule, and JobFailed.
+        """
+        LiveLoop(jobs, manager, self).run()
+
+
 class LiveLoop:
-    """Runs jobs, in order of arrival, to their end under one resource manager; the counterpart of
-    `sil.world.harness.Harness`.
+    """Delivers events to the manager and starts rounds, in real time."""
 
-    `on_over` is told of each run that is over.
-    """
-
-    def __init__(
-        self,
-        jobs: Iterable[Job],
-        manager: ResourceManager,
-        clock: Clock,
-        processes: Processes,
-        monitor: Watching,
-        rounds: RoundPolicy,
-        trace: TraceRecorder,
-        on_over: Callable[[Over], None] = lambda over: None,
-    ) -> None:
+    def __init__(self, jobs: Iterable[Job], manager: ResourceManager, world: LiveWorld) -> None:
         self._arrivals = iter(jobs)
         self._next_arrival = next(self._arrivals, None)
         self._unfinished: set[JobId] = set()
         self._manager = manager
-        self._clock = clock
-        self._processes = processes
-        self._monitor = monitor
-        self._rounds = rounds
-        self._trace = trace
-        self._on_over = on_over
+        self._clock = world.clock
+        self._processes = world.processes
+        self._monitor = world.monitor
+        self._rounds = world.rounds
+        self._trace = world.trace
+        self._on_over = world.on_over
         self._next_look_s = 0.0
         self._last_round_s: float | None = None
         self._round_s = inf
-        """When the next round is due; infinite where none is wanted."""
+        """When the next round is due; infinite if none is wanted."""
 
     def run(self) -> None:
-        """Returns when all jobs that were accepted have ended; whatever happens, no process is left.
-
-        Raises SchedulerFault where the system under test breaks a rule, and JobFailed.
-        """
         try:
             while self._next_arrival is not None or self._unfinished:
                 self._check_that_something_can_happen()
@@ -81,7 +84,7 @@ class LiveLoop:
             self._processes.end_all()
 
     def _next_s(self) -> float:
-        """When there is something to do, if no run ends before."""
+        """When there is something to do, unless a run ends before."""
         wakes_at_s, arrival = self._manager.wakes_at_s, self._next_arrival
         return min(
             self._next_look_s,
@@ -129,7 +132,7 @@ class LiveLoop:
         self._appoint_round()
 
     def _check_that_something_can_happen(self) -> None:
-        """A scheduler may forget a job."""
+        """Raise SchedulerFault if nothing can happen any more: a scheduler may forget a job."""
         manager = self._manager
         something_comes = self._next_arrival is not None or not self._processes.is_idle
         if something_comes or self._round_s < inf or manager.wakes_at_s is not None:

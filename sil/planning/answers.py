@@ -8,7 +8,6 @@ from pathlib import Path
 
 from scheduler.errors import UserError
 from scheduler.registry import SchedulerNotLoaded
-from sil.batsim.naming import listens_already
 from sil.planning.options import AS_IT_IS, Option, bought, cost, one_of_each, retirements
 from sil.planning.plan_file import Plan
 from sil.planning.questions.best_buy import BestBuy, best_buy, purchases
@@ -20,8 +19,8 @@ from sil.planning.scenario.forecast import with_forecast
 from sil.planning.scenario.on_log import OnLog
 from sil.planning.scenario.on_site import ChangedSite, OnSite
 from sil.planning.scenario.scenario import Scenario
-from sil.runs.under_test import check_loads
-from sil.settings.validation import misfits, problems
+from sil.runs.scenario import DoesNotFit
+from sil.runs.under_test import resolve
 from sil.site.site_in_use import SiteInUse
 from sil.site.what_if_site import CannotImagine
 from site_db import toml_file
@@ -74,10 +73,10 @@ class Prepared:
         self.plan = plan = with_forecast(plan, address)
         self._source = source
         for name in plan.schedulers:
-            if listens_already(name):
+            if resolve(name).serves_one_run:
                 raise SchedulerNotLoaded(
-                    f"scheduler '{name}' listens for one run, and a plan has many; name a command that "
-                    f"starts one for each, as in 'batsim: COMMAND'"
+                    f"scheduler '{name}' listens for one run, but a plan has many; use a command that starts "
+                    f"one for each run, as in 'batsim: COMMAND'"
                 )
         if plan.log is None and not plan.site and address is None:
             known = "a built-in one, the path of a site file, or with --site one in a database"
@@ -92,13 +91,11 @@ class Prepared:
         self.base = self._least_that_carries()
 
     def _check(self, site: OnSite) -> None:
-        today = site.of(AS_IT_IS)
-        for place, sentence in problems(today.experiment, today.in_use):
-            raise self._wrong(place, sentence)
-        for name in self.plan.schedulers:
-            check_loads(name)
-        for sentence in misfits(today.experiment, today.in_use):
-            raise SchedulerNotLoaded(sentence)
+        try:
+            today = site.of(AS_IT_IS)
+        except DoesNotFit as error:
+            text = toml_file.read_text(self._source)
+            raise toml_file.invalid_at(text, self._source, error.mistakes) from None
         self._check_goals(today.in_use)
         self._check_retirement(today)
         for k, option in enumerate(self.offers):

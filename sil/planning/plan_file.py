@@ -272,5 +272,5 @@ def changed(plan: Plan, **settings: Any) -> Plan:
     try:
         return Plan.model_validate(data)
     except ValidationError as error:
-        _, sentence = toml_file.first_mistake(error, data, Plan)
+        _, sentence = toml_file.mistakes(error, data, Plan)[0]
         raise toml_file.InvalidFile(sentence) from None

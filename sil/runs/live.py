@@ -1,49 +1,36 @@
-"""The composition root of a live run: the manager and the schedulers of an experiment on this computer."""
+"""Live runs: the schedulers of an experiment on this computer."""
 
 from __future__ import annotations
 
 import sys
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol
 
 import polars as pl
 
 from scheduler.model import DispatchOrder
-from scheduler.registry import SchedulerNotLoaded
 from scheduler.resource_manager import OnMachines
-from sil.experiment.listener import Listener
-from sil.experiment.output_folder import make_usable
-from sil.experiment.provenance import describe
-from sil.experiment.run import BESIDE_THE_TRACE, DATABASE
 from sil.live import kernel
 from sil.live.clock import WallClock
-from sil.live.loop import LiveLoop
+from sil.live.loop import LiveWorld
 from sil.live.monitor import CoreMonitor, usable_cores
 from sil.live.processes import CannotRunLive, Over, Processes
-from sil.outcome.live_comparison import Twins, twins
-from sil.outcome.metrics import faults
-from sil.runs.inputs import actual_runtimes, rounds, workload
-from sil.runs.managers import experience, scheduling_manager
-from sil.runs.on_machines import run_once, timings_frame
-from sil.runs.under_test import brings_its_manager, check_loads
-from sil.settings.experiment_file import Experiment
-from sil.settings.validation import misfits, problems
-from sil.site.site_in_use import SiteInUse, SiteSource
-from sil.trace.facts import TRACE, write_trace
+from sil.runs.composition import RunKey, run_in, timings_frame
+from sil.runs.machines_scenario import MachinesScenario
+from sil.runs.scenario import Scenario
 from sil.trace.recorder import TraceRecorder
 from sil.world.actual_runtimes import ActualRuntimes
-from sil.world.guard.faults import SchedulerFault
-from sil.world.guard.scheduler import Timing
+from sil.world.guard.guard import Timing
 from sil.world.harness import in_order_of_arrival
-from site_db import toml_file
 
 
 @dataclass(frozen=True)
 class LiveRun:
-    """The facts of a run (columns of the trace), what was measured of its decisions, and the CPU seconds of
-    each job's last run."""
+    """The facts of a run (columns of the trace), its measured decisions, and the CPU seconds of each job."""
 
     facts: pl.DataFrame
     timings: pl.DataFrame
@@ -51,7 +38,7 @@ class LiveRun:
 
 
 class _BusyUntil:
-    """What is executed for an order: a kernel that is as long as the job is in truth on that resource."""
+    """The command for an order: a kernel that takes the job's actual run time on that resource."""
 
     def __init__(self, runtimes: ActualRuntimes, members: Sequence[Sequence[int]], n_machines: int) -> None:
         self._actual_runtimes = runtimes
@@ -65,18 +52,18 @@ class _BusyUntil:
         return [sys.executable, "-S", "-E", str(Path(kernel.__file__)), repr(until_s)]
 
 
-def check_can_run_live(experiment: Experiment, in_use: SiteInUse, name: str) -> None:
-    """Raises CannotRunLive where this computer cannot stand for the site, or where faults are made up, and
-    SchedulerNotLoaded."""
-    check_loads(name)
-    if brings_its_manager(name):
-        raise CannotRunLive(f"'{name}' keeps queues of its own; live is only the testbed's own manager")
-    for sentence in misfits(experiment.model_copy(update={"schedulers": (name,)}), in_use):
-        raise SchedulerNotLoaded(sentence)
+def machines_to_run_live(scenario: Scenario, name: str) -> MachinesScenario:
+    """The scenario. Raises CannotRunLive if this computer cannot stand for its site, or if failures are
+    simulated."""
+    experiment, in_use = scenario.experiment, scenario.in_use
+    if scenario.under_test(name).has_own_queue:
+        raise CannotRunLive(f"'{name}' is a whole resource manager; live runs use the testbed's own")
     if sys.platform != "linux":
         raise CannotRunLive("live runs pin processes to cores by calls that only Linux has")
-    if experiment.shared_nodes is not None:
-        raise CannotRunLive(f"experiment '{experiment.name}' has shared nodes; live are dedicated machines")
+    if not isinstance(scenario, MachinesScenario):
+        raise CannotRunLive(
+            f"experiment '{experiment.name}' has time-shared nodes; live runs are on dedicated machines"
+        )
     if (
         in_use.absences
         or experiment.outages
@@ -84,74 +71,34 @@ def check_can_run_live(experiment: Experiment, in_use: SiteInUse, name: str) -> 
         or experiment.monitors != type(experiment.monitors)()
     ):
         raise CannotRunLive(
-            f"experiment '{experiment.name}' has failures or monitors that are made up; live are real ones"
+            f"experiment '{experiment.name}' has simulated failures or monitor errors; live ones are real"
         )
     site, cores = in_use.site, len(usable_cores())
     if site.n_machines > cores:
         raise CannotRunLive(
-            f"the site '{site.name}' has {site.n_machines} machines, and this computer {cores} cores that "
-            f"can be used; each machine needs one"
+            f"the site '{site.name}' has {site.n_machines} machines, but this computer has only "
+            f"{cores} usable cores; each machine needs one"
         )
+    return scenario
 
 
-def run_beside_its_twin(
-    experiment: Experiment, source: Path, out: Path, name: str, listener: Listener
-) -> tuple[Twins, LiveRun]:
-    """The first replication of the experiment in the file `source`, simulated and then live; the traces and
-    timings of both are written into the folders `simulated` and `live` of `out`.
+class Progress(Protocol):
+    def progressed(self, done: int) -> None:
+        """So many jobs have ended."""
+        ...
 
-    Raises InvalidFile, SchedulerNotLoaded, UnusableFolder, CannotRunLive, JobFailed and, where the scheduler
-    breaks a rule, SchedulerFault.
+
+def run_live(scenario: MachinesScenario, run: RunKey, listener: Progress) -> LiveRun:
+    """One run on this computer: machine j is its j-th core, jobs are processes, and time is real.
+
+    A fault of the scheduler ends the run and is its last fact. Raises JobFailed.
     """
-    make_usable(out)
-    experiment = experiment.at(0)
-    in_use = SiteSource(experiment, source.parent, None).take_into_use(out / DATABASE)
-    for place, sentence in problems(experiment, in_use):
-        raise toml_file.invalid(toml_file.read_text(source), source, place, sentence)
-    check_can_run_live(experiment, in_use, name)
-    simulated = run_once(experiment, in_use, 0, 0, name)
-    _write(out / "simulated", experiment, in_use, name, simulated.facts, simulated.timings)
-    listener.started(0, experiment.workload.jobs)
-    live = run_live(experiment, in_use, 0, name, listener)
-    _write(out / "live", experiment, in_use, name, live.facts, live.timings)
-    for facts in (simulated.facts, live.facts):
-        for fault in faults(facts).iter_rows(named=True):
-            raise SchedulerFault(fault["rule"], fault["message"], fault["time_s"], fault["job"])
-    return twins(live.facts, simulated.facts, in_use.site), live
-
-
-def _write(
-    folder: Path,
-    experiment: Experiment,
-    in_use: SiteInUse,
-    name: str,
-    facts: pl.DataFrame,
-    timings: pl.DataFrame,
-) -> None:
-    make_usable(folder)
-    described = describe(experiment.model_copy(update={"schedulers": (name,), "replications": 1}), in_use)
-    write_trace(folder / TRACE, facts, described)
-    timings.write_parquet(folder / BESIDE_THE_TRACE["timings"])
-
-
-def run_live(
-    experiment: Experiment, in_use: SiteInUse, replication: int, name: str, listener: Listener
-) -> LiveRun:
-    """One run on this computer: machine j is its j-th core, jobs are processes, and time passes.
-
-    A fault of the scheduler ends the run and is its last fact. Raises CannotRunLive and JobFailed.
-    """
-    site, trace, timings = in_use.site, TraceRecorder(), list[Timing]()
-    jobs = workload(experiment, site, in_use.queues, replication)
-    command = _BusyUntil(
-        actual_runtimes(experiment, in_use, jobs, replication), site.members, site.n_machines
-    )
+    site, trace, timings = scenario.in_use.site, TraceRecorder(), list[Timing]()
+    jobs = scenario.jobs(run.replication)
+    actual = scenario.actual_runtimes(jobs, run.replication)
     cores = usable_cores()[: site.n_machines]
     clock = WallClock()
-    monitor = CoreMonitor(cores, clock)
-    processes = Processes(cores, command, clock, trace)
-    ports = OnMachines(clock, processes, site, monitor, experience(experiment, in_use))
-    manager = scheduling_manager(experiment, in_use, ports, name, timings.append, trace)
+    processes = Processes(cores, _BusyUntil(actual, site.members, site.n_machines), clock, trace)
     cpu_s: dict[int, float] = {}
 
     def note_over(over: Over) -> None:
@@ -159,18 +106,10 @@ def run_live(
         if not over.was_killed:
             listener.progressed(processes.n_ended)
 
-    loop = LiveLoop(
-        in_order_of_arrival(jobs),
-        manager,
-        clock,
-        processes,
-        monitor,
-        rounds(experiment),
-        trace,
-        note_over,
+    world = LiveWorld(clock, trace, processes, CoreMonitor(cores, clock), scenario.rounds, note_over)
+    ports = OnMachines(clock, processes, site, world.monitor, scenario.experience())
+    manager = scenario.manager(
+        ports, scenario.under_test(run.scheduler), scenario.supervision(run, world, timings)
     )
-    try:
-        loop.run()
-    except SchedulerFault as fault:
-        trace.note_fault(fault.time_s, fault.rule, fault.message, fault.job)
-    return LiveRun(trace.frame(0, replication, name), timings_frame(timings, 0, replication, name), cpu_s)
+    run_in(world, in_order_of_arrival(jobs), nullcontext(manager))
+    return LiveRun(trace.frame(*run), timings_frame(timings, run), cpu_s)

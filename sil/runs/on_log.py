@@ -1,59 +1,67 @@
-"""A log replayed under one scheduler: rigid jobs, free nodes, and the trace written as it goes."""
+"""The replay of a log under one scheduler: rigid jobs on free nodes, with the trace written as it grows."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import polars as pl
 
-from scheduler import registry
+from scheduler.kinds import Kind
 from scheduler.managers.free_node_allocation import FreeNodeAllocation
 from scheduler.managers.starting import StartingManager
 from scheduler.resource_manager import OnFreeNodes
 from sil.batsim.nodes import AlikeNodes
-from sil.runs.under_test import PRINTED, UnderTest
+from sil.runs.composition import PRINTED, Managed, Supervision, run_in
+from sil.runs.under_test import UnderTest, resolve_all
 from sil.settings.code_version import package_version, scheduler_source
 from sil.settings.decision_costs import NONE, decision_cost
-from sil.settings.estimates import Estimates, run_times
+from sil.settings.estimates import Estimates, run_times_by
 from sil.trace.facts import TIMINGS, TIMINGS_SCHEMA, TRACE, of_run, trace_stream
 from sil.trace.recorder import TraceRecorder
 from sil.trace.stream import ParquetStream
 from sil.workload.job_log import JobLog
 from sil.world.clock import SimClock
-from sil.world.dispatcher import SimDispatcher
 from sil.world.events import ORDERS, EventQueue
 from sil.world.guard.decision_cost import Charge
-from sil.world.guard.faults import SchedulerFault
-from sil.world.guard.scheduler import GuardedScheduler, Timing
-from sil.world.harness import Harness
+from sil.world.guard.guard import Guard
+from sil.world.harness import World
 from sil.world.logged_runs import LoggedRuns
 from sil.world.machines.space_shared import SpaceSharedMachines
 from sil.world.monitors import SimMonitor
+from sil.world.random_streams import RandomStreams
 from sil.world.rounds import OnRequest
 
 DECISION_LIMIT_S = 60.0
 
 SUBMITTED_LATER_S = {"batsim": 10.0}
-"""By order of events: some of Batsim's schedulers cannot start a job at time 0."""
+"""By order of simultaneous events: some of Batsim's schedulers cannot start a job at time 0."""
+
+
+def schedulers_for_logs(names: Iterable[str]) -> tuple[UnderTest, ...]:
+    """Raises SchedulerNotLoaded with a sentence for each scheduler that cannot replay a log."""
+    return resolve_all(names, Kind.FREE_NODES, "the replay of a log")
 
 
 @dataclass(frozen=True)
 class Replay:
-    """A log, what schedulers believe of its run times, the order of events at one instant, and what decisions
-    cost in simulated time (both by name)."""
+    """A log, the run-time estimates for schedulers, the order of simultaneous events, and what decisions cost
+    in simulated time."""
 
     log: JobLog
     estimates: Estimates = Estimates.USER
     order: str = "default"
     decision_cost: str = NONE
     reasons: bool = False
-    """Whether the trace tells why jobs are passed over."""
+    """Whether the trace records wait reasons."""
     decision_limit_s: float = DECISION_LIMIT_S
+    seed: int = 1
+    """For random schedulers."""
+    check_determinism: bool = True
 
     def described(self, scheduler: str) -> Mapping[str, object]:
-        """What was run, as it stands in the trace."""
+        """The description of a run in its trace."""
         return {
             "log": self.log.name,
             "acknowledge": self.log.header.get("acknowledge", ""),
@@ -69,107 +77,70 @@ class Replay:
             "scheduler_source": scheduler_source(),
         }
 
-    def run(self, name: str, folder: Path, on_arrivals: Callable[[int], None] = lambda n: None) -> None:
-        """Replay the log under the scheduler `name`; trace and timings are written into `folder`.
+    def run(
+        self, scheduler: UnderTest, folder: Path, on_arrivals: Callable[[int], None] = lambda n: None
+    ) -> None:
+        """Replay the log under a scheduler; trace and timings are written into `folder`.
 
-        A fault of the scheduler ends the run and is the last fact of its trace. Raises SchedulerNotLoaded.
+        A fault of the scheduler ends the run and is the last fact of its trace.
         """
         with (
-            trace_stream(folder / TRACE, self.described(name)) as facts,
+            trace_stream(folder / TRACE, self.described(scheduler.label)) as facts,
             ParquetStream(folder / TIMINGS, TIMINGS_SCHEMA) as timings,
         ):
-            decisions = _Decisions(timings, name)
+            decisions = _Decisions(timings, scheduler.label)
 
             def write(table: pl.DataFrame) -> None:
-                facts.write(of_run(table, 0, 0, name))
+                facts.write(of_run(table, 0, 0, scheduler.label))
                 decisions.write()
 
             trace = TraceRecorder(write)
-            try:
-                self._run(name, folder, trace, decisions.cells.extend, on_arrivals)
-            except SchedulerFault as fault:
-                trace.note_fault(fault.time_s, fault.rule, fault.message, fault.job)
+            later_s = pl.col("submit_s") + SUBMITTED_LATER_S.get(self.order, 0.0)
+            runs = LoggedRuns(self.log.jobs.with_columns(later_s), on_arrivals)
+            self._run(scheduler, runs, trace, decisions, folder / PRINTED)
             trace.close()
             decisions.write()
 
     def _run(
-        self,
-        name: str,
-        folder: Path,
-        trace: TraceRecorder,
-        note: Callable[[Timing], None],
-        on_arrivals: Callable[[int], None],
+        self, scheduler: UnderTest, runs: LoggedRuns, trace: TraceRecorder, decisions: _Decisions, log: Path
     ) -> None:
         clock, events = SimClock(), EventQueue(ORDERS[self.order])
-        later_s = pl.col("submit_s") + SUBMITTED_LATER_S.get(self.order, 0.0)
-        runs = LoggedRuns(self.log.jobs.with_columns(later_s), on_arrivals)
         machines = SpaceSharedMachines(self.log.processors, runs.run_s, events)
-        cost = decision_cost(self.decision_cost, 0, 0, name)
-        charge = None if cost is None else Charge(cost, clock, trace.note_charge)
-        dispatcher = SimDispatcher(clock, events, machines, trace)
-        ports = OnFreeNodes(clock, dispatcher, self.log.processors, run_times(self.estimates, runs.run_s))
-        under_test = UnderTest(
-            ports,
-            AlikeNodes(ports.n_nodes, ports.run_times, runs),
-            runs.total,
-            clock,
-            dispatcher,
-            note,
-            self.decision_limit_s,
-            charge,
-        )
-
-        def with_scheduler() -> StartingManager:
-            guarded = self._guarded(name, clock, note, charge, trace)
-            nodes = FreeNodeAllocation(ports.n_nodes, ports.run_times)
-            memoryless = registry.resolve(name).memoryless and charge is None and not self.reasons
-            return StartingManager(ports, nodes, guarded, memoryless)
-
-        with under_test.managed_by(name, with_scheduler, folder / PRINTED) as manager:
-            Harness(
-                runs.arrivals(),
-                manager,
-                clock,
-                events,
-                machines,
-                SimMonitor(clock),
-                iter(()),
-                OnRequest(),
-                trace,
-            ).run()
-
-    def _guarded(
-        self,
-        name: str,
-        clock: SimClock,
-        note: Callable[[Timing], None],
-        charge: Charge | None,
-        trace: TraceRecorder,
-    ) -> GuardedScheduler:
-        spec = registry.resolve(name)
-        return GuardedScheduler(
-            spec.make(),
+        world = World(clock, events, trace, machines, SimMonitor(clock), OnRequest())
+        run_times = run_times_by(self.estimates, runs.run_s)
+        ports = OnFreeNodes(clock, world.dispatcher, self.log.processors, run_times)
+        cost = decision_cost(self.decision_cost, 0, 0, scheduler.label)
+        guard = Guard(
             clock,
             self.decision_limit_s,
-            note,
-            None if spec.is_built_in else spec.make(),
-            cpu_time=None,  # to ask for it costs more than most of these decisions
-            charge=charge,
-            notes=trace if self.reasons else None,
+            decisions.cells.extend,
+            None if cost is None else Charge(cost, clock, trace.note_charge),
+            trace if self.reasons else None,
+            cpu_time=None,  # reading it takes longer than most of these decisions
         )
+        supervision = Supervision(guard, RandomStreams(self.seed).scheduler_seed, self.check_determinism)
+        batsim_nodes = AlikeNodes(ports.n_nodes, run_times, runs)
+        managed = Managed(ports, batsim_nodes, runs.total, world.dispatcher, supervision, log)
+
+        def manager() -> StartingManager:
+            nodes = FreeNodeAllocation(ports.n_nodes, run_times)
+            guarded = supervision.scheduler(scheduler)
+            return StartingManager(ports, nodes, guarded, supervision.is_memoryless(scheduler))
+
+        run_in(world, runs.arrivals(), managed.by(scheduler, manager))
 
 
 class _Decisions:
-    """Writes what was measured of decisions as they come."""
+    """Writes measured decisions as they come."""
 
     def __init__(self, stream: ParquetStream, scheduler: str) -> None:
         self.cells: list[float] = []
-        """What was measured since the last time, decision after decision, as columns of `Timing`."""
+        """Decisions not written yet: the cells of a `Timing` each, in one flat list."""
         self._stream = stream
         self._scheduler = scheduler
 
     def write(self) -> None:
-        """Hand on what was measured since the last time, if anything was."""
+        """Write the decisions measured since the last call."""
         if not self.cells:
             return
         which = {"point": 0, "replication": 0, "scheduler": self._scheduler}

@@ -1,11 +1,10 @@
-"""The composition root of a cluster whose nodes are shared: scheduler, predictors and testbed meet here."""
+"""Runs on a cluster of time-shared nodes, under the testbed's starting manager or another one."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, field, replace
-from math import inf
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager
+from dataclasses import dataclass, field
 
 import polars as pl
 
@@ -15,67 +14,29 @@ from scheduler.managers.starting import StartingManager
 from scheduler.managers.time_shared_allocation import TimeSharedAllocation
 from scheduler.model import DispatchOrder, Job, JobId, MachineReading, NodeReading, RunId
 from scheduler.ports import Scheduler
-from scheduler.resource_manager import Characterisation, OnSharedNodes
+from scheduler.resource_manager import Characterisation, OnSharedNodes, ResourceManager
 from scheduler.time_shared.prediction.forecast import Predictor
-from scheduler.time_shared.social_contract import SocialContract
 from sil.outcome.invariants import Capacity, first_breach
-from sil.runs.random_streams import stream
+from sil.runs.composition import RunKey, run_in
 from sil.settings import files
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
-from sil.workload.local_load import LocalLoad
-from sil.world.actual_runtimes import Normal, Spread
 from sil.world.clock import SimClock
-from sil.world.dispatcher import SimDispatcher
 from sil.world.events import EventQueue, LocalChanged
 from sil.world.failures import TimedChange, in_order_of_time
-from sil.world.guard.faults import SchedulerFault
-from sil.world.harness import Harness, ResourceManager, in_order_of_arrival
+from sil.world.harness import World, in_order_of_arrival
 from sil.world.local_users import LocalUsers
-from sil.world.machines.sharing import Fluid, Sharing
 from sil.world.machines.time_shared import LocalResponse, SharedMachines, Work
-from sil.world.monitors import SimMonitor
-from sil.world.node_monitors import NodeMonitors, Sampling
+from sil.world.monitors import Distortion, SimMonitor
+from sil.world.node_monitors import NodeMonitors
+from sil.world.random_streams import RandomStreams
 from sil.world.rounds import OnRequest, RoundPolicy
+from sil.world.time_shared_cluster import TimeSharedCluster
 from site_db.characterisations import Characterisations
 from site_db.site_file import exchange
 
-MEMORY_MB = 512.0
 CISNE = "cisne-2006"
 """The built-in site of Hanzich et al. 2006."""
-
-
-@dataclass(frozen=True)
-class SharedCluster:
-    """Nodes that local users have, too, and what is true of them."""
-
-    memory_mb: tuple[float, ...] = (MEMORY_MB,) * 16
-    contract: SocialContract = field(default_factory=SocialContract)
-    local_load: LocalLoad | None = None
-    sharing: Sharing = field(default_factory=Fluid)
-    sampling: Sampling = field(default_factory=Sampling)
-    run_to_run: Spread = field(default_factory=lambda: Normal(0.03))
-    """How a job's true execution time scatters around what was measured in isolation."""
-    control_delay_s: float = 0.0
-    """How late the coscheduler stops and restarts jobs."""
-
-    @property
-    def n_nodes(self) -> int:
-        return len(self.memory_mb)
-
-    def with_limits(self, most_jobs: int = 4, most_cpu: float = inf) -> SharedCluster:
-        """Parallel MPL and summed CPU requirements of a node at most so."""
-        return replace(self, contract=replace(self.contract, most_jobs=most_jobs, most_cpu=most_cpu))
-
-    def with_local_users(self, share_of_nodes: float) -> SharedCluster:
-        return replace(self, local_load=LocalLoad(share_of_nodes) if share_of_nodes else None)
-
-    def with_coscheduling(
-        self, loss: float = 0.0, overhead: float = 0.0, control_delay_s: float = 0.0
-    ) -> SharedCluster:
-        """In the fluid model: what imperfect coscheduling loses and costs, and how late it acts."""
-        sharing = Fluid(coscheduling_loss=loss, overhead=overhead)
-        return replace(self, sharing=sharing, control_delay_s=control_delay_s)
 
 
 def built_in_characterisations() -> Characterisations:
@@ -84,125 +45,115 @@ def built_in_characterisations() -> Characterisations:
 
 
 @dataclass(frozen=True)
-class SharedRun:
-    """The facts of one run (columns of the trace), what was predicted, and how local users fared."""
+class TimeSharedRun:
+    """The facts of one run (columns of the trace), its predictions, and the responses of local users."""
 
     facts: pl.DataFrame
     predictions: list[Prediction]
     local_responses: list[LocalResponse]
 
 
-Managing = Callable[
-    [OnSharedNodes, SimDispatcher, Callable[[], ResourceManager]], AbstractContextManager[ResourceManager]
-]
-"""Given ports, and what makes our manager: who manages the nodes of a run."""
-
-
-def _by_ours(
-    ports: OnSharedNodes, dispatcher: SimDispatcher, ours: Callable[[], ResourceManager]
-) -> AbstractContextManager[ResourceManager]:
-    return nullcontext(ours())
-
-
 @dataclass(frozen=True)
-class Surroundings:
-    """What else there is: machines that fail, and monitors of that; when rounds are due; what is promised;
-    who may submit; and the trace of it all."""
+class Disturbances:
+    """Outages of nodes, how the monitor reports them, and when rounds take place."""
 
-    changes: Iterator[TimedChange] = field(default_factory=lambda: iter(()))
-    monitor: SimMonitor | None = None
+    outages: Iterable[TimedChange] = ()
+    distortions: Sequence[Distortion] = ()
     rounds: RoundPolicy = field(default_factory=OnRequest)
-    promises: Promises | None = None
-    admission: Admission | None = None
-    trace: TraceRecorder = field(default_factory=TraceRecorder)
-    managed_by: Managing = _by_ours
-    """Who manages the nodes, if not ours."""
 
 
-def run_on_shared_nodes(
-    cluster: SharedCluster,
-    jobs: Sequence[Job],
-    characterisation: Characterisation,
-    name: str,
-    scheduler: Scheduler | None,
-    predictors: Mapping[str, Predictor],
-    seed: int,
-    replication: int,
-    clock: SimClock | None = None,
-    around: Surroundings | None = None,
-) -> SharedRun:
-    """One run of the harness. A fault of the scheduler ends it and is its last fact. There is none where
-    somebody else manages the nodes (`around.managed_by`).
+class TimeSharedNodes:
+    """A simulated cluster of time-shared nodes for one run.
 
-    Jobs, local users and the luck of jobs follow from (seed, replication) alone, whatever the scheduler.
+    Jobs, local users and run times depend on `streams` alone, not on the scheduler.
     """
-    clock, around = clock or SimClock(), around or Surroundings()
-    trace, events = around.trace, EventQueue()
-    notes = _NotesOfManager(trace, clock)
 
-    def note_stopped(order: DispatchOrder, stopped: bool) -> None:
-        fact = Fact.RUN_STOPPED if stopped else Fact.RUN_CONTINUED
-        trace.note(clock.now_s, fact, job=order.job.id, run=order.run, machines=order.machines)
+    def __init__(
+        self,
+        cluster: TimeSharedCluster,
+        jobs: Sequence[Job],
+        characterisation: Characterisation,
+        streams: RandomStreams,
+        disturbances: Disturbances | None = None,
+    ) -> None:
+        disturbances = disturbances or Disturbances()
+        clock, events, trace = SimClock(), EventQueue(), TraceRecorder()
+        self._jobs = jobs
+        self._cluster = cluster
+        self._notes = _ManagerNotes(trace, clock)
 
-    machines = SharedMachines(
-        cluster.memory_mb,
-        cluster.contract,
-        cluster.sharing,
-        _works(cluster, jobs, characterisation, seed, replication),
-        events,
-        note_stopped,
-        cluster.control_delay_s,
-    )
-    node_monitors = NodeMonitors(
-        clock,
-        events,
-        cluster.sampling,
-        stream(seed, replication, "node monitors"),
-        lambda node: trace.note(clock.now_s, Fact.MONITOR_SILENT, resource=node),
-    )
-    monitor = around.monitor or SimMonitor(clock)
-    nodes = TimeSharedAllocation(
-        cluster.memory_mb,
-        cluster.contract,
-        clock,
-        _Accounting(machines, clock),
-        characterisation,
-        notes,
-    )
-    both, dispatcher = _BothMonitors(node_monitors, monitor), SimDispatcher(clock, events, machines, trace)
-    ports = OnSharedNodes(clock, dispatcher, cluster.memory_mb, cluster.contract, characterisation, both)
+        def note_stopped(order: DispatchOrder, stopped: bool) -> None:
+            fact = Fact.RUN_STOPPED if stopped else Fact.RUN_CONTINUED
+            trace.note(clock.now_s, fact, job=order.job.id, run=order.run, machines=order.machines)
 
-    def ours() -> StartingManager:
-        assert scheduler is not None, "who manages the nodes brings its own"
-        forecasting = Forecasting(nodes, predictors, notes, around.promises)
-        return StartingManager(ports, nodes, scheduler, admission=around.admission, new_jobs=forecasting)
+        works = _works(cluster, jobs, characterisation, streams)
+        self._machines = machines = SharedMachines(cluster, works, events, note_stopped)
+        node_monitors = NodeMonitors(
+            clock,
+            events,
+            cluster.sampling,
+            streams.of("node monitors"),
+            lambda node: trace.note(clock.now_s, Fact.MONITOR_SILENT, resource=node),
+        )
+        self.world = World(
+            clock,
+            events,
+            trace,
+            machines,
+            SimMonitor(clock, disturbances.distortions),
+            disturbances.rounds,
+            in_order_of_time(_local_changes(cluster, streams), disturbances.outages),
+            LocalUsers(clock, machines, node_monitors, trace),
+        )
+        self._allocation = TimeSharedAllocation(
+            cluster.memory_mb,
+            cluster.contract,
+            clock,
+            _Accounting(machines, clock),
+            characterisation,
+            self._notes,
+        )
+        self.ports = OnSharedNodes(
+            clock,
+            self.world.dispatcher,
+            cluster.memory_mb,
+            cluster.contract,
+            characterisation,
+            _BothMonitors(node_monitors, self.world.monitor),
+        )
 
-    try:
-        with around.managed_by(ports, dispatcher, ours) as manager:
-            Harness(
-                in_order_of_arrival(jobs),
-                manager,
-                clock,
-                events,
-                machines,
-                monitor,
-                in_order_of_time(_local_changes(cluster, seed, replication), around.changes),
-                around.rounds,
-                trace,
-                LocalUsers(clock, machines, node_monitors, trace),
-            ).run()
-    except SchedulerFault as fault:
-        trace.note_fault(fault.time_s, fault.rule, fault.message, fault.job)
-    facts = trace.frame(0, replication, name)
-    breach = first_breach(facts, Capacity(cluster.n_nodes, cluster.contract.most_jobs))
-    if breach is not None:
-        trace.note_fault(clock.now_s, breach.rule, breach.message, breach.job)
-        facts = trace.frame(0, replication, name)
-    return SharedRun(facts, notes.predictions, machines.local_responses(clock.now_s))
+    def manager(
+        self,
+        scheduler: Scheduler,
+        predictors: Mapping[str, Predictor],
+        promises: Promises | None = None,
+        admission: Admission | None = None,
+    ) -> StartingManager:
+        """The built-in manager, which has predictions made of all jobs whenever one arrives."""
+        forecasting = Forecasting(self._allocation, predictors, self._notes, promises)
+        return StartingManager(
+            self.ports, self._allocation, scheduler, admission=admission, new_jobs=forecasting
+        )
+
+    def run(self, managed: AbstractContextManager[ResourceManager], run: RunKey) -> TimeSharedRun:
+        """Run all jobs. A fault of the scheduler ends the run and is its last fact."""
+        world, cluster = self.world, self._cluster
+        capacity = Capacity(cluster.n_nodes, cluster.contract.most_jobs)
+        run_in(
+            world,
+            in_order_of_arrival(self._jobs),
+            managed,
+            lambda: first_breach(world.trace.frame(*run), capacity),
+        )
+        return TimeSharedRun(
+            world.trace.frame(*run),
+            self._notes.predictions,
+            self._machines.local_responses(world.clock.now_s),
+        )
 
 
-class _NotesOfManager:
-    """What the manager says goes to the trace; predictions stand apart."""
+class _ManagerNotes:
+    """Records what the manager reports: in the trace, except for predictions."""
 
     def __init__(self, trace: TraceRecorder, clock: SimClock) -> None:
         self._trace = trace
@@ -220,7 +171,7 @@ class _NotesOfManager:
 
 
 class _BothMonitors:
-    """Those of the local load, and those that tell what is up."""
+    """The monitor of which nodes are up, and the monitors of local load."""
 
     def __init__(self, nodes: NodeMonitors, machines: SimMonitor) -> None:
         self._nodes = nodes
@@ -232,7 +183,7 @@ class _BothMonitors:
 
 
 class _Accounting:
-    """Measures exactly, when it is asked."""
+    """Exact measurements of CPU time."""
 
     def __init__(self, machines: SharedMachines, clock: SimClock) -> None:
         self._machines = machines
@@ -243,25 +194,22 @@ class _Accounting:
 
 
 def _works(
-    cluster: SharedCluster,
-    jobs: Sequence[Job],
-    characterisation: Characterisation,
-    seed: int,
-    replication: int,
+    cluster: TimeSharedCluster, jobs: Sequence[Job], known: Characterisation, streams: RandomStreams
 ) -> dict[JobId, Work]:
-    luck = stream(seed, replication, "run times").random(len(jobs))
+    luck = streams.of("run times").random(len(jobs))
     works = {}
     for job, quantile in zip(jobs, luck.tolist(), strict=True):
-        known = characterisation.requirement(job)
-        if known is not None:
-            exe_s = known.exe_s * cluster.run_to_run.factor(quantile)
-            works[job.id] = Work(exe_s, known.cpu, known.memory_mb)
+        needs = known.requirement(job)
+        if needs is not None:
+            works[job.id] = Work(
+                needs.exe_s * cluster.run_to_run.factor(quantile), needs.cpu, needs.memory_mb
+            )
     return works
 
 
-def _local_changes(cluster: SharedCluster, seed: int, replication: int) -> Iterator[TimedChange]:
+def _local_changes(cluster: TimeSharedCluster, streams: RandomStreams) -> Iterator[TimedChange]:
     if cluster.local_load is None:
         return
-    luck = stream(seed, replication, "local users")
+    luck = streams.of("local users")
     for time_s, demand in cluster.local_load.changes(list(cluster.memory_mb), luck):
         yield time_s, LocalChanged(demand.node, demand.cpu, demand.memory_mb, demand.user_is_there)

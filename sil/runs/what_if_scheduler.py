@@ -1,32 +1,33 @@
-"""Schedulers that are asked what they would decide later: as safe for the testbed as the live ones."""
+"""Schedulers that predictors ask what they would decide later, guarded like the live ones."""
 
 from __future__ import annotations
 
-from scheduler import registry
 from scheduler.model import NodeSchedule
 from scheduler.ports import Clock, Scheduler
+from scheduler.registry import SchedulerSpec
 from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.problem import TimeSharedProblem
 from sil.world.guard.faults import SchedulerFault
+from sil.world.guard.guard import Guard
 from sil.world.guard.scheduler import GuardedScheduler
 
 
-def imagined(name: str, clock: Clock, limit_s: float) -> Scheduler:
-    """An instance of its own of the scheduler of that name, for a predictor. Of others than LoRaS each answer
-    is checked; schedule raises SchedulerFault, also where one takes longer than `limit_s`."""
-    scheduler = registry.load(name)()
-    return scheduler if isinstance(scheduler, Loras) else _Imagined(scheduler, clock, limit_s)
+def what_if_scheduler(spec: SchedulerSpec, clock: Clock, limit_s: float, seed: int = 0) -> Scheduler:
+    """A new instance for a predictor. Except for LoRaS, its answers are checked, and `schedule` raises
+    SchedulerFault, also if a decision takes longer than `limit_s`."""
+    scheduler = spec.make(seed)
+    return scheduler if isinstance(scheduler, Loras) else _WhatIfScheduler(scheduler, clock, limit_s)
 
 
-class _Imagined:
+class _WhatIfScheduler:
     def __init__(self, scheduler: Scheduler, clock: Clock, limit_s: float) -> None:
         self._clock = clock
-        self._guarded = GuardedScheduler(scheduler, clock, limit_s, lambda timing: None)
+        self._guarded = GuardedScheduler(scheduler, Guard(clock, limit_s))
 
     def schedule(self, problem: TimeSharedProblem) -> NodeSchedule:
         schedule: NodeSchedule = self._guarded.schedule(problem)
-        broken = problem.violation(schedule)
-        if broken is not None:
-            message = f"asked what it would decide at {problem.now_s:.12g} s: {broken.message}"
-            raise SchedulerFault(broken.rule, message, self._clock.now_s, broken.job)
+        violation = problem.violation(schedule)
+        if violation is not None:
+            message = f"asked by a predictor about {problem.now_s:.12g} s: {violation.message}"
+            raise SchedulerFault(violation.rule, message, self._clock.now_s, violation.job)
         return schedule

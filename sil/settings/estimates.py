@@ -1,4 +1,4 @@
-"""What a scheduler believes of run times when a log is replayed."""
+"""Run-time estimates for the replay of a log."""
 
 from __future__ import annotations
 
@@ -12,31 +12,31 @@ if TYPE_CHECKING:
 
 
 class Estimates(StrEnum):
-    USER = "user"  # what users asked for
-    ACTUAL = "actual"  # the truth
+    USER = "user"  # what users requested
+    ACTUAL = "actual"  # actual run times
     HISTORY = "history"  # the mean of the user's last two run times
 
 
 class Clairvoyant:
-    """Believes the truth, which `run_s` tells, and leaves all else to who believed before."""
+    """Estimates the actual run times, `run_s`, and leaves everything else to another estimator."""
 
-    def __init__(self, believed: RuntimeEstimator, run_s: Callable[[Job], float]) -> None:
-        self._believed = believed
+    def __init__(self, other: RuntimeEstimator, run_s: Callable[[Job], float]) -> None:
+        self._other = other
         self._run_s = run_s
 
     def estimate_s(self, job: Job) -> float:
         return self._run_s(job)
 
     def outlived_s(self, job: Job, ran_s: float) -> float:
-        return self._believed.outlived_s(job, ran_s)
+        return self._other.outlived_s(job, ran_s)
 
     def learn(self, job: Job, ran_s: float) -> None:
-        self._believed.learn(job, ran_s)
+        self._other.learn(job, ran_s)
 
 
-def run_times(estimates: Estimates, run_s: Callable[[Job], float]) -> RuntimeEstimator:
-    """The beliefs of that name; `run_s` is the truth."""
-    from scheduler.free_nodes.runtime_estimates import (  # `sil --help` needs the names alone
+def run_times_by(estimates: Estimates, run_s: Callable[[Job], float]) -> RuntimeEstimator:
+    """The estimator of that name; `run_s` gives actual run times."""
+    from scheduler.free_nodes.runtime_estimates import (  # `sil --help` needs only the names
         RecentRuns,
         UserEstimates,
     )

@@ -224,7 +224,7 @@ class Experiment(Table):
         try:
             return Experiment.model_validate(data)
         except ValidationError as error:
-            _, sentence = toml_file.first_mistake(error, data, Experiment)
+            _, sentence = toml_file.mistakes(error, data, Experiment)[0]
             raise ValueError(f"grid: {sentence}") from None
 
     def canonical(self) -> str:
@@ -244,8 +244,8 @@ def changed(experiment: Experiment, **settings: Any) -> Experiment:
     try:
         return Experiment.model_validate(data)
     except ValidationError as error:
-        _, sentence = toml_file.first_mistake(error, data, Experiment)
-        raise InvalidFile(sentence) from None
+        found = toml_file.mistakes(error, data, Experiment)
+        raise InvalidFile(*(sentence for _, sentence in found)) from None
 
 
 def imagining(experiment: Experiment, **changes: Sequence[str]) -> Experiment:

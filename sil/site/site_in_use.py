@@ -13,12 +13,12 @@ from tempfile import TemporaryDirectory
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from scheduler import registry
 from scheduler.managers.admission import UserPolicy
 from scheduler.managers.queues import MappingPolicy, QueuePolicy
 from scheduler.model import Site
 from sil.settings import files
 from sil.settings.experiment_file import Experiment
+from sil.site.error_histories import scheduler_key
 from sil.site.overlay import Overlay, overlaid
 from sil.site.what_if_site import Absence, Expect
 from sil.site.what_if_times import expected_of, unsure
@@ -215,9 +215,9 @@ def errors_under(
     session: Session, site_id: int, schedulers: Iterable[str], as_of: int
 ) -> Iterator[KnownError]:
     """What is known of the errors of predictions under some schedulers, however they were named."""
-    meant = {registry.meaning(name) for name in schedulers}
+    keys = {scheduler_key(name) for name in schedulers}
     for name in schedulers_predicted(session, site_id):
-        if registry.meaning(name) in meant:
+        if scheduler_key(name) in keys:
             yield from known_errors(session, site_id, name, as_of)
 
 

@@ -1,16 +1,19 @@
-"""The loop: events happen, the manager is told, and rounds take place when they are due."""
+"""The simulated world, and the loop that runs a resource manager in it."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import partial
-from typing import Any, Protocol
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, field
+from functools import cached_property, partial
+from typing import Any
 
-from scheduler.model import Completion, Job, JobId, Loss, RunId
+from scheduler.model import Completion, Job, JobId, Loss
+from scheduler.resource_manager import ResourceManager
 from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
 from sil.world.clock import SimClock
+from sil.world.dispatcher import SimDispatcher
 from sil.world.events import (
     ArrivalDue,
     ControlDue,
@@ -47,72 +50,59 @@ LEAST_STEP_S = 1e-3
 """By which time passes from round to round, if it does."""
 
 
-class ResourceManager(Protocol):
-    """What the loop needs of the system under test; `scheduler.managers.mapping.MappingManager` is one."""
-
-    @property
-    def wants_round(self) -> bool: ...
-
-    @property
-    def wakes_at_s(self) -> float | None: ...
-
-    def why_waiting(self) -> Mapping[JobId, str]: ...
-
-    def on_job_arrived(self, job: Job) -> str | None: ...
-
-    def on_run_ended(self, completion: Completion) -> None: ...
-
-    def on_run_released(self, run: RunId) -> None: ...
-
-    def on_run_preempted(self, run_id: RunId) -> None: ...
-
-    def on_run_lost(self, loss: Loss) -> None: ...
-
-    def on_monitor_news(self) -> None: ...
-
-    def on_time_passed(self) -> None: ...
-
-    def run_round(self) -> None: ...
-
-
 def in_order_of_arrival(jobs: Iterable[Job]) -> list[Job]:
     """Ties go to the lower id."""
     return sorted(jobs, key=lambda job: (job.arrival_s, job.id))
 
 
-class Harness:
-    """Runs one workload on one simulated site under one resource manager.
+@dataclass(frozen=True, eq=False)
+class World:
+    """Everything outside the resource manager in one simulated run."""
 
-    `run` returns when every job that was accepted has ended, and nothing is left to decide. Nothing here
-    costs in proportion to the size of the site or the length of the workload: `jobs`, in order of arrival,
-    then id, and outages are taken from their streams one at a time.
+    clock: SimClock
+    events: EventQueue
+    trace: TraceRecorder
+    machines: ExecutionModel
+    monitor: SimMonitor
+    rounds: RoundPolicy
+    outages: Iterator[TimedChange] = field(default_factory=lambda: iter(()))
+    """In order of time; also what local users do."""
+    local_side: LocalSide = NO_LOCAL_USERS
+
+    @cached_property
+    def dispatcher(self) -> SimDispatcher:
+        return SimDispatcher(self.clock, self.events, self.machines, self.trace)
+
+    def run(self, jobs: Iterable[Job], manager: ResourceManager) -> None:
+        """Run until all accepted jobs have ended. `jobs` are in order of arrival, then id.
+
+        Raises SchedulerFault if the system under test breaks a rule.
+        """
+        Harness(jobs, manager, self).run()
+
+
+class Harness:
+    """The event loop: delivers events to the manager and starts rounds when they are due.
+
+    `run` returns when every accepted job has ended and nothing is left to decide. The cost of an event does
+    not depend on the size of the site or the length of the workload: jobs and outages are read from their
+    streams one at a time.
     """
 
-    def __init__(
-        self,
-        jobs: Iterable[Job],
-        manager: ResourceManager,
-        clock: SimClock,
-        events: EventQueue,
-        machines: ExecutionModel,
-        monitor: SimMonitor,
-        changes: Iterator[TimedChange],
-        rounds: RoundPolicy,
-        trace: TraceRecorder,
-        local_side: LocalSide = NO_LOCAL_USERS,
-    ) -> None:
+    def __init__(self, jobs: Iterable[Job], manager: ResourceManager, world: World) -> None:
+        clock, local_side = world.clock, world.local_side
         self._arrivals = iter(jobs)
         self._next_arrival: Job | None = None
         self._unfinished: set[JobId] = set()
         """Of the jobs that have arrived."""
         self._manager = manager
         self._clock = clock
-        self._events = events
-        self._machines = machines
-        self._monitor = monitor
-        self._changes = changes
-        self._rounds = rounds
-        self._trace = trace
+        self._events = world.events
+        self._machines = world.machines
+        self._monitor = world.monitor
+        self._changes = world.outages
+        self._rounds = world.rounds
+        self._trace = world.trace
         self._local_side = local_side
         self._round_is_due = False
         self._last_round_s: float | None = None

@@ -152,7 +152,7 @@ def _understood(row: dict[str, str], itself: Source, where: str, line: int) -> t
     try:
         told = _Row.model_validate(data)
     except ValidationError as error:
-        _, sentence = toml_file.first_mistake(error, data, _Row)
+        _, sentence = toml_file.mistakes(error, data, _Row)[0]
         raise InvalidFile(f"{where}: {sentence}") from None
     values = told.model_dump() | {"predicted": _predicted(told, where)}
     source = itself

@@ -21,12 +21,12 @@ from sil.trace.facts import TIMINGS, TRACE, Fact, NoTrace
 from sil.trace.recorder import TraceRecorder
 from sil.workload.lublin import Lublin
 from sil.world.clock import SimClock
-from sil.world.dispatcher import SimDispatcher
 from sil.world.events import EventQueue, StateChange
 from sil.world.guard.decision_cost import STEPS_PER_S, Charge, Fixed, Modelled
 from sil.world.guard.faults import COST_IS_KNOWN
+from sil.world.guard.guard import Guard
 from sil.world.guard.scheduler import GuardedScheduler
-from sil.world.harness import Harness
+from sil.world.harness import World
 from sil.world.logged_runs import LoggedRuns
 from sil.world.machines.space_shared import SpaceSharedMachines
 from sil.world.monitors import SimMonitor
@@ -70,12 +70,13 @@ def test_a_node_that_fails_and_comes_back_while_a_scheduler_thinks_is_used_again
     jobs = LoggedRuns(log_of([(1, 0.0, 100.0, 2, 100.0, 1), (2, 50.0, 100.0, 1, 100.0, 1)], 2).jobs)
     machines, monitor = SpaceSharedMachines(2, jobs.run_s, events), SimMonitor(clock)
     charge = Charge(Fixed(10.0), clock, trace.note_charge)
-    scheduler = GuardedScheduler(Rigid(), clock, 60.0, lambda _: None, charge=charge)
-    dispatcher = SimDispatcher(clock, events, machines, trace)
-    ports = OnFreeNodes(clock, dispatcher, 2, UserEstimates(), monitor)
-    manager = StartingManager(ports, FreeNodeAllocation(2, UserEstimates()), scheduler)
-    changes = iter([(53.0, StateChange(1, False)), (56.0, StateChange(1, True))])
-    Harness(jobs.arrivals(), manager, clock, events, machines, monitor, changes, OnRequest(), trace).run()
+    guard = Guard(clock, 60.0, charge=charge)
+    scheduler = GuardedScheduler(Rigid(), guard)
+    outages = iter([(53.0, StateChange(1, False)), (56.0, StateChange(1, True))])
+    world = World(clock, events, trace, machines, monitor, OnRequest(), outages)
+    nodes = FreeNodeAllocation(2, UserEstimates())
+    ports = OnFreeNodes(clock, world.dispatcher, 2, UserEstimates(), monitor)
+    world.run(jobs.arrivals(), StartingManager(ports, nodes, scheduler))
     # Job 1 runs from 10 s on and is lost at 53 s, while the scheduler thinks of job 2, for which there is no
     # room, until 60 s. Then it is told of all that, and thinks of job 1, which comes first and needs both.
     assert starts(trace.frame(0, 0, "rigid")) == {1: 70.0, 2: 180.0}

@@ -16,7 +16,8 @@ from scheduler import rules
 from sil.experiment.listener import Listener
 from sil.experiment.run import SiteChoice, run_experiment
 from sil.outcome.comparison import Comparison
-from sil.runs.on_machines import run_once
+from sil.runs.composition import RunKey
+from sil.runs.resolve import scenario_of
 from sil.settings import experiment_file
 from sil.site.site_in_use import SiteSource
 from sil.trace.facts import Fact
@@ -40,7 +41,8 @@ def run(path: Path, out: Path, workers: int = 1) -> Comparison:
 def facts_of(path: Path, scheduler: str, replication: int = 0) -> pl.DataFrame:
     experiment = experiment_file.read_experiment(path)
     in_use = SiteSource(experiment, path.parent, None).take_into_use(path.parent / "site.db")
-    return run_once(experiment.at(0), in_use, 0, replication, scheduler).facts
+    experiment = experiment.model_copy(update={"schedulers": (scheduler,)})
+    return scenario_of(experiment, in_use).at(0).run(RunKey(0, replication, scheduler)).facts
 
 
 def story(facts: pl.DataFrame) -> list[tuple[float, str, int | None, int | None]]:
@@ -215,8 +217,8 @@ misread_share = 0.1
 
 def test_another_seed_is_another_experiment(tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path)
-    first = run_once(*_prepared(path, seed=1), 0, 0, "mct").facts
-    second = run_once(*_prepared(path, seed=2), 0, 0, "mct").facts
+    first = scenario_of(*_prepared(path, seed=1)).run(RunKey(0, 0, "mct")).facts
+    second = scenario_of(*_prepared(path, seed=2)).run(RunKey(0, 0, "mct")).facts
     assert not first.equals(second)
 
 

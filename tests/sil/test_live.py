@@ -15,13 +15,14 @@ import psutil
 import pytest
 
 from scheduler.model import Completion, DispatchOrder, ExecutionRecord, Job, JobId, Loss, RunId
+from scheduler.resource_manager import ResourceManager
 from scheduler.rules import MAKES_PROGRESS, NO_DOUBLE_BOOKING, RETURNS_A_SCHEDULE
 from sil.experiment.listener import Listener
+from sil.experiment.live import run_live_and_simulated
 from sil.live.clock import WallClock
-from sil.live.loop import LiveLoop
+from sil.live.loop import LiveWorld
 from sil.live.monitor import CoreMonitor, usable_cores
 from sil.live.processes import JobFailed, Over, Processes
-from sil.runs.live import run_beside_its_twin
 from sil.settings import files
 from sil.settings.experiment_file import read_experiment
 from sil.trace.facts import Fact, read_trace
@@ -43,7 +44,7 @@ ENDING = [sys.executable, "-S", "-E", "-c", "pass"]
 @two_cores
 def test_a_dozen_real_jobs_are_decided_as_simulated_and_take_as_long(tmp_path: Path) -> None:
     source = files.built_in("experiments")["real-jobs"]
-    found, run = run_beside_its_twin(read_experiment(source), source, tmp_path, "sjs", Listener())
+    found, run = run_live_and_simulated(read_experiment(source), source, tmp_path, "sjs", Listener())
     assert found.parted_at is None, (found.live, found.simulated)
     assert sum(fact == Fact.RUN_PREEMPTED for fact, _, _ in found.live) == 4
     assert len(found.jobs) == 12
@@ -167,7 +168,7 @@ def test_a_core_that_is_taken_away_is_seen_and_so_is_its_return() -> None:
     assert not monitor.news()
 
 
-class Forgetful:
+class Forgetful(ResourceManager):
     """A manager that takes one job after another, and starts only those with even numbers."""
 
     wakes_at_s = None
@@ -212,11 +213,10 @@ def test_a_job_that_is_forgotten_is_named_and_nothing_waits_for_ever() -> None:
     jobs = [Job(JobId(0), "work", 0.0), Job(JobId(1), "work", 0.05)]
     manager = Forgetful(runs)
     over: list[Over] = []
-    loop = LiveLoop(
-        jobs, manager, clock, runs, CoreMonitor(usable_cores()[:1], clock), OnRequest(), trace, over.append
-    )
+    monitor = CoreMonitor(usable_cores()[:1], clock)
+    world = LiveWorld(clock, trace, runs, monitor, OnRequest(), over.append)
     with pytest.raises(SchedulerFault, match="left waiting are job 1: it is odd") as caught:
-        loop.run()
+        world.run(jobs, manager)
     assert (caught.value.rule, caught.value.job) == (MAKES_PROGRESS, 1)
     assert manager.ended == [0]
     assert [one.order.job.id for one in over] == [0]
@@ -246,7 +246,7 @@ def test_completions_become_experience(tmp_path: Path, monkeypatch: pytest.Monke
         MemoryExperience, "record", lambda self, record: (records.append(record), take_in(self, record))[1]
     )
     path = tiny_experiment(tmp_path, '[experience]\nlearning = "run"\n', site_text=QUICK_SITE, jobs="2")
-    run_beside_its_twin(read_experiment(path), path, tmp_path / "out", "mct", Listener())
+    run_live_and_simulated(read_experiment(path), path, tmp_path / "out", "mct", Listener())
     simulated, live = records[:2], records[2:]
     assert [record.run_time_s for record in simulated] == [0.3, 0.3]
     assert len(live) == 2

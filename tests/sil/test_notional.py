@@ -11,7 +11,7 @@ import polars as pl
 import pytest
 
 from scheduler.model import Interconnect, Job, JobId
-from sil.runs.inputs import actual_runtimes, workload
+from sil.runs.machines_scenario import MachinesScenario
 from sil.settings.experiment_file import read_experiment
 from sil.settings.notional import NotionalTable
 from sil.site.site_in_use import SiteInUse, SiteSource
@@ -151,9 +151,10 @@ def test_a_rating_lets_the_rules_of_the_database_tell_and_how_sure_they_are_ente
     deviation = np.std([10.0, 30.0, 6.0], ddof=1) / (46 / 3)
     assert in_use.uncertain["short", "unknown"] == pytest.approx(deviation)
     experiment = read_experiment(tmp_path / "experiment.toml")
-    jobs = [job._replace(job_class="short") for job in workload(experiment, in_use.site, in_use.queues, 0)]
+    scenario = MachinesScenario.of(experiment, in_use)
+    jobs = [job._replace(job_class="short") for job in scenario.jobs(0)]
     new = in_use.site.machine_index["new-unknown-1"]
-    truths = [actual_runtimes(experiment, in_use, jobs, replication) for replication in range(40)]
+    truths = [scenario.actual_runtimes(jobs, replication) for replication in range(40)]
     new_s = [truth.run_s(jobs[0], new, 1.0) for truth in truths]
     assert len(set(new_s)) == 40, "another truth in each replication"
     assert len({truth.run_s(jobs[0], 0, 1.0) for truth in truths}) == 1, "what is known stays"

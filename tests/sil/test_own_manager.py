@@ -13,6 +13,7 @@ from scheduler.rules import EACH_JOB_ONCE, NODES_FREE, RAISES_NOTHING, RETURNS_A
 from sil.experiment.listener import Listener
 from sil.experiment.replays import replay_all
 from sil.runs.on_log import Replay
+from sil.runs.under_test import resolve
 from sil.trace import recorder
 from sil.trace.facts import TIMINGS, TRACE, Fact
 from tests.builders import tiny_experiment
@@ -126,7 +127,7 @@ def test_what_is_decided_after_the_last_table_of_facts_is_measured_too(
 ) -> None:
     """Its last round comes after the end of the only run, with which a table of three facts is full."""
     monkeypatch.setattr(recorder, "CHUNK", 3)
-    Replay(log_of([(1, 0.0, 10.0, 1, 10.0, 1)], 1)).run(f"{managers}:OneAtATime", tmp_path)
+    Replay(log_of([(1, 0.0, 10.0, 1, 10.0, 1)], 1)).run(resolve(f"{managers}:OneAtATime"), tmp_path)
     assert pl.read_parquet(tmp_path / TIMINGS)["time_s"].to_list() == [0.0, 10.0]
 
 

@@ -43,6 +43,7 @@ from sil.outcome.metrics import replay_metrics
 from sil.report import replay_figures
 from sil.report.replay_figures import BINS, DAY_S, GANTT_RECTANGLES, gantt, queue_length, utilisation
 from sil.runs.on_log import Replay
+from sil.runs.under_test import resolve
 from sil.settings.estimates import Estimates
 from sil.trace.facts import METADATA_KEY, TIMINGS, TRACE, Fact
 from sil.workload.job_log import SCHEMA, JobLog
@@ -63,7 +64,7 @@ def log_of(rows: Sequence[Row], processors: int) -> JobLog:
 
 
 def facts_of(replay: Replay, scheduler: str, folder: Path) -> pl.DataFrame:
-    replay.run(scheduler, folder)
+    replay.run(resolve(scheduler), folder)
     return pl.read_parquet(folder / TRACE)
 
 
@@ -90,7 +91,7 @@ def test_every_start_is_the_published_one(name: str, policy: str, tmp_path: Path
     published = pl.read_csv(gzip.decompress(oracle(f"swf/{name}.starts.csv.gz").read_bytes()))
     log = read_swf(oracle(f"swf/{name}.swf.gz"))
     scheduler, estimates = PUBLISHED[policy]
-    Replay(log, estimates, "archive").run(scheduler, tmp_path)
+    Replay(log, estimates, "archive").run(resolve(scheduler), tmp_path)
     jobs = replayed_jobs(tmp_path / TRACE, log.jobs)
     both = published.join(jobs, left_on="job", right_on="job_id", how="full")
     other = both.filter(pl.col(policy).cast(pl.Float64).ne_missing(pl.col("starting_time")))
@@ -105,7 +106,7 @@ def test_every_start_is_the_published_one(name: str, policy: str, tmp_path: Path
 @pytest.mark.parametrize("order", ["default", "archive"])
 def test_fcfs_waits_as_long_as_in_six_other_programs(name: str, order: str, tmp_path: Path) -> None:
     log = read_swf(oracle(f"swf/{name}.swf.gz"))
-    Replay(log, order=order).run("fcfs", tmp_path)
+    Replay(log, order=order).run(resolve("fcfs"), tmp_path)
     jobs = replayed_jobs(tmp_path / TRACE, log.jobs)
     found = replay_metrics(jobs, log.processors)
     wait_s, slowdown = FCFS[name]
@@ -295,7 +296,7 @@ def test_schedule_csv_sums_it_up(tmp_path: Path) -> None:
 
 def test_a_job_that_was_cut_at_its_estimate_is_no_success(tmp_path: Path) -> None:
     log = log_of([(1, 0.0, 60.0, 4, 60.0, -1), (2, 0.0, 60.0, 4, 60.0, -1)], 8)
-    Replay(log).run("fcfs", tmp_path)
+    Replay(log).run(resolve("fcfs"), tmp_path)
     jobs = replayed_jobs(tmp_path / TRACE, log.jobs, {2})
     assert jobs.select("success", "final_state").rows() == [
         (1, "COMPLETED_SUCCESSFULLY"),
@@ -305,7 +306,7 @@ def test_a_job_that_was_cut_at_its_estimate_is_no_success(tmp_path: Path) -> Non
 
 def test_a_job_that_was_killed_is_no_success(tmp_path: Path) -> None:
     log = log_of(THREE, 2)
-    Replay(log).run("easy", tmp_path)
+    Replay(log).run(resolve("easy"), tmp_path)
     jobs = replayed_jobs(tmp_path / TRACE, log.jobs).with_columns(success=pl.Series([1, 0, 0]))
     (row,) = batsim_schedule(jobs, 4, log.processors, 0.0).to_dicts()
     told = [row[f"nb_jobs{what}"] for what in ("", "_finished", "_success", "_killed")]
@@ -587,7 +588,7 @@ class Changes(Late):
 """
 TOLD = {
     "Raises": f"{RAISES_NOTHING} at 2 s: Raises.schedule raised LookupError: no such thing (own_schedulers",
-    "RaisesInRaising": f"{RAISES_NOTHING} at 2 s: RaisesInRaising.schedule raised SaysNothing: (what",
+    "RaisesInRaising": f"{RAISES_NOTHING} at 2 s: RaisesInRaising.schedule raised SaysNothing: (its text",
     "LoopsForEver": f"{RETURNS_IN_TIME} at 2 s: LoopsForEver.schedule did not return within 0.3 s",
     "Dies": f"{PROCESS_SURVIVES}: its process died",
     "DoubleBooks": f"{NODES_FREE} at 2 s: job 2 was placed on nodes 0, of which some are not free",

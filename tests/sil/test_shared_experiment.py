@@ -18,9 +18,9 @@ from sil.outcome.comparison import Comparison
 from sil.outcome.predictions import accuracies
 from sil.report.node_figures import timeline
 from sil.report.tables import prediction_texts
-from sil.runs.on_machines import run_once
+from sil.runs.composition import RunKey
+from sil.runs.resolve import scenario_of
 from sil.settings import experiment_file, files
-from sil.site.resource_names import Places
 from sil.site.site_in_use import SiteSource
 from sil.trace.facts import Fact, one_row_per_machine
 from sil.trace.tables import RunTables
@@ -110,7 +110,8 @@ def run(path: Path, out: Path, choice: SiteChoice | None = None, workers: int = 
 def one_run(path: Path, scheduler: str) -> RunTables:
     experiment = experiment_file.read_experiment(path)
     in_use = SiteSource(experiment, path.parent, None).take_into_use(path.parent / "site.db")
-    return run_once(experiment.at(0), in_use, 0, 0, scheduler)
+    experiment = experiment.model_copy(update={"schedulers": (scheduler,)})
+    return scenario_of(experiment, in_use).at(0).run(RunKey(0, 0, scheduler))
 
 
 def refusal(path: Path) -> str:
@@ -520,8 +521,8 @@ def test_predictions_that_could_not_be_recorded_are_kept_whole_in_the_file(tmp_p
     path = written(tmp_path)
     experiment = experiment_file.read_experiment(path)
     in_use = SiteSource(experiment, path.parent, None).take_into_use(tmp_path / "site.db")
-    tables = run_once(experiment.at(0), in_use, 0, 0, "uniform")
-    waiting = list(batches(tables, Places.of(experiment, in_use), "small", "print"))
+    tables = scenario_of(experiment, in_use).at(0).run(RunKey(0, 0, "uniform"))
+    waiting = list(batches(tables, scenario_of(experiment, in_use).resources, "small", "print"))
     csv_file.write(tmp_path / "unrecorded.csv", waiting)
     assert csv_file.read(tmp_path / "unrecorded.csv", 1e9) == [(s, list(jobs)) for s, jobs in waiting]
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import nullcontext
 from itertools import product
+from types import MappingProxyType
 
 import polars as pl
 import pytest
@@ -13,16 +15,13 @@ from hypothesis import strategies as st
 from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.policies import NodeSelection, Ordering, Selection
+from scheduler.time_shared.prediction.forecast import Predictor
 from scheduler.time_shared.prediction.look_ahead import PolicyAware
 from scheduler.time_shared.requirement import Requirement
 from scheduler.time_shared.social_contract import SocialContract
 from sil.report.node_figures import mpl_segments
-from sil.runs.on_time_shared import (
-    SharedCluster,
-    SharedRun,
-    built_in_characterisations,
-    run_on_shared_nodes,
-)
+from sil.runs.composition import RunKey
+from sil.runs.on_time_shared import TimeSharedNodes, TimeSharedRun, built_in_characterisations
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
 from sil.workload.local_load import LocalLoad
@@ -31,27 +30,41 @@ from sil.world.events import ControlDue, Event, EventQueue, LocalChanged, RunEnd
 from sil.world.machines.sharing import ByCpu, ByMpl, Coupled, Fluid
 from sil.world.machines.time_shared import SharedMachines, Work
 from sil.world.node_monitors import Sampling
+from sil.world.random_streams import RandomStreams
+from sil.world.time_shared_cluster import TimeSharedCluster
 from site_db.characterisations import Characterisations
 
 NPB = built_in_characterisations()
 KINDS = [(name, tasks) for name in ("CG.B", "IS.B", "MG.B", "BT.A") for tasks in (2, 4, 8)]
-EXACT = SharedCluster(run_to_run=NoSpread())
+EXACT = TimeSharedCluster(run_to_run=NoSpread())
 
 
 def jobs_of(kinds: Iterable[tuple[str, int]], apart_s: float = 0.0) -> list[Job]:
     return [Job(JobId(i), name, i * apart_s, n_tasks=tasks) for i, (name, tasks) in enumerate(kinds)]
 
 
+def run_to_end(
+    cluster: TimeSharedCluster,
+    jobs: list[Job],
+    known: Characterisations,
+    scheduler: Loras,
+    predictors: Mapping[str, Predictor] = MappingProxyType({}),
+    seed: int = 1,
+) -> TimeSharedRun:
+    nodes = TimeSharedNodes(cluster, jobs, known, RandomStreams(seed))
+    return nodes.run(nullcontext(nodes.manager(scheduler, predictors)), RunKey(0, 0, "loras"))
+
+
 def run(
-    cluster: SharedCluster, jobs: list[Job], scheduler: Loras, seed: int = 1, **methods: str
-) -> SharedRun:
+    cluster: TimeSharedCluster, jobs: list[Job], scheduler: Loras, seed: int = 1, **methods: str
+) -> TimeSharedRun:
     predictors = {"aware": PolicyAware(scheduler, **methods)}
-    done = run_on_shared_nodes(cluster, jobs, NPB, "loras", scheduler, predictors, seed, 0)
+    done = run_to_end(cluster, jobs, NPB, scheduler, predictors, seed)
     assert done.facts.filter(pl.col("event") == Fact.FAULT).is_empty(), done.facts.tail(1)
     return done
 
 
-def ends(done: SharedRun) -> dict[int, float]:
+def ends(done: TimeSharedRun) -> dict[int, float]:
     ended = done.facts.filter(pl.col("event") == Fact.RUN_ENDED)
     return dict(ended.select("job", "time_s").iter_rows())
 
@@ -79,7 +92,7 @@ def test_where_the_truth_is_the_predictors_rule_its_predictions_come_true(
     kinds: list[tuple[str, int]],
 ) -> None:
     scheduler = Loras(ordering, selection, node_selection, method)
-    cluster = SharedCluster(sharing=sharing, run_to_run=NoSpread())
+    cluster = TimeSharedCluster(sharing=sharing, run_to_run=NoSpread())
     done = run(cluster, jobs_of(kinds), scheduler, remaining=method, cpu_time=method)
     true_s = ends(done)
     assert len(done.predictions) == len(kinds)
@@ -89,7 +102,7 @@ def test_where_the_truth_is_the_predictors_rule_its_predictions_come_true(
 
 
 def test_the_same_seed_gives_the_same_completions_and_predictions() -> None:
-    cluster = SharedCluster(local_load=LocalLoad(0.5))
+    cluster = TimeSharedCluster(local_load=LocalLoad(0.5))
     jobs = jobs_of(KINDS * 2, 15.0)
     one, two = (run(cluster, jobs, Loras("sjf", "easy", "uniform"), seed=3) for _ in range(2))
     other = run(cluster, jobs, Loras("sjf", "easy", "uniform"), seed=4)
@@ -101,7 +114,7 @@ def test_a_predictor_sees_nothing_of_a_truth_that_differs() -> None:
     jobs = jobs_of(KINDS)
     first = [
         {p.forecast.job: p.forecast.end_s for p in run(cluster, jobs, Loras()).predictions}
-        for cluster in (EXACT, SharedCluster(sharing=Fluid(0.5, 1.0, 0.1), run_to_run=Normal(0.5)))
+        for cluster in (EXACT, TimeSharedCluster(sharing=Fluid(0.5, 1.0, 0.1), run_to_run=Normal(0.5)))
     ]
     assert first[0] == first[1]
 
@@ -119,7 +132,7 @@ def test_the_social_contract_holds_whatever_happens(
 ) -> None:
     """MPL by the invariants over the trace; memory and CPU at launch by the rules of the manager."""
     contract = SocialContract(0.5, 4, most_cpu)
-    cluster = SharedCluster(contract=contract, local_load=LocalLoad(share))
+    cluster = TimeSharedCluster(contract=contract, local_load=LocalLoad(share))
     done = run(cluster, jobs_of(KINDS * 2, 15.0), Loras("fcfs", selection, nodes), seed)
     assert len(ends(done)) == 2 * len(KINDS)
 
@@ -129,7 +142,7 @@ def machines_of(
 ) -> tuple[SharedMachines, EventQueue]:
     events = EventQueue()
     of_job = {JobId(job): work for job, work in works.items()}
-    return SharedMachines([512.0] * n_nodes, SocialContract(), sharing, of_job, events), events
+    return SharedMachines(TimeSharedCluster((512.0,) * n_nodes, sharing=sharing), of_job, events), events
 
 
 def order(job: int, *nodes: int) -> DispatchOrder:
@@ -187,12 +200,12 @@ def test_what_local_users_got_until_a_job_joined_others_is_as_it_was_until_then(
 
 def test_a_job_that_stops_as_it_starts_is_told_to_start_first() -> None:
     """The monitors are late, so the scheduler does not know that a user came and took memory."""
-    cluster = SharedCluster(
+    cluster = TimeSharedCluster(
         (512.0,), local_load=LocalLoad(1.0), sampling=Sampling(delay_s=1e6), run_to_run=NoSpread()
     )
     known = Characterisations({("big", 1): Requirement(1, 0.5, 110.0, 30.0)})
     jobs = [Job(JobId(i), "big", 25.0 * i) for i in range(60)]
-    done = run_on_shared_nodes(cluster, jobs, known, "loras", Loras(), {}, 1, 0)
+    done = run_to_end(cluster, jobs, known, Loras())
     facts = done.facts.filter(pl.col("event").is_in([Fact.RUN_STARTED, Fact.RUN_STOPPED]))
     first_of = {job: event for event, job in reversed(facts.select("event", "job").rows())}
     assert Fact.RUN_STOPPED in facts["event"].to_list()
@@ -271,7 +284,7 @@ def test_the_timeline_tells_how_many_tasks_went_on_at_once_on_each_node() -> Non
 
 
 def test_settling_all_nodes_at_every_event_changes_no_completion(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = SharedCluster(local_load=LocalLoad(1.0))
+    cluster = TimeSharedCluster(local_load=LocalLoad(1.0))
     jobs = jobs_of(KINDS * 2, 15.0)
     before = ends(run(cluster, jobs, Loras()))
     settle = SharedMachines._settle
@@ -289,7 +302,7 @@ def test_the_rates_on_a_node_never_add_up_to_more_than_its_cpu(monkeypatch: pyte
             assert sum(rate * cpu for _, rate, cpu in self.rates_on(n)) <= 1.0 + 1e-9
 
     monkeypatch.setattr(SharedMachines, "_settle", checked)
-    run(SharedCluster(local_load=LocalLoad(0.5)), jobs_of(KINDS * 2, 15.0), Loras())
+    run(TimeSharedCluster(local_load=LocalLoad(0.5)), jobs_of(KINDS * 2, 15.0), Loras())
 
 
 def test_where_nodes_are_coupled_a_task_that_waits_elsewhere_leaves_its_cpu_to_its_neighbour() -> None:
@@ -334,9 +347,9 @@ def test_what_came_and_went_leaves_a_coupled_cluster_as_it_was() -> None:
 
 def test_a_coupled_cluster_runs_all_jobs_and_hardly_otherwise_than_an_uncoupled_one() -> None:
     jobs = jobs_of(KINDS * 3, 15.0)
-    plain = ends(run(SharedCluster(local_load=LocalLoad(0.5)), jobs, Loras("fcfs", "easy")))
+    plain = ends(run(TimeSharedCluster(local_load=LocalLoad(0.5)), jobs, Loras("fcfs", "easy")))
     coupled = ends(
-        run(SharedCluster(local_load=LocalLoad(0.5), sharing=Coupled()), jobs, Loras("fcfs", "easy"))
+        run(TimeSharedCluster(local_load=LocalLoad(0.5), sharing=Coupled()), jobs, Loras("fcfs", "easy"))
     )
     assert plain.keys() == coupled.keys()
     assert max(coupled.values()) == pytest.approx(max(plain.values()), rel=0.25)
@@ -345,7 +358,7 @@ def test_a_coupled_cluster_runs_all_jobs_and_hardly_otherwise_than_an_uncoupled_
 
 def test_with_exact_rates_and_nobody_slowed_down_the_head_starts_no_later_than_reserved() -> None:
     """At MPL 1 nobody shares, so what EASY reserves for the first of the queue is certain."""
-    cluster = SharedCluster(contract=SocialContract(0.5, 1), run_to_run=NoSpread())
+    cluster = TimeSharedCluster(contract=SocialContract(0.5, 1), run_to_run=NoSpread())
     done = run(cluster, jobs_of(KINDS * 2, 15.0), Loras("fcfs", "easy"))
     starts = dict(done.facts.filter(pl.col("event") == Fact.RUN_STARTED).select("job", "time_s").iter_rows())
     heads = {}
@@ -362,7 +375,7 @@ def test_a_job_that_could_never_fit_is_refused_with_the_limit_that_it_breaks() -
         {("wide", 17): Requirement(17, 0.5, 10.0, 10.0), ("fat", 1): Requirement(1, 0.5, 500.0, 10.0)}
     )
     jobs = [Job(JobId(0), "wide", 0.0, n_tasks=17), Job(JobId(1), "fat", 0.0), Job(JobId(2), "odd", 0.0)]
-    done = run_on_shared_nodes(EXACT, jobs, known, "loras", Loras(), {}, 1, 0)
+    done = run_to_end(EXACT, jobs, known, Loras())
     refused = done.facts.filter(pl.col("event") == Fact.JOB_REFUSED)["detail"].to_list()
     assert "17 tasks" in refused[0]
     assert "448 MB" in refused[1]

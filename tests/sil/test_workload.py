@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from scheduler.model import JobClass
-from sil.runs.random_streams import stream
 from sil.workload.arrivals import AtOnce, Poisson
 from sil.workload.job_mix import JobMix, Order, QueueOrder
+from sil.world.random_streams import stream
 
 CLASSES = [JobClass("a", ("any",), preferred=("any",)), JobClass("b", ("any",)), JobClass("c", ("any",))]
 

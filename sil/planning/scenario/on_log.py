@@ -16,8 +16,8 @@ from sil.planning.options import Option
 from sil.planning.plan_file import GoalTable, Plan
 from sil.planning.scenario.capacity import Load
 from sil.planning.scenario.scenario import key_of
-from sil.runs.on_log import Replay
-from sil.runs.under_test import check_for_free_nodes
+from sil.runs.on_log import Replay, schedulers_for_logs
+from sil.runs.under_test import UnderTest
 from sil.trace.facts import TRACE, read_facts
 from sil.workload.job_log import JobLog
 from sil.workload.swf_rules import Rules
@@ -34,10 +34,14 @@ class LogRun:
     part: JobLog
     processors: int
     mark: str
-    scheduler: str
+    under_test: UnderTest
     replication: int
     goals: tuple[GoalTable, ...]
     warm_up_jobs: int
+
+    @property
+    def scheduler(self) -> str:
+        return self.under_test.label
 
     @cached_property
     def key(self) -> str:
@@ -47,7 +51,7 @@ class LogRun:
     def __call__(self) -> dict[str, float]:
         with TemporaryDirectory() as name:
             folder = Path(name)
-            Replay(self.part.on(self.processors)).run(self.scheduler, folder)
+            Replay(self.part.on(self.processors)).run(self.under_test, folder)
             for fault in faults(read_facts(folder / TRACE)).iter_rows(named=True):
                 where = f"under {self.scheduler}, in part {self.replication} of the log"
                 message = f"{where}: {fault['message']}"
@@ -71,7 +75,7 @@ class OnLog:
         self._log = log if plan.log.load == 1.0 else log.with_load(plan.log.load)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         self._mark = f"{digest}|{plan.log.model_dump_json()}|{code_and_data()}"
-        check_for_free_nodes(plan.schedulers)
+        self._schedulers = schedulers_for_logs(plan.schedulers)
 
     def run(self, option: Option, scheduler: str, replication: int) -> LogRun:
         assert self.plan.log is not None
@@ -81,7 +85,7 @@ class OnLog:
             part,
             self._processors(option),
             self._mark,
-            scheduler,
+            next(found for found in self._schedulers if found.label == scheduler),
             replication,
             self.plan.goals,
             self.plan.warm_up_jobs,

@@ -11,7 +11,8 @@ from sil.planning.options import AS_IT_IS, Option
 from sil.planning.plan_file import Plan
 from sil.planning.scenario.capacity import Load, load
 from sil.planning.scenario.option_runs import OptionRun
-from sil.settings.experiment_file import Experiment
+from sil.runs.resolve import scenario_of
+from sil.runs.scenario import Scenario as RunScenario
 from sil.site.site_in_use import SiteInUse, SiteSource
 from site_db.store import Address
 
@@ -20,14 +21,19 @@ from site_db.store import Address
 class ChangedSite:
     """An option's site, ready for runs."""
 
-    experiment: Experiment
-    in_use: SiteInUse
+    scenario: RunScenario
     mark: str
+
+    @property
+    def in_use(self) -> SiteInUse:
+        return self.scenario.in_use
 
 
 class OnSite:
-    """A site with the changes of options; that of each option is made once. Raises CannotImagine,
-    InvalidFile and what SiteSource raises."""
+    """A site with the changes of options; that of each option is made once.
+
+    Raises CannotImagine, DoesNotFit, InvalidFile and what SiteSource raises.
+    """
 
     def __init__(self, plan: Plan, folder: Path, address: Address | None) -> None:
         self.plan = plan
@@ -46,14 +52,14 @@ class OnSite:
             with TemporaryDirectory() as folder:
                 source = self._source.imagining(experiment)
                 in_use = source.take_into_use(Path(folder) / "site.db")
-            self._made[key] = ChangedSite(experiment, in_use, fingerprint(experiment, in_use))
+            scenario = scenario_of(experiment, in_use)
+            self._made[key] = ChangedSite(scenario, fingerprint(scenario))
         return self._made[key]
 
     def run(self, option: Option, scheduler: str, replication: int) -> OptionRun:
         site, plan = self.of(option), self.plan
         return OptionRun(
-            site.experiment,
-            site.in_use,
+            site.scenario,
             site.mark,
             scheduler,
             replication,

@@ -12,9 +12,8 @@ from sil.outcome.jobs import job_table, run_table
 from sil.outcome.metrics import faults, measured, refusals
 from sil.planning.plan_file import GoalTable
 from sil.planning.scenario.scenario import key_of
-from sil.runs.on_machines import run_once
-from sil.settings.experiment_file import Experiment
-from sil.site.site_in_use import SiteInUse
+from sil.runs.composition import RunKey
+from sil.runs.scenario import Scenario
 from sil.world.guard.faults import SchedulerFault
 
 CLASS = "class "
@@ -30,8 +29,7 @@ class OptionRun:
     Calling it returns each goal by its key, the share of REFUSED jobs, and the mean turnaround of each job
     class."""
 
-    experiment: Experiment
-    in_use: SiteInUse
+    scenario: Scenario
     mark: str
     scheduler: str
     replication: int
@@ -45,12 +43,12 @@ class OptionRun:
 
     def __call__(self) -> dict[str, float]:
         """Raises SchedulerFault."""
-        tables = run_once(self.experiment, self.in_use, 0, self.replication, self.scheduler)
+        tables = self.scenario.run(RunKey(0, self.replication, self.scheduler))
         for fault in faults(tables.facts).iter_rows(named=True):
             where = f"under {self.scheduler}, in replication {self.replication}"
             message = f"{where}: {fault['message']}"
             raise SchedulerFault(fault["rule"], message, fault["time_s"], fault["job"])
-        site = self.in_use.site
+        site = self.scenario.in_use.site
         all_jobs = job_table(tables.facts, site.n_machines)
         jobs = all_jobs.filter(pl.col("job_id") >= self.warm_up_jobs)
         held = run_table(tables.facts)

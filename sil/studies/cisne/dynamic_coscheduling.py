@@ -13,12 +13,12 @@ from scheduler.model import Job, JobId
 from scheduler.time_shared.loras import Loras
 from sil.outcome.statistics import Interval, Sample, interval
 from sil.report.figures import bars
-from sil.runs.on_time_shared import MEMORY_MB, SharedCluster
 from sil.studies.cisne.experiments import measures, run
 from sil.studies.findings import Drawing, Findings, sample, table
 from sil.studies.ledger import Claim, Verdict, counted, shown, spanned
 from sil.studies.run_options import Course
 from sil.workers.parallel import done_by
+from sil.world.time_shared_cluster import MEMORY_MB, TimeSharedCluster
 
 WORKLOADS = {"B": ("MG.A", "LU.A"), "C": ("SP.A", "CG.A"), "D": ("IS.A", "FT.A")}
 MPLS = (2, 3, 4)
@@ -70,7 +70,7 @@ def _carry_out(case: Case) -> dict[str, Any]:
     names = WORKLOADS[case.workload]
     jobs = [Job(JobId(i), names[i % len(names)], 0.0, n_tasks=TASKS) for i in range(case.mpl)]
     cluster = (
-        SharedCluster((MEMORY_MB,) * TASKS)
+        TimeSharedCluster((MEMORY_MB,) * TASKS)
         .with_local_users(SHARE_OF_NODES[case.where])
         .with_coscheduling(case.loss)
     )

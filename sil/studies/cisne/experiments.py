@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
+from contextlib import nullcontext
 from dataclasses import asdict, dataclass
 from itertools import product
 from math import inf
@@ -19,17 +20,14 @@ from scheduler.time_shared.prediction.forecast import Forecast, Predictor
 from scheduler.time_shared.prediction.look_ahead import Blind, PolicyAware
 from scheduler.time_shared.problem import SharedNodes
 from sil.outcome.statistics import Sample
-from sil.runs.on_time_shared import (
-    SharedCluster,
-    SharedRun,
-    built_in_characterisations,
-    run_on_shared_nodes,
-)
-from sil.runs.random_streams import stream
+from sil.runs.composition import RunKey
+from sil.runs.on_time_shared import TimeSharedNodes, TimeSharedRun, built_in_characterisations
 from sil.studies.findings import StudyFailed, sample
 from sil.studies.run_options import Course
 from sil.trace.facts import Fact
 from sil.workers.parallel import done_by
+from sil.world.random_streams import RandomStreams, stream
+from sil.world.time_shared_cluster import TimeSharedCluster
 
 SEED = 2006
 JOBS = 30
@@ -121,29 +119,21 @@ def run_all(cases: Sequence[Case], course: Course) -> pl.DataFrame:
     return pl.DataFrame(rows).sort("replication", maintain_order=True)
 
 
-def cluster_of(case: Case) -> SharedCluster:
+def cluster_of(case: Case) -> TimeSharedCluster:
     composition = (POLICIES | BESIDE)[case.policy]
-    return SharedCluster().with_local_users(case.load).with_limits(composition.most_jobs, case.most_cpu)
+    return TimeSharedCluster().with_local_users(case.load).with_limits(composition.most_jobs, case.most_cpu)
 
 
 def run(
-    cluster: SharedCluster,
+    cluster: TimeSharedCluster,
     jobs: Sequence[Job],
     scheduler: Loras,
     predictors: dict[str, Predictor],
     replication: int,
-) -> SharedRun:
+) -> TimeSharedRun:
     """One run. Raises StudyFailed for a fault."""
-    done = run_on_shared_nodes(
-        cluster,
-        jobs,
-        built_in_characterisations(),
-        "loras",
-        scheduler,
-        predictors,
-        SEED,
-        replication,
-    )
+    nodes = TimeSharedNodes(cluster, jobs, built_in_characterisations(), RandomStreams(SEED, replication))
+    done = nodes.run(nullcontext(nodes.manager(scheduler, predictors)), RunKey(0, replication, "loras"))
     for fault in done.facts.filter(pl.col("event") == Fact.FAULT).iter_rows(named=True):
         raise StudyFailed(f"the scheduler broke the rule {fault['detail']}: {fault['message']}")
     return done
@@ -163,7 +153,7 @@ class _Timed:
         return made
 
 
-def ends_s(done: SharedRun) -> dict[int, float]:
+def ends_s(done: TimeSharedRun) -> dict[int, float]:
     """The completion time of each job."""
     ended = done.facts.filter(pl.col("event") == Fact.RUN_ENDED)
     return dict(ended.select("job", "time_s").iter_rows())
@@ -202,7 +192,7 @@ def _carry_out(case: Case) -> list[dict[str, Any]]:
     return rows
 
 
-def _deviations(done: SharedRun, jobs: Sequence[Job]) -> dict[str, dict[JobId, list[float]]]:
+def _deviations(done: TimeSharedRun, jobs: Sequence[Job]) -> dict[str, dict[JobId, list[float]]]:
     """Of each predictor, for each job, (P - R) / R in order of time. Raises StudyFailed for `never`."""
     arrived_s, ended_s = {job.id: job.arrival_s for job in jobs}, ends_s(done)
     found: dict[str, dict[JobId, list[float]]] = {}
@@ -215,7 +205,7 @@ def _deviations(done: SharedRun, jobs: Sequence[Job]) -> dict[str, dict[JobId, l
     return found
 
 
-def measures(done: SharedRun) -> dict[str, float]:
+def measures(done: TimeSharedRun) -> dict[str, float]:
     """Of a run: mean turnaround_s and waiting_s, makespan_s, the number of jobs that overtake an earlier one
     (`backfilled`), stops by CCS, the mean local_slowdown of the nodes' users, and the share of their time in
     which the contract was tight (%)."""

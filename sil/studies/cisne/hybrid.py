@@ -25,7 +25,7 @@ from scheduler.time_shared.prediction.look_ahead import PolicyAware
 from scheduler.time_shared.problem import SharedNodes
 from sil.outcome.statistics import Interval, Sample, interval
 from sil.report.figures import bars
-from sil.runs.on_time_shared import SharedRun
+from sil.runs.on_time_shared import TimeSharedRun
 from sil.studies.cisne.experiments import (
     LOADS,
     METHOD,
@@ -113,7 +113,7 @@ def _scheduler(case: Case) -> Loras:
     return POLICIES[case.policy].scheduler()
 
 
-def _run(case: Case, predictors: dict[str, Predictor]) -> SharedRun:
+def _run(case: Case, predictors: dict[str, Predictor]) -> TimeSharedRun:
     return run(cluster_of(case), jobs_of(case.replication), _scheduler(case), predictors, case.replication)
 
 

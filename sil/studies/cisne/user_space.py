@@ -12,12 +12,12 @@ import polars as pl
 from scheduler.time_shared.loras import Loras
 from sil.outcome.statistics import Sample, interval
 from sil.report.figures import bars
-from sil.runs.on_time_shared import SharedCluster
 from sil.studies.cisne.experiments import POLICIES, jobs_of, measures, run
 from sil.studies.findings import Drawing, Findings, sample, table
 from sil.studies.ledger import Claim, Verdict, all_positive, below, counted, shown, spanned
 from sil.studies.run_options import Course
 from sil.workers.parallel import done_by
+from sil.world.time_shared_cluster import TimeSharedCluster
 
 JOBS = 90
 SCHEDULERS = {"FCFS-FFIT": ("fcfs", "first_fit"), "SJF-JFIRST": ("sjf", "just_first")}
@@ -75,7 +75,7 @@ def study(seeds: int, course: Course) -> Findings:
 def _carry_out(case: Case) -> dict[str, Any]:
     delay_s = CONTROL_DELAY_S if case.overhead else 0.0
     cluster = (
-        SharedCluster()
+        TimeSharedCluster()
         .with_local_users(SHARE_OF_NODES[case.where])
         .with_coscheduling(case.loss, case.overhead, delay_s)
     )

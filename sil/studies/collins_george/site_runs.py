@@ -12,7 +12,8 @@ import polars as pl
 
 from sil.outcome.jobs import job_table
 from sil.outcome.metrics import faults
-from sil.runs.on_machines import run_once
+from sil.runs.composition import RunKey
+from sil.runs.resolve import scenario_of
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteInUse, SiteSource, queues_of
 from sil.studies.findings import StudyFailed
@@ -59,7 +60,8 @@ def _begin_worker(in_use: SiteInUse) -> None:
 def _carry_out(case: Case) -> pl.DataFrame:
     experiment, in_use = case.experiment(), _in_use[0]
     in_use = replace(in_use, queues=queues_of(experiment) or in_use.queues)
-    facts = run_once(experiment, in_use, 0, case.replication, case.scheduler).facts
+    run = RunKey(0, case.replication, case.scheduler)
+    facts = scenario_of(experiment, in_use).run(run).facts
     for fault in faults(facts).iter_rows(named=True):
         raise StudyFailed(
             f"{case.scheduler} broke the rule {fault['rule']} ({case.labels}): {fault['message']}"

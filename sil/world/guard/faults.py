@@ -1,23 +1,37 @@
-"""A scheduler under test that misbehaves: what it did, to which job, and when."""
+"""Faults of a scheduler under test: the rule it broke, the job concerned, and the time."""
 
 from __future__ import annotations
 
+import linecache
+import multiprocessing
+import os
+import sys
+import traceback
+from pathlib import Path
+
 from scheduler.model import JobId
+from scheduler.rules import RAISES_NOTHING
 
 PROCESS_SURVIVES = "process-survives"
-"""The process that runs the scheduler does not die, nor has to be ended."""
+"""The process that runs the scheduler neither dies nor has to be killed."""
 
 COST_IS_KNOWN = "cost-is-known"
-"""The decision has a cost: that of a model is not infinite, an earlier run decided so often, too."""
+"""Every decision has a cost: a model's is finite, and a replayed run made as many decisions."""
 
 SPEAKS_THE_PROTOCOL = "speaks-the-protocol"
-"""What a scheduler in another process sends is a message that means something."""
+"""A scheduler in another process sends valid messages."""
+
+SHOW_TRACEBACKS = "SIL_TRACEBACK"
+"""Environment variable: if set, the traceback of a scheduler's exception is printed; workers inherit it."""
+
+MAX_TEXT = 500
+"""Characters of a scheduler's own text that a message repeats."""
 
 
 class SchedulerFault(Exception):
-    """The scheduler broke `rule`; this ends its run, and no other.
+    """The scheduler broke `rule`. Ends its run, and no other.
 
-    `job` is the job concerned, where it is one job; `time_s` the simulated time.
+    `job` is the job concerned, if it is one job; `time_s` is simulated time.
     """
 
     def __init__(self, rule: str, message: str, time_s: float, job: JobId | None = None) -> None:
@@ -29,3 +43,36 @@ class SchedulerFault(Exception):
 
     def __reduce__(self) -> tuple[type[SchedulerFault], tuple[str, str, float, JobId | None]]:
         return SchedulerFault, (self.rule, self.message, self.time_s, self.job)
+
+
+def fault_of(error: BaseException, method: str, module: str, time_s: float) -> SchedulerFault:
+    """The fault for an exception that `method`, of a class of `module`, has raised. Re-raises Ctrl-C."""
+    if isinstance(error, KeyboardInterrupt) and multiprocessing.parent_process() is None:
+        raise error  # the user's; Ctrl-C ends a worker process without an exception
+    if os.environ.get(SHOW_TRACEBACKS):
+        traceback.print_exception(error, file=sys.stderr)
+    message = f"{method} raised {type(error).__name__}: {one_line(error)}{source_line(error, module)}"
+    return SchedulerFault(RAISES_NOTHING, message, time_s)
+
+
+def one_line(something: object) -> str:
+    """Its text as one line, shortened to `MAX_TEXT` characters."""
+    try:
+        text = " ".join(str(something).split()).encode("utf-8", "replace").decode()
+    except Exception:  # __str__ is the scheduler's own code
+        return "(its text cannot be shown)"
+    return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]} ..."
+
+
+def source_line(error: BaseException, module: str) -> str:
+    """The line of the author's package, that of `module`, in which an exception arose or which called the
+    library in which it arose; without one, the innermost line."""
+    package = module.partition(".")[0]
+    frames = list(traceback.walk_tb(error.__traceback__))
+    if not frames:
+        return ""
+    own = [(f, n) for f, n in frames if str(f.f_globals.get("__name__", "")).partition(".")[0] == package]
+    frame, number = (own or frames)[-1]
+    path = frame.f_code.co_filename
+    text = linecache.getline(path, number).strip()
+    return f" ({Path(path).name}:{number}{f': {one_line(text)}' if text else ''})"

@@ -1,8 +1,7 @@
-"""What stands between the loop and a resource manager under test that is not ours."""
+"""The guard around a resource manager under test that is not built in."""
 
 from __future__ import annotations
 
-import multiprocessing
 import time
 from collections.abc import Callable, Mapping
 from dataclasses import replace
@@ -13,17 +12,16 @@ from typing import Any, TypeVar
 from scheduler.model import Completion, DispatchOrder, Job, JobId, Loss, RunId
 from scheduler.ports import Clock, Dispatcher
 from scheduler.resource_manager import Ports, ResourceManager
-from scheduler.rules import EACH_JOB_ONCE, RAISES_NOTHING, RETURNS_A_SCHEDULE, RETURNS_IN_TIME
-from sil.world.guard.decision_cost import Charge
-from sil.world.guard.faults import SchedulerFault
-from sil.world.guard.scheduler import Timing, said_by, where
+from scheduler.rules import EACH_JOB_ONCE, RETURNS_A_SCHEDULE, RETURNS_IN_TIME
+from sil.world.guard.faults import SchedulerFault, fault_of, one_line
+from sil.world.guard.guard import Guard
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 
 Answer = TypeVar("Answer")
 
 
 class WatchedDispatcher:
-    """Orders as the resource manager gives them. It keeps the first fault, in case its caller swallows it."""
+    """Passes on the resource manager's orders. Keeps the first fault, in case the caller swallows it."""
 
     def __init__(self, dispatcher: Dispatcher, clock: Clock) -> None:
         self._dispatcher = dispatcher
@@ -33,7 +31,7 @@ class WatchedDispatcher:
         self.fault: SchedulerFault | None = None
 
     def hold(self) -> None:
-        """Orders wait until `release`."""
+        """Delay orders until `release`."""
         self._held = []
 
     def release(self) -> None:
@@ -62,41 +60,41 @@ class WatchedDispatcher:
         self._dispatcher.preempt(run)
 
 
-class GuardedManager:
+class GuardedManager(ResourceManager):
     """A resource manager whose rounds are timed, and whose faults end its run with a report.
 
-    The wall time of a round may be charged to simulated time; then its orders are carried out at its end.
-    Raises SchedulerFault if one of its methods raises, or takes longer than `limit_s`.
+    If rounds are charged to simulated time, orders are carried out at the end of a round. Raises
+    SchedulerFault if a method raises or exceeds the time limit.
     """
 
     def __init__(
         self,
         make: Callable[[Ports], ResourceManager],
         ports: Ports,
-        limit_s: float,
-        note: Callable[[Timing], None],
-        charge: Charge | None = None,
+        guard: Guard,
     ) -> None:
         self._clock = ports.clock
         self._orders = WatchedDispatcher(ports.dispatcher, ports.clock)
         self._n_places = ports.n_places
-        self._limit_s = limit_s
-        self._note = note
-        self._charge = charge
+        self._limit_s = guard.limit_s
+        self._note = guard.note
+        self._charge = guard.charge
         self._unfinished = 0
         self._name = "the resource manager"
+        self._module = getattr(make, "__module__", "")
         self._manager = self._call(make, replace(ports, dispatcher=self._orders))
         self._name = type(self._manager).__name__
+        self._module = type(self._manager).__module__
 
     @property
-    def wants_round(self) -> bool:
+    def wants_round(self) -> bool:  # type: ignore[override]
         return self._call(wants_round, self._manager)
 
     @property
-    def wakes_at_s(self) -> float | None:
+    def wakes_at_s(self) -> float | None:  # type: ignore[override]
         at_s = self._call(wakes_at_s, self._manager)
         if at_s is not None and not (isinstance(at_s, (int, float)) and at_s == at_s):
-            message = f"{self._name}.wakes_at_s is {said_by(at_s)}; expected a time in seconds, or None"
+            message = f"{self._name}.wakes_at_s is {one_line(at_s)}; expected a time in seconds, or None"
             raise SchedulerFault(RETURNS_A_SCHEDULE, message, self._clock.now_s)
         return at_s
 
@@ -106,7 +104,7 @@ class GuardedManager:
     def on_job_arrived(self, job: Job) -> str | None:
         refusal = self._call(self._manager.on_job_arrived, job)
         if refusal is not None and not isinstance(refusal, str):
-            message = f"{self._name}.on_job_arrived returned {said_by(refusal)}; expected None, or why not"
+            message = f"{self._name}.on_job_arrived returned {one_line(refusal)}; expected None, or why not"
             raise SchedulerFault(RETURNS_A_SCHEDULE, message, self._clock.now_s, job.id)
         self._unfinished += refusal is None
         return refusal
@@ -151,10 +149,7 @@ class GuardedManager:
             message = f"{self._of(method)} did not return within {self._limit_s:g} s"
             raise SchedulerFault(RETURNS_IN_TIME, message, self._clock.now_s) from None
         except BaseException as error:
-            if isinstance(error, KeyboardInterrupt) and multiprocessing.parent_process() is None:
-                raise  # the user's
-            message = f"{self._of(method)} raised {type(error).__name__}: {said_by(error)}{where(error)}"
-            raise SchedulerFault(RAISES_NOTHING, message, self._clock.now_s) from error
+            raise fault_of(error, self._of(method), self._module, self._clock.now_s) from error
         if self._orders.fault is not None:
             raise self._orders.fault
         return answer
@@ -163,7 +158,7 @@ class GuardedManager:
         return f"{self._name}.{getattr(method, '__name__', 'made')}"
 
 
-# Named as what they read: so they stand in a message.
+# Named after the attributes they read: the names appear in messages.
 def wants_round(manager: ResourceManager) -> bool:
     return bool(manager.wants_round)
 

@@ -10,10 +10,10 @@ from math import inf
 
 from scheduler.model import DispatchOrder, JobId, RunId
 from scheduler.rules import KNOWN_NODES
-from scheduler.time_shared.social_contract import SocialContract
 from sil.world.events import ControlDue, EventQueue, LocalChanged, RunEnded
 from sil.world.guard.faults import SchedulerFault
-from sil.world.machines.sharing import Carried, Sharing
+from sil.world.machines.sharing import Carried
+from sil.world.time_shared_cluster import TimeSharedCluster
 
 TOGETHER_S = 1e-9
 """Runs that end within so short a time of another end with it."""
@@ -103,22 +103,19 @@ class SharedMachines:
 
     def __init__(
         self,
-        memory_mb: Sequence[float],
-        contract: SocialContract,
-        sharing: Sharing,
+        cluster: TimeSharedCluster,
         works: Mapping[JobId, Work],
         events: EventQueue,
         note_stopped: Callable[[DispatchOrder, bool], None] = lambda order, stopped: None,
-        control_delay_s: float = 0.0,
     ) -> None:
-        self._nodes = [_Node(mb) for mb in memory_mb]
-        self._numbers = set(range(len(memory_mb)))
-        self._contract = contract
-        self._sharing = sharing
+        self._nodes = [_Node(mb) for mb in cluster.memory_mb]
+        self._numbers = set(range(cluster.n_nodes))
+        self._contract = cluster.contract
+        self._sharing = cluster.sharing
         self._works = works
         self._events = events
         self._note_stopped = note_stopped
-        self._control_delay_s = control_delay_s
+        self._control_delay_s = cluster.control_delay_s
         self._active: dict[RunId, _Run] = {}
         self._started = 0
         self._outages: dict[int | str, int] = {}

@@ -18,9 +18,8 @@ from scheduler.resource_manager import OnFreeNodes
 from sil.trace.recorder import TraceRecorder
 from sil.workload.job_log import SCHEMA
 from sil.world.clock import SimClock
-from sil.world.dispatcher import SimDispatcher
 from sil.world.events import ORDERS, EventQueue
-from sil.world.harness import Harness
+from sil.world.harness import World
 from sil.world.logged_runs import LoggedRuns
 from sil.world.machines.space_shared import SpaceSharedMachines
 from sil.world.monitors import SimMonitor
@@ -46,12 +45,11 @@ def replayed(
     clock, events, trace = SimClock(), EventQueue(ORDERS[order]), TraceRecorder()
     runs = LoggedRuns(log_of(rows))
     machines = SpaceSharedMachines(n_nodes, runs.run_s, events)
-    dispatcher = SimDispatcher(clock, events, machines, trace)
-    ports = OnFreeNodes(clock, dispatcher, n_nodes, run_times or UserEstimates())
+    world = World(clock, events, trace, machines, SimMonitor(clock), OnRequest())
+    ports = OnFreeNodes(clock, world.dispatcher, n_nodes, run_times or UserEstimates())
     nodes = FreeNodeAllocation(n_nodes, ports.run_times)
     manager = StartingManager(ports, nodes, scheduler, memoryless=isinstance(scheduler, Rigid))
-    monitor, rounds = SimMonitor(clock), OnRequest()
-    Harness(runs.arrivals(), manager, clock, events, machines, monitor, iter(()), rounds, trace).run()
+    world.run(runs.arrivals(), manager)
     started = trace.frame(0, 0, "any").filter(pl.col("event") == "run_started")
     return dict(started.select("job", "time_s").iter_rows())
 

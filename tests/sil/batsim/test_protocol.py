@@ -27,8 +27,7 @@ from scheduler.rules import (
 )
 from sil.experiment.listener import Listener
 from sil.experiment.replays import Outcome, replay_all
-from sil.runs.on_log import Replay
-from sil.runs.under_test import check_for_free_nodes
+from sil.runs.on_log import Replay, schedulers_for_logs
 from sil.trace.facts import TRACE, Fact
 from sil.world.guard.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL
 from tests.sil.batsim.scripted import Answer, Event, decision, scheduler, starting_at_once
@@ -371,4 +370,4 @@ def test_a_command_without_a_port_needs_port_28000(tmp_path: Path) -> None:
 )
 def test_a_name_that_means_nothing_is_refused_before_anything_runs(name: str, message: str) -> None:
     with pytest.raises(SchedulerNotLoaded, match=message.replace("(", r"\(")):
-        check_for_free_nodes([name])
+        schedulers_for_logs([name])

@@ -1,38 +1,39 @@
-"""A scheduler's own process: started before a run, ended after it."""
+"""The process of a Batsim scheduler: started before a run and ended after it."""
 
 from __future__ import annotations
 
 import socket
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sil.batsim.naming import PLACEHOLDER, PORT, Outside
+from sil.batsim.endpoint import Endpoint
+from sil.batsim.naming import PLACEHOLDER, PORT, BatsimScheduler
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
 
 ENDS_WITHIN_S = 5.0
-"""So long a scheduler has to end by itself after the last message."""
+"""The time that a scheduler has to exit by itself after the last message."""
 
 
 class Process:
-    """A process that was started; what it prints is in the file `log`."""
+    """A started process; its output is in the file `log`."""
 
     def __init__(self, process: subprocess.Popen[bytes], log: Path) -> None:
         self._process = process
         self._log = log
 
     def how_it_ended(self) -> str | None:
-        """None while it goes on."""
+        """A sentence; None while it is running."""
         code = self._process.poll()
         if code is None:
             return None
         last = self._log.read_text(errors="replace").strip().splitlines()[-1:]
-        told = f", and told: {last[0][:300]}" if last else ""
-        return f"its process ended with exit code {code}{told} (all that it printed is in {self._log})"
+        told = f" and this last line of output: {last[0][:300]}" if last else ""
+        return f"its process ended with exit code {code}{told} (see {self._log})"
 
     def end(self) -> None:
-        """Let it end by itself, else end it."""
+        """Wait until it exits; terminate it, then kill it, if it does not."""
         for insist in (self._process.terminate, self._process.kill):
             try:
                 self._process.wait(ENDS_WITHIN_S)
@@ -43,18 +44,32 @@ class Process:
 
 
 @contextmanager
-def started(asked: Outside, log: Path) -> Iterator[tuple[str, Process | None]]:
-    """The address at which a scheduler listens, and its process where one is to be started.
+def conversation(scheduler: BatsimScheduler, log: Path, limit_s: float) -> Iterator[Callable[[str], str]]:
+    """`Endpoint.ask` of a scheduler, which has `limit_s` for an answer. Its output goes to the file `log`.
 
-    Raises SchedulerFault where the command cannot be run, or its port is in use.
+    Raises SchedulerFault if it cannot be started.
     """
-    if asked.address is not None:
-        yield asked.address, None
+    with started(scheduler, log) as (address, process):
+        endpoint = Endpoint(address, limit_s, (lambda: None) if process is None else process.how_it_ended)
+        try:
+            yield endpoint.ask
+        finally:
+            endpoint.close()
+
+
+@contextmanager
+def started(scheduler: BatsimScheduler, log: Path) -> Iterator[tuple[str, Process | None]]:
+    """The address at which a scheduler listens, and its process if it is started here.
+
+    Raises SchedulerFault if the command cannot be run or its port is in use.
+    """
+    if scheduler.address is not None:
+        yield scheduler.address, None
         return
-    port = _free_port() if any(PLACEHOLDER in word for word in asked.command) else PORT
+    port = _free_port() if any(PLACEHOLDER in word for word in scheduler.command) else PORT
     if port == PORT:
         _check_is_free(port)
-    command = [word.replace(PLACEHOLDER, str(port)) for word in asked.command]
+    command = [word.replace(PLACEHOLDER, str(port)) for word in scheduler.command]
     log.parent.mkdir(exist_ok=True)
     with log.open("wb") as printed:
         try:
@@ -86,7 +101,7 @@ def _check_is_free(port: int) -> None:
             probe.bind(("127.0.0.1", port))
         except OSError:
             message = (
-                f"port {port} is in use, where the scheduler is to listen; end what uses it, or write "
-                f"{PLACEHOLDER} into the command where it names its port"
+                f"port {port}, at which the scheduler is to listen, is in use; end the process that uses "
+                f"it, or write {PLACEHOLDER} for the port in the command"
             )
             raise SchedulerFault(PROCESS_SURVIVES, message, 0.0) from None

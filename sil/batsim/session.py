@@ -1,0 +1,117 @@
+"""The state of a session with a Batsim scheduler: its unfinished jobs, their runs, and the free nodes."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from scheduler.model import Job, JobId, RunId
+from scheduler.node_set import FreeSet, NodeSet
+from scheduler.ports import Clock
+from scheduler.rules import EACH_JOB_ONCE, KNOWN_JOB, KNOWN_NODES, NODES_FREE, ONE_TASK_ON_EACH_NODE
+from sil.world.guard.faults import SPEAKS_THE_PROTOCOL, SchedulerFault
+
+NOWHERE = NodeSet((), 0)
+
+
+@dataclass(slots=True)
+class SessionJob:
+    """A submitted job that has not ended."""
+
+    job: Job
+    estimate_s: float
+    run: RunId | None = None
+    nodes: NodeSet = NOWHERE
+    started_s: float = 0.0
+    is_killed: bool = False
+    """The scheduler has ordered it; a notice tells whether the run was killed."""
+
+
+class Session:
+    """Jobs by the ids of the protocol.
+
+    Raises SchedulerFault if the scheduler names a job that was never submitted or has ended, or starts one on
+    nodes that it cannot have.
+    """
+
+    def __init__(self, n_nodes: int, clock: Clock) -> None:
+        self._n_nodes = n_nodes
+        self._clock = clock
+        self._jobs: dict[str, SessionJob] = {}
+        self._id_of_run: dict[RunId, str] = {}
+        self._free = FreeSet(n_nodes)
+        self._runs = -1
+
+    def __len__(self) -> int:
+        return len(self._jobs)
+
+    def __contains__(self, job_id: object) -> bool:
+        return job_id in self._jobs
+
+    def waiting(self) -> list[JobId]:
+        return [entry.job.id for entry in self._jobs.values() if entry.run is None]
+
+    def submit(self, job_id: str, job: Job, estimate_s: float) -> None:
+        self._jobs[job_id] = SessionJob(job, estimate_s)
+
+    def of(self, job_id: str) -> SessionJob:
+        """An unfinished job."""
+        entry = self._jobs.get(job_id)
+        if entry is None:
+            message = f"job {job_id} is unknown; it was never submitted or has ended"
+            raise SchedulerFault(KNOWN_JOB, message, self._clock.now_s)
+        return entry
+
+    def get(self, job_id: str) -> SessionJob | None:
+        return self._jobs.get(job_id)
+
+    def forget(self, job_id: str) -> None:
+        """End a job that never ran."""
+        del self._jobs[job_id]
+
+    def start(self, job_id: str, alloc: str) -> SessionJob:
+        """Start a job now on `alloc`, a set of nodes like `0-3 5`."""
+        entry = self.of(job_id)
+        if entry.run is not None:
+            raise self.fault(EACH_JOB_ONCE, f"job {job_id} was started, but is running already", entry)
+        nodes = self._nodes(job_id, alloc, entry)
+        self._free.take(nodes)
+        self._runs += 1
+        entry.run, entry.nodes, entry.started_s = RunId(self._runs), nodes, self._clock.now_s
+        self._id_of_run[entry.run] = job_id
+        return entry
+
+    def over(self, run: RunId) -> tuple[str, SessionJob] | None:
+        """End a run and its job, whatever the reason. None if the run is unknown."""
+        job_id = self._id_of_run.pop(run, None)
+        if job_id is None:
+            return None
+        entry = self._jobs.pop(job_id)
+        self._free.give_back(entry.nodes)
+        return job_id, entry
+
+    def fault(self, rule: str, message: str, entry: SessionJob) -> SchedulerFault:
+        return SchedulerFault(rule, message, self._clock.now_s, entry.job.id)
+
+    def _nodes(self, job_id: str, alloc: str, entry: SessionJob) -> NodeSet:
+        try:
+            nodes = NodeSet.parse(alloc.replace(",", " "))
+        except ValueError:
+            message = f"job {job_id} was started on '{alloc}'; expected a set of nodes like '0-3 5'"
+            raise self.fault(SPEAKS_THE_PROTOCOL, message, entry) from None
+        if not nodes.within(self._n_nodes):
+            message = f"job {job_id} was started on {nodes}; there are nodes 0 to {self._n_nodes - 1}"
+            raise self.fault(KNOWN_NODES, message, entry)
+        if nodes.n != entry.job.n_tasks:
+            message = (
+                f"job {job_id} asks for {entry.job.n_tasks} nodes, but was started on {nodes.n}: {nodes}"
+            )
+            raise self.fault(ONE_TASK_ON_EACH_NODE, message, entry)
+        if not self._free.has(nodes):
+            there = next(
+                other_id
+                for other_id, other in self._jobs.items()
+                if any(node in other.nodes for node in nodes)
+            )
+            message = f"job {job_id} was started on {nodes}, where job {there} is running"
+            raise self.fault(NODES_FREE, message, entry)
+        return nodes

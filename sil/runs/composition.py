@@ -1,0 +1,128 @@
+"""The composition root: a scheduler under test, with what it manages, in a world."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import NamedTuple, Protocol
+
+import polars as pl
+
+from scheduler.model import Job
+from scheduler.ports import Clock, Scheduler
+from scheduler.resource_manager import Ports, ResourceManager
+from sil.batsim.nodes import Nodes
+from sil.outcome.invariants import Breach
+from sil.runs.under_test import UnderTest
+from sil.trace.facts import TIMINGS_SCHEMA
+from sil.trace.recorder import TraceRecorder
+from sil.world.dispatcher import SimDispatcher
+from sil.world.guard.faults import SchedulerFault
+from sil.world.guard.guard import Guard, Timing
+from sil.world.guard.manager import GuardedManager
+from sil.world.guard.scheduler import GuardedScheduler
+
+PRINTED = "scheduler.log"
+"""The output of a scheduler in another process."""
+
+
+class RunKey(NamedTuple):
+    """Identifies a run of an experiment."""
+
+    point: int
+    replication: int
+    scheduler: str
+
+
+class AnyWorld(Protocol):
+    """Simulated or live."""
+
+    @property
+    def clock(self) -> Clock: ...
+
+    @property
+    def trace(self) -> TraceRecorder: ...
+
+    def run(self, jobs: Iterable[Job], manager: ResourceManager) -> None:
+        """Run until all accepted jobs have ended. Raises SchedulerFault."""
+        ...
+
+
+def run_in(
+    world: AnyWorld,
+    jobs: Iterable[Job],
+    managed: AbstractContextManager[ResourceManager],
+    first_breach: Callable[[], Breach | None] = lambda: None,
+) -> None:
+    """Run a resource manager in a world until all accepted jobs have ended.
+
+    A fault of the scheduler ends the run; it is the last fact of the trace, and so is the first breach of an
+    invariant.
+    """
+    try:
+        with managed as manager:
+            world.run(jobs, manager)
+    except SchedulerFault as fault:
+        world.trace.note_fault(fault.time_s, fault.rule, fault.message, fault.job)
+    breach = first_breach()
+    if breach is not None:
+        world.trace.note_fault(world.clock.now_s, breach.rule, breach.message, breach.job)
+
+
+@dataclass(frozen=True)
+class Supervision:
+    """How the schedulers of one run are guarded, and seeded if they are random."""
+
+    guard: Guard
+    seed: int = 0
+    check_determinism: bool = True
+    """Whether plug-ins must decide the same in two instances."""
+
+    def scheduler(self, scheduler: UnderTest) -> Scheduler:
+        make = scheduler.spec.factory(self.seed)
+        witness = make() if self.check_determinism and not scheduler.is_built_in else None
+        return GuardedScheduler(make(), self.guard, witness)
+
+    def is_memoryless(self, scheduler: UnderTest) -> bool:
+        """Whether it may be left unasked while no job fits: its decisions are neither charged nor logged."""
+        return scheduler.spec.memoryless and self.guard.charge is None and self.guard.decision_log is None
+
+
+@dataclass(frozen=True)
+class Managed:
+    """What the resource manager of one run manages, for managers in this process and for Batsim's."""
+
+    ports: Ports
+    batsim_nodes: Nodes
+    n_jobs: int
+    dispatcher: SimDispatcher
+    supervision: Supervision
+    log: Path
+    """The file for the output of another process."""
+
+    @contextmanager
+    def by(self, scheduler: UnderTest, built_in: Callable[[], ResourceManager]) -> Iterator[ResourceManager]:
+        """The scheduler's own resource manager, or the one that `built_in` makes.
+
+        Raises SchedulerFault if another process does not start or end properly.
+        """
+        guard, seed = self.supervision.guard, self.supervision.seed
+        if scheduler.batsim is not None:
+            from sil.batsim.manager import BatsimManager
+            from sil.batsim.process import conversation
+
+            with conversation(scheduler.batsim, self.log, guard.limit_s) as ask:
+                manager = BatsimManager(self.batsim_nodes, self.n_jobs, self.dispatcher, ask, guard)
+                yield manager
+                manager.end()
+        elif scheduler.spec.is_manager:
+            yield GuardedManager(lambda ports: scheduler.spec.make_manager(ports, seed), self.ports, guard)
+        else:
+            yield built_in()
+
+
+def timings_frame(timings: list[Timing], run: RunKey) -> pl.DataFrame:
+    """Measured decisions as rows of timings.parquet."""
+    return pl.DataFrame([(*run, *timing) for timing in timings], schema=TIMINGS_SCHEMA, orient="row")

@@ -1,0 +1,143 @@
+"""Runs on the machines and clusters of a site, under the testbed's mapping manager or another one."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Sequence
+from functools import cached_property
+from pathlib import Path
+
+from scheduler.kinds import Kind
+from scheduler.managers.mapping import MappingManager
+from scheduler.managers.queues import PlannedStarts, PreemptionPolicy
+from scheduler.model import ExecutionRecord, Job
+from scheduler.registry import SchedulerNotLoaded
+from scheduler.resource_manager import Experience, OnMachines
+from sil.batsim.site_machines import SiteMachines
+from sil.outcome.invariants import Capacity, first_breach
+from sil.runs.composition import Managed, RunKey, Supervision, run_in, timings_frame
+from sil.runs.scenario import Mistakes, Scenario
+from sil.runs.under_test import UnderTest, resolve
+from sil.settings.notional import NO_TIME_CHANGES
+from sil.site.resource_names import ResourceNames
+from sil.site.what_if_times import with_luck
+from sil.trace.recorder import TraceRecorder
+from sil.trace.tables import RunTables
+from sil.world.actual_runtimes import ActualRuntimes
+from sil.world.clock import SimClock
+from sil.world.events import EventQueue
+from sil.world.guard.guard import Timing
+from sil.world.harness import World, in_order_of_arrival
+from sil.world.machines.dedicated import DedicatedMachines
+from sil.world.monitors import SimMonitor
+
+
+class MachinesScenario(Scenario):
+    """A site whose machines run one job at a time."""
+
+    kind = Kind.MAPPING
+    purpose = "an experiment without a table shared_nodes"
+
+    @property
+    def resources(self) -> ResourceNames:
+        return ResourceNames(self.in_use.site.name, self.in_use.site.resource_names)
+
+    @cached_property
+    def queue_schedulers(self) -> dict[str, UnderTest]:
+        """By queue, for queues that have a scheduler of their own. Raises SchedulerNotLoaded."""
+        return {policy.name: resolve(name) for policy, name in self.in_use.queues if name}
+
+    @property
+    def all_schedulers(self) -> tuple[UnderTest, ...]:
+        return (*self.schedulers, *self.queue_schedulers.values())
+
+    def run(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
+        clock, events, trace = SimClock(), EventQueue(), TraceRecorder()
+        jobs = self.jobs(run.replication)
+        actual = self.actual_runtimes(jobs, run.replication)
+        world = World(
+            clock,
+            events,
+            trace,
+            DedicatedMachines(self.in_use.site, actual, events),
+            SimMonitor(clock, self.distortions(run.replication)),
+            self.rounds,
+            self.outages(self.in_use.site.machine_index, run.replication),
+        )
+        timings: list[Timing] = []
+        supervision = self.supervision(run, world, timings)
+        ports = OnMachines(clock, world.dispatcher, self.in_use.site, world.monitor, self.experience())
+        managed = Managed(ports, SiteMachines(ports, actual), len(jobs), world.dispatcher, supervision, log)
+        scheduler, site = self.under_test(run.scheduler), self.in_use.site
+        capacity = Capacity(site.n_machines, names=site.resource_names)
+        run_in(
+            world,
+            in_order_of_arrival(jobs),
+            managed.by(scheduler, lambda: self.manager(ports, scheduler, supervision)),
+            lambda: first_breach(trace.frame(*run), capacity),
+        )
+        return RunTables.of(trace.frame(*run), timings_frame(timings, run))
+
+    def manager(self, ports: OnMachines, scheduler: UnderTest, supervision: Supervision) -> MappingManager:
+        """The built-in manager; `scheduler` is for queues that have none of their own."""
+        experiment = self.experiment
+        return MappingManager(
+            ports,
+            [policy for policy, _ in self.in_use.queues],
+            {
+                policy.name: supervision.scheduler(self.queue_schedulers.get(policy.name, scheduler))
+                for policy, _ in self.in_use.queues
+            },
+            self.admission,
+            PlannedStarts(experiment.planned_starts),
+            PreemptionPolicy(experiment.preemption.raised_after, experiment.preemption.least_gain_s),
+        )
+
+    def actual_runtimes(self, jobs: Sequence[Job], replication: int) -> ActualRuntimes:
+        """How long the jobs of one replication run on each resource."""
+        in_use, streams = self.in_use, self.streams(replication)
+        mean = in_use.experience().estimate(jobs, [len(members) for members in in_use.site.members])
+        if in_use.uncertain:
+            luck = streams.of("imagined times")
+            mean = with_luck(mean, jobs, in_use.believed[0], in_use.uncertain, luck)
+        return ActualRuntimes(mean, self.spread, streams.of("run times").random(len(jobs)))
+
+    def experience(self) -> Experience:
+        """The history of the site when a run begins; the run adds to it if it is to learn."""
+        known = self.in_use.experience()
+        return known if self.experiment.experience.learning == "run" else _NoLearning(known)
+
+    def notes(self) -> Iterator[str]:
+        if self.experiment.notional:
+            changes = "; ".join(change.told() for change in self.experiment.notional)
+            yield f"the site is imagined to be another: {changes}"
+            unmoved = (change.told() for change in self.experiment.notional if change.leaves_times)
+            yield from (f"{told}: {NO_TIME_CHANGES}" for told in unmoved)
+
+    def _mistakes(self) -> Mistakes:
+        site = self.in_use.site
+        found = super()._mistakes()
+        found += self._unknown_in_outages([*site.machine_index], f"the site '{site.name}'")
+        for k, (_, name) in enumerate(self.in_use.queues):
+            if name:
+                place = ("queues", k, "scheduler") if self.experiment.queues else ("site",)
+                try:
+                    scheduler = resolve(name)
+                    scheduler.require(self.kind, "a queue")
+                except SchedulerNotLoaded as error:
+                    found.append((place, str(error)))
+                    continue
+                if scheduler.has_own_queue:
+                    sentence = f"scheduler '{name}' is a whole resource manager; a queue cannot use it"
+                    found.append((place, sentence))
+        return found
+
+
+class _NoLearning:
+    """Experience as it was when the run began."""
+
+    def __init__(self, experience: Experience) -> None:
+        self.estimate = experience.estimate
+
+    def record(self, record: ExecutionRecord) -> None:
+        """Ignored."""

@@ -1,0 +1,34 @@
+"""The edge of an experiment: its file and its site become a scenario."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from sil.runs.scenario import DoesNotFit, Scenario
+from sil.settings.experiment_file import Experiment
+from sil.site.site_in_use import SiteInUse
+from site_db import toml_file
+
+
+def scenario_of(experiment: Experiment, in_use: SiteInUse) -> Scenario:
+    """Raises DoesNotFit with everything that does not fit the site or the schedulers."""
+    # Imported here, since time-shared nodes load compiled code.
+    if experiment.shared_nodes is not None:
+        from sil.runs.time_shared_scenario import TimeSharedScenario
+
+        return TimeSharedScenario.of(experiment, in_use)
+    from sil.runs.machines_scenario import MachinesScenario
+
+    return MachinesScenario.of(experiment, in_use)
+
+
+def scenario_of_file(experiment: Experiment, in_use: SiteInUse, source: Path) -> Scenario:
+    """The scenario of an experiment that was read from `source`, perhaps with other schedulers.
+
+    Raises InvalidFile with everything that does not fit, with lines.
+    """
+    try:
+        return scenario_of(experiment, in_use)
+    except DoesNotFit as error:
+        text = toml_file.read_text(source)
+        raise toml_file.invalid_at(text, source, error.mistakes) from None

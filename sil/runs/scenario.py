@@ -1,0 +1,271 @@
+"""A scenario: an experiment on its site, with schedulers and tables resolved into what runs use."""
+
+from __future__ import annotations
+
+import os
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from pathlib import Path
+from types import MappingProxyType
+from typing import ClassVar, Self
+
+from scheduler.errors import UserError
+from scheduler.kinds import Kind
+from scheduler.managers.admission import Admission
+from scheduler.managers.queues import in_order_of_service
+from scheduler.model import Job
+from scheduler.registry import SchedulerNotLoaded
+from sil.runs.composition import AnyWorld, RunKey, Supervision
+from sil.runs.under_test import UnderTest, resolve
+from sil.settings.decision_costs import decision_cost
+from sil.settings.experiment_file import (
+    AtOnceTable,
+    EmpiricalTable,
+    EveryQuantumTable,
+    ExactTable,
+    Experiment,
+    GammaTable,
+    LognormalTable,
+    NormalTable,
+)
+from sil.site.resource_names import ResourceNames
+from sil.site.site_in_use import SiteInUse
+from sil.trace.tables import RunTables
+from sil.workload.arrivals import Arrivals, AtOnce, Poisson
+from sil.workload.job_mix import JobMix, Order, QueueOrder
+from sil.world.actual_runtimes import Empirical, Gamma, Lognormal, Normal, NoSpread, Spread
+from sil.world.clock import SimClock
+from sil.world.failures import Outage, TimedChange, in_order_of_time, listed_outages, random_failures
+from sil.world.guard.decision_cost import Charge
+from sil.world.guard.guard import Guard, Timing
+from sil.world.monitors import Distortion, Noisy, Stale
+from sil.world.random_streams import RandomStreams
+from sil.world.rounds import EveryQuantum, OnRequest, RoundPolicy
+from site_db.toml_file import Location
+
+Mistakes = list[tuple[Location, str]]
+"""Places in the experiment file, and a sentence about each."""
+
+
+class DoesNotFit(UserError):
+    """An experiment does not fit its site or its schedulers; the message has a line for each mistake."""
+
+    def __init__(self, mistakes: Mistakes) -> None:
+        super().__init__("\n".join(sentence for _, sentence in mistakes))
+        self.mistakes = mistakes
+
+
+@dataclass(frozen=True)
+class Scenario(ABC):
+    """One experiment on its site. `experiment` has a grid, or the settings of one point (see `at`)."""
+
+    experiment: Experiment
+    in_use: SiteInUse
+    schedulers: tuple[UnderTest, ...]
+
+    kind: ClassVar[Kind]
+    purpose: ClassVar[str]
+    """What schedulers of that kind are needed for, in error messages."""
+
+    @classmethod
+    def of(cls, experiment: Experiment, in_use: SiteInUse) -> Self:
+        """Raises DoesNotFit with all that does not fit."""
+        schedulers, mistakes = cls._resolved(experiment)
+        scenario = cls(experiment, in_use, schedulers)
+        mistakes += scenario._mistakes()
+        if mistakes:
+            raise DoesNotFit(mistakes)
+        return scenario
+
+    @classmethod
+    def _resolved(cls, experiment: Experiment) -> tuple[tuple[UnderTest, ...], Mistakes]:
+        found: list[UnderTest] = []
+        mistakes: Mistakes = []
+        n_runs = experiment.replications * len(experiment.points)
+        for name in experiment.schedulers:
+            try:
+                scheduler = resolve(name)
+                scheduler.require(cls.kind, cls.purpose)
+            except SchedulerNotLoaded as error:
+                mistakes.append((("schedulers", name), str(error)))
+                continue
+            found.append(scheduler)
+            if scheduler.serves_one_run and n_runs > 1:
+                sentence = (
+                    f"scheduler '{name}' listens for one run, but this experiment has {n_runs}; use a "
+                    f"command that starts one for each run, as in 'batsim: COMMAND'"
+                )
+                mistakes.append((("schedulers", name), sentence))
+        return tuple(found), mistakes
+
+    def at(self, point: int) -> Self:
+        """With the settings of one point of the grid."""
+        return replace(self, experiment=self.experiment.at(point))
+
+    def under_test(self, name: str) -> UnderTest:
+        return next(scheduler for scheduler in self.schedulers if scheduler.label == name)
+
+    @property
+    @abstractmethod
+    def resources(self) -> ResourceNames:
+        """The names of what jobs run on."""
+
+    @property
+    @abstractmethod
+    def all_schedulers(self) -> tuple[UnderTest, ...]:
+        """Those under test, and those of single queues."""
+
+    @abstractmethod
+    def run(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
+        """One run. A fault of the scheduler ends it and is its last fact. `log` is the file for the output of
+        a scheduler in another process."""
+
+    @abstractmethod
+    def notes(self) -> Iterator[str]:
+        """Sentences about what is changed or left out, and why."""
+
+    def streams(self, replication: int) -> RandomStreams:
+        return RandomStreams(self.experiment.seed, replication)
+
+    @property
+    def arrivals(self) -> Arrivals:
+        table = self.experiment.workload.arrivals
+        return (
+            AtOnce() if isinstance(table, AtOnceTable) else Poisson(table.jobs_per_quantum, table.quantum_s)
+        )
+
+    @property
+    def rounds(self) -> RoundPolicy:
+        table = self.experiment.rounds
+        if isinstance(table, EveryQuantumTable):
+            return EveryQuantum(table.quantum_s)
+        return OnRequest(table.least_distance_s)
+
+    @property
+    def spread(self) -> Spread:
+        """The distribution of actual run times around their mean."""
+        table = self.experiment.run_times
+        match table:
+            case ExactTable():
+                return NoSpread()
+            case NormalTable():
+                return Normal(table.coefficient_of_variation)
+            case LognormalTable():
+                return Lognormal(table.coefficient_of_variation)
+            case GammaTable():
+                return Gamma(table.coefficient_of_variation)
+            case EmpiricalTable():
+                return Empirical(table.ratios)
+
+    @property
+    def admission(self) -> Admission:
+        """Who may submit what."""
+        policies = [policy for policy, _ in self.in_use.queues]
+        return Admission(policies, self.in_use.users, self.in_use.only_listed_users)
+
+    def jobs(self, replication: int) -> list[Job]:
+        """The jobs of one replication: the same for every scheduler."""
+        table, site = self.experiment.workload, self.in_use.site
+        mix = JobMix(
+            classes=table.mix or {job_class.name: 1.0 for job_class in site.job_classes},
+            queues=table.queues or {self.in_use.queues[0][0].name: 1.0},
+            users=table.users,
+            order=Order(table.order),
+            queue_order=QueueOrder(table.queue_order),
+            sizes=table.sizes,
+            tasks=self._tasks(),
+        )
+        luck = self.streams(replication).of("workload")
+        return mix.jobs(table.jobs, self.arrivals, site.job_classes, luck)
+
+    def _tasks(self) -> Mapping[str, Sequence[int]]:
+        """By job class, how many tasks its jobs may have."""
+        return MappingProxyType({})
+
+    def distortions(self, replication: int) -> list[Distortion]:
+        """The errors of the monitor of machines and interconnects."""
+        table = self.experiment.monitors
+        luck = self.streams(replication).of("monitors")
+        noisy: list[Distortion] = [Noisy(table.misread_share, table.corrected_after_s, luck)]
+        stale: list[Distortion] = [Stale(table.delay_s)]
+        return (noisy if table.misread_share else []) + (stale if table.delay_s else [])
+
+    def outages(self, machines: Mapping[str, int], replication: int) -> Iterator[TimedChange]:
+        """Failures and repairs of `machines` (index by name) and of interconnects."""
+        experiment, in_use = self.experiment, self.in_use
+        elsewhere = in_use.site.machine_index.keys() - machines.keys()
+        outages = [
+            Outage(machines.get(name, name), 0.0, inf) for name in in_use.down if name not in elsewhere
+        ]
+        outages += [
+            Outage(machines[o.machine] if o.machine else str(o.interconnect), o.from_s, o.to_s)
+            for o in experiment.outages
+        ]
+        outages += [
+            Outage(machines[absence.machine], absence.from_s, absence.to_s)
+            for absence in in_use.absences
+            if absence.machine in machines
+        ]
+        sources = [listed_outages(outages)]
+        if experiment.failures:
+            table = experiment.failures
+            sources.append(
+                random_failures(
+                    len(machines),
+                    table.mean_time_between_failures_s,
+                    table.mean_time_to_repair_s,
+                    self.streams(replication).of("failures"),
+                )
+            )
+        return in_order_of_time(*sources)
+
+    def supervision(self, run: RunKey, world: AnyWorld, timings: list[Timing]) -> Supervision:
+        """How the schedulers of a run are guarded. Measured decisions are appended to `timings`."""
+        table = self.experiment.guard
+        cost = decision_cost(table.cost_of(run.scheduler), run.point, run.replication, run.scheduler)
+        charge = None
+        if cost is not None and isinstance(world.clock, SimClock):
+            charge = Charge(cost, world.clock, world.trace.note_charge)
+        guard = Guard(
+            world.clock,
+            table.decision_limit_s,
+            timings.append,
+            charge,
+            world.trace if table.reasons else None,
+        )
+        return Supervision(guard, self.streams(run.replication).scheduler_seed, table.ask_twice)
+
+    def _mistakes(self) -> Mistakes:
+        """What does not fit the site."""
+        experiment, site = self.experiment, self.in_use.site
+        known = {
+            "mix": ("job class", [k.name for k in site.job_classes]),
+            "queues": ("queue", [queue.name for queue, _ in self.in_use.queues]),
+            "sizes": ("job class", [k.name for k in site.job_classes]),
+        }
+        found: Mistakes = [
+            (
+                ("workload", key, name),
+                f"the workload names the {what} '{name}', which the site '{site.name}' does not have; it has "
+                f"{', '.join(names)}",
+            )
+            for key, (what, names) in known.items()
+            for name in getattr(experiment.workload, key)
+            if name not in names
+        ]
+        try:
+            in_order_of_service([policy for policy, _ in self.in_use.queues])
+        except ValueError as error:
+            found.append((("queues",) if experiment.queues else ("site",), str(error)))
+        return found
+
+    def _unknown_in_outages(self, machines: Sequence[str], owner: str) -> Mistakes:
+        names = {"machine": set(machines), "interconnect": {x.name for x in self.in_use.site.interconnects}}
+        return [
+            (("outages", k, kind), f"{owner} has no {kind} '{name}'")
+            for k, outage in enumerate(self.experiment.outages)
+            for kind, name in (("machine", outage.machine), ("interconnect", outage.interconnect))
+            if name is not None and name not in names[kind]
+        ]

@@ -1,0 +1,266 @@
+"""Experiments on time-shared nodes: the table `shared_nodes` of the experiment file, resolved at the site."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator, Mapping, Sequence
+from functools import cached_property
+from pathlib import Path
+
+import polars as pl
+
+from scheduler.kinds import Kind
+from scheduler.managers.forecasting import Prediction
+from scheduler.model import Job
+from scheduler.naming import Misnamed
+from scheduler.time_shared.prediction import by_name
+from scheduler.time_shared.prediction.forecast import Predictor
+from scheduler.time_shared.prediction.promises import PromisesByForecast
+from sil.batsim.time_shared_nodes import NodesWithUsers
+from sil.runs.composition import Managed, RunKey, timings_frame
+from sil.runs.on_time_shared import Disturbances, TimeSharedNodes, TimeSharedRun
+from sil.runs.scenario import Mistakes, Scenario
+from sil.runs.under_test import UnderTest
+from sil.runs.what_if_scheduler import what_if_scheduler
+from sil.settings.time_shared_table import SharedNodesTable
+from sil.site.error_histories import NOTHING, histories
+from sil.site.resource_names import ResourceNames
+from sil.site.time_shared_cluster import NodesOfSite, NotShared
+from sil.trace.tables import LOCAL_USERS_SCHEMA, PREDICTIONS_SCHEMA, RunTables
+from sil.workload.local_load import LocalLoad
+from sil.world.clock import SimClock
+from sil.world.guard.guard import Timing
+from sil.world.machines.sharing import ByCpu, ByMpl, Coupled, Fluid, Sharing
+from sil.world.node_monitors import Sampling
+from sil.world.time_shared_cluster import TimeSharedCluster
+
+
+class TimeSharedScenario(Scenario):
+    """A cluster whose nodes jobs share among themselves and with local users."""
+
+    kind = Kind.TIME_SHARED
+    purpose = "an experiment with a table shared_nodes"
+
+    @property
+    def table(self) -> SharedNodesTable:
+        assert self.experiment.shared_nodes is not None
+        return self.experiment.shared_nodes
+
+    @cached_property
+    def nodes(self) -> NodesOfSite:
+        """Raises NotShared."""
+        return NodesOfSite.of(self.in_use.file, self.table.cluster)
+
+    @property
+    def resources(self) -> ResourceNames:
+        return ResourceNames(self.in_use.site.name, self.nodes.names, self.nodes.cluster)
+
+    @property
+    def all_schedulers(self) -> tuple[UnderTest, ...]:
+        return self.schedulers
+
+    def run(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
+        scheduler, timings = self.under_test(run.scheduler), list[Timing]()
+        index = {name: n for n, name in enumerate(self.nodes.names)}
+        system = TimeSharedNodes(
+            self.cluster,
+            self.jobs(run.replication),
+            self.nodes.known,
+            self.streams(run.replication),
+            Disturbances(
+                self.outages(index, run.replication), self.distortions(run.replication), self.rounds
+            ),
+        )
+        supervision = self.supervision(run, system.world, timings)
+        managed = Managed(
+            system.ports,
+            NodesWithUsers(system.ports),
+            self.experiment.workload.jobs,
+            system.world.dispatcher,
+            supervision,
+            log,
+        )
+        done = system.run(
+            managed.by(
+                scheduler,
+                lambda: system.manager(
+                    supervision.scheduler(scheduler),
+                    self.predictors(scheduler, system.world.clock, run.replication),
+                    self.promises,
+                    self.admission,
+                ),
+            ),
+            run,
+        )
+        return RunTables.of(
+            done.facts,
+            timings_frame(timings, run),
+            _predictions_frame(done.predictions, run),
+            _local_users_frame(done, run),
+        )
+
+    def jobs(self, replication: int) -> list[Job]:
+        """With the turnaround limits that they ask for."""
+        jobs, limits = super().jobs(replication), self.table.limits
+        if limits is None:
+            return jobs
+        luck = self.streams(replication).of("limits")
+        factors = luck.uniform(*limits.times_alone, len(jobs)).tolist()
+        needs = [self.nodes.known.requirement(job) for job in jobs]
+        return [
+            job if needed is None else job._replace(limit_s=factor * needed.exe_s)
+            for job, needed, factor in zip(jobs, needs, factors, strict=True)
+        ]
+
+    def _tasks(self) -> Mapping[str, Sequence[int]]:
+        return self.nodes.known.sizes() | {name: list(tasks) for name, tasks in self.table.tasks.items()}
+
+    @property
+    def promises(self) -> PromisesByForecast | None:
+        """What decides about turnaround limits."""
+        table = self.table
+        if table.limits is None:
+            return None
+        return PromisesByForecast(table.limits.predictor or table.predictors[0], table.limits.margin)
+
+    @property
+    def cluster(self) -> TimeSharedCluster:
+        table, users = self.table, self.table.local_users
+        return TimeSharedCluster(
+            memory_mb=self.nodes.memory_mb,
+            contract=self.nodes.contract,
+            local_load=None if users is None or not users.share_of_nodes else LocalLoad(**users.model_dump()),
+            sharing=_sharing(table),
+            sampling=Sampling(**table.monitors.model_dump()),
+            run_to_run=self.spread,
+            control_delay_s=table.coscheduling.control_delay_s,
+        )
+
+    def predictors(self, scheduler: UnderTest, clock: SimClock, replication: int) -> dict[str, Predictor]:
+        """Those that can follow the scheduler. Each has an instance of its own."""
+        if scheduler.has_own_queue:
+            return {}
+        errors_of = histories(self.in_use.errors, self.nodes.known, scheduler.spec)
+        limit_s, seed = self.experiment.guard.decision_limit_s, self.streams(replication).scheduler_seed
+        return {
+            label: by_name.make(
+                by_name.read(label), what_if_scheduler(scheduler.spec, clock, limit_s, seed), errors_of
+            )
+            for label in self.table.predictors
+            if _why_not(scheduler, label) is None  # `notes` says so
+        }
+
+    def notes(self) -> Iterator[str]:
+        if self.experiment.notional:
+            changes = "; ".join(change.told() for change in self.experiment.notional)
+            yield f"the site is imagined to be another: {changes}"
+        for scheduler in self.schedulers:
+            for label in self.table.predictors:
+                why = _why_not(scheduler, label)
+                if why is not None:
+                    yield f"for scheduler '{scheduler.label}' the predictor '{label}' is left out: {why}"
+        for policy, own in self.in_use.queues:
+            if own is not None:
+                yield (
+                    f"the scheduler '{own}' of the queue '{policy.name}' is not used: nodes are time-shared"
+                )
+
+    def _mistakes(self) -> Mistakes:
+        found = super()._mistakes()
+        try:
+            nodes = self.nodes
+        except NotShared as error:
+            return [*found, (("shared_nodes", "cluster"), str(error))]
+        found += self._unknown_in_outages(nodes.names, "the time-shared cluster")
+        for point in range(len(self.experiment.points)):
+            overhead, share = self.at(point).table.coscheduling.overhead, nodes.contract.share
+            if overhead >= share:
+                sentence = (
+                    f"coscheduling that costs {overhead:g} of a CPU leaves nothing of the {share:g} that the "
+                    f"social contract guarantees to parallel tasks; the overhead has to be less"
+                )
+                found.append((("shared_nodes", "coscheduling", "overhead"), sentence))
+                break
+        found += self._never_measured()
+        promises = self.promises
+        for scheduler in self.schedulers:
+            if promises is None:
+                break
+            why = _why_not(scheduler, promises.predictor)
+            if why is not None:
+                name = scheduler.label
+                sentence = (
+                    f"scheduler '{name}': limits are promised by a predictor that does not fit it: {why}"
+                )
+                found.append((("schedulers", name), sentence))
+        return found
+
+    def _never_measured(self) -> Mistakes:
+        sizes, mix = self.nodes.known.sizes(), self.experiment.workload.mix
+        found: Mistakes = [
+            (
+                ("workload", "mix", name) if mix else ("site",),
+                f"the job class '{name}' was never measured in isolation (job_classes.in_isolation), so its "
+                f"needs on time-shared nodes are unknown; measure it, or leave it out of workload.mix",
+            )
+            for name in mix or [k.name for k in self.in_use.file.job_classes]
+            if name not in sizes
+        ]
+        for name, tasks in self.table.tasks.items():
+            place = ("shared_nodes", "tasks", name)
+            if name not in sizes:
+                found.append((place, f"the site has no job class '{name}' for time-shared nodes"))
+            elif not set(tasks) <= set(sizes[name]):
+                never = ", ".join(map(str, sorted(set(tasks) - set(sizes[name]))))
+                measured = ", ".join(map(str, sizes[name]))
+                sentence = f"'{name}' was never measured in isolation with {never} tasks, but with {measured}"
+                found.append((place, sentence))
+        return found
+
+
+def _why_not(scheduler: UnderTest, predictor: str) -> str | None:
+    """Why a predictor cannot follow a scheduler; None where it can."""
+    if scheduler.has_own_queue:
+        return "it has a queue of its own, which predictors do not know"
+    try:
+        by_name.make(by_name.read(predictor), scheduler.spec.make(), lambda _: NOTHING)
+    except Misnamed as error:
+        return str(error)
+    return None
+
+
+def _sharing(table: SharedNodesTable) -> Sharing:
+    match table.sharing:
+        case "fluid":
+            return Fluid(coscheduling_loss=table.coscheduling.loss, overhead=table.coscheduling.overhead)
+        case "coupled":
+            return Coupled(coscheduling_loss=table.coscheduling.loss, overhead=table.coscheduling.overhead)
+        case "by_mpl":
+            return ByMpl()
+        case "by_cpu":
+            return ByCpu()
+
+
+def _predictions_frame(predictions: list[Prediction], run: RunKey) -> pl.DataFrame:
+    """Rows of predictions.parquet."""
+    rows = [
+        (
+            *run,
+            p.made_s,
+            p.predictor,
+            p.forecast.job,
+            p.jobs_there,
+            p.forecast.start_s,
+            p.forecast.end_s,
+            p.forecast.low_s,
+            p.forecast.high_s,
+        )
+        for p in predictions
+    ]
+    return pl.DataFrame(rows, schema=PREDICTIONS_SCHEMA, orient="row")
+
+
+def _local_users_frame(done: TimeSharedRun, run: RunKey) -> pl.DataFrame:
+    """Rows of local_users.parquet."""
+    rows = [(*run, r.node, r.slowdown, r.tight_share) for r in done.local_responses]
+    return pl.DataFrame(rows, schema=LOCAL_USERS_SCHEMA, orient="row")
