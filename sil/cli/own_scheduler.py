@@ -77,13 +77,13 @@ def check(
         of_rule = {finding.rule: finding._asdict() for finding in checked.findings}
         print_json(
             [
-                {"rule": rule, "says": says, "verdict": verdicts[rule]} | of_rule.get(rule, {})
+                {"rule": rule, "meaning": says, "verdict": verdicts[rule]} | of_rule.get(rule, {})
                 for rule, says in rules.items()
             ]
         )
         raise typer.Exit(EXIT_FAULT if checked.findings else 0)
     table = Table(title=f"{scheduler}: {checked.kind.does}", title_justify="left")
-    for column in ("rule", "what it says", ""):
+    for column in ("rule", "meaning", "verdict"):
         table.add_column(column, overflow="fold")
     colours = {"holds": "[green]holds[/green]", "broken": "[red]broken[/red]"}
     for rule, sentence in rules.items():
@@ -92,7 +92,7 @@ def check(
     for finding in checked.findings:
         out.print(f"\n[red]{finding.rule}[/red]: {escape(finding.message)}", soft_wrap=True, highlight=False)
         if finding.asked:
-            out.print("  asked, in this order:")
+            out.print("  problems, in order:")
         for problem in finding.asked:
             out.print(f"    {escape(problem)}", soft_wrap=True, highlight=False)
     if any(finding.rule == RIGHT_KIND for finding in checked.findings):
@@ -102,7 +102,7 @@ def check(
             f"\n{scheduler} breaks {counted(len(checked.findings), 'rule')}.", highlight=False, soft_wrap=True
         )
         raise typer.Exit(EXIT_FAULT)
-    out.print(f"{scheduler} keeps the contract in all of {counted(examples, 'example')}, and larger ones.")
+    out.print(f"{scheduler} keeps the contract in {counted(examples, 'example')} and some larger ones.")
 
 
 def new_scheduler(

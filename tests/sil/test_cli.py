@@ -1,4 +1,4 @@
-"""The command as a user meets it: what it prints, its exit codes, and one sentence for every mistake."""
+"""The command: output, exit codes, and one sentence for every user error."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ def sil(*arguments: str | Path) -> Result:
 
 
 def the_sentence(result: Result) -> str:
-    """What a mistake is answered with: exit code 2, one line on standard error, no traceback."""
+    """The message of a user error: exit code 2, one line on standard error, no traceback."""
     assert result.exit_code == 2, result.output
     assert not result.stdout.strip()
     assert "Traceback" not in result.stderr
@@ -58,7 +58,7 @@ def test_the_version_is_that_of_the_package() -> None:
     assert sil("--version").stdout.strip() == package_version()
 
 
-def test_the_help_does_not_wait_for_the_large_libraries() -> None:
+def test_the_help_loads_no_large_library() -> None:
     large = "{'numba', 'numpy', 'polars', 'scipy', 'sqlalchemy'}"
     look = [sys.executable, "-c", f"import sys; import sil.cli; print({large} & set(sys.modules))"]
     assert subprocess.run(look, check=True, capture_output=True, text=True).stdout == "set()\n"
@@ -118,7 +118,7 @@ def test_the_summary_has_means_half_widths_and_paired_differences(here: Path) ->
     assert "difference" not in point["schedulers"]["mct"]["sum_job_times"]
 
 
-def test_report_writes_the_same_again_from_the_trace(here: Path) -> None:
+def test_report_rebuilds_the_same_files_from_the_trace(here: Path) -> None:
     sil("run", tiny_experiment(here), "--out", "out")
     derived = ("jobs.csv", "summary.json", "report.html")
     before = {name: (here / "out" / name).read_bytes() for name in derived}
@@ -128,7 +128,7 @@ def test_report_writes_the_same_again_from_the_trace(here: Path) -> None:
     assert {name: (here / "out" / name).read_bytes() for name in derived} == before
 
 
-def test_a_faulty_scheduler_ends_with_exit_code_1_its_sentence_and_the_others_results(here: Path) -> None:
+def test_a_faulty_scheduler_gives_exit_code_1_a_message_and_the_others_results(here: Path) -> None:
     path = tiny_experiment(here, schedulers='["mct", "tests.faulty:ForgetsAJob"]')
     result = sil("run", path, "--out", "out")
     assert result.exit_code == 1
@@ -167,6 +167,25 @@ def test_run_and_report_print_the_summary_as_json(here: Path) -> None:
     printed = sil("run", tiny_experiment(here), "--out", "out", "--json").stdout
     assert json.loads(printed) == json.loads((here / "out" / "summary.json").read_text())
     assert sil("report", "out", "--json").stdout == printed
+
+
+def test_logs_and_replays_are_described_as_json(here: Path) -> None:
+    assert sil("workload", "lublin", "log.swf", "--jobs", "50", "--processors", "16").exit_code == 0
+    shown = json.loads(sil("workload", "show", "log.swf", "--json").stdout)
+    assert shown["jobs"] == 50
+    assert shown["processors"]["maximum"] <= 16
+    names = ("--scheduler", "fcfs", "--scheduler", "easy")
+    replayed = json.loads(sil("replay", "log.swf", *names, "--out", "out", "--json").stdout)
+    assert list(replayed) == ["fcfs", "easy"]
+    assert replayed["easy"]["waiting_time_mean"] <= replayed["fcfs"]["waiting_time_mean"]
+    assert json.loads(sil("report", "out", "--json").stdout) == replayed
+
+
+def test_decision_times_are_printed_as_json(here: Path) -> None:
+    sizes = ("--jobs", "5,10,20", "--machines", "5,10", "--tables", "2", "--repetitions", "1")
+    found = json.loads(sil("overhead", "mct", *sizes, "--out", "out", "--json").stdout)
+    assert len(found["points"]) == 6
+    assert len(found["laws"]["mct"]["exponents"]) == 2
 
 
 def test_run_records_wait_reasons_on_request(here: Path) -> None:
@@ -298,7 +317,7 @@ def test_the_decision_limit_of_a_mapping_can_be_set(option: str, here: Path) -> 
     assert "--limit" not in sil("schedule", "--help").output
 
 
-def test_a_faulty_scheduler_on_a_matrix_is_told_beside_the_results_of_the_others(here: Path) -> None:
+def test_a_faulty_scheduler_on_a_matrix_is_reported_beside_the_results_of_the_others(here: Path) -> None:
     names = ("--scheduler", "tests.faulty:DoubleBooks", "--scheduler", "mct", "--json")
     result = sil("schedule", matrix_file(here, "csv"), *names)
     assert result.exit_code == 1
@@ -372,7 +391,7 @@ def test_ready_times_that_do_not_fit_are_refused(text: str, expected: str, here:
         ("mix = { short = true }", "line 11: workload.mix.short = true: expected a number"),
     ],
 )
-def test_what_is_wrong_in_an_experiment_file_is_told_with_its_line(
+def test_what_is_wrong_in_an_experiment_file_is_reported_with_its_line(
     more: str, expected: str, here: Path
 ) -> None:
     sentence = the_sentence(sil("run", tiny_experiment(here, more), "--out", "out"))
@@ -389,7 +408,7 @@ def test_what_is_wrong_in_an_experiment_file_is_told_with_its_line(
         ("fast = 100\nslow = 300", "", "job class 'long' has no machine that can run it"),
     ],
 )
-def test_what_is_wrong_in_a_site_file_is_told_with_its_line(
+def test_what_is_wrong_in_a_site_file_is_reported_with_its_line(
     old: str, new: str, expected: str, here: Path
 ) -> None:
     path = tiny_experiment(here, site_text=TINY_SITE.replace(old, new))
@@ -415,7 +434,7 @@ def test_an_unknown_scheduler_is_answered_with_the_nearest_known_one(here: Path)
         ("good_module:Demanding", "its constructor must work without arguments"),
     ],
 )
-def test_a_scheduler_that_cannot_be_loaded_is_told_why(
+def test_a_scheduler_that_cannot_be_loaded_has_a_reason(
     name: str, expected: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(here))
@@ -427,7 +446,7 @@ def test_a_scheduler_that_cannot_be_loaded_is_told_why(
     assert expected in the_sentence(sil("schedule", matrix_file(here, "csv"), "--scheduler", name))
 
 
-def test_an_output_folder_that_cannot_be_written_is_told(here: Path) -> None:
+def test_an_output_folder_that_cannot_be_written_is_reported(here: Path) -> None:
     (here / "file").write_text("in the way")
     assert "cannot be written" in the_sentence(sil("run", tiny_experiment(here), "--out", "file/out"))
     assert "cannot be written" in the_sentence(
@@ -435,7 +454,7 @@ def test_an_output_folder_that_cannot_be_written_is_told(here: Path) -> None:
     )
 
 
-def test_an_experiment_or_site_that_does_not_exist_is_told_with_the_built_in_ones(here: Path) -> None:
+def test_an_experiment_or_site_that_does_not_exist_is_reported_with_the_built_in_ones(here: Path) -> None:
     assert "light-to-heavy" in the_sentence(sil("run", "light-to-havey"))
     sentence = the_sentence(sil("run", tiny_experiment(here, site='"nowhere.toml"'), "--out", "out"))
     assert "nowhere.toml" in sentence
@@ -447,5 +466,5 @@ def test_an_unknown_metric_is_answered_with_the_known_ones(here: Path) -> None:
     assert "makespan" in sentence
 
 
-def test_a_folder_without_a_trace_is_told(here: Path) -> None:
+def test_a_folder_without_a_trace_is_reported(here: Path) -> None:
     assert "there is no such file" in the_sentence(sil("report", "nowhere"))

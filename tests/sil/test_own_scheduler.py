@@ -1,7 +1,8 @@
-"""`sil check` and `sil new-scheduler`, as who writes a scheduler uses them."""
+"""`sil check` and `sil new-scheduler`."""
 
 from __future__ import annotations
 
+import json
 import subprocess
 import sys
 from pathlib import Path
@@ -114,7 +115,19 @@ def test_the_command_shows_what_holds_and_what_does_not(own: str) -> None:
     assert "breaks 2 rules" in done.output
 
 
-def test_where_the_search_ended_early_nothing_is_said_of_other_rules() -> None:
+def test_the_verdicts_and_findings_are_printed_as_json(own: str) -> None:
+    done = sil("check", f"{own}:BreaksTwo", "--kind", "free-nodes", "--examples", "60", "--json")
+    assert done.exit_code == 1
+    found = {entry["rule"]: entry for entry in json.loads(done.stdout)}
+    assert {rule for rule, entry in found.items() if entry["verdict"] == "broken"} == {
+        "no-job-forgotten",
+        "raises-nothing",
+    }
+    assert found["nodes-free"]["verdict"] == "holds"
+    assert "LookupError: four" in found["raises-nothing"]["message"]
+
+
+def test_where_the_search_ended_early_other_rules_have_no_verdict() -> None:
     name = f"tests.faulty_on_free_nodes:{faulty_on_free_nodes.NeverReturns.__name__}"
     done = sil("check", name, "--kind", "free-nodes", "--decision-limit", "0.2")
     assert done.exit_code == 1
