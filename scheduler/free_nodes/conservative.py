@@ -16,7 +16,7 @@ WAITS = "it has a reservation for later"
 
 
 class Conservative:
-    """Every job has a reservation from its arrival on: the earliest that delays none of those before it.
+    """Conservative backfilling: reserves for each job, delaying none before it.
 
     In every pass the reservations are moved, in the order of the queue, each to the earliest time that the
     others leave free; so none is ever moved to a later time, as long as no run outlives its estimate and no

@@ -15,7 +15,7 @@ WAITS = "too few nodes are free, or it would delay the first of the queue"
 
 
 class Rigid:
-    """Starts rigid jobs on free nodes: from the head of the queue while they fit, then by backfilling.
+    """Rigid jobs on free nodes: in queue order while they fit, then by backfilling.
 
     EASY (Lifka 1995, as in Mu'alem and Feitelson 2001): the first that does not fit is reserved the earliest
     moment at which, by what is believed, enough nodes are free, counting all that are released at that same

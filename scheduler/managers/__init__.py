@@ -1,0 +1,1 @@
+"""Resource managers: queues, rounds, planned runs, starts, displacement, node allocation."""

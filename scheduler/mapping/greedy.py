@@ -26,7 +26,7 @@ Ints = NDArray[np.int64]
 
 
 class MinMin:
-    """Min-min: of all jobs' best completions the smallest goes next, to its best machine, and so on.
+    """Min-min: the job with the smallest best completion time first, to that machine.
 
     Ties go to the lowest job index, then the lowest machine index. Source: Ibarra and Kim 1977 (algorithm D);
     Collins and George 2001, section 3. Costs as `scheduler.mapping.kernels.min_min`.
@@ -38,7 +38,7 @@ class MinMin:
 
 
 class MaxMin:
-    """Max-min: of all jobs' best completions the largest goes next, to its best machine, and so on.
+    """Max-min: the job with the largest best completion time first, to that machine.
 
     The paper's name for it is "min-max". Ties go to the lowest job index, then the lowest machine index.
     Source: Ibarra and Kim 1977 (algorithm E); Collins and George 2001, section 3. Costs as
@@ -51,7 +51,7 @@ class MaxMin:
 
 
 class Sjs:
-    """SJS: the duplex of Min-min and Max-min; whichever gives the smaller sum of expected job times.
+    """SJS: Min-min or Max-min, whichever has the smaller total flow time.
 
     Every job runs on one machine. A tie goes to Min-min; inside each, ties go to the lowest job index, then
     the lowest machine index. Source: Collins and George 2001, section 3.

@@ -25,7 +25,7 @@ LAST_TEMPERATURE = 1e-2
 
 
 class Gsa:
-    """GSA: genetic simulated annealing over schedules with and without clusters, from those of PJS on.
+    """GSA: genetic simulated annealing over schedules, starting from those of PJS.
 
     A schedule says on which machine or cluster each job runs; clusters go before single machines, and on each
     the shortest job first. Never worse than SJS, PJS and PJS with try-next by the sum of expected job times.

@@ -11,7 +11,7 @@ from scheduler.model import Schedule
 
 
 class Olb:
-    """OLB: the next job in queue order goes to the machine that becomes available first, however slow it is.
+    """OLB: each job, in queue order, to the machine with the earliest ready time.
 
     Machines that may not run the job are passed over. Ties go to the lowest machine index. O(n m).
     Source: Collins and George 2001, section 2.2; Freund et al. 1996.
@@ -26,7 +26,7 @@ class Olb:
 
 
 class Met:
-    """MET: each job, in queue order, to the available machine that runs it fastest, however busy that is.
+    """MET: each job, in queue order, to the available machine with its least run time.
 
     Ties go to the lowest machine index. O(n m). Source: Braun et al. 2001.
     """
@@ -41,7 +41,7 @@ class Met:
 
 
 class Mct:
-    """MCT: each job, in queue order, to the machine on which it completes first.
+    """MCT: each job, in queue order, to the machine that completes it first.
 
     Ties go to the lowest machine index. O(n m). Source: Braun et al. 2001.
     """
@@ -55,7 +55,7 @@ class Mct:
 
 
 class BestAssignment:
-    """Best assignment: each job wants a designated class of machine and accepts less preferred ones.
+    """Best assignment: each job to an idle machine of its most preferred class.
 
     Jobs go in queue order. A job takes an idle machine of the most preferred class that has one; where no
     machine that can run it is idle, it goes to the one that becomes available first. Preference is the

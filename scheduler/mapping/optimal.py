@@ -26,7 +26,7 @@ SOLVED, TOO_FEW_PLACES = 0, 2
 
 
 class Optimal:
-    """Optimal: every job on one machine, with the least possible sum of expected job times.
+    """Optimal: the minimum total flow time on single machines.
 
     The job in the p-th place from the end of a machine adds ready + p ETC to the sum, so jobs are assigned to
     such places at least cost (Horn 1973; Bruno, Coffman and Sethi 1974). Jobs of a class, and machines of a
@@ -43,7 +43,7 @@ class Optimal:
 
 
 class PjsOptimal:
-    """PJS whose sequential jobs are mapped optimally, at the start and in every trial; else as `pjs`."""
+    """PJS with sequential jobs mapped by `optimal`, at the start and in every trial."""
 
     def schedule(self, problem: MappingProblem) -> Schedule:
         by_class = ByClass.of(problem)

@@ -11,7 +11,7 @@ from scheduler.model import Schedule
 
 
 class Pjs:
-    """PJS: run the jobs that profit most on whole clusters, the others by SJS around them.
+    """PJS: SJS, with the most profitable jobs in parallel on whole clusters.
 
     1. SJS alone is the baseline.
     2. The profitability of (job, cluster) is the job's best sequential completion, min_j(ready + ETC), less
@@ -37,7 +37,7 @@ class Pjs:
 
 
 class PjsTryNext:
-    """PJS that goes on: where a pair does not improve the schedule, the next most profitable one is tried.
+    """PJS that tries the next most profitable pair after a failed trial.
 
     Until none is left: a pair that failed is tried again only after another one was committed. What it
     commits begins as PJS does and goes further, so by the sum of expected job times it is never worse.

@@ -10,7 +10,7 @@ from scheduler.model import Assignments, Schedule
 
 
 class Sufferage:
-    """Sufferage: next goes the job that would suffer most from not getting its best machine.
+    """Sufferage: the job that loses most without its best machine first.
 
     A job's sufferage is its second-best completion less its best; each step commits one job, the one that
     suffers most, to its best machine. A job that only one machine can run suffers infinitely. Ties go to the

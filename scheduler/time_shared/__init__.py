@@ -1,0 +1,1 @@
+"""Parallel jobs on time-shared nodes: LoRaS, the social contract, turnaround prediction."""

@@ -22,7 +22,7 @@ WAITS = "no set of nodes has room for it yet, or a job before it waits"
 
 
 class Loras:
-    """LoRaS, the space-sharing scheduler of CISNE: which jobs start now, and on which shared nodes.
+    """LoRaS, the scheduler of CISNE: which jobs start now, on which time-shared nodes.
 
     `estimate` is how EASY estimates the time that running jobs still take. With `most_jobs`, a node gets no
     more jobs than that, where the social contract would allow them. A pass costs O(N) for each job

@@ -1,0 +1,1 @@
+"""Experiment files and their tables, as typed values."""

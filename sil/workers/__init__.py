@@ -1,0 +1,1 @@
+"""Executors (inline, processes, Dask) and the watchdog."""

@@ -1,0 +1,1 @@
+"""Site files in TOML: tables, validation, import and export."""

@@ -1,0 +1,1 @@
+"""Turnaround prediction on time-shared nodes, its error histories, and promised limits."""

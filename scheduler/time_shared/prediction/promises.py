@@ -39,7 +39,7 @@ class PromisesByForecast:
 
 
 class Promising:
-    """LoRaS that starts jobs out of turn as long as every promise is kept, by what is predicted.
+    """LoRaS that starts jobs out of order only if every promised limit is kept.
 
     The first of the queue starts as it does for Just First. Another one that fits starts, too, unless that
     would break a promise that would be kept without it, or delay the first of the queue. One whose own

@@ -1,0 +1,1 @@
+"""The questions of a plan: ranking, effects, best buy, sizing, retirement."""

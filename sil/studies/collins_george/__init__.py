@@ -1,0 +1,1 @@
+"""Case studies of Collins and George 2001."""
