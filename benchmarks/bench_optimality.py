@@ -41,7 +41,7 @@ def percent_above_optimum(kind: str) -> dict[str, NDArray[np.float64]]:
         etc_s = random_matrix(kind, luck)
         least_s = least_sum_of_completions(etc_s, np.zeros(MACHINES)).completion_s.sum()
         for name, values in above.items():
-            made = registry.load(name)().schedule(MappingProblem.from_matrix(etc_s))
+            made = registry.resolve(name).make().schedule(MappingProblem.from_matrix(etc_s))
             values.append(100.0 * (made.sum_completion_s / least_s - 1.0))
     return {name: np.array(values) for name, values in above.items()}
 

@@ -169,9 +169,6 @@ class MappingManager(ResourceManager):
             self._news = True
             self._start_what_is_first()
 
-    def on_run_released(self, run_id: RunId) -> None:
-        """Its end will be told; until then its machines are taken to be held."""
-
     def on_time_passed(self) -> None:
         """It is `wakes_at_s`, or later."""
         while (wakes_at_s := self.wakes_at_s) is not None and wakes_at_s <= self._clock.now_s:

@@ -54,10 +54,8 @@ class TimeSharedAllocation(NodeAllocation):
         self._characterisation = characterisation
         self._bad_readings = bad_readings
         self._state = SystemState(memory_mb, contract)
-        self._jobs: dict[JobId, Job] = {}
-        """Those that are not done."""
         self._job_of: dict[RunId, JobId] = {}
-        self.waiting = _WaitingJobs(self._state, self._jobs)
+        self.waiting = _WaitingJobs(self._state)
 
     def take_in(self, job: Job) -> str | None:
         requirement = self._characterisation.requirement(job)
@@ -68,7 +66,6 @@ class TimeSharedAllocation(NodeAllocation):
             )
         refusal = self._contract.refusal(requirement, self._state.free_mb)
         if refusal is None:
-            self._jobs[job.id] = job
             self._state.add(job, requirement)
         return refusal
 
@@ -81,11 +78,10 @@ class TimeSharedAllocation(NodeAllocation):
 
     def end(self, run: RunId, completion: Completion) -> None:
         job = self._job_of.pop(run)
-        del self._jobs[job]
         self._state.end(job)
 
     def come_to_nothing(self, run: RunId) -> None:
-        self._state.come_to_nothing(self._jobs[self._job_of.pop(run)])
+        self._state.come_to_nothing(self._job_of.pop(run))
 
     def tell_available(self, node: int, is_available: bool) -> None:
         self._state.tell_available(node, is_available)
@@ -120,15 +116,14 @@ class TimeSharedAllocation(NodeAllocation):
 class _WaitingJobs(LazyJobs):
     """The jobs that wait, in order."""
 
-    def __init__(self, state: SystemState, jobs: Mapping[JobId, Job]) -> None:
+    def __init__(self, state: SystemState) -> None:
         self._state = state
-        self._jobs = jobs
 
     def __len__(self) -> int:
         return self._state.n_waiting
 
     def job_at(self, i: int) -> Job:
-        return self._jobs[self._state.waiting_at(i)]
+        return self._state.waiting_at(i)
 
 
 def _what_is_wrong(reading: NodeReading) -> str | None:

@@ -73,14 +73,14 @@ class Loras:
         expected_s = np.empty(n_started)
         expect(jobs, nodes, rows, self.estimate.code, expected_s)
         position = {int(row): i for i, row in enumerate(shared.waiting)} if n_started else {}
-        starts = [
+        starts = tuple(
             Start(
                 position[row],
                 tuple(jobs.nodes[row, : jobs.tasks[row]].tolist()),
                 problem.now_s + float(takes_s),
             )
             for row, takes_s in zip(rows.tolist(), expected_s, strict=True)
-        ]
+        )
         why = self._why(problem, jobs, nodes, queues, room)
         return NodeSchedule(starts, AllOthers(problem.n_jobs, starts, WAITS, why))
 

@@ -34,6 +34,7 @@ class SharedNodes:
         running: Ints,
         measure: Callable[[], None] = lambda: None,
         promised: Mapping[JobId, float] = MappingProxyType({}),
+        job_of: Mapping[JobId, Job] = MappingProxyType({}),
     ) -> None:
         self.jobs = jobs
         self.nodes = nodes
@@ -42,6 +43,8 @@ class SharedNodes:
         self._measure = measure
         self.promised = promised
         """By when jobs were promised to end."""
+        self.job_of = job_of
+        """The jobs that wait or run."""
 
     def measure(self) -> None:
         """Have the CPU time measured that running jobs have used: `jobs.used_s` and `jobs.run_s` are of now.

@@ -87,10 +87,10 @@ class TextbookLoras:
             started += more
             if not more:
                 break
-        starts = [
+        starts = tuple(
             Start(job.position, tuple(job.nodes), problem.now_s + self._expected_s(job, cluster))
             for job in started
-        ]
+        )
         return NodeSchedule(starts, {job.position: "waits" for job in waiting if job not in started})
 
     def _pass(self, waiting: list[_Job], cluster: Cluster) -> list[_Job]:

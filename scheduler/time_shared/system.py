@@ -82,6 +82,7 @@ class SystemState:
         self._jobs = _room_for_jobs(FEWEST_ROWS, 1)
         self._free_rows = list(range(FEWEST_ROWS))[::-1]
         self._row_of: dict[JobId, int] = {}
+        self._job_of: dict[JobId, Job] = {}
         self._waiting: list[tuple[float, JobId]] = []
         self._waiting_rows = _Rows()
         self._running: dict[JobId, float] = {}
@@ -107,9 +108,9 @@ class SystemState:
         """In order of arrival, then id."""
         return [job for _, job in self._waiting]
 
-    def waiting_at(self, i: int) -> JobId:
+    def waiting_at(self, i: int) -> Job:
         """The waiting job in place i."""
-        return self._waiting[i][1]
+        return self._job_of[self._waiting[i][1]]
 
     @property
     def running(self) -> list[JobId]:
@@ -122,6 +123,7 @@ class SystemState:
         if requirement.n_tasks > self._jobs.nodes.shape[1]:
             self._grow(len(self._jobs.id), requirement.n_tasks)
         row = self._row_of[job.id] = self._free_rows.pop()
+        self._job_of[job.id] = job
         jobs = self._jobs
         jobs.id[row], jobs.tasks[row] = job.id, requirement.n_tasks
         jobs.cpu[row], jobs.memory_mb[row] = requirement.cpu, requirement.memory_mb
@@ -144,14 +146,16 @@ class SystemState:
         self._promised.pop(job, None)
         del self._running[job]
         row = self._row_of.pop(job)
+        del self._job_of[job]
         self._running_rows.remove(row)
         take_off(self._jobs, self._nodes, row)
         self._free_rows.append(row)
 
-    def come_to_nothing(self, job: Job) -> None:
+    def come_to_nothing(self, job_id: JobId) -> None:
         """A running job lost its nodes, and all progress; it waits again."""
-        del self._running[job.id]
-        row = self._row_of[job.id]
+        job = self._job_of[job_id]
+        del self._running[job_id]
+        row = self._row_of[job_id]
         self._running_rows.remove(row)
         take_off(self._jobs, self._nodes, row)
         self._jobs.used_s[row] = self._jobs.run_s[row] = 0.0
@@ -193,6 +197,7 @@ class SystemState:
             self._running_rows.array,
             measure,
             MappingProxyType(self._promised),
+            MappingProxyType(self._job_of),
         )
 
     def _wait(self, job: Job, row: int) -> None:

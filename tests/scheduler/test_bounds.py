@@ -44,7 +44,7 @@ def test_no_heuristic_beats_the_optimum(etc_s: np.ndarray, ready_s: np.ndarray) 
     for name in registry.BUILT_IN:
         if name in registry.OPTIMISING:  # those have tests of their own
             continue
-        made = registry.load(name)().schedule(MappingProblem.from_matrix(etc_s, ready_s))
+        made = registry.resolve(name).make().schedule(MappingProblem.from_matrix(etc_s, ready_s))
         assert made.sum_completion_s >= optimum_s * (1 - 1e-12), name
 
 

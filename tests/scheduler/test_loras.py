@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from scheduler.model import Job, JobId
+from scheduler.model import Job, JobId, NodeSchedule
 from scheduler.ports import Scheduler
 from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.policies import Method, NodeSelection, Ordering, Selection
@@ -208,3 +208,18 @@ def test_neither_a_decision_nor_a_prediction_changes_the_state(situation: Situat
     PolicyAware(Loras("sjf", "easy", "uniform")).predict(20.0, state.view())
     after = [column for table in (state.view().jobs, state.view().nodes) for column in table]
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
+
+
+def test_algorithm_1_asks_about_the_jobs_themselves() -> None:
+    asked: list[tuple[str, float]] = []
+
+    class Asks:
+        def schedule(self, problem: TimeSharedProblem) -> NodeSchedule:
+            asked.extend((job.job_class, job.arrival_s) for job in problem.jobs)
+            return Loras().schedule(problem)
+
+    state = SystemState([512.0], SocialContract(most_jobs=1))
+    for number in range(2):
+        state.add(Job(JobId(number), f"kind-{number}", 3.0 + number), Requirement(1, 0.5, 10.0, 5.0))
+    Algorithm1(Asks()).predict(10.0, state.view())
+    assert asked == [("kind-0", 3.0), ("kind-1", 4.0), ("kind-1", 4.0)]

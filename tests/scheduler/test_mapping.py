@@ -19,7 +19,7 @@ HAND_ETC = [[4, 6], [3, 9], [5, 2], [8, 7]]
 
 
 def schedule(name: str, asked: MappingProblem) -> Schedule:
-    return registry.load(name)().schedule(asked)
+    return registry.resolve(name).make().schedule(asked)
 
 
 def test_olb_takes_the_machine_that_is_ready_first_however_slow() -> None:
@@ -170,7 +170,7 @@ def test_matrices_of_other_types_and_in_other_orders_are_mapped_as_the_same_numb
     name: str, kind: type
 ) -> None:
     etc_s = np.random.default_rng(3).integers(1, 50, (12, 5))
-    scheduler = registry.load(name)()
+    scheduler = registry.resolve(name).make()
     expected = scheduler.schedule(MappingProblem.from_matrix(etc_s.astype(float)))
     for given in (
         etc_s.astype(kind),
@@ -186,7 +186,7 @@ def test_matrices_of_other_types_and_in_other_orders_are_mapped_as_the_same_numb
 def test_without_jobs_or_machines_nothing_is_mapped_and_every_job_is_named(
     name: str, shape: tuple[int, int]
 ) -> None:
-    made = registry.load(name)().schedule(MappingProblem.from_matrix(np.ones(shape)))
+    made = registry.resolve(name).make().schedule(MappingProblem.from_matrix(np.ones(shape)))
     assert len(made.assignments) == 0
     assert list(made.wait_reasons) == list(range(shape[0]))
 
@@ -194,7 +194,7 @@ def test_without_jobs_or_machines_nothing_is_mapped_and_every_job_is_named(
 @pytest.mark.parametrize("name", MAPPED_BY_KERNELS)
 def test_a_job_that_no_machine_can_run_is_named_and_the_others_are_mapped(name: str) -> None:
     etc_s = [[1.0, np.inf], [np.inf, np.inf], [2.0, 3.0]]
-    made = registry.load(name)().schedule(MappingProblem.from_matrix(etc_s))
+    made = registry.resolve(name).make().schedule(MappingProblem.from_matrix(etc_s))
     assert made.wait_reasons == {1: "no available resource can run it"}
     assert sorted(made.assignments.jobs.tolist()) == [0, 2]
 
@@ -207,7 +207,7 @@ def test_a_cell_that_is_no_time_is_refused_by_its_place(bad: float) -> None:
 
 def test_millions_of_jobs_cost_no_object_each() -> None:
     etc = EtcMatrix([[3.0, 1.0], [2.0, 5.0]], np.arange(2_000_000) % 2, np.arange(100) % 2)
-    made = registry.load("sjs")().schedule(MappingProblem.from_etc(etc))
+    made = registry.resolve("sjs").make().schedule(MappingProblem.from_etc(etc))
     assert len(made.assignments) == 2_000_000
     assert np.bincount(made.assignments.jobs, minlength=2_000_000).max() == 1
 

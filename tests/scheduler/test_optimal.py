@@ -40,7 +40,7 @@ def test_no_scheduler_on_single_machines_has_a_smaller_sum() -> None:
     problem = MappingProblem.from_etc(etc)
     least_s = Optimal().schedule(problem).sum_completion_s
     for name in registry.BUILT_IN:
-        assert registry.load(name)().schedule(problem).sum_completion_s >= least_s - 1e-6, name
+        assert registry.resolve(name).make().schedule(problem).sum_completion_s >= least_s - 1e-6, name
 
 
 def test_jobs_on_machines_by_hand() -> None:

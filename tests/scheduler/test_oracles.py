@@ -19,6 +19,6 @@ SCHEDULERS = ("olb", "met", "mct", "min_min", "max_min", "sufferage")
 def test_the_makespan_equals_the_published_one_to_its_last_printed_digit(instance: str, name: str) -> None:
     printed = json.loads(oracle("hcsp/makespans.json").read_text(), parse_float=str)[instance][name]
     etc_s = read_matrix(oracle(f"hcsp/{instance}.0.gz"))
-    makespan_s = registry.load(name)().schedule(MappingProblem.from_matrix(etc_s)).makespan_s
+    makespan_s = registry.resolve(name).make().schedule(MappingProblem.from_matrix(etc_s)).makespan_s
     digits = len(printed.partition(".")[2])
     assert f"{makespan_s:.{digits}f}" == printed

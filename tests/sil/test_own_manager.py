@@ -178,8 +178,8 @@ def test_a_manager_that_misbehaves_is_reported_and_the_others_go_on(
 
 
 def test_parameters_of_a_manager_are_checked_against_its_constructor(managers: str) -> None:
-    assert registry.is_manager(f"{managers}:OneAtATime(pause_s=5)")
+    assert registry.resolve(f"{managers}:OneAtATime(pause_s=5)").is_manager
     with pytest.raises(SchedulerNotLoaded, match="'pause_s' is 'long'; expected a number"):
-        registry.load_manager(f"{managers}:OneAtATime(pause_s=long)")
+        registry.resolve(f"{managers}:OneAtATime(pause_s=long)")
     with pytest.raises(SchedulerNotLoaded, match="did you mean 'pause_s'"):
-        registry.load_manager(f"{managers}:OneAtATime(pause=5)")
+        registry.resolve(f"{managers}:OneAtATime(pause=5)")

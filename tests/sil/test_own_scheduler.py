@@ -154,7 +154,7 @@ def test_where_its_package_is_installed_a_new_scheduler_has_a_name(tmp_path: Pat
     assert sil("new-scheduler", "fair_share", "--out", str(tmp_path / "package")).exit_code == 0
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
     subprocess.run([*pip, "--target", str(tmp_path / "there"), str(tmp_path / "package")], check=True)
-    asked = "from scheduler import registry; print(registry.target_of('fair_share'))"
+    asked = "from scheduler import registry; print(registry.resolve('fair_share').target)"
     done = subprocess.run(
         [sys.executable, "-c", asked],
         cwd=tmp_path,

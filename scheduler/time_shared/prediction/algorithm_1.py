@@ -6,7 +6,7 @@ from math import inf
 
 import numpy as np
 
-from scheduler.model import Job, JobId
+from scheduler.model import JobId
 from scheduler.ports import Scheduler
 from scheduler.time_shared.kernels.placing import put, take_off
 from scheduler.time_shared.kernels.tables import TOGETHER_S
@@ -45,11 +45,10 @@ class Algorithm1:
                 np.array(waiting, np.int64),
                 np.array(running, np.int64),
                 promised=shared.promised,
+                job_of=shared.job_of,
             )
-            wanting = [
-                Job(JobId(int(jobs.id[row])), "", 0.0, n_tasks=int(jobs.tasks[row])) for row in waiting
-            ]
-            problem = TimeSharedProblem(now_s + t0_s, wanting, view)
+            in_queue = [shared.job_of[JobId(int(jobs.id[row]))] for row in waiting]
+            problem = TimeSharedProblem(now_s + t0_s, in_queue, view)
             for start in self._scheduler.schedule(problem).starts:
                 row = int(view.waiting[start.job])
                 put(jobs, nodes, row, np.array(start.nodes, dtype=np.int64))

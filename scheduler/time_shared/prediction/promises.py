@@ -152,10 +152,10 @@ class _Trial:
         expected_s = np.empty(len(rows))
         expect(self._jobs, self._nodes, rows, self._in_turn.estimate.code, expected_s)
         position = {row: i for i, row in enumerate(self._shared.waiting.tolist())}
-        starts = [
+        starts = tuple(
             Start(position[row], self._nodes_of(row), problem.now_s + takes_s)
             for row, takes_s in zip(self.started, expected_s.tolist(), strict=True)
-        ]
+        )
         return NodeSchedule(starts, AllOthers(problem.n_jobs, starts, WAITS, self._why(problem)))
 
     def _why(self, problem: TimeSharedProblem) -> Callable[[int], str]:

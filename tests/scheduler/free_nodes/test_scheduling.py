@@ -28,7 +28,7 @@ def problem(n_nodes: int, running: Jobs, waiting: Jobs, now_s: float = 100.0) ->
 
 def started(name: str, asked: FreeNodesProblem) -> dict[int, str]:
     """job -> nodes, in the order in which they start"""
-    return {p.job: str(p.nodes) for p in registry.load(name)().schedule(asked).starts}
+    return {p.job: str(p.nodes) for p in registry.resolve(name).make().schedule(asked).starts}
 
 
 @pytest.mark.parametrize(("ordering", "backfilling"), POLICIES)
