@@ -18,7 +18,7 @@ from typing import Any, cast
 
 from scheduler import naming
 from scheduler.errors import UserError
-from scheduler.kinds import Kind as Kind
+from scheduler.kinds import Kind
 from scheduler.ports import Scheduler
 from scheduler.resource_manager import Ports, ResourceManager
 
@@ -252,48 +252,6 @@ def _target(base: str) -> str:
 def names() -> tuple[str, ...]:
     """Names of all built-in and installed schedulers."""
     return (*_ALL_BUILT_IN, *sorted(_plugins()))
-
-
-# To be replaced by `resolve`:
-
-
-def is_built_in(name: str) -> bool:
-    return resolve(name).is_built_in
-
-
-def kind_of(name: str) -> Kind | None:
-    return resolve(name).kind
-
-
-def misfit(name: str, kind: Kind) -> str | None:
-    try:
-        resolve(name).require(kind, "this run")
-    except SchedulerNotLoaded as error:
-        return str(error)
-    return None
-
-
-def meaning(name: str) -> str:
-    try:
-        return resolve(name).key
-    except SchedulerNotLoaded:
-        return name
-
-
-def target_of(name: str) -> str:
-    return resolve(name).target
-
-
-def load(name: str) -> SchedulerFactory:
-    return resolve(name).factory()
-
-
-def is_manager(name: str) -> bool:
-    return resolve(name).is_manager
-
-
-def load_manager(name: str) -> Callable[[Ports], ResourceManager]:
-    return resolve(name).make_manager
 
 
 def entries() -> list[Entry]:

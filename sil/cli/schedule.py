@@ -52,6 +52,7 @@ def schedule(
 ) -> None:
     """Map one ETC matrix; print makespan, sum of completion times and decision time."""
     from scheduler import registry
+    from scheduler.kinds import Kind
     from sil.experiment.matrix import map_matrix, read_problem, write_mapping
     from sil.world.guard.faults import SchedulerFault
 
@@ -60,7 +61,7 @@ def schedule(
         names = scheduler or [name for name in registry.BUILT_IN if name not in registry.OPTIMISING]
         schedulers = [registry.resolve(name) for name in names]
         for spec in schedulers:
-            spec.require(registry.Kind.MAPPING, "a matrix")
+            spec.require(Kind.MAPPING, "a matrix")
         problem = read_problem(matrix, ready)
         for spec in schedulers:
             try:
