@@ -1,10 +1,9 @@
-"""Is a purchasing question answered right, and how fast? `python -m benchmarks.bench_planning`
+"""How often is a plan's answer right, and how fast is it? `python -m benchmarks.bench_planning`
 
-1. A site on which one job class has one machine only: another machine of that kind is the right answer. In
-   how many of 100 seeds is it ranked first, settled, at 95 % confidence?
-2. Two offers that are equal, machines of which the times are known to 2 % each: in how many of 100 seeds
-   are they a tie?
-3. Runs of the built-in plan per second and core, and how much more two workers do than one.
+1. A site with only one machine for one job class: a second machine of that kind is the right answer. In how
+   many of 100 seeds is it ranked first, settled, at 95 % confidence?
+2. Two equal offers of machines whose times are known to 2 %: in how many of 100 seeds are they tied?
+3. Runs of the built-in plan per second, with one worker and with two.
 """
 
 from __future__ import annotations
@@ -77,14 +76,14 @@ EQUAL = [
 
 
 class Here:
-    """Carries runs out in this process."""
+    """Executes runs in this process."""
 
     def results(self, works: Sequence[Work]) -> list[dict[str, float]]:
         return [work() for work in works]
 
 
 def settled(offers: list[dict[str, object]], folder: Path, seed: int) -> Ranking:
-    """What is settled between the offers."""
+    """The ranking of the offers."""
     plan = Plan.model_validate({**PLAN, "offers": offers, "seed": seed})
     prepared = Prepared(plan, folder / "plan.toml", None)
     samples = Samples(prepared.scenario, Here(), plan.schedulers[0])
@@ -123,7 +122,7 @@ RUNS_OF_EACH = 100
 
 
 def _seconds(workers: int, folder: Path) -> float:
-    """How long the site as it is and each offer of the built-in plan take, once workers are there."""
+    """The time for the site as it is and each offer of the built-in plan, once workers have started."""
     path = files.find("five-offers", "plans", Path())
     plan = read_plan(path)
     prepared = Prepared(plan, path, None)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
@@ -33,7 +34,7 @@ if TYPE_CHECKING:
 RUNS = "runs.db"
 MOST_COLUMNS = 110
 """Tables wider than this wrap the names of options, but keep all digits."""
-LEAST_NAME = 24
+LEAST_NAME = 18
 
 
 def plan(
@@ -150,7 +151,9 @@ def _show(answers: Answers) -> None:
 
 
 def _print_table(section: Section) -> None:
-    table = Table(title=section.title, title_justify="left")
+    table = Table(
+        title=section.title, title_justify="left", box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0)
+    )
     longest_name = LEAST_NAME
     for heading, *cells in zip(section.head, *section.rows, strict=True):
         width = max(map(len, cells), default=0)
@@ -158,7 +161,8 @@ def _print_table(section: Section) -> None:
             longest_name = max(width, LEAST_NAME)
             table.add_column(heading, min_width=LEAST_NAME, overflow="fold")
         else:
-            lines = textwrap.wrap(heading, max(width, 12), break_long_words=False)
+            heading = heading.replace("replications", "runs")
+            lines = textwrap.wrap(heading, max(width, 10), break_long_words=False)
             table.add_column("\n".join(lines), justify="right", no_wrap=True)
     for row in section.rows:
         table.add_row(*row)

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable
+from dataclasses import asdict
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
@@ -16,11 +17,13 @@ from rich.table import Table
 from sil.cli.console import (
     EXIT_FAULT,
     EXIT_INTERRUPTED,
+    JsonOption,
     err,
     fail,
     one_sentence_for_bad_input,
     out,
     print_fault,
+    print_json,
     print_whole,
 )
 from sil.cli.interrupts import stop_if_interrupted
@@ -32,7 +35,7 @@ if TYPE_CHECKING:
 
 LEAST_SEEDS = 2
 COLOURS = {"holds": "green", "does not hold": "red"}
-"""Of verdicts; all others are yellow."""
+"""Of verdicts; the others are yellow."""
 
 
 class Study(StrEnum):
@@ -56,30 +59,32 @@ def reproduce(
     study: Annotated[
         Study,
         typer.Argument(
-            help="A case study of Collins and George 2001, all four of them, or its future work; "
-            "or of the papers on CISNE and CISNE-P."
+            help="A case study of Collins and George 2001, all four of them (all-pjs), or its future work "
+            "(robustness, preemption); or a study of the papers on CISNE and CISNE-P."
         ),
     ],
     out_folder: Annotated[
-        Path, typer.Option("--out", help="Folder for the results; each study has one of its own in it.")
+        Path, typer.Option("--out", help="Folder for the results, with a subfolder for each study.")
     ] = Path("sil-reproduced"),
     seeds: Annotated[
-        int, typer.Option(min=LEAST_SEEDS, help="Replications, where there is chance in a study.")
+        int, typer.Option(min=LEAST_SEEDS, help="Replications of studies with random numbers.")
     ] = 20,
     workers: Annotated[
         int, typer.Option(min=1, help="Processes to run on. Simulated results do not depend on it.")
     ] = os.cpu_count() or 1,
+    as_json: JsonOption = False,
 ) -> None:
-    """Do a paper's study again and hold each of its claims against what comes out.
+    """Reproduce a paper's study and check each of its claims against the results.
 
-    Prints the claims ledger: what the paper says, what came out here, and a verdict by a rule that was fixed
-    before. Writes page.html (open it in a browser), ledger.csv, the tables as CSV, and the paper's figures as
-    PNG, SVG and PDF. An interrupted study goes on when the same command is given again.
+    Prints the claims ledger: the paper's claim, our result, and a verdict by a rule fixed in advance. Writes
+    page.html (open it in a browser), ledger.csv, the tables as CSV, and the paper's figures as PNG, SVG and
+    PDF. The same command resumes an interrupted study.
     """
     from sil.studies import CASE_STUDIES
     from sil.studies.page import PAGE, write_findings
 
     names = CASE_STUDIES if study is Study.ALL_PJS else (study.value,)
+    found: list[dict[str, Any]] = []
     with one_sentence_for_bad_input():
         _make_usable(out_folder)
         for name in names:
@@ -92,8 +97,12 @@ def reproduce(
             folder = out_folder / name
             write_findings(folder, findings)
             kept.unlink(missing_ok=True)
-            _show(findings)
-            out.print(f"Results are in {folder}; open {folder / PAGE} in a browser.\n", soft_wrap=True)
+            found.append(_as_dict(findings))
+            if not as_json:
+                _show(findings)
+                out.print(f"Results are in {folder}; open {folder / PAGE} in a browser.\n", soft_wrap=True)
+    if as_json:
+        print_json(found)
 
 
 def _study(name: str, seeds: int, workers: int, kept: Path) -> Findings:
@@ -127,6 +136,13 @@ def _make_usable(folder: Path) -> None:
         (folder / ".writable").unlink()
     except OSError as error:
         fail(f"the folder {folder} cannot be written: {error.strerror}; choose another with --out")
+
+
+def _as_dict(findings: Findings) -> dict[str, Any]:
+    """For JSON: texts, claims, and tables as lists of rows."""
+    texts = {key: getattr(findings, key) for key in ("name", "title", "source", "method")}
+    tables = {title: frame.to_dicts() for title, frame in findings.tables.items()}
+    return texts | {"claims": [asdict(claim) for claim in findings.claims], "tables": tables}
 
 
 def _show(findings: Findings) -> None:

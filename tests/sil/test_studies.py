@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import Future, ProcessPoolExecutor
@@ -221,6 +222,10 @@ def test_the_command_writes_page_ledger_tables_and_figures(tmp_path: Path) -> No
     ledger = pl.read_csv(tmp_path / "cs2" / "ledger.csv")
     assert ledger.columns == ["claim", "paper", "ours", "verdict", "rule"]
     assert len(ledger) == 5
+    again = CliRunner().invoke(app, ["reproduce", "cs2", "--out", str(tmp_path), "--json"])
+    (study,) = json.loads(again.stdout)
+    assert [claim["verdict"] for claim in study["claims"]] == ledger["verdict"].to_list()
+    assert study["tables"]["Saving against SJS (%)"][0]["jobs"] == 5
 
 
 def test_a_study_that_does_not_exist_is_refused() -> None:

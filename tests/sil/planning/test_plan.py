@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -78,6 +79,8 @@ def test_a_plan_is_answered_with_a_page_tables_and_one_sentence(tmp_path: Path) 
     done = sil("plan", path, "--budget", "250", "--out", tmp_path / "out", "--workers", "2")
     assert done.exit_code == 0, done.output
     assert "With 250, buy '2 x two fast'" in " ".join(done.output.split())
+    assert "another interval in each table" in " ".join(done.output.split())
+    assert max(len(line.rstrip()) for line in done.output.splitlines() if line.count("±") > 1) <= 110
     options = pl.read_csv(tmp_path / "out" / OPTIONS)
     assert set(options["question"]) == {"each offer", "best buy"}
     assert options.filter(question="each offer")["option"].to_list()[0] == "two fast"
@@ -90,6 +93,10 @@ def test_a_plan_is_answered_with_a_page_tables_and_one_sentence(tmp_path: Path) 
     ):
         assert text in page
     assert (tmp_path / "out" / "effects.png").stat().st_size > 10_000
+    again = sil("plan", path, "--budget", "250", "--out", tmp_path / "out", "--json")
+    printed = json.loads(again.stdout)
+    assert printed["recommendation"].startswith("With 250, buy '2 x two fast'")
+    assert [row["option"] for row in printed["options"]] == options["option"].to_list()
 
 
 def test_the_same_command_does_nothing_twice_and_says_the_same_whatever_the_workers(tmp_path: Path) -> None:
