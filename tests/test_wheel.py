@@ -30,8 +30,7 @@ def test_the_wheel_has_the_three_packages_their_data_and_nothing_else_at_top_lev
     assert tops == {"sil", "scheduler", "site_db"}
     assert "sil/fixtures/sites/hcs-2001.toml" in names
     assert "sil/fixtures/experiments/light-to-heavy.toml" in names
-    assert "sil/report/report.html.j2" in names
-    assert "sil/studies/page.html.j2" in names
+    assert "sil/report/page.html.j2" in names
 
 
 @pytest.mark.long

@@ -29,7 +29,7 @@ from sil.cli.progress import watching
 
 if TYPE_CHECKING:
     from sil.planning.answers import Answers
-    from sil.planning.report.page import Section
+    from sil.report import page
 
 RUNS = "runs.db"
 MOST_COLUMNS = 110
@@ -142,7 +142,9 @@ def _show(answers: Answers) -> None:
     from sil.planning.report.page import sections
 
     for section in sections(answers):
-        _print_table(section)
+        for part in section.parts:
+            if part.table is not None:
+                _print_table(section.title, part.table)
         if section.note:
             out.print(section.note, highlight=False, soft_wrap=True)
     for sentence in recommendation.caveats(answers):
@@ -150,12 +152,10 @@ def _show(answers: Answers) -> None:
     out.print(f"\n[bold]{recommendation.recommendation(answers)}[/bold]", highlight=False, soft_wrap=True)
 
 
-def _print_table(section: Section) -> None:
-    table = Table(
-        title=section.title, title_justify="left", box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0)
-    )
+def _print_table(title: str, found: page.Table) -> None:
+    table = Table(title=title, title_justify="left", box=SIMPLE_HEAD, show_edge=False, padding=(0, 1, 0, 0))
     longest_name = LEAST_NAME
-    for heading, *cells in zip(section.head, *section.rows, strict=True):
+    for heading, *cells in zip(found.head, *([str(cell) for cell in row] for row in found.rows), strict=True):
         width = max(map(len, cells), default=0)
         if heading in ("option", "offer"):
             longest_name = max(width, LEAST_NAME)
@@ -164,7 +164,7 @@ def _print_table(section: Section) -> None:
             heading = heading.replace("replications", "runs")
             lines = textwrap.wrap(heading, max(width, 10), break_long_words=False)
             table.add_column("\n".join(lines), justify="right", no_wrap=True)
-    for row in section.rows:
-        table.add_row(*row)
+    for row in found.rows:
+        table.add_row(*map(str, row))
     least = natural_width(table) - longest_name + LEAST_NAME
     Console(width=max(MOST_COLUMNS, least)).print(table)

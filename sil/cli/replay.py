@@ -150,7 +150,7 @@ def replay(
 
 def print_statistics(statistics: Mapping[str, Mapping[str, float]], as_json: bool) -> None:
     """A row for each statistic, a column for each scheduler; as JSON an object for each scheduler."""
-    from sil.report.replay_tables import rows_of_statistics
+    from sil.report.tables import replay_rows
 
     if as_json:
         print_json({name: dict(found) for name, found in statistics.items()})
@@ -159,6 +159,6 @@ def print_statistics(statistics: Mapping[str, Mapping[str, float]], as_json: boo
     table.add_column("")
     for name in statistics:
         table.add_column(name, justify="right")
-    for label, texts in rows_of_statistics(statistics):
+    for label, texts in replay_rows(statistics):
         table.add_row(label, *texts)
     print_whole(table)

@@ -1,101 +1,129 @@
-"""`sil compare-traces` and `sil why`: a look into traces."""
+"""`sil compare-traces` and `sil why`: inspect traces."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import asdict
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sil.cli.console import EXIT_FAULT, fail, one_sentence_for_bad_input, out
+from sil.cli.console import (
+    EXIT_FAULT,
+    JsonOption,
+    counted,
+    fail,
+    one_sentence_for_bad_input,
+    out,
+    print_json,
+)
 
 if TYPE_CHECKING:
     import polars as pl
 
+    from sil.outcome.job_timeline import Timeline
+    from sil.outcome.trace_diff import Divergence
 
 SHOWN = 12
-"""So many jobs of a list are shown."""
+"""Number of jobs printed of a list."""
 
 
 def compare_traces(
-    one: Annotated[Path, typer.Argument(help="A trace.parquet, or the folder that has it.")],
-    other: Annotated[Path, typer.Argument(help="Another.")],
+    one: Annotated[Path, typer.Argument(help="A trace.parquet, or its folder.")],
+    other: Annotated[Path, typer.Argument(help="Another one.")],
     scheduler: Annotated[
         list[str] | None,
         typer.Option(
-            help="Whose runs, where a trace has several; given twice, first that of the first trace."
+            help="Scheduler, if a trace has several; given twice, the first is that of the first trace."
         ),
     ] = None,
-    replication: Annotated[int, typer.Option(min=0, help="Which replication.")] = 0,
-    point: Annotated[int, typer.Option(min=0, help="Which point of a grid.")] = 0,
+    replication: Annotated[int, typer.Option(min=0, help="Number of the replication.")] = 0,
+    point: Annotated[int, typer.Option(min=0, help="Number of the point of a grid.")] = 0,
+    as_json: JsonOption = False,
 ) -> None:
-    """Find the first decision at which two runs part, and show what both sides had seen until then.
+    """Find the first decision at which two runs diverge, and show the state before it.
 
-    Exit code 0 where the runs are the same, 1 where they part. Names of schedulers, and what decisions were
-    charged, make no difference.
+    Exit code 0 if the runs are equal, 1 if they diverge. Scheduler names and charged decision times are
+    ignored.
     """
-    from sil.outcome.trace_diff import parting, told
+    from sil.outcome.trace_diff import divergence
 
     names = list(scheduler or [])
     if len(names) > 2:
-        fail(f"--scheduler is given {len(names)} times; once for both traces, or once for each")
+        fail(f"--scheduler is given {len(names)} times; give it once for both traces, or once for each")
     with one_sentence_for_bad_input():
         runs = [
             _run(path, names[min(k, len(names) - 1)] if names else None, point, replication)
             for k, path in enumerate((one, other))
         ]
-    found = parting(runs[0], runs[1])
-    if found is None:
-        out.print(f"The two runs are the same: {len(runs[0]):,} facts.", highlight=False)
-        return
-    out.print(
-        f"The runs are the same for {found.facts:,} facts, and part at {_s(found.time_s)}.",
-        highlight=False,
-        soft_wrap=True,
-    )
+    found = divergence(runs[0], runs[1])
+    if as_json:
+        print_json({"equal": found is None, **({"facts": len(runs[0])} if found is None else asdict(found))})
+    elif found is None:
+        out.print(f"The two runs are equal: {counted(len(runs[0]), 'fact')}.", highlight=False)
+    else:
+        _print_divergence(found, one, other)
+    if found is not None:
+        raise typer.Exit(EXIT_FAULT)
+
+
+def _print_divergence(found: Divergence, one: Path, other: Path) -> None:
+    from sil.outcome.trace_diff import sentence
+
+    equal = f"The runs are equal for {counted(found.facts, 'fact')}"
+    out.print(f"{equal} and diverge at {_s(found.time_s)}.", highlight=False, soft_wrap=True)
     running = [f"job {r.job} on {r.where} since {_s(r.since_s)}" for r in found.running]
-    _list("Then run", running)
-    _list("Then wait", [f"job {job}" for job in found.waiting])
+    _list("Running then", running)
+    _list("Waiting then", [f"job {job}" for job in found.waiting])
     for path, facts in ((one, found.one), (other, found.other)):
         out.print(f"{path}:", highlight=False, soft_wrap=True)
         for fact in facts:
-            out.print(f"  {_s(fact['time_s'])}  {told(fact)}", highlight=False, soft_wrap=True, markup=False)
+            line = f"  {_s(fact['time_s'])}  {sentence(fact)}"
+            out.print(line, highlight=False, soft_wrap=True, markup=False)
         if not facts:
-            out.print("  nothing more")
-    raise typer.Exit(EXIT_FAULT)
+            out.print("  end of the trace")
 
 
 def why(
-    trace: Annotated[Path, typer.Argument(help="A trace.parquet, or the folder that has it.")],
+    trace: Annotated[Path, typer.Argument(help="A trace.parquet, or its folder.")],
     job: Annotated[int, typer.Option("--job", help="The job's number.")],
-    scheduler: Annotated[
-        str | None, typer.Option(help="Under which scheduler, where the trace has several.")
-    ] = None,
-    replication: Annotated[int, typer.Option(min=0, help="In which replication.")] = 0,
-    point: Annotated[int, typer.Option(min=0, help="At which point of a grid.")] = 0,
+    scheduler: Annotated[str | None, typer.Option(help="Scheduler, if the trace has several.")] = None,
+    replication: Annotated[int, typer.Option(min=0, help="Number of the replication.")] = 0,
+    point: Annotated[int, typer.Option(min=0, help="Number of the point of a grid.")] = 0,
+    as_json: JsonOption = False,
 ) -> None:
-    """Tell a job's life: when it arrived, why it was passed over, when it started, and what became of it.
+    """Show the timeline of a job: its arrival, why it waited, its runs and its end.
 
-    Reasons are in traces of `sil replay --reasons`, and of experiments with `guard.reasons = true`.
+    Traces have wait reasons if they come from `sil replay --reasons` or from an experiment with
+    `guard.reasons = true`.
     """
-    from sil.outcome.job_timeline import life
-    from sil.trace.facts import read_places
+    from sil.outcome.job_timeline import timeline
+    from sil.trace.facts import read_places, trace_file
 
     with one_sentence_for_bad_input():
         facts = _run(trace, scheduler, point, replication)
-        places = read_places(_file(trace))
-    found = life(facts, job, places)
+        places = read_places(trace_file(trace))
+    found = timeline(facts, job, places)
     if found is None:
         fail(f"{trace}: there is no job {job} in this run")
-    for time_s, what in found.events:
-        out.print(f"{_s(time_s):>16}  {what}", highlight=False, soft_wrap=True, markup=False)
+    if as_json:
+        events = [{"time_s": time_s, "event": text} for time_s, text in found.events]
+        print_json({"job": job, **asdict(found), "events": events})
+    else:
+        _print_timeline(found)
+
+
+def _print_timeline(found: Timeline) -> None:
+    for time_s, text in found.events:
+        out.print(f"{_s(time_s):>16}  {text}", highlight=False, soft_wrap=True, markup=False)
     if found.waited_s is not None:
-        out.print(f"It waited for {_s(found.waited_s)}.", highlight=False)
+        out.print(f"Waiting time: {_s(found.waited_s)}.", highlight=False)
     if found.overtaken_by:
         _list("Overtaken by", [f"job {other}" for other in found.overtaken_by])
     if not found.has_reasons:
         out.print(
-            "Why it was passed over is not in this trace: `sil replay --reasons` keeps that, and "
+            "This trace has no wait reasons; record them with `sil replay --reasons`, or with "
             "guard.reasons = true in an experiment.",
             highlight=False,
             soft_wrap=True,
@@ -104,25 +132,19 @@ def why(
 
 def _run(path: Path, scheduler: str | None, point: int, replication: int) -> pl.DataFrame:
     """The facts of one run of a trace."""
-
     from sil.outcome.trace_diff import runs_of
-    from sil.trace.facts import read_facts
+    from sil.trace.facts import read_facts, trace_file
 
-    facts = read_facts(_file(path))
-    runs = [run for run in runs_of(facts) if run[:2] == (point, replication)]
+    facts = read_facts(trace_file(path))
+    runs: Sequence[tuple[Any, ...]] = [run for run in runs_of(facts) if run[:2] == (point, replication)]
     names = [name for _, _, name in runs]
     if not names:
         fail(f"{path}: there is no replication {replication} of point {point} in this trace")
     if scheduler is None and len(names) > 1:
-        known = ", ".join(names)
-        fail(f"{path}: there are several schedulers in this trace; choose with --scheduler: {known}")
+        fail(f"{path}: this trace has several schedulers; choose one with --scheduler: {', '.join(names)}")
     if scheduler is not None and scheduler not in names:
-        fail(f"{path}: there is no scheduler '{scheduler}' in this trace; there are {', '.join(names)}")
+        fail(f"{path}: there is no scheduler '{scheduler}' in this trace; it has {', '.join(names)}")
     return facts.filter(point=point, replication=replication, scheduler=scheduler or names[0])
-
-
-def _file(path: Path) -> Path:
-    return path / "trace.parquet" if path.is_dir() else path
 
 
 def _list(title: str, items: list[str]) -> None:
@@ -132,5 +154,5 @@ def _list(title: str, items: list[str]) -> None:
 
 
 def _s(seconds: float) -> str:
-    """To the millisecond, where there are any."""
+    """Seconds to the millisecond, without trailing zeros."""
     return f"{seconds:,.3f}".rstrip("0").rstrip(".") + " s"

@@ -48,19 +48,22 @@ def are_replays(out: Path) -> bool:
 
 def render(out: Path) -> Replayed:
     """Write report.html from summary.json and the jobs.csv of each scheduler in `out`. Raises NoReplay."""
-    from sil.report.replay import write_replay_report  # to load it takes longer than a short log
+    # Loading these takes longer than a short log.
+    from sil.report.page import write_page
+    from sil.report.replay import replay_page
 
     replayed = _read(out)
-    write_replay_report(out / REPORT, replayed)
+    write_page(out / REPORT, replay_page(replayed))
     return replayed
 
 
 def draw(out: Path, kind: str) -> list[Path]:
     """Write the charts of the report as files (png, svg or pdf) into the folder `figures` of `out`. Raises
     NoReplay."""
-    from sil.report.replay import write_replay_figures
+    from sil.report.page import write_figures
+    from sil.report.replay import replay_page
 
-    return write_replay_figures(out / FIGURES, kind, _read(out))
+    return write_figures(out / FIGURES, kind, replay_page(_read(out)))
 
 
 def _read(out: Path) -> Replayed:

@@ -20,7 +20,8 @@ from sil.outcome.comparison import Comparison
 from sil.outcome.jobs import job_table, write_jobs_csv
 from sil.outcome.metrics import faults, run_metrics
 from sil.outcome.predictions import scored
-from sil.report.experiment import write_figures, write_report
+from sil.report.experiment import experiment_page
+from sil.report.page import write_figures, write_page
 from sil.runs.resolve import scenario_of_file
 from sil.runs.scenario import Scenario
 from sil.settings.experiment_file import Experiment, read_experiment
@@ -146,7 +147,7 @@ def render(out: Path) -> Comparison:
     write_jobs_csv(out / JOBS, jobs)
     summary = json.dumps(comparison.as_dict(), indent=2, ensure_ascii=False)
     (out / SUMMARY).write_text(summary + "\n", encoding="utf-8")
-    write_report(out / REPORT, tables, jobs, comparison)
+    write_page(out / REPORT, experiment_page(tables, jobs, comparison))
     return comparison
 
 
@@ -154,7 +155,7 @@ def draw(out: Path, kind: str) -> list[Path]:
     """Write the charts of the report in `out` as files (png, svg or pdf) into its folder `figures`."""
     tables, description = _read_tables(out)
     jobs, comparison = evaluate(tables, description)
-    return write_figures(out / FIGURES, kind, tables, jobs, comparison)
+    return write_figures(out / FIGURES, kind, experiment_page(tables, jobs, comparison))
 
 
 def evaluate(tables: RunTables, description: RunDescription) -> tuple[pl.DataFrame, Comparison]:

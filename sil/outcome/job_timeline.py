@@ -1,4 +1,4 @@
-"""The life of one job: what became of it, and why it waited."""
+"""The timeline of one job: its events, and why it waited."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from dataclasses import dataclass
 
 import polars as pl
 
-from sil.outcome.trace_diff import told
+from sil.outcome.trace_diff import sentence
 from sil.trace.facts import Fact
 
-OF_ITS_LIFE = (
+EVENTS_OF_A_JOB = (
     Fact.JOB_ARRIVED,
     Fact.JOB_REFUSED,
     Fact.JOB_DESCRIBED,
@@ -29,25 +29,27 @@ OF_ITS_LIFE = (
 
 
 @dataclass(frozen=True)
-class Life:
-    """`events` are times (s) and what happened then; `overtaken_by` the jobs that arrived later and started
-    before the job's first start (or that started at all, where it never did), in order of start."""
+class Timeline:
+    """`events` are pairs of time (s) and sentence. `overtaken_by` are the jobs that arrived later and started
+    before the job's first start (or at all, if it never started), in order of start."""
 
     events: tuple[tuple[float, str], ...]
     overtaken_by: tuple[int, ...]
     waited_s: float | None
-    """From its arrival to the start of the run that ended, or goes on: runs that came to nothing count."""
+    """From its arrival to the start of its last run; lost and preempted runs count as waiting."""
     has_reasons: bool
-    """Whether the trace tells why jobs were passed over, and where they were mapped."""
+    """Whether the trace has wait reasons and mappings."""
 
 
-def life(facts: pl.DataFrame, job: int, places: Sequence[str] = ()) -> Life | None:
-    """Of a job of one run (columns of the trace) on resources of these names; None where the trace has no
-    such job."""
-    own = facts.filter((pl.col("job") == job) & pl.col("event").is_in([fact.value for fact in OF_ITS_LIFE]))
+def timeline(facts: pl.DataFrame, job: int, places: Sequence[str] = ()) -> Timeline | None:
+    """The timeline of a job in one run (columns of a trace) on resources of these names; None for an unknown
+    job."""
+    own = facts.filter(
+        (pl.col("job") == job) & pl.col("event").is_in([fact.value for fact in EVENTS_OF_A_JOB])
+    )
     if not len(own):
         return None
-    events = tuple((row["time_s"], told(row, places)) for row in own.iter_rows(named=True))
+    events = tuple((row["time_s"], sentence(row, places)) for row in own.iter_rows(named=True))
     arrived = own.filter(pl.col("event") == Fact.JOB_ARRIVED)["time_s"].min()
     started = own.filter(pl.col("event") == Fact.RUN_STARTED)["time_s"].min()
     arrivals = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select("job", arrived_s="time_s")
@@ -63,7 +65,7 @@ def life(facts: pl.DataFrame, job: int, places: Sequence[str] = ()) -> Life | No
     tries = own.filter(pl.col("event").is_in([Fact.RUN_STARTED, Fact.RUN_LOST, Fact.RUN_PREEMPTED]))
     runs = arrived is not None and len(tries) > 0 and tries["event"][-1] == Fact.RUN_STARTED
     waited_s = float(tries["time_s"][-1]) - float(arrived) if runs else None  # type: ignore[arg-type]
-    return Life(
+    return Timeline(
         events,
         tuple(overtook),
         waited_s,

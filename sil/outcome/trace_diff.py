@@ -1,4 +1,4 @@
-"""Where two runs part: the first fact that is not the same, and what both had seen until then."""
+"""The first difference between two runs, and the state before it."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from sil.trace.facts import RUN, Fact
 Row = dict[str, Any]
 
 NEXT = 3
-"""So many facts of each side are shown from the parting on."""
+"""Number of facts shown of each run from the first difference on."""
 NOT_DECIDED = (Fact.DECISION_CHARGED, Fact.PASSED_OVER, Fact.JOB_MAPPED)
-"""Facts that may differ between runs that decide the same."""
+"""Facts that may differ between runs with the same decisions."""
 
 _OVER = (Fact.RUN_ENDED, Fact.RUN_PREEMPTED, Fact.RUN_LOST)
 
@@ -28,11 +28,11 @@ class Running:
 
 
 @dataclass(frozen=True)
-class Parting:
-    """`facts` facts are the same on both sides; then come `one` and `other`, none where a trace ends.
+class Divergence:
+    """The first `facts` facts of both runs are equal; `one` and `other` follow, empty where a trace ends.
 
     `waiting` are the jobs that had arrived and were neither refused nor running, in order of arrival;
-    `running` those that ran, in order of start.
+    `running` are the running jobs, in order of start.
     """
 
     facts: int
@@ -43,10 +43,10 @@ class Parting:
     other: tuple[Row, ...]
 
 
-def parting(one: pl.DataFrame, other: pl.DataFrame) -> Parting | None:
-    """Of the facts of two runs, with the columns of a trace; None where they are all the same.
+def divergence(one: pl.DataFrame, other: pl.DataFrame) -> Divergence | None:
+    """The first difference between the facts of two runs (columns of a trace); None if they are equal.
 
-    The schedulers' names, what their decisions cost, and why jobs waited, make no difference.
+    Scheduler names, decision times and wait reasons are ignored.
     """
     sides = [_comparable(frame) for frame in (one, other)]
     n = min(map(len, sides))
@@ -59,42 +59,43 @@ def parting(one: pl.DataFrame, other: pl.DataFrame) -> Parting | None:
     rests = [tuple(side[at : at + NEXT].iter_rows(named=True)) for side in sides]
     time_s = min(rest[0]["time_s"] for rest in rests if rest)
     waiting, running = _state(sides[0].head(at))
-    return Parting(at, time_s, waiting, running, rests[0], rests[1])
+    return Divergence(at, time_s, waiting, running, rests[0], rests[1])
 
 
-def told(fact: Row, places: Sequence[str] = ()) -> str:
-    """A fact in words; `places` are the names of resources."""
+def sentence(fact: Row, places: Sequence[str] = ()) -> str:
+    """A fact as a sentence; `places` are the names of resources."""
     job, what, resource = fact["job"], Fact(fact["event"]), fact["resource"]
     where = fact["machines"] if fact["machines"] is not None else resource
     if resource is not None and 0 <= resource < len(places):
         where = places[resource]
     match what:
         case Fact.JOB_ARRIVED:
-            asks = f", which asks for {fact['tasks']} nodes" if (fact["tasks"] or 1) > 1 else ""
+            asks = f" and requests {fact['tasks']} nodes" if (fact["tasks"] or 1) > 1 else ""
             return f"job {job} arrives{asks}"
         case Fact.RUN_STARTED:
-            believed = "" if fact["expected_s"] is None else f", believed to take {fact['expected_s']:g} s"
-            return f"job {job} starts on {where}{believed}"
+            estimate = "" if fact["expected_s"] is None else f", estimated run time {fact['expected_s']:g} s"
+            return f"job {job} starts on {where}{estimate}"
         case Fact.RUN_ENDED:
             return f"job {job} ends"
         case Fact.RUN_STOPPED:
-            return f"job {job} is stopped: a node of its is short of memory"
+            return f"job {job} is stopped: one of its nodes is short of memory"
         case Fact.RUN_CONTINUED:
-            return f"job {job} goes on"
+            return f"job {job} continues"
         case Fact.RUN_LOST:
             return f"the run of job {job} is lost"
         case Fact.ORDER_OVERTAKEN:
-            return f"job {job} was to start on {where}, which is down"
+            return f"job {job} does not start on {where}, which is down"
         case Fact.PROMISED:
-            return f"job {job} is promised to be done within {fact['expected_s']:g} s of its arrival"
+            return f"job {job} is promised a turnaround of at most {fact['expected_s']:g} s"
         case Fact.RUN_PREEMPTED:
             return f"job {job} is preempted"
         case Fact.JOB_MAPPED:
             return (
-                f"job {job} is mapped to {where}, {fact['detail']}, believed to take {fact['expected_s']:g} s"
+                f"job {job} is mapped to {where}, {fact['detail']}, estimated run time "
+                f"{fact['expected_s']:g} s"
             )
         case Fact.PASSED_OVER:
-            return f"job {job} is passed over: {fact['detail']}"
+            return f"job {job} waits: {fact['detail']}"
         case Fact.JOB_REFUSED:
             return f"job {job} is refused: {fact['detail']}"
         case Fact.FAULT:
@@ -111,7 +112,7 @@ def _comparable(frame: pl.DataFrame) -> pl.DataFrame:
 
 
 def _state(facts: pl.DataFrame) -> tuple[tuple[int, ...], tuple[Running, ...]]:
-    """Who waits and who runs after some facts."""
+    """The waiting and the running jobs after some facts."""
     waiting: dict[int, None] = {}
     running: dict[int, Running] = {}
     for fact in facts.select("time_s", "event", "job", "run", "machines", "resource").iter_rows(named=True):
@@ -132,5 +133,5 @@ def _state(facts: pl.DataFrame) -> tuple[tuple[int, ...], tuple[Running, ...]]:
 
 
 def runs_of(facts: pl.DataFrame) -> Sequence[tuple[int, int, str]]:
-    """The runs that a trace has: point, replication and scheduler."""
+    """The runs in a trace: point, replication and scheduler."""
     return facts.select(RUN).unique(maintain_order=True).rows()

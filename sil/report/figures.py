@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 import altair as alt
 import numpy as np
@@ -45,8 +45,8 @@ def change_over_grid(comparison: Comparison, key: str) -> Figure:
                 rows.append((settings[axis], scheduler, change.mean, change.low, change.high))
     frame = _frame(rows, ["setting", "scheduler", "change", "low", "high"])
     x = alt.X("setting:Q", title=setting_title(axis))
-    colour = _scheduler_colour(comparison.schedulers, first=1)
-    title = f"Change of {m.title[0].lower()}{m.title[1:]} against {comparison.baseline} (%)"
+    colour = scheduler_colour(comparison.schedulers, first=1)
+    title = f"Change of {m.title[0].lower()}{m.title[1:]} relative to {comparison.baseline} (%)"
     base = alt.Chart(frame)
     return alt.layer(
         base.mark_rule(strokeDash=[4, 4], color="#666").encode(y=alt.datum(0.0)),
@@ -75,7 +75,7 @@ def value_over_grid(comparison: Comparison, key: str) -> Figure:
                 rows.append((settings[axis], scheduler, value.mean, value.low, value.high))
     frame = _frame(rows, ["setting", "scheduler", "value", "low", "high"])
     x = alt.X("setting:Q", title=setting_title(axis))
-    colour = _scheduler_colour(comparison.schedulers)
+    colour = scheduler_colour(comparison.schedulers)
     base = alt.Chart(frame)
     return alt.layer(
         base.mark_area(opacity=0.2).encode(
@@ -91,25 +91,37 @@ def value_over_grid(comparison: Comparison, key: str) -> Figure:
 
 
 def turnaround_distribution(jobs: pl.DataFrame, schedulers: Sequence[str]) -> Figure:
-    """Share of jobs, over all replications, whose turnaround is at most x: one line per scheduler."""
-    share = np.linspace(0.0, 1.0, 201)
-    rows = []
-    for scheduler in schedulers:
-        turnaround_s = jobs.filter(pl.col("scheduler") == scheduler)["turnaround_time"].to_numpy()
-        if len(turnaround_s):
-            quantiles_s = np.quantile(turnaround_s, share, method="inverted_cdf")
-            rows += [(scheduler, 100 * q, t) for q, t in zip(share, quantiles_s, strict=True)]
+    """Share of jobs, over all replications, whose turnaround is at most x."""
+    values = {name: jobs.filter(pl.col("scheduler") == name)["turnaround_time"] for name in schedulers}
+    return distribution(values, schedulers, "Turnaround (s)")
+
+
+def distribution(
+    values: Mapping[str, pl.Series], schedulers: Sequence[str], title: str, least: float | None = None
+) -> Figure:
+    """The empirical distribution of a quantity of jobs: one line per scheduler.
+
+    With `least`, the axis is logarithmic and smaller values are drawn there.
+    """
+    shares = np.linspace(0.0, 1.0, 201)
+    rows = [
+        (name, 100 * share, value if least is None else max(value, least))
+        for name, series in values.items()
+        if len(series)
+        for share, value in zip(
+            shares, np.quantile(series.to_numpy(), shares, method="inverted_cdf").tolist(), strict=True
+        )
+    ]
+    scale = alt.Scale() if least is None else alt.Scale(type="log")
     figure: Figure = (
-        alt.Chart(_frame(rows, ["scheduler", "share", "turnaround"]))
-        .mark_line(interpolate="step-before")
+        alt.Chart(_frame(rows, ["scheduler", "share", "value"]))
+        .mark_line(interpolate="step-after")
         .encode(
-            x=alt.X("turnaround:Q", title="Turnaround (s)"),
-            y=alt.Y(
-                "share:Q", title="Jobs with at most that turnaround (%)", scale=alt.Scale(domain=[0, 100])
-            ),
+            x=alt.X("value:Q", title=title, scale=scale),
+            y=alt.Y("share:Q", title="Jobs with at most that value (%)", scale=alt.Scale(domain=[0, 100])),
             order=alt.Order("share:Q"),
-            color=_scheduler_colour(schedulers),
-            tooltip=tooltips("scheduler", "share", "turnaround"),
+            color=scheduler_colour(schedulers),
+            tooltip=tooltips("scheduler", "share", "value"),
         )
         .properties(width=WIDTH, height=280)
     )
@@ -187,7 +199,7 @@ def utilisation_over_time(
         .encode(
             x=alt.X("time:Q", title="Time (s)"),
             y=alt.Y("utilisation:Q", title="Machines in use (%)"),
-            color=_scheduler_colour(schedulers),
+            color=scheduler_colour(schedulers),
             tooltip=tooltips("scheduler", "time", "utilisation"),
         )
         .properties(width=WIDTH, height=220)
@@ -299,8 +311,8 @@ def _colours(names: Sequence[str]) -> list[str]:
     return [PALETTE[k % len(PALETTE)] for k in range(len(names))]
 
 
-def _scheduler_colour(schedulers: Sequence[str], first: int = 0) -> alt.Color:
-    """The colours of the schedulers, the same in every figure; those before `first` are not in this one."""
+def scheduler_colour(schedulers: Sequence[str], first: int = 0) -> alt.Color:
+    """The colours of all schedulers of a report, by position; those before `first` are not in this figure."""
     scale = alt.Scale(domain=list(schedulers)[first:], range=_colours(schedulers)[first:])
     return alt.Color("scheduler:N", scale=scale, legend=alt.Legend(title="Scheduler", symbolOpacity=1))
 

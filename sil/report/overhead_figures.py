@@ -1,4 +1,4 @@
-"""What decisions cost, drawn as in Collins and George 2001, Figures 3 and 4; both axes are logarithmic."""
+"""Decision times, drawn as in Collins and George 2001, Figures 3 and 4; both axes are logarithmic."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from sil.report.figures import WIDTH, Figure, tooltips
 
 
 def overhead_figure(points: pl.DataFrame, across: str, lines: str, title: str = "") -> Figure:
-    """Median decisions (ms) over jobs, one line for each value of `lines`, with quartiles; one panel for each
-    value of `across`, under a title. `points` has the columns jobs, median_s, low_s and high_s besides."""
+    """Median decision time (ms) over jobs with quartiles: a line per value of `lines`, a panel per value of
+    `across`. `points` also has the columns jobs, median_s, low_s and high_s."""
     frame = points.with_columns(
         *(pl.col(f"{name}_s").mul(1e3).alias(name) for name in ("median", "low", "high")),
         pl.col(across).cast(pl.String),
@@ -23,11 +23,11 @@ def overhead_figure(points: pl.DataFrame, across: str, lines: str, title: str = 
     colour = alt.Color(f"{lines}:N", sort=None, legend=alt.Legend(title=titles[lines], symbolOpacity=1))
     base = alt.Chart(frame)
     band = base.mark_area(opacity=0.2).encode(
-        x=x, y=alt.Y("low:Q", title="Scheduling delay (ms)", scale=y_scale), y2=alt.Y2("high:Q"), color=colour
+        x=x, y=alt.Y("low:Q", title="Decision time (ms)", scale=y_scale), y2=alt.Y2("high:Q"), color=colour
     )
     median = base.mark_line(point=True).encode(
         x=x,
-        y=alt.Y("median:Q", title="Scheduling delay (ms)", scale=y_scale),
+        y=alt.Y("median:Q", title="Decision time (ms)", scale=y_scale),
         color=colour,
         tooltip=tooltips("jobs", lines, "median", "low", "high"),
     )

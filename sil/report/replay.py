@@ -1,17 +1,12 @@
-"""The report of a replayed log: one HTML file that works offline."""
+"""The report of a replayed log."""
 
 from __future__ import annotations
 
-import json
-import re
-from collections.abc import Mapping
-from pathlib import Path
-
-from jinja2 import Environment, PackageLoader, select_autoescape
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from sil.outcome.batsim_tables import Replayed
-from sil.report.experiment import script_safe, vega
-from sil.report.figures import Figure, save, styled
+from sil.report.page import Notice, Page, Part, Section, Table, slug
 from sil.report.replay_figures import (
     BINS,
     gantt,
@@ -20,58 +15,68 @@ from sil.report.replay_figures import (
     utilisation,
     waiting_distribution,
 )
-from sil.report.replay_tables import rows_of_statistics
+from sil.report.tables import replay_rows
+
+ESTIMATES = {
+    "user": "the users' estimates",
+    "actual": "the actual run times",
+    "history": "the mean of the user's last two run times",
+}
 
 
-def write_replay_report(path: Path, replayed: Replayed) -> None:
-    described, charts = replayed.described, _charts(replayed)
-    specifications = {
-        f"chart-{k}": styled(chart).to_dict() for k, chart in enumerate(charts.values(), start=1)
-    }
-    environment = Environment(
-        loader=PackageLoader("sil.report", "."), autoescape=select_autoescape(default=True)
+def replay_page(replayed: Replayed) -> Page:
+    d = replayed.described
+    names = list(d["schedulers"])
+    repairs = [Notice("refusal", f"{text}.", "Repaired") for text in d["repairs"]]
+    faults = [Notice("fault", f"{text}.", "Fault") for text in replayed.faults]
+    return Page(
+        d["log"],
+        f"{d['jobs']:,} jobs on {d['processors']:,} processors, replayed under {', '.join(names)}",
+        f"{d['log']}: {', '.join(names)}",
+        list(_terms(d)),
+        [*repairs, *faults],
+        list(_sections(replayed, names)),
     )
-    page = environment.get_template("replay.html.j2").render(
-        d=described,
-        names=list(described["schedulers"]),
-        rows=rows_of_statistics(replayed.statistics),
-        faults=replayed.faults,
-        titles=list(charts),
-        notes=_NOTES,
-        charts=script_safe(json.dumps(specifications)),
-        vega=vega(),
+
+
+def _terms(d: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
+    load = f"; load {100 * d['load']:.1f} %" if d["load"] else ""
+    yield "Log", f"{d['days']:.1f} days from the first submission to the last{load}"
+    yield "Estimates", ESTIMATES[d["estimates"]]
+    if d["part"]:
+        yield "Part", ", ".join(d["part"])
+    yield "Order", f"{d['order']} (of simultaneous events)"
+    if d["decision_cost"] != "none":
+        yield "Decision cost", d["decision_cost"]
+    yield "Version", f"{d['version']}, scheduler source {d['scheduler_source']}"
+    if d["acknowledge"]:
+        yield "Acknowledgement", d["acknowledge"]
+
+
+def _sections(replayed: Replayed, names: list[str]) -> Iterator[Section]:
+    note = (
+        "Over all jobs. Bounded slowdown has a threshold of 10 s. The makespan is from the first submission "
+        "to the last end. Quantiles are observed values: the smallest that so many of the jobs do not exceed."
     )
-    path.write_text(page, encoding="utf-8")
-
-
-def write_replay_figures(folder: Path, kind: str, replayed: Replayed) -> list[Path]:
-    """Write every chart of the report as a file of its own: `kind` is png, svg or pdf."""
-    folder.mkdir(parents=True, exist_ok=True)
-    paths = []
-    for title, chart in _charts(replayed).items():
-        paths.append(folder / f"{re.sub(r'[^a-z0-9]+', '-', title.lower()).strip('-')}.{kind}")
-        save(chart, str(paths[-1]))
-    return paths
-
-
-def _charts(replayed: Replayed) -> Mapping[str, Figure]:
-    """By title."""
+    rows = [[label, *texts] for label, texts in replay_rows(replayed.statistics)]
+    yield Section("Comparison", note, [Part(table=Table(["", *names], rows))])
     jobs, processors = replayed.jobs, int(replayed.described["processors"])
     if not jobs:
-        return {}
-    return {
-        "Jobs that wait": queue_length(jobs),
-        "Processors in use": utilisation(jobs, processors),
-        "Waiting time": waiting_distribution(jobs),
-        "Slowdown by size of job": slowdown_by_size(jobs),
-        **{f"Schedule of {name}": gantt(table, processors) for name, table in jobs.items()},
-    }
-
-
-_NOTES = {
-    "Jobs that wait": f"Means over {BINS} equal stretches of time.",
-    "Processors in use": f"Means over {BINS} equal stretches of time.",
-    "Waiting time": "The share of jobs that wait for at most so long.",
-    "Slowdown by size of job": "Bounded slowdown, threshold 10 s. A dot is the mean, a line goes from the "
-    "median to the value that 95 % of the jobs do not exceed; a dot above its line: few jobs wait very long.",
-}
+        return
+    bins = f"Means over {BINS} intervals of equal length."
+    dots = (
+        "Bounded slowdown, threshold 10 s. Dot: mean. Line: median to 95th percentile. A dot above its line: "
+        "few jobs have a very large slowdown."
+    )
+    around = (
+        "All runs while some hundred jobs start, around the job that waited longest. Colours only "
+        "distinguish jobs."
+    )
+    for title, text, chart in (
+        ("Jobs that wait", bins, queue_length(jobs, names)),
+        ("Processors in use", bins, utilisation(jobs, processors, names)),
+        ("Waiting time", "The share of jobs that wait at most so long.", waiting_distribution(jobs, names)),
+        ("Slowdown by size of job", dots, slowdown_by_size(jobs, names)),
+        *((f"Schedule of {name}", around, gantt(table, processors)) for name, table in jobs.items()),
+    ):
+        yield Section(title, text, [Part(chart=chart, name=slug(title))])

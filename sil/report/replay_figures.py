@@ -1,8 +1,11 @@
-"""Figures of replayed logs. They show means over time and over jobs, and stay small however long a log is."""
+"""Figures of replayed logs: means over time and over jobs, small for logs of any length.
+
+`names` are all schedulers of the report in order, including those that have no jobs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 
 import altair as alt
 import numpy as np
@@ -10,10 +13,10 @@ import polars as pl
 from numpy.typing import NDArray
 
 from scheduler.node_set import NodeSet
-from sil.report.figures import PALETTE, WIDTH, Figure, tooltips
+from sil.report.figures import PALETTE, WIDTH, Figure, distribution, scheduler_colour, tooltips
 
 Jobs = Mapping[str, pl.DataFrame]
-"""The jobs of each scheduler, as in jobs.csv."""
+"""The jobs by scheduler, as in jobs.csv."""
 
 BINS = 400
 DAY_S = 86_400.0
@@ -24,26 +27,26 @@ SINCE = "Days since the first submission"
 Numbers = NDArray[np.float64]
 
 
-def queue_length(jobs: Jobs) -> Figure:
-    """How many jobs wait, on average over each of `BINS` stretches of time."""
+def queue_length(jobs: Jobs, names: Sequence[str]) -> Figure:
+    """The mean number of jobs that wait in each of `BINS` intervals of time."""
     begins, ends = "submission_time", "starting_time"
     frame = _over_time(jobs, begins, ends, lambda table: np.ones(len(table)))
-    return _lines(frame, "Jobs that wait", jobs)
+    return _lines(frame, "Jobs that wait", names)
 
 
-def utilisation(jobs: Jobs, processors: int) -> Figure:
-    """The share of processors in use, on average over each of `BINS` stretches of time."""
+def utilisation(jobs: Jobs, processors: int, names: Sequence[str]) -> Figure:
+    """The mean share of processors in use in each of `BINS` intervals of time."""
 
     def share(table: pl.DataFrame) -> Numbers:
         held = table["requested_number_of_resources"].to_numpy()
         return 100.0 * held / processors
 
     frame = _over_time(jobs, "starting_time", "finish_time", share)
-    return _lines(frame, "Processors in use (%)", jobs)
+    return _lines(frame, "Processors in use (%)", names)
 
 
-def slowdown_by_size(jobs: Jobs) -> Figure:
-    """Bounded slowdown by how many processors jobs ask for: mean, and from the median to 95 % of the jobs."""
+def slowdown_by_size(jobs: Jobs, names: Sequence[str]) -> Figure:
+    """Bounded slowdown by requested processors: mean, and median to 95th percentile."""
     rows = []
     for scheduler, table in jobs.items():
         sizes = table["requested_number_of_resources"].to_numpy()
@@ -58,10 +61,10 @@ def slowdown_by_size(jobs: Jobs) -> Figure:
     x = alt.X(
         "processors:N",
         sort=order,
-        title="Processors asked for (dot: mean; line: from the median to the 95th percentile)",
+        title="Requested processors (dot: mean; line: median to 95th percentile)",
         axis=alt.Axis(labelAngle=0),
     )
-    offset = alt.XOffset("scheduler:N", sort=list(jobs))
+    offset = alt.XOffset("scheduler:N", sort=list(names))
     scale = alt.Scale(type="log", nice=False)
     base = alt.Chart(frame)
     figure: Figure = alt.layer(
@@ -70,61 +73,37 @@ def slowdown_by_size(jobs: Jobs) -> Figure:
             xOffset=offset,
             y=alt.Y("median:Q", scale=scale, title="Bounded slowdown (log scale)"),
             y2=alt.Y2("95th percentile:Q"),
-            color=_colour(jobs),
+            color=scheduler_colour(names),
         ),
         base.mark_point(filled=True, size=55, opacity=1).encode(
             x=x,
             xOffset=offset,
             y=alt.Y("mean:Q", scale=scale),
-            color=_colour(jobs),
+            color=scheduler_colour(names),
             tooltip=tooltips(*columns),
         ),
     ).properties(width=WIDTH, height=280)
     return figure
 
 
-def waiting_distribution(jobs: Jobs) -> Figure:
-    """The share of jobs that wait for at most so long."""
-    share = np.linspace(0.0, 1.0, 201)
-    rows = []
-    for scheduler, table in jobs.items():
-        waits_s = np.quantile(table["waiting_time"].to_numpy(), share, method="inverted_cdf")
-        rows += [
-            (scheduler, max(float(w), 1.0), 100.0 * float(q)) for q, w in zip(share, waits_s, strict=True)
-        ]
-    frame = pl.DataFrame(rows, schema=["scheduler", "wait", "share"], orient="row")
-    figure: Figure = (
-        alt.Chart(frame)
-        .mark_line(interpolate="step-after")
-        .encode(
-            x=alt.X(
-                "wait:Q",
-                title="Waiting time (s, log scale; below 1 s is drawn at 1 s)",
-                scale=alt.Scale(type="log"),
-            ),
-            y=alt.Y(
-                "share:Q", title="Jobs that wait for at most so long (%)", scale=alt.Scale(domain=[0, 100])
-            ),
-            order=alt.Order("share:Q"),
-            color=_colour(jobs),
-            tooltip=tooltips("scheduler", "wait", "share"),
-        )
-        .properties(width=WIDTH, height=280)
-    )
-    return figure
+def waiting_distribution(jobs: Jobs, names: Sequence[str]) -> Figure:
+    """The share of jobs that wait for at most a time."""
+    waits_s = {name: table["waiting_time"] for name, table in jobs.items()}
+    title = "Waiting time (s, log scale; less than 1 s is drawn at 1 s)"
+    return distribution(waits_s, names, title, least=1.0)
 
 
 def gantt(table: pl.DataFrame, processors: int) -> Figure:
-    """Which processors run which jobs, while `GANTT_RUNS` start, around the one that waited longest."""
+    """Processors by time while `GANTT_RUNS` jobs start, around the job that waited longest."""
     jobs = table.sort("starting_time", "job_id")
     starts_s, begin_s = jobs["starting_time"].to_numpy(), float(jobs["submission_time"].to_numpy().min())
     middle = int(np.argmax(jobs["waiting_time"].to_numpy()))
     first = max(0, min(middle - GANTT_RUNS // 2, len(jobs) - GANTT_RUNS))
     from_s = starts_s[first]
     later_s = starts_s[first + GANTT_RUNS :]
-    later_s = later_s[later_s > from_s]  # all of these may start at once
+    later_s = later_s[later_s > from_s]  # they may all start at once
     until_s = later_s[0] if len(later_s) else jobs["finish_time"].to_numpy().max()
-    # All that runs then, also what began before: or nodes would look idle that are not.
+    # Include runs that began before, or their nodes would look idle.
     shown = jobs.filter(pl.col("starting_time") < until_s, pl.col("finish_time") > from_s).select(
         "job_id",
         (pl.col("starting_time").clip(lower_bound=from_s) - begin_s) / DAY_S,
@@ -146,7 +125,10 @@ def gantt(table: pl.DataFrame, processors: int) -> Figure:
         .mark_rect(stroke="white", strokeWidth=0.3)
         .encode(
             x=alt.X(
-                "from:Q", title="Days since the first submission", scale=alt.Scale(zero=False, nice=False)
+                "from:Q",
+                title=SINCE,
+                scale=alt.Scale(zero=False, nice=False),
+                axis=alt.Axis(tickCount=10, labelOverlap=True),
             ),
             x2=alt.X2("until:Q"),
             y=alt.Y("low:Q", title="Processor", scale=alt.Scale(domain=[0, processors], nice=False)),
@@ -160,8 +142,8 @@ def gantt(table: pl.DataFrame, processors: int) -> Figure:
 
 
 def _over_time(jobs: Jobs, begins: str, ends: str, weight: Callable[[pl.DataFrame], Numbers]) -> pl.DataFrame:
-    """(scheduler, day, value): the summed weight of the jobs that are between two of their times, as the mean
-    over each bin."""
+    """(scheduler, day, value): the mean over each bin of the summed weight of the jobs that are between the
+    times `begins` and `ends`."""
     first_s = min(float(table["submission_time"].to_numpy().min()) for table in jobs.values())
     last_s = max(float(table["finish_time"].to_numpy().max()) for table in jobs.values())
     edges_s = np.linspace(0.0, last_s - first_s, BINS + 1)
@@ -176,7 +158,7 @@ def _over_time(jobs: Jobs, begins: str, ends: str, weight: Callable[[pl.DataFram
 
 
 def _since(times_s: Numbers, weights: Numbers, edges_s: Numbers) -> Numbers:
-    """At each edge, the sum of weight x (edge - time) over the times before it."""
+    """For each edge, the sum of weight * (edge - time) over the times before it."""
     order = np.argsort(times_s)
     times_s, weights = times_s[order], weights[order]
     before = np.searchsorted(times_s, edges_s)
@@ -185,26 +167,19 @@ def _since(times_s: Numbers, weights: Numbers, edges_s: Numbers) -> Numbers:
     return np.asarray(edges_s * summed - moments, dtype=np.float64)
 
 
-def _lines(frame: pl.DataFrame, title: str, jobs: Jobs) -> Figure:
+def _lines(frame: pl.DataFrame, title: str, names: Sequence[str]) -> Figure:
     figure: Figure = (
         alt.Chart(frame)
         .mark_line(interpolate="step", strokeWidth=1.3)
         .encode(
             x=alt.X("day:Q", title=SINCE),
             y=alt.Y("value:Q", title=title),
-            color=_colour(jobs),
+            color=scheduler_colour(names),
             tooltip=tooltips("scheduler", "day", "value"),
         )
         .properties(width=WIDTH, height=240)
     )
     return figure
-
-
-def _colour(jobs: Jobs) -> alt.Color:
-    names = list(jobs)
-    colours = [PALETTE[k % len(PALETTE)] for k in range(len(names))]
-    legend = alt.Legend(title="Scheduler", symbolOpacity=1)
-    return alt.Color("scheduler:N", scale=alt.Scale(domain=names, range=colours), legend=legend)
 
 
 def _size_class(power: int) -> str:

@@ -1,23 +1,25 @@
-"""The comparison as tables for the terminal."""
+"""Tables of results: for the terminal with Rich, and the texts of their cells for pages."""
 
 from __future__ import annotations
+
+from collections.abc import Mapping
 
 from rich import box
 from rich.table import Table
 
 from sil.outcome.comparison import Cell, Comparison
-from sil.outcome.metrics import metric
+from sil.outcome.metrics import REPLAY_METRICS, metric
 from sil.outcome.predictions import Accuracy
 from sil.outcome.statistics import Interval
 
 
 def comparison_table(comparison: Comparison, point: int) -> Table:
-    """Every metric of every scheduler at one point, with the paired difference to the first scheduler."""
+    """Every metric of every scheduler at one point, with the paired difference to the baseline."""
     settings = comparison.description.points[point]
     at = "; ".join(f"{key} = {value}" for key, value in settings.items())
     table = _table(f"Comparison{f' at {at}' if at else ''}")
     table.add_column("", no_wrap=True)
-    for heading in ("mean", f"less {comparison.baseline}", "change %"):
+    for heading in ("mean", f"difference to {comparison.baseline}", "change %"):
         table.add_column(heading, justify="right", no_wrap=True)
     for m in comparison.metrics:
         table.add_row(f"[bold]{m.label}")
@@ -29,7 +31,7 @@ def comparison_table(comparison: Comparison, point: int) -> Table:
 def grid_table(comparison: Comparison, key: str) -> Table:
     """One metric over the grid: a row per point, a column per scheduler and one for its change."""
     m = metric(key)
-    table = _table(f"{m.label}, and change against {comparison.baseline}")
+    table = _table(f"{m.label}, and change relative to {comparison.baseline}")
     for axis in comparison.description.axes:
         table.add_column(_short(axis), justify="right", min_width=4, no_wrap=True)
     for scheduler in comparison.schedulers:
@@ -39,20 +41,21 @@ def grid_table(comparison: Comparison, key: str) -> Table:
     for point, settings in enumerate(comparison.description.points):
         row = [str(value) for value in settings.values()]
         for scheduler in comparison.schedulers:
-            value, _, change = cell_texts(comparison.cell(point, scheduler, key), m.digits)
+            value, difference, change = cell_texts(comparison.cell(point, scheduler, key), m.digits)
+            change += "*" if difference.endswith("*") else " "
             row += [value] if scheduler == comparison.baseline else [value, change]
         table.add_row(*row)
     return table
 
 
 def long_grid_table(comparison: Comparison, key: str) -> Table:
-    """The same with a row per point and scheduler, for narrow terminals and many schedulers."""
+    """The same with a row per point and scheduler, for narrow terminals or many schedulers."""
     m = metric(key)
-    table = _table(f"{m.label}, and change against {comparison.baseline}")
+    table = _table(f"{m.label}, and change relative to {comparison.baseline}")
     for axis in comparison.description.axes:
         table.add_column(_short(axis), justify="right", no_wrap=True)
     table.add_column("scheduler", no_wrap=True)
-    for heading in ("mean", f"less {comparison.baseline}", "change %"):
+    for heading in ("mean", f"difference to {comparison.baseline}", "change %"):
         table.add_column(heading, justify="right", no_wrap=True)
     for point, settings in enumerate(comparison.description.points):
         for k, scheduler in enumerate(comparison.schedulers):
@@ -63,7 +66,7 @@ def long_grid_table(comparison: Comparison, key: str) -> Table:
 
 
 def prediction_table(comparison: Comparison) -> Table:
-    """How wrong turnaround was predicted: a row per scheduler and predictor (and point)."""
+    """Errors of predicted turnaround: a row per point, scheduler and predictor."""
     table = _table("Predicted turnaround: deviation |P - R| / R of the first prediction for each job")
     points = comparison.description.points
     for axis in comparison.description.axes:
@@ -103,7 +106,11 @@ def prediction_texts(accuracy: Accuracy) -> list[str]:
 
 
 def cell_texts(cell: Cell | None, digits: int) -> tuple[str, str, str]:
-    """Value, difference and change in percent; a star marks a difference that is not by chance."""
+    """Value, difference and percentage change.
+
+    A star marks a difference whose interval excludes 0. It has the exact test; the interval of the percentage
+    is an approximation.
+    """
     if cell is None:
         return "-", "", ""
     value = interval_text(cell.value, digits)
@@ -111,8 +118,16 @@ def cell_texts(cell: Cell | None, digits: int) -> tuple[str, str, str]:
     if cell.difference is not None:
         difference = interval_text(cell.difference, digits, signed=True) + _star(cell.difference)
     if cell.change_percent is not None:
-        change = interval_text(cell.change_percent, 1, signed=True) + _star(cell.change_percent)
+        change = interval_text(cell.change_percent, 1, signed=True)
     return value, difference, change
+
+
+def replay_rows(statistics: Mapping[str, Mapping[str, float]]) -> list[tuple[str, list[str]]]:
+    """The metrics of a replayed log: (label, a text for each scheduler); "-" where a scheduler has none."""
+    return [
+        (m.label, [f"{found[name]:,.{m.digits}f}" if name in found else "-" for found in statistics.values()])
+        for name, m in REPLAY_METRICS.items()
+    ]
 
 
 def interval_text(found: Interval, digits: int, *, signed: bool = False) -> str:

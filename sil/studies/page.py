@@ -1,18 +1,16 @@
-"""What a study found, as files: a page, the ledger and tables as CSV, and each figure in three formats."""
+"""The results of a study as files: a page, the ledger and tables as CSV, and each figure in three formats."""
 
 from __future__ import annotations
 
-import json
-import re
 from pathlib import Path
 
-from jinja2 import ChoiceLoader, Environment, PackageLoader, select_autoescape
+import polars as pl
 
 from sil.report import figures
-from sil.report.experiment import script_safe, vega
+from sil.report.page import Cell, Page, Part, Section, Table, slug, write_page
 from sil.settings.code_version import package_version
 from sil.studies.findings import Findings
-from sil.studies.ledger import ledger_frame
+from sil.studies.ledger import Verdict, ledger_frame
 
 KINDS = ("png", "svg", "pdf")
 PAGE = "page.html"
@@ -20,25 +18,44 @@ LEDGER = "ledger.csv"
 
 
 def write_findings(folder: Path, findings: Findings) -> None:
-    """Write everything into `folder`, which is made where it does not exist. Raises OSError."""
+    """Write everything into `folder`, which is created if it does not exist. Raises OSError."""
     folder.mkdir(parents=True, exist_ok=True)
     ledger_frame(findings.claims).write_csv(folder / LEDGER)
     for title, table in findings.tables.items():
-        table.write_csv(folder / f"{_file_name(title)}.csv")
+        table.write_csv(folder / f"{slug(title)}.csv")
     for drawing in findings.drawings:
+        titled = drawing.chart.properties(title=drawing.title)
         for kind in KINDS:
-            figures.save(
-                drawing.chart.properties(title=drawing.title), str(folder / f"{drawing.name}.{kind}")
-            )
-    charts = {drawing.name: figures.styled(drawing.chart).to_dict() for drawing in findings.drawings}
-    loader = ChoiceLoader([PackageLoader("sil.studies", "."), PackageLoader("sil.report", ".")])
-    environment = Environment(loader=loader, autoescape=select_autoescape(default=True))
-    page = environment.get_template("page.html.j2").render(
-        f=findings, version=package_version(), charts=script_safe(json.dumps(charts)), vega=vega()
+            figures.save(titled, str(folder / f"{drawing.name}.{kind}"))
+    write_page(folder / PAGE, study_page(findings))
+
+
+def study_page(findings: Findings) -> Page:
+    note = (
+        "Each verdict follows from the results by the rule beside it, which was fixed before the run. An "
+        "interval is the mean ± half-width at 95 % confidence."
     )
-    (folder / PAGE).write_text(page, encoding="utf-8")
+    rows: list[list[Cell | str]] = [
+        [c.claim, c.paper, c.ours, Cell(c.verdict.value, kind=f"verdict {_class(c.verdict)}"), c.rule]
+        for c in findings.claims
+    ]
+    claims = Table(["Claim of the paper", "Paper", "Result here", "Verdict", "Rule"], rows, "text")
+    drawings = [Part(drawing.title, drawing.chart, name=drawing.name) for drawing in findings.drawings]
+    return Page(
+        findings.title,
+        f"{findings.source}. {findings.method}",
+        sections=[
+            Section("Claims", note, [Part(table=claims)]),
+            *([Section("Figures", parts=drawings)] if drawings else []),
+            *(Section(title, parts=[Part(table=_table(table))]) for title, table in findings.tables.items()),
+        ],
+        footer=f"Version {package_version()}.",
+    )
 
 
-def _file_name(title: str) -> str:
-    """A title as the name of a file: table-1-share for "Table 1: share (%)"."""
-    return re.sub(r"\W+", "-", title.lower()).strip("-")
+def _class(verdict: Verdict) -> str:
+    return {Verdict.HOLDS: "holds", Verdict.DOES_NOT_HOLD: "not"}.get(verdict, "unclear")
+
+
+def _table(table: pl.DataFrame) -> Table:
+    return Table(table.columns, [[str(cell) for cell in row] for row in table.rows()])

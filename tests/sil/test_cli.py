@@ -67,7 +67,7 @@ def test_the_help_loads_no_large_library() -> None:
 def test_run_prints_the_comparison_and_writes_all_its_files(here: Path) -> None:
     result = sil("run", tiny_experiment(here), "--out", "out")
     assert result.exit_code == 0, result.output
-    for metric in ("Mean turnaround", "Sum of job times", "Makespan", "Mean waiting time", "Utilisation"):
+    for metric in ("Mean turnaround", "Total flow time", "Makespan", "Mean waiting time", "Utilisation"):
         assert metric in result.stdout
     for metric in ("Mean bounded slowdown", "Jobs run in parallel", "Decision time"):
         assert metric in result.stdout

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import polars as pl
@@ -9,7 +10,7 @@ import pytest
 
 from sil.experiment.listener import Listener
 from sil.experiment.replays import replay_all
-from sil.outcome.trace_diff import Running, parting, told
+from sil.outcome.trace_diff import Running, divergence, sentence
 from sil.runs.on_log import Replay
 from sil.trace.facts import TRACE
 from tests.builders import tiny_experiment
@@ -33,30 +34,30 @@ def runs(tmp_path: Path) -> Path:
 
 def test_runs_part_at_the_first_decision_that_is_not_the_same(runs: Path) -> None:
     fcfs, easy = (pl.read_parquet(runs / name / TRACE) for name in ("fcfs", "easy"))
-    found = parting(fcfs, easy)
+    found = divergence(fcfs, easy)
     assert found is not None
     assert (found.facts, found.time_s) == (4, 2.0)
     assert found.waiting == (2, 3)
     assert found.running == (Running(1, 0.0, "0-1"),)
-    assert told(found.one[0]) == "job 1 ends"
-    assert told(found.other[0]) == "job 3 starts on 2, believed to take 10 s"
+    assert sentence(found.one[0]) == "job 1 ends"
+    assert sentence(found.other[0]) == "job 3 starts on 2, estimated run time 10 s"
 
 
 def test_a_run_is_the_same_as_itself_and_as_one_whose_decisions_were_charged_nothing(
     runs: Path, tmp_path: Path
 ) -> None:
     fcfs = pl.read_parquet(runs / "fcfs" / TRACE)
-    assert parting(fcfs, fcfs) is None
+    assert divergence(fcfs, fcfs) is None
     free = Replay(log_of(ROWS, 3), decision_cost="fixed(seconds=0)")
     (outcome,) = replay_all(free, ["fcfs"], tmp_path / "free", 1, False, Listener())
     charged = pl.read_parquet(outcome.folder / TRACE)
     assert len(charged) > len(fcfs)
-    assert parting(fcfs, charged) is None
+    assert divergence(fcfs, charged) is None
 
 
 def test_a_trace_that_ends_before_the_other_parts_there(runs: Path) -> None:
     fcfs = pl.read_parquet(runs / "fcfs" / TRACE)
-    found = parting(fcfs, fcfs.head(5))
+    found = divergence(fcfs, fcfs.head(5))
     assert found is not None
     assert (found.facts, found.other) == (5, ())
 
@@ -64,19 +65,21 @@ def test_a_trace_that_ends_before_the_other_parts_there(runs: Path) -> None:
 def test_the_command_tells_who_ran_and_who_waited(runs: Path) -> None:
     done = sil("compare-traces", runs / "fcfs", runs / "easy" / TRACE)
     assert done.exit_code == 1
-    assert "The runs are the same for 4 facts, and part at 2 s." in done.output
-    assert "Then run: job 1 on 0-1 since 0 s." in done.output
-    assert "Then wait: job 2, job 3." in done.output
-    assert "2 s  job 3 starts on 2, believed to take 10 s" in done.output
+    assert "The runs are equal for 4 facts and diverge at 2 s." in done.output
+    assert "Running then: job 1 on 0-1 since 0 s." in done.output
+    assert "Waiting then: job 2, job 3." in done.output
+    assert "2 s  job 3 starts on 2, estimated run time 10 s" in done.output
+    found = json.loads(sil("compare-traces", runs / "fcfs", runs / "easy", "--json").stdout)
+    assert (found["equal"], found["facts"], found["waiting"]) == (False, 4, [2, 3])
     same = sil("compare-traces", runs / "easy", runs / "easy")
-    assert (same.exit_code, same.output) == (0, "The two runs are the same: 9 facts.\n")
+    assert (same.exit_code, same.output) == (0, "The two runs are equal: 9 facts.\n")
 
 
 def test_in_a_trace_of_an_experiment_one_run_is_chosen(tmp_path: Path) -> None:
     experiment = tiny_experiment(tmp_path)
     assert sil("run", experiment, "--out", tmp_path / "out").exit_code == 0
     several = sil("compare-traces", tmp_path / "out", tmp_path / "out")
-    assert "there are several schedulers in this trace; choose with --scheduler:" in the_sentence(several)
+    assert "this trace has several schedulers; choose one with --scheduler:" in the_sentence(several)
     names = pl.read_parquet(tmp_path / "out" / TRACE)["scheduler"].unique(maintain_order=True).to_list()
     same = sil("compare-traces", tmp_path / "out", tmp_path / "out", "--scheduler", names[0])
     assert same.exit_code == 0
@@ -84,10 +87,12 @@ def test_in_a_trace_of_an_experiment_one_run_is_chosen(tmp_path: Path) -> None:
         "compare-traces", tmp_path / "out", tmp_path / "out", "--scheduler", names[0], "--scheduler", names[1]
     )
     assert two.exit_code == 1
-    assert "part at" in two.output
+    assert "diverge at" in two.output
 
 
 def test_what_is_no_trace_has_a_sentence(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no")
-    assert "there is no such file" in the_sentence(sil("compare-traces", tmp_path, tmp_path))
+    assert "there is no trace.parquet in this folder" in the_sentence(
+        sil("compare-traces", tmp_path, tmp_path)
+    )
     assert "not a trace" in the_sentence(sil("compare-traces", tmp_path / "text", tmp_path))

@@ -375,7 +375,7 @@ def over_time(figure: Any) -> tuple[list[float], list[float]]:
 
 
 def test_the_figure_of_the_queue_shows_means_over_stretches_of_time() -> None:
-    middle_s, waiting = over_time(queue_length({"any": TWO_JOBS}))
+    middle_s, waiting = over_time(queue_length({"any": TWO_JOBS}, ["any"]))
     assert middle_s[:2] == pytest.approx([1.0, 3.0])
     expected = np.zeros(BINS)
     expected[50] = 0.5  # from 100 to 102 s, since 101 s
@@ -385,7 +385,7 @@ def test_the_figure_of_the_queue_shows_means_over_stretches_of_time() -> None:
 
 
 def test_the_figure_of_utilisation_shows_the_share_of_processors_in_use() -> None:
-    _, share = over_time(utilisation({"any": TWO_JOBS}, 4))
+    _, share = over_time(utilisation({"any": TWO_JOBS}, 4, ["any"]))
     expected = np.full(BINS, 25.0)
     expected[100] = 0.25 * 25.0 + 0.75 * 50.0
     expected[101:] = 50.0
@@ -427,7 +427,7 @@ def test_the_figure_of_a_schedule_is_not_empty_where_all_start_at_once(
 
 def test_schedulers_of_one_figure_share_its_time() -> None:
     shorter = TWO_JOBS.with_columns(finish_time=pl.lit(450.0))
-    frame = shown_by(queue_length({"a": TWO_JOBS, "b": shorter}))
+    frame = shown_by(queue_length({"a": TWO_JOBS, "b": shorter}, ["a", "b"]))
     days = {name: frame.filter(pl.col("scheduler") == name)["day"].to_list() for name in ("a", "b")}
     assert days["a"] == days["b"]
 
@@ -699,7 +699,7 @@ def test_jobs_are_chosen_by_their_place_in_the_log(here: Path) -> None:
 
 def test_a_report_of_many_schedulers_and_of_scattered_nodes_is_drawn(here: Path) -> None:
     many = {f"s{k}": pl.DataFrame(replayed_rows(400)) for k in range(15)}
-    chart = queue_length(many).to_dict()
+    chart = queue_length(many, list(many)).to_dict()
     assert sum(map(len, chart["datasets"].values())) > 5000
     shown = gantt(many["s0"], 256).to_dict()
     assert 5000 < sum(map(len, shown["datasets"].values())) <= GANTT_RECTANGLES

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import polars as pl
 import pytest
 
 from scheduler.mapping.placer import NOWHERE_TO_RUN
-from sil.outcome.job_timeline import life
+from sil.outcome.job_timeline import timeline
 from sil.runs.on_log import Replay
 from sil.trace.facts import SCHEMA, TRACE, Fact
 from tests.builders import tiny_experiment
@@ -76,7 +77,7 @@ def test_a_run_that_was_lost_counts_as_waiting() -> None:
         orient="row",
     )
     facts = facts.with_columns(pl.lit(None, kind).alias(n) for n, kind in SCHEMA.items() if n not in facts)
-    found, until_then = life(facts, 0), life(facts[:3], 0)
+    found, until_then = timeline(facts, 0), timeline(facts[:3], 0)
     assert found is not None
     assert found.waited_s == 50.0
     assert until_then is not None
@@ -85,13 +86,16 @@ def test_a_run_that_was_lost_counts_as_waiting() -> None:
 
 def test_a_jobs_life_is_told_in_order_with_who_overtook_it(tmp_path: Path) -> None:
     facts = facts_of(Replay(log_of(ROWS, 3), reasons=True), "easy", tmp_path)
-    found = life(facts, 2)
+    found = timeline(facts, 2)
     assert found is not None
     assert found.overtaken_by == (3,)
     assert found.waited_s == 49.0
-    assert found.events[0] == (1.0, "job 2 arrives, which asks for 3 nodes")
-    assert found.events[-2:] == ((50.0, "job 2 starts on 0-2, believed to take 50 s"), (100.0, "job 2 ends"))
-    assert life(facts, 99) is None
+    assert found.events[0] == (1.0, "job 2 arrives and requests 3 nodes")
+    assert found.events[-2:] == (
+        (50.0, "job 2 starts on 0-2, estimated run time 50 s"),
+        (100.0, "job 2 ends"),
+    )
+    assert timeline(facts, 99) is None
 
 
 def test_the_command_tells_it_and_says_where_reasons_are_missing(tmp_path: Path) -> None:
@@ -99,12 +103,24 @@ def test_the_command_tells_it_and_says_where_reasons_are_missing(tmp_path: Path)
     done = sil("why", tmp_path, "--job", "2")
     assert done.exit_code == 0
     assert "50 s  job 2 starts on 0-2" in done.output
-    assert "It waited for 49 s." in done.output
+    assert "Waiting time: 49 s." in done.output
     assert "Overtaken by: job 3." in done.output
-    assert "Why it was passed over is not in this trace" in done.output
+    assert "This trace has no wait reasons" in done.output
     assert f"{tmp_path / TRACE}: there is no job 7" in the_sentence(
         sil("why", tmp_path / TRACE, "--job", "7")
     )
+
+
+def test_a_timeline_is_also_told_as_json_and_a_folder_of_replays_names_its_subfolders(
+    tmp_path: Path,
+) -> None:
+    (tmp_path / "easy").mkdir()
+    facts_of(Replay(log_of(ROWS, 3)), "easy", tmp_path / "easy")
+    told = json.loads(sil("why", tmp_path / "easy", "--job", "2", "--json").stdout)
+    assert (told["job"], told["waited_s"], told["overtaken_by"]) == (2, 49.0, [3])
+    assert told["events"][-1] == {"time_s": 100.0, "event": "job 2 ends"}
+    refused = the_sentence(sil("why", tmp_path, "--job", "2"))
+    assert "each scheduler has its own trace; name one of the subfolders easy" in refused
 
 
 def test_an_experiment_keeps_reasons_where_it_is_asked_to(tmp_path: Path) -> None:

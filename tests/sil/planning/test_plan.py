@@ -88,7 +88,7 @@ def test_a_plan_is_answered_with_a_page_tables_and_one_sentence(tmp_path: Path) 
     for text in (
         "What now?",
         "buy &#39;2 x two fast&#39;",
-        "Which job classes gain",
+        "Gain by job class",
         "common random numbers",
     ):
         assert text in page
@@ -428,7 +428,7 @@ def test_processors_may_be_added_to_the_machine_of_a_log(tmp_path: Path) -> None
     assert easy["mean_waiting"] < fcfs["mean_waiting"]
     page = (tmp_path / "out" / PAGE).read_text()
     assert "log.swf at 1 times its load, in 10 consecutive parts" in page
-    assert "Which job classes gain" not in page
+    assert "Gain by job class" not in page
 
 
 def test_a_plan_for_a_log_takes_no_site(tmp_path: Path) -> None:

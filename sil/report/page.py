@@ -1,0 +1,158 @@
+"""The report builder: one page model, template and style for runs, replays, plans and studies.
+
+A page is one HTML file that holds everything it shows and needs no network.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+from collections.abc import Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cache
+from importlib.metadata import version
+from pathlib import Path
+
+import vl_convert
+from jinja2 import Environment, PackageLoader, select_autoescape
+
+from sil.report.figures import Figure, save, styled
+
+LEAST_SECTIONS_WITH_CONTENTS = 5
+
+
+@dataclass(frozen=True, slots=True)
+class Cell:
+    """The text of a table's cell, a smaller line below it, and a CSS class."""
+
+    text: str
+    below: str = ""
+    kind: str = ""
+
+
+@dataclass(frozen=True)
+class Table:
+    """`layout` is a CSS class: "" for numbers, "text" for sentences, "options" for text in column 2."""
+
+    head: Sequence[str]
+    rows: Sequence[Sequence[Cell | str]]
+    layout: str = ""
+
+
+@dataclass(frozen=True)
+class Part:
+    """A chart, a table or a list of sentences; it can be folded. `name` is the file name of the chart."""
+
+    title: str = ""
+    chart: Figure | None = None
+    table: Table | None = None
+    items: Sequence[str] = ()
+    name: str = ""
+    folded: bool = False
+    open: bool = False
+
+
+@dataclass
+class Section:
+    title: str
+    note: str = ""
+    parts: list[Part] = field(default_factory=list)
+
+
+@dataclass(frozen=True)
+class Notice:
+    """A paragraph above the sections; `kind` is "answer", "fault", "refusal" or "note" (CSS classes)."""
+
+    kind: str
+    text: str
+    label: str = ""
+
+
+@dataclass
+class Page:
+    """`terms` are pairs of a term and its description; `window` is the title of the browser's window."""
+
+    title: str
+    lead: str = ""
+    window: str = ""
+    terms: list[tuple[str, str]] = field(default_factory=list)
+    notices: list[Notice] = field(default_factory=list)
+    sections: list[Section] = field(default_factory=list)
+    footer: str = ""
+
+    def charts(self) -> Iterator[tuple[str, Part]]:
+        """Every part with a chart, and the name of the chart, which is unique on the page."""
+        for section in self.sections:
+            for k, part in enumerate(section.parts, start=1):
+                if part.chart is not None:
+                    yield part.name or slug(f"{section.title} {part.title or k}"), part
+
+
+def slug(title: str) -> str:
+    """A title as an anchor and as a file name: "table-1-share" for "Table 1: share (%)"."""
+    return re.sub(r"\W+", "-", title.lower()).strip("-")
+
+
+def write_page(path: Path, page: Page) -> None:
+    charts = dict(page.charts())
+    names = {id(part): name for name, part in charts.items()}
+    specifications = {f"chart-{name}": styled(part.chart).to_dict() for name, part in charts.items()}  # type: ignore[arg-type]
+    text = (
+        _environment()
+        .get_template("page.html.j2")
+        .render(
+            page=page,
+            contents=len(page.sections) >= LEAST_SECTIONS_WITH_CONTENTS,
+            chart_id=lambda part: f"chart-{names[id(part)]}",
+            slug=slug,
+            charts=_script_safe(json.dumps(specifications)),
+            vega=_vega(),
+        )
+    )
+    path.write_text(text, encoding="utf-8")
+
+
+def write_figures(folder: Path, kind: str, page: Page) -> list[Path]:
+    """Write every chart of a page as a file of its own: `kind` is png, svg or pdf."""
+    folder.mkdir(parents=True, exist_ok=True)
+    paths = []
+    for name, part in page.charts():
+        assert part.chart is not None
+        paths.append(folder / f"{name}.{kind}")
+        save(part.chart, str(paths[-1]))
+    return paths
+
+
+@cache
+def _environment() -> Environment:
+    return Environment(
+        loader=PackageLoader("sil.report", "."),
+        autoescape=select_autoescape(default=True),
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
+
+
+@cache
+def _vega() -> str:
+    """Vega, Vega-Lite and vega-embed as one script.
+
+    Bundling takes a second, so the script is cached beside this file where that folder is writable.
+    """
+    cached = Path(__file__).parent / "__pycache__" / f"vega-{version('vl-convert-python')}.js"
+    if cached.is_file():
+        return cached.read_text(encoding="utf-8")
+    script = _script_safe(vl_convert.javascript_bundle())  # type: ignore[call-arg]  # the stub lacks its default
+    with suppress(OSError):
+        cached.parent.mkdir(exist_ok=True)
+        unfinished = cached.with_suffix(f".{os.getpid()}")
+        unfinished.write_text(script, encoding="utf-8")
+        unfinished.replace(cached)
+    return script
+
+
+def _script_safe(text: str) -> str:
+    """Text that cannot end the <script> element around it."""
+    return text.replace("</script", "<\\/script")
