@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-from enum import StrEnum
 from pathlib import Path
 from typing import Annotated, NoReturn
 
@@ -11,6 +10,7 @@ import typer
 from rich.markup import escape
 from rich.table import Table
 
+from scheduler.kinds import Kind
 from sil.cli.console import (
     EXIT_FAULT,
     EXIT_INTERRUPTED,
@@ -24,17 +24,8 @@ from sil.cli.console import (
     print_json,
 )
 
-
-class KindName(StrEnum):
-    """Kinds of schedulers, as values of --kind."""
-
-    MAPPING = "mapping"
-    SHARED_NODES = "shared-nodes"
-    FREE_NODES = "free-nodes"
-
-
 KindOption = Annotated[
-    KindName | None,
+    Kind | None,
     typer.Option(
         "--kind",
         help="Whether it maps jobs to machines, starts them on time-shared nodes, or starts rigid jobs on "
@@ -62,7 +53,6 @@ def check(
     For each broken rule, shows the smallest problems that break it, the same on every run. Exit code 1 if
     any rule is broken.
     """
-    from scheduler.kinds import Kind
     from scheduler.rules import RIGHT_KIND
     from sil.workers.processes import begin_early
 
@@ -70,8 +60,7 @@ def check(
     from sil.experiment import checking
 
     with one_sentence_for_bad_input():
-        asked_for = Kind(kind.value) if kind else None
-        checked = checking.check(scheduler, asked_for, examples, decision_limit)
+        checked = checking.check(scheduler, kind, examples, decision_limit)
     verdicts, rules = checked.verdicts, checking.rules_for(checked.kind)
     if as_json:
         of_rule = {finding.rule: finding._asdict() for finding in checked.findings}
@@ -109,14 +98,14 @@ def new_scheduler(
     name: Annotated[
         str, typer.Argument(help="Name of the scheduler and of its package: a word like fair_share.")
     ],
-    kind: Annotated[KindName, typer.Option("--kind", help="Kind of scheduling problem.")] = KindName.MAPPING,
+    kind: Annotated[Kind, typer.Option("--kind", help="Kind of scheduling problem.")] = Kind.MAPPING,
     folder: Annotated[Path | None, typer.Option("--out", help="Folder to write. Default: NAME.")] = None,
 ) -> None:
     """Write an installable package with a working scheduler and its test, as a starting point."""
     from sil.experiment.new_scheduler import write_package
 
     with one_sentence_for_bad_input():
-        written = write_package(name, kind.name.lower(), folder or Path(name))
+        written = write_package(name, kind, folder or Path(name))
     for path in written:
         out.print(f"  {path}", highlight=False, soft_wrap=True)
     where = folder or Path(name)
@@ -141,7 +130,6 @@ def serve_scheduler(
     if importlib.util.find_spec("zmq") is None:
         fail("Batsim's protocol needs the package pyzmq; install sil-testbed[batsim]")
     from scheduler.free_nodes.runtime_estimates import UserEstimates
-    from scheduler.kinds import Kind
     from scheduler.registry import resolve
     from scheduler.rules import ScheduleRejected
     from sil.batsim.serving import ServedScheduler, serve

@@ -169,9 +169,9 @@ def test_where_its_package_is_installed_a_new_scheduler_has_a_name(tmp_path: Pat
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("new-scheduler", "Fair-Share"), "'Fair-Share' is no name for a package"),
-        (("new-scheduler", "class"), "'class' is no name for a package"),
-        (("new-scheduler", "sjs"), "there is a scheduler 'sjs' already"),
+        (("new-scheduler", "Fair-Share"), "'Fair-Share' is not a valid package name"),
+        (("new-scheduler", "class"), "'class' is not a valid package name"),
+        (("new-scheduler", "sjs"), "a scheduler 'sjs' already exists"),
         (("check", "no_such"), "there is no scheduler 'no_such'"),
     ],
 )
@@ -186,4 +186,4 @@ def test_a_folder_that_is_there_is_not_written_into(tmp_path: Path) -> None:
     (tmp_path / "mine" / "notes.txt").write_text("of great value")
     done = sil("new-scheduler", "mine", "--out", str(tmp_path / "mine"))
     assert done.exit_code == 2
-    assert "is there already" in the_sentence(done)
+    assert "already exists" in the_sentence(done)

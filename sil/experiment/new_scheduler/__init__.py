@@ -1,4 +1,4 @@
-"""Writes a package with a scheduler for whoever begins one; the files beside this one are its templates."""
+"""Generates a package with a scheduler, from the templates in this folder."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from scheduler import registry
 from scheduler.errors import UserError
+from scheduler.kinds import Kind
 from sil.settings.code_version import package_version
 
 
@@ -17,14 +18,14 @@ class CannotBegin(UserError):
     """The package cannot be written. The message is one sentence for the user."""
 
 
-def write_package(name: str, kind: str, folder: Path) -> list[Path]:
+def write_package(name: str, kind: Kind, folder: Path) -> list[Path]:
     """Write the package `name` into `folder`; returns its files. Raises CannotBegin."""
     if not re.fullmatch(r"[a-z][a-z0-9_]*", name) or keyword.iskeyword(name):
-        raise CannotBegin(f"'{name}' is no name for a package; expected lower-case letters, digits and _")
+        raise CannotBegin(f"'{name}' is not a valid package name; expected lower-case letters, digits and _")
     if name in registry.names():
-        raise CannotBegin(f"there is a scheduler '{name}' already; choose another name")
+        raise CannotBegin(f"a scheduler '{name}' already exists; choose another name")
     if folder.exists() and (not folder.is_dir() or any(folder.iterdir())):
-        raise CannotBegin(f"{folder} is there already; name another folder with --out")
+        raise CannotBegin(f"{folder} already exists; choose another folder with --out")
     templates = Environment(
         loader=PackageLoader("sil.experiment.new_scheduler", "."),
         undefined=StrictUndefined,
@@ -34,14 +35,14 @@ def write_package(name: str, kind: str, folder: Path) -> list[Path]:
     values = {
         "name": name,
         "class_name": "".join(part.capitalize() for part in name.split("_") if part),
-        "kind": kind.replace("_", "-"),
+        "kind": kind.value,
         "version": package_version(),
-        "parameter": "most_jobs=4" if kind == "shared_nodes" else "patience_s=60",
+        "parameter": "most_jobs=4" if kind is Kind.TIME_SHARED else "patience_s=60",
     }
     files = {
         "pyproject.toml": "pyproject.toml.j2",
         "README.md": "README.md.j2",
-        f"{name}/__init__.py": f"{kind}.py.j2",
+        f"{name}/__init__.py": f"{kind.replace('-', '_')}.py.j2",
         f"tests/test_{name}.py": "test.py.j2",
     }
     try:
