@@ -1,4 +1,4 @@
-"""The baseline of bench_replay: EASY as a textbook has it, with nothing around it.
+"""The baseline of bench_replay: a bare textbook EASY.
 
 Arrays in, start times out: no manager, no ports, no events of other kinds, no nodes with names, no trace.
 """
@@ -16,7 +16,7 @@ def easy_starts(
     estimate_s: Sequence[float],
     processors: int,
 ) -> list[float]:
-    """When each job starts. At one instant, ends come first, then arrivals, then one pass."""
+    """When each job starts. At the same time, completions come first, then arrivals, then one pass."""
     n, next_job, free = len(submit_s), 0, processors
     start_s = [0.0] * n
     queue: list[int] = []

@@ -1,4 +1,4 @@
-"""How many jobs a second go over the socket to a scheduler that speaks Batsim's protocol?
+"""How many jobs per second does a scheduler over Batsim's protocol process?
 
 The first 5,000 jobs of KTH-SP2, or as many synthetic ones, under a trivial first-come-first-served client,
 under our own EASY behind `sil serve-scheduler`, and as the baseline under that EASY without a socket: from

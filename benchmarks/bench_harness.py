@@ -1,7 +1,7 @@
-"""What does the testbed itself cost per job, beside the scheduler's own decisions?
+"""What is the overhead of the testbed per job, in addition to the scheduler's decisions?
 
 One run of MCT on the site of Collins and George, jobs arriving one by one. The baseline is a bare loop
-over the same jobs that keeps nothing but an array of ready times: no manager, no ports, no events, no
+over the same jobs with only an array of ready times: no manager, no ports, no events, no
 trace. The cost per job must not grow with the number of jobs. Run with `python -m
 benchmarks.bench_harness`.
 """
@@ -34,7 +34,7 @@ def experiment_of(jobs: int) -> Experiment:
 
 
 def bare_mct(jobs: list[Job], in_use: SiteInUse) -> float:
-    """Makespan of MCT without anything around it."""
+    """Makespan of a bare MCT."""
     n_machines = in_use.site.n_machines
     ready_s = np.zeros(n_machines)
     etc = in_use.experience().estimate(jobs, [len(members) for members in in_use.site.members])

@@ -1,13 +1,13 @@
-"""How fast are SJS and PJS, beside the textbook's versions and beside one look at every cell of the matrix?
+"""How fast are SJS and PJS, compared with the reference and with one pass over the matrix?
 
-* Unstructured: random ETC matrices in which every job and every machine is a class of its own. In a
-  consistent one, a machine that is faster for one job is so for all.
-* By class: 5 job classes x 10 machine classes, given as such; all machines idle, or each ready at another
-  time. How long it takes to find such classes in a whole matrix is timed apart.
+* Unstructured: random ETC matrices in which every job and every machine has its own class. In a
+  consistent one, a machine that is faster for one job is faster for all.
+* By class: 5 job classes x 10 machine classes, given as such; all machines idle, or with different
+  ready times. Finding such classes in a whole matrix is timed separately.
 * PJS on 40 machines, 5 clusters of 4 among them, with several shares of jobs that can run in parallel.
 
-Times are medians of whole calls of `schedule`. "SJS in full" is one Min-min and one Max-min, both to
-the end; SJS itself ends Max-min when it is known that Min-min is better.
+Times are medians of whole calls of `schedule`. "SJS in full" is a complete Min-min plus Max-min; SJS itself
+stops Max-min once Min-min is certain to be better.
 Run with `python -m benchmarks.bench_mapping`.
 """
 
@@ -37,7 +37,7 @@ SEED = 2001
 SIZES = ((100, 100), (1_000, 142), (10_000, 1_000))
 HUGE = (1_000_000, 10_000)
 TEXTBOOK_CELLS = 1_000_000
-"""The textbook's SJS is run on matrices of up to so many cells; on larger ones it takes hours."""
+"""The largest matrix for the reference SJS, in cells; larger ones take hours."""
 CLASSES = (5, 10)
 PJS_JOBS, PJS_CLUSTERS, PJS_CLUSTER_SIZE, PJS_LOOSE = 1_000, 5, 4, 20
 SHARES = (0.1, 0.5, 0.75, 0.9, 1.0)
@@ -47,7 +47,7 @@ Matrix = NDArray[np.float64]
 
 
 def median_ms(call: Callable[[], object], least_s: float = 0.3) -> float:
-    """Median time of one call, over at least three calls and `least_s`, after one that does not count."""
+    """Median time of one call, over at least three calls and `least_s`, after an untimed one."""
     call()
     took_s: list[float] = []
     while len(took_s) < 3 or sum(took_s) < least_s:
@@ -57,14 +57,14 @@ def median_ms(call: Callable[[], object], least_s: float = 0.3) -> float:
     return 1e3 * statistics.median(took_s)
 
 
-def unstructured(n: int, m: int, kind: str, luck: np.random.Generator) -> Matrix:
+def unstructured(n: int, m: int, kind: str, rng: np.random.Generator) -> Matrix:
     """Range-based, of high heterogeneity, as in Braun et al. 2001."""
-    etc_s = luck.uniform(1.0, 3000.0, (n, 1)) * luck.uniform(1.0, 1000.0, (n, m))
+    etc_s = rng.uniform(1.0, 3000.0, (n, 1)) * rng.uniform(1.0, 1000.0, (n, m))
     return np.sort(etc_s, axis=1) if kind == "consistent" else etc_s
 
 
-def measure_unstructured(n: int, m: int, kind: str, luck: np.random.Generator) -> dict[str, Any]:
-    etc_s = unstructured(n, m, kind, luck)
+def measure_unstructured(n: int, m: int, kind: str, rng: np.random.Generator) -> dict[str, Any]:
+    etc_s = unstructured(n, m, kind, rng)
     problem = MappingProblem.from_matrix(etc_s)
     ready_s = np.zeros(m)
     found: dict[str, Any] = {
@@ -76,11 +76,11 @@ def measure_unstructured(n: int, m: int, kind: str, luck: np.random.Generator) -
     return {"jobs": n, "machines": m, "kind": kind, **found}
 
 
-def measure_by_class(n: int, m: int, kind: str, luck: np.random.Generator) -> dict[str, Any]:
+def measure_by_class(n: int, m: int, kind: str, rng: np.random.Generator) -> dict[str, Any]:
     etc = EtcMatrix(
-        luck.uniform(1.0, 100.0, CLASSES), luck.integers(0, CLASSES[0], n), luck.integers(0, CLASSES[1], m)
+        rng.uniform(1.0, 100.0, CLASSES), rng.integers(0, CLASSES[0], n), rng.integers(0, CLASSES[1], m)
     )
-    problem = MappingProblem.from_etc(etc, luck.uniform(0.0, 100.0, m) if kind == "busy" else None)
+    problem = MappingProblem.from_etc(etc, rng.uniform(0.0, 100.0, m) if kind == "busy" else None)
     found: dict[str, Any] = {"sjs_ms": median_ms(lambda: Sjs().schedule(problem))}
     if (n, m) != HUGE:
         etc_s, ready_s = etc.dense(), problem.ready_times.machine_s
@@ -92,19 +92,19 @@ def measure_by_class(n: int, m: int, kind: str, luck: np.random.Generator) -> di
     return {"jobs": n, "machines": m, "kind": kind, **found}
 
 
-def pjs_problem(share: float, luck: np.random.Generator) -> MappingProblem:
-    """As in the first case study: random times, those in parallel about a third of the others."""
+def pjs_problem(share: float, rng: np.random.Generator) -> MappingProblem:
+    """As in the first case study: random times, parallel ones about a third of the others."""
     machines = PJS_CLUSTERS * PJS_CLUSTER_SIZE + PJS_LOOSE
-    etc_s = luck.uniform(1.0, 100.0, (PJS_JOBS, machines))
-    parallel_s = luck.uniform(1.0, 100.0, (PJS_JOBS, PJS_CLUSTERS)) / 3.0
-    parallel_s[luck.random(PJS_JOBS) >= share] = np.inf
+    etc_s = rng.uniform(1.0, 100.0, (PJS_JOBS, machines))
+    parallel_s = rng.uniform(1.0, 100.0, (PJS_JOBS, PJS_CLUSTERS)) / 3.0
+    parallel_s[rng.random(PJS_JOBS) >= share] = np.inf
     members = np.arange(PJS_CLUSTERS * PJS_CLUSTER_SIZE).reshape(PJS_CLUSTERS, -1).tolist()
     return MappingProblem.from_matrix(np.hstack([etc_s, parallel_s]), None, members)
 
 
-def measure_pjs(share: float, luck: np.random.Generator) -> dict[str, Any]:
+def measure_pjs(share: float, rng: np.random.Generator) -> dict[str, Any]:
     """Means over instances."""
-    problems = [pjs_problem(share, luck) for _ in range(PJS_INSTANCES)]
+    problems = [pjs_problem(share, rng) for _ in range(PJS_INSTANCES)]
     schedulers: dict[str, Scheduler] = {
         "pjs_ms": Pjs(),
         "sjs_ms": Sjs(),
@@ -170,11 +170,11 @@ def pjs_table(rows: list[dict[str, Any]]) -> Table:
 
 
 def main() -> None:
-    luck = np.random.default_rng(SEED)
+    rng = np.random.default_rng(SEED)
     kinds = ("inconsistent", "consistent")
-    whole = [measure_unstructured(n, m, kind, luck) for n, m in SIZES for kind in kinds]
-    by_class = [measure_by_class(n, m, kind, luck) for n, m in (*SIZES, HUGE) for kind in ("idle", "busy")]
-    in_parallel = [measure_pjs(share, luck) for share in SHARES]
+    whole = [measure_unstructured(n, m, kind, rng) for n, m in SIZES for kind in kinds]
+    by_class = [measure_by_class(n, m, kind, rng) for n, m in (*SIZES, HUGE) for kind in ("idle", "busy")]
+    in_parallel = [measure_pjs(share, rng) for share in SHARES]
     console = Console()
     console.print(sjs_table("SJS, unstructured", whole, by_class=False))
     console.print(sjs_table("SJS, 5 x 10 classes", by_class, by_class=True))

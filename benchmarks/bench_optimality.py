@@ -1,8 +1,8 @@
-"""How far is each scheduler from the least possible sum of completion times?
+"""How far is each scheduler from the minimal sum of completion times?
 
 Random ETC matrices as in Braun et al. 2001 (range-based: a base time per job times a factor per machine),
 small enough for the exact optimum of `scheduler.mapping.bounds`. A consistent matrix is sorted row by row: a
-machine that is faster for one job is so for all. Run with `python -m benchmarks.bench_optimality`.
+machine that is faster for one job is faster for all. Run with `python -m benchmarks.bench_optimality`.
 """
 
 from __future__ import annotations
@@ -26,19 +26,19 @@ KINDS = ("consistent", "inconsistent")
 TASK_RANGE, MACHINE_RANGE = 3000.0, 1000.0
 
 
-def random_matrix(kind: str, luck: np.random.Generator) -> NDArray[np.float64]:
+def random_matrix(kind: str, rng: np.random.Generator) -> NDArray[np.float64]:
     """ETC (JOBS, MACHINES) of high heterogeneity in jobs and machines."""
-    base = luck.uniform(1.0, TASK_RANGE, JOBS)
-    etc_s = base[:, None] * luck.uniform(1.0, MACHINE_RANGE, (JOBS, MACHINES))
+    base = rng.uniform(1.0, TASK_RANGE, JOBS)
+    etc_s = base[:, None] * rng.uniform(1.0, MACHINE_RANGE, (JOBS, MACHINES))
     return np.sort(etc_s, axis=1) if kind == "consistent" else etc_s
 
 
 def percent_above_optimum(kind: str) -> dict[str, NDArray[np.float64]]:
     """Per scheduler: 100 (sum / least sum - 1) on each instance."""
-    luck = np.random.default_rng([SEED, KINDS.index(kind)])
+    rng = np.random.default_rng([SEED, KINDS.index(kind)])
     above: dict[str, list[float]] = {name: [] for name in registry.BUILT_IN}
     for _ in range(INSTANCES):
-        etc_s = random_matrix(kind, luck)
+        etc_s = random_matrix(kind, rng)
         least_s = least_sum_of_completions(etc_s, np.zeros(MACHINES)).completion_s.sum()
         for name, values in above.items():
             made = registry.resolve(name).make().schedule(MappingProblem.from_matrix(etc_s))

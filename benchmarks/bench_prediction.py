@@ -1,7 +1,7 @@
-"""What does it cost to predict the turnaround of every job that runs or waits?
+"""How long does a prediction of the turnaround of all running and waiting jobs take?
 
 Baseline: Algorithm 1 as published (`scheduler.time_shared.prediction.algorithm_1`), with the reference
-policies, in the same run; the benchmark leaves it out where it takes minutes. Run with
+policies, in the same run; omitted where it takes minutes. Run with
 `python -m benchmarks.bench_prediction`.
 """
 
@@ -43,17 +43,17 @@ CALLS = 5
 
 def state_of(n_nodes: int, n_running: int, n_waiting: int) -> SystemState:
     """A cluster with local users on a quarter of the nodes."""
-    luck = np.random.default_rng(SEED)
+    rng = np.random.default_rng(SEED)
     state = SystemState([512.0] * n_nodes, SocialContract())
-    for n in luck.permutation(n_nodes)[: n_nodes // 4].tolist():
-        state.tell_local(n, LocalLoad(float(luck.random() < 0.3), 0.15, 180.0, True))
+    for n in rng.permutation(n_nodes)[: n_nodes // 4].tolist():
+        state.tell_local(n, LocalLoad(float(rng.random() < 0.3), 0.15, 180.0, True))
     number = 0
 
     def submitted(sizes: tuple[int, ...]) -> Job:
         nonlocal number
-        job = Job(JobId(number), "any", float(number), n_tasks=int(luck.choice(sizes)))
-        memory_mb, exe_s = luck.uniform(10.0, 60.0), luck.uniform(20.0, 500.0)
-        state.add(job, Requirement(job.n_tasks, luck.uniform(0.4, 0.95), memory_mb, exe_s))
+        job = Job(JobId(number), "any", float(number), n_tasks=int(rng.choice(sizes)))
+        memory_mb, exe_s = rng.uniform(10.0, 60.0), rng.uniform(20.0, 500.0)
+        state.add(job, Requirement(job.n_tasks, rng.uniform(0.4, 0.95), memory_mb, exe_s))
         number += 1
         return job
 
@@ -62,7 +62,7 @@ def state_of(n_nodes: int, n_running: int, n_waiting: int) -> SystemState:
         problem = TimeSharedProblem(0.0, [job], state.view())
         (placement,) = Loras().schedule(problem).starts
         state.start(job, placement.nodes, 0.0)
-        state.measured(job.id, luck.random() * state.requirement(job.id).cpu_s, 10.0)
+        state.measured(job.id, rng.random() * state.requirement(job.id).cpu_s, 10.0)
     for _ in range(n_waiting):
         submitted((2, 4, 8))
     return state

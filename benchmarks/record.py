@@ -1,4 +1,4 @@
-"""How a benchmark's result is kept: as JSON that says on which machine, which version and which seed."""
+"""Writes a benchmark's result as JSON with the machine, the version and the seed."""
 
 from __future__ import annotations
 

@@ -66,7 +66,7 @@ def plan(
     retirement.
 
     Writes plan.html (open it in a browser), options.csv, job_classes.csv and the chart. Every finished run is
-    kept in runs.db: the same command goes on where it was interrupted, and does nothing twice.
+    stored in runs.db: the same command resumes an interrupted plan, and repeats no run.
     """
     from sil.settings import files
     from sil.workers.processes import begin_early
@@ -109,7 +109,7 @@ def plan(
         print_fault(f"a scheduler broke the rule {fault}")
         raise typer.Exit(EXIT_FAULT) from None
     except KeyboardInterrupt:
-        err.print("Interrupted; what is finished is kept, and the same command goes on from there.")
+        err.print("Interrupted; finished runs are stored, and the same command resumes.")
         raise typer.Exit(EXIT_INTERRUPTED) from None
     if as_json:
         _print_json(answers)

@@ -14,7 +14,7 @@ from rich.table import Table
 from sil.cli.console import JsonOption, fail, one_sentence_for_bad_input, out, print_json, print_whole
 
 if TYPE_CHECKING:
-    from sil.experiment.turnaround import Foretold, Question
+    from sil.experiment.turnaround import Question, TurnaroundPrediction
     from sil.settings.queue_file import QueueFile
     from sil.site.time_shared_cluster import NodesOfSite
 
@@ -60,7 +60,7 @@ def predict(
     as_json: JsonOption = False,
 ) -> None:
     """Predict when jobs on time-shared nodes start and complete, with an interval and its basis."""
-    from sil.experiment.turnaround import foretell
+    from sil.experiment.turnaround import predict_turnaround
     from sil.settings.queue_file import read_queue_file
 
     now = datetime.now()
@@ -73,20 +73,20 @@ def predict(
         if submit is not None:
             state = _with_submitted(state, submit, question.nodes)
             job = state.waiting[-1].job
-        told = foretell(state, queue, text, question)
-    if not told:
+        predictions = predict_turnaround(state, queue, text, question)
+    if not predictions:
         fail(f"{queue}: there are no jobs; predict a hypothetical one with --submit CLASS:TASKS")
     if job is not None:
-        told = [one for one in told if one.job == job]
-        if not told:
+        predictions = [one for one in predictions if one.job == job]
+        if not predictions:
             fail(f"{queue}: there is no job {job}; there are {', '.join(str(t.job) for t in state.jobs)}")
     if as_json:
-        print_json([one.as_dict() | _promise(one, by_s) for one in told])
+        print_json([one.as_dict() | _promise(one, by_s) for one in predictions])
         return
-    _print_table(told, now)
-    _print_grounds(told, state, question)
+    _print_table(predictions, now)
+    _print_grounds(predictions, state, question)
     if by_s is not None:
-        for one in told:
+        for one in predictions:
             out.print(_answer(one, by_s, now), highlight=False, soft_wrap=True)
 
 
@@ -144,13 +144,13 @@ def _not_too_far(by: str, seconds: float) -> float:
     return seconds
 
 
-def _print_table(told: list[Foretold], now: datetime) -> None:
+def _print_table(predictions: list[TurnaroundPrediction], now: datetime) -> None:
     table = Table(title="Predicted, from now", title_justify="left")
     for heading in ("job", "class"):
         table.add_column(heading)
     for heading in ("tasks", "starts in (s)", "ends in (s)", "80 % interval (s)", "ends at"):
         table.add_column(heading, justify="right")
-    for one in told:
+    for one in predictions:
         interval = (
             "-" if one.low_s is None or one.high_s is None else f"{one.low_s:,.0f} to {one.high_s:,.0f}"
         )
@@ -172,7 +172,7 @@ def _seconds(value: float) -> str:
     return "never, as predicted" if isinf(value) else f"{value:,.0f}"
 
 
-def _print_grounds(told: list[Foretold], state: QueueFile, question: Question) -> None:
+def _print_grounds(predictions: list[TurnaroundPrediction], state: QueueFile, question: Question) -> None:
     from scheduler.time_shared.prediction.history import FEWEST
 
     out.print(
@@ -189,7 +189,7 @@ def _print_grounds(told: list[Foretold], state: QueueFile, question: Question) -
             highlight=False,
             soft_wrap=True,
         )
-    for one in told:
+    for one in predictions:
         if one.overdue:
             line = f"Job {one.job} has used the CPU time measured in isolation: its completion is unknown."
         elif one.basis is None:
@@ -200,11 +200,11 @@ def _print_grounds(told: list[Foretold], state: QueueFile, question: Question) -
         out.print(line, highlight=False, soft_wrap=True)
 
 
-def _promise(one: Foretold, by_s: float | None) -> dict[str, bool]:
+def _promise(one: TurnaroundPrediction, by_s: float | None) -> dict[str, bool]:
     return {} if by_s is None else {"promised": one.promises(by_s)}
 
 
-def _answer(one: Foretold, by_s: float, now: datetime) -> str:
+def _answer(one: TurnaroundPrediction, by_s: float, now: datetime) -> str:
     who, then = f"job {one.job}", f"by {now + timedelta(seconds=by_s):%a %H:%M:%S} ({by_s:,.0f} s from now)"
     if one.promises(by_s):
         return f"[bold green]Yes[/bold green]: {who} can be promised {then}; nine in ten similar jobs would."

@@ -1,4 +1,4 @@
-"""When jobs of a given state will end: predicted by the scheduler that decides there."""
+"""Predicted turnaround of the jobs of a queue file, under the scheduler of their cluster."""
 
 from __future__ import annotations
 
@@ -28,13 +28,13 @@ from site_db.prediction_errors import KnownError
 from site_db.toml_file import Location
 
 DECISION_LIMIT_S = 60.0
-"""How long a scheduler may take for a decision that it is only asked to imagine."""
+"""Limit of a scheduler's hypothetical decisions."""
 
 
 @dataclass(frozen=True, slots=True)
-class Foretold:
-    """When one job will end, in seconds from now, and what that rests on. Infinite = never; `start_s` is None
-    for a job that runs."""
+class TurnaroundPrediction:
+    """Start and completion of one job, in seconds from now, and their basis. Infinite = never; `start_s` is
+    None for a running job."""
 
     job: int
     job_class: str
@@ -45,12 +45,12 @@ class Foretold:
     high_s: float | None
     basis: Basis | None
     overdue: bool = False
-    """It has used the CPU time that it needs, by what is known: when it ends cannot be told."""
+    """It has used its measured CPU time already: its completion is unknown."""
     after: tuple[int, ...] = ()
-    """Jobs that are overdue, of a job that waits: it was foretold as if they ended now."""
+    """For a waiting job, the overdue jobs; the prediction assumes that they complete now."""
 
     def promises(self, by_s: float) -> bool:
-        """Whether the job can be promised to end within `by_s` seconds: nine in ten like it would."""
+        """Whether completion within `by_s` seconds can be promised: nine in ten similar jobs would."""
         return (
             not self.overdue
             and not self.after
@@ -59,7 +59,7 @@ class Foretold:
         )
 
     def as_dict(self) -> dict[str, Any]:
-        """For JSON, which has no infinity: a start or an end that is never, or cannot be told, is None."""
+        """For JSON, which has no infinity: a start or completion that is never or unknown is None."""
         return {
             "job": self.job,
             "job_class": self.job_class,
@@ -77,7 +77,7 @@ class Foretold:
 
 @dataclass(frozen=True)
 class Question:
-    """What is asked: with which scheduler and predictor, on which nodes, of which errors; what is down."""
+    """Nodes, scheduler and predictor, known past errors, and resources that are down."""
 
     nodes: NodesOfSite
     scheduler: SchedulerSpec
@@ -87,7 +87,7 @@ class Question:
 
 
 def problems(file: QueueFile, nodes: NodesOfSite) -> Iterator[tuple[Location, str]]:
-    """What in a queue file does not fit the site: (place in the file, sentence)."""
+    """The mistakes in a queue file, given its site: (place in the file, sentence)."""
     sizes = nodes.known.sizes()
     for k, table in enumerate(file.jobs):
         runs = k < len(file.running)
@@ -102,7 +102,7 @@ def problems(file: QueueFile, nodes: NodesOfSite) -> Iterator[tuple[Location, st
             never = f"was never measured with {table.tasks} tasks, but with {measured}"
             yield (*place, "nodes" if runs else "tasks"), f"{who}: {table.job_class} {never}"
     jobs_on = Counter(name for table in file.running for name in table.nodes)
-    told_of = Counter(name for local in file.local for name in local.nodes)
+    mentions = Counter(name for local in file.local for name in local.nodes)
     most = nodes.contract.most_jobs
     named: list[tuple[Location, tuple[str, ...]]] = [
         (("running", k), running.nodes) for k, running in enumerate(file.running)
@@ -114,14 +114,16 @@ def problems(file: QueueFile, nodes: NodesOfSite) -> Iterator[tuple[Location, st
                 yield (*place, "nodes"), f"the cluster '{nodes.cluster}' has no node '{name}'"
             elif names.count(name) > 1:
                 yield (*place, "nodes"), f"the node '{name}' is named twice"
-            elif place[0] == "local" and told_of[name] > 1:
-                yield (*place, "nodes"), f"the local users of node '{name}' are told of twice"
+            elif place[0] == "local" and mentions[name] > 1:
+                yield (*place, "nodes"), f"the local users of node '{name}' are listed twice"
             elif jobs_on[name] > most:
                 crowded = f"{jobs_on[name]} jobs run on node '{name}'"
                 yield (*place, "nodes"), f"{crowded}; the social contract allows {most}"
 
 
-def foretell(file: QueueFile, path: Path, text: str, question: Question) -> list[Foretold]:
+def predict_turnaround(
+    file: QueueFile, path: Path, text: str, question: Question
+) -> list[TurnaroundPrediction]:
     """All jobs of a state, running ones first. Raises InvalidFile for what does not fit, CannotPredict and
     SchedulerNotLoaded."""
     mistakes = list(problems(file, question.nodes))
@@ -141,12 +143,12 @@ def foretell(file: QueueFile, path: Path, text: str, question: Question) -> list
         forecasts = predictor.predict(0.0, view)
     except SchedulerFault as fault:
         raise CannotPredict(f"scheduler '{question.scheduler.name}' broke the rule {fault}") from None
-    told = [
-        _foretold(forecast, file.jobs[forecast.job], errors_of(name.uncorrected).basis(alike[forecast.job]))
+    predictions = [
+        _prediction(forecast, file.jobs[forecast.job], errors_of(name.uncorrected).basis(alike[forecast.job]))
         for forecast in forecasts
     ]
-    overdue = tuple(one.job for one in told if one.overdue)
-    return [one if one.start_s is None else replace(one, after=overdue) for one in told]
+    overdue = tuple(one.job for one in predictions if one.overdue)
+    return [one if one.start_s is None else replace(one, after=overdue) for one in predictions]
 
 
 def _state_of(file: QueueFile, question: Question) -> SystemState:
@@ -178,10 +180,14 @@ def _job(number: int, table: RunningTable | WaitingTable) -> Job:
     return Job(JobId(number), table.job_class, 0.0, n_tasks=table.tasks)
 
 
-def _foretold(forecast: Forecast, table: RunningTable | WaitingTable, basis: Basis | None) -> Foretold:
+def _prediction(
+    forecast: Forecast, table: RunningTable | WaitingTable, basis: Basis | None
+) -> TurnaroundPrediction:
     if forecast.start_s is None and forecast.end_s <= 0.0:
-        return Foretold(table.job, table.job_class, table.tasks, None, 0.0, None, None, None, overdue=True)
-    return Foretold(
+        return TurnaroundPrediction(
+            table.job, table.job_class, table.tasks, None, 0.0, None, None, None, overdue=True
+        )
+    return TurnaroundPrediction(
         table.job,
         table.job_class,
         table.tasks,

@@ -63,7 +63,7 @@ def _unit(offer: OfferTable, unit: int) -> Iterator[NotionalTable]:
 
 
 def cost(plan: Plan, counts: Counts) -> float:
-    """The cost of the first so many offers."""
+    """The cost of these counts, with running costs."""
     return sum(n * plan.cost(offer) for n, offer in zip(counts, plan.offers, strict=False))
 
 

@@ -11,7 +11,7 @@ from typer.testing import CliRunner, Result
 
 from scheduler.time_shared.prediction.history import Basis
 from sil.cli.app import app
-from sil.experiment.turnaround import Foretold
+from sil.experiment.turnaround import TurnaroundPrediction
 
 QUEUE = """
 [[running]]
@@ -143,7 +143,7 @@ def test_jobs_wait_in_the_order_of_the_file_whatever_their_numbers(here: Path) -
 def test_local_users_of_a_node_who_are_told_of_twice_are_refused(here: Path) -> None:
     local = '\n[[local]]\nnodes = ["node[02-03]"]\n' + '\n[[local]]\nnodes = ["node03"]\n'
     (here / "queue.toml").write_text(QUEUE + local)
-    assert "the local users of node 'node03' are told of twice" in refusal()
+    assert "the local users of node 'node03' are listed twice" in refusal()
 
 
 def test_a_scheduler_that_fails_when_it_is_asked_is_told_of(here: Path) -> None:
@@ -164,7 +164,7 @@ def test_who_waits_behind_a_job_that_is_overdue_cannot_be_promised(here: Path) -
     (here / "queue.toml").write_text(QUEUE.replace("68.82", "500"))
     told = " ".join(predict("--job", "12", "--by", "1m").stdout.split())
     assert "Not promised: job 12 waits for job 11, which is overdue." in told
-    alike = Foretold(12, "MG.B", 8, 0.0, 20.0, 10.0, 30.0, Basis(40, "all jobs"))
+    alike = TurnaroundPrediction(12, "MG.B", 8, 0.0, 20.0, 10.0, 30.0, Basis(40, "all jobs"))
     assert alike.promises(60.0)
     assert not replace(alike, after=(11,)).promises(60.0)
 

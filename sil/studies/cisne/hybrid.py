@@ -190,7 +190,7 @@ def _claims(frame: pl.DataFrame) -> list[Claim]:
             all_or_partly_positive(gains),
         ),
         Claim(
-            f"Of intervals that are to hold {COVERAGE:.0%} of the jobs, about so many do",
+            f"Intervals with a nominal coverage of {COVERAGE:.0%} of the jobs cover about that share",
             "not said",
             f"on those seeds, the share is within {SLACK_POINTS:g} points of it, in every cell; "
             "partly: in most",

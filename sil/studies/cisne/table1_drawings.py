@@ -1,4 +1,4 @@
-"""Figures beside Table 1 of Hanzich et al. 2006."""
+"""Figures for Table 1 of Hanzich et al. 2006."""
 
 from __future__ import annotations
 
