@@ -1,4 +1,4 @@
-"""The ports of the scheduling manager: small protocols that real and fake adapters fit by shape."""
+"""The ports of schedulers and resource managers: small protocols with real and fake adapters."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ class Clock(Protocol):
 
 
 class Dispatcher(Protocol):
-    """Carries orders to the machines. What becomes of them is told to the manager's `on_*` notices."""
+    """Carries out orders on the machines. The results reach the resource manager as `on_*` notices."""
 
     def dispatch(self, order: DispatchOrder) -> None: ...
 
@@ -46,7 +46,7 @@ class Monitor(Protocol):
     """Watches machines and interconnects."""
 
     def news(self) -> Sequence[MachineReading | InterconnectReading]:
-        """Readings that differ from what was last told, oldest first; each is told once."""
+        """Readings that have changed since the last call, oldest first."""
         ...
 
 
@@ -59,16 +59,16 @@ class NodeMonitor(Protocol):
 
 
 class RuntimeEstimator(Protocol):
-    """What is believed of the run times of rigid jobs, which are the same on all nodes of a machine."""
+    """Run-time estimates of rigid jobs; the nodes are identical."""
 
     def estimate_s(self, job: Job) -> float:
-        """Expected seconds of a job that is submitted, above 0."""
+        """Estimated seconds of a submitted job, above 0."""
         ...
 
     def outlived_s(self, job: Job, ran_s: float) -> float:
-        """The same of one that has run for `ran_s`, which is as long as was expected, and goes on."""
+        """A new estimate for a job that is still running after `ran_s`, its previous estimate."""
         ...
 
     def learn(self, job: Job, ran_s: float) -> None:
-        """A job ran to its end."""
+        """Add a completed run."""
         ...

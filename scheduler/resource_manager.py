@@ -1,9 +1,8 @@
-"""A whole resource manager: what is told to it, and what it is given to act with.
+"""The interface of a resource manager, and the ports that one is given.
 
-`MappingManager` and `StartingManager` in `scheduler.managers` have this shape. To put one
-of your own under test, derive from `ResourceManager` and name the class as a scheduler is named:
-`module:Class`. It is made with one argument, `OnMachines`, `OnFreeNodes` or `OnSharedNodes`, and the
-parameters of its name.
+`MappingManager` and `StartingManager` in `scheduler.managers` implement it. To test a resource manager,
+derive it from `ResourceManager` and name the class like a scheduler, `module:Class`. Its constructor takes
+its ports (`OnMachines`, `OnFreeNodes` or `OnSharedNodes`) and the parameters of its name.
 """
 
 from __future__ import annotations
@@ -21,14 +20,14 @@ from scheduler.time_shared.social_contract import SocialContract
 
 
 class Experience(Protocol):
-    """What past runs say about how long jobs take."""
+    """Run-time estimates from past runs."""
 
     def estimate(self, jobs: Sequence[Job], members: Sequence[int]) -> EtcMatrix:
-        """Expected seconds of `jobs` on every resource of the site, with so many members of each cluster."""
+        """Expected seconds of `jobs` on each resource; `members` counts the machines of each cluster."""
         ...
 
     def record(self, record: ExecutionRecord) -> None:
-        """Learn from one whole run."""
+        """Add one completed run."""
         ...
 
 
@@ -42,7 +41,7 @@ class Characterisation(Protocol):
 
 @dataclass(frozen=True)
 class OnMachines:
-    """The ports of a resource manager for a site of unlike machines, each for one run at a time."""
+    """Ports for a site of different machines, each for one run at a time."""
 
     clock: Clock
     dispatcher: Dispatcher
@@ -52,13 +51,13 @@ class OnMachines:
 
     @property
     def n_places(self) -> int:
-        """Machines, apart from clusters."""
+        """Number of machines, without clusters."""
         return self.site.n_machines
 
 
 @dataclass(frozen=True)
 class OnFreeNodes:
-    """The ports of a resource manager for `n_nodes` alike nodes, each for one job at a time."""
+    """Ports for `n_nodes` identical nodes, each for one job at a time."""
 
     clock: Clock
     dispatcher: Dispatcher
@@ -74,9 +73,11 @@ class OnFreeNodes:
 
 @dataclass(frozen=True)
 class OnSharedNodes:
-    """The ports of a resource manager for nodes that jobs share with one another, within the social contract,
-    and with local users; `memory_mb` is that of each node. `characterisation` tells what a job needs, as it
-    was measured in isolation; the monitor tells who is there, and which nodes are up."""
+    """Ports for time-shared nodes, used by several jobs within the social contract and by local users.
+
+    `memory_mb` is per node; `characterisation` has each job's requirement as measured in isolation; `monitor`
+    reports the local load and which nodes are up.
+    """
 
     clock: Clock
     dispatcher: Dispatcher
@@ -94,52 +95,51 @@ Ports = OnMachines | OnFreeNodes | OnSharedNodes
 
 
 class ResourceManager(ABC):
-    """Hears by its notices what happens, and gives orders in its rounds; both may come late.
+    """Receives notices of events and gives orders in its rounds; both may arrive late.
 
-    Orders go to the dispatcher: `DispatchOrder(run, job, resource, machines, expected_s)`, each with a run id
-    of its own. On machines, `resource` is an index into `site.resource_names` and `machines` those that it
-    stands for; on nodes it is ON_NODES, and `machines` the nodes. What becomes of a run is told by its
-    id.
+    Orders go to the dispatcher: `DispatchOrder(run, job, resource, machines, expected_s)`, each with a unique
+    run id, by which later notices refer to it. On machines, `resource` is an index into `site.resource_names`
+    and `machines` are its machines; on nodes, `resource` is ON_NODES and `machines` are the nodes.
     """
 
     wants_round: bool = False
-    """To be set when there is something to decide, and cleared in `run_round`."""
+    """Set it when there is something to decide; clear it in `run_round`."""
 
     wakes_at_s: float | None = None
-    """When to be told that time has passed (`on_time_passed`), whatever happens; None = not at all."""
+    """When to call `on_time_passed`, whatever else happens; None = never."""
 
     @abstractmethod
     def on_job_arrived(self, job: Job) -> str | None:
-        """A job is submitted. Returns None, or the sentence with which it is refused."""
+        """A job is submitted. Return None, or the reason for refusing it, as a sentence."""
 
     @abstractmethod
     def on_run_ended(self, completion: Completion) -> None:
-        """A run came to its end by itself: its job is done."""
+        """A run ended by itself: its job is complete."""
 
     @abstractmethod
     def run_round(self) -> None:
-        """Decide, and give orders."""
+        """Decide and give orders."""
 
     def on_run_preempted(self, run_id: RunId) -> None:
-        """A run was stopped by an order of yours: its job is not done. Not told where none is given."""
+        """A run was stopped by a preemption order: its job is not complete."""
         return
 
     def on_run_lost(self, loss: Loss) -> None:
-        """A run, or the order for it, came to nothing: its job is not done."""
+        """A run failed, or its order could not be carried out: its job is not complete."""
         return
 
     def on_run_released(self, run: RunId) -> None:
-        """A run ends now, and its nodes may be used; its end will be told (`--order archive`)."""
+        """A run is ending and its nodes are free; `on_run_ended` follows (`--order archive`)."""
         return
 
     def on_monitor_news(self) -> None:
-        """The monitor has something new."""
+        """The monitor has new readings."""
         return
 
     def on_time_passed(self) -> None:
-        """It is `wakes_at_s`, or later; say another time, or None."""
+        """It is `wakes_at_s` or later; set it to another time or None."""
         return
 
     def why_waiting(self) -> Mapping[JobId, str]:
-        """A sentence for each job that waits, for who wonders why nothing happens."""
+        """The wait reason of each waiting job, as a sentence; reported if nothing ever happens again."""
         return {}

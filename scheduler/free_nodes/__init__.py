@@ -1,4 +1,4 @@
-"""Rigid jobs on free nodes: each job has as many nodes as it asks for, alone, from its start to its end.
+"""Rigid jobs on free nodes: each job holds the nodes that it requests, alone, from its start to its end.
 
-This is LoRaS with a multiprogramming level of one, on a machine whose nodes are alike and have names.
+Nodes are identical and numbered.
 """

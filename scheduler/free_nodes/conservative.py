@@ -1,4 +1,4 @@
-"""Conservative backfilling: every job is promised a start when it arrives."""
+"""Conservative backfilling: every job gets a reservation when it arrives."""
 
 from __future__ import annotations
 
@@ -18,12 +18,11 @@ WAITS = "it has a reservation for later"
 class Conservative:
     """Conservative backfilling: reserves for each job, delaying none before it.
 
-    In every pass the reservations are moved, in the order of the queue, each to the earliest time that the
-    others leave free; so none is ever moved to a later time, as long as no run outlives its estimate and no
-    node fails. It asks to be asked again at the first of them. (Feitelson and Weil 1998; Mu'alem and
-    Feitelson 2001, who move them when a run ends early; to do it always also takes what a move leaves free.)
-    A pass costs O(n (n + r)) for n jobs that wait and r that run. Ties: earlier arrival, lower id; nodes of
-    the lowest number.
+    Every pass moves the reservations, in queue order, each to the earliest time that the others leave free.
+    So reservations never slip, unless a run exceeds its estimate or a node fails. It asks to be called again
+    at the first reservation. O(n (n + r)) per pass for n waiting and r running jobs. Ties: earlier arrival,
+    lower id; nodes with the lowest numbers. Source: Feitelson and Weil 1998; Mu'alem and Feitelson 2001, who
+    move reservations only when a run ends early.
     """
 
     def __init__(self) -> None:
@@ -32,7 +31,7 @@ class Conservative:
 
     @property
     def reservations(self) -> Mapping[JobId, float]:
-        """When each job that waits is to start, as of the last pass."""
+        """The reserved start of each waiting job, as of the last pass."""
         jobs, starts_s = self._jobs.tolist(), self._starts_s.tolist()
         return {JobId(job): start_s for job, start_s in zip(jobs, starts_s, strict=True)}
 

@@ -1,4 +1,4 @@
-"""The choices of which a scheduler of rigid jobs is composed, by name."""
+"""The policies of which a scheduler of rigid jobs is composed, by name."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from scheduler.naming import Choice
 
 
 class Ordering(Choice):
-    """Job ordering: in which order jobs wait; ties go to the earlier arrival, then the lower id."""
+    """Job ordering: the order of the queue; ties go to the earlier arrival, then the lower id."""
 
     FCFS = "fcfs"  # first come, first served
     SJF = "sjf"  # shortest job first, by estimate
@@ -21,7 +21,7 @@ class Backfilling(Choice):
     """Backfilling: which jobs may overtake the first of the queue."""
 
     NONE = "none"
-    EASY = "easy"  # whoever does not delay it by what is believed, tried in order of arrival
+    EASY = "easy"  # jobs that do not delay it according to the estimates, tried in order of arrival
     EASY_SJBF = "easy_sjbf"  # the same, tried shortest first
 
     @property

@@ -1,4 +1,4 @@
-"""What is believed of the ends of runs: how many nodes are given back, and when."""
+"""Expected releases: how many nodes running jobs release, and when."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FEWEST_ROWS = 64
 
 
 class Releases:
-    """In order of time, then of run id. To add one or take one out costs a search and moving the rest on."""
+    """In order of time, then run id. Adding or removing one costs a binary search and a shift of the rest."""
 
     __slots__ = ("capacity", "n", "table")
 
@@ -30,16 +30,16 @@ class Releases:
 
     @property
     def sizes(self) -> Floats:
-        """(n,) how many nodes are given back at each of these times."""
+        """(n,) number of nodes released at each of these times."""
         return self.table[: self.n, RELEASED].copy()
 
     def first_s(self) -> float | None:
-        """The time of the first."""
+        """The time of the first release."""
         return self.table.item(END_S) if self.n else None
 
     @property
     def first_run(self) -> RunId:
-        """The run that is the first to release its nodes, if there is one."""
+        """The run with the first release; there must be one."""
         return RunId(int(self.table[0, RUN]))
 
     def add(self, end_s: float, n_nodes: int, run: RunId) -> None:
@@ -49,12 +49,12 @@ class Releases:
         self.n += 1
 
     def drop(self, end_s: float, run: RunId) -> None:
-        """Take out that of a run, at the time that it was added with."""
+        """Remove the release of a run, given the time at which it was added."""
         drop_release(self.table, self.n, end_s, run)
         self.n -= 1
 
     def make_room(self, more: int) -> None:
-        """For so many more."""
+        """Make room for `more` releases."""
         self.capacity = max(self.capacity, 2 * (self.n + more))
         larger = np.zeros((self.capacity, 3))
         larger[: self.n] = self.table[: self.n]

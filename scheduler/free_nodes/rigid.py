@@ -1,4 +1,4 @@
-"""FCFS, SJF and EASY: an order of the queue, and who may overtake its first."""
+"""FCFS, SJF and EASY: an order of the queue, and a rule for backfilling."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ WAITS = "too few nodes are free, or it would delay the first of the queue"
 class Rigid:
     """Rigid jobs on free nodes: in queue order while they fit, then by backfilling.
 
-    EASY (Lifka 1995, as in Mu'alem and Feitelson 2001): the first that does not fit is reserved the earliest
-    moment at which, by what is believed, enough nodes are free, counting all that are released at that same
-    moment; nodes that are left over then are spare. Another job may start if it ends by then, or needs no
-    more than the spare nodes, which it then uses up. With SJBF (Tsafrir et al. 2007) these are tried shortest
-    first. A pass costs O(log n) for each job that starts, and a walk over the releases up to the reservation,
-    and over the free nodes that are given away; in rare cases the search among n waiting jobs costs more than
-    O(log n). Ties: earlier arrival, lower id; nodes of the lowest number.
+    EASY (Lifka 1995, as in Mu'alem and Feitelson 2001): the first job that does not fit has a reservation at
+    the earliest time at which enough nodes are expected to be free, counting all nodes released at that time;
+    the nodes left over then are spare. Another job may start if it is expected to end by then, or if it needs
+    no more than the spare nodes, which it uses up. With SJBF (Tsafrir et al. 2007) these are tried shortest
+    first. A pass costs O(log n) for each job that starts, plus a walk over the releases up to the reservation
+    and over the free nodes assigned; in rare cases the search among n waiting jobs costs more than O(log n).
+    Ties: earlier arrival, lower id; nodes with the lowest numbers.
     """
 
     memoryless = True

@@ -1,44 +1,40 @@
-"""What is believed of run times of rigid jobs: what their users say, or what their users' last jobs took."""
+"""Run-time estimates of rigid jobs: from their users, or from their users' recent runs."""
 
 from __future__ import annotations
 
 from collections import Counter, defaultdict, deque
-from typing import TYPE_CHECKING
 
-from scheduler.model import ANYONE
-
-if TYPE_CHECKING:
-    from scheduler.model import Job, JobId
+from scheduler.model import ANYONE, Job, JobId
 
 LONGEST_S = 365.0 * 86_400.0
-"""Believed of a job of which nobody says anything."""
+"""The estimate of a job without a user's estimate."""
 
 
 class UserEstimates:
-    """A job runs as long as its user says, who asks for so much; the longest where nothing is said."""
+    """The user's estimate; LONGEST_S without one."""
 
     def estimate_s(self, job: Job) -> float:
         return LONGEST_S if job.estimate_s is None else job.estimate_s
 
     def outlived_s(self, job: Job, ran_s: float) -> float:
-        """It should be over by now; twice as long is believed."""
+        """Double the time that it has run."""
         return 2.0 * ran_s
 
     def learn(self, job: Job, ran_s: float) -> None:
-        """Users do not change their minds."""
+        """Users' estimates are not corrected."""
 
 
 LAST_RUNS = 2
 MORE_S = tuple(60.0 * minutes for minutes in (1, 5, 15, 30, 60, 120, 300, 600, 1200, 3000, 6000))
-"""What is added at the first correction, the second, and so on; the last, again and again."""
+"""Seconds added at the first correction, the second, and so on; the last one repeatedly."""
 
 
 class RecentRuns:
-    """A job runs as long as its user's last two jobs did on average, and never longer than the user says.
+    """The mean run time of the user's last two jobs, limited by the user's estimate.
 
-    Where the user has no two runs that ended, or is not known, what the user says is believed. A run that
-    outlives this is believed to go on for another minute, then 5, 15, 30 min, 1, 2, 5, 10, 20, 50 and 100
-    hours, never longer than the user says. Source: Tsafrir, Etsion and Feitelson, "Backfilling Using
+    Without two completed runs, or a known user, it is the user's estimate. The estimate of a run that exceeds
+    it is raised by 1 min, then 5, 15, 30 min, 1, 2, 5, 10, 20, 50 and 100 hours, limited by the user's
+    estimate. Source: Tsafrir, Etsion and Feitelson, "Backfilling Using
     System-Generated Predictions Rather than User Runtime Estimates", TPDS 18 (2007).
     """
 
@@ -48,7 +44,7 @@ class RecentRuns:
         self._corrections: Counter[JobId] = Counter()
 
     def estimate_s(self, job: Job) -> float:
-        self._corrections.pop(job.id, None)  # of a run that was lost
+        self._corrections.pop(job.id, None)  # from a run that failed
         last_s, limit_s = self._last_s[job.user], self._users.estimate_s(job)
         return min(sum(last_s) / LAST_RUNS, limit_s) if len(last_s) == LAST_RUNS else limit_s
 

@@ -1,4 +1,4 @@
-"""Why rigid jobs wait after a pass."""
+"""Wait reasons of rigid jobs after a pass."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from scheduler.model import Start
 
 
 class WhyRigidJobsWait:
-    """Of FCFS, SJF and EASY. Worked out when somebody asks, which has to be before anything has changed."""
+    """Reasons of FCFS, SJF and EASY, computed on request, before the state changes."""
 
     def __init__(
         self,
@@ -30,7 +30,7 @@ class WhyRigidJobsWait:
 
     def __call__(self, i: int) -> str:
         size, n_free = int(self._sizes[i]), self._n_free
-        room = f"it asks for {size} {'node' if size == 1 else 'nodes'}, {n_free} free"
+        room = f"it requests {size} {'node' if size == 1 else 'nodes'}, {n_free} free"
         if i == self._first:
             first = f"first of the queue: {room}"
             return first if self._backfilling is Backfilling.NONE else f"{first}; {self._reserved}"
@@ -38,7 +38,7 @@ class WhyRigidJobsWait:
             return room
         job = self._problem.jobs[self._first].id
         if self._backfilling is Backfilling.NONE:
-            return f"{room}; but job {job} is before it"
+            return f"{room}; but job {job} comes first"
         return f"{room}; but it would delay job {job}, which is {self._reserved}"
 
     @cached_property
@@ -51,7 +51,7 @@ class WhyRigidJobsWait:
 
     @cached_property
     def _first(self) -> int:
-        """Of the jobs that wait."""
+        """Index of the first waiting job."""
         placed = {start.job for start in self._placements}
         waiting = [i for i in range(self._problem.n_jobs) if i not in placed]
         if self._ordering is Ordering.FCFS:
@@ -61,7 +61,7 @@ class WhyRigidJobsWait:
 
     @cached_property
     def _reserved(self) -> str:
-        """When enough nodes are free for the first, if all ends as believed."""
+        """When enough nodes are expected to be free for the first job."""
         releases = self._problem.free_nodes.releases
         started = [(start.completion_s, len(start.nodes)) for start in self._placements]
         ends_s = np.append(releases.ends_s, [end_s for end_s, _ in started])

@@ -1,4 +1,4 @@
-"""The jobs that wait for nodes, in order, with an index by which a pass finds those that may start."""
+"""The queue of waiting jobs, with an index in which a pass finds the jobs that may start."""
 
 from __future__ import annotations
 
@@ -25,23 +25,23 @@ FEWEST_PLACES = 256
 
 
 class WaitingJobs(LazyJobs):
-    """In order of arrival, then id. To add one at the end, or to take one out, costs O(log n)."""
+    """Waiting jobs in order of arrival, then id. Appending or removing a job costs O(log n)."""
 
     def __init__(self) -> None:
         self.tree: Tree = empty_tree(FEWEST_PLACES)
         """For the kernels."""
         self.n = 0
-        """How many wait."""
+        """Number of jobs."""
         self.least_size = inf
-        """How many nodes the one asks for that asks for the fewest; infinite where none waits."""
+        """Smallest number of nodes requested; infinite if no job waits."""
         self._in_place: list[Job | None] = []
         self._place_of: dict[JobId, int] = {}
         self._n_places = FEWEST_PLACES
         self._last_key = (-inf, -1)
-        """Of the one that was added last."""
+        """(arrival, id) of the last job."""
         self._asked_i: int | None = None
         self._asked: Job | None = None
-        """The one that was looked up last: whoever checks or carries out a decision asks for it again."""
+        """Cache of the last lookup: checking and carrying out a decision look the same job up again."""
 
     def __len__(self) -> int:
         return self.n
@@ -59,22 +59,22 @@ class WaitingJobs(LazyJobs):
 
     @property
     def table(self) -> Tree:
-        """(n, 4) a row for each, in order: the columns SIZE, ESTIMATE_S and JOB of the tree's leaves."""
+        """(n, 4) a row for each job in order: columns SIZE, ESTIMATE_S and JOB of the tree's leaves."""
         leaves = self.tree[self._n_places :]
         return np.ascontiguousarray(leaves[leaves[:, N_JOBS] > 0])
 
     @property
     def sizes(self) -> Floats:
-        """(n,) how many nodes each asks for, in order."""
+        """(n,) number of nodes requested by each job, in order."""
         return np.ascontiguousarray(self.table[:, SIZE])
 
     @property
     def estimates_s(self) -> Floats:
-        """(n,) how long each is believed to run, in order."""
+        """(n,) estimated run time of each job, in order."""
         return np.ascontiguousarray(self.table[:, ESTIMATE_S])
 
     def add(self, job: Job, estimate_s: float) -> None:
-        """A job waits that asks for `job.n_tasks` nodes."""
+        """Add a job that requests `job.n_tasks` nodes."""
         number = job.id
         key = job.arrival_s, number
         if key < self._last_key:
@@ -98,15 +98,15 @@ class WaitingJobs(LazyJobs):
         self.n -= 1
 
     def estimate_s(self, job: JobId) -> float:
-        """How long a job that waits is believed to run."""
+        """Estimated run time of a waiting job."""
         return float(self.tree[self._n_places + self._place_of[job], ESTIMATE_S])
 
     def _make_room(self) -> None:
-        """At least half of the places are free again, or there are twice as many."""
+        """Rebuild the tree with at least half of its positions free."""
         self._rebuild([(job, self.estimate_s(job.id)) for job in self])
 
     def _insert(self, job: Job, estimate_s: float) -> None:
-        """One that waits again comes before some that arrived later."""
+        """Add a job that waits again, before jobs that arrived later."""
         waiting = [(other, self.estimate_s(other.id)) for other in self]
         waiting.append((job, estimate_s))
         self._rebuild(sorted(waiting, key=lambda pair: (pair[0].arrival_s, pair[0].id)))

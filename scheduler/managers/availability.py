@@ -1,4 +1,4 @@
-"""Which machines and clusters may be used now, as far as monitors and failed orders have told."""
+"""Which machines and clusters are available, according to monitors and failed orders."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from scheduler.model import Cluster, InterconnectReading, MachineReading, Site
 
 
 class Availability:
-    """Believed state of machines, interconnects and clusters; all up until something else is heard.
+    """Last reported state of machines, interconnects and clusters; initially all are up.
 
-    A cluster may be used while at least its policy's share of members is up, and one of its interconnects.
-    One reading touches only the clusters that it concerns.
+    A cluster is available while its policy's share of members and one of its interconnects are up. A reading
+    costs only the clusters that it concerns.
     """
 
     def __init__(self, site: Site) -> None:
@@ -24,9 +24,9 @@ class Availability:
         self._members = list(site.members)
 
     def read(self, readings: Sequence[MachineReading | InterconnectReading]) -> list[int]:
-        """Take in `readings`. Returns the machines of whatever changed, in order of index.
+        """Take in `readings`. Returns the machines whose availability changed, in ascending order.
 
-        A reading that was measured before what is already known of its subject is passed over.
+        Ignores a reading older than the latest one of the same machine or interconnect.
         """
         changed: set[int] = set()
         for reading in readings:
@@ -38,7 +38,7 @@ class Availability:
         return sorted(changed)
 
     def found_down(self, subjects: Iterable[int | str], found_s: float) -> list[int]:
-        """An order failed because machines (by index) or interconnects (by name) are down; as `read`."""
+        """As `read`, for machines (indices) and interconnects (names) that made an order fail."""
         return self.read(
             [
                 MachineReading(subject, False, found_s)
@@ -49,7 +49,7 @@ class Availability:
         )
 
     def members(self) -> tuple[tuple[int, ...], ...]:
-        """Machines of each cluster that may be used; none where the cluster may not."""
+        """Available machines of each cluster; none if the cluster is not available."""
         return tuple(self._members)
 
     def has(self, machines: Iterable[int], resource: int) -> bool:
@@ -79,6 +79,6 @@ class Availability:
         connected = not cluster.interconnects or not self._interconnects_down.issuperset(
             cluster.interconnects
         )
-        # By division: 7 of 25 is 0.28 as somebody writes it, while 0.28 * 25 is a little more than 7.
+        # By division: 7 of 25 is 0.28 as written in a file, while 0.28 * 25 is a little more than 7.
         enough = bool(usable) and len(usable) / len(everyone) >= cluster.least_share
         return usable if connected and enough else ()

@@ -1,4 +1,4 @@
-"""What has been decided and is not over: planned and running runs, on the timelines of their machines."""
+"""Planned and running runs on the timelines of their machines."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ QueueNames = frozenset[str]
 
 @dataclass(slots=True, eq=False)
 class Run:
-    """One attempt at a job, from the decision to its end. Times are beliefs."""
+    """One attempt at a job, from the decision to its end. Times are estimates."""
 
     id: RunId
     job: Job
@@ -28,26 +28,26 @@ class Run:
     completion_s: float
     started: bool = False
     not_before_s: float = 0.0
-    """It is not to start sooner, even if its machines are free."""
+    """Earliest start, even if its machines are free before."""
     ending: bool = False
-    """A preemption order is out; the notice has not come yet."""
+    """It is being preempted; the notice has not arrived yet."""
 
     def move(self, start_s: float) -> None:
-        """Start at another time than was planned; it takes as long as before."""
+        """Change the planned start and keep the duration."""
         duration_s = self.completion_s - self.start_s
         self.start_s, self.completion_s = start_s, start_s + duration_s
 
     @property
     def place_in_line(self) -> tuple[bool, float, int]:
-        # A started run is first, even if by a rounding error another is to start before it did.
+        # A started run is first, even if by a rounding error another is planned to start before it did.
         return (not self.started, self.start_s, self.id)
 
 
 class Commitments:
     """Runs per machine in order of start, and from them the time at which each machine becomes ready.
 
-    Ready times are kept as arrays, one per set of queues that somebody looks past (`views`), and change only
-    on the machines that a run uses: nothing here costs in proportion to the size of the site.
+    There is an array of ready times for each set of queues that a scheduler may ignore (`views`). An update
+    touches only the machines of a run, so no cost depends on the size of the site.
     """
 
     def __init__(self, n_machines: int, views: Iterable[QueueNames]) -> None:
@@ -57,11 +57,11 @@ class Commitments:
         self._deviated: set[int] = set()
 
     def ready_s(self, ignoring: QueueNames = frozenset()) -> NDArray[np.float64]:
-        """Believed end of the last run on each machine (m,), as if the queues `ignoring` had none."""
+        """Expected end of the last run on each machine (m,), as if the queues `ignoring` had none."""
         return self._ready_s[ignoring]
 
     def ready_s_without(self, machine: int, victims: frozenset[RunId], ignoring: QueueNames) -> float:
-        """Believed end of the last run on `machine` if the runs `victims` were not there either."""
+        """Expected end of the last run on `machine`, also without the runs `victims`."""
         return max(
             (
                 run.completion_s
@@ -89,7 +89,7 @@ class Commitments:
                 self._refresh((j,))
 
     def start(self, run: Run, now_s: float) -> None:
-        """`run` starts now; where that is not the planned time, those behind it move."""
+        """Start `run` now; if that is not the planned time, later runs move."""
         run.started = True
         if run.start_s != now_s:
             run.move(now_s)
@@ -98,20 +98,20 @@ class Commitments:
         heapq.heappush(self._late, (run.completion_s, run.id, run))
 
     def end(self, run: Run, now_s: float) -> None:
-        """`run` ended now; where that is not the planned time, those behind it move."""
+        """End `run` now; if that is not the planned time, later runs move."""
         if run.completion_s != now_s:
             self._deviated.update(run.machines)
         self.remove(run)
 
     def cut(self, run: Run, now_s: float) -> None:
-        """`run` is going to end now, though its machines are not told yet."""
+        """`run` is being preempted: expect it to end now."""
         run.ending = True
         run.completion_s = now_s
         heapq.heappush(self._late, (now_s, run.id, run))
         self._refresh(run.machines)
 
     def first_on(self, machine: int) -> Run | None:
-        """The run that is, or is to be, first on `machine`."""
+        """The first running or planned run on `machine`."""
         timeline = self._timelines[machine]
         return timeline[0] if timeline else None
 
@@ -119,7 +119,7 @@ class Commitments:
         return all(self._timelines[j][0] is run for j in run.machines)
 
     def overlapping(self, run: Run, queues: QueueNames, now_s: float) -> list[Run]:
-        """Runs of `queues` that hold a machine of `run`, which is new, during it; in order of start."""
+        """Runs of `queues` that overlap the new `run` on some machine, in order of start."""
         found = {
             other.id: other
             for j in run.machines
@@ -129,12 +129,11 @@ class Commitments:
         return sorted(found.values(), key=lambda other: other.place_in_line)
 
     def replan(self, now_s: float, held: Iterable[Run] = ()) -> list[Run]:
-        """Move the planned runs on machines where beliefs proved wrong since the last call.
+        """Move the planned runs on machines whose runs deviated from the plan since the last call.
 
-        A run that is still there after its believed end is believed to end now; runs behind it are planned
-        after that, runs behind one that ended early move up. `held` are planned runs that wait for something
-        else than their machines. Returns the started runs that are late. Costs in proportion to the runs
-        that move.
+        A run that is still there after its expected end is expected to end now. Runs after it move back, and
+        runs after one that ended early move up. `held` are planned runs that wait for something else than
+        their machines. Returns the started runs that are late. O(runs that move), up to a logarithm.
         """
         late = self._put_off_late_ends(now_s)
         self._deviated.update(j for run in (*late, *held) for j in run.machines)
@@ -143,7 +142,7 @@ class Commitments:
         return late
 
     def _move_planned(self, now_s: float) -> set[int]:
-        """Put right the plan of the machines that deviated. Returns all machines on which runs moved."""
+        """Correct the plan of the machines that deviated. Returns all machines on which runs moved."""
         moved: set[int] = set()
         pending = {run.id: run for j in self._deviated for run in self._timelines[j] if not run.started}
         line = [(run.place_in_line, run) for run in pending.values()]
@@ -163,11 +162,11 @@ class Commitments:
         return moved
 
     def _put_off_late_ends(self, now_s: float) -> list[Run]:
-        # A run was cut since if it is not believed any more to end when its entry says; the cut made another.
+        # If a run's expected end differs from its entry, it was cut since, which added another entry.
         late = []
         while self._late and self._late[0][0] < now_s:
-            believed_s, _, run = heapq.heappop(self._late)
-            if run.completion_s == believed_s and self.first_on(run.machines[0]) is run:
+            expected_s, _, run = heapq.heappop(self._late)
+            if run.completion_s == expected_s and self.first_on(run.machines[0]) is run:
                 run.completion_s = now_s
                 late.append(run)
         for run in late:
@@ -180,7 +179,7 @@ class Commitments:
         return timeline[place - 1].completion_s if place else 0.0
 
     def _next_behind(self, run: Run) -> Iterator[Run]:
-        """The run behind `run` on each of its machines."""
+        """The run after `run` on each of its machines."""
         for j in run.machines:
             timeline = self._timelines[j]
             yield from timeline[(place := timeline.index(run) + 1) : place + 1]
@@ -196,5 +195,5 @@ class Commitments:
 
 def _overlap(new: Run, other: Run, now_s: float) -> bool:
     if other.started and new.start_s <= now_s:
-        return True  # it is still there now, whenever it was believed to end
+        return True  # it is still there, whenever it was expected to end
     return other.start_s < new.completion_s and other.completion_s > new.start_s

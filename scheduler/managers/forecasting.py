@@ -1,4 +1,4 @@
-"""Forecasts whenever jobs arrive, and promises: what CISNE's queue manager says beside its orders."""
+"""Turnaround predictions and promises whenever jobs arrive."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from scheduler.time_shared.prediction.forecast import Forecast, Predictor
 
 
 class Promises(Protocol):
-    """Decides which turnaround limits are promised, by what one predictor says of a new job."""
+    """Decides which turnaround limits are promised, given one predictor's forecast of a new job."""
 
     @property
     def predictor(self) -> str: ...
@@ -22,7 +22,7 @@ class Promises(Protocol):
 
 @dataclass(frozen=True, slots=True)
 class Prediction:
-    """What a predictor, by name, said at some time of one of `jobs_there` jobs that were not done."""
+    """A forecast by a named predictor, of one of `jobs_there` unfinished jobs."""
 
     made_s: float
     predictor: str
@@ -31,19 +31,19 @@ class Prediction:
 
 
 class Notes(Protocol):
-    """Hears of what is foretold and promised."""
+    """Receives predictions and promises."""
 
     def predicted(self, prediction: Prediction) -> None: ...
 
     def promised(self, job: Job, by_s: float) -> None:
-        """A job was promised to end by then."""
+        """A job is promised to end by then."""
         ...
 
 
 class Forecasting:
-    """After a round in which a job is new, every predictor forecasts all jobs that are not done.
+    """After a round with new jobs, every predictor forecasts all unfinished jobs.
 
-    A new job that asks for a limit of its turnaround is promised it, or not.
+    A new job that requests a turnaround limit is promised it, or not.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Forecasting:
     def _promise(
         self, promises: Promises, forecasts: Sequence[Forecast], new: Mapping[JobId, Job], now_s: float
     ) -> None:
-        """Answer the new jobs that ask for a limit of their turnaround."""
+        """Answer the new jobs that request a turnaround limit."""
         for forecast in forecasts:
             job = new.get(forecast.job)
             if job is None or job.limit_s is None:

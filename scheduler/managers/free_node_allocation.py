@@ -1,4 +1,4 @@
-"""Nodes that each job has alone: what the queue manager keeps of them."""
+"""The state of free nodes, each for one job."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from scheduler.problem import Running
 
 
 class FreeNodeAllocation(NodeAllocation):
-    """A machine of alike nodes, and what is believed of the run times of jobs: `run_times`.
+    """A machine of identical nodes; `run_times` estimates run times.
 
-    A job's estimate is asked for once, when it arrives; and again when a run outlives it.
+    A job is estimated once, when it arrives, and again when a run exceeds its estimate.
     """
 
     def __init__(self, n_nodes: int, run_times: RuntimeEstimator) -> None:
@@ -24,9 +24,9 @@ class FreeNodeAllocation(NodeAllocation):
         self._run_times = run_times
         self.waiting: WaitingJobs = self._nodes.waiting
         self._began: dict[RunId, tuple[Job, float]] = {}
-        """Who runs, and since when."""
+        """The running jobs and their start times."""
         self._holding: dict[RunId, tuple[NodeSet, float]] = {}
-        """The nodes that runs hold, and until when, by belief."""
+        """The nodes of each run, and its expected end."""
         self._down: set[int] = set()
 
     def take_in(self, job: Job) -> str | None:
@@ -72,7 +72,7 @@ class FreeNodeAllocation(NodeAllocation):
             return
         (self._down.discard if is_available else self._down.add)(node)
         if any(node in nodes for nodes, _ in self._holding.values()):
-            return  # whether it can be used again is decided when it is given back
+            return  # it becomes available, or not, when the run gives it back
         (self._nodes.free.give_back if is_available else self._nodes.free.take)(NodeSet.of([node]))
 
     def outlived(self, now_s: float) -> None:
@@ -81,7 +81,7 @@ class FreeNodeAllocation(NodeAllocation):
             run = releases.first_run
             (job, began_s), (nodes, _) = self._began[run], self._holding[run]
             releases.drop(end_s, run)
-            # Never now again, or the same instant would never be over.
+            # After now, or time would not advance.
             later_s = max(began_s + self._run_times.outlived_s(job, now_s - began_s), now_s + 1.0)
             releases.add(later_s, nodes.n, run)
             self._holding[run] = nodes, later_s
@@ -90,7 +90,7 @@ class FreeNodeAllocation(NodeAllocation):
     def _give_back(self, run: RunId) -> None:
         held = self._holding.pop(run, None)
         if held is None:
-            return  # it gave back its nodes before
+            return  # it gave back its nodes earlier
         nodes, end_s = held
         releases = self._nodes.releases
         releases.drop(end_s, run)

@@ -1,4 +1,4 @@
-"""The scheduling manager: takes notices, decides in rounds, gives orders through its ports."""
+"""The resource manager for machines and clusters: queues, commitments, and scheduling rounds."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ from scheduler.rules import ScheduleRejected
 
 
 class MappingManager(ResourceManager):
-    """Queues, commitments and one scheduling round.
+    """Maps the jobs of several queues to the machines and clusters of a site.
 
-    Notices (`on_*`) change state and let start what was already decided; a round decides. A round serves the
-    queues from high to low; ready times carry over, and a job displaced by a higher queue rejoins its own
-    queue before that one is served, in the same round. A planned run starts as soon as it is first in line on
-    all its machines, or where `planned_starts` are kept, not before its time.
+    Notices (`on_*`) change state and start runs that are already planned; only rounds decide. A round serves
+    the queues from high to low priority. Ready times carry over, and a job displaced by a higher queue
+    rejoins its own queue before that is served in the same round. A planned run starts when it is first on
+    all its machines; if `planned_starts` are kept, not before its planned start.
 
-    A schedule that breaks a rule is not carried out: `run_round` raises ScheduleRejected.
+    `run_round` raises ScheduleRejected for a schedule that breaks a rule, and carries out nothing of it.
     """
 
     def __init__(
@@ -87,11 +87,11 @@ class MappingManager(ResourceManager):
         self._run_ids = count()
         self._news = False
 
-    # -- what the outside may ask ---------------------------------------------------------------------------
+    # -- queries --------------------------------------------------------------------------------------------
 
     @property
     def wants_round(self) -> bool:  # type: ignore[override]
-        """Something happened since the last round, and there are jobs that a round could map."""
+        """Something changed since the last round, and there are jobs that a round could map."""
         return self._news and any(
             self._waiting[queue.name] or (queue.mapping is MappingPolicy.REMAP and self._planned[queue.name])
             for queue in self._queues
@@ -99,13 +99,13 @@ class MappingManager(ResourceManager):
 
     @property
     def wakes_at_s(self) -> float | None:  # type: ignore[override]
-        """When it wants to be told that time has passed, since a planned run starts then; None = never."""
+        """The next planned start that has to be kept; None if there is none."""
         while self._too_early and not self._is_planned(self._too_early[0][2]):
             heapq.heappop(self._too_early)
         return self._too_early[0][0] if self._too_early else None
 
     def why_waiting(self) -> dict[JobId, str]:
-        """The jobs that are not mapped, and what the last round said of each."""
+        """The wait reason of each unmapped job from the last round."""
         return {
             job: self._reasons.get(job, "no round has looked at it yet")
             for jobs in self._waiting.values()
@@ -115,7 +115,7 @@ class MappingManager(ResourceManager):
     # -- notices --------------------------------------------------------------------------------------------
 
     def on_job_arrived(self, job: Job) -> str | None:
-        """A job is submitted. Returns None, or the sentence with which it is refused."""
+        """A job is submitted. Returns None, or the reason for refusing it."""
         refusal = self._admission.refusal(job, self._unfinished_of[job.user])
         if refusal is not None:
             return refusal
@@ -124,14 +124,14 @@ class MappingManager(ResourceManager):
         return None
 
     def on_run_ended(self, completion: Completion) -> None:
-        """A run came to its end: its machines are free, its time becomes experience."""
+        """A run ended: its machines are free, and its run time is recorded."""
         run = self._started.get(completion.run)
         if run is None:
             return
         started_s = run.start_s
         self._unfinished_of[run.job.user] -= 1
         self._take_off(run, completion.ended_s)
-        if run.ending:  # the end overtook the preemption order: the job is done after all
+        if run.ending:  # it ended before the preemption order arrived: the job is complete after all
             self._withdraw_job(run.job)
         self._starvation.forget(run.job)
         run_time_s = completion.ended_s - started_s
@@ -142,7 +142,7 @@ class MappingManager(ResourceManager):
         self._start_what_is_first()
 
     def on_run_preempted(self, run_id: RunId) -> None:
-        """A preemption order was carried out: the machines are free, the progress is lost."""
+        """A run was preempted: its machines are free, and its progress is lost."""
         if run_id not in self._started:
             return
         self._come_to_nothing(self._started[run_id])
@@ -150,9 +150,9 @@ class MappingManager(ResourceManager):
         self._start_what_is_first()
 
     def on_run_lost(self, loss: Loss) -> None:
-        """A run, or an order that the world had overtaken, came to nothing: its job waits again.
+        """A run failed, or its order could not be carried out: its job waits again.
 
-        What was found down is believed so until a monitor sees it up again, later.
+        Resources found down count as down until a later reading that they are up.
         """
         changed = self._availability.found_down(loss.found_down, loss.lost_s)
         if loss.run in self._started:
@@ -162,7 +162,7 @@ class MappingManager(ResourceManager):
         self._start_what_is_first()
 
     def on_monitor_news(self) -> None:
-        """A monitor has something new: runs planned on what is not available any more wait again."""
+        """The monitor has new readings: withdraw runs planned on resources that became unavailable."""
         changed = self._availability.read(self._monitor.news())
         if changed:
             self._withdraw_unavailable(changed)
@@ -178,7 +178,7 @@ class MappingManager(ResourceManager):
     # -- the round ------------------------------------------------------------------------------------------
 
     def run_round(self) -> None:
-        """Map the waiting jobs of every queue, high to low, and give the orders that follow.
+        """Map the waiting jobs of every queue, from high to low priority, and give orders.
 
         Raises ScheduleRejected, with nothing of that schedule carried out, if a rule is broken.
         """
@@ -189,7 +189,7 @@ class MappingManager(ResourceManager):
         for queue in self._queues:
             if self._waiting[queue.name]:
                 self._serve(queue)
-        # Who was raised into a queue that had been served is looked at in another round.
+        # A job raised into a queue that had already been served needs another round.
         self._news = any(job.id in self._waiting[self._starvation.queue_of(job)] for job in self._just_raised)
         self._start_what_is_first()
 
@@ -200,7 +200,7 @@ class MappingManager(ResourceManager):
                 self._running[late.id] = self._running[late.id]._replace(completion_s=late.completion_s)
 
     def _withdraw_what_is_mapped_afresh(self) -> None:
-        # Of all queues, before any is served: no queue shall stand in line behind what is not decided yet.
+        # In all queues before any is served: no run is planned after one that is about to be remapped.
         for queue in self._queues:
             if queue.mapping is MappingPolicy.REMAP:
                 for run in list(self._planned[queue.name].values()):
@@ -210,17 +210,17 @@ class MappingManager(ResourceManager):
         jobs = sorted(self._waiting[queue.name].values(), key=lambda job: (job.arrival_s, job.id))
         etc = self._experience.estimate(jobs, [len(usable) for usable in self._availability.members()])
         schedule, runs = self._decide(queue, jobs, etc, queue.displaces)
-        in_the_way = {
+        obstacles = {
             displaced.id
             for run in runs
             for displaced in self._commitments.overlapping(run, queue.displaces, self._clock.now_s)
         }
-        if in_the_way and self._preemption.least_gain_s > 0.0:
-            later, patient = self._decide(queue, jobs, etc, frozenset())
+        if obstacles and self._preemption.least_gain_s > 0.0:
+            later, waiting_runs = self._decide(queue, jobs, etc, frozenset())
             gain_s = later.sum_completion_s - schedule.sum_completion_s
-            least_s = self._preemption.least_gain_s * len(in_the_way)
-            if len(runs) <= len(patient) and gain_s <= least_s:
-                schedule, runs = later, patient
+            least_s = self._preemption.least_gain_s * len(obstacles)
+            if len(runs) <= len(waiting_runs) and gain_s <= least_s:
+                schedule, runs = later, waiting_runs
         for i, reason in schedule.wait_reasons.items():
             self._reasons[jobs[i].id] = reason
         for victim in schedule.preemptions:
@@ -231,7 +231,7 @@ class MappingManager(ResourceManager):
     def _decide(
         self, queue: QueuePolicy, jobs: Sequence[Job], etc: EtcMatrix, ignored: frozenset[str]
     ) -> tuple[Schedule, list[Run]]:
-        """Ask the queue's scheduler, as if the queues `ignored` had no runs. Raises ScheduleRejected."""
+        """Call the queue's scheduler as if the queues `ignored` had no runs. Raises ScheduleRejected."""
         problem = MappingProblem(
             self._clock.now_s,
             tuple(jobs),
@@ -258,7 +258,7 @@ class MappingManager(ResourceManager):
         return schedule, runs
 
     def _ready_times_reader(self, ignored: frozenset[str]) -> Callable[[frozenset[RunId]], ReadyTimes]:
-        now_s = self._clock.now_s  # as it is now: the scheduler may look later
+        now_s = self._clock.now_s  # a copy: the scheduler may read later, when the clock has moved
 
         def read(victims: frozenset[RunId]) -> ReadyTimes:
             ready_s = self._commitments.ready_s(ignored)
@@ -271,7 +271,7 @@ class MappingManager(ResourceManager):
 
         return read
 
-    # -- the life of a run: planned -> started -> taken off, or withdrawn before it starts -------------------
+    # -- states of a run: planned -> started -> ended, or withdrawn before it starts ------------------------
 
     def _plan(self, run: Run) -> None:
         del self._waiting[run.queue][run.job.id]
@@ -287,7 +287,7 @@ class MappingManager(ResourceManager):
         self._touched.update(run.machines)
 
     def _start_what_is_first(self) -> None:
-        """Where something changed, start the planned runs that are first in line on all their machines."""
+        """On machines with changes, start the planned runs that are first on all their machines."""
         firsts = {run.id: run for j in self._touched if (run := self._commitments.first_on(j))}
         self._touched.clear()
         for run in sorted(firsts.values(), key=lambda run: run.place_in_line):
@@ -311,7 +311,7 @@ class MappingManager(ResourceManager):
         self._dispatcher.dispatch(DispatchOrder(run.id, run.job, run.resource, run.machines, expected_s))
 
     def _displace(self, run: Run) -> None:
-        """Make way: a planned run is withdrawn, a running one is told to stop; its job waits again."""
+        """Withdraw a planned run or preempt a running one; its job waits again."""
         if self._starvation.note_displaced(run.job):
             self._just_raised.append(run.job)
         if not run.started:
@@ -324,14 +324,14 @@ class MappingManager(ResourceManager):
         self._dispatcher.preempt(run.id)
 
     def _withdraw(self, run: Run) -> None:
-        """Take a planned run back; its job waits again."""
+        """Withdraw a planned run; its job waits again."""
         del self._planned[run.queue][run.id], self._next_run_of[run.job.id]
         self._commitments.remove(run)
         self._touched.update(run.machines)
         self._wait_again(run.job)
 
     def _withdraw_job(self, job: Job) -> None:
-        """Take a job out of whatever it waits in."""
+        """Remove a job from its queue, and withdraw its planned run."""
         run = self._next_run_of.get(job.id)
         if run is not None:
             self._withdraw(run)
@@ -339,14 +339,14 @@ class MappingManager(ResourceManager):
         self._reasons.pop(job.id, None)
 
     def _withdraw_unavailable(self, machines: Iterable[int]) -> None:
-        """Take back what is planned on `machines` and cannot start there any more."""
+        """Withdraw the runs planned on `machines` that cannot start there any more."""
         for j in machines:
             for run in self._commitments.on(j):
                 if not run.started and not self._availability.has(run.machines, run.resource):
                     self._withdraw(run)
 
     def _take_off(self, run: Run, now_s: float) -> None:
-        """A started run is over, for whatever reason."""
+        """Remove a started run, for whatever reason it ended."""
         self._commitments.end(run, now_s)
         del self._started[run.id]
         self._running.pop(run.id, None)
@@ -354,11 +354,11 @@ class MappingManager(ResourceManager):
         if run.ending:
             del self._ending_run_of[run.job.id]
             next_run = self._next_run_of.get(run.job.id)
-            if next_run is not None:  # it may have waited for nothing but this
+            if next_run is not None:  # it may have waited only for this
                 self._touched.update(next_run.machines)
 
     def _come_to_nothing(self, run: Run) -> None:
-        """A started run is over and its job is not done."""
+        """Remove a started run whose job is not complete."""
         self._take_off(run, self._clock.now_s)
         if not run.ending:
             self._wait_again(run.job)

@@ -1,4 +1,4 @@
-"""What a queue manager keeps of nodes: which jobs wait for them, and what runs on them."""
+"""The state of nodes: which jobs wait for them and which run on them."""
 
 from __future__ import annotations
 
@@ -10,53 +10,53 @@ from scheduler.problem import Running, SchedulingProblem
 
 
 class NodeAllocation(ABC):
-    """Kept up to date by notices; a scheduler sees it through a problem.
+    """Updated by notices; schedulers see it as a problem.
 
-    `TimeSharedAllocation` keeps nodes that run several jobs at once, `FreeNodeAllocation` nodes that run one.
+    `TimeSharedAllocation` is for nodes that run several jobs at once, `FreeNodeAllocation` for one job each.
     """
 
     waiting: Sequence[Job]
     """In order of arrival, then id."""
 
     outlived_at_s: float | None = None
-    """When the next run will have gone on for longer than is believed; None = that makes no difference."""
+    """When the next run will exceed its estimate; None if that does not matter."""
 
     @abstractmethod
     def take_in(self, job: Job) -> str | None:
-        """A job waits. Returns None, or the sentence with which it is refused."""
+        """Queue a job. Returns None, or the reason for refusing it."""
 
     @abstractmethod
     def problem(self, now_s: float, running: Mapping[RunId, Running]) -> SchedulingProblem:
-        """What the scheduler is asked now."""
+        """The problem for the scheduler, now."""
 
     @abstractmethod
     def start(self, run: RunId, job: Job, start: Start, now_s: float) -> None:
-        """A waiting job starts."""
+        """Start a waiting job."""
 
     @abstractmethod
     def end(self, run: RunId, completion: Completion) -> None:
-        """A running job is done."""
+        """Complete a running job."""
 
     @abstractmethod
     def come_to_nothing(self, run: RunId) -> None:
-        """A running job lost its nodes, and all progress; it waits again."""
+        """A running job lost its nodes and its progress: queue it again."""
 
     @abstractmethod
     def tell_available(self, node: int, is_available: bool) -> None:
-        """A node may be used, or not."""
+        """Mark a node as up or down."""
 
     def nobody_fits(self) -> bool:
-        """Whether it is plain that none of the jobs that wait can start now."""
+        """Whether certainly no waiting job can start now."""
         return False
 
     def hear(self, reading: NodeReading) -> bool:
-        """Local users of a node were seen. Returns whether the scheduler should be asked again."""
+        """Take in a reading of local users. Returns whether the scheduler should be called again."""
         return False
 
     def release(self, run: RunId, now_s: float) -> None:
-        """A run ends now, which will be told; where that was believed, its nodes are free already."""
+        """A run is about to end; if that was expected, its nodes are free already."""
         return
 
     def outlived(self, now_s: float) -> None:
-        """Believe something else of the runs that were believed to have ended by now, and have not."""
+        """Re-estimate the runs that should have ended by now."""
         return

@@ -1,4 +1,4 @@
-"""The queue manager: jobs of one queue that start on nodes, or wait."""
+"""The resource manager for nodes: one queue of jobs that start now or wait."""
 
 from __future__ import annotations
 
@@ -29,13 +29,13 @@ NOT_YET = "no round has looked at it yet"
 
 
 class NewJobs(Protocol):
-    """Is told, after a round, of the jobs that arrived since the one before."""
+    """Notified after each round of the jobs that arrived since the previous one."""
 
     def arrived(self, jobs: Mapping[JobId, Job], now_s: float) -> None: ...
 
 
 class _RunningRuns(Mapping[RunId, Running]):
-    """What a scheduler sees of the runs that go on; made when it looks."""
+    """The running runs as schedulers see them, built on access."""
 
     def __init__(self, running: Mapping[RunId, tuple[Job, Sequence[int], float]]) -> None:
         self._running = running
@@ -52,10 +52,11 @@ class _RunningRuns(Mapping[RunId, Running]):
 
 
 class StartingManager(ResourceManager):
-    """One queue of jobs for nodes, shared or not; the counterpart of `MappingManager`, which maps jobs.
+    """One queue of jobs for nodes, free or time-shared.
 
-    Notices change state; a round asks the scheduler which jobs start now, and gives the orders. Nothing here
-    costs in proportion to the jobs that wait or the nodes, but for a job that lost its run and waits again.
+    Notices change state; a round calls the scheduler and gives orders for the jobs that it starts. A
+    `memoryless` scheduler is not called while no job fits. No operation depends on the number of waiting jobs
+    or nodes, except queueing a job again that lost its run.
     """
 
     def __init__(
@@ -77,28 +78,27 @@ class StartingManager(ResourceManager):
         self._listener = new_jobs
         self._unfinished_of: Counter[str] = Counter()
         self._running: dict[RunId, tuple[Job, Sequence[int], float]] = {}
-        """Jobs, their nodes, and when they are believed to end."""
+        """Jobs, their nodes, and when they are expected to end."""
         self._shown_running = _RunningRuns(self._running)
         self._run_ids = cast("Iterator[RunId]", count())
         self.wants_round = False
         self.wakes_at_s: float | None = None
-        """When to tell it that time has passed: a run outlives what is believed of it, or the scheduler wants
-        to be asked again."""
+        """The next time at which a run exceeds its estimate or the scheduler asked to be called again."""
         self._asks_again_s: float | None = None
         self._new_jobs: dict[JobId, Job] = {}
         self._last_schedule: NodeSchedule | None = None
         self._told_s: dict[int, float] = {}
-        """When it was last seen whether a node is up."""
+        """Time of the latest reading of each node."""
 
     def why_waiting(self) -> dict[JobId, str]:
-        """A sentence for each job that waits."""
+        """The wait reason of each waiting job."""
         left = sorted(self._last_schedule.wait_reasons.items()) if self._last_schedule else []
         reasons = (reason for _, reason in left)
         seen = (job.id for job in self._nodes.waiting if job.id not in self._new_jobs)
         return dict.fromkeys(self._new_jobs, NOT_YET) | {job: next(reasons, NOT_YET) for job in seen}
 
     def on_job_arrived(self, job: Job) -> str | None:
-        """A job is submitted. Returns None, or the sentence with which it is refused."""
+        """A job is submitted. Returns None, or the reason for refusing it."""
         if self._admission is not None:
             refused = self._admission.refusal(job, self._unfinished_of[job.user])
             if refused is not None:
@@ -124,25 +124,24 @@ class StartingManager(ResourceManager):
         self._something_changed()
 
     def on_run_released(self, run: RunId) -> None:
-        """A run ends now, and is told of later; until then no round is wanted."""
+        """A run is about to end; no round is needed until `on_run_ended`."""
         if run in self._running:
             self._nodes.release(run, self._clock.now_s)
             self.wakes_at_s = self._next_wake_up_s()
 
     def on_run_preempted(self, run_id: RunId) -> None:
-        """Nobody preempts here: CCS stops and restarts by itself. An order from outside counts as a loss."""
+        """There is no preemption on nodes; a preemption from outside counts as a loss."""
         self.on_run_lost(Loss(run_id, self._clock.now_s))
 
     def on_run_lost(self, loss: Loss) -> None:
-        """A run came to nothing: its job waits again. Nodes found down are not used until they are seen up,
-        later."""
+        """A run failed: its job waits again. Nodes found down are unused until a reading says they are up."""
         for subject in loss.found_down:
             if isinstance(subject, int):
                 self._hear(subject, False, loss.lost_s)
         running = self._running.pop(loss.run, None)
         if running is not None:
             self._nodes.come_to_nothing(loss.run)
-            self._last_schedule = None  # its reasons stand for the queue as it was
+            self._last_schedule = None  # its reasons refer to the queue as it was
         self._something_changed()
 
     def on_monitor_news(self) -> None:
@@ -164,9 +163,9 @@ class StartingManager(ResourceManager):
         self._something_changed()
 
     def run_round(self) -> None:
-        """Start what the scheduler says.
+        """Call the scheduler and carry out its answer.
 
-        Raises ScheduleRejected, with nothing of that schedule carried out, if a rule is broken.
+        Raises ScheduleRejected, with nothing of the answer carried out, if it breaks a rule.
         """
         if self._monitor is not None:
             self.on_monitor_news()
@@ -188,7 +187,7 @@ class StartingManager(ResourceManager):
         self._new_jobs.clear()
 
     def _hear(self, node: int, up: bool, seen_s: float) -> bool:
-        """A node was seen up, or down. Returns whether that is news, and not older than what is known."""
+        """Take in a reading that a node is up or down. Returns False for one that is out of date."""
         if seen_s < self._told_s.get(node, 0.0):
             return False
         self._told_s[node] = seen_s
@@ -196,7 +195,7 @@ class StartingManager(ResourceManager):
         return True
 
     def _something_changed(self) -> None:
-        """Jobs that wait may start now."""
+        """Ask for a round if a waiting job may start."""
         nodes = self._nodes
         if nodes.waiting if self._is_asked_always else not nodes.nobody_fits():
             self.wants_round = True
@@ -209,7 +208,7 @@ class StartingManager(ResourceManager):
         return min(outlived_s, asks_again_s)
 
     def _carry_out(self, schedule: NodeSchedule, jobs: Sequence[Job], asked_s: float) -> None:
-        """Give the orders. It may be later than when the scheduler was asked; then all ends are later."""
+        """Give the orders. Completions move by the time passed since the scheduler was called."""
         now_s = self._clock.now_s
         late_s = now_s - asked_s
         nodes, dispatcher, running = self._nodes, self._dispatcher, self._running

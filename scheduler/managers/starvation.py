@@ -1,4 +1,4 @@
-"""Which jobs were displaced so often that they wait in a higher queue than they were submitted to."""
+"""Raises jobs that are displaced often to a higher queue."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ class Starvation:
         self._raised_to: dict[JobId, str] = {}
 
     def queue_of(self, job: Job) -> str:
-        """The queue that the job was submitted to, or to which it was raised since."""
+        """The job's current queue: the one it was submitted to, or raised to since."""
         return self._raised_to.get(job.id, job.queue)
 
     def note_displaced(self, job: Job) -> bool:
-        """A run of `job` was displaced. Returns whether that raises the job."""
+        """Count a displacement of `job`. Returns whether that raises the job."""
         self._times[job.id] += 1
         place = self._queues.index(self.queue_of(job))
         if self._raised_after is None or self._times[job.id] % self._raised_after or place == 0:
@@ -35,6 +35,6 @@ class Starvation:
         return True
 
     def forget(self, job: Job) -> None:
-        """The job is done."""
+        """Drop a completed job."""
         del self._times[job.id]
         self._raised_to.pop(job.id, None)

@@ -1,4 +1,4 @@
-"""Nodes that several jobs share, and local users: what the queue manager keeps of them."""
+"""The state of time-shared nodes, their jobs and their local load."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ from scheduler.time_shared.system import LocalLoad, SystemState
 
 
 class Accounting(Protocol):
-    """Knows what CPU time running jobs have used."""
+    """CPU time used by running jobs."""
 
     def used_s(self, run: RunId) -> float:
-        """CPUtime_cur: the mean of its tasks, in seconds; 0 where it never began."""
+        """CPUtime_cur: mean seconds over its tasks; 0 if it has not begun."""
         ...
 
 
 class BadReadings(Protocol):
-    """Hears of readings that cannot be true."""
+    """Receives readings that cannot be true."""
 
     def bad_reading(self, reading: NodeReading, why: str) -> None:
-        """It was left aside."""
+        """A reading was ignored."""
         ...
 
 
 class TimeSharedAllocation(NodeAllocation):
-    """The system state of CISNE, and who knows of jobs and measures them.
+    """The system state of CISNE, with the sources of its measurements.
 
-    A reading that cannot be true is left aside, and the one before it holds. A node whose monitor never
-    answers is taken to have no local load.
+    A reading that cannot be true is ignored, and the previous one remains valid. A node whose monitor never
+    answers counts as having no local load.
     """
 
     def __init__(
@@ -61,8 +61,8 @@ class TimeSharedAllocation(NodeAllocation):
         requirement = self._characterisation.requirement(job)
         if requirement is None:
             return (
-                f"nothing is known of jobs of class '{job.job_class}' with {job.n_tasks} tasks; "
-                f"run one in isolation, and enter what it used"
+                f"jobs of class '{job.job_class}' with {job.n_tasks} tasks have not been measured; "
+                f"run one in isolation and enter what it used"
             )
         refusal = self._contract.refusal(requirement, self._state.free_mb)
         if refusal is None:
@@ -97,15 +97,15 @@ class TimeSharedAllocation(NodeAllocation):
             reading.local_tasks, reading.local_cpu, reading.local_memory_mb, reading.user_is_there
         )
         self._state.tell_local(reading.node, load)
-        # Only memory decides whether a job may start, so other news is no reason to ask the scheduler.
+        # Of the local load, only memory decides whether a job may start.
         return (before.user_is_there, before.memory_mb) != (load.user_is_there, load.memory_mb)
 
     def view(self) -> SharedNodes:
-        """What schedulers and predictors see now."""
+        """The nodes as schedulers and predictors see them."""
         return self._state.view(self._measure)
 
     def promise(self, job: JobId, by_s: float) -> None:
-        """A job that is not done was promised to end by then."""
+        """Record that an unfinished job was promised to end by then."""
         self._state.promise(job, by_s)
 
     def _measure(self) -> None:
@@ -114,7 +114,7 @@ class TimeSharedAllocation(NodeAllocation):
 
 
 class _WaitingJobs(LazyJobs):
-    """The jobs that wait, in order."""
+    """The waiting jobs in queue order."""
 
     def __init__(self, state: SystemState) -> None:
         self._state = state
@@ -127,7 +127,7 @@ class _WaitingJobs(LazyJobs):
 
 
 def _what_is_wrong(reading: NodeReading) -> str | None:
-    """Why a reading cannot be true, or None."""
+    """Why a reading is impossible, or None."""
     numbers = {
         "a number of local tasks": reading.local_tasks,
         "a share of the CPU": reading.local_cpu,
@@ -135,5 +135,5 @@ def _what_is_wrong(reading: NodeReading) -> str | None:
     }
     for what, value in numbers.items():
         if not (isfinite(value) and value >= 0):
-            return f"{what} below zero, or none at all, was reported; the reading before it is kept"
+            return f"{what} was reported as {value:g}, expected zero or more; the previous reading is kept"
     return None

@@ -1,4 +1,4 @@
-"""Mapping: which machine, in which order. One algorithm per file.
+"""Mapping jobs to machines and clusters.
 
 Ties everywhere go to the lowest job index, then to the lowest resource index.
 """

@@ -1,4 +1,4 @@
-"""How good a schedule can be at best."""
+"""Exact lower bounds of schedules."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ def least_sum_of_completions(etc_s: NDArray[np.float64], ready_s: NDArray[np.flo
     `etc_s` (n, m), infinite where a job cannot run; `ready_s` (m,), infinite where a machine is down.
     Exact: the job in the k-th place from the end of machine j adds ready_s[j] + k etc_s[i, j] to the sum, so
     jobs are assigned to (machine, place from the end) at least cost. O((n m)^2 n) at worst; meant for up to
-    some 60 jobs on 10 machines. Raises ValueError where no machine can run some job.
+    some 60 jobs on 10 machines. Raises ValueError if some job can run on no machine.
     Source: Horn 1973; Bruno, Coffman and Sethi 1974.
     """
     n, m = etc_s.shape

@@ -1,4 +1,4 @@
-"""A problem's jobs and machines by classes, as equal rows and columns of its ETC matrix show them."""
+"""A problem's job and machine classes: equal rows and columns of its ETC matrix."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ Ints = NDArray[np.int64]
 class ByClass:
     """C job classes and K machine classes of one problem.
 
-    * `table`: their expected times, and who belongs to them.
+    * `table`: their expected times and members.
     * `cluster_s` (C, clusters): expected times in parallel.
     * `ready_s` (m,): when each machine is ready.
     """
@@ -30,7 +30,7 @@ class ByClass:
 
     @classmethod
     def of(cls, problem: MappingProblem) -> ByClass:
-        """Costs some passes over the ETC table of the problem's classes, and one over jobs and machines."""
+        """A few passes over the ETC table by class, and one over jobs and machines."""
         etc, m = problem.etc, problem.ready_times.n_machines
         times_s, job_class_of = _merged(*_used(etc.by_class_s, etc.job_class_of))
         columns_s, machine_class_of = _merged(*_used(times_s.T, etc.resource_class_of[:m]))
@@ -46,12 +46,12 @@ class ByClass:
 
     @property
     def all_jobs(self) -> Ints:
-        """(C,) where in `table.jobs` the jobs of each class begin."""
+        """(C,) position in `table.jobs` at which the jobs of each class begin."""
         return self.table.first_job[:-1]
 
 
 def _used(rows_s: Floats, class_of: Ints) -> tuple[Floats, Ints]:
-    """Only the rows that somebody is of."""
+    """Only the rows of classes that have members."""
     used = np.bincount(class_of, minlength=len(rows_s)) > 0
     if used.all():
         return rows_s, class_of
@@ -59,7 +59,7 @@ def _used(rows_s: Floats, class_of: Ints) -> tuple[Floats, Ints]:
 
 
 def _merged(rows_s: Floats, class_of: Ints) -> tuple[Floats, Ints]:
-    """Equal rows as one."""
+    """Merge equal rows."""
     rows_s = _row_after_row(rows_s)
     row_class, n_classes = classes_of_rows(rows_s)
     if n_classes == len(rows_s):
@@ -70,7 +70,7 @@ def _merged(rows_s: Floats, class_of: Ints) -> tuple[Floats, Ints]:
 
 
 def _row_after_row(table_s: Floats) -> Floats:
-    """As the kernels want it in memory."""
+    """In row-major order, as the kernels need it; read-only."""
     rows_s = np.ascontiguousarray(table_s)
     rows_s.flags.writeable = False
     return rows_s

@@ -1,4 +1,4 @@
-"""Trial after trial of one more job on a cluster, the others mapped to single machines around it."""
+"""Steps 2 to 5 of PJS: trials of one more job on a cluster, with the others mapped around it."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ Pair = tuple[int, int]
 """A job class and a cluster."""
 
 ROUNDING = 1e-9
-"""Relative; more than any sum of completions can be wrong by."""
+"""Relative bound on the rounding error of a sum of completions."""
 
 MapToMachines = Callable[[Ints, Floats, float], Assignments]
-"""Map the jobs from `next_job` (C,) on to machines that are ready at `ready_s` (m,). What is returned matters
-only if its sum of completions is less than a limit."""
+"""Maps the jobs from `next_job` (C,) on to machines that are ready at `ready_s` (m,). If the sum of
+completions exceeds the limit, any result will do."""
 
 
 class ClusterTrials:
-    """The parallel jobs that are committed, the best schedule so far, and what another one would gain.
+    """The committed parallel jobs, the best schedule so far, and the gain of each further pair.
 
-    Jobs of a class are alike, so always the first of them that is left is looked at.
+    Jobs of a class are equal, so only the first remaining job of each class is examined.
     """
 
     def __init__(
@@ -77,7 +77,7 @@ class ClusterTrials:
         next_job[c] += 1
         ready_s[members] = completion_s
         parallel = Assignments.of(committed)
-        limit_s = np.inf  # where the job can run nowhere else, more jobs run than before
+        limit_s = np.inf  # if the job can run nowhere else, the trial runs more jobs than before
         if self._alone_s[c] < np.inf:
             best_s = float(self.best.completion_s.sum())
             limit_s = best_s * (1.0 + ROUNDING) - float(parallel.completion_s.sum())

@@ -65,9 +65,9 @@ class Sjs:
 class Greedy:
     """The greedy mappings of one problem's jobs to machines, again and again as ready times grow.
 
-    `next_job` (C,) says where in `table.jobs` the jobs begin that are to be mapped, class by class; `ready_s`
-    (m,) is never less than the problem's, and infinite only where the problem's is. What is learnt in one
-    mapping (the order of jobs on each machine class) serves the next.
+    `next_job` (C,) has the position in `table.jobs` of the first job to map of each class; `ready_s` (m,) is
+    never less than the problem's, and infinite only where the problem's is. The order of jobs on each machine
+    class is computed once.
     """
 
     def __init__(self, by_class: ByClass) -> None:
@@ -81,7 +81,7 @@ class Greedy:
         return _assignments(plan, n)
 
     def max_min(self, next_job: Ints, ready_s: Floats, limit_s: float = np.inf) -> Assignments:
-        """Nothing is assigned where the sum of completions would exceed `limit_s`."""
+        """Assigns nothing if the sum of completions would exceed `limit_s`."""
         plan = self._empty_plan()
         groups = copied(self._groups)
         n = max_min(
@@ -101,8 +101,8 @@ class Greedy:
     def duplex(self, next_job: Ints, ready_s: Floats, limit_s: float = np.inf) -> Assignments:
         """The better of Min-min and Max-min by sum of completions; a tie goes to Min-min.
 
-        Expected job times are completions less arrivals, and arrivals are the same in both. Whether Max-min
-        is better is of no interest where its sum exceeds `limit_s`.
+        Job times are completions less arrivals, and arrivals are equal in both. Max-min is not considered if
+        its sum exceeds `limit_s`.
         """
         first = self.min_min(next_job, ready_s)
         first_s = float(first.completion_s.sum())

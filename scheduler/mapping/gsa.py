@@ -19,9 +19,9 @@ POPULATION = 30
 FAVOURITES = 6
 FEWEST_GENERATIONS = 20
 GENERATIONS_PER_JOB = 60
-"""Few jobs need no more."""
+"""Enough for few jobs."""
 LAST_TEMPERATURE = 1e-2
-"""As a share of the first."""
+"""Relative to the first."""
 
 
 class Gsa:

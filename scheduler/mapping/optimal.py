@@ -22,18 +22,18 @@ Ints = NDArray[np.int64]
 
 
 SOLVED, TOO_FEW_PLACES = 0, 2
-"""What HiGHS says of a problem."""
+"""Status codes of HiGHS."""
 
 
 class Optimal:
     """Optimal: the minimum total flow time on single machines.
 
     The job in the p-th place from the end of a machine adds ready + p ETC to the sum, so jobs are assigned to
-    such places at least cost (Horn 1973; Bruno, Coffman and Sethi 1974). Jobs of a class, and machines of a
-    class that are ready together, need not be told apart: that leaves a transportation problem of (job
-    classes) x (groups of such machines) x (places) unknowns, which HiGHS solves. Costs little where there are
-    few classes, and grows with the number of different ready times. Where several mappings are optimal, which
-    of them is returned is settled by HiGHS, always in the same way.
+    such places at least cost (Horn 1973; Bruno, Coffman and Sethi 1974). Jobs of a class
+    are equal, and so are machines of a class that are ready together: that leaves a transportation problem of
+    (job classes) x (groups of such machines) x (places) unknowns, which HiGHS solves. It is fast for few
+    classes, and grows with the number of different ready times. Among several optimal mappings, HiGHS chooses
+    one, deterministically.
     """
 
     def schedule(self, problem: MappingProblem) -> Schedule:
@@ -100,10 +100,10 @@ def _most_on_one_machine(groups: list[Alike], machines: Ints, n_machines: int) -
 
 
 def _transport(table: Table, groups: list[Alike], n_of: Ints, places: Ints) -> tuple[Ints, NDArray[np.bool_]]:
-    """How many jobs of each class go to each group of machines, (C, groups), with so many places on each.
+    """Jobs of each class on each group of machines, (C, groups), given the number of places per machine; and
+    which groups have no place left.
 
-    And which groups have no place left: only there could more places be of use, since in the others the ones
-    that are left cost less.
+    More places can help only there: in other groups, the remaining places cost less.
     """
     group_of = np.repeat(np.arange(len(groups)), places)
     place = np.concatenate([np.arange(1, n + 1) for n in places])
@@ -137,7 +137,7 @@ def _sums_over(rows: Ints, n_rows: int) -> Any:
 
 
 def _in_order(table: Table, groups: list[Alike], next_job: Ints, n_there: Ints) -> Assignments:
-    """So many jobs of each class on each group: the shortest first, the longest ones all at the ends."""
+    """The schedule with so many jobs of each class on each group, shortest first."""
     next_job = next_job.copy()
     parts = []
     for g, group in enumerate(groups):

@@ -1,4 +1,4 @@
-"""Min-min, Max-min, SJS and PJS word for word: what the fast ones are held against."""
+"""Reference implementations of Min-min, Max-min, SJS and PJS, with which tests compare the fast ones."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ Floats = NDArray[np.float64]
 
 
 class TextbookMinMin:
-    """Min-min as it is told: every step computes every completion anew. O(n^2 m)."""
+    """Min-min literally: every step computes every completion again. O(n^2 m)."""
 
     def schedule(self, problem: MappingProblem) -> Schedule:
         jobs = np.arange(problem.n_jobs)
@@ -23,7 +23,7 @@ class TextbookMinMin:
 
 
 class TextbookMaxMin:
-    """Max-min as it is told: every step computes every completion anew. O(n^2 m)."""
+    """Max-min literally: every step computes every completion again. O(n^2 m)."""
 
     def schedule(self, problem: MappingProblem) -> Schedule:
         jobs = np.arange(problem.n_jobs)
@@ -32,7 +32,7 @@ class TextbookMaxMin:
 
 
 class TextbookSjs:
-    """SJS as it is told: every step computes every completion anew. The same schedules as `sjs`.
+    """SJS literally: every step computes every completion again. The same schedules as `sjs`.
 
     O(n^2 m). Source: Collins and George 2001, section 3.
     """
@@ -44,7 +44,7 @@ class TextbookSjs:
 
 
 class TextbookPjs:
-    """PJS as it is told: every trial maps all sequential jobs anew. The same schedules as `pjs`.
+    """PJS literally: every trial maps all sequential jobs again. The same schedules as `pjs`.
 
     One textbook SJS for each trial and one more. Source: Collins and George 2001, section 3, steps 1 to 5.
     """
@@ -82,7 +82,7 @@ def _sum_s(rows: list[Assignment]) -> float:
 
 
 def _greedy(etc_s: Floats, ready_s: Floats, jobs: NDArray[np.int64], sign: float) -> list[Assignment]:
-    """Of all jobs' best completions the smallest goes next where `sign` is 1, the largest where it is -1."""
+    """Next goes the smallest of all jobs' best completions if `sign` is 1, the largest if it is -1."""
     ready_s, left_s = ready_s.copy(), etc_s[jobs]
     rows: list[Assignment] = []
     while left_s.size:

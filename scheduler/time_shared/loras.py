@@ -1,4 +1,4 @@
-"""LoRaS: three choices composed into one scheduler."""
+"""LoRaS: job ordering, job selection and node selection composed into one scheduler."""
 
 from __future__ import annotations
 
@@ -24,11 +24,10 @@ WAITS = "no set of nodes has room for it yet, or a job before it waits"
 class Loras:
     """LoRaS, the scheduler of CISNE: which jobs start now, on which time-shared nodes.
 
-    `estimate` is how EASY estimates the time that running jobs still take. With `most_jobs`, a node gets no
-    more jobs than that, where the social contract would allow them. A pass costs O(N) for each job
-    that is looked at: the first of the queue (Just First), or all that wait; EASY also looks at all that run.
-    Ties: earlier arrival, lower job id, lower node. Source:
-    CISNE-P, section 2.1.1; Hanzich et al. 2006, section 4.
+    `estimate` is the method by which EASY estimates remaining times. With `most_jobs`, a node gets at most
+    that many jobs, even if the social contract allows more. A pass costs O(N) for each job examined: the
+    first of the queue (Just First) or all waiting jobs; EASY also examines all running jobs. Ties: earlier
+    arrival, lower job id, lower node. Source: CISNE-P, section 2.1.1; Hanzich et al. 2006, section 4.
     """
 
     def __init__(
@@ -49,11 +48,11 @@ class Loras:
 
     @property
     def policy(self) -> Policy:
-        """For the kernels."""
+        """The policies as codes for the kernels."""
         return Policy(self.selection.code, self.node_selection.code, self.estimate.code)
 
     def limit(self, nodes: Nodes) -> None:
-        """Bring `nodes` down to the number of jobs that this scheduler puts on one."""
+        """Lower the limits of `nodes` to `most_jobs`."""
         if self.most_jobs is not None:
             np.minimum(nodes.most_jobs, self.most_jobs, out=nodes.most_jobs)
 
@@ -87,7 +86,7 @@ class Loras:
     def _why(
         self, problem: TimeSharedProblem, jobs: Jobs, nodes: Nodes, queues: Queues, room: Room
     ) -> Callable[[int], str]:
-        """Why each job waits after a pass."""
+        """A function for the wait reason of job i after a pass."""
         begin, end = queues.window
         if begin == end:
             return lambda i: WAITS
@@ -99,19 +98,19 @@ class Loras:
         def reserved() -> str:
             in_s = reservation_s(jobs, nodes, queues, room, self.policy, head)
             if in_s == inf:
-                return "nothing that is known to end gives it room"
-            return f"by what is estimated it starts at {problem.now_s + in_s:.10g} s"
+                return "no running job's end makes room for it"
+            return f"its estimated start is {problem.now_s + in_s:.10g} s"
 
         def held_back() -> str:
             if self.selection is Selection.EASY:
                 return f"it would delay job {jobs.id[head]}, the first of the queue; {reserved()}"
-            return f"job {jobs.id[head]} is before it"
+            return f"job {jobs.id[head]} comes first"
 
         return WhyJobsWait(problem, jobs, nodes, self.policy.node_selection, head, of_head, held_back)
 
 
 def in_order(shared: SharedNodes, ordering: Ordering) -> Ints:
-    """Positions of the waiting jobs, which stand in order of arrival, as they are to be looked at."""
+    """Positions of the waiting jobs, which are in order of arrival, in the order of the policy."""
     if ordering is Ordering.FCFS:
         return np.arange(len(shared.waiting))
     keys: NDArray[np.float64] | Ints = (shared.jobs.exe_s if ordering is Ordering.SJF else shared.jobs.tasks)[

@@ -1,4 +1,4 @@
-"""The three choices of which LoRaS is composed, by name, and the methods of estimation."""
+"""The three policies of which LoRaS is composed, and the methods of estimation."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from scheduler.time_shared.kernels import estimates, job_selection, node_selecti
 
 
 class Ordering(Choice):
-    """Job ordering: in which order jobs wait; ties go to the earlier arrival, then the lower id."""
+    """Job ordering: the order of the queue; ties go to the earlier arrival, then the lower id."""
 
     FCFS = "fcfs"  # first come, first served
     SJF = "sjf"  # shortest job first, by execution time in isolation
@@ -17,10 +17,10 @@ class Ordering(Choice):
 class Selection(Choice):
     """Job selection: which of the waiting jobs may start."""
 
-    JUST_FIRST = "just_first"  # none before the first of the queue
+    JUST_FIRST = "just_first"  # only the first of the queue
     FIRST_FIT = "first_fit"  # the first that fits
     BEST_FIT = "best_fit"  # of those that fit, the one with most tasks
-    EASY = "easy"  # backfilling that does not delay the first, as far as is estimated
+    EASY = "easy"  # backfilling that does not delay the first, according to the estimates
 
     @property
     def code(self) -> int:
@@ -31,8 +31,8 @@ class NodeSelection(Choice):
     """Node selection: on which nodes a job starts."""
 
     NORMAL = "normal"  # the least loaded ones
-    UNIFORM = "uniform"  # idle ones, or a set of nodes that jobs of the same size share; else it waits
-    UNIFORM_ELSE_NORMAL = "uniform_else_normal"  # as uniform, but rather mix sets than wait
+    UNIFORM = "uniform"  # idle nodes, or a set shared by jobs of the same size; else it waits
+    UNIFORM_ELSE_NORMAL = "uniform_else_normal"  # as uniform, then as normal instead of waiting
 
     @property
     def code(self) -> int:
@@ -40,7 +40,7 @@ class NodeSelection(Choice):
 
 
 class Method(Choice):
-    """Method of estimation: how long a running job still takes, or what CPU time it uses."""
+    """Method of estimation: of the remaining time of a running job, or of its CPU time."""
 
     PROPORTIONAL = "proportional"
     MPL = "mpl"

@@ -20,10 +20,9 @@ from scheduler.time_shared.requirement import Requirement
 
 
 class SharedNodes:
-    """What a scheduler sees: rows of `jobs`, rows of `nodes`, and which of the jobs wait and run.
+    """State of time-shared nodes: rows of `jobs` and `nodes`, and which jobs are waiting and running.
 
-    `waiting` are the rows of a problem's jobs, in their order. It is to be read; what a scheduler works on,
-    it copies (`copied`).
+    `waiting` has the rows of the problem's jobs, in their order. Read-only; work on a copy (`copied`).
     """
 
     def __init__(
@@ -47,9 +46,9 @@ class SharedNodes:
         """The jobs that wait or run."""
 
     def measure(self) -> None:
-        """Have the CPU time measured that running jobs have used: `jobs.used_s` and `jobs.run_s` are of now.
+        """Update `jobs.used_s` and `jobs.run_s`, the CPU time and run time of running jobs.
 
-        Whoever reads these asks for it first; it costs a look at each job that runs.
+        Call it before reading them. O(running jobs).
         """
         self._measure()
 
@@ -58,11 +57,11 @@ class SharedNodes:
         return len(self.nodes.n_jobs)
 
     def requirement(self, i: int) -> Requirement:
-        """What job i of the problem asks."""
+        """What job i of the problem requires."""
         return requirement_in(self.jobs, int(self.waiting[i]))
 
     def queues(self) -> Queues:
-        """Both queues as tables that a pass may change; no more jobs can run than wait and run now."""
+        """Both queues as tables that a pass may change, with room for all jobs to run."""
         n_running = len(self.running)
         running = np.empty(n_running + len(self.waiting), dtype=np.int64)
         running[:n_running] = self.running
@@ -130,7 +129,7 @@ class _SocialLimits:
 
 
 def copied(shared: SharedNodes) -> tuple[Jobs, Nodes]:
-    """Both tables anew, for whoever goes on from here."""
+    """Copies of both tables."""
     jobs = Jobs._make(column.copy() for column in shared.jobs)
     return jobs, Nodes._make(column.copy() for column in shared.nodes)
 

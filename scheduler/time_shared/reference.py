@@ -1,4 +1,4 @@
-"""LoRaS in plain words: what the compiled scheduler is held against."""
+"""The reference implementation of LoRaS, with which tests compare the compiled one."""
 
 from __future__ import annotations
 
@@ -134,7 +134,7 @@ class TextbookLoras:
         return started
 
     def _nodes_for(self, job: _Job, cluster: Cluster) -> list[int]:
-        """None where it has to wait."""
+        """The nodes on which the job would start; none if it has to wait."""
         able = [node for node in cluster if node.fits(job)]
         if self._node_selection is NodeSelection.NORMAL:
             return _least_loaded(job, able)
@@ -177,7 +177,7 @@ def _put(job: _Job, chosen: list[int], cluster: Cluster) -> None:
 
 
 def _only(present: list[_Job], cluster: Cluster) -> Cluster:
-    """The nodes with none but these jobs."""
+    """The nodes with only these jobs."""
     return [replace(node, jobs=[job for job in node.jobs if job in present]) for node in cluster]
 
 
@@ -202,7 +202,7 @@ def _remaining_s(job: _Job, cluster: Cluster, method: Method) -> float:
 
 
 def _plain(shared: SharedNodes) -> tuple[Cluster, list[_Job], list[_Job]]:
-    """The nodes, and the jobs that wait and run."""
+    """The nodes, the waiting jobs and the running jobs."""
     jobs, nodes = shared.jobs, shared.nodes
 
     def job(row: int, position: int) -> _Job:

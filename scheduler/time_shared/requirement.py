@@ -1,4 +1,4 @@
-"""What a job asks of each of its nodes."""
+"""A job's requirement on each of its nodes."""
 
 from __future__ import annotations
 
@@ -6,16 +6,15 @@ from dataclasses import dataclass
 from math import isfinite
 
 COMMUNICATION_BOUND_BELOW = 0.7
-"""A job that uses less of a CPU in isolation is bound by communication, else by computation."""
+"""Jobs that use less of a CPU in isolation are communication-bound, others computation-bound."""
 
 
 @dataclass(frozen=True, slots=True)
 class Requirement:
     """A parallel job as it was measured in isolation: one task on each of `n_tasks` nodes.
 
-    `cpu` is CPU(J), the share of one CPU that a task uses, in (0, 1]; `exe_s` ExeTime_tot, `memory_mb` that
-    of one task. CPUtime_tot, that of one task, is their product. Source: Hanzich et al. 2006, section 2.
-    Raises ValueError with one sentence.
+    `cpu` is CPU(J), the share of one CPU that a task uses, in (0, 1]; `exe_s` is ExeTime_tot; `memory_mb` is
+    per task. CPUtime_tot, per task, is cpu x exe_s. Raises ValueError. Source: Hanzich et al. 2006, sec. 2.
     """
 
     n_tasks: int
@@ -42,5 +41,5 @@ class Requirement:
 
     @property
     def communicates(self) -> bool:
-        """Whether it is bound by communication rather than by computation."""
+        """Whether it is communication-bound."""
         return self.cpu < COMMUNICATION_BOUND_BELOW

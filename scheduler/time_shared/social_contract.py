@@ -1,4 +1,4 @@
-"""The social contract: what local users cede to parallel jobs, and the limits that follow."""
+"""The social contract: the limits of parallel jobs on nodes with local users."""
 
 from __future__ import annotations
 
@@ -9,15 +9,15 @@ from math import inf
 from scheduler.time_shared.requirement import Requirement
 
 OS_MEMORY_MB = 64.0
-"""What the operating system of a node keeps."""
+"""Memory reserved for the operating system of a node."""
 
 
 @dataclass(frozen=True, slots=True)
 class SocialContract:
     """Limits of parallel work on a node.
 
-    `share` (L) of CPU and memory is guaranteed to parallel tasks while a local user is there; what the user
-    does not need is theirs, too. `most_jobs` is the largest parallel MPL of a node, `most_cpu` the largest
+    `share` (L) of CPU and memory is guaranteed to parallel tasks while a local user is present; they may also
+    use what the user does not need. `most_jobs` is the largest parallel MPL of a node, `most_cpu` the largest
     sum of CPU requirements. Source: CISNE-P, sections 2.1.1 and 2.2.
     """
 
@@ -26,15 +26,15 @@ class SocialContract:
     most_cpu: float = inf
 
     def memory_mb(self, node_mb: float, local_mb: float, user_is_there: bool) -> float:
-        """What parallel tasks may use of a node's memory."""
+        """Memory of a node available to parallel tasks."""
         if not user_is_there:
             return max(0.0, node_mb - OS_MEMORY_MB)
         return max(self.share * node_mb, node_mb - OS_MEMORY_MB - local_mb)
 
     def refusal(self, requirement: Requirement, free_mb: Sequence[float]) -> str | None:
-        """Why a job could never run, even where all nodes are empty and no local user is there; or None.
+        """Why a job could never run, even on empty nodes without local users; or None.
 
-        `free_mb` is what parallel tasks may use then of each node's memory, the largest first.
+        `free_mb` is the memory then available to parallel tasks on each node, largest first.
         """
         n_nodes = len(free_mb)
         if requirement.n_tasks > n_nodes:

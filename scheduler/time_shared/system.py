@@ -1,4 +1,4 @@
-"""The system state: nodes that are shared, and the jobs that wait and run there, as far as is known."""
+"""The system state of CISNE: time-shared nodes, and their waiting and running jobs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ FEWEST_ROWS = 64
 
 @dataclass(frozen=True, slots=True)
 class LocalLoad:
-    """What local users do on a node, as was last told. The CPU is a share of one, smoothed over time."""
+    """The last reported local load of a node. `cpu` is a share of one CPU, smoothed over time."""
 
     tasks: float = 0.0
     cpu: float = 0.0
@@ -31,7 +31,7 @@ class LocalLoad:
 
 
 class _Rows:
-    """Rows in some order, always there as an array."""
+    """An ordered list of rows, kept as an array."""
 
     def __init__(self) -> None:
         self._rows = np.empty(FEWEST_ROWS, dtype=np.int64)
@@ -60,7 +60,7 @@ class _Rows:
 
 
 class SystemState:
-    """Kept up to date by whoever hears of the world; nothing in it costs in proportion to the nodes."""
+    """Updated by notices; no operation depends on the number of nodes."""
 
     def __init__(self, memory_mb: Sequence[float], contract: SocialContract) -> None:
         n = len(memory_mb)
@@ -109,7 +109,7 @@ class SystemState:
         return [job for _, job in self._waiting]
 
     def waiting_at(self, i: int) -> Job:
-        """The waiting job in place i."""
+        """The waiting job in position i."""
         return self._job_of[self._waiting[i][1]]
 
     @property
@@ -117,7 +117,7 @@ class SystemState:
         return list(self._running)
 
     def add(self, job: Job, requirement: Requirement) -> None:
-        """A job waits."""
+        """Queue a job."""
         if not self._free_rows:
             self._grow(2 * len(self._jobs.id), self._jobs.nodes.shape[1])
         if requirement.n_tasks > self._jobs.nodes.shape[1]:
@@ -133,7 +133,7 @@ class SystemState:
         self._wait(job, row)
 
     def start(self, job: Job, nodes: Sequence[int], now_s: float) -> None:
-        """A waiting job starts."""
+        """Start a waiting job."""
         row, place = self._row_of[job.id], bisect_left(self._waiting, (job.arrival_s, job.id))
         del self._waiting[place]
         self._waiting_rows.delete(place)
@@ -142,7 +142,7 @@ class SystemState:
         put(self._jobs, self._nodes, row, np.array(nodes, dtype=np.int64))
 
     def end(self, job: JobId) -> None:
-        """A running job is done."""
+        """Complete a running job."""
         self._promised.pop(job, None)
         del self._running[job]
         row = self._row_of.pop(job)
@@ -152,7 +152,7 @@ class SystemState:
         self._free_rows.append(row)
 
     def come_to_nothing(self, job_id: JobId) -> None:
-        """A running job lost its nodes, and all progress; it waits again."""
+        """A running job lost its nodes and its progress: queue it again."""
         job = self._job_of[job_id]
         del self._running[job_id]
         row = self._row_of[job_id]
@@ -162,17 +162,17 @@ class SystemState:
         self._wait(job, row)
 
     def measured(self, job: JobId, used_s: float, now_s: float) -> None:
-        """The CPU time that a running job has used, the mean of its tasks; never taken for more than all."""
+        """Set the CPU time that a running job has used, the mean of its tasks; at most its total."""
         row = self._row_of[job]
         self._jobs.used_s[row] = min(used_s, self._jobs.cpu_s[row])
         self._jobs.run_s[row] = now_s - self._running[job]
 
     def promise(self, job: JobId, by_s: float) -> None:
-        """A job that is not done was promised to end by then."""
+        """Record that an unfinished job was promised to end by then."""
         self._promised[job] = by_s
 
     def tell_local(self, n: int, load: LocalLoad) -> None:
-        """What is known of the local users of node n."""
+        """Set the local load of node n."""
         self._local[n] = load
         self._nodes.local_mpl[n], self._nodes.local_cpu[n] = load.tasks, load.cpu
         self._nodes.most_memory_mb[n] = self._contract.memory_mb(
@@ -189,7 +189,7 @@ class SystemState:
         return requirement_in(self._jobs, self._row_of[job])
 
     def view(self, measure: Callable[[], None] = lambda: None) -> SharedNodes:
-        """What a scheduler sees now. It changes with the state."""
+        """The nodes as a scheduler sees them. The view changes with the state."""
         return SharedNodes(
             self._jobs,
             self._nodes,

@@ -1,4 +1,4 @@
-"""Why jobs wait after a pass over shared nodes."""
+"""Wait reasons of jobs after a pass over time-shared nodes."""
 
 from __future__ import annotations
 
@@ -12,11 +12,9 @@ from scheduler.time_shared.problem import TimeSharedProblem
 
 
 class WhyJobsWait:
-    """Of the state after a pass: `jobs` and `nodes`, which nobody changes any more. Worked out when somebody
-    asks.
+    """Reasons computed on request from the state after a pass, `jobs` and `nodes`, which must not change.
 
-    `head` is the row of the first job that waits; `held_back` tells what keeps one from starting that has
-    room, but is not the first.
+    `head` is the row of the first waiting job; `held_back` explains why another job with enough room waits.
     """
 
     def __init__(
@@ -45,11 +43,11 @@ class WhyJobsWait:
         return f"{room}; but {self._held_back()}" if has_room else room
 
     def _room_for(self, row: int) -> tuple[str, bool]:
-        """What there is for a job within the social contract, and whether that is enough."""
+        """The room for a job within the social contract, as text, and whether it is enough."""
         jobs, nodes, tasks = self._jobs, self._nodes, int(self._jobs.tasks[row])
         limits = {
             "down": nodes.most_jobs == 0,
-            "with as many jobs as it allows": nodes.n_jobs >= nodes.most_jobs,
+            "full": nodes.n_jobs >= nodes.most_jobs,
             "short of memory": nodes.memory_mb + jobs.memory_mb[row] > nodes.most_memory_mb + SLACK,
             "short of CPU": nodes.cpu + jobs.cpu[row] > nodes.most_cpu + SLACK,
         }
@@ -64,4 +62,4 @@ class WhyJobsWait:
             return told, False
         if select_nodes(jobs, nodes, self._node_selection, row, np.empty(len(left), dtype=np.int64)):
             return told, True
-        return f"{told}, but neither are enough of them idle nor does a job of its size share them", False
+        return f"{told}, but too few of them are idle, and no job of its size runs on them", False

@@ -101,20 +101,20 @@ def three_nodes(most_jobs: int = 1) -> Situation:
 
 
 def test_jobs_wait_for_room_within_the_social_contract_or_for_who_is_before_them() -> None:
-    full = "the social contract has room on 1 (2 with as many jobs as it allows)"
+    full = "the social contract has room on 1 (2 full)"
     assert why_waiting(Loras(), *three_nodes(), now_s=40.0) == [
         f"first of the queue: it needs 3 nodes, and {full}",
-        f"it needs 1 node, and {full}; but job 1 is before it",
+        f"it needs 1 node, and {full}; but job 1 comes first",
         f"it needs 2 nodes, and {full}",
     ]
 
 
 def test_under_easy_the_first_has_a_time_and_others_would_delay_it() -> None:
-    full = "the social contract has room on 1 (2 with as many jobs as it allows)"
+    full = "the social contract has room on 1 (2 full)"
     assert why_waiting(Loras(selection="easy"), *three_nodes(), now_s=40.0) == [
-        f"first of the queue: it needs 3 nodes, and {full}; by what is estimated it starts at 100 s",
-        f"it needs 1 node, and {full}; but it would delay job 1, the first of the queue; by what is "
-        "estimated it starts at 100 s",
+        f"first of the queue: it needs 3 nodes, and {full}; its estimated start is 100 s",
+        f"it needs 1 node, and {full}; but it would delay job 1, the first of the queue; its "
+        "estimated start is 100 s",
         f"it needs 2 nodes, and {full}",
     ]
 
@@ -138,13 +138,13 @@ def test_a_job_that_wants_a_set_of_its_own_says_so() -> None:
     light = job(9, 3)
     state.add(light, Requirement(3, 0.2, 10.0, 10.0))
     told = why_waiting(Loras("snpf", "first_fit", "uniform"), state, {**jobs, light.id: light}, now_s=40.0)
-    assert told[-1].endswith("but neither are enough of them idle nor does a job of its size share them")
+    assert told[-1].endswith("but too few of them are idle, and no job of its size runs on them")
 
 
 def test_who_keeps_promises_says_that_it_does() -> None:
     told = why_waiting(Promising(), *three_nodes(), now_s=40.0)
     assert told[1].endswith(
-        "; but by what is predicted it would delay job 1, the first of the queue, or break a promise"
+        "; but it is predicted to delay job 1, the first of the queue, or to break a promise"
     )
 
 
@@ -157,7 +157,7 @@ def test_only_who_has_no_room_or_somebody_before_it_waits(
     told = why_waiting(Loras("fcfs", selection, nodes), *situation, now_s=20.0)
     assert sum(reason.startswith("first of the queue: ") for reason in told) == min(1, len(told))
     if selection in (Selection.FIRST_FIT, Selection.BEST_FIT):
-        assert not [reason for reason in told if "is before it" in reason]
+        assert not [reason for reason in told if "comes first" in reason]
 
 
 @given(situation=situations(), composition=st.sampled_from(COMPOSITIONS))

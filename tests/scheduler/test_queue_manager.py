@@ -206,7 +206,7 @@ def test_a_reading_that_cannot_be_true_is_told_and_the_one_before_it_kept(
 def test_a_job_of_which_nothing_is_known_is_refused() -> None:
     refusal = manager_of(World(), Loras()).on_job_arrived(job(0, job_class="odd"))
     assert refusal is not None
-    assert "nothing is known of jobs of class 'odd' with 1 tasks" in refusal
+    assert "jobs of class 'odd' with 1 tasks have not been measured" in refusal
 
 
 class Says:

@@ -285,8 +285,8 @@ def test_a_predictor_that_cannot_follow_somebody_elses_scheduler_is_left_out_and
     listener.told = told.append  # type: ignore[method-assign]
     run_experiment(experiment_file.read_experiment(path), path, tmp_path / "out", 1, SiteChoice(), listener)
     assert told == [
-        f"for scheduler '{name}' the predictor 'blind mpl-mpl' is left out: 'blind' drains the queue as "
-        f"LoRaS would; this scheduler is another"
+        f"for scheduler '{name}' the predictor 'blind mpl-mpl' is left out: the predictor 'blind' is "
+        f"for LoRaS only; this is another scheduler"
     ]
     made = pl.read_parquet(tmp_path / "out" / "predictions.parquet").filter(pl.col("scheduler") == name)
     assert made["predictor"].unique().to_list() == ["aware cpu-cpu"]

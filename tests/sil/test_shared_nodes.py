@@ -379,4 +379,4 @@ def test_a_job_that_could_never_fit_is_refused_with_the_limit_that_it_breaks() -
     refused = done.facts.filter(pl.col("event") == Fact.JOB_REFUSED)["detail"].to_list()
     assert "17 tasks" in refused[0]
     assert "448 MB" in refused[1]
-    assert "nothing is known of jobs of class 'odd' with 1 tasks" in refused[2]
+    assert "jobs of class 'odd' with 1 tasks have not been measured" in refused[2]

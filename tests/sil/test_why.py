@@ -35,19 +35,19 @@ def reasons(scheduler: str, folder: Path) -> list[tuple[float, int, str]]:
 def test_under_easy_a_job_waits_for_nodes_or_for_who_has_a_reservation(tmp_path: Path) -> None:
     told = reasons("easy", tmp_path)
     assert told[:5] == [
-        (1.0, 2, "first of the queue: it asks for 3 nodes, 1 free; reserved for 60 s"),
-        (2.0, 2, "first of the queue: it asks for 3 nodes, 0 free; reserved for 60 s"),
-        (3.0, 4, "it asks for 1 node, 0 free"),
-        (12.0, 2, "first of the queue: it asks for 3 nodes, 1 free; reserved for 60 s"),
-        (12.0, 4, "it asks for 1 node, 1 free; but it would delay job 2, which is reserved for 60 s"),
+        (1.0, 2, "first of the queue: it requests 3 nodes, 1 free; reserved for 60 s"),
+        (2.0, 2, "first of the queue: it requests 3 nodes, 0 free; reserved for 60 s"),
+        (3.0, 4, "it requests 1 node, 0 free"),
+        (12.0, 2, "first of the queue: it requests 3 nodes, 1 free; reserved for 60 s"),
+        (12.0, 4, "it requests 1 node, 1 free; but it would delay job 2, which is reserved for 60 s"),
     ]
 
 
 def test_under_fcfs_nobody_overtakes_and_under_sjf_the_shortest_is_the_first(tmp_path: Path) -> None:
     fcfs, sjf = reasons("fcfs", tmp_path), reasons("sjf", tmp_path)
-    assert (2.0, 3, "it asks for 1 node, 1 free; but job 2 is before it") in fcfs
-    assert (50.0, 3, "first of the queue: it asks for 1 node, 0 free") in fcfs
-    assert (3.0, 4, "it asks for 1 node, 0 free") in sjf
+    assert (2.0, 3, "it requests 1 node, 1 free; but job 2 comes first") in fcfs
+    assert (50.0, 3, "first of the queue: it requests 1 node, 0 free") in fcfs
+    assert (3.0, 4, "it requests 1 node, 0 free") in sjf
 
 
 def test_under_conservative_backfilling_each_has_a_reservation(tmp_path: Path) -> None:

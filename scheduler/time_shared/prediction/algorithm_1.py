@@ -1,4 +1,4 @@
-"""Algorithm 1 of Hanzich et al. 2006 as it stands, with any scheduler."""
+"""Algorithm 1 of Hanzich et al. 2006, literally, for any scheduler."""
 
 from __future__ import annotations
 
@@ -18,10 +18,10 @@ from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem, copied
 
 
 class Algorithm1:
-    """Predicts with a scheduler that is asked as the live one is: for those that are not LoRaS.
+    """Predicts by calling a scheduler as the live one is called: for schedulers other than LoRaS.
 
-    Every step estimates all running jobs anew and asks the scheduler, so it is slow. It is what the compiled
-    predictors are held against.
+    Every step re-estimates all running jobs and calls the scheduler, so it is slow. It is the reference for
+    the compiled predictors.
     """
 
     def __init__(self, scheduler: Scheduler, remaining: str = "cpu", cpu_time: str = "cpu") -> None:
@@ -61,7 +61,7 @@ class Algorithm1:
             left_s = {row: remaining_s(jobs, nodes, row, self._remaining) for row in running}  # line 4
             took_s = min(left_s.values())  # line 5
             ended = [row for row in running if left_s[row] <= took_s + TOGETHER_S]
-            for row in running:  # line 7, before they are gone
+            for row in running:  # line 7, before they are removed
                 jobs.used_s[row] = used_s(jobs, nodes, row, self._cpu_time, took_s)
                 jobs.run_s[row] += took_s
             t0_s += took_s  # line 15

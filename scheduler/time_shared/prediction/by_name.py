@@ -19,25 +19,25 @@ AWARE, BLIND, HYBRID = "aware", "blind", "hybrid"
 
 @dataclass(frozen=True, slots=True)
 class PredictorName:
-    """What a name means: Algorithm 1 that follows the live policy (aware) or drains the queue in order
-    (blind), or the first corrected by its errors (hybrid); and the methods of estimation."""
+    """A parsed name: Algorithm 1 that follows the live policy (aware) or serves the queue in order (blind),
+    or the first corrected by its past errors (hybrid); and the methods of estimation."""
 
     kind: str
     remaining: Method
     cpu_time: Method
 
     def __str__(self) -> str:
-        """The same for all names that mean the same."""
+        """The same for all names of the same predictor."""
         return f"{self.kind} {self.remaining}-{self.cpu_time}"
 
     @property
     def uncorrected(self) -> PredictorName:
-        """Whose errors tell of this one's: its own hold for what was known when they were made."""
+        """The predictor whose past errors correct this one."""
         return PredictorName(AWARE, self.remaining, self.cpu_time) if self.kind == HYBRID else self
 
 
 def read(name: str) -> PredictorName:
-    """The kind, and behind it the methods of the remaining time and of the CPU time; without, cpu-cpu.
+    """Parse a kind, optionally followed by the methods for remaining time and CPU time (default cpu-cpu).
 
     Raises Misnamed.
     """
@@ -55,15 +55,15 @@ def read(name: str) -> PredictorName:
 def make(
     name: PredictorName, scheduler: Scheduler, errors_of: Callable[[PredictorName], ErrorHistory]
 ) -> Predictor:
-    """The predictor of that name for what `scheduler` decides, with intervals as far as errors are known.
+    """The named predictor of the decisions of `scheduler`, with intervals if enough errors are recorded.
 
-    `scheduler` is one of its own, not the live one. Raises Misnamed for one that is blind to the policy of
-    something else than LoRaS.
+    `scheduler` is a separate instance, not the live one. Raises Misnamed for a blind predictor of a scheduler
+    other than LoRaS.
     """
     predictor: Predictor
     if not isinstance(scheduler, Loras):
         if name.kind == BLIND:
-            raise Misnamed(f"'{BLIND}' drains the queue as LoRaS would; this scheduler is another")
+            raise Misnamed(f"the predictor '{BLIND}' is for LoRaS only; this is another scheduler")
         predictor = Algorithm1(scheduler, name.remaining, name.cpu_time)
     elif name.kind == BLIND:
         predictor = Blind(scheduler, name.remaining, name.cpu_time)

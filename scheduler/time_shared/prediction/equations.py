@@ -1,4 +1,4 @@
-"""Equations 1 to 9 of Hanzich et al. 2006 as they stand, for one job at a time."""
+"""Equations 1 to 9 of Hanzich et al. 2006, literally, for one job at a time."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a predictor says, and of what."""
+"""Forecasts, and the port of predictors."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ from scheduler.time_shared.problem import SharedNodes
 
 @dataclass(frozen=True, slots=True)
 class Forecast:
-    """When a job is believed to start and to end; a job that runs has no start. Infinite = never.
+    """Predicted start and end of a job; a running job has no start. Infinite = never.
 
-    It will probably end from `low_s` to `high_s`, where that is known.
+    `low_s` and `high_s` bound the 80 % interval of its end, if one is available.
     """
 
     job: JobId
@@ -25,11 +25,11 @@ class Forecast:
 
     @property
     def is_never(self) -> bool:
-        """It could not start even when all others had ended, as far as is known now."""
+        """Whether the job could not start even after all others had ended."""
         return self.end_s == inf
 
 
 class Predictor(Protocol):
     def predict(self, now_s: float, shared: SharedNodes) -> list[Forecast]:
-        """A forecast for each job that runs or waits, running ones first. The state is read, not changed."""
+        """A forecast for each job, running ones first. Must not change the state."""
         ...

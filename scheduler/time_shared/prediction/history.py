@@ -1,4 +1,4 @@
-"""How wrong predictions were, and what follows for the next: intervals, and a correction."""
+"""Past prediction errors, and what follows from them: intervals and a correction."""
 
 from __future__ import annotations
 
@@ -14,15 +14,14 @@ from scheduler.time_shared.prediction.forecast import Forecast, Predictor
 from scheduler.time_shared.problem import SharedNodes
 
 FEWEST = 20
-"""So many errors must be known to say something of the next."""
+"""Fewest recorded errors from which an interval or a correction is computed."""
 COVERAGE = 0.8
 
 
 class Circumstances(NamedTuple):
-    """What a prediction is alike in with others: the kind of job, whether it waits, and the load.
+    """Under which predictions are comparable: the kind of job, whether it waits, and the load.
 
-    Jobs that require the same are of one kind. The load is the number of jobs that are not done, in steps
-    that double.
+    Jobs with equal requirements are of one kind. The load is the number of unfinished jobs in powers of two.
     """
 
     exe_s: float
@@ -32,7 +31,7 @@ class Circumstances(NamedTuple):
 
     @classmethod
     def of(cls, exe_s: float, tasks: int, waits: bool, jobs_there: int) -> Circumstances:
-        """`jobs_there` are not done."""
+        """`jobs_there` is the number of unfinished jobs."""
         return cls(exe_s, tasks, waits, jobs_there.bit_length())
 
 
@@ -41,11 +40,11 @@ ALIKE = (
     "the same kind of job, in the queue as this one is",
     "all jobs that waited, or ran, as this one does",
 )
-"""What the errors that speak for a prediction have in common, from the closest to the broadest."""
+"""What the errors used for a prediction have in common, from the most specific to the most general."""
 
 
 class Basis(NamedTuple):
-    """How many errors speak for a prediction, and of what."""
+    """The number of errors used for a prediction, and what they have in common."""
 
     n_errors: int
     alike: str
@@ -53,17 +52,17 @@ class Basis(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Error:
-    """How wrong a prediction was: seconds from then to the real end, by those to the predicted one."""
+    """A past prediction: seconds from it to the actual end, divided by seconds to the predicted end."""
 
     circumstances: Circumstances
     ratio: float
 
 
 class ErrorHistory:
-    """The errors of one predictor under one policy. Circumstances of which little is known stand back.
+    """The errors of one predictor under one policy.
 
-    What speaks for a prediction are the errors under the same circumstances, else those of the same kind of
-    job, else those of jobs that wait, or run, as it does; each only if at least FEWEST are known.
+    A prediction uses the errors under the same circumstances; if there are fewer than FEWEST, those of the
+    same kind of job in the same state; else those of all jobs in the same state (waiting or running).
     """
 
     def __init__(self, errors: Iterable[Error]) -> None:
@@ -74,14 +73,14 @@ class ErrorHistory:
         self._ratios = {key: np.sort(values) for key, values in ratios.items() if len(values) >= FEWEST}
 
     def basis(self, circumstances: Circumstances) -> Basis | None:
-        """What speaks for a prediction under these circumstances, or None where nothing does."""
+        """The errors used for a prediction under these circumstances, or None if there are too few."""
         for key, alike in zip(_keys(circumstances), ALIKE, strict=True):
             if key in self._ratios:
                 return Basis(len(self._ratios[key]), alike)
         return None
 
     def quantiles(self, circumstances: Circumstances, *shares: float) -> tuple[float, ...] | None:
-        """Quantiles of real / predicted, or None where nothing is known."""
+        """Quantiles of actual / predicted, or None if there are too few errors."""
         for key in _keys(circumstances):
             if key in self._ratios:
                 return tuple(np.quantile(self._ratios[key], shares).tolist())
@@ -89,7 +88,7 @@ class ErrorHistory:
 
 
 class WithInterval:
-    """A predictor whose forecasts come with the interval in which 80 % of the like have ended so far."""
+    """Adds to forecasts the interval in which 80 % of comparable jobs ended so far."""
 
     def __init__(self, predictor: Predictor, errors: ErrorHistory) -> None:
         self._predictor = predictor
@@ -108,8 +107,8 @@ class WithInterval:
 
 
 class Hybrid:
-    """An analytic estimate corrected by the median of its errors in the past. Its interval, of the same
-    errors, stays as it is; whoever waits starts so much later, or earlier, too.
+    """Corrects forecasts by the median of past errors; the start of a waiting job moves in proportion.
+    Intervals are computed from the same errors and stay as they are.
 
     Source: future work of Hanzich et al. 2006.
     """
@@ -132,13 +131,13 @@ class Hybrid:
 
 
 def seen_by(predictor: Predictor, now_s: float, shared: SharedNodes) -> list[tuple[Forecast, Circumstances]]:
-    """Forecasts, and under what circumstances they are made."""
+    """Forecasts with their circumstances."""
     alike = circumstances_of(shared)
     return [(forecast, alike[forecast.job]) for forecast in predictor.predict(now_s, shared)]
 
 
 def circumstances_of(shared: SharedNodes) -> dict[JobId, Circumstances]:
-    """Of each job that runs or waits."""
+    """The circumstances of each running and waiting job."""
     there, jobs = len(shared.running) + len(shared.waiting), shared.jobs
     return {
         JobId(int(jobs.id[row])): Circumstances.of(float(jobs.exe_s[row]), int(jobs.tasks[row]), waits, there)
@@ -148,5 +147,5 @@ def circumstances_of(shared: SharedNodes) -> dict[JobId, Circumstances]:
 
 
 def _keys(circumstances: Circumstances) -> tuple[tuple[object, ...], ...]:
-    """From the closest to the broadest."""
+    """From the most specific to the most general."""
     return tuple(circumstances), tuple(circumstances[:3]), (circumstances.waits,)

@@ -13,10 +13,10 @@ from scheduler.time_shared.problem import SharedNodes, copied
 
 
 class PolicyAware:
-    """Algorithm 1 with the policy of the live scheduler: the order in which jobs really start is followed.
+    """Algorithm 1 with the policy of the live scheduler, which determines the order of starts.
 
-    `remaining` is the method of Eqs 1 to 7, `cpu_time` that of Eqs 8 and 9. Its inputs are what a queue
-    manager can measure; local load is taken to stay as it is. A step for each group of jobs that end
+    `remaining` is the method for Eqs 1 to 7, `cpu_time` for Eqs 8 and 9. The inputs are what a resource
+    manager can measure; local load is assumed to stay constant. A step for each group of jobs that end
     together, each O(running) and one scheduling pass. Source: Hanzich et al. 2006, Algorithm 1.
     """
 
@@ -43,10 +43,10 @@ class PolicyAware:
 
 
 class Blind(PolicyAware):
-    """Algorithm 1 that drains the queue in order, whatever the live scheduler selects: no job overtakes.
+    """Algorithm 1 that serves the queue in order, whatever the live scheduler selects: no backfilling.
 
-    So backfilling comes as a surprise, and what is predicted for those policies is mostly too late. This
-    seems to be what the paper did ("the difficulty of tracking the variation in the order").
+    So its predictions for policies with backfilling are mostly too late. This seems to be what
+    the paper did ("the difficulty of tracking the variation in the order").
     """
 
     def __init__(self, scheduler: Loras, remaining: str = "cpu", cpu_time: str = "cpu") -> None:
@@ -61,7 +61,7 @@ class Blind(PolicyAware):
 
 
 def methods_of(remaining: str, cpu_time: str) -> Methods:
-    """Raises ValueError for a name that is no method, and for CPU time in proportion: there is no such."""
+    """The methods as codes. Raises ValueError for an unknown name, and for CPU time by proportion."""
     if Method(cpu_time) is Method.PROPORTIONAL:
         raise ValueError("CPU time used is estimated by mpl or cpu (Eqs 8 and 9), not in proportion")
     return Methods(Method(remaining).code, Method(cpu_time).code)

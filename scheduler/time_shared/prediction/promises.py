@@ -1,4 +1,4 @@
-"""Turnaround limits that are promised, and a selection of jobs that keeps them."""
+"""Promised turnaround limits, and a job selection that keeps them."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ from scheduler.wait_reasons import AllOthers
 
 @dataclass(frozen=True)
 class PromisesByForecast:
-    """A turnaround limit is promised if the upper bound of the forecast of `predictor` keeps it; where that
-    has no interval, if `margin` times the time that it predicts from now on does."""
+    """Promises a turnaround limit if the upper bound of the forecast of `predictor` keeps it; without an
+    interval, if `margin` times the predicted time from now keeps it."""
 
     predictor: str
     margin: float
@@ -41,11 +41,11 @@ class PromisesByForecast:
 class Promising:
     """LoRaS that starts jobs out of order only if every promised limit is kept.
 
-    The first of the queue starts as it does for Just First. Another one that fits starts, too, unless that
-    would break a promise that would be kept without it, or delay the first of the queue. One whose own
-    promise would be broken comes before the others, and may delay the first. A pass costs one look-ahead, and
-    for each job that it starts out of turn one more for each waiting job that fits. Ties as in `Loras`.
-    Source: the outlook of Hanzich et al. 2006 ("assure a turnaround limit"); the rule is ours.
+    The first of the queue starts as under Just First. Another job that fits also starts, unless that would
+    break a promise that would otherwise be kept, or delay the first of the queue. A job whose own promise
+    would be broken comes before the others and may delay the first. A pass costs one look-ahead, and for each
+    job started out of turn, one more for each waiting job that fits. Ties as in `Loras`. Source: the outlook
+    of Hanzich et al. 2006 ("assure a turnaround limit"); the rule is our own.
     """
 
     def __init__(
@@ -70,7 +70,7 @@ class Promising:
         return trial.schedule(problem)
 
     def _next_out_of_turn(self, trial: _Trial, ahead: _Ahead) -> tuple[_Trial, _Ahead] | None:
-        """The state with one more job started, and what is ahead then."""
+        """The state with one more job started, and its look-ahead."""
         waiting = trial.waiting[1:]
         threatened = [row for row in waiting if row in ahead.broken]
         others = [row for row in waiting if row not in ahead.broken]
@@ -89,7 +89,7 @@ class Promising:
 
 @dataclass(frozen=True, slots=True)
 class _Ahead:
-    """When jobs will start and end (by row, seconds from now), and whose promises that breaks."""
+    """Predicted starts and ends (by row, seconds from now), and the jobs whose promises are broken."""
 
     start_s: Floats
     end_s: Floats
@@ -97,7 +97,7 @@ class _Ahead:
 
 
 class _Trial:
-    """A copy of the state in which jobs may be started."""
+    """A copy of the state in which jobs can be started."""
 
     def __init__(self, shared: SharedNodes, in_turn: Loras, now_s: float) -> None:
         self._shared = shared
@@ -115,7 +115,7 @@ class _Trial:
             self._start(self.waiting[0])
 
     def with_started(self, row: int) -> _Trial | None:
-        """This state with one more job started, whatever waits before it; None where it does not fit."""
+        """This state with one more job started, whatever waits before it; None if it does not fit."""
         if not self._choose(row):
             return None
         other = _Trial(self._shared, self._in_turn, self._now_s)
@@ -127,7 +127,7 @@ class _Trial:
         return other
 
     def ahead(self, methods: Methods) -> _Ahead:
-        """What comes if all others start in turn."""
+        """The look-ahead if all others start in turn."""
         jobs = Jobs._make(column.copy() for column in self._jobs)
         nodes = Nodes._make(column.copy() for column in self._nodes)
         running = np.array([*self._running, *([0] * len(self.waiting))], dtype=np.int64)
@@ -159,7 +159,7 @@ class _Trial:
         return NodeSchedule(starts, AllOthers(problem.n_jobs, starts, WAITS, self._why(problem)))
 
     def _why(self, problem: TimeSharedProblem) -> Callable[[int], str]:
-        """Why each job waits in this state."""
+        """A function for the wait reason of job i in this state."""
         if not self.waiting:
             return lambda i: WAITS
         head = self.waiting[0]
@@ -171,18 +171,16 @@ class _Trial:
             self._in_turn.policy.node_selection,
             head,
             lambda: "",
-            lambda: (
-                f"by what is predicted it would delay job {first}, the first of the queue, or break a promise"
-            ),
+            lambda: f"it is predicted to delay job {first}, the first of the queue, or to break a promise",
         )
 
     def _choose(self, row: int) -> bool:
-        """Choose the nodes for a job; False where it could not start now."""
+        """Choose the nodes for a job; False if it cannot start now."""
         policy = self._in_turn.policy.node_selection
         return bool(select_nodes(self._jobs, self._nodes, policy, row, self._room.chosen))
 
     def _start(self, row: int) -> None:
-        """On the nodes that were chosen for it."""
+        """Start a job on the chosen nodes."""
         put(self._jobs, self._nodes, row, self._room.chosen)
         self.waiting.remove(row)
         self._running.append(row)
