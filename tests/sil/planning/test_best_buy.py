@@ -1,4 +1,4 @@
-"""The best buy is the best there is, and how many it takes."""
+"""The best buy is optimal; sizing finds the least number."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sil.planning.questions import best_buy as searching
 from sil.planning.questions.best_buy import best_buy, search
 from sil.planning.questions.sizing import size
 from tests.examples import up_to
-from tests.sil.planning.imagined_runs import noise, plan, samples
+from tests.sil.planning.fake_runs import noise, plan, samples
 
 
 def quiet(n: int, unsettled: int) -> None:
@@ -30,7 +30,7 @@ def worth(counts: Counts) -> float:
     return 10 * a**0.7 + 14 * b**0.3 + 15 * c + 12 * min(a, c)
 
 
-def test_units_of_one_offer_have_clusters_of_their_own() -> None:
+def test_each_unit_of_an_offer_has_its_own_cluster() -> None:
     offers = [
         {"name": "box", "changes": ["4 x kind as cluster new over lan", "1 x kind"], "price": 5.0, "limit": 3}
     ]
@@ -51,7 +51,7 @@ def test_running_costs_count_for_the_years_of_the_plan() -> None:
     assert bought(plan(offers=offers, years=3.0), (2,)).cost == 22.0
 
 
-def test_all_combinations_within_the_budget_are_tried_where_they_are_few() -> None:
+def test_few_combinations_are_enumerated() -> None:
     of = plan(budget=40.0)
     possible = {c for c in product(range(4), repeat=3) if 10 * c[0] + 10 * c[1] + 20 * c[2] <= 40}
     assert set(affordable(of)) == possible
@@ -66,7 +66,7 @@ def test_all_combinations_within_the_budget_are_tried_where_they_are_few() -> No
     ]
 
 
-def test_where_there_are_many_a_search_finds_the_best_as_well(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_search_finds_the_best_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searching, "MOST_ENUMERATED", 5)
     of = plan(budget=70.0)
     drawn, _runs = samples(of, lambda o, r: 300.0 - worth(count_of(o)) + noise(2, r, deviation=50.0))
@@ -82,7 +82,7 @@ def test_where_there_are_many_a_search_finds_the_best_as_well(monkeypatch: pytes
     budget=st.integers(20, 90),
 )
 @settings(max_examples=up_to(200))
-def test_the_search_finds_the_optimum_of_offers_that_do_less_each_time(
+def test_local_search_is_optimal_with_diminishing_returns(
     gains: list[int], exponents: list[float], budget: int
 ) -> None:
     of = plan(budget=float(budget))
@@ -94,7 +94,7 @@ def test_the_search_finds_the_optimum_of_offers_that_do_less_each_time(
     assert value(found) == pytest.approx(max(map(value, affordable(of))))
 
 
-def test_what_cannot_carry_the_forecast_is_not_bought() -> None:
+def test_options_that_cannot_carry_the_forecast_are_not_bought() -> None:
     of = plan(budget=40.0)
     drawn, runs = samples(of, lambda o, r: 300.0 - worth(count_of(o)))
     found = best_buy(drawn, AS_IT_IS, lambda option: option.offers.count(2) == 0, quiet)
@@ -115,21 +115,21 @@ def needed(
     return found.count, found.is_settled, len(runs.done)
 
 
-def test_the_least_number_that_meets_a_target_is_found_by_bisection() -> None:
+def test_bisection_finds_the_least_number_that_meets_a_target() -> None:
     assert needed(144.0)[:2] == (6, True)
     assert needed(199.0)[:2] == (1, True)
     assert needed(84.0)[:2] == (12, True)
 
 
-def test_a_target_that_the_site_meets_needs_nothing_and_one_out_of_reach_is_said() -> None:
+def test_targets_may_be_met_already_or_out_of_reach() -> None:
     assert needed(230.0)[:2] == (0, True)
     assert needed(70.0)[:2] == (None, True)
 
 
-def test_a_target_that_is_met_within_the_indifference_is_met() -> None:
+def test_a_target_within_the_indifference_is_met() -> None:
     assert needed(150.0, deviation=1.0)[:2] == (5, True)
 
 
-def test_a_size_that_is_not_settled_says_so() -> None:
+def test_an_unsettled_size_is_reported() -> None:
     _count, is_settled, _ = needed(145.0, deviation=200.0, most=12)
     assert not is_settled

@@ -1,4 +1,4 @@
-"""`sil plan` from its file to its page, and what is wrong with plans that cannot be answered."""
+"""`sil plan` from its file to its page, and its error messages."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ price = 60
 
 
 class Here:
-    """Carries runs out in this process."""
+    """Executes runs in this process."""
 
     def results(self, works):  # type: ignore[no-untyped-def]
         return [work() for work in works]
@@ -74,7 +74,7 @@ def answers_of(path: Path):  # type: ignore[no-untyped-def]
     return answered(Prepared(read_plan(path), path, None), Here(), lambda *look: None)
 
 
-def test_a_plan_is_answered_with_a_page_tables_and_one_sentence(tmp_path: Path) -> None:
+def test_a_plan_yields_a_page_tables_and_a_recommendation(tmp_path: Path) -> None:
     path = plan_file(tmp_path)
     done = sil("plan", path, "--budget", "250", "--out", tmp_path / "out", "--workers", "2")
     assert done.exit_code == 0, done.output
@@ -99,7 +99,7 @@ def test_a_plan_is_answered_with_a_page_tables_and_one_sentence(tmp_path: Path) 
     assert [row["option"] for row in printed["options"]] == options["option"].to_list()
 
 
-def test_the_same_command_does_nothing_twice_and_says_the_same_whatever_the_workers(tmp_path: Path) -> None:
+def test_no_run_is_repeated_and_results_do_not_depend_on_workers(tmp_path: Path) -> None:
     path = plan_file(tmp_path)
     first = sil("plan", path, "--out", tmp_path / "one", "--workers", "1")
     other = sil("plan", path, "--out", tmp_path / "two", "--workers", "2")
@@ -120,7 +120,7 @@ def test_a_cluster_is_worth_little_to_a_scheduler_that_cannot_use_it(tmp_path: P
     assert pjs.mean > 5 * sjs.mean > 0.0
 
 
-def test_the_size_that_meets_a_target_is_told(tmp_path: Path) -> None:
+def test_the_least_size_that_meets_a_target_is_recommended(tmp_path: Path) -> None:
     answers = answers_of(plan_file(tmp_path, OFFERS + '\n[size]\noffer = "two fast"\ntarget = 12\n'))
     told = "1 x two fast is the least that meets the target (Mean turnaround (s) at most 12)"
     assert told in recommendation(answers)
@@ -129,7 +129,7 @@ def test_the_size_that_meets_a_target_is_told(tmp_path: Path) -> None:
 
 
 def test_several_offers_together_may_carry_what_none_does_alone(tmp_path: Path) -> None:
-    """The machines carry 1.33 jobs in 10 s, 3 with two more; effects are told against what carries them."""
+    """The machines carry 1.33 jobs in 10 s, 3 with two more; effects are relative to those."""
     offers = "".join(
         f'\n[[offers]]\nname = "{name}"\nchanges = ["1 x fast"]\nprice = 50\n' for name in ("one", "another")
     )
@@ -141,19 +141,19 @@ def test_several_offers_together_may_carry_what_none_does_alone(tmp_path: Path) 
         answers_of(plan_file(tmp_path, offers, "budget = 60\n" + text))
 
 
-def test_utilisation_is_of_the_time_that_is_measured_and_of_the_jobs_that_are_meant() -> None:
+def test_utilisation_counts_the_measured_time_and_the_selected_jobs() -> None:
     jobs = pl.DataFrame({"submission_time": [10.0, 20.0], "finish_time": [40.0, 50.0]})
     held = pl.DataFrame({"from_s": [0.0, 10.0, 60.0], "until_s": [30.0, 40.0, 90.0], "tasks": [1, 2, 2]})
     assert measured("utilisation", jobs, held, 4) == 100.0 * (20 + 60) / (4 * 40)
 
 
-def test_how_many_it_takes_cannot_be_asked_of_utilisation(tmp_path: Path) -> None:
+def test_utilisation_cannot_be_a_sizing_target(tmp_path: Path) -> None:
     text = 'goals = [{ metric = "utilisation" }]\n' + PLAN
     path = plan_file(tmp_path, OFFERS + '\n[size]\noffer = "two fast"\ntarget = 60\n', text)
     assert "size.target cannot be a utilisation" in the_sentence(sil("plan", path))
 
 
-def test_what_could_go_is_ranked_by_the_harm_it_does(tmp_path: Path) -> None:
+def test_retirements_are_ranked_by_harm(tmp_path: Path) -> None:
     text = PLAN.replace("jobs_per_quantum = 1.6", "jobs_per_quantum = 1")
     answers = answers_of(plan_file(tmp_path, "\n[retire]\ncount = 1\n", text))
     (answer,) = answers.answers
@@ -166,7 +166,7 @@ def test_what_could_go_is_ranked_by_the_harm_it_does(tmp_path: Path) -> None:
     )
 
 
-def test_machines_without_which_the_site_could_not_go_on_are_named(tmp_path: Path) -> None:
+def test_indispensable_machines_are_named(tmp_path: Path) -> None:
     answers = answers_of(plan_file(tmp_path, "\n[retire]\ncount = 1\n", PLAN.replace("1.6", "2.2")))
     assert answers.not_spared == ("without 1 x fast of pair",)
     assert any(
@@ -174,7 +174,7 @@ def test_machines_without_which_the_site_could_not_go_on_are_named(tmp_path: Pat
     )
 
 
-def test_a_combination_that_cannot_be_made_is_left_out(tmp_path: Path) -> None:
+def test_impossible_combinations_are_left_out(tmp_path: Path) -> None:
     # There are two slow machines: neither can both be upgraded twice, nor go after that.
     upgrade = OFFERS.replace('changes = ["2 x fast"]', 'changes = [{ upgrade = "2 x slow to fast" }]')
     (answer,) = answers_of(plan_file(tmp_path, upgrade, "budget = 220\n" + PLAN)).answers
@@ -184,7 +184,7 @@ def test_a_combination_that_cannot_be_made_is_left_out(tmp_path: Path) -> None:
     assert not any("2 x two fast" in name for name in names)
 
 
-def test_what_is_tied_is_told_in_one_sentence(tmp_path: Path) -> None:
+def test_ties_are_reported_in_one_sentence(tmp_path: Path) -> None:
     alike = "".join(
         f'\n[[offers]]\nname = "from {vendor}"\nchanges = ["1 x fast"]\nprice = 50\n' for vendor in "ABC"
     )
@@ -196,13 +196,13 @@ def test_what_is_tied_is_told_in_one_sentence(tmp_path: Path) -> None:
     assert len(told) == 2
 
 
-def test_an_offer_of_memory_alone_is_told_to_change_no_time(tmp_path: Path) -> None:
+def test_an_offer_of_memory_alone_changes_no_time(tmp_path: Path) -> None:
     memory = '\n[[offers]]\nname = "memory"\nchanges = [{ change = "slow", memory_mb = 512 }]\nprice = 50\n'
     (told,) = caveats(answers_of(plan_file(tmp_path, memory)))
     assert told.startswith("'memory': on dedicated machines no run time depends on memory")
 
 
-def test_machines_with_a_space_in_their_names_could_go(tmp_path: Path) -> None:
+def test_machines_with_a_space_in_their_names_can_be_retired(tmp_path: Path) -> None:
     path = plan_file(tmp_path, "\n[retire]\ncount = 2\n", PLAN.replace("1.6", "1"))
     (tmp_path / "tiny.toml").write_text(TINY_SITE.replace("s[1-2]", "the slow one [1-2]"))
     (answer,) = answers_of(path).answers
@@ -210,7 +210,7 @@ def test_machines_with_a_space_in_their_names_could_go(tmp_path: Path) -> None:
     assert answer.retire.effects[0].option.name == "without 2 x slow"
 
 
-def test_a_site_that_is_overloaded_today_is_told_so_and_offers_are_compared_with_each_other(
+def test_offers_for_an_overloaded_site_are_compared_with_each_other(
     tmp_path: Path,
 ) -> None:
     answers = answers_of(plan_file(tmp_path, text=PLAN.replace("1.6", "2.8")))
@@ -271,7 +271,7 @@ def test_a_site_that_is_overloaded_today_is_told_so_and_offers_are_compared_with
         ),
     ],
 )
-def test_what_cannot_be_answered_is_told_in_one_sentence(
+def test_invalid_plans_are_rejected_with_one_sentence(
     find: str, put: str, message: str, tmp_path: Path
 ) -> None:
     path = plan_file(tmp_path, "", (PLAN + OFFERS).replace(find, put, 1))
@@ -279,7 +279,7 @@ def test_what_cannot_be_answered_is_told_in_one_sentence(
     assert message in told, told
 
 
-def test_a_goal_that_a_replication_has_no_job_of_is_told(tmp_path: Path) -> None:
+def test_a_goal_without_jobs_is_rejected(tmp_path: Path) -> None:
     text = PLAN.replace("mix = { short = 1 }", "mix = { short = 1000, long = 1 }")
     path = plan_file(
         tmp_path,
@@ -291,7 +291,7 @@ def test_a_goal_that_a_replication_has_no_job_of_is_told(tmp_path: Path) -> None
     assert "in replication 0 no job of long arrived; forecast more jobs" in told
 
 
-def test_jobs_that_the_site_refuses_are_told_of(tmp_path: Path) -> None:
+def test_refused_jobs_are_reported(tmp_path: Path) -> None:
     def of_users(users: str) -> Path:
         path = plan_file(tmp_path, text=PLAN.replace("mix =", f"users = {users}\nmix ="))
         only_ann = f'only_listed_users = true\n{TINY_SITE}\n[[users]]\nname = "ann"\n'
@@ -305,7 +305,7 @@ def test_jobs_that_the_site_refuses_are_told_of(tmp_path: Path) -> None:
     assert "in replication 0 the site's rules for users and queues refused all jobs" in told
 
 
-def test_an_unreachable_dask_scheduler_is_told_in_one_sentence(tmp_path: Path) -> None:
+def test_an_unreachable_dask_scheduler_is_reported_in_one_sentence(tmp_path: Path) -> None:
     path = plan_file(tmp_path)
     told = the_sentence(sil("plan", path, "--out", tmp_path / "out", "--dask", "tcp://127.0.0.1:9"))
     assert "tcp://127.0.0.1:9" in told
@@ -330,7 +330,7 @@ def test_built_in_plans_fit_their_sites_which_carry_them(path: Path) -> None:
     assert all(prepared.carries(option) for option in (AS_IT_IS, *prepared.offers))
 
 
-def test_a_plan_file_that_is_none_has_a_sentence(tmp_path: Path) -> None:
+def test_an_invalid_plan_file_is_rejected_with_its_line(tmp_path: Path) -> None:
     (tmp_path / "plan.toml").write_text("name = 5")
     with pytest.raises(InvalidFile, match=r"plan.toml, line 1"):
         read_plan(tmp_path / "plan.toml")
@@ -353,7 +353,7 @@ price = 100
 """
 
 
-def test_a_forecast_may_be_what_arrived_before(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forecast_may_be_the_past_arrivals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plan.toml").write_text(HISTORY.replace('site = "lab"\n', ""))
     assert sil("db", "init").exit_code == 0
@@ -372,7 +372,7 @@ def test_a_forecast_may_be_what_arrived_before(tmp_path: Path, monkeypatch: pyte
     assert "name its database with --site" in the_sentence(sil("plan", "plan.toml"))
 
 
-def test_what_is_down_at_the_site_is_told(tmp_path: Path) -> None:
+def test_resources_that_are_down_are_reported(tmp_path: Path) -> None:
     path, db = plan_file(tmp_path, text=PLAN.replace('site = "tiny.toml"\n', "")), tmp_path / "site.db"
     for command in (["init"], ["import", tmp_path / "tiny.toml"], ["state", "s2", "down"]):
         assert sil("db", *command, "--db", db).exit_code == 0
@@ -381,7 +381,7 @@ def test_what_is_down_at_the_site_is_told(tmp_path: Path) -> None:
     assert any(one.startswith("Down at the site today, and in all runs") and "'s2'" in one for one in told)
 
 
-def test_a_history_without_jobs_tells_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_history_without_jobs_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plan.toml").write_text(HISTORY.replace("lab", "hcs-2001").replace("x batch", "x pii-450"))
     assert sil("db", "init").exit_code == sil("db", "import", "hcs-2001").exit_code == 0
@@ -438,12 +438,12 @@ def test_a_plan_for_a_log_takes_no_site(tmp_path: Path) -> None:
 
 def test_parts_of_a_log_are_its_jobs_in_order_each_once(tmp_path: Path) -> None:
     plan = read_plan(logged(tmp_path))
-    ground = OnLog(plan, tmp_path)
+    scenario = OnLog(plan, tmp_path)
     parts = [
-        ground.run(AS_IT_IS, "easy", replication).part.jobs["job"].to_list() for replication in range(10)
+        scenario.run(AS_IT_IS, "easy", replication).part.jobs["job"].to_list() for replication in range(10)
     ]
     assert [job for part in parts for job in part] == list(range(1, 601))
-    today, more = ground.load(AS_IT_IS), ground.load(one_of_each(plan)[0])
+    today, more = scenario.load(AS_IT_IS), scenario.load(one_of_each(plan)[0])
     assert today is not None
     assert more is not None
     assert today.rho == pytest.approx(0.8, rel=0.05)
@@ -470,6 +470,6 @@ def test_parts_of_a_log_are_its_jobs_in_order_each_once(tmp_path: Path) -> None:
         ("[log]", "[history]\njobs = 5\n[log]", "one of the tables [workload], [history] and [log]"),
     ],
 )
-def test_what_cannot_be_planned_on_a_log_is_told(find: str, put: str, message: str, tmp_path: Path) -> None:
+def test_invalid_plans_for_a_log_are_rejected(find: str, put: str, message: str, tmp_path: Path) -> None:
     path = logged(tmp_path, text=LOG.replace(find, put, 1))
     assert message in the_sentence(sil("plan", path, "--out", tmp_path / "out", "--workers", "1"))

@@ -1,4 +1,4 @@
-"""Runs that take no time: what an option measures is said by a test."""
+"""Runs that take no time: tests define their measures."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from sil.planning.plan_file import Plan
 from sil.planning.samples import Samples
 
 Measure = Callable[[Option, int], float]
-"""What an option measures of the first goal in a replication."""
+"""The value of the first goal for an option and a replication."""
 
 
 def plan(**more: Any) -> Plan:
@@ -26,8 +26,8 @@ def plan(**more: Any) -> Plan:
     return Plan.model_validate(made | more)
 
 
-class ImaginedRuns:
-    """Carries nothing out; counts what it was asked for."""
+class FakeRuns:
+    """Executes nothing; records the requests."""
 
     def __init__(self, measure: Measure, key: str) -> None:
         self._measure = measure
@@ -44,8 +44,8 @@ class ImaginedRuns:
         return found
 
 
-class NoGround:
-    """In place of a run stands what it would be of."""
+class FakeScenario:
+    """Instead of runs, their option and replication."""
 
     def __init__(self, of: Plan) -> None:
         self.plan = of
@@ -57,12 +57,12 @@ class NoGround:
         return None
 
 
-def samples(of: Plan, measure: Measure) -> tuple[Samples, ImaginedRuns]:
-    runs = ImaginedRuns(measure, of.goals[0].key)
-    return Samples(NoGround(of), runs, "olb"), runs
+def samples(of: Plan, measure: Measure) -> tuple[Samples, FakeRuns]:
+    runs = FakeRuns(measure, of.goals[0].key)
+    return Samples(FakeScenario(of), runs, "olb"), runs
 
 
 def noise(seed: int, replication: int, name: str = "all", deviation: float = 1.0) -> float:
-    """The same whenever it is asked for."""
+    """Deterministic."""
     key = [seed, replication, *name.encode()]
     return deviation * float(np.random.default_rng(key).standard_normal())

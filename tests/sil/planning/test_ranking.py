@@ -1,4 +1,4 @@
-"""When a ranking is settled: by hand, and how often it is right."""
+"""Rankings: when they are settled, and how often they are right."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from scipy import stats
 from sil.planning.options import AS_IT_IS, Option, one_of_each
 from sil.planning.questions.effects import Criteria, ranked
 from sil.planning.questions.ranking import Demand, Standings, Verdict, looks
-from tests.sil.planning.imagined_runs import noise, plan, samples
+from tests.sil.planning.fake_runs import noise, plan, samples
 
 
-def test_the_half_width_is_that_of_student_corrected_for_pairs_and_looks() -> None:
+def test_half_width_is_students_corrected_for_pairs_and_looks() -> None:
     values = np.array([1.0, 2.0, 4.0, 5.0])
     quantile = stats.t.ppf(1 - 0.05 / (3 * 2) / 2, df=3)
     expected = quantile * np.std(values, ddof=1) / 2
@@ -29,19 +29,17 @@ def test_the_half_width_is_that_of_student_corrected_for_pairs_and_looks() -> No
         (0.5, 5.0, Verdict.UNSETTLED),
     ],
 )
-def test_a_verdict_follows_from_the_interval_and_the_indifference(
-    mean: float, spread: float, verdict: Verdict
-) -> None:
+def test_verdict_follows_from_interval_and_indifference(mean: float, spread: float, verdict: Verdict) -> None:
     differences = mean + spread * np.tile([-1.0, 1.0], 10)
     assert Demand(0.95, 1, 1).verdict(differences, indifference=1.0) is verdict
 
 
-def test_looks_come_half_as_many_more_each_time_and_end_with_the_most() -> None:
+def test_looks_grow_by_half_and_end_with_the_most() -> None:
     assert looks(10, 60) == (10, 15, 22, 33, 49, 60)
     assert looks(10, 10) == (10,)
 
 
-def test_a_verdict_stays_and_is_the_opposite_from_the_other_side() -> None:
+def test_a_verdict_is_final_and_antisymmetric() -> None:
     standings = Standings(["a", "b", "c"])
     standings.settle("a", "b", Verdict.BETTER)
     standings.settle("a", "b", Verdict.TIE)
@@ -57,12 +55,12 @@ EFFECTS = {"A": -30.0, "B": -20.0, "C": -50.0}
 
 
 def measured(option: Option, replication: int, seed: int = 0) -> float:
-    """Turnaround: luck that all options share, and a little of their own."""
+    """Turnaround: noise common to all options, and a little of each."""
     own = noise(seed, replication, option.name, 5.0)
     return 300.0 + noise(seed, replication, deviation=60.0) + EFFECTS.get(option.name, 0.0) + own
 
 
-def test_options_are_ranked_by_what_they_do_or_by_what_they_do_for_their_price() -> None:
+def test_options_are_ranked_by_gain_or_by_gain_per_price() -> None:
     of = plan()
     drawn, runs = samples(of, measured)
     by_effect = ranked(drawn, one_of_each(of))
@@ -75,10 +73,10 @@ def test_options_are_ranked_by_what_they_do_or_by_what_they_do_for_their_price()
     assert effect.per_price is not None
     assert effect.per_price.mean == pytest.approx(effect.gain.mean / 10.0)
     assert effect.against_today is Verdict.BETTER
-    assert len(set(runs.done)) == len(runs.done), "nothing is done twice"
+    assert len(set(runs.done)) == len(runs.done), "no run is repeated"
 
 
-def test_luck_that_all_options_share_is_no_uncertainty_of_their_differences() -> None:
+def test_common_random_numbers_cancel_in_differences() -> None:
     of = plan(most_replications=20)
     drawn, _ = samples(
         of, lambda option, r: 300.0 + noise(1, r, deviation=500.0) + EFFECTS.get(option.name, 0.0)
@@ -89,7 +87,7 @@ def test_luck_that_all_options_share_is_no_uncertainty_of_their_differences() ->
     assert found.effects[0].n == of.first_replications
 
 
-def test_what_is_settled_is_replicated_no_more() -> None:
+def test_settled_options_stop_early() -> None:
     of = plan(most_replications=300)
     effects = {"A": -30.0, "B": -29.5, "C": -100.0}
     drawn, runs = samples(of, lambda o, r: 300.0 + effects.get(o.name, 0.0) + noise(2, r, o.name, 5.0))
@@ -99,7 +97,7 @@ def test_what_is_settled_is_replicated_no_more() -> None:
     assert found.standings.tied_with("A") == ("B",)
 
 
-def test_what_cannot_be_settled_is_said() -> None:
+def test_unsettled_pairs_are_reported() -> None:
     of = plan(most_replications=12)
     drawn, _ = samples(of, lambda o, r: 300.0 + noise(3, r, o.name, 40.0))
     found = ranked(drawn, one_of_each(of))
@@ -108,8 +106,8 @@ def test_what_cannot_be_settled_is_said() -> None:
 
 
 @pytest.mark.parametrize("only_first", [False, True])
-def test_nothing_is_ranked_before_what_is_settled_to_be_better(only_first: bool) -> None:
-    """Today is where luck tells, so that gains are uncertain, and differences between options are not."""
+def test_no_option_is_ranked_before_one_that_is_settled_to_be_better(only_first: bool) -> None:
+    """Only the base is noisy, so gains are uncertain and differences between options are not."""
     truth = {"A": 900.0, "B": 905.0, "C": 900.3}
     for seed in range(30):
         of = plan(most_replications=100, indifference=0.001)
@@ -137,7 +135,7 @@ def test_an_option_may_do_harm() -> None:
     assert found.effects[-1].percent.mean == pytest.approx(-13.3, abs=1.5)
 
 
-def test_of_a_goal_of_which_more_is_better_more_is_better() -> None:
+def test_goals_may_be_maximised() -> None:
     of = plan(goals=[{"metric": "utilisation"}])
     drawn, _ = samples(of, lambda o, r: 50.0 + (9.0 if o.name == "B" else 0.0) + noise(5, r, o.name))
     found = ranked(drawn, one_of_each(of))
@@ -145,8 +143,8 @@ def test_of_a_goal_of_which_more_is_better_more_is_better() -> None:
     assert found.effects[0].gain.mean == pytest.approx(9.0, abs=1.0)
 
 
-def test_all_verdicts_together_are_right_at_the_confidence_asked_for() -> None:
-    """In 200 plans each, with luck that is wide: by chance alone, 95 % of 200 are at least 182."""
+def test_all_verdicts_hold_simultaneously_at_the_confidence() -> None:
+    """200 plans with large noise; at 95 %, at least 182 of 200 are right."""
     right = 0
     for seed in range(200):
         of = plan(most_replications=60)
