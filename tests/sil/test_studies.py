@@ -146,7 +146,11 @@ def test_high_priority_jobs_gain_by_pjs_where_they_are_rare() -> None:
 
 @pytest.mark.usefixtures("in_processes")
 def test_rows_do_not_depend_on_the_number_of_workers() -> None:
-    cases = [cs4._case(d, rate, seed) for d in ("none", "10/10/80") for rate in (32,) for seed in (0, 1)]
+    cases = [
+        Case({"distribution": d}, cs4.preemptive_settings(d, 32), "pjs", seed)
+        for d in ("none", "10/10/80")
+        for seed in (0, 1)
+    ]
     assert run_all(cases, Course(1)).equals(run_all(cases, Course(2)))
 
 

@@ -260,7 +260,7 @@ def test_offers_for_an_overloaded_site_are_compared_with_each_other(
         ("jobs = 40", "jobs = 4\nwarm_up = 3", "unknown key 'warm_up'; known here are"),
         ('schedulers = ["mct"]', 'schedulers = ["easy"]', "needs one that maps jobs to machines"),
         ('site = "tiny.toml"', 'site = "nowhere.toml"', "there is no file"),
-        ('["mct"]', '["batsim+tcp://127.0.0.1:28000"]', "listens for one run, and a plan has many"),
+        ('["mct"]', '["batsim+tcp://127.0.0.1:28000"]', "listens for one run, but a plan has many"),
         (OFFERS, "", "the plan has no offers and no retirements"),
         ('site = "tiny.toml"\n', "", "site is missing; name a built-in one, the path of a site file, or"),
         (OFFERS, "[retire]\nmachine_classes = ['fats']", "no machine class 'fats'; it has fast, slow"),
@@ -459,7 +459,7 @@ def test_parts_of_a_log_are_its_jobs_in_order_each_once(tmp_path: Path) -> None:
             'changes = ["1 x fast"]',
             "needs 'processors' with this forecast, and no 'changes'",
         ),
-        ('"easy", "fcfs"', '"mct"', "a log has rigid jobs"),
+        ('"easy", "fcfs"', '"mct"', "the replay of a log needs one that starts jobs on free nodes"),
         (
             'metric = "mean_waiting"',
             'metric = "mean_waiting"\njob_class = "x"',
