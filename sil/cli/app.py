@@ -22,6 +22,7 @@ from sil.cli.reproduce import reproduce
 from sil.cli.run import experiments, report, run
 from sil.cli.schedule import schedule, schedulers
 from sil.cli.traces import compare_traces, why
+from sil.world import SHOW_TRACEBACKS
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -96,5 +97,11 @@ def _options(
         bool,
         typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
     ] = False,
+    tracebacks: Annotated[
+        bool,
+        typer.Option("--traceback", help="Print the traceback of a scheduler's exception, and of errors."),
+    ] = False,
 ) -> None:
     """Options before the command; the help text is the app's."""
+    if tracebacks:
+        os.environ[SHOW_TRACEBACKS] = "1"

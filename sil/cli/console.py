@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import json
 import logging
+import os
+import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Annotated, NoReturn
@@ -16,6 +18,7 @@ from rich.table import Table
 
 from scheduler.errors import UserError
 from sil.experiment.output_folder import no_room, told_of_no_room
+from sil.world import SHOW_TRACEBACKS
 
 EXIT_FAULT = 1
 """A scheduler under test broke a rule."""
@@ -27,6 +30,13 @@ err = Console(stderr=True)
 
 MORE_THAN_ANY_TABLE = 1000
 
+NoDeterminismCheckOption = Annotated[
+    bool,
+    typer.Option(
+        "--no-determinism-check",
+        help="Accept schedulers that decide differently in two instances. Random ones can declare is_random.",
+    ),
+]
 JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 
@@ -35,8 +45,10 @@ def one_sentence_for_bad_input() -> Iterator[None]:
     """Turn a user error, or a full disk, into one sentence and exit code 2."""
     try:
         yield
-    except UserError as trouble:
-        fail(str(trouble))
+    except UserError as error:
+        if os.environ.get(SHOW_TRACEBACKS):
+            traceback.print_exc()
+        fail(str(error))
     except Exception as error:
         number = no_room(error)
         if number is None:

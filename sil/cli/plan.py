@@ -16,6 +16,7 @@ from sil.cli.console import (
     EXIT_FAULT,
     EXIT_INTERRUPTED,
     JsonOption,
+    NoDeterminismCheckOption,
     err,
     fail,
     natural_width,
@@ -60,6 +61,7 @@ def plan(
         str | None,
         typer.Option(metavar="DATABASE#SITE", help="A site in a database instead of the one in the file."),
     ] = None,
+    no_determinism_check: NoDeterminismCheckOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Answer a purchasing question: the effect of each offer, the best buy within a budget, sizing, and
@@ -93,6 +95,8 @@ def plan(
                 budget=budget,
                 seed=seed,
             )
+            if no_determinism_check:
+                chosen = changed(chosen, guard=chosen.guard.model_dump() | {"ask_twice": False})
             if site is not None and chosen.log is not None:
                 fail(f"'{chosen.name}' is a plan for the machine of a log; --site is for plans with a site")
             folder = out_folder or Path(f"sil-plan-{chosen.name}")

@@ -15,6 +15,7 @@ from sil.cli.console import (
     EXIT_FAULT,
     EXIT_INTERRUPTED,
     JsonOption,
+    NoDeterminismCheckOption,
     counted,
     err,
     fail,
@@ -93,6 +94,8 @@ def replay(
     workers: Annotated[
         int, typer.Option(min=1, help="Maximum number of worker processes. The results do not depend on it.")
     ] = os.cpu_count() or 1,
+    seed: Annotated[int, typer.Option(min=0, help="Seed of random schedulers.")] = 1,
+    no_determinism_check: NoDeterminismCheckOption = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -127,7 +130,15 @@ def replay(
         with progress("jobs") as bars:
             try:
                 bar = ProgressBar(bars, chosen.name)
-                replayed = Replay(chosen, estimates, order, decision_cost, reasons)
+                replayed = Replay(
+                    chosen,
+                    estimates,
+                    order,
+                    decision_cost,
+                    reasons,
+                    seed=seed,
+                    check_determinism=not no_determinism_check,
+                )
                 outcomes = replay_all(replayed, names, folder, workers, not no_report, bar)
             except (KeyboardInterrupt, ReplayInterrupted):
                 bars.stop()

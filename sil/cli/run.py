@@ -15,6 +15,7 @@ from sil.cli.console import (
     EXIT_FAULT,
     EXIT_INTERRUPTED,
     JsonOption,
+    NoDeterminismCheckOption,
     err,
     natural_width,
     one_sentence_for_bad_input,
@@ -98,6 +99,7 @@ def run(
     reasons: Annotated[
         bool, typer.Option("--reasons", help="Record in the trace why jobs wait (for `sil why`).")
     ] = False,
+    no_determinism_check: NoDeterminismCheckOption = False,
     as_json: JsonOption = False,
 ) -> None:
     """Run an experiment and compare its schedulers.
@@ -124,8 +126,10 @@ def run(
         chosen = experiment_file.changed(
             chosen, seed=seed, replications=replications, schedulers=tuple(scheduler) if scheduler else None
         )
-        if reasons:
-            chosen = experiment_file.changed(chosen, guard={**chosen.guard.model_dump(), "reasons": True})
+        guard = chosen.guard.model_dump()
+        guard |= {"reasons": True} if reasons else {}
+        guard |= {"ask_twice": False} if no_determinism_check else {}
+        chosen = experiment_file.changed(chosen, guard=guard)
         chosen = experiment_file.imagining(chosen, add=add or (), remove=remove or (), upgrade=upgrade or ())
         folder = out_folder or Path(f"sil-{chosen.name}")
         choice = SiteChoice(parse_address(site) if site else None, learn, as_of)

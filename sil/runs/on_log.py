@@ -72,6 +72,7 @@ class Replay:
             "estimates": self.estimates.value,
             "order": self.order,
             "decision_cost": self.decision_cost,
+            "seed": self.seed,
             "repairs": list(self.log.notes),
             "version": package_version(),
             "scheduler_source": scheduler_source(),

@@ -1,1 +1,4 @@
-"""What the scheduler takes for real: events, clock, machines, monitors, failures, and the loop."""
+"""The simulated world: events, clock, machines, monitors, failures, and the loop that runs them."""
+
+SHOW_TRACEBACKS = "SIL_TRACEBACK"
+"""Environment variable: if set, tracebacks of schedulers are printed. Worker processes inherit it."""

@@ -265,7 +265,7 @@ def test_a_faulty_scheduler_leaves_the_results_of_the_others_intact(tmp_path: Pa
     comparison = run(beside, tmp_path / "beside", workers=2)
     (fault,) = comparison.faults
     assert (fault.scheduler, fault.rule, fault.time_s) == ("tests.faulty:Raises", rules.RAISES_NOTHING, 0.0)
-    assert "KeyError: 'the queue I hoped for' (faulty.py, line" in fault.message
+    assert "KeyError: 'the queue I hoped for' (faulty.py:" in fault.message
     facts = [pl.read_parquet(tmp_path / name / "trace.parquet") for name in ("alone", "beside")]
     assert facts[0].equals(facts[1].filter(pl.col("scheduler") == "mct"))
     cell = comparison.cell(0, "mct", "makespan")

@@ -266,10 +266,10 @@ def test_a_scheduler_that_misbehaves_is_reported(tmp_path: Path, monkeypatch: py
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["light-to-heavy"], "has 142 machines, and this computer"),
-        (["unreliable-site"], "failures or monitors that are made up"),
-        (["shared-nodes"], "has shared nodes; live are dedicated machines"),
-        (["--scheduler", "batsim: python mine.py"], "keeps queues of its own"),
+        (["light-to-heavy"], "has 142 machines, but this computer"),
+        (["unreliable-site"], "simulated failures or monitor errors"),
+        (["shared-nodes"], "has time-shared nodes; live runs are on dedicated"),
+        (["--scheduler", "batsim: python mine.py"], "is a whole resource manager"),
         (["--scheduler", "easy"], "needs one that maps jobs to machines"),
         (["no-such-experiment"], "there is no file no-such-experiment"),
     ],

@@ -229,7 +229,10 @@ def test_utilisation_counts_a_node_once_however_many_jobs_share_it(tmp_path: Pat
             "planned_starts has no effect",
         ),
         (("replications = 2", 'replications = 2\nqueues = [{ name = "q" }]'), "queues has no effect where"),
-        (("0.5 }", "0.5 }\ntasks = { song = [1] }"), "the site has no job class 'song' for shared nodes"),
+        (
+            ("0.5 }", "0.5 }\ntasks = { song = [1] }"),
+            "has no job class 'song' for time-shared nodes",
+        ),
         (("share_of_nodes = 0.5", "share_of_nodes = 0.5, demand = [0.2]"), "demand: expected 2 elements"),
         (("share_of_nodes = 0.5", "share_of_nodes = 0.5, memory = [0, 0, 1]"), "expected 2 elements at most"),
         (("share_of_nodes = 0.5", "share_of_nodes = 2"), "share_of_nodes = 2"),
@@ -258,7 +261,7 @@ def test_utilisation_counts_a_node_once_however_many_jobs_share_it(tmp_path: Pat
         ),
         (
             ("[shared_nodes]", '[[outages]]\nmachine = "printer"\nfrom_s = 1\nto_s = 2\n\n[shared_nodes]'),
-            "the shared cluster has no machine 'printer'",
+            "the time-shared cluster has no machine 'printer'",
         ),
     ],
 )

@@ -22,6 +22,7 @@ from sil.trace.facts import TRACE, read_facts
 from sil.workload.job_log import JobLog
 from sil.workload.swf_rules import Rules
 from sil.world.guard.faults import SchedulerFault
+from sil.world.random_streams import RandomStreams
 
 RIGID = "rigid jobs"
 
@@ -35,6 +36,8 @@ class LogRun:
     processors: int
     mark: str
     under_test: UnderTest
+    seed: int
+    check_determinism: bool
     replication: int
     goals: tuple[GoalTable, ...]
     warm_up_jobs: int
@@ -51,7 +54,11 @@ class LogRun:
     def __call__(self) -> dict[str, float]:
         with TemporaryDirectory() as name:
             folder = Path(name)
-            Replay(self.part.on(self.processors)).run(self.under_test, folder)
+            seed = RandomStreams(self.seed, self.replication).scheduler_seed
+            replay = Replay(
+                self.part.on(self.processors), seed=seed, check_determinism=self.check_determinism
+            )
+            replay.run(self.under_test, folder)
             for fault in faults(read_facts(folder / TRACE)).iter_rows(named=True):
                 where = f"under {self.scheduler}, in part {self.replication} of the log"
                 message = f"{where}: {fault['message']}"
@@ -74,7 +81,7 @@ class OnLog:
         log = read_log(path, Rules(), plan.log.processors)
         self._log = log if plan.log.load == 1.0 else log.with_load(plan.log.load)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        self._mark = f"{digest}|{plan.log.model_dump_json()}|{code_and_data()}"
+        self._mark = f"{digest}|{plan.log.model_dump_json()}|{plan.seed}|{code_and_data()}"
         self._schedulers = schedulers_for_logs(plan.schedulers)
 
     def run(self, option: Option, scheduler: str, replication: int) -> LogRun:
@@ -86,6 +93,8 @@ class OnLog:
             self._processors(option),
             self._mark,
             next(found for found in self._schedulers if found.label == scheduler),
+            self.plan.seed,
+            self.plan.guard.ask_twice,
             replication,
             self.plan.goals,
             self.plan.warm_up_jobs,

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from scheduler.model import JobId
 from scheduler.rules import RAISES_NOTHING
+from sil.world import SHOW_TRACEBACKS
 
 PROCESS_SURVIVES = "process-survives"
 """The process that runs the scheduler neither dies nor has to be killed."""
@@ -20,9 +21,6 @@ COST_IS_KNOWN = "cost-is-known"
 
 SPEAKS_THE_PROTOCOL = "speaks-the-protocol"
 """A scheduler in another process sends valid messages."""
-
-SHOW_TRACEBACKS = "SIL_TRACEBACK"
-"""Environment variable: if set, the traceback of a scheduler's exception is printed; workers inherit it."""
 
 MAX_TEXT = 500
 """Characters of a scheduler's own text that a message repeats."""

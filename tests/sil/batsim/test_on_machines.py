@@ -11,11 +11,11 @@ import polars as pl
 import pytest
 from polars.testing import assert_frame_equal
 
-from scheduler.registry import SchedulerNotLoaded
 from scheduler.rules import CLASS_CAN_RUN_THERE, KNOWN_NODES, MAKES_PROGRESS
 from sil.outcome.comparison import Comparison
 from sil.trace.facts import Fact, read_facts
 from sil.world.guard.faults import SPEAKS_THE_PROTOCOL
+from site_db.toml_file import InvalidFile
 from tests.builders import TINY_SITE, tiny_experiment
 from tests.sil.batsim.scripted import Answer, Event, decision, scheduler, starting_at_once
 from tests.sil.test_experiment import run
@@ -151,20 +151,20 @@ def test_jobs_of_its_own_are_for_logs(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("name", "more", "message"),
     [
-        ("batsim+tcp://127.0.0.1:28000", "", "listens for one run, and this experiment has several"),
+        ("batsim+tcp://127.0.0.1:28000", "", "listens for one run, but this experiment has"),
         (
             "mct",
             '\n[[queues]]\nname = "default"\nscheduler = "batsim: python mine.py"\n',
-            "it cannot be that of one queue",
+            "is a whole resource manager; a queue cannot use it",
         ),
-        ("batsim: there-is-no-such-command", "", "there is no command 'there-is-no-such-command'"),
+        ("batsim: there-is-no-such-command", "", "there is no executable command 'there-is-no-such-command'"),
     ],
 )
 def test_what_cannot_be_is_told_before_anything_runs(
     name: str, more: str, message: str, tmp_path: Path
 ) -> None:
     path = tiny_experiment(tmp_path, more, schedulers=json.dumps([name]))
-    with pytest.raises(SchedulerNotLoaded, match=message):
+    with pytest.raises(InvalidFile, match=message):
         run(path, tmp_path / "out")
 
 

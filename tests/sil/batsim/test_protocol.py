@@ -259,14 +259,14 @@ def execute(alloc: str, job_id: str = "w0!1") -> Event:
 @pytest.mark.parametrize(
     ("answer", "rule", "message"),
     [
-        (at_first_job(execute("0-1", "w0!7")), KNOWN_JOB, "job w0!7 was named; it was never submitted"),
-        (at_first_job(execute("0-1"), execute("0-1")), EACH_JOB_ONCE, "job w0!1 was to be started, and runs"),
-        (at_first_job(execute("0")), ONE_TASK_ON_EACH_NODE, "asks for 2 nodes and was given 1: 0"),
+        (at_first_job(execute("0-1", "w0!7")), KNOWN_JOB, "job w0!7 is unknown; it was never submitted"),
+        (at_first_job(execute("0-1"), execute("0-1")), EACH_JOB_ONCE, "job w0!1 was started, but is running"),
+        (at_first_job(execute("0")), ONE_TASK_ON_EACH_NODE, "asks for 2 nodes, but was started on 1: 0"),
         (at_first_job(execute("1-2")), KNOWN_NODES, "on 1-2; there are nodes 0 to 1"),
         (
             at_first_job(execute("zero")),
             SPEAKS_THE_PROTOCOL,
-            "on 'zero', which is no set of nodes like '0-3 5'",
+            "on 'zero'; expected a set of nodes like '0-3 5'",
         ),
         (at_first_job(decision(0.0, "DANCE")), SPEAKS_THE_PROTOCOL, "the unknown type DANCE; known are"),
         (at_first_job(decision(0.0, "EXECUTE_JOB", job_id="w0!1")), SPEAKS_THE_PROTOCOL, "alloc is wrong"),
@@ -308,7 +308,7 @@ def test_a_resource_in_use_is_named_with_who_uses_it(tmp_path: Path) -> None:
 
     outcome, _ = replayed(answer, tmp_path)
     assert outcome.fault is not None
-    assert f"{NODES_FREE} at 10 s: job w0!2 was to be started on 1, where job w0!1 runs" in outcome.fault
+    assert f"{NODES_FREE} at 10 s: job w0!2 was started on 1, where job w0!1 is running" in outcome.fault
 
 
 def test_a_scheduler_that_does_not_answer_is_given_up_and_the_others_go_on(tmp_path: Path) -> None:
@@ -322,14 +322,14 @@ def test_a_scheduler_that_does_not_answer_is_given_up_and_the_others_go_on(tmp_p
         names = [silent, good, "fcfs"]
         outcomes = replay_all(replay, names, tmp_path, 2, False, Listener())
     assert [outcome.fault is None for outcome in outcomes] == [False, True, True]
-    assert f"{RETURNS_IN_TIME} at 10 s: nobody answered at tcp://127.0.0.1:" in str(outcomes[0].fault)
+    assert f"{RETURNS_IN_TIME} at 10 s: no answer from tcp://127.0.0.1:" in str(outcomes[0].fault)
     assert outcomes[1].jobs.equals(outcomes[2].jobs)
 
 
 def test_where_nobody_listens_that_is_told(tmp_path: Path) -> None:
     replay = Replay(log_of(TWO, 2), decision_limit_s=0.5)
     (outcome,) = replay_all(replay, ["batsim+tcp://127.0.0.1:9"], tmp_path, 1, False, Listener())
-    assert "nobody answered at tcp://127.0.0.1:9 within 0.5 s" in str(outcome.fault)
+    assert "no answer from tcp://127.0.0.1:9 within 0.5 s" in str(outcome.fault)
 
 
 # -- commands ----------------------------------------------------------------------------------------------
@@ -342,9 +342,8 @@ def python(script: str) -> str:
 def test_a_process_that_dies_is_reported_with_what_it_printed(tmp_path: Path) -> None:
     name = python("import sys; print('not today'); sys.exit(3)")
     (outcome,) = replay_all(Replay(log_of(TWO, 2)), [name], tmp_path, 1, False, Listener())
-    assert f"{PROCESS_SURVIVES} at 0 s: its process ended with exit code 3, and told: not today" in str(
-        outcome.fault
-    )
+    ended = "its process ended with exit code 3 and this last line of output: not today"
+    assert f"{PROCESS_SURVIVES} at 0 s: {ended}" in str(outcome.fault)
 
 
 def test_a_command_without_a_port_needs_port_28000(tmp_path: Path) -> None:
@@ -354,18 +353,19 @@ def test_a_command_without_a_port_needs_port_28000(tmp_path: Path) -> None:
             other.listen()
         replay = Replay(log_of(TWO, 2))
         (outcome,) = replay_all(replay, [python("pass")], tmp_path, 1, False, Listener())
-    assert "port 28000 is in use, where the scheduler is to listen; end what uses it, or write {port}" in str(
-        outcome.fault
+    assert (
+        "port 28000, at which the scheduler is to listen, is in use; end the process that uses it, or write"
+        in str(outcome.fault)
     )
 
 
 @pytest.mark.parametrize(
     ("name", "message"),
     [
-        ("batsim:", "a command is missing"),
-        ("batsim: 'unclosed", "the command cannot be read: No closing quotation"),
-        ("batsim: no-such-command-here", "there is no command 'no-such-command-here'"),
-        ("batsim+tcp://nowhere", "is no address like tcp://localhost:28000"),
+        ("batsim:", "the command is missing"),
+        ("batsim: 'unclosed", "the command cannot be parsed: No closing quotation"),
+        ("batsim: no-such-command-here", "there is no executable command 'no-such-command-here'"),
+        ("batsim+tcp://nowhere", "is not an address like tcp://localhost:28000"),
     ],
 )
 def test_a_name_that_means_nothing_is_refused_before_anything_runs(name: str, message: str) -> None:
