@@ -1,4 +1,4 @@
-"""The scheduler a site would run: value objects, ports, the manager and its algorithms.
+"""The scheduler a site would run: values, ports, algorithms and resource managers.
 
-Nothing here knows whether the machines behind the ports are real.
+Nothing here depends on whether the machines behind the ports are real.
 """

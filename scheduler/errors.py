@@ -1,8 +1,7 @@
-"""What is told to the user in one sentence."""
+"""Errors for the user."""
 
 from __future__ import annotations
 
 
 class UserError(ValueError):
-    """What a user has to put right, or what is not there or does not work. The message is one sentence for
-    them."""
+    """An error that the user can correct. The message is one sentence for the user."""

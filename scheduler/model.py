@@ -1,4 +1,4 @@
-"""The values that a scheduler and its site exchange.
+"""Values: sites, jobs, schedules, orders and notices.
 
 `i` is always a job (a position among the jobs of one problem), `j` always a resource: the machines of the
 site first, in site order, then its clusters. All times are float seconds from the start of the experiment.
@@ -35,10 +35,10 @@ class Interconnect:
 
 @dataclass(frozen=True, slots=True)
 class Cluster:
-    """Machines that can execute one job in parallel, while each stays available for sequential jobs.
+    """Machines that can run one job in parallel; each also runs sequential jobs.
 
-    `least_share` is the cluster's policy: the smallest share of its members with which parallel execution
-    is still accepted. With fewer members than all, parallel times grow by size / available.
+    `least_share` is the cluster's policy: the smallest share of available members with which it accepts jobs.
+    With fewer than all members, parallel times grow by size / available.
     """
 
     name: str
@@ -49,7 +49,7 @@ class Cluster:
 
 @dataclass(frozen=True, slots=True)
 class JobClass:
-    """Jobs whose execution times on one resource are statistically alike.
+    """Jobs whose execution times on a resource have the same distribution.
 
     `preferred` are machine classes, the designated one first (Best Assignment reads it).
     """
@@ -62,7 +62,7 @@ class JobClass:
 
 @dataclass(frozen=True)
 class Site:
-    """The resources that a set of users may use indifferently, and the classes of jobs they run."""
+    """The resources shared by a set of users, and the job classes that they run."""
 
     name: str
     machines: tuple[Machine, ...]
@@ -99,14 +99,18 @@ class Site:
 
 
 ANYONE = "anyone"
-"""The user of a job of which it is not known whose it is."""
+"""The user of a job whose user is not known."""
 
 
 class Job(NamedTuple):
-    """Something to be run once. `size` is the parameter on which the times of its class depend, if there is
-    one; `submitted_by` is whoever submitted it as `user`, None = that user; `n_tasks` are its parallel tasks
-    where it runs on nodes, one on each; `limit_s` is the turnaround that it asks to be promised, `estimate_s`
-    how long its user says that it runs at most."""
+    """Work to be run once.
+
+    * `size`: the parameter on which the run times of its class depend, if any.
+    * `submitted_by`: who submitted it as `user`; None = that user.
+    * `n_tasks`: on nodes, its parallel tasks, one on each node.
+    * `limit_s`: the turnaround limit that it requests.
+    * `estimate_s`: the user's estimate, an upper bound of its run time.
+    """
 
     id: JobId
     job_class: str
@@ -123,7 +127,7 @@ class Job(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class Assignment:
-    """Job `job` of the problem on resource `resource`, and when that is believed to happen."""
+    """Job `job` of the problem on resource `resource`, with its expected start and completion."""
 
     job: int
     resource: int
@@ -133,7 +137,7 @@ class Assignment:
 
 @dataclass(frozen=True)
 class Assignments(Sequence[Assignment]):
-    """Assignments as columns: four arrays of one length, in the order in which they were decided."""
+    """Assignments as columns: four arrays of equal length, in the order of decision."""
 
     jobs: NDArray[np.int64]
     resources: NDArray[np.int64]
@@ -142,7 +146,7 @@ class Assignments(Sequence[Assignment]):
 
     @classmethod
     def of(cls, rows: Iterable[Assignment]) -> Assignments:
-        """Columns of `rows`. Raises TypeError where a job or resource is not an integer."""
+        """Columns of `rows`. Raises TypeError if a job or resource is not an integer."""
         rows = list(rows)
         return cls(
             _indices([row.job for row in rows]),
@@ -181,9 +185,6 @@ def _indices(values: list[int]) -> NDArray[np.int64]:
         if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
             raise TypeError(f"jobs and resources are given by index, an integer; got {value!r}")
     return np.array(values, dtype=np.int64)
-
-
-NO_ASSIGNMENTS = Assignments.of(())
 
 
 class Start(NamedTuple):
@@ -239,13 +240,13 @@ class NodeSchedule(NamedTuple):
 Answer = Schedule | NodeSchedule
 
 ON_NODES = -1
-"""The resource of an order that is for a set of nodes."""
+"""The resource of an order for a set of nodes."""
 
 
 class DispatchOrder(NamedTuple):
     """Start `job` now, as run `run`, on `machines` (one, or members of a cluster).
 
-    `expected_s` is how long it is believed to run there. On a set of nodes there is no resource: ON_NODES.
+    `expected_s` is its expected run time there. On nodes, `resource` is ON_NODES.
     """
 
     run: RunId
@@ -256,15 +257,15 @@ class DispatchOrder(NamedTuple):
 
 
 class Completion(NamedTuple):
-    """A run came to its end by itself."""
+    """A run ended by itself."""
 
     run: RunId
     ended_s: float
 
 
 class Loss(NamedTuple):
-    """A run, or the order for it, came to nothing at `lost_s`; `found_down` then were machines (by index) and
-    interconnects (by name)."""
+    """A run failed, or its order could not be carried out, at `lost_s`, since the machines (by index) and
+    interconnects (by name) in `found_down` were down."""
 
     run: RunId
     lost_s: float
@@ -272,12 +273,12 @@ class Loss(NamedTuple):
 
     @property
     def readings(self) -> list[MachineReading]:
-        """What a monitor of the machines would have told then."""
+        """The equivalent readings of a monitor."""
         return [MachineReading(j, False, self.lost_s) for j in self.found_down if isinstance(j, int)]
 
 
 class ExecutionRecord(NamedTuple):
-    """One whole run on `n_machines`, as it enters experience. Preempted and lost runs never do."""
+    """One completed run on `n_machines`, for the history. Preempted and failed runs are not recorded."""
 
     job: Job
     resource: int
@@ -288,7 +289,7 @@ class ExecutionRecord(NamedTuple):
 
 @dataclass(frozen=True, slots=True)
 class MachineReading:
-    """What a monitor saw of machine `machine` at `measured_s`."""
+    """A monitor's reading of a machine at `measured_s`."""
 
     machine: int
     up: bool
@@ -297,7 +298,7 @@ class MachineReading:
 
 @dataclass(frozen=True, slots=True)
 class InterconnectReading:
-    """What a monitor saw of interconnect `name` at `measured_s`."""
+    """A monitor's reading of an interconnect at `measured_s`."""
 
     name: str
     up: bool
@@ -306,10 +307,10 @@ class InterconnectReading:
 
 @dataclass(frozen=True, slots=True)
 class NodeReading:
-    """What a monitor saw of the local load of node `node` at `measured_s`.
+    """A monitor's reading of the local load of a node at `measured_s`.
 
-    `local_tasks` run at the moment (local MPL), `local_cpu` is the share of the CPU that they used of late;
-    `user_is_there` until a minute has passed without activity.
+    `local_tasks` are running now (local MPL); `local_cpu` is their recent share of the CPU; `user_is_there`
+    until a minute has passed without activity.
     """
 
     node: int
@@ -321,7 +322,7 @@ class NodeReading:
 
 
 def read_only(values: ArrayLike) -> NDArray[np.float64]:
-    """`values` as a float array that nobody can write through."""
+    """`values` as a read-only float array."""
     array = np.array(values, dtype=np.float64)
     array.flags.writeable = False
     return array

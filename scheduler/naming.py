@@ -1,4 +1,4 @@
-"""How a scheduler is named with its parameters: `name(parameter=value, ...)`."""
+"""Parsing names with parameters: `name(parameter=value, ...)`; and choices by name."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ KINDS: dict[type, str] = {bool: "true or false", int: "a whole number", float: "
 
 
 class Misnamed(UserError):
-    """A name cannot be read, or its parameters do not fit. The message is one sentence for the user."""
+    """A name cannot be parsed, or its parameters do not fit. The message is one sentence for the user."""
 
 
 def split(name: str) -> tuple[str, dict[str, Value]]:
@@ -30,13 +30,13 @@ def split(name: str) -> tuple[str, dict[str, Value]]:
     except (SyntaxError, ValueError, MemoryError, RecursionError):
         call = None
     if not _is_plain(call):
-        raise Misnamed(f"'{name}' cannot be read; parameters are given as {base}(name=value, ...)")
+        raise Misnamed(f"'{name}' cannot be parsed; parameters are given as {base}(name=value, ...)")
     assert isinstance(call, ast.Call)
     return base.strip(), {str(k.arg): _value(name, str(k.arg), k.value) for k in call.keywords}
 
 
 def _is_plain(call: ast.expr | None) -> bool:
-    """One pair of brackets, in which each parameter is named, and once."""
+    """Whether it is a call with keyword arguments only, each at most once."""
     if not isinstance(call, ast.Call) or not isinstance(call.func, ast.Name) or call.args:
         return False
     names = [keyword.arg for keyword in call.keywords]
@@ -44,7 +44,7 @@ def _is_plain(call: ast.expr | None) -> bool:
 
 
 def _value(name: str, parameter: str, node: ast.expr) -> Value:
-    """A literal; a bare word stands for itself."""
+    """A literal; a bare word is a string."""
     if isinstance(node, ast.Name):
         words: dict[str, Value] = {"true": True, "false": False}
         return words.get(node.id, node.id)
@@ -60,12 +60,11 @@ def _value(name: str, parameter: str, node: ast.expr) -> Value:
 
 
 def check(name: str, factory: Callable[..., Any], parameters: Mapping[str, Value]) -> None:
-    """Raises Misnamed for a parameter that `factory` does not have, or a value of another type than its
-    annotation says."""
+    """Raise Misnamed for a parameter that `factory` lacks, or a value that its annotation excludes."""
     try:
         signature = inspect.signature(factory, eval_str=True)
     except (TypeError, ValueError, NameError):
-        return  # it does not tell; making one will
+        return  # no signature; the call itself will tell
     known = signature.parameters
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known.values()):
         return
@@ -87,12 +86,12 @@ def has_parameter(factory: Callable[..., Any], name: str) -> bool:
     try:
         known = inspect.signature(factory).parameters
     except (TypeError, ValueError):
-        return True  # it does not tell; making one will
+        return True  # no signature; the call itself will tell
     return name in known or any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known.values())
 
 
 def _kinds(annotation: Any) -> list[type]:
-    """The plain types that an annotation allows; none where it says nothing that can be checked."""
+    """The plain types that an annotation allows; empty if it cannot be checked."""
     if get_origin(annotation) in (Union, UnionType):
         parts = [part for part in get_args(annotation) if part is not type(None)]
     else:
@@ -101,7 +100,7 @@ def _kinds(annotation: Any) -> list[type]:
 
 
 class Choice(StrEnum):
-    """A choice by name. Raises ValueError for one that there is not, naming those that there are."""
+    """An enumeration of names. Raises ValueError for an unknown name, listing the known ones."""
 
     @classmethod
     def _missing_(cls, value: object) -> NoReturn:

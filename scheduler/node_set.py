@@ -1,4 +1,4 @@
-"""Sets of nodes as closed intervals: what a job holds, and what is free, of a machine of any size."""
+"""Sets of nodes as closed intervals: independent of the size of the machine."""
 
 from __future__ import annotations
 
@@ -13,15 +13,12 @@ Interval = tuple[int, int]
 
 
 class NodeSet(Sequence[int]):
-    """Nodes by number, in ascending order. It never changes.
-
-    As text it is Batsim's: `0-3 5`.
-    """
+    """An immutable set of node numbers, in ascending order. Its text form is Batsim's: `0-3 5`."""
 
     __slots__ = ("intervals", "n")
 
     def __init__(self, intervals: tuple[Interval, ...], n: int) -> None:
-        """`intervals` in ascending order, not touching one another, with `n` nodes in them."""
+        """`intervals` in ascending order, not adjacent, with `n` nodes in all."""
         self.intervals = intervals
         self.n = n
 
@@ -29,7 +26,7 @@ class NodeSet(Sequence[int]):
     def of(cls, nodes: Iterable[int]) -> NodeSet:
         """The set of some nodes in any order.
 
-        Raises ValueError where one is named twice, TypeError for what is no whole number.
+        Raises ValueError for a duplicate, TypeError for a value that is not an integer.
         """
         if isinstance(nodes, NodeSet):
             return nodes
@@ -46,15 +43,15 @@ class NodeSet(Sequence[int]):
 
     @classmethod
     def parse(cls, text: str) -> NodeSet:
-        """The set that a text like `0-3 5` stands for. Raises ValueError for another text.
+        """Parse a text like `0-3 5`. Raises ValueError.
 
-        Intervals may come in any order and touch, but have no node in common.
+        Intervals may be adjacent and in any order, but must not overlap.
         """
         parts = (part.partition("-") for part in text.split())
         joined: list[Interval] = []
         for first, last in sorted((int(first), int(last if dash else first)) for first, dash, last in parts):
             if first > last or (joined and first <= joined[-1][1]):
-                raise ValueError(f"'{text}' is no set of nodes like '0-3 5'")
+                raise ValueError(f"'{text}' is not a set of nodes like '0-3 5'")
             if joined and first == joined[-1][1] + 1:
                 joined[-1] = joined[-1][0], last
             else:
@@ -62,7 +59,7 @@ class NodeSet(Sequence[int]):
         return cls(tuple(joined), sum(last - first + 1 for first, last in joined))
 
     def within(self, n_nodes: int) -> bool:
-        """Whether all are of the nodes 0 to n_nodes - 1."""
+        """Whether all nodes are in 0 to n_nodes - 1."""
         return not self.intervals or 0 <= self.intervals[0][0] <= self.intervals[-1][1] < n_nodes
 
     def __len__(self) -> int:
@@ -102,12 +99,11 @@ class NodeSet(Sequence[int]):
 
 
 class FreeSet:
-    """The nodes that nobody holds.
+    """The free nodes.
 
-    Kept as bounds in ascending order: where free nodes begin, where they end, where they begin again, and so
-    on, each end being the first node that is not free. To take nodes or give them back turns their own
-    bounds: such a bound is gone if it was there, and is there if it was not. For each interval of the nodes
-    this costs O(log b) for b bounds, and moving on those that come after.
+    Stored as bounds in ascending order: alternately the first free and the first occupied node of each
+    interval. Taking or giving back nodes toggles the bounds of their intervals: it removes those present
+    and inserts those absent. Each interval costs O(log b) for b bounds, plus a shift of the bounds after it.
     """
 
     __slots__ = ("_bounds", "n")
@@ -124,26 +120,26 @@ class FreeSet:
         """Whether all of them are free."""
         bounds, last_bound = self._bounds, len(self._bounds) - 1
         for first, last in nodes.intervals:
-            k = bisect_right(bounds, first, 0, last_bound)  # whatever number somebody asks for
+            k = bisect_right(bounds, first, 0, last_bound)  # also for numbers beyond the machine
             if k % 2 == 0 or bounds[k] <= last:
                 return False
         return True
 
     def lowest(self, n: int) -> NodeSet:
-        """The n free nodes of the lowest numbers; there are so many."""
+        """The n free nodes with the lowest numbers; there must be n."""
         return self.in_order().next(n)
 
     def in_order(self) -> InOrder:
-        """To hand them out, lowest numbers first; nothing is taken by that."""
+        """An iterator that hands out free nodes, lowest first, without taking them."""
         return InOrder(self._bounds)
 
     def take(self, nodes: NodeSet) -> None:
-        """Nodes that are free are so no longer."""
+        """Occupy free nodes."""
         self._turn(nodes.intervals)
         self.n -= nodes.n
 
     def give_back(self, nodes: NodeSet) -> None:
-        """Nodes that were held are free."""
+        """Free occupied nodes."""
         self._turn(nodes.intervals)
         self.n += nodes.n
 
@@ -163,9 +159,9 @@ class FreeSet:
 
 
 class InOrder:
-    """Free nodes from the lowest number on, some after the other, as long as the free set stays as it is.
+    """Hands out free nodes, lowest first, while the free set does not change.
 
-    All that are handed out cost one walk over the set.
+    All calls together cost one walk over the set.
     """
 
     __slots__ = ("_bounds", "_first", "_k")
@@ -177,7 +173,7 @@ class InOrder:
         self._first = bounds[0]
 
     def next(self, n: int) -> NodeSet:
-        """The next n; there are so many."""
+        """The next n free nodes; there must be n."""
         bounds, k, first = self._bounds, self._k, self._first
         intervals, left = list[Interval](), n
         while left:

@@ -1,4 +1,4 @@
-"""Who may submit what: checked when a job arrives, before anything else happens to it."""
+"""Admission control: which jobs are accepted, checked when they arrive."""
 
 from __future__ import annotations
 
@@ -13,10 +13,10 @@ Queues = frozenset[str]
 
 @dataclass(frozen=True)
 class UserPolicy:
-    """What the site's staff allow one user; None = no limit.
+    """The limits of one user; None = no limit.
 
-    `queues` that the user may use, `most_jobs` that are not done at one time, `highest_priority` of a queue.
-    `may_submit_as` are the users in whose name this one may submit, each with the queues where (None = all).
+    `queues` the user may use; `most_jobs` unfinished at a time; `highest_priority` of a queue.
+    `may_submit_as` has the users in whose name this one may submit, each with the queues (None = all).
     """
 
     name: str
@@ -29,8 +29,8 @@ class UserPolicy:
 class Admission:
     """The rules of a site's queues and users.
 
-    Policies bind the user in whose name a job runs, and not the one who submits it. With `only_listed`,
-    users without a policy may not submit at all; otherwise nothing limits them.
+    Policies apply to the user in whose name a job runs, not to the one who submits it. With `only_listed`,
+    users without a policy may not submit; otherwise they have no limits.
     """
 
     def __init__(
@@ -41,7 +41,7 @@ class Admission:
         self._only_listed = only_listed
 
     def refusal(self, job: Job, unfinished: int) -> str | None:
-        """The sentence with which a job is refused, or None. `unfinished` jobs of its user are not done."""
+        """The reason for refusing a job, or None. `unfinished` counts the jobs of its user."""
         queue = self._queues.get(job.queue)
         if queue is None:
             return f"there is no queue '{job.queue}'"
@@ -66,5 +66,5 @@ class Admission:
                 f"queue '{queue.name}' has {queue.priority}"
             )
         if user.most_jobs is not None and unfinished >= user.most_jobs:
-            return f"user '{user.name}' has {unfinished} jobs that are not done, and may not have more"
+            return f"user '{user.name}' has {unfinished} unfinished jobs, which is the limit"
         return None

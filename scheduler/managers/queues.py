@@ -8,21 +8,21 @@ from enum import StrEnum
 
 
 class MappingPolicy(StrEnum):
-    """What becomes of jobs that are mapped but have not started when the next round comes."""
+    """How a round treats jobs that are mapped but have not started."""
 
     COMMIT = "commit"
-    """They stay where they were mapped (Collins and George)."""
+    """They keep their mapping (Collins and George)."""
     REMAP = "remap"
-    """They are mapped afresh, together with the new jobs."""
+    """They are mapped again, together with the new jobs."""
 
 
 class PlannedStarts(StrEnum):
-    """What becomes of a planned run when the machines before it are free sooner than was planned."""
+    """When a planned run starts if its machines are free before the planned start."""
 
     EARLIEST = "earliest"
-    """It moves up, and starts as soon as it is first in line."""
+    """As soon as it is first on its machines."""
     KEPT = "kept"
-    """It starts when it was planned to (Collins and George): no gap is used."""
+    """At its planned start (Collins and George): gaps stay unused."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,10 +30,10 @@ class QueuePolicy:
     """One job queue.
 
     A queue is processed completely before the next lower one; the highest `priority` goes first, ties in the
-    order given. `users` who may submit to it; None = everybody. `displaces` names the queues whose runs give
-    way: this queue sees ready times as if these had no run, and every run of theirs, running or planned, that
-    overlaps a new run of this queue on a shared machine is preempted, loses its progress and rejoins its own
-    queue.
+    order given. `users` may submit to it; None = everybody. `displaces` names queues whose runs it displaces:
+    its scheduler sees ready times as if they had no runs, and each of their runs, running or planned, that
+    overlaps a new run of this queue on a machine is preempted or withdrawn; its job loses its progress and
+    rejoins its own queue.
     """
 
     name: str = "default"
@@ -45,12 +45,12 @@ class QueuePolicy:
 
 @dataclass(frozen=True, slots=True)
 class PreemptionPolicy:
-    """What keeps preemption within bounds; without it, a queue displaces whatever is in its way, at any cost.
+    """Bounds of displacement; by default there are none.
 
-    * `raised_after`: a job that has been displaced so often waits from then on in the next higher queue (one
-      remedy for starvation); None = never.
-    * `least_gain_s`: a queue displaces runs only if that shortens the sum of its own job times by more than
-      this for each of them.
+    * `raised_after`: after so many displacements, a job moves to the next higher queue (against
+      starvation); None = never.
+    * `least_gain_s`: a queue displaces runs only if that reduces its own total flow time by more than this
+      for each of them.
 
     Source: future work in Collins and George 2001, section 6.
     """
@@ -60,9 +60,9 @@ class PreemptionPolicy:
 
 
 def in_order_of_service(queues: Sequence[QueuePolicy]) -> tuple[QueuePolicy, ...]:
-    """High to low.
+    """The queues from high to low priority.
 
-    Raises ValueError for two queues of one name, and for a displaced queue that does not exist or is served
+    Raises ValueError for a duplicate name, and for a displaced queue that does not exist or is served
     before the one that displaces it: its jobs could not rejoin it in the same round.
     """
     names = [queue.name for queue in queues]

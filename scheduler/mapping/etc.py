@@ -72,12 +72,12 @@ class EtcMatrix:
         return float(self.by_class_s[self.job_class_of[i], self.resource_class_of[j]])
 
     def row(self, i: int) -> NDArray[np.float64]:
-        """Job i on every resource, (m + clusters,)."""
+        """Expected seconds of job i on every resource, (m + clusters,)."""
         row: NDArray[np.float64] = self.by_class_s[self.job_class_of[i]][self.resource_class_of]
         return row
 
     def dense(self) -> NDArray[np.float64]:
-        """Every job on every resource, (n, m + clusters): a new array of that size."""
+        """Expected seconds of every job on every resource, (n, m + clusters): a new array."""
         return self.by_class_s[np.ix_(self.job_class_of, self.resource_class_of)]
 
 

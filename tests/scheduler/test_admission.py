@@ -68,9 +68,7 @@ def test_a_queue_above_the_users_highest_priority_is_refused() -> None:
 
 def test_only_so_many_jobs_may_be_unfinished() -> None:
     assert refusal("bob", "day", unfinished=1) is None
-    assert refusal("bob", "day", unfinished=2) == (
-        "user 'bob' has 2 jobs that are not done, and may not have more"
-    )
+    assert refusal("bob", "day", unfinished=2) == ("user 'bob' has 2 unfinished jobs, which is the limit")
 
 
 @pytest.mark.parametrize(("user", "by"), [("somebody", None), ("carl", "somebody")])

@@ -391,7 +391,7 @@ def test_the_policies_of_users_hold_on_shared_nodes_too(tmp_path: Path) -> None:
     facts = one_run(path, "uniform").facts
     refused = facts.filter(pl.col("event") == Fact.JOB_REFUSED)["detail"]
     assert len(refused) > 0
-    assert refused[0] == "user 'ann' has 2 jobs that are not done, and may not have more"
+    assert refused[0] == "user 'ann' has 2 unfinished jobs, which is the limit"
     assert facts.filter(pl.col("event") == Fact.RUN_ENDED).height == 12 - len(refused)
 
 

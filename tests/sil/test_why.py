@@ -9,6 +9,7 @@ import polars as pl
 import pytest
 
 from scheduler.mapping.placer import NOWHERE_TO_RUN
+from scheduler.rules import NO_JOB_FORGOTTEN
 from sil.outcome.job_timeline import timeline
 from sil.runs.on_log import Replay
 from sil.trace.facts import SCHEMA, TRACE, Fact
@@ -135,6 +136,20 @@ def test_an_experiment_keeps_reasons_where_it_is_asked_to(tmp_path: Path) -> Non
         f"{NOWHERE_TO_RUN}: its class runs on 4 machines and 1 cluster, of which 0 are available",
         f"{NOWHERE_TO_RUN}: its class runs on 4 machines, of which 0 are available",
     }
+
+
+def test_a_forgotten_job_is_a_fault_and_is_not_said_to_wait_for_machines(tmp_path: Path) -> None:
+    own = '["tests.faulty:ForgetsToPlaceAJob"]'
+    path = tiny_experiment(tmp_path, "[guard]\nreasons = true\n", schedulers=own, replications="1")
+    assert run(path, tmp_path / "out").faults
+    (fault,) = facts_in(tmp_path / "out", Fact.FAULT)
+    assert fault["detail"] == NO_JOB_FORGOTTEN
+    shown = sil("why", tmp_path / "out", "--job", str(fault["job"])).output
+    assert "available" not in shown
+
+
+def facts_in(folder: Path, event: Fact) -> list[dict[str, object]]:
+    return pl.read_parquet(folder / TRACE).filter(pl.col("event") == event).to_dicts()
 
 
 def test_a_job_is_mapped_started_displaced_and_mapped_again_and_machines_are_named(tmp_path: Path) -> None:
