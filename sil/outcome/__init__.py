@@ -1,1 +1,4 @@
-"""What happened and what it means: everything here is a pure function of the trace."""
+"""Results computed from traces: jobs, metrics, invariants, statistics, comparisons, timelines of jobs.
+
+No text for people beyond sentences, no files but tables: those are in `sil.report`.
+"""

@@ -1,4 +1,4 @@
-"""The comparison: every scheduler, at every point, against the first one."""
+"""The comparison of every scheduler with the baseline, the first one, at every point."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from sil.trace.facts import RunDescription
 
 @dataclass(frozen=True, slots=True)
 class Cell:
-    """One metric of one scheduler at one point; the differences are to the first scheduler, paired."""
+    """One metric of one scheduler at one point, and its paired difference to the baseline."""
 
     value: Interval
     difference: Interval | None
@@ -43,7 +43,7 @@ class Fault:
 
 
 class Comparison:
-    """What the runs of one experiment say, ready to be shown."""
+    """The results of one experiment."""
 
     def __init__(
         self,
@@ -59,16 +59,16 @@ class Comparison:
         self.refusals = _refusals(facts)
         """A sentence for each scheduler under which jobs were refused."""
         self.notes = monitor_notes(facts)
-        """Sentences on what was amiss with monitors."""
+        """Sentences on problems of monitors."""
         self.metrics = tuple(m for m in METRICS if m.key not in OF_SHARED_NODES or _is_known(metrics, m.key))
-        """Those that say something of these runs."""
+        """The metrics that apply to these runs."""
         self.scores = scores
-        """Predicted and real turnaround, as `sil.outcome.predictions.scored` has it."""
+        """Predicted and real turnaround, as from `sil.outcome.predictions.scored`."""
         self.accuracies = accuracies(scores)
         self._metrics = metrics
 
     def cell(self, point: int, scheduler: str, key: str) -> Cell | None:
-        """None where a fault left the scheduler without some replications, or the metric is not known."""
+        """None if a fault ended some replications of the scheduler, or the metric is unknown."""
         values = self._values(point, scheduler, key)
         if values is None:
             return None
@@ -80,7 +80,7 @@ class Comparison:
         return Cell(interval(values), interval(differences), relative)
 
     def as_dict(self) -> dict[str, Any]:
-        """All of it, for summary.json."""
+        """The content of summary.json."""
         return {
             "experiment": self.description.experiment,
             "site": self.description.site,
@@ -132,7 +132,7 @@ class Comparison:
         }
 
     def _values(self, point: int, scheduler: str, key: str) -> NDArray[np.float64] | None:
-        """The metric per replication, in order; None unless every replication has it."""
+        """The metric by replication; None unless every replication has it."""
         chosen = self._metrics.filter((pl.col("point") == point) & (pl.col("scheduler") == scheduler)).sort(
             "replication"
         )

@@ -1,4 +1,4 @@
-"""A live run beside its simulated twin: the same decisions? The same turnaround?"""
+"""Comparison of a live run with its simulation: decisions and turnaround."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ Decision = tuple[str, int, str]
 
 @dataclass(frozen=True)
 class Twins:
-    """The decisions are those of each machine in order, machine after machine: that two machines decide
-    nearly at once is no order of theirs.
+    """The decisions are ordered by machine, then by time: the order of nearly simultaneous decisions on two
+    machines is arbitrary.
 
     `jobs` has a row per job that ended in both: job_id, job_class, queue, attempts, resource, turnaround_s,
     simulated_s and difference (of the simulated, as a share of it).
@@ -29,7 +29,7 @@ class Twins:
 
     @property
     def parted_at(self) -> int | None:
-        """The place of the first decision that is not the same; None where all are."""
+        """The index of the first decision that differs; None if all are equal."""
         if self.live == self.simulated:
             return None
         pairs = zip(self.live, self.simulated, strict=False)
@@ -43,7 +43,7 @@ class Twins:
 
 
 def twins(live: pl.DataFrame, simulated: pl.DataFrame, site: Site) -> Twins:
-    """Of the facts of both runs."""
+    """The comparison, from the facts of both runs."""
     left, right = (job_table(facts, site.n_machines) for facts in (live, simulated))
     resources = (
         live.filter(pl.col("event") == Fact.RUN_STARTED).group_by("job").agg(pl.col("resource").last())

@@ -246,7 +246,7 @@ _PROMISES = {"promised_share": pl.Float64, "kept_share": pl.Float64}
 
 
 def monitor_notes(facts: pl.DataFrame) -> list[str]:
-    """What was amiss with the monitors of local load, a sentence each."""
+    """Problems of the monitors of local load, one sentence each."""
     notes = []
     amiss = facts.filter(pl.col("event").is_in([Fact.READING_REFUSED.value, Fact.MONITOR_SILENT.value]))
     for (scheduler,), of_one in amiss.group_by("scheduler", maintain_order=True):
@@ -254,19 +254,19 @@ def monitor_notes(facts: pl.DataFrame) -> list[str]:
         silent = of_one.filter(pl.col("event") == Fact.MONITOR_SILENT).height
         if len(untrue):
             notes.append(
-                f"{scheduler}: {len(untrue):,} readings of monitors were left aside; the first because "
+                f"{scheduler}: {len(untrue):,} readings of monitors were ignored; the first because "
                 f"{untrue['detail'][0]}"
             )
         if silent:
             notes.append(
-                f"{scheduler}: {silent:,} monitors never answered, summed over the runs; no local load was "
-                f"assumed on their nodes"
+                f"{scheduler}: {silent:,} monitors never answered, over all runs; their nodes were "
+                f"assumed to have no local load"
             )
     return notes
 
 
 def refusals(facts: pl.DataFrame) -> pl.DataFrame:
-    """One row per scheduler: how many jobs arrived, how many were refused, and the first reason."""
+    """One row per scheduler: numbers of arrived and refused jobs, and the first reason."""
     reasons = pl.col("detail").filter(pl.col("event") == Fact.JOB_REFUSED)
     arrivals = (pl.col("event") == Fact.JOB_ARRIVED).sum()
     return facts.group_by("scheduler", maintain_order=True).agg(

@@ -1,4 +1,4 @@
-"""Turnaround predicted and real: how wrong each predictor was."""
+"""Errors of predicted turnaround."""
 
 from __future__ import annotations
 
@@ -20,10 +20,10 @@ class Accuracy:
     """Of one predictor under one scheduler at one point, as means over replications.
 
     `deviation` is the mean of |P - R| / R in percent, `bias` the signed one, `over` the share of predictions
-    that said too long; all of the first prediction for each job, `deviation_of_all` of all that were made.
-    `coverage` is the share (%) of first predictions with an interval that holds the real turnaround. Each is
-    None where there was nothing to take it of. `never` predictions, of all replications, said that the job
-    would not end, and count in none of these.
+    that were too long; all of the first prediction for each job, `deviation_of_all` of all predictions.
+    `coverage` is the share (%) of first predictions whose interval contains the real turnaround. Each is None
+    without predictions. `never` is the number of predictions, over all replications, that the job would not
+    end; they count in none of the others.
     """
 
     point: int
@@ -39,7 +39,7 @@ class Accuracy:
 
     def as_dict(self) -> dict[str, Any]:
         figures = ("deviation", "bias", "over", "deviation_of_all", "coverage")
-        told = {name: getattr(self, name) for name in figures}
+        found = {name: getattr(self, name) for name in figures}
         return {
             "point": self.point,
             "scheduler": self.scheduler,
@@ -48,7 +48,7 @@ class Accuracy:
             "never": self.never,
             **{
                 name: None if one is None else {"mean": one.mean, "half_width": one.half_width}
-                for name, one in told.items()
+                for name, one in found.items()
             },
         }
 
@@ -70,7 +70,7 @@ def scored(predictions: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
 
 
 def accuracies(scores: pl.DataFrame) -> list[Accuracy]:
-    """Of each predictor under each scheduler at each point, in order of their first appearance."""
+    """One per point, scheduler and predictor, in order of first appearance."""
     found = []
     for (point, scheduler, predictor), rows in scores.group_by(
         "point", "scheduler", "predictor", maintain_order=True

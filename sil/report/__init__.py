@@ -1,1 +1,4 @@
-"""Figures, tables and pages, from results."""
+"""Presentation of results: the page builder, the charts, the tables for the terminal.
+
+`page` is the builder, which `experiment`, `replay`, `sil.planning.report` and `sil.studies` use.
+"""

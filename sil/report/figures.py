@@ -16,9 +16,9 @@ from sil.outcome.statistics import Interval
 from sil.trace.facts import RunDescription
 
 PALETTE = ("#0072B2", "#E69F00", "#009E73", "#CC79A7", "#56B4E9", "#D55E00", "#999933", "#882255")
-"""Colours that stay apart for colour-blind readers (Okabe and Ito, and Tol)."""
+"""Colours that colour-blind readers can distinguish (Okabe and Ito, and Tol)."""
 
-# Altair's limit of 5,000 rows is about notebooks; each chart here keeps itself small.
+# Altair limits charts to 5,000 rows for notebooks; the charts here are small by design.
 alt.data_transformers.disable_max_rows()
 
 Figure = alt.Chart | alt.LayerChart | alt.FacetChart | alt.VConcatChart
@@ -28,12 +28,12 @@ MOST_RUNS_IN_A_GANTT = 3_000
 
 
 def tooltips(*columns: str) -> list[alt.Tooltip]:
-    """What is shown of what the pointer is on. (Altair takes names as well, and is much slower then.)"""
+    """Tooltips of columns. (Altair also accepts names, but is much slower.)"""
     return [alt.Tooltip(column) for column in columns]
 
 
 def change_over_grid(comparison: Comparison, key: str) -> Figure:
-    """How one metric changes against the first scheduler, along the only numeric axis of the grid."""
+    """The percentage change of a metric relative to the baseline, along the only numeric axis of the grid."""
     m = metric(key)
     axis = comparison.description.axes[0]
     rows = []

@@ -1,4 +1,4 @@
-"""Figures of shared nodes: what each node carried over time."""
+"""Figures of time-shared nodes: the load of each node over time, and predicted turnaround."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from sil.trace.facts import Fact
 
 STARTS = (Fact.RUN_STARTED, Fact.RUN_CONTINUED)
 MOST_DRAWN = 4_000
-"""Stretches and marks of a timeline; more make a page heavy, and nobody can tell them apart."""
+"""Intervals and marks of a timeline; more are indistinguishable and make a page heavy."""
 
 ENDS = (Fact.RUN_ENDED, Fact.RUN_LOST, Fact.RUN_PREEMPTED, Fact.RUN_STOPPED)
 
 
 def mpl_segments(facts: pl.DataFrame) -> pl.DataFrame:
-    """(node, from_s, until_s, mpl): how many parallel tasks went on at once, where at least one did."""
+    """(node, from_s, until_s, mpl): the number of parallel tasks that ran on a node, if any did."""
     started = facts.filter(pl.col("event") == Fact.RUN_STARTED)
     nodes_of = dict(started.select("run", "machines").iter_rows())
     stopped: set[int] = set()
@@ -41,7 +41,7 @@ def mpl_segments(facts: pl.DataFrame) -> pl.DataFrame:
 
 
 def presence(facts: pl.DataFrame, end_s: float) -> pl.DataFrame:
-    """(node, from_s, until_s): when a local user was there."""
+    """(node, from_s, until_s): when a local user was present."""
     came: dict[int, float] = {}
     rows = []
     both = facts.filter(pl.col("event").is_in([Fact.LOCAL_USER_CAME, Fact.LOCAL_USER_GONE]))
@@ -57,8 +57,8 @@ def presence(facts: pl.DataFrame, end_s: float) -> pl.DataFrame:
 
 
 def predicted_against_real(points: pl.DataFrame, of: str) -> Figure:
-    """`points` have `real` and `predicted` turnaround (s), and a colour for each value in their column `of`,
-    which stands for what the parameter says."""
+    """Predicted over real turnaround. `points` has the columns `real` and `predicted` (s) and `of`, whose
+    values have a colour each; the parameter `of` is the title of the legend."""
     names = points["of"].unique(maintain_order=True).to_list()
     colour = alt.Scale(domain=names, range=list(PALETTE[: len(names)]))
     longest_s = max(points["real"].max(), points["predicted"].max())  # type: ignore[type-var]
@@ -80,14 +80,14 @@ def predicted_against_real(points: pl.DataFrame, of: str) -> Figure:
 
 
 def timeline(facts: pl.DataFrame, n_nodes: int) -> Figure:
-    """Node by time: MPL as shade, a line where a local user is, marks where jobs stop and go on. Of what is
-    longer, the first part: as much as can be drawn and looked at."""
+    """Node by time: MPL as shade, a line while a local user is present, marks where jobs stop and continue.
+    Long runs are cut."""
     end_s = float(facts["time_s"].max() or 0.0)  # type: ignore[arg-type]
     segments, there, marks = mpl_segments(facts), presence(facts, end_s), _stops(facts)
     begins_s = pl.concat([frame["from_s"] for frame in (segments, there, marks)]).sort()
     title = "Time (s)"
     if len(begins_s) > MOST_DRAWN:
-        title, end_s = f"Time (s); it goes on to {end_s:,.0f} s", float(begins_s[MOST_DRAWN])
+        title, end_s = f"Time (s); the run ends at {end_s:,.0f} s", float(begins_s[MOST_DRAWN])
         segments, there = (
             frame.filter(pl.col("from_s") < end_s).with_columns(pl.col("until_s").clip(upper_bound=end_s))
             for frame in (segments, there)
@@ -108,13 +108,13 @@ def timeline(facts: pl.DataFrame, n_nodes: int) -> Figure:
             x2=alt.X2("until_s:Q"),
             y=alt.Y("low:Q", title="Node", scale=y_scale, axis=alt.Axis(tickMinStep=1, format="d")),
             y2=alt.Y2("high:Q"),
-            color=alt.Color("mpl:O", scale=shade, title="Parallel tasks that run"),
+            color=alt.Color("mpl:O", scale=shade, title="Parallel tasks"),
             tooltip=tooltips("node", "from_s", "until_s", "mpl"),
         )
     )
-    there = there.with_columns(at=pl.col("node") + 0.4, what=pl.lit("local user is there"))
-    user = alt.Scale(domain=["local user is there"], range=["#E69F00"])
-    stop = alt.Scale(domain=["a job stops", "a job goes on"], range=["#D55E00", "#009E73"])
+    there = there.with_columns(at=pl.col("node") + 0.4, what=pl.lit("local user is present"))
+    user = alt.Scale(domain=["local user is present"], range=["#E69F00"])
+    stop = alt.Scale(domain=["a job stops", "a job continues"], range=["#D55E00", "#009E73"])
     users = (
         alt.Chart(there)
         .mark_rule(strokeWidth=2.5)
@@ -139,9 +139,9 @@ def timeline(facts: pl.DataFrame, n_nodes: int) -> Figure:
 
 
 def _stops(facts: pl.DataFrame) -> pl.DataFrame:
-    """(from_s, node, what): where jobs stop and go on."""
+    """(from_s, node, what): where jobs stop and continue."""
     rows = [
-        (time_s, n, "a job stops" if event == Fact.RUN_STOPPED else "a job goes on")
+        (time_s, n, "a job stops" if event == Fact.RUN_STOPPED else "a job continues")
         for time_s, event, nodes in facts.filter(
             pl.col("event").is_in([Fact.RUN_STOPPED, Fact.RUN_CONTINUED])
         )

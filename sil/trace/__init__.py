@@ -1,1 +1,1 @@
-"""Facts of a run: recorder, stream, tables. Written by the world, read by everything after it."""
+"""The trace: facts of runs, and how they are recorded, written and read. Imports no other stage."""

@@ -1,4 +1,4 @@
-"""The trace: one row per simulated fact. Everything else in `sil.outcome` is computed from it.
+"""The trace: one row per simulated fact. All results in `sil.outcome` are computed from it.
 
 | column | holds |
 |---|---|
@@ -6,16 +6,16 @@
 | time_s | simulated seconds from the start of the experiment |
 | event | one of EVENTS |
 | job, run | ids; a run is one attempt at a job |
-| resource | index of the machine, or n_machines + index of the cluster; of the machine that changed state |
-| | or the node whose local user came or went; -1 of runs on shared nodes |
+| resource | index of the machine, or n_machines + index of the cluster; index of the machine that changed |
+| | state or of the node whose local user came or left; -1 for runs on nodes |
 | machines | the machines that a run holds, as closed intervals: `0-3 5` |
-| job_class, queue, user, submitted_by, size | of a job that arrives; submitted_by where it is another user |
-| tasks | parallel ones, of a job that arrives; of a run that starts, how many machines it holds |
-| expected_s | how long a run that starts, or a job that is mapped, is believed to take; the turnaround that |
-| | was promised; how long a decision took in simulated time, of the moment when it was asked for |
-| detail | name of an interconnect; reason of a refusal, or of waiting; when a job that is mapped is to |
-| | start; what is said of a job; rule of a fault; why a reading cannot be true |
-| message | what a fault was, in one sentence |
+| job_class, queue, user, submitted_by, size | of a job that arrives; submitted_by if it is another user |
+| tasks | number of parallel tasks of a job that arrives; number of machines of a run that starts |
+| expected_s | estimated run time of a run that starts or a job that is mapped; promised turnaround; |
+| | simulated duration of a decision, whose time is that of the request |
+| detail | name of an interconnect; reason of a refusal or of waiting; planned start of a mapped job; |
+| | metadata of a job; rule of a fault; why a monitor's reading is impossible |
+| message | a fault in one sentence |
 """
 
 from __future__ import annotations
@@ -65,7 +65,7 @@ class Fact(StrEnum):
 
 EVENTS = pl.Enum([fact.value for fact in Fact])
 RUN = ("point", "replication", "scheduler")
-"""The columns that name one run of the harness."""
+"""The columns that identify one run of the harness."""
 
 FACT_SCHEMA: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "time_s": pl.Float64,
@@ -104,11 +104,11 @@ TIMINGS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "cpu_s": pl.Float64,
     "gc_s": pl.Float64,
 }
-"""Measured times, kept apart from the trace: one row per decision of a scheduler."""
+"""Measured decision times, separate from the trace: one row per decision."""
 
 
 def one_row_per_machine(frame: pl.DataFrame) -> pl.DataFrame:
-    """The rows of a table, each once for each of its `machines`, which is a number then."""
+    """Each row repeated for each of its `machines`, which becomes a number."""
     ends = pl.col("machines").str.split("-").list
     first, last = ends.first().cast(pl.Int32), ends.last().cast(pl.Int32)
     return (
@@ -129,7 +129,7 @@ def of_run(facts: pl.DataFrame, point: int, replication: int, scheduler: str) ->
 
 @dataclass(frozen=True)
 class RunDescription:
-    """What was run: all that a reader of the trace needs beside the facts. Kept in the trace file itself."""
+    """What was run; stored in the metadata of the trace file."""
 
     experiment: str
     description: str
@@ -147,11 +147,11 @@ class RunDescription:
     job_classes: tuple[str, ...]
     workload: str
     points: tuple[dict[str, Any], ...]
-    """The settings of the grid, one per point; one empty point where there is no grid."""
+    """The settings of the grid, one per point; one empty point without a grid."""
     shared_cluster: str | None = None
-    """The cluster whose nodes were shared; then `machines` are its members, and there are no clusters."""
+    """The cluster of time-shared nodes; then `machines` are its members, and there are no clusters."""
     runs_known: int = 0
-    """The site's history as it was when the experiment began: the number of its last run."""
+    """Number of the last run in the site's history when the experiment began."""
 
     @property
     def n_machines(self) -> int:
@@ -212,13 +212,13 @@ def read_facts(path: Path) -> pl.DataFrame:
 
 
 def read_places(path: Path) -> tuple[str, ...]:
-    """The names of the resources of a trace, by index; none where it does not name them."""
+    """The names of the resources of a trace, by index; empty if it has none."""
     described = json.loads(pl.read_parquet_metadata(path).get(METADATA_KEY, "{}"))
     return (*described.get("machines", ()), *described.get("clusters", ()))
 
 
 def read_trace(path: Path) -> tuple[pl.DataFrame, RunDescription]:
-    """The facts and what was run. Raises NoTrace for a missing file or one that is no trace of `sil run`."""
+    """The facts and the description. Raises NoTrace unless it is a trace of `sil run`."""
     facts = read_facts(path)
     try:
         description = json.loads(pl.read_parquet_metadata(path)[METADATA_KEY])

@@ -1,4 +1,4 @@
-"""Takes down the facts of a run as they happen."""
+"""Records the facts of a run as they happen."""
 
 from __future__ import annotations
 
@@ -13,20 +13,20 @@ from scheduler.node_set import NodeSet
 from sil.trace.facts import EVENTS, FACT_SCHEMA, Fact, of_run
 
 CHUNK = 65_536
-"""Rows of a trace that is written as it goes."""
+"""Number of facts per table of a trace that is written during the run."""
 
 _PLACE = "place"
 _OF_A_JOB = ("job_class", "queue", "user", "submitted_by", "size", "tasks")
 
 
 class _Kind:
-    """Facts that have the same columns, each beginning with its place among all facts.
+    """Facts with the same columns; the first is the position among all facts.
 
-    Their cells lie flat, one after the other: the garbage collector would walk tuples again and again.
+    The cells are stored in one flat list, since the garbage collector would traverse tuples repeatedly.
     """
 
     def __init__(self, *columns: str, event: Fact | None = None) -> None:
-        """`event` where it is not among the columns, since it is always the same."""
+        """`event` if it is the same for all facts and so not among the columns."""
         self.cells: list[Any] = []
         self._columns = (_PLACE, *columns)
         self._event = event
@@ -43,17 +43,17 @@ class _Kind:
 
 
 class TraceRecorder:
-    """Takes down the facts of one run, in order.
+    """Records the facts of one run, in order.
 
-    With an `on_chunk`, facts are handed on in tables of `CHUNK` rows, and those up to the next end of a run;
-    `close` hands on the rest. Without one, they are kept for `frame`.
+    With `on_chunk`, facts are passed on in tables of at least `CHUNK` rows, at the end of a run; `close`
+    passes on the rest. Without it, they are kept for `frame`.
     """
 
     def __init__(self, on_chunk: Callable[[pl.DataFrame], None] | None = None) -> None:
         self._on_chunk = on_chunk
         self._most = inf if on_chunk is None else CHUNK
         self._n = 0
-        """How many facts were not handed on."""
+        """Number of facts that were not passed on."""
         of_a_job = ("time_s", "job", *_OF_A_JOB)
         of_a_start = ("time_s", "job", "run", "resource", "machines", "tasks", "expected_s")
         of_others = (name for name in FACT_SCHEMA if name not in _OF_A_JOB)
@@ -110,7 +110,7 @@ class TraceRecorder:
         self.note(time_s, Fact.JOB_MAPPED, job=job, resource=resource, expected_s=takes_s, detail=detail)
 
     def note_charge(self, asked_s: float, cost_s: float) -> None:
-        """A decision was asked for at a time, and took so long."""
+        """A decision was requested at a time and took this long."""
         self.note(asked_s, Fact.DECISION_CHARGED, expected_s=cost_s)
 
     def note_fault(self, time_s: float, rule: str, message: str, job: int | None) -> None:
@@ -122,7 +122,7 @@ class TraceRecorder:
         return of_run(self._facts(), point, replication, scheduler)
 
     def close(self) -> None:
-        """Hand on what is left."""
+        """Pass on the remaining facts."""
         if self._on_chunk is not None and self._n:
             self._on_chunk(self._facts())
             self._n = 0

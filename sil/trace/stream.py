@@ -1,4 +1,4 @@
-"""A Parquet file that is written as its rows come."""
+"""A Parquet file that is written in parts."""
 
 from __future__ import annotations
 
@@ -16,13 +16,10 @@ _COMPATIBLE = pl.CompatLevel.oldest()
 
 
 class ParquetStream:
-    """Takes tables of one schema, one after the other; each becomes a row group.
+    """Writes tables of one schema one after the other; each becomes a row group.
 
-    A table is encoded and written by a thread while the next one comes about; what goes wrong there is raised
-    when that is written, or at the end.
-
-    The file has its name once it is closed; until then, and if the block is left by an exception, it is
-    `NAME.unfinished`.
+    A thread encodes and writes a table while the next one is produced; its errors are raised by the next
+    `write` or at the end. The file is `NAME.unfinished` until the block ends without an exception.
     """
 
     def __init__(self, path: Path, schema: Schema, metadata: Mapping[str, str] | None = None) -> None:

@@ -1,4 +1,4 @@
-"""The tables that runs of the harness leave: facts, and what stands beside them."""
+"""The tables of runs of the harness: facts, timings, predictions, local users."""
 
 from __future__ import annotations
 
@@ -24,8 +24,8 @@ PREDICTIONS_SCHEMA: Schema = {
     "low_s": pl.Float64,
     "high_s": pl.Float64,
 }
-"""On shared nodes: what each predictor said of each job that was not done, whenever one arrived. A job that
-ran has no start; an infinite end = never. It will end from low to high, where that is known."""
+"""On time-shared nodes: each predictor's prediction for each unfinished job, at each arrival. A running job
+has no start; an infinite end means never. `low_s` and `high_s` bound the end, if known."""
 
 LOCAL_USERS_SCHEMA: Schema = {
     **_RUN,
@@ -33,7 +33,7 @@ LOCAL_USERS_SCHEMA: Schema = {
     "slowdown": pl.Float64,
     "tight_share": pl.Float64,
 }
-"""On shared nodes: how the local users of a node fared, while active (`LocalResponse`)."""
+"""On time-shared nodes: how the local users of a node fared while active (`LocalResponse`)."""
 
 
 class RunTables(NamedTuple):
@@ -52,7 +52,7 @@ class RunTables(NamedTuple):
         predictions: pl.DataFrame | None = None,
         local_users: pl.DataFrame | None = None,
     ) -> RunTables:
-        """Those that are given; the others are empty."""
+        """The given tables; the others are empty."""
         given = (facts, timings, predictions, local_users)
         return cls(
             *(
@@ -63,7 +63,7 @@ class RunTables(NamedTuple):
 
     @classmethod
     def join(cls, parts: Iterable[RunTables]) -> RunTables:
-        """All parts, one below the other."""
+        """All parts concatenated."""
         return cls(*(pl.concat(tables) for tables in zip(cls.of(), *parts, strict=True)))
 
 

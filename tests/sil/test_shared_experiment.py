@@ -433,9 +433,7 @@ def test_monitors_that_never_answer_or_say_what_cannot_be_are_told_of(tmp_path: 
     text = EXPERIMENT.replace("local_users = { share_of_nodes = 0.5 }", bad)
     comparison = run(written(tmp_path, text), tmp_path / "out")
     notes = " ".join(comparison.notes)
-    assert (
-        "readings of monitors were left aside; the first because a number of local tasks below zero" in notes
-    )
+    assert "readings of monitors were ignored; the first because a number of local tasks below zero" in notes
     assert "monitors never answered" in notes
     assert "never answered" in (tmp_path / "out" / "report.html").read_text()
 

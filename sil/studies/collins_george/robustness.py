@@ -6,7 +6,7 @@ from itertools import product
 
 import polars as pl
 
-from sil.outcome.statistics import Interval, Sample, interval
+from sil.outcome.statistics import Interval, Sample, interval, percent_changes
 from sil.report.figures import lines
 from sil.studies.collins_george.site_runs import Case, run_all
 from sil.studies.findings import Drawing, Findings, sample, table
@@ -59,8 +59,9 @@ def _sum_s(found: pl.DataFrame, of: Setting, scheduler: str) -> Sample:
 
 
 def _savings(found: pl.DataFrame, of: Setting, name: str, against: str) -> Sample:
-    """What one scheduler saves against another, in percent."""
-    return 100 * (1 - _sum_s(found, of, name) / _sum_s(found, of, against))
+    """The saving of one scheduler relative to another, in percent of the other's mean."""
+    baseline = _sum_s(found, of, against)
+    return percent_changes(baseline - _sum_s(found, of, name), baseline)
 
 
 def _claims(found: pl.DataFrame) -> list[Claim]:
