@@ -102,7 +102,15 @@ def _sample(found: pl.DataFrame, column: str, distribution: str, level: str, rat
 
 
 def _claims(found: pl.DataFrame) -> list[Claim]:
-    time_s, parallel = partial(_sample, found, TIME), partial(_sample, found, SHARE)
+    return [
+        *_claims_about_priorities(found),
+        *_claims_about_rates(found),
+        *_claims_about_parallelism(found),
+    ]
+
+
+def _claims_about_priorities(found: pl.DataFrame) -> list[Claim]:
+    time_s = partial(_sample, found, TIME)
     order = [
         interval(time_s(d, lower, r) - time_s(d, upper, r))
         for d, r, (upper, lower) in product(WITH_LEVELS, RATES, pairwise(LEVELS))
@@ -113,31 +121,6 @@ def _claims(found: pl.DataFrame) -> list[Claim]:
     ]
     rare_s = {r: interval(time_s("10/10/80", "high", r)) for r in (1, 32)}
     ratio = interval(time_s("50/25/25", "high", 32) / time_s("10/10/80", "high", 32))
-    growth = {d: interval(time_s(d, OVERALL, 32) - time_s(d, OVERALL, 1)) for d in DISTRIBUTIONS}
-    falls = [
-        interval(time_s(d, level, slow) - time_s(d, level, fast))
-        for d, level, (slow, fast) in product(WITH_LEVELS, LEVELS, pairwise(RATES))
-    ]
-    penalty = {
-        (d, r): interval(100 * (time_s(d, OVERALL, r) / time_s("none", OVERALL, r) - 1))
-        for d, r in product(WITH_LEVELS, RATES)
-    }
-    slow_penalty = [
-        interval(time_s("10/10/80", OVERALL, r) - time_s(d, OVERALL, r))
-        for d, r in product(("25/25/50", "50/25/25"), RATES[:2])
-    ]
-    others_s = {r: (time_s("25/25/50", OVERALL, r) + time_s("50/25/25", OVERALL, r)) / 2 for r in RATES}
-    excess = {r: interval(time_s("10/10/80", OVERALL, r) - others_s[r]) for r in RATES}
-    shares = {d: [interval(parallel(d, OVERALL, r)) for r in (1, 32)] for d in DISTRIBUTIONS}
-    fewer_parallel = [
-        interval(parallel(d, OVERALL, slow) - parallel(d, OVERALL, fast))
-        for d, (slow, fast) in product(DISTRIBUTIONS, pairwise(RATES))
-    ]
-    by_level = [
-        interval(parallel(d, "high", r) - parallel(d, "low", r)) for d, r in product(WITH_LEVELS, RATES)
-    ]
-    fall = {d: parallel(d, "high", 1) - parallel(d, "high", 32) for d in WITH_LEVELS}
-    faster_fall = [interval(fall[more] - fall[fewer]) for fewer, more in RARER]
     return [
         Claim(
             "High-priority jobs are done sooner than medium ones, and these sooner than low ones",
@@ -167,6 +150,27 @@ def _claims(found: pl.DataFrame) -> list[Claim]:
             f"{shown(ratio, 2)} times",
             positive(above(ratio, 4.0)),
         ),
+    ]
+
+
+def _claims_about_rates(found: pl.DataFrame) -> list[Claim]:
+    time_s = partial(_sample, found, TIME)
+    growth = {d: interval(time_s(d, OVERALL, 32) - time_s(d, OVERALL, 1)) for d in DISTRIBUTIONS}
+    falls = [
+        interval(time_s(d, level, slow) - time_s(d, level, fast))
+        for d, level, (slow, fast) in product(WITH_LEVELS, LEVELS, pairwise(RATES))
+    ]
+    penalty = {
+        (d, r): interval(100 * (time_s(d, OVERALL, r) / time_s("none", OVERALL, r) - 1))
+        for d, r in product(WITH_LEVELS, RATES)
+    }
+    slow_penalty = [
+        interval(time_s("10/10/80", OVERALL, r) - time_s(d, OVERALL, r))
+        for d, r in product(("25/25/50", "50/25/25"), RATES[:2])
+    ]
+    others_s = {r: (time_s("25/25/50", OVERALL, r) + time_s("50/25/25", OVERALL, r)) / 2 for r in RATES}
+    excess = {r: interval(time_s("10/10/80", OVERALL, r) - others_s[r]) for r in RATES}
+    return [
         Claim(
             "Job times generally increase with the rate of arrival",
             "Figures 8 and 9a",
@@ -202,6 +206,22 @@ def _claims(found: pl.DataFrame) -> list[Claim]:
             "difference " + ", ".join(f"{shown(x, 1, 's')} at {r}" for r, x in excess.items()),
             all_positive(x if r <= 8 else below(x, 0.0) for r, x in excess.items()),
         ),
+    ]
+
+
+def _claims_about_parallelism(found: pl.DataFrame) -> list[Claim]:
+    parallel = partial(_sample, found, SHARE)
+    shares = {d: [interval(parallel(d, OVERALL, r)) for r in (1, 32)] for d in DISTRIBUTIONS}
+    fewer_parallel = [
+        interval(parallel(d, OVERALL, slow) - parallel(d, OVERALL, fast))
+        for d, (slow, fast) in product(DISTRIBUTIONS, pairwise(RATES))
+    ]
+    by_level = [
+        interval(parallel(d, "high", r) - parallel(d, "low", r)) for d, r in product(WITH_LEVELS, RATES)
+    ]
+    fall = {d: parallel(d, "high", 1) - parallel(d, "high", 32) for d in WITH_LEVELS}
+    faster_fall = [interval(fall[more] - fall[fewer]) for fewer, more in RARER]
+    return [
         Claim(
             "Parallelism decreases as the rate of arrival increases",
             "80 % falling to about 16 % (Table 1, Figure 9b)",
