@@ -591,7 +591,7 @@ TOLD = {
     "RaisesInRaising": f"{RAISES_NOTHING} at 2 s: RaisesInRaising.schedule raised SaysNothing: (its text",
     "LoopsForEver": f"{RETURNS_IN_TIME} at 2 s: LoopsForEver.schedule did not return within 0.3 s",
     "Dies": f"{PROCESS_SURVIVES}: its process died",
-    "DoubleBooks": f"{NODES_FREE} at 2 s: job 2 was placed on nodes 0, of which some are not free",
+    "DoubleBooks": f"{NODES_FREE} at 2 s: job 2 is started on nodes 0, some of which are not free",
     "AsksAtOnce": f"{MAKES_PROGRESS} at 3.01 s",
     "Changes": f"{DETERMINISTIC} at ",
 }

@@ -1,4 +1,4 @@
-"""For each machine class its shortest job left."""
+"""The shortest remaining job on each machine class."""
 
 from __future__ import annotations
 
@@ -13,23 +13,30 @@ from scheduler.mapping.kernels.sorting import Sorting, end_of_run, end_of_stretc
 from scheduler.mapping.kernels.table import BEYOND_ALL, NOBODY, Table, is_used_up
 
 FEW_LEFT = 512
-"""More job classes are sorted in any case: to look through them again and again would cost their square."""
+"""If more job classes remain, they are sorted: repeated searches would take quadratic time."""
 
 
 class Heads(NamedTuple):
-    """For each machine class the job class with its shortest job left, and which job classes are left.
+    """For each machine class, the job class with the shortest remaining job; and all remaining classes.
 
-    Job classes that take equally long are a run of the sorted order. As soon as somebody looks for the
-    lowest job of a run of more than one, it is a binary heap by the lowest job left.
+    Job classes with equal times are a run of the sorted order. When the lowest job of a run of several
+    classes is first needed, the run becomes a binary heap by lowest remaining job. Invariants, for each
+    machine class k, between calls:
+
+    * The classes before `at[k]` in the order have no job left; `at[k]` begins a run, or is `sorted_to[k]`.
+    * In runs before `in_heaps_to[k]`, `job` is a heap. An entry is a lower bound of its class's lowest
+      remaining job, since jobs of a class are taken in ascending order; it is corrected at the top.
+    * `place_of[left[x]]` is x for x < `n_left`.
+    * `key_s[k]` is infinite if no remaining class can run on k.
     """
 
     top: Ints  # (K,)
-    at: Ints  # (K,) where its run begins; `sorted_to` where the order has been given up
-    key_s: Floats  # (K,) when that job would be done
-    job: Ints  # (K, C) the lowest job left of the class in each place of the order, when last looked up
+    at: Ints  # (K,) where its run begins; `sorted_to` if the rest is searched instead
+    key_s: Floats  # (K,) completion of that job
+    job: Ints  # (K, C) lowest remaining job of the class in each place of the order, at its last lookup
     in_heaps_to: Ints  # (K,) runs before that place are heaps, with `job` set
-    left: Ints  # (C,) the first `n_left` are the classes that have jobs left
-    place_of: Ints  # (C,) where each class stands among them
+    left: Ints  # (C,) the first `n_left` are the classes with remaining jobs
+    place_of: Ints  # (C,) position of each class among them
     n_left: Ints  # (1,)
     zero_s: Floats  # (K,) zeros
 
@@ -56,7 +63,7 @@ def room_for_heads(table: Table) -> Heads:
 
 @part
 def find_tops(table: Table, sorting: Sorting, lines: Lines, heads: Heads, next_job: Ints) -> None:
-    """At the beginning."""
+    """Initialise all fields."""
     heads.n_left[0] = 0
     for c in range(len(next_job)):
         if not is_used_up(table, next_job, c):
@@ -70,7 +77,7 @@ def find_tops(table: Table, sorting: Sorting, lines: Lines, heads: Heads, next_j
 
 @inlined
 def drop_class(table: Table, sorting: Sorting, lines: Lines, heads: Heads, next_job: Ints, c: int) -> None:
-    """No job is left of class c."""
+    """Remove class c, which has no job left."""
     heads.n_left[0] -= 1
     last = heads.left[heads.n_left[0]]
     heads.left[heads.place_of[c]] = last
@@ -89,9 +96,9 @@ def set_key(table: Table, lines: Lines, heads: Heads, k: int) -> None:
 
 @inlined
 def find_top(table: Table, sorting: Sorting, lines: Lines, heads: Heads, next_job: Ints, k: int) -> None:
-    """The shortest job left on machine class k, by the order as far as it is worth sorting.
+    """Find the shortest remaining job on machine class k, extending the sorted order if needed.
 
-    Where few job classes are left, and far fewer than the next stretch has, they are looked through instead.
+    If few job classes remain, and far fewer than the next stretch has, search them instead.
     """
     times_s, top, least_s = table.by_machine_class_s[k], NOBODY, np.inf
     while top == NOBODY and heads.at[k] < len(next_job):
@@ -124,9 +131,9 @@ def lowest_job(
     least_s: float,
     n_offers: int,
 ) -> tuple[int, int]:
-    """Of the jobs that can be done at `least_s`, the class of the lowest, and the lowest of other classes.
+    """The class of the lowest job that can complete at `least_s`, and the lowest such job of other classes.
 
-    That other may be lower than it is, which only makes for smaller steps.
+    The latter is a lower bound; a smaller one only makes for smaller steps.
     """
     best, lowest, others = NOBODY, BEYOND_ALL, BEYOND_ALL
     for y in range(n_offers):
@@ -160,7 +167,7 @@ def lowest_job(
 
 @part
 def top_of_heap(table: Table, sorting: Sorting, heads: Heads, next_job: Ints, k: int) -> int:
-    """Go on to the next run if no job of this one is left."""
+    """The class with the lowest job of the current run. If none is left: NOBODY, and go to the next run."""
     past = end_of_run(table, sorting, k, heads.at[k])
     top = lowest_of_heap(table, sorting, heads, next_job, k, heads.at[k], past)
     if top == NOBODY:
@@ -172,7 +179,7 @@ def top_of_heap(table: Table, sorting: Sorting, heads: Heads, next_job: Ints, k:
 def lowest_of_heap(
     table: Table, sorting: Sorting, heads: Heads, next_job: Ints, k: int, begin: int, end: int
 ) -> int:
-    """Of a run of machine class k's order the class with the lowest job left; NOBODY where none is left."""
+    """The class with the lowest remaining job in a run of machine class k's order; NOBODY if none is left."""
     order, job = sorting.order[k], heads.job[k]
     for x in range(max(begin, heads.in_heaps_to[k]), end):
         rise(order, job, begin, x, order[x], lowest_left(table, next_job, order[x]))
@@ -201,7 +208,7 @@ def lowest_left(table: Table, next_job: Ints, c: int) -> int:
 
 @inlined
 def rise(order: Ints, job: Ints, begin: int, x: int, c: int, i: int) -> None:
-    """Put class c with lowest job i into place x of the heap at `begin`, or as far above as it belongs."""
+    """Insert class c with lowest job i at position x of the heap at `begin`, and sift it up."""
     while x > begin:
         above = begin + (x - begin - 1) // 2
         if job[above] <= i:

@@ -1,4 +1,4 @@
-"""Machines in line: who is ready first, class by class, and what is decided for them."""
+"""Machines by ready time, class by class, and the assignment of jobs to the first of them."""
 
 from __future__ import annotations
 
@@ -11,10 +11,16 @@ from scheduler.mapping.kernels.table import BEYOND_ALL, NOBODY, Plan, Table
 
 
 class Lines(NamedTuple):
-    """Machines in line, class by class: runs of equal ready time as heaps, the first of them as the front.
+    """Machines of each class by ready time: runs of equal ready time in a heap, the first one as the front.
 
-    The machines of a run are a slice of `members`: the first m are those at the start, then one follows for
-    each assignment, in order of decision. So what is decided is at once who is ready when that is done.
+    The machines of a run are a slice of `members`: first the m machines in their initial order, then one for
+    each assignment, in order of decision (`Plan.machines` is that part of `members`). Invariants, for each
+    class k, between calls:
+
+    * `front[front_at[k]:front_end[k]]` are ready at `front_s[k]`, ascending by index; if they are none,
+      `front_s[k]` is infinite and no run is left.
+    * Every run in the heap is ready after `front_s[k]`.
+    * Each machine that is ever ready is in exactly one front or run.
     """
 
     members: Ints  # (m + n,)
@@ -97,11 +103,19 @@ def place(
     until_job: int,
     n_offers: int,
 ) -> tuple[int, int]:
-    """Give jobs of class c, below `until_job`, to the machines on which they are done at `completion_s`.
+    """Assign the next jobs of class c to machines on which they complete at `completion_s`.
 
-    Those are of the first `n_offers` classes in `offers`. As many jobs at once as the choice repeats, both in
-    ascending order. They are written to `plan` from `done` on,
-    and their machines line up again as one run. Returns how many there are, and the machine class.
+    One call makes as many steps of the reference algorithm as take the same decision: the lowest job goes to
+    the lowest machine, both ascending. Returns the number of jobs and the class of their machines.
+
+    Preconditions: `completion_s` is the least completion of class c (`soonest`); the first `n_offers` classes
+    in `offers` are those that reach it; jobs of c below `until_job` precede all tied jobs of other classes.
+    Steps stop at `until_job`, at the lowest machine tied in another class or run (`others`), and at the end
+    of the front. There is one step only if the machine comes from a later run, tied by rounding, or if the
+    job takes no time, so that its machine stays at the front.
+
+    Writes rows `done`, `done + 1`, ... of `plan` and advances `next_job[c]`. Machines that left the front, or
+    their run, enter the heap as one run at `completion_s`: the invariants of `Lines` hold again.
     """
     times_s = table.by_job_class_s[c]
     best = behind = NOBODY
@@ -116,7 +130,7 @@ def place(
             best, behind, lowest = k, NOBODY, j
         base = table.first_machine[k]
         if lines.n_runs[k] > 0 and lines.run_s[base] + times_s[k] == completion_s:
-            for x in range(lines.n_runs[k]):  # by rounding, runs behind the front are as good
+            for x in range(lines.n_runs[k]):  # by rounding, later runs can be tied with the front
                 if lines.run_s[base + x] + times_s[k] == completion_s:
                     j = lines.members[lines.run_at[base + x]]
                     others = min(others, max(j, lowest))
