@@ -15,8 +15,6 @@ class Kind(StrEnum):
     TIME_SHARED = "shared-nodes"
     FREE_NODES = "free-nodes"
 
-    SHARED_NODES = "shared-nodes"
-
     @classmethod
     def _missing_(cls, value: object) -> Kind | None:
         name = str(value).lower().replace("_", "-")
