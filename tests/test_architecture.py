@@ -137,10 +137,7 @@ STAGES = [
 ]
 """In import order: a stage imports only itself and earlier ones."""
 BACKWARD = {
-    ("settings", "runs"),
-    ("settings", "site"),
     ("workers", "experiment"),
-    ("runs", "experiment"),
     ("workers", "studies"),
 }
 """To be removed by the restructuring."""

@@ -173,7 +173,7 @@ def test_a_job_that_the_scheduler_can_never_run_is_named_when_nothing_can_happen
     facts = facts_of(path, "sjs")
     fault = facts.filter(pl.col("event") == Fact.FAULT).row(0, named=True)
     assert (fault["detail"], fault["job"]) == (rules.MAKES_PROGRESS, 0)
-    assert "no available resource can run it" in fault["message"]
+    assert "no available machine can run it" in fault["message"]
     assert facts_of(path, "pjs").filter(pl.col("event") == Fact.RUN_ENDED).height == 12
 
 

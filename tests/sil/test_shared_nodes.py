@@ -217,9 +217,7 @@ def test_when_memory_becomes_short_the_youngest_job_stops_everywhere_and_goes_on
     events = EventQueue()
     works = {JobId(0): Work(100.0, 0.4, 200.0), JobId(1): Work(100.0, 0.4, 200.0)}
     machines = SharedMachines(
-        [512.0] * 2,
-        SocialContract(),
-        ByCpu(),
+        TimeSharedCluster((512.0,) * 2, sharing=ByCpu()),
         works,
         events,
         lambda o, stopped: told.append((o.job.id, stopped)),
@@ -239,13 +237,10 @@ def test_a_coscheduler_in_user_space_stops_and_restarts_late() -> None:
     events = EventQueue()
     works = {JobId(0): Work(100.0, 0.4, 200.0), JobId(1): Work(100.0, 0.4, 200.0)}
     machines = SharedMachines(
-        [512.0],
-        SocialContract(),
-        ByCpu(),
+        TimeSharedCluster((512.0,), sharing=ByCpu(), control_delay_s=2.0),
         works,
         events,
         lambda order, stopped: told.append((order.job.id, stopped)),
-        control_delay_s=2.0,
     )
     machines.start(order(0, 0), 0.0)
     machines.start(order(1, 0), 0.0)
@@ -310,7 +305,7 @@ def test_where_nodes_are_coupled_a_task_that_waits_elsewhere_leaves_its_cpu_to_i
     works = {JobId(i): Work(100.0, 0.9, 10.0) for i in range(5)}
     rates = {}
     for sharing in (Fluid(), Coupled()):
-        machines = SharedMachines([512.0] * 2, SocialContract(), sharing, works, EventQueue())
+        machines = SharedMachines(TimeSharedCluster((512.0,) * 2, sharing=sharing), works, EventQueue())
         for i, nodes in enumerate([(0, 1), (0,), (1,), (1,), (1,)]):
             machines.start(DispatchOrder(RunId(i), Job(JobId(i), "any", 0.0), -1, nodes, 1.0), 0.0)
         rates[type(sharing)] = {int(run): rate for n in (0, 1) for run, rate, _ in machines.rates_on(n)}
@@ -323,7 +318,7 @@ def test_where_nodes_are_coupled_a_task_that_waits_elsewhere_leaves_its_cpu_to_i
 def rates_after(sharing: Fluid, orders: list[tuple[int, ...]], ended: list[int]) -> list[float]:
     """The rates of runs on these nodes after some others have ended, or if those had never been."""
     works = {JobId(i): Work(100.0, 0.9, 10.0) for i in range(len(orders))}
-    machines = SharedMachines([512.0] * 2, SocialContract(), sharing, works, EventQueue())
+    machines = SharedMachines(TimeSharedCluster((512.0,) * 2, sharing=sharing), works, EventQueue())
     for i, nodes in enumerate(orders):
         machines.start(DispatchOrder(RunId(i), Job(JobId(i), "any", 0.0), -1, nodes, 1.0), 0.0)
     for i in ended:
