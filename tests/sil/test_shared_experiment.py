@@ -147,7 +147,7 @@ def test_results_tell_of_predictions_local_users_and_nodes(tmp_path: Path) -> No
     jobs = pl.read_csv(tmp_path / "out" / "jobs.csv", schema_overrides={"allocated_resources": pl.String})
     assert jobs.height == 2 * 2 * 12
     page = (tmp_path / "out" / "report.html").read_text()
-    for title in ("Predicted turnaround", "Nodes over time", "the 4 nodes of room, shared"):
+    for title in ("Predicted turnaround", "Nodes over time", "the 4 time-shared nodes of room"):
         assert title in page
 
 
@@ -433,7 +433,10 @@ def test_monitors_that_never_answer_or_say_what_cannot_be_are_told_of(tmp_path: 
     text = EXPERIMENT.replace("local_users = { share_of_nodes = 0.5 }", bad)
     comparison = run(written(tmp_path, text), tmp_path / "out")
     notes = " ".join(comparison.notes)
-    assert "readings of monitors were ignored; the first because a number of local tasks below zero" in notes
+    assert (
+        "readings of monitors were ignored; the first because a number of local tasks was reported as -1"
+        in notes
+    )
     assert "monitors never answered" in notes
     assert "never answered" in (tmp_path / "out" / "report.html").read_text()
 
