@@ -12,11 +12,13 @@ from pathlib import Path
 import numpy as np
 import polars as pl
 import pytest
+from rich.progress import Progress
 from typer.testing import CliRunner, Result
 
 from scheduler import registry
 from sil import cli
 from sil.cli import app, shadowed_scheduler
+from sil.cli.progress import ProgressBar
 from sil.settings.code_version import package_version
 from tests.builders import TINY_SITE, tiny_experiment
 
@@ -244,6 +246,16 @@ def test_the_scheduler_package_of_another_distribution_is_reported(tmp_path: Pat
 def test_a_scheduler_package_overwritten_in_place_is_reported(tmp_path: Path) -> None:
     assert shadowed_scheduler(Path(cli.__file__).parent.parent.parent) is None
     assert shadowed_scheduler(tmp_path) is not None
+
+
+def test_the_progress_bar_says_what_it_waits_for_until_the_first_result() -> None:
+    bars = Progress(disable=True)
+    bar, (task,) = ProgressBar(bars, "mine"), bars.tasks
+    assert task.description == "mine: reading"
+    bar.started(0, 10)
+    assert task.description == "mine: starting workers"
+    bar.progressed(1)
+    assert (task.description, task.completed) == ("mine", 1)
 
 
 # -- sil schedule ----------------------------------------------------------------------------------------
