@@ -1,4 +1,6 @@
-"""The experiential site database: what a site consists of, and what its past runs tell of the next ones.
+"""The experiential site database: the resources of a site, its history, and the estimates derived from it.
 
-Of this project it imports values of `scheduler` only, and nothing of the testbed.
+Modules here open databases (`store`), read and copy sites (`relations`, `site_rows`, `sites`, `copying`),
+estimate run times (`estimation`, `experience`) and read TOML files (`toml_file`). Of this project the package
+imports only values of `scheduler`.
 """

@@ -1,4 +1,4 @@
-"""Many rows at once, as fast as the store takes them: past the unit of work, as tuples of plain values."""
+"""Bulk inserts and updates of plain tuples, without the ORM's unit of work."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from site_db.schema import Base
 def insert_rows(
     session: Session, table: type[Base], columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
 ) -> None:
-    """Add rows to a table, each a tuple in the order of `columns`. Raises DBAPIError."""
+    """Insert rows, each a tuple in the order of `columns`. Raises DBAPIError."""
     if not rows:
         return
     connection = session.connection()
@@ -31,7 +31,7 @@ def insert_rows(
 def update_rows(
     session: Session, table: type[Base], columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
 ) -> None:
-    """Change rows of a table: each tuple has the new values in the order of `columns`, then the row's id.
+    """Update rows: each tuple has the new values in the order of `columns`, then the row's id.
 
     Raises DBAPIError.
     """
@@ -45,7 +45,7 @@ def update_rows(
         f"UPDATE {quote(table.__tablename__)} SET {values} WHERE id = {mark}", list(rows)
     )
     if updated.rowcount != len(rows):
-        raise RuntimeError(f"{len(rows)} rows of {table.__tablename__} were to change, and not all are there")
+        raise RuntimeError(f"{len(rows)} rows of {table.__tablename__} were to be updated, but not all exist")
 
 
 def add_up_rows(
@@ -55,9 +55,9 @@ def add_up_rows(
     sums: Sequence[str],
     rows: Sequence[tuple[Any, ...]],
 ) -> None:
-    """Add numbers to those of the rows with a primary key; a row that is not there yet begins with them.
+    """Add numbers to columns of the rows with these primary keys; a missing row is inserted with them.
 
-    Each tuple has the values of `key` and then the numbers for `sums`. Raises DBAPIError.
+    Each tuple has the values of `key`, then the numbers for `sums`. Raises DBAPIError.
     """
     if not rows:
         return
@@ -78,7 +78,7 @@ def _is_postgresql(connection: Connection) -> bool:
 
 
 def _copy(connection: Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
-    """COPY, of which SQLAlchemy knows nothing: errors become such as it raises."""
+    """Run COPY, which SQLAlchemy does not support; errors become those that it would raise."""
     driver: Any = connection.connection.driver_connection
     dialect = connection.dialect
     errors: Any = dialect.loaded_dbapi

@@ -1,4 +1,4 @@
-"""Parallel jobs as they were measured in isolation: what a queue manager knows of them."""
+"""Measurements of parallel jobs in isolation."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from site_db.site_file.tables import SiteFile
 
 
 class Characterisations:
-    """What jobs of each class with each number of tasks need."""
+    """The requirements of jobs by class and number of tasks."""
 
     def __init__(self, requirements: Mapping[tuple[str, int], Requirement]) -> None:
         self._requirements = dict(requirements)
@@ -28,15 +28,15 @@ class Characterisations:
         )
 
     def requirement(self, job: Job) -> Requirement | None:
-        """None where jobs of the class were never measured with so many tasks."""
+        """The requirement of a job; None if its class was not measured with that number of tasks."""
         return self._requirements.get((job.job_class, job.n_tasks))
 
     def of(self, job_class: str, n_tasks: int) -> Requirement:
-        """Raises KeyError."""
+        """The requirement of a class with a number of tasks. Raises KeyError."""
         return self._requirements[job_class, n_tasks]
 
     def sizes(self) -> dict[str, list[int]]:
-        """The numbers of tasks with which each class was measured, in order."""
+        """The measured numbers of tasks of each class, in order."""
         sizes: dict[str, list[int]] = {}
         for job_class, n_tasks in sorted(self._requirements):
             sizes.setdefault(job_class, []).append(n_tasks)

@@ -1,4 +1,4 @@
-"""A site with what is known of it, copied into another database, to be used there without a trace here."""
+"""Copying a site with its statistics into another database."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 from sqlalchemy import insert, update
 from sqlalchemy.orm import Session
 
-from site_db.history.as_of import read_kept_as_of
-from site_db.history.whole_run import Key
+from site_db.history.as_of import read_stored_as_of
+from site_db.history.completed_run import Key
 from site_db.schema import (
     Base,
     ClusterStateRow,
@@ -25,14 +25,14 @@ from site_db.states import CurrentStates, current_states
 
 
 def copy_site(origin: Session, site: str, copy: Session, as_of: int | None = None) -> int:
-    """Copy a site, its current states and its statistics as of a run (the last one without `as_of`).
+    """Copy a site, its current states and its statistics as of a run (default: the last one).
 
-    The runs themselves stay behind: to the copy they are pruned, and the next one has the next number.
-    Returns the number of the last run. Raises UnknownSite, PrunedHistory.
+    The runs are not copied: in the copy they count as pruned, and the next run has the next number. Returns
+    the number of the last run. Raises UnknownSite, PrunedHistory.
     """
     there = SiteReader(origin, site)
     number = there.site.runs_recorded if as_of is None else as_of
-    kept = read_kept_as_of(origin, there.site.id, number)
+    kept = read_stored_as_of(origin, there.site.id, number)
     with_history = {key.job_class_id for key in kept}
     experienced = {name for name, id in there.ids("job_classes").items() if id in with_history}
     site_id = put_site(copy, there.as_file(), experienced).id

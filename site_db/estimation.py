@@ -1,22 +1,22 @@
-"""What a site's experience makes one expect: which statistics speak for a job class in a place.
+"""Run-time estimates: which statistics apply to a job class in a place.
 
-The first rule of this table that can be applied is:
+The first applicable rule of this table counts:
 
 | rule | on a machine | on a cluster with k members available |
 |---|---|---|
-| `machine` | 30 runs on this very machine or more | |
-| `machine_class` | 3 runs on machines of its class or more | |
-| `cluster` | | 3 runs with k members or more |
-| `members` | | 3 runs with any numbers of members, times these / k |
-| `rating` | 3 runs on machines with ratings, times their rating / its own | the same of other clusters, whose rating is the sum of their members' |
-| `staff` | the time in the site file | the time in the site file, times size / k |
-| `elsewhere` | all runs of the job class anywhere, as they are; without any, the mean of the staff's times | the same |
+| `machine` | 30 or more runs on this machine | |
+| `machine_class` | 3 or more runs on machines of its class | |
+| `cluster` | | 3 or more runs with k members |
+| `members` | | 3 or more runs with any number of members, scaled by that number / k |
+| `rating` | 3 or more runs on rated machines, scaled by their rating / its own | the same for rated clusters; a cluster's rating is the sum of its members' |
+| `staff` | the time in the site file | the time in the site file, scaled by size / k |
+| `elsewhere` | all runs of the job class anywhere, unscaled; without any, the mean of the staff's times | the same |
 
-Where the staff gave no time, fewer runs in the very place are taken before those elsewhere.
+Without a staff time, fewer runs in the same place precede those elsewhere.
 
-Machines of one class run alike by definition, so a single one speaks for itself only after many runs: the
-standard error of 30 runs is less than a fifth of their deviation. Of the runs that a rule selects, a job with a
-size takes the least-squares line where there is one, any other their mean.
+Machines of one class are alike by definition, so a single one has its own estimate only after many runs: the
+standard error of the mean of 30 runs is less than a fifth of their deviation. A job with a size takes the
+least-squares line of the selected runs if there is one, any other job their mean.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class PlaceKind(StrEnum):
 
 
 class Place(NamedTuple):
-    """What statistics are kept of: a machine, all machines of a class, or a cluster with `members`."""
+    """The subject of statistics: a machine, all machines of a class, or a cluster with `members`."""
 
     kind: PlaceKind
     which: int
@@ -71,7 +71,7 @@ class Rule(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class ExecutionEstimate:
-    """How long a job is expected to run in a place, by which rule, and how many runs stand behind that."""
+    """The expected run time of a job in a place, the rule, and the number of runs behind it."""
 
     expected_s: float
     deviation_s: float | None
@@ -82,10 +82,10 @@ class ExecutionEstimate:
 
 @dataclass(frozen=True)
 class Layout:
-    """A site as far as estimates depend on it; everything by index, in site order.
+    """The part of a site that estimates depend on, by index in site order.
 
-    `staff_s[c]` are the places where job class c may run (machine classes and clusters, these with all their
-    members), each with the time that the site's staff gave, if any.
+    `staff_s[c]` has the places where job class c may run (machine classes and whole clusters), each with the
+    time that the site's staff gave, or None.
     """
 
     job_classes: tuple[str, ...]
@@ -108,7 +108,7 @@ class Layout:
         return sum(known) if len(known) == len(ratings) else None
 
     def places_of(self, resource: int, n_machines: int) -> tuple[Place, ...]:
-        """The places that a run on a resource counts for."""
+        """The places whose statistics include a run on a resource."""
         c = resource - len(self.machines)
         if c >= 0:
             return (Place(PlaceKind.CLUSTER, c, n_machines),)
@@ -116,7 +116,7 @@ class Layout:
         return Place(PlaceKind.MACHINE_CLASS, k), Place(PlaceKind.MACHINE, resource)
 
     def index_of(self, job: Job) -> int:
-        """Index of the job's class. Raises ValueError for one that the site does not have."""
+        """The index of the job's class. Raises ValueError for an unknown class."""
         try:
             return self._index[job.job_class]
         except KeyError:
@@ -129,21 +129,21 @@ class Layout:
 
 
 class Estimator:
-    """Estimates from statistics, by the table above. Rows of the ETC matrix are kept until something is
-    learned about their job class."""
+    """Estimates from statistics by the table above. Rows of the ETC matrix are cached until the statistics of
+    their job class change."""
 
     def __init__(self, layout: Layout, statistics: Mapping[Cell, RunStatistics]) -> None:
         self._layout = layout
         self._statistics: dict[Cell, RunStatistics] = {}
         self._own: defaultdict[int, dict[int, RunStatistics]] = defaultdict(dict)
-        """Of each job class, the machines that speak for themselves."""
+        """By job class: the machines with estimates of their own."""
         self._ratings = [layout.rating_of_cluster(c) for c in range(len(layout.clusters))]
         self._rated: dict[tuple[int, PlaceKind], RunStatistics] = {}
         self._anywhere: dict[int, RunStatistics] = {}
         self._rows: dict[tuple[str, float | None], NDArray[np.float64]] = {}
         self._members: tuple[int, ...] = layout.sizes
         self._most_members = list(layout.sizes)
-        """Of each cluster, with which it was ever seen to run: it may have lost some."""
+        """By cluster: the greatest number of members of any run, which may exceed the present number."""
         self._classes = [
             {place.which for place in staff if place.kind is PlaceKind.MACHINE_CLASS}
             for staff in layout.staff_s
@@ -153,12 +153,12 @@ class Estimator:
         self.replace(statistics)
 
     def learn(self, job_class: int, resource: int, n_machines: int, runs: RunStatistics) -> None:
-        """Add some runs of a job class on a resource."""
+        """Add runs of a job class on a resource."""
         places = self._layout.places_of(resource, n_machines)
         self.replace({(job_class, p): self.statistics_of(job_class, p).merged(runs) for p in places})
 
     def replace(self, statistics: Mapping[Cell, RunStatistics]) -> None:
-        """Put these statistics in place of what was known there."""
+        """Replace the statistics of these cells."""
         self._statistics.update(statistics)
         speak_now: set[int] = set()
         for (job_class, place), seen in statistics.items():
@@ -179,9 +179,9 @@ class Estimator:
             self._make_columns()
 
     def matrix(self, jobs: Sequence[Job], members: Sequence[int]) -> EtcMatrix:
-        """Expected seconds of `jobs` on all resources, with so many available members of each cluster.
+        """Expected seconds of `jobs` on all resources; `members` are those available of each cluster.
 
-        Resources of which the same is known share a column. Raises ValueError for an unknown job class.
+        Resources with equal estimates share a column. Raises ValueError for an unknown job class.
         """
         if tuple(members) != self._members:
             self._members = tuple(members)
@@ -199,9 +199,9 @@ class Estimator:
     def estimate(
         self, job_class: int, resource: int, size: float | None = None, members: int | None = None
     ) -> ExecutionEstimate | None:
-        """What is expected of a job class on one resource; None where it may not run.
+        """The estimate for a job class on one resource; None if it may not run there.
 
-        `members` are those available of a cluster, all if not given.
+        `members` are those available of a cluster (default: all).
         """
         n = len(self._layout.machines)
         if resource < n:
@@ -211,11 +211,11 @@ class Estimator:
         return self._on_cluster(job_class, cluster, available, size)
 
     def statistics_of(self, job_class: int, place: Place) -> RunStatistics:
-        """What the history holds of a job class in a place."""
+        """The statistics of a job class in a place."""
         return self._statistics.get((job_class, place), RunStatistics())
 
     def _make_columns(self) -> None:
-        """Which machines share a column: those of one class and rating that do not speak for themselves."""
+        """Group machines into columns: those of one class and rating without estimates of their own."""
         layout = self._layout
         groups: dict[tuple[int, float | None, int], list[int]] = {}
         for j, (k, rating) in enumerate(zip(layout.class_of_machine, layout.rating_of_machine, strict=True)):
@@ -239,7 +239,7 @@ class Estimator:
         own, allowed, class_of = self._own[c], self._classes[c], self._layout.class_of_machine
         row = []
         for j in self._machine_of_column:
-            # After a long history that is nearly all machines: worth a way of its own.
+            # After a long history this holds for nearly all machines, so it has a fast path.
             if j in own and class_of[j] in allowed:
                 row.append(own[j].expected_s(size))
             else:
@@ -270,7 +270,7 @@ class Estimator:
         everyone = Place(PlaceKind.CLUSTER, x)
         if everyone not in layout.staff_s[c]:
             return None
-        # A cluster that may not be used now is still told of as it would be with all members.
+        # A cluster that is unavailable now is estimated with all members.
         k = available or layout.sizes[x]
         same = self.statistics_of(c, Place(PlaceKind.CLUSTER, x, k))
         if same.count >= ENOUGH_RUNS:
@@ -306,7 +306,7 @@ class Estimator:
         return ExecutionEstimate(sum(given) / len(given), None, Rule.ELSEWHERE, 0) if given else None
 
     def _rated_runs(self, c: int, kind: PlaceKind) -> RunStatistics:
-        """All runs on rated machines, or on rated clusters, as they would be at a rating of 1."""
+        """All runs on rated machines or clusters, scaled to a rating of 1."""
         if (c, kind) not in self._rated:
             ratings = self._layout.rating_of_machine if kind is PlaceKind.MACHINE else self._ratings
             sizes = (0,) * len(ratings) if kind is PlaceKind.MACHINE else self._layout.sizes

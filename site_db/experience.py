@@ -1,31 +1,23 @@
-"""The scheduler's Experience port: over the site database, and in memory."""
+"""Experience: run-time estimates from a site's statistics, and learning from completed runs."""
 
 from __future__ import annotations
 
-import logging
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
-from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import ExecutionRecord, Job
-from site_db import store
 from site_db.estimation import Cell, Estimator, ExecutionEstimate, Layout, Place, PlaceKind
-from site_db.history.as_of import read_kept_as_of
-from site_db.history.kept_statistics import Changes, read_changes
+from site_db.history.as_of import read_stored_as_of
+from site_db.history.completed_run import Key
 from site_db.history.statistics import RunStatistics
-from site_db.history.whole_run import Key
-from site_db.jobs.recorder import Recorder
-from site_db.jobs.records import LIVE, JobRecord, JobState, Source
+from site_db.history.stored_statistics import read_moments
 from site_db.sites import SiteReader
-from site_db.store import Unreachable
-
-log = logging.getLogger(__name__)
 
 
 class MemoryExperience:
-    """Experience that begins with what is known of a site, and learns for itself alone."""
+    """The scheduler's Experience port in memory: it starts from statistics and learns from completed runs."""
 
     def __init__(self, layout: Layout, statistics: Mapping[Cell, RunStatistics]) -> None:
         self._layout = layout
@@ -39,11 +31,11 @@ class MemoryExperience:
         return self._estimator.matrix(jobs, members)
 
     def explain(self, job: Job, resource: int, members: int | None = None) -> ExecutionEstimate | None:
-        """What is expected of a job on one resource, and on what grounds; None where it may not run."""
+        """The estimate for a job on one resource and its rule; None if the job may not run there."""
         return self._estimator.estimate(self._layout.index_of(job), resource, job.size, members)
 
     def record(self, record: ExecutionRecord) -> None:
-        """Learn from one whole run. Raises ValueError for an unknown job class or a time that is none."""
+        """Learn from a completed run. Raises ValueError for an unknown job class or an invalid run time."""
         if not 0.0 < record.run_time_s < float("inf"):
             raise ValueError(
                 f"job {record.job.id}: its run time is {record.run_time_s}; expected seconds > 0"
@@ -52,92 +44,8 @@ class MemoryExperience:
         self._estimator.learn(self._layout.index_of(record.job), record.resource, record.n_machines, runs)
 
 
-class SqlExperience:
-    """Experience over the site database, as a site's own manager uses it.
-
-    Every estimate reads in one query the statistics that have changed, and so knows what others have
-    recorded; read `as of` a run of the past, it stays as it was then. Where the database cannot be reached,
-    what was read last holds, completions wait, and the log says so. It knows the site as it was when it
-    began, like the manager: a machine that comes later is not told of.
-    """
-
-    def __init__(self, engine: Engine, site: str, as_of: int | None = None, source: Source = LIVE) -> None:
-        """Raises UnknownSite, PrunedHistory, DatabaseTrouble."""
-        self._engine = engine
-        self._source = source
-        self._pinned = as_of is not None
-        self._version, self._read_up_to = -1, 0
-        with store.reading(engine) as session:
-            self._reader = StatisticsReader(session, site)
-            self._believed = Estimator(self._reader.layout, {})
-            if as_of is None:
-                self._read_changes(session)
-            else:
-                self._believed.replace(self._reader.statistics(session, as_of))
-        self._recorder = Recorder(engine, site, log.warning, "runs")
-
-    def estimate(self, jobs: Sequence[Job], members: Sequence[int]) -> EtcMatrix:
-        """As MemoryExperience.estimate."""
-        self._refresh()
-        return self._believed.matrix(jobs, members)
-
-    def explain(self, job: Job, resource: int, members: int | None = None) -> ExecutionEstimate | None:
-        """As MemoryExperience.explain."""
-        self._refresh()
-        return self._believed.estimate(self._reader.layout.index_of(job), resource, job.size, members)
-
-    def record(self, record: ExecutionRecord) -> None:
-        """Add one whole run to the history, in a transaction of its own, or later if the database is away.
-
-        Raises BadRecord and DatabaseTrouble.
-        """
-        self.record_all([record])
-
-    def record_all(self, records: Sequence[ExecutionRecord]) -> None:
-        """Add some whole runs in one transaction; as `record`."""
-        layout = self._reader.layout
-        names = (*layout.machines, *layout.clusters)
-        self._recorder.record(
-            self._source,
-            [
-                JobRecord(
-                    number=str(record.job.id),
-                    job_class=record.job.job_class,
-                    user=record.job.user,
-                    queue=record.job.queue,
-                    state=JobState.DONE,
-                    submitted_unix_s=record.job.arrival_s,
-                    resource=names[record.resource],
-                    members=record.n_machines,
-                    started_unix_s=float(record.started_s),
-                    run_time_s=float(record.run_time_s),
-                    size=record.job.size,
-                )
-                for record in records
-            ],
-        )
-
-    def _refresh(self) -> None:
-        if self._pinned:
-            return
-        try:
-            with store.reading(self._engine) as session:
-                self._read_changes(session)
-        except Unreachable as trouble:
-            log.warning("%s; what was read last is believed", trouble)
-
-    def _read_changes(self, session: Session) -> None:
-        changes = self._reader.changes(session, self._read_up_to)
-        if changes.version != self._version:
-            # What left the site took its statistics with it.
-            self._believed = Estimator(self._reader.layout, {})
-            changes = self._reader.changes(session) if self._read_up_to else changes
-        self._version, self._read_up_to = changes.version, changes.last
-        self._believed.replace(self._reader.by_cell(changes.statistics.items()))
-
-
 class StatisticsReader:
-    """Reads what a site's history says, in terms of the site's layout."""
+    """Reads the statistics of a site in terms of its layout."""
 
     def __init__(self, session: Session, site: str) -> None:
         """Raises UnknownSite."""
@@ -150,18 +58,14 @@ class StatisticsReader:
         self._cluster = _index_by_id(reader.ids("clusters"))
 
     def statistics(self, session: Session, as_of: int | None = None) -> dict[Cell, RunStatistics]:
-        """The statistics as they are, or as they were after run `as_of`. Raises PrunedHistory."""
+        """The current statistics, or those after run `as_of`. Raises PrunedHistory."""
         if as_of is None:
-            return self.by_cell(self.changes(session).statistics.items())
-        kept = read_kept_as_of(session, self._site_id, as_of)
-        return self.by_cell((key, one.runs) for key, one in kept.items())
-
-    def changes(self, session: Session, since: int = 0) -> Changes:
-        """The statistics that changed after run `since`."""
-        return read_changes(session, self._site_id, since)
+            return self._by_cell(read_moments(session, self._site_id))
+        stored = read_stored_as_of(session, self._site_id, as_of)
+        return self._by_cell({key: one.runs for key, one in stored.items()})
 
     def cell(self, key: Key) -> Cell | None:
-        """Where in the layout a row of statistics belongs; None if that came to the site later."""
+        """The cell of the layout for a row of statistics; None if its place is newer than this reader."""
         if key.machine_id is not None:
             kind, which = PlaceKind.MACHINE, self._machine.get(key.machine_id)
         elif key.machine_class_id is not None:
@@ -173,9 +77,9 @@ class StatisticsReader:
             return None
         return job_class, Place(kind, which, key.members or 0)
 
-    def by_cell(self, statistics: Iterable[tuple[Key, RunStatistics]]) -> dict[Cell, RunStatistics]:
-        """Statistics by where they belong in the layout."""
-        return {cell: runs for key, runs in statistics if (cell := self.cell(key)) is not None}
+    def _by_cell(self, statistics: Mapping[Key, RunStatistics]) -> dict[Cell, RunStatistics]:
+        cells = ((self.cell(key), runs) for key, runs in statistics.items())
+        return {cell: runs for cell, runs in cells if cell is not None}
 
 
 def _index_by_id(ids: Mapping[str, int]) -> dict[int, int]:

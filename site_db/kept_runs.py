@@ -1,4 +1,4 @@
-"""Finished runs of a plan, in an SQLite file of their own: who was interrupted goes on from there."""
+"""Finished runs in an SQLite file, from which an interrupted command resumes."""
 
 from __future__ import annotations
 

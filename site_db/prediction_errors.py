@@ -1,4 +1,4 @@
-"""How wrong past predictions of turnaround were, as the database has scored them."""
+"""Errors of past turnaround predictions."""
 
 from __future__ import annotations
 
@@ -10,13 +10,14 @@ from sqlalchemy.orm import Session
 from site_db.schema import ExecutionHistoryRow, JobClassRow, JobRow, PredictionRow, SourceRow
 
 MOST_ERRORS = 200_000
-"""Of so many predictions under one scheduler, the latest, the errors are read."""
+"""Greatest number of predictions that are read, the latest ones of one scheduler."""
 
 
 class KnownError(NamedTuple):
-    """How wrong a prediction was: seconds from when it was made to the real end, by those to the predicted
-    one; who made it under which scheduler, and under what circumstances: the job's class and number of tasks,
-    whether it waited, and how many jobs were not done."""
+    """The error of a prediction: `ratio` is actual by predicted seconds from the prediction to the job's end.
+
+    `waiting` and `jobs_there` (jobs that had not ended) describe the moment of the prediction.
+    """
 
     scheduler: str
     predictor: str
@@ -28,7 +29,7 @@ class KnownError(NamedTuple):
 
 
 def schedulers_predicted(session: Session, site_id: int) -> list[str]:
-    """The schedulers whose decisions were ever predicted, by the names that they were given."""
+    """The schedulers under which turnaround was predicted, by their given names."""
     predicted = exists().where(
         PredictionRow.site_id == JobRow.site_id,
         PredictionRow.job_serial == JobRow.serial,
@@ -40,10 +41,9 @@ def schedulers_predicted(session: Session, site_id: int) -> list[str]:
 
 
 def known_errors(session: Session, site_id: int, scheduler: str, as_of: int) -> list[KnownError]:
-    """Of all jobs under a scheduler that had ended as of run `as_of` of the site's history, in order of their
-    ends.
+    """The errors for all jobs under a scheduler that had ended as of run `as_of`, in the order of their ends.
 
-    Jobs whose runs were pruned say nothing any more.
+    Jobs whose runs were pruned are left out.
     """
     run, job, made = ExecutionHistoryRow, JobRow, PredictionRow
     query = (

@@ -17,7 +17,7 @@ from site_db.schema import OfSite, SiteRow
 def ids_of(session: Session, row: type[OfSite], site_id: int, **values: Any) -> dict[str, int]:
     """The ids of a site's rows of one kind by name, in site order; only rows with these values, if any."""
     query = select(row.name, row.id).filter_by(site_id=site_id, **values).order_by(row.position, row.id)
-    return dict(session.execute(query).tuples().all())
+    return dict(session.execute(query).all())
 
 
 def locked_site(session: Session, name: str, description: str = "") -> SiteRow:

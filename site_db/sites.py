@@ -45,7 +45,7 @@ def find_site(session: Session, name: str) -> SiteRow:
 
 
 class SiteReader(SiteRows):
-    """One site, as those who use it need it."""
+    """One site, as a file, for the scheduler, and for estimates."""
 
     def __init__(self, session: Session, name: str) -> None:
         """Raises UnknownSite."""

@@ -1,4 +1,4 @@
-"""Current and previous states of a site's machines, interconnects and clusters."""
+"""States of a site's machines, interconnects and clusters."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ from site_db.sites import SiteReader
 
 
 class UnknownResource(UserError):
-    """The site has no machine or interconnect of that name. The message is one sentence for the user."""
+    """The site has no such machine or interconnect. The message is one sentence for the user."""
 
 
 class NotSeenThere(UserError):
-    """A machine has no traffic, an interconnect no local load. The message is one sentence for the user."""
+    """Traffic of a machine, or local load of an interconnect. The message is one sentence for the user."""
 
 
 @dataclass(frozen=True, slots=True)
 class Seen:
-    """What was seen of a machine or an interconnect; None = nothing was said of that.
+    """An observation of a machine or an interconnect; None: not measured.
 
-    `local_load` are processors that local users of a machine keep busy; the traffic and the committed
+    `local_load` is the number of processors that local users of a machine keep busy; traffic and committed
     bandwidth of an interconnect are in Mbit/s.
     """
 
@@ -47,7 +47,7 @@ class Seen:
 
 @dataclass(frozen=True)
 class CurrentStates:
-    """The latest rows by name; what has none was never heard of, and is taken to be up."""
+    """The latest row of each resource by name; a resource without one counts as up."""
 
     machines: Mapping[str, MachineStateRow]
     interconnects: Mapping[str, InterconnectStateRow]
@@ -61,7 +61,7 @@ class CurrentStates:
 
 
 def current_states(session: Session, reader: SiteReader) -> CurrentStates:
-    """The states of a site as they were last told by the site itself."""
+    """The states that the site itself reported last."""
     return CurrentStates(
         _latest(session, MachineStateRow, MachineRow, reader.site.id),
         _latest(session, InterconnectStateRow, InterconnectRow, reader.site.id),
@@ -70,10 +70,10 @@ def current_states(session: Session, reader: SiteReader) -> CurrentStates:
 
 
 class StateWriter:
-    """Adds what is seen of a site's machines and interconnects, and what follows from it for clusters."""
+    """Records states of machines and interconnects, and the states of clusters that follow from them."""
 
     def __init__(self, session: Session, reader: SiteReader, source_id: int | None = None) -> None:
-        """Goes on from the current states; where the source is not the site itself, from all being up."""
+        """Start from the current states or, unless the source is the site itself, with everything up."""
         self._session = session
         self._site = reader.site.name
         self._source_id = source_id
@@ -96,7 +96,7 @@ class StateWriter:
             }
 
     def add(self, name: str, seen: Seen, at_unix_s: float) -> None:
-        """Add what was seen of a machine or an interconnect. Raises UnknownResource and NotSeenThere."""
+        """Record the state of a machine or an interconnect. Raises UnknownResource and NotSeenThere."""
         common = {"source_id": self._source_id, "since_unix_s": at_unix_s, "up": seen.up}
         if name in self._machines:
             if (seen.traffic_mbit_per_s, seen.committed_mbit_per_s) != (None, None):
@@ -119,7 +119,7 @@ class StateWriter:
         (self._down.discard if seen.up else self._down.add)(name)
         for cluster in self._led_to[name]:
             self._follow(cluster, at_unix_s)
-        # One by one: the order of ids is the order in which states were told.
+        # One by one: ids are in the order of the reports.
         self._session.flush()
 
     def _follow(self, name: str, at_unix_s: float) -> None:
@@ -142,10 +142,10 @@ class StateWriter:
 
 
 def _latest(session: Session, row: Any, owner: type[OfSite], site_id: int) -> dict[str, Any]:
-    """The latest state of each owner: one look into an index each, however long the history is."""
+    """The latest state of each owner: one index lookup each, however long the history is."""
     told = aliased(row)
     leads_to = f"{owner.__tablename__}_id"  # type: ignore[attr-defined]
-    # The row that was told last holds, also where a clock was put back.
+    # The last report counts, even if a clock was set back.
     last = (
         select(told.id)
         .where(getattr(told, leads_to) == owner.id, told.source_id.is_(None))

@@ -1,4 +1,4 @@
-"""The stores behind a site database: SQLite files, and PostgreSQL servers."""
+"""Opening site databases: SQLite files and PostgreSQL servers."""
 
 from __future__ import annotations
 
@@ -26,16 +26,16 @@ class DatabaseTrouble(UserError):
 
 
 class Unreachable(DatabaseTrouble):
-    """For now: it may be tried again."""
+    """The database is unavailable for now; a retry may succeed."""
 
 
 class Rejected(DatabaseTrouble):
-    """What was to be written breaks a rule of the database: to try it again is of no use."""
+    """The database rejects the data; a retry is useless."""
 
 
 @dataclass(frozen=True)
 class Address:
-    """Where a site database is, and which site of it is meant (None = the only one)."""
+    """The location of a database, and the name of a site in it (None: the only one)."""
 
     url: URL
     site: str | None = None
@@ -55,10 +55,10 @@ class Address:
 
 
 def parse_address(text: str) -> Address:
-    """An address as users write it.
+    """Parse an address as users write it.
 
-    `site.db`, `sqlite:///site.db`, `postgresql://user@host/database`; each with `#SITE` behind it, or with
-    `/SITE` behind the database of a server. Raises DatabaseTrouble for anything else.
+    `site.db`, `sqlite:///site.db`, `postgresql://user@host/database`; each may be followed by `#SITE`, that
+    of a server also by `/SITE`. Raises DatabaseTrouble for anything else.
     """
     address, _, site = text.partition("#")
     if "://" not in address:
@@ -81,7 +81,7 @@ _EXPECTED = "expected a file like site.db, sqlite:///site.db#SITE or postgresql:
 
 
 def create(address: Address) -> Engine:
-    """A new database with empty tables. Raises DatabaseTrouble where there is one already."""
+    """Create a database with empty tables. Raises DatabaseTrouble if it exists."""
     path = address.path
     if path is not None and path.exists():
         raise DatabaseTrouble(f"{address}: there is a file already; name another, or remove it")
@@ -94,15 +94,15 @@ def create(address: Address) -> Engine:
 
 
 def replace(path: Path) -> Engine:
-    """A new database in a file of ours; one that is there goes."""
+    """Create a database in a file, and delete an existing one."""
     for name in (path.name, f"{path.name}-wal", f"{path.name}-shm"):
         (path.parent / name).unlink(missing_ok=True)
     return create(Address(URL.create("sqlite", database=str(path))))
 
 
 def open_database(address: Address) -> Engine:
-    """The database that is there. Raises DatabaseTrouble where it is missing, cannot be read, is none of
-    ours, or is of another version."""
+    """Open an existing database. Raises DatabaseTrouble if it is missing, cannot be read, is not a site
+    database or has another version."""
     engine = open_to_upgrade(address)
     with in_sentences(address):
         version = version_of(engine)
@@ -115,7 +115,7 @@ def open_database(address: Address) -> Engine:
 
 
 def open_to_upgrade(address: Address) -> Engine:
-    """As `open_database`, but it may be of an older version."""
+    """As `open_database`, but older versions are accepted."""
     path = address.path
     if path is not None and not path.is_file():
         raise DatabaseTrouble(f"{address}: there is no such file; `sil db init` makes a database")
@@ -133,21 +133,18 @@ def open_to_upgrade(address: Address) -> Engine:
 
 
 def open_file(path: Path) -> Engine:
-    """The database in a file of ours. Raises DatabaseTrouble."""
+    """Open an existing SQLite file. Raises DatabaseTrouble."""
     return open_database(Address(URL.create("sqlite", database=str(path))))
 
 
 def address_of(engine: Engine) -> Address:
-    """Where the database of an engine is."""
+    """The address of an engine's database."""
     return Address(engine.url)
 
 
 @contextmanager
 def reading(engine: Engine) -> Iterator[Session]:
-    """A session that sees the database as it is at its first query, whatever others write meanwhile.
-
-    Raises DatabaseTrouble.
-    """
+    """A session that sees the state of the database at its first query. Raises DatabaseTrouble."""
     if engine.dialect.name == "postgresql":
         engine = engine.execution_options(isolation_level="REPEATABLE READ")
     with in_sentences(address_of(engine)), Session(engine) as session:
@@ -156,9 +153,9 @@ def reading(engine: Engine) -> Iterator[Session]:
 
 @contextmanager
 def changing(engine: Engine) -> Iterator[Session]:
-    """A session whose transaction is committed at the end, if nothing went wrong.
+    """A session whose transaction is committed at the end, unless an exception is raised.
 
-    In an SQLite file it is the only one that writes, from its beginning. Raises DatabaseTrouble.
+    On SQLite it holds the write lock from its beginning. Raises DatabaseTrouble.
     """
     engine = engine.execution_options(sil_writes=True)
     with in_sentences(address_of(engine)), Session(engine) as session, session.begin():
@@ -167,7 +164,7 @@ def changing(engine: Engine) -> Iterator[Session]:
 
 @contextmanager
 def in_sentences(address: Address) -> Iterator[None]:
-    """What a database driver raises in here becomes DatabaseTrouble, or one of its kinds."""
+    """Turn errors of the database driver into DatabaseTrouble or a subclass."""
     try:
         yield
     except DBAPIError as error:
@@ -190,22 +187,22 @@ def _trouble(address: Address, error: DBAPIError) -> DatabaseTrouble:
 
 
 def _may_pass(error: DBAPIError, reason: str) -> bool:
-    """Whether a PostgreSQL server may take later what it did not take now."""
+    """Whether a PostgreSQL server may accept a retry."""
     state = getattr(error.orig, "sqlstate", None)
     if state is not None:
         return str(state).startswith(_PASSING_STATES)
-    # Without a state there was no connection: a server that answers FATAL is there, and mostly means it.
+    # Without a state there was no connection. A server that answers FATAL is up and mostly means it.
     starting = any(symptom in reason for symptom in ("starting up", "shutting down", "too many"))
     return error.connection_invalidated or "FATAL" not in reason or starting
 
 
 _PASSING_STATES = ("08", "57P", "53", "40", "55P03")
-"""Lost connections, a server that stops or starts, too few resources, deadlocks, locks."""
+"""Lost connections, starting or stopping servers, lack of resources, deadlocks, locks."""
 
 
 _SQLITE = {
     "database is locked": "another process keeps the database locked; try again when it is done",
-    # A write-ahead log lies beside the database while anybody is reading.
+    # A write-ahead log is written beside the database while it is read.
     "readonly database": "the file or its folder may not be written, which SQLite needs; change the "
     "permissions, or copy the file into a folder of yours",
     "unable to open": "the database cannot be opened; its folder must exist and be writable for SQLite",
@@ -238,10 +235,10 @@ def _connect_args(address: Address) -> dict[str, Any]:
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:
-    # The driver would begin a transaction at the first change only: what is read before would not be in it.
+    # The driver would begin the transaction only at the first change, after the reads.
     connection.isolation_level = None
     connection.execute("PRAGMA foreign_keys = ON")
-    # With a write-ahead log this survives a killed process; only a power cut may take the last commits.
+    # With a write-ahead log this survives a killed process; only a power failure may lose the last commits.
     connection.execute("PRAGMA synchronous = NORMAL")
 
 

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from sil.cli import database, workload
+from sil.cli import db, workload
 from sil.cli.console import SchedulerNotes, out
 from sil.cli.interrupts import remember_interrupts
 from sil.cli.live import live
@@ -66,7 +66,7 @@ for command in (
 ):
     app.command()(command)
 app.add_typer(workload.app, name="workload")
-app.add_typer(database.app, name="db")
+app.add_typer(db.app, name="db")
 
 
 def main() -> None:

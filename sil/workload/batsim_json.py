@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeGuard
 import polars as pl
 
 from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, BadLog, JobLog, possible_size
-from sil.workload.log_file import read_bytes, shown, write_bytes
+from site_db.jobs.logs.log_file import read_log, shown, write_log
 
 DELAY_TYPES = ("delay", "DelayProfile")
 """How Batsim up to version 4 names a profile that lasts for a fixed time, and how version 5 does."""
@@ -72,7 +72,7 @@ def write_batsim_json(path: Path, log: JobLog) -> None:
         f'"jobs": [\n{_lines(jobs)}\n],\n'
         f'"profiles": {{\n{_lines(profiles)}\n}}\n}}\n'
     )
-    write_bytes(path, text.encode())
+    write_log(path, text.encode())
 
 
 def _lines(items: list[str]) -> str:
@@ -84,7 +84,7 @@ def _plain(number: float) -> int | float:
 
 
 def _document(path: Path) -> dict[str, Any]:
-    data = read_bytes(path)
+    data = read_log(path)
     try:
         document = json.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -10,7 +9,8 @@ from pathlib import Path
 
 import polars as pl
 
-from scheduler.errors import UserError
+from site_db.jobs.logs.log_file import BadLog as BadLog
+from site_db.jobs.logs.swf_format import unix_start_s
 
 SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "job": pl.Int64,
@@ -31,10 +31,6 @@ LARGEST = 1e15
 
 
 _LOAD_TOLERANCE = 0.01
-
-
-class BadLog(UserError):
-    """A log cannot be used. The message is one sentence for the user."""
 
 
 def possible_size(processors: int, path: Path) -> int:
@@ -98,10 +94,9 @@ class JobLog:
 
         Raises BadLog where none is left, or the log does not tell when it begins (UnixStartTime).
         """
-        start = re.match(r"\d{1,15}(\.\d*)?(?!\S)", self.header.get("unixstarttime", ""))
-        if start is None:
+        origin_s, chosen = unix_start_s(self.header.get("unixstarttime", "")), self.jobs
+        if origin_s is None:
             raise BadLog(f"{self.name}: jobs cannot be chosen by date: the log has no header UnixStartTime")
-        origin_s, chosen = float(start[0]), self.jobs
         for moment, keep in ((begin, pl.Expr.ge), (end, pl.Expr.lt)):
             if moment is not None:
                 zoned = moment if moment.tzinfo else moment.replace(tzinfo=UTC)

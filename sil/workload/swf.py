@@ -14,14 +14,10 @@ from pathlib import Path
 import polars as pl
 
 from sil.workload.job_log import MOST_PROCESSORS, BadLog, JobLog, possible_size
-from sil.workload.log_file import read_bytes, shown, write_bytes
-from sil.workload.swf_repairs import FIELDS, LINE, repaired
+from sil.workload.swf_repairs import LINE, repaired
 from sil.workload.swf_rules import Rules
-
-EXPECTED = (
-    f"a job of the Standard Workload Format, which is {len(FIELDS)} numbers "
-    "like '1 0 5 60 4 -1 -1 4 90 -1 1 7 1 3 1 1 -1 -1'"
-)
+from site_db.jobs.logs.log_file import read_log, shown, write_log
+from site_db.jobs.logs.swf_format import EXPECTED, FIELDS, header_field
 
 
 def read_swf(path: Path, rules: Rules | None = None, processors: int | None = None) -> JobLog:
@@ -31,7 +27,7 @@ def read_swf(path: Path, rules: Rules | None = None, processors: int | None = No
     file, line and reason for a file that is no such log, and for a machine of unknown or impossible size.
     """
     rules = rules or Rules()
-    data = read_bytes(path).removeprefix(BOM_UTF8)
+    data = read_log(path).removeprefix(BOM_UTF8)
     if b"\r" in data:
         data = data.replace(b"\r\n", b"\n").replace(b"\r", b"\n")
     comments = _comments(data)
@@ -80,7 +76,7 @@ def write_swf(path: Path, log: JobLog) -> None:
         *[unknown] * 6,
     ]
     rows = log.jobs.select(pl.concat_str(columns, separator=" ")).to_series().to_list()
-    write_bytes(path, ("\n".join([*lines, *rows]) + "\n").encode())
+    write_log(path, ("\n".join([*lines, *rows]) + "\n").encode())
 
 
 _OURS = ("version", "maxjobs", "maxrecords", "maxprocs")
@@ -110,11 +106,9 @@ def _as_text(name: str) -> pl.Expr:
 def _comments(data: bytes) -> list[tuple[str, str]]:
     """The `; Key: value` comments, in order; of a key that comes twice, the first counts. Keys are in small
     letters."""
-    found = []
-    for match in re.finditer(rb"^[ \t]*;+[ \t]*([A-Za-z]+)[ \t]*:(.*)$", data, re.MULTILINE):
-        key, value = (group.decode("utf-8", "replace").strip() for group in match.groups())
-        found.append((key.lower(), value))
-    return found
+    comments = re.finditer(rb"^[ \t]*;.*$", data, re.MULTILINE)
+    fields = (header_field(comment[0].decode("utf-8", "replace")) for comment in comments)
+    return [one for one in fields if one is not None]
 
 
 def _other_sizes(comments: Sequence[tuple[str, str]]) -> Iterator[str]:

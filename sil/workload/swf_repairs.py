@@ -10,29 +10,9 @@ import polars as pl
 
 from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, BadLog
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
+from site_db.jobs.logs.swf_format import FIELDS, HAS_WHOLE, PARTIAL, UNKNOWN, WITHOUT_WHOLE, Status, joined
 
-FIELDS = (
-    "job",
-    "submit",
-    "wait",
-    "run",
-    "allocated",
-    "cpu_time",
-    "memory",
-    "requested",
-    "requested_time",
-    "requested_memory",
-    "status",
-    "user",
-    "group",
-    "executable",
-    "queue",
-    "partition",
-    "preceding",
-    "think_time",
-)
 LINE = "line"
-UNKNOWN = -1.0
 
 
 @dataclass(frozen=True)
@@ -101,8 +81,8 @@ class _Steps:
         beyond = {name: ~pl.col(name).is_finite() | (pl.col(name).abs() > LARGEST) for name in FIELDS}
         wrong = f"a number that nothing can be{self._first(beyond)}"
         yield self._left_out(pl.any_horizontal(*beyond.values()), wrong)
-        yield from self._without_bursts()
-        yield self._left_out((status == 5) & (run <= 0), "cancelled before it started")
+        yield from self._without_parts()
+        yield self._left_out((status == Status.CANCELLED) & (run <= 0), "cancelled before it started")
         for name in ("run", "submit"):
             yield self._left_out(pl.col(name) == UNKNOWN, f"the {name} time is unknown")
             below = pl.col(name) < 0
@@ -153,25 +133,23 @@ class _Steps:
                 return f" (field {FIELDS.index(name) + 1} is {value:g})"
         return ""
 
-    def _without_bursts(self) -> Iterator[_Repair]:
-        """A job that was swapped out may have a line for each part beside the one for the whole, or only
-        these."""
-        is_part = pl.col("status").is_in([2.0, 3.0, 4.0])
+    def _without_parts(self) -> Iterator[_Repair]:
+        """The rule for partial executions is in `swf_format`."""
+        is_part = pl.col("status").is_in([float(status) for status in PARTIAL])
         parts, whole = self.rows.filter(is_part), self.rows.filter(~is_part)
         if not len(parts):
             return
         told = parts.join(whole, on="job", how="semi")[LINE].to_list()
         lone = parts.join(whole, on="job", how="anti")
-        summed = {
-            "run": pl.when(pl.col("run").max() < 0).then(-1.0).otherwise(pl.col("run").clip(0.0).sum()),
-            "allocated": pl.col("allocated").max(),
-            "requested": pl.col("requested").max(),
-        }
-        rest = [pl.col(name).first() for name in self.rows.columns if name not in ("job", *summed)]
-        joined = lone.group_by("job", maintain_order=True).agg(*rest, **summed)
-        self.rows = pl.concat([whole, joined.select(whole.columns)]).sort(LINE)
-        yield _Repair("a part of a job that has a line for the whole, too (status 2 to 4)", "left out", told)
-        yield _Repair("parts of a job that has no line for the whole", "joined", lone[LINE].to_list())
+        jobs = [
+            (int(some[LINE][0]), *joined(some.select(FIELDS).rows()))
+            for _, some in lone.group_by("job", maintain_order=True)
+        ]
+        schema = {name: whole.schema[name] for name in (LINE, *FIELDS)}
+        made = pl.DataFrame(jobs, schema=schema, orient="row").select(whole.columns)
+        self.rows = pl.concat([whole, made]).sort(LINE)
+        yield _Repair(HAS_WHOLE, "left out", told)
+        yield _Repair(WITHOUT_WHOLE, "joined", lone[LINE].to_list())
 
     def _too_large(self) -> _Repair:
         where, n = pl.col("requested") > self._processors, f"{self._processors:,}"

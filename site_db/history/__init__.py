@@ -1,1 +1,1 @@
-"""What ran, for how long, and the statistics of it."""
+"""Execution history: completed runs, and statistics of them that are kept up to date."""

@@ -6,8 +6,8 @@ from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session, aliased
 
 from scheduler.errors import UserError
-from site_db.history.kept_statistics import Kept, kept_columns, kept_of, key_columns
-from site_db.history.whole_run import Key, WholeRun
+from site_db.history.completed_run import CompletedRun, Key
+from site_db.history.stored_statistics import StoredStatistics, key_columns, stored_columns, stored_of
 from site_db.schema import (
     ExecutionHistoryRow,
     ExecutionSnapshotRow,
@@ -22,7 +22,7 @@ class PrunedHistory(UserError):
     """The history as it was then is forgotten. The message is one sentence for the user."""
 
 
-def read_kept_as_of(session: Session, site_id: int, number: int) -> dict[Key, Kept]:
+def read_stored_as_of(session: Session, site_id: int, number: int) -> dict[Key, StoredStatistics]:
     """All statistics with quantiles as they stood after run `number`.
 
     Never more runs are read than there are from one copy to the next. Raises PrunedHistory where that is
@@ -34,7 +34,7 @@ def read_kept_as_of(session: Session, site_id: int, number: int) -> dict[Key, Ke
             f"the history of the site '{site.name}' can be read as of run {site.runs_pruned} to "
             f"{site.runs_recorded}, not as of run {number}"
         )
-    found: dict[Key, Kept] = {}
+    found: dict[Key, StoredStatistics] = {}
     row, copy, earlier = ExecutionStatisticsRow, ExecutionSnapshotRow, aliased(ExecutionSnapshotRow)
     latest = (
         select(func.max(earlier.number))
@@ -42,7 +42,7 @@ def read_kept_as_of(session: Session, site_id: int, number: int) -> dict[Key, Ke
         .scalar_subquery()
     )
     query = (
-        select(copy.number, row.id, *key_columns(), *kept_columns(copy))
+        select(copy.number, row.id, *key_columns(), *stored_columns(copy))
         .join(JobClassRow, JobClassRow.id == row.job_class_id)
         .join(copy, (copy.statistics_id == row.id) & (copy.number == latest))
         .where(JobClassRow.site_id == site_id)
@@ -50,36 +50,28 @@ def read_kept_as_of(session: Session, site_id: int, number: int) -> dict[Key, Ke
     copied_at = site.runs_pruned
     for at, id, *columns in session.execute(query):
         copied_at = max(copied_at, at)
-        key, kept = kept_of(id, columns)
+        key, kept = stored_of(id, columns)
         found[key] = kept
     count_runs_in(session, site_id, copied_at, number, found)
     return found
 
 
-def count_runs_in(session: Session, site_id: int, after: int, to: int, kept: dict[Key, Kept]) -> None:
+def count_runs_in(
+    session: Session, site_id: int, after: int, to: int, kept: dict[Key, StoredStatistics]
+) -> None:
     """Add the runs `after` < number <= `to` of the history to the statistics that they count for."""
     run, machine = ExecutionHistoryRow, MachineRow
+    counted = case((run.number > machine.runs_before, run.machine_id))
     query = (
-        select(
-            run.job_class_id,
-            run.machine_class_id,
-            case((run.number > machine.runs_before, run.machine_id)),
-            run.cluster_id,
-            run.members,
-            run.started_unix_s,
-            run.run_time_s,
-            run.user_id,
-            run.queue,
-            run.size,
-        )
+        select(*(counted if name == "machine_id" else getattr(run, name) for name in CompletedRun._fields))
         .outerjoin(machine, machine.id == run.machine_id)
         .where(run.site_id == site_id, run.number > after, run.number <= to)
         .order_by(run.number)
     )
     by_key: dict[Key, list[tuple[float, float | None]]] = {}
     for columns in session.execute(query):
-        whole_run = WholeRun(*columns)
-        for key in whole_run.counts_for():
-            by_key.setdefault(key, []).append((whole_run.run_time_s, whole_run.size))
+        completed_run = CompletedRun(*columns)
+        for key in completed_run.counts_for():
+            by_key.setdefault(key, []).append((completed_run.run_time_s, completed_run.size))
     for key, runs in by_key.items():
-        kept.setdefault(key, Kept()).add(*zip(*runs, strict=True))
+        kept.setdefault(key, StoredStatistics()).add(*zip(*runs, strict=True))

@@ -7,18 +7,18 @@ from math import isclose
 
 from sqlalchemy.orm import Session
 
-from site_db.history.as_of import count_runs_in, read_kept_as_of
-from site_db.history.kept_statistics import MOMENTS, Kept, read_kept
-from site_db.history.whole_run import Key
+from site_db.history.as_of import count_runs_in, read_stored_as_of
+from site_db.history.completed_run import Key
+from site_db.history.stored_statistics import MOMENTS, StoredStatistics, read_stored
 from site_db.schema import SiteRow
 
 
 def disagreements(session: Session, site_id: int) -> Sequence[Key]:
     """The statistics that are not those of the history: counts exactly, moments to 1e-9. Reads all of it."""
     site = session.get_one(SiteRow, site_id, populate_existing=True)
-    told = read_kept_as_of(session, site_id, site.runs_pruned)
+    told = read_stored_as_of(session, site_id, site.runs_pruned)
     count_runs_in(session, site_id, site.runs_pruned, site.runs_recorded, told)
-    there = read_kept(session, site_id)
+    there = read_stored(session, site_id)
     return [
         key
         for key in sorted(told.keys() | there.keys(), key=str)
@@ -26,7 +26,7 @@ def disagreements(session: Session, site_id: int) -> Sequence[Key]:
     ]
 
 
-def _agree(one: Kept, other: Kept) -> bool:
+def _agree(one: StoredStatistics, other: StoredStatistics) -> bool:
     runs = one.runs
     # Sums of products are told as well as the numbers that went into them: they may be near zero.
     scale = {

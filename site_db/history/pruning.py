@@ -7,8 +7,8 @@ from typing import Any
 from sqlalchemy import CursorResult, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
-from site_db.history.as_of import read_kept_as_of
-from site_db.history.kept_statistics import read_kept
+from site_db.history.as_of import read_stored_as_of
+from site_db.history.stored_statistics import read_stored
 from site_db.history.writer import HistoryWriter
 from site_db.schema import (
     ExecutionHistoryRow,
@@ -27,7 +27,7 @@ def prune(session: Session, site_id: int, to: int) -> int:
     """
     HistoryWriter(site_id).lock(session)
     to = max(to, session.get_one(SiteRow, site_id, populate_existing=True).runs_pruned)
-    as_it_was = read_kept_as_of(session, site_id, to)
+    as_it_was = read_stored_as_of(session, site_id, to)
     of_site = (
         select(ExecutionStatisticsRow.id)
         .join(JobClassRow, JobClassRow.id == ExecutionStatisticsRow.job_class_id)
@@ -35,7 +35,7 @@ def prune(session: Session, site_id: int, to: int) -> int:
     )
     copy = ExecutionSnapshotRow
     session.execute(delete(copy).where(copy.statistics_id.in_(of_site), copy.number <= to))
-    ids = {key: kept.id for key, kept in read_kept(session, site_id).items()}
+    ids = {key: kept.id for key, kept in read_stored(session, site_id).items()}
     copies = [
         {"statistics_id": ids[key], "number": to, **kept.columns()}
         for key, kept in as_it_was.items()

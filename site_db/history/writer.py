@@ -9,8 +9,14 @@ from sqlalchemy import insert, literal, select, update
 from sqlalchemy.orm import Session
 
 from site_db.bulk import add_up_rows, insert_rows
-from site_db.history.kept_statistics import KEPT, Kept, kept_columns, read_kept, write_kept
-from site_db.history.whole_run import Key, WholeRun
+from site_db.history.completed_run import CompletedRun, Key
+from site_db.history.stored_statistics import (
+    STORED,
+    StoredStatistics,
+    read_stored,
+    stored_columns,
+    write_stored,
+)
 from site_db.schema import (
     ExecutionHistoryRow,
     ExecutionSnapshotRow,
@@ -27,21 +33,7 @@ so many runs, and one batch, from a copy."""
 USAGE = ("jobs_submitted", "runs", "execution_time_s")
 """What a user has had of a queue."""
 
-_COLUMNS = (
-    "site_id",
-    "number",
-    "source_id",
-    "job_class_id",
-    "machine_class_id",
-    "machine_id",
-    "cluster_id",
-    "members",
-    "started_unix_s",
-    "run_time_s",
-    "size",
-    "user_id",
-    "queue",
-)
+_COLUMNS = ("site_id", "number", "source_id", *CompletedRun._fields)
 
 
 class HistoryWriter:
@@ -55,7 +47,7 @@ class HistoryWriter:
 
     def __init__(self, site_id: int) -> None:
         self._site_id = site_id
-        self._kept: dict[Key, Kept] = {}
+        self._kept: dict[Key, StoredStatistics] = {}
         self._classes_read: set[int] = set()
         """The job classes all of whose statistics are kept here."""
         self._recorded = 0
@@ -66,7 +58,7 @@ class HistoryWriter:
         self._take_numbers(session, 0)
         return self._version
 
-    def record(self, session: Session, source_id: int, runs: Sequence[WholeRun]) -> int:
+    def record(self, session: Session, source_id: int, runs: Sequence[CompletedRun]) -> int:
         """Add `runs` to the history in their order. Returns the number of the first.
 
         Statistics that are kept here are those of the transaction, so call `forget` if it fails. Raises
@@ -80,27 +72,10 @@ class HistoryWriter:
             session,
             ExecutionHistoryRow,
             _COLUMNS,
-            [
-                (
-                    self._site_id,
-                    number,
-                    source_id,
-                    run.job_class_id,
-                    run.machine_class_id,
-                    run.machine_id,
-                    run.cluster_id,
-                    run.members,
-                    run.started_unix_s,
-                    run.run_time_s,
-                    run.size,
-                    run.user_id,
-                    run.queue,
-                )
-                for number, run in enumerate(runs, start=first)
-            ],
+            [(self._site_id, number, source_id, *run) for number, run in enumerate(runs, start=first)],
         )
         changed = self._count_in(session, runs)
-        write_kept(session, {key: self._kept[key] for key in changed}, last)
+        write_stored(session, {key: self._kept[key] for key in changed}, last)
         _add_usage(session, runs)
         self._snapshot_if_due(session, last)
         self._recorded = last
@@ -124,24 +99,24 @@ class HistoryWriter:
             self._kept.clear()
             self._classes_read.clear()
         elif last - n != self._recorded and self._classes_read:
-            changed = read_kept(session, self._site_id, since=self._recorded)
+            changed = read_stored(session, self._site_id, since=self._recorded)
             self._kept.update(
                 {key: one for key, one in changed.items() if key.job_class_id in self._classes_read}
             )
         self._recorded, self._version = last - n, version
         return int(last)
 
-    def _count_in(self, session: Session, runs: Sequence[WholeRun]) -> list[Key]:
-        by_key: defaultdict[Key, list[WholeRun]] = defaultdict(list)
+    def _count_in(self, session: Session, runs: Sequence[CompletedRun]) -> list[Key]:
+        by_key: defaultdict[Key, list[CompletedRun]] = defaultdict(list)
         for run in runs:
             for key in run.counts_for():
                 by_key[key].append(run)
         unread = {key.job_class_id for key in by_key} - self._classes_read
         if unread:
-            self._kept.update(read_kept(session, self._site_id, unread))
+            self._kept.update(read_stored(session, self._site_id, unread))
             self._classes_read.update(unread)
         for key, some in by_key.items():
-            kept = self._kept.setdefault(key, Kept())
+            kept = self._kept.setdefault(key, StoredStatistics())
             kept.add([run.run_time_s for run in some], [run.size for run in some])
         return list(by_key)
 
@@ -151,15 +126,17 @@ class HistoryWriter:
             return
         row = ExecutionStatisticsRow
         changed = (
-            select(row.id, literal(last), *kept_columns(row))
+            select(row.id, literal(last), *stored_columns(row))
             .join(JobClassRow, JobClassRow.id == row.job_class_id)
             .where(JobClassRow.site_id == self._site_id, row.changed_at > before)
         )
-        session.execute(insert(ExecutionSnapshotRow).from_select(["statistics_id", "number", *KEPT], changed))
+        session.execute(
+            insert(ExecutionSnapshotRow).from_select(["statistics_id", "number", *STORED], changed)
+        )
         session.execute(update(SiteRow).where(SiteRow.id == self._site_id).values(snapshot_at=last))
 
 
-def _add_usage(session: Session, runs: Iterable[WholeRun]) -> None:
+def _add_usage(session: Session, runs: Iterable[CompletedRun]) -> None:
     times_s: defaultdict[tuple[int, str], list[float]] = defaultdict(list)
     for run in runs:
         times_s[run.user_id, run.queue].append(run.run_time_s)

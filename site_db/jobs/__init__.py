@@ -1,1 +1,1 @@
-"""Jobs and what became of them, from whoever tells of them, into the database."""
+"""Jobs and their completed runs: from logs, CSV files and experiments into the database."""

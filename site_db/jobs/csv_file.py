@@ -34,7 +34,9 @@ from site_db.toml_file import MOST, InvalidFile, Table
 Batch = tuple[Source, Sequence[JobRecord]]
 
 _OF_SOURCE = tuple(f"source_{field.name}" for field in fields(Source))
-_OF_JOB = tuple(field.name for field in fields(JobRecord))
+_UNIX = {"submitted_s": "submitted_unix_s", "started_s": "started_unix_s"}
+_OF_JOB = {field.name: _UNIX.get(field.name, field.name) for field in fields(JobRecord)}
+"""Fields of a job, each with its column."""
 NEEDED = ("job_class", "started_unix_s", "run_time_s")
 
 
@@ -42,7 +44,7 @@ def write(path: Path, batches: Iterable[Batch]) -> None:
     """Write batches so that reading the file gives them again."""
     with path.open("w", encoding="utf-8", newline="") as file:
         writer = csv.writer(file)
-        writer.writerow((*_OF_SOURCE, *_OF_JOB))
+        writer.writerow((*_OF_SOURCE, *_OF_JOB.values()))
         for source, jobs in batches:
             of_source = [getattr(source, field.name) for field in fields(Source)]
             for job in jobs:
@@ -59,10 +61,12 @@ def read(path: Path, now_unix_s: float) -> list[Batch]:
     text = toml_file.read_text(path)
     rows = csv.DictReader(io.StringIO(text, newline=""), restkey="")
     header = rows.fieldnames or []
-    known = (*_OF_SOURCE, *_OF_JOB)
+    known = (*_OF_SOURCE, *_OF_JOB.values())
     for name in header:
         if name not in known:
-            raise InvalidFile(f"{path}, line 1: unknown column '{name}'; known are {', '.join(_OF_JOB)}")
+            raise InvalidFile(
+                f"{path}, line 1: unknown column '{name}'; known are {', '.join(_OF_JOB.values())}"
+            )
         if header.count(name) > 1:
             raise InvalidFile(f"{path}, line 1: the column '{name}' is there twice")
     for name in NEEDED:
@@ -77,7 +81,7 @@ def read(path: Path, now_unix_s: float) -> list[Batch]:
         if "" in row or None in row.values():
             raise InvalidFile(f"{where}: expected {len(header)} values, one for each column")
         source, job = _understood(row, itself, where, rows.line_num)
-        ended_s = job.ended_unix_s
+        ended_s = job.ended_s
         if ended_s is not None and ended_s > now_unix_s + CLOCKS_AGREE_TO_S:
             ended = datetime.fromtimestamp(min(ended_s, 2e11), UTC)
             raise InvalidFile(
@@ -173,7 +177,7 @@ def _understood(row: dict[str, str], itself: Source, where: str, line: int) -> t
     if told.submitted_unix_s is None:
         values["submitted_unix_s"] = told.started_unix_s or 0.0
     values["number"] = told.number or str(line)
-    return source, JobRecord(**{name: values[name] for name in _OF_JOB})
+    return source, JobRecord(**{field: values[column] for field, column in _OF_JOB.items()})
 
 
 _PREDICTED = TypeAdapter(tuple[PredictedTurnaround, ...])
@@ -190,11 +194,11 @@ def _predicted(told: _Row, where: str) -> tuple[PredictedTurnaround, ...]:
         ) from None
     submitted_s = told.submitted_unix_s or told.started_unix_s or 0.0
     for said in predicted:
-        low_s, high_s = said.low_unix_s, said.high_unix_s
+        low_s, high_s = said.low_s, said.high_s
         in_order = low_s is None or high_s is None or low_s <= high_s
-        if not (submitted_s <= said.end_unix_s < MOST and in_order and said.jobs_there >= 0):
+        if not (submitted_s <= said.end_s < MOST and in_order and said.jobs_there >= 0):
             raise InvalidFile(
-                f"{where}: a prediction of {said.end_unix_s:.15g} s cannot be: jobs end after they were "
+                f"{where}: a prediction of {said.end_s:.15g} s cannot be: jobs end after they were "
                 f"submitted, low is not above high, and no fewer than 0 jobs are there"
             )
     return predicted

@@ -113,11 +113,11 @@ def _record(job: LoggedJob, place: str) -> JobRecord:
         user=job.user,
         queue=job.partition or NO_PARTITION,
         state=JobState.DONE,
-        submitted_unix_s=job.submitted_unix_s,
+        submitted_s=job.submitted_unix_s,
         resource=place if job.nodes else None,
         machine_class=None if job.nodes else place,
         members=len(job.nodes) or 1,
-        started_unix_s=job.started_unix_s,
+        started_s=job.started_unix_s,
         run_time_s=job.ended_unix_s - job.started_unix_s,
         time_limit_s=job.time_limit_s,
     )
@@ -138,7 +138,7 @@ class _SiteBuilder:
             MachineClassRow, MachineClassRow.id == MachineRow.machine_class_id
         )
         in_classes = session.execute(of_class.where(MachineRow.site_id == row.id))
-        self._class_of: dict[str, str] = dict(in_classes.tuples().all())
+        self._class_of: dict[str, str] = dict(in_classes.all())
         self._members = {name: self._members_of(id) for name, id in self._clusters.items()}
         places = session.execute(
             select(AllowedPlaceRow.job_class_id, AllowedPlaceRow.machine_class_id, AllowedPlaceRow.cluster_id)

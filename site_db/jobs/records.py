@@ -1,4 +1,4 @@
-"""Jobs as they are recorded, by the names that their site gives things, and where they were told of."""
+"""Values to be recorded: jobs, their sources, and predictions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 
 CLOCKS_AGREE_TO_S = 86_400.0
-"""By more than this a time must be ahead of ours to lie in the future."""
+"""Tolerated difference of clocks: only a later time is in the future."""
 
 
 class SourceKind(StrEnum):
@@ -19,7 +19,7 @@ class SourceKind(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class Source:
-    """Where jobs and runs were told of. The same `key` stands for the same content."""
+    """Where jobs and runs come from. Equal keys mean equal content."""
 
     kind: SourceKind
     key: str
@@ -42,25 +42,28 @@ class JobState(StrEnum):
 
 @dataclass(frozen=True, slots=True)
 class PredictedTurnaround:
-    """What a predictor said of a job at `made_unix_s`: that it would end at `end_unix_s`, probably from low
-    to high. It was `waiting` then, or ran, and so many jobs were not done."""
+    """A prediction, made at `made_s`, that a job ends at `end_s`, with an interval from low to high.
+
+    The job was `waiting` then, or running; `jobs_there` jobs had not ended. Times as in JobRecord.
+    """
 
     predictor: str
-    made_unix_s: float
-    end_unix_s: float
-    low_unix_s: float | None
-    high_unix_s: float | None
+    made_s: float
+    end_s: float
+    low_s: float | None
+    high_s: float | None
     waiting: bool
     jobs_there: int
 
 
 @dataclass(frozen=True, slots=True)
 class JobRecord:
-    """A job and what became of it; a DONE one is a whole run on `resource` (by name: a machine, or `members`
-    machines of a cluster, None = all), or where no machine is known on one of `machine_class`.
+    """A job and its outcome, with all things by name.
 
-    Times are Unix seconds, in a testbed simulated seconds. `expected_s` is what was believed of its run time
-    when it started, `time_limit_s` how long its user asked for.
+    A job that is DONE has a completed run on `resource` (a machine, or `members` machines of a cluster, None:
+    all), or on an unknown machine of `machine_class`. Times are on the clock of the source: Unix seconds, or
+    simulated seconds of a testbed. `expected_s` is the run-time estimate at the start, `time_limit_s` the
+    user's request.
     """
 
     number: str
@@ -68,10 +71,10 @@ class JobRecord:
     user: str
     queue: str
     state: JobState
-    submitted_unix_s: float
+    submitted_s: float
     resource: str | None = None
     members: int | None = None
-    started_unix_s: float | None = None
+    started_s: float | None = None
     run_time_s: float | None = None
     size: float | None = None
     submitted_by: str | None = None
@@ -83,7 +86,7 @@ class JobRecord:
     predicted: tuple[PredictedTurnaround, ...] = ()
 
     @property
-    def ended_unix_s(self) -> float | None:
-        if self.started_unix_s is None or self.run_time_s is None:
+    def ended_s(self) -> float | None:
+        if self.started_s is None or self.run_time_s is None:
             return None
-        return self.started_unix_s + self.run_time_s
+        return self.started_s + self.run_time_s

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 
 from scheduler.errors import UserError
 from site_db.bulk import add_up_rows, insert_rows
-from site_db.history.whole_run import WholeRun
+from site_db.history.completed_run import CompletedRun
 from site_db.history.writer import USAGE, HistoryWriter
 from site_db.jobs.records import JobRecord, JobState, Source
 from site_db.schema import (
@@ -126,10 +126,8 @@ class JobWriter:
         """Record jobs, with the whole runs of those that are done. Raises BadRecord."""
         self.lock(session)
         for job in jobs:
-            if not isfinite(job.submitted_unix_s):
-                raise BadRecord(
-                    f"job {job.number}: it was submitted at {job.submitted_unix_s}; expected seconds"
-                )
+            if not isfinite(job.submitted_s):
+                raise BadRecord(f"job {job.number}: it was submitted at {job.submitted_s}; expected seconds")
         source_id = self.source_id(session, source)
         users = self._put_users(session, _users_of(jobs))
         first = self._history.record(session, source_id, self._runs(jobs, users))
@@ -150,9 +148,9 @@ class JobWriter:
                 job.reason,
                 self._machines[job.resource][0] if job.resource in self._machines else None,
                 self._clusters.get(job.resource or ""),
-                job.submitted_unix_s,
-                job.started_unix_s,
-                job.ended_unix_s,
+                job.submitted_s,
+                job.started_s,
+                job.ended_s,
                 job.preemptions,
                 job.time_limit_s,
                 next(numbers) if job.state is JobState.DONE else None,
@@ -161,7 +159,7 @@ class JobWriter:
         ]
         insert_rows(session, JobRow, _OF_JOB, rows)
         predictions = [
-            (self._site_id, serial, "run_time", job.started_unix_s, job.expected_s, "", job.run_time_s)
+            (self._site_id, serial, "run_time", job.started_s, job.expected_s, "", job.run_time_s)
             for serial, job in zip(serials, jobs, strict=True)
             if job.expected_s is not None
         ]
@@ -174,19 +172,16 @@ class JobWriter:
     def _turnarounds(self, serials: range, jobs: Sequence[JobRecord]) -> Iterator[tuple[Any, ...]]:
         """Predictions of turnaround, scored where the job is done."""
         for serial, job in zip(serials, jobs, strict=True):
-            since_s = job.submitted_unix_s
-            real_s = None if job.ended_unix_s is None else job.ended_unix_s - since_s
+            since_s = job.submitted_s
+            real_s = None if job.ended_s is None else job.ended_s - since_s
             for said in job.predicted:
-                interval = (
-                    None if bound is None else bound - since_s
-                    for bound in (said.low_unix_s, said.high_unix_s)
-                )
+                interval = (None if bound is None else bound - since_s for bound in (said.low_s, said.high_s))
                 yield (
                     self._site_id,
                     serial,
                     "turnaround",
-                    said.made_unix_s,
-                    said.end_unix_s - since_s,
+                    said.made_s,
+                    said.end_s - since_s,
                     *interval,
                     said.predictor,
                     said.waiting,
@@ -195,19 +190,12 @@ class JobWriter:
                     real_s,
                 )
 
-    def add_runs(self, session: Session, source: Source, jobs: Sequence[JobRecord]) -> None:
-        """Record whole runs and not their jobs. Raises BadRecord."""
-        self.lock(session)
-        source_id = self.source_id(session, source)
-        users = self._put_users(session, _users_of(jobs))
-        self._history.record(session, source_id, self._runs(jobs, users))
-
-    def _runs(self, jobs: Sequence[JobRecord], users: dict[str, int]) -> list[WholeRun]:
+    def _runs(self, jobs: Sequence[JobRecord], users: dict[str, int]) -> list[CompletedRun]:
         return [self._run(job, users) for job in jobs if job.state is JobState.DONE]
 
-    def _run(self, job: JobRecord, users: Mapping[str, int]) -> WholeRun:
+    def _run(self, job: JobRecord, users: Mapping[str, int]) -> CompletedRun:
         who, job_class_id = f"job {job.number}", self._job_class(job)
-        time_s, started_s = job.run_time_s, job.started_unix_s
+        time_s, started_s = job.run_time_s, job.started_s
         if time_s is None or not 0.0 < time_s < MOST:
             raise BadRecord(f"{who}: its run time is {time_s}; expected seconds, more than 0")
         if started_s is None or not isfinite(started_s):
@@ -219,12 +207,12 @@ class JobWriter:
             class_id = self._classes.get(job.machine_class or "")
             if class_id is None:
                 raise BadRecord(f"{who}: the site '{self._site}' has no machine class '{job.machine_class}'")
-            return WholeRun(job_class_id, class_id, None, None, None, *rest)
+            return CompletedRun(job_class_id, class_id, None, None, None, *rest)
         if job.resource in self._machines:
             if job.members not in (None, 1):
                 raise BadRecord(f"{who}: it ran on {job.members} machines, and '{job.resource}' is one")
             machine_id, class_id = self._machines[job.resource]
-            return WholeRun(job_class_id, class_id, machine_id, None, None, *rest)
+            return CompletedRun(job_class_id, class_id, machine_id, None, None, *rest)
         if job.resource not in self._clusters:
             raise BadRecord(f"{who}: the site '{self._site}' has no machine or cluster '{job.resource}'")
         most = self._sizes[job.resource]
@@ -233,7 +221,7 @@ class JobWriter:
             raise BadRecord(
                 f"{who}: it ran on {members} machines of the cluster '{job.resource}', which has {most}"
             )
-        return WholeRun(job_class_id, None, None, self._clusters[job.resource], members, *rest)
+        return CompletedRun(job_class_id, None, None, self._clusters[job.resource], members, *rest)
 
     def _job_class(self, job: JobRecord) -> int:
         found = self._job_classes.get(job.job_class)

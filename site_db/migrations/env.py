@@ -1,4 +1,4 @@
-"""What Alembic runs; the connection is given by `site_db.migrations`."""
+"""Alembic's environment; `site_db.migrations` passes the connection."""
 
 from alembic import context
 

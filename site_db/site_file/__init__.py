@@ -1,1 +1,1 @@
-"""Site files in TOML: tables, validation, import and export."""
+"""Site files: their tables, validation, reading and writing, and their import into a database."""

@@ -81,7 +81,7 @@ def _reset_moved_machines(
     """A machine that changes its class is new hardware: its earlier runs no longer count for it."""
     row = MachineRow
     query = select(row.name, row.machine_class_id).where(row.site_id == site.id)
-    class_ids: dict[str, int] = dict(session.execute(query).tuples().all())
+    class_ids: dict[str, int] = dict(session.execute(query).all())
     moved = [
         before["machines"][machine["name"]]
         for machine in machines

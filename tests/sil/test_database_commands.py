@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 import time
 from datetime import UTC, datetime
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -61,7 +63,7 @@ def tiny(here: Path) -> Path:
 def test_a_site_goes_in_and_comes_out_as_it_was(tiny: Path) -> None:
     text = done("export")
     (tiny / "again.toml").write_text(text)
-    assert "is now as its file says" in done("import", "again.toml")
+    assert "is updated from its file" in done("import", "again.toml")
     assert done("export") == text
     done("export", "--out", "third.toml")
     assert (tiny / "third.toml").read_text() == text
@@ -122,6 +124,42 @@ def test_a_state_is_told_and_shown(tiny: Path) -> None:
     assert "'lan' is an interconnect, which has no local load" in refused(
         "state", "lan", "up", "--local-load", "1"
     )
+
+
+def listed(*arguments: str) -> dict[str, Any]:
+    """What a command prints as JSON."""
+    listings: dict[str, Any] = json.loads(done(*arguments, "--json"))
+    return listings
+
+
+def test_show_prints_the_same_facts_as_json(tiny: Path) -> None:
+    done("state", "f1", "down", "--local-load", "0.5")
+    shown = listed("show")
+    assert sum(row["down"] for row in shown["machines"]) == 1
+    (pair,) = [row for row in shown["clusters"] if row["cluster"] == "pair"]
+    assert (pair["members"], pair["available"], pair["accepts_parallel"]) == (2, 1, False)
+    assert pair["interconnects"] == [{"name": "lan", "up": True}]
+    (f1,) = shown["states"]
+    assert (f1["name"], f1["up"], f1["local_load"], f1["traffic_mbit_per_s"]) == ("f1", False, 0.5, None)
+    assert {row["rule"] for row in shown["expected_times"]} == {"staff"}
+    assert shown["predictions"] == shown["in_isolation"] == []
+    done("import", "hcs-2001")
+    assert [row["site"] for row in listed("show")["sites"]] == ["hcs-2001", "tiny"]
+
+
+def test_runs_and_one_job_class_are_printed_as_json(tiny: Path) -> None:
+    rows = "short,f1,1700000000,12.5\nshort,pair,1700000100,14\n"
+    (tiny / "mine.csv").write_text("job_class,resource,started_unix_s,run_time_s\n" + rows)
+    done("history", "--import", "mine.csv")
+    runs = listed("history", "--last", "1")["runs"]
+    assert [(run["number"], run["resource"], run["members"], run["run_time_s"]) for run in runs] == [
+        (2, "pair", 2, 14.0)
+    ]
+    assert (runs[0]["source_kind"], runs[0]["started_s"]) == ("file", 1700000100.0)
+    shown = listed("show", "--job-class", "short")
+    (f1,) = [row for row in shown["expected_times"] if row["resource"] == "f1"]
+    assert (f1["own_runs"], f1["median_s"]) == (1, pytest.approx(12.5, rel=0.01))
+    assert shown["expected_times_total"]["own_runs"] == 2
 
 
 def row_of(name: str, shown: str) -> list[str]:
@@ -262,7 +300,7 @@ def test_what_two_logs_tell_of_is_recorded_once(here: Path) -> None:
     assert "2 of 2 rows" in done("import-sacct", "first.txt", "--db", "site.db#ours")
     told = done("import-sacct", "second.txt")
     assert "2 of 4 rows" in told
-    assert "Left out: 2 (told of before)" in told
+    assert "Left out: 2 (recorded before)" in told
     assert "agree with its history of 4 runs" in done("check")
 
 
@@ -296,11 +334,11 @@ def test_a_log_from_the_future_is_refused_and_nothing_of_it_is_recorded(here: Pa
 
 
 def test_an_older_database_says_what_to_run_and_that_works(here: Path) -> None:
-    (here / "old.db").write_bytes((VERSIONS / "0.1.0.sqlite").read_bytes())
+    (here / "old.db").write_bytes((VERSIONS / "0002.sqlite").read_bytes())
     sentence = refused("show", "--db", "old.db")
     command = sentence.partition("run: sil db ")[2].replace("'", "").split()
     assert command == ["upgrade", "--db", "old.db"]
-    assert "upgraded from 0001 to 0003" in done(*command)
+    assert "upgraded from 0002 to 0003" in done(*command)
     assert "was up to date" in done(*command)
     assert "agree" in done("check", "--db", "old.db#small")
     assert migrations.HEAD == "0003"

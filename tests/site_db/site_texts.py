@@ -299,7 +299,7 @@ def site_of(file: SiteFile) -> Site:
 def a_run(resource: str | None, run_time_s: float = 20.0, **rest: Any) -> JobRecord:
     """A job of ann's that is done, unless the `rest` says otherwise."""
     usual = {"number": "1", "job_class": "short", "user": "ann", "queue": "day", "state": JobState.DONE}
-    times = {"submitted_unix_s": 0.0, "started_unix_s": 5.0, "run_time_s": run_time_s}
+    times = {"submitted_s": 0.0, "started_s": 5.0, "run_time_s": run_time_s}
     return JobRecord(**{**usual, **times, "resource": resource, **rest})
 
 

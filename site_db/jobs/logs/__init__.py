@@ -1,1 +1,1 @@
-"""Logs of jobs that ran elsewhere, as streams of whole runs: what Slurm's sacct prints, and SWF files."""
+"""Readers of job logs: Slurm's sacct and the Standard Workload Format, as streams of completed runs."""

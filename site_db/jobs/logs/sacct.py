@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 
-from site_db.jobs.logs.logged_job import LATEST_UNIX_S, MOST_PROCESSORS, LoggedJob, Tally, shown
+from site_db.jobs.logs.log_file import BadLog, shown
+from site_db.jobs.logs.logged_job import MOST_PROCESSORS, LoggedJob, Tally
+from site_db.jobs.logs.swf_format import LATEST_UNIX_S
 from site_db.site_file import hostlist
-from site_db.toml_file import InvalidFile
 
 COMMAND = (
     "sacct -a -P -X -S 2026-01-01 -E now "
@@ -83,7 +84,7 @@ def read_sacct(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[Logge
     suspended); with a submit time after the start; without processors (it counts as 1); with a list of nodes
     or a time limit that cannot be read (it counts as none).
 
-    Raises InvalidFile for a file without such a header; `path` is for its message.
+    Raises BadLog for a file without such a header; `path` is for its message.
     """
     header, columns = "", None
     for number, raw in enumerate(lines, start=1):
@@ -104,7 +105,7 @@ def read_sacct(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[Logge
             tally.repair(rule, number)
         yield job
     if columns is None:
-        raise InvalidFile(f"{path}: the file is empty; expected {EXPECTED}")
+        raise BadLog(f"{path}: the file is empty; expected {EXPECTED}")
 
 
 class _Refused(Exception):
@@ -144,7 +145,7 @@ def _columns(header: str, line: int, path: Path) -> _Columns:
     if missing:
         no_header = not set(at).intersection(("user", "start", "end", "state", "jobid", "jobidraw"))
         lack = "is no header" if no_header else f"has no column {' and no column '.join(missing)}"
-        raise InvalidFile(f"{path}, line {line}: {shown(header)} {lack}; expected {EXPECTED}")
+        raise BadLog(f"{path}, line {line}: {shown(header)} {lack}; expected {EXPECTED}")
 
     def place(*names: str) -> tuple[int, ...]:
         return tuple(at[name] for name in names if name in at)

@@ -1,138 +1,222 @@
-"""The Standard Workload Format of the Parallel Workloads Archive, version 2.2.
-
-<https://www.cs.huji.ac.il/labs/parallel/workload/swf.html>
-"""
+"""Archive logs in the Standard Workload Format as streams of completed runs."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
-from site_db.jobs.logs.logged_job import LATEST_UNIX_S, MOST_PROCESSORS, LoggedJob, Tally, shown
-from site_db.toml_file import InvalidFile
-
-FIELDS = 18
-EXPECTED = (
-    f"a job of the Standard Workload Format, which is {FIELDS} numbers "
-    "like '1 0 5 60 4 -1 -1 4 90 -1 1 7 1 3 1 1 -1 -1'"
+from site_db.jobs.logs.log_file import BadLog, shown
+from site_db.jobs.logs.logged_job import MOST_PROCESSORS, LoggedJob, Tally
+from site_db.jobs.logs.swf_format import (
+    EXPECTED,
+    FIELDS,
+    HAS_WHOLE,
+    LATEST_UNIX_S,
+    PARTIAL,
+    WITHOUT_WHOLE,
+    Status,
+    header_field,
+    joined,
+    unix_start_s,
 )
 
-_COMPLETED, _UNKNOWN = 1, -1
-_SWAPPED_OUT = "a part of a job that was swapped out"
+N_FIELDS = len(FIELDS)
+(
+    _JOB,
+    _SUBMIT,
+    _WAIT,
+    _RUN,
+    _ALLOCATED,
+    _,
+    _,
+    _REQUESTED,
+    _REQUESTED_TIME,
+    _,
+    _STATUS,
+    _USER,
+    _,
+    _EXECUTABLE,
+    _QUEUE,
+    _PARTITION,
+    _,
+    _,
+) = range(N_FIELDS)
+
 _REFUSED: dict[float, str] = {
-    0: "the job failed",
-    2: _SWAPPED_OUT,
-    3: _SWAPPED_OUT,
-    4: _SWAPPED_OUT,
-    5: "the job was cancelled",
+    Status.FAILED: "the job failed",
+    Status.CANCELLED: "the job was cancelled",
+    Status.TO_BE_CONTINUED: "the last partial execution of the job is missing",
 }
-"""Why a row of this status is refused. Nothing is lost with the parts: the whole job has a row of its own."""
+"""Why a job of this status is refused."""
+
+
+class _Refused(Exception):
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+@dataclass(frozen=True, slots=True)
+class _Row:
+    """A line of 18 numbers; its times count from `origin_s` (None: no header gives it)."""
+
+    line: int
+    fields: list[str]
+    origin_s: float | None
+    repairs: tuple[str, ...] = ()
+
+    @property
+    def job(self) -> str:
+        return _named("", self.fields[_JOB]) or self.fields[_JOB]
+
+    @property
+    def status(self) -> float:
+        return float(self.fields[_STATUS])
 
 
 def read_swf(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[LoggedJob]:
-    """The completed runs of an SWF log, one by one; `tally` is told what became of each row.
+    """The completed runs of an SWF log, one by one; `tally` counts what happened to each row.
 
-    A row is a line that is neither blank nor a comment, which begins with a semicolon. -1 is unknown. Times
-    are in seconds and count from the header UnixStartTime; where a log is put together from several, each row
-    counts from the last such header before it. Whole numbers may be written as decimals, like 4.00.
+    Times are in seconds and count from the header field UnixStartTime; in a log concatenated from several,
+    each row counts from the last such field before it. Whole numbers may be written as decimals, like 4.00.
 
-    Refused is a row with fewer than 18 fields or one that is no number; a job that failed, was cancelled, or
-    is only a part of a job that was swapped out; one whose submit time, run time or processors are unknown;
-    a run time of zero; times beyond the year 9999.
+    Refused are rows with fewer than 18 fields or with a field that is not a number; jobs that failed or were
+    cancelled; partial executions of a job that has a line for the whole; jobs whose last partial execution
+    is missing; unknown submit times, run times or processors; run times of zero; times beyond the year 9999.
 
-    Repaired is a row with more than 18 fields (the rest is ignored), with an unknown status (it counts as
-    completed) or an unknown wait (it counts as none), and, once, a log without UnixStartTime (0 is taken).
+    Repaired are rows with more than 18 fields (the rest is ignored), an unknown status (counts as completed)
+    or an unknown wait (counts as none); partial executions without a line for the whole job, which are joined
+    and come last; and, once, a log without UnixStartTime (0 is taken).
 
     Users, executables, queues and partitions are numbers here, and become "user-7", "program-3" ("queue-1"
-    where the executable is unknown) and "partition-1". The format does not tell nodes.
+    if the executable is unknown) and "partition-1". The format names no nodes.
 
-    Raises InvalidFile after the last line where no line was a row of 18 numbers; `path` is for its message.
+    Raises BadLog after the last line if no line was a row of 18 numbers; `path` is for its message.
     """
-    origin_s: float | None = None
     origin_is_told = False
+    for row, job in _jobs(_rows(lines, path, tally), tally):
+        if row.origin_s is None and not origin_is_told:
+            tally.repair("no UnixStartTime header: times count from 0", row.line)
+            origin_is_told = True
+        yield job
+
+
+def _jobs(rows: Iterable[_Row], tally: Tally) -> Iterator[tuple[_Row, LoggedJob]]:
+    """The completed runs, each with its row; those of joined partial executions come last."""
+    whole: set[str] = set()
+    parts: dict[str, list[_Row]] = {}
+    for row in rows:
+        if row.status in PARTIAL:
+            parts.setdefault(row.job, []).append(row)
+            continue
+        whole.add(row.job)
+        if job := _job_of([row], row, tally):
+            yield row, job
+    for number, some in parts.items():
+        if number in whole:
+            for row in some:
+                tally.refuse(HAS_WHOLE, row.line)
+            continue
+        numbers = joined([[float(text) for text in row.fields] for row in some])
+        row = _Row(
+            some[0].line, [repr(one) for one in numbers], some[0].origin_s, (f"{WITHOUT_WHOLE}, joined",)
+        )
+        if job := _job_of(some, row, tally):
+            yield row, job
+
+
+def _job_of(lines: list[_Row], row: _Row, tally: Tally) -> LoggedJob | None:
+    """The job of a row that stands for some lines, counted in `tally`; None if it is refused."""
+    try:
+        job, repairs = _job(row)
+    except _Refused as refused:
+        for line in lines:
+            tally.refuse(refused.reason, line.line)
+        return None
+    for line in lines:
+        tally.use()
+        for rule in (*repairs, *row.repairs):
+            tally.repair(rule, line.line)
+    return job
+
+
+def _rows(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[_Row]:
+    origin_s: float | None = None
     has_rows = False
     first: tuple[int, str] | None = None
     for number, line in enumerate(lines, start=1):
-        fields = line.split(None, FIELDS)
+        fields = line.split(None, N_FIELDS)
         if not fields:
             continue
         if first is None:
             first = number, line
         if fields[0][0] == ";":
-            start_s = _unix_start_s(line)
+            key, value = header_field(line) or ("", "")
+            start_s = unix_start_s(value) if key == "unixstarttime" else None
             origin_s = origin_s if start_s is None else start_s
             continue
-        if len(fields) < FIELDS:
-            tally.refuse(f"fewer than {FIELDS} fields", number)
+        if len(fields) < N_FIELDS:
+            tally.refuse(f"fewer than {N_FIELDS} fields", number)
             continue
-        more_fields = len(fields) > FIELDS
-        if more_fields:
-            del fields[FIELDS:]
+        surplus = (f"more than {N_FIELDS} fields, the rest ignored",) if len(fields) > N_FIELDS else ()
+        del fields[N_FIELDS:]
         # A number costs little to recognise and much to convert; most fields are only recognised.
         odd = [text for text in fields if not text.isdecimal() and text != "-1"]
         if odd and not all(map(_is_number, odd)):
             tally.refuse("a field is not a number", number)
             continue
         has_rows = True
-
-        status, submit_s, run_s = float(fields[10]), float(fields[1]), float(fields[3])
-        if status != _COMPLETED and status != _UNKNOWN:
-            tally.refuse(_REFUSED.get(status, "a status that the format does not have"), number)
-            continue
-        if submit_s < 0:
-            tally.refuse("the submit time is unknown", number)
-            continue
-        if run_s < 0:
-            tally.refuse("the run time is unknown", number)
-            continue
-        processors = float(fields[4])
-        if not 1 <= processors <= MOST_PROCESSORS:
-            processors = float(fields[7])
-            if not 1 <= processors <= MOST_PROCESSORS:
-                tally.refuse("the number of processors is unknown", number)
-                continue
-        wait_s = float(fields[2])
-        submitted_s = submit_s if origin_s is None else origin_s + submit_s
-        started_s = submitted_s + wait_s if wait_s > 0 else submitted_s
-        ended_s = started_s + run_s
-        if ended_s > LATEST_UNIX_S:
-            tally.refuse("a time is beyond the year 9999", number)
-            continue
-        # Compared after the sum: a run time may be too small to be seen beside a time of today.
-        if ended_s == started_s:
-            tally.refuse("the run time is zero", number)
-            continue
-
-        tally.use()
-        if status == _UNKNOWN:
-            tally.repair("status unknown, taken as completed", number)
-        if wait_s < 0:
-            tally.repair("wait unknown, taken as none", number)
-        if more_fields:
-            tally.repair(f"more than {FIELDS} fields, the rest ignored", number)
-        if origin_s is None and not origin_is_told:
-            tally.repair("no UnixStartTime header: times count from 0", number)
-            origin_is_told = True
-
-        yield LoggedJob(
-            number=_named("", fields[0]) or fields[0],
-            user=_named("user-", fields[11]) or "unknown",
-            program=_named("program-", fields[13]) or _named("queue-", fields[14]) or "unknown",
-            partition=_named("partition-", fields[15]),
-            processors=int(processors),
-            nodes=(),
-            submitted_unix_s=submitted_s,
-            started_unix_s=started_s,
-            ended_unix_s=ended_s,
-            time_limit_s=limit_s if 0 < (limit_s := float(fields[8])) <= LATEST_UNIX_S else None,
-        )
+        yield _Row(number, fields, origin_s, surplus)
     if not has_rows:
         if first is None:
-            raise InvalidFile(f"{path}: the file is empty; expected {EXPECTED}")
-        raise InvalidFile(
+            raise BadLog(f"{path}: the file is empty; expected {EXPECTED}")
+        raise BadLog(
             f"{path}, line {first[0]}: found {shown(first[1])}, and no line of the file is {EXPECTED}"
         )
+
+
+def _job(row: _Row) -> tuple[LoggedJob, list[str]]:
+    """The completed run of a row, and its repairs. Raises _Refused."""
+    fields, status = row.fields, row.status
+    submit_s, run_s, wait_s = (float(fields[k]) for k in (_SUBMIT, _RUN, _WAIT))
+    if status not in (Status.COMPLETED, Status.UNKNOWN):
+        raise _Refused(_REFUSED.get(status, "a status that the format does not have"))
+    if submit_s < 0:
+        raise _Refused("the submit time is unknown")
+    if run_s < 0:
+        raise _Refused("the run time is unknown")
+    told = (float(fields[k]) for k in (_ALLOCATED, _REQUESTED))
+    processors = next((int(n) for n in told if 1 <= n <= MOST_PROCESSORS), None)
+    if processors is None:
+        raise _Refused("the number of processors is unknown")
+    submitted_s = submit_s + (row.origin_s or 0.0)
+    started_s = submitted_s + wait_s if wait_s > 0 else submitted_s
+    ended_s = started_s + run_s
+    if ended_s > LATEST_UNIX_S:
+        raise _Refused("a time is beyond the year 9999")
+    # Compared after the sum: a run time may be too small to be seen beside a time of today.
+    if ended_s == started_s:
+        raise _Refused("the run time is zero")
+    repairs = []
+    if status == Status.UNKNOWN:
+        repairs.append("status unknown, taken as completed")
+    if wait_s < 0:
+        repairs.append("wait unknown, taken as none")
+    limit_s = float(fields[_REQUESTED_TIME])
+    return LoggedJob(
+        number=row.job,
+        user=_named("user-", fields[_USER]) or "unknown",
+        program=_named("program-", fields[_EXECUTABLE]) or _named("queue-", fields[_QUEUE]) or "unknown",
+        partition=_named("partition-", fields[_PARTITION]),
+        processors=processors,
+        nodes=(),
+        submitted_unix_s=submitted_s,
+        started_unix_s=started_s,
+        ended_unix_s=ended_s,
+        time_limit_s=limit_s if 0 < limit_s <= LATEST_UNIX_S else None,
+    ), repairs
 
 
 def _is_number(text: str) -> bool:
@@ -143,20 +227,8 @@ def _is_number(text: str) -> bool:
         return False
 
 
-def _unix_start_s(comment: str) -> float | None:
-    """The UnixStartTime of a comment that is this header and has one."""
-    key, _, value = comment.strip().lstrip("; ").partition(":")
-    if key.strip().lower() != "unixstarttime":
-        return None
-    try:
-        start_s = float(value.split(None, 1)[0])
-    except (ValueError, IndexError):
-        return None
-    return start_s if 0 <= start_s <= LATEST_UNIX_S else None
-
-
 def _named(kind: str, text: str) -> str:
-    """The name of what a log has by number; empty where it is unknown."""
+    """The name of what a log has by number; empty if it is unknown."""
     if text.isdecimal():
         return kind + text
     value = float(text)

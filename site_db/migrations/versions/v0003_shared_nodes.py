@@ -1,4 +1,4 @@
-"""Clusters whose nodes are shared: social contracts, jobs as measured in isolation, and turnaround predicted."""
+"""Time-shared nodes: social contracts, measurements in isolation, predictions of turnaround."""
 
 import sqlalchemy as sa
 from alembic import op

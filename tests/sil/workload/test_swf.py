@@ -208,14 +208,14 @@ CASES = {
     "part beside the whole": Case(
         (job(status=0, run=60), job(status=2, run=20), job(status=3, run=40)),
         4,
-        "a part of a job that has a line for the whole",
+        "a partial execution of a job that has a line for the whole",
         "left out",
         {"job": [1], "run_s": [60]},
     ),
     "parts without the whole": Case(
         (job(status=2, run=20), job(status=3, run=40, submit=30)),
         3,
-        "parts of a job that has no line for the whole",
+        "partial executions of a job that has no line for the whole",
         "joined",
         {"job": [1], "submit_s": [0], "run_s": [60]},
     ),
@@ -325,7 +325,7 @@ def test_a_gzip_file_that_is_cut_in_the_middle_is_refused(tmp_path: Path) -> Non
 def test_a_plain_file_that_is_named_gz_is_refused(tmp_path: Path) -> None:
     path = tmp_path / "log.swf.gz"
     path.write_text(f"{HEADER}{GOOD}\n")
-    assert "it is no gzip file" in refusal(path)
+    assert "the file is not a gzip file" in refusal(path)
 
 
 @pytest.mark.parametrize(
@@ -402,7 +402,7 @@ def test_a_gzip_file_is_read_whatever_its_name_says(tmp_path: Path) -> None:
     path.write_bytes(whole)
     assert read_swf(path).jobs["run_s"].to_list() == [5.0]
     path.write_bytes(whole[:-9])
-    with pytest.raises(BadLog, match="the gzip file was cut off"):
+    with pytest.raises(BadLog, match="the gzip file is truncated"):
         read_swf(path)
 
 

@@ -25,10 +25,10 @@ def batch(name: str, k: int, n: int) -> list[JobRecord]:
             user=name,
             queue="day",
             state=JobState.DONE,
-            submitted_unix_s=0.0,
+            submitted_s=0.0,
             resource=RESOURCES[(i + k) % len(RESOURCES)],
             members=2 if RESOURCES[(i + k) % len(RESOURCES)] == "pair" else 1,
-            started_unix_s=float(k),
+            started_s=float(k),
             run_time_s=1.0 + (seed * 31 + k * 17 + i * 7) % 101 / 7,
         )
         for i in range(n)

@@ -18,12 +18,12 @@ from sqlalchemy.orm import Session
 
 from site_db import store
 from site_db.history import as_of, writer
-from site_db.history.as_of import PrunedHistory, read_kept_as_of
+from site_db.history.as_of import PrunedHistory, read_stored_as_of
 from site_db.history.checking import disagreements
-from site_db.history.kept_statistics import MOMENTS, Kept, read_kept
+from site_db.history.completed_run import Key
 from site_db.history.pruning import prune
 from site_db.history.statistics import RunStatistics
-from site_db.history.whole_run import Key
+from site_db.history.stored_statistics import MOMENTS, StoredStatistics, read_stored
 from site_db.jobs.records import LIVE, JobRecord, JobState, Source, SourceKind
 from site_db.jobs.writer import JobWriter
 from site_db.schema import (
@@ -49,8 +49,8 @@ def run(
 ) -> JobRecord:
     members = {"pair": 2, "mixed": 3}.get(resource, 1)
     return JobRecord(
-        number="1", job_class=job_class, user="ann", queue="day", state=JobState.DONE, submitted_unix_s=0.0,
-        resource=resource, members=members, started_unix_s=0.0, run_time_s=time_s, size=size,
+        number="1", job_class=job_class, user="ann", queue="day", state=JobState.DONE, submitted_s=0.0,
+        resource=resource, members=members, started_s=0.0, run_time_s=time_s, size=size,
     )  # fmt: skip
 
 
@@ -59,7 +59,7 @@ def add(engine: Engine, *jobs: JobRecord, key: str = "live") -> None:
         JobWriter(session, "small").add(session, Source(SourceKind.LIVE, key), jobs)
 
 
-def told(kept: dict[Key, Kept]) -> Told:
+def told(kept: dict[Key, StoredStatistics]) -> Told:
     return {
         key: ([getattr(one.runs, name) for name in MOMENTS], one.sketch.bins()) for key, one in kept.items()
     }
@@ -82,11 +82,11 @@ def test_a_writer_reads_the_statistics_of_a_job_class_once_wherever_its_runs_are
 
     def watch(
         session: Session, site_id: int, job_class_ids: Collection[int] | None = None
-    ) -> dict[Key, Kept]:
+    ) -> dict[Key, StoredStatistics]:
         asked_for.append(job_class_ids)
-        return read_kept(session, site_id, job_class_ids)
+        return read_stored(session, site_id, job_class_ids)
 
-    monkeypatch.setattr(writer, "read_kept", watch)
+    monkeypatch.setattr(writer, "read_stored", watch)
     with Session(engine) as session:
         jobs = JobWriter(session, "small")
         for resource in ("f1", "f2", "s1", "odd", "f1"):
@@ -106,10 +106,10 @@ def test_the_statistics_as_of_any_run_are_those_that_were_there_after_it(
     for k in range(10):
         add(engine, run(10.0 + k, RESOURCES[k % 4], size=float(k + 1) if k % 3 else None))
         with Session(engine) as session:
-            after.append(told(read_kept(session, SITE_ID)))
+            after.append(told(read_stored(session, SITE_ID)))
     with Session(engine) as session:
         for number, expected in enumerate(after):
-            assert_same(told(read_kept_as_of(session, SITE_ID, number)), expected)
+            assert_same(told(read_stored_as_of(session, SITE_ID, number)), expected)
 
 
 def test_reading_as_of_the_past_looks_at_the_runs_since_the_last_copy_only(
@@ -121,14 +121,14 @@ def test_reading_as_of_the_past_looks_at_the_runs_since_the_last_copy_only(
     looked_at: list[tuple[int, int]] = []
     real = as_of.count_runs_in
 
-    def watch(session: Session, site_id: int, after: int, to: int, kept: dict[Key, Kept]) -> None:
+    def watch(session: Session, site_id: int, after: int, to: int, kept: dict[Key, StoredStatistics]) -> None:
         looked_at.append((after, to))
         real(session, site_id, after, to, kept)
 
     monkeypatch.setattr(as_of, "count_runs_in", watch)
     with Session(engine) as session:
-        read_kept_as_of(session, SITE_ID, 17)
-        read_kept_as_of(session, SITE_ID, 9)
+        read_stored_as_of(session, SITE_ID, 17)
+        read_stored_as_of(session, SITE_ID, 9)
     assert looked_at == [(15, 17), (5, 9)]
 
 
@@ -168,9 +168,9 @@ def test_a_reader_sees_one_moment_also_while_others_record_and_prune(
         real(session, *rest)
 
     with store.reading(engine) as session:
-        before = told(read_kept(session, SITE_ID))
+        before = told(read_stored(session, SITE_ID))
         monkeypatch.setattr(as_of, "count_runs_in", interrupted)
-        assert_same(told(read_kept_as_of(session, SITE_ID, 30)), before)
+        assert_same(told(read_stored_as_of(session, SITE_ID, 30)), before)
 
 
 @settings(max_examples=25)
@@ -198,9 +198,9 @@ def test_however_runs_come_in_batches_the_statistics_agree_with_the_history_also
     to = data.draw(st.integers(0, n))
     with Session(engine) as session, session.begin():
         assert disagreements(session, SITE_ID) == []
-        before = told(read_kept_as_of(session, SITE_ID, n))
+        before = told(read_stored_as_of(session, SITE_ID, n))
         assert prune(session, SITE_ID, to) == to
-        assert_same(told(read_kept_as_of(session, SITE_ID, n)), before)
+        assert_same(told(read_stored_as_of(session, SITE_ID, n)), before)
         assert disagreements(session, SITE_ID) == []
     engine.dispose()
 
@@ -208,14 +208,14 @@ def test_however_runs_come_in_batches_the_statistics_agree_with_the_history_also
 def test_what_is_pruned_is_gone_and_what_it_taught_stays(engine: Engine) -> None:
     add(engine, *(run(10.0 * k) for k in range(1, 11)))
     with Session(engine) as session, session.begin():
-        before = told(read_kept(session, SITE_ID))
+        before = told(read_stored(session, SITE_ID))
         assert prune(session, SITE_ID, 7) == 7
     with Session(engine) as session:
         assert session.scalars(select(ExecutionHistoryRow.number)).all() == [8, 9, 10]
         assert session.scalars(select(JobRow.run_number).order_by(JobRow.serial)).all() == [8, 9, 10]
-        assert told(read_kept(session, SITE_ID)) == before
+        assert told(read_stored(session, SITE_ID)) == before
         with pytest.raises(PrunedHistory, match="can be read as of run 7 to 10, not as of run 6"):
-            read_kept_as_of(session, SITE_ID, 6)
+            read_stored_as_of(session, SITE_ID, 6)
     add(engine, run(5.0))
     with Session(engine) as session:
         assert session.scalar(select(func.max(ExecutionHistoryRow.number))) == 11
@@ -290,7 +290,7 @@ def test_of_four_processes_that_record_at_once_no_update_is_lost(
         assert numbers == list(range(1, 1201))
         assert disagreements(session, SITE_ID) == []
         pair = next(
-            one.runs for key, one in read_kept(session, SITE_ID).items() if key.cluster_id is not None
+            one.runs for key, one in read_stored(session, SITE_ID).items() if key.cluster_id is not None
         )
         expected = RunStatistics.of(times_of["pair"])
         assert pair.count == expected.count
@@ -338,6 +338,6 @@ def test_a_run_of_the_same_site_file_elsewhere_does_not_count(tmp_path: Path) ->
         importing.put_site(session, read(SMALL.replace('"small"', '"other"'), tmp_path))
     add(engine, run(10.0))
     with Session(engine) as session:
-        assert read_kept(session, 2) == {}
+        assert read_stored(session, 2) == {}
         assert session.scalars(select(SiteRow.runs_recorded).order_by(SiteRow.id)).all() == [1, 0]
     engine.dispose()

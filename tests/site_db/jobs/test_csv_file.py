@@ -36,7 +36,7 @@ def test_four_columns_are_enough_and_the_file_is_the_source(tmp_path: Path) -> N
     ((told_by, (job,)),) = csv_file.read(path, NOW_S)
     assert (told_by.kind, told_by.name) == (SourceKind.FILE, "mine.csv")
     assert (job.number, job.state, job.run_time_s, job.user) == ("2", JobState.DONE, 12.5, "unknown")
-    assert job.submitted_unix_s == job.started_unix_s == 1.7e9
+    assert job.submitted_s == job.started_s == 1.7e9
 
 
 HEADER = "job_class,resource,started_unix_s,run_time_s"
@@ -109,10 +109,10 @@ JOBS = st.builds(
     user=NAMES,
     queue=NAMES,
     state=st.sampled_from(JobState),
-    submitted_unix_s=st.floats(0, 1e9),
+    submitted_s=st.floats(0, 1e9),
     resource=NAMES,
     members=st.integers(1, 9),
-    started_unix_s=st.just(1e9),
+    started_s=st.just(1e9),
     run_time_s=st.floats(1e-9, 1e8),
     size=st.none() | SECONDS,
     submitted_by=st.none() | NAMES,

@@ -8,7 +8,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from site_db.jobs.logs.logged_job import LoggedJob, Tally, open_log
+from site_db.jobs.logs.log_file import open_log
+from site_db.jobs.logs.logged_job import LoggedJob, Tally
 from site_db.jobs.logs.sacct import read_sacct
 from site_db.toml_file import InvalidFile
 

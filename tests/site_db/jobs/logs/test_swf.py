@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from site_db.jobs.logs.logged_job import LoggedJob, Tally, open_log
+from site_db.jobs.logs.log_file import open_log
+from site_db.jobs.logs.logged_job import LoggedJob, Tally
 from site_db.jobs.logs.swf import read_swf
 from site_db.toml_file import InvalidFile
 from tests.oracles import oracle
@@ -100,20 +101,44 @@ def test_logs_that_were_put_together_count_each_from_its_own_header() -> None:
     ("status", "reason"),
     [
         ("0", "the job failed"),
-        ("2", "a part of a job that was swapped out"),
-        ("3", "a part of a job that was swapped out"),
-        ("4", "a part of a job that was swapped out"),
-        ("4.00", "a part of a job that was swapped out"),
+        ("2", "the last partial execution of the job is missing"),
+        ("4", "the job failed"),
+        ("4.00", "the job failed"),
         ("5", "the job was cancelled"),
         ("6", "a status that the format does not have"),
         ("0.5", "a status that the format does not have"),
         ("-2", "a status that the format does not have"),
     ],
 )
-def test_a_job_that_did_not_complete_in_one_piece_is_refused(status: str, reason: str) -> None:
+def test_a_job_that_did_not_complete_is_refused(status: str, reason: str) -> None:
     jobs, tally = read(ORIGIN, row(f11=status))
     assert jobs == []
     assert tally.refused == {reason: 1}
+
+
+def test_partial_executions_without_a_line_for_the_whole_job_are_joined() -> None:
+    """Their run times add up, the first gives the submission, the last the status."""
+    parts = [
+        row(f11="2"),
+        row(f1="18"),
+        row(f2="500", f4="50", f5="6", f11="2"),
+        row(f2="900", f4="7", f11="3.0"),
+    ]
+    jobs, tally = read(ORIGIN, *parts)
+    assert [job.number for job in jobs] == ["18", "17"]
+    whole = jobs[1]
+    assert (whole.submitted_unix_s, whole.started_unix_s) == (1_000_100, 1_000_120)
+    assert (whole.ended_unix_s - whole.started_unix_s, whole.processors) == (357, 6)
+    assert (tally.used, tally.refused.total()) == (4, 0)
+    assert tally.repaired == {"partial executions of a job that has no line for the whole job, joined": 3}
+
+
+@pytest.mark.parametrize("whole_is_first", [True, False])
+def test_partial_executions_beside_a_line_for_the_whole_job_are_left_out(whole_is_first: bool) -> None:
+    lines = [row(), row(f4="200", f11="2"), row(f4="100", f11="3")]
+    jobs, tally = read(ORIGIN, *(lines if whole_is_first else lines[::-1]))
+    assert [job.ended_unix_s - job.started_unix_s for job in jobs] == [300]
+    assert tally.refused == {"a partial execution of a job that has a line for the whole job, too": 2}
 
 
 def test_an_unknown_status_counts_as_completed() -> None:
@@ -242,7 +267,7 @@ def test_a_file_of_another_kind_is_refused_with_its_first_line() -> None:
     [
         (["; Version: 2.2"], "line 1: found '; Version: 2.2', and"),
         (["x" * 100], f"line 1: found '{'x' * 57}...', and"),
-        (["a\0b"], r"line 1: found 'a\x00b', and"),
+        (["a\0b"], r"line 1: found 'a?b', and"),
         ([row(f3="x")], "line 1: found '17 100 x 300"),
         ([], "the file is empty; expected a job of the Standard Workload Format"),
         (["", " "], "the file is empty; expected"),
@@ -287,22 +312,22 @@ UNREADABLE = {
     "a plain file": (
         "log.gz",
         b"17 100 20\n",
-        "the file cannot be read: its name ends in .gz, but it is no gzip file or a damaged one",
+        "the name ends in .gz, but the file is not a gzip file, or a damaged one",
     ),
     "a damaged file": (
         "log.gz",
         GZIPPED[:20] + b"\xff" * 20 + GZIPPED[40:],
-        "the file cannot be read: its name ends in .gz, but it is no gzip file or a damaged one",
+        "the name ends in .gz, but the file is not a gzip file, or a damaged one",
     ),
     "a damaged sum": (
         "log.gz",
         GZIPPED[:-8] + b"\0" * 8,
-        "the file cannot be read: its name ends in .gz, but it is no gzip file or a damaged one",
+        "the name ends in .gz, but the file is not a gzip file, or a damaged one",
     ),
     "a file cut off": (
         "log.gz",
         GZIPPED[:-20],
-        "the file cannot be read: it is a gzip file whose end is missing",
+        "the gzip file is truncated; fetch it again",
     ),
 }
 

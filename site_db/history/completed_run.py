@@ -1,13 +1,12 @@
-"""One whole run, by the ids of everything, and the statistics that it counts for."""
+"""A completed run, with ids, and the statistics that it counts for."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 
 class Key(NamedTuple):
-    """What one row of statistics is about, by ids: one of the three places is filled."""
+    """The job class and the place of a row of statistics, by ids; one of the three places is given."""
 
     job_class_id: int
     machine_class_id: int | None = None
@@ -16,9 +15,9 @@ class Key(NamedTuple):
     members: int | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class WholeRun:
-    """One whole run: on a machine (of a class), on some machine of a class, or on a cluster."""
+class CompletedRun(NamedTuple):
+    """A completed run on a machine (of a class), on some machine of a class, or on a cluster; its fields are
+    columns of the execution history."""
 
     job_class_id: int
     machine_class_id: int | None
@@ -32,7 +31,7 @@ class WholeRun:
     size: float | None = None
 
     def counts_for(self) -> tuple[Key, ...]:
-        """The statistics that it counts for."""
+        """The keys of the statistics that it counts for."""
         if self.cluster_id is not None:
             return (Key(self.job_class_id, None, None, self.cluster_id, self.members),)
         of_class = Key(self.job_class_id, self.machine_class_id)

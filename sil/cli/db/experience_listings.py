@@ -1,0 +1,235 @@
+"""What `sil db` lists of a site's experience: expected times, completed runs, turnaround predictions."""
+
+from __future__ import annotations
+
+from collections import Counter, defaultdict
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from scheduler.model import Job, JobId
+from sil.cli.console import counted
+from sil.cli.db.listing import Column, Listing, Row, number, text
+from sil.cli.db.site_listings import utc
+from site_db.estimation import ExecutionEstimate, Layout, Place, PlaceKind, Rule
+from site_db.experience import MemoryExperience, StatisticsReader
+from site_db.history.stored_statistics import StoredStatistics, read_stored
+from site_db.jobs.records import SourceKind
+from site_db.prediction_errors import known_errors, schedulers_predicted
+from site_db.schema import (
+    ClusterRow,
+    ExecutionHistoryRow,
+    JobClassRow,
+    MachineClassRow,
+    MachineRow,
+    SourceRow,
+    UserRow,
+)
+from site_db.sites import SiteReader, find_site
+from site_db.toml_file import InvalidFile
+
+MOST_TIMES_SHOWN = 60
+ESTIMATE = [
+    number("expected (s)", "expected_s", ",.1f"),
+    number("deviation (s)", "deviation_s", ",.1f"),
+    number("runs", "runs"),
+    Column("by", lambda row: (row["rule"] or "").replace("_", " ")),
+]
+
+
+def expected_times(session: Session, site: str) -> Listing:
+    """What is expected of each job class on one machine of each class and on each whole cluster.
+
+    A machine class without machines, as an archive log leaves it, is listed with its history.
+    """
+    reader = StatisticsReader(session, site)
+    layout, statistics = reader.layout, reader.statistics(session)
+    experience = MemoryExperience(layout, statistics)
+    resources = _representatives(layout)
+    empty = [k for k in range(len(layout.machine_classes)) if k not in layout.class_of_machine]
+    rows = []
+    for c, name in enumerate(layout.job_classes):
+        for label, resource in resources:
+            if estimate := experience.explain(_job(name), resource):
+                rows.append({"job_class": name, "resource": label, **_facts(estimate)})
+        for k in empty:
+            if seen := statistics.get((c, Place(PlaceKind.MACHINE_CLASS, k))):
+                estimate = ExecutionEstimate(seen.mean_s, seen.deviation_s, Rule.MACHINE_CLASS, seen.count)
+                label = f"{layout.machine_classes[k]} (0)"
+                rows.append({"job_class": name, "resource": label, **_facts(estimate)})
+    columns = [text("job class", "job_class"), text("resource", "resource"), *ESTIMATE]
+    hint = "; --job-class NAME shows one class"
+    return Listing("expected_times", "Expected times", columns, rows, most=MOST_TIMES_SHOWN, hint=hint)
+
+
+def one_job_class(session: Session, site: str, name: str) -> Listing:
+    """What is known of one job class on each resource, with quantiles. Raises InvalidFile."""
+    reader = StatisticsReader(session, site)
+    layout = reader.layout
+    if name not in layout.job_classes:
+        known = ", ".join(layout.job_classes[:10]) or "none"
+        raise InvalidFile(f"the site '{site}' has no job class '{name}'; it has {known}")
+    experience = MemoryExperience(layout, reader.statistics(session))
+    kept = _kept_by_place(session, reader, site, name)
+    rows = []
+    for resource, label in enumerate((*layout.machines, *layout.clusters)):
+        estimate = experience.explain(_job(name), resource)
+        if estimate is None:
+            continue
+        c = resource - len(layout.machines)
+        here = Place(PlaceKind.MACHINE, resource) if c < 0 else Place(PlaceKind.CLUSTER, c, layout.sizes[c])
+        rows.append({"resource": label, **_facts(estimate), **_own_runs(kept.get(here, StoredStatistics()))})
+    everywhere = StoredStatistics()
+    for place, one in kept.items():
+        if place.kind is not PlaceKind.MACHINE:
+            everywhere.merge(one)
+    total = {"resource": "everywhere", **_facts(None), **_own_runs(everywhere)}
+    columns = [text("resource", "resource"), *ESTIMATE]
+    columns += [number("own runs", "own_runs"), number("median (s)", "median_s", ",.1f")]
+    columns += [number("95 % (s)", "percentile_95_s", ",.1f")]
+    return Listing("expected_times", f"{name} at {site}", columns, rows, total)
+
+
+def _facts(estimate: ExecutionEstimate | None) -> dict[str, Any]:
+    if estimate is None:
+        return dict.fromkeys(("expected_s", "deviation_s", "runs", "rule"))
+    return {
+        "expected_s": estimate.expected_s,
+        "deviation_s": estimate.deviation_s,
+        "runs": estimate.runs,
+        "rule": estimate.rule.value,
+    }
+
+
+def _own_runs(kept: StoredStatistics) -> dict[str, Any]:
+    n = kept.runs.count
+    median_s, percentile_95_s = (kept.sketch.quantile(q) if n else None for q in (0.5, 0.95))
+    return {"own_runs": n, "median_s": median_s, "percentile_95_s": percentile_95_s}
+
+
+def _representatives(layout: Layout) -> list[tuple[str, int]]:
+    """One machine of each class, and all clusters with all members: label and index of the resource."""
+    size = Counter(layout.class_of_machine)
+    first = {k: layout.class_of_machine.index(k) for k in sorted(size)}
+    machines = [(f"{layout.machine_classes[k]} ({size[k]})", j) for k, j in first.items()]
+    return machines + [
+        (f"{name} (all {layout.sizes[c]})", len(layout.machines) + c)
+        for c, name in enumerate(layout.clusters)
+    ]
+
+
+def _kept_by_place(
+    session: Session, reader: StatisticsReader, site: str, job_class: str
+) -> Mapping[Place, StoredStatistics]:
+    site_id = find_site(session, site).id
+    ids = select(JobClassRow.id).where(JobClassRow.site_id == site_id, JobClassRow.name == job_class)
+    kept = read_stored(session, site_id, session.scalars(ids).all())
+    return {cell[1]: one for key, one in kept.items() if (cell := reader.cell(key))}
+
+
+def _job(job_class: str) -> Job:
+    return Job(JobId(0), job_class, 0.0)
+
+
+def latest_runs(session: Session, site: str, n: int) -> Listing:
+    """The latest completed runs, the last one last."""
+    row, site_id = ExecutionHistoryRow, find_site(session, site).id
+    query = (
+        select(
+            row.number,
+            JobClassRow.name.label("job_class"),
+            func.coalesce(MachineRow.name, ClusterRow.name, MachineClassRow.name).label("resource"),
+            row.members,
+            row.started_unix_s.label("started_s"),
+            row.run_time_s,
+            row.size,
+            UserRow.name.label("user"),
+            row.queue,
+            SourceRow.kind.label("source_kind"),
+            SourceRow.name.label("source"),
+        )
+        .join(JobClassRow, JobClassRow.id == row.job_class_id)
+        .join(SourceRow, SourceRow.id == row.source_id)
+        .join(UserRow, UserRow.id == row.user_id)
+        .outerjoin(MachineRow, MachineRow.id == row.machine_id)
+        .outerjoin(MachineClassRow, MachineClassRow.id == row.machine_class_id)
+        .outerjoin(ClusterRow, ClusterRow.id == row.cluster_id)
+        .where(row.site_id == site_id)
+        .order_by(row.number.desc())
+        .limit(n)
+    )
+    rows = [dict(one._mapping) for one in reversed(session.execute(query).all())]
+    columns = [
+        number("number", "number"),
+        text("job class", "job_class"),
+        Column("resource", _resource),
+        Column("started (UTC)", _started, is_number=True),
+        number("run time (s)", "run_time_s", ",.1f"),
+        number("size", "size", "g"),
+        text("user", "user"),
+        text("queue", "queue"),
+        Column("source", lambda row: f"{row['source_kind']}: {row['source']}"),
+    ]
+    return Listing("runs", f"The latest completed runs at {site}", columns, rows)
+
+
+def _resource(row: Row) -> str:
+    members = row["members"]
+    return f"{row['resource']} ({counted(members, 'machine')})" if members else str(row["resource"])
+
+
+def _started(row: Row) -> str:
+    started_s: float = row["started_s"]
+    if row["source_kind"] == SourceKind.TESTBED or not 0 <= started_s < 2e11:
+        return f"{started_s:,.0f} s simulated"
+    return utc(started_s)
+
+
+def measured_in_isolation(reader: SiteReader, job_class: str | None = None) -> Listing:
+    """Measurements of parallel jobs in isolation: of all job classes, or of one."""
+    rows = [
+        {"job_class": table["name"], **measured}
+        for table in sorted(reader.tables("job_classes"), key=lambda table: str(table["name"]))
+        for measured in table["in_isolation"]
+        if job_class in (None, table["name"])
+    ]
+    columns = [
+        text("job class", "job_class"),
+        number("tasks", "tasks", ""),
+        number("execution time (s)", "exe_s", ",.2f"),
+        number("CPU of a task", "cpu", ".2f"),
+        number("memory of a task (MB)", "memory_mb", "g"),
+    ]
+    return Listing("in_isolation", "Measured in isolation", columns, rows)
+
+
+def predictions(session: Session, reader: SiteReader) -> Listing:
+    """Errors of turnaround predictions so far, by scheduler and predictor."""
+    ratios: defaultdict[tuple[str, str], list[float]] = defaultdict(list)
+    for name in schedulers_predicted(session, reader.site.id):
+        for error in known_errors(session, reader.site.id, name, reader.site.runs_recorded):
+            ratios[error.scheduler, error.predictor].append(error.ratio)
+    rows = []
+    for (scheduler, predictor), found in sorted(ratios.items()):
+        low, median, high = np.quantile(found, (0.1, 0.5, 0.9)).tolist()
+        rows.append(
+            {
+                "scheduler": scheduler,
+                "predictor": predictor,
+                "predictions": len(found),
+                "median_ratio": median,
+                "low_ratio": low,
+                "high_ratio": high,
+            }
+        )
+    columns = [
+        text("scheduler", "scheduler"),
+        text("predictor", "predictor"),
+        number("scored predictions", "predictions"),
+        number("actual / predicted, median", "median_ratio", ".2f"),
+        Column("80 % interval", lambda row: f"{row['low_ratio']:.2f} to {row['high_ratio']:.2f}", True),
+    ]
+    return Listing("predictions", "Turnaround predictions so far", columns, rows)

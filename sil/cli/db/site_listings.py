@@ -1,0 +1,210 @@
+"""What `sil db show` lists of a site: machines, clusters, states, queues, users."""
+
+from __future__ import annotations
+
+from collections import Counter
+from datetime import UTC, datetime
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from sil.cli.db.listing import Column, Listing, Row, number, text
+from site_db.jobs.records import SourceKind
+from site_db.schema import JobClassRow, JobRow, MachineRow, SiteRow, SourceRow, UserRow, UserUsageRow
+from site_db.sites import SiteReader
+from site_db.states import CurrentStates
+
+UP, DOWN = "up", "[red]down[/red]"
+MOST_USERS_SHOWN = 20
+
+
+def sites(session: Session) -> Listing:
+    """All sites of the database."""
+    counts = [
+        dict(session.execute(select(row.site_id, func.count()).group_by(row.site_id)).all())
+        for row in (MachineRow, JobClassRow)
+    ]
+    rows = [
+        {
+            "site": site.name,
+            "description": site.description,
+            "machines": counts[0].get(site.id, 0),
+            "job_classes": counts[1].get(site.id, 0),
+            "runs": site.runs_recorded - site.runs_pruned,
+            "runs_pruned": site.runs_pruned,
+        }
+        for site in session.scalars(select(SiteRow).order_by(SiteRow.name))
+    ]
+    columns = [text("site", "site"), text("description", "description")]
+    columns += [number("machines", "machines"), number("job classes", "job_classes")]
+    columns += [number("runs", "runs"), number("pruned", "runs_pruned")]
+    return Listing("sites", "Sites", columns, rows)
+
+
+def machines(reader: SiteReader, states: CurrentStates) -> Listing:
+    """How many machines of each class there are."""
+    down, all_machines = set(states.down), reader.tables("machines")
+    in_class = Counter(m["machine_class"] for m in all_machines)
+    down_in_class = Counter(m["machine_class"] for m in all_machines if m["name"] in down)
+    notional = Counter(m["machine_class"] for m in all_machines if m["notional"])
+    rows = [
+        {
+            "machine_class": k["name"],
+            "architecture": k["architecture"],
+            "machines": in_class[k["name"]],
+            "down": down_in_class[k["name"]],
+            "notional": notional[k["name"]],
+        }
+        for k in reader.tables("machine_classes")
+    ]
+    columns = [text("machine class", "machine_class"), text("architecture", "architecture")]
+    columns += [
+        number("machines", "machines"),
+        number("of which down", "down"),
+        number("notional", "notional"),
+    ]
+    return Listing("machines", f"Machines of {reader.site.name}", columns, rows)
+
+
+def clusters(reader: SiteReader, states: CurrentStates) -> Listing:
+    """The clusters and whether they accept parallel jobs now."""
+    down = set(states.down)
+    rows = []
+    for cluster in reader.tables("clusters"):
+        state, lines = states.clusters.get(cluster["name"]), cluster["interconnects"]
+        rows.append(
+            {
+                "cluster": cluster["name"],
+                "members": len(cluster["members"]),
+                "available": len(cluster["members"]) if state is None else state.available_members,
+                "accepts_parallel": state is None or state.accepts_parallel,
+                "least_share": cluster["least_share"],
+                "interconnects": [{"name": name, "up": name not in down} for name in lines],
+                "social_contract": cluster["social_contract"],
+            }
+        )
+    columns = [
+        text("cluster", "cluster"),
+        number("members", "members"),
+        number("available", "available"),
+        Column("parallel execution", _parallel_execution),
+        Column("interconnects", _interconnects),
+    ]
+    if any(row["social_contract"] for row in rows):
+        columns.append(Column("time-shared nodes", _social_contract))
+    return Listing("clusters", "Clusters", columns, rows)
+
+
+def _parallel_execution(row: Row) -> str:
+    if row["interconnects"] and not any(line["up"] for line in row["interconnects"]):
+        return "[red]no[/red], its members are not connected"
+    share = row["least_share"]
+    some = "all members" if share == 1 else f"{share:.0%} of the members or more"
+    return f"yes, with {some}" if row["accepts_parallel"] else f"[red]no[/red], it takes {some}"
+
+
+def _interconnects(row: Row) -> str:
+    return ", ".join(f"{line['name']} ({UP if line['up'] else DOWN})" for line in row["interconnects"])
+
+
+def _social_contract(row: Row) -> str:
+    contract = row["social_contract"]
+    if contract is None:
+        return "no"
+    cpu = "" if contract["most_cpu"] is None else f", {contract['most_cpu']:g} CPU in total"
+    return f"{contract['share']:.0%} for jobs, up to {contract['most_jobs']} on a node{cpu}"
+
+
+def states(current: CurrentStates) -> Listing:
+    """Machines and interconnects that are down, or whose load or traffic was measured."""
+    measured = ("local_load", "traffic_mbit_per_s", "committed_mbit_per_s")
+    rows = [
+        {
+            "name": name,
+            "up": state.up,
+            "since_unix_s": state.since_unix_s,
+            **{key: getattr(state, key, None) for key in measured},
+        }
+        for latest in (current.machines, current.interconnects)
+        for name, state in latest.items()
+    ]
+    rows = [row for row in rows if not row["up"] or any(row[key] is not None for key in measured)]
+    columns = [
+        text("machine or interconnect", "name"),
+        Column("state", lambda row: UP if row["up"] else DOWN),
+        Column("since (UTC)", lambda row: utc(row["since_unix_s"])),
+        number("local load (processors)", "local_load", ",g"),
+        number("traffic (Mbit/s)", "traffic_mbit_per_s", ",g"),
+        number("committed (Mbit/s)", "committed_mbit_per_s", ",g"),
+    ]
+    return Listing("states", "States", columns, rows)
+
+
+def queues(session: Session, reader: SiteReader) -> Listing:
+    """The queues, their policies and their jobs now."""
+    row = JobRow
+    query = (
+        select(row.queue, row.state, func.count())
+        .join(SourceRow, SourceRow.id == row.source_id)
+        .where(row.site_id == reader.site.id, SourceRow.kind != SourceKind.TESTBED)
+        .group_by(row.queue, row.state)
+    )
+    counts = {(queue, state): n for queue, state, n in session.execute(query)}
+    rows = [
+        {
+            "queue": queue["name"],
+            **{key: queue[key] for key in ("priority", "scheduler", "mapping", "users")},
+            "displaces": sorted(queue["displaces"]),
+            **{state: counts.get((queue["name"], state), 0) for state in ("waiting", "running")},
+        }
+        for queue in reader.tables("queues")
+    ]
+
+    def users_of(row: Row) -> str:
+        return "all" if row["users"] is None else ", ".join(row["users"]) or "none"
+
+    columns = [
+        text("queue", "queue"),
+        number("priority", "priority", ""),
+        text("scheduler", "scheduler"),
+        text("mapping", "mapping"),
+        Column("users", users_of),
+        Column("displaces", lambda row: ", ".join(row["displaces"])),
+        number("waiting", "waiting", ""),
+        number("running", "running", ""),
+    ]
+    return Listing("queues", "Queues", columns, rows)
+
+
+def users(session: Session, reader: SiteReader) -> Listing:
+    """The users and what they have used, listed users first."""
+    row, total = UserUsageRow, func.sum(UserUsageRow.execution_time_s)
+    query = (
+        select(UserRow.name, UserRow.listed, func.sum(row.jobs_submitted), func.sum(row.runs), total)
+        .outerjoin(row, row.user_id == UserRow.id)
+        .where(UserRow.site_id == reader.site.id)
+        .group_by(UserRow.id, UserRow.name, UserRow.listed)
+        .order_by(UserRow.listed.desc(), func.coalesce(total, 0).desc(), UserRow.name)
+    )
+    rows = [
+        {
+            "user": name,
+            "listed": listed,
+            "jobs_submitted": int(jobs or 0),
+            "completed_runs": int(runs or 0),
+            "execution_time_s": time_s or 0.0,
+        }
+        for name, listed, jobs, runs, time_s in session.execute(query)
+    ]
+    columns = [
+        text("user", "user"),
+        Column("listed", lambda row: "yes" if row["listed"] else ""),
+        number("jobs submitted", "jobs_submitted"),
+        number("completed runs", "completed_runs"),
+        Column("execution time (h)", lambda row: f"{row['execution_time_s'] / 3600:,.1f}", is_number=True),
+    ]
+    return Listing("users", "Users", columns, rows, most=MOST_USERS_SHOWN)
+
+
+def utc(unix_s: float) -> str:
+    return f"{datetime.fromtimestamp(unix_s, UTC):%Y-%m-%d %H:%M:%S}"
