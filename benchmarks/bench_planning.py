@@ -10,7 +10,6 @@ from __future__ import annotations
 
 import tempfile
 import time
-from collections.abc import Sequence
 from concurrent.futures import ProcessPoolExecutor
 from functools import partial
 from pathlib import Path
@@ -20,11 +19,12 @@ from sil.planning.answers import Prepared
 from sil.planning.options import AS_IT_IS, one_of_each
 from sil.planning.plan_file import Plan, read_plan
 from sil.planning.questions.effects import Criteria, Ranking, ranked
-from sil.planning.runs import Runs, Work
 from sil.planning.samples import Samples
 from sil.settings import files
-from sil.workers.engine import Engine
-from site_db.kept_runs import KeptRuns
+from sil.workers.inline_executor import Inline
+from sil.workers.process_executor import Processes
+from sil.workers.runner import Runner
+from sil.workers.store import Store
 
 SEEDS = 100
 
@@ -75,18 +75,11 @@ EQUAL = [
 ]
 
 
-class Here:
-    """Executes runs in this process."""
-
-    def results(self, works: Sequence[Work]) -> list[dict[str, float]]:
-        return [work() for work in works]
-
-
 def settled(offers: list[dict[str, object]], folder: Path, seed: int) -> Ranking:
     """The ranking of the offers."""
     plan = Plan.model_validate({**PLAN, "offers": offers, "seed": seed})
     prepared = Prepared(plan, folder / "plan.toml", None)
-    samples = Samples(prepared.scenario, Here(), plan.schedulers[0])
+    samples = Samples(prepared.scenario, Runner(Inline()), plan.schedulers[0])
     return ranked(samples, one_of_each(plan), Criteria(by_price=True))
 
 
@@ -126,9 +119,8 @@ def _seconds(workers: int, folder: Path) -> float:
     path = files.find("five-offers", "plans", Path())
     plan = read_plan(path)
     prepared = Prepared(plan, path, None)
-    with Engine(workers).opened() as engine:
-        runs = Runs(engine, KeptRuns(folder / f"runs-{workers}.db"))
-        samples = Samples(prepared.scenario, runs, plan.schedulers[0])
+    with Processes(workers) as executor, Store(folder / f"runs-{workers}.db") as store:
+        samples = Samples(prepared.scenario, Runner(executor, store), plan.schedulers[0])
         options = [AS_IT_IS, *one_of_each(plan)]
         samples.ensure(options, 2)  # workers begin, import and load what is compiled
         began_s = time.perf_counter()

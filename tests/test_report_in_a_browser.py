@@ -7,9 +7,10 @@ from pathlib import Path
 import pytest
 from selenium import webdriver
 
-from sil.experiment.listener import Listener
 from sil.experiment.run import REPORT, SiteChoice, run_experiment
 from sil.settings import experiment_file
+from sil.workers.inline_executor import Inline
+from sil.workers.listener import Listener
 from tests import browser
 from tests.builders import tiny_experiment
 from tests.sil import test_shared_experiment as shared
@@ -28,7 +29,7 @@ def _needs_a_browser() -> None:
 def report(folder: Path, more: str = "", **changes: str) -> Path:
     path = tiny_experiment(folder, more, **changes)
     experiment = experiment_file.read_experiment(path)
-    run_experiment(experiment, path, folder / "out", 1, SiteChoice(), Listener())
+    run_experiment(experiment, path, folder / "out", Inline(), SiteChoice(), Listener())
     return folder / "out" / REPORT
 
 

@@ -18,6 +18,7 @@ from rich.table import Table
 
 from scheduler.errors import UserError
 from sil.experiment.output_folder import no_room, told_of_no_room
+from sil.workers.executor import Interrupted
 from sil.world import SHOW_TRACEBACKS
 
 EXIT_FAULT = 1
@@ -42,13 +43,19 @@ JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of 
 
 @contextmanager
 def one_sentence_for_bad_input() -> Iterator[None]:
-    """Turn a user error, or a full disk, into one sentence and exit code 2."""
+    """End the command with one sentence: exit code 2 for a user error or a full disk, 130 on Ctrl-C."""
     try:
         yield
     except UserError as error:
         if os.environ.get(SHOW_TRACEBACKS):
             traceback.print_exc()
         fail(str(error))
+    except Interrupted as interrupted:
+        err.print(f"Interrupted: {interrupted}. Repeat the command to resume.", highlight=False)
+        raise typer.Exit(EXIT_INTERRUPTED) from None
+    except KeyboardInterrupt:
+        err.print("Interrupted.")
+        raise typer.Exit(EXIT_INTERRUPTED) from None
     except Exception as error:
         number = no_room(error)
         if number is None:

@@ -1,7 +1,7 @@
-"""Ctrl-C is not lost where nobody can raise it.
+"""Ctrl-C must not get lost.
 
-Python drops what is raised in a callback of the garbage collector or of a weak reference, and while libraries
-are loaded and databases read there are many; some libraries catch whatever is raised.
+Python drops exceptions raised in callbacks of the garbage collector and of weak references, frequent
+while libraries are loaded and databases are read; and some libraries catch every exception.
 """
 
 from __future__ import annotations
@@ -9,24 +9,24 @@ from __future__ import annotations
 import signal
 from types import FrameType
 
-_was_told = False
+_is_pending = False
 
 
 def _interrupted(_signal: int, _frame: FrameType | None) -> None:
-    global _was_told
-    _was_told = True
+    global _is_pending
+    _is_pending = True
     raise KeyboardInterrupt
 
 
 def remember_interrupts() -> None:
-    """From now on; not where the process was told to ignore them, as one in the background is."""
+    """Install the handler, unless the process ignores interrupts, as background processes do."""
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, _interrupted)
 
 
 def stop_if_interrupted() -> None:
-    """Called as the work goes on. Raises KeyboardInterrupt where there was one that went unheard."""
-    global _was_told
-    if _was_told:
-        _was_told = False
+    """Called with every progress update. Raises KeyboardInterrupt if an earlier one got lost."""
+    global _is_pending
+    if _is_pending:
+        _is_pending = False
         raise KeyboardInterrupt

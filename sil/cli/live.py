@@ -11,9 +11,7 @@ from rich.table import Table
 
 from sil.cli.console import (
     EXIT_FAULT,
-    EXIT_INTERRUPTED,
     JsonOption,
-    err,
     fail,
     one_sentence_for_bad_input,
     out,
@@ -63,9 +61,6 @@ def live(
     except SchedulerFault as fault:
         print_fault(f"{name} broke the rule {fault}")
         raise typer.Exit(EXIT_FAULT) from None
-    except KeyboardInterrupt:
-        err.print("Interrupted; all processes of jobs have been killed.")
-        raise typer.Exit(EXIT_INTERRUPTED) from None
     if as_json:
         print_json({"jobs": found.jobs.to_dicts(), "diverged_at": found.parted_at, "cpu_s": run.cpu_s})
     else:

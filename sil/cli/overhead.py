@@ -86,7 +86,7 @@ def overhead(
         grid = measuring.Grid(counts["jobs"], counts["machines"], shares, tables, repetitions)
         with progress("problems") as bars:
             bar = ProgressBar(bars, scheduler)
-            bar.started(0, grid.size)
+            bar.progressed(0, grid.size)
             measured, faults = measuring.measure(names, grid, ask, decision_limit, bar.progressed)
     for name, fault in faults.items():
         print_fault(f"{name} broke the rule {fault}")

@@ -13,7 +13,6 @@ from rich.table import Table
 from scheduler.kinds import Kind
 from sil.cli.console import (
     EXIT_FAULT,
-    EXIT_INTERRUPTED,
     JsonOption,
     counted,
     err,
@@ -155,5 +154,3 @@ def serve_scheduler(
             fault(rejected.violation.rule, rejected.violation.message)
         except SchedulerFault as error:
             fault(error.rule, error.message)
-        except KeyboardInterrupt:
-            raise typer.Exit(EXIT_INTERRUPTED) from None

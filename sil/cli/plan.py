@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
@@ -14,10 +13,8 @@ from rich.table import Table
 
 from sil.cli.console import (
     EXIT_FAULT,
-    EXIT_INTERRUPTED,
     JsonOption,
     NoDeterminismCheckOption,
-    err,
     fail,
     natural_width,
     one_sentence_for_bad_input,
@@ -26,7 +23,8 @@ from sil.cli.console import (
     print_json,
     print_note,
 )
-from sil.cli.progress import watching
+from sil.cli.options import WORKERS, DaskOption, WorkersOption
+from sil.cli.progress import plan_progress
 
 if TYPE_CHECKING:
     from sil.planning.answers import Answers
@@ -50,13 +48,8 @@ def plan(
     ] = None,
     budget: Annotated[float | None, typer.Option(help="Instead of the budget in the file.")] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Instead of the seed in the file.")] = None,
-    workers: Annotated[
-        int, typer.Option(min=1, help="Processes to run on. The results do not depend on it.")
-    ] = os.cpu_count() or 1,
-    dask: Annotated[
-        str | None,
-        typer.Option(help="Run on a Dask cluster: tcp://HOST:8786, or the path of its scheduler file."),
-    ] = None,
+    workers: WorkersOption = WORKERS,
+    dask: DaskOption = None,
     site: Annotated[
         str | None,
         typer.Option(metavar="DATABASE#SITE", help="A site in a database instead of the one in the file."),
@@ -81,10 +74,10 @@ def plan(
     from sil.planning.answers import Prepared, answered
     from sil.planning.plan_file import changed, read_plan
     from sil.planning.report.page import PAGE, write_page
-    from sil.planning.runs import Runs
-    from sil.workers.engine import Engine
+    from sil.workers.runner import Runner
+    from sil.workers.selection import selected_executor
+    from sil.workers.store import Store
     from sil.world.guard.faults import SchedulerFault
-    from site_db.kept_runs import KeptRuns
     from site_db.store import parse_address
 
     try:
@@ -103,18 +96,15 @@ def plan(
             make_usable(folder)
             prepared = Prepared(chosen, path, parse_address(site) if site else None)
             with (
-                watching(chosen.name) as shown,
-                KeptRuns(folder / RUNS) as kept,
-                Engine(workers, dask).opened() as engine,
+                plan_progress(chosen.name) as bar,
+                Store(folder / RUNS) as store,
+                selected_executor(workers, dask) as executor,
             ):
-                answers = answered(prepared, Runs(engine, kept, shown.runs), shown.look)
+                answers = answered(prepared, Runner(executor, store, bar.progressed), bar.look)
             write_page(folder, answers)
     except SchedulerFault as fault:
         print_fault(f"a scheduler broke the rule {fault}")
         raise typer.Exit(EXIT_FAULT) from None
-    except KeyboardInterrupt:
-        err.print("Interrupted; finished runs are stored, and the same command resumes.")
-        raise typer.Exit(EXIT_INTERRUPTED) from None
     if as_json:
         _print_json(answers)
         return

@@ -17,7 +17,7 @@ from rich.progress import (
 
 from sil.cli.console import err, print_note
 from sil.cli.interrupts import stop_if_interrupted
-from sil.experiment.listener import Listener
+from sil.workers.listener import Listener
 
 
 class ProgressBar(Listener):
@@ -26,16 +26,15 @@ class ProgressBar(Listener):
     def __init__(self, progress: Progress, name: str) -> None:
         stop_if_interrupted()
         self._progress = progress
-        self._name = name
+        self._name = self._doing = name
+        self._done: int | None = None
         self._bar = progress.add_task(f"{name}: reading", total=None)
 
-    def started(self, done: int, total: int) -> None:
-        starting = f"{self._name}: starting workers"
-        self._progress.update(self._bar, completed=done, total=total, description=starting)
-
-    def progressed(self, done: int) -> None:
+    def progressed(self, done: int, total: int | None) -> None:
         stop_if_interrupted()
-        self._progress.update(self._bar, completed=done, description=self._name)
+        what = f"{self._name}: starting" if self._done in (None, done) else self._doing
+        self._done = done
+        self._progress.update(self._bar, completed=done, total=total, description=what)
 
     def told(self, sentence: str) -> None:
         print_note(sentence)
@@ -56,28 +55,20 @@ def progress(what: str) -> Progress:
     )
 
 
-class LooksOfAPlan:
-    """Shows how many runs are done, and what is not settled yet."""
-
-    def __init__(self, progress: Progress, name: str) -> None:
-        stop_if_interrupted()
-        self._progress = progress
-        self._name = name
-        self._bar = progress.add_task(name, total=None)
-
-    def runs(self, done: int) -> None:
-        stop_if_interrupted()
-        self._progress.update(self._bar, completed=done)
+class PlanProgress(ProgressBar):
+    """Shows also which question of a plan is being answered, and how many options are unsettled."""
 
     def look(self, scheduler: str, question: str, replications: int, unsettled: int) -> None:
         stop_if_interrupted()
-        what = f"{self._name}, {question} under {scheduler}: {unsettled} to settle after {replications} each"
-        self._progress.update(self._bar, description=what)
+        self._doing = (
+            f"{self._name}, {question} under {scheduler}: {unsettled} to settle after {replications} each"
+        )
+        self._progress.update(self._bar, description=self._doing)
 
 
 @contextmanager
-def watching(name: str) -> Iterator[LooksOfAPlan]:
-    """While a plan is answered."""
+def plan_progress(name: str) -> Iterator[PlanProgress]:
+    """The display while a plan is answered, whose number of runs is not known before."""
     columns = (TextColumn("{task.description}"), TextColumn("{task.completed} runs"), TimeElapsedColumn())
     with Progress(*columns, console=err, transient=True) as progress:
-        yield LooksOfAPlan(progress, name)
+        yield PlanProgress(progress, name)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Mapping
 from datetime import datetime
 from pathlib import Path
@@ -13,11 +12,9 @@ from rich.table import Table
 
 from sil.cli.console import (
     EXIT_FAULT,
-    EXIT_INTERRUPTED,
     JsonOption,
     NoDeterminismCheckOption,
     counted,
-    err,
     fail,
     one_sentence_for_bad_input,
     out,
@@ -26,6 +23,7 @@ from sil.cli.console import (
     print_note,
     print_whole,
 )
+from sil.cli.options import WORKERS, DaskOption, WorkersOption
 from sil.cli.progress import ProgressBar, progress
 from sil.settings.estimates import Estimates
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
@@ -91,9 +89,8 @@ def replay(
     out_folder: Annotated[
         Path | None, typer.Option("--out", help="Folder for the results. Default: sil-LOG.")
     ] = None,
-    workers: Annotated[
-        int, typer.Option(min=1, help="Maximum number of worker processes. The results do not depend on it.")
-    ] = os.cpu_count() or 1,
+    workers: WorkersOption = WORKERS,
+    dask: DaskOption = None,
     seed: Annotated[int, typer.Option(min=0, help="Seed of random schedulers.")] = 1,
     no_determinism_check: NoDeterminismCheckOption = False,
     no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
@@ -108,9 +105,10 @@ def replay(
         fail(f"{log}: there is no such file")
     from sil.experiment.logs import read_log
     from sil.experiment.replay_folder import REPORT
-    from sil.experiment.replays import ReplayInterrupted, left_from_before, replay_all
+    from sil.experiment.replays import left_from_before, replay_all
     from sil.runs.on_log import Replay, schedulers_for_logs
     from sil.settings.decision_costs import check_decision_cost
+    from sil.workers.selection import selected_executor
     from sil.workload.job_log import part_of
     from sil.world.events import ORDERS
 
@@ -127,23 +125,18 @@ def replay(
         if estimates is Estimates.HISTORY and (unknown := int((chosen.jobs["user"] < 0).sum())):
             print_note(f"{counted(unknown, 'job')} of unknown users: their estimates are the users' own")
         folder = out_folder or Path(f"sil-{log.name.split('.')[0]}")
-        with progress("jobs") as bars:
-            try:
-                bar = ProgressBar(bars, chosen.name)
-                replayed = Replay(
-                    chosen,
-                    estimates,
-                    order,
-                    decision_cost,
-                    reasons,
-                    seed=seed,
-                    check_determinism=not no_determinism_check,
-                )
-                outcomes = replay_all(replayed, names, folder, workers, not no_report, bar)
-            except (KeyboardInterrupt, ReplayInterrupted):
-                bars.stop()
-                err.print(f"Interrupted; finished replays are in {folder}, without a report.")
-                raise typer.Exit(EXIT_INTERRUPTED) from None
+        with progress("jobs") as bars, selected_executor(workers, dask) as executor:
+            bar = ProgressBar(bars, chosen.name)
+            replayed = Replay(
+                chosen,
+                estimates,
+                order,
+                decision_cost,
+                reasons,
+                seed=seed,
+                check_determinism=not no_determinism_check,
+            )
+            outcomes = replay_all(replayed, names, folder, executor, not no_report, bar)
     if not as_json:
         out.print(chosen.summary, highlight=False, soft_wrap=True)
     print_statistics({o.scheduler: o.statistics for o in outcomes}, as_json)

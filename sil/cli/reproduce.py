@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
 from dataclasses import asdict
 from enum import StrEnum
@@ -11,27 +10,25 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 from rich.markup import escape
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from sil.cli.console import (
     EXIT_FAULT,
-    EXIT_INTERRUPTED,
     JsonOption,
-    err,
-    fail,
     one_sentence_for_bad_input,
     out,
     print_fault,
     print_json,
     print_whole,
 )
-from sil.cli.interrupts import stop_if_interrupted
+from sil.cli.options import WORKERS, DaskOption, WorkersOption
+from sil.cli.progress import ProgressBar, progress
 
 if TYPE_CHECKING:
     import polars as pl
 
     from sil.studies.findings import Findings
+    from sil.workers.runner import Runner
 
 LEAST_SEEDS = 2
 COLOURS = {"holds": "green", "does not hold": "red"}
@@ -69,9 +66,8 @@ def reproduce(
     seeds: Annotated[
         int, typer.Option(min=LEAST_SEEDS, help="Replications of studies with random numbers.")
     ] = 20,
-    workers: Annotated[
-        int, typer.Option(min=1, help="Processes to run on. Simulated results do not depend on it.")
-    ] = os.cpu_count() or 1,
+    workers: WorkersOption = WORKERS,
+    dask: DaskOption = None,
     as_json: JsonOption = False,
 ) -> None:
     """Reproduce a paper's study and check each of its claims against the results.
@@ -80,62 +76,51 @@ def reproduce(
     page.html (open it in a browser), ledger.csv, the tables as CSV, and the paper's figures as PNG, SVG and
     PDF. The same command resumes an interrupted study.
     """
+    from sil.experiment.output_folder import make_usable
     from sil.studies import CASE_STUDIES
     from sil.studies.page import PAGE, write_findings
+    from sil.workers.runner import Runner
+    from sil.workers.selection import selected_executor
+    from sil.workers.store import Store
 
     names = CASE_STUDIES if study is Study.ALL_PJS else (study.value,)
     found: list[dict[str, Any]] = []
     with one_sentence_for_bad_input():
-        _make_usable(out_folder)
-        for name in names:
-            try:
-                kept = out_folder / f"{name}.unfinished"
-                findings = _study(name, seeds, workers, kept)
-            except KeyboardInterrupt:
-                err.print(f"Interrupted in {name}. The same command goes on from there.")
-                raise typer.Exit(EXIT_INTERRUPTED) from None
-            folder = out_folder / name
-            write_findings(folder, findings)
-            kept.unlink(missing_ok=True)
-            found.append(_as_dict(findings))
-            if not as_json:
-                _show(findings)
-                out.print(f"Results are in {folder}; open {folder / PAGE} in a browser.\n", soft_wrap=True)
+        make_usable(out_folder)
+        with selected_executor(workers, dask) as executor:
+            for name in names:
+                folder = out_folder / name
+                with Store(out_folder / f"{name}.unfinished.db") as store:
+                    findings = _findings(name, seeds, Runner(executor, store))
+                    write_findings(folder, findings)
+                    store.remove()
+                found.append(_as_dict(findings))
+                if not as_json:
+                    _show(findings)
+                    out.print(
+                        f"Results are in {folder}; open {folder / PAGE} in a browser.\n", soft_wrap=True
+                    )
     if as_json:
         print_json(found)
 
 
-def _study(name: str, seeds: int, workers: int, kept: Path) -> Findings:
-    """Do a study; what is done of it is kept in the file `kept`."""
+def _findings(name: str, seeds: int, runner: Runner) -> Findings:
+    """Carry out a study. A fault of a scheduler ends the command."""
     from importlib import import_module
 
     from sil.studies import MODULES
     from sil.studies.findings import StudyFailed
-    from sil.studies.run_options import Course
 
-    study: Callable[[int, Course], Findings] = import_module(f"sil.studies.{MODULES[name]}").study
-    with _progress() as progress:
-        bar = progress.add_task(name, total=None)
+    study: Callable[[int, Runner], Findings] = import_module(f"sil.studies.{MODULES[name]}").study
 
-        def tell(done: int, total: int) -> None:
-            stop_if_interrupted()
-            progress.update(bar, completed=done, total=total)
-
+    with progress("runs") as bars:
+        runner.on_progress = ProgressBar(bars, name).progressed
         try:
-            return study(seeds, Course(workers, tell, kept))
+            return study(seeds, runner)
         except StudyFailed as failed:
-            progress.stop()
+            bars.stop()
             print_fault(str(failed))
             raise typer.Exit(EXIT_FAULT) from None
-
-
-def _make_usable(folder: Path) -> None:
-    try:
-        folder.mkdir(parents=True, exist_ok=True)
-        (folder / ".writable").touch()
-        (folder / ".writable").unlink()
-    except OSError as error:
-        fail(f"the folder {folder} cannot be written: {error.strerror}; choose another with --out")
 
 
 def _as_dict(findings: Findings) -> dict[str, Any]:
@@ -166,14 +151,3 @@ def _as_table(title: str, frame: pl.DataFrame) -> Table:
     for row in frame.rows():
         table.add_row(*(f"{cell:,}" if isinstance(cell, (int, float)) else str(cell) for cell in row))
     return table
-
-
-def _progress() -> Progress:
-    return Progress(
-        TextColumn("{task.description}"),
-        BarColumn(),
-        MofNCompleteColumn(),
-        TextColumn("runs"),
-        TimeRemainingColumn(),
-        console=err,
-    )

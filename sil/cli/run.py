@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from collections.abc import Iterable
 from enum import StrEnum
 from pathlib import Path
@@ -13,10 +12,8 @@ from rich.table import Table
 
 from sil.cli.console import (
     EXIT_FAULT,
-    EXIT_INTERRUPTED,
     JsonOption,
     NoDeterminismCheckOption,
-    err,
     natural_width,
     one_sentence_for_bad_input,
     out,
@@ -25,6 +22,7 @@ from sil.cli.console import (
     print_note,
     print_whole,
 )
+from sil.cli.options import WORKERS, DaskOption, WorkersOption
 from sil.cli.progress import ProgressBar, progress
 
 if TYPE_CHECKING:
@@ -48,9 +46,8 @@ def run(
     ] = None,
     seed: Annotated[int | None, typer.Option(min=0, help="Override the seed in the file.")] = None,
     replications: Annotated[int | None, typer.Option(min=1, help="Override the number in the file.")] = None,
-    workers: Annotated[
-        int, typer.Option(min=1, help="Number of worker processes. The results do not depend on it.")
-    ] = os.cpu_count() or 1,
+    workers: WorkersOption = WORKERS,
+    dask: DaskOption = None,
     scheduler: Annotated[
         list[str] | None,
         typer.Option(help="Override those in the file. May be repeated; the first is the baseline."),
@@ -113,11 +110,12 @@ def run(
 
     with one_sentence_for_bad_input():
         path = files.find(experiment, "experiments", Path())
-    begin_early()
+    if dask is None:
+        begin_early()
     from sil.experiment.run import REPORT, SiteChoice, run_experiment
-    from sil.experiment.sweep import Interrupted
     from sil.outcome import metrics
     from sil.settings import experiment_file
+    from sil.workers.selection import selected_executor
     from site_db.store import parse_address
 
     with one_sentence_for_bad_input():
@@ -133,14 +131,9 @@ def run(
         chosen = experiment_file.imagining(chosen, add=add or (), remove=remove or (), upgrade=upgrade or ())
         folder = out_folder or Path(f"sil-{chosen.name}")
         choice = SiteChoice(parse_address(site) if site else None, learn, as_of)
-        with progress("replications") as bars:
-            try:
-                bar = ProgressBar(bars, chosen.name)
-                comparison = run_experiment(chosen, path, folder, workers, choice, bar)
-            except Interrupted as interrupted:
-                bars.stop()
-                err.print(f"Interrupted: {interrupted}, kept in {folder}. Repeat the command to resume.")
-                raise typer.Exit(EXIT_INTERRUPTED) from None
+        with progress("runs") as bars, selected_executor(workers, dask) as executor:
+            bar = ProgressBar(bars, chosen.name)
+            comparison = run_experiment(chosen, path, folder, executor, choice, bar)
     _show(comparison, metric, as_json)
     for fault in comparison.faults:
         print_fault(str(fault))

@@ -1,11 +1,10 @@
-"""The contract suite, run on a scheduler by its name: in a process of its own, which it may take down."""
+"""The contract suite, run on a scheduler by its name in a worker process, which it may kill."""
 
 from __future__ import annotations
 
 import os
 from collections.abc import Callable
-from multiprocessing.connection import Connection
-from multiprocessing.process import BaseProcess
+from functools import partial
 from typing import NamedTuple
 
 from scheduler.contract import CONTRACTS
@@ -14,8 +13,8 @@ from scheduler.kinds import Kind
 from scheduler.model import Answer
 from scheduler.registry import SchedulerSpec, resolve
 from scheduler.rules import RETURNS_IN_TIME, RULES_OF
-from sil.workers.processes import lead_own_group, worker_context
-from sil.workers.watchdog import LOOK_EVERY_S, Watchdog
+from sil.workers.executor import Died, Item, send_report
+from sil.workers.process_executor import Processes
 from sil.world.guard.faults import PROCESS_SURVIVES
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 
@@ -68,47 +67,31 @@ def check(name: str, kind: Kind | None, examples: int, limit_s: float) -> Checke
     if kind is not None:
         spec.require(kind, f"--kind {kind}")
     kind = kind or spec.kind or Kind.MAPPING
-    context = worker_context()
-    watchdog = Watchdog(context, 1)
-    told, tell = context.Pipe(duplex=False)
-    process = context.Process(target=_check_here, args=(spec, kind, examples, limit_s, tell, watchdog))
-    process.start()
-    tell.close()
     found: list[Finding] = []
     exercised = frozenset[str]()
-    try:
-        while isinstance(news := _next(told, process, watchdog), Finding):
-            found.append(news)
-            if news.rule == PROCESS_SURVIVES:
-                break
+
+    def note_finding(_item: Item, finding: Finding | None) -> None:
+        if finding is None:
+            found.clear()  # of a try whose process was killed
         else:
-            exercised = news | {PROCESS_SURVIVES}
-        process.join()
-    finally:
-        watchdog.end_all()
+            found.append(finding)
+
+    def finish(_item: Item, value: frozenset[str] | Died) -> None:
+        nonlocal exercised
+        if isinstance(value, Died):
+            found.append(Finding(PROCESS_SURVIVES, str(value)))
+        else:
+            exercised = value | {PROCESS_SURVIVES}
+
+    with Processes(1) as executor:
+        item = Item(name, partial(_check_here, spec, kind, examples, limit_s))
+        executor.run([item], finish, note_finding)
     return Checked(kind, found, exercised)
 
 
-def _next(told: Connection, process: BaseProcess, watchdog: Watchdog) -> Finding | frozenset[str]:
-    """The next message of the process: a finding, or at the end the rules that were exercised."""
-    while True:
-        ended = not process.is_alive()
-        try:
-            if told.poll(0.0 if ended else LOOK_EVERY_S):
-                news: Finding | frozenset[str] = told.recv()
-                return news
-        except EOFError:
-            ended = True
-        if ended:
-            return Finding(PROCESS_SURVIVES, "its process died, or had to be ended")
-        watchdog.end_the_lost()
-
-
-def _check_here(
-    spec: SchedulerSpec, kind: Kind, examples: int, limit_s: float, tell: Connection, watchdog: Watchdog
-) -> None:
-    lead_own_group()
-    watchdog.watch_this_process()
+def _check_here(spec: SchedulerSpec, kind: Kind, examples: int, limit_s: float) -> frozenset[str]:
+    """The rules that were exercised. Findings are reported at once, and stand if the process dies."""
+    send_report(None)
     here = os.getpid()
 
     def within_the_limit(call: Callable[[], Answer]) -> Answer:
@@ -123,5 +106,5 @@ def _check_here(
 
     examination = Examination(spec.factory(), CONTRACTS[kind](), examples, within_the_limit)
     for broken in examination.broken_rules():
-        tell.send(Finding(broken.rule, broken.message, tuple(map(str, broken.problems))))
-    tell.send(frozenset(examination.exercised))
+        send_report(Finding(broken.rule, broken.message, tuple(map(str, broken.problems))))
+    return frozenset(examination.exercised)

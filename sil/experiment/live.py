@@ -6,7 +6,6 @@ from pathlib import Path
 
 import polars as pl
 
-from sil.experiment.listener import Listener
 from sil.experiment.output_folder import make_usable
 from sil.experiment.provenance import describe
 from sil.experiment.run import BESIDE_THE_TRACE, DATABASE
@@ -19,6 +18,7 @@ from sil.runs.scenario import Scenario
 from sil.settings.experiment_file import Experiment, changed
 from sil.site.site_in_use import SiteSource
 from sil.trace.facts import TRACE, write_trace
+from sil.workers.listener import Listener
 from sil.world.guard.faults import SchedulerFault
 
 
@@ -38,7 +38,7 @@ def run_live_and_simulated(
     run = RunKey(0, 0, name)
     simulated = scenario.run(run)
     _write(out / "simulated", scenario, simulated.facts, simulated.timings)
-    listener.started(0, experiment.workload.jobs)
+    listener.progressed(0, experiment.workload.jobs)
     live = run_live(scenario, run, listener)
     _write(out / "live", scenario, live.facts, live.timings)
     for facts in (simulated.facts, live.facts):

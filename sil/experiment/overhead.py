@@ -5,9 +5,9 @@ from __future__ import annotations
 import gc
 import tempfile
 from collections.abc import Callable, Sequence
-from concurrent.futures.process import BrokenProcessPool
 from contextlib import ExitStack
 from dataclasses import dataclass
+from functools import partial
 from itertools import product
 from pathlib import Path
 
@@ -21,7 +21,9 @@ from scheduler.registry import SchedulerNotLoaded, resolve
 from sil.outcome.statistics import PowerLaw, fitted, quantile
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteInUse, SiteSource
-from sil.workers.pool import finished, pool
+from sil.workers.executor import Died, Item
+from sil.workers.process_executor import Processes
+from sil.workers.runner import OnProgress
 from sil.world.clock import SimClock
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
 from sil.world.guard.guard import Guard, Timing
@@ -117,50 +119,53 @@ def check_can_be_measured(name: str) -> None:
 
 
 def measure(
-    schedulers: Sequence[str], grid: Grid, ask: Ask, limit_s: float, on_progress: Callable[[int], None]
+    schedulers: Sequence[str], grid: Grid, ask: Ask, limit_s: float, on_progress: OnProgress
 ) -> tuple[pl.DataFrame, dict[str, SchedulerFault]]:
     """A table with COLUMNS, and the faults of those that broke a rule, of which it has nothing.
 
-    All schedulers are asked the same problems, in turn, each in a process of its own.
+    All schedulers get the same problems, in turn and one at a time, each in a process of its own.
     """
     rows: dict[str, list[Row]] = {name: [] for name in schedulers}
     faults: dict[str, SchedulerFault] = {}
     points = product(grid.jobs, grid.machines, grid.shares, range(grid.tables))
+
+    def note(item: Item, value: list[Row] | SchedulerFault | Died) -> None:
+        if isinstance(value, Died):
+            faults[item.key] = SchedulerFault(PROCESS_SURVIVES, str(value), 0.0)
+        elif isinstance(value, SchedulerFault):
+            faults[item.key] = value
+        else:
+            rows[item.key] += value
+
     with ExitStack() as stack:
-        pools = {name: stack.enter_context(pool(1)) for name in schedulers}
+        executors = {name: stack.enter_context(Processes(1)) for name in schedulers}
         for done, point in enumerate(points, start=1):
             for name in schedulers:
-                if name in faults:
-                    continue
-                worker, watchdog = pools[name]
-                try:
-                    future = worker.submit(_timed, name, ask, point, grid.repetitions, limit_s)
-                    finished([future], watchdog)
-                    rows[name] += future.result()
-                except SchedulerFault as fault:
-                    faults[name] = fault
-                except BrokenProcessPool:
-                    message = "its process died, or had to be ended because it did not come back"
-                    faults[name] = SchedulerFault(PROCESS_SURVIVES, message, 0.0)
-            on_progress(done)
+                if name not in faults:
+                    timed = partial(_timed, name, ask, point, grid.repetitions, limit_s)
+                    executors[name].run([Item(name, timed)], note)
+            on_progress(done, grid.size)
     whole = [row for name in schedulers if name not in faults for row in rows[name]]
     return pl.DataFrame(whole, schema=COLUMNS, orient="row"), faults
 
 
 def _timed(
     name: str, ask: Ask, point: tuple[int, int, int, int], repetitions: int, limit_s: float
-) -> list[Row]:
-    """A row for each repetition. Raises SchedulerFault where a rule is broken."""
+) -> list[Row] | SchedulerFault:
+    """A row for each repetition, or the fault of a scheduler that broke a rule."""
     problem = ask(*point)
     n, m, share, table = point
     timings: list[Timing] = []
     guarded = GuardedScheduler(resolve(name).make(), Guard(SimClock(), limit_s, timings.append))
     gc.collect()
-    for _ in range(1 + repetitions):
-        schedule = guarded.schedule(problem)
+    try:
+        for _ in range(1 + repetitions):
+            schedule = guarded.schedule(problem)
+    except SchedulerFault as fault:
+        return fault
     violation = problem.violation(schedule)
     if violation is not None:
-        raise SchedulerFault(violation.rule, violation.message, 0.0, violation.job)
+        return SchedulerFault(violation.rule, violation.message, 0.0, violation.job)
     places = (name, n, m, problem.n_places, share, table)
     return [
         (*places, repetition, decisions, wall_s - gc_s, max(cpu_s - gc_s, 0.0), gc_s)

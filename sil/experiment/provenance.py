@@ -4,14 +4,11 @@ from __future__ import annotations
 
 import hashlib
 import importlib.util
-from functools import cache
-from importlib.metadata import version
 from pathlib import Path
 
 from sil.runs.scenario import Scenario
 from sil.runs.under_test import UnderTest
 from sil.settings.code_version import all_sources, package_version, scheduler_source, source_hash
-from sil.settings.files import FIXTURES
 from sil.trace.facts import RunDescription
 
 
@@ -46,18 +43,6 @@ def describe(scenario: Scenario) -> RunDescription:
     )
 
 
-@cache
-def code_and_data() -> str:
-    """Hash of all code and built-in data that the results of a study depend on."""
-    digest = hashlib.sha256()
-    for library in ("numpy", "scipy", "numba", "polars"):
-        digest.update(f"{library} {version(library)}".encode())
-    digest.update(all_sources().encode())
-    for path in sorted(FIXTURES.rglob("*.toml")):
-        digest.update(path.read_bytes())
-    return digest.hexdigest()
-
-
 def fingerprint(scenario: Scenario) -> str:
     """Equal if the same runs would result: experiment, site, version and all code that may matter."""
     digest = hashlib.sha256()
@@ -66,13 +51,13 @@ def fingerprint(scenario: Scenario) -> str:
         scenario.in_use.digest(),
         package_version(),
         all_sources(),
-        *map(_code_under_test, scenario.all_schedulers),
+        *map(code_under_test, scenario.all_schedulers),
     ):
         digest.update(text.encode() + b"\0")
     return digest.hexdigest()
 
 
-def _code_under_test(scheduler: UnderTest) -> str:
+def code_under_test(scheduler: UnderTest) -> str:
     """Hash of a scheduler's code: its module, or the whole package around it; of a command, the files that it
     names."""
     name = scheduler.label

@@ -1,43 +1,44 @@
-"""One log under several schedulers, in processes of their own or in this one, and what that amounts to."""
+"""One log replayed under several schedulers, with tables and a report of the results."""
 
 from __future__ import annotations
 
 import json
-import time
-from collections import deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from multiprocessing.process import BaseProcess
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import polars as pl
 
-from sil.experiment.listener import Listener
-from sil.experiment.output_folder import UnusableFolder, as_file_name, make_usable, no_room, told_of_no_room
+from sil.experiment.output_folder import as_file_name, make_usable
+from sil.experiment.provenance import code_under_test
 from sil.experiment.replay_folder import JOBS, REPORT, SCHEDULE, SUMMARY, render
 from sil.outcome.batsim_tables import batsim_schedule, replayed_jobs
 from sil.outcome.invariants import Capacity, first_breach
 from sil.outcome.metrics import replay_metrics
 from sil.runs.on_log import Replay, schedulers_for_logs
 from sil.runs.under_test import UnderTest
+from sil.settings.code_version import code_and_data
 from sil.settings.decision_costs import BadDecisionCost, replayed_trace
 from sil.trace.facts import TIMINGS, TRACE, Fact, read_facts
-from sil.workers.processes import end_workers, lead_own_group, worker_context
-from sil.workers.watchdog import LOOK_EVERY_S, Watchdog
+from sil.workers.executor import Died, Executor, Item, send_report
+from sil.workers.inline_executor import Inline
+from sil.workers.listener import Listener
+from sil.workers.process_executor import Processes
+from sil.workers.runner import Runner, digest
+from sil.workers.store import MISSING, Store
 from sil.world.guard.faults import PROCESS_SURVIVES
 
 FEW_JOBS = 10_000
-"""So few, over all schedulers, are mostly replayed before other processes would have begun."""
-
-
-class ReplayInterrupted(Exception):
-    """The user stopped it. Schedulers that were done are kept."""
+"""Up to so many, over all schedulers, are replayed in less time than worker processes need to start."""
+UNFINISHED = "unfinished.db"
+"""Which schedulers are done, until all are."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """What became of a log under one scheduler: its statistics, and its fault, if there was one."""
+    """The results under one scheduler: jobs, statistics, and its fault, if there was one."""
 
     scheduler: str
     folder: Path
@@ -47,12 +48,13 @@ class Outcome:
 
 
 def replay_all(
-    replay: Replay, names: Sequence[str], out: Path, workers: int, report: bool, listener: Listener
+    replay: Replay, names: Sequence[str], out: Path, executor: Executor, report: bool, listener: Listener
 ) -> list[Outcome]:
-    """Replay a log under each scheduler, and write what it amounts to into `out`.
+    """Replay a log under each scheduler, and write the results into `out`.
 
-    Raises SchedulerNotLoaded, UnusableFolder and ReplayInterrupted; if costs of an earlier run are charged
-    again, also NoTrace, and BadDecisionCost if the results would replace that run.
+    Built-in schedulers run in this process if that is faster. Raises SchedulerNotLoaded, UnusableFolder and
+    what `Runner.run` raises; if costs of an earlier run are charged again, also NoTrace, and BadDecisionCost
+    if the results would replace that run.
     """
     schedulers = schedulers_for_logs(names)
     # Absolute, since a scheduler may change the working directory.
@@ -64,27 +66,54 @@ def replay_all(
             raise BadDecisionCost(f"{charged} has the costs to be charged; name another folder with --out")
     for folder in (out, *folders.values()):
         make_usable(folder)
-        for old in (TRACE, TIMINGS, JOBS, SCHEDULE):
-            (folder / old).unlink(missing_ok=True)
     for old in (SUMMARY, REPORT):
         (out / old).unlink(missing_ok=True)
-    listener.started(0, len(replay.log.jobs) * len(schedulers))
-    if _takes_place_here(replay, schedulers, workers):
-        done = 0
-        for scheduler, folder in folders.items():
-            base = done
-            replay.run(scheduler, folder, lambda n, base=base: listener.progressed(base + n))  # type: ignore[misc]
-            done += len(replay.log.jobs)
-        died: set[UnderTest] = set()
-    else:
-        died = _in_processes(replay, folders, workers, listener)
-    outcomes = [
-        _outcome(replay, scheduler.label, folder, scheduler in died) for scheduler, folder in folders.items()
-    ]
-    _write_summary(out / SUMMARY, replay, outcomes)
-    if report:
-        render(out)
+    with Store(out / UNFINISHED) as store:
+        died = _replay(replay, folders, _chosen(executor, replay, schedulers), store, listener)
+        outcomes = [_outcome(replay, each.label, folder, died.get(each)) for each, folder in folders.items()]
+        _write_summary(out / SUMMARY, replay, outcomes)
+        if report:
+            render(out)
+        store.remove()
     return outcomes
+
+
+def _replay(
+    replay: Replay, folders: Mapping[UnderTest, Path], executor: Executor, store: Store, listener: Listener
+) -> dict[UnderTest, Died]:
+    """Write the traces, but those that an interrupted replay has written. Return whose process died."""
+    mark = digest(code_and_data(), replay, list(map(code_under_test, folders)))
+    schedulers = {f"{mark}/{scheduler.label}": scheduler for scheduler in folders}
+    items = [
+        Item(key, partial(_replay_one, replay, scheduler), folders[scheduler], fresh=True)
+        for key, scheduler in schedulers.items()
+    ]
+    done = {schedulers[item.key] for item in items if store.get(item.key) is not MISSING}
+    if not done or not all((folders[scheduler] / TRACE).is_file() for scheduler in done):
+        store.remove()
+        done.clear()
+    for scheduler in folders.keys() - done:
+        for old in (TRACE, TIMINGS, JOBS, SCHEDULE):
+            (folders[scheduler] / old).unlink(missing_ok=True)
+    n_jobs = len(replay.log.jobs)
+    arrived = dict.fromkeys(schedulers, 0)
+    died: dict[UnderTest, Died] = {}
+
+    def progress(item: Item, n: int) -> None:
+        arrived[item.key] = n
+        listener.progressed(sum(arrived.values()), n_jobs * len(items))
+
+    def finish(item: Item, value: Died | None) -> None:
+        progress(item, n_jobs)
+        if value is not None:
+            died[schedulers[item.key]] = value
+
+    Runner(executor, store, total=len(items)).run(items, finish, progress)
+    return died
+
+
+def _replay_one(replay: Replay, scheduler: UnderTest, folder: Path) -> None:
+    replay.run(scheduler, folder, send_report)
 
 
 def left_from_before(out: Path, outcomes: Sequence[Outcome]) -> list[str]:
@@ -93,86 +122,21 @@ def left_from_before(out: Path, outcomes: Sequence[Outcome]) -> list[str]:
     return sorted(trace.parent.name for trace in out.glob(f"*/{TRACE}") if trace.parent.name not in ours)
 
 
-def _takes_place_here(replay: Replay, schedulers: Sequence[UnderTest], workers: int) -> bool:
-    """Ours are trusted with this process, where others would not work side by side, or be done no sooner."""
-    if not all(scheduler.is_built_in for scheduler in schedulers):
-        return False
+def _chosen(executor: Executor, replay: Replay, schedulers: Sequence[UnderTest]) -> Executor:
+    """Built-in schedulers are trusted with this process; it does if others would not finish sooner."""
+    if not isinstance(executor, Processes) or not all(scheduler.is_built_in for scheduler in schedulers):
+        return executor
     few = len(replay.log.jobs) * len(schedulers) <= FEW_JOBS
-    return min(workers, len(schedulers)) == 1 or (few and not replay.reasons)  # to tell these takes long
+    # Reasons take long to write.
+    here = min(executor.slots, len(schedulers)) == 1 or (few and not replay.reasons)
+    return Inline() if here else executor
 
 
-@dataclass(frozen=True)
-class _Told:
-    """What processes tell this one, each in its place, in memory that they share."""
-
-    arrived: Any
-    """How many jobs have arrived."""
-    no_room: Any
-    """The number of the error with which no more could be written; 0 where all went well."""
-
-
-def _in_processes(
-    replay: Replay, folders: dict[UnderTest, Path], workers: int, listener: Listener
-) -> set[UnderTest]:
-    """Returns the schedulers whose processes died. Raises UnusableFolder where no more can be written."""
-    context = worker_context()
-    watchdog = Watchdog(context, len(folders))
-    told = _Told(context.RawArray("q", len(folders)), context.RawArray("i", len(folders)))
-    waiting = deque(enumerate(folders.items()))
-    running: dict[UnderTest, BaseProcess] = {}
-    died: set[UnderTest] = set()
-    try:
-        while waiting or running:
-            while waiting and len(running) < workers:
-                place, (name, folder) = waiting.popleft()
-                arguments = (replay, name, folder, watchdog, told, place)
-                running[name] = context.Process(target=_replay_apart, args=arguments)
-                running[name].start()
-            time.sleep(min(LOOK_EVERY_S, 0.1))
-            watchdog.end_the_lost()
-            listener.progressed(sum(told.arrived))
-            for name in [name for name, process in running.items() if not process.is_alive()]:
-                if running.pop(name).exitcode != 0:
-                    died.add(name)
-            if number := max(told.no_room):
-                raise UnusableFolder(told_of_no_room(number))
-    except KeyboardInterrupt:
-        end_workers()
-        raise ReplayInterrupted from None
-    except UnusableFolder:
-        end_workers()
-        raise
-    finally:
-        watchdog.end_all()
-    return died
-
-
-def _replay_apart(
-    replay: Replay, scheduler: UnderTest, folder: Path, watchdog: Watchdog, told: _Told, place: int
-) -> None:
-    lead_own_group()
-    watchdog.watch_this_process()
-
-    def tell(n: int) -> None:
-        told.arrived[place] = n
-
-    try:
-        replay.run(scheduler, folder, tell)
-    except OSError as error:
-        number = no_room(error)
-        if number is None:
-            raise
-        told.no_room[place] = number
-
-
-def _outcome(replay: Replay, name: str, folder: Path, died: bool) -> Outcome:
-    """Write the tables of one scheduler; a fault is told in one sentence."""
+def _outcome(replay: Replay, name: str, folder: Path, died: Died | None) -> Outcome:
+    """Write the tables of one scheduler."""
     trace = folder / TRACE
-    if died or not trace.is_file():
-        message = "its process died, or had to be ended because it did not come back from a decision"
-        return Outcome(
-            name, folder, pl.DataFrame(), {}, f"{name} broke the rule {PROCESS_SURVIVES}: {message}"
-        )
+    if died is not None:
+        return Outcome(name, folder, pl.DataFrame(), {}, f"{name} broke the rule {PROCESS_SURVIVES}: {died}")
     log = replay.log
     jobs = replayed_jobs(trace, log.jobs, log.cut)
     jobs.write_csv(folder / JOBS)

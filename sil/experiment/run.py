@@ -6,16 +6,16 @@ import json
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from shutil import rmtree
 
 import polars as pl
 
 from scheduler.errors import UserError
 from sil.experiment.learning import Teacher
-from sil.experiment.listener import Listener
 from sil.experiment.output_folder import UnusableFolder, make_usable
 from sil.experiment.provenance import describe, fingerprint
 from sil.experiment.results import write_results
-from sil.experiment.sweep import Sweep, is_begun
+from sil.experiment.sweep import Sweep
 from sil.outcome.comparison import Comparison
 from sil.outcome.jobs import job_table, write_jobs_csv
 from sil.outcome.metrics import faults, run_metrics
@@ -29,6 +29,10 @@ from sil.site.site_in_use import SiteSource
 from sil.site.what_if_site import CannotImagine
 from sil.trace.facts import RUN, TIMINGS, TRACE, RunDescription, read_trace, write_trace
 from sil.trace.tables import RunTables
+from sil.workers.executor import Executor
+from sil.workers.listener import Listener
+from sil.workers.runner import Runner
+from sil.workers.store import Store
 from site_db import toml_file
 from site_db.store import Address
 
@@ -44,7 +48,8 @@ DATABASE = "results.db"
 UNRECORDED = "unrecorded.csv"
 FIGURES = "figures"
 PRINTED = "printed"
-PARTS = "parts"
+UNFINISHED = "unfinished.db"
+"""The results of finished runs, until all are finished."""
 MOST_NAMES_TOLD = 10
 
 
@@ -66,14 +71,14 @@ def run_experiment(
     experiment: Experiment,
     source: Path,
     out: Path,
-    workers: int,
+    executor: Executor,
     choice: SiteChoice,
     listener: Listener,
 ) -> Comparison:
     """Run the experiment that was read from `source` and write its results into `out`.
 
-    Raises UnusableFolder, NoDatabase, InvalidFile, UnknownSite, PrunedHistory, DatabaseTrouble and
-    Interrupted.
+    Raises UnusableFolder, NoDatabase, InvalidFile, UnknownSite, PrunedHistory, DatabaseTrouble, UnusableStore
+    and Interrupted.
     """
     if choice.learns and choice.address is None:
         raise NoDatabase("with --learn, say with --site which database is to learn")
@@ -91,26 +96,29 @@ def run_experiment(
         text = toml_file.read_text(source)
         raise toml_file.invalid(text, source, ("notional", error.place), str(error)) from None
     mark, down = fingerprint(scenario), scenario.in_use.down
-    sweep = Sweep(scenario, out / PARTS, out / PRINTED, _begun_as(mark, choice))
     if down:
         listener.told(f"down at the site, and in the experiment from its beginning: {_some(down)}")
     for sentence in scenario.notes():
         listener.told(sentence)
-    listener.started(sweep.done, sweep.total)
-    if choice.learns and choice.address is not None:
-        leftover = out / UNRECORDED
-        teacher = Teacher(choice.address, scenario.resources, experiment.name, mark, leftover, listener.told)
-        try:
-            sweep.run(workers, listener.progressed, teacher.teach)
-        finally:
-            teacher.finish()
-    else:
-        sweep.run(workers, listener.progressed)
-    tables = sweep.collect()
-    _write_tables(out, tables, describe(scenario))
-    comparison = render(out)
-    write_results(out / DATABASE, tables, scenario.resources, experiment.name, mark)
-    sweep.clear()
+    with Store(out / UNFINISHED) as store:
+        stored_as = _stored_as(mark, choice)
+        if not store.has_prefix(stored_as):
+            rmtree(out / PRINTED, ignore_errors=True)
+        sweep = Sweep(scenario, Runner(executor, store, listener.progressed), out / PRINTED, stored_as)
+        if choice.learns and choice.address is not None:
+            leftover, resources = out / UNRECORDED, scenario.resources
+            teacher = Teacher(choice.address, resources, experiment.name, mark, leftover, listener.told)
+            try:
+                sweep.run(teacher.teach)
+            finally:
+                teacher.finish()
+        else:
+            sweep.run()
+        tables = sweep.collect()
+        _write_tables(out, tables, describe(scenario))
+        comparison = render(out)
+        write_results(out / DATABASE, tables, scenario.resources, experiment.name, mark)
+        store.remove()
     return comparison
 
 
@@ -118,11 +126,11 @@ def _take_into_use(
     experiment: Experiment, source: Path, site: SiteSource, out: Path, choice: SiteChoice
 ) -> Scenario:
     """The scenario as an interrupted run of the same experiment had it, else with the site as it is now."""
-    before = site.take_up(out / DATABASE) if (out / PARTS).is_dir() else None
-    if before is not None:
+    if (out / UNFINISHED).exists() and (before := site.take_up(out / DATABASE)) is not None:
         scenario = scenario_of_file(experiment, before, source)
-        if is_begun(out / PARTS, _begun_as(fingerprint(scenario), choice)):
-            return scenario
+        with Store(out / UNFINISHED) as store:
+            if store.has_prefix(_stored_as(fingerprint(scenario), choice)):
+                return scenario
     return scenario_of_file(experiment, site.take_into_use(out / DATABASE), source)
 
 
@@ -131,9 +139,8 @@ def _some(names: Sequence[str]) -> str:
     return ", ".join(names[:MOST_NAMES_TOLD]) + more
 
 
-def _begun_as(mark: str, choice: SiteChoice) -> str:
-    """What finished tasks are kept under: a start with what is known now goes on from none with what was
-    known then."""
+def _stored_as(mark: str, choice: SiteChoice) -> str:
+    """The prefix of the keys of finished runs; with an earlier history, these are other runs."""
     return mark if choice.as_of is None else f"{mark} as of {choice.as_of}"
 
 

@@ -11,9 +11,9 @@ from scheduler.errors import UserError
 from sil.outcome.statistics import Sample
 from sil.planning.options import Option
 from sil.planning.plan_file import GoalTable, Plan
-from sil.planning.runs import Work
 from sil.planning.scenario.option_runs import CLASS, REFUSED, never_measured
 from sil.planning.scenario.scenario import Scenario
+from sil.workers.executor import Item
 
 
 class GoalNeverMeasured(UserError):
@@ -21,7 +21,7 @@ class GoalNeverMeasured(UserError):
 
 
 class DoesRuns(Protocol):
-    def results(self, works: Sequence[Work]) -> list[dict[str, float]]: ...
+    def results(self, items: Sequence[Item]) -> list[dict[str, float]]: ...
 
 
 class Samples:
@@ -46,7 +46,8 @@ class Samples:
         # By replication, so that an interrupted command leaves a balanced set of runs.
         wanted.sort(key=lambda one: one[1])
         works = [self._scenario.run(option, self.scheduler, replication) for option, replication in wanted]
-        for (option, replication), measures in zip(wanted, self._runs.results(works), strict=True):
+        results = self._runs.results([Item(work.key, work) for work in works])
+        for (option, replication), measures in zip(wanted, results, strict=True):
             missing = never_measured(self.plan.goals, measures)
             if missing is not None:
                 why = _why_nothing(missing, measures.get(REFUSED, 0.0))

@@ -8,7 +8,6 @@ from collections.abc import Sequence
 from contextlib import nullcontext
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 
 import polars as pl
 
@@ -23,6 +22,7 @@ from sil.runs.composition import RunKey, run_in, timings_frame
 from sil.runs.machines_scenario import MachinesScenario
 from sil.runs.scenario import Scenario
 from sil.trace.recorder import TraceRecorder
+from sil.workers.listener import Listener
 from sil.world.actual_runtimes import ActualRuntimes
 from sil.world.guard.guard import Timing
 from sil.world.harness import in_order_of_arrival
@@ -82,13 +82,7 @@ def machines_to_run_live(scenario: Scenario, name: str) -> MachinesScenario:
     return scenario
 
 
-class Progress(Protocol):
-    def progressed(self, done: int) -> None:
-        """So many jobs have ended."""
-        ...
-
-
-def run_live(scenario: MachinesScenario, run: RunKey, listener: Progress) -> LiveRun:
+def run_live(scenario: MachinesScenario, run: RunKey, listener: Listener) -> LiveRun:
     """One run on this computer: machine j is its j-th core, jobs are processes, and time is real.
 
     A fault of the scheduler ends the run and is its last fact. Raises JobFailed.
@@ -104,7 +98,7 @@ def run_live(scenario: MachinesScenario, run: RunKey, listener: Progress) -> Liv
     def note_over(over: Over) -> None:
         cpu_s[over.order.job.id] = over.cpu_s
         if not over.was_killed:
-            listener.progressed(processes.n_ended)
+            listener.progressed(processes.n_ended, len(jobs))
 
     world = LiveWorld(clock, trace, processes, CoreMonitor(cores, clock), scenario.rounds, note_over)
     ports = OnMachines(clock, processes, site, world.monitor, scenario.experience())

@@ -10,6 +10,7 @@ from pathlib import Path
 import scheduler
 import sil
 import site_db
+from sil.settings.files import FIXTURES
 
 SCHEDULER, SITE_DB, TESTBED = (Path(package.__path__[0]) for package in (scheduler, site_db, sil))
 
@@ -38,3 +39,15 @@ def scheduler_source() -> str:
 def all_sources() -> str:
     """Hash over the sources of all three packages."""
     return "".join(map(source_hash, (SCHEDULER, SITE_DB, TESTBED)))
+
+
+@cache
+def code_and_data() -> str:
+    """Hash over all code, libraries and built-in data that results depend on."""
+    digest = hashlib.sha256()
+    for library in ("numpy", "scipy", "numba", "polars"):
+        digest.update(f"{library} {version(library)}".encode())
+    digest.update(all_sources().encode())
+    for path in sorted(FIXTURES.rglob("*.toml")):
+        digest.update(path.read_bytes())
+    return digest.hexdigest()

@@ -11,4 +11,4 @@ MODULES = {
     "cisnep-dyn": "cisne.dynamic_coscheduling",
     "cisnep-user-space": "cisne.user_space",
 }
-"""The module of each study by its name, with a function `study(seeds, course)`."""
+"""The module of each study by its name, with a function `study(seeds, runner)`."""

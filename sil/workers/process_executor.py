@@ -1,94 +1,168 @@
-"""Work in a process of its own: the same kind of process on this computer and beside a worker of Dask's.
+"""Items run in worker processes of this computer.
 
-It has what a run needs and a thread, or a worker of Dask's, does not give: the fixed hash seed, a main thread
-for the time limit of decisions, a watchdog, and a death that is nobody else's.
+A worker has a fixed hash seed, a main thread (which the time limit of decisions needs) and a process group of
+its own. It runs one item at a time, so if it dies, the item at fault is known.
 """
 
 from __future__ import annotations
 
 import multiprocessing
-import socket
-from collections.abc import Callable
-from concurrent.futures import Future
-from concurrent.futures.process import BrokenProcessPool
-from contextlib import ExitStack
-from typing import TypeVar
+import os
+import pickle
+import signal
+import time
+import traceback
+from collections.abc import Sequence
+from contextlib import suppress
+from multiprocessing.connection import Connection, wait
+from typing import Any
 
-from sil.experiment.provenance import code_and_data
-from sil.workers.pool import finished, pool
-from sil.workers.port import NoEngine, WorkerDied
+from sil.workers.executor import Concurrent, Died, Failed, Item, Outcome, Report, Result, reports_to
+from sil.workers.processes import end_group, lead_own_group, worker_context
+from sil.world.guard.time_limit import announce_deadlines_to
 
-Result = TypeVar("Result")
+LOOK_EVERY_S = 0.5
+"""How often the watchdog checks whether a decision has passed its deadline."""
+END_WITHIN_S = 5.0
+KILLED_FROM_OUTSIDE = {-signal.SIGKILL, -signal.SIGTERM, 255}
+"""Exit codes after which an item is tried again; 255: the server that forks workers died."""
+STOP = b""
 
 
-class Processes:
-    """As many processes as work is asked for at once, from any thread; they are kept for what follows."""
+class Processes(Concurrent):
+    """Up to `workers` processes, which start when they are needed and are reused."""
+
+    def __init__(self, workers: int) -> None:
+        self.slots = workers
+        self._idle: list[_Worker] = []
+        self._busy: dict[_Worker, Item] = {}
+
+    def _start(self, item: Item) -> None:
+        pickled = pickle.dumps(item)
+        worker = self._idle.pop() if self._idle and not item.fresh else _Worker()
+        self._busy[worker] = item
+        worker.send(pickled)
+
+    def _wait(self) -> Sequence[tuple[Item, Outcome]]:
+        handles = {handle: worker for worker in self._busy for handle in worker.handles}
+        while True:
+            ready = {handles[handle] for handle in wait(list(handles), LOOK_EVERY_S)}
+            for worker in self._busy:
+                worker.end_if_overdue()
+            outcomes = [(worker, outcome) for worker in ready if (outcome := worker.received()) is not None]
+            if outcomes:
+                return [(self._settled(worker, outcome), outcome) for worker, outcome in outcomes]
+
+    def _settled(self, worker: _Worker, outcome: Outcome) -> Item:
+        """The item of an outcome. Its worker is free for the next one, or ended."""
+        if isinstance(outcome, Report):
+            return self._busy[worker]
+        item = self._busy.pop(worker)
+        if isinstance(outcome, Died) or item.fresh:
+            _end([worker])
+        else:
+            self._idle.append(worker)
+        return item
+
+    def _abandon(self) -> None:
+        for worker in self._busy:
+            worker.kill()
+        _end(list(self._busy))
+        self._busy.clear()
+
+    def close(self) -> None:
+        self._abandon()
+        _end(self._idle)
+        self._idle.clear()
+
+
+class _Worker:
+    """A process and the connection to it."""
 
     def __init__(self) -> None:
-        self._idle: list[_Process] = []
-
-    def run(self, work: Callable[[], Result]) -> Result:
-        """Carry out `work` and wait for it. Raises WorkerDied, or what the work raises."""
-        # `pop` and `append` are atomic, so threads need no lock.
-        try:
-            process = self._idle.pop()
-        except IndexError:
-            process = _Process()
-        try:
-            result = process.run(work)
-        except BrokenProcessPool:
-            process.end()
-            raise WorkerDied from None
-        except BaseException:
-            self._idle.append(process)
-            raise
-        self._idle.append(process)
-        return result
-
-    def end_idle(self) -> None:
-        """End the processes that carry nothing out."""
-        while self._idle:
-            self._idle.pop().end()
-
-
-class _Process:
-    """One process, which ends with this one."""
-
-    def __init__(self) -> None:
-        # A nanny of Dask's makes its workers daemons, which may not have children; these end by themselves.
+        # Dask's nanny makes its worker a daemon, which may not have children; ours end with their parent.
         if multiprocessing.current_process().daemon:
             multiprocessing.current_process().daemon = False
-        self._open = ExitStack()
-        self._executor, self._watchdog = self._open.enter_context(pool(1))
+        context = worker_context()
+        self._deadline_s = context.RawValue("d", 0.0)
+        self._is_overdue = False
+        self._connection, theirs = context.Pipe()
+        self._process = context.Process(target=_work, args=(theirs, self._deadline_s))
+        self._process.start()
+        theirs.close()
 
-    def run(self, work: Callable[[], Result]) -> Result:
-        future: Future[Result] = self._executor.submit(work)
-        finished([future], self._watchdog)
-        return future.result()
+    @property
+    def handles(self) -> tuple[Any, ...]:
+        """One of them becomes ready when the worker sends something, or ends."""
+        return self._connection, self._process.sentinel
 
-    def end(self) -> None:
-        self._open.close()
+    def send(self, pickled: bytes) -> None:
+        with suppress(OSError):  # it has ended, as its handles will show
+            self._connection.send_bytes(pickled)
+
+    def received(self) -> Outcome | None:
+        """The next outcome, if there is one."""
+        with suppress(EOFError, OSError):
+            if self._connection.poll():
+                outcome: Outcome = pickle.loads(self._connection.recv_bytes())
+                return outcome
+            if self._process.is_alive():
+                return None
+        self.kill()
+        self._process.join()
+        return Died(may_retry=not self._is_overdue and self._process.exitcode in KILLED_FROM_OUTSIDE)
+
+    def end_if_overdue(self) -> None:
+        """Kill the worker if its decision, which no signal has ended, has passed the deadline."""
+        if 0.0 < self._deadline_s.value < time.monotonic():
+            self._is_overdue = True
+            self.kill()
+
+    def kill(self) -> None:
+        assert self._process.pid is not None
+        end_group(self._process.pid)
+
+    def join(self) -> None:
+        """Wait for the end of the process; also ends what it has started."""
+        self._process.join(END_WITHIN_S)
+        self.kill()
+        self._process.join()
+        self._connection.close()
 
 
-_here = Processes()
-"""Those of a worker of Dask's, which knows functions and no objects."""
+def _end(workers: Sequence[_Worker]) -> None:
+    for worker in workers:
+        worker.send(STOP)
+    for worker in workers:
+        worker.join()
 
 
-def run_on_worker(work: Callable[[], Result], code: str) -> Result:
-    """Carry out `work` on a worker of Dask's. Raises NoEngine where its code is not `code`."""
-    check_code(code)
-    return _here.run(work)
+def _work(connection: Connection, deadline_s: Any) -> None:
+    """Run in the worker: items as they come, until STOP."""
+    lead_own_group()
+
+    def announce(at_s: float) -> None:
+        deadline_s.value = at_s
+
+    announce_deadlines_to(announce)
+    os.register_at_fork(after_in_child=connection.close)  # a scheduler may fork
+    this_process = os.getpid()
+    while (pickled := connection.recv_bytes()) != STOP:
+        with reports_to(lambda value: connection.send_bytes(pickle.dumps(Report(value)))):
+            outcome = _outcome(pickled)
+        if os.getpid() != this_process:
+            os._exit(0)  # the scheduler forked, and this is the copy
+        connection.send_bytes(outcome)
 
 
-def check_code(code: str) -> None:
-    """Raises NoEngine on a computer where runs would not give the same, since code or libraries differ."""
-    if code_and_data() != code:
-        raise NoEngine(
-            f"the Dask worker on {socket.gethostname()} has another version of sil or of its libraries, and "
-            "would not give the same; install there what is installed here, and start the worker anew"
-        )
-
-
-def end_idle_on_worker() -> None:
-    """End the processes of a worker of Dask's that carry nothing out; others start them again."""
-    _here.end_idle()
+def _outcome(pickled: bytes) -> bytes:
+    """The pickled outcome of a pickled item."""
+    try:
+        return pickle.dumps(Result(pickle.loads(pickled)()))
+    except BaseException as error:
+        error.add_note(f"In a worker process:\n{traceback.format_exc()}")
+        with suppress(Exception):
+            failed = pickle.dumps(Failed(error))
+            pickle.loads(failed)
+            return failed
+        return pickle.dumps(Failed(RuntimeError(traceback.format_exc())))

@@ -13,12 +13,13 @@ from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.free_node_allocation import FreeNodeAllocation
 from scheduler.managers.starting import StartingManager
 from scheduler.resource_manager import OnFreeNodes
-from sil.experiment.listener import Listener
 from sil.experiment.replays import replay_all
 from sil.runs.on_log import Replay
 from sil.settings.decision_costs import BadDecisionCost, check_decision_cost, decision_cost
 from sil.trace.facts import TIMINGS, TRACE, Fact, NoTrace
 from sil.trace.recorder import TraceRecorder
+from sil.workers.listener import Listener
+from sil.workers.process_executor import Processes
 from sil.workload.lublin import Lublin
 from sil.world.clock import SimClock
 from sil.world.events import EventQueue, StateChange
@@ -131,7 +132,7 @@ def test_costs_of_another_run_do_not_suffice_and_that_is_told(tmp_path: Path) ->
         Replay(log_of(ONE_NODE[:1], 1), decision_cost="fixed(seconds=3)"), "fcfs", _folder(tmp_path, "a")
     )
     other = Replay(log_of(ONE_NODE, 1), decision_cost=f"replayed(trace='{tmp_path / 'a'}')")
-    (outcome,) = replay_all(other, ["fcfs"], tmp_path / "b", 1, False, Listener())
+    (outcome,) = replay_all(other, ["fcfs"], tmp_path / "b", Processes(1), False, Listener())
     assert f"broke the rule {COST_IS_KNOWN} at 3 s" in str(outcome.fault)
 
 
@@ -189,16 +190,18 @@ def test_what_is_no_trace_cannot_be_charged_again(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no trace")
     again = Replay(log_of(ONE_NODE, 1), decision_cost=f"replayed(trace='{tmp_path / 'text'}')")
     with pytest.raises(NoTrace, match="not a trace written by"):
-        replay_all(again, ["fcfs"], tmp_path / "out", 1, False, Listener())
+        replay_all(again, ["fcfs"], tmp_path / "out", Processes(1), False, Listener())
 
 
 def test_the_trace_whose_costs_are_charged_again_is_not_replaced(tmp_path: Path) -> None:
     log = log_of(ONE_NODE, 1)
-    replay_all(Replay(log, decision_cost="fixed(seconds=3)"), ["fcfs"], tmp_path, 1, False, Listener())
+    replay_all(
+        Replay(log, decision_cost="fixed(seconds=3)"), ["fcfs"], tmp_path, Processes(1), False, Listener()
+    )
     before = (tmp_path / "fcfs" / TRACE).read_bytes()
     again = Replay(log, decision_cost=f"replayed(trace='{tmp_path / 'fcfs'}')")
     with pytest.raises(BadDecisionCost, match="name another folder with --out"):
-        replay_all(again, ["fcfs"], tmp_path, 1, False, Listener())
+        replay_all(again, ["fcfs"], tmp_path, Processes(1), False, Listener())
     assert (tmp_path / "fcfs" / TRACE).read_bytes() == before
 
 

@@ -4,23 +4,32 @@ from __future__ import annotations
 
 import os
 import signal
+import sqlite3
 import subprocess
 import sys
 import time
+from contextlib import closing
 from pathlib import Path
+from typing import Any
 
 import polars as pl
 import pytest
 
 from scheduler import rules
-from sil.experiment.listener import Listener
 from sil.experiment.run import SiteChoice, run_experiment
 from sil.outcome.comparison import Comparison
 from sil.runs.composition import RunKey
+from sil.runs.machines_scenario import MachinesScenario
 from sil.runs.resolve import scenario_of
 from sil.settings import experiment_file
 from sil.site.site_in_use import SiteSource
 from sil.trace.facts import Fact
+from sil.trace.tables import RunTables
+from sil.workers.executor import Interrupted
+from sil.workers.inline_executor import Inline
+from sil.workers.listener import Listener
+from sil.workers.process_executor import Processes
+from sil.workers.store import Store
 from sil.world.guard.faults import PROCESS_SURVIVES
 from tests import faulty
 from tests.builders import TINY_SITE, tiny_experiment
@@ -35,7 +44,10 @@ FAULTY_IN_AN_EXPERIMENT = {
 
 
 def run(path: Path, out: Path, workers: int = 1) -> Comparison:
-    return run_experiment(experiment_file.read_experiment(path), path, out, workers, SiteChoice(), Listener())
+    with Processes(workers) if workers > 1 else Inline() as executor:
+        return run_experiment(
+            experiment_file.read_experiment(path), path, out, executor, SiteChoice(), Listener()
+        )
 
 
 def facts_of(path: Path, scheduler: str, replication: int = 0) -> pl.DataFrame:
@@ -328,40 +340,69 @@ def sil(*arguments: str, cwd: Path) -> subprocess.Popen[str]:
     )
 
 
-def test_ctrl_c_keeps_finished_replications_and_the_same_command_goes_on(tmp_path: Path) -> None:
+def stored(path: Path) -> dict[str, int]:
+    """The keys and row numbers of finished runs."""
+    if not path.exists():
+        return {}
+    with closing(sqlite3.connect(path, timeout=30.0)) as connection:
+        if not connection.execute("SELECT 1 FROM sqlite_schema").fetchone():
+            return {}
+        return dict(connection.execute("SELECT key, rowid FROM result"))
+
+
+def test_ctrl_c_keeps_finished_runs_and_the_same_command_resumes(tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path, '[grid]\n"workload.jobs" = [60, 61]', replications="15")
     command = ("run", path.name, "--out", "out", "--workers", "2")
     process = sil(*command, cwd=tmp_path)
-    parts = tmp_path / "out" / "parts"
+    unfinished = tmp_path / "out" / "unfinished.db"
     deadline = time.monotonic() + 60
-    while len(list(parts.glob("*.facts.parquet"))) < 3 and time.monotonic() < deadline:
+    while len(stored(unfinished)) < 3 and time.monotonic() < deadline:
         time.sleep(0.01)
     process.send_signal(signal.SIGINT)
     _, error = process.communicate(timeout=30)
-    kept = len(list(parts.glob("*.facts.parquet")))
+    before = stored(unfinished)
     assert process.returncode == 130, error
-    assert "Interrupted:" in error
+    assert f"Interrupted: {len(before)} of 60 runs are done. Repeat the command to resume." in error
     assert "Traceback" not in error
-    assert 3 <= kept < 30
-    before = {part.name: part.stat().st_mtime_ns for part in parts.glob("*.facts.parquet")}
-    again = sil(*command, cwd=tmp_path)
-    while again.poll() is None and parts.is_dir():
-        for name, modified in before.items():
-            part = parts / name
-            assert not part.exists() or part.stat().st_mtime_ns == modified, "it was run again"
-        time.sleep(0.05)
-    assert again.wait(timeout=60) == 0
+    assert 3 <= len(before) < 60
+    run(path, tmp_path / "out", workers=2)
+    assert not unfinished.exists()
     run(path, tmp_path / "whole")
     assert (tmp_path / "out" / "trace.parquet").read_bytes() == (
         tmp_path / "whole" / "trace.parquet"
     ).read_bytes()
 
 
-def test_what_another_experiment_left_is_not_taken_up(tmp_path: Path) -> None:
-    parts = tmp_path / "out" / "parts"
-    parts.mkdir(parents=True)
-    (parts / "fingerprint").write_text("of something else")
-    (parts / "0000000.facts.parquet").write_text("not even a table")
+def test_only_runs_that_are_not_stored_are_carried_out(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    path = tiny_experiment(tmp_path, replications="3")
+    run(path, tmp_path / "whole")
+    carried_out: list[tuple[int, str]] = []
+
+    run_scenario = MachinesScenario.run
+
+    def run_noted(self: MachinesScenario, key: RunKey, *how: Any) -> RunTables:
+        if len(carried_out) == 4:
+            raise KeyboardInterrupt
+        carried_out.append((key.replication, key.scheduler))
+        return run_scenario(self, key, *how)
+
+    monkeypatch.setattr(MachinesScenario, "run", run_noted)
+    with pytest.raises(Interrupted, match="4 of 6 runs are done"):
+        run(path, tmp_path / "out")
+    first, carried_out[:] = list(carried_out), []
+    run(path, tmp_path / "out")
+    assert sorted(first + carried_out) == sorted({*first, *carried_out})
+    assert len(first + carried_out) == 6
+    whole, resumed = (tmp_path / name / "trace.parquet" for name in ("whole", "out"))
+    assert whole.read_bytes() == resumed.read_bytes()
+
+
+def test_the_results_of_another_experiment_are_not_taken_up(tmp_path: Path) -> None:
+    path = tmp_path / "out" / "unfinished.db"
+    with Store(path) as store:
+        store.put("another fingerprint/0/mct", "not even a table")
     run(tiny_experiment(tmp_path), tmp_path / "out")
     assert (tmp_path / "out" / "summary.json").is_file()
-    assert not parts.exists()
+    assert not path.exists()

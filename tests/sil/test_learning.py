@@ -17,13 +17,15 @@ import pytest
 from sqlalchemy import Engine, func, select
 from sqlalchemy.orm import Session
 
-from sil.experiment.listener import Listener
 from sil.experiment.output_folder import UnusableFolder
 from sil.experiment.run import NoDatabase, SiteChoice, run_experiment
-from sil.experiment.sweep import Interrupted
 from sil.outcome.comparison import Comparison
 from sil.settings import experiment_file
 from sil.trace.facts import Fact, read_trace
+from sil.workers.executor import Interrupted
+from sil.workers.inline_executor import Inline
+from sil.workers.listener import Listener
+from sil.workers.process_executor import Processes
 from site_db import store
 from site_db.history.as_of import PrunedHistory
 from site_db.history.checking import disagreements
@@ -52,14 +54,15 @@ N_JOBS, N_RUNS_OF_THE_HARNESS = 12, 6  # three replications under two schedulers
 
 
 class Told(Listener):
-    """Keeps what it is told; `at_progress` is called whenever a replication is done."""
+    """Keeps what it is told; `at_progress` is called whenever a run is done."""
 
     def __init__(self, at_progress: Callable[[int], None] = lambda _: None) -> None:
         self.sentences: list[str] = []
         self._at_progress = at_progress
 
-    def progressed(self, done: int) -> None:
-        self._at_progress(done)
+    def progressed(self, done: int, total: int | None) -> None:
+        if done:
+            self._at_progress(done)
 
     def told(self, sentence: str) -> None:
         self.sentences.append(sentence)
@@ -113,7 +116,8 @@ def run(
     listener: Listener | None = None,
 ) -> Comparison:
     experiment, choice = experiment_file.read_experiment(path), SiteChoice(address, learns)
-    return run_experiment(experiment, path, path.parent / out, workers, choice, listener or Listener())
+    with Processes(workers) if workers > 1 else Inline() as executor:
+        return run_experiment(experiment, path, path.parent / out, executor, choice, listener or Listener())
 
 
 def count(engine: Engine, row: type[object]) -> int:
@@ -341,7 +345,7 @@ def test_as_of_a_time_when_nothing_was_known_of_a_class_the_site_cannot_be_used(
     run(path, address, learns=False)
     experiment, choice = experiment_file.read_experiment(path), SiteChoice(address, as_of=1)
     with pytest.raises(DatabaseTrouble, match="cannot be used as of run 1: job class 'long' has no time"):
-        run_experiment(experiment, path, tmp_path / "then", 1, choice, Listener())
+        run_experiment(experiment, path, tmp_path / "then", Inline(), choice, Listener())
 
 
 def test_results_go_to_a_database_of_their_own(address: Address, engine: Engine, tmp_path: Path) -> None:
@@ -371,7 +375,7 @@ def test_a_site_file_and_the_database_it_was_put_into_give_the_same_trace(
     path = tiny_experiment(tmp_path)
     run(path, address, "from-database", learns=False)
     experiment = experiment_file.read_experiment(path)
-    run_experiment(experiment, path, tmp_path / "from-file", 1, SiteChoice(), Listener())
+    run_experiment(experiment, path, tmp_path / "from-file", Inline(), SiteChoice(), Listener())
     one, other = ((tmp_path / name / "trace.parquet").read_bytes() for name in ("from-database", "from-file"))
     assert one == other
 
@@ -386,7 +390,7 @@ def test_an_experiment_is_repeated_as_of_a_run_of_the_history_and_teaches_only_o
     choice = SiteChoice(address, learns=True, as_of=30)
     n = len(history(engine))
     experiment = experiment_file.read_experiment(path)
-    run_experiment(experiment, path, tmp_path / "again", 1, choice, Listener())
+    run_experiment(experiment, path, tmp_path / "again", Inline(), choice, Listener())
     one, other = ((tmp_path / name / "trace.parquet").read_bytes() for name in ("first", "again"))
     assert one == other
     assert len(history(engine)) == n
@@ -394,7 +398,7 @@ def test_an_experiment_is_repeated_as_of_a_run_of_the_history_and_teaches_only_o
     # Its own results are a database, too, that knows what it began with.
     results = parse_address(str(tmp_path / "first" / "results.db"))
     choice = SiteChoice(results, as_of=30)
-    run_experiment(experiment, path, tmp_path / "third", 1, choice, Listener())
+    run_experiment(experiment, path, tmp_path / "third", Inline(), choice, Listener())
     assert (tmp_path / "third" / "trace.parquet").read_bytes() == one
 
 
@@ -404,7 +408,7 @@ def test_a_history_that_has_not_happened_yet_is_refused(address: Address, tmp_pa
         SiteChoice(address, as_of=7),
     )
     with pytest.raises(PrunedHistory) as caught:
-        run_experiment(experiment, tmp_path / "x", tmp_path / "out", 1, choice, Listener())
+        run_experiment(experiment, tmp_path / "x", tmp_path / "out", Inline(), choice, Listener())
     assert str(caught.value) == (
         "the history of the site 'tiny' can be read as of run 0 to 0, not as of run 7"
     )
@@ -440,7 +444,9 @@ def test_admission_is_checked_in_a_run_and_refusals_are_told_with_their_reason(t
         'users = { ann = 1, "bob as ann" = 1, bob = 1, "ann as bob" = 1, eve = 1 }\nqueues = { day = 1 }'
     )
     path = tiny_experiment(tmp_path, workload, site_text=with_staff(TINY_SITE), jobs="40", replications="1")
-    run_experiment(experiment_file.read_experiment(path), path, tmp_path / "out", 1, SiteChoice(), Listener())
+    run_experiment(
+        experiment_file.read_experiment(path), path, tmp_path / "out", Inline(), SiteChoice(), Listener()
+    )
     facts = traced(tmp_path / "out")
     arrived = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select(
         "scheduler", "job", "user", "submitted_by"
@@ -505,7 +511,9 @@ def test_learning_without_a_database_is_refused(tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path)
     experiment = experiment_file.read_experiment(path)
     with pytest.raises(NoDatabase, match="say with --site which database is to learn"):
-        run_experiment(experiment, path, tmp_path / "out", 1, SiteChoice(None, learns=True), Listener())
+        run_experiment(
+            experiment, path, tmp_path / "out", Inline(), SiteChoice(None, learns=True), Listener()
+        )
     assert not (tmp_path / "out").exists()
 
 
@@ -523,7 +531,7 @@ def test_an_as_of_without_a_database_is_refused(tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path)
     experiment = experiment_file.read_experiment(path)
     with pytest.raises(NoDatabase, match="say with --site which database has the history"):
-        run_experiment(experiment, path, tmp_path / "out", 1, SiteChoice(as_of=3), Listener())
+        run_experiment(experiment, path, tmp_path / "out", Inline(), SiteChoice(as_of=3), Listener())
 
 
 def test_a_site_without_machines_cannot_be_used(tmp_path: Path) -> None:

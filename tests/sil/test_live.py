@@ -17,7 +17,6 @@ import pytest
 from scheduler.model import Completion, DispatchOrder, ExecutionRecord, Job, JobId, Loss, RunId
 from scheduler.resource_manager import ResourceManager
 from scheduler.rules import MAKES_PROGRESS, NO_DOUBLE_BOOKING, RETURNS_A_SCHEDULE
-from sil.experiment.listener import Listener
 from sil.experiment.live import run_live_and_simulated
 from sil.live.clock import WallClock
 from sil.live.loop import LiveWorld
@@ -27,6 +26,7 @@ from sil.settings import files
 from sil.settings.experiment_file import read_experiment
 from sil.trace.facts import Fact, read_trace
 from sil.trace.recorder import TraceRecorder
+from sil.workers.listener import Listener
 from sil.world.guard.faults import SchedulerFault
 from sil.world.rounds import OnRequest
 from tests.builders import tiny_experiment

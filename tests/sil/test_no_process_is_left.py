@@ -12,9 +12,10 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sil.experiment.listener import Listener
 from sil.experiment.replays import replay_all
 from sil.runs.on_log import Replay
+from sil.workers.listener import Listener
+from sil.workers.process_executor import Processes
 from sil.workload.swf import write_swf
 from tests.builders import tiny_experiment
 from tests.sil.test_experiment import ROOT, run
@@ -148,7 +149,7 @@ def forking(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
 def test_what_a_scheduler_forked_in_a_replay_is_ended_and_its_run_counts_once(forking: Path) -> None:
     folder = forking.parent
     names = ["fcfs", f"{forking.name}:Forks"]
-    fcfs, forks = replay_all(Replay(log_of(FIVE, 3)), names, folder / "out", 2, False, Listener())
+    fcfs, forks = replay_all(Replay(log_of(FIVE, 3)), names, folder / "out", Processes(2), False, Listener())
     assert forks.fault is None
     assert forks.jobs.equals(fcfs.jobs)
     assert children(folder)

@@ -11,6 +11,7 @@ import pytest
 from scheduler.rules import NO_JOB_FORGOTTEN, RETURNS_IN_TIME
 from sil.experiment.overhead import Grid, by_point, law_of, measure, random_problem
 from sil.outcome.statistics import fitted
+from sil.workers.runner import no_progress
 from sil.world.guard.faults import PROCESS_SURVIVES
 from tests.sil.test_cli import sil, the_sentence
 
@@ -75,7 +76,9 @@ def test_the_growth_of_a_scheduler_of_known_cost_is_measured(
     (tmp_path / "known_cost.py").write_text(SLOW)
     told: list[int] = []
     grid = Grid((40, 80, 160), (5, 10), tables=2, repetitions=3)
-    measured, faults = measure(["known_cost:Squared"], grid, random_problem, 60.0, told.append)
+    measured, faults = measure(
+        ["known_cost:Squared"], grid, random_problem, 60.0, lambda done, _: told.append(done)
+    )
     assert not faults
     assert told == list(range(1, 13))
     assert len(measured) == 12 * 3
@@ -121,7 +124,7 @@ def test_what_the_others_cost_is_measured_whatever_one_does(
     (tmp_path / "of_all_kinds.py").write_text(SLOW + MISBEHAVING)
     grid = Grid((5, 10), (5,), tables=1, repetitions=2)
     names = [f"of_all_kinds:{kind}", "mct"]
-    measured, faults = measure(names, grid, random_problem, 0.5, lambda done: None)
+    measured, faults = measure(names, grid, random_problem, 0.5, no_progress)
     assert [(name, fault.rule) for name, fault in faults.items()] == [(names[0], rule)]
     assert measured["scheduler"].to_list() == ["mct"] * 4
 

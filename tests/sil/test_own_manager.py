@@ -10,12 +10,13 @@ import pytest
 from scheduler import registry
 from scheduler.registry import SchedulerNotLoaded
 from scheduler.rules import EACH_JOB_ONCE, NODES_FREE, RAISES_NOTHING, RETURNS_A_SCHEDULE, RETURNS_IN_TIME
-from sil.experiment.listener import Listener
 from sil.experiment.replays import replay_all
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.trace import recorder
 from sil.trace.facts import TIMINGS, TRACE, Fact
+from sil.workers.listener import Listener
+from sil.workers.process_executor import Processes
 from tests.builders import tiny_experiment
 from tests.sil.test_experiment import run
 from tests.sil.test_replay import FIVE, log_of, starts
@@ -116,7 +117,7 @@ def test_a_manager_of_ones_own_replays_a_log_and_is_woken_when_it_asked_to_be(
 ) -> None:
     names = [f"{managers}:OneAtATime", f"{managers}:OneAtATime(pause_s=5)"]
     log = log_of([(1, 0.0, 10.0, 2, 10.0, 1), (2, 1.0, 10.0, 1, 10.0, 1), (3, 30.0, 10.0, 1, 10.0, 1)], 3)
-    plain, paused = replay_all(Replay(log), names, tmp_path / "out", 2, False, Listener())
+    plain, paused = replay_all(Replay(log), names, tmp_path / "out", Processes(2), False, Listener())
     assert (plain.fault, paused.fault) == (None, None)
     assert starts(pl.read_parquet(plain.folder / TRACE)) == {1: 0.0, 2: 10.0, 3: 30.0}
     assert starts(pl.read_parquet(paused.folder / TRACE)) == {1: 0.0, 2: 15.0, 3: 30.0}
@@ -144,7 +145,7 @@ def test_a_round_of_its_own_is_charged_and_its_orders_take_effect_when_it_is_ove
 ) -> None:
     log = log_of([(1, 0.0, 10.0, 2, 10.0, 1), (2, 1.0, 10.0, 1, 10.0, 1)], 3)
     replay = Replay(log, decision_cost="fixed(seconds=3)")
-    (outcome,) = replay_all(replay, [f"{managers}:OneAtATime"], tmp_path, 1, False, Listener())
+    (outcome,) = replay_all(replay, [f"{managers}:OneAtATime"], tmp_path, Processes(1), False, Listener())
     facts = pl.read_parquet(outcome.folder / TRACE)
     # Asked at 0 s, it starts job 1 at 3 s, which ends at 13 s. Job 2 comes at 1 s and is told at 3 s: that
     # round ends at 6 s and starts nothing. The one at 13 s starts it at 16 s.
@@ -171,7 +172,7 @@ def test_a_manager_that_misbehaves_is_reported_and_the_others_go_on(
 ) -> None:
     replay = Replay(log_of(FIVE, 3), decision_limit_s=0.3)
     names = [f"{managers}:{kind}", "fcfs"]
-    outcome, fcfs = replay_all(replay, names, tmp_path / "out", 2, False, Listener())
+    outcome, fcfs = replay_all(replay, names, tmp_path / "out", Processes(2), False, Listener())
     assert fcfs.fault is None
     assert f"broke the rule {rule} at " in str(outcome.fault)
     assert message in str(outcome.fault)

@@ -8,11 +8,12 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from sil.experiment.listener import Listener
 from sil.experiment.replays import replay_all
 from sil.outcome.trace_diff import Running, divergence, sentence
 from sil.runs.on_log import Replay
 from sil.trace.facts import TRACE
+from sil.workers.listener import Listener
+from sil.workers.process_executor import Processes
 from tests.builders import tiny_experiment
 from tests.sil.test_cli import sil, the_sentence
 from tests.sil.test_replay import Row, log_of
@@ -28,7 +29,7 @@ ROWS: list[Row] = [
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
     """Both, in folders of their names; and FCFS with an odd cost of decisions."""
-    replay_all(Replay(log_of(ROWS, 3)), ["fcfs", "easy"], tmp_path, 1, False, Listener())
+    replay_all(Replay(log_of(ROWS, 3)), ["fcfs", "easy"], tmp_path, Processes(1), False, Listener())
     return tmp_path
 
 
@@ -49,7 +50,7 @@ def test_a_run_is_the_same_as_itself_and_as_one_whose_decisions_were_charged_not
     fcfs = pl.read_parquet(runs / "fcfs" / TRACE)
     assert divergence(fcfs, fcfs) is None
     free = Replay(log_of(ROWS, 3), decision_cost="fixed(seconds=0)")
-    (outcome,) = replay_all(free, ["fcfs"], tmp_path / "free", 1, False, Listener())
+    (outcome,) = replay_all(free, ["fcfs"], tmp_path / "free", Processes(1), False, Listener())
     charged = pl.read_parquet(outcome.folder / TRACE)
     assert len(charged) > len(fcfs)
     assert divergence(fcfs, charged) is None

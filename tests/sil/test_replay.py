@@ -7,7 +7,7 @@ import gzip
 import json
 import subprocess
 import sys
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -24,7 +24,6 @@ from scheduler.rules import (
     RAISES_NOTHING,
     RETURNS_IN_TIME,
 )
-from sil.experiment.listener import Listener
 from sil.experiment.replay_folder import DESCRIBED, REPORT
 from sil.experiment.replays import FEW_JOBS, replay_all
 from sil.outcome.batsim_tables import batsim_schedule, replayed_jobs
@@ -43,9 +42,13 @@ from sil.outcome.metrics import replay_metrics
 from sil.report import replay_figures
 from sil.report.replay_figures import BINS, DAY_S, GANTT_RECTANGLES, gantt, queue_length, utilisation
 from sil.runs.on_log import Replay
-from sil.runs.under_test import resolve
+from sil.runs.under_test import UnderTest, resolve
 from sil.settings.estimates import Estimates
 from sil.trace.facts import METADATA_KEY, TIMINGS, TRACE, Fact
+from sil.workers.executor import Interrupted, Item
+from sil.workers.inline_executor import Inline
+from sil.workers.listener import Listener
+from sil.workers.process_executor import Processes
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.lublin import Lublin
 from sil.workload.swf import read_swf, write_swf
@@ -246,7 +249,7 @@ def test_estimates_change_what_is_believed_and_not_how_long_jobs_run(
 
 def test_jobs_csv_has_batsims_columns_and_a_row_for_each_job(tmp_path: Path) -> None:
     """Job 2 waits from 1 to 5 s and runs for 4 s: turnaround 8 s, stretch 2; bounded, 10 s count: 1."""
-    replay_all(Replay(log_of(THREE, 2)), ["easy"], tmp_path, 1, False, Listener())
+    replay_all(Replay(log_of(THREE, 2)), ["easy"], tmp_path, Processes(1), False, Listener())
     with (tmp_path / "easy" / "jobs.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["job_id"] for row in rows] == ["1", "2", "3"]
@@ -274,7 +277,7 @@ def test_jobs_csv_has_batsims_columns_and_a_row_for_each_job(tmp_path: Path) -> 
 
 
 def test_schedule_csv_sums_it_up(tmp_path: Path) -> None:
-    replay_all(Replay(log_of(THREE, 2)), ["easy"], tmp_path, 1, False, Listener())
+    replay_all(Replay(log_of(THREE, 2)), ["easy"], tmp_path, Processes(1), False, Listener())
     (row,) = pl.read_csv(tmp_path / "easy" / "schedule.csv").to_dicts()
     expected = {
         "nb_jobs": 3,
@@ -315,9 +318,9 @@ def test_a_job_that_was_killed_is_no_success(tmp_path: Path) -> None:
 
 def test_no_report_of_an_earlier_replay_stays_beside_new_results(tmp_path: Path) -> None:
     replay = Replay(log_of(THREE, 2))
-    replay_all(replay, ["easy"], tmp_path, 1, True, Listener())
+    replay_all(replay, ["easy"], tmp_path, Processes(1), True, Listener())
     assert (tmp_path / REPORT).is_file()
-    replay_all(replay, ["fcfs"], tmp_path, 1, False, Listener())
+    replay_all(replay, ["fcfs"], tmp_path, Processes(1), False, Listener())
     assert not (tmp_path / REPORT).exists()
 
 
@@ -606,7 +609,9 @@ def test_faulty_schedulers_of_ones_own_are_reported_and_the_results_of_the_other
     good = ("Good", "GoesElsewhere", "GivesArrays")
     names = ["easy", *(f"own_schedulers:{kind}" for kind in (*good, *TOLD))]
     replay = Replay(log_of(FIVE, 3), decision_limit_s=0.3)
-    outcomes = {o.scheduler: o for o in replay_all(replay, names, Path("out"), 2, True, Listener())}
+    outcomes = {
+        o.scheduler: o for o in replay_all(replay, names, Path("out"), Processes(2), True, Listener())
+    }
     assert list(outcomes) == names
     for name, makespan_s in (("easy", 60.0), *((f"own_schedulers:{kind}", 80.0) for kind in good)):
         assert outcomes[name].fault is None
@@ -629,7 +634,7 @@ def test_a_scheduler_may_ask_for_a_round_every_second_of_a_run_that_takes_hours(
     (tmp_path / "patient_schedulers.py").write_text(OWN)
     log = log_of([(1, 0.0, 30_000.0, 2, 40_000.0, 1), (2, 1.0, 5.0, 2, 5.0, 1)], 3)
     name = "patient_schedulers:AsksEverySecond"
-    (outcome,) = replay_all(Replay(log), [name], tmp_path / "out", 1, False, Listener())
+    (outcome,) = replay_all(Replay(log), [name], tmp_path / "out", Processes(1), False, Listener())
     assert outcome.fault is None
     assert outcome.statistics["makespan"] == 30_005.0
 
@@ -850,17 +855,52 @@ def test_a_folder_that_cannot_be_written_is_told(here: Path) -> None:
     assert "cannot be written" in the_sentence(replayed("log.swf", "--scheduler", "fcfs"))
 
 
+class Counting(Processes):
+    """Counts what runs in other processes."""
+
+    count = 0
+
+    def run(self, items: Iterable[Item], *callbacks: Any) -> None:
+        items = list(items)
+        self.count += len(items)
+        super().run(items, *callbacks)
+
+
 @pytest.mark.parametrize("reasons", [False, True])
-def test_a_short_log_is_replayed_without_other_processes_but_where_reasons_are_told(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, reasons: bool
+def test_a_short_log_is_replayed_without_other_processes_unless_reasons_are_written(
+    tmp_path: Path, reasons: bool
 ) -> None:
-    begun: list[object] = []
-    monkeypatch.setattr("sil.experiment.replays._in_processes", lambda *told: begun.append(told) or set())
-    outcomes = replay_all(
-        Replay(log_of(THREE, 2), reasons=reasons), ["fcfs", "easy"], tmp_path, 2, False, Listener()
-    )
-    assert len(begun) == int(reasons)
-    assert all((outcome.fault is None) is not reasons for outcome in outcomes)
+    replay, executor = Replay(log_of(THREE, 2), reasons=reasons), Counting(2)
+    outcomes = replay_all(replay, ["fcfs", "easy"], tmp_path, executor, False, Listener())
+    assert executor.count == (2 if reasons else 0)
+    assert all(outcome.fault is None for outcome in outcomes)
+
+
+def test_an_interrupted_replay_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    names, replay = ["fcfs", "easy", "sjf"], Replay(log_of(FIVE, 3))
+    whole = replay_all(replay, names, tmp_path / "whole", Inline(), False, Listener())
+    run, begun = Replay.run, list[str]()
+
+    def interrupt(self: Replay, scheduler: UnderTest, *how: Any) -> None:
+        if len(begun) == 2:
+            raise KeyboardInterrupt
+        begun.append(scheduler.label)
+        run(self, scheduler, *how)
+
+    monkeypatch.setattr(Replay, "run", interrupt)
+    with pytest.raises(Interrupted, match="2 of 3 runs are done"):
+        replay_all(replay, names, tmp_path / "out", Inline(), False, Listener())
+    begun.clear()
+    resumed = replay_all(Replay(log_of(FIVE, 3)), names, tmp_path / "out", Inline(), False, Listener())
+    assert begun == ["sjf"]
+    assert all(a.jobs.equals(b.jobs) for a, b in zip(whole, resumed, strict=True))
+    begun.clear()
+    with pytest.raises(Interrupted):
+        replay_all(replay, names, tmp_path / "out", Inline(), False, Listener())
+    begun.clear()
+    replay_all(Replay(log_of(FIVE, 4)), ["easy"], tmp_path / "out", Inline(), False, Listener())
+    assert begun == ["easy"], "what another replay left is not taken up"
+    assert not (tmp_path / "out" / "unfinished.db").exists()
 
 
 @pytest.mark.parametrize("schedulers", [("fcfs",), ("fcfs", "easy")], ids=["in-this-process", "in-others"])

@@ -11,7 +11,6 @@ from typing import Any
 import polars as pl
 import pytest
 
-from sil.experiment.listener import Listener
 from sil.experiment.results import batches
 from sil.experiment.run import SiteChoice, run_experiment
 from sil.outcome.comparison import Comparison
@@ -24,6 +23,9 @@ from sil.settings import experiment_file, files
 from sil.site.site_in_use import SiteSource
 from sil.trace.facts import Fact, one_row_per_machine
 from sil.trace.tables import RunTables
+from sil.workers.inline_executor import Inline
+from sil.workers.listener import Listener
+from sil.workers.process_executor import Processes
 from site_db import store
 from site_db.jobs import csv_file
 from site_db.prediction_errors import KnownError, known_errors, schedulers_predicted
@@ -102,9 +104,9 @@ def written(folder: Path, text: str = EXPERIMENT) -> Path:
 
 
 def run(path: Path, out: Path, choice: SiteChoice | None = None, workers: int = 1) -> Comparison:
-    return run_experiment(
-        experiment_file.read_experiment(path), path, out, workers, choice or SiteChoice(), Listener()
-    )
+    experiment = experiment_file.read_experiment(path)
+    with Processes(workers) if workers > 1 else Inline() as executor:
+        return run_experiment(experiment, path, out, executor, choice or SiteChoice(), Listener())
 
 
 def one_run(path: Path, scheduler: str) -> RunTables:
@@ -286,7 +288,9 @@ def test_a_predictor_that_cannot_follow_somebody_elses_scheduler_is_left_out_and
     told: list[str] = []
     listener = Listener()
     listener.told = told.append  # type: ignore[method-assign]
-    run_experiment(experiment_file.read_experiment(path), path, tmp_path / "out", 1, SiteChoice(), listener)
+    run_experiment(
+        experiment_file.read_experiment(path), path, tmp_path / "out", Inline(), SiteChoice(), listener
+    )
     assert told == [
         f"for scheduler '{name}' the predictor 'blind mpl-mpl' is left out: the predictor 'blind' is "
         f"for LoRaS only; this is another scheduler"

@@ -3,11 +3,8 @@
 from __future__ import annotations
 
 import json
-import os
-from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
+from collections.abc import Iterator
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 import pytest
@@ -29,47 +26,11 @@ from sil.studies.ledger import (
     settled,
     shown,
 )
-from sil.studies.run_options import Course
-from sil.workers import parallel
-
-
-class InThisProcess:
-    """In the place of a pool of processes, which take longer to begin than a small study takes."""
-
-    def __init__(
-        self, _workers: int, _context: object, begin: Callable[..., None] | None, given: Any
-    ) -> None:
-        if begin is not None:
-            begin(*given)
-
-    def __enter__(self) -> InThisProcess:
-        return self
-
-    def __exit__(self, *_: object) -> None:
-        """Nothing is left behind."""
-
-    def submit(self, carry_out: Callable[[Any], Any], case: Any) -> Future[Any]:
-        done: Future[Any] = Future()
-        try:
-            done.set_result(carry_out(case))
-        except Exception as error:
-            done.set_exception(error)
-        return done
-
-    def shutdown(self, wait: bool, cancel_futures: bool) -> None:
-        """Nothing is under way."""
-
-
-@pytest.fixture(scope="module", autouse=True)
-def in_this_process() -> Iterator[None]:
-    with pytest.MonkeyPatch.context() as changed:
-        changed.setattr(parallel, "ProcessPoolExecutor", InThisProcess)
-        yield
-
-
-@pytest.fixture
-def in_processes(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(parallel, "ProcessPoolExecutor", ProcessPoolExecutor)
+from sil.workers.executor import Interrupted
+from sil.workers.inline_executor import Inline
+from sil.workers.process_executor import Processes
+from sil.workers.runner import Runner
+from sil.workers.store import Store
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -82,7 +43,7 @@ def fewer_sizes() -> Iterator[None]:
 
 @pytest.fixture(scope="module")
 def second() -> Findings:
-    return cs2.study(2, Course(os.cpu_count() or 1))
+    return cs2.study(2, Runner(Inline()))
 
 
 # -- verdicts ----------------------------------------------------------------------------------------------
@@ -139,31 +100,31 @@ def test_with_the_optimal_step_pjs_is_never_worse_than_the_optimum_on_single_mac
 
 def test_high_priority_jobs_gain_by_pjs_where_they_are_rare() -> None:
     cases = [cs3._case(100, "10/10/80", name) for name in cs3.SCHEDULERS]
-    found = run_all(cases, Course(1)).filter(pl.col("queue") == "high")
+    found = run_all(cases, Runner(Inline())).filter(pl.col("queue") == "high")
     of = dict(found.select("scheduler", "sum_s").iter_rows())
     assert of["pjs"] < 0.7 * of["sjs"]
 
 
-@pytest.mark.usefixtures("in_processes")
 def test_rows_do_not_depend_on_the_number_of_workers() -> None:
     cases = [
         Case({"distribution": d}, cs4.preemptive_settings(d, 32), "pjs", seed)
         for d in ("none", "10/10/80")
         for seed in (0, 1)
     ]
-    assert run_all(cases, Course(1)).equals(run_all(cases, Course(2)))
+    with Processes(2) as executor:
+        assert run_all(cases, Runner(Inline())).equals(run_all(cases, Runner(executor)))
 
 
 def test_a_scheduler_that_misbehaves_ends_the_study_with_one_sentence() -> None:
     case = Case({"n": 3}, {"workload": {"jobs": 3}}, "tests.faulty:Raises")
     with pytest.raises(StudyFailed, match="Raises broke the rule raises-nothing"):
-        run_all([case], Course(1))
+        run_all([case], Runner(Inline()))
 
 
 def test_the_first_study_counts_on_the_textbook(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cs1, "GRID", (5, 10))
     monkeypatch.setattr(cs1, "PJS_JOBS", (5, 20))
-    found = cs1.study(3, Course(1))
+    found = cs1.study(3, Runner(Inline()))
     assert len(found.claims) == 6
     table = found.tables["Mean decision of PJS (ms), over all numbers of jobs"]
     assert len(table) == len(cs1.SHARES)
@@ -177,7 +138,7 @@ def test_the_first_study_counts_on_the_textbook(monkeypatch: pytest.MonkeyPatch)
 @pytest.mark.long
 def test_the_fourth_study_comes_out_as_in_independent_prototypes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cs4, "RATES", (1, 32))
-    found = cs4.study(2, Course(os.cpu_count() or 1))
+    found = cs4.study(2, Runner(Inline()))
     times = {
         (r["distribution"], r["priority"]): r for r in found.tables["Mean job time (s)"].iter_rows(named=True)
     }
@@ -199,14 +160,14 @@ def test_the_fourth_study_comes_out_as_in_independent_prototypes(monkeypatch: py
 def test_sjs_stays_better_than_olb_when_run_times_vary(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(robustness, "SIZES", (50,))
     monkeypatch.setattr(robustness, "VARIATIONS", (0.0, 0.5))
-    found = robustness.study(3, Course(os.cpu_count() or 1))
+    found = robustness.study(3, Runner(Inline()))
     assert found.claims[0].verdict is Verdict.HOLDS
 
 
 @pytest.mark.long
 def test_a_least_gain_keeps_low_jobs_from_being_begun_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preemption, "RATES", (2,))
-    found = preemption.study(2, Course(os.cpu_count() or 1))
+    found = preemption.study(2, Runner(Inline()))
     in_vain = dict(
         found.tables["Means over all rates"].select("policy", "low runs in vain per job").iter_rows()
     )
@@ -251,7 +212,7 @@ def test_table_1_of_cisne_stands_beside_the_papers_with_a_verdict_on_every_claim
 ) -> None:
     monkeypatch.setattr(table1, "LEAST_SEEDS", 2)
     monkeypatch.setattr(table1, "CPU_LIMITS", ())
-    found = table1.study(2, Course(os.cpu_count() or 1))
+    found = table1.study(2, Runner(Inline()))
     assert len(found.claims) == 24
     table = found.tables["Deviation (%), the paper's beside ours (blind)"]
     assert len(table) == 15
@@ -263,31 +224,34 @@ def test_an_interrupted_study_goes_on_from_what_it_has_kept(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cases = [experiments.Case("Basic", load, seed) for seed in range(3) for load in (0.5, 1.0)]
-    whole = experiments.run_all(cases, Course(1)).drop("cost_ms")
-    kept = tmp_path / "table.unfinished"
+    whole = experiments.run_all(cases, Runner(Inline())).drop("cost_ms")
+    path = tmp_path / "table.db"
+    seen: list[int] = []
 
-    def interrupt(done: int, total: int) -> None:
+    def interrupt(done: int, total: int | None) -> None:
         if done == 4:
             raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        experiments.run_all(cases, Course(1, interrupt, kept))
-    with kept.open("ab") as file:
-        file.write(kept.read_bytes()[:100])  # it was cut off in the middle of a record
-    seen: list[int] = []
-    done = experiments.run_all(cases, Course(1, lambda n, total: seen.append(n), kept))
+    def note(done: int, total: int | None) -> None:
+        seen.append(done)
+
+    with Store(path) as store, pytest.raises(Interrupted, match="4 of 6 runs are done"):
+        experiments.run_all(cases, Runner(Inline(), store, interrupt))
+    with Store(path) as store:
+        done = experiments.run_all(cases, Runner(Inline(), store, note))
     assert seen == [4, 5, 6]
     assert done.drop("cost_ms").equals(whole)
     more = [*cases, experiments.Case("Normal", 1.0, 0)]
-    again = experiments.run_all(more, Course(1, lambda n, _: seen.append(n), kept))
+    with Store(path) as store:
+        again = experiments.run_all(more, Runner(Inline(), store, note))
     assert seen[3:] == [6, 7], "only the new case is carried out"
     assert again.filter(pl.col("policy") == "Basic").drop("cost_ms").equals(whole)
 
 
-@pytest.mark.usefixtures("in_processes")
 def test_predictions_on_shared_nodes_do_not_depend_on_the_number_of_workers() -> None:
     cases = [experiments.Case(policy, 0.5, seed) for seed in range(2) for policy in ("Uniform", "Norm+BF")]
-    one, two = (experiments.run_all(cases, Course(workers)).drop("cost_ms") for workers in (1, 2))
+    with Processes(2) as executor:
+        one, two = (experiments.run_all(cases, Runner(each)).drop("cost_ms") for each in (Inline(), executor))
     assert one.equals(two)
 
 
@@ -296,7 +260,7 @@ def test_what_is_learnt_from_some_seeds_is_tried_on_others(monkeypatch: pytest.M
     monkeypatch.setattr(hybrid, "LOADS", (1.0,))
     cells = tuple((policy, 1.0, method) for policy in experiments.POLICIES for method in hybrid.METHODS)
     monkeypatch.setattr(hybrid, "CELLS", cells)
-    found = hybrid.study(3, Course(os.cpu_count() or 1))
+    found = hybrid.study(3, Runner(Inline()))
     (table,) = found.tables.values()
     basic = table.filter((pl.col("policy") == "Basic") & (pl.col("method") == "CPU")).row(0, named=True)
     plain, corrected = (float(basic[kind].split()[0]) for kind in ("plain", "hybrid"))
@@ -317,8 +281,8 @@ def test_a_claim_that_holds_in_most_cases_holds_partly() -> None:
 def test_the_studies_of_cisne_p_rest_on_inputs_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(dynamic_coscheduling, "LOSSES", (0.6,))
     monkeypatch.setattr(user_space, "USER_SPACE", (user_space.DRAWN,))
-    dyn = dynamic_coscheduling.study(2, Course(os.cpu_count() or 1))
-    coscheduled = user_space.study(2, Course(os.cpu_count() or 1))
+    dyn = dynamic_coscheduling.study(2, Runner(Inline()))
+    coscheduled = user_space.study(2, Runner(Inline()))
     verdicts = [claim.verdict for claim in dyn.claims + coscheduled.claims]
     assert verdicts.count(Verdict.CALIBRATION) == 7
     assert verdicts.count(Verdict.NOT_TESTABLE) == 3

@@ -9,7 +9,6 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from sil.experiment.logs import read_log
-from sil.experiment.provenance import code_and_data
 from sil.outcome.batsim_tables import replayed_jobs
 from sil.outcome.metrics import faults, measured
 from sil.planning.options import Option
@@ -18,6 +17,7 @@ from sil.planning.scenario.capacity import Load
 from sil.planning.scenario.scenario import key_of
 from sil.runs.on_log import Replay, schedulers_for_logs
 from sil.runs.under_test import UnderTest
+from sil.settings.code_version import code_and_data
 from sil.trace.facts import TRACE, read_facts
 from sil.workload.job_log import JobLog
 from sil.workload.swf_rules import Rules

@@ -7,8 +7,18 @@ from typing import Protocol
 
 from sil.planning.options import Option
 from sil.planning.plan_file import Plan
-from sil.planning.runs import Work
 from sil.planning.scenario.capacity import Load
+
+
+class Work(Protocol):
+    """One run. It can be pickled, and its result does not depend on where it is carried out."""
+
+    @property
+    def key(self) -> str:
+        """Equal for equal work, and only for that."""
+        ...
+
+    def __call__(self) -> dict[str, float]: ...
 
 
 def key_of(*parts: object) -> str:

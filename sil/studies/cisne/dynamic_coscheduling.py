@@ -16,8 +16,7 @@ from sil.report.figures import bars
 from sil.studies.cisne.experiments import measures, run
 from sil.studies.findings import Drawing, Findings, sample, table
 from sil.studies.ledger import Claim, Verdict, counted, shown, spanned
-from sil.studies.run_options import Course
-from sil.workers.parallel import done_by
+from sil.workers.runner import Runner
 from sil.world.time_shared_cluster import MEMORY_MB, TimeSharedCluster
 
 WORKLOADS = {"B": ("MG.A", "LU.A"), "C": ("SP.A", "CG.A"), "D": ("IS.A", "FT.A")}
@@ -48,13 +47,13 @@ class Case:
     replication: int
 
 
-def study(seeds: int, course: Course) -> Findings:
+def study(seeds: int, runner: Runner) -> Findings:
     cases = [
         Case(*point, seed)
         for seed in range(seeds)
         for point in product(WORKLOADS, MPLS, SHARE_OF_NODES, (0.0, *LOSSES))
     ]
-    found = pl.DataFrame(done_by(_carry_out, cases, course), infer_schema_length=None)
+    found = pl.DataFrame(runner.map(_carry_out, cases), infer_schema_length=None)
     return Findings(
         name="cisnep-dyn",
         title="CISNE-P, section 3.1: dynamic coscheduling",

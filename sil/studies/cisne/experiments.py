@@ -23,9 +23,8 @@ from sil.outcome.statistics import Sample
 from sil.runs.composition import RunKey
 from sil.runs.on_time_shared import TimeSharedNodes, TimeSharedRun, built_in_characterisations
 from sil.studies.findings import StudyFailed, sample
-from sil.studies.run_options import Course
 from sil.trace.facts import Fact
-from sil.workers.parallel import done_by
+from sil.workers.runner import Runner
 from sil.world.random_streams import RandomStreams, stream
 from sil.world.time_shared_cluster import TimeSharedCluster
 
@@ -108,14 +107,14 @@ class Case:
     most_cpu: float = inf
 
 
-def run_all(cases: Sequence[Case], course: Course) -> pl.DataFrame:
+def run_all(cases: Sequence[Case], runner: Runner) -> pl.DataFrame:
     """A row per case, predictor and moment (`when`: the first prediction for a job, the last, or all).
 
     Columns: policy, load, most_cpu, replication; mode, remaining, cpu_time, when; mean `deviation`, signed
     `bias` and share of jobs `over`-predicted, in percent; the median cost_ms of a prediction for one job; and
     the `measures` of the run. Raises StudyFailed.
     """
-    rows = [row for part in done_by(_carry_out, cases, course) for row in part]
+    rows = [row for part in runner.map(_carry_out, cases) for row in part]
     return pl.DataFrame(rows).sort("replication", maintain_order=True)
 
 

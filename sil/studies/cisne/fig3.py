@@ -17,16 +17,16 @@ from sil.studies.ledger import (
     shown,
     some_positive,
 )
-from sil.studies.run_options import Course
+from sil.workers.runner import Runner
 
 LOAD = 0.25
 REMAINING = ("proportional", "mpl", "cpu")
 
 
-def study(seeds: int, course: Course) -> Findings:
+def study(seeds: int, runner: Runner) -> Findings:
     seeds = max(seeds, LEAST_SEEDS)
     cases = [Case(policy, LOAD, seed) for seed in range(seeds) for policy in POLICIES]
-    found = Deviations(run_all(cases, course))
+    found = Deviations(run_all(cases, runner))
     rows = [
         (policy, *(shown(interval(found.of(policy, LOAD, pair))) for pair in PAIRS)) for policy in POLICIES
     ]

@@ -39,8 +39,7 @@ from sil.studies.cisne.experiments import (
 )
 from sil.studies.findings import Drawing, Findings, sample, table
 from sil.studies.ledger import Claim, all_or_partly_positive, counted, shown, spanned
-from sil.studies.run_options import Course
-from sil.workers.parallel import done_by
+from sil.workers.runner import Runner
 
 PLAIN, HYBRID = "plain", "hybrid"
 CELLS = tuple(product(POLICIES, LOADS, METHODS))
@@ -61,15 +60,15 @@ class Learnt:
     errors: dict[str, ErrorHistory]
 
 
-def study(seeds: int, course: Course) -> Findings:
+def study(seeds: int, runner: Runner) -> Findings:
     """Learns from half of the seeds and predicts the other half."""
-    total = 2 * seeds * len(POLICIES) * len(LOADS)
+    runner.total = 2 * seeds * len(POLICIES) * len(LOADS)
     past, future = (
         [Case(p, load, first + k) for k in range(seeds) for p in POLICIES for load in LOADS]
         for first in (0, seeds)
     )
     errors: dict[tuple[str, float, str], list[Error]] = {cell: [] for cell in CELLS}
-    for case, found in zip(past, done_by(_errors, past, course.part(0, total)), strict=True):
+    for case, found in zip(past, runner.map(_errors, past), strict=True):
         for method, of_method in found.items():
             errors[case.policy, case.load, method] += of_method
     histories = {cell: ErrorHistory(of_cell) for cell, of_cell in errors.items()}
@@ -77,7 +76,7 @@ def study(seeds: int, course: Course) -> Findings:
         Learnt(case, {method: histories[case.policy, case.load, method] for method in METHODS})
         for case in future
     ]
-    rows = [row for part in done_by(_predicted, learnt, course.part(total // 2, total)) for row in part]
+    rows = [row for part in runner.map(_predicted, learnt) for row in part]
     frame = pl.DataFrame(rows)
     return Findings(
         name="cisne-hybrid",

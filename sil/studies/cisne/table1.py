@@ -27,20 +27,20 @@ from sil.studies.cisne.table1_claims import CELLS, PAPER, claims, limit_title
 from sil.studies.cisne.table1_drawings import drawings
 from sil.studies.findings import Findings, table
 from sil.studies.ledger import shown
-from sil.studies.run_options import Course
+from sil.workers.runner import Runner
 
 CPU_LIMITS = (2.0, 1.5, 1.2)
 """Of the summed CPU requirements on a node, for which the paper gives no number."""
 
 
-def study(seeds: int, course: Course) -> Findings:
+def study(seeds: int, runner: Runner) -> Findings:
     """At least LEAST_SEEDS replications."""
     seeds = max(seeds, LEAST_SEEDS)
     cases = [
         *(Case(policy, load, k) for k in range(seeds) for policy in POLICIES | BESIDE for load in LOADS),
         *(Case(*cell, k, limit) for k in range(seeds) for cell in CELLS for limit in CPU_LIMITS),
     ]
-    rows = run_all(cases, course)
+    rows = run_all(cases, runner)
     by_limit = {limit: Deviations(rows.filter(most_cpu=limit)) for limit in (inf, *CPU_LIMITS)}
     found = by_limit[inf]
     return Findings(

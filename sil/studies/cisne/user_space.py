@@ -15,8 +15,7 @@ from sil.report.figures import bars
 from sil.studies.cisne.experiments import POLICIES, jobs_of, measures, run
 from sil.studies.findings import Drawing, Findings, sample, table
 from sil.studies.ledger import Claim, Verdict, all_positive, below, counted, shown, spanned
-from sil.studies.run_options import Course
-from sil.workers.parallel import done_by
+from sil.workers.runner import Runner
 from sil.world.time_shared_cluster import TimeSharedCluster
 
 JOBS = 90
@@ -51,13 +50,13 @@ class Case:
     replication: int
 
 
-def study(seeds: int, course: Course) -> Findings:
+def study(seeds: int, runner: Runner) -> Findings:
     points = [
         *product(SCHEDULERS, SHARE_OF_NODES, (KERNEL, *USER_SPACE)),
         *product((BASIC, NORMAL), SHARE_OF_NODES, (KERNEL,)),
     ]
     cases = [Case(name, where, *costs, seed) for seed in range(seeds) for name, where, costs in points]
-    found = pl.DataFrame(done_by(_carry_out, cases, course), infer_schema_length=None)
+    found = pl.DataFrame(runner.map(_carry_out, cases), infer_schema_length=None)
     return Findings(
         name="cisnep-user-space",
         title="CISNE-P, section 3.2: coscheduling in the kernel and in user space",

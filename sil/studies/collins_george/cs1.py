@@ -19,7 +19,7 @@ from sil.report.figures import bars, lines
 from sil.studies.collins_george.site_runs import SEED
 from sil.studies.findings import Drawing, Findings, sample, table
 from sil.studies.ledger import Claim, above, all_positive, below, settled, shown, within
-from sil.studies.run_options import Course
+from sil.workers.runner import Runner
 
 GRID = (5, 10, 20, 40, 60, 80, 100)
 """Numbers of jobs and of machines for SJS."""
@@ -41,12 +41,12 @@ METHOD = (
 )
 
 
-def study(seeds: int, course: Course) -> Findings:
+def study(seeds: int, runner: Runner) -> Findings:
     """Decisions are timed one after another, whatever the number of workers."""
     done, total = count(1), seeds * (len(GRID) ** 2 + len(PJS_JOBS) * len(SHARES))
 
     def step() -> None:
-        course.on_progress(next(done), total)
+        runner.on_progress(next(done), total)
 
     sjs = table(("jobs", "machines", "replication", "ms", "fast_ms"), _time_sjs(seeds, step))
     columns = ("jobs", "share", "replication", "ms", "fast_ms", "in_parallel")

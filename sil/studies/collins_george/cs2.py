@@ -11,7 +11,7 @@ from sil.report.figures import WIDTH, lines
 from sil.studies.collins_george.site_runs import Case, run_all
 from sil.studies.findings import Drawing, Findings
 from sil.studies.ledger import Claim, settled
-from sil.studies.run_options import Course
+from sil.workers.runner import Runner
 
 SIZES = range(5, 101)
 COMPARED = ("pjs", "pjs_try_next", "gsa", "optimal", "pjs_optimal")
@@ -30,11 +30,11 @@ METHOD = (
 )
 
 
-def study(seeds: int, course: Course) -> Findings:
+def study(seeds: int, runner: Runner) -> Findings:
     """Nothing is random, so `seeds` has no effect."""
     cases = [_case(n, name) for n in SIZES for name in ("sjs", "pjs")]
     cases += [_case(n, name) for n in COMPARED_SIZES for name in COMPARED if name != "pjs"]
-    found = run_all(cases, course).select("n", "scheduler", "sum_s")
+    found = run_all(cases, runner).select("n", "scheduler", "sum_s")
     totals = found.pivot("scheduler", index="n", values="sum_s", maintain_order=True)
     saving = totals.select(
         "n", *((100 - 100 * pl.col(name) / pl.col("sjs")).alias(name) for name in COMPARED)

@@ -10,7 +10,7 @@ from sil.report.figures import bars, lines
 from sil.studies.collins_george.site_runs import Case, run_all
 from sil.studies.findings import Drawing, Findings
 from sil.studies.ledger import Claim, settled
-from sil.studies.run_options import Course
+from sil.workers.runner import Runner
 
 SIZES = range(5, 501, 5)
 LEVELS = ("high", "medium", "low")
@@ -37,10 +37,10 @@ METHOD = (
 )
 
 
-def study(seeds: int, course: Course) -> Findings:
+def study(seeds: int, runner: Runner) -> Findings:
     """Nothing is random, so `seeds` has no effect."""
     cases = [_case(n, d, name) for d, name, n in product(DISTRIBUTIONS, SCHEDULERS, SIZES)]
-    found = run_all(cases, course)
+    found = run_all(cases, runner)
     return Findings(
         name="cs3",
         title="Case study 3: priority scheduling",

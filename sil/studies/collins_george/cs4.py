@@ -27,7 +27,7 @@ from sil.studies.ledger import (
     some_positive,
     within,
 )
-from sil.studies.run_options import Course
+from sil.workers.runner import Runner
 
 RATES = (1, 2, 4, 8, 16, 32)
 JOBS = 500
@@ -50,12 +50,12 @@ METHOD = (
 )
 
 
-def study(seeds: int, course: Course) -> Findings:
+def study(seeds: int, runner: Runner) -> Findings:
     cases = [
         Case({"distribution": d, "rate": rate}, preemptive_settings(d, rate), "pjs", seed)
         for seed, d, rate in product(range(seeds), DISTRIBUTIONS, RATES)
     ]
-    found = _measured(run_all(cases, course))
+    found = _measured(run_all(cases, runner))
     return Findings(
         name="cs4",
         title="Case study 4: preemptive priority scheduling",

@@ -15,7 +15,7 @@ from sil.studies.collins_george.cs4 import RATE_TITLE, preemptive_settings
 from sil.studies.collins_george.site_runs import Case, run_all
 from sil.studies.findings import Drawing, Findings, sample, table
 from sil.studies.ledger import Claim, all_positive, below, positive, shown
-from sil.studies.run_options import Course
+from sil.workers.runner import Runner
 
 DISTRIBUTION = "25/25/50"
 RATES = (1, 2, 4, 8, 16)
@@ -38,7 +38,7 @@ METHOD = (
 )
 
 
-def study(seeds: int, course: Course) -> Findings:
+def study(seeds: int, runner: Runner) -> Findings:
     cases = [
         Case(
             {"policy": policy, "rate": rate},
@@ -48,7 +48,7 @@ def study(seeds: int, course: Course) -> Findings:
         )
         for seed, policy, rate in product(range(seeds), POLICIES, RATES)
     ]
-    found = run_all(cases, course)
+    found = run_all(cases, runner)
     return Findings(
         name="preemption",
         title="Preemption within bounds",

@@ -11,7 +11,7 @@ from sil.report.figures import lines
 from sil.studies.collins_george.site_runs import Case, run_all
 from sil.studies.findings import Drawing, Findings, sample, table
 from sil.studies.ledger import Claim, above, all_positive, shown
-from sil.studies.run_options import Course
+from sil.workers.runner import Runner
 
 SCHEDULERS = ("olb", "sjs", "pjs")
 VARIATIONS = (0.0, 0.1, 0.3, 0.5, 1.0)
@@ -29,9 +29,9 @@ METHOD = (
 )
 
 
-def study(seeds: int, course: Course) -> Findings:
+def study(seeds: int, runner: Runner) -> Findings:
     cases = [_case(*of) for of in product(range(seeds), SIZES, SHAPES, VARIATIONS, SCHEDULERS)]
-    found = run_all(cases, course)
+    found = run_all(cases, runner)
     return Findings(
         name="robustness",
         title="Execution times as distributions",

@@ -17,8 +17,7 @@ from sil.runs.resolve import scenario_of
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteInUse, SiteSource, queues_of
 from sil.studies.findings import StudyFailed
-from sil.studies.run_options import Course
-from sil.workers.parallel import done_by
+from sil.workers.runner import Runner
 
 SITE = "hcs-2001"
 SEED = 2001
@@ -38,7 +37,7 @@ class Case:
         return Experiment.model_validate(whole | self.settings)
 
 
-def run_all(cases: Sequence[Case], course: Course) -> pl.DataFrame:
+def run_all(cases: Sequence[Case], runner: Runner) -> pl.DataFrame:
     """A row for each case and queue: labels, scheduler, replication, queue, and of the queue's jobs their
     number (`jobs`), total and longest turnaround (`sum_s`, `longest_s`), how many ran on clusters
     (`in_parallel`), and the number of starts (`attempts`). In order of cases, whatever the number of workers.
@@ -47,18 +46,11 @@ def run_all(cases: Sequence[Case], course: Course) -> pl.DataFrame:
     with tempfile.TemporaryDirectory() as folder:
         source = SiteSource(cases[0].experiment(), Path(), None)
         in_use = source.take_into_use(Path(folder) / "site.db")
-        return pl.concat(done_by(_carry_out, cases, course, _begin_worker, (in_use,)))
+        return pl.concat(runner.map(_carry_out, cases, in_use))
 
 
-_in_use: list[SiteInUse] = []
-
-
-def _begin_worker(in_use: SiteInUse) -> None:
-    _in_use[:] = [in_use]
-
-
-def _carry_out(case: Case) -> pl.DataFrame:
-    experiment, in_use = case.experiment(), _in_use[0]
+def _carry_out(in_use: SiteInUse, case: Case) -> pl.DataFrame:
+    experiment = case.experiment()
     in_use = replace(in_use, queues=queues_of(experiment) or in_use.queues)
     run = RunKey(0, case.replication, case.scheduler)
     facts = scenario_of(experiment, in_use).run(run).facts

@@ -8,9 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from sil.experiment.listener import Listener
 from sil.experiment.replays import Outcome, replay_all
 from sil.runs.on_log import Replay
+from sil.workers.listener import Listener
+from sil.workers.process_executor import Processes
 from sil.workload.swf import read_swf
 from tests.oracles import oracle
 
@@ -24,7 +25,9 @@ def under_pybatsim(scheduler: str, jobs: int, folder: Path) -> Outcome:
     log = read_swf(oracle("swf/KTH-SP2.swf.gz")).slice(0, jobs)
     options = f'-o \'{{"export-prefix": "{folder}/printed"}}\''
     name = f"batsim: {PYBATSIM} {scheduler} -s tcp://127.0.0.1:{{port}} -v warning {options}"
-    (outcome,) = replay_all(Replay(log, order="batsim"), [name], folder / "out", 1, False, Listener())
+    (outcome,) = replay_all(
+        Replay(log, order="batsim"), [name], folder / "out", Processes(1), False, Listener()
+    )
     return outcome
 
 

@@ -17,10 +17,11 @@ from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.registry import resolve
 from sil.batsim.requests import BadRequest
 from sil.batsim.serving import ServedScheduler
-from sil.experiment.listener import Listener
 from sil.experiment.replays import replay_all
 from sil.runs.on_log import Replay
 from sil.trace.facts import TRACE
+from sil.workers.listener import Listener
+from sil.workers.process_executor import Processes
 from sil.workload.lublin import Lublin
 from tests.sil.test_cli import sil, the_sentence
 
@@ -32,7 +33,7 @@ from tests.sil.test_cli import sil, the_sentence
 def test_a_served_scheduler_writes_the_trace_that_it_writes_in_process(name: str, tmp_path: Path) -> None:
     log = Lublin().jobs(600, 64, np.random.default_rng(3)).at_load(0.95)
     command = f"batsim: {sys.executable} -m sil serve-scheduler {name} --bind tcp://127.0.0.1:{{port}}"
-    outcomes = replay_all(Replay(log), [name, command], tmp_path, 2, False, Listener())
+    outcomes = replay_all(Replay(log), [name, command], tmp_path, Processes(2), False, Listener())
     here, outside = (pl.read_parquet(outcome.folder / TRACE).drop("scheduler") for outcome in outcomes)
     assert outcomes[1].fault is None
     assert_frame_equal(outside, here)

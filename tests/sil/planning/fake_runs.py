@@ -11,6 +11,7 @@ import numpy as np
 from sil.planning.options import Option
 from sil.planning.plan_file import Plan
 from sil.planning.samples import Samples
+from sil.workers.executor import Item
 
 Measure = Callable[[Option, int], float]
 """The value of the first goal for an option and a replication."""
@@ -34,10 +35,10 @@ class FakeRuns:
         self._key = key
         self.done: list[tuple[str, int]] = []
 
-    def results(self, works: Sequence[Any]) -> list[dict[str, float]]:
+    def results(self, items: Sequence[Item]) -> list[dict[str, float]]:
         found = []
-        for work in works:
-            option = work.option
+        for work in (item.call for item in items):
+            option = work.option  # type: ignore[attr-defined]
             self.done.append((option.name, work.replication))
             value = self._measure(option, work.replication)
             found.append({self._key: value, "class work": value / 2})
@@ -51,7 +52,7 @@ class FakeScenario:
         self.plan = of
 
     def run(self, option: Option, scheduler: str, replication: int) -> Any:
-        return SimpleNamespace(option=option, replication=replication)
+        return SimpleNamespace(option=option, replication=replication, key="")
 
     def load(self, option: Option) -> None:
         return None

@@ -19,6 +19,8 @@ from sil.planning.report.recommendation import caveats, recommendation
 from sil.planning.scenario.forecast import with_forecast
 from sil.planning.scenario.on_log import OnLog
 from sil.settings import files
+from sil.workers.inline_executor import Inline
+from sil.workers.runner import Runner
 from sil.workload.lublin import Lublin
 from sil.workload.swf import write_swf
 from site_db.store import parse_address
@@ -56,13 +58,6 @@ price = 60
 """
 
 
-class Here:
-    """Executes runs in this process."""
-
-    def results(self, works):  # type: ignore[no-untyped-def]
-        return [work() for work in works]
-
-
 def plan_file(folder: Path, more: str = OFFERS, text: str = PLAN) -> Path:
     (folder / "tiny.toml").write_text(TINY_SITE)
     path = folder / "plan.toml"
@@ -71,7 +66,7 @@ def plan_file(folder: Path, more: str = OFFERS, text: str = PLAN) -> Path:
 
 
 def answers_of(path: Path):  # type: ignore[no-untyped-def]
-    return answered(Prepared(read_plan(path), path, None), Here(), lambda *look: None)
+    return answered(Prepared(read_plan(path), path, None), Runner(Inline()), lambda *look: None)
 
 
 def test_a_plan_yields_a_page_tables_and_a_recommendation(tmp_path: Path) -> None:
@@ -377,7 +372,7 @@ def test_resources_that_are_down_are_reported(tmp_path: Path) -> None:
     for command in (["init"], ["import", tmp_path / "tiny.toml"], ["state", "s2", "down"]):
         assert sil("db", *command, "--db", db).exit_code == 0
     prepared = Prepared(read_plan(path), path, parse_address(str(db)))
-    told = list(caveats(answered(prepared, Here(), lambda *look: None)))
+    told = list(caveats(answered(prepared, Runner(Inline()), lambda *look: None)))
     assert any(one.startswith("Down at the site today, and in all runs") and "'s2'" in one for one in told)
 
 

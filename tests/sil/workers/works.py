@@ -1,4 +1,4 @@
-"""Work of all sorts: short, long, and such that fails, or ends its process. Each run is told in a file."""
+"""Work of all sorts: short, long, failing, and killing its process. Each run adds lines to files."""
 
 from __future__ import annotations
 
@@ -7,8 +7,12 @@ import os
 import signal
 import threading
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
+
+from sil.workers.executor import Item
+from sil.world.guard.time_limit import time_limit
 
 
 class Unlucky(Exception):
@@ -49,6 +53,19 @@ class DiesAlways(Root):
         os.kill(os.getpid(), signal.SIGKILL)
 
 
+class Exits(Root):
+    def be_of_a_kind(self) -> None:
+        os._exit(0)
+
+
+class NeverReturns(Root):
+    """No signal reaches it."""
+
+    def be_of_a_kind(self) -> None:
+        with time_limit(0.1):
+            sum(range(10**15))
+
+
 class Fails(Root):
     def be_of_a_kind(self) -> None:
         raise Unlucky(self.key)
@@ -60,6 +77,17 @@ class Circumstances(Root):
     def __call__(self) -> dict[str, float]:
         in_main_thread = threading.current_thread() is threading.main_thread()
         return {"hash_of_text": hash("text") % 1_000_003, "in_main_thread": in_main_thread}
+
+
+def items_of(works: Sequence[Root]) -> list[Item]:
+    return [Item(work.key, work) for work in works]
+
+
+def write_files(folder: Path) -> str:
+    """A call with a folder."""
+    (folder / "within").mkdir(parents=True, exist_ok=True)
+    (folder / "within" / "file").write_text("written")
+    return folder.name
 
 
 def tell(path: Path, line: str) -> None:

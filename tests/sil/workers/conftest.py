@@ -13,9 +13,9 @@ from pathlib import Path
 import pytest
 
 from sil.workers.processes import end_group
-from tests.sil.planning.cluster import Begin, Cluster
 from tests.sil.test_experiment import ROOT
 from tests.sil.test_no_process_is_left import alive
+from tests.sil.workers.cluster import Begin, Cluster
 
 
 @contextmanager
@@ -38,7 +38,7 @@ def begin_command() -> Iterator[Begin]:
 
     def begin(*arguments: object) -> subprocess.Popen[str]:
         process = subprocess.Popen(
-            [sys.executable, "-m", "tests.sil.planning.command", *map(str, arguments)],
+            [sys.executable, "-m", "tests.sil.workers.command", *map(str, arguments)],
             env={**os.environ, "PYTHONPATH": str(ROOT)},
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,

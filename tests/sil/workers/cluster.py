@@ -16,7 +16,7 @@ from sil.workers.processes import end_group
 from tests.sil.test_experiment import ROOT
 
 Begin = Callable[..., subprocess.Popen[str]]
-"""Begins the command of `tests.sil.planning.command` with these arguments."""
+"""Begins the command of `tests.sil.workers.command` with these arguments."""
 
 HERE_ONLY = ["--host", "127.0.0.1", "--no-dashboard"]
 

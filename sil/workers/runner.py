@@ -1,0 +1,119 @@
+"""Items run once each: results that are stored are taken from there, and others are stored as they end."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from typing import Any, TypeVar
+
+from scheduler.errors import UserError
+from sil.settings.code_version import code_and_data
+from sil.workers.executor import Died, Executor, Interrupted, Item, OnReport, OnResult, ignore
+from sil.workers.store import MISSING, Store
+
+Case = TypeVar("Case")
+Value = TypeVar("Value")
+OnProgress = Callable[[int, int | None], None]
+"""Called with how many items are done, and of how many (None: not known)."""
+
+
+class ItemDied(UserError):
+    """An item's process died each time. The message is one sentence for the user."""
+
+    def __init__(self, key: str, died: Died) -> None:
+        super().__init__(f"run {key}: {died}; the runs that are done are kept")
+        self.key = key
+
+
+def no_progress(_done: int, _total: int | None) -> None:
+    """For callers that show none."""
+
+
+class Runner:
+    """Runs items on `executor` and stores their results in `store`. `done` counts those that are finished.
+
+    `total` is how many there will be, if that is known.
+    """
+
+    def __init__(
+        self,
+        executor: Executor,
+        store: Store | None = None,
+        on_progress: OnProgress = no_progress,
+        total: int | None = None,
+    ) -> None:
+        self.executor = executor
+        self.store = store or Store()
+        self.on_progress = on_progress
+        self.total = total
+        self.done = 0
+
+    def run(
+        self,
+        items: Sequence[Item],
+        on_result: OnResult,
+        on_report: OnReport = ignore,
+        skip: Callable[[Item], bool] = lambda item: False,
+    ) -> None:
+        """Pass the result of each item, or `Died`, to `on_result`: first those that are stored, then the
+        others in order of completion. An item that `skip` selects when its turn comes has no result.
+
+        Raises Interrupted, and what the executor and the store raise.
+        """
+
+        def finish(item: Item, value: Any) -> None:
+            if not isinstance(value, Died):
+                self.store.put(item.key, value)
+            self.done += 1
+            on_result(item, value)
+            self.on_progress(self.done, self.total)
+
+        def wanted() -> Iterator[Item]:
+            for item in missing:
+                if skip(item):
+                    self.done += 1
+                else:
+                    yield item
+
+        try:
+            missing = []
+            for item in items:
+                value = self.store.get(item.key)
+                if value is MISSING:
+                    missing.append(item)
+                else:
+                    self.done += 1
+                    on_result(item, value)
+            self.on_progress(self.done, self.total)
+            self.executor.run(wanted(), finish, on_report)
+        except KeyboardInterrupt:
+            raise Interrupted(self.done, self.total) from None
+
+    def results(self, items: Sequence[Item]) -> list[Any]:
+        """The results in order of `items`; equal ones run once. Raises what `run` raises, and ItemDied."""
+        found: dict[str, Any] = {}
+
+        def note(item: Item, value: Any) -> None:
+            if isinstance(value, Died):
+                raise ItemDied(item.key, value)
+            found[item.key] = value
+
+        self.run(list({item.key: item for item in items}.values()), note)
+        return [found[item.key] for item in items]
+
+    def map(self, function: Callable[..., Value], cases: Sequence[Case], *context: Any) -> list[Value]:
+        """`function(*context, case)` for each case, in order. Equal cases of a function have equal results,
+        whatever the context."""
+        if self.total is None:
+            self.total = len(cases)
+        name = f"{function.__module__}.{function.__qualname__}"
+        return self.results(
+            [Item(digest(code_and_data(), name, case), partial(function, *context, case)) for case in cases]
+        )
+
+
+def digest(*parts: object) -> str:
+    """Equal for equal parts."""
+    return hashlib.sha256(pickle.dumps(parts)).hexdigest()

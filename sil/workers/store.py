@@ -1,0 +1,127 @@
+"""Results of finished items in an SQLite file, so that an interrupted command can resume."""
+
+from __future__ import annotations
+
+import pickle
+import sqlite3
+from collections.abc import Callable
+from errno import ENOSPC
+from pathlib import Path
+from typing import Any, Self
+
+from scheduler.errors import UserError
+
+BUSY_TIMEOUT_S = 30.0
+TABLE = "result"
+MISSING = object()
+"""In place of a result that is not stored."""
+
+
+class UnusableStore(UserError):
+    """The file cannot be used. The message is one sentence for the user."""
+
+
+class Store:
+    """Results by key, in the file `path` (None: in memory), which is made when the first one is stored.
+
+    Several commands may use one file at once. A result that was stored survives the end of this process,
+    however that ends. All methods raise UnusableStore, and OSError if the disk is full.
+    """
+
+    def __init__(self, path: Path | None = None) -> None:
+        self._path = path
+        self._connection: sqlite3.Connection | None = None
+        if path is None or path.exists():
+            self._open()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+    def get(self, key: str) -> Any:
+        """The result of that key, or MISSING."""
+        if self._connection is None:
+            return MISSING
+        row = self._first(f"SELECT value FROM {TABLE} WHERE key = ?", key)
+        try:
+            return MISSING if row is None else pickle.loads(row[0])
+        except Exception:  # of any kind, since the bytes may be any
+            raise self._damaged() from None
+
+    def has_prefix(self, prefix: str) -> bool:
+        """Whether there is a key that starts with `prefix`."""
+        query = f"SELECT 1 FROM {TABLE} WHERE key >= ? AND key < ?"
+        return self._connection is not None and self._first(query, prefix, f"{prefix}\U0010ffff") is not None
+
+    def put(self, key: str, value: Any) -> None:
+        """Store a result; one that is stored already stays."""
+        if self._connection is None:
+            self._open()
+        self._first(f"INSERT OR IGNORE INTO {TABLE} VALUES (?, ?)", key, pickle.dumps(value))
+
+    def close(self) -> None:
+        """Close the file."""
+        if self._connection is not None:
+            self._connection.close()
+            self._connection = None
+
+    def remove(self) -> None:
+        """Close and delete the file."""
+        self.close()
+        if self._path is not None:
+            for ending in ("", "-wal", "-shm"):
+                self._path.with_name(self._path.name + ending).unlink(missing_ok=True)
+
+    def _open(self) -> None:
+        if self._path is not None:
+            try:
+                self._path.parent.mkdir(parents=True, exist_ok=True)
+            except OSError as error:
+                raise UnusableStore(f"{self._path}: its folder cannot be made: {error.strerror}") from None
+        try:
+            self._connection = sqlite3.connect(
+                self._path or ":memory:", timeout=BUSY_TIMEOUT_S, isolation_level=None
+            )
+        except sqlite3.Error as error:
+            raise UnusableStore(f"{self._path}: the file cannot be opened ({error})") from None
+        try:
+            self._checked(self._prepare)
+        except BaseException:
+            self.close()
+            raise
+
+    def _prepare(self, connection: sqlite3.Connection) -> None:
+        # A file that was cut off may show it only much later, in the middle of a command.
+        if connection.execute("PRAGMA quick_check(1)").fetchone() != ("ok",):
+            raise self._damaged()
+        tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
+        if tables not in ([], [(TABLE,)]):
+            raise UnusableStore(f"{self._path}: this is another database, without results of finished runs")
+        # With a write-ahead log, this survives a killed process; only a power cut may lose the last commits.
+        connection.execute("PRAGMA journal_mode = WAL")
+        connection.execute("PRAGMA synchronous = NORMAL")
+        connection.execute(f"CREATE TABLE IF NOT EXISTS {TABLE} (key TEXT PRIMARY KEY, value BLOB NOT NULL)")
+
+    def _first(self, statement: str, *values: str | bytes) -> Any:
+        """The first row, or None."""
+        return self._checked(lambda connection: connection.execute(statement, values).fetchone())
+
+    def _checked(self, access: Callable[[sqlite3.Connection], Any]) -> Any:
+        """What `access` returns, with the errors of SQLite as sentences."""
+        assert self._connection is not None
+        try:
+            return access(self._connection)
+        except sqlite3.Error as error:
+            code = getattr(error, "sqlite_errorcode", None)
+            if code == sqlite3.SQLITE_FULL:
+                raise OSError(ENOSPC, "the disk is full", str(self._path)) from None
+            if code == sqlite3.SQLITE_NOTADB:
+                raise UnusableStore(f"{self._path}: this is not an SQLite database") from None
+            if code == sqlite3.SQLITE_CORRUPT:
+                raise self._damaged() from None
+            raise UnusableStore(f"{self._path}: the file cannot be used ({error})") from None
+
+    def _damaged(self) -> UnusableStore:
+        return UnusableStore(f"{self._path}: the file is damaged; remove it, and its runs are done again")

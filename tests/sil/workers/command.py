@@ -1,0 +1,28 @@
+"""A command that runs many items: python -m tests.sil.workers.command FOLDER RUNS SECONDS [DASK]."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+
+from sil.workers.executor import Interrupted, NoExecutor
+from sil.workers.runner import Runner
+from sil.workers.selection import selected_executor
+from sil.workers.store import Store
+from tests.sil.workers.works import Root, items_of
+
+
+def main(folder: Path, runs: int, takes_s: float, dask: str | None = None) -> None:
+    works = [Root(number, folder, takes_s) for number in range(runs)]
+    with Store(folder / "runs.db") as store:
+        try:
+            with selected_executor(2, dask) as executor:
+                Runner(executor, store, total=runs).results(items_of(works))
+        except NoExecutor as error:
+            print(error)
+        except Interrupted as interrupted:
+            print("interrupted:", interrupted)
+
+
+if __name__ == "__main__":
+    main(Path(sys.argv[1]), int(sys.argv[2]), float(sys.argv[3]), *sys.argv[4:])

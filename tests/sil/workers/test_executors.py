@@ -1,0 +1,262 @@
+"""Executors: the same results on each, and one sentence where one cannot be used."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from threading import Thread
+from typing import Any
+
+import psutil
+import pytest
+
+from sil.workers.executor import TRIES, Died, Executor, Item, NoExecutor
+from sil.workers.inline_executor import Inline
+from sil.workers.process_executor import Processes
+from sil.workers.runner import Runner
+from sil.workers.selection import selected_executor
+from sil.workers.store import MISSING, Store
+from tests.sil.test_no_process_is_left import alive
+from tests.sil.workers.cluster import Begin, Cluster
+from tests.sil.workers.works import (
+    Circumstances,
+    DiesAlways,
+    Exits,
+    NeverReturns,
+    Root,
+    items_of,
+    told,
+    wait_for,
+    write_files,
+)
+
+needs_dask = pytest.mark.skipif(
+    find_spec("distributed") is None, reason="there is no Dask here: pip install 'sil-testbed[distributed]'"
+)
+
+
+def sentence_of(dask: object) -> str:
+    """Why Dask cannot be used."""
+    with pytest.raises(NoExecutor) as error, selected_executor(dask=str(dask)):
+        pass
+    sentence = str(error.value)
+    assert "\n" not in sentence
+    return sentence
+
+
+def run_on(executor: Executor, work: Root) -> Any:
+    results: list[Any] = []
+    executor.run([Item(work.key, work)], lambda _, value: results.append(value))
+    (result,) = results
+    return result
+
+
+def test_a_run_meets_the_same_circumstances_here_and_on_a_worker_of_dask(
+    cluster: Cluster, tmp_path: Path
+) -> None:
+    work = Circumstances(1, tmp_path)
+    with Processes(1) as executor:
+        here = run_on(executor, work)
+    with selected_executor(dask=str(cluster.file)) as executor:
+        there = run_on(executor, work)
+    assert here == there
+    assert here["in_main_thread"]  # else there is no time limit for decisions
+
+
+def test_results_and_files_are_the_same_bytes_on_every_executor(cluster: Cluster, tmp_path: Path) -> None:
+    items = items_of([Root(number, tmp_path) for number in range(20)])
+    in_this_process = repr([item() for item in items])
+    executors = [Inline(), Processes(1), Processes(3), selected_executor(dask=str(cluster.file))]
+    for number, executor in enumerate(executors):
+        folder = tmp_path / str(number) / "out"
+        with executor, Store(tmp_path / f"{number}.db") as store:
+            runner = Runner(executor, store)
+            assert repr(runner.results(items)) == in_this_process
+            runner.results([Item("writes", write_files, folder)])
+        assert (folder / "within" / "file").read_text() == "written"
+
+
+def test_a_process_that_is_killed_gets_as_many_tries_as_one_that_ends_itself_gets_none(
+    tmp_path: Path,
+) -> None:
+    with Processes(1) as executor:
+        assert isinstance(run_on(executor, DiesAlways(1, tmp_path)), Died)
+        assert isinstance(run_on(executor, Exits(2, tmp_path)), Died)
+        assert isinstance(run_on(executor, NeverReturns(3, tmp_path)), Died)
+        assert run_on(executor, Root(4, tmp_path))["root"] == 2.0
+    expected = ["DiesAlways 1"] * TRIES + ["Exits 2", "NeverReturns 3", "Root 4"]
+    assert told(tmp_path / "begun") == expected
+
+
+def test_a_fresh_item_has_a_process_in_which_no_other_ran() -> None:
+    pids: list[int] = []
+    with Processes(1) as executor:
+        for fresh in (False, False, True, True, False):
+            executor.run([Item("pid", os.getpid, fresh=fresh)], lambda _, pid: pids.append(pid))
+    assert pids[0] == pids[1] == pids[4]
+    assert len(set(pids)) == 3
+
+
+def test_an_idle_worker_that_is_killed_disturbs_nothing() -> None:
+    pids: list[int] = []
+    with Processes(1) as executor:
+        for _ in range(3):
+            executor.run([Item("pid", os.getpid)], lambda _, pid: pids.append(pid))
+            os.kill(pids[-1], signal.SIGKILL)
+    assert len(set(pids)) == 3
+
+
+def test_no_process_is_left_behind_by_an_executor_that_is_closed(cluster: Cluster, tmp_path: Path) -> None:
+    children = set(psutil.Process().children(recursive=True))
+    before = cluster.processes()
+    for executor in (Processes(2), selected_executor(dask=str(cluster.file))):
+        with executor:
+            run_on(executor, Root(1, tmp_path))
+            now = {child.pid for child in set(psutil.Process().children(recursive=True)) - children}
+            there = cluster.processes() - before
+        # The servers that fork them are kept until the process that has them ends.
+        assert not alive({pid for pid in now | there if not is_server(pid)})
+
+
+def is_server(pid: int) -> bool:
+    try:
+        process = psutil.Process(pid)
+        parent = process.parent()
+        return parent is None or process.cmdline() != parent.cmdline()
+    except psutil.NoSuchProcess:
+        return False
+
+
+def test_ctrl_c_ends_the_runs_that_are_under_way_and_leaves_what_is_stored(
+    begin_command: Begin, tmp_path: Path
+) -> None:
+    with Store(tmp_path / "runs.db") as store:
+        store.put("Root 0", {})
+    process = begin_command(tmp_path, 100, 600.0)
+    wait_for(tmp_path / "begun", 2)
+    started = {child.pid for child in psutil.Process(process.pid).children(recursive=True)}
+    began_s = time.monotonic()
+    os.kill(process.pid, signal.SIGINT)
+    printed, complaints = process.communicate(timeout=60.0)
+    assert (printed, complaints) == ("interrupted: 1 of 100 runs are done\n", "")
+    assert time.monotonic() - began_s < 30.0
+    assert started
+    assert not alive(started)
+    assert told(tmp_path / "begun") in (["Root 1", "Root 2"], ["Root 2", "Root 1"])
+    with Store(tmp_path / "runs.db") as store:
+        assert [n for n in range(100) if store.get(f"Root {n}") is not MISSING] == [0]
+
+
+def test_without_the_package_the_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delitem(sys.modules, "sil.workers.dask_executor", raising=False)
+    monkeypatch.setitem(sys.modules, "distributed", None)
+    sentence = sentence_of("tcp://127.0.0.1:8786")
+    assert sentence == "--dask needs the package distributed; install this one with [distributed]"
+
+
+@needs_dask
+def test_a_scheduler_file_that_is_missing_or_another_file_is_told(tmp_path: Path) -> None:
+    assert "missing.json: there is no such scheduler file" in sentence_of(tmp_path / "missing.json")
+    for content in ("", "no json", "[]", "{}", '{"address": 3}'):
+        (tmp_path / "other").write_text(content)
+        assert sentence_of(tmp_path / "other").endswith("other: this is not a scheduler file written by Dask")
+    (tmp_path / "bytes").write_bytes(b"\xff\xfe\x00")
+    assert "this is not a scheduler file written by Dask" in sentence_of(tmp_path / "bytes")
+    assert f"{tmp_path}: the scheduler file cannot be read" in sentence_of(tmp_path)
+
+
+@needs_dask
+def test_a_scheduler_that_does_not_answer_is_told_soon_and_nothing_else_is(
+    begin_command: Begin, tmp_path: Path
+) -> None:
+    began_s = time.monotonic()
+    command = begin_command(tmp_path, 1, 0.0, "tcp://127.0.0.1:1")
+    printed, complaints = command.communicate(timeout=60.0)
+    assert (printed, complaints) == ("no Dask scheduler answers at tcp://127.0.0.1:1\n", "")
+    assert time.monotonic() - began_s < 30.0  # of which the limit is 5 s, on a machine that may be slow
+    assert not told(tmp_path / "begun")
+
+
+@contextmanager
+def listening(answer: bytes) -> Iterator[str]:
+    """Something that takes connections and is no Dask scheduler: says `answer` to all."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        connections = []
+
+        def serve() -> None:
+            while True:
+                try:
+                    connection, _ = server.accept()
+                except OSError:
+                    return
+                connections.append(connection)
+                if answer:
+                    connection.sendall(answer)
+
+        thread = Thread(target=serve)
+        thread.start()
+        yield f"tcp://127.0.0.1:{server.getsockname()[1]}"
+        server.shutdown(socket.SHUT_RDWR)
+        thread.join()
+        for connection in connections:
+            connection.close()
+
+
+@needs_dask
+@pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"])
+def test_whoever_listens_and_is_no_scheduler_is_told(answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("sil.workers.dask_executor.ANSWER_WITHIN_S", 1.0)
+    with listening(answer) as address:
+        began_s = time.monotonic()
+        assert sentence_of(address) == f"no Dask scheduler answers at {address}"
+        assert time.monotonic() - began_s < 20.0
+
+
+@needs_dask
+@pytest.mark.parametrize("address", ["tcp://127.0.0.1:port", "nothing://127.0.0.1:1"])
+def test_an_address_that_is_none_is_told(address: str) -> None:
+    assert sentence_of(address) == f"no Dask scheduler answers at {address}"
+
+
+def test_a_cluster_without_workers_is_told_and_one_with_others_is(
+    new_cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    with monkeypatch.context() as patched:
+        patched.setattr("sil.workers.dask_executor.WORKER_WITHIN_S", 0.5)
+        assert "has no workers; start some with: dask worker tcp://" in sentence_of(new_cluster.file)
+    monkeypatch.setattr("sil.workers.dask_executor.WORKER_WITHIN_S", 60.0)
+    (tmp_path / "sil").mkdir()
+    (tmp_path / "sil" / "__init__.py").touch()
+    new_cluster.begin_worker("--no-nanny", python_path=str(tmp_path))
+    sentence = sentence_of(new_cluster.file)
+    assert "cannot run this version of sil" in sentence
+    assert "No module named 'sil.workers'" in sentence
+
+
+def test_workers_with_other_code_are_told(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sil.workers.dask_executor  # noqa: F401 (only now: there may be no Dask)
+
+    monkeypatch.setattr("sil.workers.dask_executor.code_and_data", lambda: "other code")
+    assert "has another version of sil or of its libraries" in sentence_of(cluster.file)
+
+
+def test_a_scheduler_that_goes_away_is_told_and_what_ended_is_kept(
+    begin_command: Begin, new_cluster: Cluster, tmp_path: Path
+) -> None:
+    new_cluster.begin_worker("--no-nanny")
+    command = begin_command(tmp_path, 100, 0.3, new_cluster.file)
+    wait_for(tmp_path / "ended", 3)
+    new_cluster.scheduler.kill()
+    printed, complaints = command.communicate(timeout=60.0)
+    assert printed.startswith("the Dask scheduler at tcp://")
+    assert printed.endswith("is gone; start it and run the same command again to resume\n")
+    assert complaints == ""
+    with Store(tmp_path / "runs.db") as store:
+        assert 2 <= sum(store.get(f"Root {number}") is not MISSING for number in range(100)) < 100

@@ -1,0 +1,200 @@
+"""The runner: each item once, stored as it ends, whatever becomes of workers and of the command itself."""
+
+from __future__ import annotations
+
+import os
+import signal
+import sqlite3
+import time
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+import psutil
+import pytest
+
+from sil.workers.executor import TRIES, Executor, Interrupted
+from sil.workers.inline_executor import Inline
+from sil.workers.process_executor import Processes
+from sil.workers.runner import ItemDied, Runner
+from sil.workers.selection import selected_executor
+from sil.workers.store import Store
+from tests.sil.test_no_process_is_left import alive
+from tests.sil.workers.cluster import Begin, Cluster
+from tests.sil.workers.works import DiesAlways, DiesOnce, Fails, Root, Unlucky, items_of, told, wait_for
+
+
+@pytest.fixture(scope="module")
+def executor() -> Iterator[Executor]:
+    with Processes(2) as opened:
+        yield opened
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Iterator[Store]:
+    with Store(tmp_path / "runs.db") as opened:
+        yield opened
+
+
+def roots(folder: Path, count: int, takes_s: float = 0.0) -> list[Root]:
+    return [Root(number, folder, takes_s) for number in range(count)]
+
+
+def begun(folder: Path) -> Counter[str]:
+    return Counter(told(folder / "begun"))
+
+
+def stored(path: Path) -> Counter[str]:
+    """The keys in a file of kept runs, as another program sees them."""
+    with sqlite3.connect(path) as connection:
+        return Counter(key for (key,) in connection.execute("SELECT key FROM result"))
+
+
+def test_results_come_in_the_order_that_was_asked_for(
+    executor: Executor, store: Store, tmp_path: Path
+) -> None:
+    works = [Root(number, tmp_path, takes_s=0.4 if number == 0 else 0.0) for number in range(6)]
+    results = Runner(executor, store).results(items_of(works))
+    assert told(tmp_path / "ended").index("Root 0") > 0
+    assert [result["root"] ** 2 for result in results] == pytest.approx(range(6))
+
+
+def test_equal_work_is_done_once_and_its_result_stands_in_all_its_places(
+    executor: Executor, store: Store, tmp_path: Path
+) -> None:
+    results = Runner(executor, store).results(
+        items_of([Root(4, tmp_path), Root(9, tmp_path), Root(4, tmp_path)])
+    )
+    assert [result["root"] for result in results] == [2.0, 3.0, 2.0]
+    assert begun(tmp_path) == {"Root 4": 1, "Root 9": 1}
+
+
+def test_what_is_kept_is_not_done_again(executor: Executor, tmp_path: Path) -> None:
+    done: list[int] = []
+
+    def note(n: int, _total: int | None) -> None:
+        done.append(n)
+
+    with Store(tmp_path / "runs.db") as store:
+        first = Runner(executor, store, note).results(items_of(roots(tmp_path, 5)))
+    with Store(tmp_path / "runs.db") as store:
+        runs = Runner(executor, store, note)
+        assert repr(runs.results(items_of(roots(tmp_path, 5)))) == repr(first)
+        assert done == [0, 1, 2, 3, 4, 5, 5]
+        runs.results(items_of(roots(tmp_path, 7)))
+    assert done[7:] == [10, 11, 12]
+    assert begun(tmp_path) == {f"Root {number}": 1 for number in range(7)}
+
+
+def test_a_worker_that_dies_loses_nothing_and_disturbs_nobody(
+    executor: Executor, store: Store, tmp_path: Path
+) -> None:
+    works: list[Root] = [DiesOnce(100, tmp_path), *roots(tmp_path, 8, takes_s=0.05), DiesOnce(121, tmp_path)]
+    results = Runner(executor, store).results(items_of(works))
+    assert [results[0]["root"], results[-1]["root"]] == [10.0, 11.0]
+    again = {"DiesOnce 100": 2, "DiesOnce 121": 2}
+    assert begun(tmp_path) == {f"Root {number}": 1 for number in range(8)} | again
+    assert stored(tmp_path / "runs.db") == {work.key: 1 for work in works}
+
+
+def test_work_that_dies_each_time_is_named_and_what_ended_is_kept(
+    executor: Executor, store: Store, tmp_path: Path
+) -> None:
+    works = [*roots(tmp_path, 4), DiesAlways(7, tmp_path)]
+    with pytest.raises(ItemDied, match="run DiesAlways 7: its process died") as told_so:
+        Runner(executor, store).results(items_of(works))
+    assert told_so.value.key == "DiesAlways 7"
+    assert begun(tmp_path)["DiesAlways 7"] == TRIES
+    assert stored(tmp_path / "runs.db") == {work.key: 1 for work in works[:4]}
+
+
+def test_what_the_work_raises_is_raised_and_the_workers_go_on(
+    executor: Executor, store: Store, tmp_path: Path
+) -> None:
+    runs = Runner(executor, store)
+    with pytest.raises(Unlucky, match="Fails 3"):
+        runs.results(items_of([*roots(tmp_path, 3), Fails(3, tmp_path)]))
+    assert len(runs.results(items_of(roots(tmp_path, 5)))) == 5
+
+
+def test_ctrl_c_says_how_many_runs_are_done(executor: Executor, store: Store, tmp_path: Path) -> None:
+    def interrupt(done: int, total: int | None) -> None:
+        if done == 3:
+            raise KeyboardInterrupt
+
+    with pytest.raises(Interrupted, match="3 of 8 runs are done"):
+        Runner(executor, store, interrupt, total=8).results(items_of(roots(tmp_path, 8)))
+    assert sum(stored(tmp_path / "runs.db").values()) >= 3
+    assert len(Runner(executor, store).results(items_of(roots(tmp_path, 8)))) == 8
+
+
+def test_items_are_skipped_when_their_turn_comes(store: Store, tmp_path: Path) -> None:
+    found: list[str] = []
+    items = items_of(roots(tmp_path, 6))
+    runner = Runner(Inline(), store)
+    runner.run(items, lambda item, _: found.append(item.key), skip=lambda item: len(found) in (2, 3))
+    assert found == ["Root 0", "Root 1"]
+    assert runner.done == 6
+
+
+def test_cases_are_mapped_in_order_and_not_again(store: Store) -> None:
+    assert Runner(Inline(), store).map(divmod, [2, 3], 10) == [(5, 0), (3, 1)]
+    assert Runner(Inline(), store).map(divmod, [3, 4, 2], 0) == [(3, 1), (0, 0), (5, 0)]
+
+
+def test_what_a_command_did_that_was_killed_is_not_done_again(
+    begin_command: Begin, executor: Executor, tmp_path: Path
+) -> None:
+    command = begin_command(tmp_path, 12, 0.2)
+    wait_for(tmp_path / "ended", 4)
+    started = {child.pid for child in psutil.Process(command.pid).children(recursive=True)}
+    os.kill(command.pid, signal.SIGKILL)
+    command.communicate()
+    assert not alive(started)
+    had = stored(tmp_path / "runs.db")
+    assert 1 <= len(had) < 12
+    before = begun(tmp_path)
+    with Store(tmp_path / "runs.db") as store:
+        Runner(executor, store).results(items_of(roots(tmp_path, 12)))
+    assert begun(tmp_path) - before == {
+        f"Root {number}": 1 for number in range(12) if f"Root {number}" not in had
+    }
+    assert stored(tmp_path / "runs.db") == {f"Root {number}": 1 for number in range(12)}
+
+
+def test_a_worker_of_dasks_that_is_killed_loses_nothing(
+    executor: Executor, new_cluster: Cluster, tmp_path: Path
+) -> None:
+    new_cluster.begin_worker()
+    victim = new_cluster.begin_worker("--no-nanny")
+    folders = {where: tmp_path / where for where in ("dask", "processes", "this process")}
+    for folder in folders.values():
+        folder.mkdir()
+    done: list[int] = []
+
+    def kill_in_the_middle(count: int, _total: int | None) -> None:
+        """When both workers are at work, which was begun just now."""
+        done.append(count)
+        if count == 4:
+            deadline = time.monotonic() + 60.0
+            while len(told(folders["dask"] / "begun")) != 2 + len(told(folders["dask"] / "ended")):
+                assert time.monotonic() < deadline
+                time.sleep(0.01)
+            victim.kill()
+
+    with selected_executor(dask=str(new_cluster.file)) as far, Store(tmp_path / "dask.db") as store:
+        works: list[Root] = [*roots(folders["dask"], 14, takes_s=0.3), DiesOnce(400, folders["dask"])]
+        on_dask = Runner(far, store, kill_in_the_middle).results(items_of(works))
+    assert victim.wait() == -signal.SIGKILL
+    times = begun(folders["dask"])
+    assert times["DiesOnce 400"] >= 2
+    assert max(count for key, count in times.items() if key != "DiesOnce 400") == 2, "nothing was lost"
+    assert done == list(range(16))
+    assert stored(tmp_path / "dask.db") == {work.key: 1 for work in works}
+
+    with Store(tmp_path / "processes.db") as store:
+        works = [*roots(folders["processes"], 14), DiesOnce(400, folders["processes"])]
+        in_processes = Runner(executor, store).results(items_of(works))
+    in_this_process = [work() for work in roots(folders["this process"], 14)]
+    assert repr(on_dask) == repr(in_processes)
+    assert repr(on_dask[:14]) == repr(in_this_process)

@@ -1,0 +1,144 @@
+"""The file of finished runs: it gives back what was put in, to the last bit, or says why it cannot."""
+
+from __future__ import annotations
+
+import math
+import sqlite3
+import struct
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from sil.workers.store import MISSING, Store, UnusableStore
+from tests.sil.test_experiment import ROOT
+
+
+def bits(number: float) -> bytes:
+    return struct.pack("<d", number)
+
+
+@given(number=st.floats(allow_nan=False))
+def test_numbers_come_back_to_the_last_bit(number: float, tmp_path_factory: pytest.TempPathFactory) -> None:
+    path = tmp_path_factory.mktemp("stored") / "runs.db"
+    with Store(path) as store:
+        store.put("run", {"measure": number, "not a number": math.nan})
+    with Store(path) as store:
+        found = store.get("run")
+        assert store.get("another") is MISSING
+    assert bits(found["measure"]) == bits(number)
+    assert math.isnan(found["not a number"])
+
+
+@pytest.mark.parametrize("path", [None, Path("runs.db")])
+def test_a_stored_result_stays_as_it_is(
+    path: Path | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    with Store(path) as store:
+        store.put("run 1", None)
+        store.put("run 1", 2.0)
+        assert store.get("run 1") is None
+        assert store.has_prefix("run")
+        assert not store.has_prefix("ran")
+
+
+def test_there_is_no_file_before_there_is_a_result_nor_after_it_is_removed(tmp_path: Path) -> None:
+    with Store(tmp_path / "runs.db") as store:
+        assert store.get("run") is MISSING
+        assert not store.has_prefix("run")
+        assert not list(tmp_path.iterdir())
+        store.put("run", 1.0)
+        assert (tmp_path / "runs.db").exists()
+        store.remove()
+        assert not list(tmp_path.iterdir())
+        store.put("run", 2.0)
+        assert store.get("run") == 2.0
+
+
+def test_readers_and_a_writer_do_not_wait_for_one_another(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "folder" / "runs.db"
+    with Store(path) as store:
+        store.put("run", {})
+        with sqlite3.connect(path) as other:
+            assert other.execute("PRAGMA journal_mode").fetchone() == ("wal",)
+            other.execute("BEGIN")
+            other.execute("SELECT * FROM result").fetchall()
+            store.put("another", {})
+
+
+def test_commands_that_start_at_once_share_a_file(tmp_path: Path) -> None:
+    program = (
+        "import sys; from pathlib import Path; from sil.workers.store import Store\n"
+        "with Store(Path('runs.db')) as store:\n"
+        "    for number in range(50): store.put(sys.argv[1] + str(number), {})\n"
+    )
+    started = [
+        subprocess.Popen(
+            [sys.executable, "-c", program, name],
+            cwd=tmp_path,
+            env={"PYTHONPATH": str(ROOT)},
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for name in "abc"
+    ]
+    assert [process.communicate(timeout=60.0)[1] for process in started] == ["", "", ""]
+    with Store(tmp_path / "runs.db") as store:
+        assert all(store.get(f"{name}{number}") == {} for name in "abc" for number in range(50))
+
+
+@pytest.mark.parametrize("left", [0.9999, 0.9, 0.5, 0.1, 0.001])
+def test_a_truncated_file_is_reported(left: float, tmp_path: Path) -> None:
+    path = tmp_path / "runs.db"
+    with Store(path) as store:
+        for number in range(200):
+            store.put(f"run {number}", {f"measure {n}": n / 7 for n in range(20)})
+    whole = path.read_bytes()
+    path.write_bytes(whole[: int(left * len(whole))])
+    damaged = pytest.raises(UnusableStore, match=r"runs\.db: the file is damaged; remove it")
+    with damaged as error, Store(path) as store:
+        assert left > 0.999, (
+            "only a file that lacks less than a page is found out no sooner than when it is read"
+        )
+        for number in range(200):
+            store.get(f"run {number}")
+    assert "\n" not in str(error.value)
+
+
+def test_another_file_another_database_and_a_folder_are_reported(tmp_path: Path) -> None:
+    (tmp_path / "text").write_text("no database, and long enough to see that " * 100)
+    with pytest.raises(UnusableStore, match="text: this is not an SQLite database"):
+        Store(tmp_path / "text")
+    with sqlite3.connect(tmp_path / "other.db") as other:
+        other.execute("CREATE TABLE machine (name TEXT)")
+    with pytest.raises(UnusableStore, match=r"other\.db: this is another database"):
+        Store(tmp_path / "other.db")
+    with pytest.raises(UnusableStore, match="the file cannot be opened"):
+        Store(tmp_path)
+    with (
+        Store(tmp_path / "text" / "runs.db") as store,
+        pytest.raises(UnusableStore, match="its folder cannot"),
+    ):
+        store.put("run", 1.0)
+
+
+def test_a_damaged_result_is_reported(tmp_path: Path) -> None:
+    with Store(tmp_path / "runs.db") as store:
+        store.put("run", {})
+        with sqlite3.connect(tmp_path / "runs.db") as other:
+            other.execute("UPDATE result SET value = X'80'")
+        with pytest.raises(UnusableStore, match="the file is damaged; remove it"):
+            store.get("run")
+
+
+def test_a_full_disk_is_the_error_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with Store(tmp_path / "runs.db") as store:
+        store.put("run", 1.0)
+        assert store._connection is not None
+        store._connection.execute("PRAGMA max_page_count = 3")
+        with pytest.raises(OSError, match="disk is full"):
+            store.put("another", "long" * 100_000)
