@@ -33,8 +33,8 @@ def what_is_missing() -> str | None:
 
 
 @contextmanager
-def opened(page: Path, profile: Path) -> Iterator[webdriver.Chrome]:
-    """The page in a browser, once its charts are drawn or have failed."""
+def running(profile: Path) -> Iterator[webdriver.Chrome]:
+    """A browser without a window."""
     options = webdriver.ChromeOptions()
     options.binary_location = shutil.which("chromium") or ""
     for flag in (*FLAGS, f"--user-data-dir={profile}"):
@@ -42,11 +42,16 @@ def opened(page: Path, profile: Path) -> Iterator[webdriver.Chrome]:
     options.set_capability("goog:loggingPrefs", {"browser": "ALL"})
     driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
     try:
-        driver.get(page.resolve().as_uri())
-        WebDriverWait(driver, 30).until(lambda d: d.execute_script("return document.body.dataset.ready"))
         yield driver
     finally:
         driver.quit()
+
+
+def show(driver: webdriver.Chrome, page: Path) -> None:
+    """Open a page, and wait until its charts are drawn or have failed."""
+    driver.get_log("browser")  # which empties the log of the page before
+    driver.get(page.resolve().as_uri())
+    WebDriverWait(driver, 300).until(lambda d: d.execute_script("return document.body.dataset.ready"))
 
 
 def console_errors(driver: webdriver.Chrome) -> list[str]:

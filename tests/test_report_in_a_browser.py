@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -18,12 +19,14 @@ from tests.sil import test_shared_experiment as shared
 MARKS = ".mark-rect path, .mark-line path, .mark-area path, .mark-symbol path"
 
 
-@pytest.fixture(autouse=True)
-def _needs_a_browser() -> None:
-    """Not every machine has chromium; CI installs it, and does not accept a skip."""
+@pytest.fixture(scope="module")
+def driver(tmp_path_factory: pytest.TempPathFactory) -> Iterator[webdriver.Chrome]:
+    """One browser. Not every machine has chromium; CI installs it, and does not accept a skip."""
     missing = browser.what_is_missing()
     if missing:
         pytest.skip(missing)
+    with browser.running(tmp_path_factory.mktemp("profile")) as driver:
+        yield driver
 
 
 def report(folder: Path, more: str = "", **changes: str) -> Path:
@@ -43,62 +46,68 @@ def charts(driver: webdriver.Chrome) -> list[int]:
     return list(driver.execute_script(script, MARKS))
 
 
-def test_a_grid_report_has_all_its_charts_and_no_console_error(tmp_path: Path) -> None:
+def test_a_grid_report_has_all_its_charts_and_no_console_error(
+    driver: webdriver.Chrome, tmp_path: Path
+) -> None:
     page = report(tmp_path, '[grid]\n"workload.jobs" = [3, 6, 9, 12]', schedulers='["sjs", "pjs", "olb"]')
-    with browser.opened(page, tmp_path / "profile") as driver:
-        assert browser.console_errors(driver) == []
-        marks = charts(driver)
-        assert len(marks) == 2 + 3 * 3  # the grid, and three charts at each of three points
-        assert all(marks), marks
-        text = driver.find_element("tag name", "body").text
-        for expected in (
-            "Number of jobs: 3, 6, 9, 12",
-            "sjs, pjs, olb",
-            "seed 7",
-            "Mean turnaround",
-            "Schedule",
-        ):
-            assert expected in text
+    browser.show(driver, page)
+    assert browser.console_errors(driver) == []
+    marks = charts(driver)
+    assert len(marks) == 2 + 3 * 3  # the grid, and three charts at each of three points
+    assert all(marks), marks
+    text = driver.find_element("tag name", "body").text
+    for expected in (
+        "Number of jobs: 3, 6, 9, 12",
+        "sjs, pjs, olb",
+        "seed 7",
+        "Mean turnaround",
+        "Schedule",
+    ):
+        assert expected in text
 
 
-def test_the_gantt_chart_has_a_framed_bar_for_each_parallel_run(tmp_path: Path) -> None:
+def test_the_gantt_chart_has_a_framed_bar_for_each_parallel_run(
+    driver: webdriver.Chrome, tmp_path: Path
+) -> None:
     page = report(tmp_path, "mix = { short = 1 }", schedulers='["pjs"]', jobs="1")
-    with browser.opened(page, tmp_path / "profile") as driver:
-        assert browser.console_errors(driver) == []
-        framed = driver.find_elements("css selector", '.mark-rect path[stroke="#111"]')
-        assert len(framed) == 1
+    browser.show(driver, page)
+    assert browser.console_errors(driver) == []
+    framed = driver.find_elements("css selector", '.mark-rect path[stroke="#111"]')
+    assert len(framed) == 1
 
 
-def test_a_report_on_faults_alone_says_so_and_has_no_empty_chart(tmp_path: Path) -> None:
+def test_a_report_on_faults_alone_says_so_and_has_no_empty_chart(
+    driver: webdriver.Chrome, tmp_path: Path
+) -> None:
     page = report(tmp_path, schedulers='["tests.faulty:Raises"]')
-    with browser.opened(page, tmp_path / "profile") as driver:
-        assert browser.console_errors(driver) == []
-        assert all(charts(driver))
-        assert "broke the rule raises-nothing" in driver.find_element("css selector", ".fault").text
+    browser.show(driver, page)
+    assert browser.console_errors(driver) == []
+    assert all(charts(driver))
+    assert "broke the rule raises-nothing" in driver.find_element("css selector", ".fault").text
 
 
-def test_a_report_on_shared_nodes_has_all_its_charts(tmp_path: Path) -> None:
+def test_a_report_on_shared_nodes_has_all_its_charts(driver: webdriver.Chrome, tmp_path: Path) -> None:
     path = shared.written(tmp_path)
     shared.run(path, tmp_path / "out")
-    with browser.opened(tmp_path / "out" / REPORT, tmp_path / "profile") as driver:
-        assert browser.console_errors(driver) == []
-        marks = charts(driver)
-        assert len(marks) == 2 + 1 + 2, (
-            "predicted against real, and nodes over time, for each scheduler; turnaround"
-        )
-        assert sum(map(bool, marks)) >= 3, "those of the second scheduler are folded away"
-        text = driver.find_element("tag name", "body").text
-        for expected in ("Predicted turnaround", "aware cpu-cpu", "Nodes over time", "a job stops"):
-            assert expected in text
+    browser.show(driver, tmp_path / "out" / REPORT)
+    assert browser.console_errors(driver) == []
+    marks = charts(driver)
+    assert len(marks) == 2 + 1 + 2, (
+        "predicted against real, and nodes over time, for each scheduler; turnaround"
+    )
+    assert sum(map(bool, marks)) >= 3, "those of the second scheduler are folded away"
+    text = driver.find_element("tag name", "body").text
+    for expected in ("Predicted turnaround", "aware cpu-cpu", "Nodes over time", "a job stops"):
+        assert expected in text
 
 
-def test_a_report_on_faults_alone_on_shared_nodes_says_so(tmp_path: Path) -> None:
+def test_a_report_on_faults_alone_on_shared_nodes_says_so(driver: webdriver.Chrome, tmp_path: Path) -> None:
     text = shared.EXPERIMENT.replace('"normal_easy", "uniform"', '"tests.faulty_on_nodes:Raises"')
     path = shared.written(tmp_path, text.replace('"aware", "blind mpl-mpl"', '"aware"'))
     shared.run(path, tmp_path / "out")
-    with browser.opened(tmp_path / "out" / REPORT, tmp_path / "profile") as driver:
-        assert browser.console_errors(driver) == []
-        assert "broke the rule raises-nothing" in driver.find_element("css selector", ".fault").text
+    browser.show(driver, tmp_path / "out" / REPORT)
+    assert browser.console_errors(driver) == []
+    assert "broke the rule raises-nothing" in driver.find_element("css selector", ".fault").text
 
 
 def test_the_report_asks_nothing_of_the_network(tmp_path: Path) -> None:
