@@ -91,11 +91,24 @@ def validate(data: dict[str, Any], model: type[Model], text: str, path: Path) ->
 
 
 def mistakes(error: ValidationError, data: Any, model: type[BaseModel]) -> list[tuple[Location, str]]:
-    """Each place in `data` that is not valid for `model`, and a sentence about it; unknown keys first."""
+    """Each place in `data` that is not valid for `model`, and a sentence about it; unknown keys first.
+
+    A key that is missing because it is misspelled is reported once, as unknown.
+    """
     at: dict[Location, list[ErrorDetails]] = {}
     for e in sorted(error.errors(), key=lambda e: e["type"] != "extra_forbidden"):
         at.setdefault(_place(e, data), []).append(e)
-    return [(place, _sentence(alternatives, place, model)) for place, alternatives in at.items()]
+    meant = {
+        (*place[:-1], key)
+        for place, (e, *_) in at.items()
+        if e["type"] == "extra_forbidden"
+        for key in _similar_keys(e, place, model)
+    }
+    return [
+        (place, _sentence(alternatives, place, model))
+        for place, alternatives in at.items()
+        if alternatives[0]["type"] != "missing" or place not in meant
+    ]
 
 
 def invalid(text: str, path: Path, location: Location, sentence: str) -> InvalidFile:
@@ -133,11 +146,10 @@ def _sentence(errors: list[ErrorDetails], place: Location, model: type[BaseModel
     """What is wrong at `place`; more than one error there are the alternatives of a union."""
     error, name = errors[0], _dotted(place)
     if error["type"] == "extra_forbidden":
-        key = str(place[-1])
+        similar = _similar_keys(error, place, model)
         known = sorted(_known_keys(model, error["loc"][:-1]))
-        close = get_close_matches(key, known, n=1)
-        hint = f"did you mean '{close[0]}'?" if close else f"known here are {', '.join(known)}"
-        return f"unknown key '{key}'; {hint}"
+        hint = f"did you mean '{similar[0]}'?" if similar else f"known here are {', '.join(known)}"
+        return f"unknown key '{place[-1]}'; {hint}"
     if error["type"] == "missing" and isinstance(error["loc"][-1], int):
         return f"{name}: expected {error['loc'][-1] + 1} elements, and there are fewer"
     if error["type"] in ("missing", "union_tag_not_found"):
@@ -148,6 +160,11 @@ def _sentence(errors: list[ErrorDetails], place: Location, model: type[BaseModel
     value = error["input"][place[-1]] if error["type"] == "union_tag_invalid" else error["input"]
     expected = dict.fromkeys(_expectation(error, name) for error in errors)
     return f"{name} = {_as_toml(value)}: expected {', or '.join(expected)}"
+
+
+def _similar_keys(error: ErrorDetails, place: Location, model: type[BaseModel]) -> list[str]:
+    """The known key that an unknown one most resembles, if there is one."""
+    return get_close_matches(str(place[-1]), sorted(_known_keys(model, error["loc"][:-1])), n=1)
 
 
 _EXPECTED = {

@@ -50,7 +50,8 @@ from tests.builders import TINY_SITE, tiny_experiment
 from tests.postgres import Server
 from tests.sil.test_cli import sil, the_sentence
 
-N_JOBS, N_RUNS_OF_THE_HARNESS = 12, 6  # three replications under two schedulers
+SCHEDULERS = ("mct", "sjs")
+N_JOBS, N_RUNS_OF_THE_HARNESS = 12, 3 * len(SCHEDULERS)  # three replications
 
 
 class Told(Listener):
@@ -163,11 +164,12 @@ import sys
 from pathlib import Path
 from sil.settings import experiment_file
 from sil.experiment.provenance import fingerprint
+from sil.runs.resolve import scenario_of
 from sil.site.site_in_use import SiteSource
 path = Path(sys.argv[1])
 experiment = experiment_file.read_experiment(path)
 site = SiteSource(experiment, path.parent, None)
-print(fingerprint(experiment, site.take_into_use(path.parent / sys.argv[2])))
+print(fingerprint(scenario_of(experiment, site.take_into_use(path.parent / sys.argv[2]))))
 """
     marks = set()
     for seed in ("1", "2", "3"):
@@ -234,7 +236,8 @@ def test_an_interrupted_experiment_goes_on_with_what_it_believed_and_records_not
     run(path, address, "whole", learns=False)
 
     def interrupt(done: int) -> None:
-        raise KeyboardInterrupt
+        if done == len(SCHEDULERS):  # a replication is recorded when all of its runs are done
+            raise KeyboardInterrupt
 
     with pytest.raises(Interrupted):
         run(path, address, listener=Told(interrupt))
@@ -251,9 +254,9 @@ def test_a_server_that_comes_back_during_the_run_gets_everything(server: Server,
     with ExitStack() as outage:
 
         def stop_and_start(done: int) -> None:
-            if done == 1:
+            if done == len(SCHEDULERS):
                 outage.enter_context(server.being_down())
-            if done == 2:
+            if done == 2 * len(SCHEDULERS):
                 outage.close()
 
         listener = Told(stop_and_start)
@@ -272,7 +275,9 @@ def test_what_a_server_that_stays_away_cannot_get_is_in_a_file_that_it_takes_lat
     path = tiny_experiment(tmp_path)
     leftover = tmp_path / "out" / "unrecorded.csv"
     with ExitStack() as outage:
-        listener = Told(lambda done: outage.enter_context(server.being_down()) if done == 1 else None)
+        listener = Told(
+            lambda done: outage.enter_context(server.being_down()) if done == len(SCHEDULERS) else None
+        )
         comparison = run(path, address, listener=listener)
         assert comparison.faults == []
         _, kept = listener.sentences

@@ -682,7 +682,7 @@ def test_without_names_three_schedulers_are_compared_in_a_table(here: Path) -> N
         "Makespan (s)",
     ):
         assert shown in result.stdout
-    line = next(line for line in result.stdout.splitlines() if "Waiting time, maximum" in line)
+    line = next(line for line in result.stdout.splitlines() if "aximum waiting time" in line)
     assert [cell.strip() for cell in line.split("│")[2:5]] == ["80.0", "40.0", "40.0"]
     assert {path.name for path in (here / "sil-log").iterdir()} == {
         "fcfs",
@@ -726,7 +726,7 @@ def replayed_rows(n: int) -> dict[str, list[object]]:
 def test_results_of_an_earlier_replay_in_the_same_folder_are_told_of(here: Path) -> None:
     assert "earlier" not in replayed("log.swf", "--scheduler", "fcfs", "--scheduler", "sjf").stderr
     assert (
-        "out still has results of an earlier replay: sjf" in replayed("log.swf", "--scheduler", "fcfs").stderr
+        "out also has results of an earlier replay: sjf" in replayed("log.swf", "--scheduler", "fcfs").stderr
     )
 
 
@@ -825,12 +825,12 @@ def test_jobs_that_are_too_large_stop_it_or_are_skipped_where_that_is_asked_for(
     [
         (
             ("log.swf", "--order", "achive"),
-            "there is no order of events 'achive'; there are default, archive",
+            "--order is 'achive'; expected one of default, archive",
         ),
         (("log.swf", "--scheduler", "esay"), "there is no scheduler 'esay'; did you mean 'easy'?"),
         (
             ("log.swf", "--scheduler", "sjs"),
-            "scheduler 'sjs' maps jobs to machines (kind mapping), but this run needs one that",
+            "scheduler 'sjs' maps jobs to machines (kind mapping), but the replay of a log needs one that",
         ),
         (("log.swf", "--scheduler", "basic"), "scheduler 'basic' starts jobs on time-shared nodes"),
         (("log.swf", "--scheduler", "rigid(backfilling=esay)"), "'esay'"),
@@ -936,7 +936,7 @@ def test_a_fault_ends_with_exit_code_1_beside_the_table_of_the_others(
     assert result.exit_code == 1
     assert "Fault: own_schedulers:Raises broke the rule raises-nothing at 10 s" in result.stderr
     assert "Traceback" not in result.output
-    line = next(line for line in result.stdout.splitlines() if "Waiting time, maximum" in line)
+    line = next(line for line in result.stdout.splitlines() if "aximum waiting time" in line)
     assert [cell.strip() for cell in line.split("│")[2:4]] == ["80.0", "-"]
 
 

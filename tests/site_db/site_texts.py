@@ -236,14 +236,14 @@ def refusal(text: str | bytes, folder: Path, read: Callable[[Path], object] = ex
 
 
 def after_path(error: InvalidFile, path: Path) -> str:
-    message = str(error)
-    assert_is_one_plain_sentence(message)
-    assert message.startswith(str(path))
-    return message.removeprefix(str(path)).lstrip(",: ")
+    lines = str(error).split("\n")
+    assert_has_a_plain_sentence_for_each_mistake(str(error))
+    assert all(line.startswith(str(path)) for line in lines)
+    return "\n".join(line.removeprefix(str(path)).lstrip(",: ") for line in lines)
 
 
-def assert_is_one_plain_sentence(message: str) -> None:
-    assert message.isprintable()
+def assert_has_a_plain_sentence_for_each_mistake(message: str) -> None:
+    assert all(line.isprintable() for line in message.split("\n"))
     for jargon in (
         "Input should be",
         "input should be",

@@ -23,7 +23,7 @@ from tests.site_db.site_texts import (
     FULL,
     HCS_2001,
     SMALL,
-    assert_is_one_plain_sentence,
+    assert_has_a_plain_sentence_for_each_mistake,
     blamed_line,
     changed,
     read,
@@ -778,13 +778,13 @@ def test_a_site_file_with_slips_goes_into_the_database_or_is_refused_with_one_se
     try:
         file = exchange.read_site_file(path)
     except InvalidFile as error:
-        assert_is_one_plain_sentence(str(error).removeprefix(str(path)))
+        assert_has_a_plain_sentence_for_each_mistake(str(error).removeprefix(str(path)))
         return
     with Session(empty_database) as session:
         try:
             put_site(session, file)
         except SiteConflict as conflict:
-            assert_is_one_plain_sentence(str(conflict))
+            assert_has_a_plain_sentence_for_each_mistake(str(conflict))
             return
         session.expunge_all()
         reader = SiteReader(session, file.name)
@@ -794,7 +794,7 @@ def test_a_site_file_with_slips_goes_into_the_database_or_is_refused_with_one_se
 
 @settings(max_examples=up_to(150), deadline=None)
 @given(content=st.binary() | st.text(alphabet=string.printable).map(str.encode) | st.text().map(str.encode))
-def test_any_bytes_are_refused_with_one_sentence(content: bytes, shared_folder: Path) -> None:
+def test_any_bytes_are_refused_with_plain_sentences(content: bytes, shared_folder: Path) -> None:
     refusal(content, shared_folder)
 
 
@@ -811,14 +811,14 @@ TREES = st.recursive(
         st.sampled_from(sorted(exchange.SiteFile.model_fields)), TREES | st.lists(TREES), max_size=8
     ),
 )
-def test_any_values_under_the_known_keys_are_accepted_or_refused_with_one_sentence(
+def test_any_values_under_the_known_keys_are_accepted_or_refused_with_plain_sentences(
     data: dict[str, object],
 ) -> None:
     path = Path("site.toml")
     try:
         toml_file.validate(data, exchange.SiteFile, "", path)
     except InvalidFile as error:
-        assert_is_one_plain_sentence(str(error))
+        assert_has_a_plain_sentence_for_each_mistake(str(error))
 
 
 def test_the_site_of_collins_and_george_has_142_machines_in_18_clusters_of_which_17_have_8_and_one_6() -> (

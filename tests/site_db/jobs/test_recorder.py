@@ -21,7 +21,7 @@ from site_db.jobs.writer import BadRecord
 from site_db.schema import ExecutionHistoryRow, JobRow, SourceRow
 from site_db.store import Address, Rejected, parse_address
 from tests.postgres import Server
-from tests.site_db.site_texts import assert_is_one_plain_sentence
+from tests.site_db.site_texts import assert_has_a_plain_sentence_for_each_mistake
 
 
 def source(key: str) -> Source:
@@ -67,7 +67,7 @@ def test_what_comes_while_the_server_is_down_is_written_in_order_when_it_is_back
     assert recorded(engine) == [("a", 1.0), ("a", 2.0), ("b", 3.0), ("c", 4.0), ("c", 5.0), ("d", 6.0)]
     assert ["does not answer" in said[0], "can be reached again" in said[1], len(said)] == [True, True, 2]
     for sentence in said:
-        assert_is_one_plain_sentence(sentence)
+        assert_has_a_plain_sentence_for_each_mistake(sentence)
         assert sentence.startswith(str(address))
 
 
@@ -192,7 +192,7 @@ def test_a_bad_job_is_refused_with_its_whole_batch_and_the_next_one_goes_on(
     recorder = Recorder(engine, "small", lambda _: None)
     with pytest.raises(BadRecord, match=sentence) as caught:
         recorder.record(source("a"), [*jobs(1.0), bad])
-    assert_is_one_plain_sentence(str(caught.value))
+    assert_has_a_plain_sentence_for_each_mistake(str(caught.value))
     assert str(caught.value).startswith("job 7: ")
     recorder.record(source("b"), jobs(2.0))
     assert recorded(engine) == [("b", 2.0)]
