@@ -5,8 +5,11 @@ It knows the facts of one run of the harness and how much its machines can hold,
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from itertools import groupby
+from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import polars as pl
@@ -82,6 +85,10 @@ def _time_goes_back(facts: pl.DataFrame) -> Breach | None:
     return Breach(TIME_NEVER_GOES_BACK, None, message)
 
 
+Row = tuple[Any, ...]
+"""Time, event, job, run, resource and machines of a fact."""
+
+
 class _Checker:
     """Follows the facts of one run of the harness.
 
@@ -103,7 +110,7 @@ class _Checker:
     def breaches(self, facts: pl.DataFrame, faulted: bool) -> Iterator[Breach]:
         checked = facts.filter(pl.col("event").is_in([fact.value for fact in _CHECKED]))
         columns = checked.select("time_s", "event", "job", "run", "resource", "machines")
-        for time_s, event, job, run, resource, machines in columns.iter_rows():
+        for time_s, event, job, run, resource, machines in self._ends_first(columns.iter_rows()):
             if event == Fact.JOB_ARRIVED:
                 self._unfinished[job] = None
                 self._arrived.add(job)
@@ -120,6 +127,17 @@ class _Checker:
         if not faulted and self._unfinished:
             job = min(self._unfinished)
             yield Breach(NO_JOB_LOST, JobId(job), f"job {job} arrived, was not refused and never ended")
+
+    def _ends_first(self, rows: Iterable[Row]) -> Iterator[Row]:
+        """What a run frees at an instant may be used at that instant, whichever fact comes first.
+
+        In the order `archive`, nodes are released before their run ends.
+        """
+        for _, instant in groupby(rows, key=itemgetter(0)):
+            facts = list(instant)
+            if len(facts) > 1:
+                facts.sort(key=lambda row: row[1] == Fact.RUN_STARTED or row[3] not in self._running)
+            yield from facts
 
     def _started(self, time_s: float, job: int, run: int, resource: int, machines: int) -> Iterator[Breach]:
         where = f"job {job} starts at {time_s:.12g} s"
