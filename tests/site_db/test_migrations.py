@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import shutil
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from alembic.autogenerate import compare_metadata
-from alembic.config import Config
 from alembic.runtime.migration import MigrationContext
 from alembic.script import ScriptDirectory
 from sqlalchemy import Engine, inspect, select, text
@@ -19,10 +19,19 @@ from site_db.schema import Base, ExecutionHistoryRow, PredictionRow
 from site_db.sites import SiteReader
 from site_db.states import current_states
 from site_db.store import Address, DatabaseTrouble, parse_address
-from tests.postgres import Server
+from tests.site_db.conftest import STORES
 from tests.site_db.site_texts import SMALL, a_run, read, record
 
 KEPT = Path(__file__).parent / "versions"
+SCHEMA_ITEMS = (
+    "columns",
+    "pk_constraint",
+    "foreign_keys",
+    "unique_constraints",
+    "check_constraints",
+    "indexes",
+    "table_options",
+)
 
 
 @pytest.fixture
@@ -65,15 +74,62 @@ def test_a_database_of_a_newer_version_is_refused_with_what_to_use(database: Pat
 
 
 def test_an_upgraded_database_has_the_tables_of_a_new_one(upgraded: Engine, database: Path) -> None:
-    new = store.open_file(database)
-    for table in Base.metadata.sorted_tables:
-        for look in ("get_columns", "get_foreign_keys", "get_unique_constraints", "get_check_constraints"):
-            one, other = (
-                sorted(map(str, getattr(inspect(engine), look)(table.name))) for engine in (upgraded, new)
-            )
-            assert one == other, (table.name, look)
+    assert schema_of(upgraded) == schema_of(store.open_file(database))
     with upgraded.connect() as connection:
         assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
+
+
+@pytest.fixture(params=STORES)
+def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Engine]]:
+    """Two databases of one kind without tables."""
+    server = None if request.param == "sqlite" else request.getfixturevalue("server")
+    addresses = [
+        server.new_database() if server else parse_address(str(tmp_path / f"empty-{n}.sqlite"))
+        for n in range(2)
+    ]
+    engines = [store._engine(address) for address in addresses]
+    yield engines
+    for engine, address in zip(engines, addresses, strict=True):
+        engine.dispose()
+        if server:
+            server.drop(address)
+
+
+def test_the_migrations_make_the_schema_of_the_models(empty: list[Engine]) -> None:
+    migrated, new = empty
+    migrations.upgrade(migrated, "0002")
+    with migrated.begin() as connection:
+        connection.execute(
+            text(
+                "INSERT INTO site (name, description, only_listed_users, runs_recorded, runs_pruned,"
+                " snapshot_at, jobs_recorded, version) VALUES ('empty', '', false, 0, 0, 0, 0, 0)"
+            )
+        )
+    migrations.upgrade(migrated)
+    migrations.make_tables(new)
+    assert schema_of(migrated) == schema_of(new)
+    with migrated.connect() as connection:
+        assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
+        assert connection.scalar(text("SELECT name FROM site")) == "empty"
+
+
+def test_the_initial_schema_does_not_depend_on_the_models() -> None:
+    source = (Path(migrations.__file__).parent / "versions" / "v0002_initial.py").read_text()
+    assert "site_db" not in source
+
+
+def schema_of(engine: Engine) -> dict[tuple[str, str], list[str]]:
+    """All tables with their columns, keys, constraints and indexes, which have the same names."""
+    inspector = inspect(engine)
+    schema = {}
+    for table in {*inspector.get_table_names()} - {"alembic_version"}:
+        for what in SCHEMA_ITEMS:
+            found = getattr(inspector, f"get_{what}")(table)
+            items = found if isinstance(found, list) else [found]
+            for item in items:
+                item["dialect_options"] = {k: str(v) for k, v in item.get("dialect_options", {}).items()}
+            schema[table, what] = sorted(map(str, items))
+    return schema
 
 
 def test_an_upgrade_keeps_sites_runs_predictions_and_states(upgraded: Engine, tmp_path: Path) -> None:
@@ -116,29 +172,3 @@ def test_an_upgrade_that_fails_leaves_the_database_as_it_was(
 def test_what_is_up_to_date_is_left_as_it_is(engine: Engine) -> None:
     migrations.upgrade(engine)
     assert migrations.version_of(engine) == migrations.HEAD
-
-
-def test_the_migrations_run_on_postgresql_too(server: Server) -> None:
-    address = server.new_database()
-    engine = store._engine(address)
-    from alembic import command
-
-    config = Config()
-    config.set_main_option("script_location", str(Path(migrations.__file__).parent))
-    config.set_main_option("path_separator", "os")
-    with engine.begin() as connection:
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0002")
-        connection.execute(
-            text(
-                "INSERT INTO site (name, description, only_listed_users, runs_recorded, runs_pruned,"
-                " snapshot_at, jobs_recorded, version) VALUES ('empty', '', false, 0, 0, 0, 0, 0)"
-            )
-        )
-    migrations.upgrade(engine)
-    with engine.connect() as connection:
-        assert compare_metadata(MigrationContext.configure(connection), Base.metadata) == []
-        assert connection.scalar(text("SELECT name FROM site")) == "empty"
-        connection.execute(text("SELECT nextval('site_id_seq')"))
-    engine.dispose()
-    server.drop(address)
