@@ -5,11 +5,14 @@ from __future__ import annotations
 import hashlib
 import importlib.util
 from pathlib import Path
+from typing import TYPE_CHECKING
 
-from sil.runs.scenario import Scenario
 from sil.runs.under_test import UnderTest
 from sil.settings.code_version import all_sources, package_version, scheduler_source, source_hash
 from sil.trace.facts import RunDescription
+
+if TYPE_CHECKING:
+    from sil.runs.scenario import Scenario  # loads much that a replay does not need
 
 
 def describe(scenario: Scenario) -> RunDescription:

@@ -9,7 +9,7 @@ from typing import Any
 
 import polars as pl
 
-from sil.outcome.jobs import job_table
+from sil.outcome.jobs import lazy_job_table
 from sil.outcome.metrics import replay_metrics
 from sil.trace.facts import Fact
 
@@ -64,9 +64,9 @@ def replayed_jobs(trace: Path, log: pl.DataFrame, cut: Collection[int] = ()) -> 
     was_killed = pl.col("ending") == Fact.RUN_PREEMPTED
     was_cut = pl.col("job_id").is_in(list(cut))
     return (
-        job_table(facts, 0, of=(), endings=(Fact.RUN_ENDED, Fact.RUN_PREEMPTED))
-        .join(log.select("job", "estimate_s"), left_on="job_id", right_on="job", how="left")
-        .join(described.collect(), left_on="job_id", right_on="job", how="left")
+        lazy_job_table(facts, 0, of=(), endings=(Fact.RUN_ENDED, Fact.RUN_PREEMPTED))
+        .join(log.lazy().select("job", "estimate_s"), left_on="job_id", right_on="job", how="left")
+        .join(described, left_on="job_id", right_on="job", how="left")
         .sort("job_id")
         .select(
             "job_id",
@@ -94,6 +94,7 @@ def replayed_jobs(trace: Path, log: pl.DataFrame, cut: Collection[int] = ()) -> 
             pl.col("detail").fill_null("").alias("metadata"),
             "bounded_slowdown",
         )
+        .collect()
     )
 
 

@@ -5,11 +5,9 @@ It knows the facts of one run of the harness and how much its machines can hold,
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from itertools import groupby
-from operator import itemgetter
-from typing import Any
+from functools import lru_cache
 
 import numpy as np
 import polars as pl
@@ -28,16 +26,7 @@ STARTS_AFTER_ARRIVAL = "starts-after-arrival"
 WHAT_IS_OVER_IS_OVER = "what-is-over-is-over"
 TIME_NEVER_GOES_BACK = "time-never-goes-back"
 
-_CHECKED = (
-    Fact.JOB_ARRIVED,
-    Fact.JOB_REFUSED,
-    Fact.RUN_STARTED,
-    Fact.RUN_ENDED,
-    Fact.RUN_PREEMPTED,
-    Fact.RUN_LOST,
-    Fact.MACHINE_DOWN,
-    Fact.MACHINE_UP,
-)
+_ENDINGS = (Fact.RUN_ENDED, Fact.RUN_PREEMPTED, Fact.RUN_LOST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,8 +60,7 @@ def first_breach(facts: pl.DataFrame, capacity: Capacity) -> Breach | None:
     """
     before_fault = facts.filter(pl.col("event") != Fact.FAULT)
     faulted = len(before_fault) < len(facts)
-    backwards = _time_goes_back(before_fault)
-    return backwards or next(_Checker(capacity).breaches(before_fault, faulted), None)
+    return _time_goes_back(before_fault) or _Checker(capacity).first_breach(before_fault, faulted)
 
 
 def _time_goes_back(facts: pl.DataFrame) -> Breach | None:
@@ -85,8 +73,17 @@ def _time_goes_back(facts: pl.DataFrame) -> Breach | None:
     return Breach(TIME_NEVER_GOES_BACK, None, message)
 
 
-Row = tuple[Any, ...]
-"""Time, event, job, run, resource and machines of a fact."""
+def _ends_first(facts: pl.DataFrame) -> pl.DataFrame:
+    """What a run frees at an instant may be used at that instant, whichever fact comes first.
+
+    In the order `archive`, nodes are released before their run ends.
+    """
+    times_s, runs = facts["time_s"].to_numpy(), facts["run"].fill_null(-1).to_numpy()
+    is_start = (facts["event"] == Fact.RUN_STARTED).to_numpy()
+    started_s = np.full(runs.max(initial=-1) + 2, np.inf)
+    started_s[runs[is_start]] = times_s[is_start]
+    ends_earlier_run = started_s[runs] < times_s
+    return facts[np.lexsort((~ends_earlier_run, times_s))]
 
 
 class _Checker:
@@ -107,85 +104,82 @@ class _Checker:
         """Jobs that arrived and have not ended, with their current run."""
         self._arrived: set[int] = set()
 
-    def breaches(self, facts: pl.DataFrame, faulted: bool) -> Iterator[Breach]:
-        checked = facts.filter(pl.col("event").is_in([fact.value for fact in _CHECKED]))
-        columns = checked.select("time_s", "event", "job", "run", "resource", "machines")
-        for time_s, event, job, run, resource, machines in self._ends_first(columns.iter_rows()):
-            if event == Fact.JOB_ARRIVED:
+    def first_breach(self, facts: pl.DataFrame, faulted: bool) -> Breach | None:
+        columns = facts.select("time_s", "event", "job", "run", "resource", "machines")
+        for time_s, event, job, run, resource, machines in zip(*_ends_first(columns), strict=True):
+            breach = None
+            if event == Fact.RUN_STARTED:
+                breach = self._started(time_s, job, run, resource, _mask(machines))
+            elif event in _ENDINGS:
+                breach = self._over(time_s, event, job, run)
+            elif event == Fact.JOB_ARRIVED:
                 self._unfinished[job] = None
                 self._arrived.add(job)
-            elif event == Fact.RUN_STARTED:
-                yield from self._started(time_s, job, run, resource, _mask(machines))
+            elif event == Fact.JOB_REFUSED:
+                self._unfinished.pop(job, None)
             elif event == Fact.MACHINE_DOWN:
                 self._down |= 1 << resource
             elif event == Fact.MACHINE_UP:
                 self._down &= ~(1 << resource)
-            elif event == Fact.JOB_REFUSED:
-                self._unfinished.pop(job, None)
-            else:
-                yield from self._over(time_s, event, job, run)
+            if breach is not None:
+                return breach
         if not faulted and self._unfinished:
             job = min(self._unfinished)
-            yield Breach(NO_JOB_LOST, JobId(job), f"job {job} arrived, was not refused and never ended")
+            return Breach(NO_JOB_LOST, JobId(job), f"job {job} arrived, was not refused and never ended")
+        return None
 
-    def _ends_first(self, rows: Iterable[Row]) -> Iterator[Row]:
-        """What a run frees at an instant may be used at that instant, whichever fact comes first.
-
-        In the order `archive`, nodes are released before their run ends.
-        """
-        for _, instant in groupby(rows, key=itemgetter(0)):
-            facts = list(instant)
-            if len(facts) > 1:
-                facts.sort(key=lambda row: row[1] == Fact.RUN_STARTED or row[3] not in self._running)
-            yield from facts
-
-    def _started(self, time_s: float, job: int, run: int, resource: int, machines: int) -> Iterator[Breach]:
-        where = f"job {job} starts at {time_s:.12g} s"
-        if job not in self._arrived:
-            yield Breach(STARTS_AFTER_ARRIVAL, JobId(job), f"{where}, before it arrived")
-        elif self._unfinished.get(job, run) is not None:
-            yield Breach(NO_JOB_RUN_TWICE, JobId(job), f"{where}, but runs or has ended")
-        if machines >> self._capacity.n_machines:
-            n = self._capacity.n_machines
-            yield Breach(NO_MORE_NODES_THAN_THERE_ARE, JobId(job), f"{where} on more than the {n} nodes")
-        if down := machines & self._down:
-            name = self._capacity.name(_lowest(down))
-            yield Breach(NOTHING_ON_A_MACHINE_THAT_IS_DOWN, JobId(job), f"{where} on {name}, which is down")
+    def _started(self, time_s: float, job: int, run: int, resource: int, machines: int) -> Breach | None:
         full = machines
         for k, held in enumerate(self._held):
-            self._held[k] |= full
+            self._held[k] = held | full
             full &= held
-        if full:
-            yield self._over_capacity(where, job, resource, _lowest(full))
-        self._running[run] = job, machines
-        self._unfinished[job] = run
+        down = machines & self._down
+        if job not in self._arrived:
+            rule, why = STARTS_AFTER_ARRIVAL, ", before it arrived"
+        elif self._unfinished.get(job, run) is not None:
+            rule, why = NO_JOB_RUN_TWICE, ", but runs or has ended"
+        elif machines >> (n := self._capacity.n_machines):
+            rule, why = NO_MORE_NODES_THAN_THERE_ARE, f" on more than the {n} nodes"
+        elif down:
+            name = self._capacity.name(_lowest(down))
+            rule, why = NOTHING_ON_A_MACHINE_THAT_IS_DOWN, f" on {name}, which is down"
+        elif full:
+            rule, why = self._over_capacity(resource, _lowest(full))
+        else:
+            self._running[run] = job, machines
+            self._unfinished[job] = run
+            return None
+        return Breach(rule, JobId(job), f"job {job} starts at {time_s:.12g} s{why}")
 
-    def _over_capacity(self, where: str, job: int, resource: int, machine: int) -> Breach:
+    def _over_capacity(self, resource: int, machine: int) -> tuple[str, str]:
         most, name = self._capacity.runs, self._capacity.name(machine)
         if most > 1:
-            message = f"{where} on {name}, which then has {most + 1} parallel tasks; {most} are allowed"
-            return Breach(MPL_WITHIN_LIMIT, JobId(job), message)
+            return (
+                MPL_WITHIN_LIMIT,
+                f" on {name}, which then has {most + 1} parallel tasks; {most} are allowed",
+            )
         on_cluster = resource >= self._capacity.n_machines
-        rule = NO_CLUSTER_WHILE_MEMBER_BUSY if on_cluster else NO_MACHINE_DOUBLE_BOOKED
         holder = next(other for other, held in self._running.values() if held >> machine & 1)
-        return Breach(rule, JobId(job), f"{where} on {name}, where job {holder} is")
+        rule = NO_CLUSTER_WHILE_MEMBER_BUSY if on_cluster else NO_MACHINE_DOUBLE_BOOKED
+        return rule, f" on {name}, where job {holder} is"
 
-    def _over(self, time_s: float, event: str, job: int, run: int) -> Iterator[Breach]:
+    def _over(self, time_s: float, event: str, job: int, run: int) -> Breach | None:
         if run not in self._running:
             message = f"run {run} of job {job} is over at {time_s:.12g} s, but was not running"
-            yield Breach(WHAT_IS_OVER_IS_OVER, JobId(job), message)
-            return
+            return Breach(WHAT_IS_OVER_IS_OVER, JobId(job), message)
         _, freed = self._running.pop(run)
         for k in reversed(range(len(self._held))):
             held = self._held[k]
-            self._held[k] &= ~freed
+            self._held[k] = held & ~freed
             freed &= ~held
         if event == Fact.RUN_ENDED:
             self._unfinished.pop(job, None)
         else:
             self._unfinished[job] = None
+        return None
 
 
+@lru_cache(10_000)
 def _mask(machines: str | None) -> int:
     """The bit mask of `0-3 5`."""
     mask = 0

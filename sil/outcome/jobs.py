@@ -22,12 +22,17 @@ def run_table(facts: pl.DataFrame) -> pl.DataFrame:
     return _runs(facts.lazy(), RUN).collect()
 
 
-def job_table(
-    facts: pl.DataFrame | pl.LazyFrame,
+def job_table(facts: pl.DataFrame, n_machines: int) -> pl.DataFrame:
+    """The jobs that ended, as described at `lazy_job_table`, in order of run of the harness and job."""
+    return lazy_job_table(facts.lazy(), n_machines).collect()
+
+
+def lazy_job_table(
+    facts: pl.LazyFrame,
     n_machines: int,
     of: Sequence[str] = RUN,
     endings: Sequence[Fact] = (Fact.RUN_ENDED,),
-) -> pl.DataFrame:
+) -> pl.LazyFrame:
     """One row per job that ended, in order of `of` (the columns that name a run of the harness) and job.
 
     Columns as in Batsim's jobs.csv (job_id, submission_time, starting_time, execution_time, finish_time,
@@ -36,7 +41,6 @@ def job_table(
     machines. Times are seconds, those of the run that ended with one of `endings`. Waiting time is
     turnaround time less execution time: runs that were lost or preempted count as waiting.
     """
-    facts = facts.lazy()
     key = (*of, "job")
     arrived = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select(
         *key, "job_class", "queue", "user", pl.col("time_s").alias("submission_time")
@@ -82,7 +86,6 @@ def job_table(
             "tasks",
             "ending",
         )
-        .collect()
     )
 
 

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import numpy as np
 import polars as pl
 from numpy.typing import NDArray
-from scipy.special import stdtrit  # scipy.stats takes ten times as long to import
 
 CONFIDENCE = 0.95
 
@@ -46,7 +45,16 @@ def half_width(values: Sample, probability: float) -> float:
     """Of the confidence interval of the mean, by the quantile of Student's t at this probability."""
     n = len(values)
     spread = float(np.std(values, ddof=1)) / np.sqrt(n)
-    return float(stdtrit(n - 1, probability)) * float(spread)
+    return _student_t(n - 1, probability) * float(spread)
+
+
+def _student_t(degrees_of_freedom: int, probability: float) -> float:
+    """The quantile of Student's t distribution."""
+    from scipy.special import (
+        stdtrit,
+    )  # takes long to import, and replays do without; scipy.stats takes longer
+
+    return float(stdtrit(degrees_of_freedom, probability))
 
 
 def percent_changes(differences: Sample, baseline: Sample) -> Sample:
@@ -101,6 +109,6 @@ def least_squares(x: NDArray[np.float64], y: NDArray[np.float64]) -> tuple[list[
     found, *_ = np.linalg.lstsq(design, y, rcond=None)
     variance = float(((y - design @ found) ** 2).sum()) / free
     spread = np.sqrt(variance * np.diag(np.linalg.inv(design.T @ design)))
-    t = float(stdtrit(free, (1 + CONFIDENCE) / 2))
+    t = _student_t(free, (1 + CONFIDENCE) / 2)
     slopes = [Interval(float(b), t * float(s)) for b, s in zip(found[1:], spread[1:], strict=True)]
     return slopes, float(found[0]), float(np.sqrt(variance))

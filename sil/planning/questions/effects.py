@@ -162,17 +162,19 @@ class _Race:
         gains = samples.gains(option, base)
         n = len(gains)
         gain, today = interval(gains), samples.values(base, n=n)
-        per_price = None
-        if option.cost:
-            factor = 1.0 / option.cost
-            per_price = Interval(gain.mean * factor, (gain.half_width or 0.0) * factor)
+        per_price = _scaled(gain, 1.0 / option.cost) if option.cost else None
+        percent = Interval(0.0, 0.0)
+        if mean := abs(float(np.mean(today))):
+            # The scaled mean, exactly; the half-width is that of a ratio of means.
+            width = interval(percent_changes(gains, today)).half_width
+            percent = Interval(gain.mean * (100.0 / mean), width)
         common = set(samples.job_classes(option, n)) & set(samples.job_classes(base, n))
         return Effect(
             option,
             n,
             gain,
             per_price,
-            interval(percent_changes(gains, today) if np.any(today) else gains),
+            percent,
             {goal.key: self._mean(option, goal.key) for goal in samples.plan.goals},
             {name: interval(samples.gains(option, base, f"{CLASS}{name}")) for name in sorted(common)},
             self._against_base.between(option.name, base.name),
@@ -185,3 +187,7 @@ class _Race:
         n = min(samples.count(option), samples.count(base))
         difference = samples.values(option, key, n) - samples.values(base, key, n)
         return float(np.mean(samples.values(base, key))) + float(np.mean(difference))
+
+
+def _scaled(interval: Interval, factor: float) -> Interval:
+    return Interval(interval.mean * factor, (interval.half_width or 0.0) * factor)
