@@ -1,8 +1,8 @@
-"""Bulk inserts and updates of plain tuples, without the ORM's unit of work."""
+"""Bulk inserts and updates without the ORM's unit of work. All rows of a call have the same columns."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
 from sqlalchemy import Connection
@@ -11,73 +11,70 @@ from sqlalchemy.orm import Session
 
 from site_db.schema import Base
 
+Rows = Sequence[Mapping[str, Any]]
 
-def insert_rows(
-    session: Session, table: type[Base], columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
-) -> None:
-    """Insert rows, each a tuple in the order of `columns`. Raises DBAPIError."""
+
+def insert_rows(session: Session, table: type[Base], rows: Rows) -> None:
+    """Insert rows. Raises DBAPIError."""
     if not rows:
         return
-    connection = session.connection()
-    quote = connection.dialect.identifier_preparer.quote
-    into = f"{quote(table.__tablename__)} ({', '.join(map(quote, columns))})"
-    if _is_postgresql(connection):
-        _copy(connection, f"COPY {into} FROM STDIN", rows)
+    connection, name, columns, marks = _statement_parts(session, table, rows[0])
+    if connection.dialect.name == "postgresql":
+        _copy(connection, f"COPY {name} ({columns}) FROM STDIN", _values(rows))
     else:
-        marks = ", ".join("?" for _ in columns)
-        connection.exec_driver_sql(f"INSERT INTO {into} VALUES ({marks})", list(rows))
+        connection.exec_driver_sql(f"INSERT INTO {name} ({columns}) VALUES ({marks})", _values(rows))
 
 
-def update_rows(
-    session: Session, table: type[Base], columns: Sequence[str], rows: Sequence[tuple[Any, ...]]
-) -> None:
-    """Update rows: each tuple has the new values in the order of `columns`, then the row's id.
+def update_rows(session: Session, table: type[Base], ids: Sequence[int], rows: Rows) -> None:
+    """Write new values into the rows with these ids. Raises DBAPIError."""
+    if not rows:
+        return
+    connection, name, columns, marks = _statement_parts(session, table, rows[0])
+    values = [(*row.values(), id) for id, row in zip(ids, rows, strict=True)]
+    where = f"id = {marks.partition(',')[0]}"
+    updated = connection.exec_driver_sql(f"UPDATE {name} SET ({columns}) = ({marks}) WHERE {where}", values)
+    if updated.rowcount != len(rows):
+        raise RuntimeError(f"{len(rows)} rows of {table.__tablename__} were to be updated, but not all exist")
+
+
+def add_to_rows(session: Session, table: type[Base], rows: Rows) -> None:
+    """Add numbers to the rows with these primary keys; a missing row is inserted.
 
     Raises DBAPIError.
     """
     if not rows:
         return
-    connection = session.connection()
+    connection, name, columns, marks = _statement_parts(session, table, rows[0])
     quote = connection.dialect.identifier_preparer.quote
-    mark = "%s" if _is_postgresql(connection) else "?"
-    values = ", ".join(f"{quote(column)} = {mark}" for column in columns)
-    updated = connection.exec_driver_sql(
-        f"UPDATE {quote(table.__tablename__)} SET {values} WHERE id = {mark}", list(rows)
+    keys = [column.name for column in table.__table__.primary_key]
+    sums = ", ".join(
+        f"{quote(column)} = {name}.{quote(column)} + excluded.{quote(column)}"
+        for column in rows[0]
+        if column not in keys
     )
-    if updated.rowcount != len(rows):
-        raise RuntimeError(f"{len(rows)} rows of {table.__tablename__} were to be updated, but not all exist")
-
-
-def add_up_rows(
-    session: Session,
-    table: type[Base],
-    key: Sequence[str],
-    sums: Sequence[str],
-    rows: Sequence[tuple[Any, ...]],
-) -> None:
-    """Add numbers to columns of the rows with these primary keys; a missing row is inserted with them.
-
-    Each tuple has the values of `key`, then the numbers for `sums`. Raises DBAPIError.
-    """
-    if not rows:
-        return
-    connection = session.connection()
-    quote = connection.dialect.identifier_preparer.quote
-    name, mark = quote(table.__tablename__), "%s" if _is_postgresql(connection) else "?"
-    columns, marks = ", ".join(map(quote, (*key, *sums))), ", ".join([mark] * (len(key) + len(sums)))
-    added = ", ".join(f"{quote(one)} = {name}.{quote(one)} + excluded.{quote(one)}" for one in sums)
     connection.exec_driver_sql(
         f"INSERT INTO {name} ({columns}) VALUES ({marks}) "
-        f"ON CONFLICT ({', '.join(map(quote, key))}) DO UPDATE SET {added}",
-        list(rows),
+        f"ON CONFLICT ({', '.join(map(quote, keys))}) DO UPDATE SET {sums}",
+        _values(rows),
     )
 
 
-def _is_postgresql(connection: Connection) -> bool:
-    return connection.dialect.name == "postgresql"
+def _values(rows: Rows) -> list[tuple[Any, ...]]:
+    return [tuple(row.values()) for row in rows]
 
 
-def _copy(connection: Connection, statement: str, rows: Sequence[tuple[Any, ...]]) -> None:
+def _statement_parts(
+    session: Session, table: type[Base], columns: Iterable[str]
+) -> tuple[Connection, str, str, str]:
+    """The connection; the table, the columns and a placeholder for each of them, as SQL."""
+    connection = session.connection()
+    quote: Callable[[str], str] = connection.dialect.identifier_preparer.quote
+    names = [*map(quote, columns)]
+    mark = "%s" if connection.dialect.name == "postgresql" else "?"
+    return connection, quote(table.__tablename__), ", ".join(names), ", ".join([mark] * len(names))
+
+
+def _copy(connection: Connection, statement: str, rows: Iterable[tuple[Any, ...]]) -> None:
     """Run COPY, which SQLAlchemy does not support; errors become those that it would raise."""
     driver: Any = connection.connection.driver_connection
     dialect = connection.dialect

@@ -3,18 +3,17 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import insert, update
 from sqlalchemy.orm import Session
 
 from site_db.history.as_of import read_stored_as_of
-from site_db.history.completed_run import Key
+from site_db.history.stored_statistics import Key, write_snapshots, write_stored
 from site_db.schema import (
     Base,
     ClusterStateRow,
-    ExecutionSnapshotRow,
-    ExecutionStatisticsRow,
     InterconnectStateRow,
     MachineStateRow,
     SiteRow,
@@ -32,25 +31,15 @@ def copy_site(origin: Session, site: str, copy: Session, as_of: int | None = Non
     """
     there = SiteReader(origin, site)
     number = there.site.runs_recorded if as_of is None else as_of
-    kept = read_stored_as_of(origin, there.site.id, number)
-    with_history = {key.job_class_id for key in kept}
+    statistics = read_stored_as_of(origin, there.site.id, number)
+    with_history = {key.job_class_id for key in statistics}
     experienced = {name for name, id in there.ids("job_classes").items() if id in with_history}
     site_id = put_site(copy, there.as_file(), experienced).id
     here = SiteReader(copy, site)
     translate = _translation(there, here)
-    translated = {translate(key): one for key, one in kept.items()}
-    if translated:
-        ids = copy.scalars(
-            insert(ExecutionStatisticsRow).returning(ExecutionStatisticsRow.id, sort_by_parameter_order=True),
-            [{**key._asdict(), **one.columns(), "changed_at": number} for key, one in translated.items()],
-        ).all()
-        copy.execute(
-            insert(ExecutionSnapshotRow),
-            [
-                {"statistics_id": id, "number": number, **one.columns()}
-                for id, one in zip(ids, translated.values(), strict=True)
-            ],
-        )
+    copied = {translate(key): replace(stored, id=None) for key, stored in statistics.items()}
+    write_stored(copy, copied, number)
+    write_snapshots(copy, copied.values(), number)
     copy.execute(
         update(SiteRow)
         .where(SiteRow.id == site_id)
@@ -61,16 +50,17 @@ def copy_site(origin: Session, site: str, copy: Session, as_of: int | None = Non
 
 
 def _copy_states(states: CurrentStates, here: SiteReader, copy: Session) -> None:
-    kinds: list[tuple[type[Base], str, str, Mapping[str, Any]]] = [
-        (MachineStateRow, "machine_id", "machines", states.machines),
-        (InterconnectStateRow, "interconnect_id", "interconnects", states.interconnects),
-        (ClusterStateRow, "cluster_id", "clusters", states.clusters),
-    ]
-    for row, parent_id, kind, latest in kinds:
+    kinds: dict[str, tuple[type[Base], Mapping[str, Any]]] = {
+        "machine": (MachineStateRow, states.machines),
+        "interconnect": (InterconnectStateRow, states.interconnects),
+        "cluster": (ClusterStateRow, states.clusters),
+    }
+    for kind, (row, latest) in kinds.items():
+        parent_id = f"{kind}_id"
         columns = [c.key for c in row.__table__.columns if c.key not in ("id", parent_id)]
         rows = [
             {parent_id: id, **{column: getattr(latest[name], column) for column in columns}}
-            for name, id in here.ids(kind).items()
+            for name, id in here.ids(f"{kind}s").items()
             if name in latest
         ]
         if rows:

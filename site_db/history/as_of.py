@@ -1,13 +1,25 @@
-"""The statistics as they stood after a run: from copies made now and then, and the few runs since."""
+"""The statistics as of a past run: the last snapshots before it, and the runs since."""
 
 from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable, Sequence
+from math import isclose
 
 from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session, aliased
 
 from scheduler.errors import UserError
-from site_db.history.completed_run import CompletedRun, Key
-from site_db.history.stored_statistics import StoredStatistics, key_columns, stored_columns, stored_of
+from site_db.history.stored_statistics import (
+    MOMENTS,
+    CompletedRun,
+    Key,
+    StoredStatistics,
+    key_columns,
+    read_stored,
+    stored_columns,
+    stored_of,
+)
 from site_db.schema import (
     ExecutionHistoryRow,
     ExecutionSnapshotRow,
@@ -19,14 +31,14 @@ from site_db.schema import (
 
 
 class PrunedHistory(UserError):
-    """The history as it was then is forgotten. The message is one sentence for the user."""
+    """The history does not reach back to that run. The message is one sentence for the user."""
 
 
 def read_stored_as_of(session: Session, site_id: int, number: int) -> dict[Key, StoredStatistics]:
-    """All statistics with quantiles as they stood after run `number`.
+    """All statistics with quantiles as they were after run `number`.
 
-    Never more runs are read than there are from one copy to the next. Raises PrunedHistory where that is
-    forgotten, and for a number that was not recorded yet.
+    Reads no more runs than there are between two snapshots. Raises PrunedHistory for a run that was pruned or
+    is not recorded yet.
     """
     site = session.get_one(SiteRow, site_id, populate_existing=True)
     if not site.runs_pruned <= number <= site.runs_recorded:
@@ -34,44 +46,78 @@ def read_stored_as_of(session: Session, site_id: int, number: int) -> dict[Key, 
             f"the history of the site '{site.name}' can be read as of run {site.runs_pruned} to "
             f"{site.runs_recorded}, not as of run {number}"
         )
-    found: dict[Key, StoredStatistics] = {}
-    row, copy, earlier = ExecutionStatisticsRow, ExecutionSnapshotRow, aliased(ExecutionSnapshotRow)
+    row, snapshot, earlier = ExecutionStatisticsRow, ExecutionSnapshotRow, aliased(ExecutionSnapshotRow)
     latest = (
         select(func.max(earlier.number))
         .where(earlier.statistics_id == row.id, earlier.number <= number)
         .scalar_subquery()
     )
     query = (
-        select(copy.number, row.id, *key_columns(), *stored_columns(copy))
+        select(snapshot.number, row.id, *key_columns(), *stored_columns(snapshot))
         .join(JobClassRow, JobClassRow.id == row.job_class_id)
-        .join(copy, (copy.statistics_id == row.id) & (copy.number == latest))
+        .join(snapshot, (snapshot.statistics_id == row.id) & (snapshot.number == latest))
         .where(JobClassRow.site_id == site_id)
     )
-    copied_at = site.runs_pruned
-    for at, id, *columns in session.execute(query):
-        copied_at = max(copied_at, at)
-        key, kept = stored_of(id, columns)
-        found[key] = kept
-    count_runs_in(session, site_id, copied_at, number, found)
+    snapshots = session.execute(query).all()
+    found = dict(stored_of(*values) for _, *values in snapshots)
+    last = max((at for at, *_ in snapshots), default=site.runs_pruned)
+    add_runs(session, site_id, max(last, site.runs_pruned), number, found)
     return found
 
 
-def count_runs_in(
-    session: Session, site_id: int, after: int, to: int, kept: dict[Key, StoredStatistics]
+def add_runs(
+    session: Session, site_id: int, after: int, to: int, statistics: dict[Key, StoredStatistics]
 ) -> None:
-    """Add the runs `after` < number <= `to` of the history to the statistics that they count for."""
+    """Add the runs `after` < number <= `to` of the history to the statistics that include them."""
     run, machine = ExecutionHistoryRow, MachineRow
-    counted = case((run.number > machine.runs_before, run.machine_id))
+    same_machine = case((run.number > machine.runs_before, run.machine_id))
     query = (
-        select(*(counted if name == "machine_id" else getattr(run, name) for name in CompletedRun._fields))
+        select(
+            *(same_machine if name == "machine_id" else getattr(run, name) for name in CompletedRun._fields)
+        )
         .outerjoin(machine, machine.id == run.machine_id)
         .where(run.site_id == site_id, run.number > after, run.number <= to)
         .order_by(run.number)
     )
-    by_key: dict[Key, list[tuple[float, float | None]]] = {}
-    for columns in session.execute(query):
-        completed_run = CompletedRun(*columns)
-        for key in completed_run.counts_for():
-            by_key.setdefault(key, []).append((completed_run.run_time_s, completed_run.size))
-    for key, runs in by_key.items():
-        kept.setdefault(key, StoredStatistics()).add(*zip(*runs, strict=True))
+    for key, runs in runs_by_key(CompletedRun(*values) for values in session.execute(query)).items():
+        statistics.setdefault(key, StoredStatistics()).add(runs)
+
+
+def runs_by_key(runs: Iterable[CompletedRun]) -> dict[Key, list[CompletedRun]]:
+    """The runs that each row of statistics includes."""
+    by_key: defaultdict[Key, list[CompletedRun]] = defaultdict(list)
+    for run in runs:
+        for key in run.statistics_keys():
+            by_key[key].append(run)
+    return by_key
+
+
+def disagreements(session: Session, site_id: int) -> Sequence[Key]:
+    """The statistics that differ from those of the history: counts exactly, moments by more than 1e-9.
+
+    Reads the whole history.
+    """
+    site = session.get_one(SiteRow, site_id, populate_existing=True)
+    expected = read_stored_as_of(session, site_id, site.runs_pruned)
+    add_runs(session, site_id, site.runs_pruned, site.runs_recorded, expected)
+    stored = read_stored(session, site_id)
+    return [
+        key
+        for key in sorted(expected.keys() | stored.keys(), key=str)
+        if not (key in expected and key in stored and _agree(expected[key], stored[key]))
+    ]
+
+
+def _agree(one: StoredStatistics, other: StoredStatistics) -> bool:
+    runs = one.runs
+    # Sums of products may be near zero: they are as exact as their factors.
+    scale = {
+        "squares_s2": runs.count * runs.mean_s**2,
+        "squares_size2": runs.sized_count * runs.mean_size**2,
+        "products": runs.sized_count * runs.sized_mean_s * runs.mean_size,
+    }
+    close = all(
+        isclose(getattr(runs, m), getattr(other.runs, m), rel_tol=1e-9, abs_tol=1e-12 * scale.get(m, 0.0))
+        for m in MOMENTS
+    )
+    return runs.count == other.runs.count and close and one.sketch.bins() == other.sketch.bins()

@@ -1,36 +1,57 @@
-"""The rows of statistics: for each job class in each place, the moments and quantiles of its runs."""
+"""Stored statistics: for each job class in each place, the moments and quantiles of its completed runs."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, field
-from operator import attrgetter
-from typing import Any
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, fields
+from typing import Any, NamedTuple
 
 from sqlalchemy import select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from site_db.bulk import insert_rows, update_rows
-from site_db.history.completed_run import Key
 from site_db.history.quantile_sketch import QuantileSketch
 from site_db.history.statistics import RunStatistics
 from site_db.schema import ExecutionSnapshotRow, ExecutionStatisticsRow, JobClassRow
 
-MOMENTS = (
-    "count",
-    "mean_s",
-    "squares_s2",
-    "least_s",
-    "sized_count",
-    "sized_mean_s",
-    "mean_size",
-    "squares_size2",
-    "products",
-)
+MOMENTS = tuple(moment.name for moment in fields(RunStatistics))
 STORED = (*MOMENTS, "sketch")
-"""The columns of a row of statistics, and of its copies."""
+"""The columns of a row of statistics and of its snapshots."""
 
-_moments = attrgetter(*MOMENTS)
+
+class Key(NamedTuple):
+    """The job class and the place of a row of statistics, by ids; one of the three places is given."""
+
+    job_class_id: int
+    machine_class_id: int | None = None
+    machine_id: int | None = None
+    cluster_id: int | None = None
+    members: int | None = None
+
+
+class CompletedRun(NamedTuple):
+    """A completed run on a machine, on an unknown machine of a class, or on a cluster; its fields are
+    columns of the execution history."""
+
+    job_class_id: int
+    machine_class_id: int | None
+    machine_id: int | None
+    cluster_id: int | None
+    members: int | None
+    started_unix_s: float
+    run_time_s: float
+    user_id: int
+    queue: str
+    size: float | None = None
+
+    def statistics_keys(self) -> tuple[Key, ...]:
+        """The keys of the statistics that include it."""
+        if self.cluster_id is not None:
+            return (Key(self.job_class_id, None, None, self.cluster_id, self.members),)
+        of_class = Key(self.job_class_id, self.machine_class_id)
+        if self.machine_id is None:
+            return (of_class,)
+        return of_class, Key(self.job_class_id, None, self.machine_id)
 
 
 @dataclass(slots=True)
@@ -41,23 +62,18 @@ class StoredStatistics:
     sketch: QuantileSketch = field(default_factory=QuantileSketch)
     id: int | None = None
 
-    def add(self, run_times_s: Sequence[float], sizes: Sequence[float | None]) -> None:
-        """Count some more runs, each with its size or None."""
-        self.runs = self.runs.merged(RunStatistics.of(run_times_s, sizes))
+    def add(self, runs: Sequence[CompletedRun]) -> None:
+        run_times_s = [run.run_time_s for run in runs]
+        self.runs = self.runs.merged(RunStatistics.of(run_times_s, [run.size for run in runs]))
         self.sketch.add(run_times_s)
 
     def merge(self, other: StoredStatistics) -> None:
-        """Count the runs of another one, too."""
         self.runs = self.runs.merged(other.runs)
         self.sketch.merge(other.sketch)
 
-    def values(self) -> tuple[Any, ...]:
-        """Its values for the columns STORED."""
-        return (*_moments(self.runs), self.sketch.to_bytes())
-
     def columns(self) -> dict[str, Any]:
-        """The same by name."""
-        return dict(zip(STORED, self.values(), strict=True))
+        """Values of the columns STORED."""
+        return {name: getattr(self.runs, name) for name in MOMENTS} | {"sketch": self.sketch.to_bytes()}
 
 
 def read_moments(session: Session, site_id: int) -> dict[Key, RunStatistics]:
@@ -69,14 +85,13 @@ def read_moments(session: Session, site_id: int) -> dict[Key, RunStatistics]:
         .where(JobClassRow.site_id == site_id)
         .order_by(row.id)
     )
-    return {Key(*one[:n]): RunStatistics(*one[n:]) for one in session.execute(query)}
+    return {Key(*values[:n]): RunStatistics(*values[n:]) for values in session.execute(query)}
 
 
 def read_stored(
     session: Session, site_id: int, job_class_ids: Collection[int] | None = None, since: int = 0
 ) -> dict[Key, StoredStatistics]:
-    """The statistics of a site with their quantiles, or those of some job classes, that changed after run
-    `since`."""
+    """The statistics of a site, or of some of its job classes, that changed after run `since`."""
     row = ExecutionStatisticsRow
     query = (
         select(row.id, *key_columns(), *stored_columns(row))
@@ -85,40 +100,51 @@ def read_stored(
     )
     if job_class_ids is not None:
         query = query.where(row.job_class_id.in_(job_class_ids))
-    return dict(stored_of(id, columns) for id, *columns in session.execute(query))
+    return dict(stored_of(*values) for values in session.execute(query))
 
 
 def write_stored(session: Session, changed: Mapping[Key, StoredStatistics], number: int) -> None:
-    """Write statistics that run `number` was the last to change; those that have no row yet get one."""
+    """Update or insert the statistics that run `number` was the last to change."""
     row = ExecutionStatisticsRow
-    new = [(key, kept) for key, kept in changed.items() if kept.id is None]
-    old = [(*kept.values(), number, kept.id) for kept in changed.values() if kept.id is not None]
-    update_rows(session, row, (*STORED, "changed_at"), old)
+    old = [stored for stored in changed.values() if stored.id is not None]
+    values = [stored.columns() | {"changed_at": number} for stored in old]
+    update_rows(session, row, [stored.id for stored in old if stored.id is not None], values)
+    new = {key: stored for key, stored in changed.items() if stored.id is None}
     if not new:
         return
-    columns = (*Key._fields, *STORED, "changed_at")
-    insert_rows(session, row, columns, [(*key, *kept.values(), number) for key, kept in new])
-    classes = {key.job_class_id for key, _ in new}
+    insert_rows(
+        session,
+        row,
+        [{**key._asdict(), **stored.columns(), "changed_at": number} for key, stored in new.items()],
+    )
+    classes = {key.job_class_id for key in new}
     query = select(row.id, *key_columns()).where(row.job_class_id.in_(classes), row.changed_at == number)
     ids = {Key(*columns): id for id, *columns in session.execute(query)}
-    for key, kept in new:
-        kept.id = ids[key]
+    for key, stored in new.items():
+        stored.id = ids[key]
+
+
+def write_snapshots(session: Session, statistics: Iterable[StoredStatistics], number: int) -> None:
+    """Store statistics as of run `number`, to be read when later runs have changed them."""
+    insert_rows(
+        session,
+        ExecutionSnapshotRow,
+        [{"statistics_id": stored.id, "number": number, **stored.columns()} for stored in statistics],
+    )
 
 
 def key_columns() -> list[InstrumentedAttribute[Any]]:
-    """The columns that say what a row of statistics is about."""
     return [getattr(ExecutionStatisticsRow, name) for name in Key._fields]
 
 
 def stored_columns(
     row: type[ExecutionStatisticsRow] | type[ExecutionSnapshotRow],
 ) -> list[InstrumentedAttribute[Any]]:
-    """The columns STORED of statistics, or of their copies."""
     return [getattr(row, name) for name in STORED]
 
 
-def stored_of(id: int, columns: Sequence[Any]) -> tuple[Key, StoredStatistics]:
-    """What a row of `key_columns` and `stored_columns` says."""
+def stored_of(id: int, *columns: Any) -> tuple[Key, StoredStatistics]:
+    """The inverse of `key_columns` and `stored_columns`."""
     n = len(Key._fields)
     *moments, sketch = columns[n:]
     return Key(*columns[:n]), StoredStatistics(RunStatistics(*moments), QuantileSketch.from_bytes(sketch), id)

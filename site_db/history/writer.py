@@ -1,17 +1,20 @@
-"""Execution history: whole runs, numbered, and their statistics kept up as they are recorded."""
+"""Recording completed runs: they are numbered, and their statistics are updated with them."""
 
 from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Iterable, Sequence
+from typing import Any
 
 from sqlalchemy import insert, literal, select, update
 from sqlalchemy.orm import Session
 
-from site_db.bulk import add_up_rows, insert_rows
-from site_db.history.completed_run import CompletedRun, Key
+from site_db.bulk import add_to_rows, insert_rows
+from site_db.history.as_of import runs_by_key
 from site_db.history.stored_statistics import (
     STORED,
+    CompletedRun,
+    Key,
     StoredStatistics,
     read_stored,
     stored_columns,
@@ -28,61 +31,52 @@ from site_db.schema import (
 
 SNAPSHOT_EVERY = 4096
 """Runs of a site after which all statistics that changed are copied: the statistics as of any run are at most
-so many runs, and one batch, from a copy."""
-
-USAGE = ("jobs_submitted", "runs", "execution_time_s")
-"""What a user has had of a queue."""
-
-_COLUMNS = ("site_id", "number", "source_id", *CompletedRun._fields)
+this many runs, and one batch, from a snapshot."""
 
 
 class HistoryWriter:
-    """Records batches of whole runs of one site, each in the transaction of a session.
+    """Records batches of completed runs of one site, each in the transaction of a session.
 
-    Whoever records takes its numbers by updating the site's row, and so waits until the others have
-    committed: no update is lost, and the numbers are in the order of the commits. The statistics of a job
-    class are read once and then kept here; of what others recorded in between, only what it changed is read.
-    So a batch costs in proportion to its own length and theirs.
+    A writer takes its numbers by an update of the site's row, which waits until other writers have committed:
+    no update is lost, and the numbers are in the order of the commits. The statistics of a job class are read
+    once and then cached; afterwards only those that other writers changed are read. So a batch costs in
+    proportion to its own length and theirs.
     """
 
     def __init__(self, site_id: int) -> None:
         self._site_id = site_id
-        self._kept: dict[Key, StoredStatistics] = {}
-        self._classes_read: set[int] = set()
-        """The job classes all of whose statistics are kept here."""
+        self._cache: dict[Key, StoredStatistics] = {}
+        self._cached_classes: set[int] = set()
+        """The job classes all of whose statistics are in the cache."""
         self._recorded = 0
         self._version = -1
 
     def lock(self, session: Session) -> int:
-        """Wait for the turn to record, till the end of the transaction. Returns the version of the site."""
+        """Lock the site until the end of the transaction. Returns its version."""
         self._take_numbers(session, 0)
         return self._version
 
     def record(self, session: Session, source_id: int, runs: Sequence[CompletedRun]) -> int:
         """Add `runs` to the history in their order. Returns the number of the first.
 
-        Statistics that are kept here are those of the transaction, so call `forget` if it fails. Raises
-        IntegrityError for a run time that is none, with nothing recorded.
+        The cache is that of the transaction, so call `forget` if it fails. Raises IntegrityError for an
+        invalid run time, with nothing recorded.
         """
         last = self._take_numbers(session, len(runs))
         first = last - len(runs) + 1
         if not runs:
             return first
-        insert_rows(
-            session,
-            ExecutionHistoryRow,
-            _COLUMNS,
-            [(self._site_id, number, source_id, *run) for number, run in enumerate(runs, start=first)],
-        )
-        changed = self._count_in(session, runs)
-        write_stored(session, {key: self._kept[key] for key in changed}, last)
+        common = {"site_id": self._site_id, "source_id": source_id}
+        rows = [{**common, "number": n, **run._asdict()} for n, run in enumerate(runs, start=first)]
+        insert_rows(session, ExecutionHistoryRow, rows)
+        write_stored(session, self._add(session, runs), last)
         _add_usage(session, runs)
-        self._snapshot_if_due(session, last)
+        self._take_snapshot_if_due(session, last)
         self._recorded = last
         return first
 
     def forget(self) -> None:
-        """The transaction was rolled back: what is kept here is not what is in the database."""
+        """Drop the cache, after the transaction was rolled back."""
         self._version = -1
 
     def _take_numbers(self, session: Session, n: int) -> int:
@@ -95,32 +89,28 @@ class HistoryWriter:
         )
         last, version = session.execute(taken).one()
         if version != self._version:
-            # Places may have gone, and their statistics with them.
-            self._kept.clear()
-            self._classes_read.clear()
-        elif last - n != self._recorded and self._classes_read:
-            changed = read_stored(session, self._site_id, since=self._recorded)
-            self._kept.update(
-                {key: one for key, one in changed.items() if key.job_class_id in self._classes_read}
-            )
+            # Places may have been removed, with their statistics.
+            self._cache.clear()
+            self._cached_classes.clear()
+        elif last - n != self._recorded and self._cached_classes:
+            for key, stored in read_stored(session, self._site_id, since=self._recorded).items():
+                if key.job_class_id in self._cached_classes:
+                    self._cache[key] = stored
         self._recorded, self._version = last - n, version
         return int(last)
 
-    def _count_in(self, session: Session, runs: Sequence[CompletedRun]) -> list[Key]:
-        by_key: defaultdict[Key, list[CompletedRun]] = defaultdict(list)
-        for run in runs:
-            for key in run.counts_for():
-                by_key[key].append(run)
-        unread = {key.job_class_id for key in by_key} - self._classes_read
-        if unread:
-            self._kept.update(read_stored(session, self._site_id, unread))
-            self._classes_read.update(unread)
+    def _add(self, session: Session, runs: Sequence[CompletedRun]) -> dict[Key, StoredStatistics]:
+        """Add runs to the statistics. Returns those that changed."""
+        by_key = runs_by_key(runs)
+        missing = {key.job_class_id for key in by_key} - self._cached_classes
+        if missing:
+            self._cache.update(read_stored(session, self._site_id, missing))
+            self._cached_classes.update(missing)
         for key, some in by_key.items():
-            kept = self._kept.setdefault(key, StoredStatistics())
-            kept.add([run.run_time_s for run in some], [run.size for run in some])
-        return list(by_key)
+            self._cache.setdefault(key, StoredStatistics()).add(some)
+        return {key: self._cache[key] for key in by_key}
 
-    def _snapshot_if_due(self, session: Session, last: int) -> None:
+    def _take_snapshot_if_due(self, session: Session, last: int) -> None:
         before = session.scalars(select(SiteRow.snapshot_at).where(SiteRow.id == self._site_id)).one()
         if last - before < SNAPSHOT_EVERY:
             return
@@ -140,5 +130,11 @@ def _add_usage(session: Session, runs: Iterable[CompletedRun]) -> None:
     times_s: defaultdict[tuple[int, str], list[float]] = defaultdict(list)
     for run in runs:
         times_s[run.user_id, run.queue].append(run.run_time_s)
-    rows = [(user, queue, 0, len(some), sum(some)) for (user, queue), some in sorted(times_s.items())]
-    add_up_rows(session, UserUsageRow, ("user_id", "queue"), USAGE, rows)
+    rows = [usage(*of, runs=len(some), time_s=sum(some)) for of, some in sorted(times_s.items())]
+    add_to_rows(session, UserUsageRow, rows)
+
+
+def usage(user_id: int, queue: str, jobs: int = 0, runs: int = 0, time_s: float = 0.0) -> dict[str, Any]:
+    """A row of a user's usage of a queue."""
+    sums = {"jobs_submitted": jobs, "runs": runs, "execution_time_s": time_s}
+    return {"user_id": user_id, "queue": queue, **sums}

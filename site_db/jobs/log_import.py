@@ -62,7 +62,7 @@ def import_log(session: Session, site: str, kind: SourceKind, log: Path, jobs: I
         try:
             places = [builder.place(job) for job in new]
             builder.flush()
-            writer.learn_names(session)
+            writer.read_names(session)
             writer.add(session, source, [_record(job, at) for job, at in zip(new, places, strict=True)])
         except BadRecord as mistake:
             raise InvalidFile(f"{log}: {mistake}") from None
@@ -153,9 +153,9 @@ class _SiteBuilder:
         """Add the classes of these names that the site has not; a log may have thousands."""
         new = [name for name in names if name not in self._job_classes]
         first = len(self._job_classes)
-        rows = [(self._site_id, name, first + k, "", "") for k, name in enumerate(new)]
-        columns = ("site_id", "name", "position", "description", "size")
-        insert_rows(self._session, JobClassRow, columns, rows)
+        common = {"site_id": self._site_id, "description": "", "size": ""}
+        rows = [{**common, "name": name, "position": first + k} for k, name in enumerate(new)]
+        insert_rows(self._session, JobClassRow, rows)
         if new:
             self._job_classes = ids_of(self._session, JobClassRow, self._site_id)
 

@@ -1,9 +1,10 @@
-"""Jobs and their whole runs into the database."""
+"""Recording jobs and their completed runs."""
 
 from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import asdict
 from itertools import count
 from math import isfinite
 from typing import Any
@@ -12,9 +13,9 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from scheduler.errors import UserError
-from site_db.bulk import add_up_rows, insert_rows
-from site_db.history.completed_run import CompletedRun
-from site_db.history.writer import USAGE, HistoryWriter
+from site_db.bulk import add_to_rows, insert_rows
+from site_db.history.stored_statistics import CompletedRun
+from site_db.history.writer import HistoryWriter, usage
 from site_db.jobs.records import JobRecord, JobState, Source
 from site_db.schema import (
     ClusterMemberRow,
@@ -34,6 +35,10 @@ from site_db.site_rows import ids_of
 from site_db.sites import find_site
 from site_db.toml_file import MOST
 
+MOST_NAMES_SHOWN = 10
+MOST_USERS = 2**31 - 1
+"""The position of a user who is not listed: after all who are."""
+
 
 class BadRecord(UserError):
     """A job that cannot be recorded. The message is one sentence for the user."""
@@ -44,8 +49,8 @@ class TakenInBefore(UserError):
 
 
 class JobWriter:
-    """Records the jobs of one site, each call in the transaction of its session; after one that failed,
-    `forget`. Raises UnknownSite."""
+    """Records the jobs of one site, each call in the transaction of its session; call `forget` after a failed
+    one. Raises UnknownSite."""
 
     def __init__(self, session: Session, site_name: str) -> None:
         site = find_site(session, site_name)
@@ -56,14 +61,14 @@ class JobWriter:
         self._version = -1
 
     def lock(self, session: Session) -> None:
-        """Wait for the turn to record, till the end of the transaction."""
+        """Lock the site until the end of the transaction."""
         version = self._history.lock(session)
         if version != self._version:
             self._version = version
-            self.learn_names(session)
+            self.read_names(session)
 
-    def learn_names(self, session: Session) -> None:
-        """Learn what the site calls its things; needed where this transaction has added some."""
+    def read_names(self, session: Session) -> None:
+        """Read the names and ids of resources and job classes again, after this transaction added some."""
         site_id = self._site_id
         self._job_classes = ids_of(session, JobClassRow, site_id)
         self._classes = ids_of(session, MachineClassRow, site_id)
@@ -77,7 +82,7 @@ class JobWriter:
         self._sizes = {name: sizes[id] for name, id in self._clusters.items()}
 
     def forget(self) -> None:
-        """The transaction was rolled back."""
+        """Drop all that was read, after the transaction was rolled back."""
         self._history.forget()
         self._version = -1
         self._users.clear()
@@ -87,19 +92,11 @@ class JobWriter:
         return self._find(session, source) is not None
 
     def source_id(self, session: Session, source: Source) -> int:
-        """The id of a source, which is added where it is new."""
+        """The id of a source, which is added if it is new."""
         found = self._find(session, source)
         if found is not None:
             return found
-        new = SourceRow(
-            site_id=self._site_id,
-            kind=source.kind.value,
-            key=source.key,
-            name=source.name,
-            scheduler=source.scheduler,
-            point=source.point,
-            replication=source.replication,
-        )
+        new = SourceRow(site_id=self._site_id, **asdict(source) | {"kind": source.kind.value})
         session.add(new)
         session.flush()
         return new.id
@@ -109,7 +106,7 @@ class JobWriter:
         return session.scalar(select(row.id).where(row.site_id == self._site_id, row.key == source.key))
 
     def batches_of(self, session: Session, recorder: str) -> int:
-        """How many batches the recorder of that name has got into the database."""
+        """The number of batches that a recorder committed."""
         row = RecordingRow
         found = session.scalar(
             select(row.batches).where(row.site_id == self._site_id, row.recorder == recorder)
@@ -117,81 +114,50 @@ class JobWriter:
         return found or 0
 
     def count_batch_of(self, session: Session, recorder: str) -> None:
-        """This transaction has one more of them."""
-        add_up_rows(
-            session, RecordingRow, ("site_id", "recorder"), ("batches",), [(self._site_id, recorder, 1)]
-        )
+        """Count one more batch, in this transaction."""
+        counted = {"site_id": self._site_id, "recorder": recorder, "batches": 1}
+        add_to_rows(session, RecordingRow, [counted])
 
     def add(self, session: Session, source: Source, jobs: Sequence[JobRecord]) -> None:
-        """Record jobs, with the whole runs of those that are done. Raises BadRecord."""
+        """Record jobs, with the runs of those that are done. Raises BadRecord."""
         self.lock(session)
         for job in jobs:
             if not isfinite(job.submitted_s):
                 raise BadRecord(f"job {job.number}: it was submitted at {job.submitted_s}; expected seconds")
         source_id = self.source_id(session, source)
-        users = self._put_users(session, _users_of(jobs))
-        first = self._history.record(session, source_id, self._runs(jobs, users))
-        numbers = count(first)
-        serials = self._take_serials(session, len(jobs))
-        rows = [
-            (
-                self._site_id,
-                serial,
-                source_id,
-                job.number,
-                self._job_class(job),
-                users[job.user],
-                users[job.submitted_by] if job.submitted_by else None,
-                job.queue,
-                job.size,
-                job.state.value,
-                job.reason,
-                self._machines[job.resource][0] if job.resource in self._machines else None,
-                self._clusters.get(job.resource or ""),
-                job.submitted_s,
-                job.started_s,
-                job.ended_s,
-                job.preemptions,
-                job.time_limit_s,
-                next(numbers) if job.state is JobState.DONE else None,
-            )
-            for serial, job in zip(serials, jobs, strict=True)
-        ]
-        insert_rows(session, JobRow, _OF_JOB, rows)
-        predictions = [
-            (self._site_id, serial, "run_time", job.started_s, job.expected_s, "", job.run_time_s)
-            for serial, job in zip(serials, jobs, strict=True)
-            if job.expected_s is not None
-        ]
-        insert_rows(session, PredictionRow, _OF_PREDICTION, predictions)
-        insert_rows(session, PredictionRow, _OF_TURNAROUND, list(self._turnarounds(serials, jobs)))
+        users = self._put_users(session, jobs)
+        runs = [self._run(job, users) for job in jobs if job.state is JobState.DONE]
+        run_numbers = count(self._history.record(session, source_id, runs))
+        numbered = list(zip(self._take_serials(session, len(jobs)), jobs, strict=True))
+        common = {"site_id": self._site_id, "source_id": source_id}
+        rows = []
+        for serial, job in numbered:
+            run_number = next(run_numbers) if job.state is JobState.DONE else None
+            rows.append(common | {"serial": serial, "run_number": run_number} | self._job_columns(job, users))
+        insert_rows(session, JobRow, rows)
+        predictions = [*_run_time_predictions(numbered), *_turnaround_predictions(numbered)]
+        insert_rows(session, PredictionRow, [{"site_id": self._site_id, **one} for one in predictions])
         submitted = Counter((users[job.user], job.queue) for job in jobs)
-        usage = [(user, queue, n, 0, 0.0) for (user, queue), n in sorted(submitted.items())]
-        add_up_rows(session, UserUsageRow, ("user_id", "queue"), USAGE, usage)
+        add_to_rows(session, UserUsageRow, [usage(*of, jobs=n) for of, n in sorted(submitted.items())])
 
-    def _turnarounds(self, serials: range, jobs: Sequence[JobRecord]) -> Iterator[tuple[Any, ...]]:
-        """Predictions of turnaround, scored where the job is done."""
-        for serial, job in zip(serials, jobs, strict=True):
-            since_s = job.submitted_s
-            real_s = None if job.ended_s is None else job.ended_s - since_s
-            for said in job.predicted:
-                interval = (None if bound is None else bound - since_s for bound in (said.low_s, said.high_s))
-                yield (
-                    self._site_id,
-                    serial,
-                    "turnaround",
-                    said.made_s,
-                    said.end_s - since_s,
-                    *interval,
-                    said.predictor,
-                    said.waiting,
-                    said.jobs_there,
-                    "",
-                    real_s,
-                )
-
-    def _runs(self, jobs: Sequence[JobRecord], users: dict[str, int]) -> list[CompletedRun]:
-        return [self._run(job, users) for job in jobs if job.state is JobState.DONE]
+    def _job_columns(self, job: JobRecord, users: Mapping[str, int]) -> dict[str, Any]:
+        return {
+            "number": job.number,
+            "job_class_id": self._job_class(job),
+            "user_id": users[job.user],
+            "submitted_by_id": users[job.submitted_by] if job.submitted_by else None,
+            "queue": job.queue,
+            "size": job.size,
+            "state": job.state.value,
+            "reason": job.reason,
+            "machine_id": self._machines[job.resource][0] if job.resource in self._machines else None,
+            "cluster_id": self._clusters.get(job.resource or ""),
+            "submitted_unix_s": job.submitted_s,
+            "started_unix_s": job.started_s,
+            "ended_unix_s": job.ended_s,
+            "preemptions": job.preemptions,
+            "time_limit_s": job.time_limit_s,
+        }
 
     def _run(self, job: JobRecord, users: Mapping[str, int]) -> CompletedRun:
         who, job_class_id = f"job {job.number}", self._job_class(job)
@@ -226,8 +192,8 @@ class JobWriter:
     def _job_class(self, job: JobRecord) -> int:
         found = self._job_classes.get(job.job_class)
         if found is None:
-            known = ", ".join([*self._job_classes][:MOST_NAMES_TOLD]) or "none"
-            more = ", ..." if len(self._job_classes) > MOST_NAMES_TOLD else ""
+            known = ", ".join([*self._job_classes][:MOST_NAMES_SHOWN]) or "none"
+            more = ", ..." if len(self._job_classes) > MOST_NAMES_SHOWN else ""
             raise BadRecord(
                 f"job {job.number}: the site '{self._site}' has no job class '{job.job_class}'; it has "
                 f"{known}{more}"
@@ -245,12 +211,12 @@ class JobWriter:
         last = session.execute(taken).scalar_one()
         return range(last - n + 1, last + 1)
 
-    def _put_users(self, session: Session, names: Iterable[str]) -> dict[str, int]:
-        """Ids of users; one who is not known yet becomes so, without any policy."""
-        wanted = set(names)
-        if not wanted <= self._users.keys():
+    def _put_users(self, session: Session, jobs: Iterable[JobRecord]) -> dict[str, int]:
+        """Ids of users; an unknown one is added, without any policy."""
+        names = {name for job in jobs for name in (job.user, job.submitted_by) if name}
+        if not names <= self._users.keys():
             self._users = ids_of(session, UserRow, self._site_id)
-        for name in sorted(wanted - self._users.keys()):
+        for name in sorted(names - self._users.keys()):
             user = UserRow(site_id=self._site_id, name=name, position=MOST_USERS, listed=False)
             session.add(user)
             session.flush()
@@ -258,56 +224,37 @@ class JobWriter:
         return self._users
 
 
-MOST_NAMES_TOLD = 10
-MOST_USERS = 2**31 - 1
-"""The position of a user who is not listed: behind all who are."""
+def _run_time_predictions(numbered: Iterable[tuple[int, JobRecord]]) -> Iterator[dict[str, Any]]:
+    for serial, job in numbered:
+        if job.expected_s is not None:
+            yield _prediction(serial, "run_time", job.started_s, job.expected_s, job.run_time_s)
 
 
-def _users_of(jobs: Iterable[JobRecord]) -> set[str]:
-    return {name for job in jobs for name in (job.user, job.submitted_by) if name}
+def _turnaround_predictions(numbered: Iterable[tuple[int, JobRecord]]) -> Iterator[dict[str, Any]]:
+    """Predictions of turnaround, with the actual one where the job is done."""
+    for serial, job in numbered:
+        submitted_s = job.submitted_s
+        actual_s = None if job.ended_s is None else job.ended_s - submitted_s
+        for one in job.predicted:
+            yield _prediction(serial, "turnaround", one.made_s, one.end_s - submitted_s, actual_s) | {
+                "low_s": None if one.low_s is None else one.low_s - submitted_s,
+                "high_s": None if one.high_s is None else one.high_s - submitted_s,
+                "predictor": one.predictor,
+                "waiting": one.waiting,
+                "jobs_there": one.jobs_there,
+            }
 
 
-_OF_JOB = (
-    "site_id",
-    "serial",
-    "source_id",
-    "number",
-    "job_class_id",
-    "user_id",
-    "submitted_by_id",
-    "queue",
-    "size",
-    "state",
-    "reason",
-    "machine_id",
-    "cluster_id",
-    "submitted_unix_s",
-    "started_unix_s",
-    "ended_unix_s",
-    "preemptions",
-    "time_limit_s",
-    "run_number",
-)
-_OF_PREDICTION = (
-    "site_id",
-    "job_serial",
-    "quantity",
-    "made_unix_s",
-    "predicted_s",
-    "grounds",
-    "actual_s",
-)
-_OF_TURNAROUND = (
-    "site_id",
-    "job_serial",
-    "quantity",
-    "made_unix_s",
-    "predicted_s",
-    "low_s",
-    "high_s",
-    "predictor",
-    "waiting",
-    "jobs_there",
-    "grounds",
-    "actual_s",
-)
+def _prediction(
+    serial: int, quantity: str, made_s: float | None, predicted_s: float, actual_s: float | None
+) -> dict[str, Any]:
+    return {
+        "job_serial": serial,
+        "quantity": quantity,
+        "made_unix_s": made_s,
+        "predicted_s": predicted_s,
+        "actual_s": actual_s,
+        "grounds": "",
+        "predictor": "",
+        **dict.fromkeys(("low_s", "high_s", "waiting", "jobs_there")),
+    }

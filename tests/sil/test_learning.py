@@ -27,8 +27,7 @@ from sil.workers.inline_executor import Inline
 from sil.workers.listener import Listener
 from sil.workers.process_executor import Processes
 from site_db import store
-from site_db.history.as_of import PrunedHistory
-from site_db.history.checking import disagreements
+from site_db.history.as_of import PrunedHistory, disagreements
 from site_db.jobs import csv_file
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
 from site_db.jobs.writer import JobWriter

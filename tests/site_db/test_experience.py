@@ -15,8 +15,7 @@ from scheduler.resource_manager import Experience
 from site_db import store
 from site_db.estimation import ENOUGH_RUNS, ExecutionEstimate, PlaceKind, Rule
 from site_db.experience import MemoryExperience, StatisticsReader
-from site_db.history.as_of import PrunedHistory
-from site_db.history.checking import disagreements
+from site_db.history.as_of import PrunedHistory, disagreements
 from site_db.jobs.records import LIVE
 from site_db.jobs.writer import JobWriter
 from site_db.schema import ExecutionHistoryRow

@@ -8,7 +8,7 @@ import pytest
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
-from site_db.history.checking import disagreements
+from site_db.history.as_of import disagreements
 from site_db.history.pruning import prune
 from site_db.jobs.records import JobRecord
 from site_db.schema import ExecutionHistoryRow, ExecutionStatisticsRow, JobRow, MachineRow, SiteRow, UserRow

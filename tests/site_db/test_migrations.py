@@ -14,7 +14,7 @@ from sqlalchemy import Engine, inspect, select, text
 from sqlalchemy.orm import Session
 
 from site_db import migrations, store
-from site_db.history.checking import disagreements
+from site_db.history.as_of import disagreements
 from site_db.schema import Base, ExecutionHistoryRow, PredictionRow
 from site_db.sites import SiteReader
 from site_db.states import current_states

@@ -133,7 +133,7 @@ def state(
 
 def check(db: Where = DEFAULT) -> None:
     """Recompute all statistics from the history and compare."""
-    from site_db.history.checking import disagreements
+    from site_db.history.as_of import disagreements
     from site_db.sites import find_site
 
     with reading(db) as (session, address):

@@ -18,12 +18,10 @@ from sqlalchemy.orm import Session
 
 from site_db import store
 from site_db.history import as_of, writer
-from site_db.history.as_of import PrunedHistory, read_stored_as_of
-from site_db.history.checking import disagreements
-from site_db.history.completed_run import Key
+from site_db.history.as_of import PrunedHistory, disagreements, read_stored_as_of
 from site_db.history.pruning import prune
 from site_db.history.statistics import RunStatistics
-from site_db.history.stored_statistics import MOMENTS, StoredStatistics, read_stored
+from site_db.history.stored_statistics import MOMENTS, Key, StoredStatistics, read_stored
 from site_db.jobs.records import LIVE, JobRecord, JobState, Source, SourceKind
 from site_db.jobs.writer import JobWriter
 from site_db.schema import (
@@ -119,13 +117,13 @@ def test_reading_as_of_the_past_looks_at_the_runs_since_the_last_copy_only(
     for k in range(17):
         add(engine, run(10.0 + k))
     looked_at: list[tuple[int, int]] = []
-    real = as_of.count_runs_in
+    real = as_of.add_runs
 
     def watch(session: Session, site_id: int, after: int, to: int, kept: dict[Key, StoredStatistics]) -> None:
         looked_at.append((after, to))
         real(session, site_id, after, to, kept)
 
-    monkeypatch.setattr(as_of, "count_runs_in", watch)
+    monkeypatch.setattr(as_of, "add_runs", watch)
     with Session(engine) as session:
         read_stored_as_of(session, SITE_ID, 17)
         read_stored_as_of(session, SITE_ID, 9)
@@ -158,10 +156,10 @@ def test_a_reader_sees_one_moment_also_while_others_record_and_prune(
 ) -> None:
     monkeypatch.setattr(writer, "SNAPSHOT_EVERY", 20)
     add(engine, *(run(10.0 + k) for k in range(30)))
-    real = as_of.count_runs_in
+    real = as_of.add_runs
 
     def interrupted(session: Session, *rest: Any) -> None:
-        monkeypatch.setattr(as_of, "count_runs_in", real)
+        monkeypatch.setattr(as_of, "add_runs", real)
         with store.changing(engine) as other:
             JobWriter(other, "small").add(other, LIVE, [run(99.0)] * 10)
             prune(other, SITE_ID, 35)
@@ -169,7 +167,7 @@ def test_a_reader_sees_one_moment_also_while_others_record_and_prune(
 
     with store.reading(engine) as session:
         before = told(read_stored(session, SITE_ID))
-        monkeypatch.setattr(as_of, "count_runs_in", interrupted)
+        monkeypatch.setattr(as_of, "add_runs", interrupted)
         assert_same(told(read_stored_as_of(session, SITE_ID, 30)), before)
 
 

@@ -14,7 +14,7 @@ from sqlalchemy.exc import OperationalError
 from sqlalchemy.orm import Session
 
 from site_db import store
-from site_db.history.checking import disagreements
+from site_db.history.as_of import disagreements
 from site_db.jobs.recorder import Recorder
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
 from site_db.jobs.writer import BadRecord
