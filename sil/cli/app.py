@@ -9,14 +9,15 @@ from typing import Annotated
 
 import typer
 
-from sil.cli import db, workload
-from sil.cli.console import SchedulerNotes, out
-from sil.cli.interrupts import remember_interrupts
+from sil.cli import workload
+from sil.cli.console import SchedulerNotes
+from sil.cli.db import commands as db
 from sil.cli.live import live
 from sil.cli.overhead import overhead
 from sil.cli.own_scheduler import check, new_scheduler, serve_scheduler
 from sil.cli.plan import plan
 from sil.cli.predict import predict
+from sil.cli.progress import remember_interrupts
 from sil.cli.replay import replay
 from sil.cli.reproduce import reproduce
 from sil.cli.run import experiments, report, run
@@ -87,7 +88,7 @@ def _print_version(wanted: bool) -> None:
     if wanted:
         from sil.settings.code_version import package_version
 
-        out.print(package_version(), highlight=False)
+        print(package_version())
         raise typer.Exit
 
 

@@ -1,4 +1,4 @@
-"""Shared by all commands: consoles, tables, error messages, exit codes."""
+"""Shared by all commands: consoles, error messages, exit codes."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import json
 import logging
 import os
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from typing import Annotated, NoReturn
+from typing import NoReturn
 
 import typer
 from rich.console import Console
@@ -26,19 +26,10 @@ EXIT_FAULT = 1
 EXIT_BAD_INPUT = 2
 EXIT_INTERRUPTED = 130
 
-out = Console()
-err = Console(stderr=True)
+out = Console(highlight=False)
+err = Console(stderr=True, highlight=False)
 
 MORE_THAN_ANY_TABLE = 1000
-
-NoDeterminismCheckOption = Annotated[
-    bool,
-    typer.Option(
-        "--no-determinism-check",
-        help="Accept schedulers that decide differently in two instances. Random ones can declare is_random.",
-    ),
-]
-JsonOption = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
 
 
 @contextmanager
@@ -51,7 +42,7 @@ def one_sentence_for_bad_input() -> Iterator[None]:
             traceback.print_exc()
         fail(str(error))
     except Interrupted as interrupted:
-        err.print(f"Interrupted: {interrupted}. Repeat the command to resume.", highlight=False)
+        err.print(f"Interrupted: {interrupted}. Repeat the command to resume.")
         raise typer.Exit(EXIT_INTERRUPTED) from None
     except KeyboardInterrupt:
         err.print("Interrupted.")
@@ -79,6 +70,11 @@ def print_whole(table: Table) -> None:
     Console(width=max(out.width, natural_width(table))).print(table)
 
 
+def print_line(text: str, *, markup: bool = True) -> None:
+    """Print a line of text; the terminal breaks it where it is too long."""
+    out.print(text, soft_wrap=True, markup=markup)
+
+
 def print_json(value: object) -> None:
     """Print machine-readable output; the caller prints nothing else to standard output."""
     print(json.dumps(value, indent=2, ensure_ascii=False))
@@ -86,18 +82,36 @@ def print_json(value: object) -> None:
 
 def print_fault(sentence: str) -> None:
     """Report a fault of a scheduler under test."""
-    err.print("[bold red]Fault:[/bold red]", escape(sentence), highlight=False, soft_wrap=True)
-
-
-def fail(sentence: str) -> NoReturn:
-    """Report a user error and exit with code 2."""
-    err.print("[bold red]Error:[/bold red]", escape(sentence), highlight=False, soft_wrap=True)
-    raise typer.Exit(EXIT_BAD_INPUT)
+    _report("[bold red]Fault:[/bold red]", sentence)
 
 
 def print_note(sentence: str) -> None:
     """Print a note; the command continues."""
-    err.print("[bold yellow]Note:[/bold yellow]", escape(sentence), highlight=False, soft_wrap=True)
+    _report("[bold yellow]Note:[/bold yellow]", sentence)
+
+
+def fail(sentence: str) -> NoReturn:
+    """Report a user error and exit with code 2."""
+    _report("[bold red]Error:[/bold red]", sentence)
+    raise typer.Exit(EXIT_BAD_INPUT)
+
+
+def exit_on_faults(sentences: Iterable[str]) -> None:
+    """Report faults of schedulers under test; if there are any, exit with code 1."""
+    for sentence in (faults := list(sentences)):
+        print_fault(sentence)
+    if faults:
+        raise typer.Exit(EXIT_FAULT)
+
+
+def exit_with_fault(sentence: str) -> NoReturn:
+    """Report a fault of a scheduler under test, and exit with code 1."""
+    print_fault(sentence)
+    raise typer.Exit(EXIT_FAULT)
+
+
+def _report(label: str, sentence: str) -> None:
+    err.print(label, escape(sentence), soft_wrap=True)
 
 
 class SchedulerNotes(logging.Handler):

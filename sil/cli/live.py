@@ -7,22 +7,25 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
-from sil.cli.console import (
-    EXIT_FAULT,
-    JsonOption,
-    fail,
-    one_sentence_for_bad_input,
-    out,
-    print_fault,
-    print_json,
-    print_whole,
-)
+from sil.cli import console, options
+from sil.cli.listing import Column, Listing, number, print_listings, text
 from sil.cli.progress import ProgressBar, progress
 
 if TYPE_CHECKING:
     from sil.outcome.live_comparison import Twins
+
+COLUMNS = (
+    text("job", "job_id"),
+    text("class", "job_class"),
+    text("queue"),
+    text("machine", "resource"),
+    number("starts", "attempts"),
+    number("CPU (s)", "cpu_s", ".2f"),
+    number("live (s)", "turnaround_s", ".3f"),
+    number("simulated (s)", "simulated_s", ".3f"),
+    Column("difference %", lambda row: f"{100 * row['difference']:+.1f}", is_number=True),
+)
 
 
 def live(
@@ -30,11 +33,9 @@ def live(
         str, typer.Argument(help="An experiment file, or the name of a built-in one.")
     ] = "real-jobs",
     scheduler: Annotated[str | None, typer.Option(help="Override the first one in the file.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Override the seed in the file.")] = None,
-    out_folder: Annotated[
-        Path | None, typer.Option("--out", help="Folder for both traces. Default: sil-live-NAME.")
-    ] = None,
-    as_json: JsonOption = False,
+    seed: options.Seed = None,
+    out_folder: Annotated[Path | None, options.folder("sil-live-NAME, with both traces")] = None,
+    as_json: options.Json = False,
 ) -> None:
     """Run an experiment on this computer with real processes, simulate it, and compare the two.
 
@@ -43,72 +44,56 @@ def live(
     the two decide differently. An example of adapters for the scheduler's ports; Linux only.
     """
     if importlib.util.find_spec("psutil") is None:
-        fail("`sil live` needs the package psutil; install sil-testbed[live]")
+        console.fail("`sil live` needs the package psutil; install sil-testbed[live]")
     from sil.experiment.live import run_live_and_simulated
     from sil.settings import experiment_file, files
     from sil.world.guard.faults import SchedulerFault
 
-    try:
-        with one_sentence_for_bad_input():
-            path = files.find(experiment, "experiments", Path())
-            read = experiment_file.changed(experiment_file.read_experiment(path), seed=seed)
-            name = scheduler or read.schedulers[0]
-            folder = out_folder or Path(f"sil-live-{read.name}")
+    with console.one_sentence_for_bad_input():
+        path = files.find(experiment, "experiments", Path())
+        read = experiment_file.changed(experiment_file.read_experiment(path), seed=seed)
+        name = scheduler or read.schedulers[0]
+        folder = out_folder or Path(f"sil-live-{read.name}")
+        try:
             with progress("jobs") as bar:
-                found, run = run_live_and_simulated(
-                    read, path, folder, name, ProgressBar(bar, f"{read.name}, live")
-                )
-    except SchedulerFault as fault:
-        print_fault(f"{name} broke the rule {fault}")
-        raise typer.Exit(EXIT_FAULT) from None
+                listener = ProgressBar(bar, f"{read.name}, live")
+                found, run = run_live_and_simulated(read, path, folder, name, listener)
+        except SchedulerFault as fault:
+            console.exit_with_fault(f"{name} broke the rule {fault}")
     if as_json:
-        print_json({"jobs": found.jobs.to_dicts(), "diverged_at": found.parted_at, "cpu_s": run.cpu_s})
-    else:
-        _show(found, name, run.cpu_s)
-        out.print(f"Traces are in {folder / 'live'} and {folder / 'simulated'}.", soft_wrap=True)
-    if found.parted_at is not None:
-        raise typer.Exit(EXIT_FAULT)
-
-
-def _show(found: Twins, name: str, cpu_s: dict[int, float]) -> None:
-    table = Table(title=f"Turnaround times under {name}, live and simulated", title_justify="left")
-    for column in ("job", "class", "queue", "machine"):
-        table.add_column(column)
-    for column in ("starts", "CPU (s)", "live (s)", "simulated (s)", "difference %"):
-        table.add_column(column, justify="right")
-    for row in found.jobs.iter_rows(named=True):
-        table.add_row(
-            str(row["job_id"]),
-            row["job_class"],
-            row["queue"],
-            row["resource"],
-            str(row["attempts"]),
-            f"{cpu_s[row['job_id']]:.2f}",
-            f"{row['turnaround_s']:.3f}",
-            f"{row['simulated_s']:.3f}",
-            f"{100 * row['difference']:+.1f}",
+        console.print_json(
+            {"jobs": found.jobs.to_dicts(), "diverged_at": found.parted_at, "cpu_s": run.cpu_s}
         )
-    print_whole(table)
+    else:
+        rows = [row | {"cpu_s": run.cpu_s[row["job_id"]]} for row in found.jobs.to_dicts()]
+        title = f"Turnaround times under {name}, live and simulated"
+        print_listings([Listing("jobs", title, COLUMNS, rows)])
+        _print_comparison(found)
+        console.print_line(f"Traces are in {folder / 'live'} and {folder / 'simulated'}.")
+    if found.parted_at is not None:
+        raise typer.Exit(console.EXIT_FAULT)
+
+
+def _print_comparison(found: Twins) -> None:
     at = found.parted_at
     if at is None:
         preempted = sum(fact == "run_preempted" for fact, _, _ in found.live)
         starts = len(found.live) - preempted
         counts = f"{starts} starts and {preempted} preemptions"
-        said = f"The decisions are equal: {counts}, in the same order on each machine."
+        console.print_line(f"The decisions are equal: {counts}, in the same order on each machine.")
     else:
-        live, simulated = (_told(side[at : at + 1]) for side in (found.live, found.simulated))
-        said = f"The decisions, by machine, diverge after {at}: live {live}, simulated {simulated}."
-    out.print(said, highlight=False, soft_wrap=True)
+        live, simulated = (_first(side[at:]) for side in (found.live, found.simulated))
+        console.print_line(
+            f"The decisions, by machine, diverge after {at}: live {live}, simulated {simulated}."
+        )
     live_s, simulated_s = found.mean_turnaround_s
-    out.print(
-        f"Mean turnaround time: {live_s:.3f} s live, {simulated_s:.3f} s simulated "
-        f"({100 * (live_s / simulated_s - 1):+.1f} %).",
-        highlight=False,
-        soft_wrap=True,
+    change = 100 * (live_s / simulated_s - 1)
+    console.print_line(
+        f"Mean turnaround time: {live_s:.3f} s live, {simulated_s:.3f} s simulated ({change:+.1f} %)."
     )
 
 
-def _told(decisions: list[tuple[str, int, str]]) -> str:
+def _first(decisions: list[tuple[str, int, str]]) -> str:
     if not decisions:
         return "none"
     fact, job, resource = decisions[0]

@@ -2,23 +2,14 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
-from sil.cli.console import (
-    EXIT_FAULT,
-    JsonOption,
-    fail,
-    one_sentence_for_bad_input,
-    out,
-    print_fault,
-    print_json,
-    print_whole,
-)
+from sil.cli import console, options
+from sil.cli.listing import Column, Listing, Row, number, print_listings
 from sil.cli.progress import ProgressBar, progress
 
 if TYPE_CHECKING:
@@ -52,13 +43,9 @@ def overhead(
     repetitions: Annotated[
         int, typer.Option(min=1, help="Measured decisions per problem, after one to warm up.")
     ] = 5,
-    decision_limit: Annotated[
-        float, typer.Option(min=0.001, help="Seconds of wall time that a decision may take.")
-    ] = 60.0,
-    out_folder: Annotated[
-        Path | None, typer.Option("--out", help="Folder for the results. Default: sil-overhead.")
-    ] = None,
-    as_json: JsonOption = False,
+    decision_limit: options.DecisionLimit = 60.0,
+    out_folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path("sil-overhead"),
+    as_json: options.Json = False,
 ) -> None:
     """Measure decision times over a grid of random problems and fit a growth law.
 
@@ -72,80 +59,81 @@ def overhead(
     from sil.experiment.output_folder import make_usable
 
     names = list(dict.fromkeys([scheduler, *(versus or [])]))
-    folder = out_folder or Path("sil-overhead")
-    with one_sentence_for_bad_input():
+    with console.one_sentence_for_bad_input():
         for name in names:
             measuring.check_can_be_measured(name)
+        sizes = _numbers("--jobs", jobs, 1), _numbers("--machines", machines, 1)
+        grid = measuring.Grid(*sizes, _numbers("--share", share, 0, 100), tables, repetitions)
         ask: measuring.Ask = measuring.random_problem
-        counts = {"jobs": _numbers("--jobs", jobs, 1), "machines": _numbers("--machines", machines, 1)}
-        shares = _numbers("--share", share, 0, 100)
         if site is not None:
             of_site = measuring.ProblemsOfSite(site)
-            ask, counts["machines"], shares = of_site.problem, (of_site.n_machines,), (0,)
-        make_usable(folder)
-        grid = measuring.Grid(counts["jobs"], counts["machines"], shares, tables, repetitions)
+            ask, grid = of_site.problem, replace(grid, machines=(of_site.n_machines,), shares=(0,))
+        make_usable(out_folder)
         with progress("problems") as bars:
             bar = ProgressBar(bars, scheduler)
             bar.progressed(0, grid.size)
             measured, faults = measuring.measure(names, grid, ask, decision_limit, bar.progressed)
-    for name, fault in faults.items():
-        print_fault(f"{name} broke the rule {fault}")
-    names = [name for name in names if name not in faults]
-    if not names:
-        raise typer.Exit(EXIT_FAULT)
+    if len(faults) < len(names):
+        _report(measured, [name for name in names if name not in faults], out_folder, as_json)
+    console.exit_on_faults(f"{name} broke the rule {fault}" for name, fault in faults.items())
+
+
+def _report(measured: pl.DataFrame, names: list[str], folder: Path, as_json: bool) -> None:
+    """Write the measurements, and print medians and growth laws."""
+    from sil.experiment import overhead as measuring
+
     points = measuring.by_point(measured)
     measured.write_csv(folder / CSV)
     points.write_csv(folder / POINTS)
     _draw(points, folder)
     laws = {name: law for name in names if (law := measuring.law_of(measured, name)) is not None}
     if as_json:
-        print_json({"points": points.to_dicts(), "laws": {name: asdict(law) for name, law in laws.items()}})
+        laws_as_dicts = {name: asdict(law) for name, law in laws.items()}
+        console.print_json({"points": points.to_dicts(), "laws": laws_as_dicts})
     else:
-        print_whole(_table(points, names))
+        print_listings([_listing(points, names)])
         for name, law in laws.items():
-            out.print(_sentence(name, law), highlight=False, soft_wrap=True)
-        out.print(f"Results are in {folder}; the figure is {folder / FIGURE}.png.", soft_wrap=True)
-    if faults:
-        raise typer.Exit(EXIT_FAULT)
+            console.print_line(_sentence(name, law))
+        console.print_line(f"Results are in {folder}; the figure is {folder / FIGURE}.png.")
 
 
 def _numbers(option: str, text: str, least: int, most: int = 10_000_000) -> tuple[int, ...]:
     try:
         found = tuple(dict.fromkeys(int(part) for part in text.split(",")))
     except ValueError:
-        fail(f"{option} is '{text}'; expected whole numbers with commas between them, like 5,20,100")
-    for number in found:
-        if not least <= number <= most:
-            fail(f"{option} names {number}; expected {least} to {most:,}")
+        console.fail(f"{option} is '{text}'; expected whole numbers with commas between them, like 5,20,100")
+    for n in found:
+        if not least <= n <= most:
+            console.fail(f"{option} names {n}; expected {least} to {most:,}")
     return found
 
 
-def _table(points: pl.DataFrame, names: list[str]) -> Table:
+def _listing(points: pl.DataFrame, names: list[str]) -> Listing:
     """Medians (ms) and quartiles of the first scheduler, and the ratio of its medians to each other's."""
     import polars as pl
 
     name, *others = names
-    table = Table(title=f"Decision times of {name}", title_justify="left")
-    for column in ("jobs", "machines", "parallel", "median (ms)", "quartiles (ms)", "decisions"):
-        table.add_column(column, justify="right")
-    for other in others:
-        table.add_column(f"ratio to {other}", justify="right")
     keys = ["jobs", "machines", "parallel_percent"]
-    rows = points.filter(pl.col("scheduler") == name)
-    for k, other in enumerate(others):
-        theirs = points.filter(pl.col("scheduler") == other).select(*keys, (pl.col("median_s")).alias(f"{k}"))
+    rows = points.filter(scheduler=name)
+    for other in others:
+        theirs = points.filter(scheduler=other).select(*keys, their_s="median_s")
+        ratio = pl.col("median_s") / pl.col("their_s")
         rows = rows.join(theirs, on=keys, how="left", maintain_order="left")
-    for row in rows.iter_rows(named=True):
-        table.add_row(
-            f"{row['jobs']:,}",
-            f"{row['machines']:,}",
-            f"{row['parallel_percent']} %",
-            _ms(row["median_s"]),
-            f"{_ms(row['low_s'])} to {_ms(row['high_s'])}",
-            f"{row['decisions']:,.0f}",
-            *(f"{row['median_s'] / row[f'{k}']:.2f}" for k in range(len(others))),
-        )
-    return table
+        rows = rows.with_columns(ratio.alias(f"ratio to {other}")).drop("their_s")
+
+    def quartiles(row: Row) -> str:
+        return f"{_ms(row['low_s'])} to {_ms(row['high_s'])}"
+
+    columns = [
+        number("jobs"),
+        number("machines"),
+        Column("parallel", lambda row: f"{row['parallel_percent']} %", is_number=True),
+        Column("median (ms)", lambda row: _ms(row["median_s"]), is_number=True),
+        Column("quartiles (ms)", quartiles, is_number=True),
+        number("decisions", spec=",.0f"),
+        *(number(ratio, ratio, ".2f") for ratio in rows.columns if ratio.startswith("ratio to ")),
+    ]
+    return Listing("points", f"Decision times of {name}", columns, rows.to_dicts())
 
 
 def _ms(seconds: float) -> str:

@@ -3,25 +3,19 @@
 from __future__ import annotations
 
 import importlib.util
+from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, NoReturn
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
 from rich.table import Table
 
 from scheduler.kinds import Kind
-from sil.cli.console import (
-    EXIT_FAULT,
-    JsonOption,
-    counted,
-    err,
-    fail,
-    one_sentence_for_bad_input,
-    out,
-    print_fault,
-    print_json,
-)
+from sil.cli import console, options
+
+if TYPE_CHECKING:
+    from sil.experiment.checking import Checked
 
 KindOption = Annotated[
     Kind | None,
@@ -42,55 +36,62 @@ def check(
     examples: Annotated[
         int, typer.Option(min=1, help="Number of small problems, before some larger ones.")
     ] = 200,
-    decision_limit: Annotated[
-        float, typer.Option(min=0.001, help="Seconds of wall time that a decision may take.")
-    ] = 5.0,
-    as_json: JsonOption = False,
+    decision_limit: options.DecisionLimit = 5.0,
+    as_json: options.Json = False,
 ) -> None:
     """Test a scheduler on many small problems and list the rules that it keeps and breaks.
 
     For each broken rule, shows the smallest problems that break it, the same on every run. Exit code 1 if
     any rule is broken.
     """
-    from scheduler.rules import RIGHT_KIND
     from sil.workers.processes import begin_early
 
     begin_early()
     from sil.experiment import checking
 
-    with one_sentence_for_bad_input():
+    with console.one_sentence_for_bad_input():
         checked = checking.check(scheduler, kind, examples, decision_limit)
-    verdicts, rules = checked.verdicts, checking.rules_for(checked.kind)
+    rules = checking.rules_for(checked.kind)
     if as_json:
         of_rule = {finding.rule: finding._asdict() for finding in checked.findings}
-        print_json(
+        console.print_json(
             [
-                {"rule": rule, "meaning": says, "verdict": verdicts[rule]} | of_rule.get(rule, {})
-                for rule, says in rules.items()
+                {"rule": rule, "meaning": meaning, "verdict": checked.verdicts[rule]} | of_rule.get(rule, {})
+                for rule, meaning in rules.items()
             ]
         )
-        raise typer.Exit(EXIT_FAULT if checked.findings else 0)
+    else:
+        _print_verdicts(scheduler, checked, rules)
+        if not checked.findings:
+            kept = f"{scheduler} keeps the contract in {console.counted(examples, 'example')}"
+            console.print_line(f"{kept} and some larger ones.")
+    if checked.findings:
+        raise typer.Exit(console.EXIT_FAULT)
+
+
+def _print_verdicts(scheduler: str, checked: Checked, rules: Mapping[str, str]) -> None:
+    from scheduler.rules import RIGHT_KIND
+
     table = Table(title=f"{scheduler}: {checked.kind.does}", title_justify="left")
     for column in ("rule", "meaning", "verdict"):
         table.add_column(column, overflow="fold")
     colours = {"holds": "[green]holds[/green]", "broken": "[red]broken[/red]"}
-    for rule, sentence in rules.items():
-        table.add_row(rule, sentence, colours.get(verdicts[rule], verdicts[rule]))
-    out.print(table)
+    for rule, meaning in rules.items():
+        verdict = checked.verdicts[rule]
+        table.add_row(rule, meaning, colours.get(verdict, verdict))
+    console.out.print(table)
     for finding in checked.findings:
-        out.print(f"\n[red]{finding.rule}[/red]: {escape(finding.message)}", soft_wrap=True, highlight=False)
+        console.print_line(f"\n[red]{finding.rule}[/red]: {escape(finding.message)}")
         if finding.asked:
-            out.print("  problems, in order:")
+            console.print_line("  problems, in order:")
         for problem in finding.asked:
-            out.print(f"    {escape(problem)}", soft_wrap=True, highlight=False)
+            console.print_line(f"    {escape(problem)}")
     if any(finding.rule == RIGHT_KIND for finding in checked.findings):
-        out.print("\nName its kind by --kind, or declare it in the class, as in kind = 'free-nodes'.")
-    if checked.findings:
-        out.print(
-            f"\n{scheduler} breaks {counted(len(checked.findings), 'rule')}.", highlight=False, soft_wrap=True
+        console.print_line(
+            "\nName its kind by --kind, or declare it in the class, as in kind = 'free-nodes'."
         )
-        raise typer.Exit(EXIT_FAULT)
-    out.print(f"{scheduler} keeps the contract in {counted(examples, 'example')} and some larger ones.")
+    if checked.findings:
+        console.print_line(f"\n{scheduler} breaks {console.counted(len(checked.findings), 'rule')}.")
 
 
 def new_scheduler(
@@ -103,31 +104,26 @@ def new_scheduler(
     """Write an installable package with a working scheduler and its test, as a starting point."""
     from sil.experiment.new_scheduler import write_package
 
-    with one_sentence_for_bad_input():
+    with console.one_sentence_for_bad_input():
         written = write_package(name, kind, folder or Path(name))
     for path in written:
-        out.print(f"  {path}", highlight=False, soft_wrap=True)
-    where = folder or Path(name)
-    out.print(
-        f"The scheduler works as it is. To try it:\n  pip install -e {where}\n  sil check {name}",
-        highlight=False,
-        soft_wrap=True,
+        console.print_line(f"  {path}")
+    console.print_line(
+        f"The scheduler works as it is. To try it:\n  pip install -e {folder or name}\n  sil check {name}"
     )
 
 
 def serve_scheduler(
     name: Annotated[str, typer.Argument(help="A scheduler for rigid jobs on free nodes.")],
     bind: Annotated[str, typer.Option("--bind", help="Address to listen on.")] = "tcp://127.0.0.1:28000",
-    decision_limit: Annotated[
-        float, typer.Option(min=0.001, help="Seconds of wall time that a decision may take.")
-    ] = 60.0,
+    decision_limit: options.DecisionLimit = 60.0,
 ) -> None:
     """Serve a scheduler to a simulator that speaks Batsim's protocol, for one simulation.
 
     Run-time estimates are the jobs' walltimes. Exit code 1 if the scheduler breaks a rule.
     """
     if importlib.util.find_spec("zmq") is None:
-        fail("Batsim's protocol needs the package pyzmq; install sil-testbed[batsim]")
+        console.fail("Batsim's protocol needs the package pyzmq; install sil-testbed[batsim]")
     from scheduler.free_nodes.runtime_estimates import UserEstimates
     from scheduler.registry import resolve
     from scheduler.rules import ScheduleRejected
@@ -136,11 +132,7 @@ def serve_scheduler(
     from sil.world.guard.guard import Guard
     from sil.world.guard.scheduler import GuardedScheduler
 
-    def fault(rule: str, message: str) -> NoReturn:
-        print_fault(f"{name} broke the rule {rule}: {message}")
-        raise typer.Exit(EXIT_FAULT)
-
-    with one_sentence_for_bad_input():
+    with console.one_sentence_for_bad_input():
         spec = resolve(name)
         spec.require(Kind.FREE_NODES, "serving a simulator")
         served = ServedScheduler(
@@ -149,8 +141,6 @@ def serve_scheduler(
             spec.memoryless,
         )
         try:
-            serve(served, bind, lambda: err.print(f"{name} is listening on {bind}.", highlight=False))
-        except ScheduleRejected as rejected:
-            fault(rejected.violation.rule, rejected.violation.message)
-        except SchedulerFault as error:
-            fault(error.rule, error.message)
+            serve(served, bind, lambda: console.err.print(f"{name} is listening on {bind}."))
+        except (ScheduleRejected, SchedulerFault) as fault:
+            console.exit_with_fault(f"{name} broke the rule {fault}")

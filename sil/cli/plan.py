@@ -11,20 +11,9 @@ from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
 
-from sil.cli.console import (
-    EXIT_FAULT,
-    JsonOption,
-    NoDeterminismCheckOption,
-    fail,
-    natural_width,
-    one_sentence_for_bad_input,
-    out,
-    print_fault,
-    print_json,
-    print_note,
-)
-from sil.cli.options import WORKERS, DaskOption, WorkersOption
+from sil.cli import console, options
 from sil.cli.progress import plan_progress
+from sil.cli.run import found_before_loading
 
 if TYPE_CHECKING:
     from sil.planning.answers import Answers
@@ -40,22 +29,17 @@ def plan(
     plan_file: Annotated[
         str, typer.Argument(metavar="PLAN", help="A plan file, or the name of a built-in one (five-offers).")
     ],
-    out_folder: Annotated[
-        Path | None, typer.Option("--out", help="Folder for the results. Default: sil-plan-NAME.")
-    ] = None,
+    out_folder: Annotated[Path | None, options.folder("sil-plan-NAME")] = None,
     scheduler: Annotated[
-        list[str] | None, typer.Option(help="Instead of those in the file; may be repeated.")
+        list[str] | None, typer.Option(help="Override those in the file. May be repeated.")
     ] = None,
-    budget: Annotated[float | None, typer.Option(help="Instead of the budget in the file.")] = None,
-    seed: Annotated[int | None, typer.Option(min=0, help="Instead of the seed in the file.")] = None,
-    workers: WorkersOption = WORKERS,
-    dask: DaskOption = None,
-    site: Annotated[
-        str | None,
-        typer.Option(metavar="DATABASE#SITE", help="A site in a database instead of the one in the file."),
-    ] = None,
-    no_determinism_check: NoDeterminismCheckOption = False,
-    as_json: JsonOption = False,
+    budget: Annotated[float | None, typer.Option(help="Override the budget in the file.")] = None,
+    seed: options.Seed = None,
+    workers: options.Workers = options.WORKERS,
+    dask: options.Dask = None,
+    site: options.Site = None,
+    no_determinism_check: options.NoDeterminismCheck = False,
+    as_json: options.Json = False,
 ) -> None:
     """Answer a purchasing question: the effect of each offer, the best buy within a budget, sizing, and
     retirement.
@@ -63,13 +47,7 @@ def plan(
     Writes plan.html (open it in a browser), options.csv, job_classes.csv and the chart. Every finished run is
     stored in runs.db: the same command resumes an interrupted plan, and repeats no run.
     """
-    from sil.settings import files
-    from sil.workers.processes import begin_early
-
-    with one_sentence_for_bad_input():
-        path = files.find(plan_file, "plans", Path())
-    if dask is None:
-        begin_early()
+    path = found_before_loading(plan_file, "plans", dask)
     from sil.experiment.output_folder import make_usable
     from sil.planning.answers import Prepared, answered
     from sil.planning.plan_file import changed, read_plan
@@ -80,36 +58,33 @@ def plan(
     from sil.world.guard.faults import SchedulerFault
     from site_db.store import parse_address
 
-    try:
-        with one_sentence_for_bad_input():
-            chosen = changed(
-                read_plan(path),
-                schedulers=tuple(scheduler) if scheduler else None,
-                budget=budget,
-                seed=seed,
+    with console.one_sentence_for_bad_input():
+        schedulers = tuple(scheduler) if scheduler else None
+        chosen = changed(read_plan(path), schedulers=schedulers, budget=budget, seed=seed)
+        if no_determinism_check:
+            chosen = changed(chosen, guard=chosen.guard.model_dump() | {"ask_twice": False})
+        if site is not None and chosen.log is not None:
+            console.fail(
+                f"'{chosen.name}' is a plan for the machine of a log; --site is for plans with a site"
             )
-            if no_determinism_check:
-                chosen = changed(chosen, guard=chosen.guard.model_dump() | {"ask_twice": False})
-            if site is not None and chosen.log is not None:
-                fail(f"'{chosen.name}' is a plan for the machine of a log; --site is for plans with a site")
-            folder = out_folder or Path(f"sil-plan-{chosen.name}")
-            make_usable(folder)
-            prepared = Prepared(chosen, path, parse_address(site) if site else None)
+        folder = out_folder or Path(f"sil-plan-{chosen.name}")
+        make_usable(folder)
+        prepared = Prepared(chosen, path, parse_address(site) if site else None)
+        try:
             with (
                 plan_progress(chosen.name) as bar,
                 Store(folder / RUNS) as store,
                 selected_executor(workers, dask) as executor,
             ):
                 answers = answered(prepared, Runner(executor, store, bar.progressed), bar.look)
-            write_page(folder, answers)
-    except SchedulerFault as fault:
-        print_fault(f"a scheduler broke the rule {fault}")
-        raise typer.Exit(EXIT_FAULT) from None
+        except SchedulerFault as fault:
+            console.exit_with_fault(f"a scheduler broke the rule {fault}")
+        write_page(folder, answers)
     if as_json:
         _print_json(answers)
-        return
-    _show(answers)
-    out.print(f"Results are in {folder}; open {folder / PAGE} in a browser.", soft_wrap=True)
+    else:
+        _show(answers)
+        console.print_line(f"Results are in {folder}; open {folder / PAGE} in a browser.")
 
 
 def _print_json(answers: Answers) -> None:
@@ -119,7 +94,7 @@ def _print_json(answers: Answers) -> None:
     from sil.planning.report.tables import classes_frame, options_frame
 
     sizes = {a.scheduler: asdict(a.size) for a in answers.answers if a.size is not None}
-    print_json(
+    console.print_json(
         {
             "recommendation": recommendation.recommendation(answers),
             "notes": list(recommendation.caveats(answers)),
@@ -140,10 +115,10 @@ def _show(answers: Answers) -> None:
             if part.table is not None:
                 _print_table(section.title, part.table)
         if section.note:
-            out.print(section.note, highlight=False, soft_wrap=True)
+            console.print_line(section.note)
     for sentence in recommendation.caveats(answers):
-        print_note(sentence)
-    out.print(f"\n[bold]{recommendation.recommendation(answers)}[/bold]", highlight=False, soft_wrap=True)
+        console.print_note(sentence)
+    console.print_line(f"\n[bold]{recommendation.recommendation(answers)}[/bold]")
 
 
 def _print_table(title: str, found: page.Table) -> None:
@@ -160,5 +135,5 @@ def _print_table(title: str, found: page.Table) -> None:
             table.add_column("\n".join(lines), justify="right", no_wrap=True)
     for row in found.rows:
         table.add_row(*map(str, row))
-    least = natural_width(table) - longest_name + LEAST_NAME
+    least = console.natural_width(table) - longest_name + LEAST_NAME
     Console(width=max(MOST_COLUMNS, least)).print(table)

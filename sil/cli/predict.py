@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 from rich.table import Table
 
-from sil.cli.console import JsonOption, fail, one_sentence_for_bad_input, out, print_json, print_whole
+from sil.cli import console, options
 
 if TYPE_CHECKING:
     from sil.experiment.turnaround import Question, TurnaroundPrediction
@@ -57,7 +57,7 @@ def predict(
             "(2026-11-22T17:00).",
         ),
     ] = None,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Predict when jobs on time-shared nodes start and complete, with an interval and its basis."""
     from sil.experiment.turnaround import predict_turnaround
@@ -65,8 +65,8 @@ def predict(
 
     now = datetime.now()
     if submit is not None and job is not None:
-        fail("--submit and --job predict different jobs; give only one of them")
-    with one_sentence_for_bad_input():
+        console.fail("--submit and --job predict different jobs; give only one of them")
+    with console.one_sentence_for_bad_input():
         by_s = None if by is None else _seconds_from(now, by)
         state, text = read_queue_file(queue)
         question = _question(site, cluster, scheduler, predictor)
@@ -75,19 +75,21 @@ def predict(
             job = state.waiting[-1].job
         predictions = predict_turnaround(state, queue, text, question)
     if not predictions:
-        fail(f"{queue}: there are no jobs; predict a hypothetical one with --submit CLASS:TASKS")
+        console.fail(f"{queue}: there are no jobs; predict a hypothetical one with --submit CLASS:TASKS")
     if job is not None:
         predictions = [one for one in predictions if one.job == job]
         if not predictions:
-            fail(f"{queue}: there is no job {job}; there are {', '.join(str(t.job) for t in state.jobs)}")
+            console.fail(
+                f"{queue}: there is no job {job}; there are {', '.join(str(t.job) for t in state.jobs)}"
+            )
     if as_json:
-        print_json([one.as_dict() | _promise(one, by_s) for one in predictions])
+        console.print_json([one.as_dict() | _promise(one, by_s) for one in predictions])
         return
     _print_table(predictions, now)
-    _print_grounds(predictions, state, question)
+    _print_basis(predictions, state, question)
     if by_s is not None:
         for one in predictions:
-            out.print(_answer(one, by_s, now), highlight=False, soft_wrap=True)
+            console.print_line(_answer(one, by_s, now))
 
 
 def _question(site: str, cluster: str | None, scheduler: str, predictor: str) -> Question:
@@ -116,11 +118,13 @@ def _question(site: str, cluster: str | None, scheduler: str, predictor: str) ->
 def _with_submitted(state: QueueFile, submit: str, nodes: NodesOfSite) -> QueueFile:
     job_class, _, tasks = submit.rpartition(":")
     if not job_class or not re.fullmatch("[0-9]{1,9}", tasks) or int(tasks) < 1:
-        fail(f"--submit '{submit}': expected a job class and a number of tasks, such as CG.B:4")
+        console.fail(f"--submit '{submit}': expected a job class and a number of tasks, such as CG.B:4")
     sizes = nodes.known.sizes()
     if int(tasks) not in sizes.get(job_class, ()):
         known = ", ".join(f"{name}:{n}" for name in sizes for n in sizes[name])
-        fail(f"--submit '{submit}': the site has no measurement of this job in isolation; it has {known}")
+        console.fail(
+            f"--submit '{submit}': the site has no measurement of this job in isolation; it has {known}"
+        )
     return state.with_submitted(job_class, int(tasks))
 
 
@@ -131,64 +135,56 @@ def _seconds_from(now: datetime, by: str) -> float:
     try:
         then = datetime.fromisoformat(by)
     except ValueError:
-        fail(f"--by '{by}': expected a duration from now (900, 15m or 2h) or a time (2026-11-22T17:00)")
+        console.fail(
+            f"--by '{by}': expected a duration from now (900, 15m or 2h) or a time (2026-11-22T17:00)"
+        )
     seconds = (then - (datetime.now(then.tzinfo) if then.tzinfo else now)).total_seconds()
     if seconds <= 0:
-        fail(f"--by '{by}': that time has passed")
+        console.fail(f"--by '{by}': that time has passed")
     return _not_too_far(by, seconds)
 
 
 def _not_too_far(by: str, seconds: float) -> float:
     if seconds > MOST_SECONDS:
-        fail(f"--by '{by}': that is more than {MOST_SECONDS / UNITS['d'] / 365:.0f} years from now")
+        console.fail(f"--by '{by}': that is more than {MOST_SECONDS / UNITS['d'] / 365:.0f} years from now")
     return seconds
 
 
 def _print_table(predictions: list[TurnaroundPrediction], now: datetime) -> None:
-    table = Table(title="Predicted, from now", title_justify="left")
-    for heading in ("job", "class"):
-        table.add_column(heading)
+    table = Table("job", "class", title="Predicted, from now", title_justify="left")
     for heading in ("tasks", "starts in (s)", "ends in (s)", "80 % interval (s)", "ends at"):
         table.add_column(heading, justify="right")
     for one in predictions:
-        interval = (
-            "-" if one.low_s is None or one.high_s is None else f"{one.low_s:,.0f} to {one.high_s:,.0f}"
-        )
+        has_interval = one.low_s is not None and one.high_s is not None
+        has_end = not one.overdue and one.end_s <= MOST_SECONDS
         table.add_row(
             str(one.job),
             one.job_class,
             str(one.tasks),
             "runs" if one.start_s is None else _seconds(one.start_s),
             "overdue" if one.overdue else _seconds(one.end_s),
-            interval,
-            "-"
-            if one.overdue or one.end_s > MOST_SECONDS
-            else f"{now + timedelta(seconds=one.end_s):%a %H:%M:%S}",
+            f"{one.low_s:,.0f} to {one.high_s:,.0f}" if has_interval else "-",
+            f"{now + timedelta(seconds=one.end_s):%a %H:%M:%S}" if has_end else "-",
         )
-    print_whole(table)
+    console.print_whole(table)
 
 
 def _seconds(value: float) -> str:
     return "never, as predicted" if isinf(value) else f"{value:,.0f}"
 
 
-def _print_grounds(predictions: list[TurnaroundPrediction], state: QueueFile, question: Question) -> None:
+def _print_basis(predictions: list[TurnaroundPrediction], state: QueueFile, question: Question) -> None:
     from scheduler.time_shared.prediction.history import FEWEST
 
-    out.print(
-        f"Basis: {question.predictor} over {question.scheduler.name}, {len(state.running)} running and "
-        f"{len(state.waiting)} waiting jobs on the {len(question.nodes.names)} nodes of "
-        f"{question.nodes.cluster}; local load and nodes as they are now, and no later arrivals.",
-        highlight=False,
-        soft_wrap=True,
+    waiting = f"{len(state.running)} running and {len(state.waiting)} waiting jobs"
+    nodes = f"the {len(question.nodes.names)} nodes of {question.nodes.cluster}"
+    console.print_line(
+        f"Basis: {question.predictor} over {question.scheduler.name}, {waiting} on {nodes}; local load and "
+        "nodes as they are now, and no later arrivals."
     )
-    guessed = [str(table.job) for table in state.running if table.cpu_used_s is None]
-    if guessed:
-        out.print(
-            f"No CPU time is given for job {', '.join(guessed)}; it is assumed to have run alone so far.",
-            highlight=False,
-            soft_wrap=True,
-        )
+    if guessed := [str(table.job) for table in state.running if table.cpu_used_s is None]:
+        jobs = ", ".join(guessed)
+        console.print_line(f"No CPU time is given for job {jobs}; it is assumed to have run alone so far.")
     for one in predictions:
         if one.overdue:
             line = f"Job {one.job} has used the CPU time measured in isolation: its completion is unknown."
@@ -197,7 +193,7 @@ def _print_grounds(predictions: list[TurnaroundPrediction], state: QueueFile, qu
             line = f"Job {one.job}: no interval, because {why}."
         else:
             line = f"Job {one.job}: interval from {one.basis.n_errors:,} errors of {one.basis.alike}."
-        out.print(line, highlight=False, soft_wrap=True)
+        console.print_line(line)
 
 
 def _promise(one: TurnaroundPrediction, by_s: float | None) -> dict[str, bool]:

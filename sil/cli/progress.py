@@ -1,9 +1,14 @@
-"""Progress bars."""
+"""Progress bars. They also notice lost interrupts: Python drops exceptions raised in callbacks of the garbage
+collector and of weak references, frequent while libraries are loaded and databases are read; and some
+libraries catch every exception.
+"""
 
 from __future__ import annotations
 
+import signal
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 from rich.progress import (
     BarColumn,
@@ -15,29 +20,50 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from sil.cli.console import err, print_note
-from sil.cli.interrupts import stop_if_interrupted
+from sil.cli import console
 from sil.workers.listener import Listener
+
+_is_interrupted = False
+
+
+def remember_interrupts() -> None:
+    """Install the handler of Ctrl-C, unless the process ignores interrupts, as background processes do."""
+    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
+        signal.signal(signal.SIGINT, _interrupt)
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    global _is_interrupted
+    _is_interrupted = True
+    raise KeyboardInterrupt
+
+
+def _stop_if_interrupted() -> None:
+    """Called with every progress update. Raises KeyboardInterrupt if an earlier one got lost."""
+    global _is_interrupted
+    if _is_interrupted:
+        _is_interrupted = False
+        raise KeyboardInterrupt
 
 
 class ProgressBar(Listener):
     """Shows how many tasks are done, and before the first one what is being prepared."""
 
     def __init__(self, progress: Progress, name: str) -> None:
-        stop_if_interrupted()
+        _stop_if_interrupted()
         self._progress = progress
         self._name = self._doing = name
         self._done: int | None = None
         self._bar = progress.add_task(f"{name}: reading", total=None)
 
     def progressed(self, done: int, total: int | None) -> None:
-        stop_if_interrupted()
+        _stop_if_interrupted()
         what = f"{self._name}: starting" if self._done in (None, done) else self._doing
         self._done = done
         self._progress.update(self._bar, completed=done, total=total, description=what)
 
     def told(self, sentence: str) -> None:
-        print_note(sentence)
+        console.print_note(sentence)
 
 
 def progress(what: str) -> Progress:
@@ -50,7 +76,7 @@ def progress(what: str) -> Progress:
         TextColumn(what),
         TimeElapsedColumn(),
         TimeRemainingColumn(),
-        console=err,
+        console=console.err,
         transient=True,
     )
 
@@ -59,7 +85,7 @@ class PlanProgress(ProgressBar):
     """Shows also which question of a plan is being answered, and how many options are unsettled."""
 
     def look(self, scheduler: str, question: str, replications: int, unsettled: int) -> None:
-        stop_if_interrupted()
+        _stop_if_interrupted()
         self._doing = (
             f"{self._name}, {question} under {scheduler}: {unsettled} to settle after {replications} each"
         )
@@ -70,5 +96,5 @@ class PlanProgress(ProgressBar):
 def plan_progress(name: str) -> Iterator[PlanProgress]:
     """The display while a plan is answered, whose number of runs is not known before."""
     columns = (TextColumn("{task.description}"), TextColumn("{task.completed} runs"), TimeElapsedColumn())
-    with Progress(*columns, console=err, transient=True) as progress:
+    with Progress(*columns, console=console.err, transient=True) as progress:
         yield PlanProgress(progress, name)

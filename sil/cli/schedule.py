@@ -7,23 +7,23 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
-from rich.table import Table
 
-from sil.cli.console import (
-    EXIT_FAULT,
-    JsonOption,
-    one_sentence_for_bad_input,
-    out,
-    print_fault,
-    print_json,
-    print_note,
-)
+from sil.cli import console, options
+from sil.cli.listing import Column, Listing, number, print_listings, text
 
 if TYPE_CHECKING:
     from scheduler.registry import Entry
 
 SCREEN = 100
 """Columns of the listing of schedulers, at least; longer summaries are cut there."""
+
+
+COLUMNS = (
+    text("scheduler"),
+    number("makespan (s)", "makespan_s", ",.3f"),
+    number("sum of completion times (s)", "sum_completion_times_s", ",.3f"),
+    Column("decision (ms)", lambda row: f"{1e3 * row['decision_s']:,.2f}", is_number=True),
+)
 
 
 def schedule(
@@ -41,13 +41,11 @@ def schedule(
     ready: Annotated[
         Path | None, typer.Option(help="A file with each machine's ready time in seconds. Default: 0.")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
     out_file: Annotated[
         Path | None, typer.Option("--out", help="Write job, machine, start, completion to this CSV file.")
     ] = None,
-    decision_limit: Annotated[
-        float, typer.Option(min=0.001, help="Seconds of wall time that a decision may take.")
-    ] = 3600.0,
+    decision_limit: options.DecisionLimit = 3600.0,
     limit: Annotated[float | None, typer.Option("--limit", min=0.001, hidden=True)] = None,
 ) -> None:
     """Map one ETC matrix; print makespan, sum of completion times and decision time."""
@@ -56,16 +54,16 @@ def schedule(
     from sil.experiment.matrix import map_matrix, read_problem, write_mapping
     from sil.world.guard.faults import SchedulerFault
 
-    mapped, faults, limit_s = [], [], limit or decision_limit
-    with one_sentence_for_bad_input():
+    mapped, faults = [], []
+    with console.one_sentence_for_bad_input():
         names = scheduler or [name for name in registry.BUILT_IN if name not in registry.OPTIMISING]
-        schedulers = [registry.resolve(name) for name in names]
-        for spec in schedulers:
+        specs = [registry.resolve(name) for name in names]
+        for spec in specs:
             spec.require(Kind.MAPPING, "a matrix")
         problem = read_problem(matrix, ready)
-        for spec in schedulers:
+        for spec in specs:
             try:
-                mapped.append(map_matrix(problem, spec, limit_s))
+                mapped.append(map_matrix(problem, spec, limit or decision_limit))
             except SchedulerFault as fault:
                 faults.append(f"{spec.name} broke the rule {fault}")
         if out_file is not None:
@@ -80,32 +78,18 @@ def schedule(
         for result in mapped
     ]
     if as_json:
-        print_json(rows)
+        console.print_json(rows)
     else:
-        table = Table(
-            title=f"{problem.n_jobs} jobs on {problem.etc.n_resources} machines", title_justify="left"
-        )
-        table.add_column("scheduler")
-        for column in ("makespan (s)", "sum of completion times (s)", "decision (ms)"):
-            table.add_column(column, justify="right")
-        for result in mapped:
-            made = result.schedule
-            times = (f"{made.makespan_s:,.3f}", f"{made.sum_completion_s:,.3f}")
-            table.add_row(result.scheduler, *times, f"{1e3 * result.decision_s:,.2f}")
-        out.print(table)
+        title = f"{problem.n_jobs} jobs on {problem.etc.n_resources} machines"
+        print_listings([Listing("mappings", title, COLUMNS, rows)])
     for result in mapped:
-        n = len(result.schedule.wait_reasons)
-        if n:
-            print_note(
-                f"{result.scheduler} left {n:,} of {problem.n_jobs:,} jobs waiting; the times exclude them"
-            )
-    for sentence in faults:
-        print_fault(sentence)
-    if faults:
-        raise typer.Exit(EXIT_FAULT)
+        if n := len(result.schedule.wait_reasons):
+            left = f"{result.scheduler} left {n:,} of {problem.n_jobs:,} jobs waiting"
+            console.print_note(f"{left}; the times exclude them")
+    console.exit_on_faults(faults)
 
 
-def schedulers(as_json: JsonOption = False) -> None:
+def schedulers(as_json: options.Json = False) -> None:
     """List the schedulers by kind: built-in ones and plug-ins."""
     from scheduler import registry
 
@@ -113,9 +97,11 @@ def schedulers(as_json: JsonOption = False) -> None:
     for entry in registry.entries():
         groups.setdefault(entry.kind or "plug-in", []).append(entry)
     if as_json:
-        print_json([asdict(entry) | {"kind": name} for name, entries in groups.items() for entry in entries])
+        console.print_json(
+            [asdict(entry) | {"kind": name} for name, entries in groups.items() for entry in entries]
+        )
         return
-    room = max(out.width, SCREEN)
+    room = max(console.out.width, SCREEN)
     for heading, entries in groups.items():
         print(f"{heading}:")
         for entry in entries:

@@ -9,15 +9,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from sil.cli.console import (
-    EXIT_FAULT,
-    JsonOption,
-    counted,
-    fail,
-    one_sentence_for_bad_input,
-    out,
-    print_json,
-)
+from sil.cli import console, options
 
 if TYPE_CHECKING:
     import polars as pl
@@ -38,9 +30,9 @@ def compare_traces(
             help="Scheduler, if a trace has several; given twice, the first is that of the first trace."
         ),
     ] = None,
-    replication: Annotated[int, typer.Option(min=0, help="Number of the replication.")] = 0,
-    point: Annotated[int, typer.Option(min=0, help="Number of the point of a grid.")] = 0,
-    as_json: JsonOption = False,
+    replication: options.Replication = 0,
+    point: options.Point = 0,
+    as_json: options.Json = False,
 ) -> None:
     """Find the first decision at which two runs diverge, and show the state before it.
 
@@ -51,47 +43,51 @@ def compare_traces(
 
     names = list(scheduler or [])
     if len(names) > 2:
-        fail(f"--scheduler is given {len(names)} times; give it once for both traces, or once for each")
-    with one_sentence_for_bad_input():
+        console.fail(
+            f"--scheduler is given {len(names)} times; give it once for both traces, or once for each"
+        )
+    with console.one_sentence_for_bad_input():
         runs = [
             _run(path, names[min(k, len(names) - 1)] if names else None, point, replication)
             for k, path in enumerate((one, other))
         ]
     found = divergence(runs[0], runs[1])
     if as_json:
-        print_json({"equal": found is None, **({"facts": len(runs[0])} if found is None else asdict(found))})
+        console.print_json(
+            {"equal": found is None, **({"facts": len(runs[0])} if found is None else asdict(found))}
+        )
     elif found is None:
-        out.print(f"The two runs are equal: {counted(len(runs[0]), 'fact')}.", highlight=False)
+        console.print_line(f"The two runs are equal: {console.counted(len(runs[0]), 'fact')}.")
     else:
         _print_divergence(found, one, other)
     if found is not None:
-        raise typer.Exit(EXIT_FAULT)
+        raise typer.Exit(console.EXIT_FAULT)
 
 
 def _print_divergence(found: Divergence, one: Path, other: Path) -> None:
     from sil.outcome.trace_diff import sentence
 
-    equal = f"The runs are equal for {counted(found.facts, 'fact')}"
-    out.print(f"{equal} and diverge at {_s(found.time_s)}.", highlight=False, soft_wrap=True)
+    equal = f"The runs are equal for {console.counted(found.facts, 'fact')}"
+    console.print_line(f"{equal} and diverge at {_s(found.time_s)}.")
     running = [f"job {r.job} on {r.where} since {_s(r.since_s)}" for r in found.running]
     _list("Running then", running)
     _list("Waiting then", [f"job {job}" for job in found.waiting])
     for path, facts in ((one, found.one), (other, found.other)):
-        out.print(f"{path}:", highlight=False, soft_wrap=True)
+        console.print_line(f"{path}:")
         for fact in facts:
             line = f"  {_s(fact['time_s'])}  {sentence(fact)}"
-            out.print(line, highlight=False, soft_wrap=True, markup=False)
+            console.print_line(line, markup=False)
         if not facts:
-            out.print("  end of the trace")
+            console.print_line("  end of the trace")
 
 
 def why(
     trace: Annotated[Path, typer.Argument(help="A trace.parquet, or its folder.")],
     job: Annotated[int, typer.Option("--job", help="The job's number.")],
     scheduler: Annotated[str | None, typer.Option(help="Scheduler, if the trace has several.")] = None,
-    replication: Annotated[int, typer.Option(min=0, help="Number of the replication.")] = 0,
-    point: Annotated[int, typer.Option(min=0, help="Number of the point of a grid.")] = 0,
-    as_json: JsonOption = False,
+    replication: options.Replication = 0,
+    point: options.Point = 0,
+    as_json: options.Json = False,
 ) -> None:
     """Show the timeline of a job: its arrival, why it waited, its runs and its end.
 
@@ -101,32 +97,30 @@ def why(
     from sil.outcome.job_timeline import timeline
     from sil.trace.facts import read_places, trace_file
 
-    with one_sentence_for_bad_input():
+    with console.one_sentence_for_bad_input():
         facts = _run(trace, scheduler, point, replication)
         places = read_places(trace_file(trace))
     found = timeline(facts, job, places)
     if found is None:
-        fail(f"{trace}: there is no job {job} in this run")
+        console.fail(f"{trace}: there is no job {job} in this run")
     if as_json:
         events = [{"time_s": time_s, "event": text} for time_s, text in found.events]
-        print_json({"job": job, **asdict(found), "events": events})
+        console.print_json({"job": job, **asdict(found), "events": events})
     else:
         _print_timeline(found)
 
 
 def _print_timeline(found: Timeline) -> None:
     for time_s, text in found.events:
-        out.print(f"{_s(time_s):>16}  {text}", highlight=False, soft_wrap=True, markup=False)
+        console.print_line(f"{_s(time_s):>16}  {text}", markup=False)
     if found.waited_s is not None:
-        out.print(f"Waiting time: {_s(found.waited_s)}.", highlight=False)
+        console.print_line(f"Waiting time: {_s(found.waited_s)}.")
     if found.overtaken_by:
         _list("Overtaken by", [f"job {other}" for other in found.overtaken_by])
     if not found.has_reasons:
-        out.print(
+        console.print_line(
             "This trace has no wait reasons; record them with `sil replay --reasons`, or with "
-            "guard.reasons = true in an experiment.",
-            highlight=False,
-            soft_wrap=True,
+            "guard.reasons = true in an experiment."
         )
 
 
@@ -139,18 +133,20 @@ def _run(path: Path, scheduler: str | None, point: int, replication: int) -> pl.
     runs: Sequence[tuple[Any, ...]] = [run for run in runs_of(facts) if run[:2] == (point, replication)]
     names = [name for _, _, name in runs]
     if not names:
-        fail(f"{path}: there is no replication {replication} of point {point} in this trace")
+        console.fail(f"{path}: there is no replication {replication} of point {point} in this trace")
     if scheduler is None and len(names) > 1:
-        fail(f"{path}: this trace has several schedulers; choose one with --scheduler: {', '.join(names)}")
+        console.fail(
+            f"{path}: this trace has several schedulers; choose one with --scheduler: {', '.join(names)}"
+        )
     if scheduler is not None and scheduler not in names:
-        fail(f"{path}: there is no scheduler '{scheduler}' in this trace; it has {', '.join(names)}")
+        console.fail(f"{path}: there is no scheduler '{scheduler}' in this trace; it has {', '.join(names)}")
     return facts.filter(point=point, replication=replication, scheduler=scheduler or names[0])
 
 
 def _list(title: str, items: list[str]) -> None:
     more = f", and {len(items) - SHOWN:,} more" if len(items) > SHOWN else ""
     text = ", ".join(items[:SHOWN]) or "none"
-    out.print(f"{title}: {text}{more}.", highlight=False, soft_wrap=True, markup=False)
+    console.print_line(f"{title}: {text}{more}.", markup=False)
 
 
 def _s(seconds: float) -> str:

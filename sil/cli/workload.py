@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from datetime import datetime
 from pathlib import Path
 from typing import Annotated
 
 import typer
 
-from sil.cli.console import JsonOption, one_sentence_for_bad_input, out, print_json, print_note
+from sil.cli import console, options
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
 
 app = typer.Typer(
@@ -17,22 +16,21 @@ app = typer.Typer(
     "workloads (.json, .json.gz).",
 )
 
-Log = Annotated[Path, typer.Argument(help="A log: .swf, .swf.gz, .json or .json.gz.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Refuse a log that needs repairs.")]
-Processors = Annotated[int | None, typer.Option(min=1, help="Override the machine size in the log.")]
-
 
 @app.command()
 def show(
-    log: Log, strict: Strict = False, processors: Processors = None, as_json: JsonOption = False
+    log: options.Log,
+    strict: options.Strict = False,
+    processors: options.Processors = None,
+    as_json: options.Json = False,
 ) -> None:
     """Summarise a log and list the repairs that it needs."""
     from sil.experiment.logs import read_log
 
-    with one_sentence_for_bad_input():
+    with console.one_sentence_for_bad_input():
         found = read_log(log, Rules(strict), processors)
     for note in found.notes:
-        print_note(note)
+        console.print_note(note)
     users = int((found.jobs["user"].unique() >= 0).sum())
     columns = {"run_s": "run time (s)", "estimate_s": "estimate (s)", "processors": "processors"}
     figures = {
@@ -40,52 +38,38 @@ def show(
         for column, values in found.jobs.select(*columns).to_dict().items()
     }
     if as_json:
-        print_json({"log": found.name, "jobs": len(found.jobs), "users": users, **figures})
+        console.print_json({"log": found.name, "jobs": len(found.jobs), "users": users, **figures})
         return
-    out.print(found.summary, highlight=False)
+    console.out.print(found.summary)
     for column, label in columns.items():
         texts = [f"{what} {float(value):,.0f}" for what, value in figures[column].items()]  # type: ignore[arg-type]
-        out.print(f"{label}: {', '.join(texts)}", highlight=False)
-    out.print(f"users: {users:,} known", highlight=False)
+        console.print_line(f"{label}: {', '.join(texts)}")
+    console.print_line(f"users: {users:,} known")
 
 
 @app.command()
 def convert(
-    log: Log,
+    log: options.Log,
     target: Annotated[Path, typer.Argument(help="The file to write; its suffix selects the format.")],
-    strict: Strict = False,
-    processors: Processors = None,
-    overrun: Annotated[
-        Overrun,
-        typer.Option(help="Jobs that exceeded their estimate: raise the estimate, or cut the run."),
-    ] = Overrun.RAISE,
-    too_large: Annotated[
-        TooLarge, typer.Option(help="Jobs larger than the machine: clip them, skip them, or fail.")
-    ] = TooLarge.CLIP,
-    jobs: Annotated[
-        str | None,
-        typer.Option(metavar="A:B", help="Only jobs A to B - 1, in order of submission, counted from 0."),
-    ] = None,
-    begin: Annotated[
-        datetime | None, typer.Option("--from", help="Only jobs submitted at or after this time (UTC).")
-    ] = None,
-    end: Annotated[
-        datetime | None, typer.Option("--to", help="Only jobs submitted before this time (UTC).")
-    ] = None,
-    load: Annotated[
-        float | None, typer.Option(help="Scale the load: divide interarrival times by this factor.")
-    ] = None,
+    strict: options.Strict = False,
+    processors: options.Processors = None,
+    overrun: options.OnOverrun = Overrun.RAISE,
+    too_large: options.OnTooLarge = TooLarge.CLIP,
+    jobs: options.Jobs = None,
+    begin: options.Begin = None,
+    end: options.End = None,
+    load: options.Load = None,
 ) -> None:
     """Repair and cut a log, and write it in the same or the other format."""
     from sil.experiment.logs import read_log, write_log
     from sil.workload.job_log import part_of
 
-    with one_sentence_for_bad_input():
+    with console.one_sentence_for_bad_input():
         found = part_of(read_log(log, Rules(strict, overrun, too_large), processors), jobs, begin, end, load)
         write_log(target, found)
     for note in found.notes:
-        print_note(note)
-    out.print(f"Written: {target} ({found.summary})", highlight=False, soft_wrap=True)
+        console.print_note(note)
+    console.print_line(f"Written: {target} ({found.summary})")
 
 
 @app.command()
@@ -105,9 +89,9 @@ def lublin(
     from sil.workload.lublin import Lublin
 
     generator = np.random.default_rng(seed)
-    with one_sentence_for_bad_input():
+    with console.one_sentence_for_bad_input():
         made = Lublin().jobs(jobs, processors, generator)
         if load is not None:
             made = made.at_load(load)
         write_log(target, made)
-    out.print(f"Written: {target} ({made.summary})", highlight=False, soft_wrap=True)
+    console.print_line(f"Written: {target} ({made.summary})")

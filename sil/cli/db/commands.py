@@ -1,16 +1,36 @@
-"""`sil db`: sites, states and upkeep of a database."""
+"""`sil db`: a site's database, its states and upkeep, and the jobs recorded in it."""
 
 from __future__ import annotations
 
 import time
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from sil.cli.console import JsonOption, counted, one_sentence_for_bad_input, out, print_note
-from sil.cli.db.opened import DEFAULT, Where, changing, reading, site_of
+from sil.cli import console, options
+from sil.cli.console import counted
+from sil.cli.db.database import DEFAULT, Database, opened, site_of
+from sil.cli.listing import print_listings
+
+if TYPE_CHECKING:
+    from site_db.jobs.logs.logged_job import LoggedJob, Tally
+    from site_db.jobs.records import SourceKind
+
+    LogReader = Callable[[Iterable[str], Path, Tally], Iterator[LoggedJob]]
+
+app = typer.Typer(
+    no_args_is_help=True,
+    help="""The database of a site: machines, users, job classes, and execution history.
+
+    All commands take `--db`: an SQLite file or the address of a PostgreSQL database, followed by `#SITE`
+    if the database has several sites: `site.db`, `site.db#hcs-2001`, `postgresql://user@host/database#hcs-2001`.
+    The default is the environment variable SIL_DATABASE, or else the file site.db.
+    """,
+)
 
 
 class UpOrDown(StrEnum):
@@ -18,19 +38,21 @@ class UpOrDown(StrEnum):
     DOWN = "down"
 
 
-def init(db: Where = DEFAULT) -> None:
+@app.command()
+def init(db: Database = DEFAULT) -> None:
     """Create a new, empty database."""
     from site_db import store
 
-    with one_sentence_for_bad_input():
+    with console.one_sentence_for_bad_input():
         address = store.parse_address(db)
         store.create(address).dispose()
-    out.print(f"{address}: a new database; put a site into it with: sil db import SITE.toml", soft_wrap=True)
+    console.print_line(f"{address}: a new database; put a site into it with: sil db import SITE.toml")
 
 
+@app.command("import")
 def import_site(
     site: Annotated[str, typer.Argument(help="A site file, or the name of a built-in one.")],
-    db: Where = DEFAULT,
+    db: Database = DEFAULT,
 ) -> None:
     """Add the site of a site file to the database, or update the site of that name."""
     from sil.settings import files
@@ -39,25 +61,26 @@ def import_site(
     from site_db.site_file.importing import put_file
     from site_db.sites import site_names
 
-    with changing(db) as (session, address):
+    with opened(db, changing=True) as (session, address):
         path = files.find(site, "sites", Path())
         file = read_site_file(path)
         there = site_names(session)
         put_file(session, file, path)
         counts = [counted(n, what) for what, n in count_things(session, file.name).items()]
     done = "is updated from its file" if file.name in there else "is new"
-    out.print(f"{address}: the site '{file.name}' {done}: {', '.join(counts)}", soft_wrap=True)
+    console.print_line(f"{address}: the site '{file.name}' {done}: {', '.join(counts)}")
 
 
+@app.command()
 def export(
-    db: Where = DEFAULT,
+    db: Database = DEFAULT,
     out_file: Annotated[Path | None, typer.Option("--out", help="Write to this file.")] = None,
 ) -> None:
     """Print a site as a site file."""
     from site_db.site_file import exchange
     from site_db.sites import SiteReader
 
-    with reading(db) as (session, address):
+    with opened(db) as (session, address):
         text = exchange.site_text(SiteReader(session, site_of(session, address)).as_file())
         if out_file is not None:
             _write(out_file, text)
@@ -65,20 +88,20 @@ def export(
         print(text, end="")
 
 
+@app.command()
 def show(
-    db: Where = DEFAULT,
+    db: Database = DEFAULT,
     job_class: Annotated[
         str | None, typer.Option(help="Show the expected times of this job class on each resource.")
     ] = None,
-    as_json: JsonOption = False,
+    as_json: options.Json = False,
 ) -> None:
     """Show all sites, or one: machines, clusters and their states, queues, users, expected times."""
     from sil.cli.db import experience_listings, site_listings
-    from sil.cli.db.listing import print_listings
     from site_db.sites import SiteReader, site_names
     from site_db.states import current_states
 
-    with reading(db) as (session, address):
+    with opened(db) as (session, address):
         names = site_names(session)
         if address.site is None and len(names) != 1:
             listings = [site_listings.sites(session)]
@@ -105,10 +128,117 @@ def show(
     print_listings(listings, as_json)
 
 
+@app.command()
+def history(
+    db: Database = DEFAULT,
+    last: Annotated[int, typer.Option(min=1, help="Number of latest runs to show.")] = 20,
+    import_file: Annotated[
+        Path | None,
+        typer.Option(
+            "--import",
+            help="Record the jobs of a CSV file: one that an experiment wrote because it could not reach the "
+            "database, or one with the columns job_class, resource, started_unix_s, run_time_s.",
+        ),
+    ] = None,
+    as_json: options.Json = False,
+) -> None:
+    """Show the latest completed runs, or record those of a CSV file."""
+    if import_file is not None:
+        _import_csv(import_file, db)
+        return
+    from sil.cli.db.experience_listings import latest_runs
+
+    with opened(db) as (session, address):
+        listing = latest_runs(session, site_of(session, address), last)
+    print_listings([listing], as_json)
+
+
+@app.command()
+def import_sacct(
+    log: Annotated[Path, typer.Argument(help="Output of `sacct -P -X -o ...`; may be gzipped.")],
+    db: Database = DEFAULT,
+) -> None:
+    """Record the jobs of a Slurm accounting log.
+
+    Create the log with: sacct -a -P -X -S 2026-01-01 -E now -o
+    JobID,User,JobName,Partition,AllocCPUS,NodeList,Submit,Start,End,Elapsed,TimelimitRaw,State
+
+    A job class is (user, program, processors). Missing nodes, clusters (partitions) and the site itself are
+    added.
+    """
+    from site_db.jobs.logs.sacct import read_sacct
+    from site_db.jobs.records import SourceKind
+
+    _import_log(log, db, SourceKind.SACCT, read_sacct)
+
+
+@app.command()
+def import_swf(
+    log: Annotated[Path, typer.Argument(help="A log in the Standard Workload Format; may be gzipped.")],
+    db: Database = DEFAULT,
+) -> None:
+    """Record the jobs of an archive log.
+
+    A job class is (user, program, processors). The format names no machines: runs count for a machine class
+    with the name of the partition.
+    """
+    from site_db.jobs.logs.swf import read_swf
+    from site_db.jobs.records import SourceKind
+
+    _import_log(log, db, SourceKind.SWF, read_swf)
+
+
+def _import_csv(path: Path, db: str) -> None:
+    from site_db.jobs.csv_file import import_file
+
+    with opened(db, changing=True) as (session, address):
+        n, left_out = import_file(session, site_of(session, address), path, time.time())
+    console.print_line(f"{address}: {counted(n, 'job')} of {path} recorded")
+    if left_out:
+        console.print_line(f"Left out: {counted(left_out, 'job')} that the site already has")
+
+
+def _import_log(log: Path, db: str, kind: SourceKind, read: LogReader) -> None:
+    """Record the jobs of a log, and report what happened to its rows."""
+    from site_db.jobs.log_import import count_members, count_things, import_log
+    from site_db.jobs.logs.log_file import open_log
+    from site_db.jobs.logs.logged_job import Tally, up_to_now
+
+    tally = Tally()
+    with opened(db, changing=True) as (session, address), open_log(log) as lines:
+        site = site_of(session, address)
+        before, members_before = count_things(session, site), count_members(session, site)
+        left_out = import_log(session, site, kind, log, up_to_now(read(lines, log, tally), log, time.time()))
+        if not tally.used:
+            reasons = "; ".join(_counts(tally.refused, tally)) or "there are none"
+            console.fail(f"{log}: none of its rows can be used: {reasons}")
+        after, members = count_things(session, site), count_members(session, site)
+    new = [counted(after[what] - before[what], what) for what in after if after[what] > before[what]]
+    console.print_line(
+        f"{address}: {tally.used - left_out:,} of {tally.rows:,} rows of {log} are recorded as runs."
+    )
+    console.print_line(f"New at the site '{site}': {', '.join(new) or 'nothing'}.")
+    for name, n in members_before.items():
+        if members[name] > n:
+            grown = f"the cluster '{name}' has {members[name]:,} members now, instead of {n:,}"
+            console.print_note(f"{grown}: runs of the partition of that name used other machines, too")
+    if left_out:
+        console.out.print(f"Left out: {left_out:,} (recorded before)")
+    for what, counts in (("Repaired", tally.repaired), ("Refused", tally.refused)):
+        for sentence in _counts(counts, tally):
+            console.print_line(f"{what}: {sentence}")
+
+
+def _counts(counts: Counter[str], tally: Tally) -> list[str]:
+    """The number of rows, the reason, and the line of the first."""
+    return [f"{n:,} ({reason}; line {tally.first_line[reason]})" for reason, n in counts.most_common()]
+
+
+@app.command()
 def state(
     name: Annotated[str, typer.Argument(help="A machine or an interconnect.")],
     is_: Annotated[UpOrDown, typer.Argument(metavar="up|down", help="Its state now.")],
-    db: Where = DEFAULT,
+    db: Database = DEFAULT,
     local_load: Annotated[
         float | None, typer.Option(min=0.0, help="Processors of the machine that local users keep busy.")
     ] = None,
@@ -124,51 +254,54 @@ def state(
     from site_db.sites import SiteReader
     from site_db.states import Seen, StateWriter
 
-    with changing(db) as (session, address):
+    with opened(db, changing=True) as (session, address):
         reader = SiteReader(session, site_of(session, address))
         seen = Seen(is_ is UpOrDown.UP, local_load, traffic, committed)
         StateWriter(session, reader).add(name, seen, time.time())
-    out.print(f"{address}: {name} is {is_.value}", soft_wrap=True)
+    console.print_line(f"{address}: {name} is {is_.value}")
 
 
-def check(db: Where = DEFAULT) -> None:
+@app.command()
+def check(db: Database = DEFAULT) -> None:
     """Recompute all statistics from the history and compare."""
     from site_db.history.as_of import disagreements
     from site_db.sites import find_site
 
-    with reading(db) as (session, address):
+    with opened(db) as (session, address):
         site = site_of(session, address)
         row = find_site(session, site)
         recorded, pruned = row.runs_recorded, row.runs_pruned
         wrong = len(list(disagreements(session, row.id)))
     if wrong:
-        print_note(f"{wrong} statistics of the site '{site}' do not agree with its history")
+        console.print_note(f"{wrong} statistics of the site '{site}' do not agree with its history")
         raise typer.Exit(1)
     kept = f"{recorded - pruned:,} runs" + (f" (and {pruned:,} that were pruned)" if pruned else "")
-    out.print(f"The statistics of the site '{site}' agree with its history of {kept}.", soft_wrap=True)
+    console.print_line(f"The statistics of the site '{site}' agree with its history of {kept}.")
 
 
+@app.command()
 def prune(
-    db: Where = DEFAULT,
+    db: Database = DEFAULT,
     keep: Annotated[int, typer.Option(min=0, help="Number of latest runs to keep.")] = 100_000,
 ) -> None:
     """Delete old runs and their jobs; the statistics keep what they contributed."""
     from site_db.history.pruning import prune as prune_history
     from site_db.sites import find_site
 
-    with changing(db) as (session, address):
+    with opened(db, changing=True) as (session, address):
         site = find_site(session, site_of(session, address))
         to = max(site.runs_recorded - keep, site.runs_pruned)
         gone = prune_history(session, site.id, to)
         left = site.runs_recorded - to
-    out.print(f"{address}: {counted(gone, 'run')} forgotten, {left:,} kept", soft_wrap=True)
+    console.print_line(f"{address}: {counted(gone, 'run')} forgotten, {left:,} kept")
 
 
-def upgrade(db: Where = DEFAULT) -> None:
+@app.command()
+def upgrade(db: Database = DEFAULT) -> None:
     """Upgrade a database of an older version."""
     from site_db import migrations, store
 
-    with one_sentence_for_bad_input():
+    with console.one_sentence_for_bad_input():
         address = store.parse_address(db)
         engine = store.open_to_upgrade(address)
         with store.in_sentences(address):
@@ -178,7 +311,7 @@ def upgrade(db: Where = DEFAULT) -> None:
     done = (
         "was up to date" if before == migrations.HEAD else f"is upgraded from {before} to {migrations.HEAD}"
     )
-    out.print(f"{address}: the database {done}", soft_wrap=True)
+    console.print_line(f"{address}: the database {done}")
 
 
 def _write(path: Path, text: str) -> None:

@@ -12,8 +12,8 @@ from sqlalchemy.orm import Session
 
 from scheduler.model import Job, JobId
 from sil.cli.console import counted
-from sil.cli.db.listing import Column, Listing, Row, number, text
 from sil.cli.db.site_listings import utc
+from sil.cli.listing import Column, Listing, Row, number, text
 from site_db.estimation import ExecutionEstimate, Layout, Place, PlaceKind, Rule
 from site_db.experience import MemoryExperience, StatisticsReader
 from site_db.history.stored_statistics import StoredStatistics, read_stored
@@ -35,7 +35,7 @@ MOST_TIMES_SHOWN = 60
 ESTIMATE = [
     number("expected (s)", "expected_s", ",.1f"),
     number("deviation (s)", "deviation_s", ",.1f"),
-    number("runs", "runs"),
+    number("runs"),
     Column("by", lambda row: (row["rule"] or "").replace("_", " ")),
 ]
 
@@ -60,7 +60,7 @@ def expected_times(session: Session, site: str) -> Listing:
                 estimate = ExecutionEstimate(seen.mean_s, seen.deviation_s, Rule.MACHINE_CLASS, seen.count)
                 label = f"{layout.machine_classes[k]} (0)"
                 rows.append({"job_class": name, "resource": label, **_facts(estimate)})
-    columns = [text("job class", "job_class"), text("resource", "resource"), *ESTIMATE]
+    columns = [text("job class"), text("resource"), *ESTIMATE]
     hint = "; --job-class NAME shows one class"
     return Listing("expected_times", "Expected times", columns, rows, most=MOST_TIMES_SHOWN, hint=hint)
 
@@ -87,8 +87,8 @@ def one_job_class(session: Session, site: str, name: str) -> Listing:
         if place.kind is not PlaceKind.MACHINE:
             everywhere.merge(one)
     total = {"resource": "everywhere", **_facts(None), **_own_runs(everywhere)}
-    columns = [text("resource", "resource"), *ESTIMATE]
-    columns += [number("own runs", "own_runs"), number("median (s)", "median_s", ",.1f")]
+    columns = [text("resource"), *ESTIMATE]
+    columns += [number("own runs"), number("median (s)", "median_s", ",.1f")]
     columns += [number("95 % (s)", "percentile_95_s", ",.1f")]
     return Listing("expected_times", f"{name} at {site}", columns, rows, total)
 
@@ -163,14 +163,14 @@ def latest_runs(session: Session, site: str, n: int) -> Listing:
     )
     rows = [dict(one._mapping) for one in reversed(session.execute(query).all())]
     columns = [
-        number("number", "number"),
-        text("job class", "job_class"),
+        number("number"),
+        text("job class"),
         Column("resource", _resource),
         Column("started (UTC)", _started, is_number=True),
         number("run time (s)", "run_time_s", ",.1f"),
-        number("size", "size", "g"),
-        text("user", "user"),
-        text("queue", "queue"),
+        number("size", spec="g"),
+        text("user"),
+        text("queue"),
         Column("source", lambda row: f"{row['source_kind']}: {row['source']}"),
     ]
     return Listing("runs", f"The latest completed runs at {site}", columns, rows)
@@ -197,8 +197,8 @@ def measured_in_isolation(reader: SiteReader, job_class: str | None = None) -> L
         if job_class in (None, table["name"])
     ]
     columns = [
-        text("job class", "job_class"),
-        number("tasks", "tasks", ""),
+        text("job class"),
+        number("tasks", spec=""),
         number("execution time (s)", "exe_s", ",.2f"),
         number("CPU of a task", "cpu", ".2f"),
         number("memory of a task (MB)", "memory_mb", "g"),
@@ -226,8 +226,8 @@ def predictions(session: Session, reader: SiteReader) -> Listing:
             }
         )
     columns = [
-        text("scheduler", "scheduler"),
-        text("predictor", "predictor"),
+        text("scheduler"),
+        text("predictor"),
         number("scored predictions", "predictions"),
         number("actual / predicted, median", "median_ratio", ".2f"),
         Column("80 % interval", lambda row: f"{row['low_ratio']:.2f} to {row['high_ratio']:.2f}", True),

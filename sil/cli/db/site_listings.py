@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from sil.cli.db.listing import Column, Listing, Row, number, text
+from sil.cli.listing import Column, Listing, Row, number, text
 from site_db.jobs.records import SourceKind
 from site_db.schema import JobClassRow, JobRow, MachineRow, SiteRow, SourceRow, UserRow, UserUsageRow
 from site_db.sites import SiteReader
@@ -35,9 +35,9 @@ def sites(session: Session) -> Listing:
         }
         for site in session.scalars(select(SiteRow).order_by(SiteRow.name))
     ]
-    columns = [text("site", "site"), text("description", "description")]
-    columns += [number("machines", "machines"), number("job classes", "job_classes")]
-    columns += [number("runs", "runs"), number("pruned", "runs_pruned")]
+    columns = [text("site"), text("description")]
+    columns += [number("machines"), number("job classes")]
+    columns += [number("runs"), number("pruned", "runs_pruned")]
     return Listing("sites", "Sites", columns, rows)
 
 
@@ -57,11 +57,11 @@ def machines(reader: SiteReader, states: CurrentStates) -> Listing:
         }
         for k in reader.tables("machine_classes")
     ]
-    columns = [text("machine class", "machine_class"), text("architecture", "architecture")]
+    columns = [text("machine class"), text("architecture")]
     columns += [
-        number("machines", "machines"),
+        number("machines"),
         number("of which down", "down"),
-        number("notional", "notional"),
+        number("notional"),
     ]
     return Listing("machines", f"Machines of {reader.site.name}", columns, rows)
 
@@ -84,9 +84,9 @@ def clusters(reader: SiteReader, states: CurrentStates) -> Listing:
             }
         )
     columns = [
-        text("cluster", "cluster"),
-        number("members", "members"),
-        number("available", "available"),
+        text("cluster"),
+        number("members"),
+        number("available"),
         Column("parallel execution", _parallel_execution),
         Column("interconnects", _interconnects),
     ]
@@ -164,14 +164,14 @@ def queues(session: Session, reader: SiteReader) -> Listing:
         return "all" if row["users"] is None else ", ".join(row["users"]) or "none"
 
     columns = [
-        text("queue", "queue"),
-        number("priority", "priority", ""),
-        text("scheduler", "scheduler"),
-        text("mapping", "mapping"),
+        text("queue"),
+        number("priority", spec=""),
+        text("scheduler"),
+        text("mapping"),
         Column("users", users_of),
         Column("displaces", lambda row: ", ".join(row["displaces"])),
-        number("waiting", "waiting", ""),
-        number("running", "running", ""),
+        number("waiting", spec=""),
+        number("running", spec=""),
     ]
     return Listing("queues", "Queues", columns, rows)
 
@@ -197,10 +197,10 @@ def users(session: Session, reader: SiteReader) -> Listing:
         for name, listed, jobs, runs, time_s in session.execute(query)
     ]
     columns = [
-        text("user", "user"),
+        text("user"),
         Column("listed", lambda row: "yes" if row["listed"] else ""),
-        number("jobs submitted", "jobs_submitted"),
-        number("completed runs", "completed_runs"),
+        number("jobs submitted"),
+        number("completed runs"),
         Column("execution time (h)", lambda row: f"{row['execution_time_s'] / 3600:,.1f}", is_number=True),
     ]
     return Listing("users", "Users", columns, rows, most=MOST_USERS_SHOWN)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,14 +23,24 @@ class Column:
     is_number: bool = False
 
 
-def text(title: str, key: str) -> Column:
-    """A column of names; None is left blank."""
-    return Column(title, lambda row: "" if row[key] is None else str(row[key]))
+def text(title: str, key: str | None = None) -> Column:
+    """A column of names; None is left blank. By default, the key is the title with underscores."""
+    return _column(title, key, "", is_number=False)
 
 
-def number(title: str, key: str, spec: str = ",") -> Column:
-    """A column of numbers in the format `spec`; None is left blank."""
-    return Column(title, lambda row: "" if row[key] is None else format(row[key], spec), is_number=True)
+def number(title: str, key: str | None = None, spec: str = ",") -> Column:
+    """A column of numbers in the format `spec`, otherwise like `text`."""
+    return _column(title, key, spec, is_number=True)
+
+
+def _column(title: str, key: str | None, spec: str, is_number: bool) -> Column:
+    name = key or title.replace(" ", "_")
+    return Column(title, lambda row: "" if row[name] is None else format(row[name], spec), is_number)
+
+
+def texts(*titles: str) -> Iterable[Column]:
+    """Columns of names under their own keys."""
+    return map(text, titles)
 
 
 @dataclass(frozen=True)
@@ -60,7 +70,7 @@ class Listing:
         return table
 
 
-def print_listings(listings: Sequence[Listing], as_json: bool) -> None:
+def print_listings(listings: Sequence[Listing], as_json: bool = False) -> None:
     """Print all listings as one JSON object, or as tables, of several those that have rows."""
     if as_json:
         totals = {f"{one.name}_total": one.total for one in listings if one.total is not None}

@@ -1,0 +1,45 @@
+"""The database and site that a `sil db` command names."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from sil.cli import console
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from site_db.store import Address
+
+Database = Annotated[
+    str,
+    typer.Option("--db", metavar="DATABASE#SITE", envvar="SIL_DATABASE", help="The database, and its site."),
+]
+DEFAULT = "site.db"
+
+
+@contextmanager
+def opened(db: str, changing: bool = False) -> Iterator[tuple[Session, Address]]:
+    """A session that sees one state of the database or, if `changing`, is committed at the end. Errors end
+    the command with one sentence."""
+    from site_db import store
+
+    with console.one_sentence_for_bad_input():
+        address = store.parse_address(db)
+        engine = store.open_database(address)
+        try:
+            with store.changing(engine) if changing else store.reading(engine) as session:
+                yield session, address
+        finally:
+            engine.dispose()
+
+
+def site_of(session: Session, address: Address) -> str:
+    """The name of the site in the address, or of the only site."""
+    from site_db.sites import only_site
+
+    return address.site or only_site(session)
