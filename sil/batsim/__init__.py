@@ -1,6 +1,6 @@
 """Schedulers in processes of their own that speak Batsim's protocol, version 4.
 
-`naming` (what a name like `batsim: COMMAND` asks for), `command` (the process, started and ended), `endpoint`
-(the socket), `messages` (what goes over it), `manager` (the resource manager that such a scheduler is, with
-its `book`). And the other way round: `requests` and `serving`.
+`naming` (names like `batsim: COMMAND`), `process` (the process and the socket), `messages`, `manager` (the
+scheduler as a resource manager), `session` (its unfinished jobs) and `nodes`. `serving` offers our schedulers
+to other simulators.
 """

@@ -1,4 +1,4 @@
-"""The resource manager that a Batsim scheduler is: it has its own queue, and decides by messages."""
+"""A Batsim scheduler as a resource manager: it has its own queue, and decides by messages."""
 
 from __future__ import annotations
 
@@ -7,63 +7,36 @@ import json
 import time
 from collections.abc import Callable, Mapping
 from math import inf, nan
-from typing import Any, Protocol
+from typing import Any
 
 from scheduler.model import Completion, Job, JobId, Loss, RunId
-from scheduler.ports import Dispatcher
 from scheduler.resource_manager import ResourceManager
-from scheduler.rules import (
-    EACH_JOB_ONCE,
-    NOT_IN_THE_PAST,
-    PREEMPTS_RUNNING_RUNS,
-    RETURNS_IN_TIME,
-)
+from scheduler.rules import EACH_JOB_ONCE, NOT_IN_THE_PAST, PREEMPTS_RUNNING_RUNS, RETURNS_IN_TIME
 from sil.batsim import messages
-from sil.batsim.endpoint import NoReply
 from sil.batsim.messages import WORKLOAD, BadReply, JsonEvent, Reply, read_reply
 from sil.batsim.nodes import Nodes
+from sil.batsim.process import NoReply
 from sil.batsim.session import Session, SessionJob
-from sil.world.clock import SimClock
+from sil.world.dispatcher import SimDispatcher
+from sil.world.events import SimClock
 from sil.world.guard.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL, SchedulerFault
 from sil.world.guard.guard import Guard
 
 
-class Orders(Dispatcher, Protocol):
-    """What it needs besides dispatching and stopping runs."""
-
-    def submit(self, job: Job) -> None:
-        """A job of the scheduler's own arrives."""
-        ...
-
-    def give_up(self, job: JobId, why: str) -> None:
-        """A job is over without having been done: it was rejected, or killed."""
-        ...
-
-    def describe(self, job: JobId, text: str) -> None:
-        """The scheduler says something of a job, for who reads the outcome."""
-        ...
-
-
 class BatsimManager(ResourceManager):
-    """Tells a scheduler all events of one instant in one message, and carries out what it answers.
+    """Sends all events of one instant to a scheduler in one message, and carries out its reply.
 
-    What it decides happens at the time that it says, up to the `now` of its reply: until then it is busy, and
-    hears of nothing. `ask` sends a message and returns the reply (see `Endpoint.ask`). Faults of the
+    Decisions happen at their timestamps, up to the `now` of the reply: until then the scheduler is busy and
+    receives no events. `ask` sends a message and returns the reply (see `Endpoint.ask`). Faults of the
     scheduler are raised as SchedulerFault.
     """
 
     def __init__(
-        self,
-        nodes: Nodes,
-        n_jobs: int,
-        orders: Orders,
-        ask: Callable[[str], str],
-        guard: Guard,
+        self, nodes: Nodes, n_jobs: int, orders: SimDispatcher, ask: Callable[[str], str], guard: Guard
     ) -> None:
         assert isinstance(guard.clock, SimClock)
         self._nodes = nodes
-        self._described = nodes.described
-        self._n_nodes = len(self._described)
+        self._n_nodes = len(nodes.descriptions)
         self._jobs_to_come = n_jobs
         self._clock = guard.clock
         self._orders = orders
@@ -72,13 +45,13 @@ class BatsimManager(ResourceManager):
         self._charge = guard.charge
         self._profiles: dict[tuple[str, str], dict[str, Any]] = {}
         self._registered: dict[JobId, str] = {}
-        """Jobs of the scheduler's own that have not arrived yet."""
+        """Jobs that the scheduler has registered and that have not arrived."""
         self._session = Session(self._n_nodes, self._clock)
         self._calls_s: list[float] = []
         self._events: list[JsonEvent] = []
-        """What the scheduler is to be told, oldest first."""
+        """To be sent to the scheduler, oldest first."""
         self._killing: list[tuple[list[str], dict[str, float]]] = []
-        """What the scheduler wanted killed, and how much of each was done then."""
+        """Kill orders: job ids, and the progress of the jobs that were running."""
         self._killed: set[str] = set()
         self._has_begun = False
         self.wants_round = True
@@ -114,7 +87,7 @@ class BatsimManager(ResourceManager):
             self._nodes.learn(entry.job, entry.nodes, entry.started_s, ran_s)
 
     def _over(self, run: RunId, state: str) -> tuple[str, SessionJob] | None:
-        """A run is over, which is told; None where that was entry."""
+        """Report the end of a run; None if the run is unknown."""
         over = self._session.over(run)
         if over is not None:
             job_id, entry = over
@@ -122,10 +95,10 @@ class BatsimManager(ResourceManager):
         return over
 
     def on_run_released(self, run: RunId) -> None:
-        """Its end is told when that has its turn."""
+        """Its completion follows."""
 
     def on_run_preempted(self, run_id: RunId) -> None:
-        """It was killed."""
+        """The run was killed."""
         over = self._over(run_id, messages.KILLED)
         if over is not None:
             job_id, entry = over
@@ -133,7 +106,7 @@ class BatsimManager(ResourceManager):
             self._orders.give_up(entry.job.id, "killed by its scheduler")
 
     def on_run_lost(self, loss: Loss) -> None:
-        """It failed; its job is submitted again, as another attempt."""
+        """The run failed; its job is submitted again, as another attempt."""
         self._tell_of_nodes(loss)
         over = self._over(loss.run, messages.FAILED)
         if over is not None:
@@ -161,19 +134,19 @@ class BatsimManager(ResourceManager):
     # -- the round ------------------------------------------------------------------------------------------
 
     def run_round(self) -> None:
-        """Send what there is to tell, and carry out the reply."""
+        """Send the pending events, and carry out the reply."""
         self.wants_round = False
         if not self._has_begun:
             self._has_begun = True
-            accepts_new_jobs = self._nodes.accepts_new_jobs
-            self._exchange([messages.simulation_begins(self._described, WORKLOAD, accepts_new_jobs)])
+            described, accepts_new_jobs = self._nodes.descriptions, self._nodes.accepts_new_jobs
+            self._exchange([messages.simulation_begins(described, WORKLOAD, accepts_new_jobs)])
         self._tell_of_the_killed()
         if self._events:
             events, self._events = self._events, []
             self._exchange(events)
 
     def end(self) -> None:
-        """All jobs are over. A scheduler that ends itself without an answer has understood, too."""
+        """All jobs have ended. The scheduler may exit without a reply."""
         try:
             self._exchange([*self._events, messages.simulation_ends(self._clock.now_s)])
         except SchedulerFault as fault:
@@ -187,9 +160,8 @@ class BatsimManager(ResourceManager):
         try:
             text = self._ask(request)
         except NoReply as error:
-            raise SchedulerFault(
-                PROCESS_SURVIVES if error.is_gone else RETURNS_IN_TIME, str(error), asked_s
-            ) from None
+            rule = PROCESS_SURVIVES if error.is_gone else RETURNS_IN_TIME
+            raise SchedulerFault(rule, str(error), asked_s) from None
         wall_s = time.perf_counter() - wall_s
         try:
             reply = read_reply(text)
@@ -201,7 +173,7 @@ class BatsimManager(ResourceManager):
             self._charge(len(self._session), self._n_nodes, wall_s)
         for decision in reply.events:
             self._clock.wait_until(decision.timestamp)
-            self._carry_out(decision)
+            self._carry_out(decision.data)
         self._clock.wait_until(reply.now)
 
     def _check_times(self, reply: Reply, asked_s: float) -> None:
@@ -217,30 +189,30 @@ class BatsimManager(ResourceManager):
 
     # -- decisions ------------------------------------------------------------------------------------------
 
-    def _carry_out(self, decision: messages.Decision) -> None:
+    def _carry_out(self, decision: object) -> None:
         match decision:
-            case messages.ExecuteJob(data=data):
-                self._execute(data.job_id, data.alloc)
-            case messages.RejectJob(data=data):
-                self._reject(data.job_id)
-            case messages.CallMeLater(data=data):
-                self._call_later(data.timestamp)
-            case messages.KillJob(data=data):
-                self._kill(data.job_ids)
-            case messages.RegisterProfile(data=data):
-                self._profiles[data.workload_name, data.profile_name] = data.profile
-            case messages.RegisterJob(data=data):
-                self._register(data.job_id, data.job)
-            case messages.ChangeJobState(data=data):
-                self._change_state(data.job_id, data.job_state)
-            case messages.SetJobMetadata(data=data):
-                self._orders.describe(self._session.of(data.job_id).job.id, data.metadata)
-            case messages.Query(data=data):
-                self._answer(data.requests)
-            case messages.SetResourceState(data=data):
-                # Nodes have no power states here: what is asked for is so at once, and changes nothing.
+            case messages.ExecuteJob():
+                self._execute(decision.job_id, decision.alloc)
+            case messages.RejectJob():
+                self._reject(decision.job_id)
+            case messages.CallMeLater():
+                self._call_later(decision.timestamp)
+            case messages.KillJob():
+                self._kill(decision.job_ids)
+            case messages.RegisterProfile():
+                self._profiles[decision.workload_name, decision.profile_name] = decision.profile
+            case messages.RegisterJob():
+                self._register(decision.job_id, decision.job)
+            case messages.ChangeJobState():
+                self._change_state(decision.job_id, decision.job_state)
+            case messages.SetJobMetadata():
+                self._orders.describe(self._session.of(decision.job_id).job.id, decision.metadata)
+            case messages.Query():
+                self._answer(decision.requests)
+            case messages.SetResourceState():
+                # Nodes have no power states here: the request succeeds at once, and changes nothing.
                 now_s = self._clock.now_s
-                self._tell(messages.resource_state_changed(now_s, data.resources, data.state))
+                self._tell(messages.resource_state_changed(now_s, decision.resources, decision.state))
 
     def _execute(self, job_id: str, alloc: str) -> None:
         entry = self._session.start(job_id, alloc)
@@ -262,7 +234,7 @@ class BatsimManager(ResourceManager):
         heapq.heappush(self._calls_s, at_s)
 
     def _kill(self, job_ids: list[str]) -> None:
-        """Jobs that ended while the scheduler thought are not killed any more."""
+        """Jobs that have ended while the scheduler was busy are left out."""
         progress = {}
         for job_id in job_ids:
             entry = self._session.get(job_id)
@@ -272,14 +244,14 @@ class BatsimManager(ResourceManager):
                 message = f"job {job_id} was to be killed and does not run"
                 raise self._session.fault(PREEMPTS_RUNNING_RUNS, message, entry)
             ran_s = self._clock.now_s - entry.started_s
-            progress[job_id] = ran_s / self._nodes.true_run_s(entry.job, entry.nodes)
+            progress[job_id] = ran_s / self._nodes.actual_run_s(entry.job, entry.nodes)
             entry.is_killed = True
             self._orders.preempt(entry.run)
         self._killing.append((job_ids, progress))
         self.wants_round = True
 
     def _register(self, job_id: str, new: messages.NewJob) -> None:
-        """A job of the scheduler's own; it runs for as long as its profile, a delay, says."""
+        """A job that the scheduler submits; its run time is that of its profile, a delay."""
         now_s = self._clock.now_s
         if not self._nodes.accepts_new_jobs:
             message = f"job {job_id} was registered; an experiment's jobs are those of its file"
@@ -299,7 +271,7 @@ class BatsimManager(ResourceManager):
         self._orders.submit(job)
 
     def _change_state(self, job_id: str, state: str) -> None:
-        """Of a job that does not run here: schedulers do so with jobs that stand for others of their own."""
+        """Of a job that does not run: some schedulers submit jobs that only represent others."""
         entry = self._session.of(job_id)
         if entry.run is not None:
             message = f"the state of job {job_id} was to be {state}, while it runs on {entry.nodes}"
@@ -311,7 +283,7 @@ class BatsimManager(ResourceManager):
             raise self._session.fault(SPEAKS_THE_PROTOCOL, f"job {job_id} cannot be made {state}", entry)
 
     def _tell_of_the_killed(self) -> None:
-        """Once all of them are over, in whatever way."""
+        """Once all jobs of a kill order have ended, for any reason."""
         while self._killing and not any(job_id in self._session for job_id in self._killing[0][0]):
             job_ids, progress = self._killing.pop(0)
             killed = {job_id: share for job_id, share in progress.items() if job_id in self._killed}

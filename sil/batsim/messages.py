@@ -1,22 +1,27 @@
-"""What Batsim's messages hold: events of the world to a scheduler, and its decisions back.
+"""Batsim's messages: events to a scheduler, and its decisions.
 
 Version 4 of the protocol: <https://batsim.readthedocs.io/en/latest/protocol.html>. Requests have every key
-that existing clients read, also where it says nothing here.
+that existing clients read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
 from scheduler.node_set import NodeSet
 
 WORKLOAD = "w0"
-"""The jobs of a log are those of one workload: `w0!1`."""
+"""All jobs are of one workload: `w0!1`."""
+
+MAX_SHOWN = 200
+"""Characters of an invalid message that are shown."""
 
 JsonEvent = dict[str, Any]
+Type = TypeVar("Type", bound=str)
+Data = TypeVar("Data")
 
 
 # -- from the world to the scheduler -----------------------------------------------------------------------
@@ -66,19 +71,13 @@ def simulation_begins(resources: Sequence[JsonEvent], workload: str, accepts_new
 
 
 def delay(estimate_s: float) -> JsonEvent:
-    """The profile of a job is a delay as long as is believed: nobody knows the truth."""
+    """The profile of a job: a delay of its estimated run time."""
     return {"type": "delay", "delay": estimate_s}
 
 
 def job_submitted(time_s: float, job_id: str, n_nodes: int, submit_s: float, profile: JsonEvent) -> JsonEvent:
-    """A job asks for so many nodes, for as long as its profile says."""
-    job = {
-        "id": job_id,
-        "subtime": submit_s,
-        "walltime": profile["delay"],
-        "res": n_nodes,
-        "profile": job_id,
-    }
+    walltime_s = profile["delay"]
+    job = {"id": job_id, "subtime": submit_s, "walltime": walltime_s, "res": n_nodes, "profile": job_id}
     return event(time_s, "JOB_SUBMITTED", job_id=job_id, job=job, profile=profile)
 
 
@@ -95,9 +94,9 @@ def job_completed(time_s: float, job_id: str, state: str, nodes: NodeSet) -> Jso
 
 
 def job_killed(time_s: float, job_ids: Sequence[str], progress: dict[str, float]) -> JsonEvent:
-    """`progress` of those that were really killed; others had ended before."""
-    told = {job_id: {"profile": job_id, "progress": share} for job_id, share in progress.items()}
-    return event(time_s, "JOB_KILLED", job_ids=list(job_ids), job_progress=told)
+    """`progress` of the jobs that were killed; the others had ended before."""
+    of_jobs = {job_id: {"profile": job_id, "progress": share} for job_id, share in progress.items()}
+    return event(time_s, "JOB_KILLED", job_ids=list(job_ids), job_progress=of_jobs)
 
 
 def requested_call(time_s: float) -> JsonEvent:
@@ -105,7 +104,6 @@ def requested_call(time_s: float) -> JsonEvent:
 
 
 def node_changed(time_s: float, node: int, up: bool) -> JsonEvent:
-    """It came back, or went down."""
     kind = "event_machine_available" if up else "event_machine_unavailable"
     return event(time_s, "NOTIFY", type=kind, resources=str(node))
 
@@ -138,24 +136,25 @@ def event(time_s: float, kind: str, **data: Any) -> JsonEvent:
 
 
 class Message(BaseModel):
-    """What JSON has no name for is no number: neither infinity nor NaN."""
+    """JSON has no names for infinity and NaN."""
 
     model_config = ConfigDict(allow_inf_nan=False)
 
 
-class OfAJob(Message):
+class RejectJob(Message):
     job_id: str
 
 
-class Allocation(OfAJob):
+class ExecuteJob(Message):
+    job_id: str
     alloc: str
 
 
-class Moment(Message):
+class CallMeLater(Message):
     timestamp: float
 
 
-class SomeJobs(Message):
+class KillJob(Message):
     job_ids: list[str]
 
 
@@ -165,135 +164,72 @@ class NewJob(Message):
     walltime: float = -1.0
 
 
-class Registration(OfAJob):
+class RegisterJob(Message):
+    job_id: str
     job: NewJob
 
 
-class Profile(Message):
+class RegisterProfile(Message):
     workload_name: str
     profile_name: str
     profile: dict[str, Any]
 
 
-class JobState(OfAJob):
+class ChangeJobState(Message):
+    job_id: str
     job_state: str
 
 
-class Metadata(OfAJob):
+class SetJobMetadata(Message):
+    job_id: str
     metadata: str
 
 
-class Notice(Message):
-    type: str
-
-
-class Requests(Message):
-    requests: dict[str, Any]
-
-
-class ResourceState(Message):
+class SetResourceState(Message):
     resources: str
     state: str
 
 
-class ExecuteJob(Message):
-    type: Literal["EXECUTE_JOB"]
-    timestamp: float
-    data: Allocation
-
-
-class RejectJob(Message):
-    type: Literal["REJECT_JOB"]
-    timestamp: float
-    data: OfAJob
-
-
-class CallMeLater(Message):
-    type: Literal["CALL_ME_LATER"]
-    timestamp: float
-    data: Moment
-
-
-class KillJob(Message):
-    type: Literal["KILL_JOB"]
-    timestamp: float
-    data: SomeJobs
-
-
-class RegisterJob(Message):
-    type: Literal["REGISTER_JOB"]
-    timestamp: float
-    data: Registration
-
-
-class RegisterProfile(Message):
-    type: Literal["REGISTER_PROFILE"]
-    timestamp: float
-    data: Profile
-
-
-class ChangeJobState(Message):
-    type: Literal["CHANGE_JOB_STATE"]
-    timestamp: float
-    data: JobState
-
-
-class SetJobMetadata(Message):
-    type: Literal["SET_JOB_METADATA"]
-    timestamp: float
-    data: Metadata
-
-
-class SetResourceState(Message):
-    type: Literal["SET_RESOURCE_STATE"]
-    timestamp: float
-    data: ResourceState
-
-
 class Notify(Message):
-    type: Literal["NOTIFY"]
-    timestamp: float
-    data: Notice
+    type: str
 
 
 class Query(Message):
-    type: Literal["QUERY"]
+    requests: dict[str, Any]
+
+
+class Decision(Message, Generic[Type, Data]):
+    type: Type
     timestamp: float
-    data: Requests
+    data: Data
 
 
-class Answer(Message):
-    type: Literal["ANSWER"]
-    timestamp: float
-    data: dict[str, Any]
-
-
-Decision = Annotated[
-    ExecuteJob
-    | RejectJob
-    | CallMeLater
-    | KillJob
-    | RegisterJob
-    | RegisterProfile
-    | ChangeJobState
-    | SetJobMetadata
-    | SetResourceState
-    | Notify
-    | Query
-    | Answer,
+AnyDecision = Annotated[
+    Decision[Literal["EXECUTE_JOB"], ExecuteJob]
+    | Decision[Literal["REJECT_JOB"], RejectJob]
+    | Decision[Literal["CALL_ME_LATER"], CallMeLater]
+    | Decision[Literal["KILL_JOB"], KillJob]
+    | Decision[Literal["REGISTER_JOB"], RegisterJob]
+    | Decision[Literal["REGISTER_PROFILE"], RegisterProfile]
+    | Decision[Literal["CHANGE_JOB_STATE"], ChangeJobState]
+    | Decision[Literal["SET_JOB_METADATA"], SetJobMetadata]
+    | Decision[Literal["SET_RESOURCE_STATE"], SetResourceState]
+    | Decision[Literal["NOTIFY"], Notify]
+    | Decision[Literal["QUERY"], Query]
+    | Decision[Literal["ANSWER"], dict[str, Any]],
     Field(discriminator="type"),
 ]
 
 
 class Reply(Message):
-    """Decisions in order of time, and when the scheduler was done with them."""
+    """Decisions in order of time, and the time when the scheduler had made them."""
 
     now: float
-    events: list[Decision]
+    events: list[AnyDecision]
 
 
 class BadReply(ValueError):
-    """What a scheduler sent is no message of the protocol. The message is a sentence."""
+    """A scheduler sent an invalid message. The message is a sentence."""
 
 
 def read_reply(text: str) -> Reply:
@@ -306,7 +242,7 @@ def read_reply(text: str) -> Reply:
 
 def _sentence(error: ValidationError, text: str) -> str:
     first = error.errors(include_url=False)[0]
-    shown = text if len(text) <= 200 else f"{text[:200]}..."
+    shown = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
     match first["type"]:
         case "json_invalid":
             return f"it answered with what is no JSON: {shown}"

@@ -1,19 +1,62 @@
-"""The process of a Batsim scheduler: started before a run and ended after it."""
+"""The connection to a Batsim scheduler, and its process: started before a run and ended after it."""
 
 from __future__ import annotations
 
 import socket
 import subprocess
+import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from sil.batsim.endpoint import Endpoint
+import zmq
+
 from sil.batsim.naming import PLACEHOLDER, PORT, BatsimScheduler
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
 
 ENDS_WITHIN_S = 5.0
 """The time that a scheduler has to exit by itself after the last message."""
+
+LOOK_EVERY_MS = 200
+
+
+class NoReply(Exception):
+    """The scheduler has ended or does not answer in time. The message is a sentence."""
+
+    def __init__(self, message: str, is_gone: bool) -> None:
+        super().__init__(message)
+        self.is_gone = is_gone
+
+
+class Endpoint:
+    """Sends requests to the scheduler at `address`. `how_it_ended` describes the end of its process."""
+
+    def __init__(
+        self, address: str, limit_s: float, how_it_ended: Callable[[], str | None] = lambda: None
+    ) -> None:
+        self._address = address
+        self._limit_s = limit_s
+        self._how_it_ended = how_it_ended
+        self._context = zmq.Context()
+        self._socket = self._context.socket(zmq.REQ)
+        self._socket.setsockopt(zmq.LINGER, 0)
+        self._socket.connect(address)
+
+    def ask(self, request: str) -> str:
+        """Raises NoReply."""
+        self._socket.send_string(request)
+        deadline_s = time.monotonic() + self._limit_s
+        while not self._socket.poll(LOOK_EVERY_MS):
+            ended = self._how_it_ended()
+            if ended is not None and not self._socket.poll(LOOK_EVERY_MS):
+                raise NoReply(ended, is_gone=True)
+            if time.monotonic() > deadline_s:
+                raise NoReply(f"no answer from {self._address} within {self._limit_s:g} s", is_gone=False)
+        return self._socket.recv().decode(errors="replace")
+
+    def close(self) -> None:
+        self._socket.close()
+        self._context.term()
 
 
 class Process:
@@ -29,8 +72,8 @@ class Process:
         if code is None:
             return None
         last = self._log.read_text(errors="replace").strip().splitlines()[-1:]
-        told = f" and this last line of output: {last[0][:300]}" if last else ""
-        return f"its process ended with exit code {code}{told} (see {self._log})"
+        output = f" and this last line of output: {last[0][:300]}" if last else ""
+        return f"its process ended with exit code {code}{output} (see {self._log})"
 
     def end(self) -> None:
         """Wait until it exits; terminate it, then kill it, if it does not."""
@@ -73,13 +116,13 @@ def started(scheduler: BatsimScheduler, log: Path) -> Iterator[tuple[str, Proces
     log.parent.mkdir(exist_ok=True)
     with log.open("wb") as printed:
         try:
-            process = Process(
-                subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.STDOUT),
-                log,
+            popen = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=printed, stderr=subprocess.STDOUT
             )
         except OSError as error:
             message = f"the command '{command[0]}' cannot be run: {error.strerror}"
             raise SchedulerFault(PROCESS_SURVIVES, message, 0.0) from None
+        process = Process(popen, log)
         try:
             yield f"tcp://127.0.0.1:{port}", process
         finally:

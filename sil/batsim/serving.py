@@ -1,12 +1,14 @@
-"""A scheduler of ours, offered to a simulator that speaks Batsim's protocol."""
+"""Offers one of our schedulers to a simulator that speaks Batsim's protocol."""
 
 from __future__ import annotations
 
 import json
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from typing import Any, TypeVar
 
 import zmq
+from pydantic import BaseModel, Field, ValidationError
 
 from scheduler.errors import UserError
 from scheduler.managers.free_node_allocation import FreeNodeAllocation
@@ -17,7 +19,56 @@ from scheduler.ports import RuntimeEstimator, Scheduler
 from scheduler.resource_manager import OnFreeNodes
 from sil.batsim.messages import JsonEvent
 from sil.batsim.messages import event as decision
-from sil.batsim.requests import BadRequest, Event, OfAJob, Platform, Submission, read_data, read_request
+
+Model = TypeVar("Model", bound=BaseModel)
+
+
+# Messages of a simulator; the counterpart of `sil.batsim.messages.Reply`.
+
+
+class Event(BaseModel):
+    timestamp: float
+    type: str
+    data: dict[str, Any] = {}
+
+
+class Request(BaseModel):
+    now: float
+    events: list[Event]
+
+
+class Platform(BaseModel):
+    """Of SIMULATION_BEGINS."""
+
+    nb_resources: int = Field(gt=0)
+    nb_compute_resources: int | None = Field(default=None, gt=0)
+
+    @property
+    def n_nodes(self) -> int:
+        """Nodes that compute."""
+        return self.nb_compute_resources or self.nb_resources
+
+
+class SubmittedJob(BaseModel):
+    res: int = Field(gt=0)
+    walltime: float = -1.0
+
+
+class Submission(BaseModel):
+    """Of JOB_SUBMITTED."""
+
+    job_id: str
+    job: SubmittedJob
+
+
+class CompletedJob(BaseModel):
+    """Of JOB_COMPLETED."""
+
+    job_id: str
+
+
+class BadRequest(UserError):
+    """A simulator sent an invalid message. The message is a sentence."""
 
 
 class CannotListen(UserError):
@@ -26,14 +77,14 @@ class CannotListen(UserError):
 
 @dataclass
 class MessageClock:
-    """What time it is, as the simulator says."""
+    """The time of the simulator's last message."""
 
     now_s: float = 0.0
 
 
 @dataclass
 class Orders:
-    """Orders as decisions to send; and which run is whose."""
+    """Orders as decisions to send, and the names of jobs and runs in the protocol."""
 
     clock: MessageClock
     names: dict[JobId, str] = field(default_factory=dict)
@@ -54,11 +105,11 @@ class Orders:
 
 
 class ServedScheduler:
-    """Answers messages: one round for each, where there is something to decide.
+    """Answers messages, each with one round if there is something to decide.
 
-    `make` makes the scheduler, once a simulation begins; `run_times` is what it believes. A `memoryless` one
-    is not called while no job fits. Raises BadRequest
-    for a message that cannot be read, ScheduleRejected where the scheduler breaks a rule, and what it raises.
+    `make` makes the scheduler when a simulation begins; `run_times` are its estimates. A `memoryless` one is
+    not called while no job fits. Raises BadRequest for an invalid message, ScheduleRejected if the scheduler
+    breaks a rule, and what it raises.
     """
 
     def __init__(
@@ -79,10 +130,10 @@ class ServedScheduler:
 
     def answer(self, request: bytes) -> str:
         """The reply to a message."""
-        asked = read_request(request)
+        asked = _valid(Request.model_validate_json, request, "a message")
         self._clock.now_s = asked.now
         for event in asked.events:
-            self._hear(event)
+            self._receive(event)
         if self._manager is not None and self._manager.wants_round:
             self._manager.run_round()
         if self._manager is not None:
@@ -91,19 +142,20 @@ class ServedScheduler:
         self._orders.decisions.clear()
         return json.dumps({"now": asked.now, "events": decisions})
 
-    def _hear(self, event: Event) -> None:
+    def _receive(self, event: Event) -> None:
         match event.type:
             case "SIMULATION_BEGINS":
-                n_nodes = read_data(Platform, event).n_nodes
+                n_nodes = _valid(Platform.model_validate, event.data, event.type).n_nodes
                 ports = OnFreeNodes(self._clock, self._orders, n_nodes, self._run_times)
                 nodes = FreeNodeAllocation(n_nodes, self._run_times)
                 self._manager = StartingManager(ports, nodes, self._make(self._clock), self._memoryless)
             case "SIMULATION_ENDS":
                 self.is_over = True
             case "JOB_SUBMITTED":
-                self._submit(read_data(Submission, event))
+                self._submit(_valid(Submission.model_validate, event.data, event.type))
             case "JOB_COMPLETED":
-                run = self._orders.run_of.pop(read_data(OfAJob, event).job_id, None)
+                completed = _valid(CompletedJob.model_validate, event.data, event.type)
+                run = self._orders.run_of.pop(completed.job_id, None)
                 if run is not None:
                     self._running().on_run_ended(Completion(run, event.timestamp))
             case "REQUESTED_CALL":
@@ -147,3 +199,13 @@ def serve(served: ServedScheduler, address: str, on_listening: Callable[[], None
     finally:
         socket.close(linger=1_000)
         context.term()
+
+
+def _valid(validate: Callable[[Any], Model], data: object, what: str) -> Model:
+    try:
+        return validate(data)
+    except ValidationError as error:
+        first = error.errors(include_url=False)[0]
+        place = ".".join(str(part) for part in first["loc"]) or "its whole"
+        message = f"the simulator sent {what} in which {place} is wrong: {first['msg'].lower()}"
+        raise BadRequest(message) from None

@@ -95,11 +95,11 @@ def why(
     `guard.reasons = true`.
     """
     from sil.outcome.job_timeline import timeline
-    from sil.trace.facts import read_places, trace_file
+    from sil.trace.facts import read_resource_names, trace_file
 
     with console.one_sentence_for_bad_input():
         facts = _run(trace, scheduler, point, replication)
-        places = read_places(trace_file(trace))
+        places = read_resource_names(trace_file(trace))
     found = timeline(facts, job, places)
     if found is None:
         console.fail(f"{trace}: there is no job {job} in this run")

@@ -15,7 +15,7 @@ from scheduler.errors import UserError
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Schedule
 from scheduler.registry import SchedulerSpec
-from sil.world.clock import SimClock
+from sil.world.events import SimClock
 from sil.world.guard.faults import SchedulerFault
 from sil.world.guard.guard import Guard, Timing
 from sil.world.guard.scheduler import GuardedScheduler
@@ -41,7 +41,7 @@ def map_matrix(problem: MappingProblem, scheduler: SchedulerSpec, limit_s: float
     schedule = guarded.schedule(problem)
     violation = problem.violation(schedule)
     if violation is not None:
-        raise SchedulerFault(violation.rule, violation.message, 0.0, violation.job)
+        raise SchedulerFault.of(violation, 0.0)
     *_, wall_s, _, _ = timings[0]
     return MappedMatrix(scheduler.name, schedule, wall_s)
 

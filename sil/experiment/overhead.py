@@ -24,7 +24,7 @@ from sil.site.site_in_use import SiteInUse, SiteSource
 from sil.workers.executor import Died, Item
 from sil.workers.process_executor import Processes
 from sil.workers.runner import OnProgress
-from sil.world.clock import SimClock
+from sil.world.events import SimClock
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
 from sil.world.guard.guard import Guard, Timing
 from sil.world.guard.scheduler import GuardedScheduler
@@ -165,7 +165,7 @@ def _timed(
         return fault
     violation = problem.violation(schedule)
     if violation is not None:
-        return SchedulerFault(violation.rule, violation.message, 0.0, violation.job)
+        return SchedulerFault.of(violation, 0.0)
     places = (name, n, m, problem.n_places, share, table)
     return [
         (*places, repetition, decisions, wall_s - gc_s, max(cpu_s - gc_s, 0.0), gc_s)

@@ -13,7 +13,7 @@ import polars as pl
 
 from sil.experiment.output_folder import as_file_name, make_usable
 from sil.experiment.provenance import code_under_test
-from sil.experiment.replay_folder import JOBS, REPORT, SCHEDULE, SUMMARY, render
+from sil.experiment.replay_folder import DESCRIBED, JOBS, REPORT, SCHEDULE, SUMMARY, render
 from sil.outcome.batsim_tables import batsim_schedule, replayed_jobs
 from sil.outcome.invariants import Capacity, first_breach
 from sil.outcome.metrics import replay_metrics
@@ -156,22 +156,13 @@ def _fault(trace: Path, name: str) -> str | None:
 
 
 def _described(replay: Replay, outcomes: Sequence[Outcome]) -> dict[str, Any]:
-    log = replay.log
-    return {
-        "log": log.name,
-        "acknowledge": log.header.get("acknowledge", ""),
-        "part": list(log.part),
-        "jobs": len(log.jobs),
-        "processors": log.processors,
-        "load": log.load,
-        "days": log.span_s / 86_400.0,
-        "estimates": replay.estimates.value,
-        "order": replay.order,
-        "decision_cost": replay.decision_cost,
-        "repairs": list(log.notes),
+    found = {
+        **replay.description(),
+        "load": replay.log.load,
+        "days": replay.log.span_s / 86_400.0,
         "schedulers": {o.scheduler: {**o.statistics, "fault": o.fault} for o in outcomes},
-        **{key: replay.described("")[key] for key in ("version", "scheduler_source")},
     }
+    return {key: found[key] for key in DESCRIBED}
 
 
 def _write_summary(path: Path, replay: Replay, outcomes: Sequence[Outcome]) -> None:

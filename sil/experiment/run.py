@@ -190,7 +190,7 @@ def _read_tables(out: Path) -> tuple[RunTables, RunDescription]:
     beside = {
         name: pl.read_parquet(out / file) for name, file in BESIDE_THE_TRACE.items() if (out / file).is_file()
     }
-    return RunTables.of(facts, **beside), description
+    return RunTables.of(facts=facts, **beside), description
 
 
 def _refuse_to_replace(address: Address | None, out: Path) -> None:

@@ -76,7 +76,7 @@ class Sweep:
             run = self._runs[item.key]
             self._finished[run] = item.key
             if isinstance(value, Died):
-                self._finished[run] = value = _packed(RunTables.of(_died(run, value)))
+                self._finished[run] = value = _packed(RunTables.of(facts=_died(run, value)))
             if len(faults(_table(value, "facts"))):
                 self._faulted_at[run.scheduler] = min(run.task, self._faulted_at.get(run.scheduler, run.task))
             while on_tables and next_task and all(map(self._is_over, next_task)):

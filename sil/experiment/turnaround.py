@@ -21,7 +21,7 @@ from sil.runs.what_if_scheduler import what_if_scheduler
 from sil.settings.queue_file import CannotPredict, QueueFile, RunningTable, WaitingTable
 from sil.site.error_histories import histories
 from sil.site.time_shared_cluster import NodesOfSite
-from sil.world.clock import SimClock
+from sil.world.events import SimClock
 from sil.world.guard.faults import SchedulerFault
 from site_db import toml_file
 from site_db.prediction_errors import KnownError

@@ -127,8 +127,7 @@ class LiveLoop:
         try:
             self._manager.run_round()
         except ScheduleRejected as rejected:
-            found = rejected.violation
-            raise SchedulerFault(found.rule, found.message, self._clock.now_s, found.job) from rejected
+            raise SchedulerFault.of(rejected.violation, self._clock.now_s) from rejected
         self._appoint_round()
 
     def _check_that_something_can_happen(self) -> None:

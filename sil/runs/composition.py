@@ -8,19 +8,16 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import NamedTuple, Protocol
 
-import polars as pl
-
 from scheduler.model import Job
 from scheduler.ports import Clock, Scheduler
 from scheduler.resource_manager import Ports, ResourceManager
 from sil.batsim.nodes import Nodes
 from sil.outcome.invariants import Breach
 from sil.runs.under_test import UnderTest
-from sil.trace.facts import TIMINGS_SCHEMA
 from sil.trace.recorder import TraceRecorder
 from sil.world.dispatcher import SimDispatcher
 from sil.world.guard.faults import SchedulerFault
-from sil.world.guard.guard import Guard, Timing
+from sil.world.guard.guard import Guard
 from sil.world.guard.manager import GuardedManager
 from sil.world.guard.scheduler import GuardedScheduler
 
@@ -86,7 +83,7 @@ class Supervision:
         return GuardedScheduler(make(), self.guard, witness)
 
     def is_memoryless(self, scheduler: UnderTest) -> bool:
-        """Whether it may be left unasked while no job fits: its decisions are neither charged nor logged."""
+        """Whether to skip it while no job fits: its decisions are neither charged nor logged."""
         return scheduler.spec.memoryless and self.guard.charge is None and self.guard.decision_log is None
 
 
@@ -121,8 +118,3 @@ class Managed:
             yield GuardedManager(lambda ports: scheduler.spec.make_manager(ports, seed), self.ports, guard)
         else:
             yield built_in()
-
-
-def timings_frame(timings: list[Timing], run: RunKey) -> pl.DataFrame:
-    """Measured decisions as rows of timings.parquet."""
-    return pl.DataFrame([(*run, *timing) for timing in timings], schema=TIMINGS_SCHEMA, orient="row")

@@ -18,13 +18,13 @@ from sil.live.clock import WallClock
 from sil.live.loop import LiveWorld
 from sil.live.monitor import CoreMonitor, usable_cores
 from sil.live.processes import CannotRunLive, Over, Processes
-from sil.runs.composition import RunKey, run_in, timings_frame
+from sil.runs.composition import RunKey, run_in
 from sil.runs.machines_scenario import MachinesScenario
 from sil.runs.scenario import Scenario
+from sil.trace.facts import timings_frame
 from sil.trace.recorder import TraceRecorder
 from sil.workers.listener import Listener
 from sil.world.actual_runtimes import ActualRuntimes
-from sil.world.guard.guard import Timing
 from sil.world.harness import in_order_of_arrival
 
 
@@ -87,7 +87,7 @@ def run_live(scenario: MachinesScenario, run: RunKey, listener: Listener) -> Liv
 
     A fault of the scheduler ends the run and is its last fact. Raises JobFailed.
     """
-    site, trace, timings = scenario.in_use.site, TraceRecorder(), list[Timing]()
+    site, trace, decisions = scenario.in_use.site, TraceRecorder(), list[float]()
     jobs = scenario.jobs(run.replication)
     actual = scenario.actual_runtimes(jobs, run.replication)
     cores = usable_cores()[: site.n_machines]
@@ -103,7 +103,7 @@ def run_live(scenario: MachinesScenario, run: RunKey, listener: Listener) -> Liv
     world = LiveWorld(clock, trace, processes, CoreMonitor(cores, clock), scenario.rounds, note_over)
     ports = OnMachines(clock, processes, site, world.monitor, scenario.experience())
     manager = scenario.manager(
-        ports, scenario.under_test(run.scheduler), scenario.supervision(run, world, timings)
+        ports, scenario.under_test(run.scheduler), scenario.supervision(run, world, decisions)
     )
     run_in(world, in_order_of_arrival(jobs), nullcontext(manager))
-    return LiveRun(trace.frame(*run), timings_frame(timings, run), cpu_s)
+    return LiveRun(trace.frame(*run), timings_frame(decisions, run), cpu_s)

@@ -3,30 +3,29 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Sequence
-from functools import cached_property
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from scheduler.kinds import Kind
 from scheduler.managers.mapping import MappingManager
 from scheduler.managers.queues import PlannedStarts, PreemptionPolicy
 from scheduler.model import ExecutionRecord, Job
-from scheduler.registry import SchedulerNotLoaded
 from scheduler.resource_manager import Experience, OnMachines
-from sil.batsim.site_machines import SiteMachines
+from sil.batsim.nodes import SiteMachines
 from sil.outcome.invariants import Capacity, first_breach
-from sil.runs.composition import Managed, RunKey, Supervision, run_in, timings_frame
+from sil.runs.composition import Managed, RunKey, Supervision, run_in
 from sil.runs.scenario import Mistakes, Scenario
-from sil.runs.under_test import UnderTest, resolve
+from sil.runs.under_test import UnderTest, resolve_all
+from sil.settings.experiment_file import Experiment
 from sil.settings.notional import NO_TIME_CHANGES
 from sil.site.resource_names import ResourceNames
+from sil.site.site_in_use import SiteInUse
 from sil.site.what_if_times import with_luck
+from sil.trace.facts import timings_frame
 from sil.trace.recorder import TraceRecorder
 from sil.trace.tables import RunTables
 from sil.world.actual_runtimes import ActualRuntimes
-from sil.world.clock import SimClock
-from sil.world.events import EventQueue
-from sil.world.guard.guard import Timing
+from sil.world.events import EventQueue, SimClock
 from sil.world.harness import World, in_order_of_arrival
 from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import SimMonitor
@@ -42,15 +41,6 @@ class MachinesScenario(Scenario):
     def resources(self) -> ResourceNames:
         return ResourceNames(self.in_use.site.name, self.in_use.site.resource_names)
 
-    @cached_property
-    def queue_schedulers(self) -> dict[str, UnderTest]:
-        """By queue, for queues that have a scheduler of their own. Raises SchedulerNotLoaded."""
-        return {policy.name: resolve(name) for policy, name in self.in_use.queues if name}
-
-    @property
-    def all_schedulers(self) -> tuple[UnderTest, ...]:
-        return (*self.schedulers, *self.queue_schedulers.values())
-
     def run(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
         clock, events, trace = SimClock(), EventQueue(), TraceRecorder()
         jobs = self.jobs(run.replication)
@@ -64,10 +54,12 @@ class MachinesScenario(Scenario):
             self.rounds,
             self.outages(self.in_use.site.machine_index, run.replication),
         )
-        timings: list[Timing] = []
-        supervision = self.supervision(run, world, timings)
+        decisions: list[float] = []
+        supervision = self.supervision(run, world, decisions)
         ports = OnMachines(clock, world.dispatcher, self.in_use.site, world.monitor, self.experience())
-        managed = Managed(ports, SiteMachines(ports, actual), len(jobs), world.dispatcher, supervision, log)
+        managed = Managed(
+            ports, SiteMachines(ports, actual.run_s), len(jobs), world.dispatcher, supervision, log
+        )
         scheduler, site = self.under_test(run.scheduler), self.in_use.site
         capacity = Capacity(site.n_machines, names=site.resource_names)
         run_in(
@@ -76,7 +68,7 @@ class MachinesScenario(Scenario):
             managed.by(scheduler, lambda: self.manager(ports, scheduler, supervision)),
             lambda: first_breach(trace.frame(*run), capacity),
         )
-        return RunTables.of(trace.frame(*run), timings_frame(timings, run))
+        return RunTables.of(facts=trace.frame(*run), timings=timings_frame(decisions, run))
 
     def manager(self, ports: OnMachines, scheduler: UnderTest, supervision: Supervision) -> MappingManager:
         """The built-in manager; `scheduler` is for queues that have none of their own."""
@@ -98,8 +90,8 @@ class MachinesScenario(Scenario):
         in_use, streams = self.in_use, self.streams(replication)
         mean = in_use.experience().estimate(jobs, [len(members) for members in in_use.site.members])
         if in_use.uncertain:
-            luck = streams.of("imagined times")
-            mean = with_luck(mean, jobs, in_use.believed[0], in_use.uncertain, luck)
+            rng = streams.of("imagined times")
+            mean = with_luck(mean, jobs, in_use.believed[0], in_use.uncertain, rng)
         return ActualRuntimes(mean, self.spread, streams.of("run times").random(len(jobs)))
 
     def experience(self) -> Experience:
@@ -117,20 +109,26 @@ class MachinesScenario(Scenario):
     def _mistakes(self) -> Mistakes:
         site = self.in_use.site
         found = super()._mistakes()
-        found += self._unknown_in_outages([*site.machine_index], f"the site '{site.name}'")
-        for k, (_, name) in enumerate(self.in_use.queues):
-            if name:
-                place = ("queues", k, "scheduler") if self.experiment.queues else ("site",)
-                try:
-                    scheduler = resolve(name)
-                    scheduler.require(self.kind, "a queue")
-                except SchedulerNotLoaded as error:
-                    found.append((place, str(error)))
-                    continue
-                if scheduler.has_own_queue:
-                    sentence = f"scheduler '{name}' is a whole resource manager; a queue cannot use it"
-                    found.append((place, sentence))
-        return found
+        return found + self._unknown_in_outages([*site.machine_index], f"the site '{site.name}'")
+
+    @classmethod
+    def _resolve_queues(
+        cls, experiment: Experiment, in_use: SiteInUse
+    ) -> tuple[Mapping[str, UnderTest], Mistakes]:
+        own = {policy.name: (k, name) for k, (policy, name) in enumerate(in_use.queues) if name}
+        found, unusable = resolve_all((name for _, name in own.values()), cls.kind, "a queue")
+        by_name = {scheduler.label: scheduler for scheduler in found}
+        unusable |= {
+            name: f"scheduler '{name}' is a whole resource manager; a queue cannot use it"
+            for name, scheduler in by_name.items()
+            if scheduler.has_own_queue
+        }
+        mistakes: Mistakes = [
+            (("queues", k, "scheduler") if experiment.queues else ("site",), unusable[name])
+            for k, name in own.values()
+            if name in unusable
+        ]
+        return {queue: by_name[name] for queue, (_, name) in own.items() if name in by_name}, mistakes
 
 
 class _NoLearning:

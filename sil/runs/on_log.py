@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -11,19 +11,19 @@ import polars as pl
 from scheduler.kinds import Kind
 from scheduler.managers.free_node_allocation import FreeNodeAllocation
 from scheduler.managers.starting import StartingManager
+from scheduler.registry import SchedulerNotLoaded
 from scheduler.resource_manager import OnFreeNodes
-from sil.batsim.nodes import AlikeNodes
-from sil.runs.composition import PRINTED, Managed, Supervision, run_in
+from sil.batsim.nodes import IdenticalNodes
+from sil.runs.composition import PRINTED, Managed, RunKey, Supervision, run_in
 from sil.runs.under_test import UnderTest, resolve_all
 from sil.settings.code_version import package_version, scheduler_source
 from sil.settings.decision_costs import NONE, decision_cost
 from sil.settings.estimates import Estimates, run_times_by
-from sil.trace.facts import TIMINGS, TIMINGS_SCHEMA, TRACE, of_run, trace_stream
+from sil.trace.facts import TIMINGS, TIMINGS_SCHEMA, TRACE, of_run, timings_frame, trace_stream
 from sil.trace.recorder import TraceRecorder
 from sil.trace.stream import ParquetStream
 from sil.workload.job_log import JobLog
-from sil.world.clock import SimClock
-from sil.world.events import ORDERS, EventQueue
+from sil.world.events import ORDERS, EventQueue, SimClock
 from sil.world.guard.decision_cost import Charge
 from sil.world.guard.guard import Guard
 from sil.world.harness import World
@@ -41,7 +41,10 @@ SUBMITTED_LATER_S = {"batsim": 10.0}
 
 def schedulers_for_logs(names: Iterable[str]) -> tuple[UnderTest, ...]:
     """Raises SchedulerNotLoaded with a sentence for each scheduler that cannot replay a log."""
-    return resolve_all(names, Kind.FREE_NODES, "the replay of a log")
+    schedulers, mistakes = resolve_all(names, Kind.FREE_NODES, "the replay of a log")
+    if mistakes:
+        raise SchedulerNotLoaded("\n".join(mistakes.values()))
+    return schedulers
 
 
 @dataclass(frozen=True)
@@ -60,19 +63,17 @@ class Replay:
     """For random schedulers."""
     check_determinism: bool = True
 
-    def described(self, scheduler: str) -> Mapping[str, object]:
-        """The description of a run in its trace."""
+    def description(self) -> dict[str, object]:
+        """For the summary of a replay and the traces of its schedulers."""
         return {
             "log": self.log.name,
             "acknowledge": self.log.header.get("acknowledge", ""),
             "part": list(self.log.part),
             "jobs": len(self.log.jobs),
             "processors": self.log.processors,
-            "scheduler": scheduler,
             "estimates": self.estimates.value,
             "order": self.order,
             "decision_cost": self.decision_cost,
-            "seed": self.seed,
             "repairs": list(self.log.notes),
             "version": package_version(),
             "scheduler_source": scheduler_source(),
@@ -85,25 +86,33 @@ class Replay:
 
         A fault of the scheduler ends the run and is the last fact of its trace.
         """
+        run = RunKey(0, 0, scheduler.label)
+        description = {**self.description(), "scheduler": scheduler.label, "seed": self.seed}
         with (
-            trace_stream(folder / TRACE, self.described(scheduler.label)) as facts,
+            trace_stream(folder / TRACE, description) as facts,
             ParquetStream(folder / TIMINGS, TIMINGS_SCHEMA) as timings,
         ):
-            decisions = _Decisions(timings, scheduler.label)
+            decisions: list[float] = []
+
+            def write_decisions() -> None:
+                if decisions:
+                    frame = timings_frame(decisions, run)
+                    timings.write(frame.with_columns(pl.col("cpu_s").fill_nan(None)))
+                    decisions.clear()
 
             def write(table: pl.DataFrame) -> None:
-                facts.write(of_run(table, 0, 0, scheduler.label))
-                decisions.write()
+                facts.write(of_run(table, *run))
+                write_decisions()
 
             trace = TraceRecorder(write)
             later_s = pl.col("submit_s") + SUBMITTED_LATER_S.get(self.order, 0.0)
             runs = LoggedRuns(self.log.jobs.with_columns(later_s), on_arrivals)
             self._run(scheduler, runs, trace, decisions, folder / PRINTED)
             trace.close()
-            decisions.write()
+            write_decisions()
 
     def _run(
-        self, scheduler: UnderTest, runs: LoggedRuns, trace: TraceRecorder, decisions: _Decisions, log: Path
+        self, scheduler: UnderTest, runs: LoggedRuns, trace: TraceRecorder, decisions: list[float], log: Path
     ) -> None:
         clock, events = SimClock(), EventQueue(ORDERS[self.order])
         machines = SpaceSharedMachines(self.log.processors, runs.run_s, events)
@@ -114,13 +123,13 @@ class Replay:
         guard = Guard(
             clock,
             self.decision_limit_s,
-            decisions.cells.extend,
+            decisions.extend,
             None if cost is None else Charge(cost, clock, trace.note_charge),
             trace if self.reasons else None,
             cpu_time=None,  # reading it takes longer than most of these decisions
         )
         supervision = Supervision(guard, RandomStreams(self.seed).scheduler_seed, self.check_determinism)
-        batsim_nodes = AlikeNodes(ports.n_nodes, run_times, runs)
+        batsim_nodes = IdenticalNodes(ports.n_nodes, run_times, runs)
         managed = Managed(ports, batsim_nodes, runs.total, world.dispatcher, supervision, log)
 
         def manager() -> StartingManager:
@@ -129,31 +138,3 @@ class Replay:
             return StartingManager(ports, nodes, guarded, supervision.is_memoryless(scheduler))
 
         run_in(world, runs.arrivals(), managed.by(scheduler, manager))
-
-
-class _Decisions:
-    """Writes measured decisions as they come."""
-
-    def __init__(self, stream: ParquetStream, scheduler: str) -> None:
-        self.cells: list[float] = []
-        """Decisions not written yet: the cells of a `Timing` each, in one flat list."""
-        self._stream = stream
-        self._scheduler = scheduler
-
-    def write(self) -> None:
-        """Write the decisions measured since the last call."""
-        if not self.cells:
-            return
-        which = {"point": 0, "replication": 0, "scheduler": self._scheduler}
-        measured = list(TIMINGS_SCHEMA)[len(which) :]
-        columns = [
-            pl.Series(name, self.cells[place :: len(measured)], dtype=TIMINGS_SCHEMA[name])
-            for place, name in enumerate(measured)
-        ]
-        table = pl.DataFrame(columns).with_columns(**{name: pl.lit(value) for name, value in which.items()})
-        self._stream.write(
-            table.with_columns(pl.col("cpu_s").fill_nan(None)).select(
-                [pl.col(name).cast(kind) for name, kind in TIMINGS_SCHEMA.items()]
-            )
-        )
-        self.cells.clear()

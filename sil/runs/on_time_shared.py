@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 
@@ -21,11 +21,9 @@ from sil.runs.composition import RunKey, run_in
 from sil.settings import files
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
-from sil.world.clock import SimClock
-from sil.world.events import EventQueue, LocalChanged
+from sil.world.events import ControlDue, EventQueue, LocalChanged, SampleDue, SimClock
 from sil.world.failures import TimedChange, in_order_of_time
 from sil.world.harness import World, in_order_of_arrival
-from sil.world.local_users import LocalUsers
 from sil.world.machines.time_shared import LocalResponse, SharedMachines, Work
 from sil.world.monitors import Distortion, SimMonitor
 from sil.world.node_monitors import NodeMonitors
@@ -95,6 +93,18 @@ class TimeSharedNodes:
             streams.of("node monitors"),
             lambda node: trace.note(clock.now_s, Fact.MONITOR_SILENT, resource=node),
         )
+        present: set[int] = set()
+
+        def local_changed(change: LocalChanged) -> None:
+            if change.user_is_there != (change.node in present):
+                fact = Fact.LOCAL_USER_CAME if change.user_is_there else Fact.LOCAL_USER_GONE
+                trace.note(clock.now_s, fact, resource=change.node)
+                present.symmetric_difference_update({change.node})
+            machines.local_changed(change, clock.now_s)
+            node_monitors.local_changed(change)
+
+        load = cluster.local_load
+        local_changes = load.changes(cluster.memory_mb, streams.of("local users")) if load else iter(())
         self.world = World(
             clock,
             events,
@@ -102,8 +112,12 @@ class TimeSharedNodes:
             machines,
             SimMonitor(clock, disturbances.distortions),
             disturbances.rounds,
-            in_order_of_time(_local_changes(cluster, streams), disturbances.outages),
-            LocalUsers(clock, machines, node_monitors, trace),
+            in_order_of_time(local_changes, disturbances.outages),
+            {
+                LocalChanged: local_changed,
+                ControlDue: lambda event: machines.control(event.node, clock.now_s),
+                SampleDue: lambda event: node_monitors.sample(event.node),
+            },
         )
         self._allocation = TimeSharedAllocation(
             cluster.memory_mb,
@@ -205,11 +219,3 @@ def _works(
                 needs.exe_s * cluster.run_to_run.factor(quantile), needs.cpu, needs.memory_mb
             )
     return works
-
-
-def _local_changes(cluster: TimeSharedCluster, streams: RandomStreams) -> Iterator[TimedChange]:
-    if cluster.local_load is None:
-        return
-    luck = streams.of("local users")
-    for time_s, demand in cluster.local_load.changes(list(cluster.memory_mb), luck):
-        yield time_s, LocalChanged(demand.node, demand.cpu, demand.memory_mb, demand.user_is_there)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from types import MappingProxyType
@@ -16,9 +16,8 @@ from scheduler.kinds import Kind
 from scheduler.managers.admission import Admission
 from scheduler.managers.queues import in_order_of_service
 from scheduler.model import Job
-from scheduler.registry import SchedulerNotLoaded
 from sil.runs.composition import AnyWorld, RunKey, Supervision
-from sil.runs.under_test import UnderTest, resolve
+from sil.runs.under_test import UnderTest, resolve_all
 from sil.settings.decision_costs import decision_cost
 from sil.settings.experiment_file import (
     AtOnceTable,
@@ -33,13 +32,12 @@ from sil.settings.experiment_file import (
 from sil.site.resource_names import ResourceNames
 from sil.site.site_in_use import SiteInUse
 from sil.trace.tables import RunTables
-from sil.workload.arrivals import Arrivals, AtOnce, Poisson
-from sil.workload.job_mix import JobMix, Order, QueueOrder
+from sil.workload.job_mix import Arrivals, AtOnce, JobMix, Order, Poisson, QueueOrder
 from sil.world.actual_runtimes import Empirical, Gamma, Lognormal, Normal, NoSpread, Spread
-from sil.world.clock import SimClock
+from sil.world.events import SimClock
 from sil.world.failures import Outage, TimedChange, in_order_of_time, listed_outages, random_failures
 from sil.world.guard.decision_cost import Charge
-from sil.world.guard.guard import Guard, Timing
+from sil.world.guard.guard import Guard
 from sil.world.monitors import Distortion, Noisy, Stale
 from sil.world.random_streams import RandomStreams
 from sil.world.rounds import EveryQuantum, OnRequest, RoundPolicy
@@ -64,6 +62,8 @@ class Scenario(ABC):
     experiment: Experiment
     in_use: SiteInUse
     schedulers: tuple[UnderTest, ...]
+    queue_schedulers: Mapping[str, UnderTest] = field(default_factory=dict)
+    """By queue, for queues with a scheduler of their own."""
 
     kind: ClassVar[Kind]
     purpose: ClassVar[str]
@@ -72,33 +72,30 @@ class Scenario(ABC):
     @classmethod
     def of(cls, experiment: Experiment, in_use: SiteInUse) -> Self:
         """Raises DoesNotFit with all that does not fit."""
-        schedulers, mistakes = cls._resolved(experiment)
-        scenario = cls(experiment, in_use, schedulers)
-        mistakes += scenario._mistakes()
+        schedulers, unusable = resolve_all(experiment.schedulers, cls.kind, cls.purpose)
+        n_runs = experiment.replications * len(experiment.points)
+        for scheduler in schedulers:
+            if scheduler.serves_one_run and n_runs > 1:
+                unusable[scheduler.label] = (
+                    f"scheduler '{scheduler.label}' listens for one run, but this experiment has {n_runs}; "
+                    f"use a command that starts one for each run, as in 'batsim: COMMAND'"
+                )
+        mistakes: Mistakes = [
+            (("schedulers", name), unusable[name]) for name in experiment.schedulers if name in unusable
+        ]
+        of_queues, misfits = cls._resolve_queues(experiment, in_use)
+        scenario = cls(experiment, in_use, schedulers, of_queues)
+        mistakes += [*scenario._mistakes(), *misfits]
         if mistakes:
             raise DoesNotFit(mistakes)
         return scenario
 
     @classmethod
-    def _resolved(cls, experiment: Experiment) -> tuple[tuple[UnderTest, ...], Mistakes]:
-        found: list[UnderTest] = []
-        mistakes: Mistakes = []
-        n_runs = experiment.replications * len(experiment.points)
-        for name in experiment.schedulers:
-            try:
-                scheduler = resolve(name)
-                scheduler.require(cls.kind, cls.purpose)
-            except SchedulerNotLoaded as error:
-                mistakes.append((("schedulers", name), str(error)))
-                continue
-            found.append(scheduler)
-            if scheduler.serves_one_run and n_runs > 1:
-                sentence = (
-                    f"scheduler '{name}' listens for one run, but this experiment has {n_runs}; use a "
-                    f"command that starts one for each run, as in 'batsim: COMMAND'"
-                )
-                mistakes.append((("schedulers", name), sentence))
-        return tuple(found), mistakes
+    def _resolve_queues(
+        cls, experiment: Experiment, in_use: SiteInUse
+    ) -> tuple[Mapping[str, UnderTest], Mistakes]:
+        """The schedulers of single queues, by queue, and the mistakes in their names."""
+        return {}, []
 
     def at(self, point: int) -> Self:
         """With the settings of one point of the grid."""
@@ -113,9 +110,9 @@ class Scenario(ABC):
         """The names of what jobs run on."""
 
     @property
-    @abstractmethod
     def all_schedulers(self) -> tuple[UnderTest, ...]:
         """Those under test, and those of single queues."""
+        return (*self.schedulers, *self.queue_schedulers.values())
 
     @abstractmethod
     def run(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
@@ -132,9 +129,9 @@ class Scenario(ABC):
     @property
     def arrivals(self) -> Arrivals:
         table = self.experiment.workload.arrivals
-        return (
-            AtOnce() if isinstance(table, AtOnceTable) else Poisson(table.jobs_per_quantum, table.quantum_s)
-        )
+        if isinstance(table, AtOnceTable):
+            return AtOnce()
+        return Poisson(table.jobs_per_quantum, table.quantum_s)
 
     @property
     def rounds(self) -> RoundPolicy:
@@ -177,8 +174,8 @@ class Scenario(ABC):
             sizes=table.sizes,
             tasks=self._tasks(),
         )
-        luck = self.streams(replication).of("workload")
-        return mix.jobs(table.jobs, self.arrivals, site.job_classes, luck)
+        rng = self.streams(replication).of("workload")
+        return mix.jobs(table.jobs, self.arrivals, site.job_classes, rng)
 
     def _tasks(self) -> Mapping[str, Sequence[int]]:
         """By job class, how many tasks its jobs may have."""
@@ -187,10 +184,13 @@ class Scenario(ABC):
     def distortions(self, replication: int) -> list[Distortion]:
         """The errors of the monitor of machines and interconnects."""
         table = self.experiment.monitors
-        luck = self.streams(replication).of("monitors")
-        noisy: list[Distortion] = [Noisy(table.misread_share, table.corrected_after_s, luck)]
-        stale: list[Distortion] = [Stale(table.delay_s)]
-        return (noisy if table.misread_share else []) + (stale if table.delay_s else [])
+        distortions: list[Distortion] = []
+        if table.misread_share:
+            rng = self.streams(replication).of("monitors")
+            distortions.append(Noisy(table.misread_share, table.corrected_after_s, rng))
+        if table.delay_s:
+            distortions.append(Stale(table.delay_s))
+        return distortions
 
     def outages(self, machines: Mapping[str, int], replication: int) -> Iterator[TimedChange]:
         """Failures and repairs of `machines` (index by name) and of interconnects."""
@@ -210,19 +210,15 @@ class Scenario(ABC):
         ]
         sources = [listed_outages(outages)]
         if experiment.failures:
-            table = experiment.failures
-            sources.append(
-                random_failures(
-                    len(machines),
-                    table.mean_time_between_failures_s,
-                    table.mean_time_to_repair_s,
-                    self.streams(replication).of("failures"),
-                )
+            means = (
+                experiment.failures.mean_time_between_failures_s,
+                experiment.failures.mean_time_to_repair_s,
             )
+            sources.append(random_failures(len(machines), *means, self.streams(replication).of("failures")))
         return in_order_of_time(*sources)
 
-    def supervision(self, run: RunKey, world: AnyWorld, timings: list[Timing]) -> Supervision:
-        """How the schedulers of a run are guarded. Measured decisions are appended to `timings`."""
+    def supervision(self, run: RunKey, world: AnyWorld, decisions: list[float]) -> Supervision:
+        """How the schedulers of a run are guarded. The cells of measured decisions go to `decisions`."""
         table = self.experiment.guard
         cost = decision_cost(table.cost_of(run.scheduler), run.point, run.replication, run.scheduler)
         charge = None
@@ -231,7 +227,7 @@ class Scenario(ABC):
         guard = Guard(
             world.clock,
             table.decision_limit_s,
-            timings.append,
+            decisions.extend,
             charge,
             world.trace if table.reasons else None,
         )

@@ -16,8 +16,8 @@ from scheduler.naming import Misnamed
 from scheduler.time_shared.prediction import by_name
 from scheduler.time_shared.prediction.forecast import Predictor
 from scheduler.time_shared.prediction.promises import PromisesByForecast
-from sil.batsim.time_shared_nodes import NodesWithUsers
-from sil.runs.composition import Managed, RunKey, timings_frame
+from sil.batsim import nodes as batsim_nodes
+from sil.runs.composition import Managed, RunKey
 from sil.runs.on_time_shared import Disturbances, TimeSharedNodes, TimeSharedRun
 from sil.runs.scenario import Mistakes, Scenario
 from sil.runs.under_test import UnderTest
@@ -26,10 +26,10 @@ from sil.settings.time_shared_table import SharedNodesTable
 from sil.site.error_histories import NOTHING, histories
 from sil.site.resource_names import ResourceNames
 from sil.site.time_shared_cluster import NodesOfSite, NotShared
+from sil.trace.facts import timings_frame
 from sil.trace.tables import LOCAL_USERS_SCHEMA, PREDICTIONS_SCHEMA, RunTables
-from sil.workload.local_load import LocalLoad
-from sil.world.clock import SimClock
-from sil.world.guard.guard import Timing
+from sil.world.events import SimClock
+from sil.world.local_users import LocalLoad
 from sil.world.machines.sharing import ByCpu, ByMpl, Coupled, Fluid, Sharing
 from sil.world.node_monitors import Sampling
 from sil.world.time_shared_cluster import TimeSharedCluster
@@ -55,12 +55,8 @@ class TimeSharedScenario(Scenario):
     def resources(self) -> ResourceNames:
         return ResourceNames(self.in_use.site.name, self.nodes.names, self.nodes.cluster)
 
-    @property
-    def all_schedulers(self) -> tuple[UnderTest, ...]:
-        return self.schedulers
-
     def run(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
-        scheduler, timings = self.under_test(run.scheduler), list[Timing]()
+        scheduler, decisions = self.under_test(run.scheduler), list[float]()
         index = {name: n for n, name in enumerate(self.nodes.names)}
         system = TimeSharedNodes(
             self.cluster,
@@ -71,10 +67,10 @@ class TimeSharedScenario(Scenario):
                 self.outages(index, run.replication), self.distortions(run.replication), self.rounds
             ),
         )
-        supervision = self.supervision(run, system.world, timings)
+        supervision = self.supervision(run, system.world, decisions)
         managed = Managed(
             system.ports,
-            NodesWithUsers(system.ports),
+            batsim_nodes.TimeSharedNodes(system.ports),
             self.experiment.workload.jobs,
             system.world.dispatcher,
             supervision,
@@ -93,10 +89,10 @@ class TimeSharedScenario(Scenario):
             run,
         )
         return RunTables.of(
-            done.facts,
-            timings_frame(timings, run),
-            _predictions_frame(done.predictions, run),
-            _local_users_frame(done, run),
+            facts=done.facts,
+            timings=timings_frame(decisions, run),
+            predictions=_predictions_frame(done.predictions, run),
+            local_users=_local_users_frame(done, run),
         )
 
     def jobs(self, replication: int) -> list[Job]:

@@ -54,17 +54,17 @@ def resolve(name: str) -> UnderTest:
     return UnderTest(name, batsim=batsim) if batsim else UnderTest(name, registry.resolve(name))
 
 
-def resolve_all(names: Iterable[str], kind: Kind, purpose: str) -> tuple[UnderTest, ...]:
-    """Raises SchedulerNotLoaded with a sentence for each that is not usable, or declares another kind than
-    `purpose` needs."""
-    found, mistakes = [], []
+def resolve_all(
+    names: Iterable[str], kind: Kind, purpose: str
+) -> tuple[tuple[UnderTest, ...], dict[str, str]]:
+    """The usable schedulers, and a sentence for each name that leads to none, or to one that declares another
+    kind than `purpose` needs."""
+    found, mistakes = [], {}
     for name in names:
         try:
             scheduler = resolve(name)
             scheduler.require(kind, purpose)
             found.append(scheduler)
         except SchedulerNotLoaded as error:
-            mistakes.append(str(error))
-    if mistakes:
-        raise SchedulerNotLoaded("\n".join(mistakes))
-    return tuple(found)
+            mistakes[name] = str(error)
+    return tuple(found), mistakes

@@ -28,6 +28,6 @@ class _WhatIfScheduler:
         schedule: NodeSchedule = self._guarded.schedule(problem)
         violation = problem.violation(schedule)
         if violation is not None:
-            message = f"asked by a predictor about {problem.now_s:.12g} s: {violation.message}"
-            raise SchedulerFault(violation.rule, message, self._clock.now_s, violation.job)
+            context = f"asked by a predictor about {problem.now_s:.12g} s: "
+            raise SchedulerFault.of(violation, self._clock.now_s, context)
         return schedule

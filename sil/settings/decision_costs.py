@@ -10,10 +10,10 @@ import polars as pl
 from scheduler import naming
 from scheduler.errors import UserError
 from sil.trace.facts import RUN, TRACE, Fact, read_facts
-from sil.world.guard.decision_cost import DecisionCost, Fixed, Measured, Modelled, Replayed
+from sil.world.guard.decision_cost import DecisionCost, fixed, measured, modelled, replayed
 
 NONE = "none"
-KINDS: dict[str, Callable[..., DecisionCost]] = {"fixed": Fixed, "measured": Measured, "modelled": Modelled}
+KINDS: dict[str, Callable[..., DecisionCost]] = {"fixed": fixed, "measured": measured, "modelled": modelled}
 REPLAYED = "replayed"
 
 
@@ -52,7 +52,7 @@ def decision_cost(name: str, point: int, replication: int, scheduler: str) -> De
     facts = read_facts(_trace(name, parameters))
     run = dict(zip(RUN, (point, replication, scheduler), strict=True))
     charged = facts.filter(pl.col("event") == Fact.DECISION_CHARGED, **run)
-    return Replayed(iter(charged["expected_s"].to_list()))
+    return replayed(iter(charged["expected_s"].to_list()))
 
 
 def _split(name: str) -> tuple[str, dict[str, naming.Value]]:

@@ -21,7 +21,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from enum import StrEnum
 from pathlib import Path
@@ -30,7 +30,7 @@ from typing import Any
 import polars as pl
 
 from scheduler.errors import UserError
-from sil.trace.stream import ParquetStream
+from sil.trace.stream import ParquetStream, Schema
 
 METADATA_KEY = "sil"
 TRACE = "trace.parquet"
@@ -64,10 +64,12 @@ class Fact(StrEnum):
 
 
 EVENTS = pl.Enum([fact.value for fact in Fact])
-RUN = ("point", "replication", "scheduler")
-"""The columns that identify one run of the harness."""
 
-FACT_SCHEMA: Mapping[str, pl.DataType | type[pl.DataType]] = {
+RUN_SCHEMA: Schema = {"point": pl.Int32, "replication": pl.Int32, "scheduler": pl.String}
+"""The columns that identify one run of the harness."""
+RUN = tuple(RUN_SCHEMA)
+
+FACT_SCHEMA: Schema = {
     "time_s": pl.Float64,
     "event": EVENTS,
     "job": pl.Int64,
@@ -84,18 +86,9 @@ FACT_SCHEMA: Mapping[str, pl.DataType | type[pl.DataType]] = {
     "detail": pl.String,
     "message": pl.String,
 }
-SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
-    "point": pl.Int32,
-    "replication": pl.Int32,
-    "scheduler": pl.String,
-    **FACT_SCHEMA,
-}
+SCHEMA: Schema = {**RUN_SCHEMA, **FACT_SCHEMA}
 
-
-TIMINGS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
-    "point": pl.Int32,
-    "replication": pl.Int32,
-    "scheduler": pl.String,
+MEASURED_SCHEMA: Schema = {
     "time_s": pl.Float64,
     "n_jobs": pl.Int64,
     "n_resources": pl.Int64,
@@ -104,7 +97,9 @@ TIMINGS_SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "cpu_s": pl.Float64,
     "gc_s": pl.Float64,
 }
-"""Measured decision times, separate from the trace: one row per decision."""
+TIMINGS_SCHEMA: Schema = {**RUN_SCHEMA, **MEASURED_SCHEMA}
+"""Measured decision times, separate from the trace: one row per decision. Wall and CPU seconds
+include those of garbage collection."""
 
 
 def one_row_per_machine(frame: pl.DataFrame) -> pl.DataFrame:
@@ -121,10 +116,21 @@ def one_row_per_machine(frame: pl.DataFrame) -> pl.DataFrame:
 
 def of_run(facts: pl.DataFrame, point: int, replication: int, scheduler: str) -> pl.DataFrame:
     """Facts as those of one run, with all columns of a trace."""
-    which = {"point": point, "replication": replication, "scheduler": scheduler}
-    return facts.with_columns(**{name: pl.lit(value) for name, value in which.items()}).select(
-        [pl.col(name).cast(kind) for name, kind in SCHEMA.items()]
-    )
+    return _with_run(facts, SCHEMA, (point, replication, scheduler))
+
+
+def timings_frame(cells: Sequence[float], run: tuple[int, int, str]) -> pl.DataFrame:
+    """Measured decisions of one run as rows of timings.parquet; `cells`: MEASURED_SCHEMA's values of each."""
+    width = len(MEASURED_SCHEMA)
+    columns = [
+        pl.Series(name, cells[k::width], kind) for k, (name, kind) in enumerate(MEASURED_SCHEMA.items())
+    ]
+    return _with_run(pl.DataFrame(columns), TIMINGS_SCHEMA, run)
+
+
+def _with_run(frame: pl.DataFrame, schema: Schema, run: tuple[int, int, str]) -> pl.DataFrame:
+    columns = {name: pl.lit(value) for name, value in zip(RUN, run, strict=True)}
+    return frame.with_columns(**columns).select([pl.col(name).cast(kind) for name, kind in schema.items()])
 
 
 @dataclass(frozen=True)
@@ -211,10 +217,10 @@ def read_facts(path: Path) -> pl.DataFrame:
     return facts
 
 
-def read_places(path: Path) -> tuple[str, ...]:
+def read_resource_names(path: Path) -> tuple[str, ...]:
     """The names of the resources of a trace, by index; empty if it has none."""
-    described = json.loads(pl.read_parquet_metadata(path).get(METADATA_KEY, "{}"))
-    return (*described.get("machines", ()), *described.get("clusters", ()))
+    description = json.loads(pl.read_parquet_metadata(path).get(METADATA_KEY, "{}"))
+    return (*description.get("machines", ()), *description.get("clusters", ()))
 
 
 def read_trace(path: Path) -> tuple[pl.DataFrame, RunDescription]:

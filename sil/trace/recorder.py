@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from math import inf
-from typing import Any
+from typing import Any, TypedDict, Unpack
 
 import polars as pl
 
@@ -15,8 +15,21 @@ from sil.trace.facts import EVENTS, FACT_SCHEMA, Fact, of_run
 CHUNK = 65_536
 """Number of facts per table of a trace that is written during the run."""
 
-_PLACE = "place"
+_POSITION = "position"
 _OF_A_JOB = ("job_class", "queue", "user", "submitted_by", "size", "tasks")
+_OTHERS = ("job", "run", "resource", "machines", "expected_s", "detail", "message")
+
+
+class Columns(TypedDict, total=False):
+    """Columns of a fact; the others are null."""
+
+    job: int | None
+    run: int
+    resource: int
+    machines: Sequence[int]
+    expected_s: float
+    detail: str
+    message: str
 
 
 class _Kind:
@@ -28,7 +41,7 @@ class _Kind:
     def __init__(self, *columns: str, event: Fact | None = None) -> None:
         """`event` if it is the same for all facts and so not among the columns."""
         self.cells: list[Any] = []
-        self._columns = (_PLACE, *columns)
+        self._columns = (_POSITION, *columns)
         self._event = event
 
     def table(self) -> pl.DataFrame:
@@ -54,33 +67,21 @@ class TraceRecorder:
         self._most = inf if on_chunk is None else CHUNK
         self._n = 0
         """Number of facts that were not passed on."""
-        of_a_job = ("time_s", "job", *_OF_A_JOB)
         of_a_start = ("time_s", "job", "run", "resource", "machines", "tasks", "expected_s")
-        of_others = (name for name in FACT_SCHEMA if name not in _OF_A_JOB)
         self._kinds = (
-            _Kind(*of_a_job, event=Fact.JOB_ARRIVED),
+            _Kind("time_s", "job", *_OF_A_JOB, event=Fact.JOB_ARRIVED),
             _Kind(*of_a_start, event=Fact.RUN_STARTED),
             _Kind("time_s", "job", "run", "resource", event=Fact.RUN_ENDED),
-            _Kind(*of_others),
+            _Kind("time_s", "event", *_OTHERS),
         )
         self._arrivals, self._starts, self._ends, self._others = (kind.cells for kind in self._kinds)
 
-    def note(
-        self,
-        time_s: float,
-        fact: Fact,
-        *,
-        job: int | None = None,
-        run: int | None = None,
-        resource: int | None = None,
-        machines: Sequence[int] | None = None,
-        expected_s: float | None = None,
-        detail: str | None = None,
-        message: str | None = None,
-    ) -> None:
-        held = None if machines is None else str(NodeSet.of(machines))
+    def note(self, time_s: float, fact: Fact, **columns: Unpack[Columns]) -> None:
+        cells: dict[str, Any] = {**columns}
+        if "machines" in cells:
+            cells["machines"] = str(NodeSet.of(cells["machines"]))
         self._n = n = self._n + 1
-        self._others += (n, time_s, fact.value, job, run, resource, held, expected_s, detail, message)
+        self._others += (n, time_s, fact.value, *map(cells.get, _OTHERS))
 
     def note_arrival(self, time_s: float, job: Job) -> None:
         id_, job_class, _, user, queue, _, size, by, n_tasks, _, _ = job
@@ -89,9 +90,9 @@ class TraceRecorder:
 
     def note_start(self, time_s: float, order: DispatchOrder) -> None:
         run, job, resource, machines, expected_s = order
-        held = machines if isinstance(machines, NodeSet) else NodeSet.of(machines)
+        nodes = machines if isinstance(machines, NodeSet) else NodeSet.of(machines)
         self._n = n = self._n + 1
-        self._starts += (n, time_s, job.id, run, resource, str(held), held.n, expected_s)
+        self._starts += (n, time_s, job.id, run, resource, str(nodes), nodes.n, expected_s)
 
     def note_end(self, time_s: float, order: DispatchOrder) -> None:
         run, job, resource, _, _ = order
@@ -100,14 +101,14 @@ class TraceRecorder:
         if n >= self._most:
             self.close()
 
-    def note_reason(self, time_s: float, job: int, why: str) -> None:
+    def note_reason(self, time_s: float, job: int, reason: str) -> None:
         """A job was left waiting."""
-        self.note(time_s, Fact.PASSED_OVER, job=job, detail=why)
+        self.note(time_s, Fact.PASSED_OVER, job=job, detail=reason)
 
-    def note_mapping(self, time_s: float, job: int, resource: int, start_s: float, takes_s: float) -> None:
-        """A job was mapped to a resource, to start there at a time."""
+    def note_mapping(self, time_s: float, job: int, resource: int, start_s: float, run_s: float) -> None:
+        """A job was mapped to a resource, to start at `start_s` and run for an estimated `run_s`."""
         detail = f"to start at {start_s:.10g} s"
-        self.note(time_s, Fact.JOB_MAPPED, job=job, resource=resource, expected_s=takes_s, detail=detail)
+        self.note(time_s, Fact.JOB_MAPPED, job=job, resource=resource, expected_s=run_s, detail=detail)
 
     def note_charge(self, asked_s: float, cost_s: float) -> None:
         """A decision was requested at a time and took this long."""
@@ -131,4 +132,4 @@ class TraceRecorder:
 
     def _facts(self) -> pl.DataFrame:
         tables = [kind.table() for kind in self._kinds]
-        return pl.concat(tables, how="diagonal").sort(_PLACE)
+        return pl.concat(tables, how="diagonal").sort(_POSITION)

@@ -2,19 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import NamedTuple
 
 import polars as pl
 
-from sil.trace.facts import SCHEMA, TIMINGS_SCHEMA
-
-Schema = dict[str, pl.DataType | type[pl.DataType]]
-
-_RUN: Schema = {"point": pl.Int32, "replication": pl.Int32, "scheduler": pl.String}
+from sil.trace.facts import RUN_SCHEMA, SCHEMA, TIMINGS_SCHEMA
+from sil.trace.stream import Schema
 
 PREDICTIONS_SCHEMA: Schema = {
-    **_RUN,
+    **RUN_SCHEMA,
     "made_s": pl.Float64,
     "predictor": pl.String,
     "job": pl.Int64,
@@ -28,12 +24,19 @@ PREDICTIONS_SCHEMA: Schema = {
 has no start; an infinite end means never. `low_s` and `high_s` bound the end, if known."""
 
 LOCAL_USERS_SCHEMA: Schema = {
-    **_RUN,
+    **RUN_SCHEMA,
     "node": pl.Int32,
     "slowdown": pl.Float64,
     "tight_share": pl.Float64,
 }
-"""On time-shared nodes: how the local users of a node fared while active (`LocalResponse`)."""
+"""On time-shared nodes: the response of each node to its local users (`LocalResponse`)."""
+
+SCHEMAS = {
+    "facts": SCHEMA,
+    "timings": TIMINGS_SCHEMA,
+    "predictions": PREDICTIONS_SCHEMA,
+    "local_users": LOCAL_USERS_SCHEMA,
+}
 
 
 class RunTables(NamedTuple):
@@ -45,31 +48,8 @@ class RunTables(NamedTuple):
     local_users: pl.DataFrame
 
     @classmethod
-    def of(
-        cls,
-        facts: pl.DataFrame | None = None,
-        timings: pl.DataFrame | None = None,
-        predictions: pl.DataFrame | None = None,
-        local_users: pl.DataFrame | None = None,
-    ) -> RunTables:
+    def of(cls, **tables: pl.DataFrame) -> RunTables:
         """The given tables; the others are empty."""
-        given = (facts, timings, predictions, local_users)
         return cls(
-            *(
-                pl.DataFrame(schema=schema) if table is None else table
-                for table, schema in zip(given, SCHEMAS.values(), strict=True)
-            )
+            **{name: tables.get(name, pl.DataFrame(schema=schema)) for name, schema in SCHEMAS.items()}
         )
-
-    @classmethod
-    def join(cls, parts: Iterable[RunTables]) -> RunTables:
-        """All parts concatenated."""
-        return cls(*(pl.concat(tables) for tables in zip(cls.of(), *parts, strict=True)))
-
-
-SCHEMAS: dict[str, Schema] = {
-    "facts": SCHEMA,
-    "timings": TIMINGS_SCHEMA,
-    "predictions": PREDICTIONS_SCHEMA,
-    "local_users": LOCAL_USERS_SCHEMA,
-}

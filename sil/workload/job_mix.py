@@ -1,22 +1,47 @@
-"""Which jobs arrive: classes, queues and users drawn by their shares."""
+"""Jobs drawn at random: arrival times, and classes, queues and users by their shares."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import TypeVar
+from typing import Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from scheduler.model import Job, JobClass, JobId
-from sil.workload.arrivals import Arrivals
 
 Number = TypeVar("Number", int, float)
 
 
+class Arrivals(Protocol):
+    def times_s(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        """Arrival times of n jobs, in order."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class AtOnce:
+    """All jobs arrive at time 0."""
+
+    def times_s(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        return np.zeros(n)
+
+
+@dataclass(frozen=True, slots=True)
+class Poisson:
+    """A Poisson process with a mean of `jobs_per_quantum` jobs in each `quantum_s` seconds."""
+
+    jobs_per_quantum: float
+    quantum_s: float = 10.0
+
+    def times_s(self, n: int, rng: np.random.Generator) -> NDArray[np.float64]:
+        return np.cumsum(rng.exponential(self.quantum_s / self.jobs_per_quantum, n))
+
+
 class Order(StrEnum):
-    """How the classes of the mix follow on one another."""
+    """The order of the classes of the mix."""
 
     RANDOM = "random"
     """Each job's class is drawn by the shares: the mix itself varies."""
@@ -32,16 +57,16 @@ class QueueOrder(StrEnum):
     RANDOM = "random"
     """Each job's queue is drawn by the shares."""
     BLOCKS = "blocks"
-    """The first jobs go to the first queue, and so on: n times its share, rounded half to even; the rest to
-    the last."""
+    """The first n times its share, rounded half to even, go to the first queue, and so on; the rest to the
+    last."""
 
 
 @dataclass(frozen=True)
 class JobMix:
     """Shares of job classes, queues and users; they need not add up to 1.
 
-    A user "bob as ann" is bob who submits as ann. Jobs of a class with `sizes` have one of them, all equally
-    likely, and so with numbers of parallel `tasks`.
+    A user "bob as ann" is bob who submits as ann. Sizes and numbers of parallel tasks are drawn from those of
+    the class in `sizes` and `tasks`, all equally likely.
     """
 
     classes: Mapping[str, float]
@@ -53,63 +78,53 @@ class JobMix:
     tasks: Mapping[str, Sequence[int]] = field(default_factory=dict)
 
     def jobs(
-        self, n: int, arrivals: Arrivals, job_classes: Sequence[JobClass], luck: np.random.Generator
+        self, n: int, arrivals: Arrivals, job_classes: Sequence[JobClass], rng: np.random.Generator
     ) -> list[Job]:
         """`n` jobs of the site's `job_classes`, ids from 0 in order of arrival."""
-        names = self._class_names(n, luck)
-        queues = self._queue_names(n, luck)
-        users = _draw(self.users, n, luck)
+        names = self._class_names(n, rng)
+        queues = self._queue_names(n, rng)
+        users = _draw(self.users, n, rng)
         preferred = {job_class.name: job_class.preferred for job_class in job_classes}
-        arrivals_s = arrivals.times_s(n, luck)
-        sizes = _one_of_each(self.sizes, names, luck)
-        tasks = _one_of_each(self.tasks, names, luck)
+        arrivals_s = arrivals.times_s(n, rng)
+        sizes = _one_of_each(self.sizes, names, rng)
+        tasks = _one_of_each(self.tasks, names, rng)
         jobs = []
         for i, name in enumerate(names):
             submitted_by, _, another = users[i].partition(" as ")
             user, by = (another, submitted_by) if another else (submitted_by, None)
-            jobs.append(
-                Job(
-                    JobId(i),
-                    name,
-                    float(arrivals_s[i]),
-                    user,
-                    queues[i],
-                    preferred[name],
-                    sizes[i],
-                    by,
-                    tasks[i] or 1,
-                )
-            )
+            where = queues[i], preferred[name]
+            job = Job(JobId(i), name, float(arrivals_s[i]), user, *where, sizes[i], by, tasks[i] or 1)
+            jobs.append(job)
         return jobs
 
-    def _queue_names(self, n: int, luck: np.random.Generator) -> list[str]:
+    def _queue_names(self, n: int, rng: np.random.Generator) -> list[str]:
         if self.queue_order is QueueOrder.RANDOM:
-            return _draw(self.queues, n, luck)
+            return _draw(self.queues, n, rng)
         names, whole = list(self.queues), sum(self.queues.values())
         blocks = [[name] * round(n * self.queues[name] / whole) for name in names[:-1]]
         first = [name for block in blocks for name in block][:n]
         return first + [names[-1]] * (n - len(first))
 
-    def _class_names(self, n: int, luck: np.random.Generator) -> list[str]:
+    def _class_names(self, n: int, rng: np.random.Generator) -> list[str]:
         match self.order:
             case Order.RANDOM:
-                return _draw(self.classes, n, luck)
+                return _draw(self.classes, n, rng)
             case Order.SHUFFLED:
                 # Evenly spaced points on the shares' cumulative line: each class gets its share, rounded.
                 names = _pick(self.classes, (np.arange(n) + 0.5) / n)
-                return [names[k] for k in luck.permutation(n)]
+                return [names[k] for k in rng.permutation(n)]
             case Order.CYCLIC:
                 names = list(self.classes)
                 return [names[i % len(names)] for i in range(n)]
 
 
 def _one_of_each(
-    listed: Mapping[str, Sequence[Number]], names: Sequence[str], luck: np.random.Generator
+    listed: Mapping[str, Sequence[Number]], names: Sequence[str], rng: np.random.Generator
 ) -> list[Number | None]:
-    """For each job one of what is listed for its class, all equally likely."""
-    if not listed:  # drawing nothing leaves the luck of workloads without them as it is
+    """For each job one of the values listed for its class, all equally likely."""
+    if not listed:  # without a draw, so that workloads without such values do not change
         return [None] * len(names)
-    quantiles = luck.random(len(names))
+    quantiles = rng.random(len(names))
     of_jobs = [listed.get(name, ()) for name in names]
     return [
         choices[int(q * len(choices))] if choices else None
@@ -117,11 +132,11 @@ def _one_of_each(
     ]
 
 
-def _draw(shares: Mapping[str, float], n: int, luck: np.random.Generator) -> list[str]:
-    return _pick(shares, luck.random(n))
+def _draw(shares: Mapping[str, float], n: int, rng: np.random.Generator) -> list[str]:
+    return _pick(shares, rng.random(n))
 
 
-def _pick(shares: Mapping[str, float], quantiles: np.ndarray[tuple[int], np.dtype[np.float64]]) -> list[str]:
+def _pick(shares: Mapping[str, float], quantiles: NDArray[np.float64]) -> list[str]:
     names = list(shares)
     upper = np.cumsum(list(shares.values()))
     places = np.searchsorted(upper / upper[-1], quantiles, side="right")

@@ -1,4 +1,4 @@
-"""How long runs really take. Only the simulated machines know."""
+"""Actual run times, which only the simulated machines read."""
 
 from __future__ import annotations
 
@@ -15,10 +15,10 @@ from scheduler.model import Job
 
 
 class Spread(Protocol):
-    """How run times scatter around their mean."""
+    """The distribution of run times around their mean."""
 
     def factor(self, quantile: float) -> float:
-        """What the mean is multiplied with for a job whose luck is `quantile`, in (0, 1)."""
+        """The run time as a multiple of the mean, at a quantile in (0, 1)."""
         ...
 
 
@@ -64,7 +64,7 @@ class Gamma:
 
 @dataclass(frozen=True, slots=True)
 class Empirical:
-    """One of some ratios of true to expected time, all equally likely, brought to mean 1."""
+    """Ratios of actual to expected time, all equally likely, scaled to mean 1."""
 
     ratios: tuple[float, ...]
 
@@ -74,22 +74,22 @@ class Empirical:
 
 
 class ActualRuntimes:
-    """True run time of each job on each resource.
+    """The actual run time of each job on each resource.
 
-    `mean[job.id, j]` is that of a job on resource j with all cluster members. The luck of a job is one
-    quantile, `luck[job.id]`, applied to the distribution of whatever resource it gets and kept over restarts:
-    schedulers that are compared meet the same luck.
+    `mean[job.id, j]` is that of a job on resource j with all cluster members. A job has one quantile,
+    `quantiles[job.id]`, which applies on every resource and after restarts, so that compared schedulers meet
+    the same run times.
     """
 
-    def __init__(self, mean: EtcMatrix, spread: Spread, luck: NDArray[np.float64]) -> None:
+    def __init__(self, mean: EtcMatrix, spread: Spread, quantiles: NDArray[np.float64]) -> None:
         self._mean = mean
         self._spread = spread
-        self._luck = luck
+        self._quantiles = quantiles
 
     def can_run(self, job: Job, resource: int) -> bool:
         return self._mean[job.id, resource] < inf
 
     def run_s(self, job: Job, resource: int, share_of_members: float) -> float:
-        """Seconds that `job` runs on `resource`; with fewer cluster members than all it takes longer."""
+        """Seconds that `job` runs on `resource`, with a share of the cluster's members."""
         mean_s = self._mean[job.id, resource]
-        return mean_s * self._spread.factor(float(self._luck[job.id])) / share_of_members
+        return mean_s * self._spread.factor(float(self._quantiles[job.id])) / share_of_members

@@ -1,4 +1,4 @@
-"""The fake dispatcher: orders go to simulated machines, notices come back as events."""
+"""The simulated dispatcher: orders go to simulated machines, notices come back as events."""
 
 from __future__ import annotations
 
@@ -6,24 +6,19 @@ from scheduler.model import DispatchOrder, Job, JobId, RunId
 from scheduler.rules import MAKES_PROGRESS
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
-from sil.world.clock import SimClock
-from sil.world.events import EventQueue, JobGivenUp, OrderOvertaken, RunPreempted
+from sil.world.events import EventQueue, JobGivenUp, OrderOvertaken, RunPreempted, SimClock
 from sil.world.guard.faults import SchedulerFault
 from sil.world.machines.execution import ExecutionModel
 
 MOST_STARTS_OF_A_JOB = 1_000
-"""A job that is to be started more often than this is taken to be preempted in an endless loop."""
+"""A job that is started more often is being preempted in an endless loop."""
 
 
 class SimDispatcher:
     """Carries out orders at once; the notice follows as an event of the same instant."""
 
     def __init__(
-        self,
-        clock: SimClock,
-        events: EventQueue,
-        machines: ExecutionModel,
-        trace: TraceRecorder,
+        self, clock: SimClock, events: EventQueue, machines: ExecutionModel, trace: TraceRecorder
     ) -> None:
         self._clock = clock
         self._events = events
@@ -45,7 +40,7 @@ class SimDispatcher:
             return
         self._machines.check(order, now_s)
         self._trace.note_start(now_s, order)
-        self._machines.start(order, now_s)  # whatever follows from it is noted after it
+        self._machines.start(order, now_s)  # its consequences are noted after it
 
     def preempt(self, run: RunId) -> None:
         if self._machines.is_active(run):
@@ -54,25 +49,19 @@ class SimDispatcher:
             self._events.push(now_s, RunPreempted(run))
 
     def submit(self, job: Job) -> None:
-        """A job of the resource manager's own arrives now."""
+        """A job that the resource manager itself submits arrives now."""
         self._events.submit(self._clock.now_s, job)
 
     def describe(self, job: JobId, text: str) -> None:
-        """The resource manager says something of a job, for who reads the outcome."""
+        """Record metadata of a job."""
         self._trace.note(self._clock.now_s, Fact.JOB_DESCRIBED, job=job, detail=text)
 
     def give_up(self, job: JobId, why: str) -> None:
-        """A job is over without having been done."""
+        """Drop a job that is not complete: it was rejected or killed."""
         now_s = self._clock.now_s
         self._trace.note(now_s, Fact.JOB_REFUSED, job=job, detail=why)
         self._events.push(now_s, JobGivenUp(job))
 
     def _note(self, fact: Fact, order: DispatchOrder) -> None:
-        self._trace.note(
-            self._clock.now_s,
-            fact,
-            job=order.job.id,
-            run=order.run,
-            resource=order.resource,
-            machines=order.machines,
-        )
+        run, job, resource, machines, _ = order
+        self._trace.note(self._clock.now_s, fact, job=job.id, run=run, resource=resource, machines=machines)

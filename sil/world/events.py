@@ -1,8 +1,8 @@
-"""Events and their order."""
+"""Simulated time: the clock, events and their order."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from heapq import heappop, heappush
 from math import inf
@@ -10,34 +10,64 @@ from math import inf
 from scheduler.model import Job, JobId, RunId
 
 
+class SimClock:
+    """The clock of a simulated site: `now_s` seconds since the start of the experiment.
+
+    The event loop sets it; the event queue ensures that time never goes back.
+    """
+
+    __slots__ = ("_run_world_until", "now_s")
+
+    def __init__(self) -> None:
+        self.now_s = 0.0
+        self._run_world_until: Callable[[float], None] | None = None
+
+    def on_wait(self, run_world_until: Callable[[float], None]) -> None:
+        """Set what runs the world while the system under test is busy until a time."""
+        self._run_world_until = run_world_until
+
+    def wait_until(self, time_s: float) -> None:
+        """The system under test is busy until `time_s`; without effect if that is in the past."""
+        if time_s > self.now_s:
+            if self._run_world_until is not None:
+                self._run_world_until(time_s)
+            self.now_s = time_s
+
+
+class Event:
+    """Something that happens in the simulated world."""
+
+    __slots__ = ()
+
+
 @dataclass(slots=True)
-class RunEnded:
+class RunEnded(Event):
     run: RunId
 
 
 @dataclass(slots=True)
-class RunReleased:
-    """A run ends now, and its nodes may be used; its end is told when that has its turn."""
+class RunReleased(Event):
+    """A run ends now and its nodes are free; its `RunEnded` follows."""
 
     run: RunId
 
 
 @dataclass(slots=True)
-class OrderOvertaken:
-    """A dispatch order found something it needs down: machines by index, interconnects by name."""
+class OrderOvertaken(Event):
+    """A dispatch order needs something that is down: machines by index, interconnects by name."""
 
     run: RunId
     found_down: tuple[int | str, ...]
 
 
 @dataclass(slots=True)
-class RunPreempted:
+class RunPreempted(Event):
     run: RunId
 
 
 @dataclass(slots=True)
-class StateChange:
-    """A machine (by index) or an interconnect (by name) goes down, perhaps for ever, or comes back."""
+class StateChange(Event):
+    """A machine (by index) or an interconnect (by name) goes down, perhaps permanently, or comes back."""
 
     subject: int | str
     up: bool
@@ -45,8 +75,8 @@ class StateChange:
 
 
 @dataclass(slots=True)
-class LocalChanged:
-    """The local users of a node demand another share of its CPU, other memory, or are there or gone."""
+class LocalChanged(Event):
+    """The local users of a node demand another share of its CPU, other memory, or come or leave."""
 
     node: int
     cpu: float
@@ -55,152 +85,95 @@ class LocalChanged:
 
 
 @dataclass(slots=True)
-class ControlDue:
-    """The coscheduler of a node notices what changed there some time ago."""
+class ControlDue(Event):
+    """The coscheduler of a node reacts to an earlier change there."""
 
     node: int
 
 
 @dataclass(slots=True)
-class SampleDue:
+class SampleDue(Event):
     """A node's monitor takes its next sample."""
 
     node: int
 
 
 @dataclass(slots=True)
-class MonitorNews:
-    """A monitor has something to tell."""
+class MonitorNews(Event):
+    """A monitor has new readings."""
 
 
 @dataclass(slots=True)
-class WakeUp:
-    """The resource manager wanted to be told of this time."""
+class WakeUp(Event):
+    """The time that the resource manager has set in `wakes_at_s`."""
 
 
 @dataclass(slots=True)
-class ArrivalDue:
+class ArrivalDue(Event):
     """The next job of the workload arrives."""
 
 
 @dataclass(slots=True)
-class JobArrived:
-    """A job arrives that is not of the workload."""
+class JobArrived(Event):
+    """A job arrives that is not part of the workload."""
 
     job: Job
 
 
 @dataclass(slots=True)
-class JobGivenUp:
-    """The resource manager is done with a job that was not done."""
+class JobGivenUp(Event):
+    """The resource manager drops a job that is not complete."""
 
     job: JobId
 
 
 @dataclass(slots=True)
-class RoundDue:
+class RoundDue(Event):
     """The scheduler's next round."""
 
 
-Event = (
-    RunEnded
-    | RunReleased
-    | OrderOvertaken
-    | RunPreempted
-    | StateChange
-    | LocalChanged
-    | ControlDue
-    | SampleDue
-    | MonitorNews
-    | WakeUp
-    | ArrivalDue
-    | JobArrived
-    | JobGivenUp
-    | RoundDue
-)
-
 Order = Mapping[type[Event], int]
-"""Which kinds of events of one instant come first; within a kind, the one that was pushed first."""
+"""The rank of each kind of event among simultaneous ones; within a kind, events are first in, first out."""
+
+_RUN_NOTICES = (RunEnded, RunReleased, OrderOvertaken, RunPreempted)
+_CHANGES = (StateChange, LocalChanged, ControlDue, SampleDue, MonitorNews)
 
 
-def _in_order(*kinds: type[Event]) -> Order:
+def _order(*kinds: type[Event]) -> Order:
     return {kind: rank for rank, kind in enumerate(kinds)}
 
 
-DEFAULT: Order = _in_order(
-    RunEnded,
-    RunReleased,
-    OrderOvertaken,
-    RunPreempted,
-    StateChange,
-    LocalChanged,
-    ControlDue,
-    SampleDue,
-    MonitorNews,
-    WakeUp,
-    ArrivalDue,
-    JobArrived,
-    JobGivenUp,
-    RoundDue,
-)
-"""Whatever happens at an instant is told first; then there is one round."""
+DEFAULT = _order(*_RUN_NOTICES, *_CHANGES, WakeUp, ArrivalDue, JobArrived, JobGivenUp, RoundDue)
+"""The manager receives all notices of an instant; then there is one round."""
 
-ARCHIVE: Order = _in_order(
-    RoundDue,
-    RunReleased,
-    WakeUp,
-    StateChange,
-    LocalChanged,
-    ControlDue,
-    SampleDue,
-    MonitorNews,
-    ArrivalDue,
-    JobArrived,
-    RunEnded,
-    OrderOvertaken,
-    RunPreempted,
-    JobGivenUp,
+ARCHIVE = _order(
+    *(RoundDue, RunReleased, WakeUp, *_CHANGES, ArrivalDue, JobArrived),
+    *(RunEnded, OrderOvertaken, RunPreempted, JobGivenUp),
 )
-"""Runs that end when they are believed to give back their nodes, all together; then jobs arrive; then ends
-are told, in order of start; with a round after each. So did the simulator behind the schedules of Gaussier,
-Glesser, Reis and Trystram, "Improving Backfilling by using Machine Learning to Predict Running Times", SC'15.
+"""All runs that end as estimated release their nodes; then jobs arrive; then completions are reported, in
+order of start; with a round after each. This is the order of the simulator used by Gaussier, Glesser, Reis
+and Trystram, "Improving Backfilling by using Machine Learning to Predict Running Times", SC'15.
 """
 
-BATSIM: Order = _in_order(
-    ArrivalDue,
-    JobArrived,
-    RunEnded,
-    RunReleased,
-    OrderOvertaken,
-    RunPreempted,
-    StateChange,
-    LocalChanged,
-    ControlDue,
-    SampleDue,
-    MonitorNews,
-    WakeUp,
-    JobGivenUp,
-    RoundDue,
-)
-"""All that happens at an instant is told in one message: first jobs that arrive, then ends; then there is one
-round."""
+BATSIM = _order(ArrivalDue, JobArrived, *_RUN_NOTICES, *_CHANGES, WakeUp, JobGivenUp, RoundDue)
+"""All events of an instant are in one message, first arrivals, then completions; then there is one round."""
 
 ORDERS: Mapping[str, Order] = {"default": DEFAULT, "archive": ARCHIVE, "batsim": BATSIM}
 
 
 class EventQueue:
-    """Events in order of (time, rank, sequence). One round, wake-up and arrival each may be appointed."""
+    """Events in order of (time, rank, sequence); at most one round, one wake-up and one arrival."""
 
     def __init__(self, order: Order = DEFAULT) -> None:
         self._rank = order
         self.has_releases = order[RunReleased] < order[RunEnded]
-        """Whether runs give back their nodes before their ends are told; else nobody has to hear of it."""
+        """Whether runs release their nodes before their completion is reported."""
         self._heap: list[tuple[float, int, int, Event]] = []
         self._pushed = 0
         self._now_s = -inf
         self._round = self._wake_up = self._arrival = _NEVER
         self.submissions = 0
-        """How many jobs arrive that are not of the workload."""
+        """How many jobs are still to arrive that are not part of the workload."""
 
     def __len__(self) -> int:
         appointed = (self._round, self._wake_up, self._arrival)
@@ -211,30 +184,30 @@ class EventQueue:
         heappush(self._heap, (time_s, self._rank[type(event)], self._pushed, event))
 
     def submit(self, time_s: float, job: Job) -> None:
-        """A job arrives that is not of the workload."""
+        """A job arrives that is not part of the workload."""
         self.submissions += 1
         self.push(time_s, JobArrived(job))
 
     def appoint_round(self, time_s: float) -> None:
-        """The next round is then, and not at another time that was said before."""
+        """Set or move the next round."""
         self._round = (time_s, self._rank[RoundDue], 0, _ROUND)
 
     def appoint_arrival(self, time_s: float) -> None:
-        """The same for the next job of the workload."""
+        """Set the arrival of the next job of the workload."""
         self._arrival = (time_s, self._rank[ArrivalDue], 0, _ARRIVAL)
 
     def appoint_wake_up(self, time_s: float | None) -> None:
-        """The same for waking the resource manager; None = not at all."""
+        """Set, move or (None) cancel the wake-up of the resource manager."""
         self._wake_up = _NEVER if time_s is None else (time_s, self._rank[WakeUp], 0, _WAKE_UP)
 
     @property
     def next_s(self) -> float:
-        """When the next event happens; infinite where there is none."""
+        """The time of the next event; infinite if there is none."""
         appointed_s = min(self._round[0], self._wake_up[0], self._arrival[0])
         return min(appointed_s, self._heap[0][0]) if self._heap else appointed_s
 
     def pop(self) -> tuple[float, Event]:
-        """The next event. Raises IndexError where there is none, ValueError for one that lies in the past."""
+        """The next event. Raises IndexError if there is none, ValueError for one in the past."""
         first = self._round if self._round < self._wake_up else self._wake_up
         if self._arrival < first:
             first = self._arrival

@@ -1,4 +1,4 @@
-"""Outages: listed in the experiment, or brought by chance. Both are streams in order of time."""
+"""Outages, listed or random, as streams of changes in order of time."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ TimedChange = tuple[float, StateChange | LocalChanged]
 
 @dataclass(frozen=True, slots=True)
 class Outage:
-    """A machine (by index) or an interconnect (by name) is down from `from_s` to `to_s`, perhaps for ever."""
+    """A machine (by index) or an interconnect (by name) is down from `from_s` to `to_s` (or infinity)."""
 
     subject: int | str
     from_s: float
@@ -25,33 +25,28 @@ class Outage:
 
 def listed_outages(outages: Iterable[Outage]) -> Iterator[TimedChange]:
     """The changes of outages at known times."""
-    changes = [
-        change
-        for outage in outages
-        for change in (
-            (outage.from_s, StateChange(outage.subject, False, outage.to_s == inf)),
-            (outage.to_s, StateChange(outage.subject, True)),
-        )
-        if change[0] < inf
-    ]
-    yield from sorted(changes, key=lambda change: change[0])
+    changes: list[TimedChange] = []
+    for outage in outages:
+        changes.append((outage.from_s, StateChange(outage.subject, False, outage.to_s == inf)))
+        changes.append((outage.to_s, StateChange(outage.subject, True)))
+    yield from sorted((change for change in changes if change[0] < inf), key=lambda change: change[0])
 
 
 def random_failures(
     n_machines: int,
     mean_time_between_failures_s: float,
     mean_time_to_repair_s: float,
-    luck: np.random.Generator,
+    rng: np.random.Generator,
 ) -> Iterator[TimedChange]:
     """Each machine fails and is repaired, after exponential times of the given means, without end."""
-    first_s = luck.exponential(mean_time_between_failures_s, n_machines)
+    first_s = rng.exponential(mean_time_between_failures_s, n_machines)
     pending = [(float(time_s), machine, False) for machine, time_s in enumerate(first_s)]
     heapq.heapify(pending)
     while pending:
         time_s, machine, up = pending[0]
         yield time_s, StateChange(machine, up)
         mean_s = mean_time_between_failures_s if up else mean_time_to_repair_s
-        heapq.heapreplace(pending, (time_s + float(luck.exponential(mean_s)), machine, not up))
+        heapq.heapreplace(pending, (time_s + float(rng.exponential(mean_s)), machine, not up))
 
 
 def in_order_of_time(*sources: Iterable[TimedChange]) -> Iterator[TimedChange]:

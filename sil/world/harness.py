@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property, partial
 from typing import Any
@@ -12,11 +12,9 @@ from scheduler.resource_manager import ResourceManager
 from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
-from sil.world.clock import SimClock
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import (
     ArrivalDue,
-    ControlDue,
     Event,
     EventQueue,
     JobArrived,
@@ -28,31 +26,33 @@ from sil.world.events import (
     RunEnded,
     RunPreempted,
     RunReleased,
-    SampleDue,
+    SimClock,
     StateChange,
     WakeUp,
 )
 from sil.world.failures import TimedChange
 from sil.world.guard.faults import SchedulerFault
-from sil.world.local_users import NO_LOCAL_USERS, LocalSide
 from sil.world.machines.execution import ExecutionModel
 from sil.world.monitors import SimMonitor
 from sil.world.rounds import RoundPolicy
 
 MOST_IDLE_ROUNDS = 10_000
-"""So many rounds in a row without a job that arrives or ends are taken for an endless loop; not where time
-passes between them, and there is a run that will end or a job that will arrive."""
+"""More rounds in a row without an arrival or a completion are an endless loop, unless time passes between
+them and a run will end or a job will arrive."""
 
 MOST_ROUNDS_UNTIL_REPAIR = 20 * MOST_IDLE_ROUNDS
-"""As many where something is down that will come back."""
+"""The limit while something is down that will come back."""
 
 LEAST_STEP_S = 1e-3
-"""By which time passes from round to round, if it does."""
+"""Time passes if rounds are this far apart on average."""
 
 
 def in_order_of_arrival(jobs: Iterable[Job]) -> list[Job]:
     """Ties go to the lower id."""
     return sorted(jobs, key=lambda job: (job.arrival_s, job.id))
+
+
+Handlers = Mapping[type[Event], Callable[[Any], None]]
 
 
 @dataclass(frozen=True, eq=False)
@@ -65,9 +65,10 @@ class World:
     machines: ExecutionModel
     monitor: SimMonitor
     rounds: RoundPolicy
-    outages: Iterator[TimedChange] = field(default_factory=lambda: iter(()))
-    """In order of time; also what local users do."""
-    local_side: LocalSide = NO_LOCAL_USERS
+    changes: Iterator[TimedChange] = field(default_factory=lambda: iter(()))
+    """Outages and what local users demand, in order of time."""
+    node_handlers: Handlers = field(default_factory=dict)
+    """For the events of time-shared nodes: LocalChanged, ControlDue and SampleDue."""
 
     @cached_property
     def dispatcher(self) -> SimDispatcher:
@@ -84,63 +85,59 @@ class World:
 class Harness:
     """The event loop: delivers events to the manager and starts rounds when they are due.
 
-    `run` returns when every accepted job has ended and nothing is left to decide. The cost of an event does
-    not depend on the size of the site or the length of the workload: jobs and outages are read from their
-    streams one at a time.
+    `run` returns when every accepted job has ended and no decision is pending. The cost of an event does not
+    depend on the size of the site or the length of the workload: jobs and changes are read from their streams
+    one at a time.
     """
 
     def __init__(self, jobs: Iterable[Job], manager: ResourceManager, world: World) -> None:
-        clock, local_side = world.clock, world.local_side
         self._arrivals = iter(jobs)
         self._next_arrival: Job | None = None
         self._unfinished: set[JobId] = set()
-        """Of the jobs that have arrived."""
+        """Jobs that have arrived and not ended."""
         self._manager = manager
-        self._clock = clock
+        self._world = world
+        self._clock = world.clock
         self._events = world.events
         self._machines = world.machines
-        self._monitor = world.monitor
-        self._changes = world.outages
-        self._rounds = world.rounds
         self._trace = world.trace
-        self._local_side = local_side
         self._round_is_due = False
         self._last_round_s: float | None = None
         self._idle_rounds = 0
         self._idle_since_s = 0.0
-        """When the first of these was."""
+        """Time of the first idle round."""
         self._down: dict[int | str, bool] = {}
-        """Machines and interconnects, and whether each is so for ever."""
+        """Machines and interconnects, and whether each is down permanently."""
         self._idle_at_repair = 0
-        """How many idle rounds there had been when something came back."""
+        """Number of idle rounds at the last repair."""
         self._wakes_at_s: float | None = None
-        self._untold: list[tuple[Callable[[Any], None], Any]] = []
-        """Notices to a resource manager that was busy, oldest first."""
+        self._pending: list[tuple[Callable[[Any], None], Any]] = []
+        """Notices for a busy resource manager, oldest first."""
         self._manager_is_busy = False
-        clock.let_pass_by(self._go_on_until)
-        tell = self._tell
-        self._handlers: dict[type[Event], Callable[[Any], None]] = {
+        self._clock.on_wait(self._run_until)
+        notify = self._notify
+        self._handlers: Handlers = {
+            **world.node_handlers,
             RunEnded: self._run_ended,
             RunReleased: self._run_released,
             OrderOvertaken: self._order_overtaken,
-            RunPreempted: partial(tell, lambda event: manager.on_run_preempted(event.run)),
+            RunPreempted: partial(notify, lambda event: manager.on_run_preempted(event.run)),
             StateChange: self._state_changed,
             LocalChanged: self._local_changed,
-            ControlDue: lambda event: local_side.controlled(event.node),
-            SampleDue: lambda event: local_side.sampled(event.node),
-            MonitorNews: partial(tell, lambda _: manager.on_monitor_news()),
+            MonitorNews: partial(notify, lambda _: manager.on_monitor_news()),
             ArrivalDue: self._next_job_arrived,
             JobArrived: self._other_job_arrived,
             JobGivenUp: self._job_given_up,
-            WakeUp: partial(tell, lambda _: manager.on_time_passed()),
+            WakeUp: partial(notify, lambda _: manager.on_time_passed()),
             RoundDue: self._run_round,
         }
 
     def run(self) -> None:
-        """Run to the end. Raises SchedulerFault where the system under test breaks a rule."""
+        """Run to the end. Raises SchedulerFault if the system under test breaks a rule."""
         self._appoint_next_arrival()
         self._push_next_change()
         events, manager, clock, handlers = self._events, self._manager, self._clock, self._handlers
+        rounds = self._world.rounds
         if manager.wants_round:
             self._round_is_due = True
             events.appoint_round(clock.now_s)
@@ -158,7 +155,7 @@ class Harness:
             handlers[type(event)](event)
             if not self._round_is_due and manager.wants_round:
                 self._round_is_due = True
-                events.appoint_round(self._rounds.due_s(clock.now_s, self._last_round_s))
+                events.appoint_round(rounds.due_s(clock.now_s, self._last_round_s))
             wakes_at_s = manager.wakes_at_s
             if wakes_at_s != self._wakes_at_s:
                 events.appoint_wake_up(wakes_at_s if wakes_at_s is None else max(wakes_at_s, clock.now_s))
@@ -167,23 +164,23 @@ class Harness:
     def _run_ended(self, event: RunEnded) -> None:
         run, now_s = event.run, self._clock.now_s
         if not self._machines.has_ended(run, now_s):
-            return  # it was preempted or lost before, or its end has moved
+            return  # it was preempted or lost before, or its completion has moved
         order = self._machines.stop(run, now_s)
         self._trace.note_end(now_s, order)
         self._unfinished.discard(order.job.id)
         self._idle_rounds = 0
-        self._tell(self._manager.on_run_ended, Completion(run, now_s))
+        self._notify(self._manager.on_run_ended, Completion(run, now_s))
 
     def _run_released(self, event: RunReleased) -> None:
-        if self._machines.give_back(event.run, self._clock.now_s):
-            self._tell(self._manager.on_run_released, event.run)
+        if self._machines.release(event.run, self._clock.now_s):
+            self._notify(self._manager.on_run_released, event.run)
 
     def _order_overtaken(self, event: OrderOvertaken) -> None:
-        self._tell(self._manager.on_run_lost, Loss(event.run, self._clock.now_s, event.found_down))
+        self._notify(self._manager.on_run_lost, Loss(event.run, self._clock.now_s, event.found_down))
 
     def _local_changed(self, event: LocalChanged) -> None:
         self._push_next_change()
-        self._local_side.changed(event)
+        self._world.node_handlers[LocalChanged](event)
 
     def _next_job_arrived(self, _: ArrivalDue) -> None:
         job = self._next_arrival
@@ -199,7 +196,7 @@ class Harness:
         self._unfinished.add(job.id)
         self._idle_rounds = 0
         self._trace.note_arrival(self._clock.now_s, job)
-        self._tell(self._submit, job)
+        self._notify(self._submit, job)
 
     def _submit(self, job: Job) -> None:
         refusal = self._manager.on_job_arrived(job)
@@ -226,13 +223,13 @@ class Harness:
             self._trace.note(now_s, Fact.MACHINE_UP if up else Fact.MACHINE_DOWN, resource=subject)
         else:
             self._trace.note(now_s, Fact.INTERCONNECT_UP if up else Fact.INTERCONNECT_DOWN, detail=subject)
-        for seen_s in self._monitor.observe(subject, up):
+        for seen_s in self._world.monitor.observe(subject, up):
             self._events.push(seen_s, MonitorNews())
         if not up:
             for run in self._machines.runs_hit_by(subject):
                 order = self._machines.stop(run, now_s)
                 self._trace.note(now_s, Fact.RUN_LOST, job=order.job.id, run=run, resource=order.resource)
-                self._tell(self._manager.on_run_lost, Loss(run, now_s, (subject,)))
+                self._notify(self._manager.on_run_lost, Loss(run, now_s, (subject,)))
 
     def _run_round(self, _: RoundDue) -> None:
         now_s = self._clock.now_s
@@ -242,41 +239,40 @@ class Harness:
             self._idle_since_s = now_s
         self._idle_rounds += 1
         if self._idle_rounds > MOST_IDLE_ROUNDS:
-            self._look_for_progress(now_s)
+            self._check_progress(now_s)
         try:
             self._manager.run_round()
         except ScheduleRejected as rejected:
-            found = rejected.violation
-            raise SchedulerFault(found.rule, found.message, now_s, found.job) from rejected
+            raise SchedulerFault.of(rejected.violation, now_s) from rejected
         if self._manager_is_busy:
             self._manager_is_busy = False
-            untold, self._untold = self._untold, []
-            for notice, of in untold:
-                notice(of)
+            pending, self._pending = self._pending, []
+            for notify, notice in pending:
+                notify(notice)
 
-    def _go_on_until(self, time_s: float) -> None:
-        """What happens while the resource manager is busy; it hears of it when its round is over."""
+    def _run_until(self, time_s: float) -> None:
+        """Handle events while the resource manager is busy; it receives the notices after its round."""
         self._manager_is_busy = True
         events, clock = self._events, self._clock
         while events.next_s < time_s:
             clock.now_s, event = events.pop()
             self._handlers[type(event)](event)
 
-    def _tell(self, notice: Callable[[Any], None], of: Any) -> None:
+    def _notify(self, notify: Callable[[Any], None], notice: Any) -> None:
         if self._manager_is_busy:
-            self._untold.append((notice, of))
+            self._pending.append((notify, notice))
         else:
-            notice(of)
+            notify(notice)
 
-    def _look_for_progress(self, now_s: float) -> None:
+    def _check_progress(self, now_s: float) -> None:
         """A scheduler may ask for a round every second of a run of a day."""
         n = self._idle_rounds - 1
         if now_s - self._idle_since_s >= n * LEAST_STEP_S:
             if self._next_arrival is not None or not self._machines.is_idle:
                 self._idle_rounds = 0
                 return
-            hopes = not all(self._down.values()) or 0 <= n - self._idle_at_repair < MOST_IDLE_ROUNDS
-            if n < MOST_ROUNDS_UNTIL_REPAIR and hopes:
+            may_recover = not all(self._down.values()) or 0 <= n - self._idle_at_repair < MOST_IDLE_ROUNDS
+            if n < MOST_ROUNDS_UNTIL_REPAIR and may_recover:
                 return
         raise self._stuck(f"{n} rounds went by and no job arrived or ended")
 
@@ -286,7 +282,7 @@ class Harness:
             self._events.appoint_arrival(job.arrival_s)
 
     def _push_next_change(self) -> None:
-        change = next(self._changes, None)
+        change = next(self._world.changes, None)
         if change is not None:
             self._events.push(*change)
 
@@ -294,12 +290,10 @@ class Harness:
         waiting = self._manager.why_waiting()
         named = [f"job {job}: {reason}" for job, reason in sorted(waiting.items())[:3]]
         more = f", and {len(waiting) - 3} more" if len(waiting) > 3 else ""
-        of_which = f"; left waiting are {'; '.join(named)}{more}" if named else ""
+        message = f"{why}; left waiting are {'; '.join(named)}{more}" if named else why
         n_gone = sum(self._down.values())
         if n_gone:
-            of_which += (
-                f"; {n_gone} of the machines and interconnects {'is' if n_gone == 1 else 'are'} down for good"
-            )
-        return SchedulerFault(
-            MAKES_PROGRESS, why + of_which, self._clock.now_s, min(waiting or self._unfinished, default=None)
-        )
+            verb = "is" if n_gone == 1 else "are"
+            message += f"; {n_gone} of the machines and interconnects {verb} down for good"
+        job = min(waiting or self._unfinished, default=None)
+        return SchedulerFault(MAKES_PROGRESS, message, self._clock.now_s, job)

@@ -1,65 +1,71 @@
-"""What happens on shared nodes by itself: local users, of whom monitors tell, and their coschedulers."""
+"""Local users of time-shared nodes: when they come and go, and what they demand."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import heapq
+from collections.abc import Iterator
+from dataclasses import dataclass
 
-from sil.trace.facts import Fact
-from sil.trace.recorder import TraceRecorder
-from sil.world.clock import SimClock
+import numpy as np
+
 from sil.world.events import LocalChanged
 
-if TYPE_CHECKING:  # what is compiled for shared nodes is loaded where nodes are shared
-    from sil.world.machines.time_shared import SharedMachines
-    from sil.world.node_monitors import NodeMonitors
+GONE_AFTER_S = 60.0
+"""A user who has been inactive for this long has left (CISNE-P, section 2.2.1)."""
 
 
-class LocalSide(Protocol):
-    def changed(self, change: LocalChanged) -> None: ...
+@dataclass(frozen=True, slots=True)
+class LocalLoad:
+    """Users on a share of the nodes, alternately active and idle for exponential times.
 
-    def controlled(self, node: int) -> None: ...
+    While active, they demand a share of the CPU, uniform between the two in `demand`, drawn for each active
+    time; `mean_cpu` is the mean over all time, which determines the idle times. Memory is uniform between the
+    two shares in `memory`, drawn again after exponential times. Source: Hanzich et al. 2006, section 4 (15 %
+    CPU, 35 % memory).
+    """
 
-    def sampled(self, node: int) -> None: ...
+    share_of_nodes: float
+    mean_cpu: float = 0.15
+    demand: tuple[float, float] = (0.2, 1.0)
+    mean_active_s: float = 15.0
+    memory: tuple[float, float] = (0.2, 0.5)
+    mean_memory_s: float = 300.0
 
+    @property
+    def mean_idle_s(self) -> float:
+        duty = self.mean_cpu / (sum(self.demand) / 2)
+        return self.mean_active_s * (1.0 - duty) / duty
 
-class LocalUsers:
-    """Of a cluster that is not dedicated."""
+    def changes(
+        self, memory_mb: tuple[float, ...], rng: np.random.Generator
+    ) -> Iterator[tuple[float, LocalChanged]]:
+        """All changes in order of time, without end; none if no node has users."""
+        n_loaded = round(self.share_of_nodes * len(memory_mb))
+        loaded = sorted(rng.permutation(len(memory_mb))[:n_loaded].tolist())
+        streams = [
+            self._of_node(n, memory_mb[n], own) for n, own in zip(loaded, rng.spawn(n_loaded), strict=True)
+        ]
+        return heapq.merge(*streams, key=lambda change: change[0])
 
-    def __init__(
-        self, clock: SimClock, machines: SharedMachines, monitors: NodeMonitors, trace: TraceRecorder
-    ) -> None:
-        self._clock = clock
-        self._machines = machines
-        self._monitors = monitors
-        self._trace = trace
-        self._present: set[int] = set()
-
-    def changed(self, change: LocalChanged) -> None:
-        if change.user_is_there != (change.node in self._present):
-            fact = Fact.LOCAL_USER_CAME if change.user_is_there else Fact.LOCAL_USER_GONE
-            self._trace.note(self._clock.now_s, fact, resource=change.node)
-            self._present ^= {change.node}
-        self._machines.local_changed(change, self._clock.now_s)
-        self._monitors.local_changed(change)
-
-    def controlled(self, node: int) -> None:
-        self._machines.control(node, self._clock.now_s)
-
-    def sampled(self, node: int) -> None:
-        self._monitors.sample(node)
-
-
-class _NoLocalUsers:
-    """Of machines that are dedicated: nothing of this ever happens."""
-
-    def changed(self, change: LocalChanged) -> None:
-        raise AssertionError("there are no local users")
-
-    def controlled(self, node: int) -> None:
-        raise AssertionError("there are no local users")
-
-    def sampled(self, node: int) -> None:
-        raise AssertionError("there are no local users")
-
-
-NO_LOCAL_USERS = _NoLocalUsers()
+    def _of_node(
+        self, node: int, memory_mb: float, rng: np.random.Generator
+    ) -> Iterator[tuple[float, LocalChanged]]:
+        used_mb = memory_mb * rng.uniform(*self.memory)
+        cpu, is_there, idle_since_s = 0.0, False, 0.0
+        toggles_s = rng.exponential(self.mean_idle_s)
+        memory_changes_s = rng.exponential(self.mean_memory_s)
+        while True:
+            leaves_s = idle_since_s + GONE_AFTER_S if is_there and cpu == 0.0 else np.inf
+            now_s = min(toggles_s, memory_changes_s, leaves_s)
+            if now_s == memory_changes_s:
+                used_mb = memory_mb * rng.uniform(*self.memory)
+                memory_changes_s = now_s + rng.exponential(self.mean_memory_s)
+            elif now_s == leaves_s:
+                is_there = False
+            elif cpu > 0.0:
+                cpu, idle_since_s = 0.0, now_s
+                toggles_s = now_s + rng.exponential(self.mean_idle_s)
+            else:
+                cpu, is_there = rng.uniform(*self.demand), True
+                toggles_s = now_s + rng.exponential(self.mean_active_s)
+            yield float(now_s), LocalChanged(node, cpu, used_mb, is_there)

@@ -1,4 +1,4 @@
-"""Jobs as a log tells of them: when they arrive, and how long they really run."""
+"""The jobs of a log: their arrivals, and their actual run times."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ from scheduler.model import ANYONE, Job, JobId
 
 JOB_CLASS = "rigid"
 QUEUE = "default"
-TELL_EVERY = 500
-"""So many arrivals from one call of `on_arrivals` to the next."""
+PROGRESS_EVERY = 500
+"""Number of arrivals from one call of `on_arrivals` to the next."""
 
 
 class LoggedRuns:
-    """The jobs of a log, one by one, and the truth about those that have arrived.
+    """The jobs of a log, one by one, and the actual run times of those that have arrived.
 
     `log` has the columns job, submit_s, run_s, processors, estimate_s and user, in order of submission, then
-    of job number. `on_arrivals` is told now and then how many have arrived.
+    of job number. `on_arrivals` is called with the number of jobs that have arrived.
     """
 
     def __init__(self, log: pl.DataFrame, on_arrivals: Callable[[int], None] = lambda n: None) -> None:
@@ -27,7 +27,6 @@ class LoggedRuns:
         self._run_s: dict[int, float] = {}
         self._last = JobId(max(log["job"].to_list(), default=0))
         self.total = len(log)
-        """How many jobs there are."""
 
     def arrivals(self) -> Iterator[Job]:
         """In order of arrival."""
@@ -35,7 +34,7 @@ class LoggedRuns:
         users = self._log["user"].unique().to_list()
         names = {user: f"user-{user}" if user >= 0 else ANYONE for user in users}
         run_times, n = self._run_s, 0
-        for part in columns.iter_slices(TELL_EVERY):
+        for part in columns.iter_slices(PROGRESS_EVERY):
             self._on_arrivals(n)
             n += len(part)
             for job, submit_s, run_s, processors, estimate_s, user in part.rows():
@@ -45,11 +44,11 @@ class LoggedRuns:
         self._on_arrivals(n)
 
     def add(self, submit_s: float, run_s: float, processors: int, estimate_s: float | None) -> Job:
-        """A job that the log does not have, and how long it really runs."""
+        """Add a job that is not in the log, with its actual run time."""
         self._last = JobId(self._last + 1)
         self._run_s[self._last] = run_s
         return Job(self._last, JOB_CLASS, submit_s, n_tasks=processors, estimate_s=estimate_s)
 
     def run_s(self, job: Job) -> float:
-        """How long a job that has arrived really runs."""
+        """The actual run time of a job that has arrived."""
         return self._run_s[job.id]

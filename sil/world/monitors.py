@@ -1,4 +1,4 @@
-"""Fakes of the machine and network monitors: exact, stale, noisy, or all of it together."""
+"""Simulated monitors of machines and interconnects: exact, stale or noisy."""
 
 from __future__ import annotations
 
@@ -19,16 +19,14 @@ Visible = tuple[float, Reading]
 
 
 class Distortion(Protocol):
-    """Stands between what is and what is seen."""
-
     def distort(self, visible_s: float, reading: Reading) -> Iterable[Visible]:
-        """What becomes of a reading that would be seen at `visible_s`."""
+        """The readings in place of one that would be seen at `visible_s`."""
         ...
 
 
 @dataclass(frozen=True, slots=True)
 class Stale:
-    """Everything is seen `delay_s` late."""
+    """All readings are seen `delay_s` late."""
 
     delay_s: float
 
@@ -38,22 +36,22 @@ class Stale:
 
 @dataclass(frozen=True, slots=True)
 class Noisy:
-    """A share of readings says the opposite, and is put right `corrected_after_s` later."""
+    """A share of readings is inverted, and corrected `corrected_after_s` later."""
 
     misread_share: float
     corrected_after_s: float
-    luck: np.random.Generator
+    rng: np.random.Generator
 
     def distort(self, visible_s: float, reading: Reading) -> Iterable[Visible]:
-        if self.luck.random() < self.misread_share:
+        if self.rng.random() < self.misread_share:
             yield visible_s, replace(reading, up=not reading.up)
-            yield visible_s + self.corrected_after_s, reading  # as old as it is: later news overrules it
+            yield visible_s + self.corrected_after_s, reading  # with its old time: later readings overrule it
         else:
             yield visible_s, reading
 
 
 class SimMonitor:
-    """Watches the simulated machines and interconnects, through any number of distortions in order."""
+    """Watches the simulated machines and interconnects, through distortions applied in order."""
 
     def __init__(self, clock: Clock, distortions: Sequence[Distortion] = ()) -> None:
         self._clock = clock
@@ -62,7 +60,7 @@ class SimMonitor:
         self._sequence = count()
 
     def observe(self, subject: int | str, up: bool) -> list[float]:
-        """Something changed just now. Returns the times from which there will be news of it."""
+        """A change of state just now. Returns the times at which new readings become visible."""
         now_s = self._clock.now_s
         kind = MachineReading if isinstance(subject, int) else InterconnectReading
         visible: list[Visible] = [(now_s, kind(subject, up, now_s))]  # type: ignore[arg-type]
@@ -73,7 +71,7 @@ class SimMonitor:
         return [time_s for time_s, _ in visible]
 
     def news(self) -> Sequence[Reading]:
-        """What can be seen now and was not told yet, oldest first."""
+        """Visible readings since the last call, oldest first."""
         readings = []
         while self._unseen and self._unseen[0][0] <= self._clock.now_s:
             readings.append(heapq.heappop(self._unseen)[2])

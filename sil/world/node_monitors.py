@@ -1,4 +1,4 @@
-"""Fakes of the nodes' monitors: samples of the local load, smoothed, late, and now and then lost."""
+"""Simulated monitors of nodes: samples of the local load, smoothed, delayed, and sometimes lost."""
 
 from __future__ import annotations
 
@@ -13,15 +13,14 @@ from scheduler.model import NodeReading
 from scheduler.ports import Clock
 from sil.world.events import EventQueue, LocalChanged, MonitorNews, SampleDue
 
-UNTRUE_MPL = -1.0
+IMPOSSIBLE_MPL = -1.0
 
 
 @dataclass(frozen=True, slots=True)
 class Sampling:
-    """Every `interval_s`, the CPU share smoothed over `smoothing_s`; seen `delay_s` later, or not at all.
+    """Every `interval_s`, the CPU share smoothed over `smoothing_s`, visible `delay_s` later or lost.
 
-    Of all samples `untrue_share` cannot be true (an MPL of -1), and of all nodes about `silent_share` never
-    tell anything.
+    `untrue_share` of the samples are impossible (an MPL of -1); about `silent_share` of the nodes send none.
     """
 
     interval_s: float = 5.0
@@ -33,8 +32,8 @@ class Sampling:
 
 
 @dataclass(slots=True)
-class _Seen:
-    """What is true of a node, and its smoothed CPU share, which is exact between changes."""
+class _Node:
+    """The actual state of a node, and its smoothed CPU share, which is exact between changes."""
 
     cpu: float = 0.0
     memory_mb: float = 0.0
@@ -45,29 +44,29 @@ class _Seen:
 
 
 class NodeMonitors:
-    """Watch the nodes on which local users have ever been; who comes and goes is told at once."""
+    """Watch the nodes that have had local users; arrivals and departures are reported at once."""
 
     def __init__(
         self,
         clock: Clock,
         events: EventQueue,
         sampling: Sampling,
-        luck: np.random.Generator,
+        rng: np.random.Generator,
         note_silent: Callable[[int], None] = lambda node: None,
     ) -> None:
         self._clock = clock
         self._events = events
         self._sampling = sampling
-        self._luck = luck
+        self._rng = rng
         self._note_silent = note_silent
-        self._nodes: dict[int, _Seen] = {}
+        self._nodes: dict[int, _Node] = {}
         self._unseen: deque[tuple[float, NodeReading]] = deque()
 
     def local_changed(self, change: LocalChanged) -> None:
         now_s = self._clock.now_s
         if change.node not in self._nodes:
             silent = self._happens(self._sampling.silent_share)
-            self._nodes[change.node] = _Seen(since_s=now_s, silent=silent)
+            self._nodes[change.node] = _Node(since_s=now_s, silent=silent)
             if silent:
                 self._note_silent(change.node)
                 return
@@ -79,35 +78,35 @@ class NodeMonitors:
         came_or_went = seen.user_is_there != change.user_is_there
         seen.cpu, seen.memory_mb, seen.user_is_there = change.cpu, change.memory_mb, change.user_is_there
         if came_or_went:
-            self._tell(change.node, now_s)
+            self._report(change.node, now_s)
 
     def sample(self, node: int) -> None:
         now_s = self._clock.now_s
         self._events.push(now_s + self._sampling.interval_s, SampleDue(node))
         if not self._happens(self._sampling.lost_share):
             self._smooth(self._nodes[node], now_s)
-            self._tell(node, now_s)
+            self._report(node, now_s)
 
     def news(self) -> Sequence[NodeReading]:
-        """What can be seen now and was not told yet, oldest first."""
+        """Visible readings since the last call, oldest first."""
         readings = []
         while self._unseen and self._unseen[0][0] <= self._clock.now_s:
             readings.append(self._unseen.popleft()[1])
         return readings
 
-    def _smooth(self, seen: _Seen, now_s: float) -> None:
+    def _smooth(self, seen: _Node, now_s: float) -> None:
         seen.smoothed = seen.cpu + (seen.smoothed - seen.cpu) * exp(
             -(now_s - seen.since_s) / self._sampling.smoothing_s
         )
         seen.since_s = now_s
 
     def _happens(self, share: float) -> bool:
-        """Luck decides, and is not asked about what never happens."""
-        return share > 0.0 and bool(self._luck.random() < share)
+        """Draws no random number for an impossible event."""
+        return share > 0.0 and bool(self._rng.random() < share)
 
-    def _tell(self, node: int, now_s: float) -> None:
+    def _report(self, node: int, now_s: float) -> None:
         seen, seen_s = self._nodes[node], now_s + self._sampling.delay_s
-        tasks = UNTRUE_MPL if self._happens(self._sampling.untrue_share) else float(seen.cpu > 0.0)
+        tasks = IMPOSSIBLE_MPL if self._happens(self._sampling.untrue_share) else float(seen.cpu > 0.0)
         reading = NodeReading(node, tasks, seen.smoothed, seen.memory_mb, seen.user_is_there, now_s)
         self._unseen.append((seen_s, reading))
         self._events.push(seen_s, MonitorNews())

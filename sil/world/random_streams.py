@@ -8,20 +8,15 @@ from dataclasses import dataclass
 import numpy as np
 
 
-def stream(seed: int, replication: int, name: str) -> np.random.Generator:
-    """The stream `name` of a replication; the same on every machine and with any number of workers."""
-    return np.random.default_rng([seed, replication, zlib.crc32(name.encode())])
-
-
 @dataclass(frozen=True)
 class RandomStreams:
-    """The streams of one replication: all schedulers meet the same (common random numbers)."""
+    """The streams of one replication, equal for all schedulers (common random numbers) and computers."""
 
     seed: int
     replication: int = 0
 
     def of(self, name: str) -> np.random.Generator:
-        return stream(self.seed, self.replication, name)
+        return np.random.default_rng([self.seed, self.replication, zlib.crc32(name.encode())])
 
     @property
     def scheduler_seed(self) -> int:

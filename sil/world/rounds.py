@@ -1,4 +1,4 @@
-"""When a scheduling round takes place that somebody wants."""
+"""The time of the next scheduling round after a request."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Protocol
 
 class RoundPolicy(Protocol):
     def due_s(self, now_s: float, last_s: float | None) -> float:
-        """The time of the round that is wanted now; `last_s` is that of the round before, if any."""
+        """The time of the round requested now; `last_s` is the time of the previous round, if any."""
         ...
 
 
@@ -28,7 +28,7 @@ class EveryQuantum:
 
 @dataclass(frozen=True, slots=True)
 class OnRequest:
-    """At once, but never sooner than `least_distance_s` after the round before."""
+    """At once, but at least `least_distance_s` after the previous round."""
 
     least_distance_s: float = 0.0
 

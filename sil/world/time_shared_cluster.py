@@ -1,4 +1,4 @@
-"""A cluster of time-shared nodes as it really is."""
+"""The actual properties of a cluster of time-shared nodes."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from scheduler.time_shared.social_contract import SocialContract
-from sil.workload.local_load import LocalLoad
 from sil.world.actual_runtimes import Normal, Spread
+from sil.world.local_users import LocalLoad
 from sil.world.machines.sharing import Fluid, Sharing
 from sil.world.node_monitors import Sampling
 
@@ -24,9 +24,9 @@ class TimeSharedCluster:
     sharing: Sharing = field(default_factory=Fluid)
     sampling: Sampling = field(default_factory=Sampling)
     run_to_run: Spread = field(default_factory=lambda: Normal(0.03))
-    """The distribution of a job's execution time around the one measured in isolation."""
+    """The distribution of execution times, relative to the time measured in isolation."""
     control_delay_s: float = 0.0
-    """How late the coscheduler stops and restarts jobs."""
+    """The delay with which the coscheduler stops and continues jobs."""
 
     @property
     def n_nodes(self) -> int:

@@ -21,9 +21,8 @@ from sil.trace.recorder import TraceRecorder
 from sil.workers.listener import Listener
 from sil.workers.process_executor import Processes
 from sil.workload.lublin import Lublin
-from sil.world.clock import SimClock
-from sil.world.events import EventQueue, StateChange
-from sil.world.guard.decision_cost import STEPS_PER_S, Charge, Fixed, Modelled
+from sil.world.events import EventQueue, SimClock, StateChange
+from sil.world.guard.decision_cost import STEPS_PER_S, Charge, fixed, modelled
 from sil.world.guard.faults import COST_IS_KNOWN
 from sil.world.guard.guard import Guard
 from sil.world.guard.scheduler import GuardedScheduler
@@ -70,7 +69,7 @@ def test_a_node_that_fails_and_comes_back_while_a_scheduler_thinks_is_used_again
     clock, events, trace = SimClock(), EventQueue(), TraceRecorder()
     jobs = LoggedRuns(log_of([(1, 0.0, 100.0, 2, 100.0, 1), (2, 50.0, 100.0, 1, 100.0, 1)], 2).jobs)
     machines, monitor = SpaceSharedMachines(2, jobs.run_s, events), SimMonitor(clock)
-    charge = Charge(Fixed(10.0), clock, trace.note_charge)
+    charge = Charge(fixed(10.0), clock, trace.note_charge)
     guard = Guard(clock, 60.0, charge=charge)
     scheduler = GuardedScheduler(Rigid(), guard)
     outages = iter([(53.0, StateChange(1, False)), (56.0, StateChange(1, True))])
@@ -104,8 +103,8 @@ def test_what_is_believed_rightly_comes_true_to_the_last_bit_after_a_decision_th
 def test_a_law_is_charged_for_the_jobs_that_wait_and_the_processors(tmp_path: Path) -> None:
     replay = Replay(log_of(ONE_NODE, 4), decision_cost="modelled(seconds=0.25, a=2, b=0.5)")
     assert charges(facts_of(replay, "fcfs", tmp_path)) == [(0.0, 0.5), (1.0, 0.5)]
-    assert Modelled(0.25, 2.0, 0.5).charged_s(3, 4, 0.0) == 4.5
-    assert Modelled(0.25, -1.0, 0.5).charged_s(0, 4, 0.0) == 0.0, "nobody is decided on"
+    assert modelled(0.25, 2.0, 0.5)(3, 4, 0.0) == 4.5
+    assert modelled(0.25, -1.0, 0.5)(0, 4, 0.0) == 0.0, "nobody is decided on"
 
 
 def test_a_measured_cost_is_the_wall_time_without_garbage_collection_times_the_factor(tmp_path: Path) -> None:

@@ -7,8 +7,7 @@ from math import exp
 import numpy as np
 import pytest
 
-from sil.world.clock import SimClock
-from sil.world.events import EventQueue, LocalChanged, MonitorNews, SampleDue
+from sil.world.events import EventQueue, LocalChanged, MonitorNews, SampleDue, SimClock
 from sil.world.node_monitors import NodeMonitors, Sampling
 
 

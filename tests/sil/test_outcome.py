@@ -81,7 +81,7 @@ def test_every_metric_is_that_of_the_hand_worked_trace() -> None:
         schema=TIMINGS_SCHEMA,
         orient="row",
     )
-    row = run_metrics(RunTables.of(facts, timings), job_table(facts, 3), 3).row(0, named=True)
+    row = run_metrics(RunTables.of(facts=facts, timings=timings), job_table(facts, 3), 3).row(0, named=True)
     held_s = 2 * 20 + 10 + 30 + 4
     assert {m.key: row[m.key] for m in METRICS} == pytest.approx(
         {

@@ -24,9 +24,9 @@ from sil.runs.composition import RunKey
 from sil.runs.on_time_shared import TimeSharedNodes, TimeSharedRun, built_in_characterisations
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
-from sil.workload.local_load import LocalLoad
 from sil.world.actual_runtimes import Normal, NoSpread
 from sil.world.events import ControlDue, Event, EventQueue, LocalChanged, RunEnded
+from sil.world.local_users import LocalLoad
 from sil.world.machines.sharing import ByCpu, ByMpl, Coupled, Fluid
 from sil.world.machines.time_shared import SharedMachines, Work
 from sil.world.node_monitors import Sampling
@@ -282,21 +282,21 @@ def test_settling_all_nodes_at_every_event_changes_no_completion(monkeypatch: py
     cluster = TimeSharedCluster(local_load=LocalLoad(1.0))
     jobs = jobs_of(KINDS * 2, 15.0)
     before = ends(run(cluster, jobs, Loras()))
-    settle = SharedMachines._settle
-    monkeypatch.setattr(SharedMachines, "_settle", lambda self, nodes, now_s: settle(self, range(16), now_s))
+    settle = SharedMachines._update
+    monkeypatch.setattr(SharedMachines, "_update", lambda self, nodes, now_s: settle(self, range(16), now_s))
     after = ends(run(cluster, jobs, Loras()))
     assert after == pytest.approx(before, rel=1e-12)
 
 
 def test_the_rates_on_a_node_never_add_up_to_more_than_its_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
-    settle = SharedMachines._settle
+    settle = SharedMachines._update
 
     def checked(self: SharedMachines, nodes: Iterable[int], now_s: float) -> None:
         settle(self, list(nodes), now_s)
         for n in range(16):
             assert sum(rate * cpu for _, rate, cpu in self.rates_on(n)) <= 1.0 + 1e-9
 
-    monkeypatch.setattr(SharedMachines, "_settle", checked)
+    monkeypatch.setattr(SharedMachines, "_update", checked)
     run(TimeSharedCluster(local_load=LocalLoad(0.5)), jobs_of(KINDS * 2, 15.0), Loras())
 
 

@@ -6,9 +6,8 @@ import numpy as np
 import pytest
 
 from scheduler.model import JobClass
-from sil.workload.arrivals import AtOnce, Poisson
-from sil.workload.job_mix import JobMix, Order, QueueOrder
-from sil.world.random_streams import stream
+from sil.workload.job_mix import AtOnce, JobMix, Order, Poisson, QueueOrder
+from sil.world.random_streams import RandomStreams
 
 CLASSES = [JobClass("a", ("any",), preferred=("any",)), JobClass("b", ("any",)), JobClass("c", ("any",))]
 
@@ -57,9 +56,10 @@ def test_poisson_arrivals_have_the_rate_per_quantum_that_was_asked_for() -> None
 
 
 def test_streams_differ_by_seed_replication_and_name_and_are_the_same_otherwise() -> None:
-    draws = {key: stream(*key).random() for key in [(1, 0, "a"), (2, 0, "a"), (1, 1, "a"), (1, 0, "b")]}
+    keys = [(1, 0, "a"), (2, 0, "a"), (1, 1, "a"), (1, 0, "b")]
+    draws = {key: RandomStreams(*key[:2]).of(key[2]).random() for key in keys}
     assert len(set(draws.values())) == 4
-    assert stream(1, 0, "a").random() == draws[1, 0, "a"]
+    assert RandomStreams(1, 0).of("a").random() == draws[1, 0, "a"]
 
 
 @pytest.mark.parametrize(

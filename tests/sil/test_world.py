@@ -13,8 +13,16 @@ from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import DispatchOrder, InterconnectReading, Job, JobId, MachineReading, RunId, Site
 from scheduler.rules import CLUSTER_MEMBERS_FREE, KNOWN_RESOURCE, NO_DOUBLE_BOOKING
 from sil.world.actual_runtimes import ActualRuntimes, Empirical, Gamma, Lognormal, NoSpread
-from sil.world.clock import SimClock
-from sil.world.events import Event, EventQueue, JobArrived, MonitorNews, RoundDue, RunEnded, StateChange
+from sil.world.events import (
+    Event,
+    EventQueue,
+    JobArrived,
+    MonitorNews,
+    RoundDue,
+    RunEnded,
+    SimClock,
+    StateChange,
+)
 from sil.world.failures import Outage, in_order_of_time, listed_outages, random_failures
 from sil.world.guard.faults import SchedulerFault
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit

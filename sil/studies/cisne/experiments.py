@@ -25,7 +25,7 @@ from sil.runs.on_time_shared import TimeSharedNodes, TimeSharedRun, built_in_cha
 from sil.studies.findings import StudyFailed, sample
 from sil.trace.facts import Fact
 from sil.workers.runner import Runner
-from sil.world.random_streams import RandomStreams, stream
+from sil.world.random_streams import RandomStreams
 from sil.world.time_shared_cluster import TimeSharedCluster
 
 SEED = 2006
@@ -83,7 +83,7 @@ METHOD = (
 
 def jobs_of(replication: int, n_jobs: int = JOBS) -> list[Job]:
     """The jobs of one replication, the same for every policy and load."""
-    rng = stream(SEED, replication, "workload")
+    rng = RandomStreams(SEED, replication).of("workload")
     names = rng.permutation([BENCHMARKS[i % len(BENCHMARKS)] for i in range(n_jobs)]).tolist()
     sizes = rng.permutation([SIZES[i % len(SIZES)] for i in range(n_jobs)]).tolist()
     arrivals_s = np.cumsum(rng.exponential(MEAN_INTER_ARRIVAL_S, n_jobs)).tolist()

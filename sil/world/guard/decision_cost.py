@@ -1,85 +1,55 @@
-"""What a decision costs in simulated time: while the scheduler thinks, the world goes on."""
+"""The cost of decisions in simulated time: the world continues while the scheduler decides."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
 from math import ceil, inf
-from typing import Protocol
 
-from sil.world.clock import SimClock
+from sil.world.events import SimClock
 from sil.world.guard.faults import COST_IS_KNOWN, SchedulerFault
 
 STEPS_PER_S = 2**20
-"""Costs are charged in whole steps, of about a microsecond, with which times in whole seconds add up exactly.
-Else a run could seem to outlive its estimate by a rounding error."""
+"""Costs are charged in whole steps of about a microsecond, which add exactly to times in whole seconds.
+Otherwise a rounding error could make a run exceed its estimate."""
+
+DecisionCost = Callable[[int, int, float], float]
+"""Simulated seconds of a decision, by its numbers of jobs and resources and its seconds of wall time."""
 
 
-class DecisionCost(Protocol):
-    def charged_s(self, n_jobs: int, n_places: int, measured_s: float) -> float:
-        """Simulated seconds for a decision on so many jobs and resources that took so long in truth."""
-        ...
-
-
-@dataclass(frozen=True)
-class Fixed:
+def fixed(seconds: float) -> DecisionCost:
     """The same for each decision."""
-
-    seconds: float
-
-    def __post_init__(self) -> None:
-        _check("seconds", self.seconds)
-
-    def charged_s(self, n_jobs: int, n_places: int, measured_s: float) -> float:
-        return self.seconds
+    _check("seconds", seconds)
+    return lambda n_jobs, n_places, measured_s: seconds
 
 
-@dataclass(frozen=True)
-class Measured:
-    """Its wall time here, times a factor that stands for another head node. No two runs are the same."""
-
-    factor: float = 1.0
-
-    def __post_init__(self) -> None:
-        _check("factor", self.factor)
-
-    def charged_s(self, n_jobs: int, n_places: int, measured_s: float) -> float:
-        return self.factor * measured_s
+def measured(factor: float = 1.0) -> DecisionCost:
+    """The wall time, times a factor that represents another head node. It differs from run to run."""
+    _check("factor", factor)
+    return lambda n_jobs, n_places, measured_s: factor * measured_s
 
 
-@dataclass(frozen=True)
-class Modelled:
+def modelled(seconds: float, a: float = 1.0, b: float = 1.0) -> DecisionCost:
     """A growth law: seconds x jobs^a x resources^b, as `sil overhead` fits it."""
+    _check("seconds", seconds)
 
-    seconds: float
-    a: float = 1.0
-    b: float = 1.0
-
-    def __post_init__(self) -> None:
-        _check("seconds", self.seconds)
-
-    def charged_s(self, n_jobs: int, n_places: int, measured_s: float) -> float:
+    def charged_s(n_jobs: int, n_places: int, measured_s: float) -> float:
         try:
-            return float(self.seconds * n_jobs**self.a * n_places**self.b)
+            return float(seconds * n_jobs**a * n_places**b)
         except OverflowError:
             return inf
         except ZeroDivisionError:
-            return 0.0  # a negative exponent, and nobody to decide on
+            return 0.0  # a negative exponent and no jobs
+
+    return charged_s
 
 
-class Replayed:
-    """What was charged in an earlier run, decision by decision. Infinite once all that was
-    charged there has been, which is told as a fault: then this is another run."""
-
-    def __init__(self, costs_s: Iterator[float]) -> None:
-        self._costs_s = costs_s
-
-    def charged_s(self, n_jobs: int, n_places: int, measured_s: float) -> float:
-        return next(self._costs_s, inf)
+def replayed(costs_s: Iterator[float]) -> DecisionCost:
+    """The costs of an earlier run, decision by decision; after its last one infinite, and so a fault."""
+    return lambda n_jobs, n_places, measured_s: next(costs_s, inf)
 
 
 class Charge:
-    """Charges each decision, in whole steps, and tells `note` when it was asked for and what it cost."""
+    """Charges each decision, in whole steps; calls `note` with the time of the request and the cost."""
 
     def __init__(self, cost: DecisionCost, clock: SimClock, note: Callable[[float, float], None]) -> None:
         self._cost = cost
@@ -88,7 +58,7 @@ class Charge:
 
     def __call__(self, n_jobs: int, n_places: int, measured_s: float) -> None:
         asked_s = self._clock.now_s
-        steps = STEPS_PER_S * self._cost.charged_s(n_jobs, n_places, measured_s)
+        steps = STEPS_PER_S * self._cost(n_jobs, n_places, measured_s)
         if steps == inf:
             message = f"no cost can be charged for a decision on {n_jobs} jobs and {n_places} resources"
             raise SchedulerFault(COST_IS_KNOWN, message, asked_s)

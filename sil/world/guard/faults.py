@@ -10,24 +10,24 @@ import traceback
 from pathlib import Path
 
 from scheduler.model import JobId
-from scheduler.rules import RAISES_NOTHING
+from scheduler.rules import RAISES_NOTHING, Violation
 from sil.world import SHOW_TRACEBACKS
 
 PROCESS_SURVIVES = "process-survives"
 """The process that runs the scheduler neither dies nor has to be killed."""
 
 COST_IS_KNOWN = "cost-is-known"
-"""Every decision has a cost: a model's is finite, and a replayed run made as many decisions."""
+"""The cost of every decision is finite, and a replayed run had as many decisions."""
 
 SPEAKS_THE_PROTOCOL = "speaks-the-protocol"
 """A scheduler in another process sends valid messages."""
 
 MAX_TEXT = 500
-"""Characters of a scheduler's own text that a message repeats."""
+"""Characters of a scheduler's own text in a message."""
 
 
 class SchedulerFault(Exception):
-    """The scheduler broke `rule`. Ends its run, and no other.
+    """The scheduler broke `rule`, which ends this run only.
 
     `job` is the job concerned, if it is one job; `time_s` is simulated time.
     """
@@ -39,32 +39,36 @@ class SchedulerFault(Exception):
         self.time_s = time_s
         self.job = job
 
+    @classmethod
+    def of(cls, violation: Violation, time_s: float, context: str = "") -> SchedulerFault:
+        return cls(violation.rule, context + violation.message, time_s, violation.job)
+
     def __reduce__(self) -> tuple[type[SchedulerFault], tuple[str, str, float, JobId | None]]:
         return SchedulerFault, (self.rule, self.message, self.time_s, self.job)
 
 
 def fault_of(error: BaseException, method: str, module: str, time_s: float) -> SchedulerFault:
-    """The fault for an exception that `method`, of a class of `module`, has raised. Re-raises Ctrl-C."""
+    """The fault for an exception raised by `method`, of a class in `module`. Re-raises Ctrl-C."""
     if isinstance(error, KeyboardInterrupt) and multiprocessing.parent_process() is None:
-        raise error  # the user's; Ctrl-C ends a worker process without an exception
+        raise error  # Ctrl-C ends a worker process without an exception
     if os.environ.get(SHOW_TRACEBACKS):
         traceback.print_exception(error, file=sys.stderr)
     message = f"{method} raised {type(error).__name__}: {one_line(error)}{source_line(error, module)}"
     return SchedulerFault(RAISES_NOTHING, message, time_s)
 
 
-def one_line(something: object) -> str:
+def one_line(value: object) -> str:
     """Its text as one line, shortened to `MAX_TEXT` characters."""
     try:
-        text = " ".join(str(something).split()).encode("utf-8", "replace").decode()
+        text = " ".join(str(value).split()).encode("utf-8", "replace").decode()
     except Exception:  # __str__ is the scheduler's own code
         return "(its text cannot be shown)"
     return text if len(text) <= MAX_TEXT else f"{text[:MAX_TEXT]} ..."
 
 
 def source_line(error: BaseException, module: str) -> str:
-    """The line of the author's package, that of `module`, in which an exception arose or which called the
-    library in which it arose; without one, the innermost line."""
+    """The innermost line of the package of `module` that an exception has passed through; else the innermost
+    line of all."""
     package = module.partition(".")[0]
     frames = list(traceback.walk_tb(error.__traceback__))
     if not frames:

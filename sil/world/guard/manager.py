@@ -21,27 +21,27 @@ Answer = TypeVar("Answer")
 
 
 class WatchedDispatcher:
-    """Passes on the resource manager's orders. Keeps the first fault, in case the caller swallows it."""
+    """Passes on the resource manager's orders. Stores the first fault, in case the caller swallows it."""
 
     def __init__(self, dispatcher: Dispatcher, clock: Clock) -> None:
         self._dispatcher = dispatcher
         self._clock = clock
         self._runs: set[RunId] = set()
-        self._held: list[Callable[[], None]] | None = None
+        self._delayed: list[Callable[[], None]] | None = None
         self.fault: SchedulerFault | None = None
 
-    def hold(self) -> None:
+    def delay(self) -> None:
         """Delay orders until `release`."""
-        self._held = []
+        self._delayed = []
 
     def release(self) -> None:
-        held, self._held = self._held or [], None
-        for carry_out in held:
+        delayed, self._delayed = self._delayed or [], None
+        for carry_out in delayed:
             carry_out()
 
     def dispatch(self, order: DispatchOrder) -> None:
-        if self._held is not None:
-            self._held.append(partial(self.dispatch, order))
+        if self._delayed is not None:
+            self._delayed.append(partial(self.dispatch, order))
             return
         try:
             if order.run in self._runs:
@@ -54,10 +54,10 @@ class WatchedDispatcher:
             raise
 
     def preempt(self, run: RunId) -> None:
-        if self._held is not None:
-            self._held.append(partial(self.preempt, run))
-            return
-        self._dispatcher.preempt(run)
+        if self._delayed is not None:
+            self._delayed.append(partial(self.preempt, run))
+        else:
+            self._dispatcher.preempt(run)
 
 
 class GuardedManager(ResourceManager):
@@ -67,12 +67,7 @@ class GuardedManager(ResourceManager):
     SchedulerFault if a method raises or exceeds the time limit.
     """
 
-    def __init__(
-        self,
-        make: Callable[[Ports], ResourceManager],
-        ports: Ports,
-        guard: Guard,
-    ) -> None:
+    def __init__(self, make: Callable[[Ports], ResourceManager], ports: Ports, guard: Guard) -> None:
         self._clock = ports.clock
         self._orders = WatchedDispatcher(ports.dispatcher, ports.clock)
         self._n_places = ports.n_places
@@ -131,7 +126,7 @@ class GuardedManager(ResourceManager):
     def run_round(self) -> None:
         asked_s, wall_s = self._clock.now_s, time.perf_counter()
         if self._charge is not None:
-            self._orders.hold()
+            self._orders.delay()
         self._call(self._manager.run_round)
         wall_s = time.perf_counter() - wall_s
         self._note((asked_s, self._unfinished, self._n_places, 0, wall_s, nan, nan))
@@ -139,23 +134,21 @@ class GuardedManager(ResourceManager):
             self._charge(self._unfinished, self._n_places, wall_s)
             self._orders.release()
 
-    def _call(self, method: Callable[..., Answer], *told: Any) -> Answer:
+    def _call(self, method: Callable[..., Answer], *arguments: Any) -> Answer:
+        name = f"{self._name}.{getattr(method, '__name__', 'made')}"
         try:
             with time_limit(self._limit_s):
-                answer = method(*told)
+                answer = method(*arguments)
         except SchedulerFault:
             raise
         except TimeLimitExceeded:
-            message = f"{self._of(method)} did not return within {self._limit_s:g} s"
+            message = f"{name} did not return within {self._limit_s:g} s"
             raise SchedulerFault(RETURNS_IN_TIME, message, self._clock.now_s) from None
         except BaseException as error:
-            raise fault_of(error, self._of(method), self._module, self._clock.now_s) from error
+            raise fault_of(error, name, self._module, self._clock.now_s) from error
         if self._orders.fault is not None:
             raise self._orders.fault
         return answer
-
-    def _of(self, method: Callable[..., Any]) -> str:
-        return f"{self._name}.{getattr(method, '__name__', 'made')}"
 
 
 # Named after the attributes they read: the names appear in messages.

@@ -14,16 +14,17 @@ from scheduler.ports import Scheduler
 from scheduler.problem import SchedulingProblem
 from scheduler.rules import DETERMINISTIC, RETURNS_IN_TIME, RIGHT_KIND, first_difference
 from scheduler.wait_reasons import in_detail
+from sil.trace.recorder import TraceRecorder
 from sil.world.guard.faults import SchedulerFault, fault_of, one_line
-from sil.world.guard.guard import DecisionLog, Guard
+from sil.world.guard.guard import Guard
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 
 
 class _Collections:
-    """The time that garbage collection has taken in this process.
+    """The total time of garbage collection in this process.
 
-    Python drops exceptions raised in a callback of the collector, Ctrl-C included; so the callback is
-    installed only once there is a scheduler to time.
+    Python drops exceptions in a callback of the collector, Ctrl-C included, so the callback is installed only
+    when a scheduler is to be timed.
     """
 
     def __init__(self) -> None:
@@ -44,7 +45,7 @@ class _Collections:
 _collections = _Collections()
 
 _copies = 0
-"""How many forks lie between this process and the first one."""
+"""Number of forks between the first process and this one."""
 
 
 def _count_copy() -> None:
@@ -62,16 +63,10 @@ class GuardedScheduler:
     SchedulerFault if the scheduler raises, exceeds the time limit, or decides differently from the witness.
     """
 
-    def __init__(
-        self,
-        scheduler: Scheduler,
-        guard: Guard,
-        witness: Scheduler | None = None,
-    ) -> None:
+    def __init__(self, scheduler: Scheduler, guard: Guard, witness: Scheduler | None = None) -> None:
         _collections.listen()
         self._scheduler = scheduler
         self._clock = guard.clock
-        self._limit_s = guard.limit_s
         self._limit = time_limit(guard.limit_s)
         self._note = guard.note
         self._witness = witness
@@ -113,7 +108,7 @@ class GuardedScheduler:
                     os._exit(0)  # the scheduler forked: end the copy of the testbed
                 self._limit.end()
         except TimeLimitExceeded:
-            message = f"{_method(scheduler)} did not return within {self._limit_s:g} s"
+            message = f"{_method(scheduler)} did not return within {self._limit.limit_s:g} s"
             raise SchedulerFault(RETURNS_IN_TIME, message, self._clock.now_s) from None
         except WrongKind as error:
             raise SchedulerFault(RIGHT_KIND, str(error), self._clock.now_s) from error
@@ -122,7 +117,7 @@ class GuardedScheduler:
                 error, _method(scheduler), type(scheduler).__module__, self._clock.now_s
             ) from error
 
-    def _log(self, problem: SchedulingProblem, schedule: Answer, now_s: float, log: DecisionLog) -> None:
+    def _log(self, problem: SchedulingProblem, schedule: Answer, now_s: float, log: TraceRecorder) -> None:
         if problem.violation(schedule):
             return  # the manager will reject it
         logged, reasons = self._logged, schedule.wait_reasons
@@ -135,8 +130,7 @@ class GuardedScheduler:
             job, start = problem.jobs[assignment.job].id, (assignment.resource, assignment.start_s)
             if logged.get(job) != start:
                 logged[job] = start
-                takes_s = assignment.completion_s - assignment.start_s
-                log.note_mapping(now_s, job, *start, takes_s)
+                log.note_mapping(now_s, job, *start, assignment.completion_s - assignment.start_s)
 
     def _compare(self, problem: SchedulingProblem, schedule: Answer, again: Answer) -> None:
         if problem.violation(schedule):

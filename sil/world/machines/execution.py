@@ -1,51 +1,62 @@
-"""What the loop and the dispatcher need of simulated machines."""
+"""The interface of simulated machines, for the event loop and the dispatcher."""
 
 from __future__ import annotations
 
-from typing import Protocol
+from abc import ABC, abstractmethod
+from collections.abc import Mapping
 
 from scheduler.model import DispatchOrder, RunId
 
 
-class ExecutionModel(Protocol):
-    """Runs go on here, and only here is it known how fast. Ends come as events, `RunEnded`."""
+class ExecutionModel(ABC):
+    """Executes runs, whose actual run times only it has. Completions are events, `RunEnded`."""
+
+    _active: Mapping[RunId, object]
+
+    def __init__(self) -> None:
+        self._outages: dict[int | str, int] = {}
+        """The number of current outages of each machine and interconnect that is down."""
 
     @property
     def is_idle(self) -> bool:
         """Whether no run is active."""
-        ...
+        return not self._active
 
-    def is_active(self, run: RunId) -> bool: ...
+    def is_active(self, run: RunId) -> bool:
+        return run in self._active
 
     def has_ended(self, run: RunId, now_s: float) -> bool:
-        """Whether an active run is over now. An event may be out of date: the end has moved since."""
-        ...
+        """Whether an active run is complete. An event may be out of date, if the completion has moved."""
+        return run in self._active
 
-    def give_back(self, run: RunId, now_s: float) -> bool:
-        """An active run that is over now gives back what it holds, before its end is told. False where it
-        does not."""
-        ...
+    def release(self, run: RunId, now_s: float) -> bool:
+        """Free what a run holds before its completion is reported. False if it holds that until then."""
+        return False
 
+    @abstractmethod
     def down_for(self, order: DispatchOrder) -> tuple[int | str, ...]:
-        """What an order needs and finds down: machines by index, interconnects by name."""
-        ...
+        """What an order needs that is down: machines by index, interconnects by name."""
 
+    @abstractmethod
     def check(self, order: DispatchOrder, now_s: float) -> None:
         """Raises SchedulerFault for an order that was wrong when it was given."""
-        ...
 
+    @abstractmethod
     def start(self, order: DispatchOrder, now_s: float) -> None:
-        """Carry out an order that was checked."""
-        ...
+        """Carry out an order that has been checked."""
 
+    @abstractmethod
     def stop(self, run: RunId, now_s: float) -> DispatchOrder:
-        """End a run, for whatever reason. Returns the order with which it began."""
-        ...
+        """End a run, for any reason, and free what it holds. Returns the order that started it."""
+
+    @abstractmethod
+    def runs_hit_by(self, subject: int | str) -> list[RunId]:
+        """The active runs that cannot continue now that `subject` is down."""
 
     def change(self, subject: int | str, up: bool) -> bool:
-        """A machine or interconnect goes down or comes back. False where that makes no difference."""
-        ...
-
-    def runs_hit_by(self, subject: int | str) -> list[RunId]:
-        """The active runs that cannot go on now that `subject` is down."""
-        ...
+        """A machine or interconnect goes down or comes back. False if another outage hides the change."""
+        before = self._outages.pop(subject, 0)
+        after = before + (-1 if up else 1)
+        if after:
+            self._outages[subject] = after
+        return (before == 0) != (after == 0)

@@ -1,26 +1,26 @@
-"""How fast tasks that share a node really are: times longer than alone, task by task."""
+"""How much sharing a node slows down each task."""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, NamedTuple, Protocol
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numba import types
 
 from scheduler.compiled import FLOATS, Floats, compiled
 
-CLOSE_ENOUGH = 1e-13
-MOST_ROUNDS = 500
+TOLERANCE = 1e-13
+MAX_ITERATIONS = 500
 
 
-class Carried(NamedTuple):
-    """What a node carries: tasks that would use `cpu` of a CPU each, alone.
+class NodeLoad(NamedTuple):
+    """The load of a node: parallel tasks that use the shares `cpu` of a CPU in isolation.
 
-    `available` is the share of the CPU that the social contract leaves them now; `local_tasks` run for local
-    users, which demand `local_cpu`. `elsewhere` is how much slower than alone the jobs of these tasks are by
-    their other nodes.
+    `available` is the share of the CPU that the social contract now leaves them; `local_tasks` of local users
+    demand `local_cpu`. `elsewhere` is the slowdown of the tasks' jobs on their other nodes.
     """
 
     cpu: Sequence[float]
@@ -30,22 +30,22 @@ class Carried(NamedTuple):
     elsewhere: Sequence[float]
 
 
-class Sharing(Protocol):
-    coupled: ClassVar[bool]
-    """Whether how slow a job is elsewhere changes how its tasks share a node."""
+class Sharing(ABC):
+    coupled: ClassVar[bool] = False
+    """Whether the slowdown of a job on other nodes affects how its tasks share a node."""
 
     def cpu_cost(self, k: int) -> float:
-        """CPU time that each of `k` tasks uses, by what it uses alone."""
-        ...
+        """CPU time used by each of `k` tasks, relative to isolation."""
+        return 1.0
 
-    def slowdowns(self, node: Carried) -> list[float]:
-        """Of each task on a node, against alone."""
-        ...
+    @abstractmethod
+    def slowdowns(self, node: NodeLoad) -> list[float]:
+        """Of each task on a node, relative to isolation."""
 
 
 @dataclass(frozen=True, slots=True)
-class Fluid:
-    """Approximate mean value analysis: tasks compute and communicate in turn, and wait for the CPU.
+class Fluid(Sharing):
+    """Approximate mean value analysis: tasks compute and communicate in turn, and queue for the CPU.
 
     `inflation` of CPU time per other task (context switches and caches), `coscheduling_loss` of
     communication while others hold the CPU (0 = none is lost), `overhead` of user-space coscheduling, a share
@@ -57,14 +57,12 @@ class Fluid:
     coscheduling_loss: float = 0.0
     overhead: float = 0.0
 
-    coupled: ClassVar[bool] = False
-
     def cpu_cost(self, k: int) -> float:
         return 1.0 + self.inflation * (k - 1)
 
-    def slowdowns(self, node: Carried) -> list[float]:
+    def slowdowns(self, node: NodeLoad) -> list[float]:
         k, available = len(node.cpu), node.available - self.overhead
-        if k == 1:  # nobody to wait for
+        if k == 1:  # no queueing
             return [node.cpu[0] / available + (1.0 - node.cpu[0])]
         shares, found = np.array(node.cpu, dtype=np.float64), np.empty(k)
         parameters = np.array([available, self.inflation, self.coscheduling_loss])
@@ -75,50 +73,40 @@ class Fluid:
 
 @dataclass(frozen=True, slots=True)
 class Coupled(Fluid):
-    """Fluid, and a task that waits for a slower one elsewhere takes less of its own CPU meanwhile.
+    """Fluid, where a task that waits for a slower one on another node uses less of its own CPU.
 
-    q = R / max(R + Z, how slow its job is), so what changes on one node spreads along the jobs to others.
+    q = R / max(R + Z, slowdown of its job), so that a change on one node spreads along the jobs to others.
     """
 
     coupled: ClassVar[bool] = True
 
 
 @dataclass(frozen=True, slots=True)
-class ByMpl:
-    """As the predictor's MPL method has it: every task, local ones too, gets the same share of the time."""
+class ByMpl(Sharing):
+    """The predictor's MPL method: all tasks, local ones included, get equal shares of the time."""
 
-    coupled: ClassVar[bool] = False
-
-    def cpu_cost(self, k: int) -> float:
-        return 1.0
-
-    def slowdowns(self, node: Carried) -> list[float]:
+    def slowdowns(self, node: NodeLoad) -> list[float]:
         return [float(len(node.cpu) + node.local_tasks)] * len(node.cpu)
 
 
 @dataclass(frozen=True, slots=True)
-class ByCpu:
-    """As the predictor's CPU method has it: nobody waits until requirements exceed the CPU."""
+class ByCpu(Sharing):
+    """The predictor's CPU method: tasks slow down only where requirements exceed the CPU."""
 
-    coupled: ClassVar[bool] = False
-
-    def cpu_cost(self, k: int) -> float:
-        return 1.0
-
-    def slowdowns(self, node: Carried) -> list[float]:
+    def slowdowns(self, node: NodeLoad) -> list[float]:
         return [max(1.0, sum(node.cpu, 0.0) + node.local_cpu)] * len(node.cpu)
 
 
 @compiled(types.void(FLOATS, FLOATS, FLOATS, FLOATS))
 def solve(cpu: Floats, elsewhere: Floats, parameters: Floats, found: Floats) -> None:
-    """O(k^2) in each of some tens of rounds, always from the same beginning."""
+    """O(k^2) in each of some tens of iterations, always from the same initial values."""
     available, inflation, loss = parameters[0], parameters[1], parameters[2]
     k = len(cpu)
     total = 0.0
     for i in range(k):
-        found[i] = cpu[i]  # q, the share of its time in which a task has or wants the CPU
+        found[i] = cpu[i]  # q, the share of its time in which a task has or waits for the CPU
         total += cpu[i]
-    for _ in range(MOST_ROUNDS):
+    for _ in range(MAX_ITERATIONS):
         moved = 0.0
         for i in range(k):
             others = total - found[i]
@@ -128,7 +116,7 @@ def solve(cpu: Floats, elsewhere: Floats, parameters: Floats, found: Floats) -> 
             moved = max(moved, abs(q - found[i]))
             total += q - found[i]
             found[i] = q
-        if moved < CLOSE_ENOUGH:
+        if moved < TOLERANCE:
             break
     for i in range(k):
         others = total - found[i]

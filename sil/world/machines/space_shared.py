@@ -1,4 +1,4 @@
-"""Nodes that a job has alone: it runs for its time, whichever nodes it has; what is lost begins anew."""
+"""Identical nodes, each for one job at a time: run times do not depend on the choice of nodes."""
 
 from __future__ import annotations
 
@@ -9,36 +9,26 @@ from scheduler.node_set import NodeSet
 from scheduler.rules import KNOWN_NODES, NODES_FREE
 from sil.world.events import EventQueue, RunEnded, RunReleased
 from sil.world.guard.faults import SchedulerFault
+from sil.world.machines.execution import ExecutionModel
 
 
-class SpaceSharedMachines:
-    """The true state of `n_nodes` alike nodes; `run_s` tells how long a job really runs.
+class SpaceSharedMachines(ExecutionModel):
+    """The actual state of `n_nodes` identical nodes; `run_s` is the actual run time of a job.
 
-    Who holds a node is kept in a byte for each, apart from the intervals that the scheduler keeps: checking
-    an order of many nodes is one look at a stretch of memory.
+    One byte per node says whether it is busy, so that an order for many nodes is checked by one search in
+    memory.
     """
 
     def __init__(self, n_nodes: int, run_s: Callable[[Job], float], events: EventQueue) -> None:
+        super().__init__()
         self._run_s = run_s
         self._events = events
         self._n_nodes = n_nodes
         self._held = bytearray(n_nodes)
-        self._outages: dict[int, int] = {}
         self._active: dict[RunId, DispatchOrder] = {}
         self._holding: dict[RunId, NodeSet] = {}
 
-    @property
-    def is_idle(self) -> bool:
-        return not self._active
-
-    def is_active(self, run: RunId) -> bool:
-        return run in self._active
-
-    def has_ended(self, run: RunId, now_s: float) -> bool:
-        """The end of a run never moves."""
-        return run in self._active
-
-    def give_back(self, run: RunId, now_s: float) -> bool:
+    def release(self, run: RunId, now_s: float) -> bool:
         nodes = self._holding.pop(run, None)
         if nodes is None:
             return False
@@ -47,11 +37,10 @@ class SpaceSharedMachines:
         return True
 
     def down_for(self, order: DispatchOrder) -> tuple[int | str, ...]:
-        """The nodes of an order that are down."""
         return tuple(n for n in self._outages if n in order.machines) if self._outages else ()
 
     def check(self, order: DispatchOrder, now_s: float) -> None:
-        """Raises SchedulerFault where the order names nodes that are not there, or that another job has."""
+        """Raises SchedulerFault for nodes that do not exist or are busy."""
         _, job, _, nodes, _ = order
         if not isinstance(nodes, NodeSet):
             nodes = NodeSet.of(nodes)
@@ -61,9 +50,9 @@ class SpaceSharedMachines:
                 f"{self._n_nodes} nodes"
             )
             raise SchedulerFault(KNOWN_NODES, message, now_s, job.id)
-        is_held = self._held.find
+        find_busy = self._held.find
         for first, last in nodes.intervals:
-            busy = is_held(1, first, last + 1)
+            busy = find_busy(1, first, last + 1)
             if busy >= 0:
                 other = next(run for run, held in self._holding.items() if busy in held)
                 there = self._active[other].job.id
@@ -71,7 +60,6 @@ class SpaceSharedMachines:
                 raise SchedulerFault(NODES_FREE, message, now_s, job.id)
 
     def start(self, order: DispatchOrder, now_s: float) -> None:
-        """Start a run, and with that know its end."""
         run, job, _, nodes, _ = order
         if not isinstance(nodes, NodeSet):
             nodes = NodeSet.of(nodes)
@@ -85,20 +73,8 @@ class SpaceSharedMachines:
         self._events.push(end_s, RunEnded(run))
 
     def stop(self, run: RunId, now_s: float) -> DispatchOrder:
-        """End a run, for whatever reason, and free its nodes."""
-        self.give_back(run, now_s)
+        self.release(run, now_s)
         return self._active.pop(run)
 
-    def change(self, subject: int | str, up: bool) -> bool:
-        """A node goes down or comes back. False where another outage hides the change."""
-        if not isinstance(subject, int):
-            return False
-        before = self._outages.pop(subject, 0)
-        after = before + (-1 if up else 1)
-        if after:
-            self._outages[subject] = after
-        return (before == 0) != (after == 0)
-
     def runs_hit_by(self, subject: int | str) -> list[RunId]:
-        """The active run that holds a node."""
         return [run for run, nodes in self._holding.items() if subject in nodes]

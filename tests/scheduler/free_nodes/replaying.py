@@ -17,8 +17,7 @@ from scheduler.ports import RuntimeEstimator, Scheduler
 from scheduler.resource_manager import OnFreeNodes
 from sil.trace.recorder import TraceRecorder
 from sil.workload.job_log import SCHEMA
-from sil.world.clock import SimClock
-from sil.world.events import ORDERS, EventQueue
+from sil.world.events import ORDERS, EventQueue, SimClock
 from sil.world.harness import World
 from sil.world.logged_runs import LoggedRuns
 from sil.world.machines.space_shared import SpaceSharedMachines

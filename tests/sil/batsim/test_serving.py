@@ -15,8 +15,7 @@ from polars.testing import assert_frame_equal
 
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.registry import resolve
-from sil.batsim.requests import BadRequest
-from sil.batsim.serving import ServedScheduler
+from sil.batsim.serving import BadRequest, ServedScheduler
 from sil.experiment.replays import replay_all
 from sil.runs.on_log import Replay
 from sil.trace.facts import TRACE
