@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections import defaultdict
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -12,10 +14,10 @@ from scheduler.managers.admission import UserPolicy
 from scheduler.managers.queues import MappingPolicy, QueuePolicy
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from site_db.estimation import Layout, Place, PlaceKind
-from site_db.relations import KINDS, PlainTable, site_file
 from site_db.schema import SiteRow
-from site_db.site_file.tables import SiteFile
-from site_db.site_rows import SiteRows
+from site_db.site_file.relations import KINDS, Kind, PlainTable, Relation, site_file
+from site_db.site_file.tables import QueueTable, SiteFile
+from site_db.site_rows import ids_of
 
 
 class UnknownSite(UserError):
@@ -44,12 +46,80 @@ def find_site(session: Session, name: str) -> SiteRow:
     return site
 
 
-class SiteReader(SiteRows):
-    """One site, as a file, for the scheduler, and for estimates."""
+class SiteReader:
+    """One site as ids and plain tables, as a file, for the scheduler, and for estimates.
+
+    Each kind of things is read at its first use.
+    """
 
     def __init__(self, session: Session, name: str) -> None:
         """Raises UnknownSite."""
-        super().__init__(session, find_site(session, name))
+        self._session = session
+        self.site = find_site(session, name)
+        self._ids: dict[str, dict[str, int]] = {}
+        self._tables: dict[str, list[PlainTable]] = {}
+
+    def ids(self, kind: str) -> Mapping[str, int]:
+        """The ids of one kind (a key of KINDS) by name, in site order."""
+        if kind not in self._ids:
+            row, constants = KINDS[kind].row, KINDS[kind].constants
+            self._ids[kind] = ids_of(self._session, row, self.site.id, **constants)
+        return self._ids[kind]
+
+    def tables(self, kind: str) -> Sequence[PlainTable]:
+        """The tables of one kind, in site order."""
+        if kind not in self._tables:
+            self._tables[kind] = self._read(kind, KINDS[kind])
+        return self._tables[kind]
+
+    def _read(self, name: str, kind: Kind) -> list[PlainTable]:
+        columns = (*kind.columns, *kind.references, *(column for column, _ in kind.unlimited))
+        query = (
+            select(kind.row.name, *(getattr(kind.row, column) for column in columns))
+            .filter_by(site_id=self.site.id, **kind.constants)
+            .order_by(kind.row.position, kind.row.id)
+        )
+        tables: list[PlainTable] = [dict(row._mapping) for row in self._session.execute(query)]
+        for column, (key, other) in kind.references.items():
+            names = self._names(other)
+            for table in tables:
+                table[key] = names[table.pop(column)]
+        for relation in kind.relations:
+            rows = self._rows(name, kind, relation)
+            for table in tables:
+                table |= relation.to_keys(rows.get(table["name"], ()))
+        for column, key in kind.unlimited:
+            for table in tables:
+                if table.pop(column):
+                    table[key] = None
+        return tables
+
+    def _rows(self, name: str, kind: Kind, relation: Relation) -> Mapping[str, list[tuple[Any, ...]]]:
+        """The rows of a relation by the name of their parent, with names for ids."""
+        row = relation.row
+        parent_id: Any = getattr(row, relation.parent_id)
+        query = (
+            select(parent_id, *(getattr(row, column) for column in relation.columns))
+            .join(kind.row, kind.row.id == parent_id)
+            .where(kind.row.site_id == self.site.id)
+        )
+        if hasattr(row, "id"):
+            query = query.order_by(row.id)
+        parents = self._names(name)
+        others = [other and self._names(other) for other in relation.columns.values()]
+        found: defaultdict[str, list[tuple[Any, ...]]] = defaultdict(list)
+        for parent, *values in self._session.execute(query):
+            named = (v if not n or v is None else n[v] for v, n in zip(values, others, strict=True))
+            found[parents[parent]].append(tuple(named))
+        position = {
+            other: {one: k for k, one in enumerate(self.ids(other))}
+            for other in relation.columns.values()
+            if other
+        }
+        return {parent: relation.in_order(rows, position) for parent, rows in found.items()}
+
+    def _names(self, kind: str) -> Mapping[int, str]:
+        return {id: name for name, id in self.ids(kind).items()}
 
     def as_file(self) -> SiteFile:
         """The site as a site file."""
@@ -82,19 +152,7 @@ class SiteReader(SiteRows):
 
     def queue_policies(self) -> list[tuple[QueuePolicy, str | None]]:
         """The site's queues, each with the name of its own scheduler (None: the one under test)."""
-        return [
-            (
-                QueuePolicy(
-                    q["name"],
-                    q["priority"],
-                    _set_or_none(q["users"]),
-                    frozenset(q["displaces"]),
-                    MappingPolicy(q["mapping"]),
-                ),
-                q["scheduler"],
-            )
-            for q in self.tables("queues")
-        ]
+        return [(queue_policy(QueueTable(**q)), q["scheduler"]) for q in self.tables("queues")]
 
     def user_policies(self) -> list[UserPolicy]:
         """What the site allows its listed users."""
@@ -136,6 +194,16 @@ class SiteReader(SiteRows):
             tuple(tuple(machines[name] for name in c["members"]) for c in self.tables("clusters")),
             tuple(staff_s(k) for k in self.tables("job_classes")),
         )
+
+
+def queue_policy(table: QueueTable) -> QueuePolicy:
+    return QueuePolicy(
+        table.name,
+        table.priority,
+        _set_or_none(table.users),
+        frozenset(table.displaces),
+        MappingPolicy(table.mapping),
+    )
 
 
 def _set_or_none(names: Sequence[str] | None) -> frozenset[str] | None:

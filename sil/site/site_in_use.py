@@ -14,7 +14,7 @@ from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
 from scheduler.managers.admission import UserPolicy
-from scheduler.managers.queues import MappingPolicy, QueuePolicy
+from scheduler.managers.queues import QueuePolicy
 from scheduler.model import Site
 from sil.settings import files
 from sil.settings.experiment_file import Experiment
@@ -28,11 +28,10 @@ from site_db.estimation import Cell, Layout
 from site_db.experience import MemoryExperience, StatisticsReader
 from site_db.history.statistics import RunStatistics
 from site_db.prediction_errors import KnownError, known_errors, schedulers_predicted
-from site_db.site_file import exchange, importing
+from site_db.site_file import exchange, importing, validation
 from site_db.site_file.importing import SiteConflict
-from site_db.site_file.tables import QueueTable, SiteFile
-from site_db.site_file.validation import problems
-from site_db.sites import SiteReader, find_site
+from site_db.site_file.tables import SiteFile
+from site_db.sites import SiteReader, find_site, queue_policy
 from site_db.states import current_states
 from site_db.store import Address, DatabaseTrouble
 
@@ -101,7 +100,7 @@ class SiteSource:
         else:
             with store.reading(self._origin) as session:
                 self._file = SiteReader(session, address.site or sites.only_site(session)).as_file()
-            for _, sentence in problems(self._file):
+            for _, sentence in validation.errors(self._file):
                 raise DatabaseTrouble(f"{address}: the site '{self.name}' cannot be used: {sentence}")
 
     @property
@@ -223,14 +222,4 @@ def errors_under(
 
 def queues_of(experiment: Experiment) -> Queues:
     """The queues that the experiment has instead of those of its site; none where it has not."""
-    return tuple((_policy(table), table.scheduler) for table in experiment.queues)
-
-
-def _policy(table: QueueTable) -> QueuePolicy:
-    return QueuePolicy(
-        table.name,
-        table.priority,
-        None if table.users is None else frozenset(table.users),
-        frozenset(table.displaces),
-        MappingPolicy(table.mapping),
-    )
+    return tuple((queue_policy(table), table.scheduler) for table in experiment.queues)

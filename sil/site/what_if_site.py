@@ -9,8 +9,8 @@ from statistics import fmean
 
 from scheduler.errors import UserError
 from sil.settings.notional import NotionalTable
-from site_db.relations import in_site_order
 from site_db.site_file import hostlist
+from site_db.site_file.relations import in_site_order
 from site_db.site_file.tables import (
     ClusterTable,
     InterconnectTable,

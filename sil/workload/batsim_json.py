@@ -15,7 +15,7 @@ from typing import Any, NoReturn, TypeGuard
 import polars as pl
 
 from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, BadLog, JobLog, possible_size
-from site_db.jobs.logs.log_file import read_log, shown, write_log
+from site_db.jobs.logs.log_file import printable, read_log, write_log
 
 DELAY_TYPES = ("delay", "DelayProfile")
 """How Batsim up to version 4 names a profile that lasts for a fixed time, and how version 5 does."""
@@ -149,7 +149,7 @@ def _told(value: object) -> str:
         case int() if abs(value) > LARGEST:
             return "a number beyond 1e15"
         case str():
-            return shown(value)
+            return printable(value)
         case _:
             return json.dumps(value)
 
@@ -225,10 +225,10 @@ class _Reading:
         if what in self.repairs:
             self.repairs[what].n += 1
         else:
-            self.repairs[what] = _Repair(shown(name))
+            self.repairs[what] = _Repair(printable(name))
 
     def _refuse(self, name: str, reason: str) -> NoReturn:
-        raise BadLog(f"{self.path}, job {shown(name)}: {reason}")
+        raise BadLog(f"{self.path}, job {printable(name)}: {reason}")
 
     def _id(self, place: int, job: Mapping[str, Any]) -> str:
         given = job.get("id")
@@ -276,12 +276,13 @@ class _Reading:
             self._refuse(name, f"profile has to be the name of a profile; it is {found}")
         profile = self.profiles.get(wanted)
         if not isinstance(profile, dict):
-            self._refuse(name, f"there is no profile {shown(wanted)}")
+            self._refuse(name, f"there is no profile {printable(wanted)}")
         kind = profile.get("type")
         if kind not in DELAY_TYPES:
             self._refuse(
-                name, f"its profile {shown(wanted)} is of the type {_told(kind)}; only delays can be replayed"
+                name,
+                f"its profile {printable(wanted)} is of the type {_told(kind)}; only delays can be replayed",
             )
         if "delay" not in profile:
-            self._refuse(name, f"its profile {shown(wanted)} has no delay")
+            self._refuse(name, f"its profile {printable(wanted)} has no delay")
         return self._number(name, profile, "delay")

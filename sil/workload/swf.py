@@ -16,7 +16,7 @@ import polars as pl
 from sil.workload.job_log import MOST_PROCESSORS, BadLog, JobLog, possible_size
 from sil.workload.swf_repairs import LINE, repaired
 from sil.workload.swf_rules import Rules
-from site_db.jobs.logs.log_file import read_log, shown, write_log
+from site_db.jobs.logs.log_file import printable, read_log, write_log
 from site_db.jobs.logs.swf_format import EXPECTED, FIELDS, header_field
 
 
@@ -116,7 +116,7 @@ def _other_sizes(comments: Sequence[tuple[str, str]]) -> Iterator[str]:
     for key in ("maxprocs", "maxnodes"):
         told = dict.fromkeys(value for name, value in comments if name == key)
         if len(told) > 1:
-            first, other, *_ = map(shown, told)
+            first, other, *_ = map(printable, told)
             yield f"the header says that {_TITLES[key]} is {first} and that it is {other}; the first is taken"
 
 
@@ -128,13 +128,13 @@ def _machine_size(path: Path, header: Mapping[str, str], asked: int | None) -> i
         digits = match[0].replace(",", "").lstrip("0") if match else ""
         if len(digits) > len(str(MOST_PROCESSORS)) or int(digits or 0) > MOST_PROCESSORS:
             raise BadLog(
-                f"{path}: the header says that the machine has {shown(digits)} processors; at most "
+                f"{path}: the header says that the machine has {printable(digits)} processors; at most "
                 f"{MOST_PROCESSORS:,} are possible here; say how many it has with --processors"
             )
         if digits:
             return int(digits)
     named = [key for key in ("MaxProcs", "MaxNodes") if key.lower() in header]
-    said = " and ".join(f"{key} is {shown(header[key.lower()])}" for key in named)
+    said = " and ".join(f"{key} is {printable(header[key.lower()])}" for key in named)
     told = said or "MaxProcs or MaxNodes"
     raise BadLog(
         f"{path}: the header does not say how large the machine is ({told}); say it with --processors"
@@ -188,7 +188,9 @@ def _rows_by_line(data: bytes, path: Path) -> tuple[pl.DataFrame, dict[str, list
     whole = rows.filter(~short & ~odd)
     if len(rows) and not len(whole):
         number, found = rows.select(LINE, "text").row(0)
-        raise BadLog(f"{path}, line {number}: found {shown(found)}, and no line of the file is {EXPECTED}")
+        raise BadLog(
+            f"{path}, line {number}: found {printable(found)}, and no line of the file is {EXPECTED}"
+        )
     last_line, ends_in_newline = lines[LINE].max(), data.endswith(b"\n")
     cut_off = (short | odd) & (rows[LINE] == last_line) & (not ends_in_newline)
     broken = {

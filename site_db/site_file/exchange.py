@@ -7,18 +7,17 @@ from pathlib import Path
 import tomlkit
 
 from site_db import toml_file
-from site_db.relations import in_site_order
-from site_db.site_file import hostlist
+from site_db.site_file import hostlist, validation
+from site_db.site_file.relations import in_site_order
 from site_db.site_file.tables import SiteFile
-from site_db.site_file.validation import problems
 
 
 def read_site_file(path: Path) -> SiteFile:
-    """The site in a TOML file, in site order. Raises InvalidFile with a sentence for the first mistake."""
+    """The site in a TOML file, in site order. Raises InvalidFile with all its mistakes."""
     text = toml_file.read_text(path)
     site = toml_file.validate(toml_file.parse(text, path), SiteFile, text, path)
-    for place, sentence in problems(site):
-        raise toml_file.invalid(text, path, place, sentence)
+    if errors := [*validation.errors(site)]:
+        raise toml_file.invalid_at(text, path, errors)
     return in_site_order(site)
 
 

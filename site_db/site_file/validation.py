@@ -1,4 +1,4 @@
-"""What does not fit together in a site: names that are doubled or lead nowhere, and what cannot run."""
+"""Errors of a site that concern several of its tables: doubled or unknown names, and jobs that cannot run."""
 
 from __future__ import annotations
 
@@ -6,61 +6,58 @@ from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from itertools import islice
 
+from site_db.site_file.relations import KINDS
 from site_db.site_file.tables import SiteFile
 from site_db.toml_file import Location
 
-Problem = tuple[Location, str]
+Error = tuple[Location, str]
+"""A place in the site file and a sentence."""
+Names = Mapping[str, None]
+"""Names in the order of the file, found at once: a site may have 100,000 machines."""
 
 
-def problems(site: SiteFile) -> Iterator[Problem]:
-    """Where names are doubled or lead nowhere, and what cannot run: (place in the file, sentence)."""
-    for kind, singular in _SINGULAR.items():
-        tables = getattr(site, kind)
-        yield from _twice(singular, (((kind, k, "name"), table.name) for k, table in enumerate(tables)))
-    yield from _of_machines(site)
-    yield from _of_clusters(site)
-    yield from _of_job_classes(site)
-    yield from _of_queues(site)
-    yield from _of_users(site)
-
-
-_SINGULAR = {
-    "machine_classes": "machine class",
-    "interconnects": "interconnect",
-    "clusters": "cluster",
-    "job_classes": "job class",
-    "queues": "queue",
-    "users": "user",
-}
-
-
-def _of_machines(site: SiteFile) -> Iterator[Problem]:
-    machine_classes = _known(table.name for table in site.machine_classes)
-    interconnects = _known(table.name for table in site.interconnects)
-    yield from _twice(
-        "machine",
-        (
-            (("machines", k, "names", name), name)
-            for k, group in enumerate(site.machines)
-            for name in group.names
-        ),
-    )
-    for k, group in enumerate(site.machines):
-        place, who = ("machines", k), f"the group of machines {k + 1}"
-        kind = [group.machine_class]
-        yield from _unknown((*place, "machine_class"), who, kind, "machine class", machine_classes)
-        at = (*place, "interconnects")
-        yield from _named_twice(at, who, group.interconnects, "interconnect")
-        yield from _unknown(at, who, group.interconnects, "interconnect", interconnects)
-    if not site.machine_names:
+def errors(site: SiteFile) -> Iterator[Error]:
+    known = {kind: _names_of(site, kind) for kind in KINDS}
+    for kind in KINDS:
+        yield from _twice(KINDS[kind].singular, _named(site, kind))
+    for kind in KINDS:
+        yield from _of_references(site, kind, known)
+    if not known["machines"]:
         yield ("machines",), "the site has no machines"
+    yield from _of_clusters(site, known["machines"])
+    yield from _of_job_classes(site, known["machine_classes"])
+    yield from _of_queues(site)
+    yield from _of_users(site, known)
 
 
-def _of_clusters(site: SiteFile) -> Iterator[Problem]:
-    machines, interconnects = (
-        _known(site.machine_names),
-        _known(table.name for table in site.interconnects),
-    )
+def _named(site: SiteFile, kind: str) -> Iterator[tuple[Location, str]]:
+    for k, table in enumerate(getattr(site, kind)):
+        if kind == "machines":
+            yield from (((kind, k, "names", name), name) for name in table.names)
+        else:
+            yield (kind, k, "name"), table.name
+
+
+def _names_of(site: SiteFile, kind: str) -> Names:
+    return dict.fromkeys(name for _, name in _named(site, kind))
+
+
+def _of_references(site: SiteFile, kind: str, known: Mapping[str, Names]) -> Iterator[Error]:
+    """Doubled and unknown names in the tables of one kind."""
+    singular = KINDS[kind].singular
+    for k, table in enumerate(getattr(site, kind)):
+        who = f"the group of machines {k + 1}" if kind == "machines" else f"{singular} '{table.name}'"
+        for key, other in KINDS[kind].references.values():
+            yield from _unknown((kind, k, key), who, [getattr(table, key)], other, known)
+        for relation in KINDS[kind].relations:
+            for key, names_of in relation.names.items():
+                names = getattr(table, key) or ()
+                yield from _named_twice((kind, k, key), who, names, names_of or "users")
+                if names_of:
+                    yield from _unknown((kind, k, key), who, names, names_of, known)
+
+
+def _of_clusters(site: SiteFile, machines: Names) -> Iterator[Error]:
     memory_mb = {name: group.memory_mb for group in site.machines for name in group.names}
     for k, cluster in enumerate(site.clusters):
         place, who = ("clusters", k), f"cluster '{cluster.name}'"
@@ -68,12 +65,6 @@ def _of_clusters(site: SiteFile) -> Iterator[Problem]:
             yield (*place, "name"), f"'{cluster.name}' is the name of a machine and of a cluster"
         if not cluster.members:
             yield (*place, "members"), f"{who} has no members"
-        for key, names, what, known in (
-            ("members", cluster.members, "machine", machines),
-            ("interconnects", cluster.interconnects, "interconnect", interconnects),
-        ):
-            yield from _named_twice((*place, key), who, names, what)
-            yield from _unknown((*place, key), who, names, what, known)
         if cluster.social_contract is not None:
             for name in cluster.members:
                 if name in machines and memory_mb[name] is None:
@@ -85,21 +76,12 @@ def _of_clusters(site: SiteFile) -> Iterator[Problem]:
                     break
 
 
-def _of_job_classes(site: SiteFile) -> Iterator[Problem]:
-    machine_classes = _known(table.name for table in site.machine_classes)
+def _of_job_classes(site: SiteFile, machine_classes: Names) -> Iterator[Error]:
     with_machines = {group.machine_class for group in site.machines if group.names}
-    clusters = _known(table.name for table in site.clusters)
+    # Otherwise an error is reported already, which may be the cause.
+    are_known = with_machines and with_machines <= machine_classes.keys()
     for k, job_class in enumerate(site.job_classes):
         place, who = ("job_classes", k), f"job class '{job_class.name}'"
-        for key, names, what, known in (
-            ("sequential_s", job_class.sequential_s, "machine class", machine_classes),
-            ("parallel_s", job_class.parallel_s, "cluster", clusters),
-            ("commands", job_class.commands, "machine class", machine_classes),
-            ("parallel_commands", job_class.parallel_commands, "cluster", clusters),
-            ("preferred", job_class.preferred, "machine class", machine_classes),
-        ):
-            yield from _named_twice((*place, key), who, names, what)
-            yield from _unknown((*place, key), who, names, what, known)
         sizes = [table.tasks for table in job_class.in_isolation]
         for n, tasks in enumerate(sizes):
             if tasks in sizes[:n]:
@@ -107,7 +89,7 @@ def _of_job_classes(site: SiteFile) -> Iterator[Problem]:
                 yield at, f"{who} was measured in isolation twice with {tasks} tasks; keep one of them"
         parallel = job_class.parallel_s or job_class.parallel_commands
         sequential = job_class.sequential_s.keys() | job_class.commands.keys()
-        if not sizes and not parallel and with_machines.isdisjoint(sequential):
+        if are_known and not sizes and not parallel and with_machines.isdisjoint(sequential):
             yield (
                 (*place, "sequential_s"),
                 f"{who} has no machine that can run it; give it a time in sequential_s for a class that "
@@ -116,13 +98,9 @@ def _of_job_classes(site: SiteFile) -> Iterator[Problem]:
             )
 
 
-def _of_queues(site: SiteFile) -> Iterator[Problem]:
-    queues = _known(table.name for table in site.queues)
+def _of_queues(site: SiteFile) -> Iterator[Error]:
     for k, queue in enumerate(site.queues):
         place, who = ("queues", k), f"queue '{queue.name}'"
-        yield from _named_twice((*place, "users"), who, queue.users or (), "user")
-        yield from _named_twice((*place, "displaces"), who, queue.displaces, "queue")
-        yield from _unknown((*place, "displaces"), who, queue.displaces, "queue", queues)
         if queue.name in queue.displaces:
             yield (*place, "displaces", queue.name), f"{who} cannot displace itself"
         # The jobs of displaced runs rejoin their queue in the same round.
@@ -135,31 +113,19 @@ def _of_queues(site: SiteFile) -> Iterator[Problem]:
                 )
 
 
-def _of_users(site: SiteFile) -> Iterator[Problem]:
-    queues, users = _known(q.name for q in site.queues), _known(u.name for u in site.users)
+def _of_users(site: SiteFile, known: Mapping[str, Names]) -> Iterator[Error]:
     for k, user in enumerate(site.users):
-        place, who = ("users", k), f"user '{user.name}'"
-        yield from _named_twice((*place, "queues"), who, user.queues or (), "queue")
-        yield from _unknown((*place, "queues"), who, user.queues or (), "queue", queues)
-        at = (*place, "may_submit_as")
-        yield from _named_twice(at, who, [right.user for right in user.may_submit_as], "user")
+        at, who = ("users", k, "may_submit_as"), f"user '{user.name}'"
+        yield from _named_twice(at, who, [right.user for right in user.may_submit_as], "users")
         for n, right in enumerate(user.may_submit_as):
-            yield from _unknown((*at, n, "user"), who, [right.user], "user", users)
-            yield from _named_twice((*at, n, "queues"), who, right.queues or (), "queue")
-            yield from _unknown((*at, n, "queues"), who, right.queues or (), "queue", queues)
+            yield from _unknown((*at, n, "user"), who, [right.user], "users", known)
+            yield from _named_twice((*at, n, "queues"), who, right.queues or (), "queues")
+            yield from _unknown((*at, n, "queues"), who, right.queues or (), "queues", known)
             if right.user == user.name:
                 yield (*at, n, "user"), f"{who} may submit as themselves without being told so"
 
 
-Known = Mapping[str, None]
-"""Names in the order of the file, found at once: a site may have 100,000 machines."""
-
-
-def _known(names: Iterable[str]) -> Known:
-    return dict.fromkeys(names)
-
-
-def _twice(what: str, named: Iterable[tuple[Location, str]]) -> Iterator[Problem]:
+def _twice(what: str, named: Iterable[tuple[Location, str]]) -> Iterator[Error]:
     seen: set[str] = set()
     for place, name in named:
         if name in seen:
@@ -167,15 +133,19 @@ def _twice(what: str, named: Iterable[tuple[Location, str]]) -> Iterator[Problem
         seen.add(name)
 
 
-def _named_twice(place: Location, who: str, names: Iterable[str], what: str) -> Iterator[Problem]:
-    for at, sentence in _twice(what, (((*place, name), name) for name in names)):
+def _named_twice(place: Location, who: str, names: Iterable[str], kind: str) -> Iterator[Error]:
+    for at, sentence in _twice(KINDS[kind].singular, (((*place, name), name) for name in names)):
         yield at, f"{who}: {sentence}"
 
 
-def _unknown(place: Location, who: str, names: Iterable[str], what: str, known: Known) -> Iterator[Problem]:
+def _unknown(
+    place: Location, who: str, names: Iterable[str], kind: str, known: Mapping[str, Names]
+) -> Iterator[Error]:
+    exist = known[kind]
     for name in names:
-        if name not in known:
-            close = get_close_matches(name, known, n=1)
-            few = ", ".join(islice(known, 5)) + (", ..." if len(known) > 5 else "")
+        if name not in exist:
+            close = get_close_matches(name, exist, n=1)
+            few = ", ".join(islice(exist, 5)) + (", ..." if len(exist) > 5 else "")
             hint = f"did you mean '{close[0]}'?" if close else f"the site has {few or 'none'}"
+            what = KINDS[kind].singular
             yield (*place, name), f"{who} names the {what} '{name}', which does not exist; {hint}"

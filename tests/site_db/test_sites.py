@@ -15,12 +15,12 @@ from scheduler.managers.queues import MappingPolicy, QueuePolicy
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from site_db import store
 from site_db.estimation import Layout, Place, PlaceKind
-from site_db.relations import in_site_order
 from site_db.schema import SiteRow
 from site_db.site_file import exchange
 from site_db.site_file.importing import put_site
+from site_db.site_file.relations import in_site_order
 from site_db.site_file.tables import SiteFile
-from site_db.site_file.validation import problems
+from site_db.site_file.validation import errors
 from site_db.sites import SiteReader, UnknownSite, only_site, site_names
 from site_db.store import parse_address
 from tests.examples import up_to
@@ -405,7 +405,7 @@ def crowded_database(shared_folder: Path) -> Engine:
 @settings(max_examples=up_to(100), deadline=None)
 @given(file=site_files())
 def test_any_site_comes_out_of_the_database_as_it_went_in(file: SiteFile, crowded_database: Engine) -> None:
-    assert list(problems(file)) == []
+    assert list(errors(file)) == []
     with Session(crowded_database) as session:
         put_site(session, file)
         session.expunge_all()

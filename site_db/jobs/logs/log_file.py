@@ -48,7 +48,7 @@ def write_log(path: Path, data: bytes) -> None:
         raise BadLog(f"{path}: the file cannot be written: {error.strerror}") from None
 
 
-def shown(line: str) -> str:
+def printable(line: str) -> str:
     """A line of a log, short and printable, for a message."""
     text = "".join(c if c.isprintable() else "?" for c in line.strip())
     return f"'{text}'" if len(text) <= 60 else f"'{text[:57]}...'"

@@ -12,7 +12,7 @@ from site_db.jobs.records import CLOCKS_AGREE_TO_S
 from site_db.toml_file import InvalidFile
 
 MOST_PROCESSORS = 2**31 - 1
-"""The greatest integer of a column in every database. Slurm's own mark for "no value" is greater."""
+"""The greatest integer of a column in every database. Slurm's mark for "no value" is greater."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -38,6 +38,14 @@ class LoggedJob:
     ended_unix_s: float
     time_limit_s: float | None = None
     """The time limit that the user requested; None if there is none or the log does not say."""
+
+
+class Refused(Exception):
+    """A row is not a completed run."""
+
+    def __init__(self, reason: str) -> None:
+        super().__init__(reason)
+        self.reason = reason
 
 
 @dataclass(slots=True)

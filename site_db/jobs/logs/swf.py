@@ -7,8 +7,8 @@ from dataclasses import dataclass
 from math import isfinite
 from pathlib import Path
 
-from site_db.jobs.logs.log_file import BadLog, shown
-from site_db.jobs.logs.logged_job import MOST_PROCESSORS, LoggedJob, Tally
+from site_db.jobs.logs.log_file import BadLog, printable
+from site_db.jobs.logs.logged_job import MOST_PROCESSORS, LoggedJob, Refused, Tally
 from site_db.jobs.logs.swf_format import (
     EXPECTED,
     FIELDS,
@@ -23,26 +23,7 @@ from site_db.jobs.logs.swf_format import (
 )
 
 N_FIELDS = len(FIELDS)
-(
-    _JOB,
-    _SUBMIT,
-    _WAIT,
-    _RUN,
-    _ALLOCATED,
-    _,
-    _,
-    _REQUESTED,
-    _REQUESTED_TIME,
-    _,
-    _STATUS,
-    _USER,
-    _,
-    _EXECUTABLE,
-    _QUEUE,
-    _PARTITION,
-    _,
-    _,
-) = range(N_FIELDS)
+_AT = {name: k for k, name in enumerate(FIELDS)}
 
 _REFUSED: dict[float, str] = {
     Status.FAILED: "the job failed",
@@ -50,12 +31,6 @@ _REFUSED: dict[float, str] = {
     Status.TO_BE_CONTINUED: "the last partial execution of the job is missing",
 }
 """Why a job of this status is refused."""
-
-
-class _Refused(Exception):
-    def __init__(self, reason: str) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +44,18 @@ class _Row:
 
     @property
     def job(self) -> str:
-        return _named("", self.fields[_JOB]) or self.fields[_JOB]
+        return self.name("", "job") or self.fields[0]
 
-    @property
-    def status(self) -> float:
-        return float(self.fields[_STATUS])
+    def number(self, field: str) -> float:
+        return float(self.fields[_AT[field]])
+
+    def name(self, prefix: str, field: str) -> str:
+        """A name for what a log has by number; empty if it is unknown."""
+        text = self.fields[_AT[field]]
+        if text.isdecimal():
+            return prefix + text
+        value = float(text)
+        return f"{prefix}{int(value)}" if value >= 0 else ""
 
 
 def read_swf(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[LoggedJob]:
@@ -95,11 +77,11 @@ def read_swf(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[LoggedJ
 
     Raises BadLog after the last line if no line was a row of 18 numbers; `path` is for its message.
     """
-    origin_is_told = False
+    reported = False
     for row, job in _jobs(_rows(lines, path, tally), tally):
-        if row.origin_s is None and not origin_is_told:
+        if row.origin_s is None and not reported:
             tally.repair("no UnixStartTime header: times count from 0", row.line)
-            origin_is_told = True
+            reported = True
         yield job
 
 
@@ -108,7 +90,7 @@ def _jobs(rows: Iterable[_Row], tally: Tally) -> Iterator[tuple[_Row, LoggedJob]
     whole: set[str] = set()
     parts: dict[str, list[_Row]] = {}
     for row in rows:
-        if row.status in PARTIAL:
+        if row.number("status") in PARTIAL:
             parts.setdefault(row.job, []).append(row)
             continue
         whole.add(row.job)
@@ -131,7 +113,7 @@ def _job_of(lines: list[_Row], row: _Row, tally: Tally) -> LoggedJob | None:
     """The job of a row that stands for some lines, counted in `tally`; None if it is refused."""
     try:
         job, repairs = _job(row)
-    except _Refused as refused:
+    except Refused as refused:
         for line in lines:
             tally.refuse(refused.reason, line.line)
         return None
@@ -173,43 +155,43 @@ def _rows(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[_Row]:
         if first is None:
             raise BadLog(f"{path}: the file is empty; expected {EXPECTED}")
         raise BadLog(
-            f"{path}, line {first[0]}: found {shown(first[1])}, and no line of the file is {EXPECTED}"
+            f"{path}, line {first[0]}: found {printable(first[1])}, and no line of the file is {EXPECTED}"
         )
 
 
 def _job(row: _Row) -> tuple[LoggedJob, list[str]]:
-    """The completed run of a row, and its repairs. Raises _Refused."""
-    fields, status = row.fields, row.status
-    submit_s, run_s, wait_s = (float(fields[k]) for k in (_SUBMIT, _RUN, _WAIT))
+    """The completed run of a row, and its repairs. Raises Refused."""
+    status = row.number("status")
+    submit_s, run_s, wait_s = (row.number(field) for field in ("submit", "run", "wait"))
     if status not in (Status.COMPLETED, Status.UNKNOWN):
-        raise _Refused(_REFUSED.get(status, "a status that the format does not have"))
+        raise Refused(_REFUSED.get(status, "a status that the format does not have"))
     if submit_s < 0:
-        raise _Refused("the submit time is unknown")
+        raise Refused("the submit time is unknown")
     if run_s < 0:
-        raise _Refused("the run time is unknown")
-    told = (float(fields[k]) for k in (_ALLOCATED, _REQUESTED))
-    processors = next((int(n) for n in told if 1 <= n <= MOST_PROCESSORS), None)
+        raise Refused("the run time is unknown")
+    candidates = (row.number(field) for field in ("allocated", "requested"))
+    processors = next((int(n) for n in candidates if 1 <= n <= MOST_PROCESSORS), None)
     if processors is None:
-        raise _Refused("the number of processors is unknown")
+        raise Refused("the number of processors is unknown")
     submitted_s = submit_s + (row.origin_s or 0.0)
     started_s = submitted_s + wait_s if wait_s > 0 else submitted_s
     ended_s = started_s + run_s
     if ended_s > LATEST_UNIX_S:
-        raise _Refused("a time is beyond the year 9999")
-    # Compared after the sum: a run time may be too small to be seen beside a time of today.
+        raise Refused("a time is beyond the year 9999")
+    # Compared after the sum, in which a very short run time may be lost by rounding.
     if ended_s == started_s:
-        raise _Refused("the run time is zero")
+        raise Refused("the run time is zero")
     repairs = []
     if status == Status.UNKNOWN:
         repairs.append("status unknown, taken as completed")
     if wait_s < 0:
         repairs.append("wait unknown, taken as none")
-    limit_s = float(fields[_REQUESTED_TIME])
+    limit_s = row.number("requested_time")
     return LoggedJob(
         number=row.job,
-        user=_named("user-", fields[_USER]) or "unknown",
-        program=_named("program-", fields[_EXECUTABLE]) or _named("queue-", fields[_QUEUE]) or "unknown",
-        partition=_named("partition-", fields[_PARTITION]),
+        user=row.name("user-", "user") or "unknown",
+        program=row.name("program-", "executable") or row.name("queue-", "queue") or "unknown",
+        partition=row.name("partition-", "partition"),
         processors=processors,
         nodes=(),
         submitted_unix_s=submitted_s,
@@ -225,11 +207,3 @@ def _is_number(text: str) -> bool:
         return isfinite(float(text)) and "_" not in text
     except ValueError:
         return False
-
-
-def _named(kind: str, text: str) -> str:
-    """The name of what a log has by number; empty if it is unknown."""
-    if text.isdecimal():
-        return kind + text
-    value = float(text)
-    return f"{kind}{int(value)}" if value >= 0 else ""

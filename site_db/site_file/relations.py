@@ -1,7 +1,8 @@
-"""The relations of a site, each specified once: its table and its part of a site file.
+"""The kinds of things and the relations of a site, each specified once: its rows and its keys in a site file.
 
-`SiteRows` reads a site by these specifications and `importing` writes one. In between, a site is a set of
-plain tables: dictionaries with the keys of the site file, listed by kind, with one dictionary per machine.
+Columns and references follow from the schema. `SiteReader` reads a site by these specifications, `importing`
+writes one, and `validation` checks names. In between, a site is a set of plain tables: dictionaries with the
+keys of the site file, listed by kind, with one dictionary per machine.
 """
 
 from __future__ import annotations
@@ -9,8 +10,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from itertools import groupby
+from operator import itemgetter
 from typing import Any
+
+from sqlalchemy import Column
 
 from site_db.schema import (
     AllowedPlaceRow,
@@ -34,7 +39,9 @@ from site_db.schema import (
     UserQueueRow,
     UserRow,
 )
+from site_db.site_file import tables
 from site_db.site_file.tables import SiteFile
+from site_db.toml_file import Table
 
 PlainTable = dict[str, Any]
 PlainSite = Mapping[str, Sequence[PlainTable]]
@@ -44,21 +51,34 @@ Values = tuple[Any, ...]
 
 @dataclass(frozen=True)
 class Relation:
-    """Rows that belong to one parent.
+    """Rows that belong to one parent, to which their first foreign key leads.
 
-    `columns` are all columns but the parent's id, each with the kind whose id it holds (None: a plain value).
-    `to_rows` takes their values from the parent's table, with names for ids; `to_keys` is its inverse. Rows
-    are in site order: by the positions of what they name, and by plain values; unless `is_ordered`, in the
-    order of the file. `unlimited` is a column of the parent, true where a key is absent, and that key.
+    `names` are the keys of the site file that hold names, each with the kind that these are of (None: of
+    nothing in the file). `to_rows` takes the values of `columns` from the parent's table, with names for ids;
+    `to_keys` is its inverse. Rows are in site order: by the positions of what they name, and by plain values;
+    unless `is_ordered`, in the order of the file. `unlimited` is a column of the parent, true where a key is
+    absent, and that key.
     """
 
     row: type[Base]
-    parent_id: str
-    columns: Mapping[str, str | None]
+    names: Mapping[str, str | None]
     to_rows: Callable[[PlainTable], Iterable[Values]]
     to_keys: Callable[[Sequence[Values]], PlainTable]
     unlimited: tuple[str, str] | None = None
     is_ordered: bool = True
+
+    @cached_property
+    def parent_id(self) -> str:
+        return next(column.key for column in _columns(self.row) if column.foreign_keys)
+
+    @cached_property
+    def columns(self) -> Mapping[str, str | None]:
+        """All columns but the parent's id, each with the kind whose id it holds (None: a plain value)."""
+        return {
+            column.key: _kind_of_id(column)
+            for column in _columns(self.row)
+            if column.key not in ("id", self.parent_id)
+        }
 
     def in_order(self, rows: Iterable[Values], position: Mapping[str, Mapping[str, int]]) -> list[Values]:
         """`rows` in site order; `position` is that of every name, by kind."""
@@ -76,16 +96,26 @@ class Relation:
 class Kind:
     """What a site has several of, each with a name: one array of tables in a site file, one table of rows.
 
-    `columns` are keys of the file as well; `references` are columns that hold ids, each with its key and the
-    kind that it names; `constants` are true of those rows only that the file lists.
+    `constants` are values of those rows only that the file lists.
     """
 
     singular: str
     row: type[OfSite]
-    columns: tuple[str, ...] = ()
-    references: Mapping[str, tuple[str, str]] = field(default_factory=dict)
+    table: type[Table]
     relations: tuple[Relation, ...] = ()
     constants: Mapping[str, Any] = field(default_factory=dict)
+
+    @cached_property
+    def columns(self) -> list[str]:
+        """Columns that are keys of the file as well."""
+        keys = [column.key for column in _columns(self.row)]
+        return [key for key in keys if key in self.table.model_fields and key != "name"]
+
+    @cached_property
+    def references(self) -> dict[str, tuple[str, str]]:
+        """Columns that hold ids, each with its key and the kind that it names."""
+        kinds = {column.key: _kind_of_id(column) for column in _columns(self.row)}
+        return {column: (column.removesuffix("_id"), kind) for column, kind in kinds.items() if kind}
 
     @property
     def unlimited(self) -> list[tuple[str, str]]:
@@ -93,49 +123,55 @@ class Kind:
         return [relation.unlimited for relation in self.relations if relation.unlimited]
 
 
-def _names(
-    key: str, row: type[Base], parent_id: str, column: str, kind: str | None, unlimited: str | None = None
-) -> Relation:
+def _columns(row: type[Base] | type[OfSite]) -> tuple[Column[Any], ...]:
+    table: Any = row.__table__  # type: ignore[union-attr]
+    return tuple(table.columns)
+
+
+def _kind_of_id(column: Column[Any]) -> str | None:
+    named = {key.column.table for key in column.foreign_keys if key.column.key == "id"}
+    return next((name for name, kind in KINDS.items() if kind.row.__table__ in named), None)  # type: ignore[attr-defined]
+
+
+def _names(key: str, row: type[Base], kind: str | None, unlimited: str | None = None) -> Relation:
     """An array of names."""
     return Relation(
         row,
-        parent_id,
-        {column: kind},
+        {key: kind},
         lambda table: ((name,) for name in table[key] or ()),
         lambda rows: {key: [name for (name,) in rows]},
         (unlimited, key) if unlimited else None,
     )
 
 
-def _preferences(key: str, row: type[Base], parent_id: str, column: str, kind: str) -> Relation:
+def _preferences(key: str, row: type[Base], kind: str) -> Relation:
     """An array of names whose order counts."""
     return Relation(
         row,
-        parent_id,
-        {"rank": None, column: kind},
-        lambda table: enumerate(table[key]),
-        lambda rows: {key: [name for _, name in rows]},
+        {key: kind},
+        lambda table: ((name, rank) for rank, name in enumerate(table[key])),
+        lambda rows: {key: [name for name, _ in sorted(rows, key=itemgetter(1))]},
+        is_ordered=False,
     )
 
 
-def _tables(key: str, row: type[Base], parent_id: str, *columns: str) -> Relation:
+def _tables(key: str, row: type[Base], table: type[Table]) -> Relation:
     """An array of tables of plain values."""
+    columns = [*table.model_fields]
     return Relation(
         row,
-        parent_id,
-        dict.fromkeys(columns),
-        lambda table: (tuple(one[column] for column in columns) for one in table[key]),
+        {},
+        lambda parent: (tuple(one[column] for column in columns) for one in parent[key]),
         lambda rows: {key: [dict(zip(columns, values, strict=True)) for values in rows]},
     )
 
 
-def _table_or_none(key: str, row: type[Base], parent_id: str, *columns: str) -> Relation:
-    array = _tables(key, row, parent_id, *columns)
+def _table_or_none(key: str, row: type[Base], table: type[Table]) -> Relation:
+    array = _tables(key, row, table)
     return Relation(
         row,
-        parent_id,
-        array.columns,
-        lambda table: array.to_rows({key: [table[key]] if table[key] else ()}),
+        {},
+        lambda parent: array.to_rows({key: [parent[key]] if parent[key] else ()}),
         lambda rows: {key: next(iter(array.to_keys(rows)[key]), None)},
     )
 
@@ -144,12 +180,12 @@ def _places_of_job_class(table: PlainTable) -> Iterable[Values]:
     for times_s, commands, is_cluster in _ALLOWED:
         for name in dict.fromkeys((*table[times_s], *table[commands])):
             where = (None, name) if is_cluster else (name, None)
-            yield *where, table[times_s].get(name), table[commands].get(name)
+            yield *where, table[commands].get(name), table[times_s].get(name)
 
 
 def _keys_of_places(rows: Sequence[Values]) -> PlainTable:
     keys: PlainTable = {key: {} for times_s, commands, _ in _ALLOWED for key in (times_s, commands)}
-    for machine_class, cluster, expected_s, command in rows:
+    for machine_class, cluster, command, expected_s in rows:
         times_s, commands, _ = _ALLOWED[machine_class is None]
         for key, value in ((times_s, expected_s), (commands, command)):
             if value is not None:
@@ -177,74 +213,58 @@ def _keys_of_rights(rows: Sequence[Values]) -> PlainTable:
     }
 
 
+_PLACES = {
+    "sequential_s": "machine_classes",
+    "parallel_s": "clusters",
+    "commands": "machine_classes",
+    "parallel_commands": "clusters",
+}
+
 KINDS: Mapping[str, Kind] = {
-    "interconnects": Kind("interconnect", InterconnectRow, ("bandwidth_mbit_per_s", "latency_us")),
-    "machine_classes": Kind("machine class", MachineClassRow, ("architecture",)),
+    "interconnects": Kind("interconnect", InterconnectRow, tables.InterconnectTable),
+    "machine_classes": Kind("machine class", MachineClassRow, tables.MachineClassTable),
     "machines": Kind(
         "machine",
         MachineRow,
-        ("processors", "memory_mb", "storage_gb", "os", "rating", "notional"),
-        {"machine_class_id": ("machine_class", "machine_classes")},
-        (_names("interconnects", MachineInterconnectRow, "machine_id", "interconnect_id", "interconnects"),),
+        tables.MachinesTable,
+        (_names("interconnects", MachineInterconnectRow, "interconnects"),),
     ),
     "clusters": Kind(
         "cluster",
         ClusterRow,
-        ("least_share",),
-        relations=(
-            _names("members", ClusterMemberRow, "cluster_id", "machine_id", "machines"),
-            _names("interconnects", ClusterInterconnectRow, "cluster_id", "interconnect_id", "interconnects"),
-            _table_or_none(
-                "social_contract", SocialContractRow, "cluster_id", "share", "most_jobs", "most_cpu"
-            ),
+        tables.ClusterTable,
+        (
+            _names("members", ClusterMemberRow, "machines"),
+            _names("interconnects", ClusterInterconnectRow, "interconnects"),
+            _table_or_none("social_contract", SocialContractRow, tables.SocialContractTable),
         ),
     ),
     "job_classes": Kind(
         "job class",
         JobClassRow,
-        ("description", "size", "network_mbit_per_s"),
-        relations=(
-            Relation(
-                AllowedPlaceRow,
-                "job_class_id",
-                {
-                    "machine_class_id": "machine_classes",
-                    "cluster_id": "clusters",
-                    "expected_s": None,
-                    "command_line": None,
-                },
-                _places_of_job_class,
-                _keys_of_places,
-                is_ordered=False,
-            ),
-            _tables(
-                "in_isolation", CharacterisationRow, "job_class_id", "tasks", "exe_s", "cpu", "memory_mb"
-            ),
-            _preferences("preferred", PreferenceRow, "job_class_id", "machine_class_id", "machine_classes"),
+        tables.JobClassTable,
+        (
+            Relation(AllowedPlaceRow, _PLACES, _places_of_job_class, _keys_of_places, is_ordered=False),
+            _tables("in_isolation", CharacterisationRow, tables.InIsolationTable),
+            _preferences("preferred", PreferenceRow, "machine_classes"),
         ),
     ),
     "queues": Kind(
         "queue",
         QueueRow,
-        ("priority", "scheduler", "mapping"),
-        relations=(
-            _names("users", QueueUserRow, "queue_id", "user_name", None, unlimited="open_to_all"),
-            _names("displaces", QueueDisplacesRow, "queue_id", "displaced_queue_id", "queues"),
+        tables.QueueTable,
+        (
+            _names("users", QueueUserRow, None, unlimited="open_to_all"),
+            _names("displaces", QueueDisplacesRow, "queues"),
         ),
     ),
     "users": Kind(
         "user",
         UserRow,
-        ("most_jobs", "highest_priority"),
-        relations=(
-            _names("queues", UserQueueRow, "user_id", "queue_id", "queues", unlimited="all_queues"),
-            Relation(
-                SubmissionRightRow,
-                "user_id",
-                {"as_user_id": "users", "queue_id": "queues"},
-                _rights_of_user,
-                _keys_of_rights,
-            ),
+        tables.UserTable,
+        (
+            _names("queues", UserQueueRow, "queues", unlimited="all_queues"),
+            Relation(SubmissionRightRow, {}, _rights_of_user, _keys_of_rights),
         ),
         constants={"listed": True},
     ),
@@ -281,10 +301,10 @@ def in_site_order(file: SiteFile) -> SiteFile:
     """The normal form of a site file: whatever may be written in any order is in site order, and adjacent
     groups of machines with one specification are one group. Every name in `file` must exist."""
     site = plain_site(file)
-    position = {kind: {table["name"]: k for k, table in enumerate(tables)} for kind, tables in site.items()}
-    for kind, tables in site.items():
+    position = {kind: {table["name"]: k for k, table in enumerate(some)} for kind, some in site.items()}
+    for kind, plain_tables in site.items():
         for relation in KINDS[kind].relations:
-            for table in tables:
+            for table in plain_tables:
                 absent = relation.unlimited and table[relation.unlimited[1]] is None
                 if relation.is_ordered and not absent:
                     table |= relation.to_keys(relation.in_order(relation.to_rows(table), position))
