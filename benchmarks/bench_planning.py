@@ -21,7 +21,7 @@ from sil.planning.plan_file import Plan, read_plan
 from sil.planning.questions.effects import Criteria, Ranking, ranked
 from sil.planning.samples import Samples
 from sil.settings import files
-from sil.workers.inline_executor import Inline
+from sil.workers.executor import Inline
 from sil.workers.process_executor import Processes
 from sil.workers.runner import Runner
 from sil.workers.store import Store

@@ -10,8 +10,7 @@ from selenium import webdriver
 
 from sil.experiment.run import REPORT, SiteChoice, run_experiment
 from sil.settings import experiment_file
-from sil.workers.inline_executor import Inline
-from sil.workers.listener import Listener
+from sil.workers.executor import Inline, Listener
 from tests import browser
 from tests.builders import tiny_experiment
 from tests.sil import test_shared_experiment as shared

@@ -52,8 +52,7 @@ def plan(
     from sil.planning.answers import Prepared, answered
     from sil.planning.plan_file import changed, read_plan
     from sil.planning.report.page import PAGE, write_page
-    from sil.workers.runner import Runner
-    from sil.workers.selection import selected_executor
+    from sil.workers.runner import Runner, selected_executor
     from sil.workers.store import Store
     from sil.world.guard.faults import SchedulerFault
     from site_db.store import parse_address

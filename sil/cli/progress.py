@@ -21,7 +21,7 @@ from rich.progress import (
 )
 
 from sil.cli import console
-from sil.workers.listener import Listener
+from sil.workers.executor import Listener
 
 _is_interrupted = False
 

@@ -81,7 +81,7 @@ def replay(
     from sil.experiment.replays import replay_all
     from sil.runs.on_log import Replay, schedulers_for_logs
     from sil.settings.decision_costs import check_decision_cost
-    from sil.workers.selection import selected_executor
+    from sil.workers.runner import selected_executor
     from sil.workload.job_log import part_of
     from sil.world.events import ORDERS
 

@@ -57,8 +57,7 @@ def reproduce(
     """
     from sil.experiment.output_folder import make_usable
     from sil.studies.page import PAGE, write_findings
-    from sil.workers.runner import Runner
-    from sil.workers.selection import selected_executor
+    from sil.workers.runner import Runner, selected_executor
     from sil.workers.store import Store
 
     if study not in SELECTIONS:

@@ -85,7 +85,7 @@ def run(
     from sil.experiment.run import REPORT, SiteChoice, run_experiment
     from sil.outcome import metrics
     from sil.settings.experiment_file import changed, imagining, read_experiment
-    from sil.workers.selection import selected_executor
+    from sil.workers.runner import selected_executor
     from site_db.store import parse_address
 
     with console.one_sentence_for_bad_input():

@@ -1,8 +1,8 @@
-"""The facts of runs as jobs with their whole runs, for the site database."""
+"""Writes the jobs of an experiment to databases: that of its results, and that of its site."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,10 +12,13 @@ from sil.site.resource_names import ResourceNames
 from sil.trace.facts import RUN, Fact
 from sil.trace.tables import RunTables
 from site_db import store
+from site_db.jobs import csv_file
+from site_db.jobs.recorder import Recorder
 from site_db.jobs.records import JobRecord, JobState, PredictedTurnaround, Source, SourceKind
 from site_db.jobs.writer import JobWriter
 from site_db.sites import SiteReader
 from site_db.states import Seen, StateWriter
+from site_db.store import Address, DatabaseTrouble
 
 Run = tuple[Any, ...]
 """Point, replication and scheduler of one run of the harness."""
@@ -24,7 +27,7 @@ Run = tuple[Any, ...]
 def batches(
     tables: RunTables, resources: ResourceNames, experiment: str, fingerprint: str
 ) -> Iterator[tuple[Source, Sequence[JobRecord]]]:
-    """The jobs of each run of the harness, in order of its facts, with the source that stands for the run."""
+    """The jobs of each run of the harness, in order of its facts, with their source."""
     predicted = _predicted(tables)
     for run, of_run in tables.facts.group_by(RUN, maintain_order=True):
         yield _source(run, experiment, fingerprint), _jobs(of_run, resources, predicted.get(run, {}))
@@ -33,58 +36,43 @@ def batches(
 def write_results(
     database: Path, tables: RunTables, resources: ResourceNames, experiment: str, fingerprint: str
 ) -> None:
-    """Add all jobs, their whole runs, what was predicted of them and what went down and came back to the
-    database, in one transaction."""
+    """Add all jobs with their runs and predictions, and all changes of state, in one transaction."""
     engine = store.open_file(database)
     with store.changing(engine) as session:
         writer = JobWriter(session, resources.site)
         reader = SiteReader(session, resources.site)
         for source, jobs in batches(tables, resources, experiment, fingerprint):
             writer.add(session, source, jobs)
-        for run, of_run in tables.facts.group_by(RUN, maintain_order=True):
+        changes = tables.facts.filter(pl.col("event").is_in(list(_IS_UP)))
+        for run, of_run in changes.group_by(RUN, maintain_order=True):
             source = _source(run, experiment, fingerprint)
-            states = list(_states(of_run, resources))
-            if states:
-                state_writer = StateWriter(session, reader, writer.source_id(session, source))
-                for name, seen, at_s in states:
-                    state_writer.add(name, seen, at_s)
+            state_writer = StateWriter(session, reader, writer.source_id(session, source))
+            for row in of_run.iter_rows(named=True):
+                name = resources.resource(row["resource"]) or row["detail"]
+                state_writer.add(name, Seen(up=_IS_UP[row["event"]]), row["time_s"])
     engine.dispose()
 
 
 def _source(run: Run, experiment: str, fingerprint: str) -> Source:
-    """What stands for one run of the harness."""
+    """The source of the jobs of one run of the harness."""
     point, replication, scheduler = run
     key = f"{fingerprint}/{point}/{replication}/{scheduler}"
     return Source(SourceKind.TESTBED, key, experiment, scheduler, point, replication)
 
 
 def _predicted(tables: RunTables) -> dict[Run, dict[int, list[PredictedTurnaround]]]:
-    """What was predicted of each job in each run; that a job never ends is no turnaround."""
+    """The predictions for each job in each run; without those that a job never ends."""
     predicted: dict[Run, dict[int, list[PredictedTurnaround]]] = {}
     finite = tables.predictions.filter(pl.col("end_s").is_finite())
     for run, of_run in finite.group_by(RUN, maintain_order=True):
         of_jobs: dict[int, list[PredictedTurnaround]] = {}
         for row in of_run.iter_rows(named=True):
-            of_jobs.setdefault(row["job"], []).append(
-                PredictedTurnaround(
-                    row["predictor"],
-                    row["made_s"],
-                    row["end_s"],
-                    row["low_s"],
-                    row["high_s"],
-                    row["start_s"] is not None,
-                    row["jobs_there"],
-                )
-            )
+            waited = row["start_s"] is not None
+            end = row["end_s"], row["low_s"], row["high_s"]
+            prediction = PredictedTurnaround(row["predictor"], row["made_s"], *end, waited, row["jobs_there"])
+            of_jobs.setdefault(row["job"], []).append(prediction)
         predicted[run] = of_jobs
     return predicted
-
-
-def _states(facts: pl.DataFrame, resources: ResourceNames) -> Iterator[tuple[str, Seen, float]]:
-    """What went down and came back in one run of the harness."""
-    for row in facts.filter(pl.col("event").is_in(list(_IS_UP))).iter_rows(named=True):
-        name = resources.resource(row["resource"]) or row["detail"]
-        yield name, Seen(up=_IS_UP[row["event"]]), row["time_s"]
 
 
 _IS_UP = {
@@ -98,7 +86,7 @@ _IS_UP = {
 def _jobs(
     facts: pl.DataFrame, resources: ResourceNames, predicted: Mapping[int, Sequence[PredictedTurnaround]]
 ) -> list[JobRecord]:
-    """The jobs of one run of the harness, in order of their ends; those without one come last."""
+    """The jobs of one run of the harness, in order of completion; those that are not complete come last."""
     arrived = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select(
         "job", "job_class", "queue", "user", "submitted_by", "size", pl.col("time_s").alias("submitted_s")
     )
@@ -146,3 +134,51 @@ def _state(ended_s: float | None, refusal: str | None) -> JobState:
     if ended_s is not None:
         return JobState.DONE
     return JobState.REFUSED if refusal else JobState.WAITING
+
+
+class Teacher:
+    """Records the finished replications of one experiment in the database of its site.
+
+    Runs that an earlier start of the experiment has recorded are left out. Jobs that cannot be written until
+    the end go to the file `leftover`.
+    """
+
+    def __init__(
+        self,
+        address: Address,
+        resources: ResourceNames,
+        experiment: str,
+        fingerprint: str,
+        leftover: Path,
+        notify: Callable[[str], None],
+    ) -> None:
+        """Raises DatabaseTrouble if the database cannot be reached at the beginning."""
+        self._address = address
+        self._resources = resources
+        self._experiment = experiment
+        self._fingerprint = fingerprint
+        self._leftover = leftover
+        self._notify = notify
+        self._recorder = Recorder(store.open_database(address), resources.site, notify)
+
+    def teach(self, tables: RunTables) -> None:
+        """Record some runs of the harness. Raises DatabaseTrouble."""
+        for source, jobs in batches(tables, self._resources, self._experiment, self._fingerprint):
+            self._recorder.record(source, jobs)
+
+    def finish(self) -> None:
+        """Try once more to write the waiting jobs; the rest goes to the file."""
+        try:
+            self._recorder.write()
+        except DatabaseTrouble as trouble:
+            self._notify(str(trouble))
+        waiting = self._recorder.waiting
+        if not waiting:
+            self._leftover.unlink(missing_ok=True)
+            return
+        csv_file.write(self._leftover, waiting)
+        self._notify(
+            f"{sum(len(jobs) for _, jobs in waiting)} jobs could not be recorded and are kept in "
+            f"{self._leftover}; record them later with: sil db history --import '{self._leftover}' "
+            f"--db '{self._address}#{self._resources.site}'"
+        )

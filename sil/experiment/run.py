@@ -11,10 +11,9 @@ from shutil import rmtree
 import polars as pl
 
 from scheduler.errors import UserError
-from sil.experiment.learning import Teacher
 from sil.experiment.output_folder import UnusableFolder, make_usable
 from sil.experiment.provenance import describe, fingerprint
-from sil.experiment.results import write_results
+from sil.experiment.results import Teacher, write_results
 from sil.experiment.sweep import Sweep
 from sil.outcome.comparison import Comparison
 from sil.outcome.jobs import job_table, write_jobs_csv
@@ -29,8 +28,7 @@ from sil.site.site_in_use import SiteSource
 from sil.site.what_if_site import CannotImagine
 from sil.trace.facts import RUN, TIMINGS, TRACE, RunDescription, read_trace, write_trace
 from sil.trace.tables import RunTables
-from sil.workers.executor import Executor
-from sil.workers.listener import Listener
+from sil.workers.executor import Executor, Listener
 from sil.workers.runner import Runner
 from sil.workers.store import Store
 from site_db import toml_file

@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from functools import partial
 from io import BytesIO
+from math import inf
 from pathlib import Path
-from typing import NamedTuple
 
 import polars as pl
 
@@ -25,41 +25,28 @@ Packed = dict[str, bytes]
 """The tables of a run as Parquet files, by name."""
 
 
-class Run(NamedTuple):
-    """One run. Tasks are pairs of a point and a replication: all schedulers of a task meet the same jobs."""
-
-    task: int
-    point: int
-    replication: int
-    scheduler: str
-
-
 class Sweep:
     """The runs of one experiment, whose results `runner` stores under keys that begin with `fingerprint`.
 
-    What schedulers in processes of their own print goes into the folder `printed`. A scheduler's first fault,
-    in order of tasks, ends its runs: its results of later tasks are left out, so that the outcome does not
-    depend on the executor.
+    A task is a point with a replication: all its schedulers meet the same jobs. Output of schedulers in other
+    processes goes into the folder `printed`. A scheduler's first fault, in order of tasks, ends its runs: its
+    results of later tasks are left out, so that the outcome does not depend on the executor.
     """
 
     def __init__(self, scenario: Scenario, runner: Runner, printed: Path, fingerprint: str) -> None:
         experiment = scenario.experiment
         # Replication by replication, so that what an interrupted sweep leaves is balanced over the points.
         points = [(p, r) for r in range(experiment.replications) for p in range(len(experiment.points))]
-        self._tasks = [
-            [Run(task, point, replication, name) for name in experiment.schedulers]
-            for task, (point, replication) in enumerate(points)
-        ]
-        self._runs = {
-            f"{fingerprint}/{run.task}/{run.scheduler}": run for task in self._tasks for run in task
-        }
+        self._tasks = [[RunKey(*point, name) for name in experiment.schedulers] for point in points]
+        self._task_of = {run: number for number, task in enumerate(self._tasks) for run in task}
+        self._runs = {f"{fingerprint}/{n}/{run.scheduler}": run for run, n in self._task_of.items()}
         self._items = [
             Item(key, partial(_carry_out, scenario, run), printed) for key, run in self._runs.items()
         ]
         self._runner = runner
         runner.total = len(self._items)
-        self._finished: dict[Run, str | Packed] = {}
-        """Under which key the result is stored; the result itself if the process died."""
+        self._finished: dict[RunKey, str | Packed] = {}
+        """The key of the stored result; the result itself if the process died."""
         self._faulted_at: dict[str, int] = {}
 
     def run(self, on_tables: Callable[[RunTables], None] | None = None) -> None:
@@ -78,7 +65,8 @@ class Sweep:
             if isinstance(value, Died):
                 self._finished[run] = value = _packed(RunTables.of(facts=_died(run, value)))
             if len(faults(_table(value, "facts"))):
-                self._faulted_at[run.scheduler] = min(run.task, self._faulted_at.get(run.scheduler, run.task))
+                task = self._task_of[run]
+                self._faulted_at[run.scheduler] = min(task, self._faulted_at.get(run.scheduler, task))
             while on_tables and next_task and all(map(self._is_over, next_task)):
                 on_tables(self._tables(next_task))
                 next_task = next(following, None)
@@ -90,27 +78,27 @@ class Sweep:
         runs = [run for task in self._tasks for run in task]
         return self._tables(sorted(runs, key=lambda run: (run.point, run.replication)))
 
-    def _is_left_out(self, run: Run) -> bool:
-        return run.task > self._faulted_at.get(run.scheduler, run.task)
+    def _is_left_out(self, run: RunKey) -> bool:
+        return self._task_of[run] > self._faulted_at.get(run.scheduler, inf)
 
-    def _is_over(self, run: Run) -> bool:
+    def _is_over(self, run: RunKey) -> bool:
         return run in self._finished or self._is_left_out(run)
 
-    def _tables(self, runs: Sequence[Run]) -> RunTables:
+    def _tables(self, runs: Sequence[RunKey]) -> RunTables:
         packed = [self._packed(run) for run in runs if not self._is_left_out(run)]
         if not packed:
             return RunTables.of()
         return RunTables(*(pl.concat(_table(of_run, kind) for of_run in packed) for kind in SCHEMAS))
 
-    def _packed(self, run: Run) -> Packed:
+    def _packed(self, run: RunKey) -> Packed:
         found = self._finished[run]
         packed: Packed = self._runner.store.get(found) if isinstance(found, str) else found
         return packed
 
 
-def _carry_out(scenario: Scenario, run: Run, printed: Path) -> Packed:
+def _carry_out(scenario: Scenario, run: RunKey, printed: Path) -> Packed:
     log = printed / f"{as_file_name(run.scheduler)}-{run.point}-{run.replication}.log"
-    return _packed(scenario.at(run.point).run(RunKey(run.point, run.replication, run.scheduler), log))
+    return _packed(scenario.at(run.point).run(run, log))
 
 
 def _packed(tables: RunTables) -> Packed:
@@ -126,8 +114,8 @@ def _table(packed: Packed, kind: str) -> pl.DataFrame:
     return pl.read_parquet(BytesIO(packed[kind]))
 
 
-def _died(run: Run, died: Died) -> pl.DataFrame:
+def _died(run: RunKey, died: Died) -> pl.DataFrame:
     trace = TraceRecorder()
     trace.note(0.0, Fact.FAULT, detail=PROCESS_SURVIVES, message=str(died))
-    frame = trace.frame(run.point, run.replication, run.scheduler)
+    frame = trace.frame(*run)
     return frame.with_columns(time_s=pl.lit(None, pl.Float64)).select(*RUN, pl.exclude(RUN))

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from math import inf
-from typing import Protocol
 
 from scheduler.model import Completion, Job, JobId
-from scheduler.ports import Clock, Monitor
+from scheduler.ports import Clock
 from scheduler.resource_manager import ResourceManager
 from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
+from sil.live.monitor import CoreMonitor
 from sil.live.processes import Over, Processes
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
@@ -21,12 +21,6 @@ LOOK_EVERY_S = 0.5
 """Interval of the monitor."""
 
 
-class Watching(Monitor, Protocol):
-    def look(self) -> bool:
-        """Whether there is news."""
-        ...
-
-
 @dataclass(frozen=True, eq=False)
 class LiveWorld:
     """This computer, as everything outside the resource manager; the counterpart of
@@ -35,7 +29,7 @@ class LiveWorld:
     clock: Clock
     trace: TraceRecorder
     processes: Processes
-    monitor: Watching
+    monitor: CoreMonitor
     rounds: RoundPolicy
     on_over: Callable[[Over], None] = lambda over: None
 
@@ -55,23 +49,20 @@ class LiveLoop:
         self._next_arrival = next(self._arrivals, None)
         self._unfinished: set[JobId] = set()
         self._manager = manager
+        self._world = world
         self._clock = world.clock
         self._processes = world.processes
-        self._monitor = world.monitor
-        self._rounds = world.rounds
-        self._trace = world.trace
-        self._on_over = world.on_over
         self._next_look_s = 0.0
         self._last_round_s: float | None = None
         self._round_s = inf
-        """When the next round is due; infinite if none is wanted."""
+        """Time of the next round; infinite if none is requested."""
 
     def run(self) -> None:
         try:
             while self._next_arrival is not None or self._unfinished:
                 self._check_that_something_can_happen()
                 for over in self._processes.over(self._next_s() - self._clock.now_s):
-                    self._tell(over)
+                    self._report(over)
                 self._look()
                 self._let_arrive()
                 wakes_at_s = self._manager.wakes_at_s
@@ -84,7 +75,7 @@ class LiveLoop:
             self._processes.end_all()
 
     def _next_s(self) -> float:
-        """When there is something to do, unless a run ends before."""
+        """The time of the next action, unless a run ends before."""
         wakes_at_s, arrival = self._manager.wakes_at_s, self._next_arrival
         return min(
             self._next_look_s,
@@ -95,32 +86,32 @@ class LiveLoop:
 
     def _appoint_round(self) -> None:
         if self._round_s == inf and self._manager.wants_round:
-            self._round_s = self._rounds.due_s(self._clock.now_s, self._last_round_s)
+            self._round_s = self._world.rounds.due_s(self._clock.now_s, self._last_round_s)
 
-    def _tell(self, over: Over) -> None:
+    def _report(self, over: Over) -> None:
         run, job = over.order.run, over.order.job.id
         if over.was_killed:
             self._manager.on_run_preempted(run)
         else:
             self._unfinished.discard(job)
             self._manager.on_run_ended(Completion(run, self._clock.now_s))
-        self._on_over(over)
+        self._world.on_over(over)
 
     def _look(self) -> None:
         if self._next_look_s <= self._clock.now_s:
             self._next_look_s = self._clock.now_s + LOOK_EVERY_S
-            if self._monitor.look():
+            if self._world.monitor.look():
                 self._manager.on_monitor_news()
 
     def _let_arrive(self) -> None:
         while self._next_arrival is not None and self._next_arrival.arrival_s <= self._clock.now_s:
             job, self._next_arrival = self._next_arrival, next(self._arrivals, None)
-            self._trace.note_arrival(self._clock.now_s, job)
+            self._world.trace.note_arrival(self._clock.now_s, job)
             refusal = self._manager.on_job_arrived(job)
             if refusal is None:
                 self._unfinished.add(job.id)
             else:
-                self._trace.note(self._clock.now_s, Fact.JOB_REFUSED, job=job.id, detail=refusal)
+                self._world.trace.note(self._clock.now_s, Fact.JOB_REFUSED, job=job.id, detail=refusal)
 
     def _run_round(self) -> None:
         self._last_round_s, self._round_s = self._round_s, inf
@@ -131,7 +122,7 @@ class LiveLoop:
         self._appoint_round()
 
     def _check_that_something_can_happen(self) -> None:
-        """Raise SchedulerFault if nothing can happen any more: a scheduler may forget a job."""
+        """Raise SchedulerFault if nothing can happen any more, since the scheduler has forgotten a job."""
         manager = self._manager
         something_comes = self._next_arrival is not None or not self._processes.is_idle
         if something_comes or self._round_s < inf or manager.wakes_at_s is not None:

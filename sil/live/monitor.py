@@ -1,7 +1,8 @@
-"""Watches this computer: which cores may be used."""
+"""The clock and the monitor of this computer."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 
 import psutil
@@ -15,8 +16,19 @@ def usable_cores() -> list[int]:
     return sorted(psutil.Process().cpu_affinity() or ())
 
 
+class WallClock:
+    """Seconds since the clock was made."""
+
+    def __init__(self) -> None:
+        self._began_s = time.monotonic()
+
+    @property
+    def now_s(self) -> float:
+        return time.monotonic() - self._began_s
+
+
 class CoreMonitor:
-    """A core is up while this process may run on it: an administrator may take it away, and give it back."""
+    """A core is up while this process may run on it, which an administrator can change."""
 
     def __init__(self, cores: Sequence[int], clock: Clock) -> None:
         self._cores = cores
@@ -25,7 +37,7 @@ class CoreMonitor:
         self._unread: list[MachineReading] = []
 
     def look(self) -> bool:
-        """Take readings. Whether there is news."""
+        """Take readings. Returns whether one has changed."""
         usable, now_s = set(usable_cores()), self._clock.now_s
         for j, core in enumerate(self._cores):
             if self._up[j] != (core in usable):

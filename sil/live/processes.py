@@ -1,4 +1,4 @@
-"""The dispatcher: a run is a process, pinned to the cores of its machines; preempted, it is killed."""
+"""The dispatcher: a run is a process pinned to the cores of its machines; preemption kills it."""
 
 from __future__ import annotations
 
@@ -22,17 +22,17 @@ from sil.world.guard.faults import SchedulerFault
 LONGEST_WAIT_S = 3600.0
 
 Command = Callable[[DispatchOrder], Sequence[str]]
-"""What is executed for an order."""
+"""The command line for an order."""
 
 
 @dataclass(frozen=True)
 class Over:
-    """A run that is over: by itself, or as it was told to be."""
+    """A run that is over: complete, or killed."""
 
     order: DispatchOrder
     was_killed: bool
     cpu_s: float
-    """CPU time of its process, and of those that this waited for."""
+    """CPU time of its process and of the children that this has waited for."""
 
 
 class CannotRunLive(UserError):
@@ -48,14 +48,13 @@ class _Running:
     order: DispatchOrder
     process: subprocess.Popen[bytes]
     descriptor: int
-    """Of the process; readable once it has ended."""
+    """Of the process; readable when it has ended."""
 
 
 class Processes:
-    """Starts runs and kills them; `over` tells which have come to their end since it was asked last.
+    """Starts and kills runs; `over` returns those that have ended since the last call.
 
-    Machine j is the core `cores[j]`. A parallel run is one process, which may use the cores of all its
-    machines.
+    Machine j is the core `cores[j]`. A parallel run is one process, which may use all its cores.
     """
 
     def __init__(self, cores: Sequence[int], command: Command, clock: Clock, trace: TraceRecorder) -> None:
@@ -67,14 +66,14 @@ class Processes:
         self._run_on: dict[int, RunId] = {}
         self._selector = selectors.DefaultSelector()
         self.n_ended = 0
-        """How many have come to their end by themselves."""
+        """Number of complete runs."""
 
     @property
     def is_idle(self) -> bool:
         return not self._running
 
     def dispatch(self, order: DispatchOrder) -> None:
-        """Raises SchedulerFault where a machine is busy, JobFailed where the job cannot be started."""
+        """Raises SchedulerFault if a machine is busy, JobFailed if the job cannot be started."""
         now_s, job = self._clock.now_s, order.job.id
         for j in order.machines:
             if j in self._run_on:
@@ -96,22 +95,19 @@ class Processes:
             self._trace.note_start(now_s, order)
 
     def preempt(self, run: RunId) -> None:
-        """Kill it; that it is gone is told by `over`."""
+        """Kill a run; `over` reports its end."""
         running = self._running.get(run)
         if running is not None:
             os.killpg(running.process.pid, signal.SIGKILL)
 
     def over(self, within_s: float) -> Iterator[Over]:
-        """The runs that have ended, in the order of their numbers; waits for one at most so long.
-
-        Raises JobFailed.
-        """
+        """The runs that have ended, by number; waits for one at most `within_s`. Raises JobFailed."""
         timeout_s = None if within_s == inf else max(0.0, min(within_s, LONGEST_WAIT_S))
         for run in sorted(key.data for key, _ in self._selector.select(timeout_s)):
             yield self._take_off(run)
 
     def end_all(self) -> None:
-        """Whatever still runs is killed."""
+        """Kill all runs."""
         for run in list(self._running):
             self.preempt(run)
             self._reap(self._running[run])
@@ -137,7 +133,7 @@ class Processes:
         return Over(order, was_killed, cpu_s)
 
     def _reap(self, running: _Running) -> tuple[int, float]:
-        """Exit code (negative: the signal) and CPU time of a process that has ended, or is about to."""
+        """Wait for a process; returns its exit code (negative: the signal) and CPU time."""
         self._selector.unregister(running.descriptor)
         os.close(running.descriptor)
         _, status, used = os.wait4(running.process.pid, 0)
@@ -147,20 +143,20 @@ class Processes:
 
 @contextmanager
 def _uninterrupted() -> Iterator[None]:
-    """Ctrl-C is heard when this is over: a process that has begun is one that will be ended."""
-    heard: list[int] = []
-    before = signal.signal(signal.SIGINT, lambda number, frame: heard.append(number))
+    """Delay Ctrl-C, so that every process that is started is registered, and will be ended."""
+    received: list[int] = []
+    before = signal.signal(signal.SIGINT, lambda number, frame: received.append(number))
     try:
         yield
     finally:
         signal.signal(signal.SIGINT, before)
-    if heard:
+    if received:
         raise KeyboardInterrupt
 
 
 @contextmanager
 def _pinned_to(cores: set[int]) -> Iterator[None]:
-    """What is started meanwhile is pinned to these cores: it inherits that from this thread."""
+    """Pin this thread to these cores; processes that it starts inherit that."""
     before = os.sched_getaffinity(0)
     try:
         os.sched_setaffinity(0, cores)

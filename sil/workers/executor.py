@@ -1,4 +1,4 @@
-"""The executor port: independent items of work, run in this process, in others, or on a Dask cluster."""
+"""The executor port: independent items of work. `Inline` runs them in this process."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from typing import Any, Self
 from scheduler.errors import UserError
 
 TRIES = 3
-"""How often an item is run whose process is killed from outside."""
+"""How often an item is run if its process is killed from outside."""
 
 
 class NoExecutor(UserError):
@@ -21,7 +21,7 @@ class NoExecutor(UserError):
 
 
 class Interrupted(Exception):
-    """Ctrl-C stopped the work. The runs that are done are stored."""
+    """Ctrl-C stopped the work. Finished runs are stored."""
 
     def __init__(self, done: int, total: int | None) -> None:
         super().__init__(f"{done:,} of {total:,} runs are done" if total else f"{done:,} runs are done")
@@ -31,14 +31,13 @@ class Interrupted(Exception):
 
 @dataclass(frozen=True)
 class Item:
-    """A call that can be pickled and whose result does not depend on where it runs."""
+    """A call that can be pickled, with a result that does not depend on where it runs."""
 
     key: str
-    """Unique: equal keys stand for equal results."""
+    """Equal keys mean equal results."""
     call: Callable[..., Any]
     folder: Path | None = None
-    """The folder to which the call, with this as its argument, writes files. The files get there even if the
-    executor runs the call on a computer without access to the folder."""
+    """The call's argument: the folder for its files, even if it runs on a computer without access."""
     fresh: bool = False
     """Whether it needs a process in which no other item has run."""
 
@@ -63,7 +62,7 @@ class Died:
     """The item's process ended before the item did."""
 
     may_retry: bool = False
-    """Whether somebody else may have killed it."""
+    """Whether it may have been killed from outside."""
 
     def __str__(self) -> str:
         return "its process died, or was killed because a decision did not return"
@@ -71,7 +70,7 @@ class Died:
 
 @dataclass(frozen=True)
 class Report:
-    """What an item that is still running tells by `send_report`."""
+    """Progress of an item that is still running, sent by `send_report`."""
 
     value: Any
 
@@ -84,6 +83,16 @@ OnReport = Callable[[Item, Any], None]
 
 def ignore(_item: Item, _value: Any) -> None:
     """For callers that need no reports."""
+
+
+class Listener:
+    """Receives the progress of an experiment, a replay or a plan; this one ignores it."""
+
+    def progressed(self, done: int, total: int | None) -> None:
+        """The number of runs or jobs that are done, and of all (None: unknown)."""
+
+    def told(self, sentence: str) -> None:
+        """Something that the user should know; the work continues."""
 
 
 class Executor(ABC):
@@ -106,11 +115,25 @@ class Executor(ABC):
         self.close()
 
 
+class Inline(Executor):
+    """Runs items one after another in this process: for trusted code, short work, and tests.
+
+    Nothing protects this process: an item that exits ends it, and a decision that no signal interrupts
+    never ends. The time limit of decisions holds in the main thread only.
+    """
+
+    def run(self, items: Iterable[Item], on_result: OnResult, on_report: OnReport = ignore) -> None:
+        for item in items:
+            with reports_to(lambda value, item=item: on_report(item, value)):  # type: ignore[misc]
+                value = item()
+            on_result(item, value)
+
+
 class Concurrent(Executor):
-    """Runs several items at once. One whose process is killed from outside is tried TRIES times."""
+    """Runs several items at once. An item whose process is killed from outside is tried TRIES times."""
 
     slots: int
-    """How many items to have started at once, so that no process is idle."""
+    """Number of items to start at once, so that no process is idle."""
 
     def run(self, items: Iterable[Item], on_result: OnResult, on_report: OnReport = ignore) -> None:
         remaining, again = iter(items), deque[Item]()
@@ -138,7 +161,7 @@ class Concurrent(Executor):
                             again.append(item)
                         else:
                             on_result(item, outcome)
-                if errors:  # only now, so that no result of the same moment is lost
+                if errors:  # only now, so that no simultaneous result is lost
                     raise errors[0]
         except BaseException:
             self._abandon()
@@ -150,7 +173,7 @@ class Concurrent(Executor):
 
     @abstractmethod
     def _wait(self) -> Sequence[tuple[Item, Outcome]]:
-        """Wait until something happens to items that were started."""
+        """Wait for outcomes of items that were started."""
 
     @abstractmethod
     def _abandon(self) -> None:
@@ -165,14 +188,14 @@ _listener: Callable[[Any], None] | None = None
 
 
 def send_report(value: Any) -> None:
-    """Called by an item: pass its progress to the caller of `Executor.run`. Dask passes nothing on."""
+    """Called by an item: pass its progress to the caller of `Executor.run`. Not supported on Dask."""
     if _listener is not None:
         _listener(value)
 
 
 @contextmanager
 def reports_to(listener: Callable[[Any], None]) -> Iterator[None]:
-    """Where the reports of an item go while it runs in this process."""
+    """Pass the reports of an item in this process to `listener`."""
     global _listener
     before, _listener = _listener, listener
     try:

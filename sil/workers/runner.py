@@ -1,22 +1,24 @@
-"""Items run once each: results that are stored are taken from there, and others are stored as they end."""
+"""Runs items whose results are not stored yet, and stores them; selects the executor."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 import pickle
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
+from importlib.util import find_spec
 from typing import Any, TypeVar
 
 from scheduler.errors import UserError
 from sil.settings.code_version import code_and_data
-from sil.workers.executor import Died, Executor, Interrupted, Item, OnReport, OnResult, ignore
+from sil.workers.executor import Died, Executor, Interrupted, Item, NoExecutor, OnReport, OnResult, ignore
 from sil.workers.store import MISSING, Store
 
 Case = TypeVar("Case")
 Value = TypeVar("Value")
 OnProgress = Callable[[int, int | None], None]
-"""Called with how many items are done, and of how many (None: not known)."""
+"""Called with the number of items that are done, and of all (None: unknown)."""
 
 
 class ItemDied(UserError):
@@ -28,14 +30,12 @@ class ItemDied(UserError):
 
 
 def no_progress(_done: int, _total: int | None) -> None:
-    """For callers that show none."""
+    """For callers that show no progress."""
 
 
 class Runner:
-    """Runs items on `executor` and stores their results in `store`. `done` counts those that are finished.
-
-    `total` is how many there will be, if that is known.
-    """
+    """Runs items on `executor` and stores their results in `store`. `done` counts finished items,
+    of `total` if known."""
 
     def __init__(
         self,
@@ -57,8 +57,8 @@ class Runner:
         on_report: OnReport = ignore,
         skip: Callable[[Item], bool] = lambda item: False,
     ) -> None:
-        """Pass the result of each item, or `Died`, to `on_result`: first those that are stored, then the
-        others in order of completion. An item that `skip` selects when its turn comes has no result.
+        """Pass the result of each item, or `Died`, to `on_result`: first stored ones, then others as they
+        complete. An item that `skip` selects when its turn comes has no result.
 
         Raises Interrupted, and what the executor and the store raise.
         """
@@ -104,8 +104,7 @@ class Runner:
         return [found[item.key] for item in items]
 
     def map(self, function: Callable[..., Value], cases: Sequence[Case], *context: Any) -> list[Value]:
-        """`function(*context, case)` for each case, in order. Equal cases of a function have equal results,
-        whatever the context."""
+        """`function(*context, case)` for each case, in order. The result must not depend on the context."""
         if self.total is None:
             self.total = len(cases)
         name = f"{function.__module__}.{function.__qualname__}"
@@ -117,3 +116,21 @@ class Runner:
 def digest(*parts: object) -> str:
     """Equal for equal parts."""
     return hashlib.sha256(pickle.dumps(parts)).hexdigest()
+
+
+def selected_executor(workers: int | None = None, dask: str | None = None) -> Executor:
+    """`workers` processes of this computer (None: one per core), or the workers of a Dask scheduler: `dask`
+    is its address, like tcp://scheduler:8786, or the path of its scheduler file. Raises NoExecutor."""
+    if dask is None:
+        from sil.workers.process_executor import Processes
+
+        return Processes(workers or os.cpu_count() or 1)
+    try:
+        installed = find_spec("distributed") is not None
+    except ValueError:  # the module cannot be imported
+        installed = False
+    if not installed:
+        raise NoExecutor("--dask needs the package distributed; install this one with [distributed]")
+    from sil.workers.dask_executor import Dask
+
+    return Dask(dask)

@@ -18,7 +18,7 @@ from sil.runs.on_log import Replay
 from sil.settings.decision_costs import BadDecisionCost, check_decision_cost, decision_cost
 from sil.trace.facts import TIMINGS, TRACE, Fact, NoTrace
 from sil.trace.recorder import TraceRecorder
-from sil.workers.listener import Listener
+from sil.workers.executor import Listener
 from sil.workers.process_executor import Processes
 from sil.workload.lublin import Lublin
 from sil.world.events import EventQueue, SimClock, StateChange

@@ -25,9 +25,7 @@ from sil.settings import experiment_file
 from sil.site.site_in_use import SiteSource
 from sil.trace.facts import Fact
 from sil.trace.tables import RunTables
-from sil.workers.executor import Interrupted
-from sil.workers.inline_executor import Inline
-from sil.workers.listener import Listener
+from sil.workers.executor import Inline, Interrupted, Listener
 from sil.workers.process_executor import Processes
 from sil.workers.store import Store
 from sil.world.guard.faults import PROCESS_SURVIVES

@@ -22,9 +22,7 @@ from sil.experiment.run import NoDatabase, SiteChoice, run_experiment
 from sil.outcome.comparison import Comparison
 from sil.settings import experiment_file
 from sil.trace.facts import Fact, read_trace
-from sil.workers.executor import Interrupted
-from sil.workers.inline_executor import Inline
-from sil.workers.listener import Listener
+from sil.workers.executor import Inline, Interrupted, Listener
 from sil.workers.process_executor import Processes
 from site_db import store
 from site_db.history.as_of import PrunedHistory, disagreements

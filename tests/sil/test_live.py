@@ -18,15 +18,14 @@ from scheduler.model import Completion, DispatchOrder, ExecutionRecord, Job, Job
 from scheduler.resource_manager import ResourceManager
 from scheduler.rules import MAKES_PROGRESS, NO_DOUBLE_BOOKING, RETURNS_A_SCHEDULE
 from sil.experiment.live import run_live_and_simulated
-from sil.live.clock import WallClock
 from sil.live.loop import LiveWorld
-from sil.live.monitor import CoreMonitor, usable_cores
+from sil.live.monitor import CoreMonitor, WallClock, usable_cores
 from sil.live.processes import JobFailed, Over, Processes
 from sil.settings import files
 from sil.settings.experiment_file import read_experiment
 from sil.trace.facts import Fact, read_trace
 from sil.trace.recorder import TraceRecorder
-from sil.workers.listener import Listener
+from sil.workers.executor import Listener
 from sil.world.guard.faults import SchedulerFault
 from sil.world.rounds import OnRequest
 from tests.builders import tiny_experiment

@@ -14,7 +14,7 @@ import pytest
 
 from sil.experiment.replays import replay_all
 from sil.runs.on_log import Replay
-from sil.workers.listener import Listener
+from sil.workers.executor import Listener
 from sil.workers.process_executor import Processes
 from sil.workload.swf import write_swf
 from tests.builders import tiny_experiment

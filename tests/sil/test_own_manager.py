@@ -15,7 +15,7 @@ from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.trace import recorder
 from sil.trace.facts import TIMINGS, TRACE, Fact
-from sil.workers.listener import Listener
+from sil.workers.executor import Listener
 from sil.workers.process_executor import Processes
 from tests.builders import tiny_experiment
 from tests.sil.test_experiment import run

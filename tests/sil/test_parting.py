@@ -12,7 +12,7 @@ from sil.experiment.replays import replay_all
 from sil.outcome.trace_diff import Running, divergence, sentence
 from sil.runs.on_log import Replay
 from sil.trace.facts import TRACE
-from sil.workers.listener import Listener
+from sil.workers.executor import Listener
 from sil.workers.process_executor import Processes
 from tests.builders import tiny_experiment
 from tests.sil.test_cli import sil, the_sentence

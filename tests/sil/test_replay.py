@@ -45,9 +45,7 @@ from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest, resolve
 from sil.settings.estimates import Estimates
 from sil.trace.facts import METADATA_KEY, TIMINGS, TRACE, Fact
-from sil.workers.executor import Interrupted, Item
-from sil.workers.inline_executor import Inline
-from sil.workers.listener import Listener
+from sil.workers.executor import Inline, Interrupted, Item, Listener
 from sil.workers.process_executor import Processes
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.lublin import Lublin

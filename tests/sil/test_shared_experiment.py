@@ -23,8 +23,7 @@ from sil.settings import experiment_file, files
 from sil.site.site_in_use import SiteSource
 from sil.trace.facts import Fact, one_row_per_machine
 from sil.trace.tables import RunTables
-from sil.workers.inline_executor import Inline
-from sil.workers.listener import Listener
+from sil.workers.executor import Inline, Listener
 from sil.workers.process_executor import Processes
 from site_db import store
 from site_db.jobs import csv_file

@@ -26,8 +26,7 @@ from sil.studies.ledger import (
     settled,
     shown,
 )
-from sil.workers.executor import Interrupted
-from sil.workers.inline_executor import Inline
+from sil.workers.executor import Inline, Interrupted
 from sil.workers.process_executor import Processes
 from sil.workers.runner import Runner
 from sil.workers.store import Store

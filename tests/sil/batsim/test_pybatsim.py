@@ -10,7 +10,7 @@ import pytest
 
 from sil.experiment.replays import Outcome, replay_all
 from sil.runs.on_log import Replay
-from sil.workers.listener import Listener
+from sil.workers.executor import Listener
 from sil.workers.process_executor import Processes
 from sil.workload.swf import read_swf
 from tests.oracles import oracle

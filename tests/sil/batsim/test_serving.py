@@ -19,7 +19,7 @@ from sil.batsim.serving import BadRequest, ServedScheduler
 from sil.experiment.replays import replay_all
 from sil.runs.on_log import Replay
 from sil.trace.facts import TRACE
-from sil.workers.listener import Listener
+from sil.workers.executor import Listener
 from sil.workers.process_executor import Processes
 from sil.workload.lublin import Lublin
 from tests.sil.test_cli import sil, the_sentence

@@ -19,7 +19,7 @@ from sil.planning.report.recommendation import caveats, recommendation
 from sil.planning.scenario.forecast import with_forecast
 from sil.planning.scenario.on_log import OnLog
 from sil.settings import files
-from sil.workers.inline_executor import Inline
+from sil.workers.executor import Inline
 from sil.workers.runner import Runner
 from sil.workload.lublin import Lublin
 from sil.workload.swf import write_swf

@@ -6,8 +6,7 @@ import sys
 from pathlib import Path
 
 from sil.workers.executor import Interrupted, NoExecutor
-from sil.workers.runner import Runner
-from sil.workers.selection import selected_executor
+from sil.workers.runner import Runner, selected_executor
 from sil.workers.store import Store
 from tests.sil.workers.works import Root, items_of
 

@@ -17,11 +17,9 @@ from typing import Any
 import psutil
 import pytest
 
-from sil.workers.executor import TRIES, Died, Executor, Item, NoExecutor
-from sil.workers.inline_executor import Inline
+from sil.workers.executor import TRIES, Died, Executor, Inline, Item, NoExecutor
 from sil.workers.process_executor import Processes
-from sil.workers.runner import Runner
-from sil.workers.selection import selected_executor
+from sil.workers.runner import Runner, selected_executor
 from sil.workers.store import MISSING, Store
 from tests.sil.test_no_process_is_left import alive
 from tests.sil.workers.cluster import Begin, Cluster

@@ -13,11 +13,9 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sil.workers.executor import TRIES, Executor, Interrupted
-from sil.workers.inline_executor import Inline
+from sil.workers.executor import TRIES, Executor, Inline, Interrupted
 from sil.workers.process_executor import Processes
-from sil.workers.runner import ItemDied, Runner
-from sil.workers.selection import selected_executor
+from sil.workers.runner import ItemDied, Runner, selected_executor
 from sil.workers.store import Store
 from tests.sil.test_no_process_is_left import alive
 from tests.sil.workers.cluster import Begin, Cluster
