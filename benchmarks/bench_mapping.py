@@ -30,7 +30,7 @@ from scheduler.mapping.etc import EtcMatrix
 from scheduler.mapping.greedy import MaxMin, MinMin, Sjs
 from scheduler.mapping.pjs import Pjs
 from scheduler.mapping.problem import MappingProblem
-from scheduler.mapping.reference import TextbookPjs, TextbookSjs
+from scheduler.mapping.reference import ReferencePjs, ReferenceSjs
 from scheduler.ports import Scheduler
 
 SEED = 2001
@@ -72,7 +72,7 @@ def measure_unstructured(n: int, m: int, kind: str, rng: np.random.Generator) ->
         "one_pass_ms": median_ms(lambda: (ready_s + etc_s).min(axis=1)),
     }
     if n * m <= TEXTBOOK_CELLS:
-        found["textbook_ms"] = median_ms(lambda: TextbookSjs().schedule(problem), least_s=0.0)
+        found["textbook_ms"] = median_ms(lambda: ReferenceSjs().schedule(problem), least_s=0.0)
     return {"jobs": n, "machines": m, "kind": kind, **found}
 
 
@@ -88,7 +88,7 @@ def measure_by_class(n: int, m: int, kind: str, rng: np.random.Generator) -> dic
         found["finding_classes_ms"] = median_ms(lambda: ByClass.of(whole))
         found["one_pass_ms"] = median_ms(lambda: (ready_s + etc_s).min(axis=1))
     if n * m <= TEXTBOOK_CELLS:
-        found["textbook_ms"] = median_ms(lambda: TextbookSjs().schedule(problem), least_s=0.0)
+        found["textbook_ms"] = median_ms(lambda: ReferenceSjs().schedule(problem), least_s=0.0)
     return {"jobs": n, "machines": m, "kind": kind, **found}
 
 
@@ -115,8 +115,8 @@ def measure_pjs(share: float, rng: np.random.Generator) -> dict[str, Any]:
         name: statistics.fmean(median_ms(partial(made.schedule, problem), 0.05) for problem in problems)
         for name, made in schedulers.items()
     }
-    naive_ms = median_ms(partial(TextbookPjs().schedule, problems[0]), least_s=0.0)
-    naive_sjs_ms = median_ms(partial(TextbookSjs().schedule, problems[0]), least_s=0.0)
+    naive_ms = median_ms(partial(ReferencePjs().schedule, problems[0]), least_s=0.0)
+    naive_sjs_ms = median_ms(partial(ReferenceSjs().schedule, problems[0]), least_s=0.0)
     return {
         "share": share,
         **mean,

@@ -1,7 +1,7 @@
 """How far is each scheduler from the minimal sum of completion times?
 
 Random ETC matrices as in Braun et al. 2001 (range-based: a base time per job times a factor per machine),
-small enough for the exact optimum of `scheduler.mapping.bounds`. A consistent matrix is sorted row by row: a
+small enough for the exact optimum of `tests.scheduler.bounds`. A consistent matrix is sorted row by row: a
 machine that is faster for one job is faster for all. Run with `python -m benchmarks.bench_optimality`.
 """
 
@@ -14,10 +14,10 @@ from rich.table import Table
 
 from benchmarks.record import keep
 from scheduler import registry
-from scheduler.mapping.bounds import least_sum_of_completions
 from scheduler.mapping.problem import MappingProblem
 from sil.outcome.statistics import interval
 from sil.report.tables import interval_text
+from tests.scheduler.bounds import least_sum_of_completions
 
 SEED = 2001
 INSTANCES = 50

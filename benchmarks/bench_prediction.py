@@ -21,10 +21,10 @@ from scheduler.time_shared.prediction.algorithm_1 import Algorithm1
 from scheduler.time_shared.prediction.forecast import Predictor
 from scheduler.time_shared.prediction.look_ahead import PolicyAware
 from scheduler.time_shared.problem import TimeSharedProblem
-from scheduler.time_shared.reference import TextbookLoras
 from scheduler.time_shared.requirement import Requirement
 from scheduler.time_shared.social_contract import SocialContract
 from scheduler.time_shared.system import LocalLoad, SystemState
+from tests.scheduler.loras_reference import ReferenceLoras
 
 SEED = 2006
 SMALL, MIDDLE, LARGE = (16, 12, 30), (100, 60, 100), (1000, 780, 10_000)
@@ -91,7 +91,7 @@ def main() -> None:
         ms = took_ms(fast, state, CALLS)
         ratio = None
         if n_running + n_waiting <= PLAIN_UP_TO:
-            plain = Algorithm1(TextbookLoras("fcfs", selection, nodes), "cpu", cpu_time)
+            plain = Algorithm1(ReferenceLoras("fcfs", selection, nodes), "cpu", cpu_time)
             ratio = took_ms(plain, state, 1) / ms
         per_job = ms / (n_running + n_waiting)
         policy = f"{selection}, {nodes}, cpu-{cpu_time}"

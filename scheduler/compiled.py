@@ -1,4 +1,4 @@
-"""Compiled functions: made once for a machine, kept on disk, ready before anybody is asked to decide."""
+"""Compiled functions: compiled once on a computer, cached on disk, ready before the first decision."""
 
 from __future__ import annotations
 
@@ -8,38 +8,63 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
-from typing import Any, TypeVar, cast
+from types import NoneType
+from typing import Annotated, Any, TypeVar, cast, get_type_hints
 
 import numpy as np
 from numba import config as numba_config
 from numba import njit, types
 from numba.core import event
+from numba.np.numpy_support import as_dtype
 from numpy.typing import NDArray
 
 F = TypeVar("F", bound=Callable[..., Any])
+R = TypeVar("R", bound=tuple[Any, ...])
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-FLOATS = types.Array(types.float64, 1, "C")
-INTS = types.Array(types.int64, 1, "C")
+Floats = Annotated[NDArray[np.float64], types.Array(types.float64, 1, "C")]
+Ints = Annotated[NDArray[np.int64], types.Array(types.int64, 1, "C")]
+Flags = Annotated[NDArray[np.bool_], types.Array(types.boolean, 1, "C")]
+Floats2 = Annotated[NDArray[np.float64], types.Array(types.float64, 2, "C")]
+Ints2 = Annotated[NDArray[np.int64], types.Array(types.int64, 2, "C")]
+Flags2 = Annotated[NDArray[np.bool_], types.Array(types.boolean, 2, "C")]
+FixedFloats2 = Annotated[NDArray[np.float64], types.Array(types.float64, 2, "C", readonly=True)]
+FixedBits2 = Annotated[NDArray[np.uint64], types.Array(types.uint64, 2, "C", readonly=True)]
+"""Arrays, as types of Python and of the compiler. A 2 means two dimensions, Fixed means read-only."""
 
 config: Any = numba_config
 _log = logging.getLogger(__name__)
 
 OPTIONS: dict[str, Any] = {"fastmath": {"nnan", "nsz"}, "error_model": "numpy", "_nrt": False}
-"""No NaN, and zeros without sign, may be taken for granted; sums are never reordered. Nothing is allocated:
-arrays are made by the caller, so that passing them on costs no counting of references."""
+"""The compiler may assume that there is no NaN and that zeros have no sign; it never reorders sums. Callers
+allocate all arrays, so passing them on costs no reference counting."""
+
+SCALARS = {int: types.int64, float: types.float64, bool: types.boolean, NoneType: types.void}
 
 
-def named_tuple(fields: tuple[Any, ...], kind: type) -> Any:
-    """The compiler's type of a named tuple."""
-    alike: Any = types.NamedUniTuple
-    unlike: Any = types.NamedTuple
-    return alike(fields[0], len(fields), kind) if len(set(fields)) == 1 else unlike(fields, kind)
+@cache
+def _field_types(record: type) -> tuple[Any, ...]:
+    return tuple(map(_compiled_type, get_type_hints(record, include_extras=True).values()))
 
 
-def room_for_ints(n: int) -> Ints:
-    return np.empty(n, dtype=np.int64)
+def _compiled_type(annotation: Any) -> Any:
+    """The compiler's type of a scalar, an array, or a named tuple of these."""
+    if annotation in SCALARS:
+        return SCALARS[annotation]
+    if hasattr(annotation, "__metadata__"):
+        return annotation.__metadata__[0]
+    named_tuple: Any = types.BaseTuple.from_types
+    return named_tuple(_field_types(annotation), annotation)
+
+
+def allocate(record: type[R], *shapes: int | tuple[int, ...], **last: Any) -> R:
+    """A named tuple of new arrays of these shapes, not initialised; `last` are its last fields."""
+    pairs = zip(shapes, _field_types(record), strict=False)
+    return record(*(np.empty(shape, as_dtype(field.dtype)) for shape, field in pairs), **last)
+
+
+def copied(record: R) -> R:
+    """A named tuple of copies of the arrays of another one."""
+    return type(record)(*(array.copy() for array in record))
 
 
 def part(function: F) -> F:
@@ -48,36 +73,38 @@ def part(function: F) -> F:
 
 
 def inlined(function: F) -> F:
-    """As `part`, for what is called at every step: its body is put in the place of each call."""
+    """As `part`, for inner loops: its body replaces each call."""
     return cast(F, njit(function, inline="always", **OPTIONS))
 
 
-def compiled(signature: Any) -> Callable[[F], F]:
-    """Compile a function for `signature` as its module is imported, or load it from where it was kept.
+def compiled(function: F) -> F:
+    """Compile a function for its annotations as its module is imported, or load it from the cache.
 
-    It is kept in `__pycache__` beside its source, or in the user's cache folder where that cannot be written,
-    for as long as no file in its source's folder changes.
+    The cache is `__pycache__` beside the source, or the user's cache folder where that cannot be written. It
+    is valid until a file of the source's folder changes.
     """
-
-    def compile_it(function: F) -> F:
-        with _kept_for(Path(function.__code__.co_filename).parent), _announced():
-            try:
-                made = njit(signature, cache=True, **OPTIONS)(function)
-            except RuntimeError as error:
-                if "cannot cache" not in str(error):
-                    raise
-                _log.warning("no folder can be written to keep compiled code, so it is made again each time")
-                made = njit(signature, **OPTIONS)(function)
-        return cast(F, made)
-
-    return compile_it
+    hints = get_type_hints(function, include_extras=True)
+    returned = _compiled_type(hints.pop("return"))
+    signature = returned(*map(_compiled_type, hints.values()))
+    with (
+        _cached_for(Path(function.__code__.co_filename).parent),
+        event.install_listener("numba:compile", _Announcement()),
+    ):
+        try:
+            made = njit(signature, cache=True, **OPTIONS)(function)
+        except RuntimeError as error:
+            if "cannot cache" not in str(error):
+                raise
+            _log.warning("no folder can be written to keep compiled code, so it is made again each time")
+            made = njit(signature, **OPTIONS)(function)
+    return cast(F, made)
 
 
 def direct(function: F) -> F:
-    """Call a compiled function without a look at the types of its arguments, which takes longer than many do.
+    """Call a compiled function without checking its arguments, which takes longer than many of the calls.
 
-    Nobody checks: an array of another type, dimension or layout is read and written as if it fitted. Other
-    compiled functions cannot call it; what they need as well is a `part` beside it.
+    An array of another type, dimension or layout is read and written as if it fitted. Compiled functions
+    cannot call it; what they share with it is a `part`.
     """
     if config.DISABLE_JIT:
         return function
@@ -87,10 +114,10 @@ def direct(function: F) -> F:
 
 
 @contextmanager
-def _kept_for(folder: Path) -> Iterator[None]:
-    """Keep what is compiled under a name that changes with the sources.
+def _cached_for(folder: Path) -> Iterator[None]:
+    """Cache under a name that changes with the sources in `folder`.
 
-    Numba itself would only notice a change in the very file of a function, and not in what it calls.
+    Numba itself checks only the file of a function, and not those of the functions that it calls.
     """
     before = config.CACHE_DIR
     parent = Path(before) if before else folder / "__pycache__"
@@ -110,20 +137,16 @@ def _fingerprint(folder: Path) -> str:
 
 
 class _Announcement(event.Listener):
-    """Tells, once in a process, that something has to be compiled."""
+    """Logs, once in a process, that something has to be compiled."""
 
-    was_told = False
+    was_logged = False
 
     def on_start(self, event: Any) -> None:
-        if not _Announcement.was_told:
-            _Announcement.was_told = True
+        if not _Announcement.was_logged:
+            _Announcement.was_logged = True
             _log.info(
                 "compiling the schedulers for this machine; this takes some seconds, and the result is cached"
             )
 
     def on_end(self, event: Any) -> None:
         pass
-
-
-def _announced() -> Any:
-    return event.install_listener("numba:compile", _Announcement())

@@ -102,6 +102,11 @@ def _kinds(annotation: Any) -> list[type]:
 class Choice(StrEnum):
     """An enumeration of names. Raises ValueError for an unknown name, listing the known ones."""
 
+    @property
+    def code(self) -> int:
+        """Its position, by which compiled functions know it."""
+        return list(type(self)).index(self)
+
     @classmethod
     def _missing_(cls, value: object) -> NoReturn:
         choices = ", ".join(cls)

@@ -17,7 +17,7 @@ LONGEST = ("min_min", "max_min", "look_ahead")
 
 def modules() -> list[str]:
     paths = [path for package in ("scheduler", "sil") for path in sorted((ROOT / package).rglob("*.py"))]
-    found = [path for path in paths if "\n@compiled(" in path.read_text()]
+    found = [path for path in paths if "\n@compiled\n" in path.read_text()]
     found.sort(key=lambda path: path.stem not in LONGEST)
     return [".".join(path.relative_to(ROOT).with_suffix("").parts) for path in found]
 

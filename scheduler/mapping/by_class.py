@@ -5,14 +5,11 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
+from scheduler.compiled import Floats, Ints
 from scheduler.mapping.kernels.classes import by_class, classes_of_rows
 from scheduler.mapping.kernels.table import Table
 from scheduler.mapping.problem import MappingProblem
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 @dataclass(frozen=True)

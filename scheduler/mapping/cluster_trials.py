@@ -5,15 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 
 import numpy as np
-from numpy.typing import NDArray
 
+from scheduler.compiled import Floats, Ints
 from scheduler.mapping.by_class import ByClass
 from scheduler.mapping.kernels.profit import best_alone, most_profitable
 from scheduler.mapping.kernels.table import NOBODY
 from scheduler.model import Assignment, Assignments
 
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 Pair = tuple[int, int]
 """A job class and a cluster."""
 

@@ -5,24 +5,20 @@ from __future__ import annotations
 from functools import cached_property
 
 import numpy as np
-from numpy.typing import NDArray
 
+from scheduler.compiled import Floats, Ints, copied
 from scheduler.mapping.by_class import ByClass
 from scheduler.mapping.kernels.blocks import Blocks, blocks_of
-from scheduler.mapping.kernels.groups import Groups, copied, grouped
-from scheduler.mapping.kernels.heads import Heads, room_for_heads
+from scheduler.mapping.kernels.groups import Groups, grouped
 from scheduler.mapping.kernels.least_work import LeastWork, least_work_of
 from scheduler.mapping.kernels.lines import room_for_lines
 from scheduler.mapping.kernels.max_min import Bounds, max_min, room_for_bounds
-from scheduler.mapping.kernels.min_min import min_min
+from scheduler.mapping.kernels.min_min import Heads, min_min, room_for_heads
 from scheduler.mapping.kernels.sorting import Sorting, unsorted
 from scheduler.mapping.kernels.table import Plan
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignments, Schedule
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 
 class MinMin:

@@ -3,17 +3,14 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
+from scheduler.compiled import Ints
 from scheduler.mapping.greedy import Sjs
 from scheduler.mapping.kernels.annealing import Bench, Choices, anneal
 from scheduler.mapping.pjs import Pjs, PjsTryNext
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignments, Schedule
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
 
 POPULATION = 30
 FAVOURITES = 6

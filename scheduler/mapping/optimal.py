@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csc_array
 
+from scheduler.compiled import Floats, Ints
 from scheduler.mapping.by_class import ByClass
 from scheduler.mapping.cluster_trials import ClusterTrials
 from scheduler.mapping.greedy import Greedy
@@ -16,10 +17,6 @@ from scheduler.mapping.kernels.table import Table
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignments, Schedule
-
-Floats = NDArray[np.float64]
-Ints = NDArray[np.int64]
-
 
 SOLVED, TOO_FEW_PLACES = 0, 2
 """Status codes of HiGHS."""

@@ -1,4 +1,4 @@
-"""Reference implementations of Min-min, Max-min, SJS and PJS, with which tests compare the fast ones."""
+"""Reference implementations of SJS and PJS, with which tests and a study compare the compiled ones."""
 
 from __future__ import annotations
 
@@ -13,29 +13,8 @@ from scheduler.model import Assignment, Assignments, Schedule
 Floats = NDArray[np.float64]
 
 
-class TextbookMinMin:
-    """Min-min literally: every step computes every completion again. O(n^2 m)."""
-
-    def schedule(self, problem: MappingProblem) -> Schedule:
-        jobs = np.arange(problem.n_jobs)
-        rows = _greedy(problem.machine_etc_s, problem.ready_times.machine_s, jobs, 1.0)
-        return mapped(problem, Assignments.of(rows))
-
-
-class TextbookMaxMin:
-    """Max-min literally: every step computes every completion again. O(n^2 m)."""
-
-    def schedule(self, problem: MappingProblem) -> Schedule:
-        jobs = np.arange(problem.n_jobs)
-        rows = _greedy(problem.machine_etc_s, problem.ready_times.machine_s, jobs, -1.0)
-        return mapped(problem, Assignments.of(rows))
-
-
-class TextbookSjs:
-    """SJS literally: every step computes every completion again. The same schedules as `sjs`.
-
-    O(n^2 m). Source: Collins and George 2001, section 3.
-    """
+class ReferenceSjs:
+    """SJS as published, with the schedules of `sjs`: every step computes every completion. O(n^2 m)."""
 
     def schedule(self, problem: MappingProblem) -> Schedule:
         jobs = np.arange(problem.n_jobs)
@@ -43,11 +22,8 @@ class TextbookSjs:
         return mapped(problem, Assignments.of(rows))
 
 
-class TextbookPjs:
-    """PJS literally: every trial maps all sequential jobs again. The same schedules as `pjs`.
-
-    One textbook SJS for each trial and one more. Source: Collins and George 2001, section 3, steps 1 to 5.
-    """
+class ReferencePjs:
+    """PJS as published, with the schedules of `pjs`: every trial maps all sequential jobs by SJS."""
 
     def schedule(self, problem: MappingProblem) -> Schedule:
         etc_s, parallel_s = problem.machine_etc_s, problem.cluster_etc_s
@@ -73,7 +49,7 @@ class TextbookPjs:
 
 
 def _duplex(etc_s: Floats, ready_s: Floats, jobs: NDArray[np.int64]) -> list[Assignment]:
-    min_min, max_min = (_greedy(etc_s, ready_s, jobs, sign) for sign in (1.0, -1.0))
+    min_min, max_min = (greedy(etc_s, ready_s, jobs, sign) for sign in (1.0, -1.0))
     return max_min if _sum_s(max_min) < _sum_s(min_min) else min_min
 
 
@@ -81,8 +57,8 @@ def _sum_s(rows: list[Assignment]) -> float:
     return float(np.array([row.completion_s for row in rows]).sum())
 
 
-def _greedy(etc_s: Floats, ready_s: Floats, jobs: NDArray[np.int64], sign: float) -> list[Assignment]:
-    """Next goes the smallest of all jobs' best completions if `sign` is 1, the largest if it is -1."""
+def greedy(etc_s: Floats, ready_s: Floats, jobs: NDArray[np.int64], sign: float) -> list[Assignment]:
+    """Min-min if `sign` is 1, Max-min if it is -1: jobs by best completion, least or largest first."""
     ready_s, left_s = ready_s.copy(), etc_s[jobs]
     rows: list[Assignment] = []
     while left_s.size:

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import dataclass
 from math import inf
 
 import numpy as np
-from numpy.typing import NDArray
 
-from scheduler.compiled import Ints
+from scheduler.compiled import Floats, Ints, copied
 from scheduler.model import NodeSchedule, Start
 from scheduler.time_shared.kernels.estimates import expect
 from scheduler.time_shared.kernels.job_selection import Room, reservation_s, room_for_pass, start_jobs
-from scheduler.time_shared.kernels.tables import Jobs, Nodes, Policy, Queues
+from scheduler.time_shared.kernels.node_selection import select_nodes
+from scheduler.time_shared.kernels.tables import SLACK, Jobs, Nodes, Policy, Queues
 from scheduler.time_shared.policies import Method, NodeSelection, Ordering, Selection
 from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
-from scheduler.time_shared.wait_reasons import WhyJobsWait
 from scheduler.wait_reasons import AllOthers
 
 WAITS = "no set of nodes has room for it yet, or a job before it waits"
@@ -45,11 +45,7 @@ class Loras:
         self.node_selection = NodeSelection(node_selection)
         self.estimate = Method(estimate)
         self.most_jobs = most_jobs
-
-    @property
-    def policy(self) -> Policy:
-        """The policies as codes for the kernels."""
-        return Policy(self.selection.code, self.node_selection.code, self.estimate.code)
+        self.policy = Policy(self.selection.code, self.node_selection.code, self.estimate.code)
 
     def limit(self, nodes: Nodes) -> None:
         """Lower the limits of `nodes` to `most_jobs`."""
@@ -61,7 +57,7 @@ class Loras:
         if self.selection is Selection.EASY:
             shared.measure()
         jobs = shared.jobs._replace(nodes=shared.jobs.nodes.copy())
-        nodes = Nodes._make(column.copy() for column in shared.nodes)
+        nodes = copied(shared.nodes)
         self.limit(nodes)
         queues = shared.queues()
         order = in_order(shared, self.ordering)
@@ -80,40 +76,80 @@ class Loras:
             )
             for row, takes_s in zip(rows.tolist(), expected_s, strict=True)
         )
-        why = self._why(problem, jobs, nodes, queues, room)
+        why = self._wait_reasons(problem, jobs, nodes, queues, room)
         return NodeSchedule(starts, AllOthers(problem.n_jobs, starts, WAITS, why))
 
-    def _why(
+    def _wait_reasons(
         self, problem: TimeSharedProblem, jobs: Jobs, nodes: Nodes, queues: Queues, room: Room
-    ) -> Callable[[int], str]:
-        """A function for the wait reason of job i after a pass."""
+    ) -> WaitReasons | None:
         begin, end = queues.window
         if begin == end:
-            return lambda i: WAITS
+            return None
         head = int(queues.waiting[begin])
 
-        def of_head() -> str:
-            return f"; {reserved()}" if self.selection is Selection.EASY else ""
-
-        def reserved() -> str:
+        def reservation() -> str:
             in_s = reservation_s(jobs, nodes, queues, room, self.policy, head)
             if in_s == inf:
                 return "no running job's end makes room for it"
             return f"its estimated start is {problem.now_s + in_s:.10g} s"
 
-        def held_back() -> str:
-            if self.selection is Selection.EASY:
-                return f"it would delay job {jobs.id[head]}, the first of the queue; {reserved()}"
-            return f"job {jobs.id[head]} comes first"
+        held_back, is_easy = f"job {jobs.id[head]} comes first", self.selection is Selection.EASY
+        if is_easy:
+            held_back = f"it would delay job {jobs.id[head]}, the first of the queue"
+        rows, policy = problem.shared_nodes.waiting, self.policy.node_selection
+        return WaitReasons(rows, jobs, nodes, policy, head, held_back, reservation if is_easy else None)
 
-        return WhyJobsWait(problem, jobs, nodes, self.policy.node_selection, head, of_head, held_back)
+
+@dataclass(frozen=True)
+class WaitReasons:
+    """Wait reasons after a pass, computed on request from the state then, which must not change.
+
+    `rows` has the row of each job of the problem, `head` is that of the first waiting one; `held_back` is why
+    another job with enough room waits, and `reservation` describes when the first can start.
+    """
+
+    rows: Ints
+    jobs: Jobs
+    nodes: Nodes
+    node_selection: int
+    head: int
+    held_back: str
+    reservation: Callable[[], str] | None = None
+
+    def __call__(self, i: int) -> str:
+        row = int(self.rows[i])
+        room, has_room = self._room_for(row)
+        if row != self.head and not has_room:
+            return room
+        reason = f"first of the queue: {room}" if row == self.head else f"{room}; but {self.held_back}"
+        return f"{reason}; {self.reservation()}" if self.reservation else reason
+
+    def _room_for(self, row: int) -> tuple[str, bool]:
+        """The room for a job within the social contract, as text, and whether it is enough."""
+        jobs, nodes, tasks = self.jobs, self.nodes, int(self.jobs.tasks[row])
+        limits = {
+            "down": nodes.most_jobs == 0,
+            "full": nodes.n_jobs >= nodes.most_jobs,
+            "short of memory": nodes.memory_mb + jobs.memory_mb[row] > nodes.most_memory_mb + SLACK,
+            "short of CPU": nodes.cpu + jobs.cpu[row] > nodes.most_cpu + SLACK,
+        }
+        left, short = np.ones(len(nodes.n_jobs), dtype=bool), []
+        for what, exceeded in limits.items():
+            if n := int((left & exceeded).sum()):
+                short.append(f"{n} {what}")
+            left &= ~exceeded
+        text = f"it needs {tasks} {'node' if tasks == 1 else 'nodes'}, and the social contract has room on "
+        text += f"{int(left.sum())}" + (f" ({', '.join(short)})" if short else "")
+        if left.sum() < tasks:
+            return text, False
+        if select_nodes(jobs, nodes, self.node_selection, row, np.empty(len(left), dtype=np.int64)):
+            return text, True
+        return f"{text}, but too few of them are idle, and no job of its size runs on them", False
 
 
 def in_order(shared: SharedNodes, ordering: Ordering) -> Ints:
     """Positions of the waiting jobs, which are in order of arrival, in the order of the policy."""
     if ordering is Ordering.FCFS:
         return np.arange(len(shared.waiting))
-    keys: NDArray[np.float64] | Ints = (shared.jobs.exe_s if ordering is Ordering.SJF else shared.jobs.tasks)[
-        shared.waiting
-    ]
-    return np.argsort(keys, kind="stable")
+    keys: Floats | Ints = shared.jobs.exe_s if ordering is Ordering.SJF else shared.jobs.tasks
+    return np.argsort(keys[shared.waiting], kind="stable")

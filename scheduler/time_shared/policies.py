@@ -1,9 +1,11 @@
-"""The three policies of which LoRaS is composed, and the methods of estimation."""
+"""The three policies of which LoRaS is composed, and the methods of estimation.
+
+The kernels have a constant for each, in the same order.
+"""
 
 from __future__ import annotations
 
 from scheduler.naming import Choice
-from scheduler.time_shared.kernels import estimates, job_selection, node_selection
 
 
 class Ordering(Choice):
@@ -22,10 +24,6 @@ class Selection(Choice):
     BEST_FIT = "best_fit"  # of those that fit, the one with most tasks
     EASY = "easy"  # backfilling that does not delay the first, according to the estimates
 
-    @property
-    def code(self) -> int:
-        return _SELECTIONS[self]
-
 
 class NodeSelection(Choice):
     """Node selection: on which nodes a job starts."""
@@ -34,10 +32,6 @@ class NodeSelection(Choice):
     UNIFORM = "uniform"  # idle nodes, or a set shared by jobs of the same size; else it waits
     UNIFORM_ELSE_NORMAL = "uniform_else_normal"  # as uniform, then as normal instead of waiting
 
-    @property
-    def code(self) -> int:
-        return _NODE_SELECTIONS[self]
-
 
 class Method(Choice):
     """Method of estimation: of the remaining time of a running job, or of its CPU time."""
@@ -45,25 +39,3 @@ class Method(Choice):
     PROPORTIONAL = "proportional"
     MPL = "mpl"
     CPU = "cpu"
-
-    @property
-    def code(self) -> int:
-        return _METHODS[self]
-
-
-_SELECTIONS = {
-    Selection.JUST_FIRST: job_selection.JUST_FIRST,
-    Selection.FIRST_FIT: job_selection.FIRST_FIT,
-    Selection.BEST_FIT: job_selection.BEST_FIT,
-    Selection.EASY: job_selection.EASY,
-}
-_NODE_SELECTIONS = {
-    NodeSelection.NORMAL: node_selection.NORMAL,
-    NodeSelection.UNIFORM: node_selection.UNIFORM,
-    NodeSelection.UNIFORM_ELSE_NORMAL: node_selection.UNIFORM_ELSE_NORMAL,
-}
-_METHODS = {
-    Method.PROPORTIONAL: estimates.PROPORTIONAL,
-    Method.MPL: estimates.BY_MPL,
-    Method.CPU: estimates.BY_CPU,
-}

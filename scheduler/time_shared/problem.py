@@ -22,7 +22,8 @@ from scheduler.time_shared.requirement import Requirement
 class SharedNodes:
     """State of time-shared nodes: rows of `jobs` and `nodes`, and which jobs are waiting and running.
 
-    `waiting` has the rows of the problem's jobs, in their order. Read-only; work on a copy (`copied`).
+    `waiting` has the rows of the problem's jobs, in their order. Read-only; work on copies of the tables
+    (`scheduler.compiled.copied`).
     """
 
     def __init__(
@@ -126,12 +127,6 @@ class _SocialLimits:
         if cpu > nodes.most_cpu[n] + 2 * SLACK:
             return f"CPU requirements of {cpu:.2f}; {nodes.most_cpu[n]:g} are allowed"
         return None
-
-
-def copied(shared: SharedNodes) -> tuple[Jobs, Nodes]:
-    """Copies of both tables."""
-    jobs = Jobs._make(column.copy() for column in shared.jobs)
-    return jobs, Nodes._make(column.copy() for column in shared.nodes)
 
 
 def requirement_in(jobs: Jobs, row: int) -> Requirement:

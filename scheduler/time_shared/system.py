@@ -11,8 +11,7 @@ import numpy as np
 
 from scheduler.compiled import Ints
 from scheduler.model import Job, JobId
-from scheduler.time_shared.kernels.placing import put, take_off
-from scheduler.time_shared.kernels.tables import Jobs, Nodes
+from scheduler.time_shared.kernels.tables import Jobs, Nodes, put, take_off
 from scheduler.time_shared.problem import SharedNodes, requirement_in
 from scheduler.time_shared.requirement import Requirement
 from scheduler.time_shared.social_contract import SocialContract

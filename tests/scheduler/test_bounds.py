@@ -9,8 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler import registry
-from scheduler.mapping.bounds import least_sum_of_completions
 from scheduler.mapping.problem import MappingProblem
+from tests.scheduler.bounds import least_sum_of_completions
 
 INF = np.inf
 ETC_S = hnp.arrays(np.float64, (4, 3), elements=st.floats(1.0, 50.0, width=32))

@@ -8,11 +8,11 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler import registry
-from scheduler.mapping.bounds import least_sum_of_completions
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.mapping.optimal import Optimal, PjsOptimal
 from scheduler.mapping.pjs import Pjs
 from scheduler.mapping.problem import MappingProblem
+from tests.scheduler.bounds import least_sum_of_completions
 
 
 @st.composite

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import types
-from numpy.typing import NDArray
 
-from scheduler.compiled import compiled, direct, inlined
+from scheduler.compiled import Floats2, compiled, direct, inlined
 from scheduler.free_nodes.kernels.queue_tree import (
     ESTIMATE_S,
     N_JOBS,
     NOBODY,
     SIZE,
-    TREE,
     Tree,
     first_that_fits,
     place_of,
@@ -20,17 +17,15 @@ from scheduler.free_nodes.kernels.queue_tree import (
     set_leaf,
     shortest_that_fits,
 )
-from scheduler.free_nodes.kernels.releases import END_S, RELEASED, RELEASES, Releases, insert, remove
+from scheduler.free_nodes.kernels.releases import END_S, RELEASED, Releases, insert, remove
 
-FCFS, SJF = 0, 1
-NO_BACKFILLING, IN_ORDER, SHORTEST_FIRST = 0, 1, 2
+FCFS, SJF = range(2)
+NO_BACKFILLING, IN_ORDER, SHORTEST_FIRST = range(3)
+"""The codes of `Ordering` and `Backfilling`."""
 
 PLACE, NODES, TAKES_S, RANK = 0, 1, 2, 3
 """Columns of the table of jobs that start: where in the queue's tree, how many nodes, for how long, and how
 many jobs wait before it."""
-
-STARTED = types.Array(types.float64, 2, "C")
-Started = NDArray[np.float64]
 
 
 @inlined
@@ -41,7 +36,7 @@ def first_in_queue(tree: Tree, ordering: int) -> int:
 
 
 @inlined
-def start(tree: Tree, started: Started, n_started: int, place: int) -> None:
+def start(tree: Tree, started: Floats2, n_started: int, place: int) -> None:
     """Note it, and take it out of the queue for the rest of the pass."""
     k = len(tree) // 2 + place
     started[n_started, PLACE], started[n_started, NODES] = place, tree[k, SIZE]
@@ -50,7 +45,7 @@ def start(tree: Tree, started: Started, n_started: int, place: int) -> None:
 
 
 @inlined
-def put_back(tree: Tree, started: Started, n_started: int) -> None:
+def put_back(tree: Tree, started: Floats2, n_started: int) -> None:
     """The queue is again as it was before the pass."""
     for x in range(n_started):
         set_leaf(tree, int(started[x, PLACE]), 1.0, started[x, NODES], started[x, TAKES_S])
@@ -86,9 +81,7 @@ def reservation(releases: Releases, n: int, n_free: int, needed: int, now_s: flo
 
 
 @direct
-@compiled(
-    types.int64(TREE, RELEASES, types.int64, types.int64, types.float64, types.int64, types.int64, STARTED)
-)
+@compiled
 def start_jobs(
     tree: Tree,
     releases: Releases,
@@ -97,7 +90,7 @@ def start_jobs(
     now_s: float,
     ordering: int,
     backfilling: int,
-    started: Started,
+    started: Floats2,
 ) -> int:
     """Start what may start; returns how many, told in `started` in order.
 

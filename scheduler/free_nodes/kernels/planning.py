@@ -7,22 +7,17 @@ then on for ever.
 from __future__ import annotations
 
 import numpy as np
-from numba import types
-from numpy.typing import NDArray
 
-from scheduler.compiled import FLOATS, INTS, Floats, Ints, compiled, inlined, part
+from scheduler.compiled import Floats, Floats2, Ints, compiled, inlined, part
 from scheduler.free_nodes.kernels.queue_tree import ESTIMATE_S, JOB, SIZE
-from scheduler.free_nodes.kernels.releases import END_S, RELEASED, RELEASES, Releases
+from scheduler.free_nodes.kernels.releases import END_S, RELEASED, Releases
 
 TIME_S, FREE = 0, 1
 """Columns of a profile."""
 
-TABLE = types.Array(types.float64, 2, "C")
-Table = NDArray[np.float64]
-
 
 @inlined
-def free_over_time(releases: Releases, n_running: int, n_free: int, now_s: float, profile: Table) -> int:
+def free_over_time(releases: Releases, n_running: int, n_free: int, now_s: float, profile: Floats2) -> int:
     """As it will be if all runs end as believed and nothing starts; returns the number of rows.
 
     A run that should have ended by now is believed to end next.
@@ -39,7 +34,7 @@ def free_over_time(releases: Releases, n_running: int, n_free: int, now_s: float
 
 
 @part
-def cut(profile: Table, n: int, time_s: float) -> int:
+def cut(profile: Floats2, n: int, time_s: float) -> int:
     """See to it that a row begins at a time, not before the first row's; returns the number of rows."""
     x = n
     while profile[x - 1, TIME_S] > time_s:
@@ -53,7 +48,7 @@ def cut(profile: Table, n: int, time_s: float) -> int:
 
 
 @part
-def add(profile: Table, n: int, start_s: float, end_s: float, nodes: float) -> int:
+def add(profile: Floats2, n: int, start_s: float, end_s: float, nodes: float) -> int:
     """So many more nodes are free from start to end, fewer if negative; returns the number of rows."""
     n = cut(profile, n, start_s)
     n = cut(profile, n, end_s)
@@ -67,7 +62,7 @@ def add(profile: Table, n: int, start_s: float, end_s: float, nodes: float) -> i
 
 
 @part
-def earliest_s(profile: Table, n: int, from_s: float, size: float, takes_s: float) -> float:
+def earliest_s(profile: Floats2, n: int, from_s: float, size: float, takes_s: float) -> float:
     """The earliest time from `from_s` on at which so many nodes are free for so long; infinite = never."""
     start_s, x = from_s, 0
     while x < n:
@@ -81,8 +76,8 @@ def earliest_s(profile: Table, n: int, from_s: float, size: float, takes_s: floa
     return start_s
 
 
-@compiled(types.void(TABLE, INTS, FLOATS, FLOATS))
-def carry_over(jobs: Table, jobs_before: Ints, starts_before_s: Floats, starts_s: Floats) -> None:
+@compiled
+def carry_over(jobs: Floats2, jobs_before: Ints, starts_before_s: Floats, starts_s: Floats) -> None:
     """The reservations of jobs that had one; infinite for the others. Both are in the order of the queue."""
     y = 0
     for x in range(len(jobs)):
@@ -94,16 +89,16 @@ def carry_over(jobs: Table, jobs_before: Ints, starts_before_s: Floats, starts_s
                 break
 
 
-@compiled(types.int64(TABLE, INTS, FLOATS, RELEASES, types.int64, types.int64, types.float64, TABLE, INTS))
+@compiled
 def plan(
-    jobs: Table,
+    jobs: Floats2,
     by_start: Ints,
     starts_s: Floats,
     releases: Releases,
     n_running: int,
     n_free: int,
     now_s: float,
-    profile: Table,
+    profile: Floats2,
     started: Ints,
 ) -> int:
     """Bring the reservations up to date and tell in `started` who starts now; returns how many.

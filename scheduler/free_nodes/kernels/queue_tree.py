@@ -8,18 +8,15 @@ without a look at all that wait.
 from __future__ import annotations
 
 import numpy as np
-from numba import types
-from numpy.typing import NDArray
 
-from scheduler.compiled import compiled, direct, inlined, part
+from scheduler.compiled import Floats2, compiled, direct, inlined, part
 
 N_JOBS, SIZE, ESTIMATE_S, JOB = 0, 1, 2, 3
 """Columns of a tree; the id of the job is told of leaves only."""
 
 NOBODY = -1
 
-TREE = types.Array(types.float64, 2, "C")
-Tree = NDArray[np.float64]
+Tree = Floats2
 
 
 def empty_tree(capacity: int) -> Tree:
@@ -42,7 +39,7 @@ def set_leaf(tree: Tree, place: int, n_jobs: float, size: float, estimate_s: flo
 
 
 @direct
-@compiled(types.float64(TREE, types.int64, types.int64, types.float64, types.float64))
+@compiled
 def put_job(tree: Tree, place: int, job: int, size: float, estimate_s: float) -> float:
     """A job waits in a place. Returns the least size of all that wait."""
     tree[len(tree) // 2 + place, JOB] = job
@@ -51,7 +48,7 @@ def put_job(tree: Tree, place: int, job: int, size: float, estimate_s: float) ->
 
 
 @direct
-@compiled(types.float64(TREE, types.int64))
+@compiled
 def take_job(tree: Tree, place: int) -> float:
     """The job in a place does not wait any more. Returns the least size of all that do."""
     set_leaf(tree, place, 0.0, np.inf, np.inf)
@@ -71,7 +68,7 @@ def place_of(tree: Tree, rank: int) -> int:
 
 
 @direct
-@compiled(types.int64(TREE, types.int64))
+@compiled
 def look_up_place(tree: Tree, rank: int) -> int:
     """As `place_of`, for calls from Python."""
     return place_of(tree, rank)

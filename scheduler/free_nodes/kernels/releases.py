@@ -2,17 +2,12 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numba import types
-from numpy.typing import NDArray
-
-from scheduler.compiled import compiled, direct, inlined
+from scheduler.compiled import Floats2, compiled, direct, inlined
 
 END_S, RELEASED, RUN = 0, 1, 2
 """Columns of a table of releases."""
 
-RELEASES = types.Array(types.float64, 2, "C")
-Releases = NDArray[np.float64]
+Releases = Floats2
 
 
 @inlined
@@ -48,14 +43,14 @@ def remove(releases: Releases, n: int, end_s: float, run: float) -> None:
 
 
 @direct
-@compiled(types.void(RELEASES, types.int64, types.float64, types.float64, types.float64))
+@compiled
 def add_release(releases: Releases, n: int, end_s: float, size: float, run: float) -> None:
     """One more beside the n rows; there is room for it."""
     insert(releases, n, end_s, size, run)
 
 
 @direct
-@compiled(types.void(RELEASES, types.int64, types.float64, types.float64))
+@compiled
 def drop_release(releases: Releases, n: int, end_s: float, run: float) -> None:
     """Take one out of the n rows."""
     remove(releases, n, end_s, run)

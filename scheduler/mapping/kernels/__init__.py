@@ -1,4 +1,4 @@
-"""Min-min and Max-min by classes, compiled: the textbook's schedules, tie for tie, in far fewer steps.
+"""Min-min and Max-min by classes, compiled: the schedules of the reference versions in far fewer steps.
 
 Jobs of one class have the same row in the ETC matrix, machines of one class the same column; a matrix without
 structure is the case in which every class has one member. These ideas carry both algorithms:

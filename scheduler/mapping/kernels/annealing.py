@@ -5,19 +5,18 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
 
-from scheduler.compiled import FLOATS, INTS, Floats, Ints, compiled, inlined, named_tuple, part
-from scheduler.mapping.kernels.table import NOBODY, READ_ONLY_TABLE
-
-TABLE_OF_INTS = types.Array(types.int64, 2, "C")
+from scheduler.compiled import FixedFloats2, Floats, Ints, Ints2, compiled, inlined, part
+from scheduler.mapping.kernels.table import NOBODY
 
 
 class Choices(NamedTuple):
     """What may be chosen for each job, and when it could begin."""
 
-    times_s: Floats  # (n, m + clusters), infinite where a job cannot run or the resource is not available
-    favourites: Ints  # (n, F) the resources of shortest time for each job
+    times_s: (
+        FixedFloats2  # (n, m + clusters), infinite where a job cannot run or the resource is not available
+    )
+    favourites: Ints2  # (n, F) the resources of shortest time for each job
     ready_s: Floats  # (m,)
     members: Ints  # machines of all clusters, one cluster after the other
     first_member: Ints  # (clusters + 1,)
@@ -29,10 +28,6 @@ class Bench(NamedTuple):
     head: Ints  # (m + clusters,) the first job on each resource, shortest first
     behind: Ints  # (n,) who comes after each job on its resource
     free_s: Floats  # (m,)
-
-
-CHOICES = named_tuple((READ_ONLY_TABLE, TABLE_OF_INTS, FLOATS, INTS, INTS), Choices)
-BENCH = named_tuple((INTS, INTS, FLOATS), Bench)
 
 
 @inlined
@@ -113,11 +108,11 @@ def other_resource(choices: Choices, state: Ints, i: int) -> int:
     return int(choices.favourites[i, 0])
 
 
-@compiled(types.void(CHOICES, BENCH, TABLE_OF_INTS, FLOATS, INTS, INTS, INTS, types.float64, types.int64))
+@compiled
 def anneal(
     choices: Choices,
     bench: Bench,
-    population: Ints,
+    population: Ints2,
     sums_s: Floats,
     best: Ints,
     child: Ints,

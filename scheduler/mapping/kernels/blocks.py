@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
-from scheduler.compiled import INTS, Floats, Ints, compiled, inlined, named_tuple
-from scheduler.mapping.kernels.table import READ_ONLY_TABLE, Table
+from scheduler.compiled import FixedFloats2, Floats, Floats2, Ints, compiled, inlined
+from scheduler.mapping.kernels.table import Table
 
 FEW = 256
 """So many job classes are not worth blocks."""
@@ -21,12 +20,9 @@ MEMBERS = 16
 class Blocks(NamedTuple):
     """B blocks of job classes. In each cell the longest time of all in the block: none is done any later."""
 
-    row_s: Floats  # (B, K)
+    row_s: FixedFloats2  # (B, K)
     members: Ints  # (C,) block by block
     first: Ints  # (B + 1,)
-
-
-BLOCKS = named_tuple((READ_ONLY_TABLE, INTS, INTS), Blocks)
 
 
 def blocks_of(table: Table, in_order: NDArray[np.int64]) -> Blocks:
@@ -48,8 +44,8 @@ def row_of(table: Table, blocks: Blocks, c: int) -> Floats:
     return row_s
 
 
-@compiled(types.void(READ_ONLY_TABLE, INTS, INTS, types.Array(types.float64, 2, "C")))
-def _longest(times_s: Floats, members: Ints, first: Ints, row_s: Floats) -> None:
+@compiled
+def _longest(times_s: FixedFloats2, members: Ints, first: Ints, row_s: Floats2) -> None:
     row_s[:] = 0.0
     for b in range(len(row_s)):
         for x in range(first[b], first[b + 1]):

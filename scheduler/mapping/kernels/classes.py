@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import types
 from numpy.typing import NDArray
 
-from scheduler.compiled import INTS, Floats, Ints, compiled, inlined, part
+from scheduler.compiled import FixedBits2, Floats, Ints, compiled, inlined, part
 from scheduler.mapping.kernels.table import NOBODY
 
 MULTIPLIER = 0x9E3779B97F4A7C15
@@ -54,8 +53,8 @@ def hashed(bits: NDArray[np.uint64]) -> np.uint64:
     return folded(a)
 
 
-@compiled(types.int64(types.Array(types.uint64, 2, "C", readonly=True), INTS, INTS))
-def _find_classes(rows: NDArray[np.uint64], first_row: Ints, class_of: Ints) -> int:
+@compiled
+def _find_classes(rows: FixedBits2, first_row: Ints, class_of: Ints) -> int:
     """A hash table with open addressing; `first_row` has room for twice the rows, a power of two."""
     n_classes = 0
     for i in range(len(rows)):
@@ -76,7 +75,7 @@ def _find_classes(rows: NDArray[np.uint64], first_row: Ints, class_of: Ints) -> 
     return n_classes
 
 
-@compiled(types.void(INTS, INTS, INTS))
+@compiled
 def _put_in_place(class_of: Ints, at: Ints, members: Ints) -> None:
     for i in range(len(class_of)):
         members[at[class_of[i]]] = i

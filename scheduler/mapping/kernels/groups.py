@@ -5,13 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
 
-from scheduler.compiled import FLOATS, INTS, Floats, Ints, compiled, inlined, named_tuple, part
-from scheduler.mapping.kernels.blocks import BLOCKS, Blocks, row_of
-from scheduler.mapping.kernels.lines import LINES, Lines, line_up, soonest
-from scheduler.mapping.kernels.pairing_heap import meld, without_root
-from scheduler.mapping.kernels.table import NOBODY, TABLE, Table
+from scheduler.compiled import Floats, Ints, compiled, inlined, part
+from scheduler.mapping.kernels.blocks import Blocks, row_of
+from scheduler.mapping.kernels.lines import Lines, line_up, soonest
+from scheduler.mapping.kernels.table import NOBODY, Table
 
 ALIKE = 1.5
 """A block is kept if its bound is at most so many times the best completion of one of its members."""
@@ -20,9 +18,11 @@ ALIKE = 1.5
 class Groups(NamedTuple):
     """For each machine class the job classes that were best off there, the longest on top.
 
-    Pairing heaps by time. Those of one group that take equally long come to stand there as one as they are
-    met: the class of the lowest job, with the others in a heap by job below it. A whole block of job classes
-    is one, too, with the number C + b, until it is dissolved; it comes before all jobs.
+    Pairing heaps by time (Fredman, Sedgewick, Sleator and Tarjan 1986): the root has the least key, and
+    `child` and `sibling` are NOBODY where there is none. Classes of one group with equal times become one
+    node when they are first compared: the class of the lowest job, with the others in a heap by job below it.
+    A whole block of job classes is also a node, with the number C + b, until it is dissolved; it precedes all
+    jobs.
     """
 
     minus_s: Floats  # (C + B,) less the time on that machine class
@@ -32,9 +32,6 @@ class Groups(NamedTuple):
     equal_child: Ints  # (C + B,) of the heap by job
     equal_sibling: Ints  # (C + B,)
     top: Ints  # (K,)
-
-
-GROUPS = named_tuple((FLOATS, INTS, INTS, INTS, INTS, INTS, INTS), Groups)
 
 
 def grouped(table: Table, blocks: Blocks, lines: Lines, ready_s: Floats) -> Groups:
@@ -54,16 +51,41 @@ def grouped(table: Table, blocks: Blocks, lines: Lines, ready_s: Floats) -> Grou
     return groups
 
 
-def copied(groups: Groups) -> Groups:
-    return Groups(
-        groups.minus_s.copy(),
-        groups.child.copy(),
-        groups.sibling.copy(),
-        groups.head.copy(),
-        groups.equal_child.copy(),
-        groups.equal_sibling.copy(),
-        groups.top.copy(),
-    )
+@inlined
+def meld(key: Floats | Ints, child: Ints, sibling: Ints, a: int, b: int) -> int:
+    """One heap of two."""
+    if a == NOBODY:
+        return b
+    if b == NOBODY:
+        return a
+    if key[b] < key[a]:
+        a, b = b, a
+    sibling[b] = child[a]
+    child[a] = b
+    return a
+
+
+@part
+def without_root(key: Floats | Ints, child: Ints, sibling: Ints, root: int) -> int:
+    """The heap without its root, which is a node by itself then."""
+    c, pairs = child[root], NOBODY
+    child[root] = NOBODY
+    while c != NOBODY:
+        other, later = sibling[c], NOBODY
+        sibling[c] = NOBODY
+        if other != NOBODY:
+            later = sibling[other]
+            sibling[other] = NOBODY
+        c = meld(key, child, sibling, c, other)
+        sibling[c] = pairs
+        pairs, c = c, later
+    rest = NOBODY
+    while pairs != NOBODY:
+        later = sibling[pairs]
+        sibling[pairs] = NOBODY
+        rest = meld(key, child, sibling, rest, pairs)
+        pairs = later
+    return rest
 
 
 @inlined
@@ -151,7 +173,7 @@ def latest_member_s(table: Table, blocks: Blocks, lines: Lines, b: int) -> float
     return latest_s
 
 
-@compiled(types.void(TABLE, BLOCKS, LINES, GROUPS, FLOATS))
+@compiled
 def _group_all(table: Table, blocks: Blocks, lines: Lines, groups: Groups, ready_s: Floats) -> None:
     """O(C K)."""
     line_up(table, lines, ready_s)

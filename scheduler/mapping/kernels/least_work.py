@@ -5,11 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
 
-from scheduler.compiled import FLOATS, INTS, Floats, Ints, compiled, named_tuple, part
+from scheduler.compiled import FixedFloats2, Floats, Ints, compiled, part
 from scheduler.mapping.kernels.lines import Lines
-from scheduler.mapping.kernels.table import READ_ONLY_TABLE, Table
+from scheduler.mapping.kernels.table import Table
 
 SLACK = 1e-9
 """Relative; more than any of these sums can be wrong by."""
@@ -33,9 +32,6 @@ class LeastWork(NamedTuple):
     speed_at: Floats  # (N_STEPS + 1,) room for the speed of the machines that are ready from each step on
 
 
-LEAST_WORK = named_tuple((FLOATS, FLOATS, FLOATS, INTS, FLOATS), LeastWork)
-
-
 def least_work_of(table: Table, ready_s: Floats) -> LeastWork:
     """Three passes over the table. `ready_s` by machine index: those that never are do no work."""
     n_job_classes, n_machine_classes = table.by_job_class_s.shape
@@ -47,8 +43,10 @@ def least_work_of(table: Table, ready_s: Floats) -> LeastWork:
     return LeastWork(slowness, work_s, least_s, np.argsort(work_s)[:able].copy(), np.empty(N_STEPS + 1))
 
 
-@compiled(types.void(READ_ONLY_TABLE, FLOATS, FLOATS, FLOATS, FLOATS))
-def _measure(times_s: Floats, never_s: Floats, slowness: Floats, work_s: Floats, least_s: Floats) -> None:
+@compiled
+def _measure(
+    times_s: FixedFloats2, never_s: Floats, slowness: Floats, work_s: Floats, least_s: Floats
+) -> None:
     """`never_s` (K,) is infinite where no machine will ever be ready, and zero else."""
     slowness[:] = 0.0
     for c in range(len(times_s)):

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scheduler.compiled import FLOATS, INTS, Floats, Ints, inlined, named_tuple, part, room_for_ints
+from scheduler.compiled import Floats, Ints, allocate, inlined, part
 from scheduler.mapping.kernels.table import BEYOND_ALL, NOBODY, Plan, Table
 
 
@@ -35,23 +35,10 @@ class Lines(NamedTuple):
     offers: Ints  # (K,) room for the machine classes that may be chosen from
 
 
-LINES = named_tuple((INTS, FLOATS, INTS, INTS, INTS, INTS, INTS, INTS, FLOATS, INTS), Lines)
-
-
 def room_for_lines(table: Table) -> Lines:
     m, n_classes = len(table.machines), len(table.first_machine) - 1
-    return Lines(
-        room_for_ints(m + len(table.jobs)),
-        np.empty(m),
-        room_for_ints(m),
-        room_for_ints(m),
-        room_for_ints(n_classes),
-        room_for_ints(m),
-        room_for_ints(n_classes),
-        room_for_ints(n_classes),
-        np.empty(n_classes),
-        room_for_ints(n_classes),
-    )
+    n_members = m + len(table.jobs)
+    return allocate(Lines, n_members, m, m, m, n_classes, m, n_classes, n_classes, n_classes, n_classes)
 
 
 @part

@@ -5,12 +5,10 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
 
-from scheduler.compiled import FLOATS, INTS, Floats, Ints, compiled, inlined, named_tuple, part, room_for_ints
-from scheduler.mapping.kernels.blocks import BLOCKS, Blocks
+from scheduler.compiled import Floats, Ints, allocate, compiled, inlined, part
+from scheduler.mapping.kernels.blocks import Blocks
 from scheduler.mapping.kernels.groups import (
-    GROUPS,
     Groups,
     best_completion_s,
     bound_of,
@@ -21,9 +19,9 @@ from scheduler.mapping.kernels.groups import (
     take_tied,
     without_lowest,
 )
-from scheduler.mapping.kernels.least_work import LEAST_WORK, SLACK, LeastWork, least_rest_s
-from scheduler.mapping.kernels.lines import LINES, Lines, line_up, place
-from scheduler.mapping.kernels.table import BEYOND_ALL, NOBODY, PLAN, TABLE, Plan, Table, is_used_up
+from scheduler.mapping.kernels.least_work import SLACK, LeastWork, least_rest_s
+from scheduler.mapping.kernels.lines import Lines, line_up, place
+from scheduler.mapping.kernels.table import BEYOND_ALL, NOBODY, Plan, Table, is_used_up
 
 
 class Bounds(NamedTuple):
@@ -34,16 +32,10 @@ class Bounds(NamedTuple):
     group_of: Ints  # (C + B,)
 
 
-BOUNDS = named_tuple((FLOATS, INTS, INTS), Bounds)
-
-
 def room_for_bounds(table: Table, blocks: Blocks) -> Bounds:
     n_job_classes, n_machine_classes = table.by_job_class_s.shape
-    return Bounds(
-        np.empty(n_machine_classes),
-        room_for_ints(n_job_classes + len(blocks.row_s)),
-        room_for_ints(n_job_classes + len(blocks.row_s)),
-    )
+    n = n_job_classes + len(blocks.row_s)
+    return allocate(Bounds, n_machine_classes, n, n)
 
 
 @part
@@ -120,7 +112,7 @@ def next_class(
     return found, others, looks
 
 
-@compiled(types.int64(TABLE, BLOCKS, GROUPS, LEAST_WORK, LINES, BOUNDS, PLAN, INTS, FLOATS, types.float64))
+@compiled
 def max_min(
     table: Table,
     blocks: Blocks,

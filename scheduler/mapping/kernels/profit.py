@@ -3,17 +3,13 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import types
-from numpy.typing import NDArray
 
-from scheduler.compiled import FLOATS, INTS, Floats, Ints, compiled
+from scheduler.compiled import FixedFloats2, Flags2, Floats, Ints, compiled
 from scheduler.mapping.kernels.lines import soonest
-from scheduler.mapping.kernels.table import NOBODY, READ_ONLY_TABLE, TABLE, Table, is_used_up
-
-FLAGS = types.Array(types.boolean, 2, "C")
+from scheduler.mapping.kernels.table import NOBODY, Table, is_used_up
 
 
-@compiled(types.void(TABLE, FLOATS, FLOATS, FLOATS))
+@compiled
 def best_alone(table: Table, ready_s: Floats, front_s: Floats, alone_s: Floats) -> None:
     """The best completion of each job class on single machines, into `alone_s` (C,)."""
     for k in range(len(front_s)):
@@ -24,16 +20,16 @@ def best_alone(table: Table, ready_s: Floats, front_s: Floats, alone_s: Floats) 
         alone_s[c] = soonest(table.by_job_class_s[c], front_s)
 
 
-@compiled(types.void(TABLE, READ_ONLY_TABLE, INTS, FLOATS, FLOATS, INTS, INTS, FLAGS, INTS))
+@compiled
 def most_profitable(
     table: Table,
-    cluster_s: Floats,
+    cluster_s: FixedFloats2,
     next_job: Ints,
     alone_s: Floats,
     ready_s: Floats,
     members: Ints,
     first_member: Ints,
-    passed_over: NDArray[np.bool_],
+    passed_over: Flags2,
     best: Ints,
 ) -> None:
     """(job class, cluster) of the highest positive gain over `alone_s`, into `best` (2,).

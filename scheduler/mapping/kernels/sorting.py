@@ -5,9 +5,8 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
 
-from scheduler.compiled import INTS, Floats, Ints, inlined, named_tuple, part
+from scheduler.compiled import Floats, Ints, Ints2, inlined, part
 from scheduler.mapping.kernels.table import Table
 
 DEPTH = 64
@@ -17,15 +16,10 @@ SHORT = 16
 class Sorting(NamedTuple):
     """For each machine class its job classes by (time, first job)."""
 
-    order: Ints  # (K, C)
+    order: Ints2  # (K, C)
     sorted_to: Ints  # (K,) so many are in their place
-    bounds: Ints  # (K, DEPTH) places that no job class has to cross any more, a stack
+    bounds: Ints2  # (K, DEPTH) places that no job class has to cross any more, a stack
     depth: Ints  # (K,)
-
-
-SORTING = named_tuple(
-    (types.Array(types.int64, 2, "C"), INTS, types.Array(types.int64, 2, "C"), INTS), Sorting
-)
 
 
 def unsorted(table: Table) -> Sorting:

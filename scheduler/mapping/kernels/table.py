@@ -5,22 +5,19 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
 
-from scheduler.compiled import FLOATS, INTS, Floats, Ints, inlined, named_tuple
+from scheduler.compiled import FixedFloats2, Floats, Ints, inlined
 
 NOBODY = -1
 BEYOND_ALL = int(np.iinfo(np.int64).max)
 """A job or machine index that comes after every other."""
 
-READ_ONLY_TABLE = types.Array(types.float64, 2, "C", readonly=True)
-
 
 class Table(NamedTuple):
     """An ETC table by classes, C of jobs and K of machines. Nothing here ever changes."""
 
-    by_job_class_s: Floats  # (C, K)
-    by_machine_class_s: Floats  # (K, C): the same, transposed
+    by_job_class_s: FixedFloats2  # (C, K)
+    by_machine_class_s: FixedFloats2  # (K, C): the same, transposed
     jobs: Ints  # (n,) by class, ascending in each; no class is empty
     first_job: Ints  # (C + 1,) where each class begins in `jobs`
     machines: Ints  # (m,) by class, ascending in each; no class is empty
@@ -34,10 +31,6 @@ class Plan(NamedTuple):
     machines: Ints
     start_s: Floats
     completion_s: Floats
-
-
-TABLE = named_tuple((READ_ONLY_TABLE, READ_ONLY_TABLE, INTS, INTS, INTS, INTS), Table)
-PLAN = named_tuple((INTS, INTS, FLOATS, FLOATS), Plan)
 
 
 @inlined

@@ -2,12 +2,10 @@
 
 from __future__ import annotations
 
-from numba import types
+from scheduler.compiled import Floats, Ints, compiled, inlined, part
+from scheduler.time_shared.kernels.tables import TOGETHER_S, Jobs, Nodes
 
-from scheduler.compiled import FLOATS, INTS, Floats, Ints, compiled, inlined, part
-from scheduler.time_shared.kernels.tables import JOBS, NODES, TOGETHER_S, Jobs, Nodes
-
-PROPORTIONAL, BY_MPL, BY_CPU = 0, 1, 2
+PROPORTIONAL, BY_MPL, BY_CPU = range(3)
 
 
 @part
@@ -59,7 +57,7 @@ def cpu_rate(jobs: Jobs, row: int, method: int, slower: float) -> float:
     return float(jobs.cpu[row] / slower)
 
 
-@compiled(types.void(JOBS, NODES, INTS, types.int64, FLOATS))
+@compiled
 def expect(jobs: Jobs, nodes: Nodes, rows: Ints, method: int, expected_s: Floats) -> None:
     """How long the jobs in `rows`, which have just been placed, will run."""
     for x in range(len(rows)):

@@ -5,28 +5,12 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
 
-from scheduler.compiled import (
-    FLOATS,
-    INTS,
-    Floats,
-    Ints,
-    compiled,
-    inlined,
-    named_tuple,
-    part,
-    room_for_ints,
-)
+from scheduler.compiled import Floats, Ints, allocate, compiled, copied, inlined, part
 from scheduler.time_shared.kernels.estimates import most_cpu, remaining_s, slowdown
 from scheduler.time_shared.kernels.node_selection import select_nodes
-from scheduler.time_shared.kernels.placing import put, take_off
 from scheduler.time_shared.kernels.tables import (
-    JOBS,
     NOBODY,
-    NODES,
-    POLICY,
-    QUEUES,
     TOGETHER_S,
     Jobs,
     Nodes,
@@ -35,9 +19,11 @@ from scheduler.time_shared.kernels.tables import (
     add_running,
     drop_waiting,
     n_waiting,
+    put,
+    take_off,
 )
 
-JUST_FIRST, FIRST_FIT, BEST_FIT, EASY = 0, 1, 2, 3
+JUST_FIRST, FIRST_FIT, BEST_FIT, EASY = range(4)
 
 
 class Room(NamedTuple):
@@ -48,23 +34,12 @@ class Room(NamedTuple):
     started: Ints  # (rows,) the jobs that the last pass started, in order
     ended: Ints  # (rows,) those that ended before it
     left_s: Floats  # (rows,) how long each of the running ones still takes, in their order
-    later: Nodes  # the nodes when the first of the queue can start
-
-
-ROOM = named_tuple((INTS, INTS, INTS, INTS, FLOATS, NODES), Room)
+    later: Nodes  # the nodes when the first of the queue can start; their limits are those of now
 
 
 def room_for_pass(jobs: Jobs, nodes: Nodes) -> Room:
-    n_rows = len(jobs.id)
-    later = Nodes._make(column.copy() for column in nodes)
-    return Room(
-        room_for_ints(len(nodes.n_jobs)),
-        room_for_ints(len(nodes.n_jobs)),
-        room_for_ints(n_rows),
-        room_for_ints(n_rows),
-        np.empty(n_rows),
-        later,
-    )
+    n_nodes, n_rows = len(nodes.n_jobs), len(jobs.id)
+    return allocate(Room, n_nodes, n_nodes, n_rows, n_rows, n_rows, later=copied(nodes))
 
 
 @inlined
@@ -97,7 +72,7 @@ def next_to_start(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: 
     return best
 
 
-@compiled(types.float64(JOBS, NODES, QUEUES, ROOM, POLICY, types.int64))
+@compiled
 def reservation_s(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: Policy, head: int) -> float:
     """In how many seconds `head` can start, if running jobs end as estimated; `room.later` is the state then.
 
@@ -106,9 +81,6 @@ def reservation_s(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: 
     later, n_running = room.later, queues.n_running[0]
     for n in range(len(nodes.n_jobs)):
         later.n_jobs[n], later.cpu[n], later.memory_mb[n] = nodes.n_jobs[n], nodes.cpu[n], nodes.memory_mb[n]
-        later.local_mpl[n], later.local_cpu[n] = nodes.local_mpl[n], nodes.local_cpu[n]
-        later.most_jobs[n], later.most_cpu[n] = nodes.most_jobs[n], nodes.most_cpu[n]
-        later.most_memory_mb[n] = nodes.most_memory_mb[n]
         for x in range(nodes.n_jobs[n]):
             later.jobs[n, x] = nodes.jobs[n, x]
     for x in range(n_running):
@@ -155,7 +127,7 @@ def backfill(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: Polic
     return n_started
 
 
-@compiled(types.int64(JOBS, NODES, QUEUES, ROOM, POLICY))
+@compiled
 def start_jobs(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: Policy) -> int:
     """Start what the policies allow; returns how many, named in `room.started`.
 

@@ -5,18 +5,11 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from numba import types
 
-from scheduler.compiled import FLOATS, Floats, compiled, inlined, named_tuple, part
+from scheduler.compiled import Floats, compiled, inlined, part
 from scheduler.time_shared.kernels.estimates import cpu_rate, remaining_s, slowdown
-from scheduler.time_shared.kernels.job_selection import EASY, ROOM, Room, start_jobs
-from scheduler.time_shared.kernels.placing import take_off
+from scheduler.time_shared.kernels.job_selection import EASY, Room, start_jobs
 from scheduler.time_shared.kernels.tables import (
-    JOBS,
-    METHODS,
-    NODES,
-    POLICY,
-    QUEUES,
     TOGETHER_S,
     Jobs,
     Methods,
@@ -25,6 +18,7 @@ from scheduler.time_shared.kernels.tables import (
     Queues,
     drop_running,
     n_waiting,
+    take_off,
 )
 
 
@@ -39,9 +33,6 @@ class Forecasts(NamedTuple):
     known_s: Floats  # when `used_s` and `run_s` of the job were last brought up to date
     slower: Floats  # by the method of the remaining time
     rate: Floats  # CPU time used per second
-
-
-FORECASTS = named_tuple((FLOATS, FLOATS, FLOATS, FLOATS, FLOATS), Forecasts)
 
 
 def room_for_forecasts(n_rows: int) -> Forecasts:
@@ -115,7 +106,7 @@ def begin(
         estimate_neighbours(jobs, nodes, forecasts, room.started[x], now_s, methods)
 
 
-@compiled(types.void(JOBS, NODES, QUEUES, ROOM, FORECASTS, POLICY, METHODS))
+@compiled
 def look_ahead(
     jobs: Jobs,
     nodes: Nodes,

@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-from numba import types
+from scheduler.compiled import Ints, compiled, inlined, part
+from scheduler.time_shared.kernels.tables import NOBODY, Jobs, Nodes, fits
 
-from scheduler.compiled import INTS, Ints, compiled, inlined, part
-from scheduler.time_shared.kernels.placing import fits
-from scheduler.time_shared.kernels.tables import JOBS, NOBODY, NODES, Jobs, Nodes
-
-NORMAL, UNIFORM, UNIFORM_ELSE_NORMAL = 0, 1, 2
+NORMAL, UNIFORM, UNIFORM_ELSE_NORMAL = range(3)
 
 
 @inlined
@@ -94,7 +91,7 @@ def matching_set(jobs: Jobs, nodes: Nodes, row: int, chosen: Ints) -> bool:
     return True
 
 
-@compiled(types.boolean(JOBS, NODES, types.int64, types.int64, INTS))
+@compiled
 def select_nodes(jobs: Jobs, nodes: Nodes, policy: int, row: int, chosen: Ints) -> bool:
     """Write the nodes for a job to `chosen`; False where it has to wait."""
     if policy == NORMAL:

@@ -4,11 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-import numpy as np
-from numba import types
-from numpy.typing import NDArray
-
-from scheduler.compiled import FLOATS, INTS, Floats, Ints, inlined, named_tuple
+from scheduler.compiled import Flags, Floats, Ints, Ints2, compiled, inlined
 
 NOBODY = -1
 SLACK = 1e-9
@@ -16,10 +12,6 @@ SLACK = 1e-9
 
 TOGETHER_S = 1e-9
 """Jobs that end within so short a time end together, before anybody starts: rounding decides nothing."""
-
-INTS_2 = types.Array(types.int64, 2, "C")
-BOOLS = types.Array(types.boolean, 1, "C")
-Bools = NDArray[np.bool_]
 
 
 class Jobs(NamedTuple):
@@ -31,17 +23,17 @@ class Jobs(NamedTuple):
     memory_mb: Floats  # of one task
     exe_s: Floats  # ExeTime_tot
     cpu_s: Floats  # CPUtime_tot
-    communicates: Bools  # bound by communication rather than by computation
+    communicates: Flags  # bound by communication rather than by computation
     used_s: Floats  # CPUtime_cur
     run_s: Floats  # ExeTime_cur
-    nodes: Ints  # (rows, width): where it runs, in the first `tasks` places
+    nodes: Ints2  # (rows, width): where it runs, in the first `tasks` places
 
 
 class Nodes(NamedTuple):
     """One row per node: what it carries, and what the social contract allows."""
 
     n_jobs: Ints  # MPL_paral
-    jobs: Ints  # (N, most): their rows, in order of start
+    jobs: Ints2  # (N, most): their rows, in order of start
     cpu: Floats  # CPU_paral: the sum of CPU(J)
     memory_mb: Floats
     local_mpl: Floats  # MPL_local
@@ -75,13 +67,6 @@ class Methods(NamedTuple):
     cpu: int
 
 
-POLICY = named_tuple((types.int64, types.int64, types.int64), Policy)
-METHODS = named_tuple((types.int64, types.int64), Methods)
-JOBS = named_tuple((INTS, INTS, FLOATS, FLOATS, FLOATS, FLOATS, BOOLS, FLOATS, FLOATS, INTS_2), Jobs)
-NODES = named_tuple((INTS, INTS_2, FLOATS, FLOATS, FLOATS, FLOATS, INTS, FLOATS, FLOATS), Nodes)
-QUEUES = named_tuple((INTS, INTS, INTS, INTS), Queues)
-
-
 @inlined
 def drop_waiting(queues: Queues, x: int) -> None:
     """Take out the waiting job in place x; at no cost if it is the first."""
@@ -106,3 +91,49 @@ def drop_running(queues: Queues, x: int) -> None:
 def add_running(queues: Queues, row: int) -> None:
     queues.running[queues.n_running[0]] = row
     queues.n_running[0] += 1
+
+
+@inlined
+def fits(jobs: Jobs, nodes: Nodes, row: int, n: int) -> bool:
+    """Whether one task of the job may start on node n: MPL, memory and CPU requirement within limits."""
+    return bool(
+        nodes.n_jobs[n] < nodes.most_jobs[n]
+        and nodes.memory_mb[n] + jobs.memory_mb[row] <= nodes.most_memory_mb[n] + SLACK
+        and nodes.cpu[n] + jobs.cpu[row] <= nodes.most_cpu[n] + SLACK
+    )
+
+
+@inlined
+def add_up(jobs: Jobs, nodes: Nodes, n: int) -> None:
+    """Anew and in order of start, so that a sum does not depend on who was there before."""
+    cpu = memory_mb = 0.0
+    for x in range(nodes.n_jobs[n]):
+        cpu += jobs.cpu[nodes.jobs[n, x]]
+        memory_mb += jobs.memory_mb[nodes.jobs[n, x]]
+    nodes.cpu[n] = cpu
+    nodes.memory_mb[n] = memory_mb
+
+
+@compiled
+def put(jobs: Jobs, nodes: Nodes, row: int, chosen: Ints) -> None:
+    """Place the job's tasks on the first nodes in `chosen`."""
+    for x in range(jobs.tasks[row]):
+        n = chosen[x]
+        jobs.nodes[row, x] = n
+        nodes.jobs[n, nodes.n_jobs[n]] = row
+        nodes.n_jobs[n] += 1
+        add_up(jobs, nodes, n)
+
+
+@compiled
+def take_off(jobs: Jobs, nodes: Nodes, row: int) -> None:
+    """Free the nodes of a job."""
+    for x in range(jobs.tasks[row]):
+        n = jobs.nodes[row, x]
+        y = 0
+        while nodes.jobs[n, y] != row:
+            y += 1
+        nodes.n_jobs[n] -= 1
+        for z in range(y, nodes.n_jobs[n]):
+            nodes.jobs[n, z] = nodes.jobs[n, z + 1]
+        add_up(jobs, nodes, n)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scheduler.compiled import copied
 from scheduler.model import JobId
 from scheduler.time_shared.kernels.job_selection import room_for_pass
 from scheduler.time_shared.kernels.look_ahead import look_ahead, room_for_forecasts
@@ -9,7 +10,7 @@ from scheduler.time_shared.kernels.tables import Methods
 from scheduler.time_shared.loras import Loras, in_order
 from scheduler.time_shared.policies import Method, Selection
 from scheduler.time_shared.prediction.forecast import Forecast
-from scheduler.time_shared.problem import SharedNodes, copied
+from scheduler.time_shared.problem import SharedNodes
 
 
 class PolicyAware:
@@ -26,7 +27,7 @@ class PolicyAware:
 
     def predict(self, now_s: float, shared: SharedNodes) -> list[Forecast]:
         shared.measure()
-        jobs, nodes = copied(shared)
+        jobs, nodes = copied(shared.jobs), copied(shared.nodes)
         self._scheduler.limit(nodes)
         queues = shared.queues()
         queues.waiting[:] = shared.waiting[in_order(shared, self._scheduler.ordering)]

@@ -2,25 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 
-from scheduler.compiled import Floats
+from scheduler.compiled import Floats, copied
 from scheduler.model import JobId, NodeSchedule, Start
 from scheduler.time_shared.kernels.estimates import expect
 from scheduler.time_shared.kernels.job_selection import room_for_pass
 from scheduler.time_shared.kernels.look_ahead import look_ahead, room_for_forecasts
 from scheduler.time_shared.kernels.node_selection import select_nodes
-from scheduler.time_shared.kernels.placing import put
-from scheduler.time_shared.kernels.tables import TOGETHER_S, Jobs, Methods, Nodes, Queues
-from scheduler.time_shared.loras import WAITS, Loras, in_order
+from scheduler.time_shared.kernels.tables import TOGETHER_S, Methods, Queues, put
+from scheduler.time_shared.loras import WAITS, Loras, WaitReasons, in_order
 from scheduler.time_shared.policies import Selection
 from scheduler.time_shared.prediction.forecast import Forecast
 from scheduler.time_shared.prediction.look_ahead import methods_of
-from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem, copied
-from scheduler.time_shared.wait_reasons import WhyJobsWait
+from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
 from scheduler.wait_reasons import AllOthers
 
 
@@ -103,7 +100,7 @@ class _Trial:
         self._shared = shared
         self._in_turn = in_turn
         self._now_s = now_s
-        self._jobs, self._nodes = copied(shared)
+        self._jobs, self._nodes = copied(shared.jobs), copied(shared.nodes)
         in_turn.limit(self._nodes)
         self.waiting: list[int] = shared.waiting[in_order(shared, in_turn.ordering)].tolist()
         self._running: list[int] = shared.running.tolist()
@@ -128,8 +125,7 @@ class _Trial:
 
     def ahead(self, methods: Methods) -> _Ahead:
         """The look-ahead if all others start in turn."""
-        jobs = Jobs._make(column.copy() for column in self._jobs)
-        nodes = Nodes._make(column.copy() for column in self._nodes)
+        jobs, nodes = copied(self._jobs), copied(self._nodes)
         running = np.array([*self._running, *([0] * len(self.waiting))], dtype=np.int64)
         queues = Queues(
             np.array(self.waiting, dtype=np.int64),
@@ -156,23 +152,16 @@ class _Trial:
             Start(position[row], self._nodes_of(row), problem.now_s + takes_s)
             for row, takes_s in zip(self.started, expected_s.tolist(), strict=True)
         )
-        return NodeSchedule(starts, AllOthers(problem.n_jobs, starts, WAITS, self._why(problem)))
+        return NodeSchedule(starts, AllOthers(problem.n_jobs, starts, WAITS, self._wait_reasons()))
 
-    def _why(self, problem: TimeSharedProblem) -> Callable[[int], str]:
-        """A function for the wait reason of job i in this state."""
+    def _wait_reasons(self) -> WaitReasons | None:
         if not self.waiting:
-            return lambda i: WAITS
+            return None
         head = self.waiting[0]
-        first = self._jobs.id[head]
-        return WhyJobsWait(
-            problem,
-            self._jobs,
-            self._nodes,
-            self._in_turn.policy.node_selection,
-            head,
-            lambda: "",
-            lambda: f"it is predicted to delay job {first}, the first of the queue, or to break a promise",
-        )
+        first = f"job {self._jobs.id[head]}, the first of the queue"
+        held_back = f"it is predicted to delay {first}, or to break a promise"
+        rows, policy = self._shared.waiting, self._in_turn.policy.node_selection
+        return WaitReasons(rows, self._jobs, self._nodes, policy, head, held_back)
 
     def _choose(self, row: int) -> bool:
         """Choose the nodes for a job; False if it cannot start now."""

@@ -12,7 +12,7 @@ import polars as pl
 from scheduler.mapping.greedy import Sjs
 from scheduler.mapping.pjs import Pjs
 from scheduler.mapping.problem import MappingProblem
-from scheduler.mapping.reference import TextbookPjs, TextbookSjs
+from scheduler.mapping.reference import ReferencePjs, ReferenceSjs
 from scheduler.ports import Scheduler
 from sil.outcome.statistics import Interval, Sample, interval, least_squares
 from sil.report.figures import bars, lines
@@ -77,7 +77,7 @@ def _time_sjs(seeds: int, step: Callable[[], None]) -> Iterator[tuple[int, int, 
             for m in GRID:
                 rng = np.random.default_rng([SEED, seed, n, m])
                 problem = MappingProblem.from_matrix(rng.uniform(1.0, 100.0, (n, m)))
-                yield n, m, seed, _least_ms(TextbookSjs(), problem), _least_ms(Sjs(), problem)
+                yield n, m, seed, _least_ms(ReferenceSjs(), problem), _least_ms(Sjs(), problem)
                 step()
 
 
@@ -94,7 +94,7 @@ def _time_pjs(seeds: int, step: Callable[[], None]) -> Iterator[tuple[int, int, 
                 offered_s = np.where((rank < n * share / 100)[:, None], parallel_s, np.inf)
                 problem = MappingProblem.from_matrix(np.hstack([etc_s, offered_s]), None, members)
                 made = Pjs().schedule(problem).assignments.resources
-                ms, fast_ms = _least_ms(TextbookPjs(), problem), _least_ms(Pjs(), problem)
+                ms, fast_ms = _least_ms(ReferencePjs(), problem), _least_ms(Pjs(), problem)
                 yield n, share, seed, ms, fast_ms, int((made >= n_machines).sum())
                 step()
 

@@ -8,9 +8,8 @@ from dataclasses import dataclass
 from typing import ClassVar, NamedTuple
 
 import numpy as np
-from numba import types
 
-from scheduler.compiled import FLOATS, Floats, compiled
+from scheduler.compiled import Floats, compiled
 
 TOLERANCE = 1e-13
 MAX_ITERATIONS = 500
@@ -97,7 +96,7 @@ class ByCpu(Sharing):
         return [max(1.0, sum(node.cpu, 0.0) + node.local_cpu)] * len(node.cpu)
 
 
-@compiled(types.void(FLOATS, FLOATS, FLOATS, FLOATS))
+@compiled
 def solve(cpu: Floats, elsewhere: Floats, parameters: Floats, found: Floats) -> None:
     """O(k^2) in each of some tens of iterations, always from the same initial values."""
     available, inflation, loss = parameters[0], parameters[1], parameters[2]

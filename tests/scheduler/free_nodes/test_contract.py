@@ -6,8 +6,8 @@ import pytest
 
 from scheduler import registry
 from scheduler.contract import ContractBroken, check_contract
-from scheduler.free_nodes.policies import Backfilling
 from scheduler.free_nodes.problem import FreeNodesProblem
+from scheduler.free_nodes.rigid import Backfilling
 from scheduler.kinds import Kind
 from scheduler.model import NodeSchedule, Start
 from scheduler.registry import resolve

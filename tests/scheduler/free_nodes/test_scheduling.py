@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from scheduler import registry
 from scheduler.free_nodes.contract import FreeNodesOutline, free_nodes_outlines, larger_outlines
-from scheduler.free_nodes.policies import Backfilling, Ordering
 from scheduler.free_nodes.problem import FreeNodesProblem
-from scheduler.free_nodes.rigid import Rigid
+from scheduler.free_nodes.rigid import Backfilling, Ordering, Rigid
 from tests.examples import up_to
-from tests.scheduler.free_nodes.textbook import TextbookPass
+from tests.scheduler.free_nodes.reference import ReferencePass
 
 POLICIES = list(product(Ordering, Backfilling))
 Jobs = list[tuple[int, float]]
@@ -38,7 +37,7 @@ def test_every_policy_decides_as_in_plain_words(
     ordering: str, backfilling: str, outline: FreeNodesOutline
 ) -> None:
     schedule = Rigid(ordering, backfilling).schedule(outline.build(1))
-    assert list(schedule.starts) == TextbookPass(outline.build(1)).decide(ordering, backfilling)
+    assert list(schedule.starts) == ReferencePass(outline.build(1)).decide(ordering, backfilling)
     left = set(range(len(outline.waiting))) - {placement.job for placement in schedule.starts}
     assert set(schedule.wait_reasons) == left
 
@@ -48,7 +47,7 @@ def test_larger_queues_are_decided_as_in_plain_words(ordering: str, backfilling:
     for outline in larger_outlines():
         assert isinstance(outline, FreeNodesOutline)
         schedule = Rigid(ordering, backfilling).schedule(outline.build(1))
-        assert list(schedule.starts) == TextbookPass(outline.build(1)).decide(ordering, backfilling)
+        assert list(schedule.starts) == ReferencePass(outline.build(1)).decide(ordering, backfilling)
 
 
 @given(st.lists(free_nodes_outlines(), min_size=2, max_size=5), st.sampled_from(POLICIES))

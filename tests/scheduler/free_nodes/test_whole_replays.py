@@ -10,8 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from benchmarks.bare_easy import easy_starts
-from scheduler.free_nodes.policies import Backfilling, Ordering
-from scheduler.free_nodes.rigid import Rigid
+from scheduler.free_nodes.rigid import Backfilling, Ordering, Rigid
 from tests.examples import up_to
 from tests.scheduler.free_nodes.replaying import Row, replayed
 

@@ -62,7 +62,7 @@ class _Node:
 Cluster = list[_Node]
 
 
-class TextbookLoras:
+class ReferenceLoras:
     """As `scheduler.time_shared.loras.Loras`, decision by decision."""
 
     def __init__(self, ordering: str, selection: str, node_selection: str, estimate: str = "cpu") -> None:

@@ -1,4 +1,4 @@
-"""The greedy algorithms against plain textbook versions, which recompute every completion at every step."""
+"""The greedy algorithms against plain reference versions, which recompute every completion at every step."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def steps_of(scheduler: MinMin | MaxMin | Sufferage, etc_s: Matrix, ready_s: Mat
     return [(a.job, a.resource, a.completion_s) for a in made.assignments]
 
 
-def textbook(etc_s: Matrix, ready_s: Matrix, key_of: object) -> Steps:
+def reference(etc_s: Matrix, ready_s: Matrix, key_of: object) -> Steps:
     """The job with the smallest key goes to its best machine; keys are recomputed at every step."""
     ready, left, steps = ready_s.copy(), list(range(len(etc_s))), []
     while True:
@@ -48,12 +48,12 @@ def textbook(etc_s: Matrix, ready_s: Matrix, key_of: object) -> Steps:
 
 @given(matrices())
 def test_min_min(case: tuple[Matrix, Matrix]) -> None:
-    assert steps_of(MinMin(), *case) == textbook(*case, key_of=lambda completions: completions[0])
+    assert steps_of(MinMin(), *case) == reference(*case, key_of=lambda completions: completions[0])
 
 
 @given(matrices())
 def test_max_min(case: tuple[Matrix, Matrix]) -> None:
-    assert steps_of(MaxMin(), *case) == textbook(*case, key_of=lambda completions: -completions[0])
+    assert steps_of(MaxMin(), *case) == reference(*case, key_of=lambda completions: -completions[0])
 
 
 @given(matrices())
@@ -62,7 +62,7 @@ def test_sufferage(case: tuple[Matrix, Matrix]) -> None:
         second = completions[1] if len(completions) > 1 else np.inf
         return float(completions[0] - second)
 
-    assert steps_of(Sufferage(), *case) == textbook(*case, key_of=less_than_anyone)
+    assert steps_of(Sufferage(), *case) == reference(*case, key_of=less_than_anyone)
 
 
 @st.composite
@@ -117,7 +117,7 @@ def _paper_pjs(problem: MappingProblem) -> set[tuple[int, int, float]]:
 
 def _sjs(etc_s: Matrix, ready_s: Matrix, jobs: list[int]) -> set[tuple[int, int, float]]:
     both = [
-        [(jobs[i], j, end_s) for i, j, end_s in textbook(etc_s[jobs], ready_s, key)] if jobs else []
+        [(jobs[i], j, end_s) for i, j, end_s in reference(etc_s[jobs], ready_s, key)] if jobs else []
         for key in (lambda completions: completions[0], lambda completions: -completions[0])
     ]
     return set(min(both, key=lambda steps: np.array([end for *_, end in steps]).sum()))

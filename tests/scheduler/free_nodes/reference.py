@@ -19,7 +19,7 @@ class Waiting:
     estimate_s: float
 
 
-class TextbookPass:
+class ReferencePass:
     """FCFS or SJF, then no backfilling, or EASY, or EASY with shortest job backfilled first (SJBF)."""
 
     def __init__(self, problem: FreeNodesProblem) -> None:
