@@ -46,7 +46,7 @@ def state_of(n_nodes: int, n_running: int, n_waiting: int) -> SystemState:
     rng = np.random.default_rng(SEED)
     state = SystemState([512.0] * n_nodes, SocialContract())
     for n in rng.permutation(n_nodes)[: n_nodes // 4].tolist():
-        state.tell_local(n, LocalLoad(float(rng.random() < 0.3), 0.15, 180.0, True))
+        state.set_local(n, LocalLoad(float(rng.random() < 0.3), 0.15, 180.0, True))
     number = 0
 
     def submitted(sizes: tuple[int, ...]) -> Job:
@@ -57,7 +57,7 @@ def state_of(n_nodes: int, n_running: int, n_waiting: int) -> SystemState:
         number += 1
         return job
 
-    while len(state.running) < n_running:
+    while len(state.view().running) < n_running:
         job = submitted((2, 4))
         problem = TimeSharedProblem(0.0, [job], state.view())
         (placement,) = Loras().schedule(problem).starts

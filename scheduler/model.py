@@ -272,9 +272,14 @@ class Loss(NamedTuple):
     found_down: tuple[int | str, ...] = ()
 
     @property
-    def readings(self) -> list[MachineReading]:
+    def readings(self) -> list[MachineReading | InterconnectReading]:
         """The equivalent readings of a monitor."""
-        return [MachineReading(j, False, self.lost_s) for j in self.found_down if isinstance(j, int)]
+        return [
+            MachineReading(subject, False, self.lost_s)
+            if isinstance(subject, int)
+            else InterconnectReading(subject, False, self.lost_s)
+            for subject in self.found_down
+        ]
 
 
 class ExecutionRecord(NamedTuple):

@@ -6,7 +6,21 @@ from collections.abc import Iterable, Sequence
 
 import numpy as np
 
-from scheduler.model import Cluster, InterconnectReading, MachineReading, Site
+from scheduler.model import InterconnectReading, MachineReading, Site
+
+
+class LatestReadings:
+    """When each machine or interconnect was last measured: readings may arrive in another order."""
+
+    def __init__(self) -> None:
+        self._measured_s: dict[int | str, float] = {}
+
+    def accept(self, subject: int | str, measured_s: float) -> bool:
+        """Whether a reading is not older than those accepted before."""
+        is_current = measured_s >= self._measured_s.get(subject, -np.inf)
+        if is_current:
+            self._measured_s[subject] = measured_s
+        return is_current
 
 
 class Availability:
@@ -19,7 +33,7 @@ class Availability:
     def __init__(self, site: Site) -> None:
         self.up = np.ones(site.n_machines, dtype=bool)
         self._site = site
-        self._heard_s: dict[int | str, float] = {}
+        self._latest = LatestReadings()
         self._interconnects_down: set[str] = set()
         self._members = list(site.members)
 
@@ -31,22 +45,9 @@ class Availability:
         changed: set[int] = set()
         for reading in readings:
             subject = reading.machine if isinstance(reading, MachineReading) else reading.name
-            if reading.measured_s < self._heard_s.get(subject, -np.inf):
-                continue
-            self._heard_s[subject] = reading.measured_s
-            changed.update(self._set(subject, reading.up))
+            if self._latest.accept(subject, reading.measured_s):
+                changed.update(self._set(subject, reading.up))
         return sorted(changed)
-
-    def found_down(self, subjects: Iterable[int | str], found_s: float) -> list[int]:
-        """As `read`, for machines (indices) and interconnects (names) that made an order fail."""
-        return self.read(
-            [
-                MachineReading(subject, False, found_s)
-                if isinstance(subject, int)
-                else InterconnectReading(subject, False, found_s)
-                for subject in subjects
-            ]
-        )
 
     def members(self) -> tuple[tuple[int, ...], ...]:
         """Available machines of each cluster; none if the cluster is not available."""
@@ -70,15 +71,14 @@ class Availability:
             self.up[subject] = up
             concerned = list(self._site.clusters_of_machine[subject])
         for c in concerned:
-            self._members[c] = self._usable_members(self._site.clusters[c], self._site.members[c])
+            self._members[c] = self._usable_members(c)
         machines = {j for c in concerned for j in self._site.members[c]}
         return machines if isinstance(subject, str) else machines | {subject}
 
-    def _usable_members(self, cluster: Cluster, everyone: tuple[int, ...]) -> tuple[int, ...]:
-        usable = tuple(j for j in everyone if self.up[j])
-        connected = not cluster.interconnects or not self._interconnects_down.issuperset(
-            cluster.interconnects
-        )
+    def _usable_members(self, c: int) -> tuple[int, ...]:
+        cluster, members = self._site.clusters[c], self._site.members[c]
+        usable = tuple(j for j in members if self.up[j])
+        if cluster.interconnects and self._interconnects_down.issuperset(cluster.interconnects):
+            return ()
         # By division: 7 of 25 is 0.28 as written in a file, while 0.28 * 25 is a little more than 7.
-        enough = bool(usable) and len(usable) / len(everyone) >= cluster.least_share
-        return usable if connected and enough else ()
+        return usable if usable and len(usable) / len(members) >= cluster.least_share else ()

@@ -2,22 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Protocol
 
 from scheduler.managers.time_shared_allocation import TimeSharedAllocation
 from scheduler.model import Job, JobId
 from scheduler.time_shared.prediction.forecast import Forecast, Predictor
-
-
-class Promises(Protocol):
-    """Decides which turnaround limits are promised, given one predictor's forecast of a new job."""
-
-    @property
-    def predictor(self) -> str: ...
-
-    def keeps(self, forecast: Forecast, now_s: float, by_s: float) -> bool: ...
+from scheduler.time_shared.prediction.promises import PromisesByForecast
 
 
 @dataclass(frozen=True, slots=True)
@@ -51,7 +43,7 @@ class Forecasting:
         nodes: TimeSharedAllocation,
         predictors: Mapping[str, Predictor],
         notes: Notes,
-        promises: Promises | None = None,
+        promises: PromisesByForecast | None = None,
     ) -> None:
         self._nodes = nodes
         self._predictors = predictors
@@ -65,17 +57,16 @@ class Forecasting:
             for forecast in forecasts:
                 self._notes.predicted(Prediction(now_s, name, forecast, len(forecasts)))
             if self._promises is not None and name == self._promises.predictor:
-                self._promise(self._promises, forecasts, jobs, now_s)
+                self._promise(forecasts, jobs, now_s, self._promises)
 
     def _promise(
-        self, promises: Promises, forecasts: Sequence[Forecast], new: Mapping[JobId, Job], now_s: float
+        self, forecasts: Iterable[Forecast], new: Mapping[JobId, Job], now_s: float, rule: PromisesByForecast
     ) -> None:
-        """Answer the new jobs that request a turnaround limit."""
         for forecast in forecasts:
             job = new.get(forecast.job)
             if job is None or job.limit_s is None:
                 continue
             by_s = job.arrival_s + job.limit_s
-            if promises.keeps(forecast, now_s, by_s):
+            if rule.keeps(forecast, now_s, by_s):
                 self._nodes.promise(job.id, by_s)
                 self._notes.promised(job, by_s)

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from scheduler.free_nodes.problem import FreeNodes, FreeNodesProblem
 from scheduler.free_nodes.waiting import WaitingJobs
-from scheduler.managers.node_allocation import NodeAllocation
+from scheduler.managers.starting import NodeAllocation
 from scheduler.model import Completion, Job, RunId, Start
 from scheduler.node_set import NodeSet
 from scheduler.ports import RuntimeEstimator
@@ -29,7 +29,7 @@ class FreeNodeAllocation(NodeAllocation):
         """The nodes of each run, and its expected end."""
         self._down: set[int] = set()
 
-    def take_in(self, job: Job) -> str | None:
+    def submit(self, job: Job) -> str | None:
         if not 1 <= job.n_tasks <= self._nodes.n_nodes:
             return f"job {job.id} asks for {job.n_tasks} nodes; the machine has {self._nodes.n_nodes}"
         self.waiting.add(job, self._run_times.estimate_s(job))
@@ -38,7 +38,7 @@ class FreeNodeAllocation(NodeAllocation):
     def problem(self, now_s: float, running: Mapping[RunId, Running]) -> FreeNodesProblem:
         return FreeNodesProblem(now_s, self._nodes, running)
 
-    def nobody_fits(self) -> bool:
+    def nothing_fits(self) -> bool:
         return self.waiting.least_size > self._nodes.free.n
 
     def start(self, run: RunId, job: Job, start: Start, now_s: float) -> None:
@@ -62,12 +62,12 @@ class FreeNodeAllocation(NodeAllocation):
         if run in self._holding and self._holding[run][1] == now_s:
             self._give_back(run)
 
-    def come_to_nothing(self, run: RunId) -> None:
+    def requeue(self, run: RunId) -> None:
         self._give_back(run)
         job, _ = self._began.pop(run)
         self.waiting.add(job, self._run_times.estimate_s(job))
 
-    def tell_available(self, node: int, is_available: bool) -> None:
+    def set_available(self, node: int, is_available: bool) -> None:
         if is_available == (node not in self._down):
             return
         (self._down.discard if is_available else self._down.add)(node)
@@ -75,7 +75,7 @@ class FreeNodeAllocation(NodeAllocation):
             return  # it becomes available, or not, when the run gives it back
         (self._nodes.free.give_back if is_available else self._nodes.free.take)(NodeSet.of([node]))
 
-    def outlived(self, now_s: float) -> None:
+    def reestimate(self, now_s: float) -> None:
         releases = self._nodes.releases
         while (end_s := releases.first_s()) is not None and end_s <= now_s:
             run = releases.first_run

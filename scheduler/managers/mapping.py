@@ -18,9 +18,9 @@ from scheduler.managers.queues import (
     PlannedStarts,
     PreemptionPolicy,
     QueuePolicy,
+    Starvation,
     in_order_of_service,
 )
-from scheduler.managers.starvation import Starvation
 from scheduler.mapping.etc import EtcMatrix, ReadyTimes
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import (
@@ -61,6 +61,7 @@ class MappingManager(ResourceManager):
         preemption: PreemptionPolicy | None = None,
     ) -> None:
         self._queues = in_order_of_service(queues)
+        self._remapped = {queue.name for queue in queues if queue.mapping is MappingPolicy.REMAP}
         self._policy = {queue.name: queue for queue in self._queues}
         self._schedulers = schedulers
         self._clock = ports.clock
@@ -77,10 +78,9 @@ class MappingManager(ResourceManager):
         self._availability = Availability(ports.site)
         self._commitments = Commitments(ports.site.n_machines, (queue.displaces for queue in self._queues))
         self._waiting: dict[str, dict[JobId, Job]] = {queue.name: {} for queue in self._queues}
-        self._planned: dict[str, dict[RunId, Run]] = {queue.name: {} for queue in self._queues}
+        self._planned: dict[JobId, Run] = {}
         self._started: dict[RunId, Run] = {}
         self._running: dict[RunId, Running] = {}
-        self._next_run_of: dict[JobId, Run] = {}
         self._ending_run_of: dict[JobId, Run] = {}
         self._reasons: dict[JobId, str] = {}
         self._touched: set[int] = set()
@@ -92,10 +92,12 @@ class MappingManager(ResourceManager):
     @property
     def wants_round(self) -> bool:  # type: ignore[override]
         """Something changed since the last round, and there are jobs that a round could map."""
-        return self._news and any(
-            self._waiting[queue.name] or (queue.mapping is MappingPolicy.REMAP and self._planned[queue.name])
-            for queue in self._queues
+        if not self._news:
+            return False
+        is_remapped = bool(self._remapped) and any(
+            run.queue in self._remapped for run in self._planned.values()
         )
+        return is_remapped or any(self._waiting.values())
 
     @property
     def wakes_at_s(self) -> float | None:  # type: ignore[override]
@@ -115,12 +117,11 @@ class MappingManager(ResourceManager):
     # -- notices --------------------------------------------------------------------------------------------
 
     def on_job_arrived(self, job: Job) -> str | None:
-        """A job is submitted. Returns None, or the reason for refusing it."""
         refusal = self._admission.refusal(job, self._unfinished_of[job.user])
         if refusal is not None:
             return refusal
         self._unfinished_of[job.user] += 1
-        self._wait_again(job)
+        self._enqueue(job)
         return None
 
     def on_run_ended(self, completion: Completion) -> None:
@@ -128,49 +129,43 @@ class MappingManager(ResourceManager):
         run = self._started.get(completion.run)
         if run is None:
             return
-        started_s = run.start_s
         self._unfinished_of[run.job.user] -= 1
-        self._take_off(run, completion.ended_s)
+        self._remove(run, completion.ended_s)
         if run.ending:  # it ended before the preemption order arrived: the job is complete after all
             self._withdraw_job(run.job)
         self._starvation.forget(run.job)
-        run_time_s = completion.ended_s - started_s
+        run_time_s = completion.ended_s - run.start_s
         self._experience.record(
-            ExecutionRecord(run.job, run.resource, len(run.machines), started_s, run_time_s)
+            ExecutionRecord(run.job, run.resource, len(run.machines), run.start_s, run_time_s)
         )
-        self._news = True
-        self._start_what_is_first()
+        self._something_changed()
 
     def on_run_preempted(self, run_id: RunId) -> None:
         """A run was preempted: its machines are free, and its progress is lost."""
         if run_id not in self._started:
             return
-        self._come_to_nothing(self._started[run_id])
-        self._news = True
-        self._start_what_is_first()
+        self._requeue(self._started[run_id])
+        self._something_changed()
 
     def on_run_lost(self, loss: Loss) -> None:
         """A run failed, or its order could not be carried out: its job waits again.
 
         Resources found down count as down until a later reading that they are up.
         """
-        changed = self._availability.found_down(loss.found_down, loss.lost_s)
+        changed = self._availability.read(loss.readings)
         if loss.run in self._started:
-            self._come_to_nothing(self._started[loss.run])
+            self._requeue(self._started[loss.run])
         self._withdraw_unavailable(changed)
-        self._news = True
-        self._start_what_is_first()
+        self._something_changed()
 
     def on_monitor_news(self) -> None:
         """The monitor has new readings: withdraw runs planned on resources that became unavailable."""
         changed = self._availability.read(self._monitor.news())
         if changed:
             self._withdraw_unavailable(changed)
-            self._news = True
-            self._start_what_is_first()
+            self._something_changed()
 
     def on_time_passed(self) -> None:
-        """It is `wakes_at_s`, or later."""
         while (wakes_at_s := self.wakes_at_s) is not None and wakes_at_s <= self._clock.now_s:
             self._touched.update(heapq.heappop(self._too_early)[2].machines)
         self._start_what_is_first()
@@ -184,7 +179,9 @@ class MappingManager(ResourceManager):
         """
         self.on_monitor_news()
         self._replan()
-        self._withdraw_what_is_mapped_afresh()
+        # In all queues before any is served: no run is planned after one that is about to be remapped.
+        for run in [run for run in self._planned.values() if run.queue in self._remapped]:
+            self._withdraw(run)
         self._just_raised.clear()
         for queue in self._queues:
             if self._waiting[queue.name]:
@@ -194,17 +191,10 @@ class MappingManager(ResourceManager):
         self._start_what_is_first()
 
     def _replan(self) -> None:
-        held = [run for job in self._ending_run_of if (run := self._next_run_of.get(job))]
+        held = [run for job in self._ending_run_of if (run := self._planned.get(job))]
         for late in self._commitments.replan(self._clock.now_s, held):
             if not late.ending:
                 self._running[late.id] = self._running[late.id]._replace(completion_s=late.completion_s)
-
-    def _withdraw_what_is_mapped_afresh(self) -> None:
-        # In all queues before any is served: no run is planned after one that is about to be remapped.
-        for queue in self._queues:
-            if queue.mapping is MappingPolicy.REMAP:
-                for run in list(self._planned[queue.name].values()):
-                    self._withdraw(run)
 
     def _serve(self, queue: QueuePolicy) -> None:
         jobs = sorted(self._waiting[queue.name].values(), key=lambda job: (job.arrival_s, job.id))
@@ -282,8 +272,7 @@ class MappingManager(ResourceManager):
         if self._planned_starts is PlannedStarts.KEPT:
             run.not_before_s = run.start_s
         self._commitments.add(run)
-        self._planned[run.queue][run.id] = run
-        self._next_run_of[run.job.id] = run
+        self._planned[run.job.id] = run
         self._touched.update(run.machines)
 
     def _start_what_is_first(self) -> None:
@@ -300,10 +289,10 @@ class MappingManager(ResourceManager):
                 self._start(run)
 
     def _is_planned(self, run: Run) -> bool:
-        return run.id in self._planned[run.queue]
+        return self._planned.get(run.job.id) is run
 
     def _start(self, run: Run) -> None:
-        del self._planned[run.queue][run.id], self._next_run_of[run.job.id]
+        del self._planned[run.job.id]
         self._commitments.start(run, self._clock.now_s)
         self._started[run.id] = run
         self._running[run.id] = Running(run.job, run.resource, run.machines, run.completion_s)
@@ -320,21 +309,20 @@ class MappingManager(ResourceManager):
         self._commitments.cut(run, self._clock.now_s)
         del self._running[run.id]
         self._ending_run_of[run.job.id] = run
-        self._wait_again(run.job)
+        self._enqueue(run.job)
         self._dispatcher.preempt(run.id)
 
     def _withdraw(self, run: Run) -> None:
         """Withdraw a planned run; its job waits again."""
-        del self._planned[run.queue][run.id], self._next_run_of[run.job.id]
+        del self._planned[run.job.id]
         self._commitments.remove(run)
         self._touched.update(run.machines)
-        self._wait_again(run.job)
+        self._enqueue(run.job)
 
     def _withdraw_job(self, job: Job) -> None:
         """Remove a job from its queue, and withdraw its planned run."""
-        run = self._next_run_of.get(job.id)
-        if run is not None:
-            self._withdraw(run)
+        if job.id in self._planned:
+            self._withdraw(self._planned[job.id])
         self._waiting[self._starvation.queue_of(job)].pop(job.id, None)
         self._reasons.pop(job.id, None)
 
@@ -345,7 +333,7 @@ class MappingManager(ResourceManager):
                 if not run.started and not self._availability.has(run.machines, run.resource):
                     self._withdraw(run)
 
-    def _take_off(self, run: Run, now_s: float) -> None:
+    def _remove(self, run: Run, now_s: float) -> None:
         """Remove a started run, for whatever reason it ended."""
         self._commitments.end(run, now_s)
         del self._started[run.id]
@@ -353,16 +341,19 @@ class MappingManager(ResourceManager):
         self._touched.update(run.machines)
         if run.ending:
             del self._ending_run_of[run.job.id]
-            next_run = self._next_run_of.get(run.job.id)
-            if next_run is not None:  # it may have waited only for this
-                self._touched.update(next_run.machines)
+            if run.job.id in self._planned:  # its next run may have waited only for this
+                self._touched.update(self._planned[run.job.id].machines)
 
-    def _come_to_nothing(self, run: Run) -> None:
+    def _requeue(self, run: Run) -> None:
         """Remove a started run whose job is not complete."""
-        self._take_off(run, self._clock.now_s)
+        self._remove(run, self._clock.now_s)
         if not run.ending:
-            self._wait_again(run.job)
+            self._enqueue(run.job)
 
-    def _wait_again(self, job: Job) -> None:
+    def _something_changed(self) -> None:
+        self._news = True
+        self._start_what_is_first()
+
+    def _enqueue(self, job: Job) -> None:
         self._waiting[self._starvation.queue_of(job)][job.id] = job
         self._news = True

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from itertools import count
+from types import MappingProxyType
 from typing import Protocol, cast
 
 from scheduler.managers.admission import Admission
-from scheduler.managers.node_allocation import NodeAllocation
+from scheduler.managers.availability import LatestReadings
 from scheduler.model import (
     ON_NODES,
     Completion,
@@ -16,12 +18,14 @@ from scheduler.model import (
     Job,
     JobId,
     Loss,
+    MachineReading,
     NodeReading,
     NodeSchedule,
     RunId,
+    Start,
 )
 from scheduler.ports import Scheduler
-from scheduler.problem import Running
+from scheduler.problem import Running, SchedulingProblem
 from scheduler.resource_manager import OnFreeNodes, OnSharedNodes, ResourceManager
 from scheduler.rules import ScheduleRejected
 
@@ -34,21 +38,54 @@ class NewJobs(Protocol):
     def arrived(self, jobs: Mapping[JobId, Job], now_s: float) -> None: ...
 
 
-class _RunningRuns(Mapping[RunId, Running]):
-    """The running runs as schedulers see them, built on access."""
+class NodeAllocation(ABC):
+    """The state of nodes, updated by notices: which jobs wait for them and which run on them."""
 
-    def __init__(self, running: Mapping[RunId, tuple[Job, Sequence[int], float]]) -> None:
-        self._running = running
+    waiting: Sequence[Job]
+    """In order of arrival, then id."""
 
-    def __len__(self) -> int:
-        return len(self._running)
+    outlived_at_s: float | None = None
+    """When the next run will exceed its estimate; None if that does not matter."""
 
-    def __iter__(self) -> Iterator[RunId]:
-        return iter(self._running)
+    @abstractmethod
+    def submit(self, job: Job) -> str | None:
+        """Queue a job. Returns None, or the reason for refusing it."""
 
-    def __getitem__(self, run: RunId) -> Running:
-        job, nodes, end_s = self._running[run]
-        return Running(job, ON_NODES, nodes, end_s)
+    @abstractmethod
+    def problem(self, now_s: float, running: Mapping[RunId, Running]) -> SchedulingProblem:
+        """The problem for the scheduler, now."""
+
+    @abstractmethod
+    def start(self, run: RunId, job: Job, start: Start, now_s: float) -> None:
+        """Start a waiting job."""
+
+    @abstractmethod
+    def end(self, run: RunId, completion: Completion) -> None:
+        """Complete a running job."""
+
+    @abstractmethod
+    def requeue(self, run: RunId) -> None:
+        """A running job lost its nodes and its progress: queue it again."""
+
+    @abstractmethod
+    def set_available(self, node: int, is_available: bool) -> None:
+        """Mark a node as up or down."""
+
+    def nothing_fits(self) -> bool:
+        """Whether it is certain that no waiting job can start now."""
+        return False
+
+    def read(self, reading: NodeReading) -> bool:
+        """Set the local load of a node. Returns whether the scheduler should be called again."""
+        return False
+
+    def release(self, run: RunId, now_s: float) -> None:
+        """A run is about to end; if that was expected, its nodes are free already."""
+        return
+
+    def reestimate(self, now_s: float) -> None:
+        """Re-estimate the runs that should have ended by now."""
+        return
 
 
 class StartingManager(ResourceManager):
@@ -70,16 +107,14 @@ class StartingManager(ResourceManager):
     ) -> None:
         self._nodes = nodes
         self._scheduler = scheduler
-        self._is_asked_always = new_jobs is not None or not memoryless
+        self._always_called = new_jobs is not None or not memoryless
         self._clock = ports.clock
         self._dispatcher = ports.dispatcher
         self._monitor = ports.monitor
         self._admission = admission
         self._listener = new_jobs
         self._unfinished_of: Counter[str] = Counter()
-        self._running: dict[RunId, tuple[Job, Sequence[int], float]] = {}
-        """Jobs, their nodes, and when they are expected to end."""
-        self._shown_running = _RunningRuns(self._running)
+        self._running: dict[RunId, Running] = {}
         self._run_ids = cast("Iterator[RunId]", count())
         self.wants_round = False
         self.wakes_at_s: float | None = None
@@ -87,8 +122,7 @@ class StartingManager(ResourceManager):
         self._asks_again_s: float | None = None
         self._new_jobs: dict[JobId, Job] = {}
         self._last_schedule: NodeSchedule | None = None
-        self._told_s: dict[int, float] = {}
-        """Time of the latest reading of each node."""
+        self._latest = LatestReadings()
 
     def why_waiting(self) -> dict[JobId, str]:
         """The wait reason of each waiting job."""
@@ -98,18 +132,17 @@ class StartingManager(ResourceManager):
         return dict.fromkeys(self._new_jobs, NOT_YET) | {job: next(reasons, NOT_YET) for job in seen}
 
     def on_job_arrived(self, job: Job) -> str | None:
-        """A job is submitted. Returns None, or the reason for refusing it."""
         if self._admission is not None:
             refused = self._admission.refusal(job, self._unfinished_of[job.user])
             if refused is not None:
                 return refused
-        refused = self._nodes.take_in(job)
+        refused = self._nodes.submit(job)
         if refused is not None:
             return refused
         if self._admission is not None:
             self._unfinished_of[job.user] += 1
         self._new_jobs[job.id] = job
-        if self._is_asked_always or not self._nodes.nobody_fits():
+        if self._always_called or not self._nodes.nothing_fits():
             self.wants_round = True
         return None
 
@@ -119,7 +152,7 @@ class StartingManager(ResourceManager):
         if running is None:
             return
         if self._admission is not None:
-            self._unfinished_of[running[0].user] -= 1
+            self._unfinished_of[running.job.user] -= 1
         self._nodes.end(run, completion)
         self._something_changed()
 
@@ -135,12 +168,12 @@ class StartingManager(ResourceManager):
 
     def on_run_lost(self, loss: Loss) -> None:
         """A run failed: its job waits again. Nodes found down are unused until a reading says they are up."""
-        for subject in loss.found_down:
-            if isinstance(subject, int):
-                self._hear(subject, False, loss.lost_s)
+        for reading in loss.readings:
+            if isinstance(reading, MachineReading):
+                self._read(reading)
         running = self._running.pop(loss.run, None)
         if running is not None:
-            self._nodes.come_to_nothing(loss.run)
+            self._nodes.requeue(loss.run)
             self._last_schedule = None  # its reasons refer to the queue as it was
         self._something_changed()
 
@@ -148,16 +181,12 @@ class StartingManager(ResourceManager):
         if self._monitor is None:
             return
         for reading in self._monitor.news():
-            if isinstance(reading, NodeReading):
-                if self._nodes.hear(reading):
-                    self._something_changed()
-            elif self._hear(reading.machine, reading.up, reading.measured_s):
+            if self._nodes.read(reading) if isinstance(reading, NodeReading) else self._read(reading):
                 self._something_changed()
 
     def on_time_passed(self) -> None:
-        """It is `wakes_at_s`, or later."""
         now_s = self._clock.now_s
-        self._nodes.outlived(now_s)
+        self._nodes.reestimate(now_s)
         if self._asks_again_s is not None and self._asks_again_s <= now_s:
             self._asks_again_s = None
         self._something_changed()
@@ -172,7 +201,7 @@ class StartingManager(ResourceManager):
         self.wants_round = False
         now_s = self._clock.now_s
         if self._nodes.waiting:
-            problem = self._nodes.problem(now_s, self._shown_running)
+            problem = self._nodes.problem(now_s, MappingProxyType(self._running))
             schedule: NodeSchedule = self._scheduler.schedule(problem)
             violation = problem.violation(schedule)
             if violation is not None:
@@ -186,18 +215,17 @@ class StartingManager(ResourceManager):
             self._listener.arrived(self._new_jobs, self._clock.now_s)
         self._new_jobs.clear()
 
-    def _hear(self, node: int, up: bool, seen_s: float) -> bool:
-        """Take in a reading that a node is up or down. Returns False for one that is out of date."""
-        if seen_s < self._told_s.get(node, 0.0):
-            return False
-        self._told_s[node] = seen_s
-        self._nodes.tell_available(node, up)
-        return True
+    def _read(self, reading: MachineReading) -> bool:
+        """Mark a node as up or down. Returns False if the reading is out of date."""
+        is_current = self._latest.accept(reading.machine, reading.measured_s)
+        if is_current:
+            self._nodes.set_available(reading.machine, reading.up)
+        return is_current
 
     def _something_changed(self) -> None:
         """Ask for a round if a waiting job may start."""
         nodes = self._nodes
-        if nodes.waiting if self._is_asked_always else not nodes.nobody_fits():
+        if nodes.waiting if self._always_called else not nodes.nothing_fits():
             self.wants_round = True
         self.wakes_at_s = self._next_wake_up_s()
 
@@ -219,5 +247,5 @@ class StartingManager(ResourceManager):
                 start = start._replace(completion_s=start.completion_s + late_s)
             _, where, end_s = start
             nodes.start(run, job, start, now_s)
-            running[run] = job, where, end_s
+            running[run] = Running(job, ON_NODES, where, end_s)
             dispatcher.dispatch(DispatchOrder(run, job, ON_NODES, where, end_s - now_s))

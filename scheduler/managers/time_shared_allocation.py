@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence
 from math import isfinite
 from typing import Protocol
 
-from scheduler.managers.node_allocation import NodeAllocation
+from scheduler.managers.starting import NodeAllocation
 from scheduler.model import Completion, Job, JobId, NodeReading, RunId, Start
 from scheduler.ports import Clock
-from scheduler.problem import LazyJobs, Running
+from scheduler.problem import Running
 from scheduler.resource_manager import Characterisation
 from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
 from scheduler.time_shared.social_contract import SocialContract
@@ -55,9 +55,9 @@ class TimeSharedAllocation(NodeAllocation):
         self._bad_readings = bad_readings
         self._state = SystemState(memory_mb, contract)
         self._job_of: dict[RunId, JobId] = {}
-        self.waiting = _WaitingJobs(self._state)
+        self.waiting = self._state.waiting
 
-    def take_in(self, job: Job) -> str | None:
+    def submit(self, job: Job) -> str | None:
         requirement = self._characterisation.requirement(job)
         if requirement is None:
             return (
@@ -77,16 +77,15 @@ class TimeSharedAllocation(NodeAllocation):
         self._job_of[run] = job.id
 
     def end(self, run: RunId, completion: Completion) -> None:
-        job = self._job_of.pop(run)
-        self._state.end(job)
+        self._state.end(self._job_of.pop(run))
 
-    def come_to_nothing(self, run: RunId) -> None:
-        self._state.come_to_nothing(self._job_of.pop(run))
+    def requeue(self, run: RunId) -> None:
+        self._state.requeue(self._job_of.pop(run))
 
-    def tell_available(self, node: int, is_available: bool) -> None:
-        self._state.tell_available(node, is_available)
+    def set_available(self, node: int, is_available: bool) -> None:
+        self._state.set_available(node, is_available)
 
-    def hear(self, reading: NodeReading) -> bool:
+    def read(self, reading: NodeReading) -> bool:
         wrong = _what_is_wrong(reading)
         if wrong is not None:
             if self._bad_readings is not None:
@@ -96,7 +95,7 @@ class TimeSharedAllocation(NodeAllocation):
         load = LocalLoad(
             reading.local_tasks, reading.local_cpu, reading.local_memory_mb, reading.user_is_there
         )
-        self._state.tell_local(reading.node, load)
+        self._state.set_local(reading.node, load)
         # Of the local load, only memory decides whether a job may start.
         return (before.user_is_there, before.memory_mb) != (load.user_is_there, load.memory_mb)
 
@@ -111,19 +110,6 @@ class TimeSharedAllocation(NodeAllocation):
     def _measure(self) -> None:
         for run, job in self._job_of.items():
             self._state.measured(job, self._accounting.used_s(run), self._clock.now_s)
-
-
-class _WaitingJobs(LazyJobs):
-    """The waiting jobs in queue order."""
-
-    def __init__(self, state: SystemState) -> None:
-        self._state = state
-
-    def __len__(self) -> int:
-        return self._state.n_waiting
-
-    def job_at(self, i: int) -> Job:
-        return self._state.waiting_at(i)
 
 
 def _what_is_wrong(reading: NodeReading) -> str | None:

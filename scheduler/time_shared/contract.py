@@ -48,21 +48,18 @@ class TimeSharedOutline:
     def build(self, first_id: int) -> TimeSharedProblem:
         state = SystemState([NODE_MB] * self.n_nodes, self.contract)
         for n, load in enumerate(self.local):
-            state.tell_local(n, load)
-        jobs: dict[JobId, Job] = {}
+            state.set_local(n, load)
         running: dict[RunId, Running] = {}
         for i, requirement in enumerate(self.jobs):
-            number = JobId(first_id + i)
             arrival_s = self.now_s * i / len(self.jobs)
-            jobs[number] = Job(number, f"class-{i}", arrival_s, n_tasks=requirement.n_tasks)
-            state.add(jobs[number], requirement)
+            job = Job(JobId(first_id + i), f"class-{i}", arrival_s, n_tasks=requirement.n_tasks)
+            state.add(job, requirement)
             if i + 1 == self.n_running:
-                self._start_some(state, jobs, running)
-        waiting = [jobs[number] for number in state.waiting]
-        return TimeSharedProblem(self.now_s, waiting, state.view(), running)
+                self._start_some(state, running)
+        return TimeSharedProblem(self.now_s, state.waiting, state.view(), running)
 
-    def _start_some(self, state: SystemState, jobs: dict[JobId, Job], running: dict[RunId, Running]) -> None:
-        waiting = [jobs[number] for number in state.waiting]
+    def _start_some(self, state: SystemState, running: dict[RunId, Running]) -> None:
+        waiting = list(state.waiting)
         problem = TimeSharedProblem(self.now_s, waiting, state.view())
         for k, start in enumerate(Loras(selection="first_fit").schedule(problem).starts):
             job = waiting[start.job]

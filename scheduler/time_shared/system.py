@@ -77,43 +77,19 @@ class SystemState:
             most_cpu=np.full(n, contract.most_cpu),
             most_memory_mb=np.array([contract.memory_mb(mb, 0.0, False) for mb in memory_mb]),
         )
-        self._free_mb = sorted(self._nodes.most_memory_mb.tolist(), reverse=True)
+        self.free_mb = sorted(self._nodes.most_memory_mb.tolist(), reverse=True)
+        """Memory of each node for parallel tasks in the absence of local users, largest first."""
         self._jobs = _room_for_jobs(FEWEST_ROWS, 1)
         self._free_rows = list(range(FEWEST_ROWS))[::-1]
         self._row_of: dict[JobId, int] = {}
         self._job_of: dict[JobId, Job] = {}
-        self._waiting: list[tuple[float, JobId]] = []
+        self.waiting: list[Job] = []
+        """In order of arrival, then id."""
         self._waiting_rows = _Rows()
         self._running: dict[JobId, float] = {}
         """When each began."""
         self._running_rows = _Rows()
         self._promised: dict[JobId, float] = {}
-
-    @property
-    def n_nodes(self) -> int:
-        return len(self._memory_mb)
-
-    @property
-    def free_mb(self) -> list[float]:
-        """What parallel tasks may use of each node's memory while nobody is there, the largest first."""
-        return self._free_mb
-
-    @property
-    def n_waiting(self) -> int:
-        return len(self._waiting)
-
-    @property
-    def waiting(self) -> list[JobId]:
-        """In order of arrival, then id."""
-        return [job for _, job in self._waiting]
-
-    def waiting_at(self, i: int) -> Job:
-        """The waiting job in position i."""
-        return self._job_of[self._waiting[i][1]]
-
-    @property
-    def running(self) -> list[JobId]:
-        return list(self._running)
 
     def add(self, job: Job, requirement: Requirement) -> None:
         """Queue a job."""
@@ -133,8 +109,8 @@ class SystemState:
 
     def start(self, job: Job, nodes: Sequence[int], now_s: float) -> None:
         """Start a waiting job."""
-        row, place = self._row_of[job.id], bisect_left(self._waiting, (job.arrival_s, job.id))
-        del self._waiting[place]
+        row, place = self._row_of[job.id], self._place(job)
+        del self.waiting[place]
         self._waiting_rows.delete(place)
         self._running[job.id] = now_s
         self._running_rows.append(row)
@@ -142,23 +118,23 @@ class SystemState:
 
     def end(self, job: JobId) -> None:
         """Complete a running job."""
+        self._free_rows.append(self._stop(job))
         self._promised.pop(job, None)
-        del self._running[job]
-        row = self._row_of.pop(job)
-        del self._job_of[job]
-        self._running_rows.remove(row)
-        take_off(self._jobs, self._nodes, row)
-        self._free_rows.append(row)
+        del self._row_of[job], self._job_of[job]
 
-    def come_to_nothing(self, job_id: JobId) -> None:
+    def requeue(self, job_id: JobId) -> None:
         """A running job lost its nodes and its progress: queue it again."""
-        job = self._job_of[job_id]
-        del self._running[job_id]
-        row = self._row_of[job_id]
+        row = self._stop(job_id)
+        self._jobs.used_s[row] = self._jobs.run_s[row] = 0.0
+        self._wait(self._job_of[job_id], row)
+
+    def _stop(self, job: JobId) -> int:
+        """Free the nodes of a running job. Returns its row."""
+        del self._running[job]
+        row = self._row_of[job]
         self._running_rows.remove(row)
         take_off(self._jobs, self._nodes, row)
-        self._jobs.used_s[row] = self._jobs.run_s[row] = 0.0
-        self._wait(job, row)
+        return row
 
     def measured(self, job: JobId, used_s: float, now_s: float) -> None:
         """Set the CPU time that a running job has used, the mean of its tasks; at most its total."""
@@ -170,7 +146,7 @@ class SystemState:
         """Record that an unfinished job was promised to end by then."""
         self._promised[job] = by_s
 
-    def tell_local(self, n: int, load: LocalLoad) -> None:
+    def set_local(self, n: int, load: LocalLoad) -> None:
         """Set the local load of node n."""
         self._local[n] = load
         self._nodes.local_mpl[n], self._nodes.local_cpu[n] = load.tasks, load.cpu
@@ -181,7 +157,7 @@ class SystemState:
     def local(self, n: int) -> LocalLoad:
         return self._local[n]
 
-    def tell_available(self, n: int, is_available: bool) -> None:
+    def set_available(self, n: int, is_available: bool) -> None:
         self._nodes.most_jobs[n] = self._contract.most_jobs if is_available else 0
 
     def requirement(self, job: JobId) -> Requirement:
@@ -200,9 +176,15 @@ class SystemState:
         )
 
     def _wait(self, job: Job, row: int) -> None:
-        place = bisect_left(self._waiting, (job.arrival_s, job.id))
-        self._waiting.insert(place, (job.arrival_s, job.id))
+        place = self._place(job)
+        self.waiting.insert(place, job)
         self._waiting_rows.insert(place, row)
+
+    def _place(self, job: Job) -> int:
+        """The place of a job in the queue."""
+        return bisect_left(
+            self.waiting, (job.arrival_s, job.id), key=lambda other: (other.arrival_s, other.id)
+        )
 
     def _grow(self, n_rows: int, width: int) -> None:
         old, new = self._jobs, _room_for_jobs(n_rows, width)

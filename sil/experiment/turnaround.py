@@ -170,9 +170,9 @@ def _state_of(file: QueueFile, question: Question) -> SystemState:
     for local in file.local:
         load = LocalLoad(local.tasks, local.cpu, local.memory_mb, local.user_is_there)
         for name in local.nodes:
-            state.tell_local(at[name], load)
+            state.set_local(at[name], load)
     for name in question.down & at.keys():
-        state.tell_available(at[name], False)
+        state.set_available(at[name], False)
     return state
 
 

@@ -9,13 +9,14 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from scheduler.managers.admission import Admission
-from scheduler.managers.forecasting import Forecasting, Prediction, Promises
+from scheduler.managers.forecasting import Forecasting, Prediction
 from scheduler.managers.starting import StartingManager
 from scheduler.managers.time_shared_allocation import TimeSharedAllocation
 from scheduler.model import DispatchOrder, Job, JobId, MachineReading, NodeReading, RunId
 from scheduler.ports import Scheduler
 from scheduler.resource_manager import Characterisation, OnSharedNodes, ResourceManager
 from scheduler.time_shared.prediction.forecast import Predictor
+from scheduler.time_shared.prediction.promises import PromisesByForecast
 from sil.outcome.invariants import Capacity, first_breach
 from sil.runs.composition import RunKey, run_in
 from sil.settings import files
@@ -140,7 +141,7 @@ class TimeSharedNodes:
         self,
         scheduler: Scheduler,
         predictors: Mapping[str, Predictor],
-        promises: Promises | None = None,
+        promises: PromisesByForecast | None = None,
         admission: Admission | None = None,
     ) -> StartingManager:
         """The built-in manager, which has predictions made of all jobs whenever one arrives."""

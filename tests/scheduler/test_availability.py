@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.managers.availability import Availability
-from scheduler.model import InterconnectReading, MachineReading, Site
+from scheduler.model import InterconnectReading, Loss, MachineReading, RunId, Site
 from tests.examples import up_to
 from tests.scheduler.fakes import ClusterOf, Reading, make_site
 
@@ -122,7 +122,7 @@ def test_of_two_readings_of_one_instant_the_last_told_counts() -> None:
 
 def test_what_a_failed_order_found_down_is_down_until_a_later_reading() -> None:
     availability = Availability(LAB)
-    assert availability.found_down([3, "lan", "wan"], 10.0) == [0, 1, 2, 3]
+    assert availability.read(Loss(RunId(0), 10.0, (3, "lan", "wan")).readings) == [0, 1, 2, 3]
     assert availability.read([machine(3, True, 9.0), link("wan", True, 9.0)]) == []
     assert availability.read([machine(3, True, 11.0)]) == [2, 3]
     assert availability.members() == ((), (2, 3))

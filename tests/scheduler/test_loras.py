@@ -27,15 +27,13 @@ from tests.scheduler.loras_reference import ReferenceLoras
 COMPOSITIONS = list(product(Ordering, Selection, NodeSelection, Method))
 METHODS = [(remaining, cpu) for remaining in Method for cpu in (Method.MPL, Method.CPU)]
 
-Situation = tuple[SystemState, dict[JobId, Job]]
-
 
 def job(number: int, tasks: int, arrival_s: float = 0.0) -> Job:
     return Job(JobId(number), "any", arrival_s, n_tasks=tasks)
 
 
 @st.composite
-def situations(draw: st.DrawFn) -> Situation:
+def states(draw: st.DrawFn) -> SystemState:
     """A system in which some jobs run, placed by some policy, and some wait."""
     luck = np.random.default_rng(draw(st.integers(0, 2**32)))
     n_nodes, n_jobs = draw(st.integers(1, 9)), draw(st.integers(1, 16))
@@ -44,35 +42,34 @@ def situations(draw: st.DrawFn) -> Situation:
     for n in range(n_nodes):
         if luck.random() < 0.4:
             cpu, memory_mb = luck.choice([0.0, 0.15, 0.3]), luck.uniform(50.0, 250.0)
-            state.tell_local(n, LocalLoad(float(luck.integers(0, 2)), cpu, memory_mb, bool(luck.integers(2))))
-    jobs = {}
+            state.set_local(n, LocalLoad(float(luck.integers(0, 2)), cpu, memory_mb, bool(luck.integers(2))))
     for i in range(n_jobs):
         tasks = int(luck.choice([k for k in (1, 2, 3, 4, 8) if k <= n_nodes]))
         cpu, memory_mb = luck.choice([0.3, 0.5, 0.72, 0.91]), luck.choice([10.0, 60.0, 115.0, 210.0])
-        jobs[JobId(i)] = job(i, tasks, float(luck.integers(0, 3)))
-        state.add(jobs[JobId(i)], Requirement(tasks, cpu, memory_mb, luck.choice([20.0, 35.5, 110.0])))
+        new = job(i, tasks, float(luck.integers(0, 3)))
+        state.add(new, Requirement(tasks, cpu, memory_mb, luck.choice([20.0, 35.5, 110.0])))
     policy = Loras(*(str(luck.choice(list(kind))) for kind in (Ordering, Selection, NodeSelection)))
     now_s = 5.0
-    schedule = policy.schedule(problem_of(state, jobs, now_s))
-    waiting = [jobs[number] for number in state.waiting]
+    schedule = policy.schedule(problem_of(state, now_s))
+    waiting = list(state.waiting)
     for placement in schedule.starts[: int(luck.integers(0, len(schedule.starts) + 1))]:
         started = waiting[placement.job]
         state.start(started, placement.nodes, now_s)
         state.measured(started.id, luck.choice([0.0, 0.3, 0.9]) * state.requirement(started.id).cpu_s, 17.0)
-    return state, jobs
+    return state
 
 
-def problem_of(state: SystemState, jobs: dict[JobId, Job], now_s: float) -> TimeSharedProblem:
-    return TimeSharedProblem(now_s, [jobs[number] for number in state.waiting], state.view())
+def problem_of(state: SystemState, now_s: float) -> TimeSharedProblem:
+    return TimeSharedProblem(now_s, state.waiting, state.view())
 
 
 @pytest.mark.parametrize(("ordering", "selection", "node_selection", "estimate"), COMPOSITIONS)
-@given(situation=situations())
+@given(state=states())
 @settings(max_examples=15)
 def test_every_composition_decides_as_in_plain_words(
-    ordering: str, selection: str, node_selection: str, estimate: str, situation: Situation
+    ordering: str, selection: str, node_selection: str, estimate: str, state: SystemState
 ) -> None:
-    problem = problem_of(*situation, now_s=20.0)
+    problem = problem_of(state, now_s=20.0)
     fast = Loras(ordering, selection, node_selection, estimate).schedule(problem)
     plain = ReferenceLoras(ordering, selection, node_selection, estimate).schedule(problem)
     assert [(p.job, p.nodes) for p in fast.starts] == [(p.job, p.nodes) for p in plain.starts]
@@ -82,25 +79,24 @@ def test_every_composition_decides_as_in_plain_words(
     assert fast.wait_reasons.keys() == plain.wait_reasons.keys()
 
 
-def why_waiting(scheduler: Scheduler, state: SystemState, jobs: dict[JobId, Job], now_s: float) -> list[str]:
-    left = scheduler.schedule(problem_of(state, jobs, now_s)).wait_reasons
+def why_waiting(scheduler: Scheduler, state: SystemState, now_s: float) -> list[str]:
+    left = scheduler.schedule(problem_of(state, now_s)).wait_reasons
     return [in_detail(left, i) for i in left]
 
 
-def three_nodes(most_jobs: int = 1) -> Situation:
+def three_nodes(most_jobs: int = 1) -> SystemState:
     """Job 0 has two of them and has used 40 of its 100 s; of the others the first needs all three."""
     state = SystemState([512.0] * 3, SocialContract(0.5, most_jobs, 1.5))
-    jobs = {JobId(i): job(i, tasks) for i, tasks in enumerate((2, 3, 1, 2))}
-    for number, exe_s in zip(jobs, (100.0, 50.0, 200.0, 10.0), strict=True):
-        state.add(jobs[number], Requirement(jobs[number].n_tasks, 1.0, 100.0, exe_s))
-    state.start(jobs[JobId(0)], (0, 1), 0.0)
+    for number, (tasks, exe_s) in enumerate([(2, 100.0), (3, 50.0), (1, 200.0), (2, 10.0)]):
+        state.add(job(number, tasks), Requirement(tasks, 1.0, 100.0, exe_s))
+    state.start(state.waiting[0], (0, 1), 0.0)
     state.measured(JobId(0), 40.0, 40.0)
-    return state, jobs
+    return state
 
 
 def test_jobs_wait_for_room_within_the_social_contract_or_for_who_is_before_them() -> None:
     full = "the social contract has room on 1 (2 full)"
-    assert why_waiting(Loras(), *three_nodes(), now_s=40.0) == [
+    assert why_waiting(Loras(), three_nodes(), now_s=40.0) == [
         f"first of the queue: it needs 3 nodes, and {full}",
         f"it needs 1 node, and {full}; but job 1 comes first",
         f"it needs 2 nodes, and {full}",
@@ -109,7 +105,7 @@ def test_jobs_wait_for_room_within_the_social_contract_or_for_who_is_before_them
 
 def test_under_easy_the_first_has_a_time_and_others_would_delay_it() -> None:
     full = "the social contract has room on 1 (2 full)"
-    assert why_waiting(Loras(selection="easy"), *three_nodes(), now_s=40.0) == [
+    assert why_waiting(Loras(selection="easy"), three_nodes(), now_s=40.0) == [
         f"first of the queue: it needs 3 nodes, and {full}; its estimated start is 100 s",
         f"it needs 1 node, and {full}; but it would delay job 1, the first of the queue; its "
         "estimated start is 100 s",
@@ -118,68 +114,64 @@ def test_under_easy_the_first_has_a_time_and_others_would_delay_it() -> None:
 
 
 def test_limits_of_cpu_and_memory_and_nodes_that_are_down_are_told_apart() -> None:
-    state, jobs = three_nodes(most_jobs=4)
-    state.tell_available(2, False)
-    state.tell_local(1, LocalLoad(1.0, 0.5, 400.0, True))
-    told = why_waiting(Loras(selection="first_fit"), state, jobs, now_s=40.0)
+    state = three_nodes(most_jobs=4)
+    state.set_available(2, False)
+    state.set_local(1, LocalLoad(1.0, 0.5, 400.0, True))
+    told = why_waiting(Loras(selection="first_fit"), state, now_s=40.0)
     assert told[0] == (
         "first of the queue: it needs 3 nodes, and the social contract has room on 0 (1 down, 2 short of CPU)"
     )
-    big = job(9, 1)
-    state.add(big, Requirement(1, 0.2, 400.0, 10.0))
-    told = why_waiting(Loras(selection="first_fit"), state, {**jobs, big.id: big}, now_s=40.0)
+    state.add(job(9, 1), Requirement(1, 0.2, 400.0, 10.0))
+    told = why_waiting(Loras(selection="first_fit"), state, now_s=40.0)
     assert told[-1] == "it needs 1 node, and the social contract has room on 0 (1 down, 2 short of memory)"
 
 
 def test_a_job_that_wants_a_set_of_its_own_says_so() -> None:
-    state, jobs = three_nodes(most_jobs=4)
-    light = job(9, 3)
-    state.add(light, Requirement(3, 0.2, 10.0, 10.0))
-    told = why_waiting(Loras("snpf", "first_fit", "uniform"), state, {**jobs, light.id: light}, now_s=40.0)
+    state = three_nodes(most_jobs=4)
+    state.add(job(9, 3), Requirement(3, 0.2, 10.0, 10.0))
+    told = why_waiting(Loras("snpf", "first_fit", "uniform"), state, now_s=40.0)
     assert told[-1].endswith("but too few of them are idle, and no job of its size runs on them")
 
 
 def test_who_keeps_promises_says_that_it_does() -> None:
-    told = why_waiting(Promising(), *three_nodes(), now_s=40.0)
+    told = why_waiting(Promising(), three_nodes(), now_s=40.0)
     assert told[1].endswith(
         "; but it is predicted to delay job 1, the first of the queue, or to break a promise"
     )
 
 
 @pytest.mark.parametrize("selection", list(Selection))
-@given(situation=situations(), nodes=st.sampled_from(NodeSelection))
+@given(state=states(), nodes=st.sampled_from(NodeSelection))
 @settings(max_examples=up_to(40))
 def test_only_who_has_no_room_or_somebody_before_it_waits(
-    selection: Selection, situation: Situation, nodes: NodeSelection
+    selection: Selection, state: SystemState, nodes: NodeSelection
 ) -> None:
-    told = why_waiting(Loras("fcfs", selection, nodes), *situation, now_s=20.0)
+    told = why_waiting(Loras("fcfs", selection, nodes), state, now_s=20.0)
     assert sum(reason.startswith("first of the queue: ") for reason in told) == min(1, len(told))
     if selection in (Selection.FIRST_FIT, Selection.BEST_FIT):
         assert not [reason for reason in told if "comes first" in reason]
 
 
-@given(situation=situations(), composition=st.sampled_from(COMPOSITIONS))
+@given(state=states(), composition=st.sampled_from(COMPOSITIONS))
 @settings(max_examples=up_to(300))
 def test_a_second_pass_starts_nothing_more(
-    situation: Situation, composition: tuple[str, str, str, str]
+    state: SystemState, composition: tuple[str, str, str, str]
 ) -> None:
-    state, jobs = situation
-    scheduler, waiting = Loras(*composition), [jobs[number] for number in state.waiting]
-    for placement in scheduler.schedule(problem_of(state, jobs, 20.0)).starts:
+    scheduler, waiting = Loras(*composition), list(state.waiting)
+    for placement in scheduler.schedule(problem_of(state, 20.0)).starts:
         state.start(waiting[placement.job], placement.nodes, 20.0)
-    assert scheduler.schedule(problem_of(state, jobs, 20.0)).starts == ()
+    assert scheduler.schedule(problem_of(state, 20.0)).starts == ()
 
 
 @pytest.mark.parametrize(("remaining", "cpu_time"), METHODS)
 @given(
-    situation=situations(),
+    state=states(),
     composition=st.tuples(*map(st.sampled_from, (Ordering, Selection, NodeSelection))),
 )
 @settings(max_examples=up_to(60))
 def test_predictions_are_those_of_algorithm_1(
-    remaining: str, cpu_time: str, situation: Situation, composition: tuple[str, str, str]
+    remaining: str, cpu_time: str, state: SystemState, composition: tuple[str, str, str]
 ) -> None:
-    state, _ = situation
     fast = PolicyAware(Loras(*composition), remaining, cpu_time).predict(20.0, state.view())
     plain = Algorithm1(ReferenceLoras(*composition), remaining, cpu_time).predict(20.0, state.view())
     assert [forecast.job for forecast in fast] == [forecast.job for forecast in plain]
@@ -188,21 +180,19 @@ def test_predictions_are_those_of_algorithm_1(
         assert a.start_s == (None if b.start_s is None else pytest.approx(b.start_s, rel=1e-9))
 
 
-@given(situation=situations(), ordering=st.sampled_from(Ordering), nodes=st.sampled_from(NodeSelection))
+@given(state=states(), ordering=st.sampled_from(Ordering), nodes=st.sampled_from(NodeSelection))
 def test_the_blind_predictor_drains_the_queue_in_order(
-    situation: Situation, ordering: Ordering, nodes: NodeSelection
+    state: SystemState, ordering: Ordering, nodes: NodeSelection
 ) -> None:
-    state, _ = situation
     blind = Blind(Loras(ordering, Selection.EASY, nodes)).predict(20.0, state.view())
     in_order = PolicyAware(Loras(ordering, Selection.JUST_FIRST, nodes)).predict(20.0, state.view())
     assert blind == in_order
 
 
-@given(situation=situations())
-def test_neither_a_decision_nor_a_prediction_changes_the_state(situation: Situation) -> None:
-    state, _ = situation
+@given(state=states())
+def test_neither_a_decision_nor_a_prediction_changes_the_state(state: SystemState) -> None:
     before = [column.copy() for table in (state.view().jobs, state.view().nodes) for column in table]
-    Loras("fcfs", "easy", "normal").schedule(problem_of(*situation, now_s=20.0))
+    Loras("fcfs", "easy", "normal").schedule(problem_of(state, now_s=20.0))
     PolicyAware(Loras("sjf", "easy", "uniform")).predict(20.0, state.view())
     after = [column for table in (state.view().jobs, state.view().nodes) for column in table]
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
