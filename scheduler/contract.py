@@ -9,6 +9,7 @@ def test_my_scheduler_keeps_the_contract():
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import Any
 
 from scheduler.examination import Caller, Contract, Examination
 from scheduler.examination import ContractBroken as ContractBroken
@@ -18,7 +19,7 @@ from scheduler.mapping.contract import MappingContract
 from scheduler.ports import Scheduler
 from scheduler.time_shared.contract import TimeSharedContract
 
-CONTRACTS: dict[Kind, type[Contract]] = {
+CONTRACTS: dict[Kind, type[Contract[Any]]] = {
     contract.kind: contract for contract in (MappingContract, FreeNodesContract, TimeSharedContract)
 }
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Set
 from itertools import accumulate
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
 import numpy as np
 from hypothesis import HealthCheck, Phase, given, settings
@@ -56,31 +56,32 @@ class Outline(Protocol):
 Outlines = tuple[Outline, ...]
 
 
-class Contract(ABC):
+P = TypeVar("P", bound=SchedulingProblem)
+
+
+class Contract(ABC, Generic[P]):
     """The problems for schedulers of one kind, and what is specific to it in judging the answers."""
 
     kind: ClassVar[Kind]
 
-    @abstractmethod
-    def outlines(self) -> st.SearchStrategy[Outline]:
-        """Small problems, with ties and special cases."""
+    outlines: ClassVar[st.SearchStrategy[Outline]]
+    """Small problems, with ties and special cases."""
+
+    larger: ClassVar[Outlines]
+    """A few problems of a size at which schedulers for small cases only would fail, asked in a row."""
 
     @abstractmethod
-    def larger(self) -> Outlines:
-        """A few problems of a size at which schedulers for small cases only would fail, asked in a row."""
-
-    @abstractmethod
-    def state(self, problem: SchedulingProblem) -> Mapping[str, object]:
+    def state(self, problem: P) -> Mapping[str, object]:
         """The parts of a problem that a scheduler must not change, by name."""
 
     @abstractmethod
-    def startable(self, problem: SchedulingProblem) -> JobId | None:
+    def startable(self, problem: P) -> JobId | None:
         """A job that must start now, as it could run and nothing else is going to happen; or None."""
 
     def n_decisions(self, answer: Answer) -> int:
         return len(answer.starts) if isinstance(answer, NodeSchedule) else len(answer.assignments)
 
-    def exercised(self, problem: SchedulingProblem, answer: Answer) -> Set[str]:
+    def exercised(self, problem: P, answer: Answer) -> Set[str]:
         """The rules of an answer that this one could have broken."""
         if not self.n_decisions(answer):
             return {RETURNS_A_SCHEDULE, NO_JOB_FORGOTTEN}
@@ -108,7 +109,7 @@ class Examination:
     def __init__(
         self,
         make: Callable[[], Scheduler],
-        contract: Contract,
+        contract: Contract[Any],
         examples: int = 200,
         call: Caller = lambda function: function(),
     ) -> None:
@@ -149,13 +150,13 @@ class Examination:
             report_multiple_bugs=False,
             print_blob=False,
         )
-        @given(st.lists(self._contract.outlines(), min_size=1, max_size=3).map(tuple))
+        @given(st.lists(self._contract.outlines, min_size=1, max_size=3).map(tuple))
         def keeps_the_contract(asked: Outlines) -> None:
             self._examine(asked)
 
         try:
             keeps_the_contract()
-            self._examine(self._contract.larger())
+            self._examine(self._contract.larger)
         except (ContractBroken, FlakyFailure):
             broken = self._last  # a scheduler that is not deterministic may not repeat it
             assert broken is not None

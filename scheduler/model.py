@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from types import MappingProxyType
-from typing import NamedTuple, NewType
+from typing import Any, NamedTuple, NewType
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -157,27 +157,25 @@ class Assignments(Sequence[Assignment]):
 
     @classmethod
     def join(cls, parts: Sequence[Assignments]) -> Assignments:
-        return cls(
-            np.concatenate([part.jobs for part in parts]),
-            np.concatenate([part.resources for part in parts]),
-            np.concatenate([part.start_s for part in parts]),
-            np.concatenate([part.completion_s for part in parts]),
-        )
+        columns = zip(*(part.columns for part in parts), strict=True)
+        return cls(*map(np.concatenate, columns))
+
+    @property
+    def columns(self) -> tuple[NDArray[Any], ...]:
+        return self.jobs, self.resources, self.start_s, self.completion_s
+
+    def take(self, rows: NDArray[np.int64]) -> Assignments:
+        """The assignments in these rows, in this order."""
+        return Assignments(*(column[rows] for column in self.columns))
 
     def __len__(self) -> int:
         return len(self.jobs)
 
     def __iter__(self) -> Iterator[Assignment]:
-        columns = (self.jobs, self.resources, self.start_s, self.completion_s)
-        return (Assignment(*row) for row in zip(*(column.tolist() for column in columns), strict=True))
+        return map(Assignment, *(column.tolist() for column in self.columns))
 
     def __getitem__(self, index: int) -> Assignment:  # type: ignore[override]
-        return Assignment(
-            int(self.jobs[index]),
-            int(self.resources[index]),
-            float(self.start_s[index]),
-            float(self.completion_s[index]),
-        )
+        return Assignment(*(column[index].item() for column in self.columns))
 
 
 def _indices(values: list[int]) -> NDArray[np.int64]:

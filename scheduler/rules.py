@@ -104,19 +104,14 @@ def first_difference(one: Answer, other: Answer) -> int | None:
         if not (isinstance(one, NodeSchedule) and isinstance(other, NodeSchedule)):
             return -1
         return _first_different_start(one, other)
-    columns = [
-        (one.assignments.jobs, other.assignments.jobs),
-        (one.assignments.resources, other.assignments.resources),
-        (one.assignments.start_s, other.assignments.start_s),
-        (one.assignments.completion_s, other.assignments.completion_s),
-    ]
-    n_common = min(len(one.assignments.jobs), len(other.assignments.jobs))
+    here, there = one.assignments, other.assignments
+    n_common = min(len(here), len(there))
     differs = np.zeros(n_common, dtype=bool)
-    for left, right in columns:
+    for left, right in zip(here.columns, there.columns, strict=True):
         differs |= left[:n_common] != right[:n_common]
     if differs.any():
-        return int(one.assignments.jobs[differs.argmax()])
-    longer = max(one.assignments.jobs, other.assignments.jobs, key=len)
+        return int(here.jobs[differs.argmax()])
+    longer = max(here.jobs, there.jobs, key=len)
     if len(longer) > n_common:
         return int(longer[n_common])
     if (waiting := _first_different_wait(one, other)) is not None:

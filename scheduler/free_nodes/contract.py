@@ -12,7 +12,7 @@ from scheduler.examination import Contract, Outline, Outlines
 from scheduler.free_nodes.problem import FreeNodes, FreeNodesProblem
 from scheduler.kinds import Kind
 from scheduler.model import ON_NODES, Job, JobId, RunId
-from scheduler.problem import Running, SchedulingProblem
+from scheduler.problem import Running
 
 
 @dataclass(frozen=True)
@@ -58,35 +58,6 @@ class FreeNodesOutline:
         return Job(JobId(number), "rigid", when * self.now_s, n_tasks=size, estimate_s=estimate_s)
 
 
-class FreeNodesContract(Contract):
-    kind = Kind.FREE_NODES
-
-    def outlines(self) -> st.SearchStrategy[Outline]:
-        return free_nodes_outlines()
-
-    def larger(self) -> Outlines:
-        return larger_outlines()
-
-    def state(self, problem: SchedulingProblem) -> Mapping[str, object]:
-        assert isinstance(problem, FreeNodesProblem)
-        nodes = problem.free_nodes
-        return {
-            "now_s": problem.now_s,
-            "jobs": list(problem.jobs),
-            "running": dict(problem.running),
-            "free": (nodes.free.intervals, nodes.free.n),
-            "waiting": nodes.waiting.table,
-            "releases": np.array([nodes.releases.ends_s, nodes.releases.sizes]),
-        }
-
-    def startable(self, problem: SchedulingProblem) -> JobId | None:
-        assert isinstance(problem, FreeNodesProblem)
-        n_up = problem.free_nodes.free.n
-        if problem.running or any(job.n_tasks > n_up for job in problem.jobs):
-            return None  # while a job waits for a node that is down, others may wait for that job
-        return problem.jobs[0].id
-
-
 @st.composite
 def free_nodes_outlines(draw: st.DrawFn, most_down: int = 1) -> FreeNodesOutline:
     """A few nodes, and jobs of which each could run if all were free; with ties of sizes and times."""
@@ -107,14 +78,38 @@ def free_nodes_outlines(draw: st.DrawFn, most_down: int = 1) -> FreeNodesOutline
 
 def larger_outlines() -> Outlines:
     """Problems of a size at which schedulers for small cases only would fail."""
-    luck = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     outlines: list[Outline] = []
     for n_jobs, n_nodes in ((300, 64), (40, 4096), (600, 16)):
         most = int(np.log2(n_nodes))
-        sizes = 2 ** luck.integers(0, most + 1, n_jobs)
-        estimates_s = luck.choice([60.0, 300.0, 3_600.0, 7_200.0], n_jobs)
-        ends_s = luck.choice([0.5, 60.0, 100.0, 3_600.0], most)
+        sizes = 2 ** rng.integers(0, most + 1, n_jobs)
+        estimates_s = rng.choice([60.0, 300.0, 3_600.0, 7_200.0], n_jobs)
+        ends_s = rng.choice([0.5, 60.0, 100.0, 3_600.0], most)
         running = tuple((n_nodes // 2 ** (k + 2) or 1, float(end_s)) for k, end_s in enumerate(ends_s))
         waiting = tuple(zip(sizes.tolist(), estimates_s.tolist(), strict=True))
         outlines.append(FreeNodesOutline(n_nodes, 0, running, waiting, 100_000.0))
     return tuple(outlines)
+
+
+class FreeNodesContract(Contract[FreeNodesProblem]):
+    kind = Kind.FREE_NODES
+
+    outlines = free_nodes_outlines()
+    larger = larger_outlines()
+
+    def state(self, problem: FreeNodesProblem) -> Mapping[str, object]:
+        nodes = problem.free_nodes
+        return {
+            "now_s": problem.now_s,
+            "jobs": list(problem.jobs),
+            "running": dict(problem.running),
+            "free": (nodes.free.intervals, nodes.free.n),
+            "waiting": nodes.waiting.table,
+            "releases": np.array([nodes.releases.ends_s, nodes.releases.sizes]),
+        }
+
+    def startable(self, problem: FreeNodesProblem) -> JobId | None:
+        n_up = problem.free_nodes.free.n
+        if problem.running or any(job.n_tasks > n_up for job in problem.jobs):
+            return None  # while a job waits for a node that is down, others may wait for that job
+        return problem.jobs[0].id

@@ -92,12 +92,9 @@ class MappingManager(ResourceManager):
     @property
     def wants_round(self) -> bool:  # type: ignore[override]
         """Something changed since the last round, and there are jobs that a round could map."""
-        if not self._news:
-            return False
-        is_remapped = bool(self._remapped) and any(
-            run.queue in self._remapped for run in self._planned.values()
-        )
-        return is_remapped or any(self._waiting.values())
+        if not self._news or any(self._waiting.values()):
+            return self._news
+        return bool(self._remapped) and any(run.queue in self._remapped for run in self._planned.values())
 
     @property
     def wakes_at_s(self) -> float | None:  # type: ignore[override]

@@ -13,7 +13,7 @@ from scheduler.kinds import Kind
 from scheduler.mapping.etc import EtcMatrix, ReadyTimes
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Answer, Job, JobId, RunId, Schedule, read_only
-from scheduler.problem import Running, SchedulingProblem
+from scheduler.problem import Running
 from scheduler.rules import (
     CLASS_CAN_RUN_THERE,
     CLUSTER_MEMBERS_FREE,
@@ -66,62 +66,20 @@ class MappingOutline:
         return MappingProblem(self.now_s, tuple(jobs), etc, read, running)
 
 
-class MappingContract(Contract):
-    kind = Kind.MAPPING
-
-    def outlines(self) -> st.SearchStrategy[Outline]:
-        return mapping_outlines()
-
-    def larger(self) -> Outlines:
-        return larger_outlines()
-
-    def state(self, problem: SchedulingProblem) -> Mapping[str, object]:
-        assert isinstance(problem, MappingProblem)
-        return {
-            "now_s": problem.now_s,
-            "jobs": problem.jobs,
-            "etc": problem.etc.dense(),
-            "ready_times": problem.ready_times.machine_s,
-            "clusters": problem.ready_times.members,
-            "running": dict(problem.running),
-        }
-
-    def startable(self, problem: SchedulingProblem) -> JobId | None:
-        assert isinstance(problem, MappingProblem)
-        ready_s = problem.ready_times.machine_s
-        if not np.isin(ready_s, (problem.now_s, np.inf)).all():
-            return None  # something is running or reserved, after which the scheduler is called again
-        able = np.isfinite(problem.machine_etc_s[:, np.isfinite(ready_s)]).any(axis=1)
-        return problem.jobs[int(able.argmax())].id if able.any() else None
-
-    def exercised(self, problem: SchedulingProblem, answer: Answer) -> Set[str]:
-        assert isinstance(problem, MappingProblem)
-        assert isinstance(answer, Schedule)
-        ready = problem.ready_times
-        tried = {
-            CLASS_CAN_RUN_THERE: np.isinf(problem.etc.by_class_s).any(),
-            RESOURCE_AVAILABLE: np.isinf(ready.machine_s).any(),
-            CLUSTER_MEMBERS_FREE: (answer.assignments.resources >= ready.n_machines).any(),
-            PREEMPTS_RUNNING_RUNS: len(answer.preemptions) > 0,
-        }
-        untried = {rule for rule, was_tried in tried.items() if not was_tried}
-        return super().exercised(problem, answer) - untried
-
-
 def larger_outlines() -> Outlines:
     """Problems of a size at which schedulers for small cases only would fail, asked in a row."""
-    luck = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     outlines: list[Outline] = []
     for n_jobs, n_machines, n_classes in ((60, 12, 5), (7, 40, 3), (200, 5, 40)):
-        etc_s = luck.uniform(1.0, 100.0, (n_classes, n_machines + 2))
-        etc_s[:, 1:][luck.random((n_classes, n_machines + 1)) < 0.1] = np.inf
-        ready_s = luck.choice([0.0, 0.0, 5.0, 30.0], n_machines)
+        etc_s = rng.uniform(1.0, 100.0, (n_classes, n_machines + 2))
+        etc_s[:, 1:][rng.random((n_classes, n_machines + 1)) < 0.1] = np.inf
+        ready_s = rng.choice([0.0, 0.0, 5.0, 30.0], n_machines)
         ready_s[-1] = np.inf
         half = n_machines // 2
         outline = MappingOutline(
             0.0,
             tuple(map(tuple, etc_s.tolist())),
-            tuple(luck.integers(0, n_classes, n_jobs).tolist()),
+            tuple(rng.integers(0, n_classes, n_jobs).tolist()),
             tuple(ready_s.tolist()),
             (tuple(range(half)), tuple(range(half, n_machines - 1))),
             frozenset(),
@@ -156,3 +114,39 @@ def mapping_outlines(draw: st.DrawFn) -> MappingOutline:
         tuple(tuple(sorted(machines)) for machines in members),
         frozenset(busy),
     )
+
+
+class MappingContract(Contract[MappingProblem]):
+    kind = Kind.MAPPING
+
+    outlines = mapping_outlines()
+    larger = larger_outlines()
+
+    def state(self, problem: MappingProblem) -> Mapping[str, object]:
+        return {
+            "now_s": problem.now_s,
+            "jobs": problem.jobs,
+            "etc": problem.etc.dense(),
+            "ready_times": problem.ready_times.machine_s,
+            "clusters": problem.ready_times.members,
+            "running": dict(problem.running),
+        }
+
+    def startable(self, problem: MappingProblem) -> JobId | None:
+        ready_s = problem.ready_times.machine_s
+        if not np.isin(ready_s, (problem.now_s, np.inf)).all():
+            return None  # something is running or reserved, after which the scheduler is called again
+        able = np.isfinite(problem.machine_etc_s[:, np.isfinite(ready_s)]).any(axis=1)
+        return problem.jobs[int(able.argmax())].id if able.any() else None
+
+    def exercised(self, problem: MappingProblem, answer: Answer) -> Set[str]:
+        assert isinstance(answer, Schedule)
+        ready = problem.ready_times
+        tried = {
+            CLASS_CAN_RUN_THERE: np.isinf(problem.etc.by_class_s).any(),
+            RESOURCE_AVAILABLE: np.isinf(ready.machine_s).any(),
+            CLUSTER_MEMBERS_FREE: (answer.assignments.resources >= ready.n_machines).any(),
+            PREEMPTS_RUNNING_RUNS: len(answer.preemptions) > 0,
+        }
+        untried = {rule for rule, was_tried in tried.items() if not was_tried}
+        return super().exercised(problem, answer) - untried

@@ -97,5 +97,4 @@ def _in_order(choices: Choices, jobs: Ints, chosen: Ints) -> Assignments:
         )
         start_s[i] = free_s[machines].max()
         free_s[machines] = start_s[i] + time_s[i]
-    order = np.lexsort((jobs, start_s))
-    return Assignments(jobs[order], chosen[order], start_s[order], (start_s + time_s)[order])
+    return Assignments(jobs, chosen, start_s, start_s + time_s).take(np.lexsort((jobs, start_s)))

@@ -2,59 +2,60 @@
 
 from __future__ import annotations
 
-import numpy as np
-from numpy.typing import NDArray
+from abc import ABC, abstractmethod
 
+import numpy as np
+
+from scheduler.compiled import Floats, Ints
 from scheduler.mapping.placer import Placer
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Schedule
 
 
-class Olb:
+class _Immediate(ABC):
+    def schedule(self, problem: MappingProblem) -> Schedule:
+        placer = Placer(problem)
+        for i, etc_s in enumerate(problem.machine_etc_s):
+            placer.place(i, self.choose(problem, i, etc_s, placer.machine_s))
+        return placer.schedule()
+
+    @abstractmethod
+    def choose(self, problem: MappingProblem, i: int, etc_s: Floats, ready_s: Floats) -> int:
+        """The machine for job i, given its expected time on each machine (m,) and when each is ready (m,)."""
+
+
+class Olb(_Immediate):
     """OLB: each job, in queue order, to the machine with the earliest ready time.
 
     Machines that may not run the job are passed over. Ties go to the lowest machine index. O(n m).
     Source: Collins and George 2001, section 2.2; Freund et al. 1996.
     """
 
-    def schedule(self, problem: MappingProblem) -> Schedule:
-        placer = Placer(problem)
-        for i, etc_s in enumerate(problem.machine_etc_s):
-            ready_s = np.where(np.isfinite(etc_s), placer.machine_s, np.inf)
-            placer.place(i, int(ready_s.argmin()))
-        return placer.schedule()
+    def choose(self, problem: MappingProblem, i: int, etc_s: Floats, ready_s: Floats) -> int:
+        return int(np.where(np.isfinite(etc_s), ready_s, np.inf).argmin())
 
 
-class Met:
+class Met(_Immediate):
     """MET: each job, in queue order, to the available machine with its least run time.
 
     Ties go to the lowest machine index. O(n m). Source: Braun et al. 2001.
     """
 
-    def schedule(self, problem: MappingProblem) -> Schedule:
-        placer = Placer(problem)
-        available = np.isfinite(placer.machine_s)
-        for i, etc_s in enumerate(problem.machine_etc_s):
-            time_s = np.where(available, etc_s, np.inf)
-            placer.place(i, int(time_s.argmin()))
-        return placer.schedule()
+    def choose(self, problem: MappingProblem, i: int, etc_s: Floats, ready_s: Floats) -> int:
+        return int(np.where(np.isfinite(ready_s), etc_s, np.inf).argmin())
 
 
-class Mct:
+class Mct(_Immediate):
     """MCT: each job, in queue order, to the machine that completes it first.
 
     Ties go to the lowest machine index. O(n m). Source: Braun et al. 2001.
     """
 
-    def schedule(self, problem: MappingProblem) -> Schedule:
-        placer = Placer(problem)
-        for i, etc_s in enumerate(problem.machine_etc_s):
-            completion_s = placer.machine_s + etc_s
-            placer.place(i, int(completion_s.argmin()))
-        return placer.schedule()
+    def choose(self, problem: MappingProblem, i: int, etc_s: Floats, ready_s: Floats) -> int:
+        return int((ready_s + etc_s).argmin())
 
 
-class BestAssignment:
+class BestAssignment(_Immediate):
     """Best assignment: each job to an idle machine of its most preferred class.
 
     Jobs go in queue order. A job takes an idle machine of the most preferred class that has one; where no
@@ -64,16 +65,13 @@ class BestAssignment:
     combined with OLB).
     """
 
-    def schedule(self, problem: MappingProblem) -> Schedule:
-        placer = Placer(problem)
-        for i, etc_s in enumerate(problem.machine_etc_s):
-            ready_s = np.where(np.isfinite(etc_s), placer.machine_s, np.inf)
-            wanted_first = np.lexsort((etc_s, _rank_of_class(problem, i)))
-            placer.place(i, int(wanted_first[ready_s[wanted_first].argmin()]))
-        return placer.schedule()
+    def choose(self, problem: MappingProblem, i: int, etc_s: Floats, ready_s: Floats) -> int:
+        wanted_first = np.lexsort((etc_s, _rank_of_class(problem, i)))
+        possible_s = np.where(np.isfinite(etc_s), ready_s, np.inf)
+        return int(wanted_first[possible_s[wanted_first].argmin()])
 
 
-def _rank_of_class(problem: MappingProblem, i: int) -> NDArray[np.int64]:
+def _rank_of_class(problem: MappingProblem, i: int) -> Ints:
     """Place of each machine's class in the job's list of preferences; classes not listed come last."""
     preferred = problem.jobs[i].preferred
     rank = {name: place for place, name in enumerate(preferred)}

@@ -11,9 +11,9 @@ from scipy.sparse import csc_array
 
 from scheduler.compiled import Floats, Ints
 from scheduler.mapping.by_class import ByClass
-from scheduler.mapping.cluster_trials import ClusterTrials
 from scheduler.mapping.greedy import Greedy
 from scheduler.mapping.kernels.table import Table
+from scheduler.mapping.pjs import ClusterTrials
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignments, Schedule
@@ -44,10 +44,7 @@ class PjsOptimal:
 
     def schedule(self, problem: MappingProblem) -> Schedule:
         by_class = ByClass.of(problem)
-        trials = ClusterTrials(by_class, problem.ready_times.members, OptimalMapping(by_class))
-        while (pair := trials.most_profitable()) and trials.accepts(pair):
-            pass
-        return mapped(problem, trials.best)
+        return ClusterTrials(problem, by_class, OptimalMapping(by_class)).schedule()
 
 
 class Alike(NamedTuple):
@@ -154,7 +151,4 @@ def _in_order(table: Table, groups: list[Alike], next_job: Ints, n_there: Ints) 
         machines = np.tile(group.machines[::-1], depth)[: len(jobs)]
         parts.append(Assignments(jobs[longest_first], machines, start_s, completion_s))
     whole = Assignments.join(parts)
-    order = np.lexsort((whole.jobs, whole.start_s))
-    return Assignments(
-        whole.jobs[order], whole.resources[order], whole.start_s[order], whole.completion_s[order]
-    )
+    return whole.take(np.lexsort((whole.jobs, whole.start_s)))

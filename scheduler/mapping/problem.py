@@ -74,10 +74,11 @@ class MappingProblem(SchedulingProblem):
 
     def ready_times_without(self, victims: Iterable[RunId]) -> ReadyTimes:
         """Ready times as they would be if the running runs `victims` were preempted now."""
-        return self._read_ready_times(frozenset(victims))
+        victims = frozenset(victims)
+        return self._read_ready_times(victims) if victims else self.ready_times
 
     def violation(self, answer: object) -> Violation | None:
-        return first_violation(self, answer)
+        return first_violation(self, self.etc, self.ready_times_without, answer)
 
     @property
     def machine_etc_s(self) -> NDArray[np.float64]:

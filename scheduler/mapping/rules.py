@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence
-from typing import Protocol
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
 
 from scheduler.mapping.etc import EtcMatrix, ReadyTimes
-from scheduler.model import Assignments, Job, RunId, Schedule
-from scheduler.problem import Running
+from scheduler.model import Assignments, RunId, Schedule
+from scheduler.problem import SchedulingProblem
 from scheduler.rules import (
     CLASS_CAN_RUN_THERE,
     CLUSTER_MEMBERS_FREE,
@@ -31,46 +30,27 @@ TOLERANCE = 1e-9
 """Relative slack in comparing times, for sums taken in another order."""
 
 
-class Asked(Protocol):
-    """What the check reads of a mapping problem."""
-
-    now_s: float
-    jobs: Sequence[Job]
-    n_jobs: int
-    etc: EtcMatrix
-    running: Mapping[RunId, Running]
-
-    @property
-    def ready_times(self) -> ReadyTimes: ...
-
-    def ready_times_without(self, victims: Iterable[RunId]) -> ReadyTimes: ...
+ReadyTimesWithout = Callable[[Iterable[RunId]], ReadyTimes]
+"""Ready times as they would be if these running runs were preempted now."""
 
 
-def first_violation(problem: Asked, schedule: object) -> Violation | None:
-    """The first rule that `schedule` breaks as an answer to `problem`, or None.
+def first_violation(
+    problem: SchedulingProblem, etc: EtcMatrix, ready_without: ReadyTimesWithout, answer: object
+) -> Violation | None:
+    """The first rule that `answer` breaks as an answer to a mapping problem, or None; the most basic first.
 
     O(a log a) for a assignments and the machines they use, plus O(n) for the jobs of the problem.
     """
-    return next(violations(problem, schedule), None)
-
-
-def violations(problem: Asked, schedule: object) -> Iterator[Violation]:
-    """Broken rules, most basic first; a malformed schedule ends the search."""
-    malformed = _malformed(schedule)
+    malformed = _malformed(answer)
     if malformed:
-        yield Violation(RETURNS_A_SCHEDULE, None, malformed)
-        return
-    assert isinstance(schedule, Schedule)
-    unknown = _unknown(problem, schedule)
-    if unknown:
-        yield unknown
-        return
-    yield from _each_job_once(problem, schedule)
-    bad_victim = _bad_victim(problem, schedule.preemptions)
-    if bad_victim:
-        yield bad_victim
-        return
-    yield from _fits(problem, schedule)
+        return Violation(RETURNS_A_SCHEDULE, None, malformed)
+    assert isinstance(answer, Schedule)
+    return (
+        _unknown(problem, answer)
+        or _not_once(problem, answer)
+        or _bad_victim(problem, answer.preemptions)
+        or _unfit(problem, etc, ready_without, answer)
+    )
 
 
 def _malformed(schedule: object) -> str | None:
@@ -103,40 +83,37 @@ def _is_index(value: object) -> bool:
     return isinstance(value, (int, np.integer)) and not isinstance(value, bool)
 
 
-def _unknown(problem: Asked, schedule: Schedule) -> Violation | None:
-    named = [*schedule.assignments.jobs.tolist(), *schedule.wait_reasons]
-    for i in named:
+def _unknown(problem: SchedulingProblem, schedule: Schedule) -> Violation | None:
+    for i in (*schedule.assignments.jobs.tolist(), *schedule.wait_reasons):
         if not 0 <= i < problem.n_jobs:
             return Violation(KNOWN_JOB, None, f"job index {i} is named, but there are {problem.n_jobs} jobs")
     resources = schedule.assignments.resources
-    outside = np.flatnonzero((resources < 0) | (resources >= problem.etc.n_resources))
+    outside = np.flatnonzero((resources < 0) | (resources >= problem.n_places))
     if len(outside):
         job = problem.jobs[int(schedule.assignments.jobs[outside[0]])].id
         j = int(resources[outside[0]])
-        return Violation(
-            KNOWN_RESOURCE,
-            job,
-            f"job {job} is mapped to resource {j}, but there are {problem.etc.n_resources}",
-        )
+        message = f"job {job} is mapped to resource {j}, but there are {problem.n_places}"
+        return Violation(KNOWN_RESOURCE, job, message)
     return None
 
 
-def _each_job_once(problem: Asked, schedule: Schedule) -> Iterator[Violation]:
+def _not_once(problem: SchedulingProblem, schedule: Schedule) -> Violation | None:
     times_named = np.bincount(schedule.assignments.jobs, minlength=problem.n_jobs)
-    for i in np.flatnonzero(times_named > 1)[:1]:
+    for i in np.flatnonzero(times_named > 1).tolist():
         job = problem.jobs[i].id
-        yield Violation(EACH_JOB_ONCE, job, f"job {job} is mapped {times_named[i]} times")
+        return Violation(EACH_JOB_ONCE, job, f"job {job} is mapped {times_named[i]} times")
     for i in schedule.wait_reasons:
         if times_named[i]:
             job = problem.jobs[i].id
-            yield Violation(EACH_JOB_ONCE, job, f"job {job} is both mapped and left waiting")
+            return Violation(EACH_JOB_ONCE, job, f"job {job} is both mapped and left waiting")
         times_named[i] += 1
-    for i in np.flatnonzero(times_named == 0)[:1]:
+    for i in np.flatnonzero(times_named == 0).tolist():
         job = problem.jobs[i].id
-        yield Violation(NO_JOB_FORGOTTEN, job, f"job {job} is neither mapped nor left waiting with a reason")
+        return Violation(NO_JOB_FORGOTTEN, job, f"job {job} is neither mapped nor left waiting with a reason")
+    return None
 
 
-def _bad_victim(problem: Asked, victims: tuple[RunId, ...]) -> Violation | None:
+def _bad_victim(problem: SchedulingProblem, victims: tuple[RunId, ...]) -> Violation | None:
     for k, run in enumerate(victims):
         if run not in problem.running:
             return Violation(PREEMPTS_RUNNING_RUNS, None, f"run {run} is to be preempted, but is not running")
@@ -146,21 +123,29 @@ def _bad_victim(problem: Asked, victims: tuple[RunId, ...]) -> Violation | None:
     return None
 
 
-def _fits(problem: Asked, schedule: Schedule) -> Iterator[Violation]:
-    """Rules about single assignments, then about those that share a machine."""
+def _unfit(
+    problem: SchedulingProblem, etc: EtcMatrix, ready_without: ReadyTimesWithout, schedule: Schedule
+) -> Violation | None:
+    """A broken rule about single assignments, or about those that share a machine."""
     rows = schedule.assignments
     if not len(rows):
-        return
-    ready = problem.ready_times_without(schedule.preemptions) if schedule.preemptions else problem.ready_times
+        return None
+    ready = ready_without(schedule.preemptions)
     ready_s = _ready_s(ready, rows.resources)
-    etc_s = problem.etc.by_class_s[
-        problem.etc.job_class_of[rows.jobs], problem.etc.resource_class_of[rows.resources]
-    ]
+    etc_s = etc.by_class_s[etc.job_class_of[rows.jobs], etc.resource_class_of[rows.resources]]
     for rule, kept, why in _single_rules(rows, ready_s, etc_s, problem.now_s):
-        for row in np.flatnonzero(~kept)[:1]:
-            yield _about(problem, ready, rule, row, rows, f"{why}; {_times(rows, row, ready_s, etc_s)}")
-            return
-    yield from _overlaps(problem, ready, rows)
+        for row in np.flatnonzero(~kept):
+            job, j = problem.jobs[int(rows.jobs[row])].id, int(rows.resources[row])
+            on_cluster = j >= ready.n_machines
+            where = f"cluster {j - ready.n_machines}" if on_cluster else f"machine {j}"
+            times = (
+                f"start {rows.start_s[row]:.12g} s, completion {rows.completion_s[row]:.12g} s, "
+                f"ready {ready_s[row]:.12g} s, expected time {etc_s[row]:g} s"
+            )
+            if on_cluster and rule == NO_DOUBLE_BOOKING:
+                rule = CLUSTER_MEMBERS_FREE
+            return Violation(rule, job, f"job {job} is mapped to {where}, {why}; {times}")
+    return _overlap(problem, ready, rows)
 
 
 def _single_rules(
@@ -193,23 +178,7 @@ def _ready_s(ready: ReadyTimes, resources: NDArray[np.int64]) -> NDArray[np.floa
     return ready_s
 
 
-def _times(rows: Assignments, row: int, ready_s: NDArray[np.float64], etc_s: NDArray[np.float64]) -> str:
-    return (
-        f"start {rows.start_s[row]:.12g} s, completion {rows.completion_s[row]:.12g} s, "
-        f"ready {ready_s[row]:.12g} s, expected time {etc_s[row]:g} s"
-    )
-
-
-def _about(problem: Asked, ready: ReadyTimes, rule: str, row: int, rows: Assignments, why: str) -> Violation:
-    job, j = problem.jobs[int(rows.jobs[row])].id, int(rows.resources[row])
-    on_cluster = j >= ready.n_machines
-    if rule == NO_DOUBLE_BOOKING and on_cluster:
-        rule = CLUSTER_MEMBERS_FREE
-    where = f"cluster {j - ready.n_machines}" if on_cluster else f"machine {j}"
-    return Violation(rule, job, f"job {job} is mapped to {where}, {why}")
-
-
-def _overlaps(problem: Asked, ready: ReadyTimes, rows: Assignments) -> Iterator[Violation]:
+def _overlap(problem: SchedulingProblem, ready: ReadyTimes, rows: Assignments) -> Violation | None:
     """Two assignments of one schedule that hold one machine at the same time."""
     machines_of = [ready.machines_of(j) for j in rows.resources.tolist()]
     row_of = np.repeat(np.arange(len(rows)), [len(machines) for machines in machines_of])
@@ -219,13 +188,14 @@ def _overlaps(problem: Asked, ready: ReadyTimes, rows: Assignments) -> Iterator[
     same_machine = machine[order[:-1]] == machine[order[1:]]
     end_s, next_s = rows.completion_s[first], rows.start_s[then]
     clash = np.flatnonzero(same_machine & (next_s < end_s - TOLERANCE * np.maximum(1.0, end_s)))
-    for k in clash[:1]:
+    for k in clash:
         a, b = int(first[k]), int(then[k])
         on_cluster = max(rows.resources[a], rows.resources[b]) >= ready.n_machines
         job, other = problem.jobs[int(rows.jobs[b])].id, problem.jobs[int(rows.jobs[a])].id
-        yield Violation(
+        return Violation(
             CLUSTER_MEMBERS_FREE if on_cluster else NO_DOUBLE_BOOKING,
             job,
             f"job {job} starts on machine {machine[order[k]]} at {next_s[k]:.12g} s, while job {other} is "
             f"there until {end_s[k]:.12g} s",
         )
+    return None

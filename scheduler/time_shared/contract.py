@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scheduler.examination import Contract, Outline, Outlines
 from scheduler.kinds import Kind
 from scheduler.model import ON_NODES, Job, JobId, RunId
-from scheduler.problem import Running, SchedulingProblem
+from scheduler.problem import Running
 from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.requirement import Requirement
@@ -68,36 +68,6 @@ class TimeSharedOutline:
             running[RunId(k)] = Running(job, ON_NODES, start.nodes, start.completion_s)
 
 
-class TimeSharedContract(Contract):
-    kind = Kind.TIME_SHARED
-
-    def outlines(self) -> st.SearchStrategy[Outline]:
-        return time_shared_outlines()
-
-    def larger(self) -> Outlines:
-        return larger_outlines()
-
-    def state(self, problem: SchedulingProblem) -> Mapping[str, object]:
-        assert isinstance(problem, TimeSharedProblem)
-        shared = problem.shared_nodes
-        return {
-            "now_s": problem.now_s,
-            "jobs": list(problem.jobs),
-            "running": dict(problem.running),
-            "the queue": shared.waiting,
-            "the running jobs": shared.running,
-            **shared.nodes._asdict(),
-            **{f"jobs.{name}": column for name, column in shared.jobs._asdict().items()},
-        }
-
-    def startable(self, problem: SchedulingProblem) -> JobId | None:
-        assert isinstance(problem, TimeSharedProblem)
-        if problem.running:
-            return None
-        starts = Loras(selection="first_fit").schedule(problem).starts
-        return problem.jobs[starts[0].job].id if starts else None
-
-
 @st.composite
 def time_shared_outlines(draw: st.DrawFn) -> TimeSharedOutline:
     """A few nodes, some with local users, and jobs of which each could run on the empty cluster."""
@@ -122,21 +92,46 @@ def time_shared_outlines(draw: st.DrawFn) -> TimeSharedOutline:
 
 def larger_outlines() -> Outlines:
     """Problems of a size at which schedulers for small cases only would fail."""
-    luck = np.random.default_rng(1)
+    rng = np.random.default_rng(1)
     outlines: list[Outline] = []
     for n_jobs, n_nodes in ((40, 16), (8, 64), (120, 8)):
         sizes = [k for k in (1, 2, 4, 8) if k <= n_nodes]
         jobs = tuple(
             Requirement(
-                int(luck.choice(sizes)),
-                float(luck.choice([0.3, 0.7, 0.9])),
-                float(luck.choice([20.0, 60.0, 115.0])),
-                float(luck.uniform(5.0, 500.0)),
+                int(rng.choice(sizes)),
+                float(rng.choice([0.3, 0.7, 0.9])),
+                float(rng.choice([20.0, 60.0, 115.0])),
+                float(rng.uniform(5.0, 500.0)),
             )
             for _ in range(n_jobs)
         )
         local = tuple(
-            LocalLoad(1.0, 0.2, 150.0, True) if luck.random() < 0.3 else LocalLoad() for _ in range(n_nodes)
+            LocalLoad(1.0, 0.2, 150.0, True) if rng.random() < 0.3 else LocalLoad() for _ in range(n_nodes)
         )
         outlines.append(TimeSharedOutline(n_nodes, SocialContract(0.5, 4), local, jobs, n_jobs // 2, 100.0))
     return tuple(outlines)
+
+
+class TimeSharedContract(Contract[TimeSharedProblem]):
+    kind = Kind.TIME_SHARED
+
+    outlines = time_shared_outlines()
+    larger = larger_outlines()
+
+    def state(self, problem: TimeSharedProblem) -> Mapping[str, object]:
+        shared = problem.shared_nodes
+        return {
+            "now_s": problem.now_s,
+            "jobs": list(problem.jobs),
+            "running": dict(problem.running),
+            "the queue": shared.waiting,
+            "the running jobs": shared.running,
+            **shared.nodes._asdict(),
+            **{f"jobs.{name}": column for name, column in shared.jobs._asdict().items()},
+        }
+
+    def startable(self, problem: TimeSharedProblem) -> JobId | None:
+        if problem.running:
+            return None
+        starts = Loras(selection="first_fit").schedule(problem).starts
+        return problem.jobs[starts[0].job].id if starts else None

@@ -5,6 +5,7 @@ from __future__ import annotations
 from bisect import bisect_left
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from operator import attrgetter
 from types import MappingProxyType
 
 import numpy as np
@@ -182,9 +183,8 @@ class SystemState:
 
     def _place(self, job: Job) -> int:
         """The place of a job in the queue."""
-        return bisect_left(
-            self.waiting, (job.arrival_s, job.id), key=lambda other: (other.arrival_s, other.id)
-        )
+        key = attrgetter("arrival_s", "id")
+        return bisect_left(self.waiting, key(job), key=key)
 
     def _grow(self, n_rows: int, width: int) -> None:
         old, new = self._jobs, _room_for_jobs(n_rows, width)

@@ -287,7 +287,7 @@ class Desk:
     @property
     def planned(self) -> dict[int, tuple[float, float]]:
         """job -> believed (start, completion) of the runs that wait in line."""
-        runs = [run for runs in self.manager._planned.values() for run in runs.values()]
+        runs = self.manager._planned.values()
         return {int(run.job.id): (run.start_s, run.completion_s) for run in runs}
 
     @property
@@ -298,19 +298,17 @@ class Desk:
 def check_books(manager: MappingManager) -> None:
     """The manager's dictionaries and timelines agree, and nothing that could start is still in line."""
     commitments = manager._commitments
-    planned = {run.id: run for runs in manager._planned.values() for run in runs.values()}
+    planned = {run.id: run for run in manager._planned.values()}
     started = manager._started
     ending = {run.job.id: run for run in started.values() if run.ending}
     waiting = {job for jobs in manager._waiting.values() for job in jobs}
-    assert all(run.queue == name for name, runs in manager._planned.items() for run in runs.values())
-    assert manager._next_run_of == {run.job.id: run for run in planned.values()}
+    assert all(run.job.id == job for job, run in manager._planned.items())
     assert manager._ending_run_of == ending
     assert set(manager._running) == {run.id for run in started.values() if not run.ending}
-    assert len(manager._next_run_of) == len(planned), "a job is planned twice"
     at_work = [run.job.id for run in started.values() if not run.ending]
-    places = [*waiting, *manager._next_run_of, *at_work]
+    places = [*waiting, *manager._planned, *at_work]
     assert len(places) == len(set(places)), "a job is in two places"
-    assert set(ending) <= waiting | set(manager._next_run_of), "a job whose run ends waits nowhere"
+    assert set(ending) <= waiting | set(manager._planned), "a job whose run ends waits nowhere"
     on_timelines: dict[RunId, list[int]] = {}
     for j in range(len(manager._commitments.ready_s())):
         line = commitments.on(j)

@@ -1090,7 +1090,7 @@ class ManagerInTheWorld(RuleBasedStateMachine):
             return
         check_books(self.manager)
         known = {run.job.id for run in self.manager._started.values()}
-        known |= set(self.manager._next_run_of) | set(self.manager.why_waiting())
+        known |= set(self.manager._planned) | set(self.manager.why_waiting())
         assert known >= set(self.world.unfinished), "a job is lost"
         assert {order.job.queue for order in self.world.preempted} <= self.may_be_preempted
 
