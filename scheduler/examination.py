@@ -15,28 +15,17 @@ from hypothesis import HealthCheck, Phase, given, settings
 from hypothesis import strategies as st
 from hypothesis.errors import FlakyFailure
 
+from scheduler import rules
 from scheduler.kinds import Kind, WrongKind
 from scheduler.model import Answer, JobId, NodeSchedule
 from scheduler.ports import Scheduler
 from scheduler.problem import SchedulingProblem
-from scheduler.rules import (
-    DETERMINISTIC,
-    MAKES_PROGRESS,
-    NO_JOB_FORGOTTEN,
-    PROBLEM_UNTOUCHED,
-    RAISES_NOTHING,
-    RETURNS_A_SCHEDULE,
-    RETURNS_IN_TIME,
-    RIGHT_KIND,
-    RULES_OF,
-    RULES_OF_CONDUCT,
-    first_difference,
-)
+from scheduler.rules import RULES_OF, RULES_OF_CONDUCT, first_difference
 
 Caller = Callable[[Callable[[], Answer]], Answer]
 """Calls a function under a time limit of its choice. Raises TimeoutError if the limit is exceeded."""
 
-NO_SMALLER_EXAMPLE = (RETURNS_IN_TIME, DETERMINISTIC)
+NO_SMALLER_EXAMPLE = (rules.RETURNS_IN_TIME, rules.DETERMINISTIC)
 """Rules whose first example is kept: each smaller one would cost the time limit, or differ."""
 
 
@@ -84,7 +73,7 @@ class Contract(ABC, Generic[P]):
     def exercised(self, problem: P, answer: Answer) -> Set[str]:
         """The rules of an answer that this one could have broken."""
         if not self.n_decisions(answer):
-            return {RETURNS_A_SCHEDULE, NO_JOB_FORGOTTEN}
+            return {rules.RETURNS_A_SCHEDULE, rules.NO_JOB_FORGOTTEN}
         return RULES_OF[self.kind].keys() - RULES_OF_CONDUCT.keys()
 
 
@@ -125,9 +114,9 @@ class Examination:
     def broken_rules(self) -> Iterator[ContractBroken]:
         """Each broken rule, once, with the smallest problems that show it.
 
-        Ends with RETURNS_IN_TIME if that is broken: finding another would cost the time limit again.
+        Ends with rules.RETURNS_IN_TIME if that is broken: finding another would cost the time limit again.
         """
-        while RETURNS_IN_TIME not in self._overlooked:
+        while rules.RETURNS_IN_TIME not in self._overlooked:
             try:
                 self.run()
             except ContractBroken as broken:
@@ -173,8 +162,8 @@ class Examination:
                 if difference is not None:
                     job = _built(outlines)[k].jobs[difference].id if difference >= 0 else None
                     message = f"two instances that were asked the same decided differently from job {job} on"
-                    raise self._broken(DETERMINISTIC, job, message, outlines)
-            self.exercised.add(DETERMINISTIC)
+                    raise self._broken(rules.DETERMINISTIC, job, message, outlines)
+            self.exercised.add(rules.DETERMINISTIC)
         except _Overlooked:
             return
 
@@ -191,7 +180,7 @@ class Examination:
     ) -> Answer:
         contract = self._contract
         answer = self._ask(scheduler, problem, asked)
-        self.exercised |= {RIGHT_KIND, RAISES_NOTHING, RETURNS_IN_TIME}
+        self.exercised |= {rules.RIGHT_KIND, rules.RAISES_NOTHING, rules.RETURNS_IN_TIME}
         violation = fresh.violation(answer)
         if violation is not None:
             raise self._broken(violation.rule, violation.job, violation.message, asked)
@@ -199,29 +188,31 @@ class Examination:
         now, before = contract.state(problem), contract.state(fresh)
         changed = next((name for name in before if not _equal(now[name], before[name])), None)
         if changed is not None:
-            raise self._broken(PROBLEM_UNTOUCHED, None, f"the scheduler changed {changed}", asked)
-        self.exercised.add(PROBLEM_UNTOUCHED)
-        if not contract.n_decisions(answer) or MAKES_PROGRESS not in self.exercised:
+            raise self._broken(rules.PROBLEM_UNTOUCHED, None, f"the scheduler changed {changed}", asked)
+        self.exercised.add(rules.PROBLEM_UNTOUCHED)
+        if not contract.n_decisions(answer) or rules.MAKES_PROGRESS not in self.exercised:
             job = contract.startable(fresh)
             if job is not None and not contract.n_decisions(answer):
                 message = f"job {job} could run, nothing is running, and no job is started: it waits for ever"
-                raise self._broken(MAKES_PROGRESS, job, message, asked)
+                raise self._broken(rules.MAKES_PROGRESS, job, message, asked)
             if job is not None:
-                self.exercised.add(MAKES_PROGRESS)
+                self.exercised.add(rules.MAKES_PROGRESS)
         return answer
 
     def _ask(self, scheduler: Scheduler, problem: SchedulingProblem, asked: Outlines) -> Answer:
         try:
             return self._call(lambda: scheduler.schedule(problem))
         except TimeoutError as error:
-            raise self._broken(RETURNS_IN_TIME, None, f"schedule did not return: {error}", asked) from None
+            raise self._broken(
+                rules.RETURNS_IN_TIME, None, f"schedule did not return: {error}", asked
+            ) from None
         except WrongKind as error:
-            raise self._broken(RIGHT_KIND, None, str(error), asked) from error
+            raise self._broken(rules.RIGHT_KIND, None, str(error), asked) from error
         except (KeyboardInterrupt, GeneratorExit):
             raise
         except BaseException as error:
             message = f"schedule raised {type(error).__name__}: {error}"
-            raise self._broken(RAISES_NOTHING, None, message, asked) from error
+            raise self._broken(rules.RAISES_NOTHING, None, message, asked) from error
 
     def _broken(self, rule: str, job: JobId | None, message: str, asked: Outlines) -> Exception:
         if rule in self._overlooked:

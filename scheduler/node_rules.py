@@ -7,19 +7,11 @@ from math import inf
 from numbers import Real
 from typing import Protocol
 
+from scheduler import rules
 from scheduler.model import Job, NodeSchedule, Start
 from scheduler.node_set import NodeSet
 from scheduler.problem import SchedulingProblem
-from scheduler.rules import (
-    COMPLETION_AS_EXPECTED,
-    EACH_JOB_ONCE,
-    KNOWN_JOB,
-    KNOWN_NODES,
-    NO_JOB_FORGOTTEN,
-    ONE_TASK_ON_EACH_NODE,
-    RETURNS_A_SCHEDULE,
-    Violation,
-)
+from scheduler.rules import Violation
 from scheduler.wait_reasons import AllOthers
 
 
@@ -46,13 +38,13 @@ def first_violation(problem: SchedulingProblem, answer: object, capacity: Capaci
     """
     malformed = _malformed(answer, problem.now_s)
     if malformed is not None:
-        return Violation(RETURNS_A_SCHEDULE, None, malformed)
+        return Violation(rules.RETURNS_A_SCHEDULE, None, malformed)
     assert isinstance(answer, NodeSchedule)
     try:
         return _first_violation(problem, answer, capacity)
     except (TypeError, ValueError, AttributeError) as error:
         message = f"its starts or wait reasons have the wrong type: {error}"
-        return Violation(RETURNS_A_SCHEDULE, None, message)
+        return Violation(rules.RETURNS_A_SCHEDULE, None, message)
 
 
 def _malformed(answer: object, now_s: float) -> str | None:
@@ -87,7 +79,7 @@ def _first_violation(
     if len(started) + len(waiting) < problem.n_jobs:
         forgotten = next(i for i in range(problem.n_jobs) if i not in started and i not in waiting)
         job = problem.jobs[forgotten].id
-        return Violation(NO_JOB_FORGOTTEN, job, f"job {job} is neither started nor left waiting")
+        return Violation(rules.NO_JOB_FORGOTTEN, job, f"job {job} is neither started nor left waiting")
     return None
 
 
@@ -101,31 +93,32 @@ def _wrong(
     """The first rule that one start breaks; otherwise it is booked in `started` and `capacity`."""
     if type(start) is not Start:
         message = f"a start is of type {type(start).__name__}, expected a Start"
-        return Violation(RETURNS_A_SCHEDULE, None, message)
+        return Violation(rules.RETURNS_A_SCHEDULE, None, message)
     i, nodes, completion_s = start
     if type(completion_s) is not float and not isinstance(completion_s, Real):
         message = f"completion_s of a start is of type {type(completion_s).__name__}, expected a number"
-        return Violation(RETURNS_A_SCHEDULE, None, message)
+        return Violation(rules.RETURNS_A_SCHEDULE, None, message)
     if not 0 <= i < problem.n_jobs:
         return _unknown(i, problem)
     job = problem.jobs[i]
     if i in started or i in waiting:
-        return Violation(EACH_JOB_ONCE, job.id, f"job {job.id} is started twice, or started and left waiting")
+        message = f"job {job.id} is started twice, or started and left waiting"
+        return Violation(rules.EACH_JOB_ONCE, job.id, message)
     if not isinstance(nodes, NodeSet):
         try:
             nodes = NodeSet.of(nodes)
         except ValueError as error:
-            return Violation(ONE_TASK_ON_EACH_NODE, job.id, f"job {job.id}: {error}")
+            return Violation(rules.ONE_TASK_ON_EACH_NODE, job.id, f"job {job.id}: {error}")
     if not problem.now_s < completion_s < inf:
         message = f"job {job.id} starts at {problem.now_s:.12g} s and is to complete at {completion_s:.12g} s"
-        return Violation(COMPLETION_AS_EXPECTED, job.id, message)
+        return Violation(rules.COMPLETION_AS_EXPECTED, job.id, message)
     if not nodes.within(problem.n_places):
         message = f"job {job.id} is started on nodes {nodes}; there are nodes 0 to {problem.n_places - 1}"
-        return Violation(KNOWN_NODES, job.id, message)
+        return Violation(rules.KNOWN_NODES, job.id, message)
     n_tasks = capacity.n_tasks(i, job)
     if nodes.n != n_tasks:
         message = f"job {job.id} needs {n_tasks} nodes and is started on {nodes.n}: {nodes}"
-        return Violation(ONE_TASK_ON_EACH_NODE, job.id, message)
+        return Violation(rules.ONE_TASK_ON_EACH_NODE, job.id, message)
     wrong = capacity.use(i, job, nodes)
     started.add(i)
     return wrong
@@ -133,4 +126,4 @@ def _wrong(
 
 def _unknown(i: int, problem: SchedulingProblem) -> Violation:
     message = f"job index {i} is named; the problem has jobs 0 to {problem.n_jobs - 1}"
-    return Violation(KNOWN_JOB, None, message)
+    return Violation(rules.KNOWN_JOB, None, message)

@@ -6,7 +6,7 @@ from bisect import bisect_left, bisect_right
 from collections.abc import Iterable, Iterator, Sequence
 from operator import index
 from sys import maxsize
-from typing import overload
+from typing import Any
 
 Interval = tuple[int, int]
 """First and last node."""
@@ -71,13 +71,7 @@ class NodeSet(Sequence[int]):
     def __contains__(self, node: object) -> bool:
         return any(isinstance(node, int) and first <= node <= last for first, last in self.intervals)
 
-    @overload
-    def __getitem__(self, k: int) -> int: ...
-
-    @overload
-    def __getitem__(self, k: slice) -> Sequence[int]: ...
-
-    def __getitem__(self, k: int | slice) -> int | Sequence[int]:
+    def __getitem__(self, k: Any) -> Any:
         return tuple(self)[k]
 
     def __eq__(self, other: object) -> bool:
@@ -130,7 +124,6 @@ class FreeSet:
         return self.in_order().next(n)
 
     def in_order(self) -> InOrder:
-        """An iterator that hands out free nodes, lowest first, without taking them."""
         return InOrder(self._bounds)
 
     def take(self, nodes: NodeSet) -> None:

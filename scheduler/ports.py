@@ -5,14 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any, Protocol
 
-from scheduler.model import (
-    DispatchOrder,
-    InterconnectReading,
-    Job,
-    MachineReading,
-    NodeReading,
-    RunId,
-)
+from scheduler.model import DispatchOrder, InterconnectReading, Job, MachineReading, NodeReading, RunId
 
 
 class Scheduler(Protocol):

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, ClassVar, NamedTuple, NoReturn, overload
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, NoReturn
 
 from scheduler.kinds import Kind, WrongKind
 from scheduler.model import Job, RunId
@@ -77,13 +77,7 @@ class LazyJobs(Sequence[Job], ABC):
     def job_at(self, i: int) -> Job:
         """The job in position i, counted from 0."""
 
-    @overload
-    def __getitem__(self, i: int) -> Job: ...
-
-    @overload
-    def __getitem__(self, i: slice) -> Sequence[Job]: ...
-
-    def __getitem__(self, i: int | slice) -> Job | Sequence[Job]:
+    def __getitem__(self, i: Any) -> Any:
         if isinstance(i, int) and 0 <= i < len(self):
             return self.job_at(i)
         positions = range(len(self))[i]

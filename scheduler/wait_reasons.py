@@ -24,11 +24,7 @@ class AllOthers(Mapping[int, str]):
     __slots__ = ("_n_jobs", "_reason", "_starts", "in_detail")
 
     def __init__(
-        self,
-        n_jobs: int,
-        starts: Sequence[Start],
-        reason: str,
-        in_detail: Callable[[int], str] | None = None,
+        self, n_jobs: int, starts: Sequence[Start], reason: str, in_detail: Callable[[int], str] | None = None
     ) -> None:
         self._n_jobs = n_jobs
         self._starts = starts

@@ -2,15 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import numpy as np
 
 from scheduler.free_nodes.kernels.planning import carry_over, plan
 from scheduler.free_nodes.kernels.queue_tree import ESTIMATE_S, JOB, SIZE
 from scheduler.free_nodes.placer import Placer
 from scheduler.free_nodes.problem import FreeNodesProblem
-from scheduler.model import JobId, NodeSchedule
+from scheduler.model import NodeSchedule
 
 WAITS = "it has a reservation for later"
 
@@ -28,12 +26,6 @@ class Conservative:
     def __init__(self) -> None:
         self._jobs = np.empty(0, dtype=np.int64)
         self._starts_s = np.empty(0)
-
-    @property
-    def reservations(self) -> Mapping[JobId, float]:
-        """The reserved start of each waiting job, as of the last pass."""
-        jobs, starts_s = self._jobs.tolist(), self._starts_s.tolist()
-        return {JobId(job): start_s for job, start_s in zip(jobs, starts_s, strict=True)}
 
     def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
         nodes, now_s = problem.free_nodes, problem.now_s

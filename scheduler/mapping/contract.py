@@ -8,18 +8,13 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
+from scheduler import rules
 from scheduler.examination import Contract, Outline, Outlines
 from scheduler.kinds import Kind
 from scheduler.mapping.etc import EtcMatrix, ReadyTimes
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Answer, Job, JobId, RunId, Schedule, read_only
 from scheduler.problem import Running
-from scheduler.rules import (
-    CLASS_CAN_RUN_THERE,
-    CLUSTER_MEMBERS_FREE,
-    PREEMPTS_RUNNING_RUNS,
-    RESOURCE_AVAILABLE,
-)
 
 
 @dataclass(frozen=True)
@@ -143,10 +138,10 @@ class MappingContract(Contract[MappingProblem]):
         assert isinstance(answer, Schedule)
         ready = problem.ready_times
         tried = {
-            CLASS_CAN_RUN_THERE: np.isinf(problem.etc.by_class_s).any(),
-            RESOURCE_AVAILABLE: np.isinf(ready.machine_s).any(),
-            CLUSTER_MEMBERS_FREE: (answer.assignments.resources >= ready.n_machines).any(),
-            PREEMPTS_RUNNING_RUNS: len(answer.preemptions) > 0,
+            rules.CLASS_CAN_RUN_THERE: np.isinf(problem.etc.by_class_s).any(),
+            rules.RESOURCE_AVAILABLE: np.isinf(ready.machine_s).any(),
+            rules.CLUSTER_MEMBERS_FREE: (answer.assignments.resources >= ready.n_machines).any(),
+            rules.PREEMPTS_RUNNING_RUNS: len(answer.preemptions) > 0,
         }
         untried = {rule for rule, was_tried in tried.items() if not was_tried}
         return super().exercised(problem, answer) - untried

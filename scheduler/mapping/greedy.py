@@ -8,8 +8,7 @@ import numpy as np
 
 from scheduler.compiled import Floats, Ints, copied
 from scheduler.mapping.by_class import ByClass
-from scheduler.mapping.kernels.blocks import Blocks, blocks_of
-from scheduler.mapping.kernels.groups import Groups, grouped
+from scheduler.mapping.kernels.groups import Blocks, Groups, blocks_of, grouped
 from scheduler.mapping.kernels.least_work import LeastWork, least_work_of
 from scheduler.mapping.kernels.lines import room_for_lines
 from scheduler.mapping.kernels.max_min import Bounds, max_min, room_for_bounds

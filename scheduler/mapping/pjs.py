@@ -119,10 +119,7 @@ class ClusterTrials:
         start_s = float(self._ready_s[members].max())
         completion_s = start_s + float(self._cluster_s[pair])
         job = int(self._table.jobs[self._next_job[c]])
-        committed = [
-            *self._committed,
-            Assignment(job, len(self._ready_s) + cluster, start_s, completion_s),
-        ]
+        committed = [*self._committed, Assignment(job, len(self._ready_s) + cluster, start_s, completion_s)]
         next_job, ready_s = self._next_job.copy(), self._ready_s.copy()
         next_job[c] += 1
         ready_s[members] = completion_s

@@ -7,24 +7,11 @@ from collections.abc import Callable, Iterable
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler import rules
 from scheduler.mapping.etc import EtcMatrix, ReadyTimes
 from scheduler.model import Assignments, RunId, Schedule
 from scheduler.problem import SchedulingProblem
-from scheduler.rules import (
-    CLASS_CAN_RUN_THERE,
-    CLUSTER_MEMBERS_FREE,
-    COMPLETION_AS_EXPECTED,
-    EACH_JOB_ONCE,
-    KNOWN_JOB,
-    KNOWN_RESOURCE,
-    NO_DOUBLE_BOOKING,
-    NO_JOB_FORGOTTEN,
-    NOT_IN_THE_PAST,
-    PREEMPTS_RUNNING_RUNS,
-    RESOURCE_AVAILABLE,
-    RETURNS_A_SCHEDULE,
-    Violation,
-)
+from scheduler.rules import Violation
 
 TOLERANCE = 1e-9
 """Relative slack in comparing times, for sums taken in another order."""
@@ -43,7 +30,7 @@ def first_violation(
     """
     malformed = _malformed(answer)
     if malformed:
-        return Violation(RETURNS_A_SCHEDULE, None, malformed)
+        return Violation(rules.RETURNS_A_SCHEDULE, None, malformed)
     assert isinstance(answer, Schedule)
     return (
         _unknown(problem, answer)
@@ -86,14 +73,16 @@ def _is_index(value: object) -> bool:
 def _unknown(problem: SchedulingProblem, schedule: Schedule) -> Violation | None:
     for i in (*schedule.assignments.jobs.tolist(), *schedule.wait_reasons):
         if not 0 <= i < problem.n_jobs:
-            return Violation(KNOWN_JOB, None, f"job index {i} is named, but there are {problem.n_jobs} jobs")
+            return Violation(
+                rules.KNOWN_JOB, None, f"job index {i} is named, but there are {problem.n_jobs} jobs"
+            )
     resources = schedule.assignments.resources
     outside = np.flatnonzero((resources < 0) | (resources >= problem.n_places))
     if len(outside):
         job = problem.jobs[int(schedule.assignments.jobs[outside[0]])].id
         j = int(resources[outside[0]])
         message = f"job {job} is mapped to resource {j}, but there are {problem.n_places}"
-        return Violation(KNOWN_RESOURCE, job, message)
+        return Violation(rules.KNOWN_RESOURCE, job, message)
     return None
 
 
@@ -101,25 +90,27 @@ def _not_once(problem: SchedulingProblem, schedule: Schedule) -> Violation | Non
     times_named = np.bincount(schedule.assignments.jobs, minlength=problem.n_jobs)
     for i in np.flatnonzero(times_named > 1).tolist():
         job = problem.jobs[i].id
-        return Violation(EACH_JOB_ONCE, job, f"job {job} is mapped {times_named[i]} times")
+        return Violation(rules.EACH_JOB_ONCE, job, f"job {job} is mapped {times_named[i]} times")
     for i in schedule.wait_reasons:
         if times_named[i]:
             job = problem.jobs[i].id
-            return Violation(EACH_JOB_ONCE, job, f"job {job} is both mapped and left waiting")
+            return Violation(rules.EACH_JOB_ONCE, job, f"job {job} is both mapped and left waiting")
         times_named[i] += 1
     for i in np.flatnonzero(times_named == 0).tolist():
         job = problem.jobs[i].id
-        return Violation(NO_JOB_FORGOTTEN, job, f"job {job} is neither mapped nor left waiting with a reason")
+        message = f"job {job} is neither mapped nor left waiting with a reason"
+        return Violation(rules.NO_JOB_FORGOTTEN, job, message)
     return None
 
 
 def _bad_victim(problem: SchedulingProblem, victims: tuple[RunId, ...]) -> Violation | None:
     for k, run in enumerate(victims):
         if run not in problem.running:
-            return Violation(PREEMPTS_RUNNING_RUNS, None, f"run {run} is to be preempted, but is not running")
+            message = f"run {run} is to be preempted, but is not running"
+            return Violation(rules.PREEMPTS_RUNNING_RUNS, None, message)
         if run in victims[:k]:
             job = problem.running[run].job.id
-            return Violation(PREEMPTS_RUNNING_RUNS, job, f"run {run} of job {job} is preempted twice")
+            return Violation(rules.PREEMPTS_RUNNING_RUNS, job, f"run {run} of job {job} is preempted twice")
     return None
 
 
@@ -142,8 +133,8 @@ def _unfit(
                 f"start {rows.start_s[row]:.12g} s, completion {rows.completion_s[row]:.12g} s, "
                 f"ready {ready_s[row]:.12g} s, expected time {etc_s[row]:g} s"
             )
-            if on_cluster and rule == NO_DOUBLE_BOOKING:
-                rule = CLUSTER_MEMBERS_FREE
+            if on_cluster and rule == rules.NO_DOUBLE_BOOKING:
+                rule = rules.CLUSTER_MEMBERS_FREE
             return Violation(rule, job, f"job {job} is mapped to {where}, {why}; {times}")
     return _overlap(problem, ready, rows)
 
@@ -157,12 +148,12 @@ def _single_rules(
         expected_s = rows.start_s + etc_s
         off_s = np.abs(rows.completion_s - expected_s)
         return [
-            (CLASS_CAN_RUN_THERE, np.isfinite(etc_s), "which cannot run its class"),
-            (RESOURCE_AVAILABLE, np.isfinite(ready_s), "which is not available"),
-            (NOT_IN_THE_PAST, rows.start_s >= now_s - slack_s, "with a start before now"),
-            (NO_DOUBLE_BOOKING, rows.start_s >= ready_s - slack_s, "before that is ready"),
+            (rules.CLASS_CAN_RUN_THERE, np.isfinite(etc_s), "which cannot run its class"),
+            (rules.RESOURCE_AVAILABLE, np.isfinite(ready_s), "which is not available"),
+            (rules.NOT_IN_THE_PAST, rows.start_s >= now_s - slack_s, "with a start before now"),
+            (rules.NO_DOUBLE_BOOKING, rows.start_s >= ready_s - slack_s, "before that is ready"),
             (
-                COMPLETION_AS_EXPECTED,
+                rules.COMPLETION_AS_EXPECTED,
                 off_s <= TOLERANCE * np.maximum(1.0, np.abs(expected_s)),
                 "with a completion that is not start + expected time",
             ),
@@ -193,7 +184,7 @@ def _overlap(problem: SchedulingProblem, ready: ReadyTimes, rows: Assignments) -
         on_cluster = max(rows.resources[a], rows.resources[b]) >= ready.n_machines
         job, other = problem.jobs[int(rows.jobs[b])].id, problem.jobs[int(rows.jobs[a])].id
         return Violation(
-            CLUSTER_MEMBERS_FREE if on_cluster else NO_DOUBLE_BOOKING,
+            rules.CLUSTER_MEMBERS_FREE if on_cluster else rules.NO_DOUBLE_BOOKING,
             job,
             f"job {job} starts on machine {machine[order[k]]} at {next_s[k]:.12g} s, while job {other} is "
             f"there until {end_s[k]:.12g} s",

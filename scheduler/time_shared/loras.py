@@ -13,7 +13,7 @@ from scheduler.model import NodeSchedule, Start
 from scheduler.time_shared.kernels.estimates import expect
 from scheduler.time_shared.kernels.job_selection import Room, reservation_s, room_for_pass, start_jobs
 from scheduler.time_shared.kernels.node_selection import select_nodes
-from scheduler.time_shared.kernels.tables import SLACK, Jobs, Nodes, Policy, Queues
+from scheduler.time_shared.kernels.tables import SLACK, Jobs, Nodes, Policy, Queues, queues_of
 from scheduler.time_shared.policies import Method, NodeSelection, Ordering, Selection
 from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
 from scheduler.wait_reasons import AllOthers
@@ -59,23 +59,10 @@ class Loras:
         jobs = shared.jobs._replace(nodes=shared.jobs.nodes.copy())
         nodes = copied(shared.nodes)
         self.limit(nodes)
-        queues = shared.queues()
-        order = in_order(shared, self.ordering)
-        queues.waiting[:] = shared.waiting[order]
+        queues = queues_of(in_order(shared, self.ordering), shared.running)
         room = room_for_pass(jobs, nodes)
         n_started = start_jobs(jobs, nodes, queues, room, self.policy)
-        rows = room.started[:n_started]
-        expected_s = np.empty(n_started)
-        expect(jobs, nodes, rows, self.estimate.code, expected_s)
-        position = {int(row): i for i, row in enumerate(shared.waiting)} if n_started else {}
-        starts = tuple(
-            Start(
-                position[row],
-                tuple(jobs.nodes[row, : jobs.tasks[row]].tolist()),
-                problem.now_s + float(takes_s),
-            )
-            for row, takes_s in zip(rows.tolist(), expected_s, strict=True)
-        )
+        starts = starts_of(problem, jobs, nodes, room.started[:n_started], self.estimate)
         why = self._wait_reasons(problem, jobs, nodes, queues, room)
         return NodeSchedule(starts, AllOthers(problem.n_jobs, starts, WAITS, why))
 
@@ -148,8 +135,23 @@ class WaitReasons:
 
 
 def in_order(shared: SharedNodes, ordering: Ordering) -> Ints:
-    """Positions of the waiting jobs, which are in order of arrival, in the order of the policy."""
+    """The rows of the waiting jobs, which are in order of arrival, in the order of the policy."""
     if ordering is Ordering.FCFS:
-        return np.arange(len(shared.waiting))
+        return shared.waiting
     keys: Floats | Ints = shared.jobs.exe_s if ordering is Ordering.SJF else shared.jobs.tasks
-    return np.argsort(keys[shared.waiting], kind="stable")
+    return shared.waiting[np.argsort(keys[shared.waiting], kind="stable")]
+
+
+def starts_of(
+    problem: TimeSharedProblem, jobs: Jobs, nodes: Nodes, rows: Ints, estimate: Method
+) -> tuple[Start, ...]:
+    """The starts of the jobs in `rows`, on the nodes on which they are in the tables."""
+    if not len(rows):
+        return ()
+    expected_s = np.empty(len(rows))
+    expect(jobs, nodes, rows, estimate.code, expected_s)
+    position = {row: i for i, row in enumerate(problem.shared_nodes.waiting.tolist())}
+    return tuple(
+        Start(position[row], tuple(jobs.nodes[row, : jobs.tasks[row]].tolist()), problem.now_s + takes_s)
+        for row, takes_s in zip(rows.tolist(), expected_s.tolist(), strict=True)
+    )

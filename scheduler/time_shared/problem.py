@@ -6,8 +6,6 @@ from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
 
-import numpy as np
-
 from scheduler.compiled import Ints
 from scheduler.kinds import Kind
 from scheduler.model import Job, JobId, RunId
@@ -15,7 +13,7 @@ from scheduler.node_rules import first_violation
 from scheduler.node_set import NodeSet
 from scheduler.problem import Running, SchedulingProblem
 from scheduler.rules import SOCIAL_CONTRACT, Violation
-from scheduler.time_shared.kernels.tables import SLACK, Jobs, Nodes, Queues
+from scheduler.time_shared.kernels.tables import SLACK, Jobs, Nodes
 from scheduler.time_shared.requirement import Requirement
 
 
@@ -60,13 +58,6 @@ class SharedNodes:
     def requirement(self, i: int) -> Requirement:
         """What job i of the problem requires."""
         return requirement_in(self.jobs, int(self.waiting[i]))
-
-    def queues(self) -> Queues:
-        """Both queues as tables that a pass may change, with room for all jobs to run."""
-        n_running = len(self.running)
-        running = np.empty(n_running + len(self.waiting), dtype=np.int64)
-        running[:n_running] = self.running
-        return Queues(self.waiting.copy(), np.array([0, len(self.waiting)]), running, np.array([n_running]))
 
 
 class TimeSharedProblem(SchedulingProblem):

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 from numpy.typing import NDArray
 
 from scheduler.mapping.greedy import MaxMin, MinMin, Sjs
-from scheduler.mapping.kernels import blocks
+from scheduler.mapping.kernels import groups
 from scheduler.mapping.pjs import Pjs, PjsTryNext
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
@@ -96,8 +96,8 @@ def test_small_problems_with_blocks_of_job_classes(
     fast: Scheduler, reference: Scheduler, problem: MappingProblem
 ) -> None:
     with pytest.MonkeyPatch.context() as changed:
-        changed.setattr(blocks, "FEW", 2)
-        changed.setattr(blocks, "MEMBERS", 3)
+        changed.setattr(groups, "FEW", 2)
+        changed.setattr(groups, "MEMBERS", 3)
         assert columns(fast.schedule(problem)) == columns(reference.schedule(problem))
 
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
+from scheduler import rules
 from scheduler.managers.forecasting import Forecasting, Prediction
 from scheduler.managers.starting import StartingManager
 from scheduler.managers.time_shared_allocation import TimeSharedAllocation
@@ -25,16 +26,7 @@ from scheduler.model import (
 )
 from scheduler.ports import Scheduler
 from scheduler.resource_manager import OnSharedNodes
-from scheduler.rules import (
-    EACH_JOB_ONCE,
-    KNOWN_JOB,
-    KNOWN_NODES,
-    NO_JOB_FORGOTTEN,
-    ONE_TASK_ON_EACH_NODE,
-    RETURNS_A_SCHEDULE,
-    SOCIAL_CONTRACT,
-    ScheduleRejected,
-)
+from scheduler.rules import ScheduleRejected
 from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.prediction.look_ahead import PolicyAware
 from scheduler.time_shared.prediction.promises import PromisesByForecast
@@ -229,16 +221,16 @@ EVERYWHERE = [(i, (0, 1)) for i in range(5)]
 @pytest.mark.parametrize(
     ("answer", "rule"),
     [
-        (None, RETURNS_A_SCHEDULE),
-        (Schedule.of([Assignment(0, 0, 0.0, 1.0)]), RETURNS_A_SCHEDULE),
-        (placing((9, (0, 1)), waiting=(0, 1, 2, 3, 4)), KNOWN_JOB),
-        (placing((0, (0, 1)), (0, (0, 1)), waiting=(1, 2, 3, 4)), EACH_JOB_ONCE),
-        (placing((0, (0, 1)), waiting=(0, 1, 2, 3, 4)), EACH_JOB_ONCE),
-        (placing((0, (0, 7)), waiting=(1, 2, 3, 4)), KNOWN_NODES),
-        (placing((0, (0, 0)), waiting=(1, 2, 3, 4)), ONE_TASK_ON_EACH_NODE),
-        (placing((0, (0,)), waiting=(1, 2, 3, 4)), ONE_TASK_ON_EACH_NODE),
-        (placing(*EVERYWHERE), SOCIAL_CONTRACT),
-        (placing((0, (0, 1)), waiting=(1, 2, 3)), NO_JOB_FORGOTTEN),
+        (None, rules.RETURNS_A_SCHEDULE),
+        (Schedule.of([Assignment(0, 0, 0.0, 1.0)]), rules.RETURNS_A_SCHEDULE),
+        (placing((9, (0, 1)), waiting=(0, 1, 2, 3, 4)), rules.KNOWN_JOB),
+        (placing((0, (0, 1)), (0, (0, 1)), waiting=(1, 2, 3, 4)), rules.EACH_JOB_ONCE),
+        (placing((0, (0, 1)), waiting=(0, 1, 2, 3, 4)), rules.EACH_JOB_ONCE),
+        (placing((0, (0, 7)), waiting=(1, 2, 3, 4)), rules.KNOWN_NODES),
+        (placing((0, (0, 0)), waiting=(1, 2, 3, 4)), rules.ONE_TASK_ON_EACH_NODE),
+        (placing((0, (0,)), waiting=(1, 2, 3, 4)), rules.ONE_TASK_ON_EACH_NODE),
+        (placing(*EVERYWHERE), rules.SOCIAL_CONTRACT),
+        (placing((0, (0, 1)), waiting=(1, 2, 3)), rules.NO_JOB_FORGOTTEN),
     ],
 )
 def test_a_schedule_that_breaks_a_rule_is_rejected_and_nothing_of_it_carried_out(

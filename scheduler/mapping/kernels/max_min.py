@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduler.compiled import Floats, Ints, allocate, compiled, inlined, part
-from scheduler.mapping.kernels.blocks import Blocks
 from scheduler.mapping.kernels.groups import (
+    Blocks,
     Groups,
     best_completion_s,
     bound_of,

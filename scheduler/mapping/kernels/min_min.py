@@ -110,13 +110,7 @@ def find_top(table: Table, sorting: Sorting, lines: Lines, heads: Heads, next_jo
 
 @inlined
 def lowest_job(
-    table: Table,
-    sorting: Sorting,
-    lines: Lines,
-    heads: Heads,
-    next_job: Ints,
-    least_s: float,
-    n_offers: int,
+    table: Table, sorting: Sorting, lines: Lines, heads: Heads, next_job: Ints, least_s: float, n_offers: int
 ) -> tuple[int, int]:
     """The class of the lowest job that can complete at `least_s`, and the lowest such job of other classes.
 
@@ -207,13 +201,7 @@ def rise(order: Ints, job: Ints, begin: int, x: int, c: int, i: int) -> None:
 
 @compiled
 def min_min(
-    table: Table,
-    sorting: Sorting,
-    lines: Lines,
-    heads: Heads,
-    plan: Plan,
-    next_job: Ints,
-    ready_s: Floats,
+    table: Table, sorting: Sorting, lines: Lines, heads: Heads, plan: Plan, next_job: Ints, ready_s: Floats
 ) -> int:
     """Map the jobs from `next_job` (C,) on, of all the least completion first; `ready_s` by machine index.
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import NamedTuple
+
+import numpy as np
 
 from scheduler.compiled import Flags, Floats, Ints, Ints2, compiled, inlined
 
@@ -65,6 +68,15 @@ class Methods(NamedTuple):
 
     remaining: int
     cpu: int
+
+
+def queues_of(waiting: Sequence[int] | Ints, running: Sequence[int] | Ints) -> Queues:
+    """Tables of these rows that a pass may change, with room for all jobs to run."""
+    n_running = len(running)
+    rows = np.zeros(n_running + len(waiting), dtype=np.int64)
+    rows[:n_running] = running
+    window = np.array([0, len(waiting)])
+    return Queues(np.array(waiting, dtype=np.int64), window, rows, np.array([n_running]))
 
 
 @inlined

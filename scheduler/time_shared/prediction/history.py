@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
-from typing import NamedTuple
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 
@@ -81,53 +82,53 @@ class ErrorHistory:
 
     def quantiles(self, circumstances: Circumstances, *shares: float) -> tuple[float, ...] | None:
         """Quantiles of actual / predicted, or None if there are too few errors."""
-        for key in _keys(circumstances):
-            if key in self._ratios:
-                return tuple(np.quantile(self._ratios[key], shares).tolist())
-        return None
+        ratios = next((self._ratios[key] for key in _keys(circumstances) if key in self._ratios), None)
+        return None if ratios is None else tuple(np.quantile(ratios, shares).tolist())
 
 
-class WithInterval:
-    """Adds to forecasts the interval in which 80 % of comparable jobs ended so far."""
+class _FromErrors(ABC):
+    """A predictor whose forecasts are changed by quantiles of past ratios, where there are enough."""
+
+    shares: ClassVar[tuple[float, ...]]
 
     def __init__(self, predictor: Predictor, errors: ErrorHistory) -> None:
         self._predictor = predictor
         self._errors = errors
 
     def predict(self, now_s: float, shared: SharedNodes) -> list[Forecast]:
-        tails = (1.0 - COVERAGE) / 2
         made = []
         for forecast, circumstances in seen_by(self._predictor, now_s, shared):
-            bounds = self._errors.quantiles(circumstances, tails, 1.0 - tails)
-            if bounds is not None:
-                low_s, high_s = (now_s + ratio * (forecast.end_s - now_s) for ratio in bounds)
-                forecast = replace(forecast, low_s=low_s, high_s=high_s)
-            made.append(forecast)
+            ratios = self._errors.quantiles(circumstances, *self.shares)
+            made.append(forecast if ratios is None else self.change(forecast, now_s, *ratios))
         return made
 
+    @abstractmethod
+    def change(self, forecast: Forecast, now_s: float, *ratios: float) -> Forecast: ...
 
-class Hybrid:
+
+class WithInterval(_FromErrors):
+    """Adds to forecasts the interval in which 80 % of comparable jobs ended so far."""
+
+    shares = ((1.0 - COVERAGE) / 2, 1.0 - (1.0 - COVERAGE) / 2)
+
+    def change(self, forecast: Forecast, now_s: float, *ratios: float) -> Forecast:
+        low_s, high_s = (now_s + ratio * (forecast.end_s - now_s) for ratio in ratios)
+        return replace(forecast, low_s=low_s, high_s=high_s)
+
+
+class Hybrid(_FromErrors):
     """Corrects forecasts by the median of past errors; the start of a waiting job moves in proportion.
     Intervals are computed from the same errors and stay as they are.
 
     Source: future work of Hanzich et al. 2006.
     """
 
-    def __init__(self, predictor: Predictor, errors: ErrorHistory) -> None:
-        self._predictor = predictor
-        self._errors = errors
+    shares = (0.5,)
 
-    def predict(self, now_s: float, shared: SharedNodes) -> list[Forecast]:
-        made = []
-        for forecast, circumstances in seen_by(self._predictor, now_s, shared):
-            median = self._errors.quantiles(circumstances, 0.5)
-            if median is not None:
-                end_s, start_s = now_s + median[0] * (forecast.end_s - now_s), forecast.start_s
-                if start_s is not None:
-                    start_s = now_s + median[0] * (start_s - now_s)
-                forecast = replace(forecast, start_s=start_s, end_s=end_s)
-            made.append(forecast)
-        return made
+    def change(self, forecast: Forecast, now_s: float, *ratios: float) -> Forecast:
+        (median,) = ratios
+        start_s = None if forecast.start_s is None else now_s + median * (forecast.start_s - now_s)
+        return replace(forecast, start_s=start_s, end_s=now_s + median * (forecast.end_s - now_s))
 
 
 def seen_by(predictor: Predictor, now_s: float, shared: SharedNodes) -> list[tuple[Forecast, Circumstances]]:

@@ -6,7 +6,7 @@ from scheduler.compiled import copied
 from scheduler.model import JobId
 from scheduler.time_shared.kernels.job_selection import room_for_pass
 from scheduler.time_shared.kernels.look_ahead import look_ahead, room_for_forecasts
-from scheduler.time_shared.kernels.tables import Methods
+from scheduler.time_shared.kernels.tables import Methods, queues_of
 from scheduler.time_shared.loras import Loras, in_order
 from scheduler.time_shared.policies import Method, Selection
 from scheduler.time_shared.prediction.forecast import Forecast
@@ -29,8 +29,7 @@ class PolicyAware:
         shared.measure()
         jobs, nodes = copied(shared.jobs), copied(shared.nodes)
         self._scheduler.limit(nodes)
-        queues = shared.queues()
-        queues.waiting[:] = shared.waiting[in_order(shared, self._scheduler.ordering)]
+        queues = queues_of(in_order(shared, self._scheduler.ordering), shared.running)
         forecasts = room_for_forecasts(len(jobs.id))
         look_ahead(
             jobs, nodes, queues, room_for_pass(jobs, nodes), forecasts, self._scheduler.policy, self._methods

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from scheduler.compiled import Floats, copied
-from scheduler.model import JobId, NodeSchedule, Start
-from scheduler.time_shared.kernels.estimates import expect
+from scheduler.model import NodeSchedule
 from scheduler.time_shared.kernels.job_selection import room_for_pass
 from scheduler.time_shared.kernels.look_ahead import look_ahead, room_for_forecasts
 from scheduler.time_shared.kernels.node_selection import select_nodes
-from scheduler.time_shared.kernels.tables import TOGETHER_S, Methods, Queues, put
-from scheduler.time_shared.loras import WAITS, Loras, WaitReasons, in_order
+from scheduler.time_shared.kernels.tables import TOGETHER_S, Methods, put, queues_of
+from scheduler.time_shared.loras import WAITS, Loras, WaitReasons, in_order, starts_of
 from scheduler.time_shared.policies import Selection
 from scheduler.time_shared.prediction.forecast import Forecast
 from scheduler.time_shared.prediction.look_ahead import methods_of
@@ -84,12 +85,10 @@ class Promising:
         return None
 
 
-@dataclass(frozen=True, slots=True)
-class _Ahead:
-    """Predicted starts and ends (by row, seconds from now), and the jobs whose promises are broken."""
+class _Ahead(NamedTuple):
+    """Predicted starts by row, in seconds from now, and the rows of jobs whose promises are broken."""
 
     start_s: Floats
-    end_s: Floats
     broken: frozenset[int]
 
 
@@ -102,10 +101,10 @@ class _Trial:
         self._now_s = now_s
         self._jobs, self._nodes = copied(shared.jobs), copied(shared.nodes)
         in_turn.limit(self._nodes)
-        self.waiting: list[int] = shared.waiting[in_order(shared, in_turn.ordering)].tolist()
+        self.waiting: list[int] = in_order(shared, in_turn.ordering).tolist()
         self._running: list[int] = shared.running.tolist()
         self.started: list[int] = []
-        self._room = room_for_pass(self._jobs, self._nodes)
+        self._chosen = np.empty(shared.n_nodes, dtype=np.int64)
 
     def start_in_turn(self) -> None:
         while self.waiting and self._choose(self.waiting[0]):
@@ -115,43 +114,29 @@ class _Trial:
         """This state with one more job started, whatever waits before it; None if it does not fit."""
         if not self._choose(row):
             return None
-        other = _Trial(self._shared, self._in_turn, self._now_s)
-        for before in self.started:
-            other._choose(before)
-            other._start(before)
-        other._choose(row)
+        other = copy(self)
+        other._jobs, other._nodes = copied(self._jobs), copied(self._nodes)
+        other.waiting, other._running, other.started = self.waiting[:], self._running[:], self.started[:]
         other._start(row)
         return other
 
     def ahead(self, methods: Methods) -> _Ahead:
         """The look-ahead if all others start in turn."""
         jobs, nodes = copied(self._jobs), copied(self._nodes)
-        running = np.array([*self._running, *([0] * len(self.waiting))], dtype=np.int64)
-        queues = Queues(
-            np.array(self.waiting, dtype=np.int64),
-            np.array([0, len(self.waiting)]),
-            running,
-            np.array([len(self._running)]),
-        )
+        queues = queues_of(self.waiting, self._running)
         forecasts = room_for_forecasts(len(jobs.id))
         look_ahead(jobs, nodes, queues, room_for_pass(jobs, nodes), forecasts, self._in_turn.policy, methods)
-        promised = {
-            row: self._shared.promised[JobId(int(self._jobs.id[row]))] - self._now_s
-            for row in (*self._running, *self.waiting)
-            if JobId(int(self._jobs.id[row])) in self._shared.promised
-        }
-        broken = frozenset(row for row, by_s in promised.items() if forecasts.end_s[row] > by_s + TOGETHER_S)
-        return _Ahead(forecasts.start_s, forecasts.end_s, broken)
+        by_s = {row: self._shared.promised.get(self._jobs.id[row]) for row in (*self._running, *self.waiting)}
+        broken = frozenset(
+            row
+            for row, limit_s in by_s.items()
+            if limit_s is not None and forecasts.end_s[row] > limit_s - self._now_s + TOGETHER_S
+        )
+        return _Ahead(forecasts.start_s, broken)
 
     def schedule(self, problem: TimeSharedProblem) -> NodeSchedule:
         rows = np.array(self.started, dtype=np.int64)
-        expected_s = np.empty(len(rows))
-        expect(self._jobs, self._nodes, rows, self._in_turn.estimate.code, expected_s)
-        position = {row: i for i, row in enumerate(self._shared.waiting.tolist())}
-        starts = tuple(
-            Start(position[row], self._nodes_of(row), problem.now_s + takes_s)
-            for row, takes_s in zip(self.started, expected_s.tolist(), strict=True)
-        )
+        starts = starts_of(problem, self._jobs, self._nodes, rows, self._in_turn.estimate)
         return NodeSchedule(starts, AllOthers(problem.n_jobs, starts, WAITS, self._wait_reasons()))
 
     def _wait_reasons(self) -> WaitReasons | None:
@@ -166,14 +151,11 @@ class _Trial:
     def _choose(self, row: int) -> bool:
         """Choose the nodes for a job; False if it cannot start now."""
         policy = self._in_turn.policy.node_selection
-        return bool(select_nodes(self._jobs, self._nodes, policy, row, self._room.chosen))
+        return bool(select_nodes(self._jobs, self._nodes, policy, row, self._chosen))
 
     def _start(self, row: int) -> None:
         """Start a job on the chosen nodes."""
-        put(self._jobs, self._nodes, row, self._room.chosen)
+        put(self._jobs, self._nodes, row, self._chosen)
         self.waiting.remove(row)
         self._running.append(row)
         self.started.append(row)
-
-    def _nodes_of(self, row: int) -> tuple[int, ...]:
-        return tuple(self._jobs.nodes[row, : self._jobs.tasks[row]].tolist())

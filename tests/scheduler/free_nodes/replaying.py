@@ -53,6 +53,11 @@ def replayed(
     return dict(started.select("job", "time_s").iter_rows())
 
 
+def reservations(scheduler: Conservative) -> dict[JobId, float]:
+    """The reserved start of each waiting job, as of the last pass."""
+    return dict(zip(map(JobId, scheduler._jobs.tolist()), scheduler._starts_s.tolist(), strict=True))
+
+
 class RecordsReservations:
     """Conservative backfilling, and what it had promised after each pass."""
 
@@ -63,5 +68,5 @@ class RecordsReservations:
 
     def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
         schedule = self._conservative.schedule(problem)
-        self.passes.append((problem.now_s, dict(self._conservative.reservations)))
+        self.passes.append((problem.now_s, reservations(self._conservative)))
         return schedule
