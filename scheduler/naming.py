@@ -61,12 +61,8 @@ def _value(name: str, parameter: str, node: ast.expr) -> Value:
 
 def check(name: str, factory: Callable[..., Any], parameters: Mapping[str, Value]) -> None:
     """Raise Misnamed for a parameter that `factory` lacks, or a value that its annotation excludes."""
-    try:
-        signature = inspect.signature(factory, eval_str=True)
-    except (TypeError, ValueError, NameError):
-        return  # no signature; the call itself will tell
-    known = signature.parameters
-    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known.values()):
+    known = _parameters(factory)
+    if known is None:
         return
     for key, value in parameters.items():
         if key not in known:
@@ -83,11 +79,17 @@ def check(name: str, factory: Callable[..., Any], parameters: Mapping[str, Value
 
 def has_parameter(factory: Callable[..., Any], name: str) -> bool:
     """Whether `factory` accepts an argument of that name."""
+    known = _parameters(factory)
+    return known is None or name in known
+
+
+def _parameters(factory: Callable[..., Any]) -> Mapping[str, inspect.Parameter] | None:
+    """The parameters of `factory`; None if it has no signature, or accepts any: only a call can tell."""
     try:
-        known = inspect.signature(factory).parameters
-    except (TypeError, ValueError):
-        return True  # no signature; the call itself will tell
-    return name in known or any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known.values())
+        known = inspect.signature(factory, eval_str=True).parameters
+    except (TypeError, ValueError, NameError):
+        return None
+    return None if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in known.values()) else known
 
 
 def _kinds(annotation: Any) -> list[type]:

@@ -74,8 +74,6 @@ _KIND_OF_TARGET = {target: kind for kind, targets in _BY_KIND.items() for target
 OPTIMISING = frozenset({"optimal", "pjs_optimal"})
 """They solve an optimisation problem, which takes long unless jobs and machines fall into few classes."""
 
-SchedulerFactory = Callable[[], Scheduler]
-
 
 class SchedulerNotLoaded(UserError):
     """A name leads to no usable scheduler. The message is one sentence for the user."""
@@ -107,18 +105,34 @@ class SchedulerSpec:
         """Equal for names that denote the same scheduler with the same parameters."""
         return f"{self.target}{sorted(self.parameters)}"
 
+    def constructor(self) -> Callable[..., Any]:
+        """The class or function that `target` names. Raises SchedulerNotLoaded."""
+        module_name, _, class_name = self.target.partition(":")
+        try:
+            module = importlib.import_module(module_name)
+        except (Exception, SystemExit) as error:
+            raise SchedulerNotLoaded(
+                f"scheduler '{self.name}': importing module '{module_name}' failed with "
+                f"{type(error).__name__}: {error}"
+            ) from error
+        found = getattr(module, class_name, None)
+        if found is None:
+            raise SchedulerNotLoaded(f"scheduler '{self.name}': module '{module_name}' has no '{class_name}'")
+        if not callable(found):
+            raise SchedulerNotLoaded(f"scheduler '{self.name}': '{class_name}' is not a class")
+        return cast("Callable[..., Any]", found)
+
     def make(self, seed: int = 0) -> Scheduler:
         """A new instance. `seed` is for random schedulers; a seed in the name takes precedence."""
-        return cast("Scheduler", _class_of(self.name, self.target)(**self._arguments(seed)))
+        return cast("Scheduler", self.constructor()(**self._arguments(seed)))
 
-    def factory(self, seed: int = 0) -> SchedulerFactory:
+    def factory(self, seed: int = 0) -> Callable[[], Scheduler]:
         """A function that makes new, equal instances."""
         return partial(self.make, seed)
 
     def make_manager(self, ports: Ports, seed: int = 0) -> ResourceManager:
         """A new instance of a resource manager."""
-        made = _class_of(self.name, self.target)(ports, **self._arguments(seed))
-        return cast("ResourceManager", made)
+        return cast("ResourceManager", self.constructor()(ports, **self._arguments(seed)))
 
     def require(self, kind: Kind, purpose: str) -> None:
         """Raise SchedulerNotLoaded if the scheduler declares another kind than `purpose` needs."""
@@ -154,35 +168,35 @@ def resolve(name: str) -> SchedulerSpec:
     declarations are wrong, or the parameters do not fit.
     """
     try:
-        base, given = naming.split(name)
+        return _resolved(name)
     except naming.Misnamed as error:
         raise SchedulerNotLoaded(f"scheduler {error}") from None
+
+
+def _resolved(name: str) -> SchedulerSpec:
+    base, given = naming.split(name)
     composed, parameters = base, given
     if "(" in _COMPOSED.get(base, ""):
         composed, own = naming.split(_COMPOSED[base])
         parameters = own | given
-    target = _target(composed)
+    spec = SchedulerSpec(name, _target(composed), tuple(parameters.items()))
     if composed not in _ALL_BUILT_IN:
-        return _declared(SchedulerSpec(name, target, tuple(parameters.items())))
+        return _declared(spec)
     kind = next(kind for kind, names in _BY_KIND.items() if base in names)
-    spec = SchedulerSpec(
-        name, target, tuple(parameters.items()), kind, is_built_in=True, memoryless=target in _MEMORYLESS
-    )
+    spec = replace(spec, kind=kind, is_built_in=True, memoryless=spec.target in _MEMORYLESS)
     if given:
-        _checked(spec)
+        _check_parameters(spec)
+        _instance(spec)
     return spec
 
 
 def _declared(spec: SchedulerSpec) -> SchedulerSpec:
     """A plug-in's `spec` with what its class declares."""
-    found = _class_of(spec.name, spec.target)
-    if isinstance(found, type) and issubclass(found, ResourceManager):
-        declared: Any = found
-        spec = replace(spec, is_manager=True, is_random=_flag(spec, found, "is_random"))
-        _check_parameters(spec)
-    else:
-        spec = replace(spec, is_random=_flag(spec, found, "is_random"))
-        declared = _checked(spec)
+    found = spec.constructor()
+    is_manager = isinstance(found, type) and issubclass(found, ResourceManager)
+    spec = replace(spec, is_manager=is_manager, is_random=_flag(spec, found, "is_random"))
+    _check_parameters(spec)
+    declared = found if is_manager else _instance(spec)
     kind = getattr(declared, "kind", None) or _KIND_OF_TARGET.get(spec.target)
     if kind is not None:
         try:
@@ -204,9 +218,8 @@ def _flag(spec: SchedulerSpec, found: object, name: str) -> bool:
     return value
 
 
-def _checked(spec: SchedulerSpec) -> Scheduler:
-    """An instance, made to find out whether that works. Raises SchedulerNotLoaded."""
-    _check_parameters(spec)
+def _instance(spec: SchedulerSpec) -> Scheduler:
+    """Make an instance, as a check. Raises SchedulerNotLoaded."""
     class_name = spec.target.partition(":")[2]
     try:
         made = spec.make()
@@ -224,12 +237,8 @@ def _checked(spec: SchedulerSpec) -> Scheduler:
 
 
 def _check_parameters(spec: SchedulerSpec) -> None:
-    found = _class_of(spec.name, spec.target)
-    try:
-        naming.check(spec.name, found, dict(spec.parameters))
-    except naming.Misnamed as error:
-        raise SchedulerNotLoaded(f"scheduler {error}") from None
-    if spec.is_random and not naming.has_parameter(found, "seed"):
+    naming.check(spec.name, spec.constructor(), dict(spec.parameters))
+    if spec.is_random and not naming.has_parameter(spec.constructor(), "seed"):
         raise SchedulerNotLoaded(
             f"scheduler '{spec.name}' declares is_random = True; its constructor needs a parameter 'seed'"
         )
@@ -270,26 +279,8 @@ def _plugin_entry(point: EntryPoint) -> Entry:
         spec = resolve(point.name)
     except SchedulerNotLoaded as error:
         return Entry(point.name, None, point.value, source, f"cannot be loaded: {error}")
-    documentation = inspect.getdoc(_class_of(spec.name, spec.target)) or ""
+    documentation = inspect.getdoc(spec.constructor()) or ""
     return Entry(point.name, spec.kind, point.value, source, documentation.partition("\n")[0])
-
-
-def _class_of(name: str, target: str) -> Callable[..., Any]:
-    """The class that a "module:Class" stands for. Raises SchedulerNotLoaded."""
-    module_name, _, class_name = target.partition(":")
-    try:
-        module = importlib.import_module(module_name)
-    except (Exception, SystemExit) as error:
-        raise SchedulerNotLoaded(
-            f"scheduler '{name}': importing module '{module_name}' failed with "
-            f"{type(error).__name__}: {error}"
-        ) from error
-    found = getattr(module, class_name, None)
-    if found is None:
-        raise SchedulerNotLoaded(f"scheduler '{name}': module '{module_name}' has no '{class_name}'")
-    if not callable(found):
-        raise SchedulerNotLoaded(f"scheduler '{name}': '{class_name}' is not a class")
-    return cast("Callable[..., Any]", found)
 
 
 def _plugins() -> dict[str, str]:
@@ -297,7 +288,7 @@ def _plugins() -> dict[str, str]:
 
 
 def _summary_in_source(name: str) -> str:
-    """The first line of the docstring of one of ours; to import it would load all that is compiled for it."""
+    """The first line of the docstring of a built-in scheduler, without importing what is compiled for it."""
     module, _, class_name = resolve(name).target.partition(":")
     source = Path(*module.split(".")[1:]).with_suffix(".py")
     statements = ast.parse((Path(__file__).parent / source).read_text(encoding="utf-8")).body

@@ -114,8 +114,8 @@ def rows(draw: st.DrawFn, exact: bool, most_nodes: int = NODES) -> list[Row]:
 
 def first_promises(scheduler: RecordsReservations) -> dict[JobId, float]:
     promised: dict[JobId, float] = {}
-    for _, reservations in scheduler.passes:
-        promised = reservations | promised
+    for _, reserved_s in scheduler.passes:
+        promised = reserved_s | promised
     return promised
 
 
