@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import asdict
-from importlib import import_module
 from pathlib import Path
+from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -15,7 +15,7 @@ from rich.table import Table
 from sil.cli import console, options
 from sil.cli.listing import Listing, number, print_listings, text
 from sil.cli.progress import ProgressBar, progress
-from sil.studies import CASE_STUDIES, MODULES
+from sil.studies import CASE_STUDIES, STUDIES
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sil.studies.findings import Findings
     from sil.workers.runner import Runner
 
-SELECTIONS = {"all-pjs": CASE_STUDIES} | {name: (name,) for name in MODULES}
+SELECTIONS = {"all-pjs": CASE_STUDIES} | {name: (name,) for name in STUDIES}
 LEAST_SEEDS = 2
 COLOURS = {"holds": "green", "does not hold": "red"}
 """Of verdicts; the others are yellow."""
@@ -72,7 +72,7 @@ def reproduce(
                     findings = _findings(name, seeds, Runner(executor, store))
                     write_findings(folder, findings)
                     store.remove()
-                found.append(_as_dict(findings))
+                found.append(_as_dict(name, findings))
                 if not as_json:
                     _show(findings)
                     console.print_line(f"Results are in {folder}; open {folder / PAGE} in a browser.\n")
@@ -84,7 +84,7 @@ def _findings(name: str, seeds: int, runner: Runner) -> Findings:
     """Carry out a study. A fault of a scheduler ends the command."""
     from sil.studies.findings import StudyFailed
 
-    study: Callable[[int, Runner], Findings] = import_module(f"sil.studies.{MODULES[name]}").study
+    study: Callable[[int, Runner], Findings] = resolve_name(f"sil.studies.{STUDIES[name]}")
     try:
         with progress("runs") as bars:
             runner.on_progress = ProgressBar(bars, name).progressed
@@ -93,11 +93,12 @@ def _findings(name: str, seeds: int, runner: Runner) -> Findings:
         console.exit_with_fault(str(failed))
 
 
-def _as_dict(findings: Findings) -> dict[str, Any]:
+def _as_dict(name: str, findings: Findings) -> dict[str, Any]:
     """For JSON: texts, claims, and tables as lists of rows."""
-    texts = {key: getattr(findings, key) for key in ("name", "title", "source", "method")}
+    texts = {key: getattr(findings, key) for key in ("title", "source", "method")}
     tables = {title: frame.to_dicts() for title, frame in findings.tables.items()}
-    return texts | {"claims": [asdict(claim) for claim in findings.claims], "tables": tables}
+    claims = [asdict(claim) for claim in findings.claims]
+    return {"name": name, **texts, "claims": claims, "tables": tables}
 
 
 def _show(findings: Findings) -> None:

@@ -3,12 +3,12 @@
 CASE_STUDIES = ("cs1", "cs2", "cs3", "cs4")
 """Those of Collins and George 2001."""
 
-MODULES = {
-    **{name: f"collins_george.{name}" for name in (*CASE_STUDIES, "robustness", "preemption")},
-    "cisne-table1": "cisne.table1",
-    "cisne-fig3": "cisne.fig3",
-    "cisne-hybrid": "cisne.hybrid",
-    "cisnep-dyn": "cisne.dynamic_coscheduling",
-    "cisnep-user-space": "cisne.user_space",
+STUDIES = {
+    **{name: f"collins_george.{name}:study" for name in (*CASE_STUDIES, "robustness", "preemption")},
+    "cisne-table1": "cisne.deviations:table_1",
+    "cisne-fig3": "cisne.deviations:figure_3",
+    "cisne-hybrid": "cisne.hybrid:study",
+    "cisnep-dyn": "cisne.coscheduling:dynamic",
+    "cisnep-user-space": "cisne.coscheduling:user_space",
 }
-"""The module of each study by its name, with a function `study(seeds, runner)`."""
+"""The function (seeds, runner) -> Findings of each study, by its name."""

@@ -1,4 +1,4 @@
-"""What a study finds."""
+"""What a study measures and finds."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from typing import Any
 import polars as pl
 
 from sil.outcome.statistics import Sample
-from sil.report.figures import Figure
+from sil.report.page import Part
 from sil.studies.ledger import Claim
 
 
@@ -18,32 +18,34 @@ class StudyFailed(Exception):
 
 
 @dataclass(frozen=True)
-class Drawing:
-    """A figure of the paper, drawn from our results. `name` is its file name: "figure-5a"."""
-
-    name: str
-    title: str
-    chart: Figure
-
-
-@dataclass(frozen=True)
 class Findings:
-    """A study's claims, figures and tables, and the method behind them."""
+    """A study's claims, drawings and tables, and the method behind them."""
 
-    name: str
     title: str
     source: str
     method: str
     claims: list[Claim]
-    drawings: list[Drawing]
+    drawings: list[Part]
+    """The figures of the paper, drawn from our results. The name of each is its file name: "figure-5a"."""
     tables: dict[str, pl.DataFrame] = field(default_factory=dict)
     """By title; each is also a CSV file."""
 
 
+class Samples:
+    """What a study measured: rows with a replication, coordinates on the `axes` of its grid, and measures."""
+
+    def __init__(self, rows: pl.DataFrame, *axes: str) -> None:
+        self._rows = rows
+        self._axes = axes
+
+    def __call__(self, measure: str, *point: object) -> Sample:
+        """A measure at a point of the grid: one value per replication, in their order."""
+        at = dict(zip(self._axes, point, strict=True))
+        return self._rows.filter(**at).sort("replication")[measure].to_numpy()
+
+    def mean(self, measure: str, *point: object) -> float:
+        return float(self(measure, *point).mean())
+
+
 def table(columns: Sequence[str], rows: Iterable[tuple[Any, ...]]) -> pl.DataFrame:
     return pl.DataFrame(list(rows), schema=list(columns), orient="row")
-
-
-def sample(rows: pl.DataFrame, column: str, **labels: Any) -> Sample:
-    """A column of the rows with these labels: one value per replication, in their order."""
-    return rows.filter(**labels).sort("replication")[column].to_numpy()

@@ -15,6 +15,8 @@ from sil.studies.ledger import Verdict, ledger_frame
 KINDS = ("png", "svg", "pdf")
 PAGE = "page.html"
 LEDGER = "ledger.csv"
+CLASSES = {Verdict.HOLDS: "holds", Verdict.DOES_NOT_HOLD: "not"}
+"""CSS classes of verdicts; the others are unclear."""
 
 
 def write_findings(folder: Path, findings: Findings) -> None:
@@ -24,6 +26,7 @@ def write_findings(folder: Path, findings: Findings) -> None:
     for title, table in findings.tables.items():
         table.write_csv(folder / f"{slug(title)}.csv")
     for drawing in findings.drawings:
+        assert drawing.chart is not None
         titled = drawing.chart.properties(title=drawing.title)
         for kind in KINDS:
             figures.save(titled, str(folder / f"{drawing.name}.{kind}"))
@@ -36,25 +39,26 @@ def study_page(findings: Findings) -> Page:
         "interval is the mean ± half-width at 95 % confidence."
     )
     rows: list[list[Cell | str]] = [
-        [c.claim, c.paper, c.ours, Cell(c.verdict.value, kind=f"verdict {_class(c.verdict)}"), c.rule]
+        [
+            c.claim,
+            c.paper,
+            c.ours,
+            Cell(c.verdict, kind=f"verdict {CLASSES.get(c.verdict, 'unclear')}"),
+            c.rule,
+        ]
         for c in findings.claims
     ]
     claims = Table(["Claim of the paper", "Paper", "Result here", "Verdict", "Rule"], rows, "text")
-    drawings = [Part(drawing.title, drawing.chart, name=drawing.name) for drawing in findings.drawings]
     return Page(
         findings.title,
         f"{findings.source}. {findings.method}",
         sections=[
             Section("Claims", note, [Part(table=claims)]),
-            *([Section("Figures", parts=drawings)] if drawings else []),
+            *([Section("Figures", parts=findings.drawings)] if findings.drawings else []),
             *(Section(title, parts=[Part(table=_table(table))]) for title, table in findings.tables.items()),
         ],
         footer=f"Version {package_version()}.",
     )
-
-
-def _class(verdict: Verdict) -> str:
-    return {Verdict.HOLDS: "holds", Verdict.DOES_NOT_HOLD: "not"}.get(verdict, "unclear")
 
 
 def _table(table: pl.DataFrame) -> Table:

@@ -12,7 +12,7 @@ from typer.testing import CliRunner
 
 from sil.cli import app
 from sil.outcome.statistics import Interval
-from sil.studies.cisne import dynamic_coscheduling, experiments, hybrid, table1, user_space
+from sil.studies.cisne import coscheduling, deviations, experiments, hybrid
 from sil.studies.collins_george import cs1, cs2, cs3, cs4, preemption, robustness
 from sil.studies.collins_george.site_runs import Case, run_all
 from sil.studies.findings import Findings, StudyFailed
@@ -209,9 +209,9 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_pat
 def test_table_1_of_cisne_stands_beside_the_papers_with_a_verdict_on_every_claim(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(table1, "LEAST_SEEDS", 2)
-    monkeypatch.setattr(table1, "CPU_LIMITS", ())
-    found = table1.study(2, Runner(Inline()))
+    monkeypatch.setattr(deviations, "LEAST_SEEDS", 2)
+    monkeypatch.setattr(deviations, "CPU_LIMITS", ())
+    found = deviations.table_1(2, Runner(Inline()))
     assert len(found.claims) == 24
     table = found.tables["Deviation (%), the paper's beside ours (blind)"]
     assert len(table) == 15
@@ -278,10 +278,10 @@ def test_a_claim_that_holds_in_most_cases_holds_partly() -> None:
 
 
 def test_the_studies_of_cisne_p_rest_on_inputs_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dynamic_coscheduling, "LOSSES", (0.6,))
-    monkeypatch.setattr(user_space, "USER_SPACE", (user_space.DRAWN,))
-    dyn = dynamic_coscheduling.study(2, Runner(Inline()))
-    coscheduled = user_space.study(2, Runner(Inline()))
+    monkeypatch.setattr(coscheduling, "LOSSES", (0.6,))
+    monkeypatch.setattr(coscheduling, "USER_SPACE", (coscheduling.DRAWN_COSTS,))
+    dyn = coscheduling.dynamic(2, Runner(Inline()))
+    coscheduled = coscheduling.user_space(2, Runner(Inline()))
     verdicts = [claim.verdict for claim in dyn.claims + coscheduled.claims]
     assert verdicts.count(Verdict.CALIBRATION) == 7
     assert verdicts.count(Verdict.NOT_TESTABLE) == 3

@@ -22,7 +22,7 @@ from scheduler.time_shared.problem import SharedNodes
 from sil.outcome.statistics import Sample
 from sil.runs.composition import RunKey
 from sil.runs.on_time_shared import TimeSharedNodes, TimeSharedRun, built_in_characterisations
-from sil.studies.findings import StudyFailed, sample
+from sil.studies.findings import Samples, StudyFailed
 from sil.trace.facts import Fact
 from sil.workers.runner import Runner
 from sil.world.random_streams import RandomStreams
@@ -40,8 +40,6 @@ PAIRS = tuple(product(Method, (Method.MPL, Method.CPU)))
 """Methods of the remaining time and of the CPU time used."""
 METHODS = {"MPL": ("mpl", "mpl"), "CPU": ("cpu", "cpu")}
 """The pairs of Table 1."""
-LEAST_SEEDS = 40
-"""The paper's cells are about three runs each."""
 
 
 @dataclass(frozen=True)
@@ -51,9 +49,10 @@ class Composition:
     selection: Selection
     node_selection: NodeSelection
     most_jobs: int = 4
+    ordering: str = "fcfs"
 
     def scheduler(self) -> Loras:
-        return Loras("fcfs", self.selection, self.node_selection)
+        return Loras(self.ordering, self.selection, self.node_selection)
 
 
 POLICIES = {
@@ -64,8 +63,8 @@ POLICIES = {
     "Uniform": Composition(Selection.JUST_FIRST, NodeSelection.UNIFORM),
 }
 MIXED = "Uniform or mixed"
-BESIDE = {MIXED: Composition(Selection.JUST_FIRST, NodeSelection.UNIFORM_ELSE_NORMAL)}
 """A variant of Uniform that mixes sets rather than wait."""
+WITH_MIXED = POLICIES | {MIXED: Composition(Selection.JUST_FIRST, NodeSelection.UNIFORM_ELSE_NORMAL)}
 
 METHOD = (
     "30 jobs {CG.B, IS.B, MG.B, BT.A} on 2, 4 or 8 of 16 nodes with 512 MB, Poisson arrivals 15 s apart, "
@@ -106,6 +105,10 @@ class Case:
     replication: int
     most_cpu: float = inf
 
+    @property
+    def composition(self) -> Composition:
+        return WITH_MIXED[self.policy]
+
 
 def run_all(cases: Sequence[Case], runner: Runner) -> pl.DataFrame:
     """A row per case, predictor and moment (`when`: the first prediction for a job, the last, or all).
@@ -118,9 +121,11 @@ def run_all(cases: Sequence[Case], runner: Runner) -> pl.DataFrame:
     return pl.DataFrame(rows).sort("replication", maintain_order=True)
 
 
-def cluster_of(case: Case) -> TimeSharedCluster:
-    composition = (POLICIES | BESIDE)[case.policy]
-    return TimeSharedCluster().with_local_users(case.load).with_limits(composition.most_jobs, case.most_cpu)
+def run_case(case: Case, predictors: dict[str, Predictor]) -> TimeSharedRun:
+    """The run of a case, with predictions by each predictor. Raises StudyFailed for a fault."""
+    cluster = TimeSharedCluster().with_local_users(case.load)
+    cluster = cluster.with_limits(case.composition.most_jobs, case.most_cpu)
+    return run(cluster, jobs_of(case.replication), case.composition.scheduler(), predictors, case.replication)
 
 
 def run(
@@ -159,20 +164,16 @@ def ends_s(done: TimeSharedRun) -> dict[int, float]:
 
 
 def _carry_out(case: Case) -> list[dict[str, Any]]:
-    composition = (POLICIES | BESIDE)[case.policy]
     kinds: dict[str, type[PolicyAware]] = {AWARE: PolicyAware, BLIND: Blind}
     timed = {
-        (mode, remaining, cpu_time): _Timed(kind(composition.scheduler(), remaining, cpu_time))
-        for mode, kind in kinds.items()
-        for remaining, cpu_time in PAIRS
+        (mode, *pair): _Timed(kinds[mode](case.composition.scheduler(), *pair))
+        for mode, pair in product(kinds, PAIRS)
     }
-    jobs = jobs_of(case.replication)
-    predictors: dict[str, Predictor] = {" ".join(name): predictor for name, predictor in timed.items()}
-    done = run(cluster_of(case), jobs, composition.scheduler(), predictors, case.replication)
-    deviations, of_run = _deviations(done, jobs), measures(done)
+    done = run_case(case, {" ".join(name): predictor for name, predictor in timed.items()})
+    deviations, of_run = _deviations(done, jobs_of(case.replication)), measures(done)
     rows = []
-    for (mode, remaining, cpu_time), predictor in timed.items():
-        of_jobs = deviations[f"{mode} {remaining} {cpu_time}"].values()
+    for name, predictor in timed.items():
+        of_jobs = deviations[" ".join(name)].values()
         chosen = {
             FIRST: [of_job[0] for of_job in of_jobs],
             ALL: [deviation for of_job in of_jobs for deviation in of_job],
@@ -180,14 +181,15 @@ def _carry_out(case: Case) -> list[dict[str, Any]]:
         }
         for when, deviation in chosen.items():
             percent = 100 * np.array(deviation)
-            row = asdict(case) | {"mode": mode, "remaining": remaining, "cpu_time": cpu_time, "when": when}
-            row |= {
+            of_predictor = {
+                **dict(zip(("mode", "remaining", "cpu_time"), name, strict=True)),
+                "when": when,
                 "deviation": float(np.abs(percent).mean()),
                 "bias": float(percent.mean()),
                 "over": 100 * float((percent > 0).mean()),
                 "cost_ms": float(np.median(predictor.ms_per_job)),
             }
-            rows.append(row | of_run)
+            rows.append(asdict(case) | of_predictor | of_run)
     return rows
 
 
@@ -228,11 +230,11 @@ def _mean(values: list[float], of_none: float) -> float:
     return float(np.mean(values)) if values else of_none
 
 
-class Deviations:
-    """Samples by policy, load and methods."""
+class Deviations(Samples):
+    """Samples by policy, load, methods, predictor and moment."""
 
     def __init__(self, rows: pl.DataFrame) -> None:
-        self._rows = rows
+        super().__init__(rows, "policy", "load", "remaining", "cpu_time", "mode", "when")
 
     def of(
         self,
@@ -240,13 +242,11 @@ class Deviations:
         load: float,
         methods: tuple[str, str],
         mode: str = BLIND,
-        column: str = "deviation",
+        measure: str = "deviation",
         when: str = FIRST,
     ) -> Sample:
-        remaining, cpu_time = methods
-        of = {"policy": policy, "load": load, "remaining": remaining, "cpu_time": cpu_time}
-        return sample(self._rows, column, **of, mode=mode, when=when)
+        return self(measure, policy, load, *methods, mode, when)
 
-    def of_run(self, policy: str, load: float, column: str) -> Sample:
+    def of_run(self, policy: str, load: float, measure: str) -> Sample:
         """A measure that does not depend on a predictor."""
-        return self.of(policy, load, METHODS["CPU"], AWARE, column)
+        return self.of(policy, load, METHODS["CPU"], AWARE, measure)

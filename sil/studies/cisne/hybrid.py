@@ -10,34 +10,16 @@ import numpy as np
 import polars as pl
 
 from scheduler.model import JobId
-from scheduler.time_shared.loras import Loras
+from scheduler.time_shared.prediction import history
 from scheduler.time_shared.prediction.forecast import Forecast, Predictor
-from scheduler.time_shared.prediction.history import (
-    COVERAGE,
-    Circumstances,
-    Error,
-    ErrorHistory,
-    Hybrid,
-    WithInterval,
-    seen_by,
-)
+from scheduler.time_shared.prediction.history import COVERAGE, Circumstances, Error, ErrorHistory
 from scheduler.time_shared.prediction.look_ahead import PolicyAware
 from scheduler.time_shared.problem import SharedNodes
-from sil.outcome.statistics import Interval, Sample, interval
+from sil.outcome.statistics import Interval, interval
 from sil.report.figures import bars
-from sil.runs.on_time_shared import TimeSharedRun
-from sil.studies.cisne.experiments import (
-    LOADS,
-    METHOD,
-    METHODS,
-    POLICIES,
-    Case,
-    cluster_of,
-    ends_s,
-    jobs_of,
-    run,
-)
-from sil.studies.findings import Drawing, Findings, sample, table
+from sil.report.page import Part
+from sil.studies.cisne.experiments import LOADS, METHOD, METHODS, POLICIES, Case, ends_s, jobs_of, run_case
+from sil.studies.findings import Findings, Samples, table
 from sil.studies.ledger import Claim, all_or_partly_positive, counted, shown, spanned
 from sil.workers.runner import Runner
 
@@ -76,18 +58,18 @@ def study(seeds: int, runner: Runner) -> Findings:
         Learnt(case, {method: histories[case.policy, case.load, method] for method in METHODS})
         for case in future
     ]
-    rows = [row for part in runner.map(_predicted, learnt) for row in part]
-    frame = pl.DataFrame(rows)
+    rows = [row for of_case in runner.map(_predicted, learnt) for row in of_case]
+    deviations = Samples(pl.DataFrame(rows), "policy", "load", "method", "kind")
+    shares = Samples(pl.DataFrame(rows).drop_nulls("covered"), "policy", "load", "method", "kind")
+    covered = {cell: interval(shares("covered", *cell, PLAIN)) for cell in CELLS}
+    title = f"Deviation (%), and share of jobs that end in their {COVERAGE:.0%} interval (%)"
     return Findings(
-        name="cisne-hybrid",
         title="CISNE: predictions that learn from their errors",
         source="Hanzich et al. 2006, section 5 (future work)",
         method=f"{METHOD} {LEARNING} {seeds} seeds in each half; 95 % intervals.",
-        claims=_claims(frame),
-        drawings=[_drawing(frame, method) for method in METHODS],
-        tables={
-            f"Deviation (%), and share of jobs that end in their {COVERAGE:.0%} interval (%)": _table(frame)
-        },
+        claims=_claims(deviations, list(covered.values())),
+        drawings=[_drawing(deviations, method) for method in METHODS],
+        tables={title: _table(deviations, covered)},
     )
 
 
@@ -99,26 +81,18 @@ class _Noting:
         self.seen: list[tuple[float, Forecast, Circumstances]] = []
 
     def predict(self, now_s: float, shared: SharedNodes) -> list[Forecast]:
-        made = seen_by(self._predictor, now_s, shared)
+        made = history.seen_by(self._predictor, now_s, shared)
         self.seen += [(now_s, *one) for one in made]
         return [forecast for forecast, _ in made]
 
 
 def _aware(case: Case, method: str) -> PolicyAware:
-    return PolicyAware(_scheduler(case), *METHODS[method])
-
-
-def _scheduler(case: Case) -> Loras:
-    return POLICIES[case.policy].scheduler()
-
-
-def _run(case: Case, predictors: dict[str, Predictor]) -> TimeSharedRun:
-    return run(cluster_of(case), jobs_of(case.replication), _scheduler(case), predictors, case.replication)
+    return PolicyAware(case.composition.scheduler(), *METHODS[method])
 
 
 def _errors(case: Case) -> dict[str, list[Error]]:
     noting = {method: _Noting(_aware(case, method)) for method in METHODS}
-    ended_s = ends_s(_run(case, dict(noting)))
+    ended_s = ends_s(run_case(case, dict(noting)))
     return {
         method: [
             Error(circumstances, (ended_s[forecast.job] - made_s) / (forecast.end_s - made_s))
@@ -133,9 +107,9 @@ def _predicted(learnt: Learnt) -> list[dict[str, Any]]:
     case = learnt.case
     predictors: dict[str, Predictor] = {}
     for method, errors in learnt.errors.items():
-        predictors[f"{PLAIN} {method}"] = WithInterval(_aware(case, method), errors)
-        predictors[f"{HYBRID} {method}"] = Hybrid(_aware(case, method), errors)
-    done = _run(case, predictors)
+        predictors[f"{PLAIN} {method}"] = history.WithInterval(_aware(case, method), errors)
+        predictors[f"{HYBRID} {method}"] = history.Hybrid(_aware(case, method), errors)
+    done = run_case(case, predictors)
     ended_s = ends_s(done)
     arrived_s = {job.id: job.arrival_s for job in jobs_of(case.replication)}
     first: dict[str, dict[JobId, Forecast]] = {name: {} for name in predictors}
@@ -153,30 +127,17 @@ def _predicted(learnt: Learnt) -> list[dict[str, Any]]:
             for job, made in forecasts.items()
             if made.low_s is not None and made.high_s is not None
         ]
-        rows.append(
-            {
-                "policy": case.policy,
-                "load": case.load,
-                "replication": case.replication,
-                "kind": kind,
-                "method": method,
-                "deviation": 100 * float(np.mean(deviation)),
-                "covered": 100 * float(np.mean(covered)) if covered else None,
-            }
-        )
+        row = {"policy": case.policy, "load": case.load, "replication": case.replication}
+        row |= {"kind": kind, "method": method, "deviation": 100 * float(np.mean(deviation))}
+        rows.append(row | {"covered": 100 * float(np.mean(covered)) if covered else None})
     return rows
 
 
-def _of(
-    frame: pl.DataFrame, policy: str, load: float, method: str, kind: str, column: str = "deviation"
-) -> Sample:
-    rows = frame.drop_nulls(column)
-    return sample(rows, column, policy=policy, load=load, method=method, kind=kind)
-
-
-def _claims(frame: pl.DataFrame) -> list[Claim]:
-    gains = [interval(_of(frame, *cell, PLAIN) - _of(frame, *cell, HYBRID)) for cell in CELLS]
-    covered = [interval(_of(frame, *cell, PLAIN, "covered")) for cell in CELLS]
+def _claims(deviations: Samples, covered: list[Interval]) -> list[Claim]:
+    gains = [
+        interval(deviations("deviation", *cell, PLAIN) - deviations("deviation", *cell, HYBRID))
+        for cell in CELLS
+    ]
     near = [Interval(SLACK_POINTS - abs(x.mean - 100 * COVERAGE), x.half_width) for x in covered]
     means = [x.mean for x in covered]
     return [
@@ -199,20 +160,20 @@ def _claims(frame: pl.DataFrame) -> list[Claim]:
     ]
 
 
-def _table(frame: pl.DataFrame) -> pl.DataFrame:
+def _table(deviations: Samples, covered: dict[tuple[str, float, str], Interval]) -> pl.DataFrame:
     rows = []
     for policy, load, method in CELLS:
-        deviations = [shown(interval(_of(frame, policy, load, method, kind))) for kind in (PLAIN, HYBRID)]
-        covered = shown(interval(_of(frame, policy, load, method, PLAIN, "covered")), 0)
-        rows.append((policy, f"{load:.0%}", method, *deviations, covered))
+        cell = (policy, load, method)
+        both = (shown(interval(deviations("deviation", *cell, kind))) for kind in (PLAIN, HYBRID))
+        rows.append((policy, f"{load:.0%}", method, *both, shown(covered[cell], 0)))
     return table(("policy", "local load", "method", "plain", "hybrid", "in the interval"), rows)
 
 
-def _drawing(frame: pl.DataFrame, method: str) -> Drawing:
+def _drawing(deviations: Samples, method: str) -> Part:
     rows = [
-        (f"{policy}, {load:.0%}", kind, float(_of(frame, policy, load, method, kind).mean()))
+        (f"{policy}, {load:.0%}", kind, deviations.mean("deviation", policy, load, method, kind))
         for policy, load, kind in product(POLICIES, LOADS, (PLAIN, HYBRID))
     ]
     chart = bars(rows, "Policy, local load", "Mean deviation (%)", "Predictor")
     title = f"{method}-{method}: deviation with and without a correction by history"
-    return Drawing(f"hybrid-{method.lower()}", title, chart)
+    return Part(title, chart, name=f"hybrid-{method.lower()}")

@@ -10,6 +10,7 @@ from math import inf
 import numpy as np
 
 from sil.outcome.statistics import Interval, Sample, interval
+from sil.studies import ledger
 from sil.studies.cisne.experiments import (
     AWARE,
     BLIND,
@@ -20,20 +21,7 @@ from sil.studies.cisne.experiments import (
     Deviations,
     shortest_exe_s,
 )
-from sil.studies.ledger import (
-    Claim,
-    Verdict,
-    above,
-    all_or_partly_positive,
-    all_positive,
-    below,
-    counted,
-    most_positive,
-    positive,
-    shown,
-    some_positive,
-    spanned,
-)
+from sil.studies.ledger import Claim, Verdict, above, below, counted, shown, spanned
 
 PAPER = {
     "Norm+BF": ((144.33, 99.67), (58.67, 59.67), (46.33, 45.00)),
@@ -44,10 +32,10 @@ PAPER = {
 }
 """Percent, (MPL-MPL, CPU-CPU) for each load."""
 CELLS = tuple(product(POLICIES, LOADS))
-LOADS_AND_METHODS = tuple(product(LOADS, METHODS.values()))
+POINTS = tuple(product(LOADS, METHODS.values()))
 IN_ORDER = {"Norm+BF": "Normal", "Unif+BF": "Uniform"}
 """The policy without backfilling for each one with it."""
-BACKFILLED_CELLS = tuple(product(IN_ORDER, LOADS, METHODS.values()))
+BACKFILLED = tuple(product(IN_ORDER, POINTS))
 REACHED_PERCENT = 12.0
 ALMOST_ALWAYS_PERCENT = 75.0
 NEVER_PERCENT = 5.0
@@ -72,7 +60,7 @@ def _compared(
     rule: str,
     differences: Iterable[Sample],
     unit: str = "points",
-    judge: Callable[[Iterable[Interval]], Verdict] = all_or_partly_positive,
+    judge: Callable[[Iterable[Interval]], Verdict] = ledger.all_or_partly_positive,
 ) -> Claim:
     """A claim that differences are positive."""
     found = [interval(x) for x in differences]
@@ -80,68 +68,67 @@ def _compared(
 
 
 def _claims_about_policies(found: Deviations) -> list[Claim]:
-    of, of_run = found.of, found.of_run
-    best = min((interval(of("Uniform", *point)) for point in LOADS_AND_METHODS), key=lambda x: x.mean)
-    basic = [(load, pair, other) for (load, pair), other in product(LOADS_AND_METHODS, ("Normal", "Uniform"))]
+    of = found.of
+    best = min((interval(of("Uniform", *point)) for point in POINTS), key=lambda x: x.mean)
+    cases = list(product(POINTS, ("Normal", "Uniform")))
+    waiting_s = partial(found.of_run, measure="waiting_s")
     return [
         _compared(
             "Policies that keep the FCFS order are more predictable than backfilling",
             "12 of 12 cells of Table 1",
             "backfilling deviates more in every cell (policy, load, method); partly: in most",
-            (
-                of(policy, load, pair) - of(IN_ORDER[policy], load, pair)
-                for policy, load, pair in BACKFILLED_CELLS
-            ),
+            (of(policy, *point) - of(IN_ORDER[policy], *point) for policy, point in BACKFILLED),
         ),
         _compared(
             "Uniform is more predictable than Normal",
             "3 of 6 cells of Table 1",
             "Normal deviates more at every load, by both methods; partly: in most",
-            (of("Normal", *point) - of("Uniform", *point) for point in LOADS_AND_METHODS),
+            (of("Normal", *point) - of("Uniform", *point) for point in POINTS),
         ),
         Claim(
             "Policies that distribute resources in a balanced way reach an accuracy of 12 %",
             "12 %; best cell 8.67 %",
             f"the best cell of Uniform is below {REACHED_PERCENT:g} %",
             shown(best, 1, "%"),
-            positive(below(best, REACHED_PERCENT)),
+            ledger.positive(below(best, REACHED_PERCENT)),
         ),
         _compared(
             "The reason is that the tasks of a job have the same resources",
             "section 4.1",
             "Uniform that mixes sets rather than wait is more predictable than Normal, too, in every cell",
-            (of("Normal", *point) - of(MIXED, *point) for point in LOADS_AND_METHODS),
+            (of("Normal", *point) - of(MIXED, *point) for point in POINTS),
         ),
         _compared(
             "Basic is less predictable than Normal or Uniform in some cases",
             "section 4.1",
             "in some cell Basic deviates more than one of them",
-            (of("Basic", load, pair) - of(other, load, pair) for load, pair, other in basic),
-            judge=some_positive,
+            (of("Basic", *point) - of(other, *point) for point, other in cases),
+            judge=ledger.some_positive,
         ),
         _compared(
             "The reason is that the longer the queue, the less accurate the prediction",
             "section 4.1",
             "wherever jobs wait longer under Basic than under another, it deviates more; partly: in most",
             (
-                of("Basic", load, pair) - of(other, load, pair)
-                for load, pair, other in basic
-                if interval(of_run("Basic", load, "waiting_s") - of_run(other, load, "waiting_s")).low > 0
+                of("Basic", *point) - of(other, *point)
+                for point, other in cases
+                if interval(waiting_s("Basic", point[0]) - waiting_s(other, point[0])).low > 0
             ),
         ),
     ]
 
 
 def _claims_about_backfilling(found: Deviations) -> list[Claim]:
-    of, of_run = found.of, found.of_run
-    over = [interval(of(*cell, BLIND, "over")) for cell in BACKFILLED_CELLS]
+    of = found.of
+    backfilled, turnaround_s = (partial(found.of_run, measure=m) for m in ("backfilled", "turnaround_s"))
+    over = [interval(of(policy, *point, BLIND, "over")) for policy, point in BACKFILLED]
     under = [below(x, 100) for x in over]
     return [
         _compared(
             "Backfilling is hard to predict since the order of the queue varies",
             "section 4.1",
             "the predictor that follows the order deviates less than the blind one, in every cell",
-            (of(*cell, BLIND) - of(*cell, AWARE) for cell in BACKFILLED_CELLS),
+            (of(policy, *point, BLIND) - of(policy, *point, AWARE) for policy, point in BACKFILLED),
         ),
         Claim(
             "With backfilling, predictions are almost always pessimistic",
@@ -149,7 +136,7 @@ def _claims_about_backfilling(found: Deviations) -> list[Claim]:
             f"more than {ALMOST_ALWAYS_PERCENT:g} % of jobs end before they are predicted to, in every cell; "
             "partly: in most",
             spanned(over, "% of jobs"),
-            all_or_partly_positive(above(x, ALMOST_ALWAYS_PERCENT) for x in over),
+            ledger.all_or_partly_positive(above(x, ALMOST_ALWAYS_PERCENT) for x in over),
         ),
         Claim(
             "In the worst case turnaround is over-estimated, and never under-estimated",
@@ -157,7 +144,7 @@ def _claims_about_backfilling(found: Deviations) -> list[Claim]:
             f"with backfilling, fewer than {NEVER_PERCENT:g} % of jobs end after the predicted time, in "
             "every cell; partly: in most",
             spanned(under, "% of jobs"),
-            all_or_partly_positive(below(x, NEVER_PERCENT) for x in under),
+            ledger.all_or_partly_positive(below(x, NEVER_PERCENT) for x in under),
         ),
         _compared(
             "With backfilling, the deviation falls as the local load grows",
@@ -173,7 +160,7 @@ def _claims_about_backfilling(found: Deviations) -> list[Claim]:
             "section 4.1",
             "fewer jobs overtake others from each load to the next, for both policies",
             (
-                of_run(policy, less, "backfilled") - of_run(policy, more, "backfilled")
+                backfilled(policy, less) - backfilled(policy, more)
                 for policy, (less, more) in product(IN_ORDER, pairwise(LOADS))
             ),
             "jobs of 30",
@@ -182,10 +169,7 @@ def _claims_about_backfilling(found: Deviations) -> list[Claim]:
             "That Uniform mixes jobs bound by communication and by computation improves time sharing",
             "section 4",
             "the mean turnaround under Uniform is below that under Normal at every load",
-            (
-                of_run("Normal", load, "turnaround_s") - of_run("Uniform", load, "turnaround_s")
-                for load in LOADS
-            ),
+            (turnaround_s("Normal", load) - turnaround_s("Uniform", load) for load in LOADS),
             "s",
         ),
     ]
@@ -203,28 +187,28 @@ def _claims_about_methods(found: Deviations) -> list[Claim]:
             "10 of 15 cells of Table 1",
             "MPL-MPL deviates more in most cells",
             differences.values(),
-            judge=most_positive,
+            judge=ledger.most_positive,
         ),
         Claim(
             "An exception is Normal with local load on all nodes",
             "28.33 % by CPU, 16.67 % by MPL",
             "there CPU-CPU deviates more",
             f"by {shown(normal, 1, 'points')}",
-            positive(normal),
+            ledger.positive(normal),
         ),
         Claim(
             "Another exception is Basic with local load on 25 % of the nodes",
             "23.00 % by CPU, 6.33 % by MPL",
             "there CPU-CPU deviates more",
             f"by {shown(basic, 1, 'points')}",
-            positive(basic),
+            ledger.positive(basic),
         ),
         Claim(
             "There, the CPU-CPU prediction is always pessimistic",
             "section 4.1",
             f"its mean is too late, and more than {ALMOST_ALWAYS_PERCENT:g} % of jobs end before",
             f"bias {shown(bias, 1, '%')}; {shown(over, 0, '% of jobs')} end before",
-            all_positive([bias, above(over, ALMOST_ALWAYS_PERCENT)]),
+            ledger.all_positive([bias, above(over, ALMOST_ALWAYS_PERCENT)]),
         ),
     ]
 
@@ -243,14 +227,14 @@ def _claims_about_cost(found: Deviations) -> list[Claim]:
             "4 ms on a Pentium IV",
             f"it takes less than {LIMIT_MS:g} ms under every policy",
             f"at most {shown(worst, 4, 'ms')}",
-            positive(below(worst, LIMIT_MS)),
+            ledger.positive(below(worst, LIMIT_MS)),
         ),
         Claim(
             "That is at least two orders of magnitude below the execution times",
             "minutes",
             "the shortest execution time in isolation is more than 100 times as long",
             f"{shortest_s:.0f} s against {shown(worst, 4, 'ms')}",
-            positive(below(worst, 1e3 * shortest_s / 100)),
+            ledger.positive(below(worst, 1e3 * shortest_s / 100)),
         ),
         not_testable(
             "The time of an estimate does not depend on the state of the cluster",
@@ -286,12 +270,12 @@ def _claims_about_cost(found: Deviations) -> list[Claim]:
 def _claim_about_limits(by_limit: dict[float, Deviations]) -> Claim:
     distance = {limit: _distance(found) for limit, found in by_limit.items()}
     nearest = min(distance, key=lambda limit: distance[limit].mean)
+    listed = "; ".join(f"{limit_title(limit)}: {shown(x)} points" for limit, x in distance.items())
     return Claim(
         "The CPU requirements of the jobs on a node are limited",
         "no number is given; an earlier prototype came nearest with 1.5 CPU",
         "none: the limit is an input; how far the 30 cells are from the paper's is shown for each",
-        "; ".join(f"{limit_title(limit)}: {shown(x)} points" for limit, x in distance.items())
-        + f". Nearest is {limit_title(nearest)}",
+        f"{listed}. Nearest is {limit_title(nearest)}",
         Verdict.CALIBRATION,
     )
 

@@ -6,10 +6,10 @@ from itertools import product
 
 import altair as alt
 
-from scheduler.time_shared.prediction.forecast import Predictor
 from scheduler.time_shared.prediction.look_ahead import PolicyAware
 from sil.report.figures import PALETTE, WIDTH, tooltips
 from sil.report.node_figures import predicted_against_real, timeline
+from sil.report.page import Part
 from sil.studies.cisne.experiments import (
     AWARE,
     BLIND,
@@ -18,23 +18,23 @@ from sil.studies.cisne.experiments import (
     POLICIES,
     Case,
     Deviations,
-    cluster_of,
     ends_s,
     jobs_of,
-    run,
+    run_case,
 )
 from sil.studies.cisne.table1_claims import CELLS, IN_ORDER, PAPER
-from sil.studies.findings import Drawing, table
+from sil.studies.findings import table
+from sil.world.time_shared_cluster import TimeSharedCluster
 
 SHOWN, SHOWN_LOAD = "Uniform", 0.5
 """The policy and the load of the timeline."""
 
 
-def drawings(found: Deviations) -> list[Drawing]:
+def drawings(found: Deviations) -> list[Part]:
     return [_heat_map(found), _biases(found), *_drawings_of_one_run()]
 
 
-def _heat_map(found: Deviations) -> Drawing:
+def _heat_map(found: Deviations) -> Part:
     rows = []
     for policy, (k, load) in product(POLICIES, enumerate(LOADS)):
         for (name, pair), paper in zip(METHODS.items(), PAPER[policy][k], strict=True):
@@ -53,10 +53,10 @@ def _heat_map(found: Deviations) -> Drawing:
     ink = alt.condition("datum.deviation > 70", alt.value("white"), alt.value("black"))
     text = axes.mark_text().encode(text=alt.Text("deviation:Q", format=".1f"), color=ink)
     chart = alt.layer(cells, text).properties(width=WIDTH - 160, height=400)
-    return Drawing("table-1", "Table 1: mean deviation of predicted turnaround (%)", chart)
+    return Part("Table 1: mean deviation of predicted turnaround (%)", chart, name="table-1")
 
 
-def _biases(found: Deviations) -> Drawing:
+def _biases(found: Deviations) -> Part:
     rows = [
         (f"{policy}, {load:.0%}", f"{mode}, {name}", float(found.of(policy, load, pair, mode, "bias").mean()))
         for policy, load in CELLS
@@ -77,24 +77,24 @@ def _biases(found: Deviations) -> Drawing:
         )
         .properties(width=WIDTH - 160, height=320)
     )
-    return Drawing("bias", "Signed mean deviation: do predictions come too late or too early?", chart)
+    return Part("Signed mean deviation: do predictions come too late or too early?", chart, name="bias")
 
 
-def _drawings_of_one_run() -> list[Drawing]:
+def _drawings_of_one_run() -> list[Part]:
     """A timeline under one policy, and predictions under all of them, of the first seed."""
     points, timelines = [], []
-    for policy, composition in POLICIES.items():
-        case, scheduler = Case(policy, SHOWN_LOAD, 0), composition.scheduler()
-        jobs = jobs_of(case.replication)
-        predictors: dict[str, Predictor] = {AWARE: PolicyAware(scheduler, *METHODS["CPU"])}
-        done = run(cluster_of(case), jobs, scheduler, predictors, case.replication)
+    for policy in POLICIES:
+        case = Case(policy, SHOWN_LOAD, 0)
+        done = run_case(case, {AWARE: PolicyAware(case.composition.scheduler(), *METHODS["CPU"])})
         end_s = ends_s(done)
         first = {p.forecast.job: p.forecast.end_s for p in reversed(done.predictions)}
-        points += [(policy, end_s[job.id] - job.arrival_s, first[job.id] - job.arrival_s) for job in jobs]
+        points += [
+            (policy, end_s[job.id] - job.arrival_s, first[job.id] - job.arrival_s)
+            for job in jobs_of(case.replication)
+        ]
         if policy == SHOWN:
             title = f"One run of 30 jobs under {policy}, local users on {SHOWN_LOAD:.0%} of the nodes"
-            timelines.append(Drawing("timeline", title, timeline(done.facts, cluster_of(case).n_nodes)))
-    frame = table(("of", "real", "predicted"), points)
-    chart = predicted_against_real(frame, "Policy")
+            timelines.append(Part(title, timeline(done.facts, TimeSharedCluster().n_nodes), name="timeline"))
+    chart = predicted_against_real(table(("of", "real", "predicted"), points), "Policy")
     title = f"Predicted against real, CPU-CPU, aware; local users on {SHOWN_LOAD:.0%} of the nodes"
-    return [*timelines, Drawing("predicted-against-real", title, chart)]
+    return [*timelines, Part(title, chart, name="predicted-against-real")]

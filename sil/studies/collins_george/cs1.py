@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator
-from itertools import count
+from collections.abc import Iterator
+from itertools import count, product
 
 import numpy as np
 import polars as pl
@@ -16,8 +16,9 @@ from scheduler.mapping.reference import ReferencePjs, ReferenceSjs
 from scheduler.ports import Scheduler
 from sil.outcome.statistics import Interval, Sample, interval, least_squares
 from sil.report.figures import bars, lines
+from sil.report.page import Part
 from sil.studies.collins_george.site_runs import SEED
-from sil.studies.findings import Drawing, Findings, sample, table
+from sil.studies.findings import Findings, Samples, table
 from sil.studies.ledger import Claim, above, all_positive, below, settled, shown, within
 from sil.workers.runner import Runner
 
@@ -45,20 +46,25 @@ def study(seeds: int, runner: Runner) -> Findings:
     """Decisions are timed one after another, whatever the number of workers."""
     done, total = count(1), seeds * (len(GRID) ** 2 + len(PJS_JOBS) * len(SHARES))
 
-    def step() -> None:
+    def timed(problem: MappingProblem, by_paper: Scheduler, used: Scheduler) -> tuple[float, float]:
+        times_ms = _least_ms(by_paper, problem), _least_ms(used, problem)
         runner.on_progress(next(done), total)
+        return times_ms
 
-    sjs = table(("jobs", "machines", "replication", "ms", "fast_ms"), _time_sjs(seeds, step))
-    columns = ("jobs", "share", "replication", "ms", "fast_ms", "in_parallel")
-    pjs = table(columns, _time_pjs(seeds, step))
+    sjs_rows = [(*of, *timed(problem, ReferenceSjs(), Sjs())) for of, problem in _sjs_problems(seeds)]
+    sjs = table(("jobs", "machines", "replication", *IMPLEMENTATIONS), sjs_rows)
+    pjs_rows = [(*of, *timed(problem, ReferencePjs(), Pjs())) for of, problem in _pjs_problems(seeds)]
+    pjs = table(("jobs", "share", "replication", "in_parallel", *IMPLEMENTATIONS), pjs_rows)
+    means = pjs.group_by("share", maintain_order=True).agg(pl.col(*IMPLEMENTATIONS).mean().round(2))
+    shares = pl.format("{} %", "share").alias("possibly parallel")
+    by_share = means.select(shares, *IMPLEMENTATIONS).rename(IMPLEMENTATIONS)
     return Findings(
-        name="cs1",
         title="Case study 1: scheduling overhead",
         source="Collins and George 2001, section 5.1",
         method=f"{METHOD} {seeds} random tables each; 95 % intervals.",
         claims=_claims(sjs, pjs),
-        drawings=_drawings(sjs, pjs),
-        tables={"Mean decision of PJS (ms), over all numbers of jobs": _means(pjs)},
+        drawings=_drawings(sjs, by_share),
+        tables={"Mean decision of PJS (ms), over all numbers of jobs": by_share},
     )
 
 
@@ -71,32 +77,27 @@ def _least_ms(scheduler: Scheduler, problem: MappingProblem) -> float:
     return 1e3 * min(took_s)
 
 
-def _time_sjs(seeds: int, step: Callable[[], None]) -> Iterator[tuple[int, int, int, float, float]]:
-    for seed in range(seeds):
-        for n in GRID:
-            for m in GRID:
-                rng = np.random.default_rng([SEED, seed, n, m])
-                problem = MappingProblem.from_matrix(rng.uniform(1.0, 100.0, (n, m)))
-                yield n, m, seed, _least_ms(ReferenceSjs(), problem), _least_ms(Sjs(), problem)
-                step()
+def _sjs_problems(seeds: int) -> Iterator[tuple[tuple[int, int, int], MappingProblem]]:
+    """Each with its jobs, machines and replication."""
+    for seed, n, m in product(range(seeds), GRID, GRID):
+        rng = np.random.default_rng([SEED, seed, n, m])
+        yield (n, m, seed), MappingProblem.from_matrix(rng.uniform(1.0, 100.0, (n, m)))
 
 
-def _time_pjs(seeds: int, step: Callable[[], None]) -> Iterator[tuple[int, int, int, float, float, int]]:
+def _pjs_problems(seeds: int) -> Iterator[tuple[tuple[int, int, int, int], MappingProblem]]:
+    """Each with its jobs, share, replication, and the number of jobs that PJS runs in parallel."""
     n_machines = CLUSTERS * CLUSTER_SIZE + LOOSE
     members = np.arange(CLUSTERS * CLUSTER_SIZE).reshape(CLUSTERS, -1).tolist()
-    for seed in range(seeds):
-        for n in PJS_JOBS:
-            rng = np.random.default_rng([SEED, seed, n])
-            etc_s = rng.uniform(1.0, 100.0, (n, n_machines))
-            parallel_s = rng.uniform(1.0, 100.0, (n, CLUSTERS)) / 3.0
-            rank = rng.permutation(n)
-            for share in SHARES:
-                offered_s = np.where((rank < n * share / 100)[:, None], parallel_s, np.inf)
-                problem = MappingProblem.from_matrix(np.hstack([etc_s, offered_s]), None, members)
-                made = Pjs().schedule(problem).assignments.resources
-                ms, fast_ms = _least_ms(ReferencePjs(), problem), _least_ms(Pjs(), problem)
-                yield n, share, seed, ms, fast_ms, int((made >= n_machines).sum())
-                step()
+    for seed, n in product(range(seeds), PJS_JOBS):
+        rng = np.random.default_rng([SEED, seed, n])
+        etc_s = rng.uniform(1.0, 100.0, (n, n_machines))
+        parallel_s = rng.uniform(1.0, 100.0, (n, CLUSTERS)) / 3.0
+        rank = rng.permutation(n)
+        for share in SHARES:
+            offered_s = np.where((rank < n * share / 100)[:, None], parallel_s, np.inf)
+            problem = MappingProblem.from_matrix(np.hstack([etc_s, offered_s]), None, members)
+            made = Pjs().schedule(problem).assignments.resources
+            yield (n, share, seed, int((made >= n_machines).sum())), problem
 
 
 def _claims(sjs: pl.DataFrame, pjs: pl.DataFrame) -> list[Claim]:
@@ -154,8 +155,8 @@ def _claims(sjs: pl.DataFrame, pjs: pl.DataFrame) -> list[Claim]:
 
 def _ratios(pjs: pl.DataFrame, share: int) -> Sample:
     """Decision times averaged over the numbers of jobs, as in Figure 4, over those of SJS (PJS at 0 %)."""
-    means = pjs.group_by("share", "replication").agg(pl.col("ms").mean())
-    return sample(means, "ms", share=share) / sample(means, "ms", share=0)
+    found = Samples(pjs.group_by("share", "replication").agg(pl.col("ms").mean()), "share")
+    return found("ms", share) / found("ms", 0)
 
 
 def _per_parallel_job(pjs: pl.DataFrame) -> Interval:
@@ -165,35 +166,17 @@ def _per_parallel_job(pjs: pl.DataFrame) -> Interval:
     return least_squares(joined.select("in_parallel").to_numpy().astype(float), ratio)[0][0]
 
 
-def _means(pjs: pl.DataFrame) -> pl.DataFrame:
-    means = pjs.group_by("share", maintain_order=True).agg(pl.col(*IMPLEMENTATIONS).mean().round(2))
-    return means.select(pl.format("{} %", "share").alias("possibly parallel"), *IMPLEMENTATIONS).rename(
-        IMPLEMENTATIONS
-    )
-
-
-def _drawings(sjs: pl.DataFrame, pjs: pl.DataFrame) -> list[Drawing]:
+def _drawings(sjs: pl.DataFrame, by_share: pl.DataFrame) -> list[Part]:
     mean = sjs.group_by("jobs", "machines", maintain_order=True).agg(pl.col("ms").mean())
-    names = list(IMPLEMENTATIONS.values())
+    points = ((n, str(m), ms) for n, m, ms in mean.iter_rows())
+    figure_3 = lines(points, "Number of jobs", "Decision time of SJS (ms)", "Machines")
+    rows = by_share.unpivot(list(IMPLEMENTATIONS.values()), index="possibly parallel").iter_rows()
+    figure_4 = bars(rows, "Share of jobs that can run in parallel", "Mean decision time (ms)", "PJS")
     return [
-        Drawing(
-            "figure-3",
-            "Figure 3: decision time of SJS as the paper describes it",
-            lines(
-                ((n, str(m), ms) for n, m, ms in mean.iter_rows()),
-                "Number of jobs",
-                "Decision time of SJS (ms)",
-                "Machines",
-            ),
-        ),
-        Drawing(
-            "figure-4",
+        Part("Figure 3: decision time of SJS as the paper describes it", figure_3, name="figure-3"),
+        Part(
             "Figure 4: mean decision time of PJS by share of possibly parallel jobs",
-            bars(
-                _means(pjs).unpivot(names, index="possibly parallel").iter_rows(),
-                "Share of jobs that can run in parallel",
-                "Mean decision time (ms)",
-                "PJS",
-            ),
+            figure_4,
+            name="figure-4",
         ),
     ]

@@ -7,9 +7,10 @@ from statistics import fmean
 import altair as alt
 import polars as pl
 
-from sil.report.figures import WIDTH, lines
+from sil.report.figures import PALETTE, WIDTH, lines
+from sil.report.page import Part
 from sil.studies.collins_george.site_runs import Case, run_all
-from sil.studies.findings import Drawing, Findings
+from sil.studies.findings import Findings
 from sil.studies.ledger import Claim, settled
 from sil.workers.runner import Runner
 
@@ -41,7 +42,6 @@ def study(seeds: int, runner: Runner) -> Findings:
     )
     comparison = saving.filter(pl.col("n").is_in(COMPARED_SIZES)).rename({"n": "jobs"})
     return Findings(
-        name="cs2",
         title="Case study 2: scheduling performance",
         source="Collins and George 2001, section 5.2",
         method=METHOD,
@@ -105,20 +105,20 @@ def _claims(totals: pl.DataFrame, saving: pl.DataFrame) -> list[Claim]:
     ]
 
 
-def _drawings(totals: pl.DataFrame, saving: pl.DataFrame) -> list[Drawing]:
+def _drawings(totals: pl.DataFrame, saving: pl.DataFrame) -> list[Part]:
     percent = (
         alt.Chart(saving.select("n", saving="pjs"))
         .mark_line(point=True)
         .encode(
             x=alt.X("n:Q", title="Number of jobs"),
             y=alt.Y("saving:Q", title="Saving of PJS in total job time (%)"),
-            color=alt.value("#E69F00"),  # of points, too
+            color=alt.value(PALETTE[1]),  # that of PJS in Figure 5b; of points, too
         )
         .properties(width=WIDTH, height=280)
     )
     both = totals.filter(pl.col("n") <= 50).unpivot(["sjs", "pjs"], index="n")
     total = lines(both.iter_rows(), "Number of jobs", "Total job time (s)", "Scheduler")
     return [
-        Drawing("figure-5a", "Figure 5a: saving of PJS over SJS", percent),
-        Drawing("figure-5b", "Figure 5b: total job time of SJS and PJS", total),
+        Part("Figure 5a: saving of PJS over SJS", percent, name="figure-5a"),
+        Part("Figure 5b: total job time of SJS and PJS", total, name="figure-5b"),
     ]

@@ -7,8 +7,9 @@ from itertools import product
 import polars as pl
 
 from sil.report.figures import bars, lines
+from sil.report.page import Part
 from sil.studies.collins_george.site_runs import Case, run_all
-from sil.studies.findings import Drawing, Findings
+from sil.studies.findings import Findings
 from sil.studies.ledger import Claim, settled
 from sil.workers.runner import Runner
 
@@ -41,14 +42,14 @@ def study(seeds: int, runner: Runner) -> Findings:
     """Nothing is random, so `seeds` has no effect."""
     cases = [_case(n, d, name) for d, name, n in product(DISTRIBUTIONS, SCHEDULERS, SIZES)]
     found = run_all(cases, runner)
+    of_levels, totals = _of_levels(found), _totals(found)
     return Findings(
-        name="cs3",
         title="Case study 3: priority scheduling",
         source="Collins and George 2001, section 5.3",
         method=METHOD,
-        claims=_claims(found),
-        drawings=_drawings(found),
-        tables={"Mean over all numbers of jobs of the total job time (s)": _totals(found)},
+        claims=[*_claims_about_levels(of_levels), *_claims_about_totals(totals)],
+        drawings=_drawings(of_levels, totals),
+        tables={"Mean over all numbers of jobs of the total job time (s)": totals},
     )
 
 
@@ -64,52 +65,38 @@ def queue_tables(distribution: str, displaces: bool) -> list[dict[str, object]]:
 
 
 def _case(n: int, distribution: str, scheduler: str) -> Case:
-    workload = {
-        "jobs": n,
-        "order": "cyclic",
-        "queues": DISTRIBUTIONS[distribution],
-        "queue_order": "blocks",
-    }
+    queues = DISTRIBUTIONS[distribution]
+    workload = {"jobs": n, "order": "cyclic", "queues": queues, "queue_order": "blocks"}
     settings = {"workload": workload, "queues": queue_tables(distribution, displaces=False)}
     return Case({"distribution": distribution, "n": n}, settings, scheduler)
 
 
-def _of_level(found: pl.DataFrame, distribution: str, level: str) -> pl.DataFrame:
-    """Per number of jobs: n, the level's jobs, the sum of their job times under each scheduler, and the
-    `change` from SJS to PJS (%)."""
-    chosen = found.filter(distribution=distribution, queue=level)
-    sums = chosen.pivot("scheduler", index=["n", "jobs"], values="sum_s", maintain_order=True)
-    return sums.with_columns(change=100 * (pl.col("pjs") / pl.col("sjs") - 1))
+def _of_levels(found: pl.DataFrame) -> dict[tuple[str, str], pl.DataFrame]:
+    """Of each distribution and level, per number of jobs: n, the level's jobs, the sum of their job times
+    under each scheduler, and the `change` from SJS to PJS (%)."""
+    return {
+        (d, level): found.filter(distribution=d, queue=level)
+        .pivot("scheduler", index=["n", "jobs"], values="sum_s", maintain_order=True)
+        .with_columns(change=100 * (pl.col("pjs") / pl.col("sjs") - 1))
+        for d, level in product(WITH_LEVELS, LEVELS)
+    }
 
 
-def _mean_changes(found: pl.DataFrame, level: str) -> dict[str, float]:
-    frames = {d: _of_level(found, d, level) for d in WITH_LEVELS}
-    return {d: float(frame["change"].to_numpy().mean()) for d, frame in frames.items()}
-
-
-def _convergence(found: pl.DataFrame, distribution: str) -> int:
-    """The number of high-priority jobs from which on PJS and SJS stay within CONVERGED_PERCENT for them."""
-    apart = _of_level(found, distribution, "high").filter(pl.col("change").abs() >= CONVERGED_PERCENT)
-    return 1 + max((int(n) for n in apart["jobs"]), default=0)
-
-
-def _claims(found: pl.DataFrame) -> list[Claim]:
-    high, low = _mean_changes(found, "high"), _mean_changes(found, "low")
-    worst_high = max(x for d in WITH_LEVELS for x in _of_level(found, d, "high")["change"])
-    converged = _convergence(found, "10/10/80")
+def _claims_about_levels(of_levels: dict[tuple[str, str], pl.DataFrame]) -> list[Claim]:
+    high, low = (
+        {d: float(of_levels[d, level]["change"].to_numpy().mean()) for d in WITH_LEVELS}
+        for level in ("high", "low")
+    )
+    worst_high = max(x for d in WITH_LEVELS for x in of_levels[d, "high"]["change"])
+    differ = of_levels["10/10/80", "high"].filter(pl.col("change").abs() >= CONVERGED_PERCENT)
+    converged = 1 + max((int(n) for n in differ["jobs"]), default=0)
     medium = {
-        d: _of_level(found, d, "medium").sort("change", descending=True).select("jobs", "change").rows()
+        d: of_levels[d, "medium"].sort("change", descending=True).select("jobs", "change").rows()
         for d in WITH_LEVELS
     }
     peaks = {d: int(rows[0][0]) for d, rows in medium.items()}
     (peak_jobs, peak), *_ = medium["10/10/80"]
     after = min(change for jobs, change in medium["10/10/80"] if jobs > peak_jobs)
-    totals = {row["distribution"]: row for row in _totals(found).iter_rows(named=True)}
-    degradation = {
-        (d, name): 100 * (totals[d][name] / totals["none"][name] - 1)
-        for d, name in product(WITH_LEVELS, SCHEDULERS)
-    }
-    between = {d: 100 * (of["pjs"] / of["sjs"] - 1) for d, of in totals.items()}
     return [
         Claim(
             "PJS is superior to SJS for high-priority jobs",
@@ -163,6 +150,16 @@ def _claims(found: pl.DataFrame) -> list[Claim]:
                 and abs(low["50/25/25"]) < min(abs(low[d]) for d in RARE_HIGH)
             ),
         ),
+    ]
+
+
+def _claims_about_totals(totals: pl.DataFrame) -> list[Claim]:
+    of = {row["distribution"]: row for row in totals.iter_rows(named=True)}
+    degradation = {
+        (d, name): 100 * (of[d][name] / of["none"][name] - 1) for d, name in product(WITH_LEVELS, SCHEDULERS)
+    }
+    between = {d: 100 * (total_s["pjs"] / total_s["sjs"] - 1) for d, total_s in of.items()}
+    return [
         Claim(
             "In total, priority costs something, generally less than 10 %",
             "less than 10 % (Figure 7)",
@@ -186,21 +183,21 @@ def _listed(values: dict[str, float]) -> str:
 
 def _totals(found: pl.DataFrame) -> pl.DataFrame:
     of_all = found.group_by("distribution", "scheduler", "n", maintain_order=True).agg(pl.col("sum_s").sum())
-    mean = of_all.group_by("distribution", "scheduler", maintain_order=True).agg(
-        pl.col("sum_s").mean().round(0)
-    )
+    by_scheduler = of_all.group_by("distribution", "scheduler", maintain_order=True)
+    mean = by_scheduler.agg(pl.col("sum_s").mean().round(0))
     return mean.pivot("scheduler", index="distribution", values="sum_s", maintain_order=True)
 
 
-def _drawings(found: pl.DataFrame) -> list[Drawing]:
+def _drawings(of_levels: dict[tuple[str, str], pl.DataFrame], totals: pl.DataFrame) -> list[Part]:
     drawings = []
-    for letter, (d, level) in zip("abcdefghi", product(WITH_LEVELS, LEVELS), strict=True):
-        points = _of_level(found, d, level).unpivot(SCHEDULERS, index="jobs").iter_rows()
+    for letter, ((d, level), frame) in zip("abcdefghi", of_levels.items(), strict=True):
+        points = frame.unpivot(SCHEDULERS, index="jobs").iter_rows()
         x_title = f"Number of {level}-priority jobs"
         chart = lines(points, x_title, "Total job time (s)", "Scheduler", height=220)
         title = f"Figure 6{letter}: {level}-priority jobs, {d}"
-        drawings.append(Drawing(f"figure-6{letter}", title, chart))
-    rows = _totals(found).unpivot(SCHEDULERS, index="distribution").iter_rows()
+        drawings.append(Part(title, chart, name=f"figure-6{letter}"))
+    rows = totals.unpivot(SCHEDULERS, index="distribution").iter_rows()
     x_title = "Priority distribution (high/medium/low, %)"
     chart = bars(rows, x_title, "Mean of the total job time (s)", "Scheduler")
-    return [*drawings, Drawing("figure-7", "Figure 7: total job time, mean over 5 to 500 jobs", chart)]
+    title = "Figure 7: total job time, mean over 5 to 500 jobs"
+    return [*drawings, Part(title, chart, name="figure-7")]

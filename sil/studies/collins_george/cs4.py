@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import pairwise, product
 from typing import Any
@@ -11,22 +11,13 @@ import altair as alt
 import polars as pl
 
 from sil.outcome.statistics import Interval, Sample, interval
-from sil.report.figures import WIDTH, Figure, lines
+from sil.report.figures import WIDTH, lines
+from sil.report.page import Part
+from sil.studies import ledger
 from sil.studies.collins_george.cs3 import DISTRIBUTIONS, LEVELS, WITH_LEVELS, queue_tables
 from sil.studies.collins_george.site_runs import Case, run_all
-from sil.studies.findings import Drawing, Findings, sample, table
-from sil.studies.ledger import (
-    Claim,
-    above,
-    all_positive,
-    below,
-    counted,
-    most_positive,
-    positive,
-    shown,
-    some_positive,
-    within,
-)
+from sil.studies.findings import Findings, Samples, table
+from sil.studies.ledger import Claim, all_positive, counted, shown
 from sil.workers.runner import Runner
 
 RATES = (1, 2, 4, 8, 16, 32)
@@ -37,6 +28,10 @@ RATE_TITLE = "Mean arrivals per quantum of 10 s (jobs)"
 RARER = tuple(pairwise(WITH_LEVELS))
 """Pairs of distributions; high-priority jobs are rarer in the first."""
 TIME, SHARE = "time_s", "parallel_percent"
+TABLE_1 = "Table 1: share of jobs run in parallel (%)"
+
+Measure = Callable[..., Sample]
+"""A measure at a point of the grid: distribution, level, rate."""
 
 METHOD = (
     "500 jobs under PJS, arriving as a Poisson process of 1 to 32 jobs per quantum of 10 s, class and "
@@ -56,17 +51,18 @@ def study(seeds: int, runner: Runner) -> Findings:
         for seed, d, rate in product(range(seeds), DISTRIBUTIONS, RATES)
     ]
     found = _measured(run_all(cases, runner))
+    shares = _table(found, SHARE)
     return Findings(
-        name="cs4",
         title="Case study 4: preemptive priority scheduling",
         source="Collins and George 2001, section 5.4",
         method=f"{METHOD} {seeds} seeds; 95 % intervals.",
-        claims=_claims(found),
-        drawings=_drawings(found),
-        tables={
-            "Table 1: share of jobs run in parallel (%)": _table(found, SHARE),
-            "Mean job time (s)": _table(found, TIME),
-        },
+        claims=[
+            *_claims_about_priorities(partial(found, TIME)),
+            *_claims_about_rates(partial(found, TIME)),
+            *_claims_about_parallelism(partial(found, SHARE)),
+        ],
+        drawings=[*_drawings(found), _heat_map(TABLE_1, shares)],
+        tables={TABLE_1: shares, "Mean job time (s)": _table(found, TIME)},
     )
 
 
@@ -84,33 +80,21 @@ def preemptive_settings(distribution: str, rate: int) -> dict[str, Any]:
     }
 
 
-def _measured(found: pl.DataFrame) -> pl.DataFrame:
+def _measured(found: pl.DataFrame) -> Samples:
     """Mean job times and parallel shares of each level and overall."""
     labels = ["distribution", "rate", "replication"]
     sums = pl.col("jobs", "sum_s", "in_parallel")
     overall = found.group_by(labels, maintain_order=True).agg(sums.sum()).with_columns(queue=pl.lit(OVERALL))
-    return pl.concat([found, overall], how="diagonal_relaxed").select(
+    rows = pl.concat([found, overall], how="diagonal_relaxed").select(
         *labels,
         level="queue",
         time_s=pl.col("sum_s") / pl.col("jobs"),
         parallel_percent=100 * pl.col("in_parallel") / pl.col("jobs"),
     )
+    return Samples(rows, "distribution", "level", "rate")
 
 
-def _sample(found: pl.DataFrame, column: str, distribution: str, level: str, rate: int) -> Sample:
-    return sample(found, column, distribution=distribution, level=level, rate=rate)
-
-
-def _claims(found: pl.DataFrame) -> list[Claim]:
-    return [
-        *_claims_about_priorities(found),
-        *_claims_about_rates(found),
-        *_claims_about_parallelism(found),
-    ]
-
-
-def _claims_about_priorities(found: pl.DataFrame) -> list[Claim]:
-    time_s = partial(_sample, found, TIME)
+def _claims_about_priorities(time_s: Measure) -> list[Claim]:
     order = [
         interval(time_s(d, lower, r) - time_s(d, upper, r))
         for d, r, (upper, lower) in product(WITH_LEVELS, RATES, pairwise(LEVELS))
@@ -141,20 +125,19 @@ def _claims_about_priorities(found: pl.DataFrame) -> list[Claim]:
             "slightly over 100 s (Figure 8a)",
             "at 32 jobs per quantum between 100 and 200 s",
             f"{shown(rare_s[32], 0, 's')} at 32, {shown(rare_s[1], 0, 's')} at 1",
-            all_positive(within(rare_s[32], 100.0, 200.0)),
+            all_positive(ledger.within(rare_s[32], 100.0, 200.0)),
         ),
         Claim(
             "With 50/25/25 they take over four times as long at high rates",
             "over 4 times",
             "the ratio to 10/10/80 at 32 jobs per quantum is above 4",
             f"{shown(ratio, 2)} times",
-            positive(above(ratio, 4.0)),
+            all_positive([ledger.above(ratio, 4.0)]),
         ),
     ]
 
 
-def _claims_about_rates(found: pl.DataFrame) -> list[Claim]:
-    time_s = partial(_sample, found, TIME)
+def _claims_about_rates(time_s: Measure) -> list[Claim]:
     growth = {d: interval(time_s(d, OVERALL, 32) - time_s(d, OVERALL, 1)) for d in DISTRIBUTIONS}
     falls = [
         interval(time_s(d, level, slow) - time_s(d, level, fast))
@@ -183,14 +166,14 @@ def _claims_about_rates(found: pl.DataFrame) -> list[Claim]:
             "Figure 8",
             "the mean time of some priority falls from one rate to the next, for some distribution",
             f"largest fall {shown(max(falls, key=lambda x: x.low), 1, 's')}",
-            some_positive(falls),
+            ledger.some_positive(falls),
         ),
         Claim(
             "Preemption with priority generally costs a little in overall performance",
             "Figure 9a",
             "overall time is above that without priority in most cases (distribution and rate)",
             counted(penalty.values()),
-            most_positive(penalty.values()),
+            ledger.most_positive(penalty.values()),
         ),
         Claim(
             "At low rates the penalty is largest for 10/10/80",
@@ -204,13 +187,12 @@ def _claims_about_rates(found: pl.DataFrame) -> list[Claim]:
             "8 jobs per quantum",
             "overall time of 10/10/80 is above the mean of the others up to 8, and below it at 16 and 32",
             "difference " + ", ".join(f"{shown(x, 1, 's')} at {r}" for r, x in excess.items()),
-            all_positive(x if r <= 8 else below(x, 0.0) for r, x in excess.items()),
+            all_positive(x if r <= 8 else ledger.below(x, 0.0) for r, x in excess.items()),
         ),
     ]
 
 
-def _claims_about_parallelism(found: pl.DataFrame) -> list[Claim]:
-    parallel = partial(_sample, found, SHARE)
+def _claims_about_parallelism(parallel: Measure) -> list[Claim]:
     shares = {d: [interval(parallel(d, OVERALL, r)) for r in (1, 32)] for d in DISTRIBUTIONS}
     fewer_parallel = [
         interval(parallel(d, OVERALL, slow) - parallel(d, OVERALL, fast))
@@ -250,64 +232,49 @@ def _least(found: Iterable[Interval], unit: str) -> str:
     return shown(min(found, key=lambda x: x.low), 1, unit)
 
 
-def _table(found: pl.DataFrame, column: str) -> pl.DataFrame:
+def _table(found: Samples, measure: str) -> pl.DataFrame:
     rows = [
-        (d, level, *(round(float(_sample(found, column, d, level, rate).mean()), 1) for rate in RATES))
+        (d, level, *(round(found.mean(measure, d, level, rate), 1) for rate in RATES))
         for d in DISTRIBUTIONS
         for level in (*(LEVELS if d != "none" else ()), OVERALL)
     ]
     return table(("distribution", "priority", *map(str, RATES)), rows)
 
 
-def _table_1(found: pl.DataFrame) -> Drawing:
-    """The table as a heat map."""
+def _drawings(found: Samples) -> Iterator[Part]:
+    overall = {"no priority" if d == "none" else d: (d, OVERALL) for d in DISTRIBUTIONS}
+    charts: dict[str, tuple[str, str, str, dict[str, tuple[str, str]]]] = {
+        f"8{letter}": (
+            f"mean job time by priority, {d}",
+            TIME,
+            "Priority",
+            {level: (d, level) for level in LEVELS},
+        )
+        for letter, d in zip("abc", WITH_LEVELS, strict=True)
+    }
+    charts["9a"] = ("mean job time of all jobs by priority distribution", TIME, "Distribution", overall)
+    charts["9b"] = ("share of jobs run in parallel by priority distribution", SHARE, "Distribution", overall)
+    y_titles = {TIME: "Mean job time (s)", SHARE: "Jobs run in parallel (%)"}
+    for number, (title, measure, legend, named) in charts.items():
+        points = [
+            (float(rate), name, interval(found(measure, *of, rate)))
+            for (name, of), rate in product(named.items(), RATES)
+        ]
+        chart = lines(points, RATE_TITLE, y_titles[measure], legend)
+        yield Part(f"Figure {number}: {title}", chart, name=f"figure-{number}")
+
+
+def _heat_map(title: str, shares: pl.DataFrame) -> Part:
     of = pl.format("{}, {}", "distribution", "priority").str.replace("none, overall", "no priority")
-    rows = (
-        _table(found, SHARE)
-        .select(of.alias("of"), pl.all().exclude("distribution", "priority"))
-        .unpivot(index="of", variable_name="rate", value_name="share")
-    )
-    axes = alt.Chart(rows).encode(
+    cells = shares.select(of.alias("of"), pl.all().exclude("distribution", "priority"))
+    axes = alt.Chart(cells.unpivot(index="of", variable_name="rate", value_name="share")).encode(
         x=alt.X("rate:O", title=RATE_TITLE, sort=None, axis=alt.Axis(labelAngle=0, orient="top")),
         y=alt.Y("of:N", title=None, sort=None),
     )
-    scale = alt.Scale(domain=[0, 100], scheme="blues")
-    cells = axes.mark_rect().encode(color=alt.Color("share:Q", scale=scale, title="Jobs in parallel (%)"))
-    ink = alt.condition("datum.share > 55", alt.value("white"), alt.value("black"))
-    chart = alt.layer(cells, axes.mark_text().encode(text=alt.Text("share:Q", format=".0f"), color=ink))
-    return Drawing(
-        "table-1", "Table 1: share of jobs run in parallel (%)", chart.properties(width=WIDTH, height=320)
+    colour = alt.Color(
+        "share:Q", scale=alt.Scale(domain=[0, 100], scheme="blues"), title="Jobs in parallel (%)"
     )
-
-
-def _drawings(found: pl.DataFrame) -> list[Drawing]:
-    def over_rates(column: str, named: dict[str, tuple[str, str]], title: str, legend: str) -> Figure:
-        """A line for each name of a (distribution, level)."""
-        points = [
-            (float(rate), name, interval(_sample(found, column, *of, rate)))
-            for (name, of), rate in product(named.items(), RATES)
-        ]
-        return lines(points, RATE_TITLE, title, legend)
-
-    overall = {"no priority" if d == "none" else d: (d, OVERALL) for d in DISTRIBUTIONS}
-    return [
-        *(
-            Drawing(
-                f"figure-8{letter}",
-                f"Figure 8{letter}: mean job time by priority, {d}",
-                over_rates(TIME, {level: (d, level) for level in LEVELS}, "Mean job time (s)", "Priority"),
-            )
-            for letter, d in zip("abc", WITH_LEVELS, strict=True)
-        ),
-        Drawing(
-            "figure-9a",
-            "Figure 9a: mean job time of all jobs by priority distribution",
-            over_rates(TIME, overall, "Mean job time (s)", "Distribution"),
-        ),
-        Drawing(
-            "figure-9b",
-            "Figure 9b: share of jobs run in parallel by priority distribution",
-            over_rates(SHARE, overall, "Jobs run in parallel (%)", "Distribution"),
-        ),
-        _table_1(found),
-    ]
+    ink = alt.condition("datum.share > 55", alt.value("white"), alt.value("black"))
+    text = axes.mark_text().encode(text=alt.Text("share:Q", format=".0f"), color=ink)
+    chart = alt.layer(axes.mark_rect().encode(color=colour), text)
+    return Part(title, chart.properties(width=WIDTH, height=320), name="table-1")

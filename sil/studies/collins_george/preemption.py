@@ -10,11 +10,12 @@ import polars as pl
 
 from sil.outcome.statistics import Interval, Sample, interval
 from sil.report.figures import lines
+from sil.report.page import Part
 from sil.studies.collins_george.cs3 import LEVELS
 from sil.studies.collins_george.cs4 import RATE_TITLE, preemptive_settings
 from sil.studies.collins_george.site_runs import Case, run_all
-from sil.studies.findings import Drawing, Findings, sample, table
-from sil.studies.ledger import Claim, all_positive, below, positive, shown
+from sil.studies.findings import Findings, Samples, table
+from sil.studies.ledger import Claim, all_positive, below, shown
 from sil.workers.runner import Runner
 
 DISTRIBUTION = "25/25/50"
@@ -48,9 +49,8 @@ def study(seeds: int, runner: Runner) -> Findings:
         )
         for seed, policy, rate in product(range(seeds), POLICIES, RATES)
     ]
-    found = run_all(cases, runner)
+    found = _measured(run_all(cases, runner))
     return Findings(
-        name="preemption",
         title="Preemption within bounds",
         source="Collins and George 2001, section 6",
         method=f"{METHOD} {seeds} seeds; 95 % intervals.",
@@ -60,80 +60,79 @@ def study(seeds: int, runner: Runner) -> Findings:
     )
 
 
-MEAN_S = pl.col("sum_s").sum() / pl.col("jobs").sum()
-LONGEST_S = pl.col("longest_s").max()
-RESTARTS = (pl.col("attempts") - pl.col("jobs")).sum() / pl.col("jobs").sum()
-"""Runs in vain per job."""
+ALL = "all"
 
 
-def _sample(found: pl.DataFrame, figure: pl.Expr, levels: tuple[str, ...], policy: str, rate: int) -> Sample:
-    """A figure of all jobs of some levels, one value per replication."""
-    rows = found.filter(pl.col("queue").is_in(levels), policy=policy, rate=rate)
-    return sample(rows.group_by("replication").agg(figure.alias("figure")), "figure")
+def _measured(found: pl.DataFrame) -> Samples:
+    """Of the jobs of each level and of all: their mean and longest time, and runs in vain per job."""
+    levels = pl.concat([found, found.with_columns(queue=pl.lit(ALL))])
+    jobs = pl.col("jobs").sum()
+    rows = levels.group_by("policy", "rate", "replication", "queue").agg(
+        mean_s=pl.col("sum_s").sum() / jobs,
+        longest_s=pl.col("longest_s").max(),
+        in_vain=(pl.col("attempts") - pl.col("jobs")).sum() / jobs,
+    )
+    return Samples(rows, "queue", "policy", "rate")
 
 
-def _claims(found: pl.DataFrame) -> list[Claim]:
-    def of(figure: pl.Expr, levels: tuple[str, ...], policy: str) -> dict[int, Sample]:
-        return {rate: _sample(found, figure, levels, policy, rate) for rate in RATES}
+def _claims(found: Samples) -> list[Claim]:
+    def both(measure: str, level: str, policy: str) -> list[tuple[Sample, Sample]]:
+        """A measure under the paper's policy and under another, at each rate."""
+        return [(found(measure, level, PAPER, rate), found(measure, level, policy, rate)) for rate in RATES]
 
-    longest_s, restarts = of(LONGEST_S, ("low",), PAPER), of(RESTARTS, ("low",), PAPER)
-    high_s, all_s = of(MEAN_S, ("high",), PAPER), of(MEAN_S, LEVELS, PAPER)
-    shorter = {r: interval(longest_s[r] - x) for r, x in of(LONGEST_S, ("low",), RAISED).items()}
-    price = {r: interval(100 * (x / high_s[r] - 1)) for r, x in of(MEAN_S, ("high",), RAISED).items()}
-    fewer = {r: interval(restarts[r] - x) for r, x in of(RESTARTS, ("low",), GAIN).items()}
-    savings = [100 * (1 - x / all_s[r]) for r, x in of(MEAN_S, LEVELS, GAIN).items()]
-    overall = interval(np.mean(savings, axis=0))
+    shorter = [interval(paper_s - raised_s) for paper_s, raised_s in both("longest_s", "low", RAISED)]
+    price = [interval(100 * (raised_s / paper_s - 1)) for paper_s, raised_s in both("mean_s", "high", RAISED)]
+    fewer = [interval(paper - gain) for paper, gain in both("in_vain", "low", GAIN)]
+    overall = interval(
+        np.mean([100 * (1 - gain_s / paper_s) for paper_s, gain_s in both("mean_s", ALL, GAIN)], axis=0)
+    )
     return [
         Claim(
             "Raising the priority of a job after preemptions helps to prevent starvation",
             "an idea of section 6",
             f"the longest low job time is shorter with '{RAISED}' at every rate",
             _listed(shorter, "s"),
-            all_positive(shorter.values()),
+            all_positive(shorter),
         ),
         Claim(
             "It costs high-priority jobs little",
             "not said",
             f"with '{RAISED}' their mean time grows by less than {LITTLE_PERCENT:g} % at every rate",
             _listed(price, "%"),
-            all_positive(below(x, LITTLE_PERCENT) for x in price.values()),
+            all_positive(below(x, LITTLE_PERCENT) for x in price),
         ),
         Claim(
             "To preempt only for a gain above some threshold reduces unnecessary contention",
             "an idea of section 6",
             f"fewer low jobs are started in vain with '{GAIN}' at every rate",
             _listed(fewer, "per job", digits=3),
-            all_positive(fewer.values()),
+            all_positive(fewer),
         ),
         Claim(
             "and overall performance gains by it",
             "not said",
             f"the mean over the rates of what '{GAIN}' saves in overall job time is above 0",
             shown(overall, 1, "%"),
-            positive(overall),
+            all_positive([overall]),
         ),
     ]
 
 
-def _listed(found: dict[int, Interval], unit: str, digits: int = 1) -> str:
-    return ", ".join(f"{shown(x, digits)} at {rate}" for rate, x in found.items()) + f" ({unit})"
+def _listed(found: list[Interval], unit: str, digits: int = 1) -> str:
+    at = [f"{shown(x, digits)} at {rate}" for x, rate in zip(found, RATES, strict=True)]
+    return f"{', '.join(at)} ({unit})"
 
 
-def _table(found: pl.DataFrame) -> pl.DataFrame:
-    columns: dict[str, tuple[pl.Expr, tuple[str, ...], int]] = {
-        "high (s)": (MEAN_S, ("high",), 1),
-        "medium (s)": (MEAN_S, ("medium",), 1),
-        "low (s)": (MEAN_S, ("low",), 1),
-        "all (s)": (MEAN_S, LEVELS, 1),
-        "longest low (s)": (LONGEST_S, ("low",), 0),
-        "low runs in vain per job": (RESTARTS, ("low",), 3),
-    }
+def _table(found: Samples) -> pl.DataFrame:
+    columns = {f"{level} (s)": ("mean_s", level, 1) for level in (*LEVELS, ALL)}
+    columns["longest low (s)"] = ("longest_s", "low", 0)
+    columns["low runs in vain per job"] = ("in_vain", "low", 3)
     rows = [
         (
             policy,
             *(
-                round(float(np.mean([_sample(found, figure, levels, policy, r) for r in RATES])), digits)
-                for figure, levels, digits in columns.values()
+                round(float(np.mean([found(measure, level, policy, r) for r in RATES])), digits)
+                for measure, level, digits in columns.values()
             ),
         )
         for policy in POLICIES
@@ -141,10 +140,10 @@ def _table(found: pl.DataFrame) -> pl.DataFrame:
     return table(("policy", *columns), rows)
 
 
-def _drawing(found: pl.DataFrame, level: str) -> Drawing:
+def _drawing(found: Samples, level: str) -> Part:
     points = [
-        (float(rate), policy, interval(_sample(found, MEAN_S, (level,), policy, rate)))
+        (float(rate), policy, interval(found("mean_s", level, policy, rate)))
         for policy, rate in product(POLICIES, RATES)
     ]
     chart = lines(points, RATE_TITLE, "Mean job time (s)", "Preemption", height=220)
-    return Drawing(f"{level}-priority", f"Mean time of {level}-priority jobs, {DISTRIBUTION}", chart)
+    return Part(f"Mean time of {level}-priority jobs, {DISTRIBUTION}", chart, name=f"{level}-priority")

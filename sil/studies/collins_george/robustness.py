@@ -8,12 +8,15 @@ import polars as pl
 
 from sil.outcome.statistics import Interval, Sample, interval, percent_changes
 from sil.report.figures import lines
+from sil.report.page import Part
 from sil.studies.collins_george.site_runs import Case, run_all
-from sil.studies.findings import Drawing, Findings, sample, table
+from sil.studies.findings import Findings, Samples, table
 from sil.studies.ledger import Claim, above, all_positive, shown
 from sil.workers.runner import Runner
 
 SCHEDULERS = ("olb", "sjs", "pjs")
+DRAWN = ("sjs", "pjs", "olb")
+"""In this order, a scheduler has the same colour as in the case studies."""
 VARIATIONS = (0.0, 0.1, 0.3, 0.5, 1.0)
 """Coefficients of variation of the actual run time around its mean."""
 SHAPES = ("lognormal", "gamma")
@@ -31,9 +34,8 @@ METHOD = (
 
 def study(seeds: int, runner: Runner) -> Findings:
     cases = [_case(*of) for of in product(range(seeds), SIZES, SHAPES, VARIATIONS, SCHEDULERS)]
-    found = run_all(cases, runner)
+    found = Samples(run_all(cases, runner), "scheduler", "n", "shape", "variation")
     return Findings(
-        name="robustness",
         title="Execution times as distributions",
         source="Collins and George 2001, section 6; after Armstrong, Hensgen and Kidd 1998",
         method=f"{METHOD} {seeds} seeds; 95 % intervals.",
@@ -53,51 +55,45 @@ Setting = tuple[int, str, float]
 """Number of jobs, shape and coefficient of variation."""
 
 
-def _sum_s(found: pl.DataFrame, of: Setting, scheduler: str) -> Sample:
-    n, shape, variation = of
-    return sample(found, "sum_s", n=n, shape=shape, variation=variation, scheduler=scheduler)
-
-
-def _savings(found: pl.DataFrame, of: Setting, name: str, against: str) -> Sample:
+def _savings(found: Samples, of: Setting, name: str, against: str) -> Sample:
     """The saving of one scheduler relative to another, in percent of the other's mean."""
-    baseline = _sum_s(found, of, against)
-    return percent_changes(baseline - _sum_s(found, of, name), baseline)
+    baseline = found("sum_s", against, *of)
+    return percent_changes(baseline - found("sum_s", name, *of), baseline)
 
 
-def _claims(found: pl.DataFrame) -> list[Claim]:
+def _claims(found: Samples) -> list[Claim]:
     def savings(name: str, against: str, sizes: tuple[int, ...]) -> dict[Setting, Interval]:
         settings = product(sizes, SHAPES, VARIATIONS)
         return {of: interval(_savings(found, of, name, against)) for of in settings}
 
-    light_size = SIZES[0]
+    n = SIZES[0]
     over_olb = savings("sjs", "olb", SIZES)
-    light = savings("pjs", "sjs", (light_size,))
+    light = savings("pjs", "sjs", (n,))
     change = {
         (shape, v): interval(
-            _savings(found, (light_size, shape, v), "pjs", "sjs")
-            - _savings(found, (light_size, shape, 0.0), "pjs", "sjs")
+            _savings(found, (n, shape, v), "pjs", "sjs") - _savings(found, (n, shape, 0.0), "pjs", "sjs")
         )
         for shape, v in product(SHAPES, VARIATIONS)
         if 0 < v <= SIZABLE
     }
-    worst = min(over_olb.items(), key=lambda item: item[1].mean)
+    worst, least = min(over_olb.items(), key=lambda item: item[1].mean)
     return [
         Claim(
             "The relative performance of mapping algorithms does not depend on how run times vary",
             "title of Armstrong et al.",
             "SJS is better than OLB at every number of jobs, distribution and variation",
-            f"least {shown(worst[1], 1, '%')}, at {' '.join(map(str, worst[0]))}",
+            f"least {shown(least, 1, '%')}, at {' '.join(map(str, worst))}",
             all_positive(over_olb.values()),
         ),
         Claim(
-            f"What PJS saves under a light load ({light_size} jobs) outlasts sizable variations",
+            f"What PJS saves under a light load ({n} jobs) outlasts sizable variations",
             "future work",
             f"up to a variation of {SIZABLE:g} it saves at most {LITTLE_POINTS:g} points less than without",
             ", ".join(f"{shape} {v:g}: by {shown(x, 1)}" for (shape, v), x in change.items()) + " points",
             all_positive(above(x, -LITTLE_POINTS) for x in change.values()),
         ),
         Claim(
-            f"PJS is better than SJS under a light load ({light_size} jobs) whatever the variation",
+            f"PJS is better than SJS under a light load ({n} jobs) whatever the variation",
             "future work",
             "its saving is above 0 for both distributions and every variation",
             f"least {shown(min(light.values(), key=lambda x: x.mean), 1, '%')}",
@@ -106,26 +102,19 @@ def _claims(found: pl.DataFrame) -> list[Claim]:
     ]
 
 
-def _table(found: pl.DataFrame) -> pl.DataFrame:
-    rows = [
-        (
-            n,
-            shape,
-            name,
-            *(round(-float(_savings(found, (n, shape, v), name, "olb").mean()), 1) for v in VARIATIONS),
-        )
-        for n, shape, name in product(SIZES, SHAPES, SCHEDULERS[1:])
-    ]
+def _table(found: Samples) -> pl.DataFrame:
+    rows = []
+    for n, shape, name in product(SIZES, SHAPES, SCHEDULERS[1:]):
+        saved = (float(_savings(found, (n, shape, v), name, "olb").mean()) for v in VARIATIONS)
+        rows.append((n, shape, name, *(round(-percent, 1) for percent in saved)))
     return table(("jobs", "shape", "scheduler", *map(str, VARIATIONS)), rows)
 
 
-def _drawing(found: pl.DataFrame, n: int) -> Drawing:
+def _drawing(found: Samples, n: int) -> Part:
     points = [
-        (v, name, interval(_sum_s(found, (n, SHAPES[0], v), name)))
-        for name, v in product(SCHEDULERS, VARIATIONS)
+        (v, name, interval(found("sum_s", name, n, SHAPES[0], v))) for name, v in product(DRAWN, VARIATIONS)
     ]
-    chart = lines(
-        points, "Coefficient of variation of run times", "Total job time (s)", "Scheduler", height=220
-    )
+    x_title = "Coefficient of variation of run times"
+    chart = lines(points, x_title, "Total job time (s)", "Scheduler", height=220)
     title = f"{n} jobs: total job time as run times vary more (lognormal)"
-    return Drawing(f"variation-{n}-jobs", title, chart)
+    return Part(title, chart, name=f"variation-{n}-jobs")

@@ -1,0 +1,300 @@
+"""The studies of the paper on CISNE-P: what dynamic coscheduling gains, and what it costs in user space."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import pairwise, product
+from typing import Any
+
+import polars as pl
+
+from scheduler.model import Job, JobId
+from scheduler.time_shared.policies import NodeSelection, Selection
+from sil.outcome.statistics import Interval, Sample, interval
+from sil.report.figures import bars
+from sil.report.page import Part
+from sil.studies.cisne.experiments import POLICIES, Composition, jobs_of, measures, run
+from sil.studies.findings import Findings, Samples, table
+from sil.studies.ledger import Claim, Verdict, all_positive, below, counted, shown, spanned
+from sil.workers.runner import Runner
+from sil.world.time_shared_cluster import MEMORY_MB, TimeSharedCluster
+
+DEDICATED, SHARED = "dedicated", "non-dedicated"
+SHARE_OF_NODES = {DEDICATED: 0.0, SHARED: 0.25}
+"""On which there are local users."""
+
+# Dynamic coscheduling
+WORKLOADS = {"B": ("MG.A", "LU.A"), "C": ("SP.A", "CG.A"), "D": ("IS.A", "FT.A")}
+MPLS = (2, 3, 4)
+TASKS = 8
+LOSSES = (0.3, 0.6, 1.0)
+"""Without coscheduling, communication takes longer by this share for each other task that has the CPU."""
+DRAWN_LOSS = 0.6
+
+# User space
+JOBS = 90
+SCHEDULERS = {
+    "FCFS-FFIT": Composition(Selection.FIRST_FIT, NodeSelection.UNIFORM),
+    "SJF-JFIRST": Composition(Selection.JUST_FIRST, NodeSelection.UNIFORM, ordering="sjf"),
+}
+BASIC, NORMAL = "Basic", "Normal"
+Costs = tuple[float, float]
+"""Share of the CPU for reading /proc, and loss of communication because the bonus comes late."""
+KERNEL: Costs = (0.0, 0.0)
+USER_SPACE: tuple[Costs, ...] = tuple(product((0.02, 0.05, 0.1), (0.0, 0.3, 0.5)))
+DRAWN_COSTS: Costs = (0.05, 0.3)
+CONTROL_DELAY_S = 1.0
+MOST_PERCENT = {"turnaround_s": 10.0, "makespan_s": 30.0}
+
+DYNAMIC_METHOD = (
+    "2 to 4 jobs of 8 tasks at once on the same 8 nodes, chosen in turn from the workloads B {MG, LU}, C "
+    "{SP, CG} and D {IS, FT} of class A, which communicate more and more; dedicated, and with local users "
+    "on a quarter of the nodes. Dynamic coscheduling is an input of the model: with it, communication "
+    "takes as long as alone; without it, longer by a loss of 0.3, 0.6 or 1.0 of itself for each other task "
+    "that has the CPU. The paper's numbers are in its charts only, not in its text, so this study shows "
+    "what follows from the losses and tests no claim."
+)
+USER_SPACE_METHOD = (
+    "90 jobs {CG.B, IS.B, MG.B, BT.A} on 2, 4 or 8 of 16 nodes, Poisson arrivals 15 s apart (the paper "
+    "does not say), under FCFS with First Fit and SJF with Just First, both with Uniform nodes and an MPL "
+    "of at most 4; dedicated, and with local users on a quarter of the nodes. The costs of user space are "
+    "inputs of the model: 2, 5 or 10 % of each CPU, a loss of 0, 0.3 or 0.5 of communication for each "
+    "other task that has the CPU, and jobs that stop and restart 1 s late; in the kernel all of these are "
+    "zero."
+)
+
+
+@dataclass(frozen=True)
+class Case:
+    """One run, and its point of the grid."""
+
+    point: tuple[Any, ...]
+    cluster: TimeSharedCluster
+    jobs: tuple[Job, ...]
+    composition: Composition
+    replication: int
+
+
+def _run_all(cases: Sequence[Case], runner: Runner, *axes: str) -> Samples:
+    rows = [
+        dict(zip(axes, case.point, strict=True)) | {"replication": case.replication} | measured
+        for case, measured in zip(cases, runner.map(_measures, cases), strict=True)
+    ]
+    return Samples(pl.DataFrame(rows, infer_schema_length=None), *axes)
+
+
+def _measures(case: Case) -> dict[str, float]:
+    cluster = case.cluster.with_limits(case.composition.most_jobs)
+    return measures(run(cluster, case.jobs, case.composition.scheduler(), {}, case.replication))
+
+
+def _calibration(claim: str, paper: str, rule: str, ours: str) -> Claim:
+    return Claim(claim, paper, f"none: it follows from the {rule}", ours, Verdict.CALIBRATION)
+
+
+# -- Section 3.1: dynamic coscheduling ---------------------------------------------------------------------
+
+
+def dynamic(seeds: int, runner: Runner) -> Findings:
+    grid = list(product(WORKLOADS, MPLS, SHARE_OF_NODES, (0.0, *LOSSES)))
+    cases = [_dynamic_case(seed, *point) for seed in range(seeds) for point in grid]
+    found = _run_all(cases, runner, "workload", "mpl", "where", "loss")
+    rows = [
+        (*point, *(shown(interval(_saving(found, *point, loss))) for loss in LOSSES))
+        for point in product(WORKLOADS, MPLS, SHARE_OF_NODES)
+    ]
+    columns = ("workload", "MPL", "cluster", *(f"loss {loss:g}" for loss in LOSSES))
+    return Findings(
+        title="CISNE-P, section 3.1: dynamic coscheduling",
+        source="CISNE-P, Figure 5",
+        method=f"{DYNAMIC_METHOD} {seeds} seeds; 95 % intervals.",
+        claims=_dynamic_claims(partial(_saving, found)),
+        drawings=[_makespans(found, where) for where in SHARE_OF_NODES],
+        tables={"What coscheduling saves of the makespan (%)": table(columns, rows)},
+    )
+
+
+def _dynamic_case(replication: int, workload: str, mpl: int, where: str, loss: float) -> Case:
+    names = WORKLOADS[workload]
+    jobs = tuple(Job(JobId(i), names[i % len(names)], 0.0, n_tasks=TASKS) for i in range(mpl))
+    cluster = TimeSharedCluster((MEMORY_MB,) * TASKS).with_local_users(SHARE_OF_NODES[where])
+    point = (workload, mpl, where, loss)
+    return Case(point, cluster.with_coscheduling(loss), jobs, POLICIES[NORMAL], replication)
+
+
+def _saving(found: Samples, workload: str, mpl: int, where: str, loss: float) -> Sample:
+    """Percent of the makespan without coscheduling."""
+    with_it, without = (found("makespan_s", workload, mpl, where, x) for x in (0.0, loss))
+    return 100 * (1 - with_it / without)
+
+
+def _dynamic_claims(saving: Callable[..., Sample]) -> list[Claim]:
+    points = list(product(MPLS, SHARE_OF_NODES, LOSSES))
+    in_general = [saving(w, *point) for w, point in product(WORKLOADS, points)]
+    most_for_d = [saving("D", *point) - saving(other, *point) for other, point in product("BC", points)]
+    with_mpl = [
+        saving(w, more, where, loss) - saving(w, fewer, where, loss)
+        for w, (fewer, more), where, loss in product(WORKLOADS, pairwise(MPLS), SHARE_OF_NODES, LOSSES)
+    ]
+    less_dedicated = [
+        saving(w, mpl, SHARED, loss) - saving(w, mpl, DEDICATED, loss)
+        for w, mpl, loss in product(WORKLOADS, MPLS, LOSSES)
+    ]
+    rule = "losses, which are inputs; in how many points of their grid it is so"
+    calibrations = {
+        "Dynamic coscheduling is effective in general": in_general,
+        "It does most for the workload that communicates most (D)": most_for_d,
+        "Its gain grows with the MPL": with_mpl,
+        "It gains less in a dedicated cluster": less_dedicated,
+    }
+    return [
+        *(
+            _calibration(claim, "Figure 5", rule, _in_points([interval(x) for x in found]))
+            for claim, found in calibrations.items()
+        ),
+        Claim(
+            "The reason is that tasks with as many packets get the same priority, and one is drawn by lot",
+            "section 3.1",
+            "none: the model has no packets and no priorities",
+            "not tried",
+            Verdict.NOT_TESTABLE,
+        ),
+        Claim(
+            "At L = 0.5 and MPL 4 local users wait no longer than 400 ms",
+            "cited from another paper",
+            "none: the model is fluid, without time slices to wait for",
+            "not tried",
+            Verdict.NOT_TESTABLE,
+        ),
+    ]
+
+
+def _in_points(found: list[Interval]) -> str:
+    return f"{counted(found)}; {spanned(found, 'points')}"
+
+
+def _makespans(found: Samples, where: str) -> Part:
+    losses = {"with coscheduling": 0.0, f"without, loss {DRAWN_LOSS:g}": DRAWN_LOSS}
+    rows = [
+        (f"{w}, MPL {mpl}", name, found.mean("makespan_s", w, mpl, where, loss))
+        for w, mpl, (name, loss) in product(WORKLOADS, MPLS, losses.items())
+    ]
+    chart = bars(rows, "Workload", "Makespan (s)", "Dynamic coscheduling")
+    return Part(f"Figure 5: makespan, {where} cluster", chart, name=f"figure-5-{where}")
+
+
+# -- Section 3.2: the cost of user space -------------------------------------------------------------------
+
+
+def user_space(seeds: int, runner: Runner) -> Findings:
+    grid = [
+        *product(SCHEDULERS, SHARE_OF_NODES, (KERNEL, *USER_SPACE)),
+        *product((BASIC, NORMAL), SHARE_OF_NODES, (KERNEL,)),
+    ]
+    cases = [_user_space_case(seed, *point) for seed in range(seeds) for point in grid]
+    found = _run_all(cases, runner, "scheduler", "where", "overhead", "loss")
+    rows = []
+    for name, where, costs in product(SCHEDULERS, SHARE_OF_NODES, USER_SPACE):
+        penalties = (
+            shown(interval(_penalty(found, measure, name, where, costs))) for measure in MOST_PERCENT
+        )
+        rows.append((name, where, f"{costs[0]:.0%}", costs[1], *penalties))
+    columns = ("scheduler", "cluster", "CPU overhead", "loss", "turnaround", "makespan")
+    return Findings(
+        title="CISNE-P, section 3.2: coscheduling in the kernel and in user space",
+        source="CISNE-P, Figures 6 and 7",
+        method=f"{USER_SPACE_METHOD} {seeds} seeds; 95 % intervals.",
+        claims=_user_space_claims(found),
+        drawings=[
+            _kernel_and_user_space(found, "6", "turnaround_s", "Mean turnaround"),
+            _kernel_and_user_space(found, "7", "makespan_s", "Makespan"),
+        ],
+        tables={"What user space costs (%)": table(columns, rows)},
+    )
+
+
+def _user_space_case(replication: int, scheduler: str, where: str, costs: Costs) -> Case:
+    overhead, loss = costs
+    cluster = TimeSharedCluster().with_local_users(SHARE_OF_NODES[where])
+    cluster = cluster.with_coscheduling(loss, overhead, CONTROL_DELAY_S if overhead else 0.0)
+    composition = (SCHEDULERS | POLICIES)[scheduler]
+    point = (scheduler, where, overhead, loss)
+    return Case(point, cluster, tuple(jobs_of(replication, JOBS)), composition, replication)
+
+
+def _penalty(found: Samples, measure: str, scheduler: str, where: str, costs: Costs) -> Sample:
+    """Percent more than in the kernel."""
+    return 100 * (found(measure, scheduler, where, *costs) / found(measure, scheduler, where, *KERNEL) - 1)
+
+
+def _user_space_claims(found: Samples) -> list[Claim]:
+    penalty = partial(_penalty, found)
+    points = list(product(SCHEDULERS, SHARE_OF_NODES, USER_SPACE))
+    penalties = {measure: [penalty(measure, *point) for point in points] for measure in MOST_PERCENT}
+    bounded = [below(interval(x), MOST_PERCENT[measure]) for measure, of in penalties.items() for x in of]
+    turnaround, makespan = penalties.values()
+    more_sensitive = [interval(m - t) for m, t in zip(makespan, turnaround, strict=True)]
+    differences = [
+        interval(penalty(measure, name, SHARED, costs) - penalty(measure, name, DEDICATED, costs))
+        for name, costs, measure in product(SCHEDULERS, USER_SPACE, MOST_PERCENT)
+    ]
+    largest = max(differences, key=lambda x: abs(x.mean))
+    shorter = {
+        f"{measure.removesuffix('_s')} {where}": interval(
+            found(measure, BASIC, where, *KERNEL) - found(measure, NORMAL, where, *KERNEL)
+        )
+        for where, measure in product(SHARE_OF_NODES, MOST_PERCENT)
+    }
+    return [
+        _calibration(
+            "User space costs less than 10 % of the turnaround and at most 30 % of the makespan",
+            "Figures 6 and 7",
+            "costs, which are inputs; in how many points of their grid it is so",
+            f"{counted(bounded)}; turnaround {_range(turnaround)}, makespan {_range(makespan)}",
+        ),
+        _calibration(
+            "The makespan is more sensitive than the turnaround",
+            "section 3.2",
+            "costs; in how many points of their grid it is so",
+            _in_points(more_sensitive),
+        ),
+        _calibration(
+            "It is similar in a dedicated and in a non-dedicated cluster",
+            "section 3.2",
+            "costs; the largest difference over their grid is shown",
+            f"at most {shown(largest, 1, 'points')}",
+        ),
+        Claim(
+            "Sharing time as well as space improves performance",
+            "sections 1 and 4",
+            "Normal with an MPL of 4 has a shorter mean turnaround and makespan than Basic, in both clusters",
+            ", ".join(f"{what}: by {shown(x, 0, 's')}" for what, x in shorter.items()),
+            all_positive(shorter.values()),
+        ),
+        Claim(
+            "The overheads are almost insignificant, and the system has become portable",
+            "section 4",
+            "none: a statement",
+            "see the table of what user space costs",
+            Verdict.NOT_TESTABLE,
+        ),
+    ]
+
+
+def _range(samples: list[Sample]) -> str:
+    means = [float(x.mean()) for x in samples]
+    return f"{min(means):+.1f} to {max(means):+.1f} %"
+
+
+def _kernel_and_user_space(found: Samples, number: str, measure: str, title: str) -> Part:
+    overhead, loss = DRAWN_COSTS
+    spaces = {"kernel": KERNEL, f"user space ({overhead:.0%} CPU, loss {loss:g})": DRAWN_COSTS}
+    rows = [
+        (f"{name}, {where}", space, found.mean(measure, name, where, *costs))
+        for name, where, (space, costs) in product(SCHEDULERS, SHARE_OF_NODES, spaces.items())
+    ]
+    chart = bars(rows, "Scheduler and cluster", f"{title} (s)", "Coscheduling")
+    title = f"Figure {number}: {title.lower()}, kernel and user space"
+    return Part(title, chart, name=f"figure-{number}")
