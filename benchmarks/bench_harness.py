@@ -53,7 +53,7 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         for n in JOBS:
             experiment = experiment_of(n)
-            in_use = SiteSource(experiment, Path(), None).take_into_use(Path(folder) / f"{n}.db")
+            in_use = SiteSource(experiment, Path(), None).snapshot(Path(folder) / f"{n}.db")
             scenario = scenario_of(experiment, in_use)
             began = time.perf_counter()
             timings = scenario.run(RunKey(0, 0, "mct")).timings

@@ -84,7 +84,7 @@ def run(
     path = found_before_loading(experiment, "experiments", dask)
     from sil.experiment.run import REPORT, SiteChoice, run_experiment
     from sil.outcome import metrics
-    from sil.settings.experiment_file import changed, imagining, read_experiment
+    from sil.settings.experiment_file import changed, read_experiment, with_notional
     from sil.workers.runner import selected_executor
     from site_db.store import parse_address
 
@@ -97,7 +97,7 @@ def run(
         guard |= {"reasons": True} if reasons else {}
         guard |= {"ask_twice": False} if no_determinism_check else {}
         chosen = changed(chosen, guard=guard)
-        chosen = imagining(chosen, add=add or (), remove=remove or (), upgrade=upgrade or ())
+        chosen = with_notional(chosen, add=add or (), remove=remove or (), upgrade=upgrade or ())
         folder = out_folder or Path(f"sil-{chosen.name}")
         choice = SiteChoice(parse_address(site) if site else None, learn, as_of)
         with progress("runs") as bars, selected_executor(workers, dask) as executor:

@@ -118,7 +118,7 @@ def run_live_and_simulated(
     """
     make_usable(out)
     experiment = changed(experiment.at(0), schedulers=(name,), replications=1)
-    in_use = SiteSource(experiment, source.parent, None).take_into_use(out / DATABASE)
+    in_use = SiteSource(experiment, source.parent, None).snapshot(out / DATABASE)
     scenario = machines_to_run_live(scenario_of_file(experiment, in_use, source), name)
     run = RunKey(0, 0, name)
     simulated = scenario.run(run)

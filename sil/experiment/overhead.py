@@ -90,7 +90,7 @@ class ProblemsOfSite:
             {"name": "overhead", "site": name, "schedulers": ["olb"], "workload": {"jobs": 1}}
         )
         with tempfile.TemporaryDirectory() as folder:
-            in_use = SiteSource(experiment, Path.cwd(), None).take_into_use(Path(folder) / "site.db")
+            in_use = SiteSource(experiment, Path.cwd(), None).snapshot(Path(folder) / "site.db")
             self._site, self._experience = in_use.site, in_use.experience()
         _check_has_classes(in_use)
 

@@ -25,7 +25,7 @@ from sil.runs.resolve import scenario_of_file
 from sil.runs.scenario import Scenario
 from sil.settings.experiment_file import Experiment, read_experiment
 from sil.site.site_in_use import SiteSource
-from sil.site.what_if_site import CannotImagine
+from sil.site.what_if_site import InapplicableChange
 from sil.trace.facts import RUN, TIMINGS, TRACE, RunDescription, read_trace, write_trace
 from sil.trace.tables import RunTables
 from sil.workers.executor import Executor, Listener
@@ -87,8 +87,8 @@ def run_experiment(
     out = out.absolute()  # a scheduler may change the working directory
     site = SiteSource(experiment, source.parent, choice.address, choice.as_of)
     try:
-        scenario = _take_into_use(experiment, source, site, out, choice)
-    except CannotImagine as error:
+        scenario = _use_site(experiment, source, site, out, choice)
+    except InapplicableChange as error:
         if error.place >= len(read_experiment(source).notional):
             raise  # it is none of the file's
         text = toml_file.read_text(source)
@@ -120,16 +120,16 @@ def run_experiment(
     return comparison
 
 
-def _take_into_use(
+def _use_site(
     experiment: Experiment, source: Path, site: SiteSource, out: Path, choice: SiteChoice
 ) -> Scenario:
     """The scenario as an interrupted run of the same experiment had it, else with the site as it is now."""
-    if (out / UNFINISHED).exists() and (before := site.take_up(out / DATABASE)) is not None:
+    if (out / UNFINISHED).exists() and (before := site.resume(out / DATABASE)) is not None:
         scenario = scenario_of_file(experiment, before, source)
         with Store(out / UNFINISHED) as store:
             if store.has_prefix(_stored_as(fingerprint(scenario), choice)):
                 return scenario
-    return scenario_of_file(experiment, site.take_into_use(out / DATABASE), source)
+    return scenario_of_file(experiment, site.snapshot(out / DATABASE), source)
 
 
 def _some(names: Sequence[str]) -> str:

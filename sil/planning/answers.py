@@ -22,7 +22,7 @@ from sil.planning.scenario.scenario import Scenario
 from sil.runs.scenario import DoesNotFit
 from sil.runs.under_test import resolve
 from sil.site.site_in_use import SiteInUse
-from sil.site.what_if_site import CannotImagine
+from sil.site.what_if_site import InapplicableChange
 from site_db import toml_file
 from site_db.store import Address
 
@@ -101,7 +101,7 @@ class Prepared:
         for k, option in enumerate(self.offers):
             try:
                 site.of(option)
-            except CannotImagine as error:
+            except InapplicableChange as error:
                 raise self._wrong(("offers", k, "changes", error.place), str(error)) from None
 
     def carries(self, option: Option) -> bool:
@@ -109,7 +109,7 @@ class Prepared:
         its offers needs what another has changed or removed, carries nothing."""
         try:
             found = self._load(option)
-        except CannotImagine:
+        except InapplicableChange:
             return False
         return found is None or not found.is_too_much
 

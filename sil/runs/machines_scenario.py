@@ -20,7 +20,7 @@ from sil.settings.experiment_file import Experiment
 from sil.settings.notional import NO_TIME_CHANGES
 from sil.site.resource_names import ResourceNames
 from sil.site.site_in_use import SiteInUse
-from sil.site.what_if_times import with_luck
+from sil.site.what_if_times import with_uncertainty
 from sil.trace.facts import timings_frame
 from sil.trace.recorder import TraceRecorder
 from sil.trace.tables import RunTables
@@ -89,9 +89,9 @@ class MachinesScenario(Scenario):
         """How long the jobs of one replication run on each resource."""
         in_use, streams = self.in_use, self.streams(replication)
         mean = in_use.experience().estimate(jobs, [len(members) for members in in_use.site.members])
-        if in_use.uncertain:
+        if in_use.uncertainty:
             rng = streams.of("imagined times")
-            mean = with_luck(mean, jobs, in_use.believed[0], in_use.uncertain, rng)
+            mean = with_uncertainty(mean, jobs, in_use.layout, in_use.uncertainty, rng)
         return ActualRuntimes(mean, self.spread, streams.of("run times").random(len(jobs)))
 
     def experience(self) -> Experience:
@@ -101,9 +101,9 @@ class MachinesScenario(Scenario):
 
     def notes(self) -> Iterator[str]:
         if self.experiment.notional:
-            changes = "; ".join(change.told() for change in self.experiment.notional)
+            changes = "; ".join(change.text for change in self.experiment.notional)
             yield f"the site is imagined to be another: {changes}"
-            unmoved = (change.told() for change in self.experiment.notional if change.leaves_times)
+            unmoved = (change.text for change in self.experiment.notional if change.leaves_times)
             yield from (f"{told}: {NO_TIME_CHANGES}" for told in unmoved)
 
     def _mistakes(self) -> Mistakes:

@@ -148,7 +148,7 @@ class TimeSharedScenario(Scenario):
 
     def notes(self) -> Iterator[str]:
         if self.experiment.notional:
-            changes = "; ".join(change.told() for change in self.experiment.notional)
+            changes = "; ".join(change.text for change in self.experiment.notional)
             yield f"the site is imagined to be another: {changes}"
         for scheduler in self.schedulers:
             for label in self.table.predictors:

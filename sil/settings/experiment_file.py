@@ -248,8 +248,8 @@ def changed(experiment: Experiment, **settings: Any) -> Experiment:
         raise InvalidFile(*(sentence for _, sentence in found)) from None
 
 
-def imagining(experiment: Experiment, **changes: Sequence[str]) -> Experiment:
-    """The experiment with more changes of its site, by verb."""
+def with_notional(experiment: Experiment, **changes: Sequence[str]) -> Experiment:
+    """The experiment with more what-if changes of its site, by verb."""
     more = [{verb: text} for verb, texts in changes.items() for text in texts]
-    before = [change.model_dump(include=change.said) for change in experiment.notional]
+    before = [change.model_dump(include=change.given) for change in experiment.notional]
     return changed(experiment, notional=[*before, *more]) if more else experiment

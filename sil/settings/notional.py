@@ -1,8 +1,9 @@
-"""Changes of a site that are only imagined, as an experiment or a plan names them."""
+"""Notional changes of a site, as in an experiment or a plan file."""
 
 from __future__ import annotations
 
 import re
+from dataclasses import dataclass
 from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
@@ -13,7 +14,9 @@ from site_db.toml_file import NotNegative, Positive, Table
 VERBS = ("add", "remove", "upgrade", "change")
 
 # Names may have spaces in them.
-_ADD = re.compile(r"(?P<count>\d+) x (?P<what>.+?)(?: as cluster (?P<cluster>.+?))?(?: over (?P<line>.+))?")
+_ADD = re.compile(
+    r"(?P<count>\d+) x (?P<what>.+?)(?: as cluster (?P<cluster>.+?))?(?: over (?P<interconnect>.+))?"
+)
 _SOME = re.compile(r"(?P<count>\d+) x (?P<what>.+)")
 _UPGRADE = re.compile(r"(?P<count>\d+) x (?P<what>.+?) to (?P<to>.+)")
 
@@ -25,23 +28,33 @@ NO_TIME_CHANGES = (
 )
 
 
+@dataclass(frozen=True)
+class ParsedChange:
+    """`what` is a class, a cluster or machines; without a count, all of them."""
+
+    what: str
+    count: int | None = None
+    cluster: str | None = None
+    interconnect: str | None = None
+    to: str = ""
+
+
 class NotionalTable(Table):
     """One change; its verb is one of VERBS.
 
     * `add = "8 x ultra2-300"`, `"8 x ultra2-300 as cluster new-1 over fast"`: machines of a class, perhaps as
       a cluster. Of a class that the site does not have, one of: `sequential_s` (seconds by job class), `like`
       (a class that the site has) with `times_as_fast`, or `rating` (then the rules of the site's database
-      estimate, and how sure they are enters the runs). `uncertainty`: relative standard deviation of what is
-      said of a new class. Of a cluster, `bandwidth_mbit_per_s` and `latency_us` of an interconnect that the
-      site does not have; `speedup` (of all its machines over one) or `parallel_s`; without
-      them, clusters over the same interconnect tell how jobs scale.
-    * `remove = "4 x p-133"`, or names of machines or clusters: they go.
+      estimate, and their uncertainty enters the runs). `uncertainty`: relative standard deviation of the
+      times given for a new class. Of a cluster, `bandwidth_mbit_per_s` and `latency_us` of an interconnect
+      that the site does not have; `speedup` (of all its machines over one) or `parallel_s`; without them,
+      jobs scale as on clusters over the same interconnect.
+    * `remove = "4 x p-133"`, or names of machines or clusters: they are removed.
     * `upgrade = "8 x p-133 to piii-500"`: machines change their class, and stay in their clusters.
     * `change = "p-133"`: all machines of a class get another `os`, `memory_mb` or `rating`, and are
       `times_as_fast` with that.
 
-    What is added is there from `from_s` to `until_s`; what is removed goes at `from_s`, and comes back at
-    `until_s`.
+    Added machines are there from `from_s` to `until_s`; removed ones are absent from `from_s` to `until_s`.
     """
 
     add: Text | None = None
@@ -63,62 +76,57 @@ class NotionalTable(Table):
     until_s: Positive | None = None
 
     @model_validator(mode="after")
-    def _means_something(self) -> NotionalTable:
-        if len(self.verbs) != 1:
-            verbs = " and ".join(self.verbs) or "none"
-            raise ValueError(f"a notional change has one of {', '.join(VERBS)}, and this one has {verbs}")
+    def _is_a_change(self) -> NotionalTable:
+        verbs = [verb for verb in VERBS if getattr(self, verb) is not None]
+        if len(verbs) != 1:
+            given = " and ".join(verbs) or "none"
+            raise ValueError(f"a notional change has one of {', '.join(VERBS)}, and this one has {given}")
         if self.until_s is not None and self.until_s <= self.from_s:
             raise ValueError(f"'until_s' is {self.until_s:g}; expected more than 'from_s', {self.from_s:g}")
-        allowed = _MAY_HAVE[self.verb]
-        for key in self.said - {self.verb, "from_s", "until_s"}:
-            if key not in allowed:
-                raise ValueError(f"'{key}' says nothing where machines {_HAPPENS[self.verb]}; leave it out")
+        for key in self.given - {self.verb, "from_s", "until_s"} - _KEYS[self.verb]:
+            raise ValueError(f"'{key}' says nothing where machines {_HAPPENS[self.verb]}; leave it out")
         self.parsed()
         return self
 
     @property
-    def said(self) -> set[str]:
-        """The keys that have another value than they would have without."""
+    def given(self) -> set[str]:
+        """The keys whose values are not the default."""
         fields = NotionalTable.model_fields.items()
         return {key for key, of in fields if getattr(self, key) != of.get_default(call_default_factory=True)}
 
     @property
-    def verbs(self) -> list[str]:
-        return [verb for verb in VERBS if getattr(self, verb) is not None]
-
-    @property
     def verb(self) -> str:
-        return self.verbs[0]
+        return next(verb for verb in VERBS if getattr(self, verb) is not None)
 
     @property
     def scales_times(self) -> bool:
-        """Whether it says how fast the machines of a class are with it."""
-        return self.verb == "change" and bool(self.said & {"times_as_fast", "uncertainty"})
+        """Whether it changes how fast all machines of a class are."""
+        return self.verb == "change" and bool(self.given & {"times_as_fast", "uncertainty"})
 
     @property
     def leaves_times(self) -> bool:
-        """Whether it is only about what no run time depends on where machines are dedicated."""
+        """Whether it changes only what no run time on dedicated machines depends on."""
         return self.verb == "change" and not self.scales_times and self.rating is None
 
-    def told(self) -> str:
-        """For a reader."""
+    @property
+    def text(self) -> str:
+        """The change for a reader."""
         return f"{self.verb} {getattr(self, self.verb)}"
 
-    def parsed(self) -> dict[str, Any]:
-        """The parts of what stands behind the verb: what, count (None = all), cluster, line, to. Raises
-        ValueError where it cannot be read."""
+    def parsed(self) -> ParsedChange:
+        """The text after the verb in parts. Raises ValueError if it cannot be parsed."""
         text = getattr(self, self.verb)
         pattern = {"add": _ADD, "remove": _SOME, "upgrade": _UPGRADE}.get(self.verb)
         match = pattern.fullmatch(text.strip()) if pattern is not None else None
         if match is None:
             if self.verb in ("add", "upgrade"):
                 raise ValueError(f"'{text}' is no change that can be made; {_EXPECTED[self.verb]}")
-            return {"what": text.strip(), "count": None}
+            return ParsedChange(text.strip())
         parts: dict[str, Any] = match.groupdict()
-        parts["count"] = int(parts["count"])
-        if not 1 <= parts["count"] <= MOST_MACHINES:
-            raise ValueError(f"'{text}' names {parts['count']} machines; expected 1 to {MOST_MACHINES:,}")
-        return parts
+        count = int(parts.pop("count"))
+        if not 1 <= count <= MOST_MACHINES:
+            raise ValueError(f"'{text}' names {count} machines; expected 1 to {MOST_MACHINES:,}")
+        return ParsedChange(count=count, **parts)
 
 
 _EXPECTED = {
@@ -127,7 +135,7 @@ _EXPECTED = {
 }
 _HAPPENS = {"add": "are added", "remove": "are removed", "upgrade": "are upgraded", "change": "are changed"}
 _OF_A_CLASS = {"like", "times_as_fast", "sequential_s", "rating", "uncertainty"}
-_MAY_HAVE = {
+_KEYS = {
     "add": {*_OF_A_CLASS, "bandwidth_mbit_per_s", "latency_us", "speedup", "parallel_s", "memory_mb", "os"},
     "remove": set(),
     "upgrade": _OF_A_CLASS,

@@ -1,4 +1,4 @@
-"""The site of an experiment: from a site file or a site database, kept beside the results as it was then."""
+"""The site of an experiment: from a site file or a database, copied beside the results."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ from scheduler.model import Site
 from sil.settings import files
 from sil.settings.experiment_file import Experiment
 from sil.site.error_histories import scheduler_key
-from sil.site.overlay import Overlay, overlaid
+from sil.site.what_if_changes import ChangedSite, apply_changes
 from sil.site.what_if_site import Absence, Expect
-from sil.site.what_if_times import expected_of, unsure
+from sil.site.what_if_times import estimation_uncertainty, expected_times
 from site_db import sites, store
 from site_db.copying import copy_site
 from site_db.estimation import Cell, Layout
@@ -40,7 +40,7 @@ Queues = tuple[tuple[QueuePolicy, str | None], ...]
 
 @dataclass(frozen=True)
 class SiteInUse:
-    """A site as one experiment uses it, with what was known of it after run `as_of` of its history."""
+    """A site as one experiment uses it, with its statistics as of run `as_of` of its history."""
 
     site: Site
     queues: Queues
@@ -49,44 +49,42 @@ class SiteInUse:
     down: tuple[str, ...]
     """Machines and interconnects that are down when the experiment begins."""
     file: SiteFile
-    """The whole site, as its file says it."""
     as_of: int
-    believed: tuple[Layout, Mapping[Cell, RunStatistics]]
-    """What its history made one expect then."""
+    layout: Layout
+    statistics: Mapping[Cell, RunStatistics]
     errors: tuple[KnownError, ...] = ()
-    """How wrong predictions of turnaround were, as far as the site's history knew then."""
+    """Errors of past turnaround predictions as of that run."""
     absences: tuple[Absence, ...] = ()
-    """When machines that are only imagined are not there, or others are imagined away."""
-    uncertain: Mapping[tuple[str, str], float] = field(default_factory=dict)
-    """How sure times are that are only imagined: their relative standard deviation by (job class, machine
-    class)."""
+    """When what-if changes add or remove machines for a time."""
+    uncertainty: Mapping[tuple[str, str], float] = field(default_factory=dict)
+    """Of times on notional machines: relative standard deviation by (job class, machine class)."""
 
     def experience(self) -> MemoryExperience:
-        """What is known of the site when a run begins."""
-        return MemoryExperience(*self.believed)
+        """The experience at the beginning of a run."""
+        return MemoryExperience(self.layout, self.statistics)
 
     def digest(self) -> str:
-        """Equal for sites that are, and of which the same is believed."""
+        """Equal for equal sites with equal statistics."""
         # Not of the site itself: its sets have another order in every process.
         everything = (
             self.file.model_dump_json(),
             self.down,
-            sorted(self.believed[1].items()),
+            sorted(self.statistics.items()),
             self.errors,
             self.absences,
-            sorted(self.uncertain.items()),
+            sorted(self.uncertainty.items()),
         )
         return hashlib.sha256(repr(everything).encode()).hexdigest()
 
 
 class SiteSource:
-    """Where the site of an experiment comes from: a site file, or a site in a database."""
+    """The source of an experiment's site: a site file, or a site in a database."""
 
     def __init__(
         self, experiment: Experiment, folder: Path, address: Address | None, as_of: int | None = None
     ) -> None:
-        """The site at `address`, with what was known of it after run `as_of` of its history (None = now);
-        else the experiment's own, whose relative path starts at `folder`.
+        """The site at `address`, with its statistics as of run `as_of` of its history (None = now); else the
+        experiment's own, whose relative path starts at `folder`.
 
         Raises InvalidFile where a site file is missing or wrong, UnknownSite and DatabaseTrouble.
         """
@@ -107,86 +105,91 @@ class SiteSource:
     def name(self) -> str:
         return self._file.name
 
-    def take_into_use(self, database: Path) -> SiteInUse:
-        """Put the site as it is now into the file `database`, anew, and use it from there.
+    def snapshot(self, database: Path) -> SiteInUse:
+        """Copy the site as it is now into a new file `database`, and use it from there.
 
         Raises InvalidFile for a site that cannot be used, PrunedHistory and DatabaseTrouble.
         """
-        made, overlay = store.replace(database), self._overlay()
-        self._copy_into(made)
-        if overlay is not None:
-            with store.changing(made) as session:
-                everything = [table.name for table in overlay.file.job_classes]
-                importing.put_site(session, overlay.file, experienced=everything)
-        in_use = self._taken_up(made, overlay)
-        made.dispose()
+        copied, changed = store.replace(database), self._changed()
+        self._copy_into(copied)
+        if changed is not None:
+            with store.changing(copied) as session:
+                job_classes = [table.name for table in changed.file.job_classes]
+                importing.put_site(session, changed.file, experienced=job_classes)
+        in_use = self._in_use(copied, changed)
+        copied.dispose()
         return in_use
 
-    def _copy_into(self, database: Engine) -> None:
-        with store.changing(database) as session:
-            if self._origin is None or self.address is None:
-                importing.put_file(session, self._file, self._path)
-            else:
-                with store.reading(self._origin) as origin:
-                    try:
-                        copy_site(origin, self.name, session, self._as_of)
-                    except SiteConflict as conflict:
-                        when = "" if self._as_of is None else f" as of run {self._as_of}"
-                        raise DatabaseTrouble(
-                            f"{self.address}: the site '{self.name}' cannot be used{when}: {conflict}"
-                        ) from None
+    def resume(self, database: Path) -> SiteInUse | None:
+        """The site as an earlier start of the same experiment copied it into `database`, even if its history
+        has grown since; None if it is another site now."""
+        try:
+            copied = store.open_file(database)
+        except DatabaseTrouble:
+            return None
+        with store.reading(copied) as session:
+            changed = self._changed()
+            expected = self._file if changed is None else changed.file
+            same = sites.site_names(session) == [self.name] and (
+                SiteReader(session, self.name).as_file() == expected
+            )
+        in_use = self._in_use(copied, changed) if same else None
+        copied.dispose()
+        return in_use
 
-    def imagining(self, experiment: Experiment) -> SiteSource:
-        """The same site for an experiment that imagines other changes of it; what is expected at the site as
-        it is, is worked out once for all of them."""
+    def with_changes(self, experiment: Experiment) -> SiteSource:
+        """The same site for an experiment with other what-if changes.
+
+        Expected times at the unchanged site are computed once for all of them.
+        """
         assert self._expect is not None
         other = copy.copy(self)
         other._experiment = experiment
         return other
 
-    def _overlay(self) -> Overlay | None:
-        """The site with the changes that the experiment imagines. Raises CannotImagine."""
+    def _copy_into(self, database: Engine) -> None:
+        with store.changing(database) as session:
+            if self._origin is None or self.address is None:
+                importing.put_file(session, self._file, self._path)
+                return
+            with store.reading(self._origin) as origin:
+                try:
+                    copy_site(origin, self.name, session, self._as_of)
+                except SiteConflict as conflict:
+                    when = "" if self._as_of is None else f" as of run {self._as_of}"
+                    raise DatabaseTrouble(
+                        f"{self.address}: the site '{self.name}' cannot be used{when}: {conflict}"
+                    ) from None
+
+    def _changed(self) -> ChangedSite | None:
+        """The site with the experiment's what-if changes. Raises InapplicableChange."""
         if not self._experiment.notional:
             return None
-        return overlaid(self._file, self._expect, self._experiment.notional)
+        return apply_changes(self._file, self._expect, self._experiment.notional)
 
     @cached_property
     def _expect(self) -> Expect:
-        """What is expected at the site as it is."""
+        """Expected times at the unchanged site."""
         with TemporaryDirectory() as folder:
-            as_it_is = store.replace(Path(folder) / "as-it-is.db")
-            self._copy_into(as_it_is)
-            with store.reading(as_it_is) as session:
+            unchanged = store.replace(Path(folder) / "unchanged.db")
+            self._copy_into(unchanged)
+            with store.reading(unchanged) as session:
                 reader = StatisticsReader(session, self.name)
-                statistics = reader.statistics(session, SiteReader(session, self.name).site.runs_pruned)
-            as_it_is.dispose()
-        return expected_of(reader.layout, MemoryExperience(reader.layout, statistics))
+                statistics = reader.statistics(session, find_site(session, self.name).runs_pruned)
+            unchanged.dispose()
+        return expected_times(reader.layout, MemoryExperience(reader.layout, statistics))
 
-    def take_up(self, database: Path) -> SiteInUse | None:
-        """The site as an earlier start of the same experiment left it in `database`; None if it is another
-        now. Its history may have grown since: what was believed at first is believed still."""
-        try:
-            made = store.open_file(database)
-        except DatabaseTrouble:
-            return None
-        with store.reading(made) as session:
-            overlay = self._overlay()
-            meant = self._file if overlay is None else overlay.file
-            same = sites.site_names(session) == [self.name] and (
-                SiteReader(session, self.name).as_file() == meant
-            )
-        in_use = self._taken_up(made, overlay) if same else None
-        made.dispose()
-        return in_use
-
-    def _taken_up(self, database: Engine, overlay: Overlay | None) -> SiteInUse:
+    def _in_use(self, database: Engine, changed: ChangedSite | None) -> SiteInUse:
         queues = queues_of(self._experiment)
         with store.reading(database) as session:
             reader = SiteReader(session, self.name)
-            known = StatisticsReader(session, self.name)
-            believed = known.layout, known.statistics(session, reader.site.runs_pruned)
-            unsure_of = {} if overlay is None else unsure(*believed, overlay.new_classes)
-            said = {} if overlay is None else overlay.uncertain
+            as_of = reader.site.runs_pruned
+            history = StatisticsReader(session, self.name)
+            statistics = history.statistics(session, as_of)
+            uncertainty: dict[tuple[str, str], float] = {}
+            if changed is not None:
+                uncertainty = estimation_uncertainty(history.layout, statistics, changed.new_classes)
+                uncertainty |= changed.uncertainty
             return SiteInUse(
                 site=reader.as_scheduled(),
                 queues=queues or tuple(reader.queue_policies()) or ((QueuePolicy(), None),),
@@ -194,15 +197,16 @@ class SiteSource:
                 only_listed_users=reader.site.only_listed_users,
                 down=tuple(current_states(session, reader).down),
                 file=reader.as_file(),
-                as_of=reader.site.runs_pruned,
-                believed=believed,
-                errors=self._errors_as_of(reader.site.runs_pruned),
-                absences=() if overlay is None else overlay.absences,
-                uncertain={**unsure_of, **said},
+                as_of=as_of,
+                layout=history.layout,
+                statistics=statistics,
+                errors=self._errors_as_of(as_of),
+                absences=() if changed is None else changed.absences,
+                uncertainty=uncertainty,
             )
 
     def _errors_as_of(self, number: int) -> tuple[KnownError, ...]:
-        """Only predictions for shared nodes have errors, and only a database has kept them."""
+        """Only predictions for time-shared nodes have errors, and only a database stores them."""
         if self._origin is None or self._experiment.shared_nodes is None:
             return ()
         with store.reading(self._origin) as origin:
@@ -213,7 +217,7 @@ class SiteSource:
 def errors_under(
     session: Session, site_id: int, schedulers: Iterable[str], as_of: int
 ) -> Iterator[KnownError]:
-    """What is known of the errors of predictions under some schedulers, however they were named."""
+    """The errors of predictions under some schedulers, however they were named."""
     keys = {scheduler_key(name) for name in schedulers}
     for name in schedulers_predicted(session, site_id):
         if scheduler_key(name) in keys:
@@ -221,5 +225,5 @@ def errors_under(
 
 
 def queues_of(experiment: Experiment) -> Queues:
-    """The queues that the experiment has instead of those of its site; none where it has not."""
+    """The queues that the experiment defines instead of those of its site."""
     return tuple((queue_policy(table), table.scheduler) for table in experiment.queues)

@@ -1,4 +1,4 @@
-"""What is believed of machines that are only imagined, and how sure that is."""
+"""Expected times on notional machines, and their uncertainty."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from site_db.experience import MemoryExperience
 from site_db.history.statistics import RunStatistics
 
 
-def expected_of(layout: Layout, known: MemoryExperience) -> Expect:
+def expected_times(layout: Layout, experience: MemoryExperience) -> Expect:
     """Expected seconds on machines of a class, and on clusters, by the names of a site."""
     first_of = {kind: j for j, kind in reversed(list(enumerate(layout.class_of_machine)))}
     resources = {name: first_of[kind] for kind, name in enumerate(layout.machine_classes) if kind in first_of}
@@ -24,26 +24,28 @@ def expected_of(layout: Layout, known: MemoryExperience) -> Expect:
     def expect(job_class: str, place: str) -> float | None:
         if place not in resources:
             return None
-        estimate = known.explain(Job(JobId(0), job_class, 0.0), resources[place])
+        estimate = experience.explain(Job(JobId(0), job_class, 0.0), resources[place])
         return None if estimate is None else estimate.expected_s
 
     return expect
 
 
-def unsure(
+def estimation_uncertainty(
     layout: Layout, statistics: Mapping[Cell, RunStatistics], machine_classes: Sequence[str]
 ) -> dict[tuple[str, str], float]:
-    """How sure the rules of the database are of some machine classes: the relative standard error of the mean
-    where ratings tell it, the relative deviation of other places where nothing else is known. By (job class,
-    machine class), without those of which times were said."""
-    known, found = Estimator(layout, statistics), {}
+    """The uncertainty of estimates by the database's rules, by (job class, machine class).
+
+    It is the relative standard error of the mean for estimates by rating, the relative deviation between
+    other places for those by runs elsewhere, and none for times that are given.
+    """
+    estimator, found = Estimator(layout, statistics), {}
     for name in machine_classes:
         k = layout.machine_classes.index(name)
         if k not in layout.class_of_machine:
-            continue  # its machines became others, or went
+            continue  # its machines were upgraded or removed
         j = layout.class_of_machine.index(k)
         for c, job_class in enumerate(layout.job_classes):
-            estimate = known.estimate(c, j)
+            estimate = estimator.estimate(c, j)
             deviation = None if estimate is None else _relative_deviation(layout, c, estimate)
             if deviation:
                 found[job_class, name] = deviation
@@ -61,30 +63,24 @@ def _relative_deviation(layout: Layout, c: int, estimate: ExecutionEstimate) -> 
     return float(np.std(given, ddof=1) / np.mean(given)) if len(given) > 1 else None
 
 
-def with_luck(
+def with_uncertainty(
     etc: EtcMatrix,
     jobs: Sequence[Job],
     layout: Layout,
-    uncertain: Mapping[tuple[str, str], float],
-    luck: np.random.Generator,
+    uncertainty: Mapping[tuple[str, str], float],
+    rng: np.random.Generator,
 ) -> EtcMatrix:
-    """What times may be in truth of which only so much is known: each (job class, machine class) has one
-    lognormal factor of mean 1, and so has every cluster of such machines."""
+    """Mean times drawn from uncertain ones: each (job class, machine class) has a lognormal factor of mean 1,
+    which also applies to clusters of such machines."""
     factor = {}
-    for cell, deviation in sorted(uncertain.items()):
+    for cell, deviation in sorted(uncertainty.items()):
         sigma = sqrt(np.log1p(deviation**2))
-        factor[cell] = float(np.exp(sigma * luck.standard_normal() - sigma**2 / 2))
-    class_of = {
-        **{name: name for name in layout.machine_classes},
-        **{
-            name: layout.machine_classes[k]
-            for name, k in zip(layout.machines, layout.class_of_machine, strict=True)
-        },
-        **{
-            name: layout.machine_classes[layout.class_of_machine[members[0]]]
-            for name, members in zip(layout.clusters, layout.members, strict=True)
-        },
-    }
+        factor[cell] = float(np.exp(sigma * rng.standard_normal() - sigma**2 / 2))
+    first = [members[0] for members in layout.members]
+    machines = [layout.machine_classes[k] for k in layout.class_of_machine]
+    class_of = dict(zip(layout.machine_classes, layout.machine_classes, strict=True))
+    class_of |= zip(layout.machines, machines, strict=True)
+    class_of |= zip(layout.clusters, (machines[j] for j in first), strict=True)
     columns = [class_of[name] for name in etc.resource_class_names]
     by_class_s = etc.by_class_s.copy()
     for row, i in dict(zip(etc.job_class_of.tolist(), range(len(jobs)), strict=True)).items():

@@ -50,7 +50,7 @@ def run(path: Path, out: Path, workers: int = 1) -> Comparison:
 
 def facts_of(path: Path, scheduler: str, replication: int = 0) -> pl.DataFrame:
     experiment = experiment_file.read_experiment(path)
-    in_use = SiteSource(experiment, path.parent, None).take_into_use(path.parent / "site.db")
+    in_use = SiteSource(experiment, path.parent, None).snapshot(path.parent / "site.db")
     experiment = experiment.model_copy(update={"schedulers": (scheduler,)})
     return scenario_of(experiment, in_use).at(0).run(RunKey(0, replication, scheduler)).facts
 
@@ -235,7 +235,7 @@ def test_another_seed_is_another_experiment(tmp_path: Path) -> None:
 def _prepared(path: Path, seed: int) -> tuple[experiment_file.Experiment, object]:
     experiment = experiment_file.changed(experiment_file.read_experiment(path), seed=seed)
     source = SiteSource(experiment, path.parent, None)
-    return experiment.at(0), source.take_into_use(path.parent / f"{seed}.db")
+    return experiment.at(0), source.snapshot(path.parent / f"{seed}.db")
 
 
 def test_all_schedulers_meet_the_same_jobs(tmp_path: Path) -> None:

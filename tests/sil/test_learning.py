@@ -166,7 +166,7 @@ from sil.site.site_in_use import SiteSource
 path = Path(sys.argv[1])
 experiment = experiment_file.read_experiment(path)
 site = SiteSource(experiment, path.parent, None)
-print(fingerprint(scenario_of(experiment, site.take_into_use(path.parent / sys.argv[2]))))
+print(fingerprint(scenario_of(experiment, site.snapshot(path.parent / sys.argv[2]))))
 """
     marks = set()
     for seed in ("1", "2", "3"):

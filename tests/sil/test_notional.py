@@ -15,7 +15,7 @@ from sil.runs.machines_scenario import MachinesScenario
 from sil.settings.experiment_file import read_experiment
 from sil.settings.notional import NotionalTable
 from sil.site.site_in_use import SiteInUse, SiteSource
-from sil.site.what_if_site import Absence, CannotImagine
+from sil.site.what_if_site import Absence, InapplicableChange
 from sil.trace.facts import Fact, read_facts, read_trace
 from site_db.toml_file import InvalidFile
 from tests.builders import TINY_SITE, tiny_experiment
@@ -27,7 +27,7 @@ def imagined(folder: Path, *changes: dict[str, Any], site_text: str = TINY_SITE)
     path = tiny_experiment(folder, site_text=site_text)
     notional = tuple(NotionalTable.model_validate(change) for change in changes)
     experiment = read_experiment(path).model_copy(update={"notional": notional})
-    return SiteSource(experiment, folder, None).take_into_use(folder / "results.db")
+    return SiteSource(experiment, folder, None).snapshot(folder / "results.db")
 
 
 def seconds(in_use: SiteInUse, job_class: str) -> dict[str, float]:
@@ -93,9 +93,13 @@ def test_a_cluster_may_be_over_an_interconnect_that_the_site_does_not_have(tmp_p
     assert in_use.site.interconnects[-1] == Interconnect("light", 1e5, 0.5)
     assert in_use.site.clusters[-1].interconnects == ("light",)
     assert seconds(in_use, "short")["c"] == 15.0
-    with pytest.raises(CannotImagine, match="nothing tells how jobs run over the new interconnect 'light'"):
+    with pytest.raises(
+        InapplicableChange, match="nothing tells how jobs run over the new interconnect 'light'"
+    ):
         imagined(tmp_path, change)
-    with pytest.raises(CannotImagine, match="the site has an interconnect 'lan'; leave out what it is like"):
+    with pytest.raises(
+        InapplicableChange, match="the site has an interconnect 'lan'; leave out what it is like"
+    ):
         imagined(tmp_path, {**change, "add": "2 x slow as cluster c over lan", "speedup": 2.0})
 
 
@@ -149,7 +153,7 @@ def test_a_rating_lets_the_rules_of_the_database_tell_and_how_sure_they_are_ente
     # Nothing has run: the mean of the times that the staff gave, 10, 30 and 6 s.
     assert seconds(in_use, "short")["new-unknown-1"] == pytest.approx(46 / 3)
     deviation = np.std([10.0, 30.0, 6.0], ddof=1) / (46 / 3)
-    assert in_use.uncertain["short", "unknown"] == pytest.approx(deviation)
+    assert in_use.uncertainty["short", "unknown"] == pytest.approx(deviation)
     experiment = read_experiment(tmp_path / "experiment.toml")
     scenario = MachinesScenario.of(experiment, in_use)
     jobs = [job._replace(job_class="short") for job in scenario.jobs(0)]
@@ -220,7 +224,7 @@ def test_an_experiment_with_the_same_changes_by_file_and_by_option_is_the_same(t
 def test_a_change_that_does_not_go_with_the_site_is_told_in_a_sentence(
     change: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
-    with pytest.raises(CannotImagine, match=message):
+    with pytest.raises(InapplicableChange, match=message):
         imagined(tmp_path, change)
 
 

@@ -110,7 +110,7 @@ def run(path: Path, out: Path, choice: SiteChoice | None = None, workers: int = 
 
 def one_run(path: Path, scheduler: str) -> RunTables:
     experiment = experiment_file.read_experiment(path)
-    in_use = SiteSource(experiment, path.parent, None).take_into_use(path.parent / "site.db")
+    in_use = SiteSource(experiment, path.parent, None).snapshot(path.parent / "site.db")
     experiment = experiment.model_copy(update={"schedulers": (scheduler,)})
     return scenario_of(experiment, in_use).at(0).run(RunKey(0, 0, scheduler))
 
@@ -527,7 +527,7 @@ def test_a_ratio_is_the_real_time_from_then_on_by_the_predicted_one(
 def test_predictions_that_could_not_be_recorded_are_kept_whole_in_the_file(tmp_path: Path) -> None:
     path = written(tmp_path)
     experiment = experiment_file.read_experiment(path)
-    in_use = SiteSource(experiment, path.parent, None).take_into_use(tmp_path / "site.db")
+    in_use = SiteSource(experiment, path.parent, None).snapshot(tmp_path / "site.db")
     tables = scenario_of(experiment, in_use).at(0).run(RunKey(0, 0, "uniform"))
     waiting = list(batches(tables, scenario_of(experiment, in_use).resources, "small", "print"))
     csv_file.write(tmp_path / "unrecorded.csv", waiting)

@@ -32,7 +32,7 @@ class ChangedSite:
 class OnSite:
     """A site with the changes of options; that of each option is made once.
 
-    Raises CannotImagine, DoesNotFit, InvalidFile and what SiteSource raises.
+    Raises InapplicableChange, DoesNotFit, InvalidFile and what SiteSource raises.
     """
 
     def __init__(self, plan: Plan, folder: Path, address: Address | None) -> None:
@@ -50,8 +50,8 @@ class OnSite:
         if key not in self._made:
             experiment = self.plan.experiment(option.changes)
             with TemporaryDirectory() as folder:
-                source = self._source.imagining(experiment)
-                in_use = source.take_into_use(Path(folder) / "site.db")
+                source = self._source.with_changes(experiment)
+                in_use = source.snapshot(Path(folder) / "site.db")
             scenario = scenario_of(experiment, in_use)
             self._made[key] = ChangedSite(scenario, fingerprint(scenario))
         return self._made[key]

@@ -45,7 +45,7 @@ def run_all(cases: Sequence[Case], runner: Runner) -> pl.DataFrame:
     """
     with tempfile.TemporaryDirectory() as folder:
         source = SiteSource(cases[0].experiment(), Path(), None)
-        in_use = source.take_into_use(Path(folder) / "site.db")
+        in_use = source.snapshot(Path(folder) / "site.db")
         return pl.concat(runner.map(_carry_out, cases, in_use))
 
 

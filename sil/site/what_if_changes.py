@@ -1,0 +1,127 @@
+"""What-if changes of a site: its own data stay as they are."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from math import inf
+
+from sil.settings.notional import NotionalTable
+from sil.site.what_if_site import Absence, Expect, InapplicableChange, WhatIfSite
+from site_db.site_file.tables import MachinesTable, SiteFile
+
+
+@dataclass(frozen=True)
+class ChangedSite:
+    """The changed site, when machines are absent, and the uncertainty of times given for new classes: their
+    relative standard deviation by (job class, machine class)."""
+
+    file: SiteFile
+    absences: tuple[Absence, ...]
+    uncertainty: Mapping[tuple[str, str], float]
+    new_classes: tuple[str, ...]
+    """Machine classes that the site does not have."""
+
+
+def apply_changes(file: SiteFile, expect: Expect, changes: Sequence[NotionalTable]) -> ChangedSite:
+    """The site of `file` after `changes`, in order. Raises InapplicableChange."""
+    site = WhatIfSite(file, expect)
+    for place, change in enumerate(changes):
+        try:
+            _VERBS[change.verb](site, change)
+        except InapplicableChange as error:
+            raise InapplicableChange(f"{change.text}: {error}", place) from None
+    return ChangedSite(site.as_file(), tuple(site.absences), site.uncertainty, tuple(site.new_classes))
+
+
+def _add(site: WhatIfSite, change: NotionalTable) -> None:
+    parsed = change.parsed()
+    machine_class, cluster = parsed.what, parsed.cluster
+    site.add_class(machine_class, change)
+    names = site.new_names(cluster or f"new-{machine_class}", parsed.count or 0)
+    table = MachinesTable(
+        names=(),
+        machine_class=machine_class,
+        os=change.os or "",
+        memory_mb=change.memory_mb,
+        rating=change.rating or site.rating_of(machine_class),
+        notional=True,
+    )
+    site.machines |= dict.fromkeys(names, table)
+    if change.from_s:
+        site.absences += [Absence(name, 0.0, change.from_s) for name in names]
+    if change.until_s is not None:
+        site.absences += [Absence(name, change.until_s, inf) for name in names]
+    if cluster is not None:
+        site.add_cluster(cluster, names, parsed.interconnect, change)
+        return
+    for key in ("speedup", "parallel_s"):
+        if key in change.given:
+            raise InapplicableChange(f"'{key}' is that of a cluster; write '{change.add} as cluster NAME'")
+
+
+def _remove(site: WhatIfSite, change: NotionalTable) -> None:
+    parsed = change.parsed()
+    removed = dict.fromkeys(site.find_machines(parsed.what, parsed.count))
+    if change.from_s or change.until_s is not None:
+        until_s = inf if change.until_s is None else change.until_s
+        site.absences += [Absence(name, change.from_s, until_s) for name in removed]
+        return
+    site.machines = {name: table for name, table in site.machines.items() if name not in removed}
+    for cluster in reversed([*site.clusters.values()]):
+        members = tuple(name for name in cluster.members if name not in removed)
+        if len(members) < len(cluster.members):
+            site.shrink(cluster, members)
+    if not site.machines:
+        raise InapplicableChange(f"'{change.remove}' are all machines of the site; some have to stay")
+
+
+def _upgrade(site: WhatIfSite, change: NotionalTable) -> None:
+    parsed = change.parsed()
+    machines = site.find_machines(parsed.what, parsed.count)
+    site.add_class(parsed.to, change)
+    if change.from_s or change.until_s is not None:
+        raise InapplicableChange(
+            "an upgrade is there from the beginning; remove and add machines at other times"
+        )
+    update = {"machine_class": parsed.to, "rating": change.rating or site.rating_of(parsed.to)}
+    for name in machines:
+        site.machines[name] = site.machines[name].model_copy(update=update)
+    _set_parallel_times(site, machines, change)
+
+
+def _set_parallel_times(site: WhatIfSite, machines: Sequence[str], change: NotionalTable) -> None:
+    """Set the times of clusters with some of these machines whose members are now all of one class."""
+    in_parallel = {
+        name for table in site.job_classes.values() for name in (*table.parallel_s, *table.parallel_commands)
+    }
+    for cluster in site.clusters.values():
+        affected = cluster.name in in_parallel and not set(machines).isdisjoint(cluster.members)
+        if affected and len(site.classes_in(cluster)) == 1:
+            site.set_parallel_times(cluster, change)
+
+
+def _change(site: WhatIfSite, change: NotionalTable) -> None:
+    machine_class = change.parsed().what
+    site.check_known("machine class", machine_class, site.machine_classes)
+    keys = ("os", "memory_mb", "rating")
+    update = {key: value for key in keys if (value := getattr(change, key)) is not None}
+    if not update and not change.scales_times:
+        raise InapplicableChange(
+            f"what is to change of the machines of class '{machine_class}'? say os, memory_mb, rating or "
+            f"times_as_fast"
+        )
+    machines = site.of_class(machine_class)
+    current = dict.fromkeys(site.machines[name].machine_class for name in machines)
+    new_class = {}
+    if change.scales_times:
+        new_class = {name: site.add_changed_class(machine_class, name, change) for name in current}
+    for name in machines:
+        table = site.machines[name]
+        its_class = {"machine_class": new_class.get(table.machine_class, table.machine_class)}
+        site.machines[name] = table.model_copy(update=update | its_class)
+    if new_class:
+        _set_parallel_times(site, machines, change)
+
+
+_VERBS = {"add": _add, "remove": _remove, "upgrade": _upgrade, "change": _change}
