@@ -32,6 +32,14 @@ def server() -> Iterator[Server]:
     server.close()
 
 
+@pytest.fixture
+def without_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Experiments write no report.html, which would take longer than a small experiment itself; those of
+    tests marked `reads_report` do."""
+    if request.node.get_closest_marker("reads_report") is None:
+        monkeypatch.setattr("sil.experiment.run.write_page", lambda path, page: None)
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_makereport(
     item: pytest.Item, call: pytest.CallInfo[None]

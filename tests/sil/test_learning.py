@@ -47,6 +47,8 @@ from tests.builders import TINY_SITE, tiny_experiment
 from tests.postgres import Server
 from tests.sil.test_cli import sil, the_sentence
 
+pytestmark = pytest.mark.usefixtures("without_reports")
+
 SCHEDULERS = ("mct", "sjs")
 N_JOBS, N_RUNS_OF_THE_HARNESS = 12, 3 * len(SCHEDULERS)  # three replications
 
@@ -441,6 +443,7 @@ def with_staff(text: str) -> str:
     return text.replace('name = "tiny"\n', f'name = "tiny"\n{head}\n', 1) + tables
 
 
+@pytest.mark.reads_report
 def test_admission_is_checked_in_a_run_and_refusals_are_told_with_their_reason(tmp_path: Path) -> None:
     workload = (
         'users = { ann = 1, "bob as ann" = 1, bob = 1, "ann as bob" = 1, eve = 1 }\nqueues = { day = 1 }'

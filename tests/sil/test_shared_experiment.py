@@ -37,6 +37,8 @@ from tests import faulty_on_nodes
 from tests.postgres import Server
 from tests.sil.test_cli import sil
 
+pytestmark = pytest.mark.usefixtures("without_reports")
+
 SITE = """
 name = "lab"
 machine_classes = [{ name = "pc" }]
@@ -130,6 +132,7 @@ def test_the_same_bytes_come_out_with_any_number_of_workers(tmp_path: Path) -> N
         assert one == two, name
 
 
+@pytest.mark.reads_report
 def test_results_tell_of_predictions_local_users_and_nodes(tmp_path: Path) -> None:
     comparison = run(written(tmp_path), tmp_path / "out")
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
@@ -152,6 +155,7 @@ def test_results_tell_of_predictions_local_users_and_nodes(tmp_path: Path) -> No
         assert title in page
 
 
+@pytest.mark.reads_report
 def test_a_long_outage_beside_local_users_is_no_fault_and_its_report_is_drawn(tmp_path: Path) -> None:
     """Some news of the monitors in each second, for hours in which no job can run; then all of them do."""
     text = EXPERIMENT.replace("normal_easy", "basic").replace(', "uniform"', "").replace("= 2", "= 1", 1)
@@ -430,6 +434,7 @@ def test_random_failures_of_nodes_lose_no_job(tmp_path: Path) -> None:
     assert facts.filter(pl.col("event") == Fact.RUN_LOST).height > 0
 
 
+@pytest.mark.reads_report
 def test_monitors_that_never_answer_or_say_what_cannot_be_are_told_of(tmp_path: Path) -> None:
     users = "local_users = { share_of_nodes = 1.0 }"
     bad = f"{users}\nmonitors = {{ untrue_share = 0.3, silent_share = 0.5 }}"
