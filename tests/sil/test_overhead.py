@@ -124,7 +124,7 @@ def test_what_the_others_cost_is_measured_whatever_one_does(
     (tmp_path / "of_all_kinds.py").write_text(SLOW + MISBEHAVING)
     grid = Grid((5, 10), (5,), tables=1, repetitions=2)
     names = [f"of_all_kinds:{kind}", "mct"]
-    measured, faults = measure(names, grid, random_problem, 0.5, no_progress)
+    measured, faults = measure(names, grid, random_problem, 2.0, no_progress)
     assert [(name, fault.rule) for name, fault in faults.items()] == [(names[0], rule)]
     assert measured["scheduler"].to_list() == ["mct"] * 4
 

@@ -158,7 +158,7 @@ def test_a_round_of_its_own_is_charged_and_its_orders_take_effect_when_it_is_ove
     ("kind", "rule", "message"),
     [
         ("Raises", RAISES_NOTHING, "Raises.on_run_ended raised LookupError: lost it (own_managers.py"),
-        ("Loops", RETURNS_IN_TIME, "Loops.run_round did not return within 0.3 s"),
+        ("Loops", RETURNS_IN_TIME, "Loops.run_round did not return within 1 s"),
         ("DoubleBooks", NODES_FREE, "was dispatched to node 0 while job 1 runs there"),
         ("NumbersRunsTwice", EACH_JOB_ONCE, "run 0 was ordered twice"),
         ("CannotBeMade", RAISES_NOTHING, "raised OSError: no room"),
@@ -170,7 +170,7 @@ def test_a_round_of_its_own_is_charged_and_its_orders_take_effect_when_it_is_ove
 def test_a_manager_that_misbehaves_is_reported_and_the_others_go_on(
     kind: str, rule: str, message: str, managers: str, tmp_path: Path
 ) -> None:
-    replay = Replay(log_of(FIVE, 3), decision_limit_s=0.3)
+    replay = Replay(log_of(FIVE, 3), decision_limit_s=1.0)
     names = [f"{managers}:{kind}", "fcfs"]
     outcome, fcfs = replay_all(replay, names, tmp_path / "out", Processes(2), False, Listener())
     assert fcfs.fault is None

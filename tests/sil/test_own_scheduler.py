@@ -129,7 +129,7 @@ def test_the_verdicts_and_findings_are_printed_as_json(own: str) -> None:
 
 def test_where_the_search_ended_early_other_rules_have_no_verdict() -> None:
     name = f"tests.faulty_on_free_nodes:{faulty_on_free_nodes.NeverReturns.__name__}"
-    done = sil("check", name, "--kind", "free-nodes", "--decision-limit", "0.2")
+    done = sil("check", name, "--kind", "free-nodes", "--decision-limit", "1")
     assert done.exit_code == 1
     assert "holds" not in done.output
     assert "not known" in done.output

@@ -508,7 +508,7 @@ FIVE: list[Row] = [(n, float(n), 20.0, size, 30.0, 1) for n, size in enumerate((
 def test_a_fault_in_a_replay_is_its_last_fact(kind: type[Any], tmp_path: Path) -> None:
     """All jobs come at once; the first two fill the machine, and the others wait."""
     at_once = [(*row[:1], 0.0, *row[2:]) for row in FIVE]
-    replay = Replay(log_of(at_once, 3), decision_limit_s=0.3)
+    replay = Replay(log_of(at_once, 3), decision_limit_s=1.0)
     facts = facts_of(replay, f"tests.faulty_on_free_nodes:{kind.__name__}", tmp_path)
     last = facts.row(-1, named=True)
     assert (last["event"], last["detail"]) == (Fact.FAULT, faulty_on_free_nodes.BROKEN_RULE[kind])
@@ -590,7 +590,7 @@ class Changes(Late):
 TOLD = {
     "Raises": f"{RAISES_NOTHING} at 2 s: Raises.schedule raised LookupError: no such thing (own_schedulers",
     "RaisesInRaising": f"{RAISES_NOTHING} at 2 s: RaisesInRaising.schedule raised SaysNothing: (its text",
-    "LoopsForEver": f"{RETURNS_IN_TIME} at 2 s: LoopsForEver.schedule did not return within 0.3 s",
+    "LoopsForEver": f"{RETURNS_IN_TIME} at 2 s: LoopsForEver.schedule did not return within 1 s",
     "Dies": f"{PROCESS_SURVIVES}: its process died",
     "DoubleBooks": f"{NODES_FREE} at 2 s: job 2 is started on nodes 0, some of which are not free",
     "AsksAtOnce": f"{MAKES_PROGRESS} at 3.01 s",
@@ -606,7 +606,7 @@ def test_faulty_schedulers_of_ones_own_are_reported_and_the_results_of_the_other
     monkeypatch.chdir(tmp_path)
     good = ("Good", "GoesElsewhere", "GivesArrays")
     names = ["easy", *(f"own_schedulers:{kind}" for kind in (*good, *TOLD))]
-    replay = Replay(log_of(FIVE, 3), decision_limit_s=0.3)
+    replay = Replay(log_of(FIVE, 3), decision_limit_s=1.0)
     outcomes = {
         o.scheduler: o for o in replay_all(replay, names, Path("out"), Processes(2), True, Listener())
     }

@@ -328,9 +328,9 @@ def test_a_scheduler_that_does_not_answer_is_given_up_and_the_others_go_on(tmp_p
 
 
 def test_where_nobody_listens_that_is_told(tmp_path: Path) -> None:
-    replay = Replay(log_of(TWO, 2), decision_limit_s=0.5)
+    replay = Replay(log_of(TWO, 2), decision_limit_s=1.0)
     (outcome,) = replay_all(replay, ["batsim+tcp://127.0.0.1:9"], tmp_path, Processes(1), False, Listener())
-    assert "no answer from tcp://127.0.0.1:9 within 0.5 s" in str(outcome.fault)
+    assert "no answer from tcp://127.0.0.1:9 within 1 s" in str(outcome.fault)
 
 
 # -- commands ----------------------------------------------------------------------------------------------
