@@ -83,7 +83,12 @@ def predict(
                 f"{queue}: there is no job {job}; there are {', '.join(str(t.job) for t in state.jobs)}"
             )
     if as_json:
-        console.print_json([one.as_dict() | _promise(one, by_s) for one in predictions])
+        console.print_json(
+            [
+                one.as_dict() | ({} if by_s is None else {"promised": one.promises(by_s)})
+                for one in predictions
+            ]
+        )
         return
     _print_table(predictions, now)
     _print_basis(predictions, state, question)
@@ -129,22 +134,17 @@ def _with_submitted(state: QueueFile, submit: str, nodes: NodesOfSite) -> QueueF
 
 
 def _seconds_from(now: datetime, by: str) -> float:
-    duration = re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", by.strip())
-    if duration is not None:
-        return _not_too_far(by, float(duration[1]) * UNITS[duration[2]])
-    try:
-        then = datetime.fromisoformat(by)
-    except ValueError:
-        console.fail(
-            f"--by '{by}': expected a duration from now (900, 15m or 2h) or a time (2026-11-22T17:00)"
-        )
-    seconds = (then - (datetime.now(then.tzinfo) if then.tzinfo else now)).total_seconds()
-    if seconds <= 0:
-        console.fail(f"--by '{by}': that time has passed")
-    return _not_too_far(by, seconds)
-
-
-def _not_too_far(by: str, seconds: float) -> float:
+    if duration := re.fullmatch(r"(\d+(?:\.\d+)?)\s*([smhd]?)", by.strip()):
+        seconds = float(duration[1]) * UNITS[duration[2]]
+    else:
+        try:
+            then = datetime.fromisoformat(by)
+        except ValueError:
+            expected = "a duration from now (900, 15m or 2h) or a time (2026-11-22T17:00)"
+            console.fail(f"--by '{by}': expected {expected}")
+        seconds = (then - (datetime.now(then.tzinfo) if then.tzinfo else now)).total_seconds()
+        if seconds <= 0:
+            console.fail(f"--by '{by}': that time has passed")
     if seconds > MOST_SECONDS:
         console.fail(f"--by '{by}': that is more than {MOST_SECONDS / UNITS['d'] / 365:.0f} years from now")
     return seconds
@@ -187,32 +187,31 @@ def _print_basis(predictions: list[TurnaroundPrediction], state: QueueFile, ques
         console.print_line(f"No CPU time is given for job {jobs}; it is assumed to have run alone so far.")
     for one in predictions:
         if one.overdue:
-            line = f"Job {one.job} has used the CPU time measured in isolation: its completion is unknown."
+            basis = f"Job {one.job} has used the CPU time measured in isolation: its completion is unknown"
         elif one.basis is None:
             why = f"fewer than {FEWEST} similar predictions have been scored at this site"
-            line = f"Job {one.job}: no interval, because {why}."
+            basis = f"Job {one.job}: no interval, because {why}"
         else:
-            line = f"Job {one.job}: interval from {one.basis.n_errors:,} errors of {one.basis.alike}."
-        console.print_line(line)
-
-
-def _promise(one: TurnaroundPrediction, by_s: float | None) -> dict[str, bool]:
-    return {} if by_s is None else {"promised": one.promises(by_s)}
+            basis = f"Job {one.job}: interval from {one.basis.n_errors:,} errors of {one.basis.alike}"
+        console.print_line(f"{basis}.")
 
 
 def _answer(one: TurnaroundPrediction, by_s: float, now: datetime) -> str:
-    who, then = f"job {one.job}", f"by {now + timedelta(seconds=by_s):%a %H:%M:%S} ({by_s:,.0f} s from now)"
+    """Whether completion by then can be promised, and why not."""
+    job, then = f"job {one.job}", f"{now + timedelta(seconds=by_s):%a %H:%M:%S} ({by_s:,.0f} s from now)"
     if one.promises(by_s):
-        return f"[bold green]Yes[/bold green]: {who} can be promised {then}; nine in ten similar jobs would."
+        return (
+            f"[bold green]Yes[/bold green]: {job} can be promised by {then}; nine in ten similar jobs would."
+        )
+    if one.end_s > by_s and not one.overdue:
+        return f"[bold red]No[/bold red]: {job} is predicted to end later than {then}."
     if one.overdue:
-        return f"[bold yellow]Not promised[/bold yellow]: {who} is overdue; its completion is unknown."
-    if one.after and one.end_s <= by_s:
-        others = f"job {', '.join(map(str, one.after))}"
-        return f"[bold yellow]Not promised[/bold yellow]: {who} waits for {others}, which is overdue."
-    if one.end_s > by_s:
-        return f"[bold red]No[/bold red]: {who} is predicted to end later than {then.removeprefix('by ')}."
-    if one.high_s is None:
-        but = "there is no interval"
+        why = f"{job} is overdue; its completion is unknown"
+    elif one.after:
+        why = f"{job} waits for job {', '.join(map(str, one.after))}, which is overdue"
+    elif one.high_s is None:
+        why = f"{job} is predicted to end by {then}, but there is no interval"
     else:
         but = f"one in ten similar jobs took more than {one.high_s:,.0f} s"
-    return f"[bold yellow]Not promised[/bold yellow]: {who} is predicted to end {then}, but {but}."
+        why = f"{job} is predicted to end by {then}, but {but}"
+    return f"[bold yellow]Not promised[/bold yellow]: {why}."

@@ -210,28 +210,30 @@ def _import_log(log: Path, db: str, kind: SourceKind, read: LogReader) -> None:
         before, members_before = count_things(session, site), count_members(session, site)
         left_out = import_log(session, site, kind, log, up_to_now(read(lines, log, tally), log, time.time()))
         if not tally.used:
-            reasons = "; ".join(_counts(tally.refused, tally)) or "there are none"
+            reasons = "; ".join(_counts("", tally.refused, tally)) or "there are none"
             console.fail(f"{log}: none of its rows can be used: {reasons}")
         after, members = count_things(session, site), count_members(session, site)
     new = [counted(after[what] - before[what], what) for what in after if after[what] > before[what]]
-    console.print_line(
-        f"{address}: {tally.used - left_out:,} of {tally.rows:,} rows of {log} are recorded as runs."
-    )
+    recorded = f"{tally.used - left_out:,} of {tally.rows:,} rows of {log} are recorded as runs"
+    console.print_line(f"{address}: {recorded}.")
     console.print_line(f"New at the site '{site}': {', '.join(new) or 'nothing'}.")
     for name, n in members_before.items():
         if members[name] > n:
             grown = f"the cluster '{name}' has {members[name]:,} members now, instead of {n:,}"
             console.print_note(f"{grown}: runs of the partition of that name used other machines, too")
     if left_out:
-        console.out.print(f"Left out: {left_out:,} (recorded before)")
-    for what, counts in (("Repaired", tally.repaired), ("Refused", tally.refused)):
-        for sentence in _counts(counts, tally):
-            console.print_line(f"{what}: {sentence}")
+        console.print_line(f"Left out: {left_out:,} (recorded before)")
+    for sentence in (
+        *_counts("Repaired: ", tally.repaired, tally),
+        *_counts("Refused: ", tally.refused, tally),
+    ):
+        console.print_line(sentence)
 
 
-def _counts(counts: Counter[str], tally: Tally) -> list[str]:
+def _counts(label: str, counts: Counter[str], tally: Tally) -> list[str]:
     """The number of rows, the reason, and the line of the first."""
-    return [f"{n:,} ({reason}; line {tally.first_line[reason]})" for reason, n in counts.most_common()]
+    rows = counts.most_common()
+    return [f"{label}{n:,} ({reason}; line {tally.first_line[reason]})" for reason, n in rows]
 
 
 @app.command()
@@ -309,7 +311,7 @@ def upgrade(db: Database = DEFAULT) -> None:
             migrations.upgrade(engine)
         store.open_database(address).dispose()
     done = (
-        "was up to date" if before == migrations.HEAD else f"is upgraded from {before} to {migrations.HEAD}"
+        f"is upgraded from {before} to {migrations.HEAD}" if before != migrations.HEAD else "was up to date"
     )
     console.print_line(f"{address}: the database {done}")
 

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from scheduler.model import Job, JobId
 from sil.cli.console import counted
-from sil.cli.db.site_listings import utc
+from sil.cli.db.site_listings import rows_of, utc
 from sil.cli.listing import Column, Listing, Row, number, text
 from site_db.estimation import ExecutionEstimate, Layout, Place, PlaceKind, Rule
 from site_db.experience import MemoryExperience, StatisticsReader
@@ -87,21 +87,13 @@ def one_job_class(session: Session, site: str, name: str) -> Listing:
         if place.kind is not PlaceKind.MACHINE:
             everywhere.merge(one)
     total = {"resource": "everywhere", **_facts(None), **_own_runs(everywhere)}
-    columns = [text("resource"), *ESTIMATE]
-    columns += [number("own runs"), number("median (s)", "median_s", ",.1f")]
-    columns += [number("95 % (s)", "percentile_95_s", ",.1f")]
+    quantiles = [number("median (s)", "median_s", ",.1f"), number("95 % (s)", "percentile_95_s", ",.1f")]
+    columns = [text("resource"), *ESTIMATE, number("own runs"), *quantiles]
     return Listing("expected_times", f"{name} at {site}", columns, rows, total)
 
 
 def _facts(estimate: ExecutionEstimate | None) -> dict[str, Any]:
-    if estimate is None:
-        return dict.fromkeys(("expected_s", "deviation_s", "runs", "rule"))
-    return {
-        "expected_s": estimate.expected_s,
-        "deviation_s": estimate.deviation_s,
-        "runs": estimate.runs,
-        "rule": estimate.rule.value,
-    }
+    return {key: getattr(estimate, key, None) for key in ("expected_s", "deviation_s", "runs", "rule")}
 
 
 def _own_runs(kept: StoredStatistics) -> dict[str, Any]:
@@ -161,7 +153,6 @@ def latest_runs(session: Session, site: str, n: int) -> Listing:
         .order_by(row.number.desc())
         .limit(n)
     )
-    rows = [dict(one._mapping) for one in reversed(session.execute(query).all())]
     columns = [
         number("number"),
         text("job class"),
@@ -173,7 +164,7 @@ def latest_runs(session: Session, site: str, n: int) -> Listing:
         text("queue"),
         Column("source", lambda row: f"{row['source_kind']}: {row['source']}"),
     ]
-    return Listing("runs", f"The latest completed runs at {site}", columns, rows)
+    return Listing("runs", f"The latest completed runs at {site}", columns, rows_of(session, query)[::-1])
 
 
 def _resource(row: Row) -> str:
@@ -212,19 +203,11 @@ def predictions(session: Session, reader: SiteReader) -> Listing:
     for name in schedulers_predicted(session, reader.site.id):
         for error in known_errors(session, reader.site.id, name, reader.site.runs_recorded):
             ratios[error.scheduler, error.predictor].append(error.ratio)
-    rows = []
-    for (scheduler, predictor), found in sorted(ratios.items()):
-        low, median, high = np.quantile(found, (0.1, 0.5, 0.9)).tolist()
-        rows.append(
-            {
-                "scheduler": scheduler,
-                "predictor": predictor,
-                "predictions": len(found),
-                "median_ratio": median,
-                "low_ratio": low,
-                "high_ratio": high,
-            }
-        )
+    keys = ("scheduler", "predictor", "predictions", "median_ratio", "low_ratio", "high_ratio")
+    rows = [
+        dict(zip(keys, (*names, len(found), *np.quantile(found, (0.5, 0.1, 0.9)).tolist()), strict=True))
+        for names, found in sorted(ratios.items())
+    ]
     columns = [
         text("scheduler"),
         text("predictor"),

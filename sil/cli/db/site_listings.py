@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections import Counter
+from collections import defaultdict
 from datetime import UTC, datetime
+from typing import Any
 
-from sqlalchemy import func, select
-from sqlalchemy.orm import Session
+from sqlalchemy import BigInteger, Cast, ScalarSelect, Select, cast, func, select
+from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from sil.cli.listing import Column, Listing, Row, number, text
 from site_db.jobs.records import SourceKind
@@ -18,52 +19,51 @@ UP, DOWN = "up", "[red]down[/red]"
 MOST_USERS_SHOWN = 20
 
 
+def rows_of(session: Session, query: Select[*tuple[Any, ...]]) -> list[Row]:
+    """The result of a query, by labels of columns."""
+    return [dict(row) for row in session.execute(query).mappings()]
+
+
 def sites(session: Session) -> Listing:
     """All sites of the database."""
-    counts = [
-        dict(session.execute(select(row.site_id, func.count()).group_by(row.site_id)).all())
-        for row in (MachineRow, JobClassRow)
-    ]
-    rows = [
-        {
-            "site": site.name,
-            "description": site.description,
-            "machines": counts[0].get(site.id, 0),
-            "job_classes": counts[1].get(site.id, 0),
-            "runs": site.runs_recorded - site.runs_pruned,
-            "runs_pruned": site.runs_pruned,
-        }
-        for site in session.scalars(select(SiteRow).order_by(SiteRow.name))
-    ]
-    columns = [text("site"), text("description")]
-    columns += [number("machines"), number("job classes")]
-    columns += [number("runs"), number("pruned", "runs_pruned")]
-    return Listing("sites", "Sites", columns, rows)
+
+    def count(row: type[MachineRow | JobClassRow]) -> ScalarSelect[int]:
+        return select(func.count()).where(row.site_id == SiteRow.id).scalar_subquery()
+
+    query = select(
+        SiteRow.name.label("site"),
+        SiteRow.description,
+        count(MachineRow).label("machines"),
+        count(JobClassRow).label("job_classes"),
+        (SiteRow.runs_recorded - SiteRow.runs_pruned).label("runs"),
+        SiteRow.runs_pruned,
+    ).order_by(SiteRow.name)
+    columns = [text("site"), text("description"), number("machines"), number("job classes"), number("runs")]
+    return Listing("sites", "Sites", [*columns, number("pruned", "runs_pruned")], rows_of(session, query))
 
 
 def machines(reader: SiteReader, states: CurrentStates) -> Listing:
     """How many machines of each class there are."""
-    down, all_machines = set(states.down), reader.tables("machines")
-    in_class = Counter(m["machine_class"] for m in all_machines)
-    down_in_class = Counter(m["machine_class"] for m in all_machines if m["name"] in down)
-    notional = Counter(m["machine_class"] for m in all_machines if m["notional"])
+    down, in_class = set(states.down), defaultdict[str, list[Row]](list)
+    for machine in reader.tables("machines"):
+        in_class[machine["machine_class"]].append(machine)
     rows = [
         {
             "machine_class": k["name"],
             "architecture": k["architecture"],
-            "machines": in_class[k["name"]],
-            "down": down_in_class[k["name"]],
-            "notional": notional[k["name"]],
+            "machines": len(in_class[k["name"]]),
+            "down": sum(machine["name"] in down for machine in in_class[k["name"]]),
+            "notional": sum(machine["notional"] for machine in in_class[k["name"]]),
         }
         for k in reader.tables("machine_classes")
     ]
-    columns = [text("machine class"), text("architecture")]
-    columns += [
+    columns = [
+        text("machine class"),
+        text("architecture"),
         number("machines"),
         number("of which down", "down"),
-        number("notional"),
     ]
-    return Listing("machines", f"Machines of {reader.site.name}", columns, rows)
+    return Listing("machines", f"Machines of {reader.site.name}", [*columns, number("notional")], rows)
 
 
 def clusters(reader: SiteReader, states: CurrentStates) -> Listing:
@@ -178,24 +178,24 @@ def queues(session: Session, reader: SiteReader) -> Listing:
 
 def users(session: Session, reader: SiteReader) -> Listing:
     """The users and what they have used, listed users first."""
-    row, total = UserUsageRow, func.sum(UserUsageRow.execution_time_s)
+    row, time_s = UserUsageRow, func.coalesce(func.sum(UserUsageRow.execution_time_s), 0.0)
+
+    def total(count: InstrumentedAttribute[int]) -> Cast[int]:
+        return cast(func.coalesce(func.sum(count), 0), BigInteger)
+
     query = (
-        select(UserRow.name, UserRow.listed, func.sum(row.jobs_submitted), func.sum(row.runs), total)
+        select(
+            UserRow.name.label("user"),
+            UserRow.listed,
+            total(row.jobs_submitted).label("jobs_submitted"),
+            total(row.runs).label("completed_runs"),
+            time_s.label("execution_time_s"),
+        )
         .outerjoin(row, row.user_id == UserRow.id)
         .where(UserRow.site_id == reader.site.id)
         .group_by(UserRow.id, UserRow.name, UserRow.listed)
-        .order_by(UserRow.listed.desc(), func.coalesce(total, 0).desc(), UserRow.name)
+        .order_by(UserRow.listed.desc(), time_s.desc(), UserRow.name)
     )
-    rows = [
-        {
-            "user": name,
-            "listed": listed,
-            "jobs_submitted": int(jobs or 0),
-            "completed_runs": int(runs or 0),
-            "execution_time_s": time_s or 0.0,
-        }
-        for name, listed, jobs, runs, time_s in session.execute(query)
-    ]
     columns = [
         text("user"),
         Column("listed", lambda row: "yes" if row["listed"] else ""),
@@ -203,7 +203,7 @@ def users(session: Session, reader: SiteReader) -> Listing:
         number("completed runs"),
         Column("execution time (h)", lambda row: f"{row['execution_time_s'] / 3600:,.1f}", is_number=True),
     ]
-    return Listing("users", "Users", columns, rows, most=MOST_USERS_SHOWN)
+    return Listing("users", "Users", columns, rows_of(session, query), most=MOST_USERS_SHOWN)
 
 
 def utc(unix_s: float) -> str:
