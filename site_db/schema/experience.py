@@ -1,4 +1,4 @@
-"""Experience: whole runs, and their statistics kept up as they are recorded."""
+"""Experience: completed runs and their statistics."""
 
 from __future__ import annotations
 
@@ -9,15 +9,16 @@ from site_db.schema.tables import (
     Base,
     exactly_one,
     members_of_clusters,
+    part_of,
     positive,
     unique_where_filled,
 )
 
 
 class ExecutionHistoryRow(Base):
-    """One whole run, the `number`-th of its site. Preempted and failed runs never stand here.
+    """A completed run, the `number`-th of its site; preempted and failed runs are not recorded.
 
-    A machine that leaves the site leaves its runs to its class.
+    The runs of a removed machine remain those of its class.
     """
 
     __tablename__ = "execution_history"
@@ -31,7 +32,7 @@ class ExecutionHistoryRow(Base):
         {"sqlite_with_rowid": False},
     )
 
-    site_id: Mapped[int] = mapped_column(ForeignKey("site.id", ondelete="CASCADE"), primary_key=True)
+    site_id: Mapped[int] = part_of("site", primary_key=True)
     number: Mapped[int] = mapped_column(primary_key=True)
     source_id: Mapped[int] = mapped_column(ForeignKey("source.id"))
     job_class_id: Mapped[int] = mapped_column(ForeignKey("job_class.id"))
@@ -76,26 +77,24 @@ class ExecutionStatisticsRow(_Moments, Base):
         unique_where_filled("execution_statistics", "job_class_id", "machine_class_id"),
         unique_where_filled("execution_statistics", "job_class_id", "machine_id"),
         unique_where_filled("execution_statistics", "job_class_id", "cluster_id", "members"),
-        # Rows that change often find room beside their old versions, so that the table stays small.
+        # Frequently updated rows stay on their pages, so that the table stays small.
         {"postgresql_with": {"fillfactor": 50}},
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    job_class_id: Mapped[int] = mapped_column(ForeignKey("job_class.id", ondelete="CASCADE"))
-    machine_class_id: Mapped[int | None] = mapped_column(ForeignKey("machine_class.id", ondelete="CASCADE"))
-    machine_id: Mapped[int | None] = mapped_column(ForeignKey("machine.id", ondelete="CASCADE"))
-    cluster_id: Mapped[int | None] = mapped_column(ForeignKey("cluster.id", ondelete="CASCADE"))
+    job_class_id: Mapped[int] = part_of("job_class")
+    machine_class_id: Mapped[int | None] = part_of("machine_class")
+    machine_id: Mapped[int | None] = part_of("machine")
+    cluster_id: Mapped[int | None] = part_of("cluster")
     members: Mapped[int | None]
     changed_at: Mapped[int]
     """The number of the last run that changed it."""
 
 
 class ExecutionSnapshotRow(_Moments, Base):
-    """Statistics as they stood after run `number` of the site."""
+    """Statistics as of run `number` of the site."""
 
     __tablename__ = "execution_snapshot"
 
-    statistics_id: Mapped[int] = mapped_column(
-        ForeignKey("execution_statistics.id", ondelete="CASCADE"), primary_key=True
-    )
+    statistics_id: Mapped[int] = part_of("execution_statistics", primary_key=True)
     number: Mapped[int] = mapped_column(primary_key=True)

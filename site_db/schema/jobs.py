@@ -1,18 +1,18 @@
-"""Jobs, where they were told of, and what was predicted of them."""
+"""Jobs, their sources, and predictions."""
 
 from __future__ import annotations
 
 from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from site_db.schema.tables import Base, named, not_negative, one_of, positive
+from site_db.schema.tables import Base, named, not_negative, one_of, part_of, positive
 
 
 class SourceRow(Base):
-    """Where jobs, runs and states were told of: by the site itself, a log, or a run of the testbed.
+    """The source of jobs, runs and states: the site itself, a log, or a run of the testbed.
 
-    `key` is the same for the same content, so that nothing is taken in twice. Times of a testbed's source
-    count simulated seconds from 0.
+    Equal content has the same `key`, so that nothing is recorded twice. Times of a testbed's source are
+    simulated seconds from 0.
     """
 
     __tablename__ = "source"
@@ -23,7 +23,7 @@ class SourceRow(Base):
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    site_id: Mapped[int] = mapped_column(ForeignKey("site.id", ondelete="CASCADE"))
+    site_id: Mapped[int] = part_of("site")
     kind: Mapped[str]
     key: Mapped[str]
     name: Mapped[str] = mapped_column(default="")
@@ -33,8 +33,7 @@ class SourceRow(Base):
 
 
 class JobRow(Base):
-    """The `serial`-th job of its site, as it was submitted, and what became of it. `number` is its id in its
-    source."""
+    """The `serial`-th job of its site and its outcome. `number` is its id in its source."""
 
     __tablename__ = "job"
     __table_args__ = (
@@ -49,9 +48,9 @@ class JobRow(Base):
         {"sqlite_with_rowid": False},
     )
 
-    site_id: Mapped[int] = mapped_column(ForeignKey("site.id", ondelete="CASCADE"), primary_key=True)
+    site_id: Mapped[int] = part_of("site", primary_key=True)
     serial: Mapped[int] = mapped_column(primary_key=True)
-    source_id: Mapped[int] = mapped_column(ForeignKey("source.id", ondelete="CASCADE"))
+    source_id: Mapped[int] = part_of("source")
     number: Mapped[str]
     job_class_id: Mapped[int] = mapped_column(ForeignKey("job_class.id"))
     user_id: Mapped[int] = mapped_column(ForeignKey("site_user.id"))
@@ -67,16 +66,16 @@ class JobRow(Base):
     ended_unix_s: Mapped[float | None]
     preemptions: Mapped[int] = mapped_column(default=0)
     time_limit_s: Mapped[float | None]
-    """How long its user asked for."""
+    """As requested by the user."""
     run_number: Mapped[int | None]
-    """The number of its whole run in the history, which may be pruned before the job is."""
+    """The number of its completed run in the history, which may be pruned before the job is."""
 
 
 class PredictionRow(Base):
-    """What was predicted of a job, when, on what grounds, and what came of it.
+    """A prediction for a job, and the actual value.
 
-    A turnaround has its `predictor`; the job was `waiting` or ran then, and so many jobs were not done. The
-    interval, where there is one, comes from past errors, and need not have the prediction inside.
+    A turnaround has its `predictor`; the job was `waiting` or running, and `jobs_there` jobs had not ended.
+    The interval, if there is one, comes from past errors and need not contain the prediction.
     """
 
     __tablename__ = "prediction"
@@ -106,12 +105,11 @@ class PredictionRow(Base):
 
 
 class RecordingRow(Base):
-    """How many batches a recorder has got into the database: where the answer to a commit was cut off, it can
-    ask whether that was done."""
+    """How many batches a recorder committed, which tells it whether a commit with a lost answer happened."""
 
     __tablename__ = "recording"
     __table_args__ = (named("recorder"), positive("batches"))
 
-    site_id: Mapped[int] = mapped_column(ForeignKey("site.id", ondelete="CASCADE"), primary_key=True)
+    site_id: Mapped[int] = part_of("site", primary_key=True)
     recorder: Mapped[str] = mapped_column(primary_key=True)
     batches: Mapped[int]

@@ -1,20 +1,20 @@
-"""A site and what it computes with: machines, interconnects and clusters."""
+"""A site and its resources: machines, interconnects and clusters, and their states."""
 
 from __future__ import annotations
 
-from sqlalchemy import CheckConstraint, ForeignKey, ForeignKeyConstraint, UniqueConstraint
+from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from site_db.schema.tables import Base, named, not_negative, positive
+from site_db.schema.tables import Base, named, not_negative, part_of, positive
 
 
 class SiteRow(Base):
     """A group of machines that a set of users may use indifferently.
 
-    The runs in a site's history are numbered from 1 without gaps. `runs_recorded` is the last number; whoever
-    records takes the next ones by an update of this row, and so waits for its turn. Up to `runs_pruned` the
-    runs themselves are forgotten; `snapshot_at` is the last run at which all statistics were copied. Jobs are
-    numbered in the same way. `version` grows whenever the site itself changes.
+    The runs in a site's history are numbered from 1 without gaps. `runs_recorded` is the last number; a
+    writer takes the next ones by an update of this row, which serialises writers. Runs up to `runs_pruned`
+    are deleted; `snapshot_at` is the last run at which all statistics were copied. Jobs are numbered in the
+    same way. `version` grows whenever the site itself changes.
     """
 
     __tablename__ = "site"
@@ -42,16 +42,16 @@ class SiteRow(Base):
 
 
 class OfSite:
-    """Something that a site has, by a name of its own, at a place in the order of the site file."""
+    """A named thing of a site, at a position in the order of the site file."""
 
     id: Mapped[int] = mapped_column(primary_key=True, sort_order=-4)
-    site_id: Mapped[int] = mapped_column(ForeignKey("site.id", ondelete="CASCADE"), sort_order=-3)
+    site_id: Mapped[int] = part_of("site", sort_order=-3)
     name: Mapped[str] = mapped_column(sort_order=-2)
     position: Mapped[int] = mapped_column(sort_order=-1)
 
 
 class MachineClassRow(OfSite, Base):
-    """Machines that run the same executables, and run them alike."""
+    """Machines that run the same executables equally fast."""
 
     __tablename__ = "machine_class"
     __table_args__ = (UniqueConstraint("site_id", "name"), UniqueConstraint("site_id", "id"), named())
@@ -60,7 +60,7 @@ class MachineClassRow(OfSite, Base):
 
 
 class MachineRow(OfSite, Base):
-    """One machine and its specification. A notional one is not there: it is to be planned with."""
+    """A machine and its specification. A notional one exists only in experiments and plans."""
 
     __tablename__ = "machine"
     __table_args__ = (
@@ -83,7 +83,7 @@ class MachineRow(OfSite, Base):
     """Relative performance: with twice the rating, half the time is expected."""
     notional: Mapped[bool] = mapped_column(default=False)
     runs_before: Mapped[int] = mapped_column(default=0)
-    """Runs up to this number were by other hardware of its name, and do not count for it."""
+    """Runs up to this number were on other hardware with its name, and do not count for it."""
 
 
 class InterconnectRow(OfSite, Base):
@@ -104,10 +104,8 @@ class MachineInterconnectRow(Base):
 
     __tablename__ = "machine_interconnect"
 
-    machine_id: Mapped[int] = mapped_column(ForeignKey("machine.id", ondelete="CASCADE"), primary_key=True)
-    interconnect_id: Mapped[int] = mapped_column(
-        ForeignKey("interconnect.id", ondelete="CASCADE"), primary_key=True
-    )
+    machine_id: Mapped[int] = part_of("machine", primary_key=True)
+    interconnect_id: Mapped[int] = part_of("interconnect", primary_key=True)
 
 
 class ClusterRow(OfSite, Base):
@@ -125,7 +123,7 @@ class ClusterRow(OfSite, Base):
 
 class SocialContractRow(Base):
     """Jobs share the nodes of a cluster, among themselves and with local users, who cede `share` of CPU and
-    memory. Without `most_cpu` there is no limit of what parallel tasks require of a node's CPU."""
+    memory. Without `most_cpu`, the CPU that parallel tasks require of a node is unlimited."""
 
     __tablename__ = "social_contract"
     __table_args__ = (
@@ -134,7 +132,7 @@ class SocialContractRow(Base):
         positive("most_cpu"),
     )
 
-    cluster_id: Mapped[int] = mapped_column(ForeignKey("cluster.id", ondelete="CASCADE"), primary_key=True)
+    cluster_id: Mapped[int] = part_of("cluster", primary_key=True)
     share: Mapped[float]
     most_jobs: Mapped[int]
     most_cpu: Mapped[float | None]
@@ -143,8 +141,8 @@ class SocialContractRow(Base):
 class ClusterMemberRow(Base):
     __tablename__ = "cluster_member"
 
-    cluster_id: Mapped[int] = mapped_column(ForeignKey("cluster.id", ondelete="CASCADE"), primary_key=True)
-    machine_id: Mapped[int] = mapped_column(ForeignKey("machine.id", ondelete="CASCADE"), primary_key=True)
+    cluster_id: Mapped[int] = part_of("cluster", primary_key=True)
+    machine_id: Mapped[int] = part_of("machine", primary_key=True)
 
 
 class ClusterInterconnectRow(Base):
@@ -152,7 +150,53 @@ class ClusterInterconnectRow(Base):
 
     __tablename__ = "cluster_interconnect"
 
-    cluster_id: Mapped[int] = mapped_column(ForeignKey("cluster.id", ondelete="CASCADE"), primary_key=True)
-    interconnect_id: Mapped[int] = mapped_column(
-        ForeignKey("interconnect.id", ondelete="CASCADE"), primary_key=True
+    cluster_id: Mapped[int] = part_of("cluster", primary_key=True)
+    interconnect_id: Mapped[int] = part_of("interconnect", primary_key=True)
+
+
+class _State:
+    """An observation that holds until the next row. `source_id` NULL = at the site itself."""
+
+    id: Mapped[int] = mapped_column(primary_key=True, sort_order=-3)
+    source_id: Mapped[int | None] = part_of("source", sort_order=-2)
+    since_unix_s: Mapped[float] = mapped_column(sort_order=-1)
+
+
+class MachineStateRow(_State, Base):
+    __tablename__ = "machine_state"
+    __table_args__ = (Index(None, "machine_id", "source_id", "id"), not_negative("local_load"))
+
+    machine_id: Mapped[int] = part_of("machine")
+    up: Mapped[bool]
+    local_load: Mapped[float | None]
+    """Processors that local users keep busy."""
+
+
+class InterconnectStateRow(_State, Base):
+    """As the network monitor reported: whether it is up, its traffic, and committed bandwidth."""
+
+    __tablename__ = "interconnect_state"
+    __table_args__ = (
+        Index(None, "interconnect_id", "source_id", "id"),
+        not_negative("traffic_mbit_per_s"),
+        not_negative("committed_mbit_per_s"),
     )
+
+    interconnect_id: Mapped[int] = part_of("interconnect")
+    up: Mapped[bool]
+    traffic_mbit_per_s: Mapped[float | None]
+    committed_mbit_per_s: Mapped[float | None]
+
+
+class ClusterStateRow(_State, Base):
+    """How many members were available, and whether the cluster's policy accepted parallel execution."""
+
+    __tablename__ = "cluster_state"
+    __table_args__ = (
+        Index(None, "cluster_id", "source_id", "id"),
+        CheckConstraint("available_members >= 0", name="available_members_not_negative"),
+    )
+
+    cluster_id: Mapped[int] = part_of("cluster")
+    available_members: Mapped[int]
+    accepts_parallel: Mapped[bool]

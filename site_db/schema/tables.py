@@ -1,9 +1,11 @@
-"""What all tables share: how constraints are named, what a name or a positive number is, what a place is."""
+"""Shared by all tables: the names of constraints, references to owners, and common checks."""
 
 from __future__ import annotations
 
-from sqlalchemy import CheckConstraint, Index, MetaData, text
-from sqlalchemy.orm import DeclarativeBase
+from typing import Any
+
+from sqlalchemy import CheckConstraint, ForeignKey, Index, MetaData, text
+from sqlalchemy.orm import DeclarativeBase, MappedColumn, mapped_column
 
 NAMING = {
     "ix": "ix_%(table_name)s_%(column_0_N_name)s",
@@ -19,6 +21,11 @@ MOST = "1e15"
 
 class Base(DeclarativeBase):
     metadata = MetaData(naming_convention=NAMING)
+
+
+def part_of(table: str, **options: Any) -> MappedColumn[Any]:
+    """The id of a row of `table`, with which this row is deleted."""
+    return mapped_column(ForeignKey(f"{table}.id", ondelete="CASCADE"), **options)
 
 
 def named(column: str = "name") -> CheckConstraint:
@@ -40,13 +47,13 @@ def one_of(column: str, *values: str) -> CheckConstraint:
 
 
 def exactly_one(*columns: str) -> CheckConstraint:
-    """A row is about one place: one of these columns is filled."""
+    """One of these columns is filled."""
     filled = " + ".join(f"CASE WHEN {column} IS NULL THEN 0 ELSE 1 END" for column in columns)
     return CheckConstraint(f"{filled} = 1", name="one_place")
 
 
 def members_of_clusters() -> CheckConstraint:
-    """A cluster is used with so many members; a machine has none."""
+    """Clusters have a number of members, machines have none."""
     return CheckConstraint(
         "(cluster_id IS NULL AND members IS NULL) OR "
         "(cluster_id IS NOT NULL AND members IS NOT NULL AND members > 0)",
@@ -55,7 +62,7 @@ def members_of_clusters() -> CheckConstraint:
 
 
 def unique_where_filled(table: str, first: str, *place: str) -> Index:
-    """NULLs never collide, so uniqueness takes one partial index for each kind of place."""
+    """One partial index for each kind of place, since NULLs never collide."""
     filled = text(f"{place[0]} IS NOT NULL")
     name = "_".join(("uq", table, first, *place))
     return Index(name, first, *place, unique=True, sqlite_where=filled, postgresql_where=filled)

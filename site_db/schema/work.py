@@ -1,8 +1,8 @@
-"""What a site runs, by whose rules, and for whom: job classes, queues and users."""
+"""Job classes, queues and users of a site."""
 
 from __future__ import annotations
 
-from sqlalchemy import CheckConstraint, ForeignKey, UniqueConstraint
+from sqlalchemy import CheckConstraint, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from site_db.schema.resources import OfSite
@@ -12,6 +12,7 @@ from site_db.schema.tables import (
     named,
     not_negative,
     one_of,
+    part_of,
     positive,
     unique_where_filled,
 )
@@ -32,9 +33,9 @@ class JobClassRow(OfSite, Base):
 
 
 class AllowedPlaceRow(Base):
-    """A job class may run on machines of a class, or in parallel on a cluster: how, and for how long.
+    """A job class may run on machines of a class, or in parallel on a cluster.
 
-    `expected_s` is what the site's staff know from test runs before there is history.
+    `expected_s` is the time that the site's staff measured before there is history.
     """
 
     __tablename__ = "allowed_place"
@@ -47,16 +48,16 @@ class AllowedPlaceRow(Base):
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    job_class_id: Mapped[int] = mapped_column(ForeignKey("job_class.id", ondelete="CASCADE"))
-    machine_class_id: Mapped[int | None] = mapped_column(ForeignKey("machine_class.id", ondelete="CASCADE"))
-    cluster_id: Mapped[int | None] = mapped_column(ForeignKey("cluster.id", ondelete="CASCADE"))
+    job_class_id: Mapped[int] = part_of("job_class")
+    machine_class_id: Mapped[int | None] = part_of("machine_class")
+    cluster_id: Mapped[int | None] = part_of("cluster")
     command_line: Mapped[str | None]
     expected_s: Mapped[float | None]
 
 
 class CharacterisationRow(Base):
-    """A parallel job of a class, with one task on each of so many nodes, as it was measured alone: its
-    execution time, and the share of a CPU and the memory that a task uses."""
+    """A parallel job of a class, measured in isolation with one task on each of `tasks` nodes: its execution
+    time, and the share of a CPU and the memory that a task uses."""
 
     __tablename__ = "characterisation"
     __table_args__ = (
@@ -66,9 +67,7 @@ class CharacterisationRow(Base):
         not_negative("memory_mb"),
     )
 
-    job_class_id: Mapped[int] = mapped_column(
-        ForeignKey("job_class.id", ondelete="CASCADE"), primary_key=True
-    )
+    job_class_id: Mapped[int] = part_of("job_class", primary_key=True)
     tasks: Mapped[int] = mapped_column(primary_key=True)
     exe_s: Mapped[float]
     cpu: Mapped[float]
@@ -76,7 +75,7 @@ class CharacterisationRow(Base):
 
 
 class PreferenceRow(Base):
-    """Machine classes that a job class wants, the designated one at rank 0."""
+    """Preferred machine classes of a job class, the designated one at rank 0."""
 
     __tablename__ = "preference"
     __table_args__ = (
@@ -84,12 +83,8 @@ class PreferenceRow(Base):
         CheckConstraint("rank >= 0", name="rank_not_negative"),
     )
 
-    job_class_id: Mapped[int] = mapped_column(
-        ForeignKey("job_class.id", ondelete="CASCADE"), primary_key=True
-    )
-    machine_class_id: Mapped[int] = mapped_column(
-        ForeignKey("machine_class.id", ondelete="CASCADE"), primary_key=True
-    )
+    job_class_id: Mapped[int] = part_of("job_class", primary_key=True)
+    machine_class_id: Mapped[int] = part_of("machine_class", primary_key=True)
     rank: Mapped[int]
 
 
@@ -111,7 +106,7 @@ class QueueUserRow(Base):
     __tablename__ = "queue_user"
     __table_args__ = (named("user_name"),)
 
-    queue_id: Mapped[int] = mapped_column(ForeignKey("queue.id", ondelete="CASCADE"), primary_key=True)
+    queue_id: Mapped[int] = part_of("queue", primary_key=True)
     user_name: Mapped[str] = mapped_column(primary_key=True)
 
 
@@ -121,14 +116,12 @@ class QueueDisplacesRow(Base):
     __tablename__ = "queue_displaces"
     __table_args__ = (CheckConstraint("queue_id <> displaced_queue_id", name="not_itself"),)
 
-    queue_id: Mapped[int] = mapped_column(ForeignKey("queue.id", ondelete="CASCADE"), primary_key=True)
-    displaced_queue_id: Mapped[int] = mapped_column(
-        ForeignKey("queue.id", ondelete="CASCADE"), primary_key=True
-    )
+    queue_id: Mapped[int] = part_of("queue", primary_key=True)
+    displaced_queue_id: Mapped[int] = part_of("queue", primary_key=True)
 
 
 class UserRow(OfSite, Base):
-    """A user and the policies for them. One who is not `listed` is known only from jobs."""
+    """A user and the policies for them. One who is not `listed` is in no site file, but has jobs."""
 
     __tablename__ = "site_user"
     __table_args__ = (UniqueConstraint("site_id", "name"), named(), positive("most_jobs"))
@@ -140,12 +133,12 @@ class UserRow(OfSite, Base):
 
 
 class UserQueueRow(Base):
-    """A queue that a user who is not allowed all of them may use."""
+    """A queue that a user without `all_queues` may use."""
 
     __tablename__ = "user_queue"
 
-    user_id: Mapped[int] = mapped_column(ForeignKey("site_user.id", ondelete="CASCADE"), primary_key=True)
-    queue_id: Mapped[int] = mapped_column(ForeignKey("queue.id", ondelete="CASCADE"), primary_key=True)
+    user_id: Mapped[int] = part_of("site_user", primary_key=True)
+    queue_id: Mapped[int] = part_of("queue", primary_key=True)
 
 
 class SubmissionRightRow(Base):
@@ -158,18 +151,18 @@ class SubmissionRightRow(Base):
     )
 
     id: Mapped[int] = mapped_column(primary_key=True)
-    user_id: Mapped[int] = mapped_column(ForeignKey("site_user.id", ondelete="CASCADE"))
-    as_user_id: Mapped[int] = mapped_column(ForeignKey("site_user.id", ondelete="CASCADE"))
-    queue_id: Mapped[int | None] = mapped_column(ForeignKey("queue.id", ondelete="CASCADE"))
+    user_id: Mapped[int] = part_of("site_user")
+    as_user_id: Mapped[int] = part_of("site_user")
+    queue_id: Mapped[int | None] = part_of("queue")
 
 
 class UserUsageRow(Base):
-    """Jobs that a user submitted to a queue and the time they executed, kept up as they are recorded."""
+    """The jobs that a user submitted to a queue, and their execution time."""
 
     __tablename__ = "user_usage"
     __table_args__ = (not_negative("jobs_submitted"), not_negative("runs"), not_negative("execution_time_s"))
 
-    user_id: Mapped[int] = mapped_column(ForeignKey("site_user.id", ondelete="CASCADE"), primary_key=True)
+    user_id: Mapped[int] = part_of("site_user", primary_key=True)
     queue: Mapped[str] = mapped_column(primary_key=True)
     jobs_submitted: Mapped[int] = mapped_column(default=0)
     runs: Mapped[int] = mapped_column(default=0)
