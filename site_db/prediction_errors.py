@@ -74,20 +74,10 @@ def known_errors(session: Session, site_id: int, scheduler: str, as_of: int) -> 
         .limit(MOST_ERRORS)
     )
     errors = []
-    for (
-        predictor,
-        job_class,
-        members,
-        waiting,
-        there,
-        submitted_s,
-        made_s,
-        said_s,
-        took_s,
-    ) in session.execute(query):
-        elapsed_s = made_s - submitted_s
-        if said_s > elapsed_s and took_s is not None:
-            ratio = (took_s - elapsed_s) / (said_s - elapsed_s)
-            alike = (members or 1, bool(waiting), there or 0)
-            errors.append(KnownError(scheduler, predictor, job_class, *alike, ratio))
+    for row in session.execute(query):
+        elapsed_s = row.made_unix_s - row.submitted_unix_s
+        if row.predicted_s > elapsed_s:
+            ratio = (row.actual_s - elapsed_s) / (row.predicted_s - elapsed_s)
+            alike = (row.members or 1, bool(row.waiting), row.jobs_there)
+            errors.append(KnownError(scheduler, row.predictor, row.name, *alike, ratio))
     return errors[::-1]

@@ -14,10 +14,10 @@ from scheduler.managers.admission import UserPolicy
 from scheduler.managers.queues import MappingPolicy, QueuePolicy
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from site_db.estimation import Layout, Place, PlaceKind
+from site_db.rows import ids_of
 from site_db.schema import SiteRow
 from site_db.site_file.relations import KINDS, Kind, PlainTable, Relation, site_file
 from site_db.site_file.tables import QueueTable, SiteFile
-from site_db.site_rows import ids_of
 
 
 class UnknownSite(UserError):

@@ -20,6 +20,7 @@ from scheduler.time_shared.prediction.promises import PromisesByForecast
 from sil.outcome.invariants import Capacity, first_breach
 from sil.runs.composition import RunKey, run_in
 from sil.settings import files
+from sil.site.time_shared_cluster import Characterisations
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
 from sil.world.events import ControlDue, EventQueue, LocalChanged, SampleDue, SimClock
@@ -31,7 +32,6 @@ from sil.world.node_monitors import NodeMonitors
 from sil.world.random_streams import RandomStreams
 from sil.world.rounds import OnRequest, RoundPolicy
 from sil.world.time_shared_cluster import TimeSharedCluster
-from site_db.characterisations import Characterisations
 from site_db.site_file import exchange
 
 CISNE = "cisne-2006"

@@ -9,9 +9,9 @@ from typing import Any, NamedTuple
 from sqlalchemy import select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from site_db.bulk import insert_rows, update_rows
 from site_db.history.quantile_sketch import QuantileSketch
 from site_db.history.statistics import RunStatistics
+from site_db.rows import insert_rows, update_rows
 from site_db.schema import ExecutionSnapshotRow, ExecutionStatisticsRow, JobClassRow
 
 MOMENTS = tuple(moment.name for moment in fields(RunStatistics))

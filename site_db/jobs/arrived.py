@@ -1,8 +1,9 @@
-"""What arrived at a site, in sum: how many jobs in which time, of which classes, queues, users and sizes."""
+"""The past arrivals of a site: their rate, and the shares of classes, queues, users and sizes."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections import Counter
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,17 +15,17 @@ from site_db.jobs.records import SourceKind
 from site_db.schema import JobClassRow, JobRow, SourceRow, UserRow
 
 SIZES = 10
-"""So many sizes stand for those of a class: the middles of its tenths."""
+"""The sizes of a class are represented by so many quantiles: the middles of its tenths."""
 DAY_S = 86_400.0
 
 
 class NothingArrived(UserError):
-    """There are too few jobs to tell a rate. The message is one sentence for the user."""
+    """There are too few jobs for a rate. The message is one sentence for the user."""
 
 
 @dataclass(frozen=True)
 class Arrived:
-    """`per_s` jobs in a second; shares by name."""
+    """`per_s` is the rate of jobs; shares are by name."""
 
     jobs: int
     per_s: float
@@ -35,8 +36,10 @@ class Arrived:
 
 
 def what_arrived(session: Session, site_id: int, site: str, days: float | None = None) -> Arrived:
-    """Of all jobs of the site that were not simulated, or of the last so many days of them. Raises
-    NothingArrived."""
+    """The arrivals of all jobs of a site that were not simulated, or of the last `days`.
+
+    Raises NothingArrived.
+    """
     there: tuple[ColumnElement[bool], ...] = (
         JobRow.site_id == site_id,
         SourceRow.kind != SourceKind.TESTBED.value,
@@ -62,13 +65,11 @@ def what_arrived(session: Session, site_id: int, site: str, days: float | None =
             f"the database has {len(rows)} jobs of the site '{site}'{when}, too few to tell how many arrive; "
             f"import them from a log (`sil db import-sacct`, `import-swf`)"
         )
-    classes = [name for _, name, _, _, _ in rows]
-    queues = [name for _, _, name, _, _ in rows]
-    users = [name for _, _, _, name, _ in rows]
-    sizes = {
-        kind: np.array([size for _, name, _, _, size in rows if name == kind and size is not None])
-        for kind in dict.fromkeys(classes)
-    }
+    _, classes, queues, users, _ = zip(*rows, strict=True)
+    sizes: dict[str, list[float]] = {}
+    for _, job_class, _, _, size in rows:
+        if size is not None:
+            sizes.setdefault(job_class, []).append(size)
     tenths = (np.arange(SIZES) + 0.5) / SIZES
     return Arrived(
         len(rows),
@@ -76,10 +77,9 @@ def what_arrived(session: Session, site_id: int, site: str, days: float | None =
         _shares(classes),
         _shares(queues),
         _shares(users),
-        {name: tuple(np.quantile(drawn, tenths).tolist()) for name, drawn in sizes.items() if len(drawn)},
+        {name: tuple(np.quantile(drawn, tenths).tolist()) for name, drawn in sizes.items()},
     )
 
 
-def _shares(names: list[str]) -> dict[str, float]:
-    counts = {name: names.count(name) for name in dict.fromkeys(sorted(names))}
-    return {name: count / len(names) for name, count in counts.items()}
+def _shares(names: Collection[str]) -> dict[str, float]:
+    return {name: count / len(names) for name, count in sorted(Counter(names).items())}

@@ -17,10 +17,10 @@ from pathlib import Path
 from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
-from site_db.bulk import insert_rows
 from site_db.jobs.logs.logged_job import LoggedJob
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
 from site_db.jobs.writer import BadRecord, JobWriter, TakenInBefore
+from site_db.rows import ids_of, insert_rows, locked_site
 from site_db.schema import (
     AllowedPlaceRow,
     ClusterMemberRow,
@@ -33,7 +33,6 @@ from site_db.schema import (
     SiteRow,
     SourceRow,
 )
-from site_db.site_rows import ids_of, locked_site
 from site_db.toml_file import InvalidFile
 
 AT_A_TIME = 5_000

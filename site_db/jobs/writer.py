@@ -13,10 +13,10 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from scheduler.errors import UserError
-from site_db.bulk import add_to_rows, insert_rows
 from site_db.history.stored_statistics import CompletedRun
 from site_db.history.writer import HistoryWriter, usage
 from site_db.jobs.records import JobRecord, JobState, Source
+from site_db.rows import add_to_rows, ids_of, insert_rows
 from site_db.schema import (
     ClusterMemberRow,
     ClusterRow,
@@ -31,7 +31,6 @@ from site_db.schema import (
     UserRow,
     UserUsageRow,
 )
-from site_db.site_rows import ids_of
 from site_db.sites import find_site
 from site_db.toml_file import MOST
 

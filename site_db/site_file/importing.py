@@ -11,6 +11,7 @@ from sqlalchemy.orm import Session
 
 from scheduler.errors import UserError
 from site_db import toml_file
+from site_db.rows import ids_of, locked_site
 from site_db.schema import (
     Base,
     ExecutionHistoryRow,
@@ -23,7 +24,6 @@ from site_db.schema import (
 )
 from site_db.site_file.relations import KINDS, Kind, PlainTable, Relation, plain_site
 from site_db.site_file.tables import SiteFile
-from site_db.site_rows import ids_of, locked_site
 from site_db.toml_file import Location
 
 Ids = Mapping[str, Mapping[str, int]]

@@ -22,6 +22,7 @@ from scheduler.time_shared.social_contract import SocialContract
 from sil.report.node_figures import mpl_segments
 from sil.runs.composition import RunKey
 from sil.runs.on_time_shared import TimeSharedNodes, TimeSharedRun, built_in_characterisations
+from sil.site.time_shared_cluster import Characterisations
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
 from sil.world.actual_runtimes import Normal, NoSpread
@@ -32,7 +33,6 @@ from sil.world.machines.time_shared import SharedMachines, Work
 from sil.world.node_monitors import Sampling
 from sil.world.random_streams import RandomStreams
 from sil.world.time_shared_cluster import TimeSharedCluster
-from site_db.characterisations import Characterisations
 
 NPB = built_in_characterisations()
 KINDS = [(name, tasks) for name in ("CG.B", "IS.B", "MG.B", "BT.A") for tasks in (2, 4, 8)]

@@ -9,7 +9,7 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from site_db.history.as_of import disagreements
-from site_db.history.pruning import prune
+from site_db.history.writer import prune
 from site_db.jobs.records import JobRecord
 from site_db.schema import ExecutionHistoryRow, ExecutionStatisticsRow, JobRow, MachineRow, SiteRow, UserRow
 from site_db.site_file.importing import SiteConflict, put_file, put_site

@@ -287,7 +287,7 @@ def prune(
     keep: Annotated[int, typer.Option(min=0, help="Number of latest runs to keep.")] = 100_000,
 ) -> None:
     """Delete old runs and their jobs; the statistics keep what they contributed."""
-    from site_db.history.pruning import prune as prune_history
+    from site_db.history.writer import prune as prune_history
     from site_db.sites import find_site
 
     with opened(db, changing=True) as (session, address):

@@ -6,8 +6,8 @@ from sil.planning.plan_file import Plan
 from sil.settings.experiment_file import PoissonTable, WorkloadTable
 from site_db import sites, store
 from site_db.jobs.arrived import NothingArrived, what_arrived
+from site_db.rows import ids_of
 from site_db.schema import QueueRow
-from site_db.site_rows import ids_of
 from site_db.store import Address
 
 QUANTUM_S = 10.0

@@ -19,9 +19,9 @@ from sqlalchemy.orm import Session
 from site_db import store
 from site_db.history import as_of, writer
 from site_db.history.as_of import PrunedHistory, disagreements, read_stored_as_of
-from site_db.history.pruning import prune
 from site_db.history.statistics import RunStatistics
 from site_db.history.stored_statistics import MOMENTS, Key, StoredStatistics, read_stored
+from site_db.history.writer import prune
 from site_db.jobs.records import LIVE, JobRecord, JobState, Source, SourceKind
 from site_db.jobs.writer import JobWriter
 from site_db.schema import (

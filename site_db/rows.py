@@ -1,17 +1,39 @@
-"""Bulk inserts and updates without the ORM's unit of work. All rows of a call have the same columns."""
+"""Rows of the database: ids by name, the lock of a site, and bulk changes without the ORM's unit of work."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import Connection
+from sqlalchemy import Connection, select, update
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.exc import DBAPIError
 from sqlalchemy.orm import Session
 
-from site_db.schema import Base
+from site_db.schema import Base, OfSite, SiteRow
 
 Rows = Sequence[Mapping[str, Any]]
+"""All of them with the same columns, in the same order."""
+
+
+def ids_of(session: Session, row: type[OfSite], site_id: int, **values: Any) -> dict[str, int]:
+    """The ids of a site's rows of one kind by name, in site order; only rows with these values, if any."""
+    query = select(row.name, row.id).filter_by(site_id=site_id, **values).order_by(row.position, row.id)
+    return dict(session.execute(query).all())
+
+
+def locked_site(session: Session, name: str, description: str = "") -> SiteRow:
+    """The row of a site to be changed, which is created if there is none of that name.
+
+    Other writers of the site wait until the transaction ends, and detect the change by the site's version.
+    """
+    new: dict[str, Any] = {"name": name, "description": description, "only_listed_users": False}
+    new |= dict.fromkeys(("runs_recorded", "runs_pruned", "snapshot_at", "jobs_recorded", "version"), 0)
+    insert = sqlite.insert if session.get_bind().dialect.name == "sqlite" else postgresql.insert
+    session.execute(insert(SiteRow).values(**new).on_conflict_do_nothing(index_elements=["name"]))
+    session.execute(update(SiteRow).where(SiteRow.name == name).values(version=SiteRow.version + 1))
+    query = select(SiteRow).where(SiteRow.name == name).execution_options(populate_existing=True)
+    return session.scalars(query).one()
 
 
 def insert_rows(session: Session, table: type[Base], rows: Rows) -> None:
