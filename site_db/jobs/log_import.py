@@ -19,7 +19,7 @@ from sqlalchemy.orm import Session
 
 from site_db.jobs.logs.logged_job import LoggedJob
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
-from site_db.jobs.writer import BadRecord, JobWriter, TakenInBefore
+from site_db.jobs.writer import AlreadyRecorded, BadRecord, JobWriter
 from site_db.rows import ids_of, insert_rows, locked_site
 from site_db.schema import (
     AllowedPlaceRow,
@@ -43,7 +43,7 @@ def import_log(session: Session, site: str, kind: SourceKind, log: Path, jobs: I
     """Record the jobs of a log at a site, which comes into being if there is none of that name.
 
     All in the transaction of the session. Jobs that this log or an earlier one of its kind told of before are
-    left out; returns how many these are. Raises TakenInBefore for a log that is there already, and
+    left out; returns how many these are. Raises AlreadyRecorded for a log that is there already, and
     InvalidFile for one that does not fit the site.
     """
     with log.open("rb") as file:
@@ -51,7 +51,7 @@ def import_log(session: Session, site: str, kind: SourceKind, log: Path, jobs: I
     builder = _SiteBuilder(session, site)
     writer = JobWriter(session, site)
     if writer.knows(session, source):
-        raise TakenInBefore(f"{log}: the site '{site}' has the jobs of this file already")
+        raise AlreadyRecorded(f"{log}: the site '{site}' has the jobs of this file already")
     known = _JobsKnown(site, source.kind)
     left_out = 0
     for batch in _batched(jobs, AT_A_TIME):

@@ -43,7 +43,7 @@ class BadRecord(UserError):
     """A job that cannot be recorded. The message is one sentence for the user."""
 
 
-class TakenInBefore(UserError):
+class AlreadyRecorded(UserError):
     """Nothing is recorded twice. The message is one sentence for the user."""
 
 
