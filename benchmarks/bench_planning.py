@@ -18,7 +18,7 @@ from benchmarks.record import keep
 from sil.planning.answers import Prepared
 from sil.planning.options import AS_IT_IS, one_of_each
 from sil.planning.plan_file import Plan, read_plan
-from sil.planning.questions.effects import Criteria, Ranking, ranked
+from sil.planning.questions.ranking import Criteria, Ranking, ranked
 from sil.planning.samples import Samples
 from sil.settings import files
 from sil.workers.executor import Inline

@@ -13,7 +13,7 @@ from sil.cli.listing import Column, Listing, number, print_listings, text
 from sil.cli.progress import ProgressBar, progress
 
 if TYPE_CHECKING:
-    from sil.outcome.live_comparison import Twins
+    from sil.outcome.live_comparison import LiveComparison
 
 COLUMNS = (
     text("job", "job_id"),
@@ -62,7 +62,7 @@ def live(
             console.exit_with_fault(f"{name} broke the rule {fault}")
     if as_json:
         console.print_json(
-            {"jobs": found.jobs.to_dicts(), "diverged_at": found.parted_at, "cpu_s": run.cpu_s}
+            {"jobs": found.jobs.to_dicts(), "diverged_at": found.diverged_at, "cpu_s": run.cpu_s}
         )
     else:
         rows = [row | {"cpu_s": run.cpu_s[row["job_id"]]} for row in found.jobs.to_dicts()]
@@ -70,12 +70,12 @@ def live(
         print_listings([Listing("jobs", title, COLUMNS, rows)])
         _print_comparison(found)
         console.print_line(f"Traces are in {folder / 'live'} and {folder / 'simulated'}.")
-    if found.parted_at is not None:
+    if found.diverged_at is not None:
         raise typer.Exit(console.EXIT_FAULT)
 
 
-def _print_comparison(found: Twins) -> None:
-    at = found.parted_at
+def _print_comparison(found: LiveComparison) -> None:
+    at = found.diverged_at
     if at is None:
         preempted = sum(fact == "run_preempted" for fact, _, _ in found.live)
         starts = len(found.live) - preempted

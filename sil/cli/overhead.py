@@ -157,8 +157,7 @@ def _draw(points: pl.DataFrame, folder: Path) -> None:
     """Panels by percentage of parallel jobs, by number of machines, or a single one."""
     import polars as pl
 
-    from sil.report.figures import save
-    from sil.report.overhead_figures import overhead_figure
+    from sil.report.figures import overhead_figure, save
 
     several = points["scheduler"].n_unique() > 1
     by_share = points["parallel_percent"].n_unique() > 1

@@ -50,8 +50,9 @@ def plan(
     path = found_before_loading(plan_file, "plans", dask)
     from sil.experiment.output_folder import make_usable
     from sil.planning.answers import Prepared, answered
-    from sil.planning.plan_file import changed, read_plan
+    from sil.planning.plan_file import read_plan
     from sil.planning.report.page import PAGE, write_page
+    from sil.settings.experiment_file import changed
     from sil.workers.runner import Runner, selected_executor
     from sil.workers.store import Store
     from sil.world.guard.faults import SchedulerFault

@@ -14,8 +14,7 @@ from sil.cli import console, options
 if TYPE_CHECKING:
     import polars as pl
 
-    from sil.outcome.job_timeline import Timeline
-    from sil.outcome.trace_diff import Divergence
+    from sil.outcome.trace_inspection import Divergence, Timeline
 
 SHOWN = 12
 """Number of jobs printed of a list."""
@@ -39,7 +38,7 @@ def compare_traces(
     Exit code 0 if the runs are equal, 1 if they diverge. Scheduler names and charged decision times are
     ignored.
     """
-    from sil.outcome.trace_diff import divergence
+    from sil.outcome.trace_inspection import divergence
 
     names = list(scheduler or [])
     if len(names) > 2:
@@ -65,7 +64,7 @@ def compare_traces(
 
 
 def _print_divergence(found: Divergence, one: Path, other: Path) -> None:
-    from sil.outcome.trace_diff import sentence
+    from sil.outcome.trace_inspection import sentence
 
     equal = f"The runs are equal for {console.counted(found.facts, 'fact')}"
     console.print_line(f"{equal} and diverge at {_s(found.time_s)}.")
@@ -94,7 +93,7 @@ def why(
     Traces have wait reasons if they come from `sil replay --reasons` or from an experiment with
     `guard.reasons = true`.
     """
-    from sil.outcome.job_timeline import timeline
+    from sil.outcome.trace_inspection import timeline
     from sil.trace.facts import read_resource_names, trace_file
 
     with console.one_sentence_for_bad_input():
@@ -126,7 +125,7 @@ def _print_timeline(found: Timeline) -> None:
 
 def _run(path: Path, scheduler: str | None, point: int, replication: int) -> pl.DataFrame:
     """The facts of one run of a trace."""
-    from sil.outcome.trace_diff import runs_of
+    from sil.outcome.trace_inspection import runs_of
     from sil.trace.facts import read_facts, trace_file
 
     facts = read_facts(trace_file(path))

@@ -19,7 +19,7 @@ from sil.live import kernel
 from sil.live.loop import LiveWorld
 from sil.live.monitor import CoreMonitor, WallClock, usable_cores
 from sil.live.processes import CannotRunLive, Over, Processes
-from sil.outcome.live_comparison import Twins, twins
+from sil.outcome.live_comparison import LiveComparison, compared
 from sil.outcome.metrics import faults
 from sil.runs.composition import RunKey, run_in
 from sil.runs.machines_scenario import MachinesScenario
@@ -109,7 +109,7 @@ def run_live(scenario: MachinesScenario, run: RunKey, listener: Listener) -> Liv
 
 def run_live_and_simulated(
     experiment: Experiment, source: Path, out: Path, name: str, listener: Listener
-) -> tuple[Twins, LiveRun]:
+) -> tuple[LiveComparison, LiveRun]:
     """The first replication of the experiment in the file `source`, simulated and then live. Traces and
     timings are written into the folders `simulated` and `live` of `out`.
 
@@ -129,7 +129,7 @@ def run_live_and_simulated(
     for facts in (simulated.facts, live.facts):
         for fault in faults(facts).iter_rows(named=True):
             raise SchedulerFault(fault["rule"], fault["message"], fault["time_s"], fault["job"])
-    return twins(live.facts, simulated.facts, in_use.site), live
+    return compared(live.facts, simulated.facts, in_use.site), live
 
 
 def _write(folder: Path, scenario: Scenario, facts: pl.DataFrame, timings: pl.DataFrame) -> None:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -55,12 +55,15 @@ class Comparison:
         self.description = description
         self.schedulers = description.schedulers
         self.baseline = description.schedulers[0]
-        self.faults = _first_faults(facts)
+        first_faults = faults(facts).unique("scheduler", keep="first", maintain_order=True)
+        self.faults = [Fault(**row) for row in first_faults.iter_rows(named=True)]
         self.refusals = _refusals(facts)
         """A sentence for each scheduler under which jobs were refused."""
         self.notes = monitor_notes(facts)
         """Sentences on problems of monitors."""
-        self.metrics = tuple(m for m in METRICS if m.key not in OF_SHARED_NODES or _is_known(metrics, m.key))
+        self.metrics = tuple(
+            m for m in METRICS if m.key not in OF_SHARED_NODES or metrics[m.key].null_count() < len(metrics)
+        )
         """The metrics that apply to these runs."""
         self.scores = scores
         """Predicted and real turnaround, as from `sil.outcome.predictions.scored`."""
@@ -100,18 +103,7 @@ class Comparison:
                 }
                 for point, settings in enumerate(self.description.points)
             ],
-            "faults": [
-                {
-                    "scheduler": fault.scheduler,
-                    "point": fault.point,
-                    "replication": fault.replication,
-                    "rule": fault.rule,
-                    "job": fault.job,
-                    "time_s": fault.time_s,
-                    "message": fault.message,
-                }
-                for fault in self.faults
-            ],
+            "faults": [asdict(fault) for fault in self.faults],
             "refusals": self.refusals,
             "notes": self.notes,
             "predictions": [accuracy.as_dict() for accuracy in self.accuracies],
@@ -121,44 +113,14 @@ class Comparison:
         cell = self.cell(point, scheduler, key)
         if cell is None:
             return None
-        return {
-            name: {"mean": found.mean, "half_width": found.half_width}
-            for name, found in (
-                ("value", cell.value),
-                ("difference", cell.difference),
-                ("change_percent", cell.change_percent),
-            )
-            if found is not None
-        }
+        return {name: found for name, found in asdict(cell).items() if found is not None}
 
     def _values(self, point: int, scheduler: str, key: str) -> NDArray[np.float64] | None:
         """The metric by replication; None unless every replication has it."""
-        chosen = self._metrics.filter((pl.col("point") == point) & (pl.col("scheduler") == scheduler)).sort(
-            "replication"
-        )
-        if len(chosen) < self.description.replications:
+        column = self._metrics.filter(point=point, scheduler=scheduler).sort("replication")[key]
+        if len(column) < self.description.replications or column.null_count():
             return None
-        column = chosen[key]
-        return None if column.null_count() else column.to_numpy().astype(np.float64)
-
-
-def _is_known(metrics: pl.DataFrame, key: str) -> bool:
-    return metrics[key].null_count() < len(metrics)
-
-
-def _first_faults(facts: pl.DataFrame) -> list[Fault]:
-    return [
-        Fault(
-            row["scheduler"],
-            row["point"],
-            row["replication"],
-            row["rule"],
-            row["job"],
-            row["time_s"],
-            row["message"],
-        )
-        for row in faults(facts).unique("scheduler", keep="first", maintain_order=True).iter_rows(named=True)
-    ]
+        return column.to_numpy().astype(np.float64)
 
 
 def _refusals(facts: pl.DataFrame) -> list[str]:

@@ -13,6 +13,7 @@ import numpy as np
 import polars as pl
 
 from scheduler.model import JobId
+from sil.outcome.jobs import ENDINGS
 from sil.trace.facts import Fact
 
 NO_JOB_LOST = "no-job-lost"
@@ -25,8 +26,6 @@ MPL_WITHIN_LIMIT = "mpl-within-limit"
 STARTS_AFTER_ARRIVAL = "starts-after-arrival"
 WHAT_IS_OVER_IS_OVER = "what-is-over-is-over"
 TIME_NEVER_GOES_BACK = "time-never-goes-back"
-
-_ENDINGS = (Fact.RUN_ENDED, Fact.RUN_PREEMPTED, Fact.RUN_LOST)
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,7 +109,7 @@ class _Checker:
             breach = None
             if event == Fact.RUN_STARTED:
                 breach = self._started(time_s, job, run, resource, _mask(machines))
-            elif event in _ENDINGS:
+            elif event in ENDINGS:
                 breach = self._over(time_s, event, job, run)
             elif event == Fact.JOB_ARRIVED:
                 self._unfinished[job] = None

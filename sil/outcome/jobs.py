@@ -10,7 +10,7 @@ from sil.trace.facts import RUN, Fact
 
 BOUNDED_SLOWDOWN_THRESHOLD_S = 10.0
 
-_ENDINGS = (Fact.RUN_ENDED, Fact.RUN_PREEMPTED, Fact.RUN_LOST)
+ENDINGS = (Fact.RUN_ENDED, Fact.RUN_PREEMPTED, Fact.RUN_LOST)
 
 
 def run_table(facts: pl.DataFrame) -> pl.DataFrame:
@@ -55,31 +55,22 @@ def lazy_job_table(
         .rename({"from_s": "starting_time", "until_s": "finish_time"})
         .join(arrived, on=key, how="inner")
         .join(attempts, on=key, how="inner")
-        .with_columns(
-            execution_time=execution,
-            turnaround_time=turnaround,
-            waiting_time=turnaround - execution,
-            stretch=turnaround / execution,
-            bounded_slowdown=pl.max_horizontal(bounded, pl.lit(1.0)),
-            parallel=(pl.col("resource") >= n_machines) | (pl.col("tasks") > 1),
-        )
         .sort(key)
-        .rename({"job": "job_id"})
         .select(
             *of,
-            "job_id",
+            pl.col("job").alias("job_id"),
             "job_class",
             "queue",
             "user",
             "submission_time",
             "starting_time",
-            "execution_time",
+            execution.alias("execution_time"),
             "finish_time",
-            "waiting_time",
-            "turnaround_time",
-            "stretch",
-            "bounded_slowdown",
-            "parallel",
+            (turnaround - execution).alias("waiting_time"),
+            turnaround.alias("turnaround_time"),
+            (turnaround / execution).alias("stretch"),
+            pl.max_horizontal(bounded, pl.lit(1.0)).alias("bounded_slowdown"),
+            ((pl.col("resource") >= n_machines) | (pl.col("tasks") > 1)).alias("parallel"),
             "attempts",
             "resource",
             "machines",
@@ -98,7 +89,7 @@ def _runs(facts: pl.LazyFrame, of: Sequence[str]) -> pl.LazyFrame:
     started = facts.filter(pl.col("event") == Fact.RUN_STARTED).select(
         *of, "job", "run", "resource", "machines", "tasks", pl.col("time_s").alias("from_s")
     )
-    over = facts.filter(pl.col("event").is_in([fact.value for fact in _ENDINGS])).select(
+    over = facts.filter(pl.col("event").is_in([fact.value for fact in ENDINGS])).select(
         *of, "run", pl.col("time_s").alias("until_s"), pl.col("event").alias("ending")
     )
     return started.join(over, on=(*of, "run"), how="inner", maintain_order="left")

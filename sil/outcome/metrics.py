@@ -30,49 +30,30 @@ class Metric:
         return f"{self.title} ({self.unit})" if self.unit else self.title
 
 
-@dataclass(frozen=True, slots=True)
-class _Quantity:
-    """A column of the table of jobs."""
-
-    column: str
-    name: str
-    unit: str
-    digits: int
-
-
 _QUANTITIES = {
-    "turnaround": _Quantity("turnaround_time", "turnaround", "s", 1),
-    "waiting": _Quantity("waiting_time", "waiting time", "s", 1),
-    "bounded_slowdown": _Quantity("bounded_slowdown", "bounded slowdown", "", 3),
+    "turnaround": ("turnaround_time", "turnaround", "s", 1),
+    "waiting": ("waiting_time", "waiting time", "s", 1),
+    "bounded_slowdown": ("bounded_slowdown", "bounded slowdown", "", 3),
 }
+"""Column of the table of jobs, name, unit and digits."""
 _SUMMARIES = {
     "mean": ("Mean {}", pl.Expr.mean),
     "median": ("Median {}", lambda values: quantile(values, 0.5)),
     "p95": ("95th percentile of {}", lambda values: quantile(values, 0.95)),
     "max": ("Maximum {}", pl.Expr.max),
 }
-
-
-def _of_jobs(summary: str, quantity: str) -> Metric:
-    """A metric such as mean_waiting: a summary of a column of the table of jobs."""
-    of, (title, summarised) = _QUANTITIES[quantity], _SUMMARIES[summary]
-    values = summarised(pl.col(of.column))
-    return Metric(f"{summary}_{quantity}", title.format(of.name), of.unit, of.digits, of_jobs=values)
-
-
 JOB_METRICS = {
-    f"{summary}_{quantity}": _of_jobs(summary, quantity) for quantity in _QUANTITIES for summary in _SUMMARIES
+    f"{summary}_{quantity}": Metric(
+        f"{summary}_{quantity}", title.format(name), unit, digits, of_jobs=summarised(pl.col(column))
+    )
+    for quantity, (column, name, unit, digits) in _QUANTITIES.items()
+    for summary, (title, summarised) in _SUMMARIES.items()
 }
 """Mean, median, 95th percentile and maximum of turnaround, waiting time and bounded slowdown. Quantiles are
 those of the inverted CDF: the smallest value that so many of the jobs do not exceed."""
 
-MAKESPAN = Metric(
-    "makespan",
-    "Makespan",
-    "s",
-    1,
-    of_jobs=pl.col("finish_time").max() - pl.col("submission_time").min(),
-)
+_MAKESPAN_S = pl.col("finish_time").max() - pl.col("submission_time").min()
+MAKESPAN = Metric("makespan", "Makespan", "s", 1, of_jobs=_MAKESPAN_S)
 UTILISATION = Metric("utilisation", "Utilisation", "%", 2, more_is_better=True)
 
 METRICS = (
@@ -83,14 +64,7 @@ METRICS = (
     MAKESPAN,
     UTILISATION,
     Metric("mean_mpl", "Parallel tasks on a node in use", "", 2),
-    Metric(
-        "parallel_share",
-        "Jobs run in parallel",
-        "%",
-        1,
-        more_is_better=True,
-        of_jobs=100.0 * pl.col("parallel").mean(),
-    ),
+    Metric("parallel_share", "Jobs run in parallel", "%", 1, True, 100.0 * pl.col("parallel").mean()),
     Metric("stops", "Stops for lack of memory", "", 1),
     Metric("local_slowdown", "Slowdown of local users", "", 3),
     Metric("tight_share", "Local users' time with too little CPU", "%", 2),
@@ -121,7 +95,7 @@ PLAN_METRICS = {
 
 REPLAY_METRICS = {
     **{
-        f"{_QUANTITIES[name].column}_{summary}": JOB_METRICS[f"{summary}_{name}"]
+        f"{_QUANTITIES[name][0]}_{summary}": JOB_METRICS[f"{summary}_{name}"]
         for name in ("waiting", "turnaround", "bounded_slowdown")
         for summary in _SUMMARIES
     },
@@ -133,16 +107,21 @@ REPLAY_METRICS = {
 OF_SHARED_NODES = ("mean_mpl", "stops", "local_slowdown", "tight_share", "promised_share", "kept_share")
 
 
+_ARRIVED, _REFUSED = ((pl.col("event") == fact).sum() for fact in (Fact.JOB_ARRIVED, Fact.JOB_REFUSED))
+"""Numbers of jobs, from facts."""
+_PROMISES = {"promised_share": pl.Float64, "kept_share": pl.Float64}
+
+
 class UnknownMetric(UserError):
     """There is no metric of that key. The message is one sentence for the user."""
 
 
 def metric(key: str) -> Metric:
     """The metric of that key. Raises UnknownMetric."""
-    for m in METRICS:
-        if m.key == key:
-            return m
-    raise UnknownMetric(f"there is no metric '{key}'; there are {', '.join(m.key for m in METRICS)}")
+    known = {m.key: m for m in METRICS}
+    if key not in known:
+        raise UnknownMetric(f"there is no metric '{key}'; there are {', '.join(known)}")
+    return known[key]
 
 
 def measured(key: str, jobs: pl.DataFrame, runs: pl.DataFrame, n_machines: int) -> float:
@@ -156,7 +135,8 @@ def measured(key: str, jobs: pl.DataFrame, runs: pl.DataFrame, n_machines: int) 
         return _utilisation(jobs, runs, n_machines)
     summary, _, quantity = key.partition("_")
     if summary == "mean":  # NumPy and Polars differ in the last digit
-        return float(jobs[_QUANTITIES[quantity].column].to_numpy().mean())
+        column, *_ = _QUANTITIES[quantity]
+        return float(jobs[column].to_numpy().mean())
     return float(jobs.select(PLAN_METRICS[key].of_jobs).item())
 
 
@@ -182,8 +162,7 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, n_machines: int) -> pl.Da
     """One row per run that ended without a fault: point, replication, scheduler, and a column per metric."""
     facts = tables.facts
     of_jobs = jobs.group_by(RUN).agg(**{m.key: m.of_jobs for m in METRICS if m.of_jobs is not None})
-    arrived, was_refused = pl.col("event") == Fact.JOB_ARRIVED, pl.col("event") == Fact.JOB_REFUSED
-    of_arrivals = facts.group_by(RUN).agg(refused_share=100.0 * was_refused.sum() / arrived.sum())
+    of_arrivals = facts.group_by(RUN).agg(refused_share=100.0 * _REFUSED / _ARRIVED)
     runs = run_table(facts)
     held_s = runs.group_by(RUN).agg(held_s=((pl.col("until_s") - pl.col("from_s")) * pl.col("tasks")).sum())
     on_shared_nodes = bool((jobs["resource"] < 0).any())
@@ -239,8 +218,7 @@ def _promised(facts: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
         .group_by(RUN)
         .agg(promised=pl.len(), kept_share=100.0 * kept.fill_null(False).mean())
     )
-    arrived, refused = pl.col("event") == Fact.JOB_ARRIVED, pl.col("event") == Fact.JOB_REFUSED
-    accepted = facts.group_by(RUN).agg(accepted=arrived.sum() - refused.sum())
+    accepted = facts.group_by(RUN).agg(accepted=_ARRIVED - _REFUSED)
     share = 100.0 * pl.col("promised").fill_null(0) / pl.col("accepted")
     return (
         accepted.join(of_promises, on=RUN, how="left")
@@ -249,20 +227,19 @@ def _promised(facts: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
     )
 
 
-_PROMISES = {"promised_share": pl.Float64, "kept_share": pl.Float64}
-
-
 def monitor_notes(facts: pl.DataFrame) -> list[str]:
     """Problems of the monitors of local load, one sentence each."""
+    first_reason = pl.col("detail").filter(pl.col("event") == Fact.READING_REFUSED).first()
+    found = facts.group_by("scheduler", maintain_order=True).agg(
+        refused=(pl.col("event") == Fact.READING_REFUSED).sum(),
+        silent=(pl.col("event") == Fact.MONITOR_SILENT).sum(),
+        reason=first_reason,
+    )
     notes = []
-    amiss = facts.filter(pl.col("event").is_in([Fact.READING_REFUSED.value, Fact.MONITOR_SILENT.value]))
-    for (scheduler,), of_one in amiss.group_by("scheduler", maintain_order=True):
-        untrue = of_one.filter(pl.col("event") == Fact.READING_REFUSED)
-        silent = of_one.filter(pl.col("event") == Fact.MONITOR_SILENT).height
-        if len(untrue):
+    for scheduler, refused, silent, reason in found.iter_rows():
+        if refused:
             notes.append(
-                f"{scheduler}: {len(untrue):,} readings of monitors were ignored; the first because "
-                f"{untrue['detail'][0]}"
+                f"{scheduler}: {refused:,} readings of monitors were ignored; the first because {reason}"
             )
         if silent:
             notes.append(
@@ -274,10 +251,9 @@ def monitor_notes(facts: pl.DataFrame) -> list[str]:
 
 def refusals(facts: pl.DataFrame) -> pl.DataFrame:
     """One row per scheduler: numbers of arrived and refused jobs, and the first reason."""
-    reasons = pl.col("detail").filter(pl.col("event") == Fact.JOB_REFUSED)
-    arrivals = (pl.col("event") == Fact.JOB_ARRIVED).sum()
+    reason = pl.col("detail").filter(pl.col("event") == Fact.JOB_REFUSED).first()
     return facts.group_by("scheduler", maintain_order=True).agg(
-        arrived=arrivals, refused=reasons.len(), reason=reasons.first()
+        arrived=_ARRIVED, refused=_REFUSED, reason=reason
     )
 
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from math import isfinite
+from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
@@ -38,18 +37,12 @@ class Accuracy:
     never: int
 
     def as_dict(self) -> dict[str, Any]:
-        figures = ("deviation", "bias", "over", "deviation_of_all", "coverage")
-        found = {name: getattr(self, name) for name in figures}
+        found = asdict(self)
         return {
-            "point": self.point,
-            "scheduler": self.scheduler,
-            "predictor": self.predictor,
-            "predictions": self.n_predictions,
-            "never": self.never,
-            **{
-                name: None if one is None else {"mean": one.mean, "half_width": one.half_width}
-                for name, one in found.items()
-            },
+            **{name: found.pop(name) for name in ("point", "scheduler", "predictor")},
+            "predictions": found.pop("n_predictions"),
+            "never": found.pop("never"),
+            **found,
         }
 
 
@@ -72,6 +65,7 @@ def scored(predictions: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
 def accuracies(scores: pl.DataFrame) -> list[Accuracy]:
     """One per point, scheduler and predictor, in order of first appearance."""
     found = []
+    inside = pl.col("finish_time").is_between(pl.col("low_s"), pl.col("high_s"))
     for (point, scheduler, predictor), rows in scores.group_by(
         "point", "scheduler", "predictor", maintain_order=True
     ):
@@ -87,7 +81,7 @@ def accuracies(scores: pl.DataFrame) -> list[Accuracy]:
                 _over_replications(first, 100 * pl.col("deviation").mean()),
                 _over_replications(first, 100 * (pl.col("deviation") > 0).mean()),
                 _over_replications(finite, 100 * pl.col("deviation").abs().mean()),
-                _coverage(first),
+                _over_replications(first.filter(pl.col("low_s").is_not_null()), 100 * inside.mean()),
                 rows.height,
                 never,
             )
@@ -95,14 +89,8 @@ def accuracies(scores: pl.DataFrame) -> list[Accuracy]:
     return found
 
 
-def _coverage(first: pl.DataFrame) -> Interval | None:
-    known = first.filter(pl.col("low_s").is_not_null())
-    inside = pl.col("finish_time").is_between(pl.col("low_s"), pl.col("high_s"))
-    return _over_replications(known, 100 * inside.mean())
-
-
 def _over_replications(rows: pl.DataFrame, figure: pl.Expr) -> Interval | None:
     if rows.is_empty():
         return None
     values = rows.group_by("replication", maintain_order=True).agg(figure.alias("value"))["value"].to_numpy()
-    return interval(values[np.array([isfinite(value) for value in values])])
+    return interval(values[np.isfinite(values)])

@@ -30,6 +30,10 @@ class Interval:
     def high(self) -> float:
         return self.mean + (self.half_width or 0.0)
 
+    def scaled(self, factor: float) -> Interval:
+        width = None if self.half_width is None else self.half_width * factor
+        return Interval(self.mean * factor, width)
+
     @property
     def excludes_zero(self) -> bool:
         return self.half_width is not None and abs(self.mean) > self.half_width

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
 from scheduler.errors import UserError
@@ -11,20 +12,19 @@ from scheduler.registry import SchedulerNotLoaded
 from sil.planning.options import AS_IT_IS, Option, bought, cost, one_of_each, retirements
 from sil.planning.plan_file import Plan
 from sil.planning.questions.best_buy import BestBuy, best_buy, purchases
-from sil.planning.questions.effects import Criteria, OnLook, Ranking, ranked
+from sil.planning.questions.ranking import Criteria, Ranking, ranked
 from sil.planning.questions.sizing import Size, size
 from sil.planning.samples import DoesRuns, Samples
 from sil.planning.scenario.capacity import Load
-from sil.planning.scenario.forecast import with_forecast
 from sil.planning.scenario.on_log import OnLog
-from sil.planning.scenario.on_site import ChangedSite, OnSite
+from sil.planning.scenario.on_site import OnSite, with_forecast
 from sil.planning.scenario.scenario import Scenario
 from sil.runs.scenario import DoesNotFit
 from sil.runs.under_test import resolve
-from sil.site.site_in_use import SiteInUse
 from sil.site.what_if_site import InapplicableChange
 from site_db import toml_file
 from site_db.store import Address
+from site_db.toml_file import Location
 
 Watch = Callable[[str, str, int, int], None]
 """Called at each look with scheduler, question, and the numbers of replications and of open pairs."""
@@ -47,6 +47,13 @@ class Answer:
     best_buy: BestBuy | None
     size: Size | None
     retire: Ranking | None
+
+    @property
+    def rankings(self) -> dict[str, Ranking]:
+        """By the question that compares options."""
+        best = None if self.best_buy is None else self.best_buy.ranking
+        found = {"each offer": self.marginal, "best buy": best, "retire": self.retire}
+        return {question: ranking for question, ranking in found.items() if ranking is not None}
 
 
 @dataclass(frozen=True)
@@ -80,29 +87,54 @@ class Prepared:
                 )
         if plan.log is None and not plan.site and address is None:
             known = "a built-in one, the path of a site file, or with --site one in a database"
-            raise self._wrong(("site",), f"site is missing; name {known}")
+            self._refuse([(("site",), f"site is missing; name {known}")])
         self.offers = one_of_each(plan)
         self.site = None if plan.log is not None else OnSite(plan, source.parent, address)
         self.scenario: Scenario = self.site or OnLog(plan, source.parent)
+        self._retirements: list[Option] = []
         if self.site is not None:
-            self._check(self.site)
+            self._refuse(self._mistakes(self.site))
         self._loads: dict[str, Load | None] = {}
         self.loads = {option.name: self._load(option) for option in (AS_IT_IS, *self.offers)}
         self.base = self._least_that_carries()
 
-    def _check(self, site: OnSite) -> None:
+    def _refuse(self, mistakes: Iterable[tuple[Location, str]]) -> None:
+        if found := list(mistakes):
+            raise toml_file.invalid_at(toml_file.read_text(self._source), self._source, found)
+
+    def _mistakes(self, site: OnSite) -> Iterator[tuple[Location, str]]:
+        """Places in the file, and a sentence about each."""
+        plan = self.plan
         try:
-            today = site.of(AS_IT_IS)
+            today = site.in_use(AS_IT_IS)
         except DoesNotFit as error:
-            text = toml_file.read_text(self._source)
-            raise toml_file.invalid_at(text, self._source, error.mistakes) from None
-        self._check_goals(today.in_use)
-        self._check_retirement(today)
+            yield from error.mistakes
+            return
+        classes = list(plan.forecast.mix) or [k.name for k in today.site.job_classes]
+        queues = list(plan.forecast.queues) or [today.queues[0][0].name]
+        for k, goal in enumerate(plan.goals):
+            for key, name, known in (("job_class", goal.job_class, classes), ("queue", goal.queue, queues)):
+                if name is not None and name not in known:
+                    kind, there = key.replace("_", " "), ", ".join(known)
+                    yield ("goals", k, key), f"no job of {kind} '{name}' ever arrives; there are {there}"
+        if plan.retire is not None:
+            known = sorted({machine.machine_class for machine in today.site.machines})
+            unknown = [(k, name) for k, name in enumerate(plan.retire.machine_classes) if name not in known]
+            for k, name in unknown:
+                sentence = f"the site has no machine class '{name}'; it has {', '.join(known)}"
+                yield ("retire", "machine_classes", k), sentence
+            self._retirements = retirements(plan.retire, today.site)
+            if not self._retirements and not unknown:
+                n = plan.retire.count
+                yield (
+                    ("retire", "count"),
+                    f"there are not {n} machines of one class in the same clusters anywhere",
+                )
         for k, option in enumerate(self.offers):
             try:
-                site.of(option)
+                site.in_use(option)
             except InapplicableChange as error:
-                raise self._wrong(("offers", k, "changes", error.place), str(error)) from None
+                yield ("offers", k, "changes", error.place), str(error)
 
     def carries(self, option: Option) -> bool:
         """Whether an option can carry the forecast in the long run. One that is impossible, because one of
@@ -118,31 +150,10 @@ class Prepared:
             self._loads[option.name] = self.scenario.load(option)
         return self._loads[option.name]
 
-    def _check_goals(self, today: SiteInUse) -> None:
-        plan = self.plan
-        classes = list(plan.forecast.mix) or [k.name for k in today.site.job_classes]
-        queues = list(plan.forecast.queues) or [today.queues[0][0].name]
-        for k, goal in enumerate(plan.goals):
-            for what, name, known in (("job_class", goal.job_class, classes), ("queue", goal.queue, queues)):
-                if name is not None and name not in known:
-                    kind = what.replace("_", " ")
-                    raise self._wrong(
-                        ("goals", k, what),
-                        f"no job of {kind} '{name}' ever arrives; there are {', '.join(known)}",
-                    )
-
-    def _check_retirement(self, today: ChangedSite) -> None:
-        table = self.plan.retire
-        if table is None:
-            return
-        known = sorted({machine.machine_class for machine in today.in_use.site.machines})
-        for k, name in enumerate(table.machine_classes):
-            if name not in known:
-                sentence = f"the site has no machine class '{name}'; it has {', '.join(known)}"
-                raise self._wrong(("retire", "machine_classes", k), sentence)
-        if not retirements(table, today.in_use.site):
-            sentence = f"there are not {table.count} machines of one class in the same clusters anywhere"
-            raise self._wrong(("retire", "count"), sentence)
+    def retirements(self) -> tuple[list[Option], list[Option]]:
+        """Those after which the site can carry the forecast, and the others."""
+        able = [option for option in self._retirements if self.carries(option)]
+        return able, [option for option in self._retirements if option not in able]
 
     def _least_that_carries(self) -> Option:
         """The cheapest of the site as it is, one of each offer, and if these are not enough, other purchases.
@@ -163,45 +174,37 @@ class Prepared:
             "offer more"
         )
 
-    def _wrong(self, place: tuple[str | int, ...], sentence: str) -> Exception:
-        return toml_file.invalid(toml_file.read_text(self._source), self._source, place, sentence)
-
 
 def answered(prepared: Prepared, runs: DoesRuns, watch: Watch) -> Answers:
     """Raises what runs raise, and GoalNeverMeasured."""
-    plan = prepared.plan
-    spare: list[Option] = []
-    if plan.retire is not None and prepared.site is not None:
-        spare = retirements(plan.retire, prepared.site.of(AS_IT_IS).in_use.site)
-    able = [option for option in spare if prepared.carries(option)]
-    not_spared = tuple(option.name for option in spare if option not in able)
+    plan, site = prepared.plan, prepared.site
+    answers = tuple(
+        _answer(prepared, Samples(prepared.scenario, runs, scheduler), partial(watch, scheduler))
+        for scheduler in plan.schedulers
+    )
+    _, not_spared = prepared.retirements()
+    return Answers(
+        plan,
+        site.name if site else "",
+        site.in_use(AS_IT_IS).down if site else (),
+        answers,
+        prepared.loads,
+        tuple(option.name for option in not_spared),
+    )
 
-    def under(scheduler: str) -> Answer:
-        samples = Samples(prepared.scenario, runs, scheduler)
-        return _answer(prepared, samples, able, lambda *look: watch(scheduler, *look))
 
-    answers = tuple(under(scheduler) for scheduler in plan.schedulers)
-    site, down = ("", ()) if prepared.site is None else prepared.site.described
-    return Answers(plan, site, down, answers, prepared.loads, not_spared)
-
-
-def _answer(
-    prepared: Prepared, samples: Samples, spare: list[Option], watch: Callable[[str, int, int], None]
-) -> Answer:
+def _answer(prepared: Prepared, samples: Samples, watch: Callable[[str, int, int], None]) -> Answer:
     plan, base = prepared.plan, prepared.base
-
-    def looking(question: str) -> OnLook:
-        return lambda n, unsettled: watch(question, n, unsettled)
-
     marginal = best = sized = retire = None
     others = [o for o in (AS_IT_IS, *prepared.offers) if o.name != base.name and prepared.carries(o)]
     if others:
         by_price = plan.rank_by == "effect_per_price" and base is AS_IT_IS
-        marginal = ranked(samples, others, Criteria(base, by_price), looking("each offer"))
+        marginal = ranked(samples, others, Criteria(base, by_price), partial(watch, "each offer"))
     if plan.budget is not None and plan.offers:
-        best = best_buy(samples, base, prepared.carries, looking("best buy"))
+        best = best_buy(samples, base, prepared.carries, partial(watch, "best buy"))
     if plan.size is not None:
-        sized = size(samples, prepared.carries, looking("size"))
+        sized = size(samples, prepared.carries, partial(watch, "size"))
+    spare, _ = prepared.retirements()
     if spare and base is AS_IT_IS:
-        retire = ranked(samples, spare, Criteria(only_first=True), looking("retire"))
+        retire = ranked(samples, spare, Criteria(only_first=True), partial(watch, "retire"))
     return Answer(samples.scheduler, base, samples.share_refused(base), marginal, best, sized, retire)

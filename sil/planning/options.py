@@ -36,7 +36,12 @@ def one_of_each(plan: Plan) -> list[Option]:
 
 def only(plan: Plan, k: int, n: int) -> Counts:
     """`n` units of offer `k` and nothing else."""
-    return tuple(n if k == other else 0 for other in range(len(plan.offers)))
+    return with_more((0,) * len(plan.offers), k, n)
+
+
+def with_more(counts: Counts, k: int, n: int) -> Counts:
+    """`n` more units of offer `k`, or fewer."""
+    return (*counts[:k], counts[k] + n, *counts[k + 1 :])
 
 
 def bought(plan: Plan, counts: Counts) -> Option:

@@ -5,27 +5,12 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
-from pydantic import Field, ValidationError, model_validator
+from pydantic import Field, model_validator
 
 from sil.outcome.metrics import PLAN_METRICS
-from sil.settings.experiment_file import (
-    EmpiricalTable,
-    EveryQuantumTable,
-    ExactTable,
-    ExperienceTable,
-    Experiment,
-    FailuresTable,
-    GammaTable,
-    GuardTable,
-    LognormalTable,
-    NormalTable,
-    OnRequestTable,
-    PreemptionTable,
-    WorkloadTable,
-)
+from sil.settings.experiment_file import Experiment, RunSettings, WorkloadTable
 from sil.settings.notional import Notional
 from site_db import toml_file
-from site_db.site_file.tables import QueueTable
 from site_db.toml_file import Count, NotNegative, Positive, Table
 
 Share = Annotated[float, Field(gt=0, lt=1, strict=True)]
@@ -113,27 +98,15 @@ class RetireTable(Table):
     machine_classes: tuple[str, ...] = ()
 
 
-class Plan(Table):
+class Plan(RunSettings):
     """A plan, as in its file."""
 
     name: str
     question: str = ""
     site: str = ""
-    seed: int = Field(default=1, ge=0, strict=True)
-    schedulers: tuple[str, ...] = Field(min_length=1)
     workload: WorkloadTable | None = None
     history: HistoryTable | None = None
     log: LogTable | None = None
-    rounds: EveryQuantumTable | OnRequestTable = Field(default=OnRequestTable(), discriminator="kind")
-    run_times: ExactTable | NormalTable | LognormalTable | GammaTable | EmpiricalTable = Field(
-        default=ExactTable(), discriminator="kind"
-    )
-    queues: tuple[QueueTable, ...] = ()
-    planned_starts: Literal["earliest", "kept"] = "earliest"
-    preemption: PreemptionTable = PreemptionTable()
-    experience: ExperienceTable = ExperienceTable()
-    failures: FailuresTable | None = None
-    guard: GuardTable = GuardTable()
     goals: tuple[GoalTable, ...] = (GoalTable(),)
     offers: tuple[OfferTable, ...] = ()
     years: NotNegative = 1.0
@@ -236,41 +209,11 @@ class Plan(Table):
 
     def experiment(self, notional: tuple[Any, ...]) -> Experiment:
         """The experiment of this plan on a changed site."""
-        shared = {name: getattr(self, name) for name in _OF_EXPERIMENTS}
-        return Experiment(
-            workload=self.forecast,
-            name=self.name,
-            site=self.site,
-            seed=self.seed,
-            schedulers=self.schedulers,
-            notional=notional,
-            **shared,
-        )
-
-
-_OF_EXPERIMENTS = (
-    "rounds",
-    "run_times",
-    "queues",
-    "planned_starts",
-    "preemption",
-    "experience",
-    "failures",
-    "guard",
-)
+        common = {name: getattr(self, name) for name in RunSettings.model_fields}
+        return Experiment(workload=self.forecast, name=self.name, site=self.site, notional=notional, **common)
 
 
 def read_plan(path: Path) -> Plan:
     """The plan in a TOML file. Raises InvalidFile with one sentence for the first mistake."""
     text = toml_file.read_text(path)
     return toml_file.validate(toml_file.parse(text, path), Plan, text, path)
-
-
-def changed(plan: Plan, **settings: Any) -> Plan:
-    """The plan with the settings that are not None replaced. Raises InvalidFile."""
-    data = plan.model_dump() | {key: value for key, value in settings.items() if value is not None}
-    try:
-        return Plan.model_validate(data)
-    except ValidationError as error:
-        _, sentence = toml_file.mistakes(error, data, Plan)[0]
-        raise toml_file.InvalidFile(sentence) from None

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from math import isnan
 from typing import Protocol
 
 import numpy as np
@@ -11,8 +12,7 @@ from scheduler.errors import UserError
 from sil.outcome.statistics import Sample
 from sil.planning.options import Option
 from sil.planning.plan_file import GoalTable, Plan
-from sil.planning.scenario.option_runs import CLASS, REFUSED, never_measured
-from sil.planning.scenario.scenario import Scenario
+from sil.planning.scenario.scenario import CLASS, REFUSED, Scenario
 from sil.workers.executor import Item
 
 
@@ -31,6 +31,7 @@ class Samples:
     def __init__(self, scenario: Scenario, runs: DoesRuns, scheduler: str) -> None:
         self.plan: Plan = scenario.plan
         self.goal: GoalTable = self.plan.goals[0]
+        self.sign = 1.0 if self.goal.more_is_better else -1.0
         self.scheduler = scheduler
         self._scenario = scenario
         self._runs = runs
@@ -48,12 +49,12 @@ class Samples:
         works = [self._scenario.run(option, self.scheduler, replication) for option, replication in wanted]
         results = self._runs.results([Item(work.key, work) for work in works])
         for (option, replication), measures in zip(wanted, results, strict=True):
-            missing = never_measured(self.plan.goals, measures)
-            if missing is not None:
-                why = _why_nothing(missing, measures.get(REFUSED, 0.0))
-                raise GoalNeverMeasured(
-                    f"the goal '{missing.key}' cannot be measured: in replication {replication} {why}"
-                )
+            for goal in self.plan.goals:
+                if isnan(measures[goal.key]):
+                    why = _why_nothing(goal, measures[REFUSED])
+                    raise GoalNeverMeasured(
+                        f"the goal '{goal.key}' cannot be measured: in replication {replication} {why}"
+                    )
             self._measured.setdefault(option.name, []).append(measures)
 
     def count(self, option: Option) -> int:
@@ -70,11 +71,12 @@ class Samples:
         return np.array([measures[key] for measures in self._measured[option.name][:n]])
 
     def gains(self, option: Option, base: Option, key: str | None = None) -> Sample:
-        """How much better than `base` it is, in each replication that both have."""
+        """How much better than `base` it is, in each replication that both have: by the first goal, or by the
+        mean turnaround of a job class."""
         n = min(self.count(option), self.count(base))
-        goal = self.goal if key is None else next((g for g in self.plan.goals if g.key == key), None)
-        sign = 1.0 if goal is not None and goal.more_is_better else -1.0
-        return sign * (self.values(option, key, n) - self.values(base, key, n))
+        return (self.sign if key is None else -1.0) * (
+            self.values(option, key, n) - self.values(base, key, n)
+        )
 
     def job_classes(self, option: Option, n: int) -> list[str]:
         """Those with jobs in each of the first n replications."""

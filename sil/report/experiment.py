@@ -19,21 +19,22 @@ from sil.trace.facts import RunDescription
 from sil.trace.tables import RunTables
 
 MOST_NODES_DRAWN = 128
+OVER_ALL_JOBS = "Distribution over the jobs of all replications."
 
 
 def experiment_page(tables: RunTables, jobs: pl.DataFrame, comparison: Comparison) -> Page:
     description = comparison.description
-    refusals = [Notice("refusal", f"{text}.", "Refused") for text in comparison.refusals]
-    notes = [Notice("refusal", f"{text}.", "Note") for text in comparison.notes]
-    faults = [
-        Notice("fault", f"{fault}. Its later runs are left out.", "Fault") for fault in comparison.faults
+    notices = [
+        *(Notice("refusal", f"{text}.", "Refused") for text in comparison.refusals),
+        *(Notice("refusal", f"{text}.", "Note") for text in comparison.notes),
+        *(Notice("fault", f"{fault}. Its later runs are left out.", "Fault") for fault in comparison.faults),
     ]
     return Page(
         description.experiment,
         description.description,
         f"{description.experiment}: {', '.join(description.schedulers)}",
         list(_terms(description)),
-        [*refusals, *notes, *faults],
+        notices,
         _sections(tables, jobs, comparison),
     )
 
@@ -61,7 +62,7 @@ def _sections(tables: RunTables, jobs: pl.DataFrame, comparison: Comparison) -> 
     return [*sections, *_time_sections(tables.facts, jobs, comparison)]
 
 
-def shown_points(description: RunDescription) -> list[int]:
+def _drawn_points(description: RunDescription) -> list[int]:
     """The points of the grid with charts over time: first, middle and last."""
     last = len(description.points) - 1
     return sorted({0, last // 2, last})
@@ -69,13 +70,11 @@ def shown_points(description: RunDescription) -> list[int]:
 
 def _grid_sections(comparison: Comparison) -> list[Section]:
     axes = comparison.description.axes
-    numeric = len(axes) == 1 and all(
+    if len(axes) != 1 or not all(
         isinstance(point[axes[0]], (int, float)) for point in comparison.description.points
-    )
-    if not numeric:
+    ):
         return []
-    value = Part(chart=figures.value_over_grid(comparison, "sum_job_times"))
-    parts = [value]
+    parts = [Part(chart=figures.value_over_grid(comparison, "sum_job_times"))]
     if len(comparison.schedulers) > 1:
         parts.insert(0, Part(chart=figures.change_over_grid(comparison, "sum_job_times")))
     note = (
@@ -102,10 +101,10 @@ def _comparison_section(comparison: Comparison) -> Section:
 
 
 def _table(comparison: Comparison, point: int) -> Table:
-    rows: list[list[Cell | str]] = []
-    for m in comparison.metrics:
-        cells = [comparison.cell(point, scheduler, m.key) for scheduler in comparison.schedulers]
-        rows.append([m.label, *(_cell(m, cell) for cell in cells)])
+    rows: list[list[Cell | str]] = [
+        [m.label, *(_cell(m, comparison.cell(point, name, m.key)) for name in comparison.schedulers)]
+        for m in comparison.metrics
+    ]
     return Table(["", *comparison.schedulers], rows)
 
 
@@ -126,18 +125,11 @@ def _prediction_section(comparison: Comparison) -> Section:
         "for predictions that are too long. Intervals come from the errors in the site's history when the "
         "experiment began and should contain 80 % of the real values."
     )
-    first = comparison.scores.filter(
-        "first", pl.col("predicted_s").is_finite(), pl.col("replication") == 0, pl.col("point") == 0
-    )
-    points = first.select(
-        pl.col("predictor").alias("of"),
-        pl.col("real_s").alias("real"),
-        pl.col("predicted_s").alias("predicted"),
-        "scheduler",
-    )
+    first = comparison.scores.filter("first", pl.col("predicted_s").is_finite(), replication=0, point=0)
+    points = first.select("scheduler", of="predictor", real="real_s", predicted="predicted_s")
     parts = [Part(table=Table(["scheduler", "predictor", *PREDICTION_HEADINGS], rows))]
     for scheduler in comparison.schedulers:
-        of_one = points.filter(pl.col("scheduler") == scheduler).drop("scheduler")
+        of_one = points.filter(scheduler=scheduler).drop("scheduler")
         if len(of_one):
             title = f"{scheduler}, first replication"
             chart = predicted_against_real(of_one, "Predictor")
@@ -146,66 +138,54 @@ def _prediction_section(comparison: Comparison) -> Section:
 
 
 def _sections_of_nodes(facts: pl.DataFrame, jobs: pl.DataFrame, description: RunDescription) -> list[Section]:
-    ended = jobs.filter(pl.col("point") == 0)
     nodes = Section(
         "Nodes over time",
         "The first replication"
         + (" of the first point of the grid" if len(description.points) > 1 else "")
         + ". Shade: number of parallel tasks that run on a node. Line: a local user is present.",
     )
-    for scheduler in description.schedulers:
-        of_one = facts.filter(
-            pl.col("point") == 0, pl.col("replication") == 0, pl.col("scheduler") == scheduler
-        )
-        if len(of_one) and description.n_machines <= MOST_NODES_DRAWN:
-            chart = timeline(of_one, description.n_machines)
-            nodes.parts.append(
-                Part(scheduler, chart, folded=True, open=scheduler == description.schedulers[0])
-            )
     if description.n_machines > MOST_NODES_DRAWN:
         nodes.note = f"Not drawn for more than {MOST_NODES_DRAWN} nodes."
-    turnaround = Section("Turnaround", "Distribution over the jobs of all replications.")
+    else:
+        for scheduler in description.schedulers:
+            of_one = facts.filter(point=0, replication=0, scheduler=scheduler)
+            if len(of_one):
+                chart = timeline(of_one, description.n_machines)
+                is_first = scheduler == description.schedulers[0]
+                nodes.parts.append(Part(scheduler, chart, folded=True, open=is_first))
+    turnaround = Section("Turnaround", OVER_ALL_JOBS)
+    ended = jobs.filter(pl.col("point") == 0)
     if len(ended):
         turnaround.parts.append(Part(chart=figures.turnaround_distribution(ended, description.schedulers)))
     return [turnaround, nodes]
 
 
 def _time_sections(facts: pl.DataFrame, jobs: pl.DataFrame, comparison: Comparison) -> list[Section]:
-    description = comparison.description
-    held = run_table(facts)
-    points = shown_points(description)
-    turnaround = Section("Turnaround", "Distribution over the jobs of all replications.")
-    utilisation = Section(
-        "Utilisation over time", "Share of machines held by runs, mean over the replications."
-    )
-    schedule = Section(
-        "Schedule",
-        "The first replication. Colour: job class. Dark frame: parallel run on a cluster.",
-    )
-    if len(points) < len(description.points):
-        for section in (turnaround, utilisation, schedule):
-            section.note += " Drawn for the first, the middle and the last point of the grid."
+    d = comparison.description
+    held, points = run_table(facts), _drawn_points(d)
+    schedule = "The first replication. Colour: job class. Dark frame: parallel run on a cluster."
+    some = " Drawn for the first, the middle and the last point of the grid."
+    sections = [
+        Section(title, note + (some if len(points) < len(d.points) else ""))
+        for title, note in (
+            ("Turnaround", OVER_ALL_JOBS),
+            ("Schedule", schedule),
+            ("Utilisation over time", "Share of machines held by runs, mean over the replications."),
+        )
+    ]
     for place, point in enumerate(points):
-        of_point = pl.col("point") == point
-        ended = jobs.filter(of_point)
+        ended, runs = jobs.filter(point=point), held.filter(point=point)
         if not len(ended):
             continue
-        shown_held = held.filter(of_point)
-        first = pl.col("replication") == 0
         charts = (
-            (turnaround, figures.turnaround_distribution(ended, description.schedulers)),
-            (
-                utilisation,
-                figures.utilisation_over_time(
-                    shown_held, description.schedulers, description.n_machines, description.replications
-                ),
-            ),
-            (schedule, figures.gantt(shown_held.filter(first), ended.filter(first), description)),
+            figures.turnaround_distribution(ended, d.schedulers),
+            figures.gantt(runs.filter(replication=0), ended.filter(replication=0), d),
+            figures.utilisation_over_time(runs, d.schedulers, d.n_machines, d.replications),
         )
-        for section, chart in charts:
-            title = _settings(description.points[point])
-            section.parts.append(Part(title, chart, folded=len(points) > 1, open=place == len(points) // 2))
-    return [section for section in (turnaround, schedule, utilisation) if section.parts]
+        folded, is_middle = len(points) > 1, place == len(points) // 2
+        for section, chart in zip(sections, charts, strict=True):
+            section.parts.append(Part(_settings(d.points[point]), chart, folded=folded, open=is_middle))
+    return [section for section in sections if section.parts]
 
 
 def _settings(point: dict[str, Any]) -> str:

@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 import altair as alt
 import numpy as np
 import polars as pl
 
 from scheduler.node_set import NodeSet
-from sil.outcome.comparison import Comparison
+from sil.outcome.comparison import Cell, Comparison
 from sil.outcome.metrics import metric
 from sil.outcome.statistics import Interval
 from sil.trace.facts import RunDescription
@@ -27,67 +27,41 @@ WIDTH = 760
 MOST_RUNS_IN_A_GANTT = 3_000
 
 
-def tooltips(*columns: str) -> list[alt.Tooltip]:
-    """Tooltips of columns. (Altair also accepts names, but is much slower.)"""
-    return [alt.Tooltip(column) for column in columns]
+def tooltips(*columns: str, **titles: str) -> list[alt.Tooltip]:
+    """Tooltips of columns, by their names or with titles. (Altair also accepts names, but is much slower.)"""
+    titled = dict(zip(columns, columns, strict=True)) | titles
+    return [alt.Tooltip(column, title=title) for column, title in titled.items()]
 
 
 def change_over_grid(comparison: Comparison, key: str) -> Figure:
     """The percentage change of a metric relative to the baseline, along the only numeric axis of the grid."""
-    m = metric(key)
-    axis = comparison.description.axes[0]
-    rows = []
-    for point, settings in enumerate(comparison.description.points):
-        for scheduler in comparison.schedulers[1:]:
-            cell = comparison.cell(point, scheduler, key)
-            if cell is not None and cell.change_percent is not None:
-                change = cell.change_percent
-                rows.append((settings[axis], scheduler, change.mean, change.low, change.high))
-    frame = _frame(rows, ["setting", "scheduler", "change", "low", "high"])
-    x = alt.X("setting:Q", title=setting_title(axis))
-    colour = scheduler_colour(comparison.schedulers, first=1)
-    title = f"Change of {m.title[0].lower()}{m.title[1:]} relative to {comparison.baseline} (%)"
-    base = alt.Chart(frame)
-    return alt.layer(
-        base.mark_rule(strokeDash=[4, 4], color="#666").encode(y=alt.datum(0.0)),
-        base.mark_area(opacity=0.2).encode(
-            x=x, y=alt.Y("low:Q", title=title), y2=alt.Y2("high:Q"), color=colour
-        ),
-        base.mark_line(point=True).encode(
-            x=x,
-            y=alt.Y("change:Q", title=title),
-            color=colour,
-            tooltip=tooltips("setting", "scheduler", "change", "low", "high"),
-        ),
-    ).properties(width=WIDTH, height=280)
+    title = metric(key).title
+    y_title = f"Change of {title[0].lower()}{title[1:]} relative to {comparison.baseline} (%)"
+    points = [(x, name, cell.change_percent) for x, name, cell in _over_grid(comparison, key)]
+    changes = [(x, name, change) for x, name, change in points if change is not None]
+    axis, colours = setting_title(comparison.description.axes[0]), colour_scale(comparison.schedulers, 1)
+    return alt.layer(zero_rule(), lines(changes, axis, y_title, "Scheduler", colours=colours))
+
+
+def zero_rule() -> alt.Chart:
+    chart: alt.Chart = alt.Chart(pl.DataFrame({"y": [0.0]})).mark_rule(strokeDash=[4, 4], color="#666")
+    return chart.encode(y="y:Q")
 
 
 def value_over_grid(comparison: Comparison, key: str) -> Figure:
     """One metric of every scheduler along the only numeric axis of the grid, with 95 % intervals."""
-    m = metric(key)
+    points = [(x, name, cell.value) for x, name, cell in _over_grid(comparison, key)]
+    axis, colours = setting_title(comparison.description.axes[0]), colour_scale(comparison.schedulers)
+    return lines(points, axis, metric(key).label, "Scheduler", colours=colours)
+
+
+def _over_grid(comparison: Comparison, key: str) -> Iterator[tuple[float, str, Cell]]:
     axis = comparison.description.axes[0]
-    rows = []
     for point, settings in enumerate(comparison.description.points):
         for scheduler in comparison.schedulers:
             cell = comparison.cell(point, scheduler, key)
             if cell is not None:
-                value = cell.value
-                rows.append((settings[axis], scheduler, value.mean, value.low, value.high))
-    frame = _frame(rows, ["setting", "scheduler", "value", "low", "high"])
-    x = alt.X("setting:Q", title=setting_title(axis))
-    colour = scheduler_colour(comparison.schedulers)
-    base = alt.Chart(frame)
-    return alt.layer(
-        base.mark_area(opacity=0.2).encode(
-            x=x, y=alt.Y("low:Q", title=m.label), y2=alt.Y2("high:Q"), color=colour
-        ),
-        base.mark_line(point=True).encode(
-            x=x,
-            y=alt.Y("value:Q", title=m.label),
-            color=colour,
-            tooltip=tooltips("setting", "scheduler", "value", "low", "high"),
-        ),
-    ).properties(width=WIDTH, height=280)
+                yield settings[axis], scheduler, cell
 
 
 def turnaround_distribution(jobs: pl.DataFrame, schedulers: Sequence[str]) -> Figure:
@@ -113,19 +87,24 @@ def distribution(
         )
     ]
     scale = alt.Scale() if least is None else alt.Scale(type="log")
-    figure: Figure = (
-        alt.Chart(_frame(rows, ["scheduler", "share", "value"]))
-        .mark_line(interpolate="step-after")
-        .encode(
-            x=alt.X("value:Q", title=title, scale=scale),
-            y=alt.Y("share:Q", title="Jobs with at most that value (%)", scale=alt.Scale(domain=[0, 100])),
-            order=alt.Order("share:Q"),
-            color=scheduler_colour(schedulers),
-            tooltip=tooltips("scheduler", "share", "value"),
-        )
-        .properties(width=WIDTH, height=280)
-    )
+    x = alt.X("value:Q", title=title, scale=scale)
+    y = alt.Y("share:Q", title="Jobs with at most that value (%)", scale=alt.Scale(domain=[0, 100]))
+    chart = scheduler_lines(_frame(rows, ["scheduler", "share", "value"]), x, y, schedulers, height=280)
+    figure: Figure = chart.encode(order=alt.Order("share:Q"))
     return figure
+
+
+def scheduler_lines(
+    frame: pl.DataFrame, x: alt.X, y: alt.Y, schedulers: Sequence[str], height: int
+) -> alt.Chart:
+    """One line per scheduler; each value holds until the next."""
+    chart: alt.Chart = (
+        alt.Chart(frame)
+        .mark_line(interpolate="step-after")
+        .encode(x=x, y=y, color=scheduler_colour(schedulers), tooltip=tooltips(*frame.columns))
+        .properties(width=WIDTH, height=height)
+    )
+    return chart
 
 
 def gantt(held: pl.DataFrame, jobs: pl.DataFrame, description: RunDescription) -> Figure:
@@ -145,12 +124,17 @@ def gantt(held: pl.DataFrame, jobs: pl.DataFrame, description: RunDescription) -
     ]
     columns = ["scheduler", "job", "job class", "low", "high", "from", "until", "run", "ending"]
     frame = _frame(rows, columns)
+    classes_drawn = list(description.job_classes)
     colour = alt.Color(
-        "job class:N", sort=list(description.job_classes), legend=alt.Legend(title="Job class")
+        "job class:N",
+        sort=classes_drawn,
+        scale=colour_scale(classes_drawn),
+        legend=alt.Legend(title="Job class"),
     )
-    colour = colour.scale(domain=list(description.job_classes), range=_colours(description.job_classes))
     horizon_s = max((row[6] for row in rows), default=1.0)
-    ticks = _class_ticks(description.machine_classes)
+    # The first machine of each stretch of one class.
+    of_machine = description.machine_classes
+    ticks = {j: name for j, name in enumerate(of_machine) if j == 0 or of_machine[j - 1] != name}
     frames = alt.condition("datum.run === 'parallel'", alt.value("#111"), alt.value("white"))
     panels = [
         alt.Chart(frame)
@@ -193,18 +177,9 @@ def utilisation_over_time(
         percent = 100.0 * busy / (n_machines * replications)
         keep = np.unique(np.linspace(0, len(moments_s) - 1, min(600, len(moments_s))).astype(int))
         rows += [(scheduler, float(moments_s[k]), float(percent[k])) for k in keep]
-    figure: Figure = (
-        alt.Chart(_frame(rows, ["scheduler", "time", "utilisation"]))
-        .mark_line(interpolate="step-after")
-        .encode(
-            x=alt.X("time:Q", title="Time (s)"),
-            y=alt.Y("utilisation:Q", title="Machines in use (%)"),
-            color=scheduler_colour(schedulers),
-            tooltip=tooltips("scheduler", "time", "utilisation"),
-        )
-        .properties(width=WIDTH, height=220)
-    )
-    return figure
+    frame = _frame(rows, ["scheduler", "time", "utilisation"])
+    x, y = alt.X("time:Q", title="Time (s)"), alt.Y("utilisation:Q", title="Machines in use (%)")
+    return scheduler_lines(frame, x, y, schedulers, height=220)
 
 
 def lines(
@@ -213,29 +188,29 @@ def lines(
     y_title: str,
     legend: str,
     height: int = 280,
+    colours: alt.Scale | None = None,
 ) -> Figure:
-    """One line per name, in order of appearance; `points` are (x, name, y). An interval is drawn as its mean
-    with a band."""
+    """One line per name; `points` are (x, name, y). An interval is drawn as its mean with a band. Colours are
+    by order of appearance, or those of a scale."""
     rows = [
         (x, name, y.mean, y.low, y.high) if isinstance(y, Interval) else (x, name, y, y, y)
         for x, name, y in points
     ]
-    frame = pl.DataFrame(rows, schema=["x", "name", "y", "low", "high"], orient="row")
-    names = frame["name"].unique(maintain_order=True).to_list()
+    schema = {"x": pl.Float64, "name": pl.String, "y": pl.Float64, "low": pl.Float64, "high": pl.Float64}
+    frame = pl.DataFrame(rows, schema=schema, orient="row")
     colour = alt.Color(
         "name:N",
-        scale=alt.Scale(domain=names, range=_colours(names)),
+        scale=colours or colour_scale(frame["name"].unique(maintain_order=True)),
         legend=alt.Legend(title=legend, symbolOpacity=1),
     )
-    base = alt.Chart(frame)
-    across = alt.X("x:Q", title=x_title)
+    titles = {"x": x_title, "name": legend, "y": y_title}
+    if (frame["low"] < frame["high"]).any():
+        titles |= {"low": "low", "high": "high"}
+    base = alt.Chart(frame).encode(x=alt.X("x:Q", title=x_title), color=colour)
+    low, high, y = alt.Y("low:Q", title=y_title), alt.Y2("high:Q"), alt.Y("y:Q", title=y_title)
     figure: Figure = alt.layer(
-        base.mark_area(opacity=0.2).encode(
-            x=across, y=alt.Y("low:Q", title=y_title), y2=alt.Y2("high:Q"), color=colour
-        ),
-        base.mark_line(point=True).encode(
-            x=across, y=alt.Y("y:Q", title=y_title), color=colour, tooltip=_titled(x_title, legend, y_title)
-        ),
+        base.mark_area(opacity=0.2).encode(y=low, y2=high),
+        base.mark_line(point=True).encode(y=y, tooltip=tooltips(**titles)),
     ).properties(width=WIDTH, height=height)
     return figure
 
@@ -243,7 +218,6 @@ def lines(
 def bars(rows: Iterable[tuple[str, str, float]], x_title: str, y_title: str, legend: str) -> Figure:
     """Bars side by side, one per name at each x, both in order of appearance; `rows` are (x, name, y)."""
     frame = pl.DataFrame(list(rows), schema=["x", "name", "y"], orient="row")
-    names = frame["name"].unique(maintain_order=True).to_list()
     figure: Figure = (
         alt.Chart(frame)
         .mark_bar()
@@ -253,19 +227,40 @@ def bars(rows: Iterable[tuple[str, str, float]], x_title: str, y_title: str, leg
             y=alt.Y("y:Q", title=y_title),
             color=alt.Color(
                 "name:N",
-                scale=alt.Scale(domain=names, range=_colours(names)),
+                scale=colour_scale(frame["name"].unique(maintain_order=True)),
                 legend=alt.Legend(title=legend, labelLimit=0),
             ),
-            tooltip=_titled(x_title, legend, y_title),
+            tooltip=tooltips(x=x_title, name=legend, y=y_title),
         )
         .properties(width=WIDTH, height=280)
     )
     return figure
 
 
-def _titled(x_title: str, legend: str, y_title: str) -> list[alt.Tooltip]:
-    titles = {"x": x_title, "name": legend, "y": y_title}
-    return [alt.Tooltip(column, title=title) for column, title in titles.items()]
+def overhead_figure(points: pl.DataFrame, across: str, lines: str, title: str = "") -> Figure:
+    """Median decision time (ms) over jobs with quartiles: a line per value of `lines`, a panel per value of
+    `across`, both axes logarithmic, as in Collins and George 2001, Figures 3 and 4. `points` also has the
+    columns jobs, median_s, low_s and high_s."""
+    frame = points.with_columns(
+        *(pl.col(f"{name}_s").mul(1e3).alias(name) for name in ("median", "low", "high")),
+        pl.col(across, lines).cast(pl.String),
+    )
+    titles = {"machines": "Machines", "parallel_percent": "Parallel jobs (%)", "scheduler": "Scheduler"}
+    scale = alt.Scale(type="log", nice=False, padding=8)
+    x = alt.X("jobs:Q", title="Number of jobs", scale=scale)
+    y, low = (alt.Y(name, title="Decision time (ms)", scale=scale) for name in ("median:Q", "low:Q"))
+    colour = alt.Color(f"{lines}:N", sort=None, legend=alt.Legend(title=titles[lines], symbolOpacity=1))
+    shown = tooltips("jobs", lines, "median", "low", "high")
+    base = alt.Chart(frame).encode(x=x, color=colour)
+    panel = alt.layer(
+        base.mark_area(opacity=0.2).encode(y=low, y2=alt.Y2("high:Q")),
+        base.mark_line(point=True).encode(y=y, tooltip=shown),
+    ).properties(width=WIDTH // 2, height=260)
+    panels = frame[across].unique(maintain_order=True).to_list()
+    figure: Figure = panel.facet(
+        facet=alt.Facet(f"{across}:N", sort=panels, title=title or titles[across]), columns=2
+    )
+    return figure
 
 
 def setting_title(setting: str) -> str:
@@ -279,10 +274,7 @@ def setting_title(setting: str) -> str:
 
 def save(chart: Figure, path: str) -> None:
     """Write a chart as a PNG, SVG, PDF or HTML file, by the ending of `path`."""
-    if path.endswith(".png"):
-        styled(chart).save(path, scale_factor=2)
-    else:
-        styled(chart).save(path)
+    styled(chart).save(path, scale_factor=2 if path.endswith(".png") else 1)
 
 
 def styled(chart: Figure) -> Figure:
@@ -307,16 +299,14 @@ def _frame(rows: Sequence[tuple[object, ...]], columns: Sequence[str]) -> pl.Dat
     return pl.DataFrame(rows, schema=schema, orient="row")
 
 
-def _colours(names: Sequence[str]) -> list[str]:
-    return [PALETTE[k % len(PALETTE)] for k in range(len(names))]
+def colour_scale(names: Iterable[str], first: int = 0) -> alt.Scale:
+    """A colour for each name, by position; names before `first` are not in this figure."""
+    domain = list(names)
+    colours = [PALETTE[k % len(PALETTE)] for k in range(len(domain))]
+    return alt.Scale(domain=domain[first:], range=colours[first:])
 
 
-def scheduler_colour(schedulers: Sequence[str], first: int = 0) -> alt.Color:
-    """The colours of all schedulers of a report, by position; those before `first` are not in this figure."""
-    scale = alt.Scale(domain=list(schedulers)[first:], range=_colours(schedulers)[first:])
-    return alt.Color("scheduler:N", scale=scale, legend=alt.Legend(title="Scheduler", symbolOpacity=1))
-
-
-def _class_ticks(machine_classes: Sequence[str]) -> dict[int, str]:
-    """First machine of each stretch of one class, and the class."""
-    return {j: name for j, name in enumerate(machine_classes) if j == 0 or machine_classes[j - 1] != name}
+def scheduler_colour(schedulers: Sequence[str]) -> alt.Color:
+    """The colours of all schedulers of a report."""
+    legend = alt.Legend(title="Scheduler", symbolOpacity=1)
+    return alt.Color("scheduler:N", scale=colour_scale(schedulers), legend=legend)

@@ -5,62 +5,62 @@ from __future__ import annotations
 import altair as alt
 import polars as pl
 
-from scheduler.node_set import NodeSet
-from sil.report.figures import PALETTE, WIDTH, Figure, tooltips
-from sil.trace.facts import Fact
+from sil.report.figures import WIDTH, Figure, colour_scale, tooltips
+from sil.trace.facts import Fact, one_row_per_machine
 
-STARTS = (Fact.RUN_STARTED, Fact.RUN_CONTINUED)
 MOST_DRAWN = 4_000
 """Intervals and marks of a timeline; more are indistinguishable and make a page heavy."""
 
-ENDS = (Fact.RUN_ENDED, Fact.RUN_LOST, Fact.RUN_PREEMPTED, Fact.RUN_STOPPED)
+_CHANGES = {
+    Fact.RUN_STARTED: 1,
+    Fact.RUN_CONTINUED: 1,
+    Fact.RUN_STOPPED: -1,
+    Fact.RUN_ENDED: -1,
+    Fact.RUN_LOST: -1,
+    Fact.RUN_PREEMPTED: -1,
+}
+"""Of the number of parallel tasks on each node of a run."""
 
 
 def mpl_segments(facts: pl.DataFrame) -> pl.DataFrame:
     """(node, from_s, until_s, mpl): the number of parallel tasks that ran on a node, if any did."""
-    started = facts.filter(pl.col("event") == Fact.RUN_STARTED)
-    nodes_of = dict(started.select("run", "machines").iter_rows())
-    stopped: set[int] = set()
-    mpl: dict[int, int] = {}
-    since_s: dict[int, float] = {}
-    rows: list[tuple[int, float, float, int]] = []
-    for time_s, event, run in facts.select("time_s", "event", "run").iter_rows():
-        if event not in (*STARTS, *ENDS):
-            continue
-        change = 1 if event in STARTS else -1
-        if event in ENDS and event != Fact.RUN_STOPPED and run in stopped:
-            change = 0
-        (stopped.add if event == Fact.RUN_STOPPED else stopped.discard)(run)
-        for n in NodeSet.parse(nodes_of[run]):
-            before = mpl.get(n, 0)
-            if before and time_s > since_s[n]:
-                rows.append((n, since_s[n], time_s, before))
-            mpl[n], since_s[n] = before + change, time_s
-    schema = {"node": pl.Int64, "from_s": pl.Float64, "until_s": pl.Float64, "mpl": pl.Int64}
-    return pl.DataFrame(rows, schema=schema, orient="row")
+    nodes = facts.filter(event=Fact.RUN_STARTED).select("run", "machines")
+    change = pl.col("event").cast(pl.String).replace_strict(_CHANGES, return_dtype=pl.Int64)
+    was_stopped = pl.col("event").shift(1).over("run") == Fact.RUN_STOPPED
+    over_after_stop = was_stopped.fill_null(value=False) & (pl.col("event") != Fact.RUN_CONTINUED)
+    changes = (
+        facts.filter(pl.col("event").is_in(list(_CHANGES)))
+        .select("run", from_s="time_s", change=pl.when(over_after_stop).then(0).otherwise(change))
+        .join(nodes, on="run", maintain_order="left")
+    )
+    return (
+        one_row_per_machine(changes)
+        .select(
+            node=pl.col("machines").cast(pl.Int64),
+            from_s="from_s",
+            until_s=pl.col("from_s").shift(-1).over("machines"),
+            mpl=pl.col("change").cum_sum().over("machines"),
+        )
+        .filter(pl.col("mpl") > 0, pl.col("until_s") > pl.col("from_s"))
+        .sort("until_s", maintain_order=True)
+    )
 
 
 def presence(facts: pl.DataFrame, end_s: float) -> pl.DataFrame:
     """(node, from_s, until_s): when a local user was present."""
-    came: dict[int, float] = {}
-    rows = []
-    both = facts.filter(pl.col("event").is_in([Fact.LOCAL_USER_CAME, Fact.LOCAL_USER_GONE]))
-    for time_s, event, node in both.select("time_s", "event", "resource").iter_rows():
-        if event == Fact.LOCAL_USER_CAME:
-            came[node] = time_s
-        else:
-            rows.append((node, came.pop(node), time_s))
-    rows += [(node, time_s, end_s) for node, time_s in came.items()]
-    return pl.DataFrame(
-        rows, schema={"node": pl.Int64, "from_s": pl.Float64, "until_s": pl.Float64}, orient="row"
+    until_s = pl.col("time_s").shift(-1).over("resource").fill_null(end_s)
+    return (
+        facts.filter(pl.col("event").is_in([Fact.LOCAL_USER_CAME, Fact.LOCAL_USER_GONE]))
+        .with_columns(until_s=until_s)
+        .filter(event=Fact.LOCAL_USER_CAME)
+        .select(node=pl.col("resource").cast(pl.Int64), from_s="time_s", until_s="until_s")
     )
 
 
 def predicted_against_real(points: pl.DataFrame, of: str) -> Figure:
     """Predicted over real turnaround. `points` has the columns `real` and `predicted` (s) and `of`, whose
     values have a colour each; the parameter `of` is the title of the legend."""
-    names = points["of"].unique(maintain_order=True).to_list()
-    colour = alt.Scale(domain=names, range=list(PALETTE[: len(names)]))
+    colours = colour_scale(points["of"].unique(maintain_order=True))
     longest_s = max(points["real"].max(), points["predicted"].max())  # type: ignore[type-var]
     line = pl.DataFrame({"real": [0.0, longest_s], "predicted": [0.0, longest_s]})
     figure: Figure = alt.layer(
@@ -72,7 +72,7 @@ def predicted_against_real(points: pl.DataFrame, of: str) -> Figure:
         .encode(
             x=alt.X("real:Q", title="Real turnaround (s)"),
             y=alt.Y("predicted:Q", title="Turnaround predicted at arrival (s)"),
-            color=alt.Color("of:N", scale=colour, title=of),
+            color=alt.Color("of:N", scale=colours, title=of),
             tooltip=tooltips("of", "real", "predicted"),
         ),
     ).properties(width=420, height=420)
@@ -140,15 +140,9 @@ def timeline(facts: pl.DataFrame, n_nodes: int) -> Figure:
 
 def _stops(facts: pl.DataFrame) -> pl.DataFrame:
     """(from_s, node, what): where jobs stop and continue."""
-    rows = [
-        (time_s, n, "a job stops" if event == Fact.RUN_STOPPED else "a job continues")
-        for time_s, event, nodes in facts.filter(
-            pl.col("event").is_in([Fact.RUN_STOPPED, Fact.RUN_CONTINUED])
-        )
-        .select("time_s", "event", "machines")
-        .iter_rows()
-        for n in NodeSet.parse(nodes)
-    ]
-    return pl.DataFrame(
-        rows, schema={"from_s": pl.Float64, "node": pl.Int64, "what": pl.String}, orient="row"
+    texts = {Fact.RUN_STOPPED: "a job stops", Fact.RUN_CONTINUED: "a job continues"}
+    marks = facts.filter(pl.col("event").is_in(list(texts)))
+    what = pl.col("event").cast(pl.String).replace_strict(texts, return_dtype=pl.String)
+    return one_row_per_machine(marks).select(
+        from_s="time_s", node=pl.col("machines").cast(pl.Int64), what=what
     )

@@ -5,7 +5,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 
 import altair as alt
 import numpy as np
@@ -13,7 +13,16 @@ import polars as pl
 from numpy.typing import NDArray
 
 from scheduler.node_set import NodeSet
-from sil.report.figures import PALETTE, WIDTH, Figure, distribution, scheduler_colour, tooltips
+from sil.report.figures import (
+    PALETTE,
+    WIDTH,
+    Figure,
+    colour_scale,
+    distribution,
+    scheduler_colour,
+    scheduler_lines,
+    tooltips,
+)
 
 Jobs = Mapping[str, pl.DataFrame]
 """The jobs by scheduler, as in jobs.csv."""
@@ -29,20 +38,13 @@ Numbers = NDArray[np.float64]
 
 def queue_length(jobs: Jobs, names: Sequence[str]) -> Figure:
     """The mean number of jobs that wait in each of `BINS` intervals of time."""
-    begins, ends = "submission_time", "starting_time"
-    frame = _over_time(jobs, begins, ends, lambda table: np.ones(len(table)))
-    return _lines(frame, "Jobs that wait", names)
+    return _over_time(jobs, names, "Jobs that wait", ("submission_time", "starting_time"), pl.lit(1.0))
 
 
 def utilisation(jobs: Jobs, processors: int, names: Sequence[str]) -> Figure:
     """The mean share of processors in use in each of `BINS` intervals of time."""
-
-    def share(table: pl.DataFrame) -> Numbers:
-        held = table["requested_number_of_resources"].to_numpy()
-        return 100.0 * held / processors
-
-    frame = _over_time(jobs, "starting_time", "finish_time", share)
-    return _lines(frame, "Processors in use (%)", names)
+    share = 100.0 * pl.col("requested_number_of_resources") / processors
+    return _over_time(jobs, names, "Processors in use (%)", ("starting_time", "finish_time"), share)
 
 
 def slowdown_by_size(jobs: Jobs, names: Sequence[str]) -> Figure:
@@ -64,23 +66,16 @@ def slowdown_by_size(jobs: Jobs, names: Sequence[str]) -> Figure:
         title="Requested processors (dot: mean; line: median to 95th percentile)",
         axis=alt.Axis(labelAngle=0),
     )
-    offset = alt.XOffset("scheduler:N", sort=list(names))
     scale = alt.Scale(type="log", nice=False)
-    base = alt.Chart(frame)
+    offset = alt.XOffset("scheduler:N", sort=list(names))
+    base = alt.Chart(frame).encode(x=x, xOffset=offset, color=scheduler_colour(names))
     figure: Figure = alt.layer(
         base.mark_rule(strokeWidth=2, opacity=0.5).encode(
-            x=x,
-            xOffset=offset,
             y=alt.Y("median:Q", scale=scale, title="Bounded slowdown (log scale)"),
             y2=alt.Y2("95th percentile:Q"),
-            color=scheduler_colour(names),
         ),
         base.mark_point(filled=True, size=55, opacity=1).encode(
-            x=x,
-            xOffset=offset,
-            y=alt.Y("mean:Q", scale=scale),
-            color=scheduler_colour(names),
-            tooltip=tooltips(*columns),
+            y=alt.Y("mean:Q", scale=scale), tooltip=tooltips(*columns)
         ),
     ).properties(width=WIDTH, height=280)
     return figure
@@ -119,7 +114,7 @@ def gantt(table: pl.DataFrame, processors: int) -> Figure:
     frame = pl.DataFrame(rows, schema=columns, orient="row").sort("from", maintain_order=True)
     if len(frame) > GANTT_RECTANGLES and (until := frame["from"][GANTT_RECTANGLES]) > frame["from"][0]:
         frame = frame.filter(pl.col("from") < until).with_columns(pl.col("until").clip(upper_bound=until))
-    names = [str(k) for k in range(len(PALETTE))]
+    colours = colour_scale(map(str, range(len(PALETTE))))
     figure: Figure = (
         alt.Chart(frame)
         .mark_rect(stroke="white", strokeWidth=0.3)
@@ -133,7 +128,7 @@ def gantt(table: pl.DataFrame, processors: int) -> Figure:
             x2=alt.X2("until:Q"),
             y=alt.Y("low:Q", title="Processor", scale=alt.Scale(domain=[0, processors], nice=False)),
             y2=alt.Y2("high:Q"),
-            color=alt.Color("colour:N", scale=alt.Scale(domain=names, range=list(PALETTE)), legend=None),
+            color=alt.Color("colour:N", scale=colours, legend=None),
             tooltip=tooltips("job", "from", "until", "low", "high"),
         )
         .properties(width=WIDTH, height=280)
@@ -141,20 +136,24 @@ def gantt(table: pl.DataFrame, processors: int) -> Figure:
     return figure
 
 
-def _over_time(jobs: Jobs, begins: str, ends: str, weight: Callable[[pl.DataFrame], Numbers]) -> pl.DataFrame:
-    """(scheduler, day, value): the mean over each bin of the summed weight of the jobs that are between the
-    times `begins` and `ends`."""
+def _over_time(
+    jobs: Jobs, names: Sequence[str], title: str, between: tuple[str, str], weight: pl.Expr
+) -> Figure:
+    """The mean over each bin of the summed weight of the jobs that are between two times."""
     first_s = min(float(table["submission_time"].to_numpy().min()) for table in jobs.values())
     last_s = max(float(table["finish_time"].to_numpy().max()) for table in jobs.values())
     edges_s = np.linspace(0.0, last_s - first_s, BINS + 1)
     days = (edges_s[:-1] + edges_s[1:]) / 2 / DAY_S
     frames = []
     for scheduler, table in jobs.items():
-        held = weight(table)
-        begun, over = (_since(table[key].to_numpy() - first_s, held, edges_s) for key in (begins, ends))
+        weights = table.with_columns(weight=weight)["weight"].to_numpy()
+        begun, over = (_since(table[key].to_numpy() - first_s, weights, edges_s) for key in between)
         values = np.diff(begun - over) / np.diff(edges_s)
         frames.append(pl.DataFrame({"scheduler": [scheduler] * BINS, "day": days, "value": values}))
-    return pl.concat(frames)
+    x, y = alt.X("day:Q", title=SINCE), alt.Y("value:Q", title=title)
+    chart = scheduler_lines(pl.concat(frames), x, y, names, height=240)
+    figure: Figure = chart.mark_line(interpolate="step", strokeWidth=1.3)
+    return figure
 
 
 def _since(times_s: Numbers, weights: Numbers, edges_s: Numbers) -> Numbers:
@@ -165,21 +164,6 @@ def _since(times_s: Numbers, weights: Numbers, edges_s: Numbers) -> Numbers:
     summed = np.concatenate([[0.0], np.cumsum(weights)])[before]
     moments = np.concatenate([[0.0], np.cumsum(weights * times_s)])[before]
     return np.asarray(edges_s * summed - moments, dtype=np.float64)
-
-
-def _lines(frame: pl.DataFrame, title: str, names: Sequence[str]) -> Figure:
-    figure: Figure = (
-        alt.Chart(frame)
-        .mark_line(interpolate="step", strokeWidth=1.3)
-        .encode(
-            x=alt.X("day:Q", title=SINCE),
-            y=alt.Y("value:Q", title=title),
-            color=scheduler_colour(names),
-            tooltip=tooltips("scheduler", "day", "value"),
-        )
-        .properties(width=WIDTH, height=240)
-    )
-    return figure
 
 
 def _size_class(power: int) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping, Sequence
 
 from rich import box
 from rich.table import Table
@@ -17,10 +17,7 @@ def comparison_table(comparison: Comparison, point: int) -> Table:
     """Every metric of every scheduler at one point, with the paired difference to the baseline."""
     settings = comparison.description.points[point]
     at = "; ".join(f"{key} = {value}" for key, value in settings.items())
-    table = _table(f"Comparison{f' at {at}' if at else ''}")
-    table.add_column("", no_wrap=True)
-    for heading in ("mean", f"difference to {comparison.baseline}", "change %"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    table = _table(f"Comparison{f' at {at}' if at else ''}", "", numbers=_differences(comparison))
     for m in comparison.metrics:
         table.add_row(f"[bold]{m.label}")
         for scheduler in comparison.schedulers:
@@ -30,33 +27,23 @@ def comparison_table(comparison: Comparison, point: int) -> Table:
 
 def grid_table(comparison: Comparison, key: str) -> Table:
     """One metric over the grid: a row per point, a column per scheduler and one for its change."""
-    m = metric(key)
-    table = _table(f"{m.label}, and change relative to {comparison.baseline}")
-    for axis in comparison.description.axes:
-        table.add_column(_short(axis), justify="right", min_width=4, no_wrap=True)
-    for scheduler in comparison.schedulers:
-        table.add_column(scheduler, justify="right", no_wrap=True)
-        if scheduler != comparison.baseline:
-            table.add_column("change %", justify="right", no_wrap=True)
+    m, (baseline, *others) = metric(key), comparison.schedulers
+    headings = [baseline, *(heading for name in others for heading in (name, "change %"))]
+    table = _table(_grid_title(comparison, key), axes=comparison.description.axes, numbers=headings)
     for point, settings in enumerate(comparison.description.points):
         row = [str(value) for value in settings.values()]
         for scheduler in comparison.schedulers:
             value, difference, change = cell_texts(comparison.cell(point, scheduler, key), m.digits)
             change += "*" if difference.endswith("*") else " "
-            row += [value] if scheduler == comparison.baseline else [value, change]
+            row += [value] if scheduler == baseline else [value, change]
         table.add_row(*row)
     return table
 
 
 def long_grid_table(comparison: Comparison, key: str) -> Table:
     """The same with a row per point and scheduler, for narrow terminals or many schedulers."""
-    m = metric(key)
-    table = _table(f"{m.label}, and change relative to {comparison.baseline}")
-    for axis in comparison.description.axes:
-        table.add_column(_short(axis), justify="right", no_wrap=True)
-    table.add_column("scheduler", no_wrap=True)
-    for heading in ("mean", f"difference to {comparison.baseline}", "change %"):
-        table.add_column(heading, justify="right", no_wrap=True)
+    m, axes = metric(key), comparison.description.axes
+    table = _table(_grid_title(comparison, key), "scheduler", axes=axes, numbers=_differences(comparison))
     for point, settings in enumerate(comparison.description.points):
         for k, scheduler in enumerate(comparison.schedulers):
             values = [str(value) if k == 0 else "" for value in settings.values()]
@@ -67,17 +54,34 @@ def long_grid_table(comparison: Comparison, key: str) -> Table:
 
 def prediction_table(comparison: Comparison) -> Table:
     """Errors of predicted turnaround: a row per point, scheduler and predictor."""
-    table = _table("Predicted turnaround: deviation |P - R| / R of the first prediction for each job")
-    points = comparison.description.points
-    for axis in comparison.description.axes:
-        table.add_column(_short(axis), justify="right", no_wrap=True)
-    for heading in ("scheduler", "predictor"):
-        table.add_column(heading, no_wrap=True)
+    title = "Predicted turnaround: deviation |P - R| / R of the first prediction for each job"
+    axes, points = comparison.description.axes, comparison.description.points
+    table = _table(title, "scheduler", "predictor", axes=axes)
     for heading in PREDICTION_HEADINGS:
         table.add_column(heading, justify="right")
     for accuracy in comparison.accuracies:
         settings = [str(value) for value in points[accuracy.point].values()]
         table.add_row(*settings, accuracy.scheduler, accuracy.predictor, *prediction_texts(accuracy))
+    return table
+
+
+def _grid_title(comparison: Comparison, key: str) -> str:
+    return f"{metric(key).label}, and change relative to {comparison.baseline}"
+
+
+def _differences(comparison: Comparison) -> Sequence[str]:
+    return "mean", f"difference to {comparison.baseline}", "change %"
+
+
+def _table(title: str, *texts: str, axes: Iterable[str] = (), numbers: Iterable[str] = ()) -> Table:
+    """A table with columns for the axes of a grid, for texts and for numbers."""
+    table = Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    for axis in axes:
+        table.add_column(axis.rpartition(".")[2], justify="right", min_width=4, no_wrap=True)
+    for heading in texts:
+        table.add_column(heading, no_wrap=True)
+    for heading in numbers:
+        table.add_column(heading, justify="right", no_wrap=True)
     return table
 
 
@@ -116,7 +120,8 @@ def cell_texts(cell: Cell | None, digits: int) -> tuple[str, str, str]:
     value = interval_text(cell.value, digits)
     difference = change = ""
     if cell.difference is not None:
-        difference = interval_text(cell.difference, digits, signed=True) + _star(cell.difference)
+        star = "*" if cell.difference.excludes_zero else " "
+        difference = interval_text(cell.difference, digits, signed=True) + star
     if cell.change_percent is not None:
         change = interval_text(cell.change_percent, 1, signed=True)
     return value, difference, change
@@ -133,15 +138,3 @@ def replay_rows(statistics: Mapping[str, Mapping[str, float]]) -> list[tuple[str
 def interval_text(found: Interval, digits: int, *, signed: bool = False) -> str:
     mean = f"{found.mean:+,.{digits}f}" if signed else f"{found.mean:,.{digits}f}"
     return mean if found.half_width is None else f"{mean} ±{found.half_width:,.{digits}f}"
-
-
-def _star(found: Interval) -> str:
-    return "*" if found.excludes_zero else " "
-
-
-def _short(axis: str) -> str:
-    return axis.rpartition(".")[2]
-
-
-def _table(title: str) -> Table:
-    return Table(title=title, title_justify="left", box=box.SIMPLE_HEAD, padding=(0, 1), pad_edge=False)

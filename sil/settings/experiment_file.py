@@ -8,7 +8,7 @@ import json
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
@@ -144,33 +144,38 @@ class GuardTable(Table):
         return told if isinstance(told, str) else told.get(scheduler, NONE)
 
 
-class Experiment(Table):
-    """One experiment as its file says it."""
+class RunSettings(Table):
+    """The settings of runs that experiments and plans have in common."""
 
-    name: str
-    description: str = ""
-    site: str
     seed: int = Field(default=1, ge=0, strict=True)
-    replications: Count = 1
     schedulers: tuple[str, ...] = Field(min_length=1)
-    workload: WorkloadTable
     rounds: EveryQuantumTable | OnRequestTable = Field(default=OnRequestTable(), discriminator="kind")
     run_times: ExactTable | NormalTable | LognormalTable | GammaTable | EmpiricalTable = Field(
         default=ExactTable(), discriminator="kind"
     )
-    shared_nodes: SharedNodesTable | None = None
     queues: tuple[QueueTable, ...] = ()
     """Instead of the queues of the site."""
     planned_starts: Literal["earliest", "kept"] = "earliest"
     """What becomes of planned runs when machines are free sooner than was planned."""
     preemption: PreemptionTable = PreemptionTable()
     experience: ExperienceTable = ExperienceTable()
+    failures: FailuresTable | None = None
+    guard: GuardTable = GuardTable()
+
+
+class Experiment(RunSettings):
+    """One experiment as its file says it."""
+
+    name: str
+    description: str = ""
+    site: str
+    replications: Count = 1
+    workload: WorkloadTable
+    shared_nodes: SharedNodesTable | None = None
     monitors: MonitorsTable = MonitorsTable()
     outages: tuple[OutageTable, ...] = ()
     notional: tuple[Notional, ...] = ()
     """Changes of the site that its own data know nothing of."""
-    failures: FailuresTable | None = None
-    guard: GuardTable = GuardTable()
     grid: dict[str, Annotated[tuple[GridValue, ...], Field(min_length=1)]] = Field(default_factory=dict)
 
     @model_validator(mode="after")
@@ -238,13 +243,16 @@ def read_experiment(path: Path) -> Experiment:
     return toml_file.validate(toml_file.parse(text, path), Experiment, text, path)
 
 
-def changed(experiment: Experiment, **settings: Any) -> Experiment:
-    """The experiment with some top-level settings replaced, where they are given (not None)."""
-    data = experiment.model_dump() | {key: value for key, value in settings.items() if value is not None}
+Settings = TypeVar("Settings", bound=RunSettings)
+
+
+def changed(settings: Settings, **replaced: Any) -> Settings:
+    """An experiment or a plan with some settings replaced by those that are not None. Raises InvalidFile."""
+    data = settings.model_dump() | {key: value for key, value in replaced.items() if value is not None}
     try:
-        return Experiment.model_validate(data)
+        return type(settings).model_validate(data)
     except ValidationError as error:
-        found = toml_file.mistakes(error, data, Experiment)
+        found = toml_file.mistakes(error, data, type(settings))
         raise InvalidFile(*(sentence for _, sentence in found)) from None
 
 

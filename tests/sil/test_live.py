@@ -44,7 +44,7 @@ ENDING = [sys.executable, "-S", "-E", "-c", "pass"]
 def test_a_dozen_real_jobs_are_decided_as_simulated_and_take_as_long(tmp_path: Path) -> None:
     source = files.built_in("experiments")["real-jobs"]
     found, run = run_live_and_simulated(read_experiment(source), source, tmp_path, "sjs", Listener())
-    assert found.parted_at is None, (found.live, found.simulated)
+    assert found.diverged_at is None, (found.live, found.simulated)
     assert sum(fact == Fact.RUN_PREEMPTED for fact, _, _ in found.live) == 4
     assert len(found.jobs) == 12
     assert found.jobs["difference"].abs().max() < 0.1, found.jobs

@@ -9,7 +9,7 @@ import polars as pl
 import pytest
 
 from sil.experiment.replays import replay_all
-from sil.outcome.trace_diff import Running, divergence, sentence
+from sil.outcome.trace_inspection import Running, divergence, sentence
 from sil.runs.on_log import Replay
 from sil.trace.facts import TRACE
 from sil.workers.executor import Listener

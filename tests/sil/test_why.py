@@ -10,7 +10,7 @@ import pytest
 
 from scheduler.mapping.placer import NOWHERE_TO_RUN
 from scheduler.rules import NO_JOB_FORGOTTEN
-from sil.outcome.job_timeline import timeline
+from sil.outcome.trace_inspection import timeline
 from sil.runs.on_log import Replay
 from sil.trace.facts import SCHEMA, TRACE, Fact
 from tests.builders import tiny_experiment

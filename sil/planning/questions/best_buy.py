@@ -15,9 +15,9 @@ from math import inf
 
 import numpy as np
 
-from sil.planning.options import Counts, Option, affordable, bought, is_affordable
+from sil.planning.options import Counts, Option, affordable, bought, is_affordable, only, with_more
 from sil.planning.plan_file import Plan
-from sil.planning.questions.effects import Criteria, OnLook, Ranking, ranked
+from sil.planning.questions.ranking import Criteria, OnLook, Ranking, ranked
 from sil.planning.samples import Samples
 
 MOST_ENUMERATED = 200
@@ -53,8 +53,7 @@ def best_buy(
         options = [bought(plan, counts) for counts in many]
         able = [option for option in options if carries(option)]
         samples.ensure([base, *able], n)
-        sign = 1.0 if samples.goal.more_is_better else -1.0
-        good = {option.name: sign * float(np.mean(samples.values(option, n=n))) for option in able}
+        good = {option.name: samples.sign * float(np.mean(samples.values(option, n=n))) for option in able}
         found = [good.get(option.name, -inf) for option in options]
         values.update(zip(many, found, strict=True))
         return found
@@ -77,18 +76,15 @@ def purchases(plan: Plan) -> list[Counts]:
     """What could be bought of several offers, or of one several times: within the budget, or without one as
     many of one offer as its limit allows. If there are many, only those to which nothing can be added."""
     if plan.budget is None:
-        nothing = (0,) * len(plan.offers)
-        return [
-            _changed(nothing, k, count)
-            for k, offer in enumerate(plan.offers)
-            for count in range(2, offer.limit + 1)
-        ]
+        return [only(plan, k, n) for k, offer in enumerate(plan.offers) for n in range(2, offer.limit + 1)]
     possible = list(affordable(plan))
     if len(possible) <= MOST_ENUMERATED:
         return possible
     within = set(possible)
     return [
-        counts for counts in possible if not any(_changed(counts, k, 1) in within for k in range(len(counts)))
+        counts
+        for counts in possible
+        if not any(with_more(counts, k, 1) in within for k in range(len(counts)))
     ]
 
 
@@ -110,13 +106,10 @@ def search(plan: Plan, judge: Judge) -> Counts:
 
 
 def _starts(plan: Plan) -> Iterator[Counts]:
-    nothing = (0,) * len(plan.offers)
-    yield nothing
-    for k in range(len(plan.offers)):
-        full = nothing
-        while is_affordable(plan, more := _changed(full, k, 1)):
-            full = more
-        yield full
+    yield (0,) * len(plan.offers)
+    for k, offer in enumerate(plan.offers):
+        alone = (only(plan, k, n) for n in range(offer.limit, -1, -1))
+        yield next(counts for counts in alone if is_affordable(plan, counts))
 
 
 def _neighbours(plan: Plan, counts: Counts) -> Iterator[Counts]:
@@ -125,9 +118,9 @@ def _neighbours(plan: Plan, counts: Counts) -> Iterator[Counts]:
         for more in _steps(len(counts)):
             move = counts
             for k in less:
-                move = _changed(move, k, -1)
+                move = with_more(move, k, -1)
             for k in more:
-                move = _changed(move, k, 1)
+                move = with_more(move, k, 1)
             if move != counts and is_affordable(plan, move):
                 yield move
 
@@ -135,7 +128,3 @@ def _neighbours(plan: Plan, counts: Counts) -> Iterator[Counts]:
 def _steps(n: int) -> list[tuple[int, ...]]:
     """None, one, or two of n offers."""
     return [(), *((k,) for k in range(n)), *combinations_with_replacement(range(n), 2)]
-
-
-def _changed(counts: Counts, k: int, by: int) -> Counts:
-    return (*counts[:k], counts[k] + by, *counts[k + 1 :])

@@ -8,8 +8,7 @@ from math import ceil, log2
 
 from sil.outcome.statistics import Interval
 from sil.planning.options import Option, bought, only
-from sil.planning.questions.effects import OnLook
-from sil.planning.questions.ranking import Demand, looks
+from sil.planning.questions.ranking import Demand, OnLook, looks
 from sil.planning.samples import Samples
 
 
@@ -47,7 +46,6 @@ def size(samples: Samples, carries: Callable[[Option], bool], on_look: OnLook) -
     offer, target = plan.offer(plan.size.offer), plan.size.target
     at = looks(plan.first_replications, plan.replications)
     demand = Demand(plan.confidence, 2 + ceil(log2(offer.limit + 1)), len(at))
-    sign = 1.0 if samples.goal.more_is_better else -1.0
     steps: list[Step] = []
 
     def step(count: int, option: Option) -> Step:
@@ -56,7 +54,7 @@ def size(samples: Samples, carries: Callable[[Option], bool], on_look: OnLook) -
             values = samples.values(option)
             reached = demand.interval(values)
             on_look(len(values), 1)
-            ahead, width = sign * (reached.mean - target), reached.half_width or 0.0
+            ahead, width = samples.sign * (reached.mean - target), reached.half_width or 0.0
             if ahead - width > 0.0 or ahead + width < 0.0:
                 return Step(count, reached, len(values), ahead > 0.0, True)
             if abs(ahead) + width <= plan.indifference * target:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import inf
+from itertools import accumulate
 from string import ascii_uppercase
 
 import altair as alt
@@ -10,7 +10,7 @@ import polars as pl
 
 from sil.planning.answers import Answers
 from sil.planning.report.tables import options_frame
-from sil.report.figures import PALETTE, WIDTH, Figure, tooltips
+from sil.report.figures import WIDTH, Figure, colour_scale, tooltips, zero_rule
 
 LEAST_DISTANCE = 0.02
 """Between two options, as a share of the highest cost."""
@@ -37,11 +37,10 @@ def effect_against_cost(answers: Answers) -> Figure:
         scale=alt.Scale(domain=[0.0, highest], nice=True),
     )
     y = alt.Y("gain_percent:Q", title=title)
-    colours = [PALETTE[k % len(PALETTE)] for k in range(len(options))]
     colour = alt.Color(
         "what:N",
         sort=options,
-        scale=alt.Scale(domain=options, range=colours),
+        scale=colour_scale(options),
         legend=alt.Legend(title="Option", labelLimit=420, symbolOpacity=1, symbolType="square"),
     )
     shape = alt.Shape(
@@ -50,24 +49,19 @@ def effect_against_cost(answers: Answers) -> Figure:
         scale=alt.Scale(domain=schedulers, range=[SHAPES[k % len(SHAPES)] for k in range(len(schedulers))]),
         legend=alt.Legend(title="Scheduler") if len(schedulers) > 1 else None,
     )
-    base = alt.Chart(frame)
+    base = alt.Chart(frame).encode(x=x, color=colour)
     first = frame.filter(pl.col("scheduler") == schedulers[0]).sort("x", "gain_percent")
     front = first.filter(pl.col("gain_percent") > pl.col("gain_percent").cum_max().shift(1).fill_null(0.0))
     shown = tooltips("option", "scheduler", "cost", "gain_percent", "low", "high", "replications")
+    low, high = (alt.Y(f"{name}:Q", title=title) for name in ("low", "high"))
     return alt.layer(
-        base.mark_rule(strokeDash=[4, 4], color="#666").encode(y=alt.datum(0.0)),
+        zero_rule(),
         alt.Chart(front)
         .mark_line(interpolate="step-after", strokeDash=[6, 3], color="#999")
         .encode(x=x, y=y),
-        base.mark_rule(strokeWidth=2).encode(
-            x=x, y=alt.Y("low:Q", title=title), y2=alt.Y2("high:Q"), color=colour
-        ),
-        base.mark_point(size=80, filled=True, opacity=1).encode(
-            x=x, y=y, color=colour, shape=shape, tooltip=shown
-        ),
-        base.mark_text(dy=-9, fontWeight="bold").encode(
-            x=x, y=alt.Y("high:Q", title=title), text=alt.Text("letter:N"), color=colour
-        ),
+        base.mark_rule(strokeWidth=2).encode(y=low, y2=alt.Y2("high:Q")),
+        base.mark_point(size=80, filled=True, opacity=1).encode(y=y, shape=shape, tooltip=shown),
+        base.mark_text(dy=-9, fontWeight="bold").encode(y=high, text=alt.Text("letter:N")),
     ).properties(width=WIDTH - 160, height=360)
 
 
@@ -75,19 +69,16 @@ def _lettered(frame: pl.DataFrame) -> pl.DataFrame:
     """Every option of a scheduler once, as compared last, with its interval, its letter and its place `x`."""
     once = frame.unique(["scheduler", "option"], keep="last", maintain_order=True)
     by_cost = once.unique("option", maintain_order=True).sort("cost", "option").select("option", "cost")
-    letters = (
-        by_cost.drop("cost")
-        .with_row_index("place")
-        .with_columns(letter=pl.Series(LETTERS[: len(by_cost)], dtype=pl.String))
+    step = LEAST_DISTANCE * float(once["cost"].max() or 1.0)  # type: ignore[arg-type]
+    x = list(accumulate(by_cost["cost"], lambda before, cost: max(cost, before + step)))
+    places = by_cost.select(
+        "option",
+        x=pl.Series(x, dtype=pl.Float64),
+        letter=pl.Series(LETTERS[: len(by_cost)], dtype=pl.String),
+        place=pl.int_range(pl.len()),
     )
     width = pl.col("gain_percent_half_width").fill_null(0.0)
-    step = LEAST_DISTANCE * float(once["cost"].max() or 1.0)  # type: ignore[arg-type]
-    places, x = [], -inf
-    for cost in by_cost["cost"]:
-        x = max(cost, x + step)
-        places.append(x)
-    letters = letters.with_columns(x=pl.Series(places, dtype=pl.Float64))
-    return once.join(letters, on="option", maintain_order="left").with_columns(
+    return once.join(places, on="option", maintain_order="left").with_columns(
         what=pl.col("letter") + "  " + pl.col("option"),
         low=pl.col("gain_percent") - width,
         high=pl.col("gain_percent") + width,

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from sil.outcome.statistics import Interval
-from sil.planning.answers import Answer, Answers
-from sil.planning.options import AS_IT_IS, Option
-from sil.planning.plan_file import Plan
-from sil.planning.questions.effects import Ranking
+from sil.planning.answers import Answers
+from sil.planning.options import AS_IT_IS
+from sil.planning.plan_file import GoalTable, Plan
+from sil.planning.questions.ranking import Ranking
+from sil.planning.questions.sizing import Size
 from sil.planning.report import recommendation
 from sil.planning.report.charts import effect_against_cost
-from sil.planning.report.tables import against_first, classes_frame, options_frame, rank_text, rankings
+from sil.planning.report.tables import classes_frame, options_frame, rank_text
 from sil.report.page import Notice, Page, Part, Section, Table, write_figures
 from sil.report.page import write_page as write_html
 from sil.settings.code_version import package_version
@@ -68,78 +68,64 @@ def sections(answers: Answers) -> Iterator[Section]:
     """The tables by scheduler and question."""
     for answer in answers.answers:
         under = f", under {answer.scheduler}" if len(answers.answers) > 1 else ""
-        for question, ranking in rankings(answer):
-            yield _options(answers.plan, f"{TITLES[question]}{under}", question, ranking, answer.base)
+        base = "today" if answer.base == AS_IT_IS else f"'{answer.base.name}'"
+        for question, ranking in answer.rankings.items():
+            yield _options(answers.plan.goals, f"{TITLES[question]}{under}", ranking, base)
         if answer.marginal is not None and answer.marginal.effects[0].of_classes:
-            yield _classes(f"Gain by job class{under}", answer.marginal, answer.base)
+            yield _classes(f"Gain by job class{under}", answer.marginal, base)
         if answer.size is not None:
-            yield _sizes(answers.plan, f"Sizing{under}", answer)
+            yield _sizes(answers.plan, f"Sizing{under}", answer.size)
 
 
-def _options(plan: Plan, title: str, question: str, ranking: Ranking, base: Option) -> Section:
-    goal, by_price = plan.goals[0], ranking.by_price
-    head = [
-        "rank" if question == "each offer" else "compared with the first",
-        "option",
-        "cost",
-        f"{goal.label}",
-        "better by",
-        "%",
-    ]
-    head += ["per 1,000"] if by_price else []
-    head += [other.label for other in plan.goals[1:]] + [f"compared with {_name(base)}", "replications"]
+def _options(goals: Sequence[GoalTable], title: str, ranking: Ranking, base: str) -> Section:
+    first, *others = goals
     rows = []
     for effect in ranking.effects:
-        row = [
-            rank_text(ranking, effect) if question == "each offer" else against_first(ranking, effect),
-            effect.option.name,
-            recommendation.money(effect.option.cost),
-            f"{effect.of_goals[goal.key]:,.4g}",
-            recommendation.interval(effect.gain),
-            f"{effect.percent.mean:+.1f} ± {effect.percent.half_width or 0.0:.1f}",
-        ]
-        if by_price and effect.per_price is not None:
-            width = 1e3 * (effect.per_price.half_width or 0.0)
-            row.append(recommendation.interval(Interval(1e3 * effect.per_price.mean, width)))
-        row += [f"{effect.of_goals[other.key]:,.4g}" for other in plan.goals[1:]]
-        rows.append([*row, effect.against_today.value, str(effect.n)])
-    where = "Today" if base == AS_IT_IS else f"With '{base.name}'"
-    value = f"{where}: {goal.label} {ranking.base[goal.key]:,.4g}."
-    how = " Ranked by gain per unit of price." if by_price else ""
-    return Section(title, f"{value}{how}", [Part(table=Table(head, rows, "options"))])
+        percent = effect.percent
+        row = {
+            "compared with the first" if ranking.criteria.only_first else "rank": rank_text(ranking, effect),
+            "option": effect.option.name,
+            "cost": recommendation.money(effect.option.cost),
+            first.label: f"{effect.of_goals[first.key]:,.4g}",
+            "better by": recommendation.interval(effect.gain),
+            "%": f"{percent.mean:+.1f} ± {percent.half_width or 0.0:.1f}",
+        }
+        if ranking.criteria.by_price and effect.per_price is not None:
+            row["per 1,000"] = recommendation.interval(effect.per_price.scaled(1e3))
+        row |= {goal.label: f"{effect.of_goals[goal.key]:,.4g}" for goal in others}
+        rows.append(
+            row | {f"compared with {base}": effect.against_today.value, "replications": str(effect.n)}
+        )
+    where = "Today" if base == "today" else f"With {base}"
+    how = " Ranked by gain per unit of price." if ranking.criteria.by_price else ""
+    return _section(title, f"{where}: {first.label} {ranking.base_means[first.key]:,.4g}.{how}", rows)
 
 
-def _name(base: Option) -> str:
-    return "today" if base == AS_IT_IS else f"'{base.name}'"
-
-
-def _classes(title: str, ranking: Ranking, base: Option) -> Section:
+def _classes(title: str, ranking: Ranking, base: str) -> Section:
     names = sorted({name for effect in ranking.effects for name in effect.of_classes})
-    rows = [
-        [
-            effect.option.name,
-            *(recommendation.interval(effect.of_classes[n]) if n in effect.of_classes else "" for n in names),
-        ]
-        for effect in ranking.effects
-    ]
-    note = f"Reduction of mean turnaround (s) compared with {_name(base)}."
-    return Section(title, note, [Part(table=Table(["option", *names], rows))])
+    rows = []
+    for effect in ranking.effects:
+        gains = {name: recommendation.interval(gain) for name, gain in effect.of_classes.items()}
+        rows.append({"option": effect.option.name, **{name: gains.get(name, "") for name in names}})
+    return _section(title, f"Reduction of mean turnaround (s) compared with {base}.", rows, layout="")
 
 
-def _sizes(plan: Plan, title: str, answer: Answer) -> Section:
-    assert answer.size is not None
+def _sizes(plan: Plan, title: str, size: Size) -> Section:
     texts = {True: "yes", False: "no", None: "yes, within the indifference"}
     rows = [
-        [
-            str(step.count),
-            answer.size.offer,
-            recommendation.interval(step.reached),
-            texts[step.meets] + ("" if step.is_settled else ", not settled"),
-            str(step.n),
-        ]
-        for step in sorted(answer.size.steps, key=lambda step: step.count)
+        {
+            "count": str(step.count),
+            "offer": size.offer,
+            plan.goals[0].label: recommendation.interval(step.reached),
+            "meets the target": texts[step.meets] + ("" if step.is_settled else ", not settled"),
+            "replications": str(step.n),
+        }
+        for step in sorted(size.steps, key=lambda step: step.count)
     ]
-    head = ["count", "offer", plan.goals[0].label, "meets the target", "replications"]
-    return Section(
-        title, recommendation.sizing(plan, answer.size), [Part(table=Table(head, rows, "options"))]
-    )
+    return _section(title, recommendation.sizing(plan, size), rows)
+
+
+def _section(title: str, note: str, rows: Sequence[Mapping[str, str]], layout: str = "options") -> Section:
+    """A table of rows with the same headings."""
+    tables = [Table(list(rows[0]), [list(row.values()) for row in rows], layout)] if rows else []
+    return Section(title, note, [Part(table=table) for table in tables])

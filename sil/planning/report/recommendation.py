@@ -10,10 +10,8 @@ from sil.outcome.statistics import Interval
 from sil.planning.answers import Answer, Answers
 from sil.planning.options import AS_IT_IS
 from sil.planning.plan_file import Plan
-from sil.planning.questions.effects import Effect, Ranking
-from sil.planning.questions.ranking import Verdict
+from sil.planning.questions.ranking import Effect, Ranking, Verdict
 from sil.planning.questions.sizing import Size
-from sil.planning.report.tables import rankings
 from sil.settings.notional import NO_TIME_CHANGES
 
 LEAST_PERCENT = 0.05
@@ -38,7 +36,7 @@ def recommendation(answers: Answers) -> str:
     if answer.marginal is not None:
         if not all(map(_is_no_gain, answer.marginal.effects)):
             first = answer.marginal.effects[0]
-            gains = "gains most per unit of price" if answer.marginal.by_price else "gains most"
+            gains = "gains most per unit of price" if answer.marginal.criteria.by_price else "gains most"
             cost = money(first.option.cost)
             return f"'{first.option.name}' {gains}: for {cost}, {_change(plan, first, answer)}."
         if base == AS_IT_IS:
@@ -121,17 +119,18 @@ def _caveats_of_rankings(plan: Plan, answer: Answer) -> Iterator[str]:
     least = f"{100 * plan.indifference:g} %"
     seen: set[str] = set()
     twice: list[str] = []
-    for what, ranking in rankings(answer):
-        for one, others in _pairs(ranking, what, Verdict.UNSETTLED):
+    for what, ranking in answer.rankings.items():
+        only_first = ranking.criteria.only_first
+        for one, others in _pairs(ranking, Verdict.UNSETTLED):
             after = f"after {plan.replications} replications ({what})"
             yield f"not settled {after}: whether '{one}' is better than {_listed(others)}."
-        for effect in ranking.effects if what == "each offer" else ranking.effects[:1]:
+        for effect in ranking.effects[:1] if only_first else ranking.effects:
             if effect.against_today is Verdict.UNSETTLED:
                 yield (
                     f"not settled ({what}): whether '{effect.option.name}' makes a difference to "
                     f"'{answer.base.name}'."
                 )
-        for one, others in _pairs(ranking, what, Verdict.TIE):
+        for one, others in _pairs(ranking, Verdict.TIE):
             yield f"'{one}' is tied with {_listed(others)} ({what}): the difference is less than {least}."
         names = {effect.option.name for effect in ranking.effects}
         twice += sorted(names & seen)
@@ -203,11 +202,11 @@ def _change(plan: Plan, effect: Effect, answer: Answer) -> str:
     return f"{name} {verb} by {abs(gained):.1f} ± {width:.1f} %, to {value:,.4g} {unit}".rstrip() + against
 
 
-def _pairs(ranking: Ranking, what: str, verdict: Verdict) -> Iterator[tuple[str, list[str]]]:
-    """An option, and those behind it against which it has this verdict; only the first option of a question
-    in which only the first matters."""
+def _pairs(ranking: Ranking, verdict: Verdict) -> Iterator[tuple[str, list[str]]]:
+    """An option, and those behind it against which it has this verdict; only the first option if only that
+    matters."""
     names = [effect.option.name for effect in ranking.effects]
-    for k, one in enumerate(names if what == "each offer" else names[:1]):
+    for k, one in enumerate(names[:1] if ranking.criteria.only_first else names):
         found = [name for name in names[k + 1 :] if ranking.standings.between(one, name) is verdict]
         if found:
             yield one, found

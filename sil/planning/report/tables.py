@@ -4,10 +4,8 @@ from __future__ import annotations
 
 import polars as pl
 
-from sil.planning.answers import Answer, Answers
-from sil.planning.plan_file import Plan
-from sil.planning.questions.effects import Effect, Ranking
-from sil.planning.questions.ranking import Verdict
+from sil.planning.answers import Answers
+from sil.planning.questions.ranking import Effect, Ranking, Verdict
 
 SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "scheduler": pl.String,
@@ -35,9 +33,9 @@ def options_frame(answers: Answers) -> pl.DataFrame:
     """SCHEMA, then a column for the mean of each goal."""
     plan = answers.plan
     rows = [
-        _row(answer, question, ranking, effect, plan)
+        (answer.scheduler, question, *_cells(ranking, effect), *(effect.of_goals[g.key] for g in plan.goals))
         for answer in answers.answers
-        for question, ranking in rankings(answer)
+        for question, ranking in answer.rankings.items()
         for effect in ranking.effects
     ]
     goals = {goal.key: pl.Float64() for goal in plan.goals}
@@ -49,7 +47,7 @@ def classes_frame(answers: Answers) -> pl.DataFrame:
     rows = [
         (answer.scheduler, question, effect.option.name, name, gain.mean, gain.half_width)
         for answer in answers.answers
-        for question, ranking in rankings(answer)
+        for question, ranking in answer.rankings.items()
         for effect in ranking.effects
         for name, gain in effect.of_classes.items()
     ]
@@ -59,39 +57,23 @@ def classes_frame(answers: Answers) -> pl.DataFrame:
     )
 
 
-def rankings(answer: Answer) -> list[tuple[str, Ranking]]:
-    """The questions that compare options."""
-    best = None if answer.best_buy is None else answer.best_buy.ranking
-    found = [("each offer", answer.marginal), ("best buy", best), ("retire", answer.retire)]
-    return [(question, ranking) for question, ranking in found if ranking is not None]
-
-
 def rank_text(ranking: Ranking, effect: Effect) -> str:
-    """Its rank, or the range of possible ranks; = is a tie."""
-    best, worst = ranking.standings.rank(effect.option.name)
-    tied = "=" if ranking.standings.tied_with(effect.option.name) else ""
+    """The rank, or the range of possible ranks; = is a tie. If only the first option matters, the verdict
+    against it."""
+    first, name, standings = ranking.effects[0], effect.option.name, ranking.standings
+    if ranking.criteria.only_first:
+        return "the first" if effect is first else standings.between(name, first.option.name).value
+    best, worst = standings.rank(name)
+    tied = "=" if standings.tied_with(name) else ""
     return f"{best}{tied}" if best == worst else f"{best} to {worst}"
 
 
-def against_first(ranking: Ranking, effect: Effect) -> str:
-    """The verdict against the best one."""
-    first = ranking.effects[0]
-    if effect is first:
-        return "the first"
-    return ranking.standings.between(effect.option.name, first.option.name).value
-
-
-def _row(
-    answer: Answer, question: str, ranking: Ranking, effect: Effect, plan: Plan
-) -> tuple[str | float | int | None, ...]:
-    standings, name = ranking.standings, effect.option.name
-    per_price = effect.per_price
-    # In order of rank.
-    others = [other.option.name for other in ranking.effects]
-    open_to = [other for other in others if other in standings.that_are(Verdict.UNSETTLED, name)]
+def _cells(ranking: Ranking, effect: Effect) -> tuple[str | float | int | None, ...]:
+    """From "option" to the end of SCHEMA."""
+    standings, name, per_price = ranking.standings, effect.option.name, effect.per_price
+    not_settled = standings.that_are(Verdict.UNSETTLED, name)
+    by_rank = [other.option.name for other in ranking.effects if other.option.name in not_settled]
     return (
-        answer.scheduler,
-        question,
         name,
         effect.option.cost,
         effect.n,
@@ -104,6 +86,5 @@ def _row(
         effect.against_today.value,
         *standings.rank(name),
         "; ".join(standings.tied_with(name)),
-        "; ".join(open_to),
-        *(effect.of_goals[goal.key] for goal in plan.goals),
+        "; ".join(by_rank),
     )

@@ -6,27 +6,41 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import polars as pl
+
 from sil.experiment.provenance import fingerprint
-from sil.planning.options import AS_IT_IS, Option
+from sil.outcome.jobs import job_table, run_table
+from sil.planning.options import Option
 from sil.planning.plan_file import Plan
 from sil.planning.scenario.capacity import Load, load
-from sil.planning.scenario.option_runs import OptionRun
+from sil.planning.scenario.scenario import OptionRun, Simulated
+from sil.runs.composition import RunKey
 from sil.runs.resolve import scenario_of
 from sil.runs.scenario import Scenario as RunScenario
+from sil.settings.experiment_file import PoissonTable, WorkloadTable
 from sil.site.site_in_use import SiteInUse, SiteSource
+from site_db import sites, store
+from site_db.jobs.arrived import NothingArrived, what_arrived
+from site_db.rows import ids_of
+from site_db.schema import QueueRow
 from site_db.store import Address
+
+QUANTUM_S = 10.0
 
 
 @dataclass(frozen=True)
-class ChangedSite:
-    """An option's site, ready for runs."""
-
+class SiteRun(OptionRun):
     scenario: RunScenario
-    mark: str
 
     @property
-    def in_use(self) -> SiteInUse:
-        return self.scenario.in_use
+    def where(self) -> str:
+        return f"replication {self.replication}"
+
+    def simulate(self) -> Simulated:
+        facts = self.scenario.run(RunKey(0, self.replication, self.scheduler)).facts
+        jobs = job_table(facts, self.n_machines)
+        measured = jobs.filter(pl.col("job_id") >= self.plan.warm_up_jobs)
+        return Simulated(facts, run_table(facts).rename({"job": "job_id"}), jobs, measured)
 
 
 class OnSite:
@@ -38,34 +52,59 @@ class OnSite:
     def __init__(self, plan: Plan, folder: Path, address: Address | None) -> None:
         self.plan = plan
         self._source = SiteSource(plan.experiment(()), folder, address)
-        self._made: dict[str, ChangedSite] = {}
+        self._made: dict[str, tuple[RunScenario, str]] = {}
 
     @property
-    def described(self) -> tuple[str, tuple[str, ...]]:
-        """The name of the site as it is, and its resources that are down."""
-        return self._source.name, self.of(AS_IT_IS).in_use.down
+    def name(self) -> str:
+        return self._source.name
 
-    def of(self, option: Option) -> ChangedSite:
+    def in_use(self, option: Option) -> SiteInUse:
+        return self._scenario(option)[0].in_use
+
+    def run(self, option: Option, scheduler: str, replication: int) -> SiteRun:
+        scenario, mark = self._scenario(option)
+        n_machines = scenario.in_use.site.n_machines
+        return SiteRun(self.plan, mark, scheduler, replication, n_machines, scenario)
+
+    def load(self, option: Option) -> Load | None:
+        return load(self.plan.forecast, self.in_use(option))
+
+    def _scenario(self, option: Option) -> tuple[RunScenario, str]:
+        """With its fingerprint."""
         key = repr([change.model_dump_json() for change in option.changes])
         if key not in self._made:
             experiment = self.plan.experiment(option.changes)
             with TemporaryDirectory() as folder:
-                source = self._source.with_changes(experiment)
-                in_use = source.snapshot(Path(folder) / "site.db")
+                in_use = self._source.with_changes(experiment).snapshot(Path(folder) / "site.db")
             scenario = scenario_of(experiment, in_use)
-            self._made[key] = ChangedSite(scenario, fingerprint(scenario))
+            self._made[key] = scenario, fingerprint(scenario)
         return self._made[key]
 
-    def run(self, option: Option, scheduler: str, replication: int) -> OptionRun:
-        site, plan = self.of(option), self.plan
-        return OptionRun(
-            site.scenario,
-            site.mark,
-            scheduler,
-            replication,
-            plan.goals,
-            plan.warm_up_jobs,
-        )
 
-    def load(self, option: Option) -> Load | None:
-        return load(self.plan.forecast, self.of(option).in_use)
+def with_forecast(plan: Plan, address: Address | None) -> Plan:
+    """The plan with its history read, if it has one. Jobs of queues that no longer exist are distributed like
+    the others. Raises NothingArrived and DatabaseTrouble."""
+    if plan.history is None:
+        return plan
+    if address is None:
+        raise NothingArrived(
+            "the forecast of this plan is the history of a site; name its database with --site"
+        )
+    engine = store.open_database(address)
+    try:
+        with store.reading(engine) as session:
+            site = sites.find_site(session, address.site or sites.only_site(session))
+            arrived = what_arrived(session, site.id, site.name, plan.history.days)
+            known = [table.name for table in plan.queues] or list(ids_of(session, QueueRow, site.id))
+    finally:
+        engine.dispose()
+    per_quantum = arrived.per_s * plan.history.load * QUANTUM_S
+    workload = WorkloadTable(
+        jobs=plan.history.jobs,
+        arrivals=PoissonTable(kind="poisson", jobs_per_quantum=per_quantum, quantum_s=QUANTUM_S),
+        mix=dict(arrived.job_classes),
+        queues={name: share for name, share in arrived.queues.items() if name in known},
+        users=dict(arrived.users),
+        sizes=dict(arrived.sizes),
+    )
+    return plan.model_copy(update={"workload": workload})

@@ -1,41 +1,107 @@
-"""What options change: a site, or the machine of a log."""
+"""Where a plan's runs take place: a site or the machine of a log; and one run of an option there."""
 
 from __future__ import annotations
 
 import hashlib
-from typing import Protocol
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from typing import NamedTuple, Protocol
 
+import polars as pl
+
+from sil.outcome.metrics import faults, measured, refusals
 from sil.planning.options import Option
-from sil.planning.plan_file import Plan
+from sil.planning.plan_file import GoalTable, Plan
 from sil.planning.scenario.capacity import Load
+from sil.world.guard.faults import SchedulerFault
 
+CLASS = "class "
+"""Prefix of a job class: its mean turnaround."""
 
-class Work(Protocol):
-    """One run. It can be pickled, and its result does not depend on where it is carried out."""
-
-    @property
-    def key(self) -> str:
-        """Equal for equal work, and only for that."""
-        ...
-
-    def __call__(self) -> dict[str, float]: ...
-
-
-def key_of(*parts: object) -> str:
-    """The identity of a run: equal if all of its parts are."""
-    return hashlib.sha256("|".join(map(str, parts)).encode()).hexdigest()
+REFUSED = "refused"
+"""The share of arrived jobs that were refused."""
 
 
 class Scenario(Protocol):
     """Where a plan's runs take place."""
 
-    @property
-    def plan(self) -> Plan: ...
+    plan: Plan
 
-    def run(self, option: Option, scheduler: str, replication: int) -> Work:
-        """One scheduler on one option in one replication; calling it returns each goal by its key."""
+    def run(self, option: Option, scheduler: str, replication: int) -> OptionRun:
+        """One scheduler on one option in one replication."""
         ...
 
     def load(self, option: Option) -> Load | None:
         """The load of the option; None if all jobs are submitted at the beginning."""
         ...
+
+
+class Simulated(NamedTuple):
+    """The facts of a run, its runs of jobs, all jobs that ended, and those of them after the warm-up."""
+
+    facts: pl.DataFrame
+    runs: pl.DataFrame
+    all_jobs: pl.DataFrame
+    jobs: pl.DataFrame
+
+
+@dataclass(frozen=True)
+class OptionRun(ABC):
+    """One scheduler on one option in one replication; `mark` identifies the option, the jobs and the code.
+
+    Calling it returns each goal by its key, the share of REFUSED jobs and, on a site, the mean turnaround of
+    each job class. It can be pickled, and its result does not depend on where it is called.
+    """
+
+    plan: Plan
+    mark: str
+    scheduler: str
+    replication: int
+    n_machines: int
+
+    @property
+    def key(self) -> str:
+        """Equal for runs with equal results."""
+        goals = [goal.key for goal in self.plan.goals]
+        identity = (
+            self.mark,
+            self.scheduler,
+            self.replication,
+            self.n_machines,
+            goals,
+            self.plan.warm_up_jobs,
+        )
+        return hashlib.sha256("|".join(map(str, identity)).encode()).hexdigest()
+
+    @property
+    @abstractmethod
+    def where(self) -> str:
+        """For messages."""
+
+    @abstractmethod
+    def simulate(self) -> Simulated: ...
+
+    def __call__(self) -> dict[str, float]:
+        """Raises SchedulerFault."""
+        facts, runs, all_jobs, jobs = self.simulate()
+        for fault in faults(facts).iter_rows(named=True):
+            message = f"under {self.scheduler}, in {self.where}: {fault['message']}"
+            raise SchedulerFault(fault["rule"], message, fault["time_s"], fault["job"])
+        (refused,) = refusals(facts).iter_rows(named=True)
+        found = {REFUSED: refused["refused"] / refused["arrived"]}
+        on_site = self.plan.log is None
+        for goal in self.plan.goals:
+            held = runs.join(_of(goal, all_jobs), on="job_id", how="semi") if on_site else runs
+            found[goal.key] = measured(goal.metric, _of(goal, jobs), held, self.n_machines)
+        if on_site:
+            means = jobs.group_by("job_class").agg(pl.col("turnaround_time").mean()).sort("job_class")
+            found |= {f"{CLASS}{name}": mean for name, mean in means.iter_rows()}
+        return found
+
+
+def _of(goal: GoalTable, jobs: pl.DataFrame) -> pl.DataFrame:
+    """The jobs to which a goal applies."""
+    for column, name in (("job_class", goal.job_class), ("queue", goal.queue)):
+        if name is not None:
+            jobs = jobs.filter(pl.col(column) == name)
+    return jobs

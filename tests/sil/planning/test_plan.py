@@ -16,8 +16,8 @@ from sil.planning.options import AS_IT_IS, one_of_each
 from sil.planning.plan_file import read_plan
 from sil.planning.report.page import OPTIONS, PAGE
 from sil.planning.report.recommendation import caveats, recommendation
-from sil.planning.scenario.forecast import with_forecast
 from sil.planning.scenario.on_log import OnLog
+from sil.planning.scenario.on_site import with_forecast
 from sil.settings import files
 from sil.workers.executor import Inline
 from sil.workers.runner import Runner

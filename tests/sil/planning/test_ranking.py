@@ -7,8 +7,7 @@ import pytest
 from scipy import stats
 
 from sil.planning.options import AS_IT_IS, Option, one_of_each
-from sil.planning.questions.effects import Criteria, ranked
-from sil.planning.questions.ranking import Demand, Standings, Verdict, looks
+from sil.planning.questions.ranking import Criteria, Demand, Standings, Verdict, looks, ranked
 from tests.sil.planning.fake_runs import noise, plan, samples
 
 

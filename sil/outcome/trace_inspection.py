@@ -1,0 +1,165 @@
+"""Traces for people: facts as sentences, the timeline of a job, the first difference between two runs."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import polars as pl
+
+from sil.outcome.jobs import ENDINGS
+from sil.trace.facts import RUN, Fact
+
+Row = dict[str, Any]
+
+NEXT = 3
+"""Number of facts shown of each run from the first difference on."""
+NOT_DECIDED = (Fact.DECISION_CHARGED, Fact.PASSED_OVER, Fact.JOB_MAPPED)
+"""Facts that may differ between runs with the same decisions."""
+
+
+@dataclass(frozen=True)
+class Running:
+    job: int
+    since_s: float
+    where: str
+
+
+@dataclass(frozen=True)
+class Divergence:
+    """The first `facts` facts of both runs are equal; `one` and `other` follow, empty where a trace ends.
+
+    `waiting` are the jobs that had arrived and were neither refused nor running, in order of arrival;
+    `running` are the running jobs, in order of start.
+    """
+
+    facts: int
+    time_s: float
+    waiting: tuple[int, ...]
+    running: tuple[Running, ...]
+    one: tuple[Row, ...]
+    other: tuple[Row, ...]
+
+
+def divergence(one: pl.DataFrame, other: pl.DataFrame) -> Divergence | None:
+    """The first difference between the facts of two runs (columns of a trace); None if they are equal.
+
+    Scheduler names, decision times and wait reasons are ignored.
+    """
+    decided = ~pl.col("event").is_in(NOT_DECIDED)
+    sides = [frame.filter(decided).drop(*RUN) for frame in (one, other)]
+    n = min(map(len, sides))
+    same = pl.all_horizontal(pl.col(name).eq_missing(pl.col(f"{name}_other")) for name in sides[0].columns)
+    beside = sides[1].head(n).rename(lambda name: f"{name}_other")
+    equal = pl.concat([sides[0].head(n), beside], how="horizontal").select(same.alias("same"))["same"]
+    at = n if equal.all() else int(equal.arg_min() or 0)
+    if at == len(sides[0]) == len(sides[1]):
+        return None
+    rests = [tuple(side[at : at + NEXT].iter_rows(named=True)) for side in sides]
+    time_s = min(rest[0]["time_s"] for rest in rests if rest)
+    waiting, running = _state(sides[0].head(at))
+    return Divergence(at, time_s, waiting, running, rests[0], rests[1])
+
+
+_SENTENCES = {
+    Fact.RUN_ENDED: "job {job} ends",
+    Fact.RUN_STOPPED: "job {job} is stopped: one of its nodes is short of memory",
+    Fact.RUN_CONTINUED: "job {job} continues",
+    Fact.RUN_LOST: "the run of job {job} is lost",
+    Fact.RUN_PREEMPTED: "job {job} is preempted",
+    Fact.ORDER_OVERTAKEN: "job {job} does not start on {where}, which is down",
+    Fact.PROMISED: "job {job} is promised a turnaround of at most {expected_s:g} s",
+    Fact.JOB_MAPPED: "job {job} is mapped to {where}, {detail}, estimated run time {expected_s:g} s",
+    Fact.PASSED_OVER: "job {job} waits: {detail}",
+    Fact.JOB_REFUSED: "job {job} is refused: {detail}",
+    Fact.FAULT: "the run ends with a fault ({detail}): {message}",
+}
+
+
+def sentence(fact: Row, resources: Sequence[str] = ()) -> str:
+    """A fact as a sentence, with the names of resources."""
+    job, event, resource = fact["job"], Fact(fact["event"]), fact["resource"]
+    where = fact["machines"] if fact["machines"] is not None else resource
+    if resource is not None and 0 <= resource < len(resources):
+        where = resources[resource]
+    if event in _SENTENCES:
+        return _SENTENCES[event].format(where=where, **fact)
+    if event == Fact.JOB_ARRIVED:
+        asks = f" and requests {fact['tasks']} nodes" if (fact["tasks"] or 1) > 1 else ""
+        return f"job {job} arrives{asks}"
+    if event == Fact.RUN_STARTED:
+        estimate = "" if fact["expected_s"] is None else f", estimated run time {fact['expected_s']:g} s"
+        return f"job {job} starts on {where}{estimate}"
+    of_job = "" if job is None else f" of job {job}"
+    rest = "" if fact["detail"] is None else f" ({fact['detail']})"
+    return f"{event.value.replace('_', ' ')}{of_job}{rest}"
+
+
+def _state(facts: pl.DataFrame) -> tuple[tuple[int, ...], tuple[Running, ...]]:
+    """The waiting and the running jobs after some facts."""
+    waiting: dict[int, None] = {}
+    running: dict[int, Running] = {}
+    for fact in facts.select("time_s", "event", "job", "run", "machines", "resource").iter_rows(named=True):
+        job, event = fact["job"], fact["event"]
+        if event == Fact.JOB_ARRIVED:
+            waiting[job] = None
+        elif event == Fact.JOB_REFUSED:
+            waiting.pop(job, None)
+        elif event == Fact.RUN_STARTED:
+            waiting.pop(job, None)
+            where = fact["machines"] if fact["machines"] is not None else str(fact["resource"])
+            running[fact["run"]] = Running(job, fact["time_s"], where)
+        elif event in ENDINGS:
+            running.pop(fact["run"], None)
+            if event != Fact.RUN_ENDED:
+                waiting[job] = None
+    return tuple(waiting), tuple(running.values())
+
+
+def runs_of(facts: pl.DataFrame) -> Sequence[tuple[int, int, str]]:
+    """The runs in a trace: point, replication and scheduler."""
+    return facts.select(RUN).unique(maintain_order=True).rows()
+
+
+@dataclass(frozen=True)
+class Timeline:
+    """`events` are pairs of time (s) and sentence. `overtaken_by` are the jobs that arrived later and started
+    before the job's first start (or at all, if it never started), in order of start."""
+
+    events: tuple[tuple[float, str], ...]
+    overtaken_by: tuple[int, ...]
+    waited_s: float | None
+    """From its arrival to the start of its last run; lost and preempted runs count as waiting."""
+    has_reasons: bool
+    """Whether the trace has wait reasons and mappings."""
+
+
+def timeline(facts: pl.DataFrame, job: int, resources: Sequence[str] = ()) -> Timeline | None:
+    """The timeline of a job in one run (columns of a trace) on resources of these names; None for an unknown
+    job."""
+    own = facts.filter(pl.col("job") == job)
+    if not len(own):
+        return None
+    events = tuple((row["time_s"], sentence(row, resources)) for row in own.iter_rows(named=True))
+    arrived = own.filter(pl.col("event") == Fact.JOB_ARRIVED)["time_s"].min()
+    started = own.filter(pl.col("event") == Fact.RUN_STARTED)["time_s"].min()
+    arrivals = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select("job", arrived_s="time_s")
+    starts = (
+        facts.filter(pl.col("event") == Fact.RUN_STARTED)
+        .group_by("job", maintain_order=True)
+        .agg(pl.col("time_s").first().alias("started_s"))
+        .join(arrivals, on="job", how="inner", maintain_order="left")
+    )
+    later = (pl.col("arrived_s") > arrived) if arrived is not None else pl.lit(False)
+    before = (pl.col("started_s") < started) if started is not None else pl.lit(True)
+    overtook = starts.filter(later & before)["job"].to_list()
+    tries = own.filter(pl.col("event").is_in([Fact.RUN_STARTED, Fact.RUN_LOST, Fact.RUN_PREEMPTED]))
+    runs = arrived is not None and len(tries) > 0 and tries["event"][-1] == Fact.RUN_STARTED
+    waited_s = float(tries["time_s"][-1]) - float(arrived) if runs else None  # type: ignore[arg-type]
+    return Timeline(
+        events,
+        tuple(overtook),
+        waited_s,
+        facts["event"].is_in([Fact.PASSED_OVER, Fact.JOB_MAPPED]).any(),
+    )
