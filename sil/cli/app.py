@@ -14,14 +14,13 @@ from sil.cli.console import SchedulerNotes
 from sil.cli.db import commands as db
 from sil.cli.live import live
 from sil.cli.overhead import overhead
-from sil.cli.own_scheduler import check, new_scheduler, serve_scheduler
 from sil.cli.plan import plan
 from sil.cli.predict import predict
 from sil.cli.progress import remember_interrupts
 from sil.cli.replay import replay
 from sil.cli.reproduce import reproduce
 from sil.cli.run import experiments, report, run
-from sil.cli.schedule import schedule, schedulers
+from sil.cli.schedulers import check, new_scheduler, schedule, schedulers, serve_scheduler
 from sil.cli.traces import compare_traces, why
 from sil.world import SHOW_TRACEBACKS
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sil.cli import console, options
-from sil.cli.listing import Column, Listing, number, print_listings, text
+from sil.cli.console import Column, Listing, number, print_listings, text
 from sil.cli.progress import ProgressBar, progress
 
 if TYPE_CHECKING:

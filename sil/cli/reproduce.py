@@ -13,7 +13,7 @@ from rich.markup import escape
 from rich.table import Table
 
 from sil.cli import console, options
-from sil.cli.listing import Listing, number, print_listings, text
+from sil.cli.console import Listing, number, print_listings, text
 from sil.cli.progress import ProgressBar, progress
 from sil.studies import CASE_STUDIES, STUDIES
 

@@ -33,34 +33,26 @@ class Claim:
 
 def positive(found: Interval) -> Verdict:
     """Holds if the whole interval is above zero; does not if none of it is."""
-    return all_positive([found])
+    if found.low > 0.0:
+        return Verdict.HOLDS
+    return Verdict.DOES_NOT_HOLD if found.high <= 0.0 else Verdict.CANNOT_BE_TOLD
 
 
 def all_positive(found: Iterable[Interval]) -> Verdict:
     """Holds if every interval is above zero; does not if one of them is not above zero anywhere."""
     found = list(found)
-    if all(x.low > 0.0 for x in found):
-        return Verdict.HOLDS
-    if any(x.high <= 0.0 for x in found):
-        return Verdict.DOES_NOT_HOLD
-    return Verdict.CANNOT_BE_TOLD
+    return _positive(found, len(found))
 
 
 def some_positive(found: Iterable[Interval]) -> Verdict:
     """Holds if at least one holds; does not if none can."""
-    verdicts = {positive(x) for x in found}
-    if Verdict.HOLDS in verdicts:
-        return Verdict.HOLDS
-    return Verdict.CANNOT_BE_TOLD if Verdict.CANNOT_BE_TOLD in verdicts else Verdict.DOES_NOT_HOLD
+    return _positive(list(found), 1)
 
 
 def most_positive(found: Iterable[Interval]) -> Verdict:
     """Holds if more than half hold; does not if at least half do not."""
-    verdicts = [positive(x) for x in found]
-    if verdicts.count(Verdict.HOLDS) > len(verdicts) / 2:
-        return Verdict.HOLDS
-    rejected = verdicts.count(Verdict.DOES_NOT_HOLD) >= len(verdicts) / 2
-    return Verdict.DOES_NOT_HOLD if rejected else Verdict.CANNOT_BE_TOLD
+    found = list(found)
+    return _positive(found, len(found) // 2 + 1)
 
 
 def all_or_partly_positive(found: Iterable[Interval]) -> Verdict:
@@ -68,6 +60,15 @@ def all_or_partly_positive(found: Iterable[Interval]) -> Verdict:
     found = list(found)
     every, most = all_positive(found), most_positive(found)
     return Verdict.PARTLY if most is Verdict.HOLDS and every is not Verdict.HOLDS else most
+
+
+def _positive(found: Sequence[Interval], needed: int) -> Verdict:
+    """Holds if it holds in as many cases as needed; does not if it cannot."""
+    verdicts = [positive(x) for x in found]
+    if verdicts.count(Verdict.HOLDS) >= needed:
+        return Verdict.HOLDS
+    possible = len(verdicts) - verdicts.count(Verdict.DOES_NOT_HOLD)
+    return Verdict.CANNOT_BE_TOLD if possible >= needed else Verdict.DOES_NOT_HOLD
 
 
 def settled(holds: bool) -> Verdict:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -20,6 +21,7 @@ from sil import cli
 from sil.cli import app, shadowed_scheduler
 from sil.cli.progress import ProgressBar
 from sil.settings.code_version import package_version
+from sil.world import SHOW_TRACEBACKS
 from tests.builders import TINY_SITE, tiny_experiment
 
 COMMANDS = ("run", "report", "schedule", "schedulers", "experiments")
@@ -58,6 +60,37 @@ def test_without_a_command_the_help_is_shown() -> None:
 
 def test_the_version_is_that_of_the_package() -> None:
     assert sil("--version").stdout.strip() == package_version()
+
+
+@pytest.mark.parametrize("options", [(), ("--traceback",)])
+def test_tracebacks_are_printed_only_on_request(
+    options: tuple[str, ...], here: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv(SHOW_TRACEBACKS, "")
+    of_error = sil(*options, "run", "no-such-experiment")
+    assert of_error.exit_code == 2
+    of_fault = sil(*options, "schedule", matrix_file(here, "csv"), "--scheduler", "tests.faulty:Raises")
+    assert of_fault.exit_code == 1
+    for result in (of_error, of_fault):
+        assert ("Traceback (most recent call last)" in result.stderr) is bool(options)
+
+
+def test_every_command_that_prints_a_table_can_print_json() -> None:
+    """Other commands print a sentence or a file."""
+    without_tables = {
+        *("new-scheduler", "serve-scheduler", "workload convert", "workload lublin"),
+        *(f"db {name}" for name in ("init", "import", "export", "import-sacct", "import-swf")),
+        *(f"db {name}" for name in ("state", "check", "prune", "upgrade")),
+    }
+    commands = {
+        f"{group} {name}".strip()
+        for group in ("", "workload", "db")
+        for name in re.findall(r"^│ ([a-z][a-z-]*) ", sil(*group.split(), "--help").stdout, re.MULTILINE)
+        if name not in ("workload", "db")
+    }
+    assert len(commands) == 30
+    with_json = {name for name in commands if "--json" in sil(*name.split(), "--help").stdout}
+    assert commands - with_json == without_tables
 
 
 def test_the_help_loads_no_large_library() -> None:

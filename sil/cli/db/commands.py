@@ -12,9 +12,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from sil.cli import console, options
-from sil.cli.console import counted
+from sil.cli.console import counted, print_listings
 from sil.cli.db.database import DEFAULT, Database, opened, site_of
-from sil.cli.listing import print_listings
 
 if TYPE_CHECKING:
     from site_db.jobs.logs.logged_job import LoggedJob, Tally

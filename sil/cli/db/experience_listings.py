@@ -11,9 +11,8 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from scheduler.model import Job, JobId
-from sil.cli.console import counted
+from sil.cli.console import Column, Listing, Row, counted, number, text
 from sil.cli.db.site_listings import rows_of, utc
-from sil.cli.listing import Column, Listing, Row, number, text
 from site_db.estimation import ExecutionEstimate, Layout, Place, PlaceKind, Rule
 from site_db.experience import MemoryExperience, StatisticsReader
 from site_db.history.stored_statistics import StoredStatistics, read_stored

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import BigInteger, Cast, ScalarSelect, Select, cast, func, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
-from sil.cli.listing import Column, Listing, Row, number, text
+from sil.cli.console import Column, Listing, Row, number, text
 from site_db.jobs.records import SourceKind
 from site_db.schema import JobClassRow, JobRow, MachineRow, SiteRow, SourceRow, UserRow, UserUsageRow
 from site_db.sites import SiteReader

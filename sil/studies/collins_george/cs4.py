@@ -15,7 +15,7 @@ from sil.report.figures import WIDTH, lines
 from sil.report.page import Part
 from sil.studies import ledger
 from sil.studies.collins_george.cs3 import DISTRIBUTIONS, LEVELS, WITH_LEVELS, queue_tables
-from sil.studies.collins_george.site_runs import Case, run_all
+from sil.studies.collins_george.site_runs import OVERALL, Case, by_level, run_all
 from sil.studies.findings import Findings, Samples, table
 from sil.studies.ledger import Claim, all_positive, counted, shown
 from sil.workers.runner import Runner
@@ -23,7 +23,6 @@ from sil.workers.runner import Runner
 RATES = (1, 2, 4, 8, 16, 32)
 JOBS = 500
 QUANTUM_S = 10.0
-OVERALL = "overall"
 RATE_TITLE = "Mean arrivals per quantum of 10 s (jobs)"
 RARER = tuple(pairwise(WITH_LEVELS))
 """Pairs of distributions; high-priority jobs are rarer in the first."""
@@ -50,7 +49,7 @@ def study(seeds: int, runner: Runner) -> Findings:
         Case({"distribution": d, "rate": rate}, preemptive_settings(d, rate), "pjs", seed)
         for seed, d, rate in product(range(seeds), DISTRIBUTIONS, RATES)
     ]
-    found = _measured(run_all(cases, runner))
+    found = by_level(run_all(cases, runner), "distribution", "queue", "rate")
     shares = _table(found, SHARE)
     return Findings(
         title="Case study 4: preemptive priority scheduling",
@@ -78,20 +77,6 @@ def preemptive_settings(distribution: str, rate: int) -> dict[str, Any]:
         "queues": queue_tables(distribution, displaces=distribution != "none"),
         "planned_starts": "kept",
     }
-
-
-def _measured(found: pl.DataFrame) -> Samples:
-    """Mean job times and parallel shares of each level and overall."""
-    labels = ["distribution", "rate", "replication"]
-    sums = pl.col("jobs", "sum_s", "in_parallel")
-    overall = found.group_by(labels, maintain_order=True).agg(sums.sum()).with_columns(queue=pl.lit(OVERALL))
-    rows = pl.concat([found, overall], how="diagonal_relaxed").select(
-        *labels,
-        level="queue",
-        time_s=pl.col("sum_s") / pl.col("jobs"),
-        parallel_percent=100 * pl.col("in_parallel") / pl.col("jobs"),
-    )
-    return Samples(rows, "distribution", "level", "rate")
 
 
 def _claims_about_priorities(time_s: Measure) -> list[Claim]:

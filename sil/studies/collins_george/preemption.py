@@ -13,7 +13,7 @@ from sil.report.figures import lines
 from sil.report.page import Part
 from sil.studies.collins_george.cs3 import LEVELS
 from sil.studies.collins_george.cs4 import RATE_TITLE, preemptive_settings
-from sil.studies.collins_george.site_runs import Case, run_all
+from sil.studies.collins_george.site_runs import OVERALL, Case, by_level, run_all
 from sil.studies.findings import Findings, Samples, table
 from sil.studies.ledger import Claim, all_positive, below, shown
 from sil.workers.runner import Runner
@@ -49,7 +49,7 @@ def study(seeds: int, runner: Runner) -> Findings:
         )
         for seed, policy, rate in product(range(seeds), POLICIES, RATES)
     ]
-    found = _measured(run_all(cases, runner))
+    found = by_level(run_all(cases, runner), "queue", "policy", "rate")
     return Findings(
         title="Preemption within bounds",
         source="Collins and George 2001, section 6",
@@ -60,32 +60,16 @@ def study(seeds: int, runner: Runner) -> Findings:
     )
 
 
-ALL = "all"
-
-
-def _measured(found: pl.DataFrame) -> Samples:
-    """Of the jobs of each level and of all: their mean and longest time, and runs in vain per job."""
-    levels = pl.concat([found, found.with_columns(queue=pl.lit(ALL))])
-    jobs = pl.col("jobs").sum()
-    rows = levels.group_by("policy", "rate", "replication", "queue").agg(
-        mean_s=pl.col("sum_s").sum() / jobs,
-        longest_s=pl.col("longest_s").max(),
-        in_vain=(pl.col("attempts") - pl.col("jobs")).sum() / jobs,
-    )
-    return Samples(rows, "queue", "policy", "rate")
-
-
 def _claims(found: Samples) -> list[Claim]:
     def both(measure: str, level: str, policy: str) -> list[tuple[Sample, Sample]]:
         """A measure under the paper's policy and under another, at each rate."""
         return [(found(measure, level, PAPER, rate), found(measure, level, policy, rate)) for rate in RATES]
 
     shorter = [interval(paper_s - raised_s) for paper_s, raised_s in both("longest_s", "low", RAISED)]
-    price = [interval(100 * (raised_s / paper_s - 1)) for paper_s, raised_s in both("mean_s", "high", RAISED)]
+    price = [interval(100 * (raised_s / paper_s - 1)) for paper_s, raised_s in both("time_s", "high", RAISED)]
     fewer = [interval(paper - gain) for paper, gain in both("in_vain", "low", GAIN)]
-    overall = interval(
-        np.mean([100 * (1 - gain_s / paper_s) for paper_s, gain_s in both("mean_s", ALL, GAIN)], axis=0)
-    )
+    savings = [100 * (1 - gain_s / paper_s) for paper_s, gain_s in both("time_s", OVERALL, GAIN)]
+    overall = interval(np.mean(savings, axis=0))
     return [
         Claim(
             "Raising the priority of a job after preemptions helps to prevent starvation",
@@ -124,25 +108,23 @@ def _listed(found: list[Interval], unit: str, digits: int = 1) -> str:
 
 
 def _table(found: Samples) -> pl.DataFrame:
-    columns = {f"{level} (s)": ("mean_s", level, 1) for level in (*LEVELS, ALL)}
+    columns = {f"{level} (s)": ("time_s", level, 1) for level in LEVELS}
+    columns["all (s)"] = ("time_s", OVERALL, 1)
     columns["longest low (s)"] = ("longest_s", "low", 0)
     columns["low runs in vain per job"] = ("in_vain", "low", 3)
-    rows = [
-        (
-            policy,
-            *(
-                round(float(np.mean([found(measure, level, policy, r) for r in RATES])), digits)
-                for measure, level, digits in columns.values()
-            ),
-        )
-        for policy in POLICIES
-    ]
+    rows = []
+    for policy in POLICIES:
+        cells = []
+        for measure, level, digits in columns.values():
+            over_rates = [found(measure, level, policy, rate) for rate in RATES]
+            cells.append(round(float(np.mean(over_rates)), digits))
+        rows.append((policy, *cells))
     return table(("policy", *columns), rows)
 
 
 def _drawing(found: Samples, level: str) -> Part:
     points = [
-        (float(rate), policy, interval(found("mean_s", level, policy, rate)))
+        (float(rate), policy, interval(found("time_s", level, policy, rate)))
         for policy, rate in product(POLICIES, RATES)
     ]
     chart = lines(points, RATE_TITLE, "Mean job time (s)", "Preemption", height=220)

@@ -16,11 +16,12 @@ from sil.runs.composition import RunKey
 from sil.runs.resolve import scenario_of
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteInUse, SiteSource, queues_of
-from sil.studies.findings import StudyFailed
+from sil.studies.findings import Samples, StudyFailed
 from sil.workers.runner import Runner
 
 SITE = "hcs-2001"
 SEED = 2001
+OVERALL = "overall"
 
 
 @dataclass(frozen=True)
@@ -47,6 +48,20 @@ def run_all(cases: Sequence[Case], runner: Runner) -> pl.DataFrame:
         source = SiteSource(cases[0].experiment(), Path(), None)
         in_use = source.snapshot(Path(folder) / "site.db")
         return pl.concat(runner.map(_carry_out, cases, in_use))
+
+
+def by_level(found: pl.DataFrame, *axes: str) -> Samples:
+    """Of the jobs of each queue, and of all at the queue OVERALL: mean and longest job time (`time_s`,
+    `longest_s`), the share run in parallel (`parallel_percent`), and runs in vain per job (`in_vain`)."""
+    jobs = pl.col("jobs").sum()
+    levels = pl.concat([found, found.with_columns(queue=pl.lit(OVERALL))])
+    rows = levels.group_by(*axes, "replication", maintain_order=True).agg(
+        time_s=pl.col("sum_s").sum() / jobs,
+        longest_s=pl.col("longest_s").max(),
+        parallel_percent=100 * pl.col("in_parallel").sum() / jobs,
+        in_vain=(pl.col("attempts") - pl.col("jobs")).sum() / jobs,
+    )
+    return Samples(rows, *axes)
 
 
 def _carry_out(in_use: SiteInUse, case: Case) -> pl.DataFrame:
