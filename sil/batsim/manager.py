@@ -11,16 +11,16 @@ from typing import Any
 
 from scheduler.model import Completion, Job, JobId, Loss, RunId
 from scheduler.resource_manager import ResourceManager
-from scheduler.rules import EACH_JOB_ONCE, NOT_IN_THE_PAST, PREEMPTS_RUNNING_RUNS, RETURNS_IN_TIME
+from scheduler.rules import EACH_JOB_ONCE, NOT_IN_THE_PAST, PREEMPTS_RUNNING_RUNS
 from sil.batsim import messages
-from sil.batsim.messages import WORKLOAD, BadReply, JsonEvent, Reply, read_reply
+from sil.batsim.messages import WORKLOAD, JsonEvent, Reply, read_reply
 from sil.batsim.nodes import Nodes
 from sil.batsim.process import NoReply
 from sil.batsim.session import Session, SessionJob
 from sil.world.dispatcher import SimDispatcher
 from sil.world.events import SimClock
 from sil.world.guard.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL, SchedulerFault
-from sil.world.guard.guard import Guard
+from sil.world.guard.scheduler import Guard
 
 
 class BatsimManager(ResourceManager):
@@ -66,18 +66,25 @@ class BatsimManager(ResourceManager):
     # -- notices --------------------------------------------------------------------------------------------
 
     def on_job_arrived(self, job: Job) -> str | None:
-        own = self._registered.pop(job.id, None)
-        job_id = own or f"{WORKLOAD}!{job.id}"
-        self._submit(job_id, job, job.arrival_s)
-        self._jobs_to_come -= own is None
-        if self._jobs_to_come == 0 and own is None:
-            self._tell(messages.no_more_jobs(self._clock.now_s))
+        registered = self._registered.pop(job.id, None)
+        self._submit(registered or f"{WORKLOAD}!{job.id}", job, job.arrival_s)
+        self._jobs_to_come -= registered is None
+        if self._jobs_to_come == 0 and registered is None:
+            self._tell("NOTIFY", type="no_more_static_job_to_submit")
         return None
 
     def _submit(self, job_id: str, job: Job, submit_s: float) -> None:
         profile = self._nodes.profile(job)
         self._session.submit(job_id, job, profile["delay"])
-        self._tell(messages.job_submitted(self._clock.now_s, job_id, job.n_tasks, submit_s, profile))
+        walltime_s = profile["delay"]
+        request = {
+            "id": job_id,
+            "subtime": submit_s,
+            "walltime": walltime_s,
+            "res": job.n_tasks,
+            "profile": job_id,
+        }
+        self._tell("JOB_SUBMITTED", job_id=job_id, job=request, profile=profile)
 
     def on_run_ended(self, completion: Completion) -> None:
         over = self._over(completion.run, messages.SUCCEEDED)
@@ -91,7 +98,14 @@ class BatsimManager(ResourceManager):
         over = self._session.over(run)
         if over is not None:
             job_id, entry = over
-            self._tell(messages.job_completed(self._clock.now_s, job_id, state, entry.nodes))
+            self._tell(
+                "JOB_COMPLETED",
+                job_id=job_id,
+                job_state=state,
+                return_code=0 if state == messages.SUCCEEDED else 1,
+                kill_reason="",
+                alloc=str(entry.nodes),
+            )
         return over
 
     def on_run_released(self, run: RunId) -> None:
@@ -112,23 +126,23 @@ class BatsimManager(ResourceManager):
         if over is not None:
             job_id, entry = over
             first, _, attempt = job_id.partition("#")
-            again = f"{first}#{int(attempt or 0) + 1}"
-            self._submit(again, entry.job, self._clock.now_s)
+            self._submit(f"{first}#{int(attempt or 0) + 1}", entry.job, self._clock.now_s)
 
     def on_monitor_news(self) -> None:
         self._tell_of_nodes()
 
     def _tell_of_nodes(self, loss: Loss | None = None) -> None:
         for node, up in self._nodes.changes(loss):
-            self._tell(messages.node_changed(self._clock.now_s, node, up))
+            kind = "event_machine_available" if up else "event_machine_unavailable"
+            self._tell("NOTIFY", type=kind, resources=str(node))
 
     def on_time_passed(self) -> None:
         while self._calls_s and self._calls_s[0] <= self._clock.now_s:
             heapq.heappop(self._calls_s)
-            self._tell(messages.requested_call(self._clock.now_s))
+            self._tell("REQUESTED_CALL")
 
-    def _tell(self, event: JsonEvent) -> None:
-        self._events.append(event)
+    def _tell(self, kind: str, **data: Any) -> None:
+        self._events.append(messages.event(self._clock.now_s, kind, **data))
         self.wants_round = True
 
     # -- the round ------------------------------------------------------------------------------------------
@@ -148,7 +162,7 @@ class BatsimManager(ResourceManager):
     def end(self) -> None:
         """All jobs have ended. The scheduler may exit without a reply."""
         try:
-            self._exchange([*self._events, messages.simulation_ends(self._clock.now_s)])
+            self._exchange([*self._events, messages.event(self._clock.now_s, "SIMULATION_ENDS")])
         except SchedulerFault as fault:
             if fault.rule != PROCESS_SURVIVES:
                 raise
@@ -160,13 +174,9 @@ class BatsimManager(ResourceManager):
         try:
             text = self._ask(request)
         except NoReply as error:
-            rule = PROCESS_SURVIVES if error.is_gone else RETURNS_IN_TIME
-            raise SchedulerFault(rule, str(error), asked_s) from None
+            raise SchedulerFault(error.rule, str(error), asked_s) from None
         wall_s = time.perf_counter() - wall_s
-        try:
-            reply = read_reply(text)
-        except BadReply as error:
-            raise SchedulerFault(SPEAKS_THE_PROTOCOL, str(error), asked_s) from None
+        reply = read_reply(text, asked_s)
         self._check_times(reply, asked_s)
         self._note((asked_s, len(self._session), self._n_nodes, len(reply.events), wall_s, nan, nan))
         if self._charge is not None:
@@ -211,8 +221,7 @@ class BatsimManager(ResourceManager):
                 self._answer(decision.requests)
             case messages.SetResourceState():
                 # Nodes have no power states here: the request succeeds at once, and changes nothing.
-                now_s = self._clock.now_s
-                self._tell(messages.resource_state_changed(now_s, decision.resources, decision.state))
+                self._tell("RESOURCE_STATE_CHANGED", resources=decision.resources, state=decision.state)
 
     def _execute(self, job_id: str, alloc: str) -> None:
         entry = self._session.start(job_id, alloc)
@@ -286,8 +295,13 @@ class BatsimManager(ResourceManager):
         """Once all jobs of a kill order have ended, for any reason."""
         while self._killing and not any(job_id in self._session for job_id in self._killing[0][0]):
             job_ids, progress = self._killing.pop(0)
-            killed = {job_id: share for job_id, share in progress.items() if job_id in self._killed}
-            self._events.append(messages.job_killed(self._clock.now_s, job_ids, killed))
+            killed = {
+                job_id: {"profile": job_id, "progress": share}
+                for job_id, share in progress.items()
+                if job_id in self._killed  # others had ended before
+            }
+            now_s = self._clock.now_s
+            self._events.append(messages.event(now_s, "JOB_KILLED", job_ids=job_ids, job_progress=killed))
 
     def _answer(self, requests: Mapping[str, Any]) -> None:
         """Energy is not simulated: none was consumed."""
@@ -295,4 +309,4 @@ class BatsimManager(ResourceManager):
             if request != "consumed_energy":
                 message = f"it asks for '{request}'; answered is consumed_energy only"
                 raise SchedulerFault(SPEAKS_THE_PROTOCOL, message, self._clock.now_s)
-        self._tell(messages.answer(self._clock.now_s, consumed_energy=0.0))
+        self._tell("ANSWER", consumed_energy=0.0)

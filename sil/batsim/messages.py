@@ -11,7 +11,7 @@ from typing import Annotated, Any, Generic, Literal, TypeVar
 
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 
-from scheduler.node_set import NodeSet
+from sil.world.guard.faults import SPEAKS_THE_PROTOCOL, SchedulerFault
 
 WORKLOAD = "w0"
 """All jobs are of one workload: `w0!1`."""
@@ -32,6 +32,12 @@ def resource(number: int, name: str, **properties: str) -> JsonEvent:
     return {"id": number, "name": name, "state": "idle", "properties": properties}
 
 
+_NOT_ALLOWED = (
+    *("compute_sharing", "storage_sharing"),
+    *("time_sharing", "time_sharing_on_compute", "time_sharing_on_storage"),
+)
+
+
 def simulation_begins(resources: Sequence[JsonEvent], workload: str, accepts_new_jobs: bool) -> JsonEvent:
     n_nodes = len(resources)
     return event(
@@ -40,11 +46,7 @@ def simulation_begins(resources: Sequence[JsonEvent], workload: str, accepts_new
         nb_resources=n_nodes,
         nb_compute_resources=n_nodes,
         nb_storage_resources=0,
-        allow_compute_sharing=False,
-        allow_storage_sharing=False,
-        allow_time_sharing=False,
-        allow_time_sharing_on_compute=False,
-        allow_time_sharing_on_storage=False,
+        **{f"allow_{what}": False for what in _NOT_ALLOWED},
         config={
             "redis-enabled": False,
             "redis-hostname": "127.0.0.1",
@@ -73,55 +75,6 @@ def simulation_begins(resources: Sequence[JsonEvent], workload: str, accepts_new
 def delay(estimate_s: float) -> JsonEvent:
     """The profile of a job: a delay of its estimated run time."""
     return {"type": "delay", "delay": estimate_s}
-
-
-def job_submitted(time_s: float, job_id: str, n_nodes: int, submit_s: float, profile: JsonEvent) -> JsonEvent:
-    walltime_s = profile["delay"]
-    job = {"id": job_id, "subtime": submit_s, "walltime": walltime_s, "res": n_nodes, "profile": job_id}
-    return event(time_s, "JOB_SUBMITTED", job_id=job_id, job=job, profile=profile)
-
-
-def job_completed(time_s: float, job_id: str, state: str, nodes: NodeSet) -> JsonEvent:
-    return event(
-        time_s,
-        "JOB_COMPLETED",
-        job_id=job_id,
-        job_state=state,
-        return_code=0 if state == SUCCEEDED else 1,
-        kill_reason="",
-        alloc=str(nodes),
-    )
-
-
-def job_killed(time_s: float, job_ids: Sequence[str], progress: dict[str, float]) -> JsonEvent:
-    """`progress` of the jobs that were killed; the others had ended before."""
-    of_jobs = {job_id: {"profile": job_id, "progress": share} for job_id, share in progress.items()}
-    return event(time_s, "JOB_KILLED", job_ids=list(job_ids), job_progress=of_jobs)
-
-
-def requested_call(time_s: float) -> JsonEvent:
-    return event(time_s, "REQUESTED_CALL")
-
-
-def node_changed(time_s: float, node: int, up: bool) -> JsonEvent:
-    kind = "event_machine_available" if up else "event_machine_unavailable"
-    return event(time_s, "NOTIFY", type=kind, resources=str(node))
-
-
-def no_more_jobs(time_s: float) -> JsonEvent:
-    return event(time_s, "NOTIFY", type="no_more_static_job_to_submit")
-
-
-def answer(time_s: float, **answers: float) -> JsonEvent:
-    return event(time_s, "ANSWER", **answers)
-
-
-def resource_state_changed(time_s: float, resources: str, state: str) -> JsonEvent:
-    return event(time_s, "RESOURCE_STATE_CHANGED", resources=resources, state=state)
-
-
-def simulation_ends(time_s: float) -> JsonEvent:
-    return event(time_s, "SIMULATION_ENDS")
 
 
 SUCCEEDED, FAILED, KILLED = "COMPLETED_SUCCESSFULLY", "COMPLETED_FAILED", "COMPLETED_KILLED"
@@ -228,16 +181,12 @@ class Reply(Message):
     events: list[AnyDecision]
 
 
-class BadReply(ValueError):
-    """A scheduler sent an invalid message. The message is a sentence."""
-
-
-def read_reply(text: str) -> Reply:
-    """Raises BadReply."""
+def read_reply(text: str, asked_s: float) -> Reply:
+    """Raises SchedulerFault for an invalid message."""
     try:
         return Reply.model_validate_json(text)
     except ValidationError as error:
-        raise BadReply(_sentence(error, text)) from None
+        raise SchedulerFault(SPEAKS_THE_PROTOCOL, _sentence(error, text), asked_s) from None
 
 
 def _sentence(error: ValidationError, text: str) -> str:

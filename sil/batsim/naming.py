@@ -27,10 +27,8 @@ class BatsimScheduler:
 
 
 def batsim_scheduler(name: str) -> BatsimScheduler | None:
-    """The scheduler that `name` denotes; None if `name` does not denote one that speaks the protocol.
-
-    Raises SchedulerNotLoaded if the name is malformed, its command cannot be run, or pyzmq is missing.
-    """
+    """The scheduler that `name` denotes; None if `name` does not denote one that speaks the protocol. Raises
+    SchedulerNotLoaded if the name is malformed, its command cannot be run, or pyzmq is missing."""
     listens = name.startswith("batsim+tcp://")
     if not (listens or name.startswith("batsim:")):
         return None

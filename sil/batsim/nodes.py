@@ -13,7 +13,7 @@ from scheduler.ports import Monitor, NodeMonitor, RuntimeEstimator
 from scheduler.resource_manager import OnMachines, OnSharedNodes
 from scheduler.time_shared.requirement import Requirement
 from sil.batsim.messages import JsonEvent, delay, resource
-from sil.world.logged_runs import LoggedRuns
+from sil.workload.job_log import LoggedRuns
 
 
 class Nodes(ABC):

@@ -11,6 +11,7 @@ from pathlib import Path
 
 import zmq
 
+from scheduler.rules import RETURNS_IN_TIME
 from sil.batsim.naming import PLACEHOLDER, PORT, BatsimScheduler
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
 
@@ -21,11 +22,11 @@ LOOK_EVERY_MS = 200
 
 
 class NoReply(Exception):
-    """The scheduler has ended or does not answer in time. The message is a sentence."""
+    """The scheduler has ended or does not answer in time, which breaks `rule`. The message is a sentence."""
 
-    def __init__(self, message: str, is_gone: bool) -> None:
+    def __init__(self, rule: str, message: str) -> None:
         super().__init__(message)
-        self.is_gone = is_gone
+        self.rule = rule
 
 
 class Endpoint:
@@ -49,9 +50,10 @@ class Endpoint:
         while not self._socket.poll(LOOK_EVERY_MS):
             ended = self._how_it_ended()
             if ended is not None and not self._socket.poll(LOOK_EVERY_MS):
-                raise NoReply(ended, is_gone=True)
+                raise NoReply(PROCESS_SURVIVES, ended)
             if time.monotonic() > deadline_s:
-                raise NoReply(f"no answer from {self._address} within {self._limit_s:g} s", is_gone=False)
+                message = f"no answer from {self._address} within {self._limit_s:g} s"
+                raise NoReply(RETURNS_IN_TIME, message)
         return self._socket.recv().decode(errors="replace")
 
     def close(self) -> None:
@@ -89,9 +91,7 @@ class Process:
 @contextmanager
 def conversation(scheduler: BatsimScheduler, log: Path, limit_s: float) -> Iterator[Callable[[str], str]]:
     """`Endpoint.ask` of a scheduler, which has `limit_s` for an answer. Its output goes to the file `log`.
-
-    Raises SchedulerFault if it cannot be started.
-    """
+    Raises SchedulerFault if it cannot be started."""
     with started(scheduler, log) as (address, process):
         endpoint = Endpoint(address, limit_s, (lambda: None) if process is None else process.how_it_ended)
         try:
@@ -102,10 +102,8 @@ def conversation(scheduler: BatsimScheduler, log: Path, limit_s: float) -> Itera
 
 @contextmanager
 def started(scheduler: BatsimScheduler, log: Path) -> Iterator[tuple[str, Process | None]]:
-    """The address at which a scheduler listens, and its process if it is started here.
-
-    Raises SchedulerFault if the command cannot be run or its port is in use.
-    """
+    """The address at which a scheduler listens, and its process if it is started here. Raises SchedulerFault
+    if the command cannot be run or its port is in use."""
     if scheduler.address is not None:
         yield scheduler.address, None
         return

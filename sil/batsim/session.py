@@ -23,15 +23,12 @@ class SessionJob:
     nodes: NodeSet = NOWHERE
     started_s: float = 0.0
     is_killed: bool = False
-    """The scheduler has ordered it; a notice tells whether the run was killed."""
+    """The scheduler has ordered it; a notice follows if the run was killed."""
 
 
 class Session:
-    """Jobs by the ids of the protocol.
-
-    Raises SchedulerFault if the scheduler names a job that was never submitted or has ended, or starts one on
-    nodes that it cannot have.
-    """
+    """Jobs by the ids of the protocol. Raises SchedulerFault for a job that is unknown or has ended, and
+    for nodes on which it cannot start."""
 
     def __init__(self, n_nodes: int, clock: Clock) -> None:
         self._n_nodes = n_nodes
@@ -102,16 +99,12 @@ class Session:
             message = f"job {job_id} was started on {nodes}; there are nodes 0 to {self._n_nodes - 1}"
             raise self.fault(KNOWN_NODES, message, entry)
         if nodes.n != entry.job.n_tasks:
-            message = (
-                f"job {job_id} asks for {entry.job.n_tasks} nodes, but was started on {nodes.n}: {nodes}"
-            )
+            asked = f"job {job_id} asks for {entry.job.n_tasks} nodes"
+            message = f"{asked}, but was started on {nodes.n}: {nodes}"
             raise self.fault(ONE_TASK_ON_EACH_NODE, message, entry)
         if not self._free.has(nodes):
-            there = next(
-                other_id
-                for other_id, other in self._jobs.items()
-                if any(node in other.nodes for node in nodes)
-            )
+            jobs = self._jobs.items()
+            there = next(name for name, job in jobs if any(node in job.nodes for node in nodes))
             message = f"job {job_id} was started on {nodes}, where job {there} is running"
             raise self.fault(NODES_FREE, message, entry)
         return nodes

@@ -90,7 +90,7 @@ def replay(
     names = list(dict.fromkeys(scheduler or ["fcfs", "easy", "conservative"]))
     folder = out_folder or Path(f"sil-{log.name.split('.')[0]}")
     with console.one_sentence_for_bad_input():
-        schedulers_for_logs(names)
+        schedulers = schedulers_for_logs(names)
         check_decision_cost(decision_cost)
         whole = read_log(log, Rules(strict, overrun, too_large), processors)
         chosen = part_of(whole, jobs, begin, end, load)
@@ -98,7 +98,8 @@ def replay(
         check = not no_determinism_check
         run = Replay(chosen, estimates, order, decision_cost, reasons, seed=seed, check_determinism=check)
         with progress("jobs") as bars, selected_executor(workers, dask) as executor:
-            outcomes = replay_all(run, names, folder, executor, not no_report, ProgressBar(bars, chosen.name))
+            bar = ProgressBar(bars, chosen.name)
+            outcomes = replay_all(run, schedulers, folder, executor, not no_report, bar)
     if not as_json:
         console.print_line(chosen.summary)
     print_statistics({o.scheduler: o.statistics for o in outcomes}, as_json)

@@ -230,8 +230,7 @@ def serve_scheduler(
     from scheduler.rules import ScheduleRejected
     from sil.batsim.serving import ServedScheduler, serve
     from sil.world.guard.faults import SchedulerFault
-    from sil.world.guard.guard import Guard
-    from sil.world.guard.scheduler import GuardedScheduler
+    from sil.world.guard.scheduler import Guard, GuardedScheduler
 
     with console.one_sentence_for_bad_input():
         spec = resolve(name)

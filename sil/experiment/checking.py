@@ -28,11 +28,11 @@ class Finding(NamedTuple):
 
 
 ENDS_THE_SEARCH = (RETURNS_IN_TIME, PROCESS_SURVIVES)
-"""Of the rules that were not found to be broken before, nothing is known then."""
+"""When one of these is broken, nothing is known of the rules not checked before."""
 
 
 class Checked(NamedTuple):
-    """The rules that a scheduler of a kind breaks, and those that some of its answers put to the test."""
+    """The rules that a scheduler of a kind breaks, and those that some of its answers exercised."""
 
     kind: Kind
     findings: list[Finding]
@@ -42,16 +42,12 @@ class Checked(NamedTuple):
     def verdicts(self) -> dict[str, str]:
         """For each rule: broken, holds, not exercised, or not known."""
         broken = {finding.rule for finding in self.findings}
-        ended_early = bool(broken & set(ENDS_THE_SEARCH))
-
-        def verdict(rule: str) -> str:
-            if rule in broken:
-                return "broken"
-            if ended_early:
-                return "not known"
-            return "holds" if rule in self.exercised else "not exercised"
-
-        return {rule: verdict(rule) for rule in rules_for(self.kind)}
+        rules = rules_for(self.kind)
+        if broken.isdisjoint(ENDS_THE_SEARCH):
+            verdicts = {rule: "holds" if rule in self.exercised else "not exercised" for rule in rules}
+        else:
+            verdicts = dict.fromkeys(rules, "not known")
+        return {rule: "broken" if rule in broken else verdict for rule, verdict in verdicts.items()}
 
 
 def rules_for(kind: Kind) -> dict[str, str]:

@@ -74,10 +74,8 @@ def machines_to_run_live(scenario: Scenario, name: str) -> MachinesScenario:
 
 
 def run_live(scenario: MachinesScenario, run: RunKey, listener: Listener) -> LiveRun:
-    """One run on this computer: machine j is its j-th core, jobs are processes, and time is real.
-
-    A fault of the scheduler ends the run and is its last fact. Raises JobFailed.
-    """
+    """One run on this computer: machine j is its j-th core, jobs are processes, and time is real. A fault of
+    the scheduler ends the run and is its last fact. Raises JobFailed."""
     site, trace, decisions = scenario.in_use.site, TraceRecorder(), list[float]()
     jobs = scenario.jobs(run.replication)
     actual = scenario.actual_runtimes(jobs, run.replication)

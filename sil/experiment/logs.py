@@ -11,10 +11,8 @@ from sil.workload.swf_rules import Rules
 
 
 def read_log(path: Path, rules: Rules, processors: int | None) -> JobLog:
-    """A log of the Standard Workload Format, or a workload of Batsim's where the name says JSON.
-
-    Raises BadLog.
-    """
+    """A log of the Standard Workload Format, or a workload of Batsim's where the name says JSON. Raises
+    BadLog."""
     return read_batsim_json(path, processors) if _is_json(path) else read_swf(path, rules, processors)
 
 

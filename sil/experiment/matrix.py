@@ -1,4 +1,4 @@
-"""One ETC matrix from a file, mapped by several schedulers: the smallest experiment there is."""
+"""Maps the jobs of an ETC matrix in a file by several schedulers."""
 
 from __future__ import annotations
 
@@ -16,9 +16,7 @@ from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Schedule
 from scheduler.registry import SchedulerSpec
 from sil.world.events import SimClock
-from sil.world.guard.faults import SchedulerFault
-from sil.world.guard.guard import Guard, Timing
-from sil.world.guard.scheduler import GuardedScheduler
+from sil.world.guard.scheduler import CheckedScheduler, Guard, Timing
 
 
 class BadMatrix(UserError):
@@ -27,7 +25,7 @@ class BadMatrix(UserError):
 
 @dataclass(frozen=True, slots=True)
 class MappedMatrix:
-    """What one scheduler made of a matrix, and how long that took."""
+    """The schedule of one scheduler for a matrix, and its decision time."""
 
     scheduler: str
     schedule: Schedule
@@ -35,40 +33,33 @@ class MappedMatrix:
 
 
 def map_matrix(problem: MappingProblem, scheduler: SchedulerSpec, limit_s: float) -> MappedMatrix:
-    """Let a scheduler map all jobs of a problem. Raises SchedulerFault where it breaks a rule."""
+    """Map all jobs of a problem. Raises SchedulerFault if the scheduler breaks a rule."""
     timings: list[Timing] = []
-    guarded = GuardedScheduler(scheduler.make(), Guard(SimClock(), limit_s, timings.append))
-    schedule = guarded.schedule(problem)
-    violation = problem.violation(schedule)
-    if violation is not None:
-        raise SchedulerFault.of(violation, 0.0)
+    checked = CheckedScheduler(scheduler.make(), Guard(SimClock(), limit_s, timings.append))
+    schedule = checked.schedule(problem)
     *_, wall_s, _, _ = timings[0]
     return MappedMatrix(scheduler.name, schedule, wall_s)
 
 
 def write_mapping(path: Path, mapped: list[MappedMatrix]) -> None:
-    """Write job, machine, start, completion; with several schedulers, their name comes first.
-
-    Jobs and machines are counted from 0, times are seconds. Raises BadMatrix where `path` cannot be written.
-    """
-    several = len(mapped) > 1
+    """Write job, machine, start, completion; with several schedulers, their name comes first. Jobs and
+    machines are counted from 0, times are seconds. Raises BadMatrix if `path` cannot be written."""
+    rows: list[list[object]] = [["scheduler", "job", "machine", "start", "completion"]]
+    for result in mapped:
+        assignments = sorted(result.schedule.assignments, key=lambda a: a.job)
+        rows += [[result.scheduler, a.job, a.resource, a.start_s, a.completion_s] for a in assignments]
     try:
         with path.open("w", newline="", encoding="utf-8") as file:
-            writer = csv.writer(file)
-            writer.writerow((["scheduler"] if several else []) + ["job", "machine", "start", "completion"])
-            for result in mapped:
-                for a in sorted(result.schedule.assignments, key=lambda a: a.job):
-                    row = [a.job, a.resource, a.start_s, a.completion_s]
-                    writer.writerow(([result.scheduler] if several else []) + row)
+            csv.writer(file).writerows(rows if len(mapped) > 1 else [row[1:] for row in rows])
     except OSError as error:
         raise BadMatrix(f"{path} cannot be written: {error.strerror}") from None
 
 
 def read_problem(matrix: Path, ready: Path | None) -> MappingProblem:
-    """The scheduling problem in a matrix file, with the machines' ready times where a file gives them.
+    """The problem in a matrix file, perhaps with ready times of the machines from another file.
 
-    A matrix is seconds per job (row) and machine (column); `inf` = cannot run there, but each job must be
-    able to run somewhere. Raises BadMatrix.
+    The matrix is in seconds per job (row) and machine (column); `inf` = cannot run there, but each job must
+    be able to run on some machine. Raises BadMatrix.
     """
     etc_s = read_matrix(matrix)
     ready_s = None if ready is None else _read_ready(ready, etc_s.shape[1])
@@ -76,10 +67,8 @@ def read_problem(matrix: Path, ready: Path | None) -> MappingProblem:
 
 
 def read_matrix(path: Path) -> NDArray[np.float64]:
-    """The matrix in a `.npy`, a `.csv`, or a text file of the HCSP format; the last two may be gzipped.
-
-    HCSP: a line `jobs machines 0`, then one value per line, job by job. A CSV file may have a header line.
-    """
+    """The matrix in a `.npy`, a `.csv`, or a text file of the HCSP format; the last two may be gzipped. HCSP:
+    a line `jobs machines 0`, then one value per line, job by job. A CSV file may have a header line."""
     plain = path.with_suffix("") if path.suffix == ".gz" else path
     if plain.suffix == ".npy":
         etc_s = _from_npy(path)
@@ -92,10 +81,8 @@ def read_matrix(path: Path) -> NDArray[np.float64]:
     bad = np.argwhere(np.isnan(etc_s) | (etc_s < 0))
     if len(bad):
         i, j = bad[0]
-        raise BadMatrix(
-            f"{path}: job {i} on machine {j} is {etc_s[i, j]:g}; expected seconds >= 0, "
-            "or inf where it cannot run"
-        )
+        expected = "seconds >= 0, or inf where it cannot run"
+        raise BadMatrix(f"{path}: job {i} on machine {j} is {etc_s[i, j]:g}; expected {expected}")
     nowhere = np.flatnonzero(np.isinf(etc_s).all(axis=1))
     if len(nowhere):
         raise BadMatrix(f"{path}: job {nowhere[0]} cannot run on any machine; give it one finite time")
@@ -107,7 +94,7 @@ def _read_ready(path: Path, n_machines: int) -> NDArray[np.float64]:
     if path.suffix == ".npy":
         ready_s = _from_npy(path).ravel()
     else:
-        ready_s = _numbers([token for line in _lines(path) for token in line.replace(",", " ").split()], path)
+        ready_s = _numbers(" ".join(_lines(path)).replace(",", " ").split(), path)
     if len(ready_s) != n_machines:
         raise BadMatrix(f"{path}: {len(ready_s)} ready times for a matrix of {n_machines} machines")
     bad = np.flatnonzero(~(ready_s >= 0) | np.isinf(ready_s))
@@ -119,8 +106,7 @@ def _read_ready(path: Path, n_machines: int) -> NDArray[np.float64]:
 
 def _from_npy(path: Path) -> NDArray[np.float64]:
     try:
-        loaded = np.load(path, allow_pickle=False)
-        return np.ascontiguousarray(loaded, dtype=np.float64)
+        return np.ascontiguousarray(np.load(path, allow_pickle=False), dtype=np.float64)
     except FileNotFoundError:
         raise BadMatrix(f"{path}: there is no such file") from None
     except (OSError, ValueError, EOFError, TypeError) as error:
@@ -140,9 +126,8 @@ def _from_csv(path: Path) -> NDArray[np.float64]:
             bad = next(value for value in line if not _is_number(value))
             raise BadMatrix(f"{path}, line {number}: '{bad}' is not a number") from None
         if rows and len(row) != len(rows[0]):
-            raise BadMatrix(
-                f"{path}, line {number}: {len(row)} values where the first job has {len(rows[0])}"
-            )
+            found = f"{len(row)} values where the first job has {len(rows[0])}"
+            raise BadMatrix(f"{path}, line {number}: {found}")
         rows.append(row)
     if not rows:
         raise BadMatrix(f"{path}: there are no jobs in it; expected a line of seconds per job")
@@ -155,7 +140,7 @@ def _from_hcsp(path: Path) -> NDArray[np.float64]:
     if len(head) not in (2, 3) or not all(token.isdigit() for token in head):
         raise BadMatrix(f"{path}, line 1: expected 'jobs machines 0', as in the HCSP format")
     n, m = int(head[0]), int(head[1])
-    values = _numbers([token for line in lines[1:] for token in line.split()], path)
+    values = _numbers(" ".join(lines[1:]).split(), path)
     if len(values) != n * m:
         raise BadMatrix(f"{path}: expected {n} x {m} = {n * m} values, found {len(values)}")
     return values.reshape(n, m)

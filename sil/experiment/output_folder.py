@@ -28,9 +28,9 @@ def make_usable(out: Path) -> None:
 
 
 def no_room(error: Exception) -> int | None:
-    """The number by which the system says that no more can be written, if that is what went wrong."""
-    told = re.search(r"\(os error (\d+)\)", str(error))  # as libraries in Rust tell it
-    number = int(told[1]) if told else getattr(error, "errno", None)
+    """The error number, if there is no room to write."""
+    match = re.search(r"\(os error (\d+)\)", str(error))  # from libraries in Rust
+    number = int(match[1]) if match else getattr(error, "errno", None)
     return number if number in (ENOSPC, EDQUOT, EFBIG) else None
 
 

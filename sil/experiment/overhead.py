@@ -1,4 +1,4 @@
-"""What decisions cost, measured over a grid of problems, as in Collins and George 2001, section 5.1."""
+"""Decision times, measured over a grid of problems, as in Collins and George 2001, section 5.1."""
 
 from __future__ import annotations
 
@@ -20,14 +20,13 @@ from scheduler.model import Job, JobId
 from scheduler.registry import SchedulerNotLoaded, resolve
 from sil.outcome.statistics import PowerLaw, fitted, quantile
 from sil.settings.experiment_file import Experiment
-from sil.site.site_in_use import SiteInUse, SiteSource
+from sil.site.site_in_use import SiteSource
 from sil.workers.executor import Died, Item
 from sil.workers.process_executor import Processes
 from sil.workers.runner import OnProgress
 from sil.world.events import SimClock
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault
-from sil.world.guard.guard import Guard, Timing
-from sil.world.guard.scheduler import GuardedScheduler
+from sil.world.guard.scheduler import Guard, GuardedScheduler, Timing
 
 CLUSTER_SIZE = 4
 SEED = 1
@@ -44,15 +43,15 @@ COLUMNS = {
     "cpu_s": pl.Float64,
     "gc_s": pl.Float64,
 }
-"""One row per decision; `wall_s` and `cpu_s` without garbage collection, which `gc_s` has."""
+"""One row per decision; `wall_s` and `cpu_s` exclude garbage collection (`gc_s`)."""
 Row = tuple[object, ...]
 POINT = ("scheduler", "jobs", "machines", "parallel_percent")
 
 
 @dataclass(frozen=True)
 class Grid:
-    """Problems of every number of jobs on every number of machines, with every share of jobs (in percent)
-    that can run in parallel; of each `tables` random ones, each asked `repetitions` times after a first."""
+    """All combinations of numbers of jobs, numbers of machines and shares (in percent) of parallel jobs; of
+    each `tables` random problems, each decided `repetitions` times after a first."""
 
     jobs: tuple[int, ...]
     machines: tuple[int, ...]
@@ -66,17 +65,17 @@ class Grid:
 
 
 Ask = Callable[[int, int, int, int], MappingProblem]
-"""Makes a problem: of so many jobs, on so many machines, with a share in percent, the table of a number."""
+"""Makes a problem, by number of jobs, number of machines, share in percent, and number of the table."""
 
 
 def random_problem(n: int, m: int, share: int, table: int) -> MappingProblem:
-    """Execution times uniform from 1 to 100 s; half of the machines are in clusters of 4, on which the jobs
-    that can run in parallel take a third of that in the mean."""
-    luck = np.random.default_rng([SEED, n, m, table])
-    etc_s = luck.uniform(1.0, 100.0, (n, m))
+    """Execution times uniform from 1 to 100 s; half of the machines are in clusters of 4, on which parallel
+    jobs take a third of that on average."""
+    rng = np.random.default_rng([SEED, n, m, table])
+    etc_s = rng.uniform(1.0, 100.0, (n, m))
     clusters = m // 2 // CLUSTER_SIZE
-    parallel_s = luck.uniform(1.0, 100.0, (n, clusters)) / 3.0
-    can_run = luck.permutation(n) < n * share / 100
+    parallel_s = rng.uniform(1.0, 100.0, (n, clusters)) / 3.0
+    can_run = rng.permutation(n) < n * share / 100
     members = np.arange(clusters * CLUSTER_SIZE).reshape(clusters, CLUSTER_SIZE).tolist()
     offered_s = np.where(can_run[:, None], parallel_s, np.inf)
     return MappingProblem.from_matrix(np.hstack([etc_s, offered_s]), None, members)
@@ -92,25 +91,21 @@ class ProblemsOfSite:
         with tempfile.TemporaryDirectory() as folder:
             in_use = SiteSource(experiment, Path.cwd(), None).snapshot(Path(folder) / "site.db")
             self._site, self._experience = in_use.site, in_use.experience()
-        _check_has_classes(in_use)
+        if not self._site.job_classes:
+            raise SchedulerNotLoaded(f"the site '{self._site.name}' has no job classes to draw jobs from")
 
     @property
     def n_machines(self) -> int:
         return self._site.n_machines
 
     def problem(self, n: int, m: int, share: int, table: int) -> MappingProblem:
-        luck = np.random.default_rng([SEED, n, table])
+        rng = np.random.default_rng([SEED, n, table])
         classes = [job_class.name for job_class in self._site.job_classes]
-        drawn = luck.integers(0, len(classes), n)
+        drawn = rng.integers(0, len(classes), n)
         jobs = [Job(JobId(i), classes[c], 0.0) for i, c in enumerate(drawn)]
         members = self._site.members
         etc = self._experience.estimate(jobs, [len(machines) for machines in members])
         return MappingProblem.from_etc(etc, None, members)
-
-
-def _check_has_classes(in_use: SiteInUse) -> None:
-    if not in_use.site.job_classes:
-        raise SchedulerNotLoaded(f"the site '{in_use.site.name}' has no job classes to draw jobs from")
 
 
 def check_can_be_measured(name: str) -> None:
@@ -121,10 +116,8 @@ def check_can_be_measured(name: str) -> None:
 def measure(
     schedulers: Sequence[str], grid: Grid, ask: Ask, limit_s: float, on_progress: OnProgress
 ) -> tuple[pl.DataFrame, dict[str, SchedulerFault]]:
-    """A table with COLUMNS, and the faults of those that broke a rule, of which it has nothing.
-
-    All schedulers get the same problems, in turn and one at a time, each in a process of its own.
-    """
+    """A table with COLUMNS, and the faults of schedulers that broke a rule, which are not in the table. All
+    schedulers get the same problems, in turn and one at a time, each in a process of its own."""
     rows: dict[str, list[Row]] = {name: [] for name in schedulers}
     faults: dict[str, SchedulerFault] = {}
     points = product(grid.jobs, grid.machines, grid.shares, range(grid.tables))
@@ -145,8 +138,8 @@ def measure(
                     timed = partial(_timed, name, ask, point, grid.repetitions, limit_s)
                     executors[name].run([Item(name, timed)], note)
             on_progress(done, grid.size)
-    whole = [row for name in schedulers if name not in faults for row in rows[name]]
-    return pl.DataFrame(whole, schema=COLUMNS, orient="row"), faults
+    measured = [row for name in schedulers if name not in faults for row in rows[name]]
+    return pl.DataFrame(measured, schema=COLUMNS, orient="row"), faults
 
 
 def _timed(
@@ -174,8 +167,7 @@ def _timed(
 
 
 def by_point(measured: pl.DataFrame) -> pl.DataFrame:
-    """One row for each scheduler and point: the median of the wall times (s), their lower and upper quartile,
-    and the mean number of decisions."""
+    """For each scheduler and point: median and quartiles of the wall times, and mean number of decisions."""
     return measured.group_by(POINT, maintain_order=True).agg(
         quantile("wall_s", 0.5).alias("median_s"),
         quantile("wall_s", 0.25).alias("low_s"),
@@ -185,20 +177,16 @@ def by_point(measured: pl.DataFrame) -> pl.DataFrame:
 
 
 def law_of(measured: pl.DataFrame, scheduler: str) -> PowerLaw | None:
-    """How its decisions grow with jobs and resources (machines and clusters); with jobs alone where the
-    resources are always as many.
-
-    Fitted to the medians of each table. None where there are too few.
-    """
+    """The growth of its decision times with jobs and, if their number varies, resources. Fitted to the
+    medians of each table. None if there are too few."""
     medians = (
         measured.filter(pl.col("scheduler") == scheduler)
         .group_by("jobs", "resources", "parallel_percent", "table", maintain_order=True)
         .agg(quantile("wall_s", 0.5))
     )
     columns = ["jobs"] if medians["resources"].n_unique() == 1 else ["jobs", "resources"]
+    sizes = [medians[name].to_numpy().astype(np.float64) for name in columns]
     try:
-        return fitted(
-            [medians[name].to_numpy().astype(np.float64) for name in columns], medians["wall_s"].to_numpy()
-        )
+        return fitted(sizes, medians["wall_s"].to_numpy())
     except ValueError:
         return None

@@ -1,4 +1,4 @@
-"""The folder that replays leave: its files, and the report of them, also again later."""
+"""The results folder of a replay: its files, and its report, which can be rendered again."""
 
 from __future__ import annotations
 
@@ -69,12 +69,11 @@ def draw(out: Path, kind: str) -> list[Path]:
 def _read(out: Path) -> Replayed:
     path = out / SUMMARY
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
-        described = {key: told[key] for key in DESCRIBED}
-        found, jobs = described["schedulers"], {}
-        for name in found:
+        summary = json.loads(path.read_text(encoding="utf-8"))
+        described, jobs = {key: summary[key] for key in DESCRIBED}, {}
+        for name, statistics in described["schedulers"].items():
             path = out / as_file_name(name) / JOBS
-            if path.exists() or "makespan" in found[name]:
+            if path.exists() or "makespan" in statistics:
                 jobs[name] = read_jobs_csv(path)
         return Replayed(described, {name: table for name, table in jobs.items() if len(table)})
     except (OSError, ValueError, LookupError, TypeError, pl.exceptions.PolarsError) as error:

@@ -7,7 +7,6 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Any
 
 import polars as pl
 
@@ -17,7 +16,7 @@ from sil.experiment.replay_folder import DESCRIBED, JOBS, REPORT, SCHEDULE, SUMM
 from sil.outcome.batsim_tables import batsim_schedule, replayed_jobs
 from sil.outcome.invariants import Capacity, first_breach
 from sil.outcome.metrics import replay_metrics
-from sil.runs.on_log import Replay, schedulers_for_logs
+from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest
 from sil.settings.code_version import code_and_data
 from sil.settings.decision_costs import BadDecisionCost, replayed_trace
@@ -29,14 +28,14 @@ from sil.workers.store import MISSING, Store
 from sil.world.guard.faults import PROCESS_SURVIVES
 
 FEW_JOBS = 10_000
-"""Up to so many, over all schedulers, are replayed in less time than worker processes need to start."""
+"""Up to this number, over all schedulers, a replay takes less time than starting worker processes."""
 UNFINISHED = "unfinished.db"
-"""Which schedulers are done, until all are."""
+"""The schedulers that are done, until all are."""
 
 
 @dataclass(frozen=True)
 class Outcome:
-    """The results under one scheduler: jobs, statistics, and its fault, if there was one."""
+    """The results under one scheduler: jobs, statistics, and its fault, if any."""
 
     scheduler: str
     folder: Path
@@ -46,15 +45,19 @@ class Outcome:
 
 
 def replay_all(
-    replay: Replay, names: Sequence[str], out: Path, executor: Executor, report: bool, listener: Listener
+    replay: Replay,
+    schedulers: Sequence[UnderTest],
+    out: Path,
+    executor: Executor,
+    report: bool,
+    listener: Listener,
 ) -> list[Outcome]:
     """Replay a log under each scheduler, and write the results into `out`.
 
-    Built-in schedulers run in this process if that is faster. Raises SchedulerNotLoaded, UnusableFolder and
-    what `Runner.run` raises; if costs of an earlier run are charged again, also NoTrace, and BadDecisionCost
-    if the results would replace that run.
+    Built-in schedulers run in this process if that is faster. Raises UnusableFolder and what `Runner.run`
+    raises; if costs of an earlier run are charged again, also NoTrace, and BadDecisionCost if the results
+    would replace that run.
     """
-    schedulers = schedulers_for_logs(names)
     # Absolute, since a scheduler may change the working directory.
     folders = {scheduler: (out / as_file_name(scheduler.label)).absolute() for scheduler in schedulers}
     charged = replayed_trace(replay.decision_cost)
@@ -79,11 +82,11 @@ def replay_all(
 def _replay(
     replay: Replay, folders: Mapping[UnderTest, Path], executor: Executor, store: Store, listener: Listener
 ) -> dict[UnderTest, Died]:
-    """Write the traces, but those that an interrupted replay has written. Return whose process died."""
+    """Write the traces that an interrupted replay has not written. Returns schedulers whose process died."""
     mark = digest(code_and_data(), replay, list(map(code_under_test, folders)))
     schedulers = {f"{mark}/{scheduler.label}": scheduler for scheduler in folders}
     items = [
-        Item(key, partial(_replay_one, replay, scheduler), folders[scheduler], fresh=True)
+        Item(key, partial(replay.run, scheduler, on_arrivals=send_report), folders[scheduler], fresh=True)
         for key, scheduler in schedulers.items()
     ]
     done = {schedulers[item.key] for item in items if store.get(item.key) is not MISSING}
@@ -110,18 +113,14 @@ def _replay(
     return died
 
 
-def _replay_one(replay: Replay, scheduler: UnderTest, folder: Path) -> None:
-    replay.run(scheduler, folder, send_report)
-
-
 def left_from_before(out: Path, outcomes: Sequence[Outcome]) -> list[str]:
-    """The folders in `out` that have a trace, and none of these."""
+    """Other folders in `out` that have a trace."""
     ours = {outcome.folder.name for outcome in outcomes}
     return sorted(trace.parent.name for trace in out.glob(f"*/{TRACE}") if trace.parent.name not in ours)
 
 
 def _chosen(executor: Executor, replay: Replay, schedulers: Sequence[UnderTest]) -> Executor:
-    """Built-in schedulers are trusted with this process; it does if others would not finish sooner."""
+    """This process for built-in schedulers, unless worker processes would finish sooner."""
     if not isinstance(executor, Processes) or not all(scheduler.is_built_in for scheduler in schedulers):
         return executor
     few = len(replay.log.jobs) * len(schedulers) <= FEW_JOBS
@@ -148,21 +147,17 @@ def _outcome(replay: Replay, name: str, folder: Path, died: Died | None) -> Outc
 
 def _fault(trace: Path, name: str) -> str | None:
     found = pl.scan_parquet(trace).filter(pl.col("event") == Fact.FAULT).collect()
-    for time_s, rule, message in found.select("time_s", "detail", "message").iter_rows():
-        return f"{name} broke the rule {rule} at {time_s:.12g} s: {message}"
+    for fault in found.iter_rows(named=True):
+        return f"{name} broke the rule {fault['detail']} at {fault['time_s']:.12g} s: {fault['message']}"
     return None
 
 
-def _described(replay: Replay, outcomes: Sequence[Outcome]) -> dict[str, Any]:
+def _write_summary(path: Path, replay: Replay, outcomes: Sequence[Outcome]) -> None:
     found = {
         **replay.description(),
         "load": replay.log.load,
         "days": replay.log.span_s / 86_400.0,
         "schedulers": {o.scheduler: {**o.statistics, "fault": o.fault} for o in outcomes},
     }
-    return {key: found[key] for key in DESCRIBED}
-
-
-def _write_summary(path: Path, replay: Replay, outcomes: Sequence[Outcome]) -> None:
-    text = json.dumps(_described(replay, outcomes), indent=2, ensure_ascii=False)
+    text = json.dumps({key: found[key] for key in DESCRIBED}, indent=2, ensure_ascii=False)
     path.write_text(text + "\n", encoding="utf-8")

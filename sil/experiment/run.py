@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from shutil import rmtree
@@ -48,17 +47,18 @@ FIGURES = "figures"
 PRINTED = "printed"
 UNFINISHED = "unfinished.db"
 """The results of finished runs, until all are finished."""
-MOST_NAMES_TOLD = 10
+MAX_NAMES = 10
+"""Number of names in a message."""
 
 
 class NoDatabase(UserError):
-    """No database is named, and one is needed. The message is one sentence for the user."""
+    """A database is needed and not named. The message is one sentence for the user."""
 
 
 @dataclass(frozen=True)
 class SiteChoice:
-    """Which site: that of the experiment file (`address` None), or one in a database, with what was known of
-    it after run `as_of` of its history (None = now); the database may learn from the experiment."""
+    """The site of the experiment file (`address` None), or one in a database, as of run `as_of` of its
+    history (None = now); the database may learn from the experiment."""
 
     address: Address | None = None
     learns: bool = False
@@ -95,7 +95,9 @@ def run_experiment(
         raise toml_file.invalid(text, source, ("notional", error.place), str(error)) from None
     mark, down = fingerprint(scenario), scenario.in_use.down
     if down:
-        listener.told(f"down at the site, and in the experiment from its beginning: {_some(down)}")
+        more = f" and {len(down) - MAX_NAMES} more" if len(down) > MAX_NAMES else ""
+        names = ", ".join(down[:MAX_NAMES]) + more
+        listener.told(f"down at the site, and in the experiment from its beginning: {names}")
     for sentence in scenario.notes():
         listener.told(sentence)
     with Store(out / UNFINISHED) as store:
@@ -132,23 +134,15 @@ def _use_site(
     return scenario_of_file(experiment, site.snapshot(out / DATABASE), source)
 
 
-def _some(names: Sequence[str]) -> str:
-    more = f" and {len(names) - MOST_NAMES_TOLD} more" if len(names) > MOST_NAMES_TOLD else ""
-    return ", ".join(names[:MOST_NAMES_TOLD]) + more
-
-
 def _stored_as(mark: str, choice: SiteChoice) -> str:
     """The prefix of the keys of finished runs; with an earlier history, these are other runs."""
     return mark if choice.as_of is None else f"{mark} as of {choice.as_of}"
 
 
 def render(out: Path) -> Comparison:
-    """Write everything that follows from the trace in `out`: jobs.csv, summary.json, report.html.
-
-    Raises NoTrace.
-    """
-    tables, description = _read_tables(out)
-    jobs, comparison = evaluate(tables, description)
+    """Write the results that follow from the trace in `out`: jobs.csv, summary.json, report.html. Raises
+    NoTrace."""
+    tables, jobs, comparison = _evaluated(out)
     write_jobs_csv(out / JOBS, jobs)
     summary = json.dumps(comparison.as_dict(), indent=2, ensure_ascii=False)
     (out / SUMMARY).write_text(summary + "\n", encoding="utf-8")
@@ -158,22 +152,24 @@ def render(out: Path) -> Comparison:
 
 def draw(out: Path, kind: str) -> list[Path]:
     """Write the charts of the report in `out` as files (png, svg or pdf) into its folder `figures`."""
-    tables, description = _read_tables(out)
-    jobs, comparison = evaluate(tables, description)
-    return write_figures(out / FIGURES, kind, experiment_page(tables, jobs, comparison))
+    return write_figures(out / FIGURES, kind, experiment_page(*_evaluated(out)))
 
 
-def evaluate(tables: RunTables, description: RunDescription) -> tuple[pl.DataFrame, Comparison]:
-    """The table of jobs and the comparison that the tables of all runs amount to."""
+def _evaluated(out: Path) -> tuple[RunTables, pl.DataFrame, Comparison]:
+    """The tables in `out`, and the table of jobs and the comparison computed from them. Raises NoTrace."""
+    facts, description = read_trace(out / TRACE)
+    optional = {
+        name: pl.read_parquet(out / file) for name, file in BESIDE_THE_TRACE.items() if (out / file).is_file()
+    }
+    tables = RunTables.of(facts=facts, **optional)
     jobs = job_table(tables.facts, description.n_machines)
     metrics = run_metrics(tables, jobs, description.n_machines)
     whole = tables.predictions.join(faults(tables.facts), on=RUN, how="anti", maintain_order="left")
-    return jobs, Comparison(description, tables.facts, metrics, scored(whole, jobs))
+    return tables, jobs, Comparison(description, tables.facts, metrics, scored(whole, jobs))
 
 
 def _write_tables(out: Path, tables: RunTables, description: RunDescription) -> None:
-    """The trace, and beside it what was measured; on shared nodes also what was predicted, and how local
-    users fared."""
+    """The trace, the timings, and on time-shared nodes also predictions and responses of local users."""
     write_trace(out / TRACE, tables.facts, description)
     for name, file in BESIDE_THE_TRACE.items():
         frame: pl.DataFrame = getattr(tables, name)
@@ -182,17 +178,8 @@ def _write_tables(out: Path, tables: RunTables, description: RunDescription) -> 
             frame.write_parquet(out / file)
 
 
-def _read_tables(out: Path) -> tuple[RunTables, RunDescription]:
-    """The trace stands without what is beside it. Raises NoTrace."""
-    facts, description = read_trace(out / TRACE)
-    beside = {
-        name: pl.read_parquet(out / file) for name, file in BESIDE_THE_TRACE.items() if (out / file).is_file()
-    }
-    return RunTables.of(facts=facts, **beside), description
-
-
 def _refuse_to_replace(address: Address | None, out: Path) -> None:
-    """The results of an earlier experiment may be the site of this one, but not in the same folder."""
+    """The results of an earlier experiment can be the site of this one, but not in the same folder."""
     origin, results = address.path if address else None, out / DATABASE
     if origin is not None and origin.is_file() and results.is_file() and origin.samefile(results):
         raise UnusableFolder(

@@ -17,7 +17,7 @@ from scheduler.time_shared.prediction import by_name
 from scheduler.time_shared.prediction.forecast import Forecast
 from scheduler.time_shared.prediction.history import COVERAGE, Basis, circumstances_of
 from scheduler.time_shared.system import LocalLoad, SystemState
-from sil.runs.what_if_scheduler import what_if_scheduler
+from sil.runs.composition import what_if_scheduler
 from sil.settings.queue_file import CannotPredict, QueueFile, RunningTable, WaitingTable
 from sil.site.error_histories import histories
 from sil.site.time_shared_cluster import NodesOfSite
@@ -33,17 +33,17 @@ DECISION_LIMIT_S = 60.0
 
 @dataclass(frozen=True, slots=True)
 class TurnaroundPrediction:
-    """Start and completion of one job, in seconds from now, and their basis. Infinite = never; `start_s` is
-    None for a running job."""
+    """Start (None if it runs) and completion of one job, in seconds from now (infinite = never), and their
+    basis."""
 
     job: int
     job_class: str
     tasks: int
     start_s: float | None
     end_s: float
-    low_s: float | None
-    high_s: float | None
-    basis: Basis | None
+    low_s: float | None = None
+    high_s: float | None = None
+    basis: Basis | None = None
     overdue: bool = False
     """It has used its measured CPU time already: its completion is unknown."""
     after: tuple[int, ...] = ()
@@ -87,7 +87,7 @@ class Question:
 
 
 def problems(file: QueueFile, nodes: NodesOfSite) -> Iterator[tuple[Location, str]]:
-    """The mistakes in a queue file, given its site: (place in the file, sentence)."""
+    """The mistakes in a queue file at its site: (place in the file, sentence)."""
     sizes = nodes.known.sizes()
     for k, table in enumerate(file.jobs):
         runs = k < len(file.running)
@@ -124,8 +124,7 @@ def problems(file: QueueFile, nodes: NodesOfSite) -> Iterator[tuple[Location, st
 def predict_turnaround(
     file: QueueFile, path: Path, text: str, question: Question
 ) -> list[TurnaroundPrediction]:
-    """All jobs of a state, running ones first. Raises InvalidFile for what does not fit, CannotPredict and
-    SchedulerNotLoaded."""
+    """All jobs of a state, running ones first. Raises InvalidFile, CannotPredict and SchedulerNotLoaded."""
     mistakes = list(problems(file, question.nodes))
     if mistakes:
         raise toml_file.invalid_at(text, path, mistakes)
@@ -152,18 +151,19 @@ def predict_turnaround(
 
 
 def _state_of(file: QueueFile, question: Question) -> SystemState:
-    """The state now, at 0 s. A job's number is its place in the file: that is the order of the queue."""
+    """The state now, at 0 s. A job's number is its index in the file, the order of the queue."""
     nodes = question.nodes
     at = {name: n for n, name in enumerate(nodes.names)}
-    state = SystemState(nodes.memory_mb, nodes.contract)
+    state, jobs = SystemState(nodes.memory_mb, nodes.contract), []
     for number, table in enumerate(file.jobs):
         needs = nodes.known.of(table.job_class, table.tasks)
         refusal = nodes.contract.refusal(needs, state.free_mb)
         if refusal is not None:
             raise CannotPredict(f"job {table.job} can never run: {refusal}")
-        state.add(_job(number, table), needs)
-    for number, running in enumerate(file.running):
-        job, needs = _job(number, running), nodes.known.of(running.job_class, running.tasks)
+        job = Job(JobId(number), table.job_class, 0.0, n_tasks=table.tasks)
+        jobs.append((job, needs))
+        state.add(job, needs)
+    for running, (job, needs) in zip(file.running, jobs, strict=False):
         state.start(job, [at[name] for name in running.nodes], -running.ran_for_s)
         used_s = running.ran_for_s * needs.cpu if running.cpu_used_s is None else running.cpu_used_s
         state.measured(job.id, used_s, 0.0)
@@ -176,24 +176,11 @@ def _state_of(file: QueueFile, question: Question) -> SystemState:
     return state
 
 
-def _job(number: int, table: RunningTable | WaitingTable) -> Job:
-    return Job(JobId(number), table.job_class, 0.0, n_tasks=table.tasks)
-
-
 def _prediction(
     forecast: Forecast, table: RunningTable | WaitingTable, basis: Basis | None
 ) -> TurnaroundPrediction:
+    job = table.job, table.job_class, table.tasks
     if forecast.start_s is None and forecast.end_s <= 0.0:
-        return TurnaroundPrediction(
-            table.job, table.job_class, table.tasks, None, 0.0, None, None, None, overdue=True
-        )
-    return TurnaroundPrediction(
-        table.job,
-        table.job_class,
-        table.tasks,
-        forecast.start_s,
-        forecast.end_s,
-        forecast.low_s,
-        forecast.high_s,
-        basis,
-    )
+        return TurnaroundPrediction(*job, None, 0.0, overdue=True)
+    start_s, end_s, bounds_s = forecast.start_s, forecast.end_s, (forecast.low_s, forecast.high_s)
+    return TurnaroundPrediction(*job, start_s, end_s, *bounds_s, basis)

@@ -34,10 +34,8 @@ class LiveWorld:
     on_over: Callable[[Over], None] = lambda over: None
 
     def run(self, jobs: Iterable[Job], manager: ResourceManager) -> None:
-        """Run jobs, in order of arrival, until all that were accepted have ended; no process is left.
-
-        Raises SchedulerFault if the system under test breaks a rule, and JobFailed.
-        """
+        """Run jobs, in order of arrival, until all that were accepted have ended; no process is left. Raises
+        SchedulerFault if the system under test breaks a rule, and JobFailed."""
         LiveLoop(jobs, manager, self).run()
 
 

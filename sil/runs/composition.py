@@ -10,6 +10,7 @@ from typing import NamedTuple, Protocol
 
 from scheduler.model import Job
 from scheduler.ports import Clock, Scheduler
+from scheduler.registry import SchedulerSpec
 from scheduler.resource_manager import Ports, ResourceManager
 from sil.batsim.nodes import Nodes
 from sil.outcome.invariants import Breach
@@ -17,12 +18,12 @@ from sil.runs.under_test import UnderTest
 from sil.trace.recorder import TraceRecorder
 from sil.world.dispatcher import SimDispatcher
 from sil.world.guard.faults import SchedulerFault
-from sil.world.guard.guard import Guard
 from sil.world.guard.manager import GuardedManager
-from sil.world.guard.scheduler import GuardedScheduler
+from sil.world.guard.scheduler import CheckedScheduler, Guard, GuardedScheduler
 
 PRINTED = "scheduler.log"
 """The output of a scheduler in another process."""
+WHAT_IF = "asked by a predictor about {now_s:.12g} s: "
 
 
 class RunKey(NamedTuple):
@@ -101,10 +102,8 @@ class Managed:
 
     @contextmanager
     def by(self, scheduler: UnderTest, built_in: Callable[[], ResourceManager]) -> Iterator[ResourceManager]:
-        """The scheduler's own resource manager, or the one that `built_in` makes.
-
-        Raises SchedulerFault if another process does not start or end properly.
-        """
+        """The scheduler's own resource manager, or the one that `built_in` makes. Raises SchedulerFault if
+        another process does not start or end properly."""
         guard, seed = self.supervision.guard, self.supervision.seed
         if scheduler.batsim is not None:
             from sil.batsim.manager import BatsimManager
@@ -118,3 +117,14 @@ class Managed:
             yield GuardedManager(lambda ports: scheduler.spec.make_manager(ports, seed), self.ports, guard)
         else:
             yield built_in()
+
+
+def what_if_scheduler(spec: SchedulerSpec, clock: Clock, limit_s: float, seed: int = 0) -> Scheduler:
+    """A new instance for a predictor. Except for LoRaS, its answers are checked, and `schedule` raises
+    SchedulerFault, also if a decision takes longer than `limit_s`."""
+    from scheduler.time_shared.loras import Loras  # compiled code, loaded only for time-shared nodes
+
+    scheduler = spec.make(seed)
+    if isinstance(scheduler, Loras):
+        return scheduler
+    return CheckedScheduler(scheduler, Guard(clock, limit_s), WHAT_IF)

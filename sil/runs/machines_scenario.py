@@ -72,17 +72,15 @@ class MachinesScenario(Scenario):
 
     def manager(self, ports: OnMachines, scheduler: UnderTest, supervision: Supervision) -> MappingManager:
         """The built-in manager; `scheduler` is for queues that have none of their own."""
-        experiment = self.experiment
+        policies, preemption = [policy for policy, _ in self.in_use.queues], self.experiment.preemption
+        own = self.queue_schedulers
         return MappingManager(
             ports,
-            [policy for policy, _ in self.in_use.queues],
-            {
-                policy.name: supervision.scheduler(self.queue_schedulers.get(policy.name, scheduler))
-                for policy, _ in self.in_use.queues
-            },
+            policies,
+            {policy.name: supervision.scheduler(own.get(policy.name, scheduler)) for policy in policies},
             self.admission,
-            PlannedStarts(experiment.planned_starts),
-            PreemptionPolicy(experiment.preemption.raised_after, experiment.preemption.least_gain_s),
+            PlannedStarts(self.experiment.planned_starts),
+            PreemptionPolicy(preemption.raised_after, preemption.least_gain_s),
         )
 
     def actual_runtimes(self, jobs: Sequence[Job], replication: int) -> ActualRuntimes:
@@ -95,16 +93,15 @@ class MachinesScenario(Scenario):
         return ActualRuntimes(mean, self.spread, streams.of("run times").random(len(jobs)))
 
     def experience(self) -> Experience:
-        """The history of the site when a run begins; the run adds to it if it is to learn."""
+        """The history of the site, to which a run adds if the experiment says so."""
         known = self.in_use.experience()
         return known if self.experiment.experience.learning == "run" else _NoLearning(known)
 
     def notes(self) -> Iterator[str]:
-        if self.experiment.notional:
-            changes = "; ".join(change.text for change in self.experiment.notional)
-            yield f"the site is imagined to be another: {changes}"
-            unmoved = (change.text for change in self.experiment.notional if change.leaves_times)
-            yield from (f"{told}: {NO_TIME_CHANGES}" for told in unmoved)
+        yield from super().notes()
+        for change in self.experiment.notional:
+            if change.leaves_times:
+                yield f"{change.text}: {NO_TIME_CHANGES}"
 
     def _mistakes(self) -> Mistakes:
         site = self.in_use.site

@@ -22,12 +22,11 @@ from sil.settings.estimates import Estimates, run_times_by
 from sil.trace.facts import TIMINGS, TIMINGS_SCHEMA, TRACE, of_run, timings_frame, trace_stream
 from sil.trace.recorder import TraceRecorder
 from sil.trace.stream import ParquetStream
-from sil.workload.job_log import JobLog
+from sil.workload.job_log import JobLog, LoggedRuns
 from sil.world.events import ORDERS, EventQueue, SimClock
 from sil.world.guard.decision_cost import Charge
-from sil.world.guard.guard import Guard
+from sil.world.guard.scheduler import Guard
 from sil.world.harness import World
-from sil.world.logged_runs import LoggedRuns
 from sil.world.machines.space_shared import SpaceSharedMachines
 from sil.world.monitors import SimMonitor
 from sil.world.random_streams import RandomStreams
@@ -82,10 +81,8 @@ class Replay:
     def run(
         self, scheduler: UnderTest, folder: Path, on_arrivals: Callable[[int], None] = lambda n: None
     ) -> None:
-        """Replay the log under a scheduler; trace and timings are written into `folder`.
-
-        A fault of the scheduler ends the run and is the last fact of its trace.
-        """
+        """Replay the log under a scheduler; trace and timings are written into `folder`. A fault of the
+        scheduler ends the run and is the last fact of its trace."""
         run = RunKey(0, 0, scheduler.label)
         description = {**self.description(), "scheduler": scheduler.label, "seed": self.seed}
         with (

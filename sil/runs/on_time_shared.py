@@ -27,8 +27,7 @@ from sil.world.events import ControlDue, EventQueue, LocalChanged, SampleDue, Si
 from sil.world.failures import TimedChange, in_order_of_time
 from sil.world.harness import World, in_order_of_arrival
 from sil.world.machines.time_shared import LocalResponse, SharedMachines, Work
-from sil.world.monitors import Distortion, SimMonitor
-from sil.world.node_monitors import NodeMonitors
+from sil.world.monitors import Distortion, NodeMonitors, SimMonitor
 from sil.world.random_streams import RandomStreams
 from sil.world.rounds import OnRequest, RoundPolicy
 from sil.world.time_shared_cluster import TimeSharedCluster
@@ -62,7 +61,8 @@ class Disturbances:
 
 
 class TimeSharedNodes:
-    """A simulated cluster of time-shared nodes for one run.
+    """A simulated cluster of time-shared nodes for one run; also the built-in manager's node monitor and
+    accounting of CPU time, and the recorder of its predictions and promises.
 
     Jobs, local users and run times depend on `streams` alone, not on the scheduler.
     """
@@ -76,65 +76,37 @@ class TimeSharedNodes:
         disturbances: Disturbances | None = None,
     ) -> None:
         disturbances = disturbances or Disturbances()
-        clock, events, trace = SimClock(), EventQueue(), TraceRecorder()
+        clock, events = SimClock(), EventQueue()
+        self._clock = clock
+        self._trace = TraceRecorder()
         self._jobs = jobs
         self._cluster = cluster
-        self._notes = _ManagerNotes(trace, clock)
-
-        def note_stopped(order: DispatchOrder, stopped: bool) -> None:
-            fact = Fact.RUN_STOPPED if stopped else Fact.RUN_CONTINUED
-            trace.note(clock.now_s, fact, job=order.job.id, run=order.run, machines=order.machines)
-
+        self._predictions: list[Prediction] = []
+        self._nodes_with_users: set[int] = set()
         works = _works(cluster, jobs, characterisation, streams)
-        self._machines = machines = SharedMachines(cluster, works, events, note_stopped)
-        node_monitors = NodeMonitors(
-            clock,
-            events,
-            cluster.sampling,
-            streams.of("node monitors"),
-            lambda node: trace.note(clock.now_s, Fact.MONITOR_SILENT, resource=node),
-        )
-        present: set[int] = set()
-
-        def local_changed(change: LocalChanged) -> None:
-            if change.user_is_there != (change.node in present):
-                fact = Fact.LOCAL_USER_CAME if change.user_is_there else Fact.LOCAL_USER_GONE
-                trace.note(clock.now_s, fact, resource=change.node)
-                present.symmetric_difference_update({change.node})
-            machines.local_changed(change, clock.now_s)
-            node_monitors.local_changed(change)
-
+        self._machines = SharedMachines(cluster, works, events, self._note_stopped)
+        sampling_rng = streams.of("node monitors")
+        self._monitors = NodeMonitors(clock, events, cluster.sampling, sampling_rng, self._note_silent)
         load = cluster.local_load
         local_changes = load.changes(cluster.memory_mb, streams.of("local users")) if load else iter(())
         self.world = World(
             clock,
             events,
-            trace,
-            machines,
+            self._trace,
+            self._machines,
             SimMonitor(clock, disturbances.distortions),
             disturbances.rounds,
             in_order_of_time(local_changes, disturbances.outages),
             {
-                LocalChanged: local_changed,
-                ControlDue: lambda event: machines.control(event.node, clock.now_s),
-                SampleDue: lambda event: node_monitors.sample(event.node),
+                LocalChanged: self._local_changed,
+                ControlDue: lambda event: self._machines.control(event.node, clock.now_s),
+                SampleDue: lambda event: self._monitors.sample(event.node),
             },
         )
-        self._allocation = TimeSharedAllocation(
-            cluster.memory_mb,
-            cluster.contract,
-            clock,
-            _Accounting(machines, clock),
-            characterisation,
-            self._notes,
-        )
+        memory_mb, contract = cluster.memory_mb, cluster.contract
+        self._allocation = TimeSharedAllocation(memory_mb, contract, clock, self, characterisation, self)
         self.ports = OnSharedNodes(
-            clock,
-            self.world.dispatcher,
-            cluster.memory_mb,
-            cluster.contract,
-            characterisation,
-            _BothMonitors(node_monitors, self.world.monitor),
+            clock, self.world.dispatcher, memory_mb, contract, characterisation, monitor=self
         )
 
     def manager(
@@ -144,39 +116,31 @@ class TimeSharedNodes:
         promises: PromisesByForecast | None = None,
         admission: Admission | None = None,
     ) -> StartingManager:
-        """The built-in manager, which has predictions made of all jobs whenever one arrives."""
-        forecasting = Forecasting(self._allocation, predictors, self._notes, promises)
+        """The built-in manager, which predicts all jobs whenever one arrives."""
+        forecasting = Forecasting(self._allocation, predictors, self, promises)
         return StartingManager(
             self.ports, self._allocation, scheduler, admission=admission, new_jobs=forecasting
         )
 
     def run(self, managed: AbstractContextManager[ResourceManager], run: RunKey) -> TimeSharedRun:
         """Run all jobs. A fault of the scheduler ends the run and is its last fact."""
-        world, cluster = self.world, self._cluster
-        capacity = Capacity(cluster.n_nodes, cluster.contract.most_jobs)
-        run_in(
-            world,
-            in_order_of_arrival(self._jobs),
-            managed,
-            lambda: first_breach(world.trace.frame(*run), capacity),
-        )
-        return TimeSharedRun(
-            world.trace.frame(*run),
-            self._notes.predictions,
-            self._machines.local_responses(world.clock.now_s),
-        )
+        capacity = Capacity(self._cluster.n_nodes, self._cluster.contract.most_jobs)
+        jobs = in_order_of_arrival(self._jobs)
+        run_in(self.world, jobs, managed, lambda: first_breach(self._trace.frame(*run), capacity))
+        responses = self._machines.local_responses(self._clock.now_s)
+        return TimeSharedRun(self._trace.frame(*run), self._predictions, responses)
 
+    def news(self) -> Sequence[NodeReading | MachineReading]:
+        """Which nodes are up, then their local load."""
+        up = [reading for reading in self.world.monitor.news() if isinstance(reading, MachineReading)]
+        return [*up, *self._monitors.news()]
 
-class _ManagerNotes:
-    """Records what the manager reports: in the trace, except for predictions."""
-
-    def __init__(self, trace: TraceRecorder, clock: SimClock) -> None:
-        self._trace = trace
-        self._clock = clock
-        self.predictions: list[Prediction] = []
+    def used_s(self, run: RunId) -> float:
+        """CPU time, measured exactly."""
+        return self._machines.used_s(run, self._clock.now_s)
 
     def predicted(self, prediction: Prediction) -> None:
-        self.predictions.append(prediction)
+        self._predictions.append(prediction)
 
     def promised(self, job: Job, by_s: float) -> None:
         self._trace.note(self._clock.now_s, Fact.PROMISED, job=job.id, expected_s=by_s - job.arrival_s)
@@ -184,39 +148,31 @@ class _ManagerNotes:
     def bad_reading(self, reading: NodeReading, why: str) -> None:
         self._trace.note(self._clock.now_s, Fact.READING_REFUSED, resource=reading.node, detail=why)
 
+    def _local_changed(self, change: LocalChanged) -> None:
+        now_s = self._clock.now_s
+        if change.user_is_there != (change.node in self._nodes_with_users):
+            fact = Fact.LOCAL_USER_CAME if change.user_is_there else Fact.LOCAL_USER_GONE
+            self._trace.note(now_s, fact, resource=change.node)
+            self._nodes_with_users ^= {change.node}
+        self._machines.local_changed(change, now_s)
+        self._monitors.local_changed(change)
 
-class _BothMonitors:
-    """The monitor of which nodes are up, and the monitors of local load."""
+    def _note_stopped(self, order: DispatchOrder, stopped: bool) -> None:
+        fact = Fact.RUN_STOPPED if stopped else Fact.RUN_CONTINUED
+        self._trace.note(self._clock.now_s, fact, job=order.job.id, run=order.run, machines=order.machines)
 
-    def __init__(self, nodes: NodeMonitors, machines: SimMonitor) -> None:
-        self._nodes = nodes
-        self._machines = machines
-
-    def news(self) -> Sequence[NodeReading | MachineReading]:
-        up = [reading for reading in self._machines.news() if isinstance(reading, MachineReading)]
-        return [*up, *self._nodes.news()]
-
-
-class _Accounting:
-    """Exact measurements of CPU time."""
-
-    def __init__(self, machines: SharedMachines, clock: SimClock) -> None:
-        self._machines = machines
-        self._clock = clock
-
-    def used_s(self, run: RunId) -> float:
-        return self._machines.used_s(run, self._clock.now_s)
+    def _note_silent(self, node: int) -> None:
+        self._trace.note(self._clock.now_s, Fact.MONITOR_SILENT, resource=node)
 
 
 def _works(
     cluster: TimeSharedCluster, jobs: Sequence[Job], known: Characterisation, streams: RandomStreams
 ) -> dict[JobId, Work]:
-    luck = streams.of("run times").random(len(jobs))
+    quantiles = streams.of("run times").random(len(jobs)).tolist()
     works = {}
-    for job, quantile in zip(jobs, luck.tolist(), strict=True):
-        needs = known.requirement(job)
-        if needs is not None:
-            works[job.id] = Work(
-                needs.exe_s * cluster.run_to_run.factor(quantile), needs.cpu, needs.memory_mb
-            )
+    for job, quantile in zip(jobs, quantiles, strict=True):
+        required = known.requirement(job)
+        if required is not None:
+            exe_s = required.exe_s * cluster.run_to_run.factor(quantile)
+            works[job.id] = Work(exe_s, required.cpu, required.memory_mb)
     return works

@@ -23,10 +23,8 @@ def scenario_of(experiment: Experiment, in_use: SiteInUse) -> Scenario:
 
 
 def scenario_of_file(experiment: Experiment, in_use: SiteInUse, source: Path) -> Scenario:
-    """The scenario of an experiment that was read from `source`, perhaps with other schedulers.
-
-    Raises InvalidFile with everything that does not fit, with lines.
-    """
+    """The scenario of an experiment that was read from `source`, perhaps with other schedulers. Raises
+    InvalidFile with everything that does not fit, with lines."""
     try:
         return scenario_of(experiment, in_use)
     except DoesNotFit as error:

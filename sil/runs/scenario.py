@@ -37,7 +37,7 @@ from sil.world.actual_runtimes import Empirical, Gamma, Lognormal, Normal, NoSpr
 from sil.world.events import SimClock
 from sil.world.failures import Outage, TimedChange, in_order_of_time, listed_outages, random_failures
 from sil.world.guard.decision_cost import Charge
-from sil.world.guard.guard import Guard
+from sil.world.guard.scheduler import Guard
 from sil.world.monitors import Distortion, Noisy, Stale
 from sil.world.random_streams import RandomStreams
 from sil.world.rounds import EveryQuantum, OnRequest, RoundPolicy
@@ -119,9 +119,11 @@ class Scenario(ABC):
         """One run. A fault of the scheduler ends it and is its last fact. `log` is the file for the output of
         a scheduler in another process."""
 
-    @abstractmethod
     def notes(self) -> Iterator[str]:
         """Sentences about what is changed or left out, and why."""
+        if self.experiment.notional:
+            changes = "; ".join(change.text for change in self.experiment.notional)
+            yield f"the site is imagined to be another: {changes}"
 
     def streams(self, replication: int) -> RandomStreams:
         return RandomStreams(self.experiment.seed, replication)
@@ -224,22 +226,18 @@ class Scenario(ABC):
         charge = None
         if cost is not None and isinstance(world.clock, SimClock):
             charge = Charge(cost, world.clock, world.trace.note_charge)
-        guard = Guard(
-            world.clock,
-            table.decision_limit_s,
-            decisions.extend,
-            charge,
-            world.trace if table.reasons else None,
-        )
+        log = world.trace if table.reasons else None
+        guard = Guard(world.clock, table.decision_limit_s, decisions.extend, charge, log)
         return Supervision(guard, self.streams(run.replication).scheduler_seed, table.ask_twice)
 
     def _mistakes(self) -> Mistakes:
         """What does not fit the site."""
         experiment, site = self.experiment, self.in_use.site
+        job_classes = [job_class.name for job_class in site.job_classes]
         known = {
-            "mix": ("job class", [k.name for k in site.job_classes]),
+            "mix": ("job class", job_classes),
             "queues": ("queue", [queue.name for queue, _ in self.in_use.queues]),
-            "sizes": ("job class", [k.name for k in site.job_classes]),
+            "sizes": ("job class", job_classes),
         }
         found: Mistakes = [
             (

@@ -1,4 +1,4 @@
-"""Experiments on time-shared nodes: the table `shared_nodes` of the experiment file, resolved at the site."""
+"""Runs on time-shared nodes: the table `shared_nodes` of an experiment file, resolved at the site."""
 
 from __future__ import annotations
 
@@ -11,17 +11,17 @@ import polars as pl
 
 from scheduler.kinds import Kind
 from scheduler.managers.forecasting import Prediction
+from scheduler.managers.starting import StartingManager
 from scheduler.model import Job
 from scheduler.naming import Misnamed
 from scheduler.time_shared.prediction import by_name
 from scheduler.time_shared.prediction.forecast import Predictor
 from scheduler.time_shared.prediction.promises import PromisesByForecast
 from sil.batsim import nodes as batsim_nodes
-from sil.runs.composition import Managed, RunKey
+from sil.runs.composition import Managed, RunKey, what_if_scheduler
 from sil.runs.on_time_shared import Disturbances, TimeSharedNodes, TimeSharedRun
 from sil.runs.scenario import Mistakes, Scenario
 from sil.runs.under_test import UnderTest
-from sil.runs.what_if_scheduler import what_if_scheduler
 from sil.settings.time_shared_table import SharedNodesTable
 from sil.site.error_histories import NOTHING, histories
 from sil.site.resource_names import ResourceNames
@@ -29,10 +29,9 @@ from sil.site.time_shared_cluster import NodesOfSite, NotShared
 from sil.trace.facts import timings_frame
 from sil.trace.tables import LOCAL_USERS_SCHEMA, PREDICTIONS_SCHEMA, RunTables
 from sil.world.events import SimClock
-from sil.world.local_users import LocalLoad
 from sil.world.machines.sharing import ByCpu, ByMpl, Coupled, Fluid, Sharing
-from sil.world.node_monitors import Sampling
-from sil.world.time_shared_cluster import TimeSharedCluster
+from sil.world.monitors import Sampling
+from sil.world.time_shared_cluster import LocalLoad, TimeSharedCluster
 
 
 class TimeSharedScenario(Scenario):
@@ -57,37 +56,22 @@ class TimeSharedScenario(Scenario):
 
     def run(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
         scheduler, decisions = self.under_test(run.scheduler), list[float]()
-        index = {name: n for n, name in enumerate(self.nodes.names)}
-        system = TimeSharedNodes(
-            self.cluster,
-            self.jobs(run.replication),
-            self.nodes.known,
-            self.streams(run.replication),
-            Disturbances(
-                self.outages(index, run.replication), self.distortions(run.replication), self.rounds
-            ),
-        )
+        replication = run.replication
+        outages = self.outages({name: n for n, name in enumerate(self.nodes.names)}, replication)
+        disturbances = Disturbances(outages, self.distortions(replication), self.rounds)
+        jobs, streams = self.jobs(replication), self.streams(replication)
+        system = TimeSharedNodes(self.cluster, jobs, self.nodes.known, streams, disturbances)
         supervision = self.supervision(run, system.world, decisions)
-        managed = Managed(
-            system.ports,
-            batsim_nodes.TimeSharedNodes(system.ports),
-            self.experiment.workload.jobs,
-            system.world.dispatcher,
-            supervision,
-            log,
-        )
-        done = system.run(
-            managed.by(
-                scheduler,
-                lambda: system.manager(
-                    supervision.scheduler(scheduler),
-                    self.predictors(scheduler, system.world.clock, run.replication),
-                    self.promises,
-                    self.admission,
-                ),
-            ),
-            run,
-        )
+        ports, dispatcher = system.ports, system.world.dispatcher
+        of_batsim = batsim_nodes.TimeSharedNodes(ports)
+        managed = Managed(ports, of_batsim, len(jobs), dispatcher, supervision, log)
+
+        def manager() -> StartingManager:
+            guarded = supervision.scheduler(scheduler)
+            predictors = self.predictors(scheduler, system.world.clock, replication)
+            return system.manager(guarded, predictors, self.promises, self.admission)
+
+        done = system.run(managed.by(scheduler, manager), run)
         return RunTables.of(
             facts=done.facts,
             timings=timings_frame(decisions, run),
@@ -96,12 +80,12 @@ class TimeSharedScenario(Scenario):
         )
 
     def jobs(self, replication: int) -> list[Job]:
-        """With the turnaround limits that they ask for."""
+        """With the turnaround limits that they request."""
         jobs, limits = super().jobs(replication), self.table.limits
         if limits is None:
             return jobs
-        luck = self.streams(replication).of("limits")
-        factors = luck.uniform(*limits.times_alone, len(jobs)).tolist()
+        rng = self.streams(replication).of("limits")
+        factors = rng.uniform(*limits.times_alone, len(jobs)).tolist()
         needs = [self.nodes.known.requirement(job) for job in jobs]
         return [
             job if needed is None else job._replace(limit_s=factor * needed.exe_s)
@@ -113,7 +97,7 @@ class TimeSharedScenario(Scenario):
 
     @property
     def promises(self) -> PromisesByForecast | None:
-        """What decides about turnaround limits."""
+        """Decides about turnaround limits."""
         table = self.table
         if table.limits is None:
             return None
@@ -133,7 +117,7 @@ class TimeSharedScenario(Scenario):
         )
 
     def predictors(self, scheduler: UnderTest, clock: SimClock, replication: int) -> dict[str, Predictor]:
-        """Those that can follow the scheduler. Each has an instance of its own."""
+        """The predictors that fit the scheduler, each with its own instance of it."""
         if scheduler.has_own_queue:
             return {}
         errors_of = histories(self.in_use.errors, self.nodes.known, scheduler.spec)
@@ -147,9 +131,7 @@ class TimeSharedScenario(Scenario):
         }
 
     def notes(self) -> Iterator[str]:
-        if self.experiment.notional:
-            changes = "; ".join(change.text for change in self.experiment.notional)
-            yield f"the site is imagined to be another: {changes}"
+        yield from super().notes()
         for scheduler in self.schedulers:
             for label in self.table.predictors:
                 why = _why_not(scheduler, label)
@@ -179,16 +161,13 @@ class TimeSharedScenario(Scenario):
                 break
         found += self._never_measured()
         promises = self.promises
+        if promises is None:
+            return found
         for scheduler in self.schedulers:
-            if promises is None:
-                break
             why = _why_not(scheduler, promises.predictor)
             if why is not None:
-                name = scheduler.label
-                sentence = (
-                    f"scheduler '{name}': limits are promised by a predictor that does not fit it: {why}"
-                )
-                found.append((("schedulers", name), sentence))
+                wrong = f"limits are promised by a predictor that does not fit it: {why}"
+                found.append((("schedulers", scheduler.label), f"scheduler '{scheduler.label}': {wrong}"))
         return found
 
     def _never_measured(self) -> Mistakes:
@@ -215,7 +194,7 @@ class TimeSharedScenario(Scenario):
 
 
 def _why_not(scheduler: UnderTest, predictor: str) -> str | None:
-    """Why a predictor cannot follow a scheduler; None where it can."""
+    """Why a predictor does not fit a scheduler; None if it does."""
     if scheduler.has_own_queue:
         return "it has a queue of its own, which predictors do not know"
     try:
@@ -226,11 +205,12 @@ def _why_not(scheduler: UnderTest, predictor: str) -> str | None:
 
 
 def _sharing(table: SharedNodesTable) -> Sharing:
+    loss, overhead = table.coscheduling.loss, table.coscheduling.overhead
     match table.sharing:
         case "fluid":
-            return Fluid(coscheduling_loss=table.coscheduling.loss, overhead=table.coscheduling.overhead)
+            return Fluid(coscheduling_loss=loss, overhead=overhead)
         case "coupled":
-            return Coupled(coscheduling_loss=table.coscheduling.loss, overhead=table.coscheduling.overhead)
+            return Coupled(coscheduling_loss=loss, overhead=overhead)
         case "by_mpl":
             return ByMpl()
         case "by_cpu":
@@ -239,20 +219,11 @@ def _sharing(table: SharedNodesTable) -> Sharing:
 
 def _predictions_frame(predictions: list[Prediction], run: RunKey) -> pl.DataFrame:
     """Rows of predictions.parquet."""
-    rows = [
-        (
-            *run,
-            p.made_s,
-            p.predictor,
-            p.forecast.job,
-            p.jobs_there,
-            p.forecast.start_s,
-            p.forecast.end_s,
-            p.forecast.low_s,
-            p.forecast.high_s,
-        )
-        for p in predictions
-    ]
+    rows = []
+    for p in predictions:
+        job, (start_s, end_s) = p.forecast.job, (p.forecast.start_s, p.forecast.end_s)
+        bounds_s = p.forecast.low_s, p.forecast.high_s
+        rows.append((*run, p.made_s, p.predictor, job, p.jobs_there, start_s, end_s, *bounds_s))
     return pl.DataFrame(rows, schema=PREDICTIONS_SCHEMA, orient="row")
 
 

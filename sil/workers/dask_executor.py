@@ -1,4 +1,4 @@
-"""Items run on the workers of a Dask scheduler. No other module knows Dask; it is imported on demand."""
+"""Runs items on the workers of a Dask scheduler. Imported on demand; no other module uses Dask."""
 
 from __future__ import annotations
 
@@ -105,9 +105,7 @@ _idle: list[Processes] = []
 
 def run_on_worker(item: Item, code: str) -> tuple[Outcome, Files]:
     """Run an item in a process beside this Dask worker. Return its outcome with the files it has written.
-
-    Raises NoExecutor if the worker has not the code `code`, and what the item raises.
-    """
+    Raises NoExecutor if the worker has not the code `code`, and what the item raises."""
     check_code(code)
     try:
         process = _idle.pop()
@@ -169,7 +167,7 @@ def _address(where: str) -> str:
 def _connected(address: str) -> Client:
     reason: Exception | None = None
     try:
-        # The client itself would wait for ever for a server that says nothing.
+        # The client itself would wait without a limit for a server that does not answer.
         identity = asyncio.run(asyncio.wait_for(_identity(address), ANSWER_WITHIN_S))
         if identity["type"] == "Scheduler":
             return Client(address, timeout=ANSWER_WITHIN_S, set_as_default=False)

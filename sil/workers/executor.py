@@ -100,10 +100,8 @@ class Executor(ABC):
 
     @abstractmethod
     def run(self, items: Iterable[Item], on_result: OnResult, on_report: OnReport = ignore) -> None:
-        """Run `items`, read lazily, and pass each result to `on_result` in order of completion.
-
-        Raises NoExecutor, and what an item or a callback raises; items that are still running are abandoned.
-        """
+        """Run `items`, read lazily, and pass each result to `on_result` in order of completion. Raises
+        NoExecutor, and what an item or a callback raises; items that are still running are abandoned."""
 
     def close(self) -> None:  # noqa: B027 (an executor without processes has nothing to end)
         """End all processes."""

@@ -1,7 +1,6 @@
-"""Worker processes: they begin with the large libraries imported, and nothing else of this process.
+"""Worker processes, which start with the large libraries imported and without the state of this process.
 
-Each leads a process group of its own, to which whatever it starts belongs; so nothing is left behind of a
-scheduler under test that forks.
+Each leads a process group, so that nothing is left of a scheduler under test that forks.
 """
 
 from __future__ import annotations
@@ -21,16 +20,15 @@ from threading import Thread, main_thread
 from threading import enumerate as enumerate_threads
 
 LOADED = ["scheduler.mapping.pjs", "scipy.special", "site_db.site_file.importing", "site_db.experience"]
-"""What workers are forked with, from a server that has it. Not Polars, which begins threads when loaded."""
-
+"""Imported by the server that forks workers. Not Polars, which starts threads when it is imported."""
 
 _LAST = -1_000
-"""Of all that is done as a worker ends."""
+"""Priority of the last finalizer of a worker."""
 
 
 @cache
 def worker_context() -> ForkServerContext | SpawnContext:
-    """How worker processes are made, where fork servers are not known from nothing."""
+    """Fork servers where the system has them, else new processes."""
     # Schedulers under test may iterate over sets of strings: the same seed, the same order.
     os.environ["PYTHONHASHSEED"] = "0"
     if "forkserver" not in multiprocessing.get_all_start_methods():
@@ -41,21 +39,20 @@ def worker_context() -> ForkServerContext | SpawnContext:
 
 
 def begin_early() -> None:
-    """Workers will be asked for soon: let their server import what they need while this process does."""
+    """Start the fork server, which imports its libraries while this process does."""
     if isinstance(worker_context(), ForkServerContext):
         ensure_running()
 
 
 def lead_own_group() -> None:
-    """Called first in each worker. Its group ends with the process that asked for it, however that ends."""
+    """Called first in each worker. Its group ends with the parent process, for whatever reason that ends."""
     os.setpgid(0, 0)
     Finalize(None, end_without_threads, exitpriority=_LAST)
     Thread(target=_end_with_parent, daemon=True).start()
 
 
 def end_without_threads() -> None:
-    """To be called as a process ends: it does so at once where it would wait for threads, which a scheduler
-    under test began and never ends."""
+    """Called when a process ends: exit at once if it would wait for threads of a scheduler under test."""
     if not any(map(_is_waited_for, enumerate_threads())):
         return
     error, code = sys.exc_info()[1], 0
@@ -73,19 +70,19 @@ def end_without_threads() -> None:
 
 
 def _is_waited_for(thread: Thread) -> bool:
-    """As the process ends, until it ends by itself; that of a pool of workers is told to."""
+    """Whether the process waits for a thread when it ends; threads of pools are told to end."""
     of_a_pool = type(thread).__module__.startswith("concurrent.")
     return not (thread.daemon or thread is main_thread() or of_a_pool)
 
 
 def end_group(leader: int) -> None:
-    """End a worker, if it goes on, and whatever it started."""
+    """Kill a worker and the processes that it has started."""
     with suppress(ProcessLookupError, PermissionError):
         os.killpg(leader, signal.SIGKILL)
 
 
 def end_workers() -> None:
-    """End all workers of this process that go on."""
+    """Kill all workers of this process."""
     for process in multiprocessing.active_children():
         if process.pid is not None:
             end_group(process.pid)

@@ -9,6 +9,7 @@ import json
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from pathlib import Path
 from typing import Any, NoReturn, TypeGuard
 
@@ -18,16 +19,16 @@ from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, BadLog, JobLog, possi
 from site_db.jobs.logs.log_file import printable, read_log, write_log
 
 DELAY_TYPES = ("delay", "DelayProfile")
-"""How Batsim up to version 4 names a profile that lasts for a fixed time, and how version 5 does."""
+"""The type of a profile of fixed duration in Batsim up to version 4, and in version 5."""
 NO_WALLTIME = -1
 
 
 def read_batsim_json(path: Path, processors: int | None = None) -> JobLog:
-    """The jobs of a workload (`.json` or `.json.gz`); a job without a walltime estimates its run exactly.
+    """The jobs of a workload (`.json` or `.json.gz`); without a walltime, the estimate is the run time.
 
-    The machine has `processors`, else as many as nb_res says. A run of less than 1 s lasts for 1 s, and one
-    that is longer than its walltime ends there, as in Batsim; the notes tell of them. Raises BadLog with file
-    and job for what Batsim would refuse, a profile that is no delay, and a job larger than the machine.
+    The machine has `processors`, else nb_res. A run of less than 1 s takes 1 s, and a run longer than its
+    walltime ends there, as in Batsim, with notes. Raises BadLog with file and job for errors in Batsim, a
+    profile that is not a delay, and a job larger than the machine.
     """
     document = _document(path)
     jobs, profiles = _member(document, "jobs", list, path), _member(document, "profiles", dict, path)
@@ -51,11 +52,8 @@ def read_batsim_json(path: Path, processors: int | None = None) -> JobLog:
 
 
 def write_batsim_json(path: Path, log: JobLog) -> None:
-    """Write a workload (`.json` or `.json.gz`) with one delay profile for each distinct run time.
-
-    A job's user, of which the format knows nothing, stands in it as `user`. Raises BadLog where the file
-    cannot be written.
-    """
+    """Write a workload (`.json` or `.json.gz`) with one delay profile for each distinct run time. A job's
+    user is added as `user`. Raises BadLog if the file cannot be written."""
     jobs, run_times = [], {}
     for job, submit_s, run_s, size, estimate_s, user in log.jobs.select(SCHEMA.keys()).iter_rows():
         profile = f"delay-{_plain(run_s)}"
@@ -99,7 +97,7 @@ def _document(path: Path) -> dict[str, Any]:
             f"{path}: the JSON has a number with thousands of digits, which nothing can be"
         ) from None
     if not isinstance(document, dict):
-        raise BadLog(f"{path}: expected an object with nb_res, jobs and profiles, found {_told(document)}")
+        raise BadLog(f"{path}: expected an object with nb_res, jobs and profiles, found {_text(document)}")
     return document
 
 
@@ -108,7 +106,7 @@ def _member(document: Mapping[str, Any], name: str, kind: type, path: Path) -> A
     if name not in document:
         raise BadLog(f"{path}: there is no '{name}' in it; a workload of Batsim has {expected} of that name")
     if not isinstance(document[name], kind):
-        raise BadLog(f"{path}: '{name}' has to be {expected}; it is {_told(document[name])}")
+        raise BadLog(f"{path}: '{name}' has to be {expected}; it is {_text(document[name])}")
     return document[name]
 
 
@@ -121,7 +119,7 @@ def _machine_size(document: Mapping[str, Any], asked: int | None, path: Path) ->
             f"{path}: the file does not say how large the machine is (nb_res); say it with --processors"
         )
     if not _is_whole(size):
-        raise BadLog(f"{path}: nb_res has to be a whole number; it is {_told(size)}")
+        raise BadLog(f"{path}: nb_res has to be a whole number; it is {_text(size)}")
     return possible_size(size, path)
 
 
@@ -130,7 +128,7 @@ def _is_whole(value: object) -> TypeGuard[int]:
 
 
 def _user_of(job: Mapping[str, Any]) -> int:
-    """As written here; of others' workloads nothing is known."""
+    """As `write_batsim_json` adds it; else unknown."""
     user = job.get("user", -1)
     return user if _is_whole(user) and 0 <= user <= LARGEST else -1
 
@@ -139,8 +137,12 @@ def _is_number(value: object) -> TypeGuard[int | float]:
     return isinstance(value, int | float) and not isinstance(value, bool)
 
 
-def _told(value: object) -> str:
-    """A value of the file, short enough to stand in a message."""
+def _found(mapping: Mapping[str, Any], key: str) -> str:
+    return _text(mapping[key]) if key in mapping else "missing"
+
+
+def _text(value: object) -> str:
+    """A value of the file, shortened for a message."""
     match value:
         case dict():
             return "an object"
@@ -155,34 +157,23 @@ def _told(value: object) -> str:
 
 
 @dataclass
-class _Repair:
-    """A repair that some jobs needed: the first of them, and how many there were."""
-
-    first: str
-    n: int = 1
-
-    def told(self, what: str) -> str:
-        who = f"job {self.first}" if self.n == 1 else f"{self.n:,} jobs, the first is job {self.first}"
-        return f"{who}: {what}"
-
-
-@dataclass
 class _Reading:
-    """What is known while the jobs are read one by one."""
+    """The state while the jobs are read one by one."""
 
     path: Path
     profiles: Mapping[str, Any]
     processors: int
     ids: dict[str, None] = field(default_factory=dict)
     """As texts, in the order of the file."""
-    repairs: dict[str, _Repair] = field(default_factory=dict)
+    repairs: dict[str, list[str]] = field(default_factory=dict)
+    """The jobs that needed a repair, by its description."""
     cut: list[int] = field(default_factory=list)
-    """The places of the jobs that end at their walltime, where they would go on."""
+    """The indices of the jobs whose runs are cut at their walltime."""
 
     def row(self, place: int, job: Any) -> tuple[float, float, int, float]:
-        """Time of submission, run time, processors and estimate of the job at that place of the list."""
+        """Submission time, run time, processors and estimate of a job."""
         if not isinstance(job, dict):
-            raise BadLog(f"{self.path}: jobs[{place}] has to be an object; it is {_told(job)}")
+            raise BadLog(f"{self.path}: jobs[{place}] has to be an object; it is {_text(job)}")
         name = self._id(place, job)
         submit_s = self._number(name, job, "subtime")
         size = self._size(name, job)
@@ -202,7 +193,7 @@ class _Reading:
         return submit_s, run_s, size, walltime_s
 
     def numbers(self) -> list[int]:
-        """The number of each job: its id, where that is one, else one that is not in use, in order."""
+        """The number of each job: its id if that is a number, else an unused number, in order."""
         found: list[int | None] = []
         used: set[int] = set()
         for name in self.ids:
@@ -210,22 +201,20 @@ class _Reading:
             number = int(match[1]) if match else 0
             taken = number < 1 or number in used
             if taken:
-                self._repaired(
-                    name, "an id that is no number above 0, or was there before; a new one is given"
-                )
+                what = "an id that is no number above 0, or was there before; a new one is given"
+                self._repaired(name, what)
             used.add(number)
             found.append(None if taken else number)
-        unused = iter(range(max(used, default=0) + 1, max(used, default=0) + 1 + len(found)))
+        unused = count(max(used, default=0) + 1)
         return [next(unused) if number is None else number for number in found]
 
     def notes(self) -> Iterator[str]:
-        return (repair.told(what) for what, repair in self.repairs.items())
+        for what, (first, *others) in self.repairs.items():
+            jobs = f"{1 + len(others):,} jobs, the first is job" if others else "job"
+            yield f"{jobs} {printable(first)}: {what}"
 
     def _repaired(self, name: str, what: str) -> None:
-        if what in self.repairs:
-            self.repairs[what].n += 1
-        else:
-            self.repairs[what] = _Repair(printable(name))
+        self.repairs.setdefault(what, []).append(name)
 
     def _refuse(self, name: str, reason: str) -> NoReturn:
         raise BadLog(f"{self.path}, job {printable(name)}: {reason}")
@@ -233,22 +222,20 @@ class _Reading:
     def _id(self, place: int, job: Mapping[str, Any]) -> str:
         given = job.get("id")
         if not (isinstance(given, str) or _is_whole(given)):
-            found = _told(given) if "id" in job else "missing"
-            raise BadLog(
-                f"{self.path}: the id of jobs[{place}] has to be a text or a whole number; it is {found}"
-            )
+            wrong = f"the id of jobs[{place}] has to be a text or a whole number; it is {_found(job, 'id')}"
+            raise BadLog(f"{self.path}: {wrong}")
         name = str(given)
         if name in self.ids:
             self._refuse(name, f"a job of that id was there before jobs[{place}]; ids have to be unique")
         self.ids[name] = None
         return name
 
-    def _number(self, name: str, told: Mapping[str, Any], key: str) -> float:
-        """A time in seconds, from 0 on."""
-        value = told.get(key)
+    def _number(self, name: str, mapping: Mapping[str, Any], key: str) -> float:
+        """A time in seconds, 0 or more."""
+        value = mapping.get(key)
         if not _is_number(value) or not 0 <= value <= LARGEST:
-            found = _told(value) if key in told else "missing"
-            self._refuse(name, f"{key} has to be a number of seconds from 0 to {LARGEST:g}; it is {found}")
+            expected = f"a number of seconds from 0 to {LARGEST:g}"
+            self._refuse(name, f"{key} has to be {expected}; it is {_found(mapping, key)}")
         return float(value)
 
     def _walltime_s(self, name: str, job: Mapping[str, Any]) -> float | None:
@@ -263,17 +250,15 @@ class _Reading:
     def _size(self, name: str, job: Mapping[str, Any]) -> int:
         size = job.get("res")
         if not _is_whole(size) or size < 1:
-            found = _told(size) if "res" in job else "missing"
-            self._refuse(name, f"res has to be a whole number from 1 on; it is {found}")
+            self._refuse(name, f"res has to be a whole number from 1 on; it is {_found(job, 'res')}")
         if size > self.processors:
-            self._refuse(name, f"res is {_told(size)}, and the machine has {self.processors:,} (nb_res)")
+            self._refuse(name, f"res is {_text(size)}, and the machine has {self.processors:,} (nb_res)")
         return size
 
     def _delay_s(self, name: str, job: Mapping[str, Any]) -> float:
         wanted = job.get("profile")
         if not isinstance(wanted, str):
-            found = _told(wanted) if "profile" in job else "missing"
-            self._refuse(name, f"profile has to be the name of a profile; it is {found}")
+            self._refuse(name, f"profile has to be the name of a profile; it is {_found(job, 'profile')}")
         profile = self.profiles.get(wanted)
         if not isinstance(profile, dict):
             self._refuse(name, f"there is no profile {printable(wanted)}")
@@ -281,7 +266,7 @@ class _Reading:
         if kind not in DELAY_TYPES:
             self._refuse(
                 name,
-                f"its profile {printable(wanted)} is of the type {_told(kind)}; only delays can be replayed",
+                f"its profile {printable(wanted)} is of the type {_text(kind)}; only delays can be replayed",
             )
         if "delay" not in profile:
             self._refuse(name, f"its profile {printable(wanted)} has no delay")

@@ -1,14 +1,15 @@
-"""Rigid jobs as a log tells of them, and what can be cut out of it or done to it."""
+"""The rigid jobs of a log, selections of them, and scaling of their load."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
 
 import polars as pl
 
+from scheduler.model import ANYONE, Job, JobId
 from site_db.jobs.logs.log_file import BadLog as BadLog
 from site_db.jobs.logs.swf_format import unix_start_s
 
@@ -20,21 +21,23 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "estimate_s": pl.Float64,
     "user": pl.Int64,
 }
-"""One row per job, in order of submission, then of job number: how long it runs, on how many processors, and
-how long its user said that it would. An unknown user is -1."""
+"""One row per job, in order of submission, then of job number. An unknown user is -1."""
 
 MOST_PROCESSORS = 100_000_000
 LEAST_S = 1.0
 """The shortest run, and the shortest estimate."""
 LARGEST = 1e15
-"""A number beyond it is a slip: seconds would be no whole numbers any more."""
-
-
+"""Larger numbers are errors: floating-point seconds would not be exact."""
 _LOAD_TOLERANCE = 0.01
+
+JOB_CLASS = "rigid"
+QUEUE = "default"
+PROGRESS_EVERY = 500
+"""Number of arrivals from one call of `on_arrivals` to the next."""
 
 
 def possible_size(processors: int, path: Path) -> int:
-    """The size of machine that was asked for, for the log at `path`. Raises BadLog for one that cannot be."""
+    """The size itself, if a machine can have it. Raises BadLog."""
     if not 1 <= processors <= MOST_PROCESSORS:
         raise BadLog(
             f"{path}: a machine cannot have {processors:,} processors; from 1 to {MOST_PROCESSORS:,} are "
@@ -45,10 +48,10 @@ def possible_size(processors: int, path: Path) -> int:
 
 @dataclass(frozen=True)
 class JobLog:
-    """The jobs of a log (columns of SCHEMA), and the machine on which they ran.
+    """The jobs of a log (columns of SCHEMA), and the size of its machine.
 
-    `notes` are what was repaired as it was read, a sentence each; `part` is what of it was taken, and under
-    which load; `cut` are the numbers of the jobs whose runs end at their estimate, where they would go on.
+    `notes` has a sentence for each repair; `part` describes the selection and the load; `cut` has the numbers
+    of the jobs whose runs were cut at their estimates.
     """
 
     name: str
@@ -67,33 +70,27 @@ class JobLog:
 
     @property
     def load(self) -> float | None:
-        """Processor-seconds of all jobs, as a share of those that there are from the first submission to the
-        last; None where all come at once."""
+        """Processor-seconds of all jobs, as a share of the machine's from the first submission to the last;
+        None if all jobs arrive at once."""
         work = float((self.jobs["processors"] * self.jobs["run_s"]).sum())
         return work / (self.processors * self.span_s) if self.span_s else None
 
     @property
     def summary(self) -> str:
-        """In one line."""
         days, load = f"{self.span_s / 86_400:,.1f} days", self.load
         machine = f"{self.processors:,} processors"
         of_load = "" if load is None else f", load {100 * load:.1f} %"
         return f"{self.name}: {len(self.jobs):,} jobs in {days} on {machine}{of_load}"
 
     def slice(self, first: int | None, last: int | None) -> JobLog:
-        """Jobs by their place in the order of submission, from 0 on, without the last; as Python slices.
-
-        Raises BadLog where none is left.
-        """
+        """Jobs by their index in order of submission, as Python slices. Raises BadLog if none is left."""
         named = ":".join("" if place is None else str(place) for place in (first, last))
         begin, end, _ = slice(first, last).indices(len(self.jobs))
         return self._with(self.jobs[begin:end], f"jobs {named}")
 
     def between(self, begin: datetime | None, end: datetime | None) -> JobLog:
-        """Jobs submitted from `begin` on, and before `end`. A time without a zone is UTC.
-
-        Raises BadLog where none is left, or the log does not tell when it begins (UnixStartTime).
-        """
+        """Jobs submitted from `begin` on, and before `end`. A time without a zone is UTC. Raises BadLog if
+        none is left, or if the log has no UnixStartTime."""
         origin_s, chosen = unix_start_s(self.header.get("unixstarttime", "")), self.jobs
         if origin_s is None:
             raise BadLog(f"{self.name}: jobs cannot be chosen by date: the log has no header UnixStartTime")
@@ -105,9 +102,7 @@ class JobLog:
 
     def with_load(self, factor: float) -> JobLog:
         """The same jobs under `factor` times the load: the times between arrivals are divided by it, and the
-        arrivals rounded to whole seconds.
-
-        Raises BadLog for a factor that is not above 0, or so small that the last job would never arrive.
+        arrivals rounded to whole seconds. Raises BadLog for a factor of 0 or less, or one that is too small.
         """
         if not 0 < factor < float("inf"):
             raise BadLog(
@@ -124,14 +119,14 @@ class JobLog:
         return replace(self, jobs=jobs, part=(*self.part, f"{factor:.10g} times the load"))
 
     def on(self, processors: int) -> JobLog:
-        """The same jobs on a machine of another size, which is large enough for each of them."""
+        """The same jobs on a machine of another size, which must be large enough."""
         return replace(self, processors=processors)
 
     def at_load(self, load: float) -> JobLog:
         """The same jobs, with the times between arrivals scaled so that `load` is offered, within 1 %.
 
-        Raises BadLog where no scaling does that: all jobs come at once, the load is not above 0, or so high
-        that it takes arrivals closer together than whole seconds allow.
+        Raises BadLog if that is impossible: all jobs arrive at once, or the load is 0 or less or too high for
+        arrivals at whole seconds.
         """
         if not self.load:
             raise BadLog(f"{self.name}: all jobs come at once, so their load cannot be changed")
@@ -151,11 +146,51 @@ class JobLog:
         return replace(self, jobs=jobs, part=(*self.part, what))
 
 
+class LoggedRuns:
+    """The jobs of a log, one by one, and the actual run times of those that have arrived.
+
+    `log` has the columns job, submit_s, run_s, processors, estimate_s and user, in order of submission, then
+    of job number. `on_arrivals` is called with the number of jobs that have arrived.
+    """
+
+    def __init__(self, log: pl.DataFrame, on_arrivals: Callable[[int], None] = lambda n: None) -> None:
+        self._log = log
+        self._on_arrivals = on_arrivals
+        self._run_s: dict[int, float] = {}
+        self._last = JobId(max(log["job"].to_list(), default=0))
+        self.total = len(log)
+
+    def arrivals(self) -> Iterator[Job]:
+        """In order of arrival."""
+        columns = self._log.select("job", "submit_s", "run_s", "processors", "estimate_s", "user")
+        users = self._log["user"].unique().to_list()
+        names = {user: f"user-{user}" if user >= 0 else ANYONE for user in users}
+        run_times, n = self._run_s, 0
+        for part in columns.iter_slices(PROGRESS_EVERY):
+            self._on_arrivals(n)
+            n += len(part)
+            for job, submit_s, run_s, processors, estimate_s, user in part.rows():
+                run_times[job] = run_s
+                name = names[user]
+                yield Job(job, JOB_CLASS, submit_s, name, QUEUE, (), None, None, processors, None, estimate_s)
+        self._on_arrivals(n)
+
+    def add(self, submit_s: float, run_s: float, processors: int, estimate_s: float | None) -> Job:
+        """Add a job that is not in the log, with its actual run time."""
+        self._last = JobId(self._last + 1)
+        self._run_s[self._last] = run_s
+        return Job(self._last, JOB_CLASS, submit_s, n_tasks=processors, estimate_s=estimate_s)
+
+    def run_s(self, job: Job) -> float:
+        """The actual run time of a job that has arrived."""
+        return self._run_s[job.id]
+
+
 def part_of(
     log: JobLog, jobs: str | None, begin: datetime | None, end: datetime | None, load: float | None
 ) -> JobLog:
-    """First the jobs between two dates, of these the places `jobs` ("A:B"), and these under so many times the
-    load; None = all of it, as it is. Raises BadLog."""
+    """Select jobs between two dates, then by index ("A:B"), then scale the load; None = no change. Raises
+    BadLog."""
     if begin is not None or end is not None:
         log = log.between(begin, end)
     if jobs is not None:

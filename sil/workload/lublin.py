@@ -1,4 +1,4 @@
-"""The Lublin-Feitelson model of what arrives at a parallel supercomputer: rigid jobs on a daily cycle.
+"""The Lublin-Feitelson model of the workload of a parallel supercomputer: rigid jobs with a daily cycle.
 
 Source: Lublin and Feitelson, "The workload on parallel supercomputers: modeling the characteristics of rigid
 jobs", Journal of Parallel and Distributed Computing 63(11), 2003; parameters and bounds of the authors'
@@ -23,9 +23,9 @@ BUCKETS = 48
 BUCKET_S = 1800.0
 DAY_S = BUCKETS * BUCKET_S
 LONGEST_RUN_LN = 12.0
-"""Runs of more than exp(12) s, which is two days, are drawn again."""
+"""Runs of more than exp(12) s, two days, are drawn again."""
 LONGEST_GAP_LN = 13.0
-"""Gaps of more than exp(13) s at an average hour, which is five days, are drawn again."""
+"""Gaps of more than exp(13) s at an average hour, five days, are drawn again."""
 
 _FIRST_BUCKET = 11
 _LOWEST_MIDDLE = 1.5
@@ -43,8 +43,8 @@ class Gamma:
         """The probability of at most `x`."""
         return np.asarray(gammainc(self.shape, x / self.scale), dtype=np.float64)
 
-    def draw(self, n: int, luck: np.random.Generator) -> Floats:
-        return luck.gamma(self.shape, self.scale, n)
+    def draw(self, n: int, rng: np.random.Generator) -> Floats:
+        return rng.gamma(self.shape, self.scale, n)
 
 
 @dataclass(frozen=True)
@@ -53,18 +53,16 @@ class Lublin:
 
     Sizes: a share `serial` of the jobs has one processor. For the others, log2 of the size is uniform: with
     probability `lower_half` [UProb] between `smallest_log2` [ULow] and the middle [UMed], else between that
-    and the whole machine [UHi = log2(P)]. A share `power_of_two` of all jobs has it rounded. The middle lies
-    `below_whole` under the whole machine; on machines of less than 16 processors, where that would come too
-    near to the smallest size or below it, at 1.5, as the authors advise for 8, or halfway between both ends,
-    whichever is lower.
+    and the whole machine [UHi = log2(P)]; a share `power_of_two` of all jobs has it rounded. The middle is
+    `below_whole` below the whole machine; on machines of less than 16 processors, it is at least 1.5, as the
+    authors advise for 8, or halfway between both ends, whichever is lower.
 
     Run times: their natural logarithm, in ln(s), is of the gamma `short` [a1, b1] with the probability
     `short_slope` * size + `short_share` [pa, pb], kept between 0 and 1, else of the gamma `long` [a2, b2].
 
     Arrivals: the logarithm of the time to the next one is of the gamma `gap` [aarr * ARAR, barr], in seconds
-    at an average hour; at a busy one less time passes, at a quiet one more. How busy each half hour is, the
-    gamma `cycle` [anum, bnum] tells: of the half hours of a day, counted from 11 (05:00) to 58. The workload
-    begins at midnight.
+    at an average hour, less at a busy one. The weights of the half hours of a day, counted from 11 (05:00) to
+    58, are of the gamma `cycle` [anum, bnum]. The workload begins at midnight.
     """
 
     serial: float = 0.244
@@ -79,11 +77,9 @@ class Lublin:
     gap: Gamma = Gamma(10.2303 * 1.0225, 0.4871)
     cycle: Gamma = Gamma(8.1737, 3.9631)
 
-    def jobs(self, n: int, processors: int, luck: np.random.Generator) -> JobLog:
+    def jobs(self, n: int, processors: int, rng: np.random.Generator) -> JobLog:
         """`n` jobs for a machine of `processors`; times are whole seconds, and users estimate runs exactly.
-
-        Raises ValueError for a number of jobs or processors, or for parameters, that give no workload.
-        """
+        Raises ValueError for impossible numbers of jobs or processors, or parameters."""
         if n < 1:
             raise ValueError(f"the model was asked for {n:,} jobs; at least 1 is needed")
         if not 2 <= processors <= MOST_PROCESSORS:
@@ -91,11 +87,11 @@ class Lublin:
                 f"the model was asked for a machine of {processors:,} processors; "
                 f"it takes from 2 to {MOST_PROCESSORS:,}"
             )
-        sizes = self._sizes(n, processors, luck)
-        run_s = self._run_times_s(sizes, luck)
+        sizes = self._sizes(n, processors, rng)
+        run_s = self._run_times_s(sizes, rng)
         columns = {
             "job": np.arange(1, n + 1),
-            "submit_s": self._arrivals_s(n, luck),
+            "submit_s": self._arrivals_s(n, rng),
             "run_s": run_s,
             "processors": sizes,
             "estimate_s": run_s,
@@ -104,7 +100,7 @@ class Lublin:
         name = f"Lublin-Feitelson model, {n:,} jobs for {processors:,} processors"
         return JobLog(name, pl.DataFrame(columns, schema=SCHEMA), processors, {"note": name})
 
-    def _sizes(self, n: int, processors: int, luck: np.random.Generator) -> NDArray[np.int64]:
+    def _sizes(self, n: int, processors: int, rng: np.random.Generator) -> NDArray[np.int64]:
         whole = float(np.log2(processors))
         least_middle = min(_LOWEST_MIDDLE, (self.smallest_log2 + whole) / 2)
         middle = max(whole - self.below_whole, least_middle)
@@ -114,7 +110,7 @@ class Lublin:
                 f"machine of {processors:,} processors, smallest_log2 has to be from 0 to {whole:g}, and "
                 "below_whole at least 0"
             )
-        kind, half, place = luck.random(n), luck.random(n), luck.random(n)
+        kind, half, place = rng.random(n), rng.random(n), rng.random(n)
         in_lower = half <= self.lower_half
         low, high = np.where(in_lower, self.smallest_log2, middle), np.where(in_lower, middle, whole)
         size_log2 = low + (high - low) * place
@@ -124,21 +120,21 @@ class Lublin:
         sizes[kind <= self.serial] = 1
         return sizes
 
-    def _run_times_s(self, sizes: NDArray[np.int64], luck: np.random.Generator) -> Floats:
+    def _run_times_s(self, sizes: NDArray[np.int64], rng: np.random.Generator) -> Floats:
         short_with = np.clip(self.short_slope * sizes + self.short_share, 0.0, 1.0)
 
         def drawn(which: NDArray[np.int64]) -> Floats:
-            is_short = luck.random(len(which)) <= short_with[which]
+            is_short = rng.random(len(which)) <= short_with[which]
             logs = np.empty(len(which))
-            logs[is_short] = self.short.draw(int(is_short.sum()), luck)
-            logs[~is_short] = self.long.draw(int((~is_short).sum()), luck)
+            logs[is_short] = self.short.draw(int(is_short.sum()), rng)
+            logs[~is_short] = self.long.draw(int((~is_short).sum()), rng)
             return logs
 
         return np.maximum(np.floor(np.exp(_at_most(LONGEST_RUN_LN, len(sizes), drawn))), LEAST_S)
 
-    def _arrivals_s(self, n: int, luck: np.random.Generator) -> Floats:
-        """The moments at which the half hours since midnight weigh as much as all jobs so far have cost."""
-        cost = np.exp(_at_most(LONGEST_GAP_LN, n, lambda which: self.gap.draw(len(which), luck))) / BUCKET_S
+    def _arrivals_s(self, n: int, rng: np.random.Generator) -> Floats:
+        """The times at which the accumulated weight of the half hours equals that of the gaps so far."""
+        cost = np.exp(_at_most(LONGEST_GAP_LN, n, lambda which: self.gap.draw(len(which), rng))) / BUCKET_S
         days, rest = np.divmod(np.cumsum(cost), BUCKETS)
         paid = np.concatenate([[0.0], np.cumsum(self._weights())])
         into_day_s = np.interp(rest, paid, np.arange(BUCKETS + 1) * BUCKET_S)
@@ -146,7 +142,7 @@ class Lublin:
         return arrivals_s
 
     def _weights(self) -> Floats:
-        """What each half hour of a day from midnight on weighs; 1 on average."""
+        """The weights of the half hours of a day from midnight on; 1 on average."""
         first = _FIRST_BUCKET
         up_to_edges = self.cycle.up_to(np.arange(first, first + BUCKETS + 1, dtype=np.float64) - 0.5)
         weights: Floats = np.roll(np.diff(up_to_edges), first - 1)
@@ -154,10 +150,8 @@ class Lublin:
 
 
 def _at_most(largest: float, n: int, drawn: Callable[[NDArray[np.int64]], Floats]) -> Floats:
-    """`n` values, of which those above `largest` are drawn again; `drawn` gets the places that need one.
-
-    Raises ValueError where that does not come to an end.
-    """
+    """`n` values, drawn again while above `largest`; `drawn` gets the indices to draw. Raises ValueError if
+    this does not end."""
     values, again = np.empty(n), np.arange(n)
     for _ in range(_TRIES):
         values[again] = drawn(again)

@@ -21,10 +21,10 @@ from site_db.jobs.logs.swf_format import EXPECTED, FIELDS, header_field
 
 
 def read_swf(path: Path, rules: Rules | None = None, processors: int | None = None) -> JobLog:
-    """The jobs of a log (`.swf` or `.swf.gz`), repaired by `rules` or, where these are strict, refused.
+    """The jobs of a log (`.swf` or `.swf.gz`), repaired by `rules` or, if these are strict, refused.
 
-    The machine has `processors`, else as many as the header MaxProcs says, else MaxNodes. Raises BadLog with
-    file, line and reason for a file that is no such log, and for a machine of unknown or impossible size.
+    The machine has `processors`, else the header's MaxProcs, else MaxNodes. Raises BadLog with file, line and
+    reason for an invalid file, and for a machine of unknown or impossible size.
     """
     rules = rules or Rules()
     data = read_log(path).removeprefix(BOM_UTF8)
@@ -47,10 +47,7 @@ def read_swf(path: Path, rules: Rules | None = None, processors: int | None = No
 
 
 def write_swf(path: Path, log: JobLog) -> None:
-    """Write a log (`.swf` or `.swf.gz`); what it does not know is -1.
-
-    Raises BadLog where the file cannot be written.
-    """
+    """Write a log (`.swf` or `.swf.gz`); unknown fields are -1. Raises BadLog if it cannot be written."""
     head = {
         **{key: value for key, value in log.header.items() if key not in _OURS},
         "maxjobs": str(len(log.jobs)),
@@ -58,43 +55,36 @@ def write_swf(path: Path, log: JobLog) -> None:
         "maxprocs": str(log.processors),
     }
     lines = ["; Version: 2.2", *(f"; {_TITLES.get(key, key)}: {value}" for key, value in head.items())]
-    unknown = pl.lit("-1")
-    number = {name: _as_text(name) for name in ("submit_s", "run_s", "estimate_s")}
-    columns = [
-        pl.col("job").cast(pl.String),
-        number["submit_s"],
-        unknown,
-        number["run_s"],
-        pl.col("processors").cast(pl.String),
-        unknown,
-        unknown,
-        pl.col("processors").cast(pl.String),
-        number["estimate_s"],
-        unknown,
-        pl.lit("1"),
-        pl.col("user").cast(pl.String),
-        *[unknown] * 6,
-    ]
+    known = {
+        "job": pl.col("job").cast(pl.String),
+        "submit": _as_text("submit_s"),
+        "run": _as_text("run_s"),
+        "allocated": pl.col("processors").cast(pl.String),
+        "requested": pl.col("processors").cast(pl.String),
+        "requested_time": _as_text("estimate_s"),
+        "status": pl.lit("1"),
+        "user": pl.col("user").cast(pl.String),
+    }
+    columns = [known.get(name, pl.lit("-1")) for name in FIELDS]
     rows = log.jobs.select(pl.concat_str(columns, separator=" ")).to_series().to_list()
     write_log(path, ("\n".join([*lines, *rows]) + "\n").encode())
 
 
 _OURS = ("version", "maxjobs", "maxrecords", "maxprocs")
-_TITLES = {
-    "maxjobs": "MaxJobs",
-    "maxrecords": "MaxRecords",
-    "maxprocs": "MaxProcs",
-    "maxnodes": "MaxNodes",
-    "computer": "Computer",
-    "installation": "Installation",
-    "acknowledge": "Acknowledge",
-    "information": "Information",
-    "unixstarttime": "UnixStartTime",
-    "timezonestring": "TimeZoneString",
-    "starttime": "StartTime",
-    "endtime": "EndTime",
-    "note": "Note",
-}
+_KEYS = (
+    *(
+        "MaxJobs",
+        "MaxRecords",
+        "MaxProcs",
+        "MaxNodes",
+        "Computer",
+        "Installation",
+        "Acknowledge",
+        "Information",
+    ),
+    *("UnixStartTime", "TimeZoneString", "StartTime", "EndTime", "Note"),
+)
+_TITLES = {key.lower(): key for key in _KEYS}
 
 
 def _as_text(name: str) -> pl.Expr:
@@ -104,19 +94,18 @@ def _as_text(name: str) -> pl.Expr:
 
 
 def _comments(data: bytes) -> list[tuple[str, str]]:
-    """The `; Key: value` comments, in order; of a key that comes twice, the first counts. Keys are in small
-    letters."""
+    """The `; Key: value` comments, in order; keys are in lower case."""
     comments = re.finditer(rb"^[ \t]*;.*$", data, re.MULTILINE)
     fields = (header_field(comment[0].decode("utf-8", "replace")) for comment in comments)
     return [one for one in fields if one is not None]
 
 
 def _other_sizes(comments: Sequence[tuple[str, str]]) -> Iterator[str]:
-    """A sentence for a header that says twice how large the machine is, and not the same."""
+    """A sentence for each key of the machine's size that has several values."""
     for key in ("maxprocs", "maxnodes"):
-        told = dict.fromkeys(value for name, value in comments if name == key)
-        if len(told) > 1:
-            first, other, *_ = map(printable, told)
+        sizes = dict.fromkeys(value for name, value in comments if name == key)
+        if len(sizes) > 1:
+            first, other, *_ = map(printable, sizes)
             yield f"the header says that {_TITLES[key]} is {first} and that it is {other}; the first is taken"
 
 
@@ -134,10 +123,10 @@ def _machine_size(path: Path, header: Mapping[str, str], asked: int | None) -> i
         if digits:
             return int(digits)
     named = [key for key in ("MaxProcs", "MaxNodes") if key.lower() in header]
-    said = " and ".join(f"{key} is {printable(header[key.lower()])}" for key in named)
-    told = said or "MaxProcs or MaxNodes"
+    found = " and ".join(f"{key} is {printable(header[key.lower()])}" for key in named)
+    found = found or "MaxProcs or MaxNodes"
     raise BadLog(
-        f"{path}: the header does not say how large the machine is ({told}); say it with --processors"
+        f"{path}: the header does not say how large the machine is ({found}); say it with --processors"
     )
 
 

@@ -1,4 +1,4 @@
-"""What is repaired in the rows of an SWF log, rule by rule. A strict reading refuses what a rule changes."""
+"""Repairs of the rows of an SWF log, rule by rule. A strict reading refuses rows that need one."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ LINE = "line"
 
 @dataclass(frozen=True)
 class _Repair:
-    """A repair that some rows need: what is wrong with them, and what is done."""
+    """The rows that need a repair: what is wrong, and what is done."""
 
     wrong: str
     done: str
@@ -32,10 +32,10 @@ class _Repair:
 def repaired(
     rows: pl.DataFrame, broken: Mapping[str, list[int]], processors: int, rules: Rules, path: Path
 ) -> tuple[pl.DataFrame, tuple[str, ...], frozenset[int]]:
-    """The jobs (columns of `job_log.SCHEMA`) of the rows of a log (line and FIELDS), what was repaired, and
-    the numbers of the jobs whose runs were cut.
+    """The jobs (columns of `job_log.SCHEMA`) of the rows of a log (line and FIELDS), a sentence for each
+    repair, and the numbers of the jobs whose runs were cut.
 
-    Raises BadLog where nothing is left, and with the first line where the reading is strict.
+    Raises BadLog if no job is left, and in a strict reading for the first line that needs a repair.
     """
     repairs = [
         _Repair(wrong, "the rest is ignored" if "more than" in wrong else "left out", lines)
@@ -66,7 +66,7 @@ def repaired(
 
 
 class _Steps:
-    """The rules, in order; `rows` is what they leave, `cut_lines` those of the jobs whose runs were cut."""
+    """The rules, in order; `rows` is the result, `cut_lines` are the lines of jobs whose runs were cut."""
 
     def __init__(self, rows: pl.DataFrame, processors: int, rules: Rules, path: Path) -> None:
         self.rows = rows
@@ -126,7 +126,7 @@ class _Steps:
         return _Repair(wrong, "left out", lines)
 
     def _first(self, wrong: Mapping[str, pl.Expr]) -> str:
-        """Of the first line that has one of these fields wrong: which field, and what it is."""
+        """The first wrong field and its value."""
         line = self.rows.filter(pl.any_horizontal(*wrong.values())).head(1)
         for name, where in wrong.items():
             for value in line.filter(where)[name]:
@@ -139,7 +139,7 @@ class _Steps:
         parts, whole = self.rows.filter(is_part), self.rows.filter(~is_part)
         if not len(parts):
             return
-        told = parts.join(whole, on="job", how="semi")[LINE].to_list()
+        redundant = parts.join(whole, on="job", how="semi")[LINE].to_list()
         lone = parts.join(whole, on="job", how="anti")
         jobs = [
             (int(some[LINE][0]), *joined(some.select(FIELDS).rows()))
@@ -148,7 +148,7 @@ class _Steps:
         schema = {name: whole.schema[name] for name in (LINE, *FIELDS)}
         made = pl.DataFrame(jobs, schema=schema, orient="row").select(whole.columns)
         self.rows = pl.concat([whole, made]).sort(LINE)
-        yield _Repair(HAS_WHOLE, "left out", told)
+        yield _Repair(HAS_WHOLE, "left out", redundant)
         yield _Repair(WITHOUT_WHOLE, "joined", lone[LINE].to_list())
 
     def _too_large(self) -> _Repair:

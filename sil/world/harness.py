@@ -75,10 +75,8 @@ class World:
         return SimDispatcher(self.clock, self.events, self.machines, self.trace)
 
     def run(self, jobs: Iterable[Job], manager: ResourceManager) -> None:
-        """Run until all accepted jobs have ended. `jobs` are in order of arrival, then id.
-
-        Raises SchedulerFault if the system under test breaks a rule.
-        """
+        """Run until all accepted jobs have ended. `jobs` are in order of arrival, then id. Raises
+        SchedulerFault if the system under test breaks a rule."""
         Harness(jobs, manager, self).run()
 
 

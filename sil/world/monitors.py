@@ -1,17 +1,20 @@
-"""Simulated monitors of machines and interconnects: exact, stale or noisy."""
+"""Simulated monitors: the state of machines and interconnects, and the local load of nodes."""
 
 from __future__ import annotations
 
 import heapq
-from collections.abc import Iterable, Sequence
+from collections import deque
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass, replace
 from itertools import count
+from math import exp
 from typing import Protocol
 
 import numpy as np
 
-from scheduler.model import InterconnectReading, MachineReading
+from scheduler.model import InterconnectReading, MachineReading, NodeReading
 from scheduler.ports import Clock
+from sil.world.events import EventQueue, LocalChanged, MonitorNews, SampleDue
 
 Reading = MachineReading | InterconnectReading
 Visible = tuple[float, Reading]
@@ -76,3 +79,102 @@ class SimMonitor:
         while self._unseen and self._unseen[0][0] <= self._clock.now_s:
             readings.append(heapq.heappop(self._unseen)[2])
         return readings
+
+
+IMPOSSIBLE_MPL = -1.0
+
+
+@dataclass(frozen=True, slots=True)
+class Sampling:
+    """Every `interval_s`, the CPU share smoothed over `smoothing_s`, visible `delay_s` later or lost.
+
+    `untrue_share` of the samples are impossible (an MPL of -1); about `silent_share` of the nodes send none.
+    """
+
+    interval_s: float = 5.0
+    smoothing_s: float = 60.0
+    delay_s: float = 0.0
+    lost_share: float = 0.0
+    untrue_share: float = 0.0
+    silent_share: float = 0.0
+
+
+@dataclass(slots=True)
+class _Node:
+    """The actual state of a node, and its smoothed CPU share, which is exact between changes."""
+
+    cpu: float = 0.0
+    memory_mb: float = 0.0
+    user_is_there: bool = False
+    smoothed: float = 0.0
+    since_s: float = 0.0
+    silent: bool = False
+
+
+class NodeMonitors:
+    """Watch the nodes that have had local users; arrivals and departures are reported at once."""
+
+    def __init__(
+        self,
+        clock: Clock,
+        events: EventQueue,
+        sampling: Sampling,
+        rng: np.random.Generator,
+        note_silent: Callable[[int], None] = lambda node: None,
+    ) -> None:
+        self._clock = clock
+        self._events = events
+        self._sampling = sampling
+        self._rng = rng
+        self._note_silent = note_silent
+        self._nodes: dict[int, _Node] = {}
+        self._unseen: deque[tuple[float, NodeReading]] = deque()
+
+    def local_changed(self, change: LocalChanged) -> None:
+        now_s = self._clock.now_s
+        if change.node not in self._nodes:
+            silent = self._happens(self._sampling.silent_share)
+            self._nodes[change.node] = _Node(since_s=now_s, silent=silent)
+            if silent:
+                self._note_silent(change.node)
+                return
+            self._events.push(now_s + self._sampling.interval_s, SampleDue(change.node))
+        seen = self._nodes[change.node]
+        if seen.silent:
+            return
+        self._smooth(seen, now_s)
+        came_or_went = seen.user_is_there != change.user_is_there
+        seen.cpu, seen.memory_mb, seen.user_is_there = change.cpu, change.memory_mb, change.user_is_there
+        if came_or_went:
+            self._report(change.node, now_s)
+
+    def sample(self, node: int) -> None:
+        now_s = self._clock.now_s
+        self._events.push(now_s + self._sampling.interval_s, SampleDue(node))
+        if not self._happens(self._sampling.lost_share):
+            self._smooth(self._nodes[node], now_s)
+            self._report(node, now_s)
+
+    def news(self) -> Sequence[NodeReading]:
+        """Visible readings since the last call, oldest first."""
+        readings = []
+        while self._unseen and self._unseen[0][0] <= self._clock.now_s:
+            readings.append(self._unseen.popleft()[1])
+        return readings
+
+    def _smooth(self, seen: _Node, now_s: float) -> None:
+        seen.smoothed = seen.cpu + (seen.smoothed - seen.cpu) * exp(
+            -(now_s - seen.since_s) / self._sampling.smoothing_s
+        )
+        seen.since_s = now_s
+
+    def _happens(self, share: float) -> bool:
+        """Draws no random number for an impossible event."""
+        return share > 0.0 and bool(self._rng.random() < share)
+
+    def _report(self, node: int, now_s: float) -> None:
+        seen, seen_s = self._nodes[node], now_s + self._sampling.delay_s
+        tasks = IMPOSSIBLE_MPL if self._happens(self._sampling.untrue_share) else float(seen.cpu > 0.0)
+        reading = NodeReading(node, tasks, seen.smoothed, seen.memory_mb, seen.user_is_there, now_s)
+        self._unseen.append((seen_s, reading))
+        self._events.push(seen_s, MonitorNews())

@@ -1,17 +1,80 @@
-"""The actual properties of a cluster of time-shared nodes."""
+"""The actual properties of a cluster of time-shared nodes, and what its local users demand."""
 
 from __future__ import annotations
 
+import heapq
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from math import inf
 
+import numpy as np
+
 from scheduler.time_shared.social_contract import SocialContract
 from sil.world.actual_runtimes import Normal, Spread
-from sil.world.local_users import LocalLoad
+from sil.world.events import LocalChanged
 from sil.world.machines.sharing import Fluid, Sharing
-from sil.world.node_monitors import Sampling
+from sil.world.monitors import Sampling
 
 MEMORY_MB = 512.0
+GONE_AFTER_S = 60.0
+"""A user who has been inactive for this long has left (CISNE-P, section 2.2.1)."""
+
+
+@dataclass(frozen=True, slots=True)
+class LocalLoad:
+    """Users on a share of the nodes, alternately active and idle for exponential times.
+
+    While active, they demand a share of the CPU, uniform between the two in `demand`, drawn for each active
+    time; `mean_cpu` is the mean over all time, which determines the idle times. Memory is uniform between the
+    two shares in `memory`, drawn again after exponential times. Source: Hanzich et al. 2006, section 4 (15 %
+    CPU, 35 % memory).
+    """
+
+    share_of_nodes: float
+    mean_cpu: float = 0.15
+    demand: tuple[float, float] = (0.2, 1.0)
+    mean_active_s: float = 15.0
+    memory: tuple[float, float] = (0.2, 0.5)
+    mean_memory_s: float = 300.0
+
+    @property
+    def mean_idle_s(self) -> float:
+        duty = self.mean_cpu / (sum(self.demand) / 2)
+        return self.mean_active_s * (1.0 - duty) / duty
+
+    def changes(
+        self, memory_mb: tuple[float, ...], rng: np.random.Generator
+    ) -> Iterator[tuple[float, LocalChanged]]:
+        """All changes in order of time, without end; none if no node has users."""
+        n_loaded = round(self.share_of_nodes * len(memory_mb))
+        loaded = sorted(rng.permutation(len(memory_mb))[:n_loaded].tolist())
+        streams = [
+            self._of_node(n, memory_mb[n], own) for n, own in zip(loaded, rng.spawn(n_loaded), strict=True)
+        ]
+        return heapq.merge(*streams, key=lambda change: change[0])
+
+    def _of_node(
+        self, node: int, memory_mb: float, rng: np.random.Generator
+    ) -> Iterator[tuple[float, LocalChanged]]:
+        used_mb = memory_mb * rng.uniform(*self.memory)
+        cpu, is_there, idle_since_s = 0.0, False, 0.0
+        toggles_s = rng.exponential(self.mean_idle_s)
+        memory_changes_s = rng.exponential(self.mean_memory_s)
+        while True:
+            leaves_s = idle_since_s + GONE_AFTER_S if is_there and cpu == 0.0 else np.inf
+            now_s = min(toggles_s, memory_changes_s, leaves_s)
+            if now_s == memory_changes_s:
+                used_mb = memory_mb * rng.uniform(*self.memory)
+                memory_changes_s = now_s + rng.exponential(self.mean_memory_s)
+            elif now_s == leaves_s:
+                is_there = False
+            elif cpu > 0.0:
+                cpu, idle_since_s = 0.0, now_s
+                toggles_s = now_s + rng.exponential(self.mean_idle_s)
+            else:
+                cpu, is_there = rng.uniform(*self.demand), True
+                toggles_s = now_s + rng.exponential(self.mean_active_s)
+            yield float(now_s), LocalChanged(node, cpu, used_mb, is_there)
 
 
 @dataclass(frozen=True)

@@ -13,25 +13,24 @@ from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.free_node_allocation import FreeNodeAllocation
 from scheduler.managers.starting import StartingManager
 from scheduler.resource_manager import OnFreeNodes
-from sil.experiment.replays import replay_all
 from sil.runs.on_log import Replay
 from sil.settings.decision_costs import BadDecisionCost, check_decision_cost, decision_cost
 from sil.trace.facts import TIMINGS, TRACE, Fact, NoTrace
 from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Listener
 from sil.workers.process_executor import Processes
+from sil.workload.job_log import LoggedRuns
 from sil.workload.lublin import Lublin
 from sil.world.events import EventQueue, SimClock, StateChange
 from sil.world.guard.decision_cost import STEPS_PER_S, Charge, fixed, modelled
 from sil.world.guard.faults import COST_IS_KNOWN
-from sil.world.guard.guard import Guard
-from sil.world.guard.scheduler import GuardedScheduler
+from sil.world.guard.scheduler import Guard, GuardedScheduler
 from sil.world.harness import World
-from sil.world.logged_runs import LoggedRuns
 from sil.world.machines.space_shared import SpaceSharedMachines
 from sil.world.monitors import SimMonitor
 from sil.world.rounds import OnRequest
 from tests.builders import tiny_experiment
+from tests.sil.replaying import replay_all
 from tests.sil.test_experiment import run
 from tests.sil.test_replay import Row, facts_of, log_of, starts
 

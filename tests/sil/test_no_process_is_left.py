@@ -12,12 +12,12 @@ from pathlib import Path
 import psutil
 import pytest
 
-from sil.experiment.replays import replay_all
 from sil.runs.on_log import Replay
 from sil.workers.executor import Listener
 from sil.workers.process_executor import Processes
 from sil.workload.swf import write_swf
 from tests.builders import tiny_experiment
+from tests.sil.replaying import replay_all
 from tests.sil.test_experiment import ROOT, run
 from tests.sil.test_replay import FIVE, log_of
 

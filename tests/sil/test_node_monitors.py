@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from sil.world.events import EventQueue, LocalChanged, MonitorNews, SampleDue, SimClock
-from sil.world.node_monitors import NodeMonitors, Sampling
+from sil.world.monitors import NodeMonitors, Sampling
 
 
 def monitors_of(sampling: Sampling) -> tuple[NodeMonitors, SimClock, EventQueue]:

@@ -10,7 +10,6 @@ import pytest
 from scheduler import registry
 from scheduler.registry import SchedulerNotLoaded
 from scheduler.rules import EACH_JOB_ONCE, NODES_FREE, RAISES_NOTHING, RETURNS_A_SCHEDULE, RETURNS_IN_TIME
-from sil.experiment.replays import replay_all
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.trace import recorder
@@ -18,6 +17,7 @@ from sil.trace.facts import TIMINGS, TRACE, Fact
 from sil.workers.executor import Listener
 from sil.workers.process_executor import Processes
 from tests.builders import tiny_experiment
+from tests.sil.replaying import replay_all
 from tests.sil.test_experiment import run
 from tests.sil.test_replay import FIVE, log_of, starts
 

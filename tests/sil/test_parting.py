@@ -8,13 +8,13 @@ from pathlib import Path
 import polars as pl
 import pytest
 
-from sil.experiment.replays import replay_all
 from sil.outcome.trace_inspection import Running, divergence, sentence
 from sil.runs.on_log import Replay
 from sil.trace.facts import TRACE
 from sil.workers.executor import Listener
 from sil.workers.process_executor import Processes
 from tests.builders import tiny_experiment
+from tests.sil.replaying import replay_all
 from tests.sil.test_cli import sil, the_sentence
 from tests.sil.test_replay import Row, log_of
 

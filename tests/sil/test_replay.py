@@ -25,7 +25,7 @@ from scheduler.rules import (
     RETURNS_IN_TIME,
 )
 from sil.experiment.replay_folder import DESCRIBED, REPORT
-from sil.experiment.replays import FEW_JOBS, replay_all
+from sil.experiment.replays import FEW_JOBS
 from sil.outcome.batsim_tables import batsim_schedule, replayed_jobs
 from sil.outcome.invariants import (
     NO_JOB_LOST,
@@ -54,6 +54,7 @@ from sil.world.guard.faults import PROCESS_SURVIVES
 from tests import faulty_on_free_nodes
 from tests.builders import trace
 from tests.oracles import oracle
+from tests.sil.replaying import replay_all
 from tests.sil.test_cli import sil, the_sentence
 
 Row = tuple[int, float, float, int, float, int]
@@ -879,11 +880,11 @@ def test_an_interrupted_replay_resumes(tmp_path: Path, monkeypatch: pytest.Monke
     whole = replay_all(replay, names, tmp_path / "whole", Inline(), False, Listener())
     run, begun = Replay.run, list[str]()
 
-    def interrupt(self: Replay, scheduler: UnderTest, *how: Any) -> None:
+    def interrupt(self: Replay, scheduler: UnderTest, *how: Any, **options: Any) -> None:
         if len(begun) == 2:
             raise KeyboardInterrupt
         begun.append(scheduler.label)
-        run(self, scheduler, *how)
+        run(self, scheduler, *how, **options)
 
     monkeypatch.setattr(Replay, "run", interrupt)
     with pytest.raises(Interrupted, match="2 of 3 runs are done"):

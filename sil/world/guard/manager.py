@@ -14,7 +14,7 @@ from scheduler.ports import Clock, Dispatcher
 from scheduler.resource_manager import Ports, ResourceManager
 from scheduler.rules import EACH_JOB_ONCE, RETURNS_A_SCHEDULE, RETURNS_IN_TIME
 from sil.world.guard.faults import SchedulerFault, fault_of, one_line
-from sil.world.guard.guard import Guard
+from sil.world.guard.scheduler import Guard
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 
 Answer = TypeVar("Answer")

@@ -5,19 +5,40 @@ from __future__ import annotations
 import gc
 import os
 import time
+from collections.abc import Callable
+from dataclasses import dataclass
 from math import nan
 from typing import Any
 
 from scheduler.kinds import WrongKind
 from scheduler.model import Answer, JobId, NodeSchedule, Schedule
-from scheduler.ports import Scheduler
+from scheduler.ports import Clock, Scheduler
 from scheduler.problem import SchedulingProblem
 from scheduler.rules import DETERMINISTIC, RETURNS_IN_TIME, RIGHT_KIND, first_difference
 from scheduler.wait_reasons import in_detail
 from sil.trace.recorder import TraceRecorder
+from sil.world.guard.decision_cost import Charge
 from sil.world.guard.faults import SchedulerFault, fault_of, one_line
-from sil.world.guard.guard import Guard
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
+
+Timing = tuple[float, int, int, int, float, float, float]
+"""One measured decision: the values of MEASURED_SCHEMA."""
+
+
+@dataclass(frozen=True, eq=False)
+class Guard:
+    """A stopwatch and a time limit.
+
+    Measurements go to `note`; CPU time is read from `cpu_time`, or not measured (NaN). `charge` charges wall
+    time to simulated time. `decision_log` records mappings and wait reasons that have changed.
+    """
+
+    clock: Clock
+    limit_s: float
+    note: Callable[[Timing], None] = lambda timing: None
+    charge: Charge | None = None
+    decision_log: TraceRecorder | None = None
+    cpu_time: Callable[[], float] | None = time.process_time
 
 
 class _Collections:
@@ -145,6 +166,23 @@ class GuardedScheduler:
             job = problem.jobs[difference].id if 0 <= difference < problem.n_jobs else None
             message = f"for the same problem, two instances decided differently, first for job {job}"
             raise SchedulerFault(DETERMINISTIC, message, self._clock.now_s, job)
+
+
+class CheckedScheduler(GuardedScheduler):
+    """Checks its schedules, for callers without a resource manager. Messages begin with `context`, in which
+    {now_s} is the time of the problem."""
+
+    def __init__(self, scheduler: Scheduler, guard: Guard, context: str = "") -> None:
+        super().__init__(scheduler, guard)
+        self._context = context
+
+    def schedule(self, problem: SchedulingProblem) -> Any:
+        schedule = super().schedule(problem)
+        violation = problem.violation(schedule)
+        if violation is not None:
+            context = self._context.format(now_s=problem.now_s)
+            raise SchedulerFault.of(violation, self._clock.now_s, context)
+        return schedule
 
 
 def _count_of(schedule: object) -> int:

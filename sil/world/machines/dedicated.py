@@ -69,11 +69,8 @@ class DedicatedMachines(ExecutionModel):
         if isinstance(subject, int):
             run = self._run_on[subject]
             return [] if run is None else [run]
-        return [
-            run
-            for run, order in self._active.items()
-            if subject in self._missing_interconnects(order.resource)
-        ]
+        active = self._active.items()
+        return [run for run, order in active if subject in self._missing_interconnects(order.resource)]
 
     def _missing_interconnects(self, resource: int) -> tuple[str, ...]:
         """The interconnects of a cluster, if it has any and all are down."""

@@ -25,13 +25,14 @@ from scheduler.rules import (
     PREEMPTS_RUNNING_RUNS,
     RETURNS_IN_TIME,
 )
-from sil.experiment.replays import Outcome, replay_all
+from sil.experiment.replays import Outcome
 from sil.runs.on_log import Replay, schedulers_for_logs
 from sil.trace.facts import TRACE, Fact
 from sil.workers.executor import Listener
 from sil.workers.process_executor import Processes
 from sil.world.guard.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL
 from tests.sil.batsim.scripted import Answer, Event, decision, scheduler, starting_at_once
+from tests.sil.replaying import replay_all
 from tests.sil.test_replay import Row, log_of, starts
 
 TWO: list[Row] = [(1, 0.0, 50.0, 2, 60.0, 1), (2, 10.0, 20.0, 1, 30.0, 1)]

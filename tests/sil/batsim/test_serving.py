@@ -16,12 +16,12 @@ from polars.testing import assert_frame_equal
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.registry import resolve
 from sil.batsim.serving import BadRequest, ServedScheduler
-from sil.experiment.replays import replay_all
 from sil.runs.on_log import Replay
 from sil.trace.facts import TRACE
 from sil.workers.executor import Listener
 from sil.workers.process_executor import Processes
 from sil.workload.lublin import Lublin
+from tests.sil.replaying import replay_all
 from tests.sil.test_cli import sil, the_sentence
 
 

@@ -1,0 +1,17 @@
+"""Replays in tests, with schedulers by name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from pathlib import Path
+
+from sil.experiment import replays
+from sil.experiment.replays import Outcome
+from sil.runs.on_log import Replay, schedulers_for_logs
+from sil.workers.executor import Executor, Listener
+
+
+def replay_all(
+    replay: Replay, names: Iterable[str], out: Path, executor: Executor, report: bool, listener: Listener
+) -> list[Outcome]:
+    return replays.replay_all(replay, schedulers_for_logs(names), out, executor, report, listener)
