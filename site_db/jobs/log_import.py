@@ -1,16 +1,15 @@
-"""A job log into the database: the site, its machines and its job classes grow with what the log names.
+"""Importing a job log: the site, its machines and its job classes grow with what the log names.
 
-A job class is (user, program, processors). A run on one node is one of that machine; a run on several is one
-of the smallest cluster that has them all, with so many members, and where there is none, of a cluster named
-for the partition, which grows by these nodes; a run of which no nodes are told is one of the machine class
-named for the partition. Nodes that the site does not have become machines of the class named for their
-partition.
+A job class is (user, program, processors). A run on one node is a run on that machine. A run on several nodes
+is a run on the smallest cluster that has them all; without one, on a cluster named for the partition, to which
+these nodes are added. A run without nodes is one of the machine class named for the partition. New nodes
+become machines of the class named for their partition.
 """
 
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import islice
 from pathlib import Path
 
@@ -40,11 +39,11 @@ NO_PARTITION = "default"
 
 
 def import_log(session: Session, site: str, kind: SourceKind, log: Path, jobs: Iterable[LoggedJob]) -> int:
-    """Record the jobs of a log at a site, which comes into being if there is none of that name.
+    """Record the jobs of a log at a site, which is created if there is none of that name.
 
-    All in the transaction of the session. Jobs that this log or an earlier one of its kind told of before are
-    left out; returns how many these are. Raises AlreadyRecorded for a log that is there already, and
-    InvalidFile for one that does not fit the site.
+    All in the transaction of the session. Jobs that are in an earlier log of this kind, or earlier in this
+    one, are skipped; returns how many these are. Raises AlreadyRecorded for a log that was imported before,
+    and InvalidFile for one that does not fit the site.
     """
     with log.open("rb") as file:
         source = Source(kind, hashlib.file_digest(file, "sha256").hexdigest(), log.name)
@@ -52,53 +51,40 @@ def import_log(session: Session, site: str, kind: SourceKind, log: Path, jobs: I
     writer = JobWriter(session, site)
     if writer.knows(session, source):
         raise AlreadyRecorded(f"{log}: the site '{site}' has the jobs of this file already")
-    known = _JobsKnown(site, source.kind)
-    left_out = 0
-    for batch in _batched(jobs, AT_A_TIME):
-        new = known.without_them(session, batch)
-        left_out += len(batch) - len(new)
+    skipped = 0
+    rest = iter(jobs)
+    while batch := list(islice(rest, AT_A_TIME)):
+        new = _new_jobs(session, builder.site_id, kind, batch)
+        skipped += len(batch) - len(new)
         builder.add_job_classes(dict.fromkeys(map(class_name, new)))
         try:
             places = [builder.place(job) for job in new]
             builder.flush()
             writer.read_names(session)
             writer.add(session, source, [_record(job, at) for job, at in zip(new, places, strict=True)])
-        except BadRecord as mistake:
-            raise InvalidFile(f"{log}: {mistake}") from None
-    return left_out
+        except BadRecord as error:
+            raise InvalidFile(f"{log}: {error}") from None
+    return skipped
 
 
-def _batched(jobs: Iterable[LoggedJob], n: int) -> Iterator[list[LoggedJob]]:
-    rest = iter(jobs)
-    while batch := list(islice(rest, n)):
-        yield batch
+def _new_jobs(session: Session, site_id: int, kind: SourceKind, jobs: Sequence[LoggedJob]) -> list[LoggedJob]:
+    """The jobs that no log of this kind has had, since the weeks of logs may overlap.
 
-
-class _JobsKnown:
-    """The jobs of all logs of one kind that a site has had: the weeks that logs tell of may overlap."""
-
-    def __init__(self, site: str, kind: SourceKind) -> None:
-        self._site, self._kind = site, kind
-
-    def without_them(self, session: Session, jobs: Sequence[LoggedJob]) -> Sequence[LoggedJob]:
-        """The jobs that were not told of yet: by id, class and start, since a requeued job runs twice, and
-        archive logs of different machines count from 1 all of them."""
-        of_kind = select(SourceRow.id).join(SiteRow).where(SiteRow.name == self._site)
-        ids = session.scalars(of_kind.where(SourceRow.kind == self._kind.value)).all()
-        row, numbers = JobRow, [job.number for job in jobs]
-        query = (
-            select(row.number, JobClassRow.name, row.started_unix_s)
-            .join(JobClassRow, JobClassRow.id == row.job_class_id)
-            .where(row.source_id.in_(ids), row.number.in_(numbers))
-        )
-        known = {tuple(told) for told in session.execute(query)} if ids else set()
-        new = []
-        for job in jobs:
-            key = (job.number, class_name(job), job.started_unix_s)
-            if key not in known:
-                known.add(key)
-                new.append(job)
-        return new
+    Jobs are equal if id, class and start are: a requeued job runs twice, and every archive log counts from 1.
+    """
+    sources = select(SourceRow.id).where(SourceRow.site_id == site_id, SourceRow.kind == kind.value)
+    source_ids = session.scalars(sources).all()
+    row, numbers = JobRow, [job.number for job in jobs]
+    query = (
+        select(row.number, JobClassRow.name, row.started_unix_s)
+        .join(JobClassRow, JobClassRow.id == row.job_class_id)
+        .where(row.source_id.in_(source_ids), row.number.in_(numbers))
+    )
+    known = {tuple(key) for key in session.execute(query)}
+    by_key: dict[tuple[str, str, float], LoggedJob] = {}
+    for job in jobs:
+        by_key.setdefault((job.number, class_name(job), job.started_unix_s), job)
+    return [job for key, job in by_key.items() if key not in known]
 
 
 def class_name(job: LoggedJob) -> str:
@@ -128,16 +114,14 @@ class _SiteBuilder:
     def __init__(self, session: Session, site: str) -> None:
         self._session = session
         row = locked_site(session, site, "as its job logs tell")
-        self._site_id = row.id
+        self.site_id = row.id
         self._job_classes = ids_of(session, JobClassRow, row.id)
         self._classes = ids_of(session, MachineClassRow, row.id)
         self._clusters = ids_of(session, ClusterRow, row.id)
         self._machines = ids_of(session, MachineRow, row.id)
-        of_class = select(MachineRow.name, MachineClassRow.name).join(
-            MachineClassRow, MachineClassRow.id == MachineRow.machine_class_id
-        )
-        in_classes = session.execute(of_class.where(MachineRow.site_id == row.id))
-        self._class_of: dict[str, str] = dict(in_classes.all())
+        classes = {id: name for name, id in self._classes.items()}
+        machines = select(MachineRow.name, MachineRow.machine_class_id).filter_by(site_id=row.id)
+        self._class_of = {name: classes[id] for name, id in session.execute(machines)}
         self._members = {name: self._members_of(id) for name, id in self._clusters.items()}
         places = session.execute(
             select(AllowedPlaceRow.job_class_id, AllowedPlaceRow.machine_class_id, AllowedPlaceRow.cluster_id)
@@ -149,18 +133,21 @@ class _SiteBuilder:
         self._new_places: list[dict[str, object]] = []
 
     def add_job_classes(self, names: Iterable[str]) -> None:
-        """Add the classes of these names that the site has not; a log may have thousands."""
+        """Add the classes of these names that are new; a log may have thousands."""
         new = [name for name in names if name not in self._job_classes]
         first = len(self._job_classes)
-        common = {"site_id": self._site_id, "description": "", "size": ""}
+        common = {"site_id": self.site_id, "description": "", "size": ""}
         rows = [{**common, "name": name, "position": first + k} for k, name in enumerate(new)]
         insert_rows(self._session, JobClassRow, rows)
         if new:
-            self._job_classes = ids_of(self._session, JobClassRow, self._site_id)
+            self._job_classes = ids_of(self._session, JobClassRow, self.site_id)
 
     def place(self, job: LoggedJob) -> str:
-        """The machine, cluster or (of a job without nodes) machine class that a job ran on, by name; it is
-        there from now on, and open to the job's class. Raises BadRecord for a node named like a cluster."""
+        """The name of the machine, cluster or (for a job without nodes) machine class that a job ran on.
+
+        It is added if it is new, and the job's class is allowed there. Raises BadRecord for a node with the
+        name of a cluster.
+        """
         partition = job.partition or NO_PARTITION
         key = (partition, job.nodes)
         if key not in self._found:
@@ -175,12 +162,12 @@ class _SiteBuilder:
         if allowed not in self._allowed:
             self._allowed.add(allowed)
             names = ("job_class_id", "machine_class_id", "cluster_id")
-            # With an empty command line: a log tells neither that nor an expected time.
+            # With an empty command line, since a log has neither that nor an expected time.
             self._new_places.append({**dict(zip(names, allowed, strict=True)), "command_line": ""})
         return resource
 
     def flush(self) -> None:
-        """Write what was added."""
+        """Write additions."""
         if self._new_places:
             self._session.execute(insert(AllowedPlaceRow), self._new_places)
             self._new_places = []
@@ -201,11 +188,11 @@ class _SiteBuilder:
         name = f"partition {partition}" if partition in self._machines else partition
         id = self._put(ClusterRow, self._clusters, name)
         members = self._members.setdefault(name, set())
-        for node in nodes:
-            if node not in members:
-                members.add(node)
-                self._session.add(ClusterMemberRow(cluster_id=id, machine_id=self._machines[node]))
-        self._session.flush()
+        new = [self._machines[node] for node in dict.fromkeys(nodes) if node not in members]
+        insert_rows(
+            self._session, ClusterMemberRow, [{"cluster_id": id, "machine_id": machine} for machine in new]
+        )
+        members.update(nodes)
         return name
 
     def _put_machine(self, name: str, partition: str) -> None:
@@ -217,10 +204,10 @@ class _SiteBuilder:
             self._class_of[name] = partition
 
     def _put(self, row: type[OfSite], known: dict[str, int], name: str, **values: object) -> int:
-        """The id of the row of that name; it is added if there is none."""
+        """The id of the row of that name, which is added if there is none."""
         if name not in known:
             one = row(**values)
-            one.site_id, one.name, one.position = self._site_id, name, len(known)
+            one.site_id, one.name, one.position = self.site_id, name, len(known)
             self._session.add(one)
             self._session.flush()
             known[name] = one.id
@@ -233,7 +220,7 @@ class _SiteBuilder:
 
 
 def count_things(session: Session, site: str) -> dict[str, int]:
-    """How many things of each kind a site has; none where there is no such site."""
+    """How many things of each kind a site has; none if there is no such site."""
     kinds: dict[str, type[OfSite]] = {
         "machine class": MachineClassRow,
         "machine": MachineRow,
@@ -248,4 +235,4 @@ def count_members(session: Session, site: str) -> dict[str, int]:
     """How many machines are in each cluster of a site, by name."""
     query = select(ClusterRow.name, func.count(ClusterMemberRow.machine_id)).join(ClusterMemberRow)
     of_site = query.join(SiteRow, SiteRow.id == ClusterRow.site_id).where(SiteRow.name == site)
-    return {row.name: row[1] for row in session.execute(of_site.group_by(ClusterRow.name))}
+    return dict(session.execute(of_site.group_by(ClusterRow.name)).all())
