@@ -1,4 +1,4 @@
-"""TOML files for people: what is wrong in one is said with its line, the value and what was expected."""
+"""Reading TOML files. Errors are reported with line, value, and what was expected."""
 
 from __future__ import annotations
 
@@ -41,14 +41,14 @@ MOST = 1e15
 Positive = Annotated[float, Field(gt=0, lt=MOST, strict=True)]
 NotNegative = Annotated[float, Field(ge=0, lt=MOST, strict=True)]
 Period = Annotated[float, Field(ge=1e-3, lt=MOST, strict=True)]
-"""Seconds from one thing to the next that is alike: with shorter ones, time would hardly pass."""
+"""Seconds between repetitions; with shorter periods, simulated time would hardly pass."""
 Count = Annotated[int, Field(ge=1, strict=True)]
 
 
 def read_text(path: Path) -> str:
-    """The text of a file of the user's. Raises InvalidFile where it cannot be read."""
+    """The text of a user's file. Raises InvalidFile if it cannot be read."""
     try:
-        # Some editors begin a file with a byte order mark; "-sig" takes it off.
+        # Some editors begin a file with a byte order mark; "-sig" removes it.
         return path.read_text(encoding="utf-8-sig")
     except FileNotFoundError:
         raise InvalidFile(f"{path}: there is no such file") from None
@@ -58,7 +58,7 @@ def read_text(path: Path) -> str:
 
 
 def parse(text: str, path: Path) -> dict[str, Any]:
-    """The tables of a TOML text. Raises InvalidFile where it is not TOML."""
+    """The tables of a TOML text. Raises InvalidFile if it is not valid TOML."""
     try:
         return tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -66,28 +66,29 @@ def parse(text: str, path: Path) -> dict[str, Any]:
     except RecursionError:
         raise InvalidFile(f"{path}: the arrays or tables in it are nested too deeply") from None
     except ValueError:
-        # A TOMLDecodeError is a ValueError too; what is left is Python's limit on the digits of an integer.
+        # Python limits the digits of an integer.
         raise InvalidFile(f"{path}: there is a number with too many digits") from None
 
 
 def _not_toml(message: str, text: str, path: Path) -> str:
-    """A message of the parser's with its line where all messages have it."""
+    """The parser's message, with its line in the usual place."""
     if at_line := re.fullmatch(r"(.*) \(at line (\d+), column \d+\)", message, re.DOTALL):
         reason, line = at_line[1], int(at_line[2])
     else:
         reason = message.replace(" (at end of document)", " at the end of the file")
         line = len(text.rstrip().split("\n"))
-    # The parser names a table ('a', 'b').
+    # The parser writes a table's name as ('a', 'b').
     reason = re.sub(r"\('(.*)',?\)", lambda match: "[" + match[1].replace("', '", ".") + "]", reason)
     return f"{path}, line {line}: this is not valid TOML: {reason}"
 
 
-def validate(data: dict[str, Any], model: type[Model], text: str, path: Path) -> Model:
-    """`data` as a `model`. Raises InvalidFile with all mistakes; `text` gives their lines."""
+def read(path: Path, model: type[Model]) -> Model:
+    """A TOML file as a `model`. Raises InvalidFile with all mistakes."""
+    data = parse(read_text(path), path)
     try:
         return model.model_validate(data)
     except ValidationError as error:
-        raise invalid_at(text, path, mistakes(error, data, model)) from None
+        raise invalid(path, mistakes(error, data, model)) from None
 
 
 def mistakes(error: ValidationError, data: Any, model: type[BaseModel]) -> list[tuple[Location, str]]:
@@ -111,19 +112,17 @@ def mistakes(error: ValidationError, data: Any, model: type[BaseModel]) -> list[
     ]
 
 
-def invalid(text: str, path: Path, location: Location, sentence: str) -> InvalidFile:
-    """The error for one mistake, at `location` of a TOML file."""
-    return invalid_at(text, path, [(location, sentence)])
-
-
-def invalid_at(text: str, path: Path, found: Iterable[tuple[Location, str]]) -> InvalidFile:
-    """The error for mistakes at places of a TOML file, in order of lines."""
+def invalid(path: Path, found: Iterable[tuple[Location, str]]) -> InvalidFile:
+    """The error for mistakes at locations of a TOML file, in order of lines."""
+    text = read_text(path)
     lines = sorted(((line_of(text, place), sentence) for place, sentence in found), key=lambda at: at[0] or 0)
-    return InvalidFile(*(f"{path}, line {n}: {said}" if n else f"{path}: {said}" for n, said in lines))
+    return InvalidFile(
+        *(f"{path}, line {line}: {sentence}" if line else f"{path}: {sentence}" for line, sentence in lines)
+    )
 
 
 def _place(error: ErrorDetails, data: Any) -> Location:
-    """Where in the file an error is: its location without what pydantic adds, like the tags of unions."""
+    """The location of an error in the file, without additions of pydantic like the tags of unions."""
     place: Location = ()
     for part in error["loc"]:
         if _holds(data, part):
@@ -143,7 +142,7 @@ def _holds(data: Any, part: int | str) -> bool:
 
 
 def _sentence(errors: list[ErrorDetails], place: Location, model: type[BaseModel]) -> str:
-    """What is wrong at `place`; more than one error there are the alternatives of a union."""
+    """What is wrong at `place`; several errors there are those of the alternatives of a union."""
     error, name = errors[0], _dotted(place)
     if error["type"] == "extra_forbidden":
         similar = _similar_keys(error, place, model)
@@ -163,7 +162,7 @@ def _sentence(errors: list[ErrorDetails], place: Location, model: type[BaseModel
 
 
 def _similar_keys(error: ErrorDetails, place: Location, model: type[BaseModel]) -> list[str]:
-    """The known key that an unknown one most resembles, if there is one."""
+    """The known key that is most similar to an unknown one, if any."""
     return get_close_matches(str(place[-1]), sorted(_known_keys(model, error["loc"][:-1])), n=1)
 
 
@@ -180,7 +179,7 @@ _EXPECTED = {
     "tuple": "an array",
     "union_tag_invalid": "one of {expected_tags}",
 }
-"""What a pydantic error whose type begins like this says in the words of TOML."""
+"""What was expected, in terms of TOML, by the beginning of the type of a pydantic error."""
 
 
 def _expectation(error: ErrorDetails, name: str) -> str:
@@ -197,14 +196,14 @@ def _expectation(error: ErrorDetails, name: str) -> str:
 def _as_toml(value: Any) -> str:
     try:
         needs_quotes = isinstance(value, (str, bool, list, dict))
-        shown = json.dumps(value, default=str, ensure_ascii=False) if needs_quotes else str(value)
+        text = json.dumps(value, default=str, ensure_ascii=False) if needs_quotes else str(value)
     except ValueError:
-        shown = "a number with too many digits"
-    return shown if len(shown) <= 60 else f"{shown[:57]}..."
+        text = "a number with too many digits"
+    return text if len(text) <= 60 else f"{text[:57]}..."
 
 
 def _dotted(location: Location) -> str:
-    """A place in a file as people write it; an index counts from 0."""
+    """A location as a dotted key; an index counts from 0."""
     name = ""
     for part in location:
         if isinstance(part, int):

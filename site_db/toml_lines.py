@@ -1,4 +1,4 @@
-"""Where things stand in a TOML text. The standard parser tells values only; this tells their lines."""
+"""The lines of keys and values in a TOML text, which the standard parser does not give."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ _OTHER_SCALAR = re.compile(r"[^\s,\]}#][^,\]}#\n]*")
 
 
 def line_of(text: str, location: Location) -> int | None:
-    """The line (from 1) of the deepest part of `location` that stands in a TOML `text`.
+    """The line (from 1) of the deepest part of `location` that exists in a TOML `text`.
 
-    An element of an array goes by its index, or by its value where it is a string.
+    An element of an array is found by its index, or by its value if it is a string.
     """
     try:
         lines = _Reader(text).lines
@@ -32,9 +32,9 @@ def line_of(text: str, location: Location) -> int | None:
 
 
 class _Reader:
-    """Reads valid TOML and notes the line of every table header, key and array element.
+    """Reads valid TOML and records the line of every table header, key and array element.
 
-    Raises ValueError for what cannot be TOML, but does not find every mistake.
+    Raises ValueError for some invalid texts, not all.
     """
 
     def __init__(self, text: str) -> None:
@@ -51,7 +51,7 @@ class _Reader:
                 self._pair(table)
 
     def _header(self) -> Location:
-        """Read [a.b] or [[a.b]]; gives the location of that table, with the indices of arrays of tables."""
+        """Read [a.b] or [[a.b]]. Returns the location of that table, with indices of arrays of tables."""
         line = self._line()
         brackets = self._take(_OPENING)
         self._next()
@@ -107,7 +107,7 @@ class _Reader:
         self._at += 1
 
     def _note(self, path: Location, line: int) -> None:
-        """What has no line of its own, like the table `a` of a key `a.b`, is where it is named first."""
+        """A table without a header, like `a` of a key `a.b`, has the line of its first key."""
         for n in range(1, len(path)):
             self.lines.setdefault(path[:n], line)
         self.lines[path] = line
@@ -116,7 +116,7 @@ class _Reader:
         return bisect_left(self._line_ends, self._at) + 1
 
     def _next(self) -> str:
-        """Go on to what is no blank, line end or comment; gives its first character, "" at the end."""
+        """Skip blanks, line ends and comments. Returns the next character, "" at the end."""
         self._take(_BLANK)
         return self._text[self._at : self._at + 1]
 

@@ -68,12 +68,12 @@ def predict(
         console.fail("--submit and --job predict different jobs; give only one of them")
     with console.one_sentence_for_bad_input():
         by_s = None if by is None else _seconds_from(now, by)
-        state, text = read_queue_file(queue)
+        state = read_queue_file(queue)
         question = _question(site, cluster, scheduler, predictor)
         if submit is not None:
             state = _with_submitted(state, submit, question.nodes)
             job = state.waiting[-1].job
-        predictions = predict_turnaround(state, queue, text, question)
+        predictions = predict_turnaround(state, queue, question)
     if not predictions:
         console.fail(f"{queue}: there are no jobs; predict a hypothetical one with --submit CLASS:TASKS")
     if job is not None:

@@ -91,8 +91,7 @@ def run_experiment(
     except InapplicableChange as error:
         if error.place >= len(read_experiment(source).notional):
             raise  # it is none of the file's
-        text = toml_file.read_text(source)
-        raise toml_file.invalid(text, source, ("notional", error.place), str(error)) from None
+        raise toml_file.invalid(source, [(("notional", error.place), str(error))]) from None
     mark, down = fingerprint(scenario), scenario.in_use.down
     if down:
         more = f" and {len(down) - MAX_NAMES} more" if len(down) > MAX_NAMES else ""

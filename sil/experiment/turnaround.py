@@ -121,13 +121,11 @@ def problems(file: QueueFile, nodes: NodesOfSite) -> Iterator[tuple[Location, st
                 yield (*place, "nodes"), f"{crowded}; the social contract allows {most}"
 
 
-def predict_turnaround(
-    file: QueueFile, path: Path, text: str, question: Question
-) -> list[TurnaroundPrediction]:
+def predict_turnaround(file: QueueFile, path: Path, question: Question) -> list[TurnaroundPrediction]:
     """All jobs of a state, running ones first. Raises InvalidFile, CannotPredict and SchedulerNotLoaded."""
     mistakes = list(problems(file, question.nodes))
     if mistakes:
-        raise toml_file.invalid_at(text, path, mistakes)
+        raise toml_file.invalid(path, mistakes)
     question.scheduler.require(Kind.TIME_SHARED, "a prediction")
     errors_of = histories(question.errors, question.nodes.known, question.scheduler)
     scheduler = what_if_scheduler(question.scheduler, SimClock(), DECISION_LIMIT_S)

@@ -100,7 +100,7 @@ class Prepared:
 
     def _refuse(self, mistakes: Iterable[tuple[Location, str]]) -> None:
         if found := list(mistakes):
-            raise toml_file.invalid_at(toml_file.read_text(self._source), self._source, found)
+            raise toml_file.invalid(self._source, found)
 
     def _mistakes(self, site: OnSite) -> Iterator[tuple[Location, str]]:
         """Places in the file, and a sentence about each."""

@@ -214,6 +214,5 @@ class Plan(RunSettings):
 
 
 def read_plan(path: Path) -> Plan:
-    """The plan in a TOML file. Raises InvalidFile with one sentence for the first mistake."""
-    text = toml_file.read_text(path)
-    return toml_file.validate(toml_file.parse(text, path), Plan, text, path)
+    """The plan in a TOML file. Raises InvalidFile with all its mistakes."""
+    return toml_file.read(path, Plan)

@@ -28,5 +28,4 @@ def scenario_of_file(experiment: Experiment, in_use: SiteInUse, source: Path) ->
     try:
         return scenario_of(experiment, in_use)
     except DoesNotFit as error:
-        text = toml_file.read_text(source)
-        raise toml_file.invalid_at(text, source, error.mistakes) from None
+        raise toml_file.invalid(source, error.mistakes) from None

@@ -238,9 +238,8 @@ class Experiment(RunSettings):
 
 
 def read_experiment(path: Path) -> Experiment:
-    """The experiment in a TOML file. Raises InvalidFile with one sentence for what is wrong first."""
-    text = toml_file.read_text(path)
-    return toml_file.validate(toml_file.parse(text, path), Experiment, text, path)
+    """The experiment in a TOML file. Raises InvalidFile with all its mistakes."""
+    return toml_file.read(path, Experiment)
 
 
 Settings = TypeVar("Settings", bound=RunSettings)

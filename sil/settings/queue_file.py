@@ -77,7 +77,6 @@ class QueueFile(Table):
         return self
 
 
-def read_queue_file(path: Path) -> tuple[QueueFile, str]:
-    """The state in a TOML file, and its text. Raises InvalidFile with a sentence for the first mistake."""
-    text = toml_file.read_text(path)
-    return toml_file.validate(toml_file.parse(text, path), QueueFile, text, path), text
+def read_queue_file(path: Path) -> QueueFile:
+    """The state in a TOML file. Raises InvalidFile with all its mistakes."""
+    return toml_file.read(path, QueueFile)

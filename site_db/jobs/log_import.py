@@ -1,9 +1,9 @@
 """Importing a job log: the site, its machines and its job classes grow with what the log names.
 
 A job class is (user, program, processors). A run on one node is a run on that machine. A run on several nodes
-is a run on the smallest cluster that has them all; without one, on a cluster named for the partition, to which
-these nodes are added. A run without nodes is one of the machine class named for the partition. New nodes
-become machines of the class named for their partition.
+is a run on the smallest cluster that has them all; without one, on a cluster named for the partition, to
+which these nodes are added. A run without nodes is one of the machine class named for the partition. New
+nodes become machines of the class named for their partition.
 """
 
 from __future__ import annotations

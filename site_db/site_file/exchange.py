@@ -14,10 +14,9 @@ from site_db.site_file.tables import SiteFile
 
 def read_site_file(path: Path) -> SiteFile:
     """The site in a TOML file, in site order. Raises InvalidFile with all its mistakes."""
-    text = toml_file.read_text(path)
-    site = toml_file.validate(toml_file.parse(text, path), SiteFile, text, path)
+    site = toml_file.read(path, SiteFile)
     if errors := [*validation.errors(site)]:
-        raise toml_file.invalid_at(text, path, errors)
+        raise toml_file.invalid(path, errors)
     return in_site_order(site)
 
 

@@ -72,7 +72,7 @@ def put_file(session: Session, file: SiteFile, path: Path) -> None:
     try:
         put_site(session, file)
     except SiteConflict as conflict:
-        raise toml_file.invalid(toml_file.read_text(path), path, conflict.place, str(conflict)) from None
+        raise toml_file.invalid(path, [(conflict.place, str(conflict))]) from None
 
 
 def _reset_moved_machines(

@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from pydantic import ValidationError
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
@@ -816,11 +817,12 @@ TREES = st.recursive(
 def test_any_values_under_the_known_keys_are_accepted_or_refused_with_plain_sentences(
     data: dict[str, object],
 ) -> None:
-    path = Path("site.toml")
     try:
-        toml_file.validate(data, exchange.SiteFile, "", path)
-    except InvalidFile as error:
-        assert_has_a_plain_sentence_for_each_mistake(str(error))
+        exchange.SiteFile.model_validate(data)
+    except ValidationError as error:
+        mistakes = toml_file.mistakes(error, data, exchange.SiteFile)
+        message = str(InvalidFile(*(f"site.toml: {sentence}" for _, sentence in mistakes)))
+        assert_has_a_plain_sentence_for_each_mistake(message)
 
 
 def test_the_site_of_collins_and_george_has_142_machines_in_18_clusters_of_which_17_have_8_and_one_6() -> (

@@ -84,19 +84,14 @@ shape = { kind = "box", width_cm = 2 }
 """
 
 
-def read_drawing(path: Path) -> Drawing:
-    text = toml_file.read_text(path)
-    return toml_file.validate(toml_file.parse(text, path), Drawing, text, path)
-
-
 def said_of(text: str | bytes, folder: Path) -> str:
-    return refusal(text, folder, read_drawing)
+    return refusal(text, folder, lambda path: toml_file.read(path, Drawing))
 
 
 def test_a_file_without_faults_is_read(tmp_path: Path) -> None:
     path = tmp_path / "good.toml"
     path.write_text(DRAWING)
-    drawing = read_drawing(path)
+    drawing = toml_file.read(path, Drawing)
     assert drawing.shape == BoxTable(kind="box", width_cm=3)
     assert [part.shape for part in drawing.parts] == [
         CircleTable(radius_cm=4.5),
@@ -345,7 +340,7 @@ def test_lines_are_counted_alike_in_a_file_from_windows(tmp_path: Path) -> None:
 def test_a_good_file_from_windows_is_read(tmp_path: Path) -> None:
     path = tmp_path / "windows.toml"
     path.write_bytes(b"\xef\xbb\xbf" + DRAWING.replace("\n", "\r\n").encode())
-    assert read_drawing(path).title == "wheels"
+    assert toml_file.read(path, Drawing).title == "wheels"
 
 
 NOT_TOML = {
@@ -389,14 +384,14 @@ def test_bytes_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
 
 def test_a_folder_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
     with pytest.raises(InvalidFile) as caught:
-        read_drawing(tmp_path)
+        toml_file.read(tmp_path, Drawing)
     assert after_path(caught.value, tmp_path) == "the file cannot be read: Is a directory"
 
 
 def test_a_missing_file_is_told_with_its_path(tmp_path: Path) -> None:
     path = tmp_path / "nowhere.toml"
     with pytest.raises(InvalidFile) as caught:
-        read_drawing(path)
+        toml_file.read(path, Drawing)
     assert after_path(caught.value, path) == "there is no such file"
 
 
@@ -404,13 +399,13 @@ def test_a_path_through_a_file_is_refused(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     path = tmp_path / "file" / "drawing.toml"
     with pytest.raises(InvalidFile) as caught:
-        read_drawing(path)
+        toml_file.read(path, Drawing)
     assert after_path(caught.value, path) == "the file cannot be read: Not a directory"
 
 
 def test_a_path_that_breaks_the_line_does_not_break_the_sentence(tmp_path: Path) -> None:
     with pytest.raises(InvalidFile) as caught:
-        read_drawing(tmp_path / "two\nlines.toml")
+        toml_file.read(tmp_path / "two\nlines.toml", Drawing)
     assert_has_a_plain_sentence_for_each_mistake(str(caught.value))
     assert str(caught.value).endswith("two\\nlines.toml: there is no such file")
 
@@ -418,4 +413,4 @@ def test_a_path_that_breaks_the_line_does_not_break_the_sentence(tmp_path: Path)
 def test_a_table_cannot_be_changed_after_it_was_read(tmp_path: Path) -> None:
     (tmp_path / "good.toml").write_text(DRAWING)
     with pytest.raises(ValueError, match="frozen"):
-        read_drawing(tmp_path / "good.toml").pages = 5  # type: ignore[misc]
+        toml_file.read(tmp_path / "good.toml", Drawing).pages = 5  # type: ignore[misc]
