@@ -8,6 +8,7 @@ import threading
 from typing import Annotated
 
 import typer
+from typer import Option
 
 from sil.cli import workload
 from sil.cli.console import SchedulerNotes
@@ -95,11 +96,11 @@ def _print_version(wanted: bool) -> None:
 def _options(
     version: Annotated[
         bool,
-        typer.Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
+        Option("--version", help="Print the version and exit.", callback=_print_version, is_eager=True),
     ] = False,
     tracebacks: Annotated[
         bool,
-        typer.Option("--traceback", help="Print the traceback of a scheduler's exception, and of errors."),
+        Option("--traceback", help="Print the traceback of a scheduler's exception, and of errors."),
     ] = False,
 ) -> None:
     """Options before the command; the help text is the app's."""

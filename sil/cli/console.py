@@ -15,6 +15,7 @@ import typer
 from rich.console import Console
 from rich.markup import escape
 from rich.measure import Measurement
+from rich.table import Column as TableColumn
 from rich.table import Table
 
 from scheduler.errors import UserError
@@ -69,6 +70,12 @@ def natural_width(table: Table) -> int:
 def print_whole(table: Table) -> None:
     """Print a table with all digits, even if it is wider than the terminal."""
     Console(width=max(out.width, natural_width(table))).print(table)
+
+
+def folding_table(*headings: str, title: str | None = None) -> Table:
+    """A table whose cells are wrapped to the width of the terminal."""
+    columns = (TableColumn(heading, overflow="fold") for heading in headings)
+    return Table(*columns, title=title, title_justify="left")
 
 
 def print_line(text: str, *, markup: bool = True) -> None:
@@ -174,7 +181,7 @@ class Listing:
     hint: str = ""
 
     def table(self) -> Table:
-        """The rows as a table; the title says how many are left out, with a hint what lists them."""
+        """The rows as a table; the title counts the rows that are left out, with a hint how to list them."""
         left_out = self.most is not None and len(self.rows) > self.most
         more = f" (the first {self.most} of {len(self.rows):,}{self.hint})" if left_out else ""
         table = Table(title=self.title + more, title_justify="left")

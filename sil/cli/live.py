@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from sil.cli import console, options
 from sil.cli.console import Column, Listing, number, print_listings, text
@@ -30,9 +31,9 @@ COLUMNS = (
 
 def live(
     experiment: Annotated[
-        str, typer.Argument(help="An experiment file, or the name of a built-in one.")
+        str, Argument(help="An experiment file, or the name of a built-in one.")
     ] = "real-jobs",
-    scheduler: Annotated[str | None, typer.Option(help="Override the first one in the file.")] = None,
+    scheduler: Annotated[str | None, Option(help="Override the first one in the file.")] = None,
     seed: options.Seed = None,
     out_folder: Annotated[Path | None, options.folder("sil-live-NAME, with both traces")] = None,
     as_json: options.Json = False,

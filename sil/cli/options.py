@@ -7,75 +7,65 @@ from datetime import datetime
 from pathlib import Path
 from typing import Annotated, Any
 
-import typer
+from typer import Argument, Option
 
 from sil.workload.swf_rules import Overrun, TooLarge
 
 WORKERS = os.cpu_count() or 1
-Workers = Annotated[
-    int, typer.Option(min=1, help="Processes to run on. The results do not depend on the number.")
-]
+Workers = Annotated[int, Option(min=1, help="Processes to run on. The results do not depend on the number.")]
 Dask = Annotated[
     str | None,
-    typer.Option(
+    Option(
         help="Run on a Dask cluster instead, with the same results: tcp://HOST:8786, or its scheduler file."
     ),
 ]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON instead of tables.")]
-Seed = Annotated[int | None, typer.Option(min=0, help="Override the seed in the file.")]
+Json = Annotated[bool, Option("--json", help="Print JSON instead of tables.")]
+Seed = Annotated[int | None, Option(min=0, help="Override the seed in the file.")]
 Schedulers = Annotated[
     list[str] | None,
-    typer.Option(help="Override those in the file. May be repeated; the first is the baseline."),
+    Option(help="Override those in the file. May be repeated; the first is the baseline."),
 ]
 Site = Annotated[
     str | None,
-    typer.Option(
+    Option(
         metavar="DATABASE#SITE",
         help="A site in a database instead of the one in the file: site.db, sqlite:///site.db#SITE or "
         "postgresql://user@host/database#SITE.",
     ),
 ]
-Metric = Annotated[str, typer.Option(help="The metric of the grid table: a column of summary.json.")]
+Metric = Annotated[str, Option(help="The metric of the grid table: a column of summary.json.")]
 METRIC = "sum_job_times"
-Reasons = Annotated[
-    bool, typer.Option("--reasons", help="Record in the trace why jobs wait (for `sil why`).")
-]
+Reasons = Annotated[bool, Option("--reasons", help="Record in the trace why jobs wait (for `sil why`).")]
 NoDeterminismCheck = Annotated[
     bool,
-    typer.Option(
+    Option(
         "--no-determinism-check",
         help="Accept schedulers that decide differently in two instances. Random ones can declare is_random.",
     ),
 ]
-DecisionLimit = Annotated[
-    float, typer.Option(min=0.001, help="Seconds of wall time that a decision may take.")
-]
+DecisionLimit = Annotated[float, Option(min=0.001, help="Seconds of wall time that a decision may take.")]
 
 # Of a trace
-Replication = Annotated[int, typer.Option(min=0, help="Number of the replication.")]
-Point = Annotated[int, typer.Option(min=0, help="Number of the point of a grid.")]
+Replication = Annotated[int, Option(min=0, help="Number of the replication.")]
+Point = Annotated[int, Option(min=0, help="Number of the point of a grid.")]
 
 # Of a log: its file, its repair, and the jobs that are used
-Log = Annotated[Path, typer.Argument(help="A log: .swf, .swf.gz, or a Batsim workload, .json or .json.gz.")]
-Strict = Annotated[bool, typer.Option("--strict", help="Refuse a log that needs repairs.")]
-Processors = Annotated[int | None, typer.Option(min=1, help="Override the machine size in the log.")]
+Log = Annotated[Path, Argument(help="A log: .swf, .swf.gz, or a Batsim workload, .json or .json.gz.")]
+Strict = Annotated[bool, Option("--strict", help="Refuse a log that needs repairs.")]
+Processors = Annotated[int | None, Option(min=1, help="Override the machine size in the log.")]
 OnOverrun = Annotated[
-    Overrun, typer.Option(help="Jobs that exceeded their estimate: raise the estimate, or cut the run.")
+    Overrun, Option(help="Jobs that exceeded their estimate: raise the estimate, or cut the run.")
 ]
-OnTooLarge = Annotated[
-    TooLarge, typer.Option(help="Jobs larger than the machine: clip them, skip them, or fail.")
-]
+OnTooLarge = Annotated[TooLarge, Option(help="Jobs larger than the machine: clip them, skip them, or fail.")]
 Jobs = Annotated[
     str | None,
-    typer.Option(metavar="A:B", help="Only jobs A to B - 1, in order of submission, counted from 0."),
+    Option(metavar="A:B", help="Only jobs A to B - 1, in order of submission, counted from 0."),
 ]
-Begin = Annotated[
-    datetime | None, typer.Option("--from", help="Only jobs submitted at or after this time (UTC).")
-]
-End = Annotated[datetime | None, typer.Option("--to", help="Only jobs submitted before this time (UTC).")]
-Load = Annotated[float | None, typer.Option(help="Scale the load: divide interarrival times by this factor.")]
+Begin = Annotated[datetime | None, Option("--from", help="Only jobs submitted at or after this time (UTC).")]
+End = Annotated[datetime | None, Option("--to", help="Only jobs submitted before this time (UTC).")]
+Load = Annotated[float | None, Option(help="Scale the load: divide interarrival times by this factor.")]
 
 
 def folder(default: str) -> Any:
     """The option for the folder of the results; `default` is for the help."""
-    return typer.Option("--out", help=f"Folder for the results. Default: {default}.")
+    return Option("--out", help=f"Folder for the results. Default: {default}.")

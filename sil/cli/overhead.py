@@ -6,7 +6,7 @@ from dataclasses import asdict, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Argument, Option
 
 from sil.cli import console, options
 from sil.cli.console import Column, Listing, Row, number, print_listings
@@ -21,30 +21,26 @@ CSV, POINTS, FIGURE = "overhead.csv", "points.csv", "overhead"
 
 
 def overhead(
-    scheduler: Annotated[
-        str, typer.Argument(help="A name, or module:Class; one that maps jobs to machines.")
-    ],
+    scheduler: Annotated[str, Argument(help="A name, or module:Class; one that maps jobs to machines.")],
     versus: Annotated[
-        list[str] | None, typer.Option("--vs", help="Another scheduler to compare with. May be repeated.")
+        list[str] | None, Option("--vs", help="Another scheduler to compare with. May be repeated.")
     ] = None,
-    jobs: Annotated[str, typer.Option(metavar="N,...", help="Numbers of jobs.")] = "5,20,50,100,200,500,1000",
-    machines: Annotated[str, typer.Option(metavar="M,...", help="Numbers of machines.")] = "5,20,50,100",
+    jobs: Annotated[str, Option(metavar="N,...", help="Numbers of jobs.")] = "5,20,50,100,200,500,1000",
+    machines: Annotated[str, Option(metavar="M,...", help="Numbers of machines.")] = "5,20,50,100",
     share: Annotated[
         str,
-        typer.Option(metavar="P,...", help="Percentages of jobs that can run in parallel, on clusters of 4."),
+        Option(metavar="P,...", help="Percentages of jobs that can run in parallel, on clusters of 4."),
     ] = "0",
     site: Annotated[
         str | None,
-        typer.Option(
-            help="Draw jobs and machines from this site: a site file, or the name of a built-in one."
-        ),
+        Option(help="Draw jobs and machines from this site: a site file, or the name of a built-in one."),
     ] = None,
-    tables: Annotated[int, typer.Option(min=1, help="Random problems of each size.")] = 3,
+    tables: Annotated[int, Option(min=1, help="Random problems of each size.")] = 3,
     repetitions: Annotated[
-        int, typer.Option(min=1, help="Measured decisions per problem, after one to warm up.")
+        int, Option(min=1, help="Measured decisions per problem, after one to warm up.")
     ] = 5,
     decision_limit: options.DecisionLimit = 60.0,
-    out_folder: Annotated[Path, typer.Option("--out", help="Folder for the results.")] = Path("sil-overhead"),
+    out_folder: Annotated[Path, Option("--out", help="Folder for the results.")] = Path("sil-overhead"),
     as_json: options.Json = False,
 ) -> None:
     """Measure decision times over a grid of random problems and fit a growth law.

@@ -6,10 +6,10 @@ import textwrap
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.box import SIMPLE_HEAD
 from rich.console import Console
 from rich.table import Table
+from typer import Argument, Option
 
 from sil.cli import console, options
 from sil.cli.progress import plan_progress
@@ -27,13 +27,13 @@ LEAST_NAME = 18
 
 def plan(
     plan_file: Annotated[
-        str, typer.Argument(metavar="PLAN", help="A plan file, or the name of a built-in one (five-offers).")
+        str, Argument(metavar="PLAN", help="A plan file, or the name of a built-in one (five-offers).")
     ],
     out_folder: Annotated[Path | None, options.folder("sil-plan-NAME")] = None,
     scheduler: Annotated[
-        list[str] | None, typer.Option(help="Override those in the file. May be repeated.")
+        list[str] | None, Option(help="Override those in the file. May be repeated.")
     ] = None,
-    budget: Annotated[float | None, typer.Option(help="Override the budget in the file.")] = None,
+    budget: Annotated[float | None, Option(help="Override the budget in the file.")] = None,
     seed: options.Seed = None,
     workers: options.Workers = options.WORKERS,
     dask: options.Dask = None,

@@ -8,8 +8,8 @@ from math import isinf
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.table import Table
+from typer import Argument, Option
 
 from sil.cli import console, options
 
@@ -24,34 +24,34 @@ UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 def predict(
     queue: Annotated[
-        Path, typer.Argument(help="A queue file: the running and waiting jobs (see docs/shared-nodes.md).")
+        Path, Argument(help="A queue file: the running and waiting jobs (see docs/shared-nodes.md).")
     ],
     site: Annotated[
         str,
-        typer.Option(
+        Option(
             metavar="SITE",
             help="A site in a database (site.db#SITE), whose past prediction errors give the intervals; or a "
             "site file, or the name of a built-in one.",
         ),
     ],
     cluster: Annotated[
-        str | None, typer.Option(help="The time-shared cluster; optional if the site has only one.")
+        str | None, Option(help="The time-shared cluster; optional if the site has only one.")
     ] = None,
-    scheduler: Annotated[str, typer.Option(help="The scheduler of that cluster.")] = "normal_easy",
+    scheduler: Annotated[str, Option(help="The scheduler of that cluster.")] = "normal_easy",
     predictor: Annotated[
         str,
-        typer.Option(
+        Option(
             help="aware, blind or hybrid, optionally with methods, as in 'blind mpl-mpl' (default cpu-cpu)."
         ),
     ] = "aware",
     submit: Annotated[
         str | None,
-        typer.Option(metavar="CLASS:TASKS", help="Predict a hypothetical job submitted now, such as CG.B:4."),
+        Option(metavar="CLASS:TASKS", help="Predict a hypothetical job submitted now, such as CG.B:4."),
     ] = None,
-    job: Annotated[int | None, typer.Option(help="Predict only this job.")] = None,
+    job: Annotated[int | None, Option(help="Predict only this job.")] = None,
     by: Annotated[
         str | None,
-        typer.Option(
+        Option(
             metavar="TIME",
             help="Whether completion by then can be promised: a duration from now (900, 15m, 2h), or a time "
             "(2026-11-22T17:00).",

@@ -6,8 +6,8 @@ from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
 from rich.table import Table
+from typer import Option
 
 from sil.cli import console, options
 from sil.cli.progress import ProgressBar, progress
@@ -21,21 +21,21 @@ if TYPE_CHECKING:
 
 EstimatesOption = Annotated[
     Estimates,
-    typer.Option(
+    Option(
         help="Run-time estimates: the users' own, the actual run times, or the mean of the user's last two "
         "run times."
     ),
 ]
 OrderOption = Annotated[
     str,
-    typer.Option(
+    Option(
         help="Order of simultaneous events: default; archive, as in published schedules; or batsim (all in "
         "one message, 10 s later than in the log)."
     ),
 ]
 CostOption = Annotated[
     str,
-    typer.Option(
+    Option(
         help="Simulated time charged for decisions: none, fixed(seconds=0.5), measured(factor=10), "
         "modelled(seconds=1e-6, a=1, b=1) for seconds * jobs^a * processors^b, or replayed(trace='OUT/easy') "
         "for the charges of an earlier run."
@@ -43,7 +43,7 @@ CostOption = Annotated[
 ]
 SchedulersOption = Annotated[
     list[str] | None,
-    typer.Option(help="fcfs, sjf, easy, easy_sjbf, conservative, or your own. May be repeated."),
+    Option(help="fcfs, sjf, easy, easy_sjbf, conservative, or your own. May be repeated."),
 ]
 
 
@@ -65,9 +65,9 @@ def replay(
     out_folder: Annotated[Path | None, options.folder("sil-LOG")] = None,
     workers: options.Workers = options.WORKERS,
     dask: options.Dask = None,
-    seed: Annotated[int, typer.Option(min=0, help="Seed of random schedulers.")] = 1,
+    seed: Annotated[int, Option(min=0, help="Seed of random schedulers.")] = 1,
     no_determinism_check: options.NoDeterminismCheck = False,
-    no_report: Annotated[bool, typer.Option("--no-report", help="Do not write report.html.")] = False,
+    no_report: Annotated[bool, Option("--no-report", help="Do not write report.html.")] = False,
     as_json: options.Json = False,
 ) -> None:
     """Replay a log of rigid jobs under backfilling schedulers, and compare them.

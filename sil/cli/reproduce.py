@@ -8,9 +8,9 @@ from pathlib import Path
 from pkgutil import resolve_name
 from typing import TYPE_CHECKING, Annotated, Any
 
-import typer
 from rich.markup import escape
 from rich.table import Table
+from typer import Argument, Option
 
 from sil.cli import console, options
 from sil.cli.console import Listing, number, print_listings, text
@@ -32,7 +32,7 @@ COLOURS = {"holds": "green", "does not hold": "red"}
 def reproduce(
     study: Annotated[
         str,
-        typer.Argument(
+        Argument(
             autocompletion=lambda: list(SELECTIONS),
             help="A case study of Collins and George 2001 (cs1 to cs4), all four of them (all-pjs), or its "
             "future work (robustness, preemption); or a study of the papers on CISNE (cisne-table1, "
@@ -40,11 +40,9 @@ def reproduce(
         ),
     ],
     out_folder: Annotated[
-        Path, typer.Option("--out", help="Folder for the results, with a subfolder for each study.")
+        Path, Option("--out", help="Folder for the results, with a subfolder for each study.")
     ] = Path("sil-reproduced"),
-    seeds: Annotated[
-        int, typer.Option(min=LEAST_SEEDS, help="Replications of studies with random numbers.")
-    ] = 20,
+    seeds: Annotated[int, Option(min=LEAST_SEEDS, help="Replications of studies with random numbers.")] = 20,
     workers: options.Workers = options.WORKERS,
     dask: options.Dask = None,
     as_json: options.Json = False,

@@ -6,8 +6,7 @@ from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
-import typer
-from rich.table import Table
+from typer import Argument, Option
 
 from sil.cli import console, options
 from sil.cli.progress import ProgressBar, progress
@@ -26,7 +25,7 @@ class FigureKind(StrEnum):
 
 AddOption = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         metavar="'8 x CLASS'",
         help="Add notional machines of a class; '8 x CLASS as cluster NAME over INTERCONNECT' makes them a "
         "cluster. May be repeated.",
@@ -34,31 +33,27 @@ AddOption = Annotated[
 ]
 RemoveOption = Annotated[
     list[str] | None,
-    typer.Option(metavar="'4 x CLASS'", help="Remove machines, by class or by name. May be repeated."),
+    Option(metavar="'4 x CLASS'", help="Remove machines, by class or by name. May be repeated."),
 ]
 UpgradeOption = Annotated[
     list[str] | None,
-    typer.Option(
+    Option(
         metavar="'8 x CLASS to CLASS'", help="Replace machines by those of another class. May be repeated."
     ),
 ]
 AsOfOption = Annotated[
     int | None,
-    typer.Option(
-        min=0,
-        metavar="RUN",
-        help="Estimate run times from the history of --site up to the run of this number.",
-    ),
+    Option(min=0, metavar="RUN", help="Estimate run times from the history of --site up to this run."),
 ]
 
 
 def run(
     experiment: Annotated[
-        str, typer.Argument(help="An experiment file, or the name of a built-in one (see `sil experiments`).")
+        str, Argument(help="An experiment file, or the name of a built-in one (see `sil experiments`).")
     ],
     out_folder: Annotated[Path | None, options.folder("sil-NAME")] = None,
     seed: options.Seed = None,
-    replications: Annotated[int | None, typer.Option(min=1, help="Override the number in the file.")] = None,
+    replications: Annotated[int | None, Option(min=1, help="Override the number in the file.")] = None,
     workers: options.Workers = options.WORKERS,
     dask: options.Dask = None,
     scheduler: options.Schedulers = None,
@@ -68,7 +63,7 @@ def run(
     remove: RemoveOption = None,
     upgrade: UpgradeOption = None,
     learn: Annotated[
-        bool, typer.Option("--learn", help="Record completed runs in the database of --site.")
+        bool, Option("--learn", help="Record completed runs in the database of --site.")
     ] = False,
     as_of: AsOfOption = None,
     reasons: options.Reasons = False,
@@ -93,10 +88,9 @@ def run(
         chosen = read_experiment(path)
         schedulers = tuple(scheduler) if scheduler else None
         chosen = changed(chosen, seed=seed, replications=replications, schedulers=schedulers)
-        guard = chosen.guard.model_dump()
-        guard |= {"reasons": True} if reasons else {}
+        guard = {"reasons": True} if reasons else {}
         guard |= {"ask_twice": False} if no_determinism_check else {}
-        chosen = changed(chosen, guard=guard)
+        chosen = changed(chosen, guard=chosen.guard.model_dump() | guard)
         chosen = with_notional(chosen, add=add or (), remove=remove or (), upgrade=upgrade or ())
         folder = out_folder or Path(f"sil-{chosen.name}")
         choice = SiteChoice(parse_address(site) if site else None, learn, as_of)
@@ -122,9 +116,9 @@ def found_before_loading(name: str, kind: str, dask: str | None) -> Path:
 
 
 def report(
-    folder: Annotated[Path, typer.Argument(help="A results folder of `sil run` or `sil replay`.")],
+    folder: Annotated[Path, Argument(help="A results folder of `sil run` or `sil replay`.")],
     figures: Annotated[
-        FigureKind | None, typer.Option(help="Also write each chart to a file in the folder `figures`.")
+        FigureKind | None, Option(help="Also write each chart to a file in the folder `figures`.")
     ] = None,
     metric: options.Metric = options.METRIC,
     as_json: options.Json = False,
@@ -152,11 +146,7 @@ def report(
             comparison = experiment_run.render(folder)
             drawn = experiment_run.draw(folder, figures.value) if figures else []
             _show(comparison, metric, as_json)
-            faults, written, source = (
-                [str(fault) for fault in comparison.faults],
-                experiment_run.REPORT,
-                TRACE,
-            )
+            faults, written, source = list(map(str, comparison.faults)), experiment_run.REPORT, TRACE
     for fault in faults:
         console.print_fault(fault)
     for path in () if as_json else (*drawn, folder / written):
@@ -174,9 +164,7 @@ def experiments(as_json: options.Json = False) -> None:
     if as_json:
         console.print_json(found)
         return
-    table = Table()
-    for column in ("name", "description", "file"):
-        table.add_column(column, overflow="fold")
+    table = console.folding_table("name", "description", "file")
     for experiment in found:
         table.add_row(*experiment.values())
     console.out.print(table)
@@ -203,11 +191,10 @@ def _print_tables(comparison: Comparison, metric: str) -> None:
         console.print_whole(comparison_table(comparison, 0))
     if comparison.accuracies:
         console.print_whole(prediction_table(comparison))
-    n = comparison.description.replications
-    how = (
-        f"Means of {n} replications ± half-width of the 95 % confidence interval; differences are paired, "
-        "* = the interval excludes 0."
-        if n > 1
-        else "One replication, hence no confidence intervals (see --replications)."
-    )
+    how = "One replication, hence no confidence intervals (see --replications)."
+    if (n := comparison.description.replications) > 1:
+        how = (
+            f"Means of {n} replications ± half-width of the 95 % confidence interval; differences are "
+            "paired, * = the interval excludes 0."
+        )
     console.out.print(f"[dim]{how}[/dim]")

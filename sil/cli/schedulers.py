@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 from rich.markup import escape
-from rich.table import Table
+from typer import Argument, Option
 
 from scheduler.kinds import Kind
 from sil.cli import console, options
@@ -36,24 +36,24 @@ COLUMNS = (
 def schedule(
     matrix: Annotated[
         Path,
-        typer.Argument(
+        Argument(
             help="Expected seconds, a row per job and a column per machine: .csv, .npy, or the HCSP text "
             "format (a line `jobs machines 0`, then a value per line, job by job); text may be gzipped."
         ),
     ],
     scheduler: Annotated[
         list[str] | None,
-        typer.Option(help="May be repeated. Default: all built-in ones except the optimising."),
+        Option(help="May be repeated. Default: all built-in ones except the optimising."),
     ] = None,
     ready: Annotated[
-        Path | None, typer.Option(help="A file with each machine's ready time in seconds. Default: 0.")
+        Path | None, Option(help="A file with each machine's ready time in seconds. Default: 0.")
     ] = None,
     as_json: options.Json = False,
     out_file: Annotated[
-        Path | None, typer.Option("--out", help="Write job, machine, start, completion to this CSV file.")
+        Path | None, Option("--out", help="Write job, machine, start, completion to this CSV file.")
     ] = None,
     decision_limit: options.DecisionLimit = 3600.0,
-    limit: Annotated[float | None, typer.Option("--limit", min=0.001, hidden=True)] = None,
+    limit: Annotated[float | None, Option("--limit", min=0.001, hidden=True)] = None,
 ) -> None:
     """Map one ETC matrix; print makespan, sum of completion times and decision time."""
     from scheduler import registry
@@ -120,7 +120,7 @@ def schedulers(as_json: options.Json = False) -> None:
 
 KindOption = Annotated[
     Kind | None,
-    typer.Option(
+    Option(
         "--kind",
         help="Whether it maps jobs to machines, starts them on time-shared nodes, or starts rigid jobs on "
         "free nodes. Default: the kind that its class declares, else mapping.",
@@ -130,13 +130,10 @@ KindOption = Annotated[
 
 def check(
     scheduler: Annotated[
-        str,
-        typer.Argument(help="A name, or module:Class; with parameters or without: `my:Sched(alpha=0.5)`."),
+        str, Argument(help="A name, or module:Class; with parameters or without: `my:Sched(alpha=0.5)`.")
     ],
     kind: KindOption = None,
-    examples: Annotated[
-        int, typer.Option(min=1, help="Number of small problems, before some larger ones.")
-    ] = 200,
+    examples: Annotated[int, Option(min=1, help="Number of small problems, before some larger ones.")] = 200,
     decision_limit: options.DecisionLimit = 5.0,
     as_json: options.Json = False,
 ) -> None:
@@ -173,9 +170,8 @@ def check(
 def _print_verdicts(scheduler: str, checked: Checked, rules: Mapping[str, str]) -> None:
     from scheduler.rules import RIGHT_KIND
 
-    table = Table(title=f"{scheduler}: {checked.kind.does}", title_justify="left")
-    for column in ("rule", "meaning", "verdict"):
-        table.add_column(column, overflow="fold")
+    title = f"{scheduler}: {checked.kind.does}"
+    table = console.folding_table("rule", "meaning", "verdict", title=title)
     colours = {"holds": "[green]holds[/green]", "broken": "[red]broken[/red]"}
     for rule, meaning in rules.items():
         verdict = checked.verdicts[rule]
@@ -196,11 +192,9 @@ def _print_verdicts(scheduler: str, checked: Checked, rules: Mapping[str, str]) 
 
 
 def new_scheduler(
-    name: Annotated[
-        str, typer.Argument(help="Name of the scheduler and of its package: a word like fair_share.")
-    ],
-    kind: Annotated[Kind, typer.Option("--kind", help="Kind of scheduling problem.")] = Kind.MAPPING,
-    folder: Annotated[Path | None, typer.Option("--out", help="Folder to write. Default: NAME.")] = None,
+    name: Annotated[str, Argument(help="Name of the scheduler and of its package: a word like fair_share.")],
+    kind: Annotated[Kind, Option("--kind", help="Kind of scheduling problem.")] = Kind.MAPPING,
+    folder: Annotated[Path | None, Option("--out", help="Folder to write. Default: NAME.")] = None,
 ) -> None:
     """Write an installable package with a working scheduler and its test, as a starting point."""
     from sil.experiment.new_scheduler import write_package
@@ -215,8 +209,8 @@ def new_scheduler(
 
 
 def serve_scheduler(
-    name: Annotated[str, typer.Argument(help="A scheduler for rigid jobs on free nodes.")],
-    bind: Annotated[str, typer.Option("--bind", help="Address to listen on.")] = "tcp://127.0.0.1:28000",
+    name: Annotated[str, Argument(help="A scheduler for rigid jobs on free nodes.")],
+    bind: Annotated[str, Option("--bind", help="Address to listen on.")] = "tcp://127.0.0.1:28000",
     decision_limit: options.DecisionLimit = 60.0,
 ) -> None:
     """Serve a scheduler to a simulator that speaks Batsim's protocol, for one simulation.

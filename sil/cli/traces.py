@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
+from typer import Argument, Option
 
 from sil.cli import console, options
 
@@ -21,13 +22,11 @@ SHOWN = 12
 
 
 def compare_traces(
-    one: Annotated[Path, typer.Argument(help="A trace.parquet, or its folder.")],
-    other: Annotated[Path, typer.Argument(help="Another one.")],
+    one: Annotated[Path, Argument(help="A trace.parquet, or its folder.")],
+    other: Annotated[Path, Argument(help="Another one.")],
     scheduler: Annotated[
         list[str] | None,
-        typer.Option(
-            help="Scheduler, if a trace has several; given twice, the first is that of the first trace."
-        ),
+        Option(help="Scheduler, if a trace has several; given twice, the first is that of the first trace."),
     ] = None,
     replication: options.Replication = 0,
     point: options.Point = 0,
@@ -81,9 +80,9 @@ def _print_divergence(found: Divergence, one: Path, other: Path) -> None:
 
 
 def why(
-    trace: Annotated[Path, typer.Argument(help="A trace.parquet, or its folder.")],
-    job: Annotated[int, typer.Option("--job", help="The job's number.")],
-    scheduler: Annotated[str | None, typer.Option(help="Scheduler, if the trace has several.")] = None,
+    trace: Annotated[Path, Argument(help="A trace.parquet, or its folder.")],
+    job: Annotated[int, Option("--job", help="The job's number.")],
+    scheduler: Annotated[str | None, Option(help="Scheduler, if the trace has several.")] = None,
     replication: options.Replication = 0,
     point: options.Point = 0,
     as_json: options.Json = False,

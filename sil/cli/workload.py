@@ -6,6 +6,7 @@ from pathlib import Path
 from typing import Annotated
 
 import typer
+from typer import Argument, Option
 
 from sil.cli import console, options
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
@@ -50,7 +51,7 @@ def show(
 @app.command()
 def convert(
     log: options.Log,
-    target: Annotated[Path, typer.Argument(help="The file to write; its suffix selects the format.")],
+    target: Annotated[Path, Argument(help="The file to write; its suffix selects the format.")],
     strict: options.Strict = False,
     processors: options.Processors = None,
     overrun: options.OnOverrun = Overrun.RAISE,
@@ -74,13 +75,13 @@ def convert(
 
 @app.command()
 def lublin(
-    target: Annotated[Path, typer.Argument(help="The file to write: .swf, .swf.gz, .json or .json.gz.")],
-    jobs: Annotated[int, typer.Option(min=1)] = 10_000,
-    processors: Annotated[int, typer.Option(min=2)] = 128,
+    target: Annotated[Path, Argument(help="The file to write: .swf, .swf.gz, .json or .json.gz.")],
+    jobs: Annotated[int, Option(min=1)] = 10_000,
+    processors: Annotated[int, Option(min=2)] = 128,
     load: Annotated[
-        float | None, typer.Option(help="The offered load, such as 0.9. Default: that of the model.")
+        float | None, Option(help="The offered load, such as 0.9. Default: that of the model.")
     ] = None,
-    seed: Annotated[int, typer.Option(min=0)] = 0,
+    seed: Annotated[int, Option(min=0)] = 0,
 ) -> None:
     """Generate a synthetic workload with the model of Lublin and Feitelson (2003)."""
     import numpy as np

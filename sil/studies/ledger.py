@@ -71,7 +71,7 @@ def _positive(found: Sequence[Interval], needed: int) -> Verdict:
     return Verdict.CANNOT_BE_TOLD if possible >= needed else Verdict.DOES_NOT_HOLD
 
 
-def settled(holds: bool) -> Verdict:
+def certain(holds: bool) -> Verdict:
     """For results without randomness."""
     return Verdict.HOLDS if holds else Verdict.DOES_NOT_HOLD
 
@@ -91,25 +91,25 @@ def within(found: Interval, low: float, high: float) -> list[Interval]:
     return [above(found, low), below(found, high)]
 
 
-def counted(found: Iterable[Interval]) -> str:
+def count_of(found: Iterable[Interval]) -> str:
     """The number of cases in which a quantity is positive."""
     verdicts = [positive(x) for x in found]
     yes, no = verdicts.count(Verdict.HOLDS), verdicts.count(Verdict.DOES_NOT_HOLD)
     return f"so in {yes} of {len(verdicts)} cases, surely not so in {no}"
 
 
-def shown(found: Interval, digits: int = 1, unit: str = "") -> str:
+def text(found: Interval, digits: int = 1, unit: str = "") -> str:
     """As text, for example 12.3 ± 0.4 s."""
     half = "" if found.half_width is None else f" ± {found.half_width:,.{digits}f}"
     return f"{found.mean:,.{digits}f}{half}{f' {unit}' if unit else ''}"
 
 
-def spanned(found: Sequence[Interval], unit: str) -> str:
+def range_of(found: Sequence[Interval], unit: str) -> str:
     """The smallest and the largest, as text."""
     if not found:
         return "in none"
     low, high = min(found, key=lambda x: x.mean), max(found, key=lambda x: x.mean)
-    return f"from {shown(low)} to {shown(high)} {unit}"
+    return f"from {text(low)} to {text(high)} {unit}"
 
 
 def ledger_frame(claims: Sequence[Claim]) -> pl.DataFrame:

@@ -22,9 +22,9 @@ from sil.studies.ledger import (
     all_or_partly_positive,
     all_positive,
     below,
+    certain,
     positive,
-    settled,
-    shown,
+    text,
 )
 from sil.workers.executor import Inline, Interrupted
 from sil.workers.process_executor import Processes
@@ -70,12 +70,12 @@ def test_of_several_one_that_is_surely_not_positive_is_enough_to_refuse() -> Non
 
 
 def test_the_other_words_of_the_ledger() -> None:
-    assert settled(True) is Verdict.HOLDS
-    assert settled(False) is Verdict.DOES_NOT_HOLD
+    assert certain(True) is Verdict.HOLDS
+    assert certain(False) is Verdict.DOES_NOT_HOLD
     assert above(Interval(5.0, 1.0), 4.0) == Interval(1.0, 1.0)
     assert below(Interval(5.0, 1.0), 4.0) == Interval(-1.0, 1.0)
-    assert shown(Interval(1234.56, 7.0), 1, "s") == "1,234.6 ± 7.0 s"
-    assert shown(Interval(1.0, None), 2) == "1.00"
+    assert text(Interval(1234.56, 7.0), 1, "s") == "1,234.6 ± 7.0 s"
+    assert text(Interval(1.0, None), 2) == "1.00"
 
 
 # -- studies -----------------------------------------------------------------------------------------------
@@ -257,7 +257,7 @@ def test_predictions_on_shared_nodes_do_not_depend_on_the_number_of_workers() ->
 @pytest.mark.long
 def test_what_is_learnt_from_some_seeds_is_tried_on_others(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hybrid, "LOADS", (1.0,))
-    cells = tuple((policy, 1.0, method) for policy in experiments.POLICIES for method in hybrid.METHODS)
+    cells = tuple((policy, 1.0, method) for policy in experiments.POLICIES for method in experiments.METHODS)
     monkeypatch.setattr(hybrid, "CELLS", cells)
     found = hybrid.study(3, Runner(Inline()))
     (table,) = found.tables.values()

@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
+from typer import Argument, Option
 
 from sil.cli import console, options
 from sil.cli.console import counted, print_listings
@@ -50,7 +51,7 @@ def init(db: Database = DEFAULT) -> None:
 
 @app.command("import")
 def import_site(
-    site: Annotated[str, typer.Argument(help="A site file, or the name of a built-in one.")],
+    site: Annotated[str, Argument(help="A site file, or the name of a built-in one.")],
     db: Database = DEFAULT,
 ) -> None:
     """Add the site of a site file to the database, or update the site of that name."""
@@ -73,7 +74,7 @@ def import_site(
 @app.command()
 def export(
     db: Database = DEFAULT,
-    out_file: Annotated[Path | None, typer.Option("--out", help="Write to this file.")] = None,
+    out_file: Annotated[Path | None, Option("--out", help="Write to this file.")] = None,
 ) -> None:
     """Print a site as a site file."""
     from site_db.site_file import exchange
@@ -91,7 +92,7 @@ def export(
 def show(
     db: Database = DEFAULT,
     job_class: Annotated[
-        str | None, typer.Option(help="Show the expected times of this job class on each resource.")
+        str | None, Option(help="Show the expected times of this job class on each resource.")
     ] = None,
     as_json: options.Json = False,
 ) -> None:
@@ -130,10 +131,10 @@ def show(
 @app.command()
 def history(
     db: Database = DEFAULT,
-    last: Annotated[int, typer.Option(min=1, help="Number of latest runs to show.")] = 20,
+    last: Annotated[int, Option(min=1, help="Number of latest runs to show.")] = 20,
     import_file: Annotated[
         Path | None,
-        typer.Option(
+        Option(
             "--import",
             help="Record the jobs of a CSV file: one that an experiment wrote because it could not reach the "
             "database, or one with the columns job_class, resource, started_unix_s, run_time_s.",
@@ -154,7 +155,7 @@ def history(
 
 @app.command()
 def import_sacct(
-    log: Annotated[Path, typer.Argument(help="Output of `sacct -P -X -o ...`; may be gzipped.")],
+    log: Annotated[Path, Argument(help="Output of `sacct -P -X -o ...`; may be gzipped.")],
     db: Database = DEFAULT,
 ) -> None:
     """Record the jobs of a Slurm accounting log.
@@ -173,7 +174,7 @@ def import_sacct(
 
 @app.command()
 def import_swf(
-    log: Annotated[Path, typer.Argument(help="A log in the Standard Workload Format; may be gzipped.")],
+    log: Annotated[Path, Argument(help="A log in the Standard Workload Format; may be gzipped.")],
     db: Database = DEFAULT,
 ) -> None:
     """Record the jobs of an archive log.
@@ -237,18 +238,16 @@ def _counts(label: str, counts: Counter[str], tally: Tally) -> list[str]:
 
 @app.command()
 def state(
-    name: Annotated[str, typer.Argument(help="A machine or an interconnect.")],
-    is_: Annotated[UpOrDown, typer.Argument(metavar="up|down", help="Its state now.")],
+    name: Annotated[str, Argument(help="A machine or an interconnect.")],
+    is_: Annotated[UpOrDown, Argument(metavar="up|down", help="Its state now.")],
     db: Database = DEFAULT,
     local_load: Annotated[
-        float | None, typer.Option(min=0.0, help="Processors of the machine that local users keep busy.")
+        float | None, Option(min=0.0, help="Processors of the machine that local users keep busy.")
     ] = None,
-    traffic: Annotated[
-        float | None, typer.Option(min=0.0, help="Traffic of the interconnect, in Mbit/s.")
-    ] = None,
+    traffic: Annotated[float | None, Option(min=0.0, help="Traffic of the interconnect, in Mbit/s.")] = None,
     committed: Annotated[
         float | None,
-        typer.Option(min=0.0, help="Bandwidth of the interconnect that is committed, in Mbit/s."),
+        Option(min=0.0, help="Bandwidth of the interconnect that is committed, in Mbit/s."),
     ] = None,
 ) -> None:
     """Update the state of a machine or an interconnect; experiments start from these states."""
@@ -283,7 +282,7 @@ def check(db: Database = DEFAULT) -> None:
 @app.command()
 def prune(
     db: Database = DEFAULT,
-    keep: Annotated[int, typer.Option(min=0, help="Number of latest runs to keep.")] = 100_000,
+    keep: Annotated[int, Option(min=0, help="Number of latest runs to keep.")] = 100_000,
 ) -> None:
     """Delete old runs and their jobs; the statistics keep what they contributed."""
     from site_db.history.writer import prune as prune_history

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Annotated
 
-import typer
+from typer import Option
 
 from sil.cli import console
 
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 Database = Annotated[
     str,
-    typer.Option("--db", metavar="DATABASE#SITE", envvar="SIL_DATABASE", help="The database, and its site."),
+    Option("--db", metavar="DATABASE#SITE", envvar="SIL_DATABASE", help="The database, and its site."),
 ]
 DEFAULT = "site.db"
 

@@ -17,7 +17,7 @@ from sil.report.figures import bars
 from sil.report.page import Part
 from sil.studies.cisne.experiments import POLICIES, Composition, jobs_of, measures, run
 from sil.studies.findings import Findings, Samples, table
-from sil.studies.ledger import Claim, Verdict, all_positive, below, counted, shown, spanned
+from sil.studies.ledger import Claim, Verdict, all_positive, below, count_of, range_of, text
 from sil.workers.runner import Runner
 from sil.world.time_shared_cluster import MEMORY_MB, TimeSharedCluster
 
@@ -102,7 +102,7 @@ def dynamic(seeds: int, runner: Runner) -> Findings:
     cases = [_dynamic_case(seed, *point) for seed in range(seeds) for point in grid]
     found = _run_all(cases, runner, "workload", "mpl", "where", "loss")
     rows = [
-        (*point, *(shown(interval(_saving(found, *point, loss))) for loss in LOSSES))
+        (*point, *(text(interval(_saving(found, *point, loss))) for loss in LOSSES))
         for point in product(WORKLOADS, MPLS, SHARE_OF_NODES)
     ]
     columns = ("workload", "MPL", "cluster", *(f"loss {loss:g}" for loss in LOSSES))
@@ -172,7 +172,7 @@ def _dynamic_claims(saving: Callable[..., Sample]) -> list[Claim]:
 
 
 def _in_points(found: list[Interval]) -> str:
-    return f"{counted(found)}; {spanned(found, 'points')}"
+    return f"{count_of(found)}; {range_of(found, 'points')}"
 
 
 def _makespans(found: Samples, where: str) -> Part:
@@ -197,9 +197,7 @@ def user_space(seeds: int, runner: Runner) -> Findings:
     found = _run_all(cases, runner, "scheduler", "where", "overhead", "loss")
     rows = []
     for name, where, costs in product(SCHEDULERS, SHARE_OF_NODES, USER_SPACE):
-        penalties = (
-            shown(interval(_penalty(found, measure, name, where, costs))) for measure in MOST_PERCENT
-        )
+        penalties = (text(interval(_penalty(found, measure, name, where, costs))) for measure in MOST_PERCENT)
         rows.append((name, where, f"{costs[0]:.0%}", costs[1], *penalties))
     columns = ("scheduler", "cluster", "CPU overhead", "loss", "turnaround", "makespan")
     return Findings(
@@ -252,7 +250,7 @@ def _user_space_claims(found: Samples) -> list[Claim]:
             "User space costs less than 10 % of the turnaround and at most 30 % of the makespan",
             "Figures 6 and 7",
             "costs, which are inputs; in how many points of their grid it is so",
-            f"{counted(bounded)}; turnaround {_range(turnaround)}, makespan {_range(makespan)}",
+            f"{count_of(bounded)}; turnaround {_range(turnaround)}, makespan {_range(makespan)}",
         ),
         _calibration(
             "The makespan is more sensitive than the turnaround",
@@ -264,13 +262,13 @@ def _user_space_claims(found: Samples) -> list[Claim]:
             "It is similar in a dedicated and in a non-dedicated cluster",
             "section 3.2",
             "costs; the largest difference over their grid is shown",
-            f"at most {shown(largest, 1, 'points')}",
+            f"at most {text(largest, 1, 'points')}",
         ),
         Claim(
             "Sharing time as well as space improves performance",
             "sections 1 and 4",
             "Normal with an MPL of 4 has a shorter mean turnaround and makespan than Basic, in both clusters",
-            ", ".join(f"{what}: by {shown(x, 0, 's')}" for what, x in shorter.items()),
+            ", ".join(f"{what}: by {text(x, 0, 's')}" for what, x in shorter.items()),
             all_positive(shorter.values()),
         ),
         Claim(

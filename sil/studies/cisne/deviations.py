@@ -31,7 +31,7 @@ from sil.studies.cisne.experiments import (
 )
 from sil.studies.cisne.table1_claims import CELLS, IN_ORDER, PAPER, claims, limit_title
 from sil.studies.findings import Findings, table
-from sil.studies.ledger import Claim, counted, shown
+from sil.studies.ledger import Claim, count_of, text
 from sil.workers.runner import Runner
 from sil.world.time_shared_cluster import TimeSharedCluster
 
@@ -71,15 +71,15 @@ def table_1(seeds: int, runner: Runner) -> Findings:
     )
 
 
-def _shown(samples: Iterable[Sample]) -> list[str]:
-    return [shown(interval(x)) for x in samples]
+def _texts(samples: Iterable[Sample]) -> list[str]:
+    return [text(interval(x)) for x in samples]
 
 
 def _deviations(found: Deviations) -> pl.DataFrame:
     rows = []
     for policy, (k, load) in product(POLICIES, enumerate(LOADS)):
         ours = (found.of(policy, load, pair, mode) for mode in (BLIND, AWARE) for pair in METHODS.values())
-        rows.append((policy, f"{load:.0%}", *PAPER[policy][k], *_shown(ours)))
+        rows.append((policy, f"{load:.0%}", *PAPER[policy][k], *_texts(ours)))
     columns = ("paper MPL", "paper CPU", "MPL", "CPU", "aware MPL", "aware CPU")
     return table(("policy", "local load", *columns), rows)
 
@@ -90,7 +90,7 @@ def _biases(found: Deviations) -> pl.DataFrame:
     rows = []
     for policy, load in CELLS:
         cells = (found.of(policy, load, METHODS["CPU"], *of) for of in columns.values())
-        rows.append((policy, f"{load:.0%}", *_shown(cells)))
+        rows.append((policy, f"{load:.0%}", *_texts(cells)))
     return table(("policy", "local load", *columns), rows)
 
 
@@ -99,7 +99,7 @@ def _moments(found: Deviations) -> pl.DataFrame:
     rows = []
     for policy, load in CELLS:
         cells = (found.of(policy, load, METHODS[name], when=when) for name, when in moments)
-        rows.append((policy, f"{load:.0%}", *_shown(cells)))
+        rows.append((policy, f"{load:.0%}", *_texts(cells)))
     return table(("policy", "local load", *(f"{name} {when}" for name, when in moments)), rows)
 
 
@@ -115,7 +115,7 @@ def _runs(found: Deviations) -> pl.DataFrame:
     }
     rows = []
     for policy, load in product(experiments.WITH_MIXED, LOADS):
-        cells = (shown(interval(found.of_run(policy, load, key)), digits) for key, digits in columns.values())
+        cells = (text(interval(found.of_run(policy, load, key)), digits) for key, digits in columns.values())
         rows.append((policy, f"{load:.0%}", *cells))
     return table(("policy", "local load", *columns), rows)
 
@@ -125,7 +125,7 @@ def _limits(by_limit: dict[float, Deviations]) -> pl.DataFrame:
     rows = []
     for (limit, found), policy in product(by_limit.items(), POLICIES):
         cells = (found.of(policy, load, METHODS[name]) for load, name in columns)
-        rows.append((limit_title(limit), policy, *_shown(cells)))
+        rows.append((limit_title(limit), policy, *_texts(cells)))
     return table(("limit", "policy", *(f"{name} {load:.0%}" for load, name in columns)), rows)
 
 
@@ -135,7 +135,7 @@ def figure_3(seeds: int, runner: Runner) -> Findings:
     cases = [Case(policy, LOAD, seed) for seed in range(seeds) for policy in POLICIES]
     found = Deviations(experiments.run_all(cases, runner))
     title = f"Deviation (%), local load on {LOAD:.0%} of the nodes, blind"
-    rows = [(policy, *_shown(found.of(policy, LOAD, pair) for pair in PAIRS)) for policy in POLICIES]
+    rows = [(policy, *_texts(found.of(policy, LOAD, pair) for pair in PAIRS)) for policy in POLICIES]
     return Findings(
         title="CISNE, Figure 3: turnaround deviation by method",
         source="Hanzich et al. 2006, section 4.1",
@@ -164,21 +164,21 @@ def _claims_of_figure_3(found: Deviations) -> list[Claim]:
             "The proportional estimate of the remaining time performs badly",
             "Figure 3",
             "it deviates more than both others, for every policy and method of CPU time; partly: in most",
-            counted(proportional),
+            count_of(proportional),
             ledger.all_or_partly_positive(proportional),
         ),
         Claim(
             "CPU time estimated by CPU is more reliable than by MPL in most cases",
             "Figure 3",
             "by MPL the deviation is larger in most cases (policy, method of the remaining time)",
-            counted(by_cpu.values()),
+            count_of(by_cpu.values()),
             ledger.most_positive(by_cpu.values()),
         ),
         Claim(
             "For Basic it is the other way round",
             "Figure 3",
             "for some method of the remaining time, by CPU the deviation is larger under Basic",
-            ", ".join(f"{remaining}: {shown(x)}" for remaining, x in basic.items()) + " points",
+            ", ".join(f"{remaining}: {text(x)}" for remaining, x in basic.items()) + " points",
             ledger.some_positive(basic.values()),
         ),
     ]
@@ -215,8 +215,8 @@ def _heat_map(found: Deviations) -> Part:
     scale = alt.Scale(domain=[0, 100], scheme="oranges", clamp=True)
     cells = axes.mark_rect().encode(color=alt.Color("deviation:Q", scale=scale, title="Deviation (%)"))
     ink = alt.condition("datum.deviation > 70", alt.value("white"), alt.value("black"))
-    text = axes.mark_text().encode(text=alt.Text("deviation:Q", format=".1f"), color=ink)
-    chart = alt.layer(cells, text).properties(width=WIDTH - 160, height=400)
+    numbers = axes.mark_text().encode(text=alt.Text("deviation:Q", format=".1f"), color=ink)
+    chart = alt.layer(cells, numbers).properties(width=WIDTH - 160, height=400)
     return Part("Table 1: mean deviation of predicted turnaround (%)", chart, name="table-1")
 
 

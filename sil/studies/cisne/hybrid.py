@@ -20,7 +20,7 @@ from sil.report.figures import bars
 from sil.report.page import Part
 from sil.studies.cisne.experiments import LOADS, METHOD, METHODS, POLICIES, Case, ends_s, jobs_of, run_case
 from sil.studies.findings import Findings, Samples, table
-from sil.studies.ledger import Claim, all_or_partly_positive, counted, shown, spanned
+from sil.studies.ledger import Claim, all_or_partly_positive, count_of, range_of, text
 from sil.workers.runner import Runner
 
 PLAIN, HYBRID = "plain", "hybrid"
@@ -146,7 +146,7 @@ def _claims(deviations: Samples, covered: list[Interval]) -> list[Claim]:
             "an idea of section 5",
             "on seeds that it did not learn from it deviates less than the plain one, in every cell (policy, "
             "load, method); partly: in most",
-            f"{counted(gains)}; gain {spanned(gains, 'points')}",
+            f"{count_of(gains)}; gain {range_of(gains, 'points')}",
             all_or_partly_positive(gains),
         ),
         Claim(
@@ -154,7 +154,7 @@ def _claims(deviations: Samples, covered: list[Interval]) -> list[Claim]:
             "not said",
             f"on those seeds, the share is within {SLACK_POINTS:g} points of it, in every cell; "
             "partly: in most",
-            f"{counted(near)}; from {min(means):.0f} to {max(means):.0f} % of jobs",
+            f"{count_of(near)}; from {min(means):.0f} to {max(means):.0f} % of jobs",
             all_or_partly_positive(near),
         ),
     ]
@@ -164,8 +164,8 @@ def _table(deviations: Samples, covered: dict[tuple[str, float, str], Interval])
     rows = []
     for policy, load, method in CELLS:
         cell = (policy, load, method)
-        both = (shown(interval(deviations("deviation", *cell, kind))) for kind in (PLAIN, HYBRID))
-        rows.append((policy, f"{load:.0%}", method, *both, shown(covered[cell], 0)))
+        both = (text(interval(deviations("deviation", *cell, kind))) for kind in (PLAIN, HYBRID))
+        rows.append((policy, f"{load:.0%}", method, *both, text(covered[cell], 0)))
     return table(("policy", "local load", "method", "plain", "hybrid", "in the interval"), rows)
 
 

@@ -21,7 +21,7 @@ from sil.studies.cisne.experiments import (
     Deviations,
     shortest_exe_s,
 )
-from sil.studies.ledger import Claim, Verdict, above, below, counted, shown, spanned
+from sil.studies.ledger import Claim, Verdict, above, below, count_of, range_of, text
 
 PAPER = {
     "Norm+BF": ((144.33, 99.67), (58.67, 59.67), (46.33, 45.00)),
@@ -64,7 +64,7 @@ def _compared(
 ) -> Claim:
     """A claim that differences are positive."""
     found = [interval(x) for x in differences]
-    return Claim(claim, paper, rule, f"{counted(found)}; {spanned(found, unit)}", judge(found))
+    return Claim(claim, paper, rule, f"{count_of(found)}; {range_of(found, unit)}", judge(found))
 
 
 def _claims_about_policies(found: Deviations) -> list[Claim]:
@@ -89,7 +89,7 @@ def _claims_about_policies(found: Deviations) -> list[Claim]:
             "Policies that distribute resources in a balanced way reach an accuracy of 12 %",
             "12 %; best cell 8.67 %",
             f"the best cell of Uniform is below {REACHED_PERCENT:g} %",
-            shown(best, 1, "%"),
+            text(best, 1, "%"),
             ledger.positive(below(best, REACHED_PERCENT)),
         ),
         _compared(
@@ -135,7 +135,7 @@ def _claims_about_backfilling(found: Deviations) -> list[Claim]:
             "section 4.1",
             f"more than {ALMOST_ALWAYS_PERCENT:g} % of jobs end before they are predicted to, in every cell; "
             "partly: in most",
-            spanned(over, "% of jobs"),
+            range_of(over, "% of jobs"),
             ledger.all_or_partly_positive(above(x, ALMOST_ALWAYS_PERCENT) for x in over),
         ),
         Claim(
@@ -143,7 +143,7 @@ def _claims_about_backfilling(found: Deviations) -> list[Claim]:
             "section 4.1",
             f"with backfilling, fewer than {NEVER_PERCENT:g} % of jobs end after the predicted time, in "
             "every cell; partly: in most",
-            spanned(under, "% of jobs"),
+            range_of(under, "% of jobs"),
             ledger.all_or_partly_positive(below(x, NEVER_PERCENT) for x in under),
         ),
         _compared(
@@ -193,21 +193,21 @@ def _claims_about_methods(found: Deviations) -> list[Claim]:
             "An exception is Normal with local load on all nodes",
             "28.33 % by CPU, 16.67 % by MPL",
             "there CPU-CPU deviates more",
-            f"by {shown(normal, 1, 'points')}",
+            f"by {text(normal, 1, 'points')}",
             ledger.positive(normal),
         ),
         Claim(
             "Another exception is Basic with local load on 25 % of the nodes",
             "23.00 % by CPU, 6.33 % by MPL",
             "there CPU-CPU deviates more",
-            f"by {shown(basic, 1, 'points')}",
+            f"by {text(basic, 1, 'points')}",
             ledger.positive(basic),
         ),
         Claim(
             "There, the CPU-CPU prediction is always pessimistic",
             "section 4.1",
             f"its mean is too late, and more than {ALMOST_ALWAYS_PERCENT:g} % of jobs end before",
-            f"bias {shown(bias, 1, '%')}; {shown(over, 0, '% of jobs')} end before",
+            f"bias {text(bias, 1, '%')}; {text(over, 0, '% of jobs')} end before",
             ledger.all_positive([bias, above(over, ALMOST_ALWAYS_PERCENT)]),
         ),
     ]
@@ -226,14 +226,14 @@ def _claims_about_cost(found: Deviations) -> list[Claim]:
             "Predicting the turnaround of one application takes less than 4 ms",
             "4 ms on a Pentium IV",
             f"it takes less than {LIMIT_MS:g} ms under every policy",
-            f"at most {shown(worst, 4, 'ms')}",
+            f"at most {text(worst, 4, 'ms')}",
             ledger.positive(below(worst, LIMIT_MS)),
         ),
         Claim(
             "That is at least two orders of magnitude below the execution times",
             "minutes",
             "the shortest execution time in isolation is more than 100 times as long",
-            f"{shortest_s:.0f} s against {shown(worst, 4, 'ms')}",
+            f"{shortest_s:.0f} s against {text(worst, 4, 'ms')}",
             ledger.positive(below(worst, 1e3 * shortest_s / 100)),
         ),
         not_testable(
@@ -246,7 +246,7 @@ def _claims_about_cost(found: Deviations) -> list[Claim]:
             "The analytic estimate of an execution time is wrong by about 41 %",
             "41 %; the mean of Table 1 is 37 %",
             "none: the paper does not say of which predictions that is the mean",
-            f"the mean of all cells of Table 1 is {shown(of_table, 1, '%')}",
+            f"the mean of all cells of Table 1 is {text(of_table, 1, '%')}",
         ),
         calibration(
             "The parallel MPL of a node never exceeds 4",
@@ -270,7 +270,7 @@ def _claims_about_cost(found: Deviations) -> list[Claim]:
 def _claim_about_limits(by_limit: dict[float, Deviations]) -> Claim:
     distance = {limit: _distance(found) for limit, found in by_limit.items()}
     nearest = min(distance, key=lambda limit: distance[limit].mean)
-    listed = "; ".join(f"{limit_title(limit)}: {shown(x)} points" for limit, x in distance.items())
+    listed = "; ".join(f"{limit_title(limit)}: {text(x)} points" for limit, x in distance.items())
     return Claim(
         "The CPU requirements of the jobs on a node are limited",
         "no number is given; an earlier prototype came nearest with 1.5 CPU",

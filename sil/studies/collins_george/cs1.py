@@ -19,7 +19,7 @@ from sil.report.figures import bars, lines
 from sil.report.page import Part
 from sil.studies.collins_george.site_runs import SEED
 from sil.studies.findings import Findings, Samples, table
-from sil.studies.ledger import Claim, above, all_positive, below, settled, shown, within
+from sil.studies.ledger import Claim, above, all_positive, below, certain, text, within
 from sil.workers.runner import Runner
 
 GRID = (5, 10, 20, 40, 60, 80, 100)
@@ -112,14 +112,14 @@ def _claims(sjs: pl.DataFrame, pjs: pl.DataFrame) -> list[Claim]:
             "The overhead of SJS grows with both the number of jobs and the number of machines",
             "Figure 3",
             "fitted to c n^a m^b, both exponents are above 0",
-            f"n^({shown(a, 2)}) m^({shown(b, 2)})",
+            f"n^({text(a, 2)}) m^({text(b, 2)})",
             all_positive([a, b]),
         ),
         Claim(
             "Up to 100 jobs and machines it grows rather as n m than as n^2 m",
             "O(nm), from memory management",
             "a is nearer to 1 than to 2, b nearer to 1 than to 0",
-            f"a = {shown(a, 2)}, b = {shown(b, 2)}",
+            f"a = {text(a, 2)}, b = {text(b, 2)}",
             all_positive([below(a, 1.5), above(b, 0.5)]),
         ),
         Claim(
@@ -127,13 +127,13 @@ def _claims(sjs: pl.DataFrame, pjs: pl.DataFrame) -> list[Claim]:
             "below 0.2 s on a 200 MHz UltraSPARC",
             "no decision takes 0.2 s",
             f"at most {worst_ms:.1f} ms (as used here: {worst_fast_ms:.2f} ms)",
-            settled(worst_ms < 200),
+            certain(worst_ms < 200),
         ),
         Claim(
             "PJS takes two to three times as long as SJS",
             "2 to 3 times (Figure 4)",
             "for every share the ratio of decision times, averaged over numbers of jobs, is between 2 and 3",
-            ", ".join(f"{share} %: {shown(x, 2)}" for share, x in ratio.items()),
+            ", ".join(f"{share} %: {text(x, 2)}" for share, x in ratio.items()),
             all_positive(limit for x in ratio.values() for limit in within(x, 2.0, 3.0)),
         ),
         Claim(
@@ -141,13 +141,13 @@ def _claims(sjs: pl.DataFrame, pjs: pl.DataFrame) -> list[Claim]:
             "Figure 4",
             "the largest of these ratios is less than 1.25 times the smallest",
             f"{max(means) / min(means):.2f} times",
-            settled(max(means) < 1.25 * min(means)),
+            certain(max(means) < 1.25 * min(means)),
         ),
         Claim(
             "Each parallel job in the final schedule adds roughly the time of one sequential schedule",
             "section 5.1",
             "the ratio to SJS grows by 0.5 to 1.5 with each job that ran in parallel",
-            f"by {shown(slope, 2)}",
+            f"by {text(slope, 2)}",
             all_positive(within(slope, 0.5, 1.5)),
         ),
     ]

@@ -11,7 +11,7 @@ from sil.report.figures import PALETTE, WIDTH, lines
 from sil.report.page import Part
 from sil.studies.collins_george.site_runs import Case, run_all
 from sil.studies.findings import Findings
-from sil.studies.ledger import Claim, settled
+from sil.studies.ledger import Claim, certain
 from sil.workers.runner import Runner
 
 SIZES = range(5, 101)
@@ -71,7 +71,7 @@ def _claims(totals: pl.DataFrame, saving: pl.DataFrame) -> list[Claim]:
             "never worse (Figure 5)",
             "the saving is nowhere below 0 %, except by rounding",
             f"least saving {max(least, 0.0) if least > -ROUNDING else least:.2f} %",
-            settled(least > -ROUNDING),
+            certain(least > -ROUNDING),
         ),
         Claim(
             "The total of job times is reduced by up to nearly 50 %",
@@ -79,28 +79,28 @@ def _claims(totals: pl.DataFrame, saving: pl.DataFrame) -> list[Claim]:
             "the largest saving is between 40 and 50 %",
             f"{percent[most_at]:.1f} % at {most_at} jobs (unequal mixes: "
             f"{any_mix[any_most_at]:.1f} % at {any_most_at})",
-            settled(40 <= percent[most_at] <= 50),
+            certain(40 <= percent[most_at] <= 50),
         ),
         Claim(
             "The improvement is concentrated in regions of light load",
             "Figure 5a falls to about 0",
             f"the mean saving up to {LIGHT} jobs is more than ten times that from {HEAVY} jobs on",
             f"{light:.1f} % up to {LIGHT} jobs, {abs(heavy):.2f} % from {HEAVY} on",
-            settled(light > 10 * heavy),
+            certain(light > 10 * heavy),
         ),
         Claim(
             "Small improvements occur periodically under moderate and heavy load",
             "too small to be seen in the chart",
             f"above {LIGHT} jobs, some numbers of jobs have a saving, and some between them have none",
             f"at {', '.join(map(str, late)) or 'none'} of {beyond[0]}, {beyond[1]}, ..., {beyond[-1]} jobs",
-            settled(0 < len(late) < beyond.index(max(late, default=beyond[0])) + 1),
+            certain(0 < len(late) < beyond.index(max(late, default=beyond[0])) + 1),
         ),
         Claim(
             "With SJS, the total of job times is about 10,000 s at 50 jobs",
             "about 10,000 s (axis of Figure 5b)",
             "between 8,000 and 12,000 s",
             f"{sjs[50]:,.0f} s",
-            settled(8_000 <= sjs[50] <= 12_000),
+            certain(8_000 <= sjs[50] <= 12_000),
         ),
     ]
 

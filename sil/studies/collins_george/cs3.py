@@ -10,7 +10,7 @@ from sil.report.figures import bars, lines
 from sil.report.page import Part
 from sil.studies.collins_george.site_runs import Case, run_all
 from sil.studies.findings import Findings
-from sil.studies.ledger import Claim, settled
+from sil.studies.ledger import Claim, certain
 from sil.workers.runner import Runner
 
 SIZES = range(5, 501, 5)
@@ -103,49 +103,49 @@ def _claims_about_levels(of_levels: dict[tuple[str, str], pl.DataFrame]) -> list
             "Figures 6a, 6d, 6g",
             "for every distribution the mean change of high job times is below 0 %, and nowhere above 0 %",
             f"mean {_listed(high)}; worst {worst_high:+.1f} %",
-            settled(max(high.values()) < 0 and worst_high <= 1e-9),
+            certain(max(high.values()) < 0 and worst_high <= 1e-9),
         ),
         Claim(
             "How far PJS can favour high-priority jobs is directly related to their rarity",
             "Figures 6a, 6d, 6g",
             "the mean change is largest for 10/10/80, then 25/25/50, then 50/25/25",
             _listed(high),
-            settled(high["10/10/80"] < high["25/25/50"] < high["50/25/25"] < 0),
+            certain(high["10/10/80"] < high["25/25/50"] < high["50/25/25"] < 0),
         ),
         Claim(
             "The high-priority trends of PJS and SJS converge after about 30 high-priority jobs",
             "about 30 (Figure 6a)",
             f"from 20 to 40 high jobs on, the totals stay within {CONVERGED_PERCENT:g} % (10/10/80)",
             f"from {converged} high jobs on",
-            settled(20 <= converged <= 40),
+            certain(20 <= converged <= 40),
         ),
         Claim(
             "Medium-priority times rise sharply as the high-priority trends converge, and then fall sharply",
             "Figure 6b",
             "the largest excess over SJS is at 20 to 40 medium jobs, and falls to half of that or less",
             f"{peak:+.1f} % at {peak_jobs} medium jobs, then down to {after:+.1f} %",
-            settled(20 <= peak_jobs <= 40 and peak > 0 and after <= peak / 2),
+            certain(20 <= peak_jobs <= 40 and peak > 0 and after <= peak / 2),
         ),
         Claim(
             "The same happens earlier where high-priority jobs outnumber the medium ones",
             "Figures 6e and 6h",
             "that excess is largest at fewer medium jobs for 50/25/25 than for 25/25/50",
             ", ".join(f"{d}: at {peaks[d]} medium jobs" for d in ("25/25/50", "50/25/25")),
-            settled(peaks["50/25/25"] < peaks["25/25/50"]),
+            certain(peaks["50/25/25"] < peaks["25/25/50"]),
         ),
         Claim(
             "For low-priority jobs PJS is marginally inferior with 10/10/80 and 25/25/50",
             "Figures 6c and 6f",
             f"the mean change of low job times is above 0 and below {MARGINAL_PERCENT:g} % for both",
             _listed({d: low[d] for d in RARE_HIGH}),
-            settled(all(0 < low[d] < MARGINAL_PERCENT for d in RARE_HIGH)),
+            certain(all(0 < low[d] < MARGINAL_PERCENT for d in RARE_HIGH)),
         ),
         Claim(
             "For low-priority jobs PJS is comparable to SJS with 50/25/25",
             "Figure 6i",
             f"the mean change is within {CONVERGED_PERCENT:g} % and smaller than for the other two",
             _listed(low),
-            settled(
+            certain(
                 abs(low["50/25/25"]) <= CONVERGED_PERCENT
                 and abs(low["50/25/25"]) < min(abs(low[d]) for d in RARE_HIGH)
             ),
@@ -165,14 +165,14 @@ def _claims_about_totals(totals: pl.DataFrame) -> list[Claim]:
             "less than 10 % (Figure 7)",
             f"in five of six cases or more, the total is higher, by less than {SLIGHT_PERCENT:g} %",
             "; ".join(f"{name} {d} {v:+.1f} %" for (d, name), v in degradation.items()),
-            settled(sum(0 < v < SLIGHT_PERCENT for v in degradation.values()) >= 5),
+            certain(sum(0 < v < SLIGHT_PERCENT for v in degradation.values()) >= 5),
         ),
         Claim(
             "In total, there is no significant difference between PJS and SJS",
             "Figure 7",
             "for every distribution the totals differ by less than 5 %",
             _listed(between),
-            settled(all(abs(v) < 5 for v in between.values())),
+            certain(all(abs(v) < 5 for v in between.values())),
         ),
     ]
 

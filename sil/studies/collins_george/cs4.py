@@ -17,7 +17,7 @@ from sil.studies import ledger
 from sil.studies.collins_george.cs3 import DISTRIBUTIONS, LEVELS, WITH_LEVELS, queue_tables
 from sil.studies.collins_george.site_runs import OVERALL, Case, by_level, run_all
 from sil.studies.findings import Findings, Samples, table
-from sil.studies.ledger import Claim, all_positive, counted, shown
+from sil.studies.ledger import Claim, all_positive, count_of, text
 from sil.workers.runner import Runner
 
 RATES = (1, 2, 4, 8, 16, 32)
@@ -95,28 +95,28 @@ def _claims_about_priorities(time_s: Measure) -> list[Claim]:
             "High-priority jobs are done sooner than medium ones, and these sooner than low ones",
             "Figure 8, all charts",
             "both differences are above 0 for every distribution and rate",
-            f"{counted(order)}; least difference {_least(order, 's')}",
+            f"{count_of(order)}; least difference {_least(order, 's')}",
             all_positive(order),
         ),
         Claim(
             "The rarer high-priority jobs are, the sooner they are done",
             "Figure 8",
             "high job times grow from 10/10/80 to 25/25/50, and from there to 50/25/25, at every rate",
-            f"{counted(rarity)}; least difference {_least(rarity, 's')}",
+            f"{count_of(rarity)}; least difference {_least(rarity, 's')}",
             all_positive(rarity),
         ),
         Claim(
             "10/10/80 contains the mean time of high-priority jobs to slightly over 100 s",
             "slightly over 100 s (Figure 8a)",
             "at 32 jobs per quantum between 100 and 200 s",
-            f"{shown(rare_s[32], 0, 's')} at 32, {shown(rare_s[1], 0, 's')} at 1",
+            f"{text(rare_s[32], 0, 's')} at 32, {text(rare_s[1], 0, 's')} at 1",
             all_positive(ledger.within(rare_s[32], 100.0, 200.0)),
         ),
         Claim(
             "With 50/25/25 they take over four times as long at high rates",
             "over 4 times",
             "the ratio to 10/10/80 at 32 jobs per quantum is above 4",
-            f"{shown(ratio, 2)} times",
+            f"{text(ratio, 2)} times",
             all_positive([ledger.above(ratio, 4.0)]),
         ),
     ]
@@ -143,35 +143,35 @@ def _claims_about_rates(time_s: Measure) -> list[Claim]:
             "Job times generally increase with the rate of arrival",
             "Figures 8 and 9a",
             "the overall mean at 32 per quantum is above that at 1 for every distribution",
-            ", ".join(f"{d} {shown(x, 0, 's')}" for d, x in growth.items()),
+            ", ".join(f"{d} {text(x, 0, 's')}" for d, x in growth.items()),
             all_positive(growth.values()),
         ),
         Claim(
             "but not monotonically",
             "Figure 8",
             "the mean time of some priority falls from one rate to the next, for some distribution",
-            f"largest fall {shown(max(falls, key=lambda x: x.low), 1, 's')}",
+            f"largest fall {text(max(falls, key=lambda x: x.low), 1, 's')}",
             ledger.some_positive(falls),
         ),
         Claim(
             "Preemption with priority generally costs a little in overall performance",
             "Figure 9a",
             "overall time is above that without priority in most cases (distribution and rate)",
-            counted(penalty.values()),
+            count_of(penalty.values()),
             ledger.most_positive(penalty.values()),
         ),
         Claim(
             "At low rates the penalty is largest for 10/10/80",
             "Figure 9a",
             "at 1 and 2 jobs per quantum, overall time of 10/10/80 is above that of both others",
-            ", ".join(f"{d} {shown(penalty[d, r], 1, '%')} at {r}" for r in RATES[:2] for d in WITH_LEVELS),
+            ", ".join(f"{d} {text(penalty[d, r], 1, '%')} at {r}" for r in RATES[:2] for d in WITH_LEVELS),
             all_positive(slow_penalty),
         ),
         Claim(
             "The trend reverses after 8 jobs per quantum: then 10/10/80 is best",
             "8 jobs per quantum",
             "overall time of 10/10/80 is above the mean of the others up to 8, and below it at 16 and 32",
-            "difference " + ", ".join(f"{shown(x, 1, 's')} at {r}" for r, x in excess.items()),
+            "difference " + ", ".join(f"{text(x, 1, 's')} at {r}" for r, x in excess.items()),
             all_positive(x if r <= 8 else ledger.below(x, 0.0) for r, x in excess.items()),
         ),
     ]
@@ -193,28 +193,28 @@ def _claims_about_parallelism(parallel: Measure) -> list[Claim]:
             "Parallelism decreases as the rate of arrival increases",
             "80 % falling to about 16 % (Table 1, Figure 9b)",
             "the overall share falls from every rate to the next, for every distribution",
-            ", ".join(f"{d} {shown(slow, 0)} to {shown(fast, 0, '%')}" for d, (slow, fast) in shares.items()),
+            ", ".join(f"{d} {text(slow, 0)} to {text(fast, 0, '%')}" for d, (slow, fast) in shares.items()),
             all_positive(fewer_parallel),
         ),
         Claim(
             "Parallelism drops with the priority of the job",
             "Table 1",
             "the share of high jobs is above that of low jobs for every distribution and rate",
-            f"{counted(by_level)}; least difference {_least(by_level, 'points')}",
+            f"{count_of(by_level)}; least difference {_least(by_level, 'points')}",
             all_positive(by_level),
         ),
         Claim(
             "It falls faster with the rate for high-priority jobs where these are more frequent",
             "Table 1",
             "the fall from 1 to 32 grows from 10/10/80 to 25/25/50, and from there to 50/25/25",
-            "by " + " and ".join(shown(x, 1, "points") for x in faster_fall),
+            "by " + " and ".join(text(x, 1, "points") for x in faster_fall),
             all_positive(faster_fall),
         ),
     ]
 
 
 def _least(found: Iterable[Interval], unit: str) -> str:
-    return shown(min(found, key=lambda x: x.low), 1, unit)
+    return text(min(found, key=lambda x: x.low), 1, unit)
 
 
 def _table(found: Samples, measure: str) -> pl.DataFrame:
@@ -260,6 +260,6 @@ def _heat_map(title: str, shares: pl.DataFrame) -> Part:
         "share:Q", scale=alt.Scale(domain=[0, 100], scheme="blues"), title="Jobs in parallel (%)"
     )
     ink = alt.condition("datum.share > 55", alt.value("white"), alt.value("black"))
-    text = axes.mark_text().encode(text=alt.Text("share:Q", format=".0f"), color=ink)
-    chart = alt.layer(axes.mark_rect().encode(color=colour), text)
+    numbers = axes.mark_text().encode(text=alt.Text("share:Q", format=".0f"), color=ink)
+    chart = alt.layer(axes.mark_rect().encode(color=colour), numbers)
     return Part(title, chart.properties(width=WIDTH, height=320), name="table-1")

@@ -15,7 +15,7 @@ from sil.studies.collins_george.cs3 import LEVELS
 from sil.studies.collins_george.cs4 import RATE_TITLE, preemptive_settings
 from sil.studies.collins_george.site_runs import OVERALL, Case, by_level, run_all
 from sil.studies.findings import Findings, Samples, table
-from sil.studies.ledger import Claim, all_positive, below, shown
+from sil.studies.ledger import Claim, all_positive, below, text
 from sil.workers.runner import Runner
 
 DISTRIBUTION = "25/25/50"
@@ -96,14 +96,14 @@ def _claims(found: Samples) -> list[Claim]:
             "and overall performance gains by it",
             "not said",
             f"the mean over the rates of what '{GAIN}' saves in overall job time is above 0",
-            shown(overall, 1, "%"),
+            text(overall, 1, "%"),
             all_positive([overall]),
         ),
     ]
 
 
 def _listed(found: list[Interval], unit: str, digits: int = 1) -> str:
-    at = [f"{shown(x, digits)} at {rate}" for x, rate in zip(found, RATES, strict=True)]
+    at = [f"{text(x, digits)} at {rate}" for x, rate in zip(found, RATES, strict=True)]
     return f"{', '.join(at)} ({unit})"
 
 

@@ -11,7 +11,7 @@ from sil.report.figures import lines
 from sil.report.page import Part
 from sil.studies.collins_george.site_runs import Case, run_all
 from sil.studies.findings import Findings, Samples, table
-from sil.studies.ledger import Claim, above, all_positive, shown
+from sil.studies.ledger import Claim, above, all_positive, text
 from sil.workers.runner import Runner
 
 SCHEDULERS = ("olb", "sjs", "pjs")
@@ -82,21 +82,21 @@ def _claims(found: Samples) -> list[Claim]:
             "The relative performance of mapping algorithms does not depend on how run times vary",
             "title of Armstrong et al.",
             "SJS is better than OLB at every number of jobs, distribution and variation",
-            f"least {shown(least, 1, '%')}, at {' '.join(map(str, worst))}",
+            f"least {text(least, 1, '%')}, at {' '.join(map(str, worst))}",
             all_positive(over_olb.values()),
         ),
         Claim(
             f"What PJS saves under a light load ({n} jobs) outlasts sizable variations",
             "future work",
             f"up to a variation of {SIZABLE:g} it saves at most {LITTLE_POINTS:g} points less than without",
-            ", ".join(f"{shape} {v:g}: by {shown(x, 1)}" for (shape, v), x in change.items()) + " points",
+            ", ".join(f"{shape} {v:g}: by {text(x, 1)}" for (shape, v), x in change.items()) + " points",
             all_positive(above(x, -LITTLE_POINTS) for x in change.values()),
         ),
         Claim(
             f"PJS is better than SJS under a light load ({n} jobs) whatever the variation",
             "future work",
             "its saving is above 0 for both distributions and every variation",
-            f"least {shown(min(light.values(), key=lambda x: x.mean), 1, '%')}",
+            f"least {text(min(light.values(), key=lambda x: x.mean), 1, '%')}",
             all_positive(light.values()),
         ),
     ]
