@@ -1,4 +1,4 @@
-"""Run-time estimates: which statistics apply to a job class in a place.
+"""Run-time estimates: the statistics that apply to a job class in a place.
 
 The first applicable rule of this table counts:
 
@@ -14,9 +14,9 @@ The first applicable rule of this table counts:
 
 Without a staff time, fewer runs in the same place precede those elsewhere.
 
-Machines of one class are alike by definition, so a single one has its own estimate only after many runs: the
-standard error of the mean of 30 runs is less than a fifth of their deviation. A job with a size takes the
-least-squares line of the selected runs if there is one, any other job their mean.
+Machines of one class are alike by definition, so a machine has an individual estimate only after many runs: the
+standard error of the mean of 30 runs is less than a fifth of their deviation. The estimate of a job with a size
+is on the least-squares line of the selected runs if there is one; that of any other job is their mean.
 """  # noqa: E501
 
 from __future__ import annotations
@@ -27,7 +27,6 @@ from dataclasses import dataclass
 from enum import StrEnum
 from functools import cached_property
 from math import inf
-from operator import itemgetter
 from typing import NamedTuple
 
 import numpy as np
@@ -85,7 +84,7 @@ class Layout:
     """The part of a site that estimates depend on, by index in site order.
 
     `staff_s[c]` has the places where job class c may run (machine classes and whole clusters), each with the
-    time that the site's staff gave, or None.
+    staff's time, or None.
     """
 
     job_classes: tuple[str, ...]
@@ -135,8 +134,8 @@ class Estimator:
     def __init__(self, layout: Layout, statistics: Mapping[Cell, RunStatistics]) -> None:
         self._layout = layout
         self._statistics: dict[Cell, RunStatistics] = {}
-        self._own: defaultdict[int, dict[int, RunStatistics]] = defaultdict(dict)
-        """By job class: the machines with estimates of their own."""
+        self._individual_runs: defaultdict[int, dict[int, RunStatistics]] = defaultdict(dict)
+        """By job class: the machines with individual estimates."""
         self._ratings = [layout.rating_of_cluster(c) for c in range(len(layout.clusters))]
         self._rated: dict[tuple[int, PlaceKind], RunStatistics] = {}
         self._anywhere: dict[int, RunStatistics] = {}
@@ -148,7 +147,7 @@ class Estimator:
             {place.which for place in staff if place.kind is PlaceKind.MACHINE_CLASS}
             for staff in layout.staff_s
         ]
-        self._columns_of_their_own: set[int] = set()
+        self._individual: set[int] = set()
         self._make_columns()
         self.replace(statistics)
 
@@ -160,11 +159,11 @@ class Estimator:
     def replace(self, statistics: Mapping[Cell, RunStatistics]) -> None:
         """Replace the statistics of these cells."""
         self._statistics.update(statistics)
-        speak_now: set[int] = set()
+        individual: set[int] = set()
         for (job_class, place), seen in statistics.items():
             if place.kind is PlaceKind.MACHINE and seen.count >= ENOUGH_RUNS_OF_ONE_MACHINE:
-                self._own[job_class][place.which] = seen
-                speak_now.add(place.which)
+                self._individual_runs[job_class][place.which] = seen
+                individual.add(place.which)
             elif place.kind is PlaceKind.CLUSTER:
                 self._most_members[place.which] = max(self._most_members[place.which], place.members)
         changed = {job_class for job_class, _ in statistics}
@@ -174,8 +173,8 @@ class Estimator:
             self._anywhere.pop(job_class, None)
         names = {self._layout.job_classes[job_class] for job_class in changed}
         self._rows = {key: row for key, row in self._rows.items() if key[0] not in names}
-        if not speak_now <= self._columns_of_their_own:
-            self._columns_of_their_own |= speak_now
+        if not individual <= self._individual:
+            self._individual |= individual
             self._make_columns()
 
     def matrix(self, jobs: Sequence[Job], members: Sequence[int]) -> EtcMatrix:
@@ -215,12 +214,12 @@ class Estimator:
         return self._statistics.get((job_class, place), RunStatistics())
 
     def _make_columns(self) -> None:
-        """Group machines into columns: those of one class and rating without estimates of their own."""
+        """Group machines into columns: those of one class and rating without individual estimates."""
         layout = self._layout
         groups: dict[tuple[int, float | None, int], list[int]] = {}
         for j, (k, rating) in enumerate(zip(layout.class_of_machine, layout.rating_of_machine, strict=True)):
-            alone = j if j in self._columns_of_their_own else -1
-            groups.setdefault((k, rating, alone), []).append(j)
+            individual = j if j in self._individual else -1
+            groups.setdefault((k, rating, individual), []).append(j)
         ordered = sorted(groups.items(), key=lambda item: (item[0][2] >= 0, item[0][0], item[1][0]))
         self._machine_of_column = [machines[0] for _, machines in ordered]
         column_of = np.empty(len(layout.machines) + len(layout.clusters), dtype=np.int64)
@@ -229,19 +228,19 @@ class Estimator:
         column_of[len(layout.machines) :] = len(ordered) + np.arange(len(layout.clusters))
         self._column_of = column_of
         kinds = [
-            layout.machines[alone] if alone >= 0 else layout.machine_classes[k]
-            for (k, _, alone), _ in ordered
+            layout.machines[individual] if individual >= 0 else layout.machine_classes[k]
+            for (k, _, individual), _ in ordered
         ]
         self._names = (*kinds, *layout.clusters)
         self._rows.clear()
 
     def _row(self, c: int, size: float | None) -> NDArray[np.float64]:
-        own, allowed, class_of = self._own[c], self._classes[c], self._layout.class_of_machine
+        runs, allowed, class_of = self._individual_runs[c], self._classes[c], self._layout.class_of_machine
         row = []
         for j in self._machine_of_column:
-            # After a long history this holds for nearly all machines, so it has a fast path.
-            if j in own and class_of[j] in allowed:
-                row.append(own[j].expected_s(size))
+            # A fast path, which nearly all machines take after a long history.
+            if j in runs and class_of[j] in allowed:
+                row.append(runs[j].expected_s(size))
             else:
                 row.append(_seconds(self._on_machine(c, j, size)))
         for x, available in enumerate(self._members):
@@ -255,26 +254,26 @@ class Estimator:
             return None
         own = self.statistics_of(c, Place(PlaceKind.MACHINE, j))
         if own.count >= ENOUGH_RUNS_OF_ONE_MACHINE:
-            return _said_by(own, Rule.MACHINE, size)
+            return _from_runs(own, Rule.MACHINE, size)
         alike = self.statistics_of(c, whole_class)
         if alike.count >= ENOUGH_RUNS:
-            return _said_by(alike, Rule.MACHINE_CLASS, size)
+            return _from_runs(alike, Rule.MACHINE_CLASS, size)
         rating = layout.rating_of_machine[j]
         if rating is not None and (rated := self._rated_runs(c, PlaceKind.MACHINE)).count >= ENOUGH_RUNS:
-            return _said_by(rated.scaled(1 / rating), Rule.RATING, size)
+            return _from_runs(rated.scaled(1 / rating), Rule.RATING, size)
         staff_s = layout.staff_s[c][whole_class]
         return self._by_staff_or_few_runs(c, staff_s, (alike, Rule.MACHINE_CLASS), size)
 
     def _on_cluster(self, c: int, x: int, available: int, size: float | None) -> ExecutionEstimate | None:
         layout = self._layout
-        everyone = Place(PlaceKind.CLUSTER, x)
-        if everyone not in layout.staff_s[c]:
+        all_members = Place(PlaceKind.CLUSTER, x)
+        if all_members not in layout.staff_s[c]:
             return None
         # A cluster that is unavailable now is estimated with all members.
         k = available or layout.sizes[x]
         same = self.statistics_of(c, Place(PlaceKind.CLUSTER, x, k))
         if same.count >= ENOUGH_RUNS:
-            return _said_by(same, Rule.CLUSTER, size)
+            return _from_runs(same, Rule.CLUSTER, size)
         others = merged(
             [
                 seen.scaled(m / k)
@@ -283,12 +282,12 @@ class Estimator:
             ]
         )
         if others.count >= ENOUGH_RUNS:
-            return _said_by(others, Rule.MEMBERS, size)
+            return _from_runs(others, Rule.MEMBERS, size)
         slower = layout.sizes[x] / k
         rating = self._ratings[x]
         if rating is not None and (rated := self._rated_runs(c, PlaceKind.CLUSTER)).count >= ENOUGH_RUNS:
-            return _said_by(rated.scaled(slower / rating), Rule.RATING, size)
-        staff_s = layout.staff_s[c][everyone]
+            return _from_runs(rated.scaled(slower / rating), Rule.RATING, size)
+        staff_s = layout.staff_s[c][all_members]
         few = (same, Rule.CLUSTER) if same.count else (others, Rule.MEMBERS)
         return self._by_staff_or_few_runs(c, None if staff_s is None else staff_s * slower, few, size)
 
@@ -298,10 +297,10 @@ class Estimator:
         if staff_s is not None:
             return ExecutionEstimate(staff_s, None, Rule.STAFF, 0)
         if few[0].count:
-            return _said_by(*few, size)
+            return _from_runs(*few, size)
         anywhere = self._runs_anywhere(c)
         if anywhere.count:
-            return _said_by(anywhere, Rule.ELSEWHERE, size)
+            return _from_runs(anywhere, Rule.ELSEWHERE, size)
         given = [time_s for time_s in self._layout.staff_s[c].values() if time_s is not None]
         return ExecutionEstimate(sum(given) / len(given), None, Rule.ELSEWHERE, 0) if given else None
 
@@ -321,12 +320,12 @@ class Estimator:
 
     def _runs_anywhere(self, c: int) -> RunStatistics:
         if c not in self._anywhere:
-            theirs = [
-                (place, seen)
-                for (job_class, place), seen in self._statistics.items()
+            places = sorted(
+                place
+                for job_class, place in self._statistics
                 if job_class == c and place.kind is not PlaceKind.MACHINE
-            ]
-            self._anywhere[c] = merged([seen for _, seen in sorted(theirs, key=itemgetter(0))])
+            )
+            self._anywhere[c] = merged([self._statistics[c, place] for place in places])
         return self._anywhere[c]
 
 
@@ -337,6 +336,6 @@ def _seconds(estimate: ExecutionEstimate | None) -> float:
     return inf if estimate is None else estimate.expected_s
 
 
-def _said_by(runs: RunStatistics, rule: Rule, size: float | None) -> ExecutionEstimate:
+def _from_runs(runs: RunStatistics, rule: Rule, size: float | None) -> ExecutionEstimate:
     by_size = size is not None and runs.has_line
     return ExecutionEstimate(runs.expected_s(size), runs.deviation_s, rule, runs.count, by_size)

@@ -27,12 +27,12 @@ class UnknownResource(UserError):
     """The site has no such machine or interconnect. The message is one sentence for the user."""
 
 
-class NotSeenThere(UserError):
+class NotMeasurable(UserError):
     """Traffic of a machine, or local load of an interconnect. The message is one sentence for the user."""
 
 
 @dataclass(frozen=True, slots=True)
-class Seen:
+class Observation:
     """An observation of a machine or an interconnect; None: not measured.
 
     `local_load` is the number of processors that local users of a machine keep busy; traffic and committed
@@ -81,31 +81,27 @@ class StateWriter:
         self._interconnects = reader.ids("interconnects")
         self._clusters = {c.name: c for c in reader.as_scheduled().clusters}
         self._cluster_ids = reader.ids("clusters")
-        self._led_to: defaultdict[str, list[str]] = defaultdict(list)
+        self._clusters_of: defaultdict[str, list[str]] = defaultdict(list)
         for c in self._clusters.values():
             for name in (*c.members, *c.interconnects):
-                self._led_to[name].append(c.name)
-        self._down: set[str] = set()
-        self._told: dict[str, tuple[int, bool]] = {}
-        if source_id is None:
-            now = current_states(session, reader)
-            self._down.update(now.down)
-            self._told = {
-                name: (state.available_members, state.accepts_parallel)
-                for name, state in now.clusters.items()
-            }
+                self._clusters_of[name].append(c.name)
+        now = CurrentStates({}, {}, {}) if source_id is not None else current_states(session, reader)
+        self._down = set(now.down)
+        self._recorded = {
+            name: (state.available_members, state.accepts_parallel) for name, state in now.clusters.items()
+        }
 
-    def add(self, name: str, seen: Seen, at_unix_s: float) -> None:
-        """Record the state of a machine or an interconnect. Raises UnknownResource and NotSeenThere."""
+    def add(self, name: str, seen: Observation, at_unix_s: float) -> None:
+        """Record the state of a machine or an interconnect. Raises UnknownResource and NotMeasurable."""
         common = {"source_id": self._source_id, "since_unix_s": at_unix_s, "up": seen.up}
         if name in self._machines:
             if (seen.traffic_mbit_per_s, seen.committed_mbit_per_s) != (None, None):
-                raise NotSeenThere(f"'{name}' is a machine, which carries no traffic; interconnects do")
+                raise NotMeasurable(f"'{name}' is a machine, which carries no traffic; interconnects do")
             row = MachineStateRow(machine_id=self._machines[name], local_load=seen.local_load, **common)
             self._session.add(row)
         elif name in self._interconnects:
             if seen.local_load is not None:
-                raise NotSeenThere(f"'{name}' is an interconnect, which has no local load; machines have")
+                raise NotMeasurable(f"'{name}' is an interconnect, which has no local load; machines have")
             self._session.add(
                 InterconnectStateRow(
                     interconnect_id=self._interconnects[name],
@@ -117,19 +113,19 @@ class StateWriter:
         else:
             raise UnknownResource(f"the site '{self._site}' has no machine or interconnect '{name}'")
         (self._down.discard if seen.up else self._down.add)(name)
-        for cluster in self._led_to[name]:
-            self._follow(cluster, at_unix_s)
+        for cluster in self._clusters_of[name]:
+            self._update_cluster(cluster, at_unix_s)
         # One by one: ids are in the order of the reports.
         self._session.flush()
 
-    def _follow(self, name: str, at_unix_s: float) -> None:
+    def _update_cluster(self, name: str, at_unix_s: float) -> None:
         cluster = self._clusters[name]
         available = sum(member not in self._down for member in cluster.members)
         connected = not cluster.interconnects or not self._down.issuperset(cluster.interconnects)
         accepts = connected and available > 0 and available / len(cluster.members) >= cluster.least_share
-        if self._told.get(name) == (available, accepts):
+        if self._recorded.get(name) == (available, accepts):
             return
-        self._told[name] = (available, accepts)
+        self._recorded[name] = (available, accepts)
         self._session.add(
             ClusterStateRow(
                 cluster_id=self._cluster_ids[name],
@@ -143,13 +139,13 @@ class StateWriter:
 
 def _latest(session: Session, row: Any, owner: type[OfSite], site_id: int) -> dict[str, Any]:
     """The latest state of each owner: one index lookup each, however long the history is."""
-    told = aliased(row)
-    leads_to = f"{owner.__tablename__}_id"  # type: ignore[attr-defined]
-    # The last report counts, even if a clock was set back.
+    state = aliased(row)
+    owner_id = f"{owner.__tablename__}_id"  # type: ignore[attr-defined]
+    # By id, not by time: a clock may have been set back.
     last = (
-        select(told.id)
-        .where(getattr(told, leads_to) == owner.id, told.source_id.is_(None))
-        .order_by(told.id.desc())
+        select(state.id)
+        .where(getattr(state, owner_id) == owner.id, state.source_id.is_(None))
+        .order_by(state.id.desc())
         .limit(1)
         .correlate(owner)
         .scalar_subquery()

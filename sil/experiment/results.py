@@ -17,7 +17,7 @@ from site_db.jobs.recorder import Recorder
 from site_db.jobs.records import JobRecord, JobState, PredictedTurnaround, Source, SourceKind
 from site_db.jobs.writer import JobWriter
 from site_db.sites import SiteReader
-from site_db.states import Seen, StateWriter
+from site_db.states import Observation, StateWriter
 from site_db.store import Address, DatabaseTrouble
 
 Run = tuple[Any, ...]
@@ -49,7 +49,7 @@ def write_results(
             state_writer = StateWriter(session, reader, writer.source_id(session, source))
             for row in of_run.iter_rows(named=True):
                 name = resources.resource(row["resource"]) or row["detail"]
-                state_writer.add(name, Seen(up=_IS_UP[row["event"]]), row["time_s"])
+                state_writer.add(name, Observation(up=_IS_UP[row["event"]]), row["time_s"])
     engine.dispose()
 
 

@@ -18,37 +18,37 @@ REPLAYED = "replayed"
 
 
 class BadDecisionCost(UserError):
-    """A cost cannot be charged. The message is one sentence for the user."""
+    """A cost that cannot be charged. The message is one sentence for the user."""
 
 
 def check_decision_cost(name: str) -> str:
-    """The name itself. Raises BadDecisionCost for one that means nothing."""
+    """The name itself. Raises BadDecisionCost if it is invalid."""
     kind, parameters = _split(name)
     if kind == REPLAYED:
         path = _trace(name, parameters)
         if not path.is_file():
             raise BadDecisionCost(f"cost of decisions '{name}': there is no file {path}")
     elif kind != NONE or parameters:
-        _made(name, kind, parameters)
+        _make(name, kind, parameters)
     return name
 
 
 def replayed_trace(name: str) -> Path | None:
-    """The trace whose costs are charged again, if they are. Raises BadDecisionCost."""
+    """The trace whose costs are charged again, if any. Raises BadDecisionCost."""
     kind, parameters = _split(name)
     return _trace(name, parameters) if kind == REPLAYED else None
 
 
 def decision_cost(name: str, point: int, replication: int, scheduler: str) -> DecisionCost | None:
-    """What a decision costs in one run, None for nothing. Raises BadDecisionCost and NoTrace.
+    """The cost of decisions in one run, None for nothing. Raises BadDecisionCost and NoTrace.
 
-    `replayed(trace="OUT")` charges what that run was charged in the trace in folder OUT.
+    `replayed(trace="OUT")` charges the same run's costs in the trace in folder OUT.
     """
     kind, parameters = _split(name)
     if kind == NONE and not parameters:
         return None
     if kind != REPLAYED:
-        return _made(name, kind, parameters)
+        return _make(name, kind, parameters)
     facts = read_facts(_trace(name, parameters))
     run = dict(zip(RUN, (point, replication, scheduler), strict=True))
     charged = facts.filter(pl.col("event") == Fact.DECISION_CHARGED, **run)
@@ -62,7 +62,7 @@ def _split(name: str) -> tuple[str, dict[str, naming.Value]]:
         raise BadDecisionCost(f"cost of decisions: {error}") from None
 
 
-def _made(name: str, kind: str, parameters: dict[str, naming.Value]) -> DecisionCost:
+def _make(name: str, kind: str, parameters: dict[str, naming.Value]) -> DecisionCost:
     if kind not in KINDS:
         known = ", ".join((NONE, *KINDS, REPLAYED))
         raise BadDecisionCost(f"there is no cost of decisions '{name}'; known are {known}")
@@ -72,12 +72,13 @@ def _made(name: str, kind: str, parameters: dict[str, naming.Value]) -> Decision
     except (naming.Misnamed, ValueError) as error:
         raise BadDecisionCost(f"cost of decisions: {error}") from None
     except TypeError:
-        message = f"cost of decisions '{name}': seconds are missing, as in {kind}(seconds=0.5)"
-        raise BadDecisionCost(message) from None
+        raise BadDecisionCost(
+            f"cost of decisions '{name}': seconds are missing, as in {kind}(seconds=0.5)"
+        ) from None
 
 
 def _trace(name: str, parameters: dict[str, naming.Value]) -> Path:
-    """The file that is named, or that of the folder that is."""
+    """The named file, or the trace in the named folder."""
     if parameters.keys() != {"trace"}:
         message = f"cost of decisions '{name}': name a folder of results, as in replayed(trace='OUT')"
         raise BadDecisionCost(message)

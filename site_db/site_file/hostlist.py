@@ -1,4 +1,4 @@
-"""Names in the bracket notation that sites know from Slurm: `node[01-08,12]`."""
+"""Names in the bracket notation of Slurm: `node[01-08,12]`."""
 
 from __future__ import annotations
 
@@ -6,11 +6,11 @@ import re
 from collections.abc import Iterable
 
 MOST = 100_000
-"""Names in one range. More are a slip of the keyboard, which must not fill the memory."""
+"""Names in one range; more are a typing error, which must not exhaust the memory."""
 
 
 def expand(names: Iterable[str]) -> list[str]:
-    """All names that `names` stand for, in order. Raises ValueError for a malformed bracket."""
+    """All names that the patterns `names` stand for, in order. Raises ValueError for a malformed bracket."""
     return [name for pattern in names for name in _expand_one(pattern)]
 
 
@@ -35,8 +35,8 @@ def _numbers(part: str, pattern: str) -> list[str]:
 
 
 def fold(names: Iterable[str]) -> list[str]:
-    """`names` in the bracket notation: neighbours that differ by one in their number become a range."""
-    ranges: list[tuple[str, int, str, str]] = []  # what stands before, digits, first and last number
+    """`names` in the bracket notation: consecutive numbers with the same prefix become a range."""
+    ranges: list[tuple[str, int, str, str]] = []  # prefix, digits, first and last number
     for name in names:
         match = re.fullmatch(r"(.*?)([0-9]{1,18})", name, re.DOTALL)
         before, number = (match[1], match[2]) if match else (name, "")

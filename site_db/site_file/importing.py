@@ -40,9 +40,9 @@ class SiteConflict(UserError):
 
 
 def put_site(session: Session, file: SiteFile, experienced: Collection[str] = ()) -> SiteRow:
-    """Create the site of a file, or update the site of that name; its history and its users' jobs stay.
+    """Create the site of a file, or update the site of that name, which keeps its history and jobs.
 
-    Whatever the file no longer names is removed. Raises SiteConflict if history or jobs refer to it, and for
+    Things that are not in the file are removed. Raises SiteConflict if history or jobs refer to them, and for
     a job class without any time in file or history, unless it is one of `experienced`, whose statistics the
     caller adds afterwards.
     """
@@ -51,7 +51,7 @@ def put_site(session: Session, file: SiteFile, experienced: Collection[str] = ()
     site.only_listed_users = file.only_listed_users
     session.flush()
     before = {name: ids_of(session, kind.row, site.id) for name, kind in KINDS.items()}
-    _refuse_to_forget(session, site, file, before)
+    _check_history(session, site, file, before)
     tables = plain_site(file)
     ids: dict[str, Mapping[str, int]] = {}
     _reset_moved_machines(session, site, tables["machines"], before)
@@ -61,9 +61,12 @@ def put_site(session: Session, file: SiteFile, experienced: Collection[str] = ()
     for name, kind in KINDS.items():
         for relation in kind.relations:
             _replace_rows(session, site.id, name, relation, tables[name], ids)
-    # Last, since rows that stay may have referred to rows that go.
-    _remove_unnamed(session, before, ids)
-    _refuse_classes_without_times(session, ids["job_classes"], file, experienced)
+    # Last, since remaining rows may have referred to rows that are removed.
+    for name in reversed([*KINDS]):
+        if name != "users":
+            removed = [id for thing, id in before[name].items() if thing not in ids[name]]
+            _delete(session, KINDS[name].row, "id", removed)
+    _check_times(session, ids["job_classes"], file, experienced)
     return site
 
 
@@ -94,14 +97,10 @@ def _reset_moved_machines(
 
 
 def _unlist_users(session: Session, site_id: int) -> None:
-    """Users stay for the sake of their jobs; a user whom the file no longer lists has no limits."""
-    nothing = {"listed": False, "all_queues": True, "most_jobs": None, "highest_priority": None}
-    session.execute(
-        update(UserRow)
-        .where(UserRow.site_id == site_id)
-        .values(nothing)
-        .execution_options(synchronize_session=False)
-    )
+    """Users remain because of their jobs; a user who is not in the file has no limits."""
+    unlimited = {"listed": False, "all_queues": True, "most_jobs": None, "highest_priority": None}
+    users = update(UserRow).where(UserRow.site_id == site_id).values(unlimited)
+    session.execute(users.execution_options(synchronize_session=False))
 
 
 def _put_rows(
@@ -154,29 +153,22 @@ def _replace_rows(
         session.execute(insert(row), rows)
 
 
-def _remove_unnamed(session: Session, before: Ids, ids: Ids) -> None:
-    """Remove what the file no longer names, each kind before those that it may name."""
-    for name in reversed([*KINDS]):
-        if name != "users":
-            gone = [id for one, id in before[name].items() if one not in ids[name]]
-            _delete(session, KINDS[name].row, "id", gone)
-
-
 def _delete(session: Session, row: type[Base] | type[OfSite], column: str, ids: Sequence[int]) -> None:
     table: Any = row.__table__  # type: ignore[union-attr]
     if ids:
-        statement = delete(table).where(table.c[column] == bindparam("gone"))
-        session.connection().execute(statement, [{"gone": id} for id in ids])
+        statement = delete(table).where(table.c[column] == bindparam("removed"))
+        session.connection().execute(statement, [{"removed": id} for id in ids])
 
 
-def _refuse_to_forget(session: Session, site: SiteRow, file: SiteFile, before: Ids) -> None:
-    """Raise SiteConflict for whatever has history and is no longer in the file."""
-    run, names = ExecutionHistoryRow, {kind: {one.name for one in getattr(file, kind)} for kind in _WITH_RUNS}
-    for kind, leads_to in _WITH_RUNS.items():
+def _check_history(session: Session, site: SiteRow, file: SiteFile, before: Ids) -> None:
+    """Raise SiteConflict for a thing with history that is not in the file any more."""
+    run = ExecutionHistoryRow
+    for kind, column in _WITH_RUNS.items():
+        names = {table.name for table in getattr(file, kind)}
         for name, id in before[kind].items():
-            if name in names[kind]:
+            if name in names:
                 continue
-            runs = _count(session, run, run.site_id == site.id, getattr(run, leads_to) == id)
+            runs = _count(session, run, run.site_id == site.id, getattr(run, column) == id)
             jobs = _count(session, JobRow, JobRow.job_class_id == id) if kind == "job_classes" else 0
             if runs or jobs:
                 raise SiteConflict(
@@ -192,22 +184,22 @@ _WITH_RUNS = {
     "clusters": "cluster_id",
     "machine_classes": "machine_class_id",
 }
-"""Kinds whose things cannot go while runs of the history, which have these columns, refer to them."""
+"""Kinds whose things cannot be removed while the history refers to them, in these columns."""
 
 
 def _count(session: Session, row: type[Base], *where: ColumnElement[bool]) -> int:
     return session.scalar(select(func.count()).select_from(row).where(*where)) or 0
 
 
-def _refuse_classes_without_times(
+def _check_times(
     session: Session, ids: Mapping[str, int], file: SiteFile, experienced: Collection[str]
 ) -> None:
-    seen = set(session.scalars(select(ExecutionStatisticsRow.job_class_id).distinct()))
+    with_history = set(session.scalars(select(ExecutionStatisticsRow.job_class_id).distinct()))
     for n, k in enumerate(file.job_classes):
-        if k.sequential_s or k.parallel_s or k.in_isolation or ids[k.name] in seen or k.name in experienced:
-            continue
-        raise SiteConflict(
-            ("job_classes", n, "name"),
-            f"job class '{k.name}' has no time anywhere, neither from the site's staff nor in the history; "
-            f"give it at least one in sequential_s or parallel_s",
-        )
+        has_time = k.sequential_s or k.parallel_s or k.in_isolation
+        if not has_time and ids[k.name] not in with_history and k.name not in experienced:
+            raise SiteConflict(
+                ("job_classes", n, "name"),
+                f"job class '{k.name}' has no time anywhere, neither from the site's staff nor in the "
+                f"history; give it at least one in sequential_s or parallel_s",
+            )

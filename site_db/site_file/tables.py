@@ -1,4 +1,4 @@
-"""The tables of a site file: a whole site, for people to read, write and keep under version control."""
+"""The tables of a site file, which describes a whole site."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from site_db.site_file import hostlist
 from site_db.toml_file import NotNegative, Positive, Table
 
 
-def _checked(name: str) -> str:
+def _checked_name(name: str) -> str:
     if not name.strip():
         raise ValueError("a name cannot be empty")
     if name != name.strip():
@@ -20,7 +20,7 @@ def _checked(name: str) -> str:
     return name
 
 
-Name = Annotated[str, AfterValidator(_checked)]
+Name = Annotated[str, AfterValidator(_checked_name)]
 Names = Annotated[tuple[Name, ...], AfterValidator(lambda names: tuple(hostlist.expand(names)))]
 
 
@@ -34,7 +34,7 @@ Text = Annotated[str, AfterValidator(_text)]
 
 # Strict: neither true nor "10" is a number here.
 Priority = Annotated[int, Field(ge=-(2**31), lt=2**31, strict=True)]
-"""As wide as an integer column of every database is."""
+"""As wide as an integer column of every database."""
 
 WholeNumber = Annotated[int, Field(ge=1, lt=2**31, strict=True)]
 
@@ -47,8 +47,7 @@ class MachineClassTable(Table):
 class MachinesTable(Table):
     """Machines of one class and one specification, by name or by ranges like "node[01-08]".
 
-    With twice the `rating`, half the time is expected. Notional machines are not there: experiments and plans
-    may use them.
+    With twice the `rating`, half the time is expected. Notional machines exist only in experiments and plans.
     """
 
     names: Names
@@ -69,8 +68,8 @@ class InterconnectTable(Table):
 
 
 class SocialContractTable(Table):
-    """What local users of the nodes cede: `share` of CPU and memory is guaranteed to parallel tasks while one
-    is there. At most so many parallel tasks on a node, and so much of a CPU required by them in sum."""
+    """Local users of the nodes cede `share` of CPU and memory to parallel tasks. A node has at most `most_jobs`
+    parallel tasks, which require at most `most_cpu` CPUs in total."""
 
     share: float = Field(default=0.5, gt=0, le=1, strict=True)
     most_jobs: WholeNumber = 4
@@ -88,10 +87,9 @@ class ClusterTable(Table):
 
 
 class InIsolationTable(Table):
-    """A parallel job of a class as it was measured alone, with one task on each of so many nodes.
+    """A parallel job of a class, measured in isolation with one task on each of `tasks` nodes.
 
-    `exe_s` is its execution time, `cpu` the share of one CPU that a task uses meanwhile, `memory_mb` that of
-    one task.
+    `exe_s` is its execution time; `cpu`, the share of one CPU, and `memory_mb` are those of one task.
     """
 
     tasks: WholeNumber
@@ -101,9 +99,9 @@ class InIsolationTable(Table):
 
 
 class JobClassTable(Table):
-    """A class may run where it has a time (seconds on a machine of a class, or on a whole cluster) or a
-    command line; and on shared nodes with as many tasks as it was measured with in isolation.
-    `size` names the parameter on which its time depends."""
+    """A class may run where it has a time (seconds on a machine of a class, or on a whole cluster) or a command
+    line; and on time-shared nodes with the numbers of tasks that were measured in isolation. `size` names the
+    parameter on which its time depends."""
 
     name: Name
     description: Text = ""
@@ -127,14 +125,14 @@ class QueueTable(Table):
 
 
 class SubmissionRightTable(Table):
-    """In whose name a user may submit, and to which queues; without `queues`, to all."""
+    """Another user as whom a user may submit, to some queues or (without `queues`) to all."""
 
     user: Name
     queues: Annotated[tuple[Name, ...], Field(min_length=1)] | None = None
 
 
 class UserTable(Table):
-    """What the site allows one user; without a key there is no limit."""
+    """Limits of one user; without a key there is none."""
 
     name: Name
     queues: tuple[Name, ...] | None = None
@@ -144,7 +142,7 @@ class UserTable(Table):
 
 
 class SiteFile(Table):
-    """A site as its file says it; `fitting.problems` tells what does not fit together."""
+    """A site; `validation.errors` finds contradictions between its tables."""
 
     name: Name
     description: Text = ""

@@ -41,7 +41,7 @@ from site_db.schema import (
 from site_db.site_file.exchange import read_site_file
 from site_db.site_file.importing import put_site
 from site_db.sites import SiteReader
-from site_db.states import Seen, StateWriter
+from site_db.states import Observation, StateWriter
 from site_db.store import Address, DatabaseTrouble, parse_address
 from tests.builders import TINY_SITE, tiny_experiment
 from tests.postgres import Server
@@ -317,7 +317,7 @@ def test_what_is_down_at_the_site_is_down_in_the_run(
     address: Address, engine: Engine, tmp_path: Path
 ) -> None:
     with Session(engine) as session, session.begin():
-        StateWriter(session, SiteReader(session, "tiny")).add("f1", Seen(up=False), 1.7e9)
+        StateWriter(session, SiteReader(session, "tiny")).add("f1", Observation(up=False), 1.7e9)
     run(tiny_experiment(tmp_path), address, learns=False)
     facts = traced(tmp_path / "out")
     assert set(facts.filter(pl.col("event") == Fact.MACHINE_DOWN)["time_s"]) == {0.0}
@@ -330,7 +330,7 @@ def test_what_is_down_is_told_when_the_experiment_begins(
     address: Address, engine: Engine, tmp_path: Path
 ) -> None:
     with Session(engine) as session, session.begin():
-        StateWriter(session, SiteReader(session, "tiny")).add("s2", Seen(up=False), 1.7e9)
+        StateWriter(session, SiteReader(session, "tiny")).add("s2", Observation(up=False), 1.7e9)
     listener = Told()
     run(tiny_experiment(tmp_path), address, learns=False, listener=listener)
     assert listener.sentences == ["down at the site, and in the experiment from its beginning: s2"]

@@ -18,7 +18,7 @@ from site_db.history.as_of import PrunedHistory, disagreements
 from site_db.schema import ExecutionHistoryRow, JobRow, UserRow
 from site_db.site_file.importing import put_site
 from site_db.sites import SiteReader
-from site_db.states import Seen, StateWriter, current_states
+from site_db.states import Observation, StateWriter, current_states
 from tests.site_db.site_texts import FULL, a_run, dump, read, record
 
 
@@ -89,10 +89,10 @@ def test_the_copy_learns_on_by_itself_and_its_statistics_agree(session: Session,
 
 def test_current_states_come_along_and_previous_ones_do_not(session: Session, copy: Session) -> None:
     writer = StateWriter(session, SiteReader(session, "small"))
-    writer.add("f1", Seen(up=False), 1.0)
-    writer.add("s1", Seen(up=False, local_load=0.5), 2.0)
-    writer.add("s1", Seen(up=True, local_load=1.5), 3.0)
-    writer.add("sci", Seen(up=False, traffic_mbit_per_s=5.0, committed_mbit_per_s=6.0), 4.0)
+    writer.add("f1", Observation(up=False), 1.0)
+    writer.add("s1", Observation(up=False, local_load=0.5), 2.0)
+    writer.add("s1", Observation(up=True, local_load=1.5), 3.0)
+    writer.add("sci", Observation(up=False, traffic_mbit_per_s=5.0, committed_mbit_per_s=6.0), 4.0)
     copy_site(session, "small", copy)
     states = current_states(copy, SiteReader(copy, "small"))
     assert states.down == ["f1", "sci"]

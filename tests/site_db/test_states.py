@@ -11,10 +11,10 @@ from sqlalchemy.orm import Session
 from site_db.schema import ClusterStateRow, InterconnectStateRow, MachineStateRow, SourceRow
 from site_db.site_file.importing import put_site
 from site_db.sites import SiteReader
-from site_db.states import CurrentStates, Seen, StateWriter, UnknownResource, current_states
+from site_db.states import CurrentStates, Observation, StateWriter, UnknownResource, current_states
 from tests.site_db.site_texts import FULL, read
 
-UP, DOWN = Seen(up=True), Seen(up=False)
+UP, DOWN = Observation(up=True), Observation(up=False)
 
 
 @pytest.fixture
@@ -22,7 +22,7 @@ def reader(session: Session) -> SiteReader:
     return SiteReader(session, "small")
 
 
-def tell(session: Session, reader: SiteReader, *seen: tuple[str, Seen]) -> CurrentStates:
+def tell(session: Session, reader: SiteReader, *seen: tuple[str, Observation]) -> CurrentStates:
     """What holds after things were seen one after another, a second each."""
     writer = StateWriter(session, reader)
     for at_s, (name, what) in enumerate(seen):
@@ -62,8 +62,8 @@ def test_what_was_told_last_holds_also_where_a_clock_was_put_back(
 
 
 def test_load_of_machines_and_traffic_of_interconnects_are_kept(session: Session, reader: SiteReader) -> None:
-    line = Seen(up=True, traffic_mbit_per_s=40.0, committed_mbit_per_s=60.5)
-    states = tell(session, reader, ("f2", Seen(up=True, local_load=1.5)), ("sci", line))
+    line = Observation(up=True, traffic_mbit_per_s=40.0, committed_mbit_per_s=60.5)
+    states = tell(session, reader, ("f2", Observation(up=True, local_load=1.5)), ("sci", line))
     assert states.machines["f2"].local_load == 1.5
     sci = states.interconnects["sci"]
     assert (sci.up, sci.traffic_mbit_per_s, sci.committed_mbit_per_s) == (True, 40.0, 60.5)
@@ -97,7 +97,7 @@ def test_a_cluster_accepts_no_parallel_execution_once_all_its_interconnects_are_
 def test_what_changes_nothing_for_a_cluster_is_no_new_state_of_it(
     session: Session, reader: SiteReader
 ) -> None:
-    tell(session, reader, ("f1", DOWN), ("f1", DOWN), ("f1", Seen(up=False, local_load=2.0)))
+    tell(session, reader, ("f1", DOWN), ("f1", DOWN), ("f1", Observation(up=False, local_load=2.0)))
     assert clusters(session) == [(0.0, 1, False)]
     # Also not for one who begins anew from what is in the database.
     tell(session, reader, ("f1", DOWN))

@@ -252,11 +252,11 @@ def state(
 ) -> None:
     """Update the state of a machine or an interconnect; experiments start from these states."""
     from site_db.sites import SiteReader
-    from site_db.states import Seen, StateWriter
+    from site_db.states import Observation, StateWriter
 
     with opened(db, changing=True) as (session, address):
         reader = SiteReader(session, site_of(session, address))
-        seen = Seen(is_ is UpOrDown.UP, local_load, traffic, committed)
+        seen = Observation(is_ is UpOrDown.UP, local_load, traffic, committed)
         StateWriter(session, reader).add(name, seen, time.time())
     console.print_line(f"{address}: {name} is {is_.value}")
 

@@ -21,30 +21,19 @@ COMMAND = (
 )
 EXPECTED = f"a header with User, Start, End, State and JobID or JobIDRaw, as printed by: {COMMAND}"
 
-_NOT_ENDED = "the job has not ended"
+_UNFINISHED = """COMPLETING CONFIGURING PENDING REQUEUED REQUEUE_FED REQUEUE_HOLD RESIZING RUNNING SIGNALING
+    SPECIAL_EXIT STAGE_OUT STOPPED SUSPENDED"""
 _REFUSED = {
+    **dict.fromkeys(_UNFINISHED.split(), "the job has not ended"),
     "BOOT_FAIL": "a node of the job did not boot",
     "CANCELLED": "the job was cancelled",
     "COMPLETED": "",
-    "COMPLETING": _NOT_ENDED,
-    "CONFIGURING": _NOT_ENDED,
     "DEADLINE": "the job would have missed its deadline",
     "FAILED": "the job failed",
     "NODE_FAIL": "a node of the job failed",
     "OUT_OF_MEMORY": "the job ran out of memory",
-    "PENDING": _NOT_ENDED,
     "PREEMPTED": "the job was preempted",
-    "REQUEUED": _NOT_ENDED,
-    "REQUEUE_FED": _NOT_ENDED,
-    "REQUEUE_HOLD": _NOT_ENDED,
-    "RESIZING": _NOT_ENDED,
     "REVOKED": "the job ran on another cluster",
-    "RUNNING": _NOT_ENDED,
-    "SIGNALING": _NOT_ENDED,
-    "SPECIAL_EXIT": _NOT_ENDED,
-    "STAGE_OUT": _NOT_ENDED,
-    "STOPPED": _NOT_ENDED,
-    "SUSPENDED": _NOT_ENDED,
     "TIMEOUT": "the job ran into its time limit",
 }
 """Why a job in this state is refused; one that completed is not."""

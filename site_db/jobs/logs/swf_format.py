@@ -3,7 +3,7 @@
 <https://www.cs.huji.ac.il/labs/parallel/workload/swf.html>
 
 A line is a job of 18 numbers, where -1 is unknown, or a comment, which begins with a semicolon. A comment
-`; Key: value` is a header field; of a field that is repeated, the first counts.
+`; Key: value` is a header field; the first of repeated fields counts.
 
 A job that was swapped out or checkpointed has a line for each partial execution (status 2, 3 or 4). They
 belong to the line of the whole job with the same number. If the log has such a line, it counts and the
@@ -16,26 +16,9 @@ import re
 from collections.abc import Sequence
 from enum import IntEnum
 
-FIELDS = (
-    "job",
-    "submit",
-    "wait",
-    "run",
-    "allocated",
-    "cpu_time",
-    "memory",
-    "requested",
-    "requested_time",
-    "requested_memory",
-    "status",
-    "user",
-    "group",
-    "executable",
-    "queue",
-    "partition",
-    "preceding",
-    "think_time",
-)
+_FIELDS = """job submit wait run allocated cpu_time memory requested requested_time requested_memory status
+    user group executable queue partition preceding think_time"""
+FIELDS = tuple(_FIELDS.split())
 UNKNOWN = -1.0
 EXPECTED = (
     f"a job of the Standard Workload Format, which is {len(FIELDS)} numbers "
@@ -43,7 +26,7 @@ EXPECTED = (
 )
 
 LATEST_UNIX_S = 253_402_300_799
-"""The last second of the year 9999; no calendar can show a later time."""
+"""The last second of the year 9999, the latest time of calendars."""
 
 
 class Status(IntEnum):
@@ -93,7 +76,7 @@ def header_field(comment: str) -> tuple[str, str] | None:
 
 
 def unix_start_s(value: str) -> float | None:
-    """The seconds of a header field UnixStartTime; None for what is no time before the year 10000."""
+    """The seconds of a header field UnixStartTime; None if it is no time before the year 10000."""
     match = re.match(r"\d{1,15}(\.\d*)?(?!\S)", value, re.ASCII)
     start_s = float(match[0]) if match else -1.0
     return start_s if 0 <= start_s <= LATEST_UNIX_S else None
