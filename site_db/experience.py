@@ -43,6 +43,13 @@ class MemoryExperience:
         self._estimator.learn(self._layout.index_of(record.job), record.resource, record.n_machines, runs)
 
 
+_KINDS = {
+    PlaceKind.MACHINE: "machines",
+    PlaceKind.MACHINE_CLASS: "machine_classes",
+    PlaceKind.CLUSTER: "clusters",
+}
+
+
 class StatisticsReader:
     """Reads the statistics of a site in terms of its layout."""
 
@@ -52,9 +59,7 @@ class StatisticsReader:
         self._site_id = reader.site.id
         self.layout = reader.layout()
         self._job_class = _index_by_id(reader.ids("job_classes"))
-        self._machine_class = _index_by_id(reader.ids("machine_classes"))
-        self._machine = _index_by_id(reader.ids("machines"))
-        self._cluster = _index_by_id(reader.ids("clusters"))
+        self._places = {kind: _index_by_id(reader.ids(name)) for kind, name in _KINDS.items()}
 
     def statistics(self, session: Session, as_of: int | None = None) -> dict[Cell, RunStatistics]:
         """The current statistics, or those after run `as_of`. Raises PrunedHistory."""
@@ -65,13 +70,9 @@ class StatisticsReader:
 
     def cell(self, key: Key) -> Cell | None:
         """The cell of the layout for a row of statistics; None if its place is newer than this reader."""
-        if key.machine_id is not None:
-            kind, which = PlaceKind.MACHINE, self._machine.get(key.machine_id)
-        elif key.machine_class_id is not None:
-            kind, which = PlaceKind.MACHINE_CLASS, self._machine_class.get(key.machine_class_id)
-        else:
-            kind, which = PlaceKind.CLUSTER, self._cluster.get(key.cluster_id or 0)
-        job_class = self._job_class.get(key.job_class_id)
+        kinds = zip(_KINDS, (key.machine_id, key.machine_class_id, key.cluster_id), strict=True)
+        kind, id = next((kind, id) for kind, id in kinds if id is not None)
+        job_class, which = self._job_class.get(key.job_class_id), self._places[kind].get(id)
         if job_class is None or which is None:
             return None
         return job_class, Place(kind, which, key.members or 0)

@@ -25,9 +25,7 @@ from sil.settings.experiment_file import (
     EveryQuantumTable,
     ExactTable,
     Experiment,
-    GammaTable,
-    LognormalTable,
-    NormalTable,
+    VariationTable,
 )
 from sil.site.resource_names import ResourceNames
 from sil.site.site_in_use import SiteInUse
@@ -53,6 +51,10 @@ class DoesNotFit(UserError):
     def __init__(self, mistakes: Mistakes) -> None:
         super().__init__("\n".join(sentence for _, sentence in mistakes))
         self.mistakes = mistakes
+
+
+_VARIATIONS = {"normal": Normal, "lognormal": Lognormal, "gamma": Gamma}
+"""Distributions of actual run times with a coefficient of variation, by kind."""
 
 
 @dataclass(frozen=True)
@@ -149,12 +151,8 @@ class Scenario(ABC):
         match table:
             case ExactTable():
                 return NoSpread()
-            case NormalTable():
-                return Normal(table.coefficient_of_variation)
-            case LognormalTable():
-                return Lognormal(table.coefficient_of_variation)
-            case GammaTable():
-                return Gamma(table.coefficient_of_variation)
+            case VariationTable():
+                return _VARIATIONS[table.kind](table.coefficient_of_variation)
             case EmpiricalTable():
                 return Empirical(table.ratios)
 

@@ -60,18 +60,8 @@ class ExactTable(Table):
     kind: Literal["exact"] = "exact"
 
 
-class LognormalTable(Table):
-    kind: Literal["lognormal"]
-    coefficient_of_variation: Positive
-
-
-class NormalTable(Table):
-    kind: Literal["normal"]
-    coefficient_of_variation: Positive
-
-
-class GammaTable(Table):
-    kind: Literal["gamma"]
+class VariationTable(Table):
+    kind: Literal["normal", "lognormal", "gamma"]
     coefficient_of_variation: Positive
 
 
@@ -150,7 +140,7 @@ class RunSettings(Table):
     seed: int = Field(default=1, ge=0, strict=True)
     schedulers: tuple[str, ...] = Field(min_length=1)
     rounds: EveryQuantumTable | OnRequestTable = Field(default=OnRequestTable(), discriminator="kind")
-    run_times: ExactTable | NormalTable | LognormalTable | GammaTable | EmpiricalTable = Field(
+    run_times: ExactTable | VariationTable | EmpiricalTable = Field(
         default=ExactTable(), discriminator="kind"
     )
     queues: tuple[QueueTable, ...] = ()

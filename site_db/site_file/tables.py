@@ -68,8 +68,8 @@ class InterconnectTable(Table):
 
 
 class SocialContractTable(Table):
-    """Local users of the nodes cede `share` of CPU and memory to parallel tasks. A node has at most `most_jobs`
-    parallel tasks, which require at most `most_cpu` CPUs in total."""
+    """Local users of the nodes cede `share` of CPU and memory to parallel tasks. A node has at most
+    `most_jobs` parallel tasks, which require at most `most_cpu` CPUs in total."""
 
     share: float = Field(default=0.5, gt=0, le=1, strict=True)
     most_jobs: WholeNumber = 4
@@ -99,9 +99,9 @@ class InIsolationTable(Table):
 
 
 class JobClassTable(Table):
-    """A class may run where it has a time (seconds on a machine of a class, or on a whole cluster) or a command
-    line; and on time-shared nodes with the numbers of tasks that were measured in isolation. `size` names the
-    parameter on which its time depends."""
+    """A class may run where it has a time (seconds on a machine of a class, or on a whole cluster) or a
+    command line; and on time-shared nodes with the numbers of tasks that were measured in isolation. `size`
+    names the parameter on which its time depends."""
 
     name: Name
     description: Text = ""
