@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
@@ -53,7 +53,7 @@ class DoesNotFit(UserError):
         self.mistakes = mistakes
 
 
-_VARIATIONS = {"normal": Normal, "lognormal": Lognormal, "gamma": Gamma}
+_VARIATIONS: dict[str, Callable[[float], Spread]] = {"normal": Normal, "lognormal": Lognormal, "gamma": Gamma}
 """Distributions of actual run times with a coefficient of variation, by kind."""
 
 

@@ -18,7 +18,7 @@ from sqlalchemy.orm import Session
 
 from site_db.jobs.logs.logged_job import LoggedJob
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
-from site_db.jobs.writer import AlreadyRecorded, BadRecord, JobWriter
+from site_db.jobs.writer import AlreadyRecorded, BadRecord, JobWriter, SiteNames
 from site_db.rows import ids_of, insert_rows, locked_site
 from site_db.schema import (
     AllowedPlaceRow,
@@ -47,20 +47,21 @@ def import_log(session: Session, site: str, kind: SourceKind, log: Path, jobs: I
     """
     with log.open("rb") as file:
         source = Source(kind, hashlib.file_digest(file, "sha256").hexdigest(), log.name)
-    builder = _SiteBuilder(session, site)
+    site_id = locked_site(session, site, "as its job logs tell").id
     writer = JobWriter(session, site)
+    writer.lock(session)
+    builder = _SiteBuilder(session, site_id, writer.names)
     if writer.knows(session, source):
         raise AlreadyRecorded(f"{log}: the site '{site}' has the jobs of this file already")
     skipped = 0
     rest = iter(jobs)
     while batch := list(islice(rest, AT_A_TIME)):
-        new = _new_jobs(session, builder.site_id, kind, batch)
+        new = _new_jobs(session, site_id, kind, batch)
         skipped += len(batch) - len(new)
         builder.add_job_classes(dict.fromkeys(map(class_name, new)))
         try:
             places = [builder.place(job) for job in new]
             builder.flush()
-            writer.read_names(session)
             writer.add(session, source, [_record(job, at) for job, at in zip(new, places, strict=True)])
         except BadRecord as error:
             raise InvalidFile(f"{log}: {error}") from None
@@ -109,38 +110,27 @@ def _record(job: LoggedJob, place: str) -> JobRecord:
 
 
 class _SiteBuilder:
-    """Adds to a site what a log names and the site lacks."""
+    """Adds what a log names to a site, and to its `names`."""
 
-    def __init__(self, session: Session, site: str) -> None:
-        self._session = session
-        row = locked_site(session, site, "as its job logs tell")
-        self.site_id = row.id
-        self._job_classes = ids_of(session, JobClassRow, row.id)
-        self._classes = ids_of(session, MachineClassRow, row.id)
-        self._clusters = ids_of(session, ClusterRow, row.id)
-        self._machines = ids_of(session, MachineRow, row.id)
-        classes = {id: name for name, id in self._classes.items()}
-        machines = select(MachineRow.name, MachineRow.machine_class_id).filter_by(site_id=row.id)
-        self._class_of = {name: classes[id] for name, id in session.execute(machines)}
-        self._members = {name: self._members_of(id) for name, id in self._clusters.items()}
-        places = session.execute(
-            select(AllowedPlaceRow.job_class_id, AllowedPlaceRow.machine_class_id, AllowedPlaceRow.cluster_id)
-            .join(JobClassRow, JobClassRow.id == AllowedPlaceRow.job_class_id)
-            .where(JobClassRow.site_id == row.id)
-        )
-        self._allowed = {(c, k, x) for c, k, x in places}
+    def __init__(self, session: Session, site_id: int, names: SiteNames) -> None:
+        self._session, self._site_id, self._names = session, site_id, names
+        row = AllowedPlaceRow
+        places = select(row.job_class_id, row.machine_class_id, row.cluster_id)
+        of_site = places.join(JobClassRow).where(JobClassRow.site_id == site_id)
+        self._allowed = {(c, k, x) for c, k, x in session.execute(of_site)}
         self._found: dict[tuple[str, tuple[str, ...]], str] = {}
         self._new_places: list[dict[str, object]] = []
 
     def add_job_classes(self, names: Iterable[str]) -> None:
         """Add the classes of these names that are new; a log may have thousands."""
-        new = [name for name in names if name not in self._job_classes]
-        first = len(self._job_classes)
-        common = {"site_id": self.site_id, "description": "", "size": ""}
+        known = self._names.job_classes
+        new = [name for name in names if name not in known]
+        first = len(known)
+        common = {"site_id": self._site_id, "description": "", "size": ""}
         rows = [{**common, "name": name, "position": first + k} for k, name in enumerate(new)]
         insert_rows(self._session, JobClassRow, rows)
         if new:
-            self._job_classes = ids_of(self._session, JobClassRow, self.site_id)
+            known.update(ids_of(self._session, JobClassRow, self._site_id))
 
     def place(self, job: LoggedJob) -> str:
         """The name of the machine, cluster or (for a job without nodes) machine class that a job ran on.
@@ -155,15 +145,17 @@ class _SiteBuilder:
         resource = self._found[key]
         machine_class_id = cluster_id = None
         if len(job.nodes) > 1:
-            cluster_id = self._clusters[resource]
+            cluster_id = self._names.clusters[resource]
+        elif job.nodes:
+            _, machine_class_id = self._names.machines[resource]
         else:
-            machine_class_id = self._classes[self._class_of[resource] if job.nodes else resource]
-        allowed = (self._job_classes[class_name(job)], machine_class_id, cluster_id)
+            machine_class_id = self._names.machine_classes[resource]
+        allowed = (self._names.job_classes[class_name(job)], machine_class_id, cluster_id)
         if allowed not in self._allowed:
             self._allowed.add(allowed)
-            names = ("job_class_id", "machine_class_id", "cluster_id")
+            columns = ("job_class_id", "machine_class_id", "cluster_id")
             # With an empty command line, since a log has neither that nor an expected time.
-            self._new_places.append({**dict(zip(names, allowed, strict=True)), "command_line": ""})
+            self._new_places.append({**dict(zip(columns, allowed, strict=True)), "command_line": ""})
         return resource
 
     def flush(self) -> None:
@@ -175,48 +167,49 @@ class _SiteBuilder:
 
     def _resource(self, partition: str, nodes: tuple[str, ...]) -> str:
         if not nodes:
-            self._put(MachineClassRow, self._classes, partition)
+            self._put(MachineClassRow, self._names.machine_classes, partition)
             return partition
-        for node in nodes:
-            self._put_machine(node, partition)
+        machine_ids = {node: self._put_machine(node, partition) for node in nodes}
         if len(nodes) == 1:
             return nodes[0]
-        fitting = [name for name, members in self._members.items() if members.issuperset(nodes)]
+        members = self._names.members
+        fitting = [name for name, ids in members.items() if ids.issuperset(machine_ids.values())]
         if fitting:
-            return min(fitting, key=lambda name: (len(self._members[name]), name))
+            return min(fitting, key=lambda name: (len(members[name]), name))
         # A cluster cannot have the name of a machine.
-        name = f"partition {partition}" if partition in self._machines else partition
-        id = self._put(ClusterRow, self._clusters, name)
-        members = self._members.setdefault(name, set())
-        new = [self._machines[node] for node in dict.fromkeys(nodes) if node not in members]
+        name = f"partition {partition}" if partition in self._names.machines else partition
+        cluster_id = self._put(ClusterRow, self._names.clusters, name)
+        of_cluster = members.setdefault(name, set())
+        new = [id for id in machine_ids.values() if id not in of_cluster]
         insert_rows(
-            self._session, ClusterMemberRow, [{"cluster_id": id, "machine_id": machine} for machine in new]
+            self._session, ClusterMemberRow, [{"cluster_id": cluster_id, "machine_id": id} for id in new]
         )
-        members.update(nodes)
+        of_cluster.update(new)
         return name
 
-    def _put_machine(self, name: str, partition: str) -> None:
-        if name in self._clusters:
+    def _put_machine(self, name: str, partition: str) -> int:
+        machines = self._names.machines
+        if name in self._names.clusters:
             raise BadRecord(f"the node '{name}' has the name of a cluster; give that another one first")
-        if name not in self._machines:
-            class_id = self._put(MachineClassRow, self._classes, partition)
-            self._put(MachineRow, self._machines, name, machine_class_id=class_id)
-            self._class_of[name] = partition
+        if name not in machines:
+            class_id = self._put(MachineClassRow, self._names.machine_classes, partition)
+            machines[name] = (
+                self._insert(MachineRow(machine_class_id=class_id), name, len(machines)),
+                class_id,
+            )
+        return machines[name][0]
 
-    def _put(self, row: type[OfSite], known: dict[str, int], name: str, **values: object) -> int:
+    def _put(self, row: type[OfSite], known: dict[str, int], name: str) -> int:
         """The id of the row of that name, which is added if there is none."""
         if name not in known:
-            one = row(**values)
-            one.site_id, one.name, one.position = self.site_id, name, len(known)
-            self._session.add(one)
-            self._session.flush()
-            known[name] = one.id
+            known[name] = self._insert(row(), name, len(known))
         return known[name]
 
-    def _members_of(self, cluster_id: int) -> set[str]:
-        row = ClusterMemberRow
-        query = select(MachineRow.name).join(row, row.machine_id == MachineRow.id)
-        return set(self._session.scalars(query.where(row.cluster_id == cluster_id)))
+    def _insert(self, row: OfSite, name: str, position: int) -> int:
+        row.site_id, row.name, row.position = self._site_id, name, position
+        self._session.add(row)
+        self._session.flush()
+        return row.id
 
 
 def count_things(session: Session, site: str) -> dict[str, int]:

@@ -47,6 +47,24 @@ class AlreadyRecorded(UserError):
     """Nothing is recorded twice. The message is one sentence for the user."""
 
 
+class SiteNames:
+    """The ids of a site's job classes and resources by name."""
+
+    def __init__(self, session: Session, site_id: int) -> None:
+        self.job_classes = ids_of(session, JobClassRow, site_id)
+        self.machine_classes = ids_of(session, MachineClassRow, site_id)
+        self.clusters = ids_of(session, ClusterRow, site_id)
+        machines = select(MachineRow.name, MachineRow.id, MachineRow.machine_class_id)
+        of_site = machines.where(MachineRow.site_id == site_id).order_by(MachineRow.position, MachineRow.id)
+        self.machines = {name: (id, class_id) for name, id, class_id in session.execute(of_site)}
+        """The id and the class's id."""
+        self.members: dict[str, set[int]] = {name: set() for name in self.clusters}
+        """The ids of the machines in each cluster."""
+        members = select(ClusterRow.name, ClusterMemberRow.machine_id).join(ClusterMemberRow)
+        for name, machine_id in session.execute(members.where(ClusterRow.site_id == site_id)):
+            self.members[name].add(machine_id)
+
+
 class JobWriter:
     """Records the jobs of one site, each call in the transaction of its session; call `forget` after a failed
     one. Raises UnknownSite."""
@@ -58,27 +76,14 @@ class JobWriter:
         self._history = HistoryWriter(site.id)
         self._users: dict[str, int] = {}
         self._version = -1
+        self.names = SiteNames(session, site.id)
 
     def lock(self, session: Session) -> None:
         """Lock the site until the end of the transaction."""
         version = self._history.lock(session)
         if version != self._version:
             self._version = version
-            self.read_names(session)
-
-    def read_names(self, session: Session) -> None:
-        """Read the names and ids of resources and job classes again, after this transaction added some."""
-        site_id = self._site_id
-        self._job_classes = ids_of(session, JobClassRow, site_id)
-        self._classes = ids_of(session, MachineClassRow, site_id)
-        machines = select(MachineRow.name, MachineRow.id, MachineRow.machine_class_id)
-        of_site = session.execute(machines.where(MachineRow.site_id == site_id))
-        self._machines = {name: (id, class_id) for name, id, class_id in of_site}
-        self._clusters = ids_of(session, ClusterRow, site_id)
-        row = ClusterMemberRow
-        members = select(row.cluster_id).join(ClusterRow, ClusterRow.id == row.cluster_id)
-        sizes = Counter(session.scalars(members.where(ClusterRow.site_id == site_id)))
-        self._sizes = {name: sizes[id] for name, id in self._clusters.items()}
+            self.names = SiteNames(session, self._site_id)
 
     def forget(self) -> None:
         """Drop all that was read, after the transaction was rolled back."""
@@ -149,8 +154,10 @@ class JobWriter:
             "size": job.size,
             "state": job.state.value,
             "reason": job.reason,
-            "machine_id": self._machines[job.resource][0] if job.resource in self._machines else None,
-            "cluster_id": self._clusters.get(job.resource or ""),
+            "machine_id": self.names.machines[job.resource][0]
+            if job.resource in self.names.machines
+            else None,
+            "cluster_id": self.names.clusters.get(job.resource or ""),
             "submitted_unix_s": job.submitted_s,
             "started_unix_s": job.started_s,
             "ended_unix_s": job.ended_s,
@@ -169,30 +176,30 @@ class JobWriter:
             raise BadRecord(f"{who}: its size is {job.size}; expected a number, more than 0")
         rest = (started_s, time_s, users[job.user], job.queue, job.size)
         if job.resource is None:
-            class_id = self._classes.get(job.machine_class or "")
+            class_id = self.names.machine_classes.get(job.machine_class or "")
             if class_id is None:
                 raise BadRecord(f"{who}: the site '{self._site}' has no machine class '{job.machine_class}'")
             return CompletedRun(job_class_id, class_id, None, None, None, *rest)
-        if job.resource in self._machines:
+        if job.resource in self.names.machines:
             if job.members not in (None, 1):
                 raise BadRecord(f"{who}: it ran on {job.members} machines, and '{job.resource}' is one")
-            machine_id, class_id = self._machines[job.resource]
+            machine_id, class_id = self.names.machines[job.resource]
             return CompletedRun(job_class_id, class_id, machine_id, None, None, *rest)
-        if job.resource not in self._clusters:
+        if job.resource not in self.names.clusters:
             raise BadRecord(f"{who}: the site '{self._site}' has no machine or cluster '{job.resource}'")
-        most = self._sizes[job.resource]
+        most = len(self.names.members[job.resource])
         members = most if job.members is None else job.members
         if not 1 <= members <= most:
             raise BadRecord(
                 f"{who}: it ran on {members} machines of the cluster '{job.resource}', which has {most}"
             )
-        return CompletedRun(job_class_id, None, None, self._clusters[job.resource], members, *rest)
+        return CompletedRun(job_class_id, None, None, self.names.clusters[job.resource], members, *rest)
 
     def _job_class(self, job: JobRecord) -> int:
-        found = self._job_classes.get(job.job_class)
+        found = self.names.job_classes.get(job.job_class)
         if found is None:
-            known = ", ".join([*self._job_classes][:MOST_NAMES_SHOWN]) or "none"
-            more = ", ..." if len(self._job_classes) > MOST_NAMES_SHOWN else ""
+            known = ", ".join([*self.names.job_classes][:MOST_NAMES_SHOWN]) or "none"
+            more = ", ..." if len(self.names.job_classes) > MOST_NAMES_SHOWN else ""
             raise BadRecord(
                 f"job {job.number}: the site '{self._site}' has no job class '{job.job_class}'; it has "
                 f"{known}{more}"
