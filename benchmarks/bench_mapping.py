@@ -25,9 +25,9 @@ from rich.console import Console
 from rich.table import Table
 
 from benchmarks.record import keep
-from scheduler.mapping.by_class import ByClass
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.mapping.greedy import MaxMin, MinMin, Sjs
+from scheduler.mapping.kernels.table import ByClass
 from scheduler.mapping.pjs import Pjs
 from scheduler.mapping.problem import MappingProblem
 from scheduler.mapping.reference import ReferencePjs, ReferenceSjs

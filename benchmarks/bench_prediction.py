@@ -21,8 +21,7 @@ from scheduler.time_shared.prediction.algorithm_1 import Algorithm1
 from scheduler.time_shared.prediction.forecast import Predictor
 from scheduler.time_shared.prediction.look_ahead import PolicyAware
 from scheduler.time_shared.problem import TimeSharedProblem
-from scheduler.time_shared.requirement import Requirement
-from scheduler.time_shared.social_contract import SocialContract
+from scheduler.time_shared.social_contract import Requirement, SocialContract
 from scheduler.time_shared.system import LocalLoad, SystemState
 from tests.scheduler.loras_reference import ReferenceLoras
 

@@ -57,9 +57,9 @@ def _compiled_type(annotation: Any) -> Any:
 
 
 def allocate(record: type[R], *shapes: int | tuple[int, ...], **last: Any) -> R:
-    """A named tuple of new arrays of these shapes, not initialised; `last` are its last fields."""
+    """A named tuple of new arrays of zeros of these shapes; `last` are its last fields."""
     pairs = zip(shapes, _field_types(record), strict=False)
-    return record(*(np.empty(shape, as_dtype(field.dtype)) for shape, field in pairs), **last)
+    return record(*(np.zeros(shape, as_dtype(field.dtype)) for shape, field in pairs), **last)
 
 
 def copied(record: R) -> R:

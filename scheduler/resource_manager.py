@@ -15,8 +15,7 @@ from typing import Protocol
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Completion, ExecutionRecord, Job, JobId, Loss, RunId, Site
 from scheduler.ports import Clock, Dispatcher, Monitor, NodeMonitor, RuntimeEstimator
-from scheduler.time_shared.requirement import Requirement
-from scheduler.time_shared.social_contract import SocialContract
+from scheduler.time_shared.social_contract import Requirement, SocialContract
 
 
 class Experience(Protocol):

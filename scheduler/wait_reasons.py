@@ -1,4 +1,4 @@
-"""Wait reasons of many jobs, computed only for those that somebody asks about."""
+"""Wait reasons of many jobs, computed on request."""
 
 from __future__ import annotations
 
@@ -16,10 +16,8 @@ class Reasons(dict[int, str]):
 
 
 class AllOthers(Mapping[int, str]):
-    """One short reason for all jobs of a problem that do not start; `in_detail(i)` computes more about job i.
-
-    `in_detail` looks at the problem, so call it before the schedule is carried out.
-    """
+    """One short reason for all jobs of a problem that do not start; `in_detail(i)` computes more about job i
+    from the problem, before the schedule is carried out."""
 
     __slots__ = ("_n_jobs", "_reason", "_starts", "in_detail")
 

@@ -10,8 +10,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from scheduler.errors import UserError
-from scheduler.managers.admission import UserPolicy
-from scheduler.managers.queues import MappingPolicy, QueuePolicy
+from scheduler.managers.queues import MappingPolicy, QueuePolicy, UserPolicy
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from site_db.estimation import Layout, Place, PlaceKind
 from site_db.rows import ids_of

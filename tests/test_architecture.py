@@ -97,8 +97,6 @@ def test_the_site_database_knows_of_ours_only_the_schedulers_values_and_errors()
         "scheduler.model",
         "scheduler.mapping.etc",
         "scheduler.managers.queues",
-        "scheduler.managers.admission",
-        "scheduler.time_shared.requirement",
         "scheduler.time_shared.social_contract",
         "scheduler.errors",
     }

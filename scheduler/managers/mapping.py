@@ -10,10 +10,10 @@ from types import MappingProxyType
 
 import numpy as np
 
-from scheduler.managers.admission import Admission
 from scheduler.managers.availability import Availability
 from scheduler.managers.commitments import Commitments, Run
 from scheduler.managers.queues import (
+    Admission,
     MappingPolicy,
     PlannedStarts,
     PreemptionPolicy,

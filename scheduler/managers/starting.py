@@ -9,8 +9,8 @@ from itertools import count
 from types import MappingProxyType
 from typing import Protocol, cast
 
-from scheduler.managers.admission import Admission
 from scheduler.managers.availability import LatestReadings
+from scheduler.managers.queues import Admission
 from scheduler.model import (
     ON_NODES,
     Completion,

@@ -7,14 +7,10 @@ from functools import cached_property
 import numpy as np
 
 from scheduler.compiled import Floats, Ints, copied
-from scheduler.mapping.by_class import ByClass
-from scheduler.mapping.kernels.groups import Blocks, Groups, blocks_of, grouped
-from scheduler.mapping.kernels.least_work import LeastWork, least_work_of
 from scheduler.mapping.kernels.lines import room_for_lines
-from scheduler.mapping.kernels.max_min import Bounds, max_min, room_for_bounds
+from scheduler.mapping.kernels.max_min import Search, max_min, search_of
 from scheduler.mapping.kernels.min_min import Heads, min_min, room_for_heads
-from scheduler.mapping.kernels.sorting import Sorting, unsorted
-from scheduler.mapping.kernels.table import Plan
+from scheduler.mapping.kernels.table import ByClass, Plan
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignments, Schedule
@@ -72,25 +68,14 @@ class Greedy:
 
     def min_min(self, next_job: Ints, ready_s: Floats) -> Assignments:
         plan = self._empty_plan()
-        n = min_min(self._table, self._sorting, self._lines, self._heads, plan, next_job.copy(), ready_s)
+        n = min_min(self._table, self._lines, self._heads, plan, next_job.copy(), ready_s)
         return _assignments(plan, n)
 
     def max_min(self, next_job: Ints, ready_s: Floats, limit_s: float = np.inf) -> Assignments:
         """Assigns nothing if the sum of completions would exceed `limit_s`."""
         plan = self._empty_plan()
-        groups = copied(self._groups)
-        n = max_min(
-            self._table,
-            self._blocks,
-            groups,
-            self._least_work,
-            self._lines,
-            self._bounds,
-            plan,
-            next_job.copy(),
-            ready_s,
-            limit_s,
-        )
+        search = self._search._replace(groups=copied(self._search.groups))
+        n = max_min(self._table, self._lines, search, plan, next_job.copy(), ready_s, limit_s)
         return _assignments(plan, n)
 
     def duplex(self, next_job: Ints, ready_s: Floats, limit_s: float = np.inf) -> Assignments:
@@ -111,28 +96,12 @@ class Greedy:
         return Plan(np.empty(n, dtype=np.int64), room[m:], np.empty(n), np.empty(n))
 
     @cached_property
-    def _sorting(self) -> Sorting:
-        return unsorted(self._table)
-
-    @cached_property
     def _heads(self) -> Heads:
         return room_for_heads(self._table)
 
     @cached_property
-    def _blocks(self) -> Blocks:
-        return blocks_of(self._table, self._least_work.by_work)
-
-    @cached_property
-    def _groups(self) -> Groups:
-        return grouped(self._table, self._blocks, self._lines, self._at_start_s)
-
-    @cached_property
-    def _bounds(self) -> Bounds:
-        return room_for_bounds(self._table, self._blocks)
-
-    @cached_property
-    def _least_work(self) -> LeastWork:
-        return least_work_of(self._table, self._at_start_s)
+    def _search(self) -> Search:
+        return search_of(self._table, self._lines, self._at_start_s)
 
 
 def _assignments(plan: Plan, n: int) -> Assignments:

@@ -10,9 +10,8 @@ from scipy.optimize import linprog
 from scipy.sparse import csc_array
 
 from scheduler.compiled import Floats, Ints
-from scheduler.mapping.by_class import ByClass
 from scheduler.mapping.greedy import Greedy
-from scheduler.mapping.kernels.table import Table
+from scheduler.mapping.kernels.table import ByClass, Table
 from scheduler.mapping.pjs import ClusterTrials
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
@@ -69,7 +68,8 @@ class OptimalMapping:
             return greedy
         groups = _alike(self._table, ready_s)
         n_of = self._table.first_job[1:] - next_job
-        places = _most_on_one_machine(groups, greedy.resources, len(ready_s)) + 1
+        n_on = np.bincount(greedy.resources, minlength=len(ready_s))
+        places = np.array([n_on[group.machines].max() for group in groups]) + 1
         while True:
             n_there, used_up = _transport(self._table, groups, n_of, places)
             if not used_up.any():
@@ -86,11 +86,6 @@ def _alike(table: Table, ready_s: Floats) -> list[Alike]:
         able_s = np.unique(times_s[times_s < np.inf])
         groups += [Alike(k, float(time_s), machines[times_s == time_s]) for time_s in able_s]
     return groups
-
-
-def _most_on_one_machine(groups: list[Alike], machines: Ints, n_machines: int) -> Ints:
-    n_on = np.bincount(machines, minlength=n_machines)
-    return np.array([n_on[group.machines].max() for group in groups])
 
 
 def _transport(table: Table, groups: list[Alike], n_of: Ints, places: Ints) -> tuple[Ints, NDArray[np.bool_]]:

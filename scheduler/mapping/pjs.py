@@ -7,10 +7,9 @@ from collections.abc import Callable
 import numpy as np
 
 from scheduler.compiled import Floats, Ints
-from scheduler.mapping.by_class import ByClass
 from scheduler.mapping.greedy import Greedy
 from scheduler.mapping.kernels.profit import best_alone, most_profitable
-from scheduler.mapping.kernels.table import NOBODY
+from scheduler.mapping.kernels.table import NOBODY, ByClass
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignment, Assignments, Schedule

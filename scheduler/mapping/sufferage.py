@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
+from scheduler.compiled import Ints
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
-from scheduler.model import Assignments, Schedule
+from scheduler.model import Assignment, Assignments, Schedule
 
 
 class Sufferage:
@@ -27,7 +28,7 @@ class Sufferage:
         best, second = np.full(n, -1), np.full(n, -1)
         best_s, sufferage_s = np.empty(n), np.empty(n)
 
-        def look_at(jobs: np.ndarray[tuple[int], np.dtype[np.int64]]) -> None:
+        def evaluate(jobs: Ints) -> None:
             completion_s = ready_s + etc_s[jobs]
             rows = np.arange(len(jobs))
             best[jobs] = completion_s.argmin(axis=1)
@@ -39,18 +40,14 @@ class Sufferage:
             sufferage_s[jobs[possible]] = second_s[possible] - best_s[jobs[possible]]
             sufferage_s[jobs[~possible]] = -np.inf
 
-        look_at(np.arange(n))
-        steps: list[tuple[int, int, float, float]] = []
+        evaluate(np.arange(n))
+        steps: list[Assignment] = []
         while np.isfinite(best_s[i := int(sufferage_s.argmax())]):
             j = int(best[i])
-            steps.append((i, j, float(ready_s[j]), float(best_s[i])))
+            steps.append(Assignment(i, j, float(ready_s[j]), float(best_s[i])))
             ready_s[j] = best_s[i]
             best[i] = second[i] = -1
             best_s[i], sufferage_s[i] = np.inf, -np.inf
-            # Ready times only grow: a job must be looked at again only if its best or second best was pushed.
-            look_at(np.flatnonzero((best == j) | (second == j)))
-        columns = np.array(steps).reshape(-1, 4).T
-        return mapped(
-            problem,
-            Assignments(columns[0].astype(np.int64), columns[1].astype(np.int64), columns[2], columns[3]),
-        )
+            # Ready times only grow: a job changes only with its best or second-best machine.
+            evaluate(np.flatnonzero((best == j) | (second == j)))
+        return mapped(problem, Assignments.of(steps))

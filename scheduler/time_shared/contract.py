@@ -14,8 +14,7 @@ from scheduler.model import ON_NODES, Job, JobId, RunId
 from scheduler.problem import Running
 from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.problem import TimeSharedProblem
-from scheduler.time_shared.requirement import Requirement
-from scheduler.time_shared.social_contract import SocialContract
+from scheduler.time_shared.social_contract import Requirement, SocialContract
 from scheduler.time_shared.system import LocalLoad, SystemState
 
 NODE_MB = 512.0

@@ -1,4 +1,7 @@
-"""LoRaS: job ordering, job selection and node selection composed into one scheduler."""
+"""LoRaS: job ordering, job selection and node selection composed into one scheduler.
+
+The kernels have a constant for each policy and method, in the same order.
+"""
 
 from __future__ import annotations
 
@@ -10,15 +13,48 @@ import numpy as np
 
 from scheduler.compiled import Floats, Ints, copied
 from scheduler.model import NodeSchedule, Start
+from scheduler.naming import Choice
 from scheduler.time_shared.kernels.estimates import expect
-from scheduler.time_shared.kernels.job_selection import Room, reservation_s, room_for_pass, start_jobs
+from scheduler.time_shared.kernels.job_selection import System, reservation_s, start_jobs, system_of
 from scheduler.time_shared.kernels.node_selection import select_nodes
-from scheduler.time_shared.kernels.tables import SLACK, Jobs, Nodes, Policy, Queues, queues_of
-from scheduler.time_shared.policies import Method, NodeSelection, Ordering, Selection
+from scheduler.time_shared.kernels.tables import SLACK, Jobs, Nodes, Policy, queues_of
 from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
 from scheduler.wait_reasons import AllOthers
 
 WAITS = "no set of nodes has room for it yet, or a job before it waits"
+
+
+class Ordering(Choice):
+    """Job ordering: the order of the queue; ties go to the earlier arrival, then the lower id."""
+
+    FCFS = "fcfs"  # first come, first served
+    SJF = "sjf"  # shortest job first, by execution time in isolation
+    SNPF = "snpf"  # smallest number of processors first
+
+
+class Selection(Choice):
+    """Job selection: which of the waiting jobs may start."""
+
+    JUST_FIRST = "just_first"  # only the first of the queue
+    FIRST_FIT = "first_fit"  # the first that fits
+    BEST_FIT = "best_fit"  # of those that fit, the one with most tasks
+    EASY = "easy"  # backfilling that does not delay the first, according to the estimates
+
+
+class NodeSelection(Choice):
+    """Node selection: on which nodes a job starts."""
+
+    NORMAL = "normal"  # the least loaded ones
+    UNIFORM = "uniform"  # idle nodes, or a set shared by jobs of the same size; else it waits
+    UNIFORM_ELSE_NORMAL = "uniform_else_normal"  # as uniform, then as normal instead of waiting
+
+
+class Method(Choice):
+    """Method of estimation: of the remaining time of a running job, or of its CPU time."""
+
+    PROPORTIONAL = "proportional"
+    MPL = "mpl"
+    CPU = "cpu"
 
 
 class Loras:
@@ -60,22 +96,21 @@ class Loras:
         nodes = copied(shared.nodes)
         self.limit(nodes)
         queues = queues_of(in_order(shared, self.ordering), shared.running)
-        room = room_for_pass(jobs, nodes)
-        n_started = start_jobs(jobs, nodes, queues, room, self.policy)
-        starts = starts_of(problem, jobs, nodes, room.started[:n_started], self.estimate)
-        why = self._wait_reasons(problem, jobs, nodes, queues, room)
+        system = system_of(jobs, nodes, queues)
+        n_started = start_jobs(system, self.policy)
+        starts = starts_of(problem, jobs, nodes, system.room.started[:n_started], self.estimate)
+        why = self._wait_reasons(problem, system)
         return NodeSchedule(starts, AllOthers(problem.n_jobs, starts, WAITS, why))
 
-    def _wait_reasons(
-        self, problem: TimeSharedProblem, jobs: Jobs, nodes: Nodes, queues: Queues, room: Room
-    ) -> WaitReasons | None:
+    def _wait_reasons(self, problem: TimeSharedProblem, system: System) -> WaitReasons | None:
+        jobs, nodes, queues, _ = system
         begin, end = queues.window
         if begin == end:
             return None
         head = int(queues.waiting[begin])
 
         def reservation() -> str:
-            in_s = reservation_s(jobs, nodes, queues, room, self.policy, head)
+            in_s = reservation_s(system, self.policy, head)
             if in_s == inf:
                 return "no running job's end makes room for it"
             return f"its estimated start is {problem.now_s + in_s:.10g} s"

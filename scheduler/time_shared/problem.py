@@ -14,7 +14,7 @@ from scheduler.node_set import NodeSet
 from scheduler.problem import Running, SchedulingProblem
 from scheduler.rules import SOCIAL_CONTRACT, Violation
 from scheduler.time_shared.kernels.tables import SLACK, Jobs, Nodes
-from scheduler.time_shared.requirement import Requirement
+from scheduler.time_shared.social_contract import Requirement
 
 
 class SharedNodes:

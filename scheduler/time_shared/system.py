@@ -2,22 +2,22 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections.abc import Callable, Sequence
+from bisect import bisect_left, insort
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from types import MappingProxyType
 
 import numpy as np
 
-from scheduler.compiled import Ints
+from scheduler.compiled import Ints, allocate
 from scheduler.model import Job, JobId
 from scheduler.time_shared.kernels.tables import Jobs, Nodes, put, take_off
 from scheduler.time_shared.problem import SharedNodes, requirement_in
-from scheduler.time_shared.requirement import Requirement
-from scheduler.time_shared.social_contract import SocialContract
+from scheduler.time_shared.social_contract import Requirement, SocialContract
 
 FEWEST_ROWS = 64
+_in_queue = attrgetter("arrival_s", "id")
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,35 +30,6 @@ class LocalLoad:
     user_is_there: bool = False
 
 
-class _Rows:
-    """An ordered list of rows, kept as an array."""
-
-    def __init__(self) -> None:
-        self._rows = np.empty(FEWEST_ROWS, dtype=np.int64)
-        self._n = 0
-
-    def insert(self, at: int, row: int) -> None:
-        if self._n == len(self._rows):
-            self._rows = np.concatenate([self._rows, self._rows])
-        self._rows[at + 1 : self._n + 1] = self._rows[at : self._n]
-        self._rows[at] = row
-        self._n += 1
-
-    def append(self, row: int) -> None:
-        self.insert(self._n, row)
-
-    def delete(self, at: int) -> None:
-        self._rows[at : self._n - 1] = self._rows[at + 1 : self._n]
-        self._n -= 1
-
-    def remove(self, row: int) -> None:
-        self.delete(int(np.flatnonzero(self.array == row)[0]))
-
-    @property
-    def array(self) -> Ints:
-        return self._rows[: self._n]
-
-
 class SystemState:
     """Updated by notices; no operation depends on the number of nodes."""
 
@@ -67,29 +38,19 @@ class SystemState:
         self._memory_mb = list(memory_mb)
         self._contract = contract
         self._local = [LocalLoad()] * n
-        self._nodes = Nodes(
-            n_jobs=np.zeros(n, dtype=np.int64),
-            jobs=np.full((n, contract.most_jobs), -1, dtype=np.int64),
-            cpu=np.zeros(n),
-            memory_mb=np.zeros(n),
-            local_mpl=np.zeros(n),
-            local_cpu=np.zeros(n),
-            most_jobs=np.full(n, contract.most_jobs, dtype=np.int64),
-            most_cpu=np.full(n, contract.most_cpu),
-            most_memory_mb=np.array([contract.memory_mb(mb, 0.0, False) for mb in memory_mb]),
-        )
+        self._nodes = allocate(Nodes, n, (n, contract.most_jobs), *7 * [n])
+        self._nodes.most_jobs[:], self._nodes.most_cpu[:] = contract.most_jobs, contract.most_cpu
+        self._nodes.most_memory_mb[:] = [contract.memory_mb(mb, 0.0, False) for mb in memory_mb]
         self.free_mb = sorted(self._nodes.most_memory_mb.tolist(), reverse=True)
         """Memory of each node for parallel tasks in the absence of local users, largest first."""
-        self._jobs = _room_for_jobs(FEWEST_ROWS, 1)
+        self._jobs = _jobs_table(FEWEST_ROWS, 1)
         self._free_rows = list(range(FEWEST_ROWS))[::-1]
         self._row_of: dict[JobId, int] = {}
         self._job_of: dict[JobId, Job] = {}
         self.waiting: list[Job] = []
         """In order of arrival, then id."""
-        self._waiting_rows = _Rows()
         self._running: dict[JobId, float] = {}
         """When each began."""
-        self._running_rows = _Rows()
         self._promised: dict[JobId, float] = {}
 
     def add(self, job: Job, requirement: Requirement) -> None:
@@ -106,16 +67,13 @@ class SystemState:
         jobs.exe_s[row], jobs.cpu_s[row] = requirement.exe_s, requirement.cpu_s
         jobs.communicates[row] = requirement.communicates
         jobs.used_s[row] = jobs.run_s[row] = 0.0
-        self._wait(job, row)
+        insort(self.waiting, job, key=_in_queue)
 
     def start(self, job: Job, nodes: Sequence[int], now_s: float) -> None:
         """Start a waiting job."""
-        row, place = self._row_of[job.id], self._place(job)
-        del self.waiting[place]
-        self._waiting_rows.delete(place)
+        del self.waiting[bisect_left(self.waiting, _in_queue(job), key=_in_queue)]
         self._running[job.id] = now_s
-        self._running_rows.append(row)
-        put(self._jobs, self._nodes, row, np.array(nodes, dtype=np.int64))
+        put(self._jobs, self._nodes, self._row_of[job.id], np.array(nodes, dtype=np.int64))
 
     def end(self, job: JobId) -> None:
         """Complete a running job."""
@@ -127,13 +85,12 @@ class SystemState:
         """A running job lost its nodes and its progress: queue it again."""
         row = self._stop(job_id)
         self._jobs.used_s[row] = self._jobs.run_s[row] = 0.0
-        self._wait(self._job_of[job_id], row)
+        insort(self.waiting, self._job_of[job_id], key=_in_queue)
 
     def _stop(self, job: JobId) -> int:
         """Free the nodes of a running job. Returns its row."""
         del self._running[job]
         row = self._row_of[job]
-        self._running_rows.remove(row)
         take_off(self._jobs, self._nodes, row)
         return row
 
@@ -165,29 +122,22 @@ class SystemState:
         return requirement_in(self._jobs, self._row_of[job])
 
     def view(self, measure: Callable[[], None] = lambda: None) -> SharedNodes:
-        """The nodes as a scheduler sees them. The view changes with the state."""
+        """The nodes as a scheduler sees them. Its tables change with the state."""
         return SharedNodes(
             self._jobs,
             self._nodes,
-            self._waiting_rows.array,
-            self._running_rows.array,
+            self._rows(job.id for job in self.waiting),
+            self._rows(self._running),
             measure,
             MappingProxyType(self._promised),
             MappingProxyType(self._job_of),
         )
 
-    def _wait(self, job: Job, row: int) -> None:
-        place = self._place(job)
-        self.waiting.insert(place, job)
-        self._waiting_rows.insert(place, row)
-
-    def _place(self, job: Job) -> int:
-        """The place of a job in the queue."""
-        key = attrgetter("arrival_s", "id")
-        return bisect_left(self.waiting, key(job), key=key)
+    def _rows(self, jobs: Iterable[JobId]) -> Ints:
+        return np.fromiter(map(self._row_of.__getitem__, jobs), dtype=np.int64)
 
     def _grow(self, n_rows: int, width: int) -> None:
-        old, new = self._jobs, _room_for_jobs(n_rows, width)
+        old, new = self._jobs, _jobs_table(n_rows, width)
         n_old = len(old.id)
         for before, after in zip(old[:-1], new[:-1], strict=True):
             after[:n_old] = before
@@ -196,16 +146,5 @@ class SystemState:
         self._free_rows = list(range(n_old, n_rows))[::-1] + self._free_rows
 
 
-def _room_for_jobs(n_rows: int, width: int) -> Jobs:
-    return Jobs(
-        id=np.zeros(n_rows, dtype=np.int64),
-        tasks=np.zeros(n_rows, dtype=np.int64),
-        cpu=np.zeros(n_rows),
-        memory_mb=np.zeros(n_rows),
-        exe_s=np.zeros(n_rows),
-        cpu_s=np.zeros(n_rows),
-        communicates=np.zeros(n_rows, dtype=np.bool_),
-        used_s=np.zeros(n_rows),
-        run_s=np.zeros(n_rows),
-        nodes=np.full((n_rows, width), -1, dtype=np.int64),
-    )
+def _jobs_table(n_rows: int, width: int) -> Jobs:
+    return allocate(Jobs, *9 * [n_rows], (n_rows, width))

@@ -11,7 +11,7 @@ from scheduler.model import ON_NODES, DispatchOrder, ExecutionRecord, Job, Loss,
 from scheduler.node_set import NodeSet
 from scheduler.ports import Monitor, NodeMonitor, RuntimeEstimator
 from scheduler.resource_manager import OnMachines, OnSharedNodes
-from scheduler.time_shared.requirement import Requirement
+from scheduler.time_shared.social_contract import Requirement
 from sil.batsim.messages import JsonEvent, delay, resource
 from sil.workload.job_log import LoggedRuns
 

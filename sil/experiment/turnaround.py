@@ -14,8 +14,7 @@ from scheduler.model import Job, JobId
 from scheduler.naming import Misnamed
 from scheduler.registry import SchedulerSpec
 from scheduler.time_shared.prediction import by_name
-from scheduler.time_shared.prediction.forecast import Forecast
-from scheduler.time_shared.prediction.history import COVERAGE, Basis, circumstances_of
+from scheduler.time_shared.prediction.forecast import COVERAGE, Basis, Forecast, circumstances_of
 from scheduler.time_shared.system import LocalLoad, SystemState
 from sil.runs.composition import what_if_scheduler
 from sil.settings.queue_file import CannotPredict, QueueFile, RunningTable, WaitingTable

@@ -13,8 +13,7 @@ from typing import ClassVar, Self
 
 from scheduler.errors import UserError
 from scheduler.kinds import Kind
-from scheduler.managers.admission import Admission
-from scheduler.managers.queues import in_order_of_service
+from scheduler.managers.queues import Admission, in_order_of_service
 from scheduler.model import Job
 from sil.runs.composition import AnyWorld, RunKey, Supervision
 from sil.runs.under_test import UnderTest, resolve_all

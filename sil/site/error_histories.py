@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterable
 
 from scheduler.registry import SchedulerNotLoaded, SchedulerSpec, resolve
 from scheduler.time_shared.prediction.by_name import PredictorName
-from scheduler.time_shared.prediction.history import Circumstances, Error, ErrorHistory
+from scheduler.time_shared.prediction.forecast import Circumstances, Error, ErrorHistory
 from sil.site.time_shared_cluster import Characterisations
 from site_db.prediction_errors import KnownError
 

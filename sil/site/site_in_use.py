@@ -13,8 +13,7 @@ from tempfile import TemporaryDirectory
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from scheduler.managers.admission import UserPolicy
-from scheduler.managers.queues import QueuePolicy
+from scheduler.managers.queues import QueuePolicy, UserPolicy
 from scheduler.model import Site
 from sil.settings import files
 from sil.settings.experiment_file import Experiment

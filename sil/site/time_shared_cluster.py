@@ -8,8 +8,7 @@ from math import inf
 
 from scheduler.errors import UserError
 from scheduler.model import Job
-from scheduler.time_shared.requirement import Requirement
-from scheduler.time_shared.social_contract import SocialContract
+from scheduler.time_shared.social_contract import Requirement, SocialContract
 from site_db.site_file.tables import ClusterTable, SiteFile
 
 

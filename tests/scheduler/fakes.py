@@ -9,9 +9,8 @@ from itertools import count, cycle, pairwise
 
 import numpy as np
 
-from scheduler.managers.admission import Admission, UserPolicy
 from scheduler.managers.mapping import MappingManager
-from scheduler.managers.queues import PlannedStarts, PreemptionPolicy, QueuePolicy
+from scheduler.managers.queues import Admission, PlannedStarts, PreemptionPolicy, QueuePolicy, UserPolicy
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.mapping.immediate import Mct
 from scheduler.mapping.problem import MappingProblem

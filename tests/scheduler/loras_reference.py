@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 
 from scheduler.model import NodeSchedule, Start
-from scheduler.time_shared.policies import Method, NodeSelection, Ordering, Selection
+from scheduler.time_shared.loras import Method, NodeSelection, Ordering, Selection
 from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
 
 SLACK = 1e-9

@@ -4,8 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from scheduler.managers.admission import Admission, UserPolicy
-from scheduler.managers.queues import QueuePolicy
+from scheduler.managers.queues import Admission, QueuePolicy, UserPolicy
 from scheduler.model import Job, JobId
 
 DAY = QueuePolicy("day", priority=2, users=frozenset({"ann", "bob"}))

@@ -14,7 +14,7 @@ from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Answer, Schedule
 from scheduler.registry import resolve
 from scheduler.rules import DETERMINISTIC, RETURNS_IN_TIME, RULES_OF
-from scheduler.time_shared.policies import Ordering
+from scheduler.time_shared.loras import Ordering
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 from tests import faulty, faulty_on_nodes
 from tests.examples import up_to

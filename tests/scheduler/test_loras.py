@@ -11,14 +11,12 @@ from hypothesis import strategies as st
 
 from scheduler.model import Job, JobId, NodeSchedule
 from scheduler.ports import Scheduler
-from scheduler.time_shared.loras import Loras
-from scheduler.time_shared.policies import Method, NodeSelection, Ordering, Selection
+from scheduler.time_shared.loras import Loras, Method, NodeSelection, Ordering, Selection
 from scheduler.time_shared.prediction.algorithm_1 import Algorithm1
 from scheduler.time_shared.prediction.look_ahead import Blind, PolicyAware
 from scheduler.time_shared.prediction.promises import Promising
 from scheduler.time_shared.problem import TimeSharedProblem
-from scheduler.time_shared.requirement import Requirement
-from scheduler.time_shared.social_contract import SocialContract
+from scheduler.time_shared.social_contract import Requirement, SocialContract
 from scheduler.time_shared.system import LocalLoad, SystemState
 from scheduler.wait_reasons import in_detail
 from tests.examples import up_to

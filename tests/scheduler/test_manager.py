@@ -10,9 +10,8 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from scheduler.managers.admission import UserPolicy
 from scheduler.managers.mapping import MappingManager
-from scheduler.managers.queues import MappingPolicy, PlannedStarts, PreemptionPolicy, QueuePolicy
+from scheduler.managers.queues import MappingPolicy, PlannedStarts, PreemptionPolicy, QueuePolicy, UserPolicy
 from scheduler.mapping.greedy import Sjs
 from scheduler.mapping.immediate import Mct, Olb
 from scheduler.mapping.pjs import Pjs

@@ -7,7 +7,7 @@ import pytest
 from scheduler.model import Job, JobId
 from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.prediction.by_name import PredictorName, make, read
-from scheduler.time_shared.prediction.history import (
+from scheduler.time_shared.prediction.forecast import (
     FEWEST,
     Circumstances,
     Error,
@@ -16,8 +16,7 @@ from scheduler.time_shared.prediction.history import (
     WithInterval,
 )
 from scheduler.time_shared.prediction.look_ahead import PolicyAware
-from scheduler.time_shared.requirement import Requirement
-from scheduler.time_shared.social_contract import SocialContract
+from scheduler.time_shared.social_contract import Requirement, SocialContract
 from scheduler.time_shared.system import SystemState
 
 WAITS = Circumstances(100.0, 1, True, 1)

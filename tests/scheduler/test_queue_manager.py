@@ -31,8 +31,7 @@ from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.prediction.look_ahead import PolicyAware
 from scheduler.time_shared.prediction.promises import PromisesByForecast
 from scheduler.time_shared.problem import TimeSharedProblem
-from scheduler.time_shared.requirement import Requirement
-from scheduler.time_shared.social_contract import SocialContract
+from scheduler.time_shared.social_contract import Requirement, SocialContract
 
 
 class World:

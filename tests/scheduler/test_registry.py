@@ -12,8 +12,7 @@ import pytest
 from scheduler import registry
 from scheduler.kinds import Kind
 from scheduler.registry import SchedulerNotLoaded, resolve
-from scheduler.time_shared.loras import Loras
-from scheduler.time_shared.policies import NodeSelection, Selection
+from scheduler.time_shared.loras import Loras, NodeSelection, Selection
 
 
 class WithParameters:

@@ -13,12 +13,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.model import DispatchOrder, Job, JobId, RunId
-from scheduler.time_shared.loras import Loras
-from scheduler.time_shared.policies import NodeSelection, Ordering, Selection
+from scheduler.time_shared.loras import Loras, NodeSelection, Ordering, Selection
 from scheduler.time_shared.prediction.forecast import Predictor
 from scheduler.time_shared.prediction.look_ahead import PolicyAware
-from scheduler.time_shared.requirement import Requirement
-from scheduler.time_shared.social_contract import SocialContract
+from scheduler.time_shared.social_contract import Requirement, SocialContract
 from sil.report.node_figures import mpl_segments
 from sil.runs.composition import RunKey
 from sil.runs.on_time_shared import TimeSharedNodes, TimeSharedRun, built_in_characterisations

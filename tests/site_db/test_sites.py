@@ -10,8 +10,7 @@ from hypothesis import strategies as st
 from sqlalchemy import Engine
 from sqlalchemy.orm import Session
 
-from scheduler.managers.admission import UserPolicy
-from scheduler.managers.queues import MappingPolicy, QueuePolicy
+from scheduler.managers.queues import MappingPolicy, QueuePolicy, UserPolicy
 from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from site_db import store
 from site_db.estimation import Layout, Place, PlaceKind

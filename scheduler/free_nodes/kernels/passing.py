@@ -1,4 +1,4 @@
-"""Which of the waiting jobs start now: one pass over the queue, as far as it has to be looked at."""
+"""Which of the waiting jobs start now: one pass over the queue, as far as needed."""
 
 from __future__ import annotations
 
@@ -17,15 +17,15 @@ from scheduler.free_nodes.kernels.queue_tree import (
     set_leaf,
     shortest_that_fits,
 )
-from scheduler.free_nodes.kernels.releases import END_S, RELEASED, Releases, insert, remove
+from scheduler.free_nodes.kernels.releases import END_S, RELEASED, ReleaseTable, insert, remove
 
 FCFS, SJF = range(2)
 NO_BACKFILLING, IN_ORDER, SHORTEST_FIRST = range(3)
 """The codes of `Ordering` and `Backfilling`."""
 
 PLACE, NODES, TAKES_S, RANK = 0, 1, 2, 3
-"""Columns of the table of jobs that start: where in the queue's tree, how many nodes, for how long, and how
-many jobs wait before it."""
+"""Columns of the table of jobs that start: place in the queue's tree, number of nodes, estimated run time,
+number of jobs before it."""
 
 
 @inlined
@@ -37,7 +37,7 @@ def first_in_queue(tree: Tree, ordering: int) -> int:
 
 @inlined
 def start(tree: Tree, started: Floats2, n_started: int, place: int) -> None:
-    """Note it, and take it out of the queue for the rest of the pass."""
+    """Record the job, and remove it from the queue for the rest of the pass."""
     k = len(tree) // 2 + place
     started[n_started, PLACE], started[n_started, NODES] = place, tree[k, SIZE]
     started[n_started, TAKES_S] = tree[k, ESTIMATE_S]
@@ -46,7 +46,7 @@ def start(tree: Tree, started: Floats2, n_started: int, place: int) -> None:
 
 @inlined
 def put_back(tree: Tree, started: Floats2, n_started: int) -> None:
-    """The queue is again as it was before the pass."""
+    """Restore the queue as it was before the pass."""
     for x in range(n_started):
         set_leaf(tree, int(started[x, PLACE]), 1.0, started[x, NODES], started[x, TAKES_S])
     for x in range(n_started):
@@ -57,7 +57,7 @@ def put_back(tree: Tree, started: Floats2, n_started: int) -> None:
 def next_to_backfill(
     tree: Tree, backfilling: int, n_free: int, spare: int, now_s: float, shadow_s: float
 ) -> int:
-    """The next job that fits now and does not delay the first; that one itself does not fit."""
+    """The next job that fits now and does not delay the first, which does not fit."""
     if backfilling == IN_ORDER:
         return first_that_fits(tree, n_free, spare, now_s, shadow_s)
     place = shortest_that_fits(tree, n_free)
@@ -67,10 +67,10 @@ def next_to_backfill(
 
 
 @inlined
-def reservation(releases: Releases, n: int, n_free: int, needed: int, now_s: float) -> tuple[float, int]:
-    """When so many nodes are free if all ends as believed, and how many are to spare then.
+def reservation(releases: ReleaseTable, n: int, n_free: int, needed: int, now_s: float) -> tuple[float, int]:
+    """When `needed` nodes are expected to be free, counting all released at that time; and the spare ones.
 
-    All that is released at that very moment counts. Never, if all that is up is too few.
+    Infinite if too few nodes are up.
     """
     then_s, x = now_s, 0
     while x < n and (n_free < needed or releases[x, END_S] <= then_s):
@@ -84,7 +84,7 @@ def reservation(releases: Releases, n: int, n_free: int, needed: int, now_s: flo
 @compiled
 def start_jobs(
     tree: Tree,
-    releases: Releases,
+    releases: ReleaseTable,
     n_running: int,
     n_free: int,
     now_s: float,
@@ -92,9 +92,9 @@ def start_jobs(
     backfilling: int,
     started: Floats2,
 ) -> int:
-    """Start what may start; returns how many, told in `started` in order.
+    """Write the jobs that start to `started`, in order; returns their number.
 
-    The tables of what waits and runs are as before in the end; `releases` has room for all that may start.
+    Leaves `tree` and `releases` unchanged; `releases` must have room for all jobs that may start.
     """
     capacity = len(tree) // 2
     n_started = 0

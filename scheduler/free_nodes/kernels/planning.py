@@ -1,7 +1,6 @@
 """Conservative backfilling: a reservation for every job that waits, on a profile of free nodes over time.
 
-Row k of a profile says how many nodes are free from its time until that of the next row; the last one, from
-then on for ever.
+Row k of a profile has the number of free nodes from its time until that of the next row.
 """
 
 from __future__ import annotations
@@ -10,17 +9,19 @@ import numpy as np
 
 from scheduler.compiled import Floats, Floats2, Ints, compiled, inlined, part
 from scheduler.free_nodes.kernels.queue_tree import ESTIMATE_S, JOB, SIZE
-from scheduler.free_nodes.kernels.releases import END_S, RELEASED, Releases
+from scheduler.free_nodes.kernels.releases import END_S, RELEASED, ReleaseTable
 
 TIME_S, FREE = 0, 1
 """Columns of a profile."""
 
 
 @inlined
-def free_over_time(releases: Releases, n_running: int, n_free: int, now_s: float, profile: Floats2) -> int:
-    """As it will be if all runs end as believed and nothing starts; returns the number of rows.
+def free_over_time(
+    releases: ReleaseTable, n_running: int, n_free: int, now_s: float, profile: Floats2
+) -> int:
+    """The profile if all runs end as expected and nothing starts; returns the number of rows.
 
-    A run that should have ended by now is believed to end next.
+    An overdue run is expected to end right after now.
     """
     profile[0, TIME_S], profile[0, FREE] = now_s, n_free
     n = 1
@@ -35,7 +36,7 @@ def free_over_time(releases: Releases, n_running: int, n_free: int, now_s: float
 
 @part
 def cut(profile: Floats2, n: int, time_s: float) -> int:
-    """See to it that a row begins at a time, not before the first row's; returns the number of rows."""
+    """Split the row at a time, not before the first row's; returns the number of rows."""
     x = n
     while profile[x - 1, TIME_S] > time_s:
         x -= 1
@@ -49,7 +50,7 @@ def cut(profile: Floats2, n: int, time_s: float) -> int:
 
 @part
 def add(profile: Floats2, n: int, start_s: float, end_s: float, nodes: float) -> int:
-    """So many more nodes are free from start to end, fewer if negative; returns the number of rows."""
+    """Add free nodes from start to end, or remove them if negative; returns the number of rows."""
     n = cut(profile, n, start_s)
     n = cut(profile, n, end_s)
     x = 0
@@ -63,7 +64,7 @@ def add(profile: Floats2, n: int, start_s: float, end_s: float, nodes: float) ->
 
 @part
 def earliest_s(profile: Floats2, n: int, from_s: float, size: float, takes_s: float) -> float:
-    """The earliest time from `from_s` on at which so many nodes are free for so long; infinite = never."""
+    """The earliest time from `from_s` on at which `size` nodes are free for `takes_s`; infinite = never."""
     start_s, x = from_s, 0
     while x < n:
         ends_s = profile[x + 1, TIME_S] if x + 1 < n else np.inf
@@ -78,7 +79,7 @@ def earliest_s(profile: Floats2, n: int, from_s: float, size: float, takes_s: fl
 
 @compiled
 def carry_over(jobs: Floats2, jobs_before: Ints, starts_before_s: Floats, starts_s: Floats) -> None:
-    """The reservations of jobs that had one; infinite for the others. Both are in the order of the queue."""
+    """Copy earlier reservations; infinite for jobs without one. Both tables are in queue order."""
     y = 0
     for x in range(len(jobs)):
         starts_s[x] = np.inf
@@ -94,17 +95,17 @@ def plan(
     jobs: Floats2,
     by_start: Ints,
     starts_s: Floats,
-    releases: Releases,
+    releases: ReleaseTable,
     n_running: int,
     n_free: int,
     now_s: float,
     profile: Floats2,
     started: Ints,
 ) -> int:
-    """Bring the reservations up to date and tell in `started` who starts now; returns how many.
+    """Update the reservations, and write the jobs that start now to `started`; returns their number.
 
-    `starts_s` are the reservations so far, infinite where there is none, and `by_start` the jobs in their
-    order. A reservation that cannot be kept any more is moved to the earliest time after it.
+    `starts_s` are the reservations so far, infinite for jobs without one; `by_start` are the jobs in this
+    order. A reservation that cannot be kept moves to the earliest time after it.
     """
     n = free_over_time(releases, n_running, n_free, now_s, profile)
     for k in by_start:

@@ -1,8 +1,7 @@
 """The waiting jobs as leaves of a binary tree, in the order of the queue.
 
-Row k of `tree` is a node, with its children in rows 2k and 2k + 1 and the root in row 1; it tells of the jobs
-below it how many there are, the least size and the least estimate. So the next job that may start is found
-without a look at all that wait.
+Row k of `tree` is a node with children in rows 2k and 2k + 1; the root is row 1. It has the number of jobs
+below it, their least size and their least estimate: the next job that may start is found without a scan.
 """
 
 from __future__ import annotations
@@ -12,7 +11,7 @@ import numpy as np
 from scheduler.compiled import Floats2, compiled, direct, inlined, part
 
 N_JOBS, SIZE, ESTIMATE_S, JOB = 0, 1, 2, 3
-"""Columns of a tree; the id of the job is told of leaves only."""
+"""Columns of a tree; only leaves have the id of the job."""
 
 NOBODY = -1
 
@@ -41,7 +40,7 @@ def set_leaf(tree: Tree, place: int, n_jobs: float, size: float, estimate_s: flo
 @direct
 @compiled
 def put_job(tree: Tree, place: int, job: int, size: float, estimate_s: float) -> float:
-    """A job waits in a place. Returns the least size of all that wait."""
+    """Add a job. Returns the least size of all waiting jobs."""
     tree[len(tree) // 2 + place, JOB] = job
     set_leaf(tree, place, 1.0, size, estimate_s)
     return float(tree[1, SIZE])
@@ -50,14 +49,14 @@ def put_job(tree: Tree, place: int, job: int, size: float, estimate_s: float) ->
 @direct
 @compiled
 def take_job(tree: Tree, place: int) -> float:
-    """The job in a place does not wait any more. Returns the least size of all that do."""
+    """Remove the job in a place. Returns the least size of all waiting jobs."""
     set_leaf(tree, place, 0.0, np.inf, np.inf)
     return float(tree[1, SIZE])
 
 
 @part
 def place_of(tree: Tree, rank: int) -> int:
-    """The place of the job before which `rank` others wait."""
+    """The place of the job with `rank` jobs before it."""
     k, capacity = 1, len(tree) // 2
     while k < capacity:
         k *= 2
@@ -76,7 +75,7 @@ def look_up_place(tree: Tree, rank: int) -> int:
 
 @inlined
 def rank_of(tree: Tree, place: int) -> int:
-    """How many jobs wait before the one in a place."""
+    """The number of jobs before the one in a place."""
     k, rank = len(tree) // 2 + place, 0
     while k > 1:
         if k % 2 == 1:
@@ -87,7 +86,7 @@ def rank_of(tree: Tree, place: int) -> int:
 
 @inlined
 def after(k: int) -> int:
-    """The node with which a walk from left to right goes on that has done with node k; 0 = it is over."""
+    """The next node of a walk from left to right after the subtree of node k; 0 = none."""
     while k % 2 == 1:
         k >>= 1
     return k + 1 if k > 0 else 0

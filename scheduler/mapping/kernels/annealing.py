@@ -1,4 +1,4 @@
-"""Genetic simulated annealing over whole schedules: every job on a machine or a cluster."""
+"""Genetic simulated annealing over schedules, each a resource for every job."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from scheduler.mapping.kernels.table import NOBODY
 
 
 class Choices(NamedTuple):
-    """What may be chosen for each job, and when it could begin."""
+    """The possible resources of each job, and when they are ready."""
 
     times_s: (
         FixedFloats2  # (n, m + clusters), infinite where a job cannot run or the resource is not available
@@ -23,10 +23,10 @@ class Choices(NamedTuple):
 
 
 class Bench(NamedTuple):
-    """Room to work out one schedule."""
+    """Work space for the evaluation of one schedule."""
 
     head: Ints  # (m + clusters,) the first job on each resource, shortest first
-    behind: Ints  # (n,) who comes after each job on its resource
+    behind: Ints  # (n,) the next job on its resource
     free_s: Floats  # (m,)
 
 
@@ -96,7 +96,7 @@ def sum_s(choices: Choices, bench: Bench, chosen: Ints) -> float:
 
 @part
 def other_resource(choices: Choices, state: Ints, i: int) -> int:
-    """Another resource for job i: one of its favourites, or now and then any that can run it."""
+    """A random resource for job i: mostly one of its favourites."""
     n_favourites = choices.favourites.shape[1]
     for _ in range(8):
         if drawn(state, 8) > 0:
@@ -120,11 +120,11 @@ def anneal(
     cooling: float,
     generations: int,
 ) -> None:
-    """Let `population` (P, n) change for so many generations; the best schedule ever goes to `best` (n,).
+    """Change `population` (P, n) for some generations; the best schedule found goes to `best` (n,).
 
-    In each generation every schedule has one child: of itself and a mate, or of itself with some jobs moved.
-    The child takes its place if its sum is less than that of its parent plus the temperature, which begins
-    as a twentieth of the mean sum and cools by the factor `cooling`.
+    In each generation every schedule has one child: a crossover with a mate, or a mutation. The child
+    replaces it if its sum is less than the parent's plus the temperature, which begins as a twentieth of the
+    mean sum and cools by the factor `cooling`.
     """
     size, n = population.shape
     temperature_s = 0.0

@@ -1,5 +1,4 @@
-"""Job classes grouped by the machine class that was best for them when they were last looked at; blocks of
-similar job classes, whose common bound saves looking at each."""
+"""Job classes by the machine class that was best at their last evaluation, and blocks of similar classes."""
 
 from __future__ import annotations
 
@@ -12,17 +11,17 @@ from scheduler.mapping.kernels.lines import Lines, line_up, soonest
 from scheduler.mapping.kernels.table import NOBODY, Table
 
 FEW = 256
-"""So many job classes are not worth blocks."""
+"""Fewest job classes for which there are blocks."""
 
 MEMBERS = 16
-"""Job classes in a block."""
+"""Job classes per block."""
 
 ALIKE = 1.5
-"""A block is kept if its bound is at most so many times the best completion of one of its members."""
+"""A block is used if its bound is at most this multiple of the latest best completion of its members."""
 
 
 class Blocks(NamedTuple):
-    """B blocks of job classes. In each cell the longest time of all in the block: none is done any later."""
+    """B blocks of job classes; each cell of a row is the longest time of its members."""
 
     row_s: FixedFloats2  # (B, K)
     members: Ints  # (C,) block by block
@@ -30,7 +29,7 @@ class Blocks(NamedTuple):
 
 
 def blocks_of(table: Table, in_order: Ints) -> Blocks:
-    """Blocks of neighbours in the order given."""
+    """Blocks of consecutive classes in the order given."""
     n_job_classes, n_machine_classes = table.by_job_class_s.shape
     n_blocks = n_job_classes // MEMBERS if n_job_classes > FEW else 0
     first = np.arange(n_blocks + 1) * len(in_order) // max(1, n_blocks)
@@ -58,7 +57,7 @@ def _longest(times_s: FixedFloats2, members: Ints, first: Ints, row_s: Floats2) 
 
 
 class Groups(NamedTuple):
-    """For each machine class the job classes that were best off there, the longest on top.
+    """For each machine class the job classes that were best there, the longest at the root.
 
     Pairing heaps by time (Fredman, Sedgewick, Sleator and Tarjan 1986): the root has the least key, and
     `child` and `sibling` are NOBODY where there is none. Classes of one group with equal times become one
@@ -77,7 +76,7 @@ class Groups(NamedTuple):
 
 
 def grouped(table: Table, blocks: Blocks, lines: Lines, ready_s: Floats) -> Groups:
-    """The groups of all blocks, or job classes where there are no blocks, while machines are ready so."""
+    """The groups of all blocks, or of all job classes if there are no blocks, at these ready times."""
     n_classes, n_blocks = len(table.by_job_class_s), len(blocks.row_s)
     n = n_classes + n_blocks
     groups = Groups(
@@ -95,7 +94,7 @@ def grouped(table: Table, blocks: Blocks, lines: Lines, ready_s: Floats) -> Grou
 
 @inlined
 def meld(key: Floats | Ints, child: Ints, sibling: Ints, a: int, b: int) -> int:
-    """One heap of two."""
+    """Join two heaps."""
     if a == NOBODY:
         return b
     if b == NOBODY:
@@ -109,7 +108,7 @@ def meld(key: Floats | Ints, child: Ints, sibling: Ints, a: int, b: int) -> int:
 
 @part
 def without_root(key: Floats | Ints, child: Ints, sibling: Ints, root: int) -> int:
-    """The heap without its root, which is a node by itself then."""
+    """Remove the root, which becomes a heap of its own. Returns the rest."""
     c, pairs = child[root], NOBODY
     child[root] = NOBODY
     while c != NOBODY:
@@ -132,7 +131,7 @@ def without_root(key: Floats | Ints, child: Ints, sibling: Ints, root: int) -> i
 
 @inlined
 def bound_of(lines: Lines, groups: Groups, k: int) -> float:
-    """No job of group k has a larger best completion."""
+    """An upper bound of the best completions of group k."""
     if groups.top[k] == NOBODY:
         return -np.inf
     return float(lines.front_s[k] - groups.minus_s[groups.top[k]])
@@ -140,7 +139,7 @@ def bound_of(lines: Lines, groups: Groups, k: int) -> float:
 
 @inlined
 def join(groups: Groups, c: int, k: int, time_s: float) -> None:
-    """Put a class, with all that are below it as equals, into group k."""
+    """Add a class, with the equal ones below it, to group k."""
     groups.minus_s[c] = -time_s
     groups.top[k] = meld(groups.minus_s, groups.child, groups.sibling, groups.top[k], c)
 
@@ -152,7 +151,7 @@ def meld_equals(groups: Groups, a: int, b: int) -> int:
 
 @inlined
 def without_lowest(groups: Groups, c: int) -> int:
-    """Those that stand below class c as equals, without it."""
+    """The equal classes below class c."""
     return without_root(groups.head, groups.equal_child, groups.equal_sibling, c)
 
 
@@ -163,7 +162,7 @@ def best_completion_s(table: Table, blocks: Blocks, lines: Lines, c: int) -> flo
 
 @part
 def enter(table: Table, blocks: Blocks, lines: Lines, groups: Groups, c: int, completion_s: float) -> int:
-    """A job class or block is done at `completion_s` on the first machine class that offers that: which?"""
+    """Add a class or block to the group of the first machine class that completes it then. Returns that."""
     times_s, k = row_of(table, blocks, c), 0
     while lines.front_s[k] + times_s[k] != completion_s:
         k += 1
@@ -175,9 +174,9 @@ def enter(table: Table, blocks: Blocks, lines: Lines, groups: Groups, c: int, co
 def take_tied(
     lines: Lines, groups: Groups, bound_s: Floats, largest_s: float, tied: Ints, group_of: Ints
 ) -> int:
-    """Take all whose bound is `largest_s` out of their groups, those of equal time in one group as one.
+    """Remove all whose bound is `largest_s` from their groups; those of equal time in a group become one.
 
-    Writes the class of the lowest job of each to `tied`, its group to `group_of`; returns how many these are.
+    Writes the class of the lowest job of each to `tied`, and its group to `group_of`; returns their number.
     """
     n_tied = 0
     for k in range(len(bound_s)):

@@ -1,4 +1,4 @@
-"""A lower bound of the sum of completions, from the work that jobs are on machines of different speed."""
+"""A lower bound of the sum of completions, from the work of jobs and the speed of machines."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ from scheduler.mapping.kernels.lines import Lines
 from scheduler.mapping.kernels.table import Table
 
 SLACK = 1e-9
-"""Relative; more than any of these sums can be wrong by."""
+"""Relative; more than the rounding error of these sums."""
 
 
 N_STEPS = 64
-"""Ready times are rounded down to so many steps between the first and the last."""
+"""Number of steps between the first and the last ready time, to which ready times are rounded down."""
 
 
 class LeastWork(NamedTuple):
-    """How slow machines are, and the work that each job is at least: time / slowness.
+    """The slowness of machines, and the least work of each job: time / slowness.
 
     Any positive slowness gives a valid bound. A good one is the mean, over the job classes that can run
     there, of the time in proportion to the shortest of the class.
@@ -33,7 +33,7 @@ class LeastWork(NamedTuple):
 
 
 def least_work_of(table: Table, ready_s: Floats) -> LeastWork:
-    """Three passes over the table. `ready_s` by machine index: those that never are do no work."""
+    """Three passes over the table. `ready_s` by machine index; machines that are never ready do no work."""
     n_job_classes, n_machine_classes = table.by_job_class_s.shape
     slowness, work_s, least_s = np.empty(n_machine_classes), np.empty(n_job_classes), np.empty(n_job_classes)
     first_s = np.minimum.reduceat(ready_s[table.machines], table.first_machine[:-1])
@@ -68,11 +68,10 @@ def _measure(
 
 @part
 def least_rest_s(table: Table, least_work: LeastWork, lines: Lines, next_job: Ints) -> float:
-    """The sum of completions of the jobs left is at least this, however they are mapped.
+    """A lower bound of the sum of completions of the jobs left. O(C + number of runs).
 
-    When the x-th of them is done, the machines ready by then must have done the work of x jobs, which is the
-    least for those of least work. And no job is done before its least time on the machine that is ready
-    first. The larger of the two sums. O(C + number of runs).
+    The larger of two bounds. When x jobs are done, the machines ready by then have done at least the x least
+    amounts of work; and no job is done before the first ready time plus its least time.
     """
     first_s, last_s = np.inf, -np.inf
     for k in range(len(lines.front_s)):
@@ -91,7 +90,7 @@ def least_rest_s(table: Table, least_work: LeastWork, lines: Lines, next_job: In
         n, work_s = table.first_job[c + 1] - next_job[c], least_work.work_s[c]
         alone_s += n * (first_s + least_work.least_s[c])
         while n > 0:
-            # `now_s` is when all jobs so far are done; so many more are before other machines are ready.
+            # All jobs so far are done at `now_s`; q more before other machines become ready.
             q = n
             if step < N_STEPS:
                 room_s = max(0.0, (first_s + (step + 1) * step_s - now_s) * speed)
@@ -101,7 +100,7 @@ def least_rest_s(table: Table, least_work: LeastWork, lines: Lines, next_job: In
             rest_s += q * now_s + took_s * q * (q + 1) / 2
             now_s += q * took_s
             n -= q
-            if n > 0:  # the next one is done by more machines than those that begin it
+            if n > 0:  # more machines become ready while the next job runs
                 begun_s = max(0.0, room_s - q * work_s)
                 step += 1
                 speed += least_work.speed_at[step]
@@ -117,7 +116,7 @@ def least_rest_s(table: Table, least_work: LeastWork, lines: Lines, next_job: In
 
 @part
 def add_speeds(table: Table, least_work: LeastWork, lines: Lines, first_s: float, step_s: float) -> None:
-    """How much faster all machines together become at each step."""
+    """The speed that becomes available at each step."""
     least_work.speed_at[:] = 0.0
     for k in range(len(lines.front_s)):
         if lines.front_s[k] < np.inf:

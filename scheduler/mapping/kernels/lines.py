@@ -43,7 +43,7 @@ def room_for_lines(table: Table) -> Lines:
 
 @part
 def line_up(table: Table, lines: Lines, ready_s: Floats) -> None:
-    """All machines that will be ready some day; neighbours that are ready together as one run."""
+    """Initialise with all machines that are ever ready; neighbours ready at the same time are one run."""
     for k in range(len(lines.n_runs)):
         lines.n_runs[k] = 0
         at, end = table.first_machine[k], table.first_machine[k + 1]
@@ -60,7 +60,7 @@ def line_up(table: Table, lines: Lines, ready_s: Floats) -> None:
 
 @part
 def soonest(times_s: Floats, front_s: Floats) -> float:
-    """The least completion over all machine classes; eight at a time, which processors can do at once."""
+    """The least completion over all machine classes; eight minima, which processors compute in parallel."""
     a = b = c = d = e = f = g = h = np.inf
     n = len(front_s)
     whole = n - n % 8
@@ -117,7 +117,7 @@ def place(
             best, behind, lowest = k, NOBODY, j
         base = table.first_machine[k]
         if lines.n_runs[k] > 0 and lines.run_s[base] + times_s[k] == completion_s:
-            for x in range(lines.n_runs[k]):  # by rounding, later runs can be tied with the front
+            for x in range(lines.n_runs[k]):  # later runs can be tied with the front by rounding
                 if lines.run_s[base + x] + times_s[k] == completion_s:
                     j = lines.members[lines.run_at[base + x]]
                     others = min(others, max(j, lowest))
@@ -141,7 +141,7 @@ def place(
         plan.start_s[done + x] = start_s
         plan.completion_s[done + x] = completion_s
     next_job[c] += placed
-    if behind >= 0 or completion_s > start_s:  # a job that takes no time leaves its machine first in line
+    if behind >= 0 or completion_s > start_s:  # otherwise the machine stays at the front
         push_run(table, lines, best, completion_s, len(table.machines) + done, placed)
         if lines.front_at[best] == lines.front_end[best]:
             next_front(table, lines, best)
@@ -150,7 +150,7 @@ def place(
 
 @part
 def take_behind(table: Table, lines: Lines, k: int, x: int) -> None:
-    """Take the first machine out of the run in place x of class k's heap."""
+    """Remove the first machine of the run in place x of class k's heap."""
     run = table.first_machine[k] + x
     lines.run_at[run] += 1
     lines.run_length[run] -= 1
@@ -178,7 +178,7 @@ def next_front(table: Table, lines: Lines, k: int) -> None:
 
 @part
 def sort_ascending(values: Ints, begin: int, end: int) -> None:
-    """Shell's sort, in place; one pass where nothing is to be done."""
+    """Shell sort in place; one pass if the values are sorted."""
     x = begin + 1
     while x < end and values[x - 1] < values[x]:
         x += 1
@@ -206,7 +206,7 @@ def push_run(table: Table, lines: Lines, k: int, ready_s: float, at: int, length
 
 @inlined
 def drop_run(table: Table, lines: Lines, k: int, x: int) -> None:
-    """Take out the run in place x of class k's heap."""
+    """Remove the run in place x of class k's heap."""
     base = table.first_machine[k]
     n = lines.n_runs[k] - 1
     lines.n_runs[k] = n
@@ -226,7 +226,7 @@ def drop_run(table: Table, lines: Lines, k: int, x: int) -> None:
 
 @inlined
 def rise(lines: Lines, base: int, x: int, ready_s: float, at: int, length: int) -> None:
-    """Put a run into place x of the heap that begins at `base`, or as far above as it belongs."""
+    """Sift up a run from place x of the heap that begins at `base`."""
     while x > 0 and lines.run_s[base + (x - 1) // 2] > ready_s:
         move_run(lines, base + (x - 1) // 2, base + x)
         x = (x - 1) // 2

@@ -8,7 +8,7 @@ import numpy as np
 
 from scheduler.compiled import Floats, Ints, Ints2, allocate, compiled, inlined, part
 from scheduler.mapping.kernels.lines import Lines, line_up, place, soonest
-from scheduler.mapping.kernels.sorting import Sorting, end_of_run, end_of_stretch, sort_on
+from scheduler.mapping.kernels.sorting import Sorting, end_of_run, end_of_stretch, sort_on, unsorted
 from scheduler.mapping.kernels.table import BEYOND_ALL, NOBODY, Plan, Table, is_used_up
 
 FEW_LEFT = 512
@@ -38,18 +38,16 @@ class Heads(NamedTuple):
     place_of: Ints  # (C,) position of each class among them
     n_left: Ints  # (1,)
     zero_s: Floats  # (K,) zeros
+    sorting: Sorting  # kept for later mappings of the same jobs
 
 
 def room_for_heads(table: Table) -> Heads:
-    n_job_classes, n_machine_classes = table.by_job_class_s.shape
-    k, c = n_machine_classes, n_job_classes
-    heads = allocate(Heads, k, k, k, (k, c), k, c, c, 1, k)
-    heads.zero_s[:] = 0.0
-    return heads
+    c, k = table.by_job_class_s.shape
+    return allocate(Heads, k, k, k, (k, c), k, c, c, 1, k, sorting=unsorted(table))
 
 
 @part
-def find_tops(table: Table, sorting: Sorting, lines: Lines, heads: Heads, next_job: Ints) -> None:
+def find_tops(table: Table, lines: Lines, heads: Heads, next_job: Ints) -> None:
     """Initialise all fields."""
     heads.n_left[0] = 0
     for c in range(len(next_job)):
@@ -59,11 +57,11 @@ def find_tops(table: Table, sorting: Sorting, lines: Lines, heads: Heads, next_j
             heads.n_left[0] += 1
     for k in range(len(heads.at)):
         heads.at[k] = heads.in_heaps_to[k] = 0
-        find_top(table, sorting, lines, heads, next_job, k)
+        find_top(table, lines, heads, next_job, k)
 
 
 @inlined
-def drop_class(table: Table, sorting: Sorting, lines: Lines, heads: Heads, next_job: Ints, c: int) -> None:
+def drop_class(table: Table, lines: Lines, heads: Heads, next_job: Ints, c: int) -> None:
     """Remove class c, which has no job left."""
     heads.n_left[0] -= 1
     last = heads.left[heads.n_left[0]]
@@ -71,7 +69,7 @@ def drop_class(table: Table, sorting: Sorting, lines: Lines, heads: Heads, next_
     heads.place_of[last] = heads.place_of[c]
     for k in range(len(heads.top)):
         if heads.top[k] == c:
-            find_top(table, sorting, lines, heads, next_job, k)
+            find_top(table, lines, heads, next_job, k)
 
 
 @inlined
@@ -82,24 +80,24 @@ def set_key(table: Table, lines: Lines, heads: Heads, k: int) -> None:
 
 
 @inlined
-def find_top(table: Table, sorting: Sorting, lines: Lines, heads: Heads, next_job: Ints, k: int) -> None:
+def find_top(table: Table, lines: Lines, heads: Heads, next_job: Ints, k: int) -> None:
     """Find the shortest remaining job on machine class k, extending the sorted order if needed.
 
     If few job classes remain, and far fewer than the next stretch has, search them instead.
     """
     times_s, top, least_s = table.by_machine_class_s[k], NOBODY, np.inf
     while top == NOBODY and heads.at[k] < len(next_job):
-        if heads.at[k] == sorting.sorted_to[k]:
-            stretch = end_of_stretch(table, sorting, k) - sorting.sorted_to[k]
+        if heads.at[k] == heads.sorting.sorted_to[k]:
+            stretch = end_of_stretch(table, heads.sorting, k) - heads.sorting.sorted_to[k]
             if heads.n_left[0] <= min(FEW_LEFT, stretch // 3):
                 break
-            sort_on(table, sorting, k)
+            sort_on(table, heads.sorting, k)
         if heads.at[k] < heads.in_heaps_to[k]:
-            top = top_of_heap(table, sorting, heads, next_job, k)
-        elif is_used_up(table, next_job, sorting.order[k, heads.at[k]]):
+            top = top_of_heap(table, heads, next_job, k)
+        elif is_used_up(table, next_job, heads.sorting.order[k, heads.at[k]]):
             heads.at[k] += 1
         else:
-            top = sorting.order[k, heads.at[k]]
+            top = heads.sorting.order[k, heads.at[k]]
     if top == NOBODY:
         for x in range(heads.n_left[0]):
             if times_s[heads.left[x]] < least_s:
@@ -110,7 +108,7 @@ def find_top(table: Table, sorting: Sorting, lines: Lines, heads: Heads, next_jo
 
 @inlined
 def lowest_job(
-    table: Table, sorting: Sorting, lines: Lines, heads: Heads, next_job: Ints, least_s: float, n_offers: int
+    table: Table, lines: Lines, heads: Heads, next_job: Ints, least_s: float, n_offers: int
 ) -> tuple[int, int]:
     """The class of the lowest job that can complete at `least_s`, and the lowest such job of other classes.
 
@@ -119,21 +117,21 @@ def lowest_job(
     best, lowest, others = NOBODY, BEYOND_ALL, BEYOND_ALL
     for y in range(n_offers):
         k = lines.offers[y]
-        times_s, order, x = table.by_machine_class_s[k], sorting.order[k], heads.at[k]
-        by_order = x < sorting.sorted_to[k]
+        times_s, order, x = table.by_machine_class_s[k], heads.sorting.order[k], heads.at[k]
+        by_order = x < heads.sorting.sorted_to[k]
         end = len(order) if by_order else heads.n_left[0]
         x = x if by_order else 0
         while x < end:
-            if by_order and x == sorting.sorted_to[k]:
-                sort_on(table, sorting, k)
+            if by_order and x == heads.sorting.sorted_to[k]:
+                sort_on(table, heads.sorting, k)
             c, past = order[x] if by_order else heads.left[x], x + 1
             is_tied = lines.front_s[k] + times_s[c] == least_s
             if by_order and not is_tied:
                 break
             if by_order:
-                past = end_of_run(table, sorting, k, x)
+                past = end_of_run(table, heads.sorting, k, x)
             if past > x + 1:
-                c = lowest_of_heap(table, sorting, heads, next_job, k, x, past)
+                c = lowest_of_heap(table, heads, next_job, k, x, past)
                 others = min(others, heads.job[k, x + 1])
                 if past > x + 2:
                     others = min(others, heads.job[k, x + 2])
@@ -147,21 +145,19 @@ def lowest_job(
 
 
 @part
-def top_of_heap(table: Table, sorting: Sorting, heads: Heads, next_job: Ints, k: int) -> int:
+def top_of_heap(table: Table, heads: Heads, next_job: Ints, k: int) -> int:
     """The class with the lowest job of the current run. If none is left: NOBODY, and go to the next run."""
-    past = end_of_run(table, sorting, k, heads.at[k])
-    top = lowest_of_heap(table, sorting, heads, next_job, k, heads.at[k], past)
+    past = end_of_run(table, heads.sorting, k, heads.at[k])
+    top = lowest_of_heap(table, heads, next_job, k, heads.at[k], past)
     if top == NOBODY:
         heads.at[k] = past
     return int(top)
 
 
 @part
-def lowest_of_heap(
-    table: Table, sorting: Sorting, heads: Heads, next_job: Ints, k: int, begin: int, end: int
-) -> int:
+def lowest_of_heap(table: Table, heads: Heads, next_job: Ints, k: int, begin: int, end: int) -> int:
     """The class with the lowest remaining job in a run of machine class k's order; NOBODY if none is left."""
-    order, job = sorting.order[k], heads.job[k]
+    order, job = heads.sorting.order[k], heads.job[k]
     for x in range(max(begin, heads.in_heaps_to[k]), end):
         rise(order, job, begin, x, order[x], lowest_left(table, next_job, order[x]))
     heads.in_heaps_to[k] = max(heads.in_heaps_to[k], end)
@@ -200,17 +196,14 @@ def rise(order: Ints, job: Ints, begin: int, x: int, c: int, i: int) -> None:
 
 
 @compiled
-def min_min(
-    table: Table, sorting: Sorting, lines: Lines, heads: Heads, plan: Plan, next_job: Ints, ready_s: Floats
-) -> int:
-    """Map the jobs from `next_job` (C,) on, of all the least completion first; `ready_s` by machine index.
+def min_min(table: Table, lines: Lines, heads: Heads, plan: Plan, next_job: Ints, ready_s: Floats) -> int:
+    """Map the jobs from `next_job` (C,) on, the least completion first; `ready_s` by machine index.
 
-    Returns how many jobs were written to `plan`; jobs that no machine will ever complete are left out. With C
-    and K classes and n jobs there are n steps at worst, each O(K), and fewer by as often as a choice repeats.
-    Sorting is O(C K log C) in all, on most matrices O(C K).
+    Returns the number of jobs written to `plan`; jobs that no machine can complete are left out. With C and K
+    classes and n jobs at most n steps, each O(K); and sorting, O(C K log C), on most matrices O(C K).
     """
     line_up(table, lines, ready_s)
-    find_tops(table, sorting, lines, heads, next_job)
+    find_tops(table, lines, heads, next_job)
     done = 0
     while True:
         least_s = soonest(heads.key_s, heads.zero_s)
@@ -221,9 +214,9 @@ def min_min(
             if heads.key_s[k] == least_s:
                 lines.offers[n_offers] = k
                 n_offers += 1
-        c, until_job = lowest_job(table, sorting, lines, heads, next_job, least_s, n_offers)
+        c, until_job = lowest_job(table, lines, heads, next_job, least_s, n_offers)
         placed, used = place(table, lines, plan, done, next_job, c, least_s, until_job, n_offers)
         done += placed
         if is_used_up(table, next_job, c):
-            drop_class(table, sorting, lines, heads, next_job, c)
+            drop_class(table, lines, heads, next_job, c)
         set_key(table, lines, heads, used)

@@ -1,4 +1,4 @@
-"""Which job gains most by running on a cluster."""
+"""The job that gains most by running on a cluster."""
 
 from __future__ import annotations
 

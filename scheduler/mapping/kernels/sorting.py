@@ -1,4 +1,4 @@
-"""Job classes in order of their time on each machine class, sorted only as far as somebody asks."""
+"""Job classes in order of their time on each machine class, sorted only as far as needed."""
 
 from __future__ import annotations
 
@@ -17,13 +17,12 @@ class Sorting(NamedTuple):
     """For each machine class its job classes by (time, first job)."""
 
     order: Ints2  # (K, C)
-    sorted_to: Ints  # (K,) so many are in their place
-    bounds: Ints2  # (K, DEPTH) places that no job class has to cross any more, a stack
+    sorted_to: Ints  # (K,) number of classes in their final places
+    bounds: Ints2  # (K, DEPTH) a stack of places where partitions end
     depth: Ints  # (K,)
 
 
 def unsorted(table: Table) -> Sorting:
-    """Nothing is in its place yet."""
     n_machine_classes, n_job_classes = table.by_machine_class_s.shape
     return Sorting(
         np.arange(n_job_classes)[None, :].repeat(n_machine_classes, axis=0),
@@ -35,7 +34,7 @@ def unsorted(table: Table) -> Sorting:
 
 @part
 def end_of_stretch(table: Table, sorting: Sorting, k: int) -> int:
-    """Where the stretch ends that has to be sorted next."""
+    """The end of the partition to sort next."""
     if sorting.depth[k] == 0:
         return int(sorting.order.shape[1])
     return int(sorting.bounds[k, sorting.depth[k] - 1])
@@ -43,16 +42,16 @@ def end_of_stretch(table: Table, sorting: Sorting, k: int) -> int:
 
 @part
 def sort_on(table: Table, sorting: Sorting, k: int) -> None:
-    """Bring some more of machine class k's job classes into their places, at least one.
+    """Sort at least one more of machine class k's job classes.
 
-    Quicksort that goes on with the front part only and remembers where the others begin (incremental sorting:
-    Paredes and Navarro 2006). Parts are cut near their sixth part: most of an order is never asked for.
+    Incremental quicksort (Paredes and Navarro 2006): only the first partition is sorted, and the ends of the
+    others are stored. Pivots are near the first sixth, since most of an order is never needed.
     """
     times_s, order = table.by_machine_class_s[k], sorting.order[k]
     begin, end = sorting.sorted_to[k], end_of_stretch(table, sorting, k)
     while end - begin > SHORT:
         end = split(table, times_s, order, begin, end)
-        if sorting.depth[k] < DEPTH:  # what is not remembered is only sorted anew
+        if sorting.depth[k] < DEPTH:  # otherwise it is partitioned again
             sorting.bounds[k, sorting.depth[k]] = end
             sorting.depth[k] += 1
     for x in range(begin + 1, end):
@@ -68,7 +67,7 @@ def sort_on(table: Table, sorting: Sorting, k: int) -> None:
 
 @part
 def split(table: Table, times_s: Floats, order: Ints, begin: int, end: int) -> int:
-    """Bring all up to some pivot to the front; returns where the rest begins. Neither part is empty."""
+    """Partition by a pivot; returns where the second part begins. Neither part is empty."""
     step = (end - begin) // 5
     pivot_at = begin
     for x in range(begin + step, begin + 5 * step, step):
@@ -78,7 +77,7 @@ def split(table: Table, times_s: Floats, order: Ints, begin: int, end: int) -> i
     order[pivot_at] = order[begin]
     order[begin] = pivot
     pivot_s, cut = times_s[pivot], begin + 1
-    for x in range(begin + 1, end):  # without a branch that processors would have to guess
+    for x in range(begin + 1, end):  # without branches that are hard to predict
         c = order[x]
         order[x] = order[cut]
         order[cut] = c
@@ -98,7 +97,7 @@ def comes_before(table: Table, times_s: Floats, a: int, b: int) -> bool:
 
 @inlined
 def end_of_run(table: Table, sorting: Sorting, k: int, x: int) -> int:
-    """The place in machine class k's order after all job classes that take as long as the one in place x."""
+    """The end of the job classes in machine class k's order with the same time as the one at x."""
     times_s, order, past = table.by_machine_class_s[k], sorting.order[k], x + 1
     if past == sorting.sorted_to[k] or times_s[order[past]] == times_s[order[x]]:
         past = past_equals(table, sorting, k, x)

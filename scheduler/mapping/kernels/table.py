@@ -1,20 +1,27 @@
-"""What the kernels work on, and what they return."""
+"""Input and output of the mapping kernels: ETC tables by classes of jobs and machines, and assignments."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
-from scheduler.compiled import FixedFloats2, Floats, Ints, inlined
+from scheduler.compiled import FixedBits2, FixedFloats2, Floats, Ints, compiled, inlined, part
+from scheduler.mapping.problem import MappingProblem
 
 NOBODY = -1
 BEYOND_ALL = int(np.iinfo(np.int64).max)
 """A job or machine index that comes after every other."""
 
 
+MULTIPLIER = 0x9E3779B97F4A7C15
+SHIFT = 32
+
+
 class Table(NamedTuple):
-    """An ETC table by classes, C of jobs and K of machines. Nothing here ever changes."""
+    """An ETC table by classes, C of jobs and K of machines. It never changes."""
 
     by_job_class_s: FixedFloats2  # (C, K)
     by_machine_class_s: FixedFloats2  # (K, C): the same, transposed
@@ -25,7 +32,7 @@ class Table(NamedTuple):
 
 
 class Plan(NamedTuple):
-    """What is decided, in order of decision."""
+    """Assignments in order of decision."""
 
     jobs: Ints
     machines: Ints
@@ -37,3 +44,124 @@ class Plan(NamedTuple):
 def is_used_up(table: Table, next_job: Ints, c: int) -> bool:
     """No job of class c is left."""
     return bool(next_job[c] == table.first_job[c + 1])
+
+
+@dataclass(frozen=True)
+class ByClass:
+    """C job classes and K machine classes of one problem.
+
+    * `table`: their expected times and members.
+    * `cluster_s` (C, clusters): expected times in parallel.
+    * `ready_s` (m,): when each machine is ready.
+    """
+
+    table: Table
+    cluster_s: Floats
+    ready_s: Floats
+
+    @classmethod
+    def of(cls, problem: MappingProblem) -> ByClass:
+        """A few passes over the ETC table by class, and one over jobs and machines."""
+        etc, m = problem.etc, problem.ready_times.n_machines
+        times_s, job_class_of = _merged(*_used(etc.by_class_s, etc.job_class_of))
+        columns_s, machine_class_of = _merged(*_used(times_s.T, etc.resource_class_of[:m]))
+        unmerged = columns_s.shape[::-1] == times_s.shape
+        table = Table(
+            times_s if unmerged else _row_after_row(columns_s.T),
+            columns_s,
+            *by_class(job_class_of, len(times_s)),
+            *by_class(machine_class_of, len(columns_s)),
+        )
+        cluster_s = _row_after_row(times_s[:, etc.resource_class_of[m:]])
+        return cls(table, cluster_s, np.array(problem.ready_times.machine_s))
+
+    @property
+    def all_jobs(self) -> Ints:
+        """(C,) position in `table.jobs` at which the jobs of each class begin."""
+        return self.table.first_job[:-1]
+
+
+def _used(rows_s: Floats, class_of: Ints) -> tuple[Floats, Ints]:
+    """Only the rows of classes that have members."""
+    used = np.bincount(class_of, minlength=len(rows_s)) > 0
+    if used.all():
+        return rows_s, class_of
+    return rows_s[used], (np.cumsum(used) - 1)[class_of]
+
+
+def _merged(rows_s: Floats, class_of: Ints) -> tuple[Floats, Ints]:
+    """Merge equal rows."""
+    rows_s = _row_after_row(rows_s)
+    row_class, n_classes = classes_of_rows(rows_s)
+    if n_classes == len(rows_s):
+        return rows_s, class_of.copy()
+    first = np.empty(n_classes, dtype=np.int64)
+    first[row_class[::-1]] = np.arange(len(rows_s))[::-1]
+    return _row_after_row(rows_s[first]), row_class[class_of]
+
+
+def _row_after_row(table_s: Floats) -> Floats:
+    """In row-major order, as the kernels need it; read-only."""
+    rows_s = np.ascontiguousarray(table_s)
+    rows_s.flags.writeable = False
+    return rows_s
+
+
+def classes_of_rows(rows_s: Floats) -> tuple[Ints, int]:
+    """The class of each row, numbered in order of appearance, and the number of classes."""
+    n = len(rows_s)
+    first_row = np.full(2 << n.bit_length(), NOBODY)
+    class_of = np.empty(n, dtype=np.int64)
+    return class_of, _find_classes(rows_s.view(np.uint64), first_row, class_of)
+
+
+def by_class(class_of: Ints, n_classes: int) -> tuple[Ints, Ints]:
+    """Members by class, ascending in each; and where each class begins, (classes + 1,)."""
+    first = np.zeros(n_classes + 1, dtype=np.int64)
+    np.cumsum(np.bincount(class_of, minlength=n_classes), out=first[1:])
+    members = np.empty(len(class_of), dtype=np.int64)
+    _put_in_place(class_of, first[:-1].copy(), members)
+    return members, first
+
+
+@inlined
+def folded(bits: np.uint64) -> np.uint64:
+    """Integers as floats differ in their upper bits only, which a product does not move down."""
+    return bits ^ (bits >> np.uint64(SHIFT))
+
+
+@part
+def hashed(bits: NDArray[np.uint64]) -> np.uint64:
+    factor, hash_ = np.uint64(MULTIPLIER), np.uint64(0)
+    for x in range(len(bits)):
+        hash_ = (hash_ ^ folded(bits[x])) * factor
+    return folded(hash_)
+
+
+@compiled
+def _find_classes(rows: FixedBits2, first_row: Ints, class_of: Ints) -> int:
+    """A hash table with open addressing; `first_row` has room for twice the rows, a power of two."""
+    n_classes = 0
+    for i in range(len(rows)):
+        place = np.int64(hashed(rows[i]) & np.uint64(len(first_row) - 1))
+        while first_row[place] != NOBODY:
+            x = 0
+            while x < rows.shape[1] and rows[first_row[place], x] == rows[i, x]:
+                x += 1
+            if x == rows.shape[1]:
+                break
+            place = (place + 1) % len(first_row)
+        if first_row[place] == NOBODY:
+            first_row[place] = i
+            class_of[i] = n_classes
+            n_classes += 1
+        else:
+            class_of[i] = class_of[first_row[place]]
+    return n_classes
+
+
+@compiled
+def _put_in_place(class_of: Ints, at: Ints, members: Ints) -> None:
+    for i in range(len(class_of)):
+        members[at[class_of[i]]] = i
+        at[class_of[i]] += 1

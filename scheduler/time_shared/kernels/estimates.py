@@ -1,4 +1,4 @@
-"""How long a running job still takes, and what CPU time it uses meanwhile (Eqs 1 to 9)."""
+"""Remaining time and CPU rate of a running job (Eqs 1 to 9)."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ def most_cpu(jobs: Jobs, nodes: Nodes, row: int) -> float:
 
 @inlined
 def slowdown(jobs: Jobs, nodes: Nodes, row: int, method: int) -> float:
-    """How many times longer than in isolation the job takes from now on (Eq 4, Eqs 5 and 6)."""
+    """Time relative to isolation from now on (Eq 4, Eqs 5 and 6)."""
     if method == BY_MPL:
         return most_mpl(jobs, nodes, row)
     return max(1.0, most_cpu(jobs, nodes, row))
@@ -40,10 +40,10 @@ def slowdown(jobs: Jobs, nodes: Nodes, row: int, method: int) -> float:
 def remaining_s(jobs: Jobs, row: int, used_s: float, run_s: float, method: int, slower: float) -> float:
     """RemainTime(J), `slower` being its slowdown by the same method. Never negative.
 
-    Eq 1 says nothing of a job that has used no CPU time yet; it is taken to run as in isolation (Eq 2).
+    Eq 1 is undefined for a job that has used no CPU time: Eq 2 instead.
     """
     left_s = max(0.0, jobs.cpu_s[row] - used_s)
-    if method == PROPORTIONAL and used_s > TOGETHER_S:  # less comes of rounding
+    if method == PROPORTIONAL and used_s > TOGETHER_S:  # less is rounding
         return float(run_s * left_s / used_s)
     isolated_s = jobs.exe_s[row] * left_s / jobs.cpu_s[row]
     return float(isolated_s if method == PROPORTIONAL else isolated_s * slower)
@@ -59,7 +59,7 @@ def cpu_rate(jobs: Jobs, row: int, method: int, slower: float) -> float:
 
 @compiled
 def expect(jobs: Jobs, nodes: Nodes, rows: Ints, method: int, expected_s: Floats) -> None:
-    """How long the jobs in `rows`, which have just been placed, will run."""
+    """Expected run times of the jobs in `rows`, which have just been placed."""
     for x in range(len(rows)):
         row = rows[x]
         slower = 1.0 if method == PROPORTIONAL else slowdown(jobs, nodes, row, method)

@@ -27,7 +27,7 @@ JUST_FIRST, FIRST_FIT, BEST_FIT, EASY = range(4)
 
 
 class Room(NamedTuple):
-    """Room for what a pass decides and looks at."""
+    """Work space of a pass."""
 
     chosen: Ints  # (N,) nodes for a job now
     elsewhere: Ints  # (N,) and at a later time
@@ -37,14 +37,25 @@ class Room(NamedTuple):
     later: Nodes  # the nodes when the first of the queue can start; their limits are those of now
 
 
-def room_for_pass(jobs: Jobs, nodes: Nodes) -> Room:
+class System(NamedTuple):
+    """All tables that a pass reads or changes."""
+
+    jobs: Jobs
+    nodes: Nodes
+    queues: Queues
+    room: Room
+
+
+def system_of(jobs: Jobs, nodes: Nodes, queues: Queues) -> System:
     n_nodes, n_rows = len(nodes.n_jobs), len(jobs.id)
-    return allocate(Room, n_nodes, n_nodes, n_rows, n_rows, n_rows, later=copied(nodes))
+    room = allocate(Room, n_nodes, n_nodes, n_rows, n_rows, n_rows, later=copied(nodes))
+    return System(jobs, nodes, queues, room)
 
 
 @inlined
-def start(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, x: int, n_started: int) -> int:
-    """The waiting job in place x starts on the nodes chosen."""
+def start(system: System, x: int, n_started: int) -> int:
+    """Start the waiting job in place x on the chosen nodes."""
+    jobs, nodes, queues, room = system
     row = queues.waiting[x]
     put(jobs, nodes, row, room.chosen)
     drop_waiting(queues, x)
@@ -54,8 +65,9 @@ def start(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, x: int, n_starte
 
 
 @part
-def next_to_start(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: Policy) -> int:
+def next_to_start(system: System, policy: Policy) -> int:
     """The place in the queue of the job to start next, with its nodes in `room.chosen`."""
+    jobs, nodes, queues, room = system
     best, most_tasks = NOBODY, 0
     for x in range(queues.window[0], queues.window[1]):
         row = queues.waiting[x]
@@ -73,11 +85,12 @@ def next_to_start(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: 
 
 
 @compiled
-def reservation_s(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: Policy, head: int) -> float:
-    """In how many seconds `head` can start, if running jobs end as estimated; `room.later` is the state then.
+def reservation_s(system: System, policy: Policy, head: int) -> float:
+    """Seconds until `head` can start, if running jobs end as estimated; `room.later` are the nodes then.
 
-    Infinite where it cannot start even when all have ended.
+    Infinite if it cannot start even when all have ended.
     """
+    jobs, nodes, queues, room = system
     later, n_running = room.later, queues.n_running[0]
     for n in range(len(nodes.n_jobs)):
         later.n_jobs[n], later.cpu[n], later.memory_mb[n] = nodes.n_jobs[n], nodes.cpu[n], nodes.memory_mb[n]
@@ -102,13 +115,14 @@ def reservation_s(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: 
 
 
 @part
-def backfill(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: Policy, n_started: int) -> int:
-    """EASY: jobs that can start now, unless the first of the queue would start later by what is estimated.
+def backfill(system: System, policy: Policy, n_started: int) -> int:
+    """EASY: start jobs that do not delay the first of the queue according to the estimates.
 
-    That each of them slows others down is not looked at, so under time sharing the first may start later.
+    These ignore that a new job slows others down, so under time sharing the first may still start later.
     """
+    jobs, nodes, queues, room = system
     head = queues.waiting[queues.window[0]]
-    head_s = reservation_s(jobs, nodes, queues, room, policy, head)
+    head_s = reservation_s(system, policy, head)
     for x in range(queues.window[0] + 1, queues.window[1]):
         row = queues.waiting[x]
         if not select_nodes(jobs, nodes, policy.node_selection, row, room.chosen):
@@ -123,22 +137,22 @@ def backfill(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: Polic
             if not may_start:
                 take_off(jobs, room.later, row)
         if may_start:
-            n_started = start(jobs, nodes, queues, room, x, n_started)
+            n_started = start(system, x, n_started)
     return n_started
 
 
 @compiled
-def start_jobs(jobs: Jobs, nodes: Nodes, queues: Queues, room: Room, policy: Policy) -> int:
-    """Start what the policies allow; returns how many, named in `room.started`.
+def start_jobs(system: System, policy: Policy) -> int:
+    """Start all jobs that the policies allow, and write them to `room.started`; returns their number.
 
-    A second pass would start nothing more: who was backfilled may have opened a place for another.
+    It repeats until nothing more starts: a backfilled job may have made a set of nodes suitable for another.
     """
     n_started, before = 0, NOBODY
     while n_started != before:
         before = n_started
-        x = next_to_start(jobs, nodes, queues, room, policy)
+        x = next_to_start(system, policy)
         if x != NOBODY:
-            n_started = start(jobs, nodes, queues, room, x, n_started)
-        elif policy.selection == EASY and n_waiting(queues) > 1:
-            n_started = backfill(jobs, nodes, queues, room, policy, n_started)
+            n_started = start(system, x, n_started)
+        elif policy.selection == EASY and n_waiting(system.queues) > 1:
+            n_started = backfill(system, policy, n_started)
     return n_started

@@ -1,4 +1,4 @@
-"""Algorithm 1: who ends when, and who starts then."""
+"""Algorithm 1: predicted starts and ends."""
 
 from __future__ import annotations
 
@@ -8,14 +8,13 @@ import numpy as np
 
 from scheduler.compiled import Floats, compiled, inlined, part
 from scheduler.time_shared.kernels.estimates import cpu_rate, remaining_s, slowdown
-from scheduler.time_shared.kernels.job_selection import EASY, Room, start_jobs
+from scheduler.time_shared.kernels.job_selection import EASY, System, start_jobs
 from scheduler.time_shared.kernels.tables import (
     TOGETHER_S,
     Jobs,
     Methods,
     Nodes,
     Policy,
-    Queues,
     drop_running,
     n_waiting,
     take_off,
@@ -23,14 +22,14 @@ from scheduler.time_shared.kernels.tables import (
 
 
 class Forecasts(NamedTuple):
-    """What becomes of each job, and what is known of it meanwhile. Times are seconds from now.
+    """Predictions of each job. Times are seconds from now.
 
     `slower` and `rate` change only where a job starts or ends on a node of the job.
     """
 
     start_s: Floats  # (rows,) infinite = never
     end_s: Floats
-    known_s: Floats  # when `used_s` and `run_s` of the job were last brought up to date
+    known_s: Floats  # time of the last update of `used_s` and `run_s` of the job
     slower: Floats  # by the method of the remaining time
     rate: Floats  # CPU time used per second
 
@@ -41,7 +40,7 @@ def room_for_forecasts(n_rows: int) -> Forecasts:
 
 @inlined
 def update(jobs: Jobs, forecasts: Forecasts, row: int, now_s: float) -> None:
-    """CPU time and run time up to now, at the rate since they were last known (Eqs 8 and 9)."""
+    """CPU time and run time at `now_s`, by the rate since the last update (Eqs 8 and 9)."""
     took_s = now_s - forecasts.known_s[row]
     jobs.used_s[row] = min(jobs.cpu_s[row], jobs.used_s[row] + took_s * forecasts.rate[row])
     jobs.run_s[row] += took_s
@@ -52,7 +51,7 @@ def update(jobs: Jobs, forecasts: Forecasts, row: int, now_s: float) -> None:
 def estimate(
     jobs: Jobs, nodes: Nodes, forecasts: Forecasts, row: int, now_s: float, methods: Methods
 ) -> None:
-    """A job's nodes have changed: its slowdown, rate and end, from now on."""
+    """Slowdown, rate and end of a job whose nodes have changed."""
     slower = slowdown(jobs, nodes, row, methods.remaining)
     by_cpu_method = slower if methods.remaining == methods.cpu else slowdown(jobs, nodes, row, methods.cpu)
     forecasts.slower[row] = slower
@@ -66,7 +65,7 @@ def estimate(
 def estimate_neighbours(
     jobs: Jobs, nodes: Nodes, forecasts: Forecasts, row: int, now_s: float, methods: Methods
 ) -> None:
-    """All jobs on the nodes of this one."""
+    """Estimate all jobs on the nodes of this one."""
     for x in range(jobs.tasks[row]):
         n = jobs.nodes[row, x]
         for y in range(nodes.n_jobs[n]):
@@ -78,27 +77,19 @@ def estimate_neighbours(
 
 @part
 def end(jobs: Jobs, nodes: Nodes, forecasts: Forecasts, row: int, now_s: float, methods: Methods) -> None:
-    """A job ends. Until now it was there, so the others go on at their old rates up to here."""
+    """A job ends; until now, the others ran at their old rates."""
     take_off(jobs, nodes, row)
     forecasts.end_s[row] = now_s
     estimate_neighbours(jobs, nodes, forecasts, row, now_s, methods)
 
 
 @part
-def begin(
-    jobs: Jobs,
-    nodes: Nodes,
-    queues: Queues,
-    room: Room,
-    forecasts: Forecasts,
-    now_s: float,
-    policy: Policy,
-    methods: Methods,
-) -> None:
+def begin(system: System, forecasts: Forecasts, now_s: float, policy: Policy, methods: Methods) -> None:
     """A scheduling pass."""
+    jobs, nodes, queues, room = system
     for x in range(queues.n_running[0] if n_waiting(queues) > 0 and policy.selection == EASY else 0):
         update(jobs, forecasts, queues.running[x], now_s)
-    n_started = start_jobs(jobs, nodes, queues, room, policy)
+    n_started = start_jobs(system, policy)
     for x in range(n_started):
         row = room.started[x]
         forecasts.start_s[row] = forecasts.known_s[row] = now_s
@@ -107,26 +98,18 @@ def begin(
 
 
 @compiled
-def look_ahead(
-    jobs: Jobs,
-    nodes: Nodes,
-    queues: Queues,
-    room: Room,
-    forecasts: Forecasts,
-    policy: Policy,
-    methods: Methods,
-) -> None:
-    """Go on until no job runs; all tables are changed on the way. Who was running keeps its `start_s`.
+def look_ahead(system: System, forecasts: Forecasts, policy: Policy, methods: Methods) -> None:
+    """Run until no job is left running; changes all tables. Jobs that already run keep their `start_s`.
 
-    A pass comes first, since nothing may run. Where both methods are the same, a job's end changes only with
-    its nodes; otherwise all are estimated anew in every step. A step costs O(running) in any case, and the
-    pass.
+    A pass comes first, since nothing may run. If both methods are the same, a job's end changes only with its
+    nodes; otherwise every step estimates all. Each step costs O(running) and a pass.
     """
+    jobs, nodes, queues, room = system
     for x in range(queues.n_running[0]):
         row = queues.running[x]
         forecasts.known_s[row] = 0.0
         estimate(jobs, nodes, forecasts, row, 0.0, methods)
-    begin(jobs, nodes, queues, room, forecasts, 0.0, policy, methods)
+    begin(system, forecasts, 0.0, policy, methods)
     now_s = 0.0
     while queues.n_running[0] > 0:
         first_s = np.inf
@@ -150,4 +133,4 @@ def look_ahead(
                 x += 1
         for x in range(n_ended):
             end(jobs, nodes, forecasts, room.ended[x], now_s, methods)
-        begin(jobs, nodes, queues, room, forecasts, now_s, policy, methods)
+        begin(system, forecasts, now_s, policy, methods)

@@ -23,10 +23,7 @@ def is_less_loaded(nodes: Nodes, a: int, b: int) -> bool:
 
 @part
 def least_loaded(jobs: Jobs, nodes: Nodes, row: int, chosen: Ints, only_idle: bool) -> bool:
-    """As many of the least loaded nodes on which the job fits as it has tasks.
-
-    O(N) where few nodes are ever among the best so far; at worst O(N tasks).
-    """
+    """The least loaded nodes on which the job fits, one for each task. O(N) mostly, at worst O(N tasks)."""
     wanted, found = jobs.tasks[row], 0
     for n in range(len(nodes.n_jobs)):
         if (only_idle and nodes.n_jobs[n] > 0) or not fits(jobs, nodes, row, n):
@@ -44,7 +41,7 @@ def least_loaded(jobs: Jobs, nodes: Nodes, row: int, chosen: Ints, only_idle: bo
 
 @part
 def matching_set(jobs: Jobs, nodes: Nodes, row: int, chosen: Ints) -> bool:
-    """A set of as many nodes as the job has tasks, all of which carry exactly the same jobs, of that size.
+    """Nodes, one for each task, which carry exactly the same jobs, all of that size.
 
     Fewest jobs first, then fewest of the same kind (bound by communication or by computation), then the least
     load of its most loaded node, then the lowest node.
@@ -61,7 +58,7 @@ def matching_set(jobs: Jobs, nodes: Nodes, row: int, chosen: Ints) -> bool:
         for x in range(wanted):
             other = jobs.nodes[first, x]
             if other < n or not fits(jobs, nodes, row, other) or nodes.n_jobs[other] != nodes.n_jobs[n]:
-                matches = False  # a set is looked at where its lowest node is
+                matches = False  # each set is examined at its lowest node
                 break
             for y in range(nodes.n_jobs[n]):
                 if nodes.jobs[other, y] != nodes.jobs[n, y]:
@@ -93,7 +90,7 @@ def matching_set(jobs: Jobs, nodes: Nodes, row: int, chosen: Ints) -> bool:
 
 @compiled
 def select_nodes(jobs: Jobs, nodes: Nodes, policy: int, row: int, chosen: Ints) -> bool:
-    """Write the nodes for a job to `chosen`; False where it has to wait."""
+    """Write the nodes for a job to `chosen`; False if it has to wait."""
     if policy == NORMAL:
         return least_loaded(jobs, nodes, row, chosen, False)
     if least_loaded(jobs, nodes, row, chosen, True) or matching_set(jobs, nodes, row, chosen):

@@ -1,4 +1,4 @@
-"""What the kernels work on: jobs, nodes, and who waits and runs."""
+"""Tables of jobs and nodes, and the operations on them."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from scheduler.compiled import Flags, Floats, Ints, Ints2, compiled, inlined
 
 NOBODY = -1
 SLACK = 1e-9
-"""Limits may be exceeded by so much, since sums of fractions are rounded."""
+"""Tolerance of limits, since sums of fractions are rounded."""
 
 TOGETHER_S = 1e-9
-"""Jobs that end within so short a time end together, before anybody starts: rounding decides nothing."""
+"""Jobs that end within this time end together, before others start, so that rounding decides nothing."""
 
 
 class Jobs(NamedTuple):
-    """One row per job that waits or runs. Times are of one task, in isolation where not said otherwise."""
+    """One row per waiting or running job. Times are of one task in isolation, unless noted."""
 
     id: Ints
     tasks: Ints  # one on each node
@@ -47,7 +47,7 @@ class Nodes(NamedTuple):
 
 
 class Queues(NamedTuple):
-    """Rows of jobs: those that wait, in the order of the queue, and those that run."""
+    """Rows of the waiting jobs, in the order of the queue, and of the running jobs."""
 
     waiting: Ints
     window: Ints  # (2,) where in `waiting` they begin and end
@@ -81,7 +81,7 @@ def queues_of(waiting: Sequence[int] | Ints, running: Sequence[int] | Ints) -> Q
 
 @inlined
 def drop_waiting(queues: Queues, x: int) -> None:
-    """Take out the waiting job in place x; at no cost if it is the first."""
+    """Remove the waiting job in place x; O(1) for the first."""
     for y in range(x, queues.window[0], -1):
         queues.waiting[y] = queues.waiting[y - 1]
     queues.window[0] += 1
@@ -94,7 +94,7 @@ def n_waiting(queues: Queues) -> int:
 
 @inlined
 def drop_running(queues: Queues, x: int) -> None:
-    """Take out the running job in place x; the order of the others does not matter."""
+    """Remove the running job in place x; may change the order of the others."""
     queues.n_running[0] -= 1
     queues.running[x] = queues.running[queues.n_running[0]]
 
@@ -117,7 +117,7 @@ def fits(jobs: Jobs, nodes: Nodes, row: int, n: int) -> bool:
 
 @inlined
 def add_up(jobs: Jobs, nodes: Nodes, n: int) -> None:
-    """Anew and in order of start, so that a sum does not depend on who was there before."""
+    """Sums in order of start, so that they do not depend on earlier jobs."""
     cpu = memory_mb = 0.0
     for x in range(nodes.n_jobs[n]):
         cpu += jobs.cpu[nodes.jobs[n, x]]

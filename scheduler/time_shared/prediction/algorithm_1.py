@@ -10,7 +10,7 @@ from scheduler.compiled import copied
 from scheduler.model import JobId
 from scheduler.ports import Scheduler
 from scheduler.time_shared.kernels.tables import TOGETHER_S, Jobs, Nodes, put, take_off
-from scheduler.time_shared.policies import Method
+from scheduler.time_shared.loras import Method
 from scheduler.time_shared.prediction.forecast import Forecast
 from scheduler.time_shared.prediction.look_ahead import methods_of
 from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
@@ -80,34 +80,25 @@ def mpl_max(jobs: Jobs, nodes: Nodes, row: int) -> float:
     return float(max(nodes.n_jobs[n] + nodes.local_mpl[n] for n in jobs.nodes[row, : jobs.tasks[row]]))
 
 
-def cpu_max(jobs: Jobs, nodes: Nodes, row: int) -> float:
-    """Eq 7."""
-    return float(max(nodes.cpu[n] + nodes.local_cpu[n] for n in jobs.nodes[row, : jobs.tasks[row]]))
-
-
 def cpu_feasible(jobs: Jobs, nodes: Nodes, row: int) -> float:
     """Eq 6, in shares of one CPU: percentages would be off by a factor of 100 in CPU / CPU_max."""
-    return float(min(jobs.cpu[row], jobs.cpu[row] / cpu_max(jobs, nodes, row)))
-
-
-def remaining_isolated_s(jobs: Jobs, row: int) -> float:
-    """Eq 2."""
-    return float(jobs.exe_s[row] * max(0.0, jobs.cpu_s[row] - jobs.used_s[row]) / jobs.cpu_s[row])
+    cpu_max = max(nodes.cpu[n] + nodes.local_cpu[n] for n in jobs.nodes[row, : jobs.tasks[row]])  # Eq 7
+    return float(min(jobs.cpu[row], jobs.cpu[row] / float(cpu_max)))
 
 
 def remaining_s(jobs: Jobs, nodes: Nodes, row: int, method: Method) -> float:
     """RemainTime(J): Eq 1, Eq 4 or Eq 5. Eq 1 is 0 / 0 for a job that has used no CPU time: Eq 2 instead."""
+    left_s = max(0.0, jobs.cpu_s[row] - jobs.used_s[row])
+    if method is Method.PROPORTIONAL and jobs.used_s[row] > TOGETHER_S:
+        return float(jobs.run_s[row] * left_s / jobs.used_s[row])
+    isolated_s = float(jobs.exe_s[row] * left_s / jobs.cpu_s[row])  # Eq 2
     match method:
-        case Method.PROPORTIONAL if jobs.used_s[row] > TOGETHER_S:
-            left_s = max(0.0, jobs.cpu_s[row] - jobs.used_s[row])
-            return float(jobs.run_s[row] * left_s / jobs.used_s[row])
         case Method.PROPORTIONAL:
-            return remaining_isolated_s(jobs, row)
+            return isolated_s
         case Method.MPL:
-            return remaining_isolated_s(jobs, row) * mpl_max(jobs, nodes, row)
+            return isolated_s * mpl_max(jobs, nodes, row)
         case Method.CPU:
-            feasible = cpu_feasible(jobs, nodes, row)
-            return float(remaining_isolated_s(jobs, row) * jobs.cpu[row] / feasible)
+            return float(isolated_s * jobs.cpu[row] / cpu_feasible(jobs, nodes, row))
 
 
 def used_s(jobs: Jobs, nodes: Nodes, row: int, method: Method, took_s: float) -> float:

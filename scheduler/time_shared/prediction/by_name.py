@@ -7,11 +7,9 @@ from dataclasses import dataclass
 
 from scheduler.naming import Misnamed
 from scheduler.ports import Scheduler
-from scheduler.time_shared.loras import Loras
-from scheduler.time_shared.policies import Method
+from scheduler.time_shared.loras import Loras, Method
 from scheduler.time_shared.prediction.algorithm_1 import Algorithm1
-from scheduler.time_shared.prediction.forecast import Predictor
-from scheduler.time_shared.prediction.history import ErrorHistory, Hybrid, WithInterval
+from scheduler.time_shared.prediction.forecast import ErrorHistory, Hybrid, Predictor, WithInterval
 from scheduler.time_shared.prediction.look_ahead import Blind, PolicyAware, methods_of
 
 AWARE, BLIND, HYBRID = "aware", "blind", "hybrid"

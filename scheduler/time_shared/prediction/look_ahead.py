@@ -4,11 +4,10 @@ from __future__ import annotations
 
 from scheduler.compiled import copied
 from scheduler.model import JobId
-from scheduler.time_shared.kernels.job_selection import room_for_pass
+from scheduler.time_shared.kernels.job_selection import system_of
 from scheduler.time_shared.kernels.look_ahead import look_ahead, room_for_forecasts
 from scheduler.time_shared.kernels.tables import Methods, queues_of
-from scheduler.time_shared.loras import Loras, in_order
-from scheduler.time_shared.policies import Method, Selection
+from scheduler.time_shared.loras import Loras, Method, Selection, in_order
 from scheduler.time_shared.prediction.forecast import Forecast
 from scheduler.time_shared.problem import SharedNodes
 
@@ -31,9 +30,7 @@ class PolicyAware:
         self._scheduler.limit(nodes)
         queues = queues_of(in_order(shared, self._scheduler.ordering), shared.running)
         forecasts = room_for_forecasts(len(jobs.id))
-        look_ahead(
-            jobs, nodes, queues, room_for_pass(jobs, nodes), forecasts, self._scheduler.policy, self._methods
-        )
+        look_ahead(system_of(jobs, nodes, queues), forecasts, self._scheduler.policy, self._methods)
         start_s, end_s = (now_s + forecasts.start_s).tolist(), (now_s + forecasts.end_s).tolist()
         numbers = jobs.id.tolist()
         running = [Forecast(JobId(numbers[row]), None, end_s[row]) for row in shared.running.tolist()]

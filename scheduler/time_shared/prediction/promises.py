@@ -10,12 +10,11 @@ import numpy as np
 
 from scheduler.compiled import Floats, copied
 from scheduler.model import NodeSchedule
-from scheduler.time_shared.kernels.job_selection import room_for_pass
+from scheduler.time_shared.kernels.job_selection import system_of
 from scheduler.time_shared.kernels.look_ahead import look_ahead, room_for_forecasts
 from scheduler.time_shared.kernels.node_selection import select_nodes
 from scheduler.time_shared.kernels.tables import TOGETHER_S, Methods, put, queues_of
-from scheduler.time_shared.loras import WAITS, Loras, WaitReasons, in_order, starts_of
-from scheduler.time_shared.policies import Selection
+from scheduler.time_shared.loras import WAITS, Loras, Selection, WaitReasons, in_order, starts_of
 from scheduler.time_shared.prediction.forecast import Forecast
 from scheduler.time_shared.prediction.look_ahead import methods_of
 from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
@@ -125,7 +124,7 @@ class _Trial:
         jobs, nodes = copied(self._jobs), copied(self._nodes)
         queues = queues_of(self.waiting, self._running)
         forecasts = room_for_forecasts(len(jobs.id))
-        look_ahead(jobs, nodes, queues, room_for_pass(jobs, nodes), forecasts, self._in_turn.policy, methods)
+        look_ahead(system_of(jobs, nodes, queues), forecasts, self._in_turn.policy, methods)
         by_s = {row: self._shared.promised.get(self._jobs.id[row]) for row in (*self._running, *self.waiting)}
         broken = frozenset(
             row

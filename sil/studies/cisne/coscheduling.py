@@ -11,7 +11,7 @@ from typing import Any
 import polars as pl
 
 from scheduler.model import Job, JobId
-from scheduler.time_shared.policies import NodeSelection, Selection
+from scheduler.time_shared.loras import NodeSelection, Selection
 from sil.outcome.statistics import Interval, Sample, interval
 from sil.report.figures import bars
 from sil.report.page import Part

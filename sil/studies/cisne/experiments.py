@@ -14,8 +14,7 @@ import numpy as np
 import polars as pl
 
 from scheduler.model import Job, JobId
-from scheduler.time_shared.loras import Loras
-from scheduler.time_shared.policies import Method, NodeSelection, Selection
+from scheduler.time_shared.loras import Loras, Method, NodeSelection, Selection
 from scheduler.time_shared.prediction.forecast import Forecast, Predictor
 from scheduler.time_shared.prediction.look_ahead import Blind, PolicyAware
 from scheduler.time_shared.problem import SharedNodes

@@ -10,9 +10,17 @@ import numpy as np
 import polars as pl
 
 from scheduler.model import JobId
-from scheduler.time_shared.prediction import history
-from scheduler.time_shared.prediction.forecast import Forecast, Predictor
-from scheduler.time_shared.prediction.history import COVERAGE, Circumstances, Error, ErrorHistory
+from scheduler.time_shared.prediction.forecast import (
+    COVERAGE,
+    Circumstances,
+    Error,
+    ErrorHistory,
+    Forecast,
+    Hybrid,
+    Predictor,
+    WithInterval,
+    seen_by,
+)
 from scheduler.time_shared.prediction.look_ahead import PolicyAware
 from scheduler.time_shared.problem import SharedNodes
 from sil.outcome.statistics import Interval, interval
@@ -81,7 +89,7 @@ class _Noting:
         self.seen: list[tuple[float, Forecast, Circumstances]] = []
 
     def predict(self, now_s: float, shared: SharedNodes) -> list[Forecast]:
-        made = history.seen_by(self._predictor, now_s, shared)
+        made = seen_by(self._predictor, now_s, shared)
         self.seen += [(now_s, *one) for one in made]
         return [forecast for forecast, _ in made]
 
@@ -107,8 +115,8 @@ def _predicted(learnt: Learnt) -> list[dict[str, Any]]:
     case = learnt.case
     predictors: dict[str, Predictor] = {}
     for method, errors in learnt.errors.items():
-        predictors[f"{PLAIN} {method}"] = history.WithInterval(_aware(case, method), errors)
-        predictors[f"{HYBRID} {method}"] = history.Hybrid(_aware(case, method), errors)
+        predictors[f"{PLAIN} {method}"] = WithInterval(_aware(case, method), errors)
+        predictors[f"{HYBRID} {method}"] = Hybrid(_aware(case, method), errors)
     done = run_case(case, predictors)
     ended_s = ends_s(done)
     arrived_s = {job.id: job.arrival_s for job in jobs_of(case.replication)}
