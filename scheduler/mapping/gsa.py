@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.compiled import Ints
+from scheduler.compiled import Ints, allocate
 from scheduler.mapping.greedy import Sjs
 from scheduler.mapping.kernels.annealing import Bench, Choices, anneal
+from scheduler.mapping.kernels.table import in_a_row
 from scheduler.mapping.pjs import Pjs, PjsTryNext
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
@@ -44,7 +45,8 @@ class Gsa:
         jobs = np.sort(given.jobs)  # the others can run nowhere
         choices = _choices(problem, jobs)
         n, n_resources = choices.times_s.shape
-        bench = Bench(np.empty(n_resources, np.int64), np.empty(n, np.int64), np.empty(len(choices.ready_s)))
+        bench = allocate(Bench, n_resources, n, len(choices.ready_s), n, n, POPULATION, 1)
+        bench.random[0] = self._seed * 2_654_435_761 + 1
         population = np.empty((POPULATION, n), dtype=np.int64)
         for p in range(POPULATION):
             rows = starts[p % len(starts)]
@@ -52,19 +54,8 @@ class Gsa:
             population[p, np.searchsorted(jobs, alike.jobs)] = alike.resources
         enough = FEWEST_GENERATIONS + GENERATIONS_PER_JOB * n
         generations = max(FEWEST_GENERATIONS, min(enough, self._work // (POPULATION * n)))
-        best = np.empty(n, dtype=np.int64)
-        anneal(
-            choices,
-            bench,
-            population,
-            np.empty(POPULATION),
-            best,
-            np.empty(n, dtype=np.int64),
-            np.array([self._seed * 2_654_435_761 + 1], dtype=np.int64),
-            LAST_TEMPERATURE ** (1.0 / generations),
-            generations,
-        )
-        found = _in_order(choices, jobs, best)
+        anneal(choices, bench, population, LAST_TEMPERATURE ** (1.0 / generations), generations)
+        found = _in_order(choices, jobs, bench.best)
         better = found.completion_s.sum() < given.completion_s.sum()
         return mapped(problem, found if better else given)
 
@@ -76,9 +67,7 @@ def _choices(problem: MappingProblem, jobs: Ints) -> Choices:
     times_s.flags.writeable = False
     n_favourites = min(FAVOURITES, times_s.shape[1])
     favourites = np.ascontiguousarray(np.argsort(times_s, axis=1, kind="stable")[:, :n_favourites])
-    members = [j for machines in ready.members for j in machines]
-    first = np.cumsum([0, *(len(machines) for machines in ready.members)])
-    return Choices(times_s, favourites, np.array(ready.machine_s), np.array(members, dtype=np.int64), first)
+    return Choices(times_s, favourites, np.array(ready.machine_s), *in_a_row(ready.members))
 
 
 def _in_order(choices: Choices, jobs: Ints, chosen: Ints) -> Assignments:

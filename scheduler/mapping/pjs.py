@@ -8,8 +8,8 @@ import numpy as np
 
 from scheduler.compiled import Floats, Ints
 from scheduler.mapping.greedy import Greedy
-from scheduler.mapping.kernels.profit import best_alone, most_profitable
-from scheduler.mapping.kernels.table import NOBODY, ByClass
+from scheduler.mapping.kernels.profit import Clusters, best_alone, most_profitable
+from scheduler.mapping.kernels.table import NOBODY, ByClass, in_a_row
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignment, Assignments, Schedule
@@ -68,17 +68,15 @@ class ClusterTrials:
     """
 
     def __init__(self, problem: MappingProblem, by_class: ByClass, map_to_machines: MapToMachines) -> None:
-        members = problem.ready_times.members
         self._problem = problem
         self._table = by_class.table
-        self._cluster_s = by_class.cluster_s
-        self._members = np.array([j for machines in members for j in machines], dtype=np.int64)
-        self._first_member = np.cumsum([0, *map(len, members)], dtype=np.int64)
+        cluster_s = by_class.cluster_s
+        passed_over = np.zeros(cluster_s.shape, dtype=bool)
+        self._clusters = Clusters(cluster_s, *in_a_row(problem.ready_times.members), passed_over)
         self._map_to_machines = map_to_machines
         self._next_job = by_class.all_jobs.copy()
         self._ready_s = by_class.ready_s
         self._committed: list[Assignment] = []
-        self._passed_over = np.zeros(self._cluster_s.shape, dtype=bool)
         self._alone_s = self._best_alone_s()
         self._best = map_to_machines(self._next_job, self._ready_s, np.inf)
 
@@ -92,31 +90,21 @@ class ClusterTrials:
                 continue
             if not try_next:
                 break
-            self._passed_over[pair] = True
+            self._clusters.passed_over[pair] = True
         return mapped(self._problem, self._best)
 
     def _most_profitable(self) -> Pair | None:
         """The pair of highest positive profitability among those not passed over."""
         best = np.empty(2, dtype=np.int64)
-        most_profitable(
-            self._table,
-            self._cluster_s,
-            self._next_job,
-            self._alone_s,
-            self._ready_s,
-            self._members,
-            self._first_member,
-            self._passed_over,
-            best,
-        )
+        most_profitable(self._table, self._clusters, self._next_job, self._alone_s, self._ready_s, best)
         return None if best[0] == NOBODY else (int(best[0]), int(best[1]))
 
     def _accept(self, pair: Pair) -> bool:
         """Commit `pair` if that runs more jobs, or as many in strictly less total time."""
         c, cluster = pair
-        members = self._members[self._first_member[cluster] : self._first_member[cluster + 1]]
+        members = list(self._problem.ready_times.members[cluster])
         start_s = float(self._ready_s[members].max())
-        completion_s = start_s + float(self._cluster_s[pair])
+        completion_s = start_s + float(self._clusters.times_s[pair])
         job = int(self._table.jobs[self._next_job[c]])
         committed = [*self._committed, Assignment(job, len(self._ready_s) + cluster, start_s, completion_s)]
         next_job, ready_s = self._next_job.copy(), self._ready_s.copy()
@@ -131,7 +119,7 @@ class ClusterTrials:
         if not is_better(trial, self._best):
             return False
         self._best, self._committed, self._next_job, self._ready_s = trial, committed, next_job, ready_s
-        self._passed_over[:] = False
+        self._clusters.passed_over[:] = False
         self._alone_s = self._best_alone_s()
         return True
 

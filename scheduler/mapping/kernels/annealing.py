@@ -23,11 +23,15 @@ class Choices(NamedTuple):
 
 
 class Bench(NamedTuple):
-    """Work space for the evaluation of one schedule."""
+    """Work space: the evaluation of one schedule, and the state of the search."""
 
     head: Ints  # (m + clusters,) the first job on each resource, shortest first
     behind: Ints  # (n,) the next job on its resource
     free_s: Floats  # (m,)
+    child: Ints  # (n,)
+    best: Ints  # (n,) the best schedule so far
+    sums_s: Floats  # (P,) of the population
+    random: Ints  # (1,) state of the random numbers
 
 
 @inlined
@@ -109,23 +113,14 @@ def other_resource(choices: Choices, state: Ints, i: int) -> int:
 
 
 @compiled
-def anneal(
-    choices: Choices,
-    bench: Bench,
-    population: Ints2,
-    sums_s: Floats,
-    best: Ints,
-    child: Ints,
-    state: Ints,
-    cooling: float,
-    generations: int,
-) -> None:
-    """Change `population` (P, n) for some generations; the best schedule found goes to `best` (n,).
+def anneal(choices: Choices, bench: Bench, population: Ints2, cooling: float, generations: int) -> None:
+    """Change `population` (P, n) for some generations; the best schedule found is `bench.best`.
 
     In each generation every schedule has one child: a crossover with a mate, or a mutation. The child
     replaces it if its sum is less than the parent's plus the temperature, which begins as a twentieth of the
     mean sum and cools by the factor `cooling`.
     """
+    _, _, _, child, best, sums_s, state = bench
     size, n = population.shape
     temperature_s = 0.0
     best_s = np.inf

@@ -2,11 +2,20 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
 from scheduler.compiled import FixedFloats2, Flags2, Floats, Ints, compiled
 from scheduler.mapping.kernels.lines import soonest
 from scheduler.mapping.kernels.table import NOBODY, Table, is_used_up
+
+
+class Clusters(NamedTuple):
+    times_s: FixedFloats2  # (C, clusters) expected times in parallel
+    members: Ints  # machines of all clusters, one cluster after the other
+    first_member: Ints  # (clusters + 1,)
+    passed_over: Flags2  # (C, clusters) pairs that are not considered
 
 
 @compiled
@@ -22,22 +31,14 @@ def best_alone(table: Table, ready_s: Floats, front_s: Floats, alone_s: Floats) 
 
 @compiled
 def most_profitable(
-    table: Table,
-    cluster_s: FixedFloats2,
-    next_job: Ints,
-    alone_s: Floats,
-    ready_s: Floats,
-    members: Ints,
-    first_member: Ints,
-    passed_over: Flags2,
-    best: Ints,
+    table: Table, clusters: Clusters, next_job: Ints, alone_s: Floats, ready_s: Floats, best: Ints
 ) -> None:
     """(job class, cluster) of the highest positive gain over `alone_s`, into `best` (2,).
 
-    Machines are ready at `ready_s` (m,), a cluster when all its members are: `members` from
-    `first_member[cluster]` on. Ties go to the lowest job, then the lowest cluster. NOBODY where nothing is
-    gained.
+    Machines are ready at `ready_s` (m,), a cluster when all its members are. Ties go to the lowest job, then
+    the lowest cluster. NOBODY if nothing is gained.
     """
+    cluster_s, members, first_member, passed_over = clusters
     best[0], most_s = NOBODY, 0.0
     for cluster in range(len(first_member) - 1):
         first, end = first_member[cluster], first_member[cluster + 1]

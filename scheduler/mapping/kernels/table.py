@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -165,3 +166,9 @@ def _put_in_place(class_of: Ints, at: Ints, members: Ints) -> None:
     for i in range(len(class_of)):
         members[at[class_of[i]]] = i
         at[class_of[i]] += 1
+
+
+def in_a_row(members: Sequence[Sequence[int]]) -> tuple[Ints, Ints]:
+    """The machines of all clusters, one cluster after the other, and where each begins, (clusters + 1,)."""
+    machines = np.array([j for cluster in members for j in cluster], dtype=np.int64)
+    return machines, np.cumsum([0, *map(len, members)], dtype=np.int64)
