@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Mapping, Set
+from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import Any, ClassVar, Generic, Protocol, TypeVar
 
@@ -89,32 +90,26 @@ class ContractBroken(AssertionError):
         self.problems = problems
 
 
+@dataclass(eq=False)
 class Examination:
     """Asks `make`'s schedulers `examples` times up to three problems in a row, then larger ones.
 
     The problems are the same every time. `call` may limit the time of each decision.
     """
 
-    def __init__(
-        self,
-        make: Callable[[], Scheduler],
-        contract: Contract[Any],
-        examples: int = 200,
-        call: Caller = lambda function: function(),
-    ) -> None:
-        self._make = make
-        self._contract = contract
-        self._examples = examples
-        self._call = call
-        self._overlooked: set[str] = set()
-        self._last: ContractBroken | None = None
-        self.exercised: set[str] = set()
-        """Rules that some answer kept although it could have broken them."""
+    make: Callable[[], Scheduler]
+    contract: Contract[Any]
+    examples: int = 200
+    call: Caller = lambda function: function()
+    exercised: set[str] = field(default_factory=set, init=False)
+    """Rules that some answer kept although it could have broken them."""
+    _overlooked: set[str] = field(default_factory=set, init=False)
+    _last: ContractBroken | None = field(default=None, init=False)
 
     def broken_rules(self) -> Iterator[ContractBroken]:
         """Each broken rule, once, with the smallest problems that show it.
 
-        Ends with rules.RETURNS_IN_TIME if that is broken: finding another would cost the time limit again.
+        Ends with RETURNS_IN_TIME if that is broken: finding another would cost the time limit again.
         """
         while rules.RETURNS_IN_TIME not in self._overlooked:
             try:
@@ -126,11 +121,11 @@ class Examination:
                 return
 
     def run(self) -> None:
-        """Raise ContractBroken for the first rule broken that is not known yet."""
+        """Raise ContractBroken for the first broken rule that was not found before."""
         self._last = None
 
         @settings(
-            max_examples=self._examples,
+            max_examples=self.examples,
             database=None,
             derandomize=True,
             phases=(Phase.generate, Phase.shrink),
@@ -139,13 +134,13 @@ class Examination:
             report_multiple_bugs=False,
             print_blob=False,
         )
-        @given(st.lists(self._contract.outlines, min_size=1, max_size=3).map(tuple))
+        @given(st.lists(self.contract.outlines, min_size=1, max_size=3).map(tuple))
         def keeps_the_contract(asked: Outlines) -> None:
             self._examine(asked)
 
         try:
             keeps_the_contract()
-            self._examine(self._contract.larger)
+            self._examine(self.contract.larger)
         except (ContractBroken, FlakyFailure):
             broken = self._last  # a scheduler that is not deterministic may not repeat it
             assert broken is not None
@@ -168,7 +163,7 @@ class Examination:
             return
 
     def _answers(self, outlines: Outlines) -> list[Answer]:
-        scheduler = self._make()
+        scheduler = self.make()
         pairs = zip(_built(outlines), _built(outlines), strict=True)
         return [
             self._answer(scheduler, problem, fresh, outlines[: k + 1])
@@ -178,7 +173,7 @@ class Examination:
     def _answer(
         self, scheduler: Scheduler, problem: SchedulingProblem, fresh: SchedulingProblem, asked: Outlines
     ) -> Answer:
-        contract = self._contract
+        contract = self.contract
         answer = self._ask(scheduler, problem, asked)
         self.exercised |= {rules.RIGHT_KIND, rules.RAISES_NOTHING, rules.RETURNS_IN_TIME}
         violation = fresh.violation(answer)
@@ -201,7 +196,7 @@ class Examination:
 
     def _ask(self, scheduler: Scheduler, problem: SchedulingProblem, asked: Outlines) -> Answer:
         try:
-            return self._call(lambda: scheduler.schedule(problem))
+            return self.call(lambda: scheduler.schedule(problem))
         except TimeoutError as error:
             raise self._broken(
                 rules.RETURNS_IN_TIME, None, f"schedule did not return: {error}", asked
@@ -222,7 +217,7 @@ class Examination:
 
 
 class _Overlooked(Exception):
-    """A rule is broken of which that is already known."""
+    """A rule is broken that was found before."""
 
 
 def _equal(one: Any, other: Any) -> bool:

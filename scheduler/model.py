@@ -91,11 +91,8 @@ class Site:
     @cached_property
     def clusters_of_machine(self) -> tuple[tuple[int, ...], ...]:
         """Cluster positions that each machine is a member of."""
-        memberships: list[list[int]] = [[] for _ in self.machines]
-        for c, members in enumerate(self.members):
-            for j in members:
-                memberships[j].append(c)
-        return tuple(map(tuple, memberships))
+        clusters = list(enumerate(map(frozenset, self.members)))
+        return tuple(tuple(c for c, members in clusters if j in members) for j in range(self.n_machines))
 
 
 ANYONE = "anyone"

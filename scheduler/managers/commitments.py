@@ -135,7 +135,7 @@ class Commitments:
         runs after one that ended early move up. `held` are planned runs that wait for something else than
         their machines. Returns the started runs that are late. O(runs that move), up to a logarithm.
         """
-        late = self._put_off_late_ends(now_s)
+        late = self._delay_overdue(now_s)
         self._deviated.update(j for run in (*late, *held) for j in run.machines)
         self._refresh(self._deviated | self._move_planned(now_s))
         self._deviated.clear()
@@ -161,8 +161,8 @@ class Commitments:
                     heapq.heappush(line, (other.place_in_line, other))
         return moved
 
-    def _put_off_late_ends(self, now_s: float) -> list[Run]:
-        # If a run's expected end differs from its entry, it was cut since, which added another entry.
+    def _delay_overdue(self, now_s: float) -> list[Run]:
+        # A run whose expected end differs from its entry has another entry, since it is being preempted.
         late = []
         while self._late and self._late[0][0] < now_s:
             expected_s, _, run = heapq.heappop(self._late)
@@ -188,12 +188,10 @@ class Commitments:
         """Ready times of `machines` from their timelines."""
         for j in machines:
             for ignored, ready_s in self._ready_s.items():
-                ready_s[j] = max(
-                    (run.completion_s for run in self._timelines[j] if run.queue not in ignored), default=0.0
-                )
+                ready_s[j] = self.ready_s_without(j, frozenset(), ignored)
 
 
 def _overlap(new: Run, other: Run, now_s: float) -> bool:
     if other.started and new.start_s <= now_s:
-        return True  # it is still there, whenever it was expected to end
+        return True  # it still runs, whatever its expected end
     return other.start_s < new.completion_s and other.completion_s > new.start_s

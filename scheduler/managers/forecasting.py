@@ -32,32 +32,26 @@ class Notes(Protocol):
         ...
 
 
+@dataclass(frozen=True)
 class Forecasting:
     """After a round with new jobs, every predictor forecasts all unfinished jobs.
 
     A new job that requests a turnaround limit is promised it, or not.
     """
 
-    def __init__(
-        self,
-        nodes: TimeSharedAllocation,
-        predictors: Mapping[str, Predictor],
-        notes: Notes,
-        promises: PromisesByForecast | None = None,
-    ) -> None:
-        self._nodes = nodes
-        self._predictors = predictors
-        self._notes = notes
-        self._promises = promises
+    nodes: TimeSharedAllocation
+    predictors: Mapping[str, Predictor]
+    notes: Notes
+    promises: PromisesByForecast | None = None
 
     def arrived(self, jobs: Mapping[JobId, Job], now_s: float) -> None:
-        view = self._nodes.view()
-        for name, predictor in self._predictors.items():
+        view = self.nodes.view()
+        for name, predictor in self.predictors.items():
             forecasts = predictor.predict(now_s, view)
             for forecast in forecasts:
-                self._notes.predicted(Prediction(now_s, name, forecast, len(forecasts)))
-            if self._promises is not None and name == self._promises.predictor:
-                self._promise(forecasts, jobs, now_s, self._promises)
+                self.notes.predicted(Prediction(now_s, name, forecast, len(forecasts)))
+            if self.promises is not None and name == self.promises.predictor:
+                self._promise(forecasts, jobs, now_s, self.promises)
 
     def _promise(
         self, forecasts: Iterable[Forecast], new: Mapping[JobId, Job], now_s: float, rule: PromisesByForecast
@@ -68,5 +62,5 @@ class Forecasting:
                 continue
             by_s = job.arrival_s + job.limit_s
             if rule.keeps(forecast, now_s, by_s):
-                self._nodes.promise(job.id, by_s)
-                self._notes.promised(job, by_s)
+                self.nodes.promise(job.id, by_s)
+                self.notes.promised(job, by_s)

@@ -32,7 +32,7 @@ class EtcMatrix:
     resource_class_names: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
-        by_class_s = np.array(self.by_class_s, dtype=np.float64)
+        by_class_s = read_only(self.by_class_s)
         if by_class_s.ndim != 2:
             raise ValueError(f"an ETC table has two dimensions, this one has {by_class_s.ndim}")
         bad = np.argwhere(np.isnan(by_class_s) | (by_class_s < 0.0))
@@ -44,11 +44,8 @@ class EtcMatrix:
             )
         object.__setattr__(self, "by_class_s", by_class_s)
         object.__setattr__(self, "job_class_of", _checked(self.job_class_of, by_class_s.shape[0], "job"))
-        object.__setattr__(
-            self, "resource_class_of", _checked(self.resource_class_of, by_class_s.shape[1], "resource")
-        )
-        for array in (self.by_class_s, self.job_class_of, self.resource_class_of):
-            array.flags.writeable = False
+        resource_class_of = _checked(self.resource_class_of, by_class_s.shape[1], "resource")
+        object.__setattr__(self, "resource_class_of", resource_class_of)
 
     @classmethod
     def from_dense(cls, etc_s: ArrayLike) -> EtcMatrix:
@@ -85,6 +82,7 @@ def _checked(indices: ArrayLike, limit: int, what: str) -> NDArray[np.int64]:
     array = np.array(indices, dtype=np.int64)
     if array.ndim != 1 or (len(array) and not (array.min() >= 0 and array.max() < limit)):
         raise ValueError(f"{what} classes must be indices from 0 to {limit - 1}")
+    array.flags.writeable = False
     return array
 
 

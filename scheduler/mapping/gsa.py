@@ -6,7 +6,7 @@ import numpy as np
 
 from scheduler.compiled import Ints, allocate
 from scheduler.mapping.greedy import Sjs
-from scheduler.mapping.kernels.annealing import Bench, Choices, anneal
+from scheduler.mapping.kernels.annealing import Choices, Workspace, anneal
 from scheduler.mapping.kernels.table import in_a_row
 from scheduler.mapping.pjs import Pjs, PjsTryNext
 from scheduler.mapping.placer import mapped
@@ -45,8 +45,8 @@ class Gsa:
         jobs = np.sort(given.jobs)  # the others can run nowhere
         choices = _choices(problem, jobs)
         n, n_resources = choices.times_s.shape
-        bench = allocate(Bench, n_resources, n, len(choices.ready_s), n, n, POPULATION, 1)
-        bench.random[0] = self._seed * 2_654_435_761 + 1
+        space = allocate(Workspace, n_resources, n, len(choices.ready_s), n, n, POPULATION, 1)
+        space.random[0] = self._seed * 2_654_435_761 + 1
         population = np.empty((POPULATION, n), dtype=np.int64)
         for p in range(POPULATION):
             rows = starts[p % len(starts)]
@@ -54,8 +54,8 @@ class Gsa:
             population[p, np.searchsorted(jobs, alike.jobs)] = alike.resources
         enough = FEWEST_GENERATIONS + GENERATIONS_PER_JOB * n
         generations = max(FEWEST_GENERATIONS, min(enough, self._work // (POPULATION * n)))
-        anneal(choices, bench, population, LAST_TEMPERATURE ** (1.0 / generations), generations)
-        found = _in_order(choices, jobs, bench.best)
+        anneal(choices, space, population, LAST_TEMPERATURE ** (1.0 / generations), generations)
+        found = _in_order(choices, jobs, space.best)
         better = found.completion_s.sum() < given.completion_s.sum()
         return mapped(problem, found if better else given)
 

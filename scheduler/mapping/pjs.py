@@ -9,7 +9,7 @@ import numpy as np
 from scheduler.compiled import Floats, Ints
 from scheduler.mapping.greedy import Greedy
 from scheduler.mapping.kernels.profit import Clusters, best_alone, most_profitable
-from scheduler.mapping.kernels.table import NOBODY, ByClass, in_a_row
+from scheduler.mapping.kernels.table import NONE, ByClass, in_a_row
 from scheduler.mapping.placer import mapped
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignment, Assignments, Schedule
@@ -97,7 +97,7 @@ class ClusterTrials:
         """The pair of highest positive profitability among those not passed over."""
         best = np.empty(2, dtype=np.int64)
         most_profitable(self._table, self._clusters, self._next_job, self._alone_s, self._ready_s, best)
-        return None if best[0] == NOBODY else (int(best[0]), int(best[1]))
+        return None if best[0] == NONE else (int(best[0]), int(best[1]))
 
     def _accept(self, pair: Pair) -> bool:
         """Commit `pair` if that runs more jobs, or as many in strictly less total time."""

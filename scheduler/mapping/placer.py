@@ -13,7 +13,7 @@ from scheduler.wait_reasons import Reasons
 
 NOWHERE_TO_RUN = "no available resource can run it"
 ON_CLUSTERS_ONLY = "no available machine can run it, and it was not mapped to a cluster"
-CHOSEN_IN_VAIN = "the resource chosen for it cannot run it now, though another one could"
+UNSUITABLE = "the resource chosen for it cannot run it now, though another one could"
 
 
 class Placer:
@@ -29,7 +29,7 @@ class Placer:
         self.machine_s: NDArray[np.float64] = problem.ready_times.machine_s.copy()
         self._problem = problem
         self._placed: dict[int, Assignment] = {}
-        self._in_vain: set[int] = set()
+        self._unsuitable: set[int] = set()
         self._left: dict[int, str] = {}
 
     def place(self, i: int, j: int) -> None:
@@ -44,7 +44,7 @@ class Placer:
             self.machine_s[machines] = completion_s
             self._placed[i] = Assignment(i, j, start_s, completion_s)
         else:
-            self._in_vain.add(i)
+            self._unsuitable.add(i)
 
     def leave(self, i: int, reason: str) -> None:
         """Leave job i waiting."""
@@ -54,8 +54,8 @@ class Placer:
         """The jobs placed; others wait, each with its reason."""
         made = mapped(self._problem, Assignments.of(self._placed.values()))
         reasons = dict(made.wait_reasons)
-        for i in self._in_vain - self._placed.keys():
-            reasons.setdefault(i, CHOSEN_IN_VAIN)
+        for i in self._unsuitable - self._placed.keys():
+            reasons.setdefault(i, UNSUITABLE)
         return made._replace(
             wait_reasons=Reasons(reasons | self._left, partial(_in_detail, self._problem, self._left))
         )
@@ -69,22 +69,18 @@ def mapped(problem: MappingProblem, assignments: Assignments) -> Schedule:
     """
     waiting = np.ones(problem.n_jobs, dtype=bool)
     waiting[assignments.jobs] = False
-    reason_of: dict[int, str | None] = {}
-    reasons: dict[int, str] = {}
-    for i in np.flatnonzero(waiting).tolist():
-        job_class = int(problem.etc.job_class_of[i])
-        if job_class not in reason_of:
-            reason_of[job_class] = _reason(problem, i)
-        reason = reason_of[job_class]
-        if reason is not None:
-            reasons[i] = reason
+    jobs = np.flatnonzero(waiting)
+    _, first, class_of = np.unique(problem.etc.job_class_of[jobs], return_index=True, return_inverse=True)
+    reason_of = [_reason(problem, int(jobs[k])) for k in first]
+    pairs = zip(jobs.tolist(), class_of.tolist(), strict=True)
+    reasons = {i: reason for i, c in pairs if (reason := reason_of[c]) is not None}
     return Schedule(assignments, Reasons(reasons, partial(_in_detail, problem, {})))
 
 
 def _reason(problem: MappingProblem, i: int) -> str | None:
     """Why job i cannot run on any machine; None if it can."""
-    able, n_machines = _able(problem, i), problem.ready_times.n_machines
-    if able[:n_machines].any():
+    able = _able(problem, i)
+    if able[: problem.ready_times.n_machines].any():
         return None
     return ON_CLUSTERS_ONLY if able.any() else NOWHERE_TO_RUN
 
@@ -106,9 +102,7 @@ def _in_detail(problem: MappingProblem, left: dict[int, str], i: int) -> str:
     n_able = int(_able(problem, i).sum())
     n_machines = int((could < problem.ready_times.n_machines).sum())
     named = " and ".join([*_counted(n_machines, "machine"), *_counted(len(could) - n_machines, "cluster")])
-    return (
-        f"{_reason(problem, i) or CHOSEN_IN_VAIN}: its class runs on {named}, of which {n_able} are available"
-    )
+    return f"{_reason(problem, i) or UNSUITABLE}: its class runs on {named}, of which {n_able} are available"
 
 
 def _counted(n: int, noun: str) -> list[str]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable, Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 from scheduler.compiled import Ints
 from scheduler.kinds import Kind
@@ -17,39 +18,24 @@ from scheduler.time_shared.kernels.tables import SLACK, Jobs, Nodes
 from scheduler.time_shared.social_contract import Requirement
 
 
-class SharedNodes:
-    """State of time-shared nodes: rows of `jobs` and `nodes`, and which jobs are waiting and running.
+class SharedNodes(NamedTuple):
+    """State of time-shared nodes, read-only; work on copies of the tables (`scheduler.compiled.copied`).
 
-    `waiting` has the rows of the problem's jobs, in their order. Read-only; work on copies of the tables
-    (`scheduler.compiled.copied`).
+    * `jobs`, `nodes`: tables of the unfinished jobs and of the nodes.
+    * `waiting`, `running`: rows of the waiting jobs, in the order of the problem's jobs, and of the running.
+    * `measure()`: updates `jobs.used_s` and `jobs.run_s`, the CPU time and run time of running jobs; call it
+      before reading them. O(running jobs).
+    * `promised`: by when jobs were promised to end.
+    * `job_of`: the unfinished jobs by id.
     """
 
-    def __init__(
-        self,
-        jobs: Jobs,
-        nodes: Nodes,
-        waiting: Ints,
-        running: Ints,
-        measure: Callable[[], None] = lambda: None,
-        promised: Mapping[JobId, float] = MappingProxyType({}),
-        job_of: Mapping[JobId, Job] = MappingProxyType({}),
-    ) -> None:
-        self.jobs = jobs
-        self.nodes = nodes
-        self.waiting = waiting
-        self.running = running
-        self._measure = measure
-        self.promised = promised
-        """By when jobs were promised to end."""
-        self.job_of = job_of
-        """The jobs that wait or run."""
-
-    def measure(self) -> None:
-        """Update `jobs.used_s` and `jobs.run_s`, the CPU time and run time of running jobs.
-
-        Call it before reading them. O(running jobs).
-        """
-        self._measure()
+    jobs: Jobs
+    nodes: Nodes
+    waiting: Ints
+    running: Ints
+    measure: Callable[[], None] = lambda: None
+    promised: Mapping[JobId, float] = MappingProxyType({})
+    job_of: Mapping[JobId, Job] = MappingProxyType({})
 
     @property
     def n_nodes(self) -> int:

@@ -14,7 +14,7 @@ from scheduler.model import Job, JobId, RunId
 from tests.examples import up_to
 
 LOW = frozenset({"low"})
-NOBODY: frozenset[str] = frozenset()
+NONE: frozenset[str] = frozenset()
 
 
 def run(
@@ -58,12 +58,12 @@ def test_a_run_put_in_before_another_does_not_make_the_machine_ready_earlier() -
 def test_a_view_that_looks_past_a_queue_sees_the_others_only() -> None:
     commitments = committed(run(0, [0], 0, 10, "high"), run(1, [0], 10, 30, "low"), run(2, [1], 0, 5, "low"))
     assert commitments.ready_s(LOW).tolist() == [10, 0, 0]
-    assert commitments.ready_s(NOBODY).tolist() == [30, 5, 0]
+    assert commitments.ready_s(NONE).tolist() == [30, 5, 0]
 
 
 def test_ready_times_without_victims_look_past_their_queues_too() -> None:
     commitments = committed(run(0, [0], 0, 10), run(1, [0], 10, 30, "low"), run(2, [0], 30, 45))
-    assert commitments.ready_s_without(0, frozenset({RunId(2)}), NOBODY) == 30
+    assert commitments.ready_s_without(0, frozenset({RunId(2)}), NONE) == 30
     assert commitments.ready_s_without(0, frozenset({RunId(2)}), LOW) == 10
     assert commitments.ready_s_without(0, frozenset({RunId(0), RunId(2)}), LOW) == 0
 
@@ -76,7 +76,7 @@ def test_a_run_that_is_removed_leaves_the_ready_times_of_the_others() -> None:
     commitments.remove(low)
     assert commitments.ready_s()[0] == 20
     commitments.remove(last)
-    assert commitments.ready_s(NOBODY)[0] == commitments.ready_s(LOW)[0] == 0
+    assert commitments.ready_s(NONE)[0] == commitments.ready_s(LOW)[0] == 0
 
 
 # -- the line ----------------------------------------------------------------------------------------------
@@ -152,7 +152,7 @@ def test_runs_that_touch_a_new_one_in_time_do_not_overlap_it() -> None:
 def test_only_runs_of_the_queues_that_are_asked_for_overlap() -> None:
     commitments = committed(run(0, [0], 0, 10, "high"), run(1, [0], 10, 30, "low"))
     assert overlapping(commitments, run(9, [0], 5, 15)) == [1]
-    assert commitments.overlapping(run(9, [0], 5, 15), NOBODY, 0.0) == []
+    assert commitments.overlapping(run(9, [0], 5, 15), NONE, 0.0) == []
 
 
 def test_a_started_run_is_in_the_way_of_one_that_starts_now_even_when_it_should_have_ended() -> None:
@@ -323,7 +323,7 @@ class Story:
     def _plan(self, queue: str, step: Step) -> None:
         self.commitments.replan(self.now_s)
         self.check_plan()
-        ignored = LOW if queue == "high" else NOBODY
+        ignored = LOW if queue == "high" else NONE
         machines = sorted(step.machines)
         ready_s = max(self.commitments.ready_s(ignored)[j] for j in machines)
         start_s = max(ready_s, self.now_s) + max(0, step.which - 3)
@@ -354,7 +354,7 @@ class Story:
             line = self.commitments.on(j)
             assert set(line) == {each for each in self.alive if j in each.machines}
             assert list(line) == sorted(line, key=lambda each: each.place_in_line)
-            for ignored in (NOBODY, LOW):
+            for ignored in (NONE, LOW):
                 ends_s = [each.completion_s for each in line if each.queue not in ignored]
                 assert self.commitments.ready_s(ignored)[j] == max(ends_s, default=0.0)
                 assert self.commitments.ready_s_without(j, frozenset(), ignored) == max(ends_s, default=0.0)

@@ -7,7 +7,7 @@ import pytest
 
 from scheduler import registry
 from scheduler.mapping.etc import EtcMatrix, ReadyTimes
-from scheduler.mapping.placer import CHOSEN_IN_VAIN, ON_CLUSTERS_ONLY, Placer
+from scheduler.mapping.placer import ON_CLUSTERS_ONLY, UNSUITABLE, Placer
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Job, JobId, Schedule, read_only
 from scheduler.rules import NO_JOB_FORGOTTEN
@@ -241,7 +241,7 @@ def test_wait_reasons_say_what_is_available() -> None:
         ON_CLUSTERS_ONLY + ": its class runs on 1 machine and 1 cluster, of "
     )
     assert detail_of(made, 1) == "there is no resource on which its class is known to run"
-    assert made.wait_reasons[2] == CHOSEN_IN_VAIN
+    assert made.wait_reasons[2] == UNSUITABLE
     assert detail_of(made, 3) == "it may wait for a cheaper hour"
 
 

@@ -8,7 +8,7 @@ from scheduler.compiled import Floats2, compiled, direct, inlined
 from scheduler.free_nodes.kernels.queue_tree import (
     ESTIMATE_S,
     N_JOBS,
-    NOBODY,
+    NONE,
     SIZE,
     Tree,
     first_that_fits,
@@ -31,7 +31,7 @@ number of jobs before it."""
 @inlined
 def first_in_queue(tree: Tree, ordering: int) -> int:
     if tree[1, N_JOBS] == 0:
-        return NOBODY
+        return NONE
     return place_of(tree, 0) if ordering == FCFS else shortest_that_fits(tree, np.inf)
 
 
@@ -61,7 +61,7 @@ def next_to_backfill(
     if backfilling == IN_ORDER:
         return first_that_fits(tree, n_free, spare, now_s, shadow_s)
     place = shortest_that_fits(tree, n_free)
-    if place != NOBODY and now_s + tree[len(tree) // 2 + place, ESTIMATE_S] > shadow_s:
+    if place != NONE and now_s + tree[len(tree) // 2 + place, ESTIMATE_S] > shadow_s:
         place = shortest_that_fits(tree, min(n_free, spare))
     return place
 
@@ -99,12 +99,12 @@ def start_jobs(
     capacity = len(tree) // 2
     n_started = 0
     head = first_in_queue(tree, ordering)
-    while head != NOBODY and tree[capacity + head, SIZE] <= n_free:
+    while head != NONE and tree[capacity + head, SIZE] <= n_free:
         n_free -= int(tree[capacity + head, SIZE])
         start(tree, started, n_started, head)
         n_started += 1
         head = first_in_queue(tree, ordering)
-    if head != NOBODY and backfilling != NO_BACKFILLING and tree[1, SIZE] <= n_free:
+    if head != NONE and backfilling != NO_BACKFILLING and tree[1, SIZE] <= n_free:
         n_heads = n_started
         for x in range(n_heads):
             insert(releases, n_running + x, now_s + started[x, TAKES_S], started[x, NODES], np.inf)
@@ -114,7 +114,7 @@ def start_jobs(
             remove(releases, n_running + n_heads - x, now_s + started[x, TAKES_S], np.inf)
         while tree[1, SIZE] <= n_free:
             place = next_to_backfill(tree, backfilling, n_free, spare, now_s, shadow_s)
-            if place == NOBODY:
+            if place == NONE:
                 break
             size = int(tree[capacity + place, SIZE])
             n_free -= size

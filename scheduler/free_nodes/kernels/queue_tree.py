@@ -13,7 +13,7 @@ from scheduler.compiled import Floats2, compiled, direct, inlined, part
 N_JOBS, SIZE, ESTIMATE_S, JOB = 0, 1, 2, 3
 """Columns of a tree; only leaves have the id of the job."""
 
-NOBODY = -1
+NONE = -1
 
 Tree = Floats2
 
@@ -104,14 +104,14 @@ def first_that_fits(tree: Tree, most: float, spare: float, now_s: float, until_s
             k *= 2
         else:
             k = after(k)
-    return NOBODY
+    return NONE
 
 
 @inlined
 def shortest_that_fits(tree: Tree, most: float) -> int:
     """The job of the least estimate that needs at most `most` nodes; ties go to the first."""
     k, capacity = 1, len(tree) // 2
-    best, least_s = NOBODY, np.inf
+    best, least_s = NONE, np.inf
     while k > 0:
         if tree[k, SIZE] <= most and (tree[k, ESTIMATE_S] < least_s):
             if k < capacity:

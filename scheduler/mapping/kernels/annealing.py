@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduler.compiled import FixedFloats2, Floats, Ints, Ints2, compiled, inlined, part
-from scheduler.mapping.kernels.table import NOBODY
+from scheduler.mapping.kernels.table import NONE
 
 
 class Choices(NamedTuple):
@@ -22,7 +22,7 @@ class Choices(NamedTuple):
     first_member: Ints  # (clusters + 1,)
 
 
-class Bench(NamedTuple):
+class Workspace(NamedTuple):
     """Work space: the evaluation of one schedule, and the state of the search."""
 
     head: Ints  # (m + clusters,) the first job on each resource, shortest first
@@ -53,48 +53,48 @@ def copy(source: Ints, target: Ints) -> None:
 
 
 @part
-def line_up_jobs(choices: Choices, bench: Bench, chosen: Ints) -> None:
+def line_up_jobs(choices: Choices, space: Workspace, chosen: Ints) -> None:
     """The jobs of each resource from the shortest to the longest."""
-    bench.head[:] = NOBODY
+    space.head[:] = NONE
     for i in range(len(chosen)):
         j = chosen[i]
-        time_s, before, after = choices.times_s[i, j], NOBODY, bench.head[j]
-        while after != NOBODY and choices.times_s[after, j] <= time_s:
-            before, after = after, bench.behind[after]
-        bench.behind[i] = after
-        if before == NOBODY:
-            bench.head[j] = i
+        time_s, before, after = choices.times_s[i, j], NONE, space.head[j]
+        while after != NONE and choices.times_s[after, j] <= time_s:
+            before, after = after, space.behind[after]
+        space.behind[i] = after
+        if before == NONE:
+            space.head[j] = i
         else:
-            bench.behind[before] = i
+            space.behind[before] = i
 
 
 @part
-def sum_s(choices: Choices, bench: Bench, chosen: Ints) -> float:
+def sum_s(choices: Choices, space: Workspace, chosen: Ints) -> float:
     """Sum of completions where job i is on resource `chosen[i]`: clusters go first, then single machines."""
-    line_up_jobs(choices, bench, chosen)
+    line_up_jobs(choices, space, chosen)
     m = len(choices.ready_s)
     for j in range(m):
-        bench.free_s[j] = choices.ready_s[j]
+        space.free_s[j] = choices.ready_s[j]
     total_s = 0.0
     for c in range(len(choices.first_member) - 1):
-        i = bench.head[m + c]
-        if i == NOBODY:
+        i = space.head[m + c]
+        if i == NONE:
             continue
         end_s = 0.0
         for x in range(choices.first_member[c], choices.first_member[c + 1]):
-            end_s = max(end_s, bench.free_s[choices.members[x]])
-        while i != NOBODY:
+            end_s = max(end_s, space.free_s[choices.members[x]])
+        while i != NONE:
             end_s += choices.times_s[i, m + c]
             total_s += end_s
-            i = bench.behind[i]
+            i = space.behind[i]
         for x in range(choices.first_member[c], choices.first_member[c + 1]):
-            bench.free_s[choices.members[x]] = end_s
+            space.free_s[choices.members[x]] = end_s
     for j in range(m):
-        i, end_s = bench.head[j], bench.free_s[j]
-        while i != NOBODY:
+        i, end_s = space.head[j], space.free_s[j]
+        while i != NONE:
             end_s += choices.times_s[i, j]
             total_s += end_s
-            i = bench.behind[i]
+            i = space.behind[i]
     return total_s
 
 
@@ -113,19 +113,19 @@ def other_resource(choices: Choices, state: Ints, i: int) -> int:
 
 
 @compiled
-def anneal(choices: Choices, bench: Bench, population: Ints2, cooling: float, generations: int) -> None:
-    """Change `population` (P, n) for some generations; the best schedule found is `bench.best`.
+def anneal(choices: Choices, space: Workspace, population: Ints2, cooling: float, generations: int) -> None:
+    """Change `population` (P, n) for some generations; the best schedule found is `space.best`.
 
     In each generation every schedule has one child: a crossover with a mate, or a mutation. The child
     replaces it if its sum is less than the parent's plus the temperature, which begins as a twentieth of the
     mean sum and cools by the factor `cooling`.
     """
-    _, _, _, child, best, sums_s, state = bench
+    _, _, _, child, best, sums_s, state = space
     size, n = population.shape
     temperature_s = 0.0
     best_s = np.inf
     for p in range(size):
-        sums_s[p] = sum_s(choices, bench, population[p])
+        sums_s[p] = sum_s(choices, space, population[p])
         temperature_s += sums_s[p] / size / 20.0
         if sums_s[p] < best_s:
             best_s = sums_s[p]
@@ -141,7 +141,7 @@ def anneal(choices: Choices, bench: Bench, population: Ints2, cooling: float, ge
                 for _ in range(1 + drawn(state, 3)):
                     i = drawn(state, n)
                     child[i] = other_resource(choices, state, i)
-            child_s = sum_s(choices, bench, child)
+            child_s = sum_s(choices, space, child)
             if child_s < sums_s[p] + temperature_s:
                 copy(child, population[p])
                 sums_s[p] = child_s

@@ -8,7 +8,7 @@ import numpy as np
 
 from scheduler.compiled import FixedFloats2, Floats, Floats2, Ints, compiled, inlined, part
 from scheduler.mapping.kernels.lines import Lines, line_up, soonest
-from scheduler.mapping.kernels.table import NOBODY, Table
+from scheduler.mapping.kernels.table import NONE, Table
 
 FEW = 256
 """Fewest job classes for which there are blocks."""
@@ -60,7 +60,7 @@ class Groups(NamedTuple):
     """For each machine class the job classes that were best there, the longest at the root.
 
     Pairing heaps by time (Fredman, Sedgewick, Sleator and Tarjan 1986): the root has the least key, and
-    `child` and `sibling` are NOBODY where there is none. Classes of one group with equal times become one
+    `child` and `sibling` are NONE where there is none. Classes of one group with equal times become one
     node when they are first compared: the class of the lowest job, with the others in a heap by job below it.
     A whole block of job classes is also a node, with the number C + b, until it is dissolved; it precedes all
     jobs.
@@ -81,12 +81,12 @@ def grouped(table: Table, blocks: Blocks, lines: Lines, ready_s: Floats) -> Grou
     n = n_classes + n_blocks
     groups = Groups(
         np.empty(n),
-        np.full(n, NOBODY),
-        np.full(n, NOBODY),
-        np.concatenate([table.jobs[table.first_job[:-1]], np.full(n_blocks, NOBODY)]),
-        np.full(n, NOBODY),
-        np.full(n, NOBODY),
-        np.full(len(table.by_machine_class_s), NOBODY),
+        np.full(n, NONE),
+        np.full(n, NONE),
+        np.concatenate([table.jobs[table.first_job[:-1]], np.full(n_blocks, NONE)]),
+        np.full(n, NONE),
+        np.full(n, NONE),
+        np.full(len(table.by_machine_class_s), NONE),
     )
     _group_all(table, blocks, lines, groups, ready_s)
     return groups
@@ -95,9 +95,9 @@ def grouped(table: Table, blocks: Blocks, lines: Lines, ready_s: Floats) -> Grou
 @inlined
 def meld(key: Floats | Ints, child: Ints, sibling: Ints, a: int, b: int) -> int:
     """Join two heaps."""
-    if a == NOBODY:
+    if a == NONE:
         return b
-    if b == NOBODY:
+    if b == NONE:
         return a
     if key[b] < key[a]:
         a, b = b, a
@@ -109,21 +109,21 @@ def meld(key: Floats | Ints, child: Ints, sibling: Ints, a: int, b: int) -> int:
 @part
 def without_root(key: Floats | Ints, child: Ints, sibling: Ints, root: int) -> int:
     """Remove the root, which becomes a heap of its own. Returns the rest."""
-    c, pairs = child[root], NOBODY
-    child[root] = NOBODY
-    while c != NOBODY:
-        other, later = sibling[c], NOBODY
-        sibling[c] = NOBODY
-        if other != NOBODY:
+    c, pairs = child[root], NONE
+    child[root] = NONE
+    while c != NONE:
+        other, later = sibling[c], NONE
+        sibling[c] = NONE
+        if other != NONE:
             later = sibling[other]
-            sibling[other] = NOBODY
+            sibling[other] = NONE
         c = meld(key, child, sibling, c, other)
         sibling[c] = pairs
         pairs, c = c, later
-    rest = NOBODY
-    while pairs != NOBODY:
+    rest = NONE
+    while pairs != NONE:
         later = sibling[pairs]
-        sibling[pairs] = NOBODY
+        sibling[pairs] = NONE
         rest = meld(key, child, sibling, rest, pairs)
         pairs = later
     return rest
@@ -132,7 +132,7 @@ def without_root(key: Floats | Ints, child: Ints, sibling: Ints, root: int) -> i
 @inlined
 def bound_of(lines: Lines, groups: Groups, k: int) -> float:
     """An upper bound of the best completions of group k."""
-    if groups.top[k] == NOBODY:
+    if groups.top[k] == NONE:
         return -np.inf
     return float(lines.front_s[k] - groups.minus_s[groups.top[k]])
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduler.compiled import Floats, Ints, allocate, inlined, part
-from scheduler.mapping.kernels.table import BEYOND_ALL, NOBODY, Plan, Table
+from scheduler.mapping.kernels.table import LAST_INDEX, NONE, Plan, Table
 
 
 class Lines(NamedTuple):
@@ -32,7 +32,7 @@ class Lines(NamedTuple):
     front_at: Ints  # (K,)
     front_end: Ints  # (K,)
     front_s: Floats  # (K,) when they are ready; infinite where no machine is left
-    offers: Ints  # (K,) room for the machine classes that may be chosen from
+    offers: Ints  # (K,) work space: the machine classes to choose from
 
 
 def room_for_lines(table: Table) -> Lines:
@@ -105,8 +105,8 @@ def place(
     their run, enter the heap as one run at `completion_s`: the invariants of `Lines` hold again.
     """
     times_s = table.by_job_class_s[c]
-    best = behind = NOBODY
-    lowest = others = BEYOND_ALL
+    best = behind = NONE
+    lowest = others = LAST_INDEX
     for y in range(n_offers):
         k = lines.offers[y]
         if lines.front_s[k] + times_s[k] != completion_s:
@@ -114,7 +114,7 @@ def place(
         j = lines.front[lines.front_at[k]]
         others = min(others, max(j, lowest))
         if j < lowest:
-            best, behind, lowest = k, NOBODY, j
+            best, behind, lowest = k, NONE, j
         base = table.first_machine[k]
         if lines.n_runs[k] > 0 and lines.run_s[base] + times_s[k] == completion_s:
             for x in range(lines.n_runs[k]):  # later runs can be tied with the front by rounding

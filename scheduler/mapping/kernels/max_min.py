@@ -23,7 +23,7 @@ from scheduler.mapping.kernels.groups import (
 )
 from scheduler.mapping.kernels.least_work import SLACK, LeastWork, least_rest_s, least_work_of
 from scheduler.mapping.kernels.lines import Lines, line_up, place
-from scheduler.mapping.kernels.table import BEYOND_ALL, NOBODY, Plan, Table, is_used_up
+from scheduler.mapping.kernels.table import LAST_INDEX, NONE, Plan, Table, is_used_up
 
 
 class Search(NamedTuple):
@@ -67,14 +67,14 @@ def largest(bound_s: Floats) -> float:
 def next_class(
     table: Table, lines: Lines, search: Search, next_job: Ints, largest_s: float
 ) -> tuple[int, int, int]:
-    """The class of the lowest job whose best completion is its bound, `largest_s`, or NOBODY.
+    """The class of the lowest job whose best completion is its bound, `largest_s`, or NONE.
 
     Also returns a lower bound of the lowest such job of other classes, and the number of classes evaluated.
     Classes below their bound move to their present group; a block that reaches its bound is dissolved.
     """
     bound_s, tied, group_of, blocks, groups, _ = search
     n_tied = take_tied(lines, groups, bound_s, largest_s, tied, group_of)
-    found, looks, searching = NOBODY, 0, True
+    found, looks, searching = NONE, 0, True
     while n_tied > 0 and searching:
         x = 0
         for y in range(1, n_tied):
@@ -92,7 +92,7 @@ def next_class(
             completion_s = best_completion_s(table, blocks, lines, c)
             looks += 1
         tied[x] = rest
-        if rest == NOBODY:
+        if rest == NONE:
             n_tied -= 1
             tied[x], group_of[x] = tied[n_tied], group_of[n_tied]
         if completion_s == largest_s:
@@ -106,7 +106,7 @@ def next_class(
         elif completion_s > -np.inf:
             k = enter(table, blocks, lines, groups, c, completion_s)
             bound_s[k] = bound_of(lines, groups, k)
-    others = BEYOND_ALL
+    others = LAST_INDEX
     for x in range(n_tied):
         others = min(others, groups.head[tied[x]])
         join(groups, tied[x], group_of[x], -groups.minus_s[tied[x]])
@@ -144,7 +144,7 @@ def max_min(
             return done
         c, until_job, looked = next_class(table, lines, search, next_job, largest_s)
         looks += looked
-        if c == NOBODY:
+        if c == NONE:
             continue
         placed, k = place(table, lines, plan, done, next_job, c, largest_s, until_job, n_offers)
         sum_s += placed * largest_s

@@ -9,7 +9,7 @@ import numpy as np
 from scheduler.compiled import Floats, Ints, Ints2, allocate, compiled, inlined, part
 from scheduler.mapping.kernels.lines import Lines, line_up, place, soonest
 from scheduler.mapping.kernels.sorting import Sorting, end_of_run, end_of_stretch, sort_on, unsorted
-from scheduler.mapping.kernels.table import BEYOND_ALL, NOBODY, Plan, Table, is_used_up
+from scheduler.mapping.kernels.table import LAST_INDEX, NONE, Plan, Table, is_used_up
 
 FEW_LEFT = 512
 """If more job classes remain, they are sorted: repeated searches would take quadratic time."""
@@ -75,7 +75,7 @@ def drop_class(table: Table, lines: Lines, heads: Heads, next_job: Ints, c: int)
 @inlined
 def set_key(table: Table, lines: Lines, heads: Heads, k: int) -> None:
     heads.key_s[k] = np.inf
-    if heads.top[k] != NOBODY:
+    if heads.top[k] != NONE:
         heads.key_s[k] = lines.front_s[k] + table.by_machine_class_s[k, heads.top[k]]
 
 
@@ -85,8 +85,8 @@ def find_top(table: Table, lines: Lines, heads: Heads, next_job: Ints, k: int) -
 
     If few job classes remain, and far fewer than the next stretch has, search them instead.
     """
-    times_s, top, least_s = table.by_machine_class_s[k], NOBODY, np.inf
-    while top == NOBODY and heads.at[k] < len(next_job):
+    times_s, top, least_s = table.by_machine_class_s[k], NONE, np.inf
+    while top == NONE and heads.at[k] < len(next_job):
         if heads.at[k] == heads.sorting.sorted_to[k]:
             stretch = end_of_stretch(table, heads.sorting, k) - heads.sorting.sorted_to[k]
             if heads.n_left[0] <= min(FEW_LEFT, stretch // 3):
@@ -98,7 +98,7 @@ def find_top(table: Table, lines: Lines, heads: Heads, next_job: Ints, k: int) -
             heads.at[k] += 1
         else:
             top = heads.sorting.order[k, heads.at[k]]
-    if top == NOBODY:
+    if top == NONE:
         for x in range(heads.n_left[0]):
             if times_s[heads.left[x]] < least_s:
                 top, least_s = heads.left[x], times_s[heads.left[x]]
@@ -114,7 +114,7 @@ def lowest_job(
 
     The latter is a lower bound; a smaller one only makes for smaller steps.
     """
-    best, lowest, others = NOBODY, BEYOND_ALL, BEYOND_ALL
+    best, lowest, others = NONE, LAST_INDEX, LAST_INDEX
     for y in range(n_offers):
         k = lines.offers[y]
         times_s, order, x = table.by_machine_class_s[k], heads.sorting.order[k], heads.at[k]
@@ -135,7 +135,7 @@ def lowest_job(
                 others = min(others, heads.job[k, x + 1])
                 if past > x + 2:
                     others = min(others, heads.job[k, x + 2])
-            if is_tied and c != NOBODY and c != best and not is_used_up(table, next_job, c):
+            if is_tied and c != NONE and c != best and not is_used_up(table, next_job, c):
                 i = table.jobs[next_job[c]]
                 others = min(others, max(i, lowest))
                 if i < lowest:
@@ -146,17 +146,17 @@ def lowest_job(
 
 @part
 def top_of_heap(table: Table, heads: Heads, next_job: Ints, k: int) -> int:
-    """The class with the lowest job of the current run. If none is left: NOBODY, and go to the next run."""
+    """The class with the lowest job of the current run. If none is left: NONE, and go to the next run."""
     past = end_of_run(table, heads.sorting, k, heads.at[k])
     top = lowest_of_heap(table, heads, next_job, k, heads.at[k], past)
-    if top == NOBODY:
+    if top == NONE:
         heads.at[k] = past
     return int(top)
 
 
 @part
 def lowest_of_heap(table: Table, heads: Heads, next_job: Ints, k: int, begin: int, end: int) -> int:
-    """The class with the lowest remaining job in a run of machine class k's order; NOBODY if none is left."""
+    """The class with the lowest remaining job in a run of machine class k's order; NONE if none is left."""
     order, job = heads.sorting.order[k], heads.job[k]
     for x in range(max(begin, heads.in_heaps_to[k]), end):
         rise(order, job, begin, x, order[x], lowest_left(table, next_job, order[x]))
@@ -165,7 +165,7 @@ def lowest_of_heap(table: Table, heads: Heads, next_job: Ints, k: int, begin: in
         c = order[begin]
         i = lowest_left(table, next_job, c)
         if i == job[begin]:
-            return NOBODY if i == BEYOND_ALL else int(c)
+            return NONE if i == LAST_INDEX else int(c)
         x = begin
         while True:
             child = 2 * x - begin + 1
@@ -180,7 +180,7 @@ def lowest_of_heap(table: Table, heads: Heads, next_job: Ints, k: int, begin: in
 
 @inlined
 def lowest_left(table: Table, next_job: Ints, c: int) -> int:
-    return BEYOND_ALL if is_used_up(table, next_job, c) else int(table.jobs[next_job[c]])
+    return LAST_INDEX if is_used_up(table, next_job, c) else int(table.jobs[next_job[c]])
 
 
 @inlined

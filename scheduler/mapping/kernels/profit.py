@@ -8,7 +8,7 @@ import numpy as np
 
 from scheduler.compiled import FixedFloats2, Flags2, Floats, Ints, compiled
 from scheduler.mapping.kernels.lines import soonest
-from scheduler.mapping.kernels.table import NOBODY, Table, is_used_up
+from scheduler.mapping.kernels.table import NONE, Table, is_used_up
 
 
 class Clusters(NamedTuple):
@@ -36,10 +36,10 @@ def most_profitable(
     """(job class, cluster) of the highest positive gain over `alone_s`, into `best` (2,).
 
     Machines are ready at `ready_s` (m,), a cluster when all its members are. Ties go to the lowest job, then
-    the lowest cluster. NOBODY if nothing is gained.
+    the lowest cluster. NONE if nothing is gained.
     """
     cluster_s, members, first_member, passed_over = clusters
-    best[0], most_s = NOBODY, 0.0
+    best[0], most_s = NONE, 0.0
     for cluster in range(len(first_member) - 1):
         first, end = first_member[cluster], first_member[cluster + 1]
         all_ready_s = -np.inf if first < end else np.inf

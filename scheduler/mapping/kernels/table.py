@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 from scheduler.compiled import FixedBits2, FixedFloats2, Floats, Ints, compiled, inlined, part
 from scheduler.mapping.problem import MappingProblem
 
-NOBODY = -1
-BEYOND_ALL = int(np.iinfo(np.int64).max)
+NONE = -1
+LAST_INDEX = int(np.iinfo(np.int64).max)
 """A job or machine index that comes after every other."""
 
 
@@ -111,7 +111,7 @@ def _row_after_row(table_s: Floats) -> Floats:
 def classes_of_rows(rows_s: Floats) -> tuple[Ints, int]:
     """The class of each row, numbered in order of appearance, and the number of classes."""
     n = len(rows_s)
-    first_row = np.full(2 << n.bit_length(), NOBODY)
+    first_row = np.full(2 << n.bit_length(), NONE)
     class_of = np.empty(n, dtype=np.int64)
     return class_of, _find_classes(rows_s.view(np.uint64), first_row, class_of)
 
@@ -145,14 +145,14 @@ def _find_classes(rows: FixedBits2, first_row: Ints, class_of: Ints) -> int:
     n_classes = 0
     for i in range(len(rows)):
         place = np.int64(hashed(rows[i]) & np.uint64(len(first_row) - 1))
-        while first_row[place] != NOBODY:
+        while first_row[place] != NONE:
             x = 0
             while x < rows.shape[1] and rows[first_row[place], x] == rows[i, x]:
                 x += 1
             if x == rows.shape[1]:
                 break
             place = (place + 1) % len(first_row)
-        if first_row[place] == NOBODY:
+        if first_row[place] == NONE:
             first_row[place] = i
             class_of[i] = n_classes
             n_classes += 1

@@ -10,7 +10,7 @@ from scheduler.compiled import Floats, Ints, allocate, compiled, copied, inlined
 from scheduler.time_shared.kernels.estimates import most_cpu, remaining_s, slowdown
 from scheduler.time_shared.kernels.node_selection import select_nodes
 from scheduler.time_shared.kernels.tables import (
-    NOBODY,
+    NONE,
     TOGETHER_S,
     Jobs,
     Nodes,
@@ -68,7 +68,7 @@ def start(system: System, x: int, n_started: int) -> int:
 def next_to_start(system: System, policy: Policy) -> int:
     """The place in the queue of the job to start next, with its nodes in `room.chosen`."""
     jobs, nodes, queues, room = system
-    best, most_tasks = NOBODY, 0
+    best, most_tasks = NONE, 0
     for x in range(queues.window[0], queues.window[1]):
         row = queues.waiting[x]
         if jobs.tasks[row] > most_tasks and select_nodes(
@@ -78,8 +78,8 @@ def next_to_start(system: System, policy: Policy) -> int:
             if policy.selection != BEST_FIT:
                 return x
         if policy.selection in (JUST_FIRST, EASY):
-            return NOBODY
-    if best != NOBODY:
+            return NONE
+    if best != NONE:
         select_nodes(jobs, nodes, policy.node_selection, queues.waiting[best], room.chosen)
     return best
 
@@ -147,11 +147,11 @@ def start_jobs(system: System, policy: Policy) -> int:
 
     It repeats until nothing more starts: a backfilled job may have made a set of nodes suitable for another.
     """
-    n_started, before = 0, NOBODY
+    n_started, before = 0, NONE
     while n_started != before:
         before = n_started
         x = next_to_start(system, policy)
-        if x != NOBODY:
+        if x != NONE:
             n_started = start(system, x, n_started)
         elif policy.selection == EASY and n_waiting(system.queues) > 1:
             n_started = backfill(system, policy, n_started)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scheduler.compiled import Ints, compiled, inlined, part
-from scheduler.time_shared.kernels.tables import NOBODY, Jobs, Nodes, fits
+from scheduler.time_shared.kernels.tables import NONE, Jobs, Nodes, fits
 
 NORMAL, UNIFORM, UNIFORM_ELSE_NORMAL = range(3)
 
@@ -47,7 +47,7 @@ def matching_set(jobs: Jobs, nodes: Nodes, row: int, chosen: Ints) -> bool:
     load of its most loaded node, then the lowest node.
     """
     wanted = jobs.tasks[row]
-    best, best_jobs, best_alike, best_load = NOBODY, 0, 0, 0.0
+    best, best_jobs, best_alike, best_load = NONE, 0, 0, 0.0
     for n in range(len(nodes.n_jobs)):
         if nodes.n_jobs[n] == 0 or not fits(jobs, nodes, row, n):
             continue
@@ -72,7 +72,7 @@ def matching_set(jobs: Jobs, nodes: Nodes, row: int, chosen: Ints) -> bool:
                 alike += 1
         if not matches:
             continue
-        is_better = best == NOBODY
+        is_better = best == NONE
         if not is_better and nodes.n_jobs[n] != best_jobs:
             is_better = nodes.n_jobs[n] < best_jobs
         elif not is_better and alike != best_alike:
@@ -81,7 +81,7 @@ def matching_set(jobs: Jobs, nodes: Nodes, row: int, chosen: Ints) -> bool:
             is_better = load < best_load
         if is_better:
             best, best_jobs, best_alike, best_load = n, nodes.n_jobs[n], alike, load
-    if best == NOBODY:
+    if best == NONE:
         return False
     for x in range(wanted):
         chosen[x] = jobs.nodes[nodes.jobs[best, 0], x]

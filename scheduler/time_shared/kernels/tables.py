@@ -9,7 +9,7 @@ import numpy as np
 
 from scheduler.compiled import Flags, Floats, Ints, Ints2, compiled, inlined
 
-NOBODY = -1
+NONE = -1
 SLACK = 1e-9
 """Tolerance of limits, since sums of fractions are rounded."""
 
