@@ -18,7 +18,7 @@ from benchmarks.record import keep
 from sil.planning.answers import Prepared
 from sil.planning.options import AS_IT_IS, one_of_each
 from sil.planning.plan_file import Plan, read_plan
-from sil.planning.questions.ranking import Criteria, Ranking, ranked
+from sil.planning.questions.ranking import Criteria, Ranking, rank_options
 from sil.planning.samples import Samples
 from sil.settings import files
 from sil.workers.executor import Inline
@@ -80,7 +80,7 @@ def settled(offers: list[dict[str, object]], folder: Path, seed: int) -> Ranking
     plan = Plan.model_validate({**PLAN, "offers": offers, "seed": seed})
     prepared = Prepared(plan, folder / "plan.toml", None)
     samples = Samples(prepared.scenario, Runner(Inline()), plan.schedulers[0])
-    return ranked(samples, one_of_each(plan), Criteria(by_price=True))
+    return rank_options(samples, one_of_each(plan), Criteria(by_price=True))
 
 
 def main() -> None:

@@ -49,7 +49,7 @@ def plan(
     """
     path = found_before_loading(plan_file, "plans", dask)
     from sil.experiment.output_folder import make_usable
-    from sil.planning.answers import Prepared, answered
+    from sil.planning.answers import Prepared, answer_questions
     from sil.planning.plan_file import read_plan
     from sil.planning.report.page import PAGE, write_page
     from sil.settings.experiment_file import changed
@@ -76,7 +76,7 @@ def plan(
                 Store(folder / RUNS) as store,
                 selected_executor(workers, dask) as executor,
             ):
-                answers = answered(prepared, Runner(executor, store, bar.progressed), bar.look)
+                answers = answer_questions(prepared, Runner(executor, store, bar.progressed), bar.look)
         except SchedulerFault as fault:
             console.exit_with_fault(f"a scheduler broke the rule {fault}")
         write_page(folder, answers)

@@ -19,7 +19,7 @@ from sil.live import kernel
 from sil.live.loop import LiveWorld
 from sil.live.monitor import CoreMonitor, WallClock, usable_cores
 from sil.live.processes import CannotRunLive, Over, Processes
-from sil.outcome.live_comparison import LiveComparison, compared
+from sil.outcome.live_comparison import LiveComparison, compare_live
 from sil.outcome.metrics import faults
 from sil.runs.composition import RunKey, run_in
 from sil.runs.machines_scenario import MachinesScenario
@@ -127,7 +127,7 @@ def run_live_and_simulated(
     for facts in (simulated.facts, live.facts):
         for fault in faults(facts).iter_rows(named=True):
             raise SchedulerFault(fault["rule"], fault["message"], fault["time_s"], fault["job"])
-    return compared(live.facts, simulated.facts, in_use.site), live
+    return compare_live(live.facts, simulated.facts, in_use.site), live
 
 
 def _write(folder: Path, scenario: Scenario, facts: pl.DataFrame, timings: pl.DataFrame) -> None:

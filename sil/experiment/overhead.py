@@ -18,7 +18,7 @@ from scheduler.kinds import Kind
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Job, JobId
 from scheduler.registry import SchedulerNotLoaded, resolve
-from sil.outcome.statistics import PowerLaw, fitted, quantile
+from sil.outcome.statistics import PowerLaw, fit_power_law, quantile
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteSource
 from sil.workers.executor import Died, Item
@@ -187,6 +187,6 @@ def law_of(measured: pl.DataFrame, scheduler: str) -> PowerLaw | None:
     columns = ["jobs"] if medians["resources"].n_unique() == 1 else ["jobs", "resources"]
     sizes = [medians[name].to_numpy().astype(np.float64) for name in columns]
     try:
-        return fitted(sizes, medians["wall_s"].to_numpy())
+        return fit_power_law(sizes, medians["wall_s"].to_numpy())
     except ValueError:
         return None

@@ -14,10 +14,9 @@ from sil.experiment.output_folder import UnusableFolder, make_usable
 from sil.experiment.provenance import describe, fingerprint
 from sil.experiment.results import Teacher, write_results
 from sil.experiment.sweep import Sweep
-from sil.outcome.comparison import Comparison
+from sil.outcome.comparison import Comparison, score_predictions
 from sil.outcome.jobs import job_table, write_jobs_csv
 from sil.outcome.metrics import faults, run_metrics
-from sil.outcome.predictions import scored
 from sil.report.experiment import experiment_page
 from sil.report.page import write_figures, write_page
 from sil.runs.resolve import scenario_of_file
@@ -164,7 +163,7 @@ def _evaluated(out: Path) -> tuple[RunTables, pl.DataFrame, Comparison]:
     jobs = job_table(tables.facts, description.n_machines)
     metrics = run_metrics(tables, jobs, description.n_machines)
     whole = tables.predictions.join(faults(tables.facts), on=RUN, how="anti", maintain_order="left")
-    return tables, jobs, Comparison(description, tables.facts, metrics, scored(whole, jobs))
+    return tables, jobs, Comparison(description, tables.facts, metrics, score_predictions(whole, jobs))
 
 
 def _write_tables(out: Path, tables: RunTables, description: RunDescription) -> None:

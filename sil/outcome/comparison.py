@@ -1,4 +1,4 @@
-"""The comparison of every scheduler with the baseline, the first one, at every point."""
+"""The comparison of every scheduler with the baseline, the first one, at every point; prediction errors."""
 
 from __future__ import annotations
 
@@ -10,9 +10,8 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sil.outcome.metrics import METRICS, OF_SHARED_NODES, faults, monitor_notes, refusals
-from sil.outcome.predictions import accuracies
 from sil.outcome.statistics import Interval, interval, percent_changes
-from sil.trace.facts import RunDescription
+from sil.trace.facts import RUN, RunDescription
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,6 +41,38 @@ class Fault:
         return f"{self.scheduler} broke the rule {self.rule} ({what}{when}): {self.message}"
 
 
+@dataclass(frozen=True, slots=True)
+class Accuracy:
+    """Of one predictor under one scheduler at one point, as means over replications.
+
+    `deviation` is the mean of |P - R| / R in percent, `bias` the signed one, `over` the share of predictions
+    that were too long; all of the first prediction for each job, `deviation_of_all` of all predictions.
+    `coverage` is the share (%) of first predictions whose interval contains the real turnaround. Each is None
+    without predictions. `never` is the number of predictions, over all replications, that the job would not
+    end; they count in none of the others.
+    """
+
+    point: int
+    scheduler: str
+    predictor: str
+    deviation: Interval | None
+    bias: Interval | None
+    over: Interval | None
+    deviation_of_all: Interval | None
+    coverage: Interval | None
+    n_predictions: int
+    never: int
+
+    def as_dict(self) -> dict[str, Any]:
+        found = asdict(self)
+        return {
+            **{name: found.pop(name) for name in ("point", "scheduler", "predictor")},
+            "predictions": found.pop("n_predictions"),
+            "never": found.pop("never"),
+            **found,
+        }
+
+
 class Comparison:
     """The results of one experiment."""
 
@@ -66,7 +97,7 @@ class Comparison:
         )
         """The metrics that apply to these runs."""
         self.scores = scores
-        """Predicted and real turnaround, as from `sil.outcome.predictions.scored`."""
+        """Predicted and real turnaround, as from `score_predictions`."""
         self.accuracies = accuracies(scores)
         self._metrics = metrics
 
@@ -129,3 +160,53 @@ def _refusals(facts: pl.DataFrame) -> list[str]:
         f"other metric; the first because {row['reason']}"
         for row in refusals(facts).filter(pl.col("refused") > 0).iter_rows(named=True)
     ]
+
+
+def score_predictions(predictions: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
+    """The predictions of jobs that ended, in order of time: with `predicted_s` and `real_s` turnaround, the
+    `deviation` (P - R) / R, and whether it was the `first` of the job."""
+    ended = jobs.select(*RUN, pl.col("job_id").alias("job"), "submission_time", "finish_time")
+    real = pl.col("finish_time") - pl.col("submission_time")
+    return (
+        predictions.join(ended, on=(*RUN, "job"), how="inner", maintain_order="left")
+        .with_columns(
+            real_s=real,
+            predicted_s=pl.col("end_s") - pl.col("submission_time"),
+            first=pl.int_range(pl.len()).over(*RUN, "job", "predictor") == 0,
+        )
+        .with_columns(deviation=(pl.col("predicted_s") - pl.col("real_s")) / pl.col("real_s"))
+    )
+
+
+def accuracies(scores: pl.DataFrame) -> list[Accuracy]:
+    """One per point, scheduler and predictor, in order of first appearance."""
+    found = []
+    inside = pl.col("finish_time").is_between(pl.col("low_s"), pl.col("high_s"))
+    for (point, scheduler, predictor), rows in scores.group_by(
+        "point", "scheduler", "predictor", maintain_order=True
+    ):
+        never = rows.filter(pl.col("predicted_s").is_infinite()).height
+        finite = rows.filter(pl.col("predicted_s").is_finite())
+        first = finite.filter("first")
+        found.append(
+            Accuracy(
+                int(point),
+                str(scheduler),
+                str(predictor),
+                _over_replications(first, 100 * pl.col("deviation").abs().mean()),
+                _over_replications(first, 100 * pl.col("deviation").mean()),
+                _over_replications(first, 100 * (pl.col("deviation") > 0).mean()),
+                _over_replications(finite, 100 * pl.col("deviation").abs().mean()),
+                _over_replications(first.filter(pl.col("low_s").is_not_null()), 100 * inside.mean()),
+                rows.height,
+                never,
+            )
+        )
+    return found
+
+
+def _over_replications(rows: pl.DataFrame, figure: pl.Expr) -> Interval | None:
+    if rows.is_empty():
+        return None
+    values = rows.group_by("replication", maintain_order=True).agg(figure.alias("value"))["value"].to_numpy()
+    return interval(values[np.isfinite(values)])

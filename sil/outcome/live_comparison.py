@@ -43,7 +43,7 @@ class LiveComparison:
         return (float(live.mean()), float(simulated.mean())) if len(live) else (0.0, 0.0)
 
 
-def compared(live: pl.DataFrame, simulated: pl.DataFrame, site: Site) -> LiveComparison:
+def compare_live(live: pl.DataFrame, simulated: pl.DataFrame, site: Site) -> LiveComparison:
     """The comparison, from the facts of both runs."""
     left, right = (job_table(facts, site.n_machines) for facts in (live, simulated))
     names = pl.col("resource").map_elements(site.resource_names.__getitem__, return_dtype=pl.String)

@@ -124,7 +124,7 @@ def metric(key: str) -> Metric:
     return known[key]
 
 
-def measured(key: str, jobs: pl.DataFrame, runs: pl.DataFrame, n_machines: int) -> float:
+def metric_of_jobs(key: str, jobs: pl.DataFrame, runs: pl.DataFrame, n_machines: int) -> float:
     """A metric of PLAN_METRICS of `jobs` (a table of jobs). NaN without jobs.
 
     Utilisation is that of `runs` (columns tasks, from_s, until_s).
@@ -175,7 +175,7 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, n_machines: int) -> pl.Da
             .join(stops, on=RUN)
             .with_columns(mean_mpl=pl.col("held_s") / pl.col("busy_s"))
         )
-    fared = tables.local_users.group_by(RUN).agg(
+    local_users = tables.local_users.group_by(RUN).agg(
         local_slowdown=pl.col("slowdown").filter(pl.col("slowdown").is_finite()).mean(),
         tight_share=100.0 * pl.col("tight_share").mean(),
     )
@@ -184,7 +184,7 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, n_machines: int) -> pl.Da
     return (
         of_arrivals.join(of_jobs, on=RUN, how="left")
         .join(held_s, on=RUN, how="left")
-        .join(fared, on=RUN, how="left")
+        .join(local_users, on=RUN, how="left")
         .join(promised, on=RUN, how="left")
         .join(decided, on=RUN, how="left")
         .join(faults(facts), on=RUN, how="anti")

@@ -91,7 +91,7 @@ class PowerLaw:
     spread: float
 
 
-def fitted(variables: Sequence[NDArray[np.float64]], values: NDArray[np.float64]) -> PowerLaw:
+def fit_power_law(variables: Sequence[NDArray[np.float64]], values: NDArray[np.float64]) -> PowerLaw:
     """The power law of `values` in the variables, all positive, by least squares of the logarithms.
 
     Raises ValueError for too few values or a constant variable.

@@ -12,7 +12,7 @@ from scheduler.registry import SchedulerNotLoaded
 from sil.planning.options import AS_IT_IS, Option, bought, cost, one_of_each, retirements
 from sil.planning.plan_file import Plan
 from sil.planning.questions.best_buy import BestBuy, best_buy, purchases
-from sil.planning.questions.ranking import Criteria, Ranking, ranked
+from sil.planning.questions.ranking import Criteria, Ranking, rank_options
 from sil.planning.questions.sizing import Size, size
 from sil.planning.samples import DoesRuns, Samples
 from sil.planning.scenario.capacity import Load
@@ -59,15 +59,15 @@ class Answer:
 @dataclass(frozen=True)
 class Answers:
     """`loads` are those of the site as it is and of each offer, by name; None if all jobs are submitted at
-    the beginning. `not_spared` are retirements after which the site could not carry the forecast; `down` are
-    the machines and interconnects that are down today. `site` is its name, empty for the machine of a log."""
+    the beginning. `indispensable` names retirements after which the site could not carry the forecast; `down`
+    the machines and interconnects that are down today; `site` is its name, empty for the machine of a log."""
 
     plan: Plan
     site: str
     down: tuple[str, ...]
     answers: tuple[Answer, ...]
     loads: dict[str, Load | None]
-    not_spared: tuple[str, ...]
+    indispensable: tuple[str, ...]
 
 
 class Prepared:
@@ -175,21 +175,21 @@ class Prepared:
         )
 
 
-def answered(prepared: Prepared, runs: DoesRuns, watch: Watch) -> Answers:
+def answer_questions(prepared: Prepared, runs: DoesRuns, watch: Watch) -> Answers:
     """Raises what runs raise, and GoalNeverMeasured."""
     plan, site = prepared.plan, prepared.site
     answers = tuple(
         _answer(prepared, Samples(prepared.scenario, runs, scheduler), partial(watch, scheduler))
         for scheduler in plan.schedulers
     )
-    _, not_spared = prepared.retirements()
+    _, indispensable = prepared.retirements()
     return Answers(
         plan,
         site.name if site else "",
         site.in_use(AS_IT_IS).down if site else (),
         answers,
         prepared.loads,
-        tuple(option.name for option in not_spared),
+        tuple(option.name for option in indispensable),
     )
 
 
@@ -199,12 +199,12 @@ def _answer(prepared: Prepared, samples: Samples, watch: Callable[[str, int, int
     others = [o for o in (AS_IT_IS, *prepared.offers) if o.name != base.name and prepared.carries(o)]
     if others:
         by_price = plan.rank_by == "effect_per_price" and base is AS_IT_IS
-        marginal = ranked(samples, others, Criteria(base, by_price), partial(watch, "each offer"))
+        marginal = rank_options(samples, others, Criteria(base, by_price), partial(watch, "each offer"))
     if plan.budget is not None and plan.offers:
         best = best_buy(samples, base, prepared.carries, partial(watch, "best buy"))
     if plan.size is not None:
         sized = size(samples, prepared.carries, partial(watch, "size"))
     spare, _ = prepared.retirements()
     if spare and base is AS_IT_IS:
-        retire = ranked(samples, spare, Criteria(only_first=True), partial(watch, "retire"))
+        retire = rank_options(samples, spare, Criteria(only_first=True), partial(watch, "retire"))
     return Answer(samples.scheduler, base, samples.share_refused(base), marginal, best, sized, retire)

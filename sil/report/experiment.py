@@ -162,7 +162,7 @@ def _sections_of_nodes(facts: pl.DataFrame, jobs: pl.DataFrame, description: Run
 
 def _time_sections(facts: pl.DataFrame, jobs: pl.DataFrame, comparison: Comparison) -> list[Section]:
     d = comparison.description
-    held, points = run_table(facts), _drawn_points(d)
+    all_runs, points = run_table(facts), _drawn_points(d)
     schedule = "The first replication. Colour: job class. Dark frame: parallel run on a cluster."
     some = " Drawn for the first, the middle and the last point of the grid."
     sections = [
@@ -174,7 +174,7 @@ def _time_sections(facts: pl.DataFrame, jobs: pl.DataFrame, comparison: Comparis
         )
     ]
     for place, point in enumerate(points):
-        ended, runs = jobs.filter(point=point), held.filter(point=point)
+        ended, runs = jobs.filter(point=point), all_runs.filter(point=point)
         if not len(ended):
             continue
         charts = (

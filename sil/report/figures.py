@@ -107,20 +107,26 @@ def scheduler_lines(
     return chart
 
 
-def gantt(held: pl.DataFrame, jobs: pl.DataFrame, description: RunDescription) -> Figure:
+def gantt(runs: pl.DataFrame, jobs: pl.DataFrame, description: RunDescription) -> Figure:
     """Machine by time, one panel per scheduler; colour is the job class, a dark frame marks parallel runs.
 
-    `held` and `jobs` are those of one point and one replication.
+    `runs` and `jobs` are those of one point and one replication.
     """
     classes = jobs.select("scheduler", pl.col("job_id").alias("job"), "job_class")
-    drawn = held.sort("from_s", maintain_order=True).head(MOST_RUNS_IN_A_GANTT)
+    drawn = runs.sort("from_s", maintain_order=True).head(MOST_RUNS_IN_A_GANTT)
+    drawn = drawn.join(classes, on=["scheduler", "job"], how="left")
     rows = [
-        (*told[:3], low, last + 1, *told[3:5], kind, told[5])
-        for *told, machines, resource in drawn.join(classes, on=["scheduler", "job"], how="left")
-        .select("scheduler", "job", "job_class", "from_s", "until_s", "ending", "machines", "resource")
-        .iter_rows()
-        for kind in ["parallel" if resource >= description.n_machines else "sequential"]
-        for low, last in NodeSet.parse(machines).intervals
+        (
+            *(run[name] for name in ("scheduler", "job", "job_class")),
+            low,
+            last + 1,
+            run["from_s"],
+            run["until_s"],
+            "parallel" if run["resource"] >= description.n_machines else "sequential",
+            run["ending"],
+        )
+        for run in drawn.iter_rows(named=True)
+        for low, last in NodeSet.parse(run["machines"]).intervals
     ]
     columns = ["scheduler", "job", "job class", "low", "high", "from", "until", "run", "ending"]
     frame = _frame(rows, columns)
@@ -156,21 +162,21 @@ def gantt(held: pl.DataFrame, jobs: pl.DataFrame, description: RunDescription) -
             tooltip=tooltips(*columns),
         )
         .properties(width=WIDTH, height=max(120, min(340, 3 * description.n_machines)), title=scheduler)
-        for scheduler in held["scheduler"].unique(maintain_order=True)
+        for scheduler in runs["scheduler"].unique(maintain_order=True)
     ]
     figure: Figure = alt.vconcat(*panels).resolve_scale(x="shared", color="shared")
     return figure
 
 
 def utilisation_over_time(
-    held: pl.DataFrame, schedulers: Sequence[str], n_machines: int, replications: int
+    runs: pl.DataFrame, schedulers: Sequence[str], n_machines: int, replications: int
 ) -> Figure:
     """Share of the machines held by runs, over time, mean over the replications."""
     rows: list[tuple[str, float, float]] = []
     for scheduler in schedulers:
-        runs = held.filter(pl.col("scheduler") == scheduler)
-        size = runs["tasks"].to_numpy().astype(float)
-        times_s = np.concatenate([runs["from_s"].to_numpy(), runs["until_s"].to_numpy()])
+        of_one = runs.filter(scheduler=scheduler)
+        size = of_one["tasks"].to_numpy().astype(float)
+        times_s = np.concatenate([of_one["from_s"].to_numpy(), of_one["until_s"].to_numpy()])
         change = np.concatenate([size, -size])
         moments_s, which = np.unique(times_s, return_inverse=True)
         busy = np.cumsum(np.bincount(which, weights=change, minlength=len(moments_s)))

@@ -1,21 +1,43 @@
-"""The report of a replayed log."""
+"""The report of a replayed log; its figures are means over time and over jobs, small for logs of any length.
+
+`names` are all schedulers of the report in order, including those that have no jobs.
+"""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
+import altair as alt
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from scheduler.node_set import NodeSet
 from sil.outcome.batsim_tables import Replayed
-from sil.report.page import Notice, Page, Part, Section, Table, slug
-from sil.report.replay_figures import (
-    BINS,
-    gantt,
-    queue_length,
-    slowdown_by_size,
-    utilisation,
-    waiting_distribution,
+from sil.report.figures import (
+    PALETTE,
+    WIDTH,
+    Figure,
+    colour_scale,
+    distribution,
+    scheduler_colour,
+    scheduler_lines,
+    tooltips,
 )
+from sil.report.page import Notice, Page, Part, Section, Table, slug
 from sil.report.tables import replay_rows
+
+Jobs = Mapping[str, pl.DataFrame]
+"""The jobs by scheduler, as in jobs.csv."""
+
+BINS = 400
+DAY_S = 86_400.0
+GANTT_RUNS = 600
+GANTT_RECTANGLES = 6_000
+SINCE = "Days since the first submission"
+
+Numbers = NDArray[np.float64]
 
 ESTIMATES = {
     "user": "the users' estimates",
@@ -80,3 +102,139 @@ def _sections(replayed: Replayed, names: list[str]) -> Iterator[Section]:
         *((f"Schedule of {name}", around, gantt(table, processors)) for name, table in jobs.items()),
     ):
         yield Section(title, text, [Part(chart=chart, name=slug(title))])
+
+
+def queue_length(jobs: Jobs, names: Sequence[str]) -> Figure:
+    """The mean number of jobs that wait in each of `BINS` intervals of time."""
+    return _over_time(jobs, names, "Jobs that wait", ("submission_time", "starting_time"), pl.lit(1.0))
+
+
+def utilisation(jobs: Jobs, processors: int, names: Sequence[str]) -> Figure:
+    """The mean share of processors in use in each of `BINS` intervals of time."""
+    share = 100.0 * pl.col("requested_number_of_resources") / processors
+    return _over_time(jobs, names, "Processors in use (%)", ("starting_time", "finish_time"), share)
+
+
+def slowdown_by_size(jobs: Jobs, names: Sequence[str]) -> Figure:
+    """Bounded slowdown by requested processors: mean, and median to 95th percentile."""
+    rows = []
+    for scheduler, table in jobs.items():
+        sizes = table["requested_number_of_resources"].to_numpy()
+        powers = np.ceil(np.log2(sizes)).astype(int)
+        for power in np.unique(powers):
+            values = table["bounded_slowdown"].to_numpy()[powers == power]
+            low, high = np.quantile(values, [0.5, 0.95], method="inverted_cdf")
+            rows.append((scheduler, _size_class(power), power, float(values.mean()), low, high, len(values)))
+    columns = ["scheduler", "processors", "power", "mean", "median", "95th percentile", "jobs"]
+    frame = pl.DataFrame(rows, schema=columns, orient="row")
+    order = [_size_class(power) for power in sorted(frame["power"].unique())]
+    x = alt.X(
+        "processors:N",
+        sort=order,
+        title="Requested processors (dot: mean; line: median to 95th percentile)",
+        axis=alt.Axis(labelAngle=0),
+    )
+    scale = alt.Scale(type="log", nice=False)
+    offset = alt.XOffset("scheduler:N", sort=list(names))
+    base = alt.Chart(frame).encode(x=x, xOffset=offset, color=scheduler_colour(names))
+    figure: Figure = alt.layer(
+        base.mark_rule(strokeWidth=2, opacity=0.5).encode(
+            y=alt.Y("median:Q", scale=scale, title="Bounded slowdown (log scale)"),
+            y2=alt.Y2("95th percentile:Q"),
+        ),
+        base.mark_point(filled=True, size=55, opacity=1).encode(
+            y=alt.Y("mean:Q", scale=scale), tooltip=tooltips(*columns)
+        ),
+    ).properties(width=WIDTH, height=280)
+    return figure
+
+
+def waiting_distribution(jobs: Jobs, names: Sequence[str]) -> Figure:
+    """The share of jobs that wait for at most a time."""
+    waits_s = {name: table["waiting_time"] for name, table in jobs.items()}
+    title = "Waiting time (s, log scale; less than 1 s is drawn at 1 s)"
+    return distribution(waits_s, names, title, least=1.0)
+
+
+def gantt(table: pl.DataFrame, processors: int) -> Figure:
+    """Processors by time while `GANTT_RUNS` jobs start, around the job that waited longest."""
+    jobs = table.sort("starting_time", "job_id")
+    starts_s, begin_s = jobs["starting_time"].to_numpy(), float(jobs["submission_time"].to_numpy().min())
+    middle = int(np.argmax(jobs["waiting_time"].to_numpy()))
+    first = max(0, min(middle - GANTT_RUNS // 2, len(jobs) - GANTT_RUNS))
+    from_s = starts_s[first]
+    later_s = starts_s[first + GANTT_RUNS :]
+    later_s = later_s[later_s > from_s]  # they may all start at once
+    until_s = later_s[0] if len(later_s) else jobs["finish_time"].to_numpy().max()
+    # Include runs that began before, or their nodes would look idle.
+    shown = jobs.filter(pl.col("starting_time") < until_s, pl.col("finish_time") > from_s).select(
+        "job_id",
+        (pl.col("starting_time").clip(lower_bound=from_s) - begin_s) / DAY_S,
+        (pl.col("finish_time").clip(upper_bound=until_s) - begin_s) / DAY_S,
+        "allocated_resources",
+    )
+    rows = [
+        (job, start_day, end_day, low, high + 1, str(job % len(PALETTE)))
+        for job, start_day, end_day, nodes in shown.iter_rows()
+        for low, high in NodeSet.parse(nodes).intervals
+    ]
+    columns = ["job", "from", "until", "low", "high", "colour"]
+    frame = pl.DataFrame(rows, schema=columns, orient="row").sort("from", maintain_order=True)
+    if len(frame) > GANTT_RECTANGLES and (until := frame["from"][GANTT_RECTANGLES]) > frame["from"][0]:
+        frame = frame.filter(pl.col("from") < until).with_columns(pl.col("until").clip(upper_bound=until))
+    colours = colour_scale(map(str, range(len(PALETTE))))
+    figure: Figure = (
+        alt.Chart(frame)
+        .mark_rect(stroke="white", strokeWidth=0.3)
+        .encode(
+            x=alt.X(
+                "from:Q",
+                title=SINCE,
+                scale=alt.Scale(zero=False, nice=False),
+                axis=alt.Axis(tickCount=10, labelOverlap=True),
+            ),
+            x2=alt.X2("until:Q"),
+            y=alt.Y("low:Q", title="Processor", scale=alt.Scale(domain=[0, processors], nice=False)),
+            y2=alt.Y2("high:Q"),
+            color=alt.Color("colour:N", scale=colours, legend=None),
+            tooltip=tooltips("job", "from", "until", "low", "high"),
+        )
+        .properties(width=WIDTH, height=280)
+    )
+    return figure
+
+
+def _over_time(
+    jobs: Jobs, names: Sequence[str], title: str, between: tuple[str, str], weight: pl.Expr
+) -> Figure:
+    """The mean over each bin of the summed weight of the jobs that are between two times."""
+    first_s = min(float(table["submission_time"].to_numpy().min()) for table in jobs.values())
+    last_s = max(float(table["finish_time"].to_numpy().max()) for table in jobs.values())
+    edges_s = np.linspace(0.0, last_s - first_s, BINS + 1)
+    days = (edges_s[:-1] + edges_s[1:]) / 2 / DAY_S
+    frames = []
+    for scheduler, table in jobs.items():
+        weights = table.with_columns(weight=weight)["weight"].to_numpy()
+        begun, over = (_since(table[key].to_numpy() - first_s, weights, edges_s) for key in between)
+        values = np.diff(begun - over) / np.diff(edges_s)
+        frames.append(pl.DataFrame({"scheduler": [scheduler] * BINS, "day": days, "value": values}))
+    x, y = alt.X("day:Q", title=SINCE), alt.Y("value:Q", title=title)
+    chart = scheduler_lines(pl.concat(frames), x, y, names, height=240)
+    figure: Figure = chart.mark_line(interpolate="step", strokeWidth=1.3)
+    return figure
+
+
+def _since(times_s: Numbers, weights: Numbers, edges_s: Numbers) -> Numbers:
+    """For each edge, the sum of weight * (edge - time) over the times before it."""
+    order = np.argsort(times_s)
+    times_s, weights = times_s[order], weights[order]
+    before = np.searchsorted(times_s, edges_s)
+    summed = np.concatenate([[0.0], np.cumsum(weights)])[before]
+    moments = np.concatenate([[0.0], np.cumsum(weights * times_s)])[before]
+    return np.asarray(edges_s * summed - moments, dtype=np.float64)
+
+
+def _size_class(power: int) -> str:
+    high = 2**power
+    low = high // 2 + 1
+    return f"{high:,}" if low >= high else f"{low:,}-{high:,}"

@@ -7,9 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from rich import box
 from rich.table import Table
 
-from sil.outcome.comparison import Cell, Comparison
+from sil.outcome.comparison import Accuracy, Cell, Comparison
 from sil.outcome.metrics import REPLAY_METRICS, metric
-from sil.outcome.predictions import Accuracy
 from sil.outcome.statistics import Interval
 
 

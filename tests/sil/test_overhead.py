@@ -10,7 +10,7 @@ import pytest
 
 from scheduler.rules import NO_JOB_FORGOTTEN, RETURNS_IN_TIME
 from sil.experiment.overhead import Grid, by_point, law_of, measure, random_problem
-from sil.outcome.statistics import fitted
+from sil.outcome.statistics import fit_power_law
 from sil.workers.runner import no_progress
 from sil.world.guard.faults import PROCESS_SURVIVES
 from tests.sil.test_cli import sil, the_sentence
@@ -49,7 +49,7 @@ class Loops(Mct):
 
 def test_a_law_without_noise_is_found_exactly() -> None:
     n, m = (axis.ravel() for axis in np.meshgrid([5.0, 20.0, 100.0], [2.0, 8.0]))
-    law = fitted([n, m], 3e-6 * n**1.5 * m**0.5)
+    law = fit_power_law([n, m], 3e-6 * n**1.5 * m**0.5)
     assert law.coefficient == pytest.approx(3e-6)
     assert [x.mean for x in law.exponents] == pytest.approx([1.5, 0.5])
     assert law.spread == pytest.approx(1.0)
@@ -57,9 +57,9 @@ def test_a_law_without_noise_is_found_exactly() -> None:
 
 def test_what_cannot_be_fitted_is_refused() -> None:
     with pytest.raises(ValueError, match="2 values do not determine 1 slopes"):
-        fitted([np.array([1.0, 2.0])], np.array([1.0, 2.0]))
+        fit_power_law([np.array([1.0, 2.0])], np.array([1.0, 2.0]))
     with pytest.raises(ValueError, match="do not determine"):
-        fitted([np.array([5.0, 5.0, 5.0, 5.0])], np.array([1.0, 2.0, 3.0, 4.0]))
+        fit_power_law([np.array([5.0, 5.0, 5.0, 5.0])], np.array([1.0, 2.0, 3.0, 4.0]))
 
 
 def test_half_of_the_machines_are_in_clusters_and_a_share_of_the_jobs_can_run_there() -> None:

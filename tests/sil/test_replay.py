@@ -39,8 +39,8 @@ from sil.outcome.invariants import (
     first_breach,
 )
 from sil.outcome.metrics import replay_metrics
-from sil.report import replay_figures
-from sil.report.replay_figures import BINS, DAY_S, GANTT_RECTANGLES, gantt, queue_length, utilisation
+from sil.report import replay as replay_report
+from sil.report.replay import BINS, DAY_S, GANTT_RECTANGLES, gantt, queue_length, utilisation
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest, resolve
 from sil.settings.estimates import Estimates
@@ -398,7 +398,7 @@ def test_the_figure_of_a_schedule_shows_also_what_began_before_its_stretch_of_ti
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Until job 3 starts, two jobs do, one of them the one that waited longest; job 1 goes on after that."""
-    monkeypatch.setattr(replay_figures, "GANTT_RUNS", 2)
+    monkeypatch.setattr(replay_report, "GANTT_RUNS", 2)
     jobs = pl.DataFrame(
         {
             "job_id": [1, 2, 3, 4],
@@ -409,7 +409,7 @@ def test_the_figure_of_a_schedule_shows_also_what_began_before_its_stretch_of_ti
             "allocated_resources": ["0", "1-2", "1", "3"],
         }
     )
-    frame = shown_by(replay_figures.gantt(jobs, 4)).with_columns(pl.col("from", "until") * DAY_S)
+    frame = shown_by(replay_report.gantt(jobs, 4)).with_columns(pl.col("from", "until") * DAY_S)
     assert frame.select("job", "from", "until", "low", "high").rows() == [
         (1, 0.0, 200.0, 0, 1),
         (2, 100.0, 150.0, 1, 3),
@@ -419,11 +419,11 @@ def test_the_figure_of_a_schedule_shows_also_what_began_before_its_stretch_of_ti
 def test_the_figure_of_a_schedule_is_not_empty_where_all_start_at_once(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(replay_figures, "GANTT_RUNS", 1)
+    monkeypatch.setattr(replay_report, "GANTT_RUNS", 1)
     at_once = TWO_JOBS.with_columns(
         starting_time=pl.lit(151.0), waiting_time=pl.lit(0.0), allocated_resources=pl.Series(["0", "1-2"])
     )
-    frame = shown_by(replay_figures.gantt(at_once.with_columns(job_id=pl.Series([1, 2])), 4))
+    frame = shown_by(replay_report.gantt(at_once.with_columns(job_id=pl.Series([1, 2])), 4))
     assert frame["job"].to_list() == [1, 2]
 
 

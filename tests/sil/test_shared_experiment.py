@@ -13,8 +13,7 @@ import pytest
 
 from sil.experiment.results import batches
 from sil.experiment.run import SiteChoice, run_experiment
-from sil.outcome.comparison import Comparison
-from sil.outcome.predictions import accuracies
+from sil.outcome.comparison import Comparison, accuracies
 from sil.report.node_figures import timeline
 from sil.report.tables import prediction_texts
 from sil.runs.composition import RunKey

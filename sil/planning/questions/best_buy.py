@@ -17,7 +17,7 @@ import numpy as np
 
 from sil.planning.options import Counts, Option, affordable, bought, is_affordable, only, with_more
 from sil.planning.plan_file import Plan
-from sil.planning.questions.ranking import Criteria, OnLook, Ranking, ranked
+from sil.planning.questions.ranking import Criteria, OnLook, Ranking, rank_options
 from sil.planning.samples import Samples
 
 MOST_ENUMERATED = 200
@@ -68,7 +68,7 @@ def best_buy(
     if not able:
         return None
     criteria = Criteria(base, only_first=True, chosen_from=len(able))
-    ranking = ranked(samples, able[:MOST_CONTENDERS], criteria, on_look)
+    ranking = rank_options(samples, able[:MOST_CONTENDERS], criteria, on_look)
     return BestBuy(ranking, len(values), len(possible))
 
 

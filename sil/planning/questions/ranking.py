@@ -166,7 +166,7 @@ class Ranking:
     standings: Standings
 
 
-def ranked(
+def rank_options(
     samples: Samples,
     options: Sequence[Option],
     criteria: Criteria = Criteria(),

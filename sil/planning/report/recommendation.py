@@ -111,7 +111,7 @@ def caveats(answers: Answers) -> Iterator[str]:
     for offer in plan.offers:
         if any(change.leaves_times for change in offer.changes):
             yield f"'{offer.name}': {NO_TIME_CHANGES}."
-    for name in answers.not_spared:
+    for name in answers.indispensable:
         yield f"{name[0].upper()}{name[1:]}, the site could not carry the forecast."
 
 

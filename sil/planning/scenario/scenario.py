@@ -9,7 +9,7 @@ from typing import NamedTuple, Protocol
 
 import polars as pl
 
-from sil.outcome.metrics import faults, measured, refusals
+from sil.outcome.metrics import faults, metric_of_jobs, refusals
 from sil.planning.options import Option
 from sil.planning.plan_file import GoalTable, Plan
 from sil.planning.scenario.capacity import Load
@@ -92,7 +92,7 @@ class OptionRun(ABC):
         on_site = self.plan.log is None
         for goal in self.plan.goals:
             held = runs.join(_of(goal, all_jobs), on="job_id", how="semi") if on_site else runs
-            found[goal.key] = measured(goal.metric, _of(goal, jobs), held, self.n_machines)
+            found[goal.key] = metric_of_jobs(goal.metric, _of(goal, jobs), held, self.n_machines)
         if on_site:
             means = jobs.group_by("job_class").agg(pl.col("turnaround_time").mean()).sort("job_class")
             found |= {f"{CLASS}{name}": mean for name, mean in means.iter_rows()}

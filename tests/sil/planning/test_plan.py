@@ -10,8 +10,8 @@ import numpy as np
 import polars as pl
 import pytest
 
-from sil.outcome.metrics import measured
-from sil.planning.answers import Overloaded, Prepared, answered
+from sil.outcome.metrics import metric_of_jobs
+from sil.planning.answers import Overloaded, Prepared, answer_questions
 from sil.planning.options import AS_IT_IS, one_of_each
 from sil.planning.plan_file import read_plan
 from sil.planning.report.page import OPTIONS, PAGE
@@ -66,7 +66,7 @@ def plan_file(folder: Path, more: str = OFFERS, text: str = PLAN) -> Path:
 
 
 def answers_of(path: Path):  # type: ignore[no-untyped-def]
-    return answered(Prepared(read_plan(path), path, None), Runner(Inline()), lambda *look: None)
+    return answer_questions(Prepared(read_plan(path), path, None), Runner(Inline()), lambda *look: None)
 
 
 def test_a_plan_yields_a_page_tables_and_a_recommendation(tmp_path: Path) -> None:
@@ -139,7 +139,7 @@ def test_several_offers_together_may_carry_what_none_does_alone(tmp_path: Path) 
 def test_utilisation_counts_the_measured_time_and_the_selected_jobs() -> None:
     jobs = pl.DataFrame({"submission_time": [10.0, 20.0], "finish_time": [40.0, 50.0]})
     held = pl.DataFrame({"from_s": [0.0, 10.0, 60.0], "until_s": [30.0, 40.0, 90.0], "tasks": [1, 2, 2]})
-    assert measured("utilisation", jobs, held, 4) == 100.0 * (20 + 60) / (4 * 40)
+    assert metric_of_jobs("utilisation", jobs, held, 4) == 100.0 * (20 + 60) / (4 * 40)
 
 
 def test_utilisation_cannot_be_a_sizing_target(tmp_path: Path) -> None:
@@ -163,7 +163,7 @@ def test_retirements_are_ranked_by_harm(tmp_path: Path) -> None:
 
 def test_indispensable_machines_are_named(tmp_path: Path) -> None:
     answers = answers_of(plan_file(tmp_path, "\n[retire]\ncount = 1\n", PLAN.replace("1.6", "2.2")))
-    assert answers.not_spared == ("without 1 x fast of pair",)
+    assert answers.indispensable == ("without 1 x fast of pair",)
     assert any(
         s == "Without 1 x fast of pair, the site could not carry the forecast." for s in caveats(answers)
     )
@@ -372,7 +372,7 @@ def test_resources_that_are_down_are_reported(tmp_path: Path) -> None:
     for command in (["init"], ["import", tmp_path / "tiny.toml"], ["state", "s2", "down"]):
         assert sil("db", *command, "--db", db).exit_code == 0
     prepared = Prepared(read_plan(path), path, parse_address(str(db)))
-    told = list(caveats(answered(prepared, Runner(Inline()), lambda *look: None)))
+    told = list(caveats(answer_questions(prepared, Runner(Inline()), lambda *look: None)))
     assert any(one.startswith("Down at the site today, and in all runs") and "'s2'" in one for one in told)
 
 

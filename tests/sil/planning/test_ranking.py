@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from sil.planning.options import AS_IT_IS, Option, one_of_each
-from sil.planning.questions.ranking import Criteria, Demand, Standings, Verdict, looks, ranked
+from sil.planning.questions.ranking import Criteria, Demand, Standings, Verdict, looks, rank_options
 from tests.sil.planning.fake_runs import noise, plan, samples
 
 
@@ -62,9 +62,9 @@ def measured(option: Option, replication: int, seed: int = 0) -> float:
 def test_options_are_ranked_by_gain_or_by_gain_per_price() -> None:
     of = plan()
     drawn, runs = samples(of, measured)
-    by_effect = ranked(drawn, one_of_each(of))
+    by_effect = rank_options(drawn, one_of_each(of))
     assert [effect.option.name for effect in by_effect.effects] == ["C", "A", "B"]
-    by_price = ranked(drawn, one_of_each(of), Criteria(by_price=True))
+    by_price = rank_options(drawn, one_of_each(of), Criteria(by_price=True))
     assert [effect.option.name for effect in by_price.effects] == ["A", "C", "B"]
     assert not by_effect.standings.unsettled
     effect = by_price.effects[0]
@@ -80,7 +80,7 @@ def test_common_random_numbers_cancel_in_differences() -> None:
     drawn, _ = samples(
         of, lambda option, r: 300.0 + noise(1, r, deviation=500.0) + EFFECTS.get(option.name, 0.0)
     )
-    found = ranked(drawn, one_of_each(of))
+    found = rank_options(drawn, one_of_each(of))
     assert [e.gain.mean for e in found.effects] == pytest.approx([50.0, 30.0, 20.0])
     assert all((e.gain.half_width or 0.0) < 1e-9 for e in found.effects)
     assert found.effects[0].n == of.first_replications
@@ -90,7 +90,7 @@ def test_settled_options_stop_early() -> None:
     of = plan(most_replications=300)
     effects = {"A": -30.0, "B": -29.5, "C": -100.0}
     drawn, runs = samples(of, lambda o, r: 300.0 + effects.get(o.name, 0.0) + noise(2, r, o.name, 5.0))
-    found = ranked(drawn, one_of_each(of))
+    found = rank_options(drawn, one_of_each(of))
     counts = {name: sum(option == name for option, _ in runs.done) for name in "ABC"}
     assert counts["C"] < counts["A"] == counts["B"]
     assert found.standings.tied_with("A") == ("B",)
@@ -99,7 +99,7 @@ def test_settled_options_stop_early() -> None:
 def test_unsettled_pairs_are_reported() -> None:
     of = plan(most_replications=12)
     drawn, _ = samples(of, lambda o, r: 300.0 + noise(3, r, o.name, 40.0))
-    found = ranked(drawn, one_of_each(of))
+    found = rank_options(drawn, one_of_each(of))
     assert found.standings.unsettled == (("A", "B"), ("A", "C"), ("B", "C"))
     assert found.effects[0].against_today is Verdict.UNSETTLED
 
@@ -117,7 +117,7 @@ def test_no_option_is_ranked_before_one_that_is_settled_to_be_better(only_first:
             return truth[option.name] + noise(seed, r, option.name, 1.0)
 
         drawn, _ = samples(of, turnaround)
-        found = ranked(drawn, one_of_each(of), Criteria(only_first=only_first))
+        found = rank_options(drawn, one_of_each(of), Criteria(only_first=only_first))
         names = [effect.option.name for effect in found.effects]
         for k, name in enumerate(names):
             verdicts = {found.standings.between(name, other) for other in names[k + 1 :]}
@@ -128,7 +128,7 @@ def test_no_option_is_ranked_before_one_that_is_settled_to_be_better(only_first:
 def test_an_option_may_do_harm() -> None:
     of = plan()
     drawn, _ = samples(of, lambda o, r: 300.0 + (40.0 if o.name == "A" else 0.0) + noise(4, r, o.name, 3.0))
-    found = ranked(drawn, one_of_each(of))
+    found = rank_options(drawn, one_of_each(of))
     assert found.effects[-1].option.name == "A"
     assert found.effects[-1].against_today is Verdict.WORSE
     assert found.effects[-1].percent.mean == pytest.approx(-13.3, abs=1.5)
@@ -137,7 +137,7 @@ def test_an_option_may_do_harm() -> None:
 def test_goals_may_be_maximised() -> None:
     of = plan(goals=[{"metric": "utilisation"}])
     drawn, _ = samples(of, lambda o, r: 50.0 + (9.0 if o.name == "B" else 0.0) + noise(5, r, o.name))
-    found = ranked(drawn, one_of_each(of))
+    found = rank_options(drawn, one_of_each(of))
     assert found.effects[0].option.name == "B"
     assert found.effects[0].gain.mean == pytest.approx(9.0, abs=1.0)
 
@@ -150,7 +150,7 @@ def test_all_verdicts_hold_simultaneously_at_the_confidence() -> None:
         drawn, _ = samples(
             of, lambda o, r, seed=seed: measured(o, r, seed) + noise(seed, r, f"x{o.name}", 40.0)
         )
-        found = ranked(drawn, one_of_each(of))
+        found = rank_options(drawn, one_of_each(of))
         truth = {AS_IT_IS.name: 0.0, **EFFECTS}
         wrong = 0
         for one, other in (("A", "B"), ("A", "C"), ("B", "C")):
