@@ -169,9 +169,9 @@ def _timed(
 def by_point(measured: pl.DataFrame) -> pl.DataFrame:
     """For each scheduler and point: median and quartiles of the wall times, and mean number of decisions."""
     return measured.group_by(POINT, maintain_order=True).agg(
-        quantile("wall_s", 0.5).alias("median_s"),
-        quantile("wall_s", 0.25).alias("low_s"),
-        quantile("wall_s", 0.75).alias("high_s"),
+        quantile(pl.col("wall_s"), 0.5).alias("median_s"),
+        quantile(pl.col("wall_s"), 0.25).alias("low_s"),
+        quantile(pl.col("wall_s"), 0.75).alias("high_s"),
         pl.col("decisions").mean(),
     )
 
@@ -182,7 +182,7 @@ def law_of(measured: pl.DataFrame, scheduler: str) -> PowerLaw | None:
     medians = (
         measured.filter(pl.col("scheduler") == scheduler)
         .group_by("jobs", "resources", "parallel_percent", "table", maintain_order=True)
-        .agg(quantile("wall_s", 0.5))
+        .agg(quantile(pl.col("wall_s"), 0.5))
     )
     columns = ["jobs"] if medians["resources"].n_unique() == 1 else ["jobs", "resources"]
     sizes = [medians[name].to_numpy().astype(np.float64) for name in columns]

@@ -10,7 +10,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from sil.outcome.metrics import METRICS, OF_SHARED_NODES, faults, monitor_notes, refusals
-from sil.outcome.statistics import Interval, interval, percent_changes
+from sil.outcome.statistics import CONFIDENCE, Interval, interval, percent_changes
 from sil.trace.facts import RUN, RunDescription
 
 
@@ -115,13 +115,10 @@ class Comparison:
 
     def as_dict(self) -> dict[str, Any]:
         """The content of summary.json."""
+        of_description = ("experiment", "site", "version", "seed", "replications")
         return {
-            "experiment": self.description.experiment,
-            "site": self.description.site,
-            "version": self.description.version,
-            "seed": self.description.seed,
-            "replications": self.description.replications,
-            "confidence": 0.95,
+            **{key: getattr(self.description, key) for key in of_description},
+            "confidence": CONFIDENCE,
             "baseline": self.baseline,
             "units": {m.key: m.unit for m in self.metrics},
             "points": [

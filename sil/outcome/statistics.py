@@ -73,9 +73,8 @@ def percent_changes(differences: Sample, baseline: Sample) -> Sample:
     return np.asarray(100.0 * (ratio + (differences - ratio * baseline) / mean), dtype=np.float64)
 
 
-def quantile(column: str | pl.Expr, share: float) -> pl.Expr:
+def quantile(values: pl.Expr, share: float) -> pl.Expr:
     """The quantile by the inverted CDF: the smallest value that a `share` of the values do not exceed."""
-    values = pl.col(column) if isinstance(column, str) else column
     return values.quantile(share, interpolation="equiprobable")
 
 

@@ -100,7 +100,7 @@ def timeline(facts: pl.DataFrame, n_nodes: int) -> Figure:
     shade = alt.Scale(domain=[1, 2, 3, 4], range=["#c6dbef", "#6baed6", "#2171b5", "#08306b"])
     if most > 4:
         shade = alt.Scale(domain=list(range(1, most + 1)), scheme="blues")
-    carried = (
+    tasks = (
         alt.Chart(segments)
         .mark_rect(stroke="white", strokeWidth=0.3)
         .encode(
@@ -112,26 +112,22 @@ def timeline(facts: pl.DataFrame, n_nodes: int) -> Figure:
             tooltip=tooltips("node", "from_s", "until_s", "mpl"),
         )
     )
-    there = there.with_columns(at=pl.col("node") + 0.4, what=pl.lit("local user is present"))
     user = alt.Scale(domain=["local user is present"], range=["#E69F00"])
     stop = alt.Scale(domain=["a job stops", "a job continues"], range=["#D55E00", "#009E73"])
+    colours = [alt.Color("what:N", scale=scale, title=None) for scale in (user, stop)]
+    there = there.with_columns(at=pl.col("node") + 0.4, what=pl.lit("local user is present"))
     users = (
         alt.Chart(there)
         .mark_rule(strokeWidth=2.5)
-        .encode(
-            x=x,
-            x2=alt.X2("until_s:Q"),
-            y=alt.Y("at:Q", scale=y_scale),
-            color=alt.Color("what:N", scale=user, title=None),
-        )
+        .encode(x=x, x2=alt.X2("until_s:Q"), y=alt.Y("at:Q", scale=y_scale), color=colours[0])
     )
     stops = (
         alt.Chart(marks)
         .mark_point(filled=True, size=45)
-        .encode(x=x, y=alt.Y("node:Q", scale=y_scale), color=alt.Color("what:N", scale=stop, title=None))
+        .encode(x=x, y=alt.Y("node:Q", scale=y_scale), color=colours[1])
     )
     figure: Figure = (
-        alt.layer(carried, users, stops)
+        alt.layer(tasks, users, stops)
         .resolve_scale(color="independent")
         .properties(width=WIDTH - 100, height=22 * n_nodes)
     )

@@ -16,7 +16,7 @@ from importlib.metadata import version
 from pathlib import Path
 
 import vl_convert
-from jinja2 import Environment, PackageLoader, select_autoescape
+from jinja2 import Environment, PackageLoader
 
 from sil.report.figures import Figure, save, styled
 
@@ -99,17 +99,16 @@ def write_page(path: Path, page: Page) -> None:
     charts = dict(page.charts())
     names = {id(part): name for name, part in charts.items()}
     specifications = {f"chart-{name}": styled(part.chart).to_dict() for name, part in charts.items()}  # type: ignore[arg-type]
-    text = (
-        _environment()
-        .get_template("page.html.j2")
-        .render(
-            page=page,
-            contents=len(page.sections) >= LEAST_SECTIONS_WITH_CONTENTS,
-            chart_id=lambda part: f"chart-{names[id(part)]}",
-            slug=slug,
-            charts=_script_safe(json.dumps(specifications)),
-            vega=_vega(),
-        )
+    environment = Environment(
+        loader=PackageLoader("sil.report", "."), autoescape=True, trim_blocks=True, lstrip_blocks=True
+    )
+    text = environment.get_template("page.html.j2").render(
+        page=page,
+        contents=len(page.sections) >= LEAST_SECTIONS_WITH_CONTENTS,
+        chart_id=lambda part: f"chart-{names[id(part)]}",
+        slug=slug,
+        charts=_script_safe(json.dumps(specifications)),
+        vega=_vega(),
     )
     path.write_text(text, encoding="utf-8")
 
@@ -123,16 +122,6 @@ def write_figures(folder: Path, kind: str, page: Page) -> list[Path]:
         paths.append(folder / f"{name}.{kind}")
         save(part.chart, str(paths[-1]))
     return paths
-
-
-@cache
-def _environment() -> Environment:
-    return Environment(
-        loader=PackageLoader("sil.report", "."),
-        autoescape=select_autoescape(default=True),
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
 
 
 @cache

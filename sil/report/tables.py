@@ -84,28 +84,21 @@ def _table(title: str, *texts: str, axes: Iterable[str] = (), numbers: Iterable[
     return table
 
 
-PREDICTION_HEADINGS = (
-    "deviation (%)",
-    "signed (%)",
-    "too long (%)",
-    "of all predictions (%)",
-    "in interval (%)",
-)
+_OF_PREDICTIONS = {
+    "deviation (%)": ("deviation", 1, False),
+    "signed (%)": ("bias", 1, True),
+    "too long (%)": ("over", 0, False),
+    "of all predictions (%)": ("deviation_of_all", 1, False),
+    "in interval (%)": ("coverage", 0, False),
+}
+"""Field of Accuracy, digits, and whether it is shown with its sign."""
+PREDICTION_HEADINGS = tuple(_OF_PREDICTIONS)
 
 
 def prediction_texts(accuracy: Accuracy) -> list[str]:
     """A cell for each of PREDICTION_HEADINGS."""
-    columns = (
-        (accuracy.deviation, 1, False),
-        (accuracy.bias, 1, True),
-        (accuracy.over, 0, False),
-        (accuracy.deviation_of_all, 1, False),
-        (accuracy.coverage, 0, False),
-    )
-    return [
-        "-" if found is None else interval_text(found, digits, signed=signed)
-        for found, digits, signed in columns
-    ]
+    columns = [(getattr(accuracy, name), *how) for name, *how in _OF_PREDICTIONS.values()]
+    return ["-" if found is None else interval_text(found, n, signed=signed) for found, n, signed in columns]
 
 
 def cell_texts(cell: Cell | None, digits: int) -> tuple[str, str, str]:

@@ -244,7 +244,7 @@ def test_a_percentage_change_is_the_difference_of_means_over_the_mean_of_the_bas
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 0.95, 1.0])
 def test_a_quantile_is_the_smallest_value_that_so_many_do_not_exceed(n: int, share: float) -> None:
     values = np.random.default_rng(n).permutation(n).astype(float)
-    found = pl.DataFrame({"v": values}).select(quantile("v", share)).item()
+    found = pl.DataFrame({"v": values}).select(quantile(pl.col("v"), share)).item()
     expected = min(v for v in values if np.mean(values <= v) >= share)
     assert found == expected == np.quantile(values, share, method="inverted_cdf")
 
