@@ -15,12 +15,12 @@ from sil.experiment.provenance import code_under_test
 from sil.experiment.replay_folder import DESCRIBED, JOBS, REPORT, SCHEDULE, SUMMARY, render
 from sil.outcome.batsim_tables import batsim_schedule, replayed_jobs
 from sil.outcome.invariants import Capacity, first_breach
-from sil.outcome.metrics import replay_metrics
+from sil.outcome.metrics import faults, replay_metrics
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest
 from sil.settings.code_version import code_and_data
 from sil.settings.decision_costs import BadDecisionCost, replayed_trace
-from sil.trace.facts import TIMINGS, TRACE, Fact, read_facts
+from sil.trace.facts import TIMINGS, TRACE, read_facts
 from sil.workers.executor import Died, Executor, Inline, Item, Listener, send_report
 from sil.workers.process_executor import Processes
 from sil.workers.runner import Runner, digest
@@ -139,17 +139,12 @@ def _outcome(replay: Replay, name: str, folder: Path, died: Died | None) -> Outc
     jobs.write_csv(folder / JOBS)
     decided_s = float(pl.read_parquet(folder / TIMINGS, columns=["wall_s"])["wall_s"].sum())
     batsim_schedule(jobs, len(log.jobs), log.processors, decided_s).write_csv(folder / SCHEDULE)
-    fault = _fault(trace, name)
-    if fault is None and (breach := first_breach(read_facts(trace), Capacity(log.processors))) is not None:
+    facts, fault = read_facts(trace), None
+    for time_s, rule, message in faults(facts).select("time_s", "rule", "message").iter_rows():
+        fault = f"{name} broke the rule {rule} at {time_s:.12g} s: {message}"
+    if fault is None and (breach := first_breach(facts, Capacity(log.processors))) is not None:
         fault = f"{name}: the trace breaks the invariant {breach.rule}: {breach.message}"
     return Outcome(name, folder, jobs, {} if fault else replay_metrics(jobs, log.processors), fault)
-
-
-def _fault(trace: Path, name: str) -> str | None:
-    found = pl.scan_parquet(trace).filter(pl.col("event") == Fact.FAULT).collect()
-    for fault in found.iter_rows(named=True):
-        return f"{name} broke the rule {fault['detail']} at {fault['time_s']:.12g} s: {fault['message']}"
-    return None
 
 
 def _write_summary(path: Path, replay: Replay, outcomes: Sequence[Outcome]) -> None:

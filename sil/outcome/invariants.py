@@ -28,6 +28,10 @@ WHAT_IS_OVER_IS_OVER = "what-is-over-is-over"
 TIME_NEVER_GOES_BACK = "time-never-goes-back"
 
 
+OVER = -1
+"""In place of a run: the job has ended, or was refused."""
+
+
 @dataclass(frozen=True, slots=True)
 class Breach:
     """A broken invariant: its name, the job concerned, and one sentence."""
@@ -94,48 +98,50 @@ class _Checker:
 
     def __init__(self, capacity: Capacity) -> None:
         self._capacity = capacity
+        self._levels = range(capacity.runs)
         self._held = [0] * capacity.runs
         """`_held[k]`: the machines that hold more than k runs."""
         self._running: dict[int, tuple[int, int]] = {}
         """The job and the machines of each run."""
         self._down = 0
-        self._unfinished: dict[int, int | None] = {}
-        """Jobs that arrived and have not ended, with their current run."""
-        self._arrived: set[int] = set()
+        self._run_of: dict[int, int | None] = {}
+        """The current run of each job that arrived; None while it waits, OVER once it has ended."""
 
     def first_breach(self, facts: pl.DataFrame, faulted: bool) -> Breach | None:
         columns = facts.select("time_s", "event", "job", "run", "resource", "machines")
+        arrived, started, ended = Fact.JOB_ARRIVED.value, Fact.RUN_STARTED.value, Fact.RUN_ENDED.value
         for time_s, event, job, run, resource, machines in zip(*_ends_first(columns), strict=True):
             breach = None
-            if event == Fact.RUN_STARTED:
+            if event == started:
                 breach = self._started(time_s, job, run, resource, _mask(machines))
-            elif event in ENDINGS:
-                breach = self._over(time_s, event, job, run)
-            elif event == Fact.JOB_ARRIVED:
-                self._unfinished[job] = None
-                self._arrived.add(job)
+            elif event == arrived:
+                self._run_of[job] = None
+            elif event == ended or event in ENDINGS:
+                breach = self._over(time_s, event == ended, job, run)
             elif event == Fact.JOB_REFUSED:
-                self._unfinished.pop(job, None)
+                self._run_of[job] = OVER
             elif event == Fact.MACHINE_DOWN:
                 self._down |= 1 << resource
             elif event == Fact.MACHINE_UP:
                 self._down &= ~(1 << resource)
             if breach is not None:
                 return breach
-        if not faulted and self._unfinished:
-            job = min(self._unfinished)
+        unfinished = [] if faulted else [job for job, run in self._run_of.items() if run != OVER]
+        if unfinished:
+            job = min(unfinished)
             return Breach(NO_JOB_LOST, JobId(job), f"job {job} arrived, was not refused and never ended")
         return None
 
     def _started(self, time_s: float, job: int, run: int, resource: int, machines: int) -> Breach | None:
         full = machines
-        for k, held in enumerate(self._held):
+        for k in self._levels:
+            held = self._held[k]
             self._held[k] = held | full
             full &= held
         down = machines & self._down
-        if job not in self._arrived:
+        if job not in self._run_of:
             rule, why = STARTS_AFTER_ARRIVAL, ", before it arrived"
-        elif self._unfinished.get(job, run) is not None:
+        elif self._run_of[job] is not None:
             rule, why = NO_JOB_RUN_TWICE, ", but runs or has ended"
         elif machines >> (n := self._capacity.n_machines):
             rule, why = NO_MORE_NODES_THAN_THERE_ARE, f" on more than the {n} nodes"
@@ -146,7 +152,7 @@ class _Checker:
             rule, why = self._over_capacity(resource, _lowest(full))
         else:
             self._running[run] = job, machines
-            self._unfinished[job] = run
+            self._run_of[job] = run
             return None
         return Breach(rule, JobId(job), f"job {job} starts at {time_s:.12g} s{why}")
 
@@ -162,19 +168,16 @@ class _Checker:
         rule = NO_CLUSTER_WHILE_MEMBER_BUSY if on_cluster else NO_MACHINE_DOUBLE_BOOKED
         return rule, f" on {name}, where job {holder} is"
 
-    def _over(self, time_s: float, event: str, job: int, run: int) -> Breach | None:
+    def _over(self, time_s: float, has_ended: bool, job: int, run: int) -> Breach | None:
         if run not in self._running:
             message = f"run {run} of job {job} is over at {time_s:.12g} s, but was not running"
             return Breach(WHAT_IS_OVER_IS_OVER, JobId(job), message)
         _, freed = self._running.pop(run)
-        for k in reversed(range(len(self._held))):
+        for k in self._levels[::-1]:
             held = self._held[k]
             self._held[k] = held & ~freed
             freed &= ~held
-        if event == Fact.RUN_ENDED:
-            self._unfinished.pop(job, None)
-        else:
-            self._unfinished[job] = None
+        self._run_of[job] = OVER if has_ended else None
         return None
 
 
