@@ -22,41 +22,45 @@ MOST_SECONDS = 3.2e9
 UNITS = {"": 1.0, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 
 
+SiteOption = Annotated[
+    str,
+    Option(
+        metavar="SITE",
+        help="A site in a database (site.db#SITE), whose past prediction errors give the intervals; or a "
+        "site file, or the name of a built-in one.",
+    ),
+]
+PredictorOption = Annotated[
+    str,
+    Option(help="aware, blind or hybrid, optionally with methods, as in 'blind mpl-mpl' (default cpu-cpu)."),
+]
+SubmitOption = Annotated[
+    str | None,
+    Option(metavar="CLASS:TASKS", help="Predict a hypothetical job submitted now, such as CG.B:4."),
+]
+ByOption = Annotated[
+    str | None,
+    Option(
+        metavar="TIME",
+        help="Whether completion by then can be promised: a duration from now (900, 15m, 2h), or a time "
+        "(2026-11-22T17:00).",
+    ),
+]
+
+
 def predict(
     queue: Annotated[
         Path, Argument(help="A queue file: the running and waiting jobs (see docs/shared-nodes.md).")
     ],
-    site: Annotated[
-        str,
-        Option(
-            metavar="SITE",
-            help="A site in a database (site.db#SITE), whose past prediction errors give the intervals; or a "
-            "site file, or the name of a built-in one.",
-        ),
-    ],
+    site: SiteOption,
     cluster: Annotated[
         str | None, Option(help="The time-shared cluster; optional if the site has only one.")
     ] = None,
     scheduler: Annotated[str, Option(help="The scheduler of that cluster.")] = "normal_easy",
-    predictor: Annotated[
-        str,
-        Option(
-            help="aware, blind or hybrid, optionally with methods, as in 'blind mpl-mpl' (default cpu-cpu)."
-        ),
-    ] = "aware",
-    submit: Annotated[
-        str | None,
-        Option(metavar="CLASS:TASKS", help="Predict a hypothetical job submitted now, such as CG.B:4."),
-    ] = None,
+    predictor: PredictorOption = "aware",
+    submit: SubmitOption = None,
     job: Annotated[int | None, Option(help="Predict only this job.")] = None,
-    by: Annotated[
-        str | None,
-        Option(
-            metavar="TIME",
-            help="Whether completion by then can be promised: a duration from now (900, 15m, 2h), or a time "
-            "(2026-11-22T17:00).",
-        ),
-    ] = None,
+    by: ByOption = None,
     as_json: options.Json = False,
 ) -> None:
     """Predict when jobs on time-shared nodes start and complete, with an interval and its basis."""
@@ -79,16 +83,11 @@ def predict(
     if job is not None:
         predictions = [one for one in predictions if one.job == job]
         if not predictions:
-            console.fail(
-                f"{queue}: there is no job {job}; there are {', '.join(str(t.job) for t in state.jobs)}"
-            )
+            jobs = ", ".join(str(table.job) for table in state.jobs)
+            console.fail(f"{queue}: there is no job {job}; there are {jobs}")
     if as_json:
-        console.print_json(
-            [
-                one.as_dict() | ({} if by_s is None else {"promised": one.promises(by_s)})
-                for one in predictions
-            ]
-        )
+        promised = [{} if by_s is None else {"promised": one.promises(by_s)} for one in predictions]
+        console.print_json([one.as_dict() | more for one, more in zip(predictions, promised, strict=True)])
         return
     _print_table(predictions, now)
     _print_basis(predictions, state, question)

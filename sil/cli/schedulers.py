@@ -20,6 +20,7 @@ from sil.cli.console import Column, Listing, number, print_listings, text
 if TYPE_CHECKING:
     from scheduler.registry import Entry
     from sil.experiment.checking import Checked
+    from sil.experiment.matrix import MappedMatrix
 
 SCREEN = 100
 """Columns of the listing of schedulers, at least; longer summaries are cut there."""
@@ -75,15 +76,7 @@ def schedule(
                 faults.append(f"{spec.name} broke the rule {fault}")
         if out_file is not None:
             write_mapping(out_file, mapped)
-    rows = [
-        {
-            "scheduler": result.scheduler,
-            "makespan_s": result.schedule.makespan_s,
-            "sum_completion_times_s": result.schedule.sum_completion_s,
-            "decision_s": result.decision_s,
-        }
-        for result in mapped
-    ]
+    rows = [_row(result) for result in mapped]
     if as_json:
         console.print_json(rows)
     else:
@@ -94,6 +87,15 @@ def schedule(
             left = f"{result.scheduler} left {n:,} of {problem.n_jobs:,} jobs waiting"
             console.print_note(f"{left}; the times exclude them")
     console.exit_on_faults(faults)
+
+
+def _row(result: MappedMatrix) -> dict[str, str | float]:
+    return {
+        "scheduler": result.scheduler,
+        "makespan_s": result.schedule.makespan_s,
+        "sum_completion_times_s": result.schedule.sum_completion_s,
+        "decision_s": result.decision_s,
+    }
 
 
 def schedulers(as_json: options.Json = False) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import partial
 
 import polars as pl
 
@@ -29,6 +30,9 @@ class Claim:
     rule: str
     ours: str
     verdict: Verdict
+
+
+not_testable = partial(Claim, verdict=Verdict.NOT_TESTABLE)
 
 
 def positive(found: Interval) -> Verdict:

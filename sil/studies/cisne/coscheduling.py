@@ -17,7 +17,7 @@ from sil.report.figures import bars
 from sil.report.page import Part
 from sil.studies.cisne.experiments import POLICIES, Composition, jobs_of, measures, run
 from sil.studies.findings import Findings, Samples, table
-from sil.studies.ledger import Claim, Verdict, all_positive, below, count_of, range_of, text
+from sil.studies.ledger import Claim, Verdict, all_positive, below, count_of, not_testable, range_of, text
 from sil.workers.runner import Runner
 from sil.world.time_shared_cluster import MEMORY_MB, TimeSharedCluster
 
@@ -154,19 +154,17 @@ def _dynamic_claims(saving: Callable[..., Sample]) -> list[Claim]:
             _calibration(claim, "Figure 5", rule, _in_points([interval(x) for x in found]))
             for claim, found in calibrations.items()
         ),
-        Claim(
+        not_testable(
             "The reason is that tasks with as many packets get the same priority, and one is drawn by lot",
             "section 3.1",
             "none: the model has no packets and no priorities",
             "not tried",
-            Verdict.NOT_TESTABLE,
         ),
-        Claim(
+        not_testable(
             "At L = 0.5 and MPL 4 local users wait no longer than 400 ms",
             "cited from another paper",
             "none: the model is fluid, without time slices to wait for",
             "not tried",
-            Verdict.NOT_TESTABLE,
         ),
     ]
 
@@ -271,12 +269,11 @@ def _user_space_claims(found: Samples) -> list[Claim]:
             ", ".join(f"{what}: by {text(x, 0, 's')}" for what, x in shorter.items()),
             all_positive(shorter.values()),
         ),
-        Claim(
+        not_testable(
             "The overheads are almost insignificant, and the system has become portable",
             "section 4",
             "none: a statement",
             "see the table of what user space costs",
-            Verdict.NOT_TESTABLE,
         ),
     ]
 

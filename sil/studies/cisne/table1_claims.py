@@ -219,7 +219,6 @@ def _claims_about_cost(found: Deviations) -> list[Claim]:
     shortest_s = shortest_exe_s()
     cells = [found.of(*cell, pair) for cell, pair in product(CELLS, METHODS.values())]
     of_table = interval(np.mean(cells, axis=0))
-    not_testable = partial(Claim, verdict=Verdict.NOT_TESTABLE)
     calibration = partial(Claim, ours="no fault in any run", verdict=Verdict.CALIBRATION)
     return [
         Claim(
@@ -236,13 +235,13 @@ def _claims_about_cost(found: Deviations) -> list[Claim]:
             f"{shortest_s:.0f} s against {text(worst, 4, 'ms')}",
             ledger.positive(below(worst, 1e3 * shortest_s / 100)),
         ),
-        not_testable(
+        ledger.not_testable(
             "The time of an estimate does not depend on the state of the cluster",
             "section 1",
             "none: true of Eqs 1 to 9, each for one job; Algorithm 1 grows with the jobs that run and wait",
             "see benchmarks/results",
         ),
-        not_testable(
+        ledger.not_testable(
             "The analytic estimate of an execution time is wrong by about 41 %",
             "41 %; the mean of Table 1 is 37 %",
             "none: the paper does not say of which predictions that is the mean",
@@ -258,7 +257,7 @@ def _claims_about_cost(found: Deviations) -> list[Claim]:
             "sections 2 and 4",
             "so by construction: the manager checks these rules before a job starts",
         ),
-        not_testable(
+        ledger.not_testable(
             "Measuring an application in isolation is better than what users say of it",
             "section 2",
             "none: there are no users' estimates in the experiment",

@@ -47,7 +47,11 @@ def study(seeds: int, runner: Runner) -> Findings:
         title="Case study 3: priority scheduling",
         source="Collins and George 2001, section 5.3",
         method=METHOD,
-        claims=[*_claims_about_levels(of_levels), *_claims_about_totals(totals)],
+        claims=[
+            *_claims_about_high_jobs(of_levels),
+            *_claims_about_other_jobs(of_levels),
+            *_claims_about_totals(totals),
+        ],
         drawings=_drawings(of_levels, totals),
         tables={"Mean over all numbers of jobs of the total job time (s)": totals},
     )
@@ -71,7 +75,11 @@ def _case(n: int, distribution: str, scheduler: str) -> Case:
     return Case({"distribution": distribution, "n": n}, settings, scheduler)
 
 
-def _of_levels(found: pl.DataFrame) -> dict[tuple[str, str], pl.DataFrame]:
+Frames = dict[tuple[str, str], pl.DataFrame]
+"""By distribution and level."""
+
+
+def _of_levels(found: pl.DataFrame) -> Frames:
     """Of each distribution and level, per number of jobs: n, the level's jobs, the sum of their job times
     under each scheduler, and the `change` from SJS to PJS (%)."""
     return {
@@ -82,21 +90,15 @@ def _of_levels(found: pl.DataFrame) -> dict[tuple[str, str], pl.DataFrame]:
     }
 
 
-def _claims_about_levels(of_levels: dict[tuple[str, str], pl.DataFrame]) -> list[Claim]:
-    high, low = (
-        {d: float(of_levels[d, level]["change"].to_numpy().mean()) for d in WITH_LEVELS}
-        for level in ("high", "low")
-    )
+def _mean_changes(of_levels: Frames, level: str) -> dict[str, float]:
+    return {d: float(of_levels[d, level]["change"].to_numpy().mean()) for d in WITH_LEVELS}
+
+
+def _claims_about_high_jobs(of_levels: Frames) -> list[Claim]:
+    high = _mean_changes(of_levels, "high")
     worst_high = max(x for d in WITH_LEVELS for x in of_levels[d, "high"]["change"])
     differ = of_levels["10/10/80", "high"].filter(pl.col("change").abs() >= CONVERGED_PERCENT)
     converged = 1 + max((int(n) for n in differ["jobs"]), default=0)
-    medium = {
-        d: of_levels[d, "medium"].sort("change", descending=True).select("jobs", "change").rows()
-        for d in WITH_LEVELS
-    }
-    peaks = {d: int(rows[0][0]) for d, rows in medium.items()}
-    (peak_jobs, peak), *_ = medium["10/10/80"]
-    after = min(change for jobs, change in medium["10/10/80"] if jobs > peak_jobs)
     return [
         Claim(
             "PJS is superior to SJS for high-priority jobs",
@@ -119,6 +121,19 @@ def _claims_about_levels(of_levels: dict[tuple[str, str], pl.DataFrame]) -> list
             f"from {converged} high jobs on",
             certain(20 <= converged <= 40),
         ),
+    ]
+
+
+def _claims_about_other_jobs(of_levels: Frames) -> list[Claim]:
+    low = _mean_changes(of_levels, "low")
+    medium = {
+        d: of_levels[d, "medium"].sort("change", descending=True).select("jobs", "change").rows()
+        for d in WITH_LEVELS
+    }
+    peaks = {d: int(rows[0][0]) for d, rows in medium.items()}
+    (peak_jobs, peak), *_ = medium["10/10/80"]
+    after = min(change for jobs, change in medium["10/10/80"] if jobs > peak_jobs)
+    return [
         Claim(
             "Medium-priority times rise sharply as the high-priority trends converge, and then fall sharply",
             "Figure 6b",
@@ -188,7 +203,7 @@ def _totals(found: pl.DataFrame) -> pl.DataFrame:
     return mean.pivot("scheduler", index="distribution", values="sum_s", maintain_order=True)
 
 
-def _drawings(of_levels: dict[tuple[str, str], pl.DataFrame], totals: pl.DataFrame) -> list[Part]:
+def _drawings(of_levels: Frames, totals: pl.DataFrame) -> list[Part]:
     drawings = []
     for letter, ((d, level), frame) in zip("abcdefghi", of_levels.items(), strict=True):
         points = frame.unpivot(SCHEDULERS, index="jobs").iter_rows()
