@@ -9,15 +9,9 @@ from typing import Any
 from sqlalchemy import insert, update
 from sqlalchemy.orm import Session
 
+from site_db import schema
 from site_db.history.as_of import read_stored_as_of
 from site_db.history.stored_statistics import Key, write_snapshots, write_stored
-from site_db.schema import (
-    Base,
-    ClusterStateRow,
-    InterconnectStateRow,
-    MachineStateRow,
-    SiteRow,
-)
 from site_db.site_file.importing import put_site
 from site_db.sites import SiteReader
 from site_db.states import CurrentStates, current_states
@@ -41,8 +35,8 @@ def copy_site(origin: Session, site: str, copy: Session, as_of: int | None = Non
     write_stored(copy, copied, number)
     write_snapshots(copy, copied.values(), number)
     copy.execute(
-        update(SiteRow)
-        .where(SiteRow.id == site_id)
+        update(schema.SiteRow)
+        .where(schema.SiteRow.id == site_id)
         .values(runs_recorded=number, runs_pruned=number, snapshot_at=number)
     )
     _copy_states(current_states(origin, there), here, copy)
@@ -50,10 +44,10 @@ def copy_site(origin: Session, site: str, copy: Session, as_of: int | None = Non
 
 
 def _copy_states(states: CurrentStates, here: SiteReader, copy: Session) -> None:
-    kinds: dict[str, tuple[type[Base], Mapping[str, Any]]] = {
-        "machine": (MachineStateRow, states.machines),
-        "interconnect": (InterconnectStateRow, states.interconnects),
-        "cluster": (ClusterStateRow, states.clusters),
+    kinds: dict[str, tuple[type[schema.Base], Mapping[str, Any]]] = {
+        "machine": (schema.MachineStateRow, states.machines),
+        "interconnect": (schema.InterconnectStateRow, states.interconnects),
+        "cluster": (schema.ClusterStateRow, states.clusters),
     }
     for kind, (row, latest) in kinds.items():
         parent_id = f"{kind}_id"

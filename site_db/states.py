@@ -11,14 +11,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session, aliased
 
 from scheduler.errors import UserError
-from site_db.schema import (
-    ClusterRow,
-    ClusterStateRow,
-    InterconnectRow,
-    InterconnectStateRow,
-    MachineRow,
-    MachineStateRow,
-)
+from site_db import schema
 from site_db.schema.resources import OfSite
 from site_db.sites import SiteReader
 
@@ -49,9 +42,9 @@ class Observation:
 class CurrentStates:
     """The latest row of each resource by name; a resource without one counts as up."""
 
-    machines: Mapping[str, MachineStateRow]
-    interconnects: Mapping[str, InterconnectStateRow]
-    clusters: Mapping[str, ClusterStateRow]
+    machines: Mapping[str, schema.MachineStateRow]
+    interconnects: Mapping[str, schema.InterconnectStateRow]
+    clusters: Mapping[str, schema.ClusterStateRow]
 
     @property
     def down(self) -> list[str]:
@@ -63,9 +56,9 @@ class CurrentStates:
 def current_states(session: Session, reader: SiteReader) -> CurrentStates:
     """The states that the site itself reported last."""
     return CurrentStates(
-        _latest(session, MachineStateRow, MachineRow, reader.site.id),
-        _latest(session, InterconnectStateRow, InterconnectRow, reader.site.id),
-        _latest(session, ClusterStateRow, ClusterRow, reader.site.id),
+        _latest(session, schema.MachineStateRow, schema.MachineRow, reader.site.id),
+        _latest(session, schema.InterconnectStateRow, schema.InterconnectRow, reader.site.id),
+        _latest(session, schema.ClusterStateRow, schema.ClusterRow, reader.site.id),
     )
 
 
@@ -97,13 +90,13 @@ class StateWriter:
         if name in self._machines:
             if (seen.traffic_mbit_per_s, seen.committed_mbit_per_s) != (None, None):
                 raise NotMeasurable(f"'{name}' is a machine, which carries no traffic; interconnects do")
-            row = MachineStateRow(machine_id=self._machines[name], local_load=seen.local_load, **common)
-            self._session.add(row)
+            id = self._machines[name]
+            self._session.add(schema.MachineStateRow(machine_id=id, local_load=seen.local_load, **common))
         elif name in self._interconnects:
             if seen.local_load is not None:
                 raise NotMeasurable(f"'{name}' is an interconnect, which has no local load; machines have")
             self._session.add(
-                InterconnectStateRow(
+                schema.InterconnectStateRow(
                     interconnect_id=self._interconnects[name],
                     traffic_mbit_per_s=seen.traffic_mbit_per_s,
                     committed_mbit_per_s=seen.committed_mbit_per_s,
@@ -127,7 +120,7 @@ class StateWriter:
             return
         self._recorded[name] = (available, accepts)
         self._session.add(
-            ClusterStateRow(
+            schema.ClusterStateRow(
                 cluster_id=self._cluster_ids[name],
                 source_id=self._source_id,
                 since_unix_s=at_unix_s,

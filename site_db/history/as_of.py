@@ -10,6 +10,7 @@ from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session, aliased
 
 from scheduler.errors import UserError
+from site_db import schema
 from site_db.history.stored_statistics import (
     MOMENTS,
     CompletedRun,
@@ -19,14 +20,6 @@ from site_db.history.stored_statistics import (
     read_stored,
     stored_columns,
     stored_of,
-)
-from site_db.schema import (
-    ExecutionHistoryRow,
-    ExecutionSnapshotRow,
-    ExecutionStatisticsRow,
-    JobClassRow,
-    MachineRow,
-    SiteRow,
 )
 
 
@@ -40,13 +33,14 @@ def read_stored_as_of(session: Session, site_id: int, number: int) -> dict[Key, 
     Reads no more runs than there are between two snapshots. Raises PrunedHistory for a run that was pruned or
     is not recorded yet.
     """
-    site = session.get_one(SiteRow, site_id, populate_existing=True)
+    site = session.get_one(schema.SiteRow, site_id, populate_existing=True)
     if not site.runs_pruned <= number <= site.runs_recorded:
         raise PrunedHistory(
             f"the history of the site '{site.name}' can be read as of run {site.runs_pruned} to "
             f"{site.runs_recorded}, not as of run {number}"
         )
-    row, snapshot, earlier = ExecutionStatisticsRow, ExecutionSnapshotRow, aliased(ExecutionSnapshotRow)
+    row, snapshot = schema.ExecutionStatisticsRow, schema.ExecutionSnapshotRow
+    earlier = aliased(snapshot)
     latest = (
         select(func.max(earlier.number))
         .where(earlier.statistics_id == row.id, earlier.number <= number)
@@ -54,9 +48,9 @@ def read_stored_as_of(session: Session, site_id: int, number: int) -> dict[Key, 
     )
     query = (
         select(snapshot.number, row.id, *key_columns(), *stored_columns(snapshot))
-        .join(JobClassRow, JobClassRow.id == row.job_class_id)
+        .join(schema.JobClassRow, schema.JobClassRow.id == row.job_class_id)
         .join(snapshot, (snapshot.statistics_id == row.id) & (snapshot.number == latest))
-        .where(JobClassRow.site_id == site_id)
+        .where(schema.JobClassRow.site_id == site_id)
     )
     snapshots = session.execute(query).all()
     found = dict(stored_of(*values) for _, *values in snapshots)
@@ -69,7 +63,7 @@ def add_runs(
     session: Session, site_id: int, after: int, to: int, statistics: dict[Key, StoredStatistics]
 ) -> None:
     """Add the runs `after` < number <= `to` of the history to the statistics that include them."""
-    run, machine = ExecutionHistoryRow, MachineRow
+    run, machine = schema.ExecutionHistoryRow, schema.MachineRow
     same_machine = case((run.number > machine.runs_before, run.machine_id))
     query = (
         select(
@@ -97,7 +91,7 @@ def disagreements(session: Session, site_id: int) -> Sequence[Key]:
 
     Reads the whole history.
     """
-    site = session.get_one(SiteRow, site_id, populate_existing=True)
+    site = session.get_one(schema.SiteRow, site_id, populate_existing=True)
     expected = read_stored_as_of(session, site_id, site.runs_pruned)
     add_runs(session, site_id, site.runs_pruned, site.runs_recorded, expected)
     stored = read_stored(session, site_id)

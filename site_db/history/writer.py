@@ -10,6 +10,7 @@ from typing import Any
 from sqlalchemy import CursorResult, delete, func, insert, literal, select, update
 from sqlalchemy.orm import Session
 
+from site_db import schema
 from site_db.history.as_of import read_stored_as_of, runs_by_key
 from site_db.history.stored_statistics import (
     STORED,
@@ -22,15 +23,6 @@ from site_db.history.stored_statistics import (
     write_stored,
 )
 from site_db.rows import add_to_rows, insert_rows
-from site_db.schema import (
-    ExecutionHistoryRow,
-    ExecutionSnapshotRow,
-    ExecutionStatisticsRow,
-    JobClassRow,
-    JobRow,
-    SiteRow,
-    UserUsageRow,
-)
 
 SNAPSHOT_EVERY = 4096
 """Runs of a site after which all statistics that changed are copied: the statistics as of any run are at most
@@ -71,7 +63,7 @@ class HistoryWriter:
             return first
         common = {"site_id": self._site_id, "source_id": source_id}
         rows = [{**common, "number": n, **run._asdict()} for n, run in enumerate(runs, start=first)]
-        insert_rows(session, ExecutionHistoryRow, rows)
+        insert_rows(session, schema.ExecutionHistoryRow, rows)
         write_stored(session, self._add(session, runs), last)
         _add_usage(session, runs)
         self._take_snapshot_if_due(session, last)
@@ -83,7 +75,7 @@ class HistoryWriter:
         self._version = -1
 
     def _take_numbers(self, session: Session, n: int) -> int:
-        site = SiteRow
+        site = schema.SiteRow
         taken = (
             update(site)
             .where(site.id == self._site_id)
@@ -114,19 +106,20 @@ class HistoryWriter:
         return {key: self._cache[key] for key in by_key}
 
     def _take_snapshot_if_due(self, session: Session, last: int) -> None:
-        before = session.scalars(select(SiteRow.snapshot_at).where(SiteRow.id == self._site_id)).one()
+        site = schema.SiteRow
+        before = session.scalars(select(site.snapshot_at).where(site.id == self._site_id)).one()
         if last - before < SNAPSHOT_EVERY:
             return
-        row = ExecutionStatisticsRow
+        row = schema.ExecutionStatisticsRow
         changed = (
             select(row.id, literal(last), *stored_columns(row))
-            .join(JobClassRow, JobClassRow.id == row.job_class_id)
-            .where(JobClassRow.site_id == self._site_id, row.changed_at > before)
+            .join(schema.JobClassRow, schema.JobClassRow.id == row.job_class_id)
+            .where(schema.JobClassRow.site_id == self._site_id, row.changed_at > before)
         )
         session.execute(
-            insert(ExecutionSnapshotRow).from_select(["statistics_id", "number", *STORED], changed)
+            insert(schema.ExecutionSnapshotRow).from_select(["statistics_id", "number", *STORED], changed)
         )
-        session.execute(update(SiteRow).where(SiteRow.id == self._site_id).values(snapshot_at=last))
+        session.execute(update(site).where(site.id == self._site_id).values(snapshot_at=last))
 
 
 def _add_usage(session: Session, runs: Iterable[CompletedRun]) -> None:
@@ -134,7 +127,7 @@ def _add_usage(session: Session, runs: Iterable[CompletedRun]) -> None:
     for run in runs:
         times_s[run.user_id, run.queue].append(run.run_time_s)
     rows = [usage(*of, runs=len(some), time_s=sum(some)) for of, some in sorted(times_s.items())]
-    add_to_rows(session, UserUsageRow, rows)
+    add_to_rows(session, schema.UserUsageRow, rows)
 
 
 def usage(user_id: int, queue: str, jobs: int = 0, runs: int = 0, time_s: float = 0.0) -> dict[str, Any]:
@@ -149,31 +142,31 @@ def prune(session: Session, site_id: int, to: int) -> int:
     A snapshot of the statistics as of `to` is stored, from which all later ones follow. Raises PrunedHistory.
     """
     HistoryWriter(site_id).lock(session)
-    to = max(to, session.get_one(SiteRow, site_id, populate_existing=True).runs_pruned)
+    to = max(to, session.get_one(schema.SiteRow, site_id, populate_existing=True).runs_pruned)
     as_of = read_stored_as_of(session, site_id, to)
     of_site = (
-        select(ExecutionStatisticsRow.id)
-        .join(JobClassRow, JobClassRow.id == ExecutionStatisticsRow.job_class_id)
-        .where(JobClassRow.site_id == site_id)
+        select(schema.ExecutionStatisticsRow.id)
+        .join(schema.JobClassRow, schema.JobClassRow.id == schema.ExecutionStatisticsRow.job_class_id)
+        .where(schema.JobClassRow.site_id == site_id)
     )
-    snapshot = ExecutionSnapshotRow
+    snapshot = schema.ExecutionSnapshotRow
     session.execute(delete(snapshot).where(snapshot.statistics_id.in_(of_site), snapshot.number <= to))
     current = read_stored(session, site_id)
     write_snapshots(
         session, [replace(old, id=current[key].id) for key, old in as_of.items() if key in current], to
     )
-    run = ExecutionHistoryRow
+    run = schema.ExecutionHistoryRow
     deleted: CursorResult[Any] = session.execute(  # type: ignore[assignment]
         delete(run).where(run.site_id == site_id, run.number <= to)
     )
     _delete_jobs(session, site_id, to)
-    session.execute(update(SiteRow).where(SiteRow.id == site_id).values(runs_pruned=to))
+    session.execute(update(schema.SiteRow).where(schema.SiteRow.id == site_id).values(runs_pruned=to))
     return deleted.rowcount
 
 
 def _delete_jobs(session: Session, site_id: int, to: int) -> None:
     """Delete the jobs of deleted runs, and those recorded before them that have no completed run."""
-    job = JobRow
+    job = schema.JobRow
     last = session.scalar(select(func.max(job.serial)).where(job.site_id == site_id, job.run_number <= to))
     if last is not None:
         without_run = job.state.in_(("failed", "refused"))

@@ -16,22 +16,11 @@ from pathlib import Path
 from sqlalchemy import func, insert, select
 from sqlalchemy.orm import Session
 
+from site_db import schema
 from site_db.jobs.logs.logged_job import LoggedJob
 from site_db.jobs.records import JobRecord, JobState, Source, SourceKind
 from site_db.jobs.writer import AlreadyRecorded, BadRecord, JobWriter, SiteNames
 from site_db.rows import ids_of, insert_rows, locked_site
-from site_db.schema import (
-    AllowedPlaceRow,
-    ClusterMemberRow,
-    ClusterRow,
-    JobClassRow,
-    JobRow,
-    MachineClassRow,
-    MachineRow,
-    OfSite,
-    SiteRow,
-    SourceRow,
-)
 from site_db.toml_file import InvalidFile
 
 AT_A_TIME = 5_000
@@ -73,12 +62,12 @@ def _new_jobs(session: Session, site_id: int, kind: SourceKind, jobs: Sequence[L
 
     Jobs are equal if id, class and start are: a requeued job runs twice, and every archive log counts from 1.
     """
-    sources = select(SourceRow.id).where(SourceRow.site_id == site_id, SourceRow.kind == kind.value)
+    sources = select(schema.SourceRow.id).filter_by(site_id=site_id, kind=kind.value)
     source_ids = session.scalars(sources).all()
-    row, numbers = JobRow, [job.number for job in jobs]
+    row, numbers = schema.JobRow, [job.number for job in jobs]
     query = (
-        select(row.number, JobClassRow.name, row.started_unix_s)
-        .join(JobClassRow, JobClassRow.id == row.job_class_id)
+        select(row.number, schema.JobClassRow.name, row.started_unix_s)
+        .join(schema.JobClassRow, schema.JobClassRow.id == row.job_class_id)
         .where(row.source_id.in_(source_ids), row.number.in_(numbers))
     )
     known = {tuple(key) for key in session.execute(query)}
@@ -114,9 +103,9 @@ class _SiteBuilder:
 
     def __init__(self, session: Session, site_id: int, names: SiteNames) -> None:
         self._session, self._site_id, self._names = session, site_id, names
-        row = AllowedPlaceRow
+        row = schema.AllowedPlaceRow
         places = select(row.job_class_id, row.machine_class_id, row.cluster_id)
-        of_site = places.join(JobClassRow).where(JobClassRow.site_id == site_id)
+        of_site = places.join(schema.JobClassRow).where(schema.JobClassRow.site_id == site_id)
         self._allowed = {(c, k, x) for c, k, x in session.execute(of_site)}
         self._found: dict[tuple[str, tuple[str, ...]], str] = {}
         self._new_places: list[dict[str, object]] = []
@@ -128,9 +117,9 @@ class _SiteBuilder:
         first = len(known)
         common = {"site_id": self._site_id, "description": "", "size": ""}
         rows = [{**common, "name": name, "position": first + k} for k, name in enumerate(new)]
-        insert_rows(self._session, JobClassRow, rows)
+        insert_rows(self._session, schema.JobClassRow, rows)
         if new:
-            known.update(ids_of(self._session, JobClassRow, self._site_id))
+            known.update(ids_of(self._session, schema.JobClassRow, self._site_id))
 
     def place(self, job: LoggedJob) -> str:
         """The name of the machine, cluster or (for a job without nodes) machine class that a job ran on.
@@ -161,13 +150,13 @@ class _SiteBuilder:
     def flush(self) -> None:
         """Write additions."""
         if self._new_places:
-            self._session.execute(insert(AllowedPlaceRow), self._new_places)
+            self._session.execute(insert(schema.AllowedPlaceRow), self._new_places)
             self._new_places = []
         self._session.flush()
 
     def _resource(self, partition: str, nodes: tuple[str, ...]) -> str:
         if not nodes:
-            self._put(MachineClassRow, self._names.machine_classes, partition)
+            self._put(schema.MachineClassRow, self._names.machine_classes, partition)
             return partition
         machine_ids = {node: self._put_machine(node, partition) for node in nodes}
         if len(nodes) == 1:
@@ -178,12 +167,11 @@ class _SiteBuilder:
             return min(fitting, key=lambda name: (len(members[name]), name))
         # A cluster cannot have the name of a machine.
         name = f"partition {partition}" if partition in self._names.machines else partition
-        cluster_id = self._put(ClusterRow, self._names.clusters, name)
+        cluster_id = self._put(schema.ClusterRow, self._names.clusters, name)
         of_cluster = members.setdefault(name, set())
         new = [id for id in machine_ids.values() if id not in of_cluster]
-        insert_rows(
-            self._session, ClusterMemberRow, [{"cluster_id": cluster_id, "machine_id": id} for id in new]
-        )
+        rows = [{"cluster_id": cluster_id, "machine_id": id} for id in new]
+        insert_rows(self._session, schema.ClusterMemberRow, rows)
         of_cluster.update(new)
         return name
 
@@ -192,20 +180,20 @@ class _SiteBuilder:
         if name in self._names.clusters:
             raise BadRecord(f"the node '{name}' has the name of a cluster; give that another one first")
         if name not in machines:
-            class_id = self._put(MachineClassRow, self._names.machine_classes, partition)
+            class_id = self._put(schema.MachineClassRow, self._names.machine_classes, partition)
             machines[name] = (
-                self._insert(MachineRow(machine_class_id=class_id), name, len(machines)),
+                self._insert(schema.MachineRow(machine_class_id=class_id), name, len(machines)),
                 class_id,
             )
         return machines[name][0]
 
-    def _put(self, row: type[OfSite], known: dict[str, int], name: str) -> int:
+    def _put(self, row: type[schema.OfSite], known: dict[str, int], name: str) -> int:
         """The id of the row of that name, which is added if there is none."""
         if name not in known:
             known[name] = self._insert(row(), name, len(known))
         return known[name]
 
-    def _insert(self, row: OfSite, name: str, position: int) -> int:
+    def _insert(self, row: schema.OfSite, name: str, position: int) -> int:
         row.site_id, row.name, row.position = self._site_id, name, position
         self._session.add(row)
         self._session.flush()
@@ -214,18 +202,19 @@ class _SiteBuilder:
 
 def count_things(session: Session, site: str) -> dict[str, int]:
     """How many things of each kind a site has; none if there is no such site."""
-    kinds: dict[str, type[OfSite]] = {
-        "machine class": MachineClassRow,
-        "machine": MachineRow,
-        "cluster": ClusterRow,
-        "job class": JobClassRow,
+    kinds: dict[str, type[schema.OfSite]] = {
+        "machine class": schema.MachineClassRow,
+        "machine": schema.MachineRow,
+        "cluster": schema.ClusterRow,
+        "job class": schema.JobClassRow,
     }
-    of_site = select(func.count()).join(SiteRow).where(SiteRow.name == site)
+    of_site = select(func.count()).join(schema.SiteRow).where(schema.SiteRow.name == site)
     return {what: session.scalar(of_site.select_from(row)) or 0 for what, row in kinds.items()}
 
 
 def count_members(session: Session, site: str) -> dict[str, int]:
     """How many machines are in each cluster of a site, by name."""
-    query = select(ClusterRow.name, func.count(ClusterMemberRow.machine_id)).join(ClusterMemberRow)
-    of_site = query.join(SiteRow, SiteRow.id == ClusterRow.site_id).where(SiteRow.name == site)
-    return dict(session.execute(of_site.group_by(ClusterRow.name)).all())
+    row, cluster, member = schema.SiteRow, schema.ClusterRow, schema.ClusterMemberRow
+    query = select(cluster.name, func.count(member.machine_id)).join(member)
+    of_site = query.join(row, row.id == cluster.site_id).where(row.name == site)
+    return dict(session.execute(of_site.group_by(cluster.name)).all())

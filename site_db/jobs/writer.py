@@ -13,24 +13,11 @@ from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
 from scheduler.errors import UserError
+from site_db import schema
 from site_db.history.stored_statistics import CompletedRun
 from site_db.history.writer import HistoryWriter, usage
 from site_db.jobs.records import JobRecord, JobState, Source
 from site_db.rows import add_to_rows, ids_of, insert_rows
-from site_db.schema import (
-    ClusterMemberRow,
-    ClusterRow,
-    JobClassRow,
-    JobRow,
-    MachineClassRow,
-    MachineRow,
-    PredictionRow,
-    RecordingRow,
-    SiteRow,
-    SourceRow,
-    UserRow,
-    UserUsageRow,
-)
 from site_db.sites import find_site
 from site_db.toml_file import MOST
 
@@ -51,17 +38,18 @@ class SiteNames:
     """The ids of a site's job classes and resources by name."""
 
     def __init__(self, session: Session, site_id: int) -> None:
-        self.job_classes = ids_of(session, JobClassRow, site_id)
-        self.machine_classes = ids_of(session, MachineClassRow, site_id)
-        self.clusters = ids_of(session, ClusterRow, site_id)
-        machines = select(MachineRow.name, MachineRow.id, MachineRow.machine_class_id)
-        of_site = machines.where(MachineRow.site_id == site_id).order_by(MachineRow.position, MachineRow.id)
+        self.job_classes = ids_of(session, schema.JobClassRow, site_id)
+        self.machine_classes = ids_of(session, schema.MachineClassRow, site_id)
+        self.clusters = ids_of(session, schema.ClusterRow, site_id)
+        machine, cluster, member = schema.MachineRow, schema.ClusterRow, schema.ClusterMemberRow
+        machines = select(machine.name, machine.id, machine.machine_class_id)
+        of_site = machines.where(machine.site_id == site_id).order_by(machine.position, machine.id)
         self.machines = {name: (id, class_id) for name, id, class_id in session.execute(of_site)}
         """The id and the class's id."""
         self.members: dict[str, set[int]] = {name: set() for name in self.clusters}
         """The ids of the machines in each cluster."""
-        members = select(ClusterRow.name, ClusterMemberRow.machine_id).join(ClusterMemberRow)
-        for name, machine_id in session.execute(members.where(ClusterRow.site_id == site_id)):
+        members = select(cluster.name, member.machine_id).join(member)
+        for name, machine_id in session.execute(members.where(cluster.site_id == site_id)):
             self.members[name].add(machine_id)
 
 
@@ -100,18 +88,18 @@ class JobWriter:
         found = self._find(session, source)
         if found is not None:
             return found
-        new = SourceRow(site_id=self._site_id, **asdict(source) | {"kind": source.kind.value})
+        new = schema.SourceRow(site_id=self._site_id, **asdict(source) | {"kind": source.kind.value})
         session.add(new)
         session.flush()
         return new.id
 
     def _find(self, session: Session, source: Source) -> int | None:
-        row = SourceRow
+        row = schema.SourceRow
         return session.scalar(select(row.id).where(row.site_id == self._site_id, row.key == source.key))
 
     def batches_of(self, session: Session, recorder: str) -> int:
         """The number of batches that a recorder committed."""
-        row = RecordingRow
+        row = schema.RecordingRow
         found = session.scalar(
             select(row.batches).where(row.site_id == self._site_id, row.recorder == recorder)
         )
@@ -120,7 +108,7 @@ class JobWriter:
     def count_batch_of(self, session: Session, recorder: str) -> None:
         """Count one more batch, in this transaction."""
         counted = {"site_id": self._site_id, "recorder": recorder, "batches": 1}
-        add_to_rows(session, RecordingRow, [counted])
+        add_to_rows(session, schema.RecordingRow, [counted])
 
     def add(self, session: Session, source: Source, jobs: Sequence[JobRecord]) -> None:
         """Record jobs, with the runs of those that are done. Raises BadRecord."""
@@ -138,11 +126,11 @@ class JobWriter:
         for serial, job in numbered:
             run_number = next(run_numbers) if job.state is JobState.DONE else None
             rows.append(common | {"serial": serial, "run_number": run_number} | self._job_columns(job, users))
-        insert_rows(session, JobRow, rows)
+        insert_rows(session, schema.JobRow, rows)
         predictions = [*_run_time_predictions(numbered), *_turnaround_predictions(numbered)]
-        insert_rows(session, PredictionRow, [{"site_id": self._site_id, **one} for one in predictions])
+        insert_rows(session, schema.PredictionRow, [{"site_id": self._site_id, **one} for one in predictions])
         submitted = Counter((users[job.user], job.queue) for job in jobs)
-        add_to_rows(session, UserUsageRow, [usage(*of, jobs=n) for of, n in sorted(submitted.items())])
+        add_to_rows(session, schema.UserUsageRow, [usage(*of, jobs=n) for of, n in sorted(submitted.items())])
 
     def _job_columns(self, job: JobRecord, users: Mapping[str, int]) -> dict[str, Any]:
         return {
@@ -207,7 +195,7 @@ class JobWriter:
         return found
 
     def _take_serials(self, session: Session, n: int) -> range:
-        site = SiteRow
+        site = schema.SiteRow
         taken = (
             update(site)
             .where(site.id == self._site_id)
@@ -221,9 +209,9 @@ class JobWriter:
         """Ids of users; an unknown one is added, without any policy."""
         names = {name for job in jobs for name in (job.user, job.submitted_by) if name}
         if not names <= self._users.keys():
-            self._users = ids_of(session, UserRow, self._site_id)
+            self._users = ids_of(session, schema.UserRow, self._site_id)
         for name in sorted(names - self._users.keys()):
-            user = UserRow(site_id=self._site_id, name=name, position=MOST_USERS, listed=False)
+            user = schema.UserRow(site_id=self._site_id, name=name, position=MOST_USERS, listed=False)
             session.add(user)
             session.flush()
             self._users[name] = user.id

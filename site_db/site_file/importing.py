@@ -10,18 +10,8 @@ from sqlalchemy import ColumnElement, bindparam, delete, func, insert, select, u
 from sqlalchemy.orm import Session
 
 from scheduler.errors import UserError
-from site_db import toml_file
+from site_db import schema, toml_file
 from site_db.rows import ids_of, locked_site
-from site_db.schema import (
-    Base,
-    ExecutionHistoryRow,
-    ExecutionStatisticsRow,
-    JobRow,
-    MachineRow,
-    OfSite,
-    SiteRow,
-    UserRow,
-)
 from site_db.site_file.relations import KINDS, Kind, PlainTable, Relation, plain_site
 from site_db.site_file.tables import SiteFile
 from site_db.toml_file import Location
@@ -39,7 +29,7 @@ class SiteConflict(UserError):
         self.place = place
 
 
-def put_site(session: Session, file: SiteFile, experienced: Collection[str] = ()) -> SiteRow:
+def put_site(session: Session, file: SiteFile, experienced: Collection[str] = ()) -> schema.SiteRow:
     """Create the site of a file, or update the site of that name, which keeps its history and jobs.
 
     Things that are not in the file are removed. Raises SiteConflict if history or jobs refer to them, and for
@@ -79,10 +69,10 @@ def put_file(session: Session, file: SiteFile, path: Path) -> None:
 
 
 def _reset_moved_machines(
-    session: Session, site: SiteRow, machines: Sequence[PlainTable], before: Ids
+    session: Session, site: schema.SiteRow, machines: Sequence[PlainTable], before: Ids
 ) -> None:
     """A machine that changes its class is new hardware: its earlier runs no longer count for it."""
-    row = MachineRow
+    row = schema.MachineRow
     query = select(row.name, row.machine_class_id).where(row.site_id == site.id)
     class_ids: dict[str, int] = dict(session.execute(query).all())
     moved = [
@@ -93,13 +83,13 @@ def _reset_moved_machines(
     ]
     if moved:
         session.execute(update(row), [{"id": id, "runs_before": site.runs_recorded} for id in moved])
-        _delete(session, ExecutionStatisticsRow, "machine_id", moved)
+        _delete(session, schema.ExecutionStatisticsRow, "machine_id", moved)
 
 
 def _unlist_users(session: Session, site_id: int) -> None:
     """Users remain because of their jobs; a user who is not in the file has no limits."""
     unlimited = {"listed": False, "all_queues": True, "most_jobs": None, "highest_priority": None}
-    users = update(UserRow).where(UserRow.site_id == site_id).values(unlimited)
+    users = update(schema.UserRow).where(schema.UserRow.site_id == site_id).values(unlimited)
     session.execute(users.execution_options(synchronize_session=False))
 
 
@@ -153,23 +143,26 @@ def _replace_rows(
         session.execute(insert(row), rows)
 
 
-def _delete(session: Session, row: type[Base] | type[OfSite], column: str, ids: Sequence[int]) -> None:
+def _delete(
+    session: Session, row: type[schema.Base] | type[schema.OfSite], column: str, ids: Sequence[int]
+) -> None:
     table: Any = row.__table__  # type: ignore[union-attr]
     if ids:
         statement = delete(table).where(table.c[column] == bindparam("removed"))
         session.connection().execute(statement, [{"removed": id} for id in ids])
 
 
-def _check_history(session: Session, site: SiteRow, file: SiteFile, before: Ids) -> None:
+def _check_history(session: Session, site: schema.SiteRow, file: SiteFile, before: Ids) -> None:
     """Raise SiteConflict for a thing with history that is not in the file any more."""
-    run = ExecutionHistoryRow
+    run = schema.ExecutionHistoryRow
     for kind, column in _WITH_RUNS.items():
         names = {table.name for table in getattr(file, kind)}
         for name, id in before[kind].items():
             if name in names:
                 continue
             runs = _count(session, run, run.site_id == site.id, getattr(run, column) == id)
-            jobs = _count(session, JobRow, JobRow.job_class_id == id) if kind == "job_classes" else 0
+            job = schema.JobRow
+            jobs = _count(session, job, job.job_class_id == id) if kind == "job_classes" else 0
             if runs or jobs:
                 raise SiteConflict(
                     (),
@@ -187,14 +180,14 @@ _WITH_RUNS = {
 """Kinds whose things cannot be removed while the history refers to them, in these columns."""
 
 
-def _count(session: Session, row: type[Base], *where: ColumnElement[bool]) -> int:
+def _count(session: Session, row: type[schema.Base], *where: ColumnElement[bool]) -> int:
     return session.scalar(select(func.count()).select_from(row).where(*where)) or 0
 
 
 def _check_times(
     session: Session, ids: Mapping[str, int], file: SiteFile, experienced: Collection[str]
 ) -> None:
-    with_history = set(session.scalars(select(ExecutionStatisticsRow.job_class_id).distinct()))
+    with_history = set(session.scalars(select(schema.ExecutionStatisticsRow.job_class_id).distinct()))
     for n, k in enumerate(file.job_classes):
         has_time = k.sequential_s or k.parallel_s or k.in_isolation
         if not has_time and ids[k.name] not in with_history and k.name not in experienced:

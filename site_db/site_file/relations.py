@@ -17,28 +17,7 @@ from typing import Any
 
 from sqlalchemy import Column
 
-from site_db.schema import (
-    AllowedPlaceRow,
-    Base,
-    CharacterisationRow,
-    ClusterInterconnectRow,
-    ClusterMemberRow,
-    ClusterRow,
-    InterconnectRow,
-    JobClassRow,
-    MachineClassRow,
-    MachineInterconnectRow,
-    MachineRow,
-    OfSite,
-    PreferenceRow,
-    QueueDisplacesRow,
-    QueueRow,
-    QueueUserRow,
-    SocialContractRow,
-    SubmissionRightRow,
-    UserQueueRow,
-    UserRow,
-)
+from site_db import schema
 from site_db.site_file import tables
 from site_db.site_file.tables import SiteFile
 from site_db.toml_file import Table
@@ -60,7 +39,7 @@ class Relation:
     absent, and that key.
     """
 
-    row: type[Base]
+    row: type[schema.Base]
     names: Mapping[str, str | None]
     to_rows: Callable[[PlainTable], Iterable[Values]]
     to_keys: Callable[[Sequence[Values]], PlainTable]
@@ -100,7 +79,7 @@ class Kind:
     """
 
     singular: str
-    row: type[OfSite]
+    row: type[schema.OfSite]
     table: type[Table]
     relations: tuple[Relation, ...] = ()
     constants: Mapping[str, Any] = field(default_factory=dict)
@@ -123,7 +102,7 @@ class Kind:
         return [relation.unlimited for relation in self.relations if relation.unlimited]
 
 
-def _columns(row: type[Base] | type[OfSite]) -> tuple[Column[Any], ...]:
+def _columns(row: type[schema.Base] | type[schema.OfSite]) -> tuple[Column[Any], ...]:
     table: Any = row.__table__  # type: ignore[union-attr]
     return tuple(table.columns)
 
@@ -133,7 +112,7 @@ def _kind_of_id(column: Column[Any]) -> str | None:
     return next((name for name, kind in KINDS.items() if kind.row.__table__ in named), None)  # type: ignore[attr-defined]
 
 
-def _names(key: str, row: type[Base], kind: str | None, unlimited: str | None = None) -> Relation:
+def _names(key: str, row: type[schema.Base], kind: str | None, unlimited: str | None = None) -> Relation:
     """An array of names."""
     return Relation(
         row,
@@ -144,7 +123,7 @@ def _names(key: str, row: type[Base], kind: str | None, unlimited: str | None = 
     )
 
 
-def _preferences(key: str, row: type[Base], kind: str) -> Relation:
+def _preferences(key: str, row: type[schema.Base], kind: str) -> Relation:
     """An array of names whose order counts."""
     return Relation(
         row,
@@ -155,7 +134,7 @@ def _preferences(key: str, row: type[Base], kind: str) -> Relation:
     )
 
 
-def _tables(key: str, row: type[Base], table: type[Table]) -> Relation:
+def _tables(key: str, row: type[schema.Base], table: type[Table]) -> Relation:
     """An array of tables of plain values."""
     columns = [*table.model_fields]
     return Relation(
@@ -166,7 +145,7 @@ def _tables(key: str, row: type[Base], table: type[Table]) -> Relation:
     )
 
 
-def _table_or_none(key: str, row: type[Base], table: type[Table]) -> Relation:
+def _table_or_none(key: str, row: type[schema.Base], table: type[Table]) -> Relation:
     array = _tables(key, row, table)
     return Relation(
         row,
@@ -176,7 +155,7 @@ def _table_or_none(key: str, row: type[Base], table: type[Table]) -> Relation:
     )
 
 
-def _places_of_job_class(table: PlainTable) -> Iterable[Values]:
+def _rows_of_places(table: PlainTable) -> Iterable[Values]:
     for times_s, commands, is_cluster in _ALLOWED:
         for name in dict.fromkeys((*table[times_s], *table[commands])):
             where = (None, name) if is_cluster else (name, None)
@@ -221,50 +200,50 @@ _PLACES = {
 }
 
 KINDS: Mapping[str, Kind] = {
-    "interconnects": Kind("interconnect", InterconnectRow, tables.InterconnectTable),
-    "machine_classes": Kind("machine class", MachineClassRow, tables.MachineClassTable),
+    "interconnects": Kind("interconnect", schema.InterconnectRow, tables.InterconnectTable),
+    "machine_classes": Kind("machine class", schema.MachineClassRow, tables.MachineClassTable),
     "machines": Kind(
         "machine",
-        MachineRow,
+        schema.MachineRow,
         tables.MachinesTable,
-        (_names("interconnects", MachineInterconnectRow, "interconnects"),),
+        (_names("interconnects", schema.MachineInterconnectRow, "interconnects"),),
     ),
     "clusters": Kind(
         "cluster",
-        ClusterRow,
+        schema.ClusterRow,
         tables.ClusterTable,
         (
-            _names("members", ClusterMemberRow, "machines"),
-            _names("interconnects", ClusterInterconnectRow, "interconnects"),
-            _table_or_none("social_contract", SocialContractRow, tables.SocialContractTable),
+            _names("members", schema.ClusterMemberRow, "machines"),
+            _names("interconnects", schema.ClusterInterconnectRow, "interconnects"),
+            _table_or_none("social_contract", schema.SocialContractRow, tables.SocialContractTable),
         ),
     ),
     "job_classes": Kind(
         "job class",
-        JobClassRow,
+        schema.JobClassRow,
         tables.JobClassTable,
         (
-            Relation(AllowedPlaceRow, _PLACES, _places_of_job_class, _keys_of_places, is_ordered=False),
-            _tables("in_isolation", CharacterisationRow, tables.InIsolationTable),
-            _preferences("preferred", PreferenceRow, "machine_classes"),
+            Relation(schema.AllowedPlaceRow, _PLACES, _rows_of_places, _keys_of_places, is_ordered=False),
+            _tables("in_isolation", schema.CharacterisationRow, tables.InIsolationTable),
+            _preferences("preferred", schema.PreferenceRow, "machine_classes"),
         ),
     ),
     "queues": Kind(
         "queue",
-        QueueRow,
+        schema.QueueRow,
         tables.QueueTable,
         (
-            _names("users", QueueUserRow, None, unlimited="open_to_all"),
-            _names("displaces", QueueDisplacesRow, "queues"),
+            _names("users", schema.QueueUserRow, None, unlimited="open_to_all"),
+            _names("displaces", schema.QueueDisplacesRow, "queues"),
         ),
     ),
     "users": Kind(
         "user",
-        UserRow,
+        schema.UserRow,
         tables.UserTable,
         (
-            _names("queues", UserQueueRow, "queues", unlimited="all_queues"),
-            Relation(SubmissionRightRow, {}, _rights_of_user, _keys_of_rights),
+            _names("queues", schema.UserQueueRow, "queues", unlimited="all_queues"),
+            Relation(schema.SubmissionRightRow, {}, _rights_of_user, _keys_of_rights),
         ),
         constants={"listed": True},
     ),
