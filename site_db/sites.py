@@ -1,4 +1,4 @@
-"""Sites of the database: as a site file, as the scheduler knows them, and as estimates need them."""
+"""Reading a site from the database: as a site file, for the scheduler, and for estimates."""
 
 from __future__ import annotations
 
@@ -126,7 +126,7 @@ class SiteReader:
         return site_file(site.name, site.description, site.only_listed_users, tables)
 
     def as_scheduled(self) -> Site:
-        """The site as the scheduler knows it."""
+        """The site for the scheduler."""
         return Site(
             name=self.site.name,
             machines=tuple(Machine(m["name"], m["machine_class"]) for m in self.tables("machines")),
@@ -154,7 +154,7 @@ class SiteReader:
         return [(queue_policy(QueueTable(**q)), q["scheduler"]) for q in self.tables("queues")]
 
     def user_policies(self) -> list[UserPolicy]:
-        """What the site allows its listed users."""
+        """The limits of the listed users."""
         return [
             UserPolicy(
                 u["name"],
@@ -167,7 +167,7 @@ class SiteReader:
         ]
 
     def layout(self) -> Layout:
-        """The site as far as estimates depend on it."""
+        """The site for estimates."""
         machine_classes, clusters, machines = (
             {name: index for index, name in enumerate(self.ids(kind))}
             for kind in ("machine_classes", "clusters", "machines")

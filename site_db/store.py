@@ -50,8 +50,8 @@ class Address:
         return Path(self.url.database) if self.is_sqlite and self.url.database else None
 
     def __str__(self) -> str:
-        shown = self.url if self.is_sqlite else self.url.set(drivername="postgresql")
-        return str(self.path or shown.render_as_string(hide_password=True))
+        url = self.url if self.is_sqlite else self.url.set(drivername="postgresql")
+        return str(self.path or url.render_as_string(hide_password=True))
 
 
 def parse_address(text: str) -> Address:
@@ -215,8 +215,11 @@ _MAY_PASS = ("database is locked", "disk is full", "disk I/O error")
 
 
 def _engine(address: Address) -> Engine:
+    options: dict[str, Any] = {"connect_timeout": CONNECT_TIMEOUT_S, "application_name": "sil"}
+    if address.is_sqlite:
+        options = {"timeout": BUSY_TIMEOUT_S}
     try:
-        engine = create_engine(address.url, connect_args=_connect_args(address))
+        engine = create_engine(address.url, connect_args=options)
     except (NoSuchModuleError, ModuleNotFoundError):
         raise DatabaseTrouble(
             "PostgreSQL is spoken to by psycopg, which is not installed; run: "
@@ -226,12 +229,6 @@ def _engine(address: Address) -> Engine:
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
     return engine
-
-
-def _connect_args(address: Address) -> dict[str, Any]:
-    if address.is_sqlite:
-        return {"timeout": BUSY_TIMEOUT_S}
-    return {"connect_timeout": CONNECT_TIMEOUT_S, "application_name": "sil"}
 
 
 def _prepare_sqlite(connection: sqlite3.Connection, _record: Any) -> None:

@@ -1,4 +1,4 @@
-"""The experiment file: what is run, on which site, under which schedulers."""
+"""The experiment file."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class PoissonTable(Table):
 
 
 class WorkloadTable(Table):
-    """What arrives. Without `mix`, every job class of the site has the same share."""
+    """The arriving jobs. Without `mix`, every job class of the site has the same share."""
 
     jobs: Count
     arrivals: AtOnceTable | PoissonTable = Field(default=AtOnceTable(), discriminator="kind")
@@ -71,7 +71,7 @@ class EmpiricalTable(Table):
 
 
 class MonitorsTable(Table):
-    """How the monitors differ from the truth: seen late, or misread and put right later."""
+    """Errors of the monitors: readings that are late, or wrong and corrected later."""
 
     delay_s: NotNegative = 0.0
     misread_share: float = Field(default=0.0, ge=0, le=1, strict=True)
@@ -105,7 +105,7 @@ class FailuresTable(Table):
 
 
 class PreemptionTable(Table):
-    """What keeps preemption within bounds."""
+    """Limits of preemption."""
 
     raised_after: Count | None = None
     least_gain_s: NotNegative = 0.0
@@ -121,7 +121,7 @@ DecisionCostName = Annotated[str, AfterValidator(check_decision_cost)]
 
 
 class GuardTable(Table):
-    """What a scheduler under test may cost, and whether schedulers that are not built in are asked twice."""
+    """Limits and costs of decisions, and whether schedulers that are not built in are asked twice."""
 
     decision_limit_s: Positive = 60.0
     ask_twice: bool = True
@@ -129,9 +129,9 @@ class GuardTable(Table):
     reasons: bool = False
 
     def cost_of(self, scheduler: str) -> str:
-        """The cost of decisions, by name; where it is told for some schedulers, none for the others."""
-        told = self.decision_cost
-        return told if isinstance(told, str) else told.get(scheduler, NONE)
+        """The cost of decisions, by name; if it is given for some schedulers, none for the others."""
+        costs = self.decision_cost
+        return costs if isinstance(costs, str) else costs.get(scheduler, NONE)
 
 
 class RunSettings(Table):
@@ -154,7 +154,7 @@ class RunSettings(Table):
 
 
 class Experiment(RunSettings):
-    """One experiment as its file says it."""
+    """An experiment, as in its file."""
 
     name: str
     description: str = ""
@@ -165,7 +165,7 @@ class Experiment(RunSettings):
     monitors: MonitorsTable = MonitorsTable()
     outages: tuple[OutageTable, ...] = ()
     notional: tuple[Notional, ...] = ()
-    """Changes of the site that its own data know nothing of."""
+    """What-if changes of the site."""
     grid: dict[str, Annotated[tuple[GridValue, ...], Field(min_length=1)]] = Field(default_factory=dict)
 
     @model_validator(mode="after")

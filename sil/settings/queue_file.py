@@ -1,4 +1,4 @@
-"""The queue file: what runs and waits on shared nodes now, for people and scripts to write."""
+"""The queue file: running and waiting jobs on time-shared nodes, written by users or scripts."""
 
 from __future__ import annotations
 
@@ -18,8 +18,8 @@ class CannotPredict(UserError):
 
 
 class RunningTable(Table):
-    """A job that runs, with one task on each of its nodes. `cpu_used_s` is what accounting says, the mean of
-    its tasks; without, it is taken to have run alone so far."""
+    """A running job, with one task on each of its nodes. `cpu_used_s` is the mean of its tasks, from
+    accounting; without it, the job is assumed to have run alone."""
 
     job: Annotated[int, Field(ge=0, strict=True)]
     job_class: Name
@@ -33,7 +33,7 @@ class RunningTable(Table):
 
 
 class WaitingTable(Table):
-    """A job that waits; they stand in the file in the order in which they were submitted."""
+    """A waiting job; jobs are in the order of submission."""
 
     job: Annotated[int, Field(ge=0, strict=True)]
     job_class: Name
@@ -41,7 +41,7 @@ class WaitingTable(Table):
 
 
 class LocalTable(Table):
-    """Local users on some nodes: what they run now, what they used of the CPU of late, and their memory."""
+    """Local users on some nodes: their current tasks, recent CPU usage, and memory."""
 
     nodes: Annotated[Names, Field(min_length=1)]
     tasks: NotNegative = 1.0
@@ -63,7 +63,7 @@ class QueueFile(Table):
         return (*self.running, *self.waiting)
 
     def with_submitted(self, job_class: str, tasks: int) -> QueueFile:
-        """The state if one more job were submitted now; it has the next number."""
+        """The state with one more job, submitted now, with the next number."""
         number = max((table.job for table in self.jobs), default=-1) + 1
         new = WaitingTable(job=number, job_class=job_class, tasks=tasks)
         return self.model_copy(update={"waiting": (*self.waiting, new)})

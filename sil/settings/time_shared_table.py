@@ -1,4 +1,4 @@
-"""The table `shared_nodes` of an experiment file: what is true of a cluster whose nodes jobs share."""
+"""The table `shared_nodes` of an experiment file: a cluster of time-shared nodes."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ class LocalUsersTable(Table):
     mean_memory_s: Period = 300.0
 
     @model_validator(mode="after")
-    def _can_be(self) -> LocalUsersTable:
+    def _is_consistent(self) -> LocalUsersTable:
         for key, (low, high) in (("demand", self.demand), ("memory", self.memory)):
             if low > high:
                 raise ValueError(f"{key} goes from the lower to the higher, not from {low:g} to {high:g}")
@@ -37,8 +37,8 @@ class LocalUsersTable(Table):
 
 
 class CoschedulingTable(Table):
-    """How imperfect coscheduling is: the share of communication that is lost while others hold the CPU, what
-    it costs of a CPU itself, and how late it stops and restarts jobs."""
+    """Imperfections of coscheduling: the share of communication that is lost while others hold the CPU, its
+    own CPU usage, and its delay in stopping and restarting jobs."""
 
     loss: Share = 0.0
     overhead: float = Field(default=0.0, ge=0, lt=1, strict=True)
@@ -46,7 +46,7 @@ class CoschedulingTable(Table):
 
 
 class NodeMonitorsTable(Table):
-    """How the monitors of local load sample and smooth; and how they fail."""
+    """Sampling, smoothing and failures of the monitors of local load."""
 
     interval_s: Period = 5.0
     smoothing_s: Positive = 60.0
@@ -57,7 +57,7 @@ class NodeMonitorsTable(Table):
 
 
 def _predictor(name: str) -> str:
-    """As it is named in results: the same for all names that mean the same."""
+    """The name in results, which is the same for all equivalent names."""
     from scheduler.time_shared.prediction import by_name
 
     return str(by_name.read(name))
@@ -67,8 +67,8 @@ Predictor = Annotated[str, AfterValidator(_predictor)]
 
 
 class LimitsTable(Table):
-    """Each job asks for a limit of its turnaround: so many times its time in isolation, uniform between both.
-    What is promised follows from a predictor, the first one where none is named."""
+    """Each job requests a limit of its turnaround, a uniform multiple of its time in isolation. Promises
+    follow from `predictor`, by default the first one."""
 
     times_alone: tuple[Positive, Positive]
     predictor: Predictor | None = None

@@ -1,4 +1,4 @@
-"""The names of the resources that indices in a trace stand for."""
+"""The names of the resources to which indices in a trace refer."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class ResourceNames:
     time_shared_cluster: str | None = None
 
     def resource(self, index: int | None) -> str | None:
-        """The name of a resource; -1, the index of runs on time-shared nodes, stands for their cluster."""
+        """The name of a resource; -1, the index of runs on time-shared nodes, is their cluster."""
         if index is None:
             return None
         return self.time_shared_cluster if index < 0 else self.names[index]

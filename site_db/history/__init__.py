@@ -1,1 +1,1 @@
-"""Execution history: completed runs, and statistics of them that are kept up to date."""
+"""Execution history: completed runs and their statistics."""

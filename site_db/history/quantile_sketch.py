@@ -1,9 +1,8 @@
 """Quantiles of run times in little space: counts per bin of equal *relative* width.
 
-This is the sketch of Masson, Rim and Lee (DDSketch, VLDB 2019): every quantile is told within ACCURACY of the
-true one, and merging is adding counts. So what a sketch says depends on the values alone, and not on how they
-were divided into batches or in which order these came. There are at most 116 bins for each factor of
-ten between the shortest and the longest time.
+This is the sketch of Masson, Rim and Lee (DDSketch, VLDB 2019): every quantile is within ACCURACY of the
+exact one, and merging is adding counts. So a sketch depends on the values alone, not on their batches or
+order. There are at most 116 bins for each factor of ten between the shortest and the longest time.
 """
 
 from __future__ import annotations
@@ -22,7 +21,7 @@ _BINS_PER_E_FOLD = 1 / log(_GAMMA)
 
 
 class QuantileSketch:
-    """How many values are in each bin; bin b holds the values in (gamma^(b-1), gamma^b]."""
+    """The number of values in each bin; bin b has the values in (gamma^(b-1), gamma^b]."""
 
     __slots__ = ("_counts",)
 
@@ -33,7 +32,7 @@ class QuantileSketch:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> QuantileSketch:
-        """The sketch that `to_bytes` made the bytes of."""
+        """The inverse of `to_bytes`."""
         numbers = _in_file_order(array("i", data))
         n = len(numbers) // 2
         sketch = cls()
@@ -41,21 +40,21 @@ class QuantileSketch:
         return sketch
 
     def to_bytes(self) -> bytes:
-        """All bins that are not empty, then their counts, as little-endian integers of 4 bytes each: as it is
-        kept in the database, where most sketches are of few runs."""
+        """All bins that are not empty, then their counts, as little-endian integers of 4 bytes each: sparse,
+        since most sketches in the database have few runs."""
         numbers = array("i", self._counts.keys())
         numbers.extend(self._counts.values())
         return _in_file_order(numbers).tobytes()
 
     def add(self, values: Iterable[float]) -> None:
-        """Count some more positive values."""
+        """Count more positive values."""
         counts = self._counts
         for value in values:
             b = ceil(log(value) * _BINS_PER_E_FOLD)
             counts[b] = counts.get(b, 0) + 1
 
     def merge(self, other: QuantileSketch) -> None:
-        """Count all that the other one has counted."""
+        """Count all values of another sketch."""
         for b, n in other._counts.items():
             self._counts[b] = self._counts.get(b, 0) + n
 

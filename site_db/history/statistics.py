@@ -14,7 +14,7 @@ LEAST_SPREAD = 1e-9
 
 @dataclass(frozen=True, slots=True)
 class RunStatistics:
-    """What some runs have in common.
+    """Statistics of some runs.
 
     `count`, `mean_s`, `squares_s2` (sum of squared deviations from the mean) and `least_s` are of all of
     them; the others of those `sized_count` that had a size: the means of time and size, the sum of squared
@@ -90,14 +90,14 @@ class RunStatistics:
 
     @property
     def has_line(self) -> bool:
-        """There are enough sized runs, and of more than one size."""
-        # Equal sizes have squares too, of the rounding of their mean.
+        """Whether there are enough sized runs, of more than one size."""
+        # Equal sizes have squares too, by rounding of their mean.
         rounding = LEAST_SPREAD**2 * self.sized_count * self.mean_size**2
         return self.sized_count >= SIZED_RUNS_FOR_A_LINE and self.squares_size2 > rounding
 
     def expected_s(self, size: float | None = None) -> float:
         """The mean; for a job with a size the least-squares line where there is one, but no less than the
-        shortest run there was, since a line may well lead below zero."""
+        shortest run, since the line may fall below zero."""
         if size is None or not self.has_line:
             return self.mean_s
         slope = self.products / self.squares_size2

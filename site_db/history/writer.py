@@ -54,7 +54,7 @@ class HistoryWriter:
     def record(self, session: Session, source_id: int, runs: Sequence[CompletedRun]) -> int:
         """Add `runs` to the history in their order. Returns the number of the first.
 
-        The cache is that of the transaction, so call `forget` if it fails. Raises IntegrityError for an
+        The cache is that of the transaction, so call `reset` if it fails. Raises IntegrityError for an
         invalid run time, with nothing recorded.
         """
         last = self._take_numbers(session, len(runs))
@@ -70,7 +70,7 @@ class HistoryWriter:
         self._recorded = last
         return first
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Drop the cache, after the transaction was rolled back."""
         self._version = -1
 

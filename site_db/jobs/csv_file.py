@@ -112,7 +112,7 @@ def import_file(session: Session, site: str, path: Path, now_unix_s: float) -> t
     writer = JobWriter(session, site)
     writer.lock(session)
     for source, jobs in read(path, now_unix_s):
-        if writer.knows(session, source):
+        if writer.has(session, source):
             skipped += len(jobs)
             continue
         try:

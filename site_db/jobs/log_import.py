@@ -40,7 +40,7 @@ def import_log(session: Session, site: str, kind: SourceKind, log: Path, jobs: I
     writer = JobWriter(session, site)
     writer.lock(session)
     builder = _SiteBuilder(session, site_id, writer.names)
-    if writer.knows(session, source):
+    if writer.has(session, source):
         raise AlreadyRecorded(f"{log}: the site '{site}' has the jobs of this file already")
     skipped = 0
     rest = iter(jobs)

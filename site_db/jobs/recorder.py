@@ -19,15 +19,15 @@ Batch = tuple[Source, Sequence[JobRecord]]
 class Recorder:
     """Records batches of one site in order, each in its own transaction.
 
-    While the database is unreachable, batches wait and are written before the next one; `tell` is called with
-    one sentence when that begins and one when it ends. The live source has many batches; any other source is
-    one batch, which is skipped if it was recorded before.
+    While the database is unreachable, batches wait and are written before the next one; `notify` is called
+    with one sentence when that begins and one when it ends. The live source has many batches; any other
+    source is one batch, which is skipped if it was recorded before.
     """
 
-    def __init__(self, engine: Engine, site: str, tell: Callable[[str], None]) -> None:
+    def __init__(self, engine: Engine, site: str, notify: Callable[[str], None]) -> None:
         """Raises UnknownSite, and DatabaseTrouble if the database cannot be reached."""
         self._engine = engine
-        self._tell = tell
+        self._notify = notify
         self._waiting: deque[Batch] = deque()
         self._name = uuid4().hex
         self._written = 0
@@ -58,14 +58,14 @@ class Recorder:
                 self._write_first()
             except Unreachable as trouble:
                 if not was_waiting:
-                    self._tell(f"{trouble}; what is to be recorded is kept until it can be")
+                    self._notify(f"{trouble}; what is to be recorded is kept until it can be")
                 return
             except (BadRecord, Rejected):
                 self._waiting.popleft()
                 raise
             self._waiting.popleft()
         if was_waiting:
-            self._tell(
+            self._notify(
                 f"{store.address_of(self._engine)}: the database can be reached again, and has everything"
             )
 
@@ -78,7 +78,7 @@ class Recorder:
                     self._written, self._in_doubt = self._written + 1, False
                     return
                 self._in_doubt = False
-                is_new = source.kind is SourceKind.LIVE or not self._writer.knows(session, source)
+                is_new = source.kind is SourceKind.LIVE or not self._writer.has(session, source)
                 if is_new:
                     self._writer.add(session, source, jobs)
                     self._writer.count_batch_of(session, self._name)
@@ -87,5 +87,5 @@ class Recorder:
             if is_new:
                 self._written += 1
         except BaseException:
-            self._writer.forget()
+            self._writer.reset()
             raise

@@ -54,7 +54,7 @@ class SiteNames:
 
 
 class JobWriter:
-    """Records the jobs of one site, each call in the transaction of its session; call `forget` after a failed
+    """Records the jobs of one site, each call in the transaction of its session; call `reset` after a failed
     one. Raises UnknownSite."""
 
     def __init__(self, session: Session, site_name: str) -> None:
@@ -73,13 +73,13 @@ class JobWriter:
             self._version = version
             self.names = SiteNames(session, self._site_id)
 
-    def forget(self) -> None:
+    def reset(self) -> None:
         """Drop all that was read, after the transaction was rolled back."""
-        self._history.forget()
+        self._history.reset()
         self._version = -1
         self._users.clear()
 
-    def knows(self, session: Session, source: Source) -> bool:
+    def has(self, session: Session, source: Source) -> bool:
         """Whether anything of the source was recorded before."""
         return self._find(session, source) is not None
 

@@ -1,6 +1,6 @@
 """Versions of the schema. A new database gets the latest one at once; Alembic upgrades an older database.
 
-Each version is a module in `versions`; CONTRIBUTING.md says how to add one.
+Each version is a module in `versions`; CONTRIBUTING.md describes how to add one.
 """
 
 from __future__ import annotations

@@ -110,7 +110,7 @@ def _jobs(rows: Iterable[_Row], tally: Tally) -> Iterator[tuple[_Row, LoggedJob]
 
 
 def _job_of(lines: list[_Row], row: _Row, tally: Tally) -> LoggedJob | None:
-    """The job of a row that stands for some lines, counted in `tally`; None if it is refused."""
+    """The job of a row that was made from some lines, counted in `tally`; None if it is refused."""
     try:
         job, repairs = _job(row)
     except Refused as refused:
