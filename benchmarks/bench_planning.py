@@ -22,7 +22,7 @@ from sil.planning.questions.ranking import Criteria, Ranking, rank_options
 from sil.planning.samples import Samples
 from sil.settings import files
 from sil.workers.executor import Inline
-from sil.workers.process_executor import Processes
+from sil.workers.processes import Processes
 from sil.workers.runner import Runner
 from sil.workers.store import Store
 

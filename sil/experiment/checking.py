@@ -14,7 +14,7 @@ from scheduler.model import Answer
 from scheduler.registry import SchedulerSpec, resolve
 from scheduler.rules import RETURNS_IN_TIME, RULES_OF
 from sil.workers.executor import Died, Item, send_report
-from sil.workers.process_executor import Processes
+from sil.workers.processes import Processes
 from sil.world.guard.faults import PROCESS_SURVIVES
 from sil.world.guard.time_limit import TimeLimitExceeded, time_limit
 

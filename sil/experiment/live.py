@@ -16,8 +16,7 @@ from sil.experiment.output_folder import make_usable
 from sil.experiment.provenance import describe
 from sil.experiment.run import BESIDE_THE_TRACE, DATABASE
 from sil.live import kernel
-from sil.live.loop import LiveWorld
-from sil.live.monitor import CoreMonitor, WallClock, usable_cores
+from sil.live.loop import CoreMonitor, LiveWorld, WallClock, usable_cores
 from sil.live.processes import CannotRunLive, Over, Processes
 from sil.outcome.live_comparison import LiveComparison, compare_live
 from sil.outcome.metrics import faults

@@ -22,7 +22,7 @@ from sil.outcome.statistics import PowerLaw, fit_power_law, quantile
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteSource
 from sil.workers.executor import Died, Item
-from sil.workers.process_executor import Processes
+from sil.workers.processes import Processes
 from sil.workers.runner import OnProgress
 from sil.world.events import SimClock
 from sil.world.guard.faults import PROCESS_SURVIVES, SchedulerFault

@@ -22,7 +22,7 @@ from sil.settings.code_version import code_and_data
 from sil.settings.decision_costs import BadDecisionCost, replayed_trace
 from sil.trace.facts import TIMINGS, TRACE, read_facts
 from sil.workers.executor import Died, Executor, Inline, Item, Listener, send_report
-from sil.workers.process_executor import Processes
+from sil.workers.processes import Processes
 from sil.workers.runner import Runner, digest
 from sil.workers.store import MISSING, Store
 from sil.world.guard.faults import PROCESS_SURVIVES

@@ -9,8 +9,7 @@ from typing import Any
 import polars as pl
 
 from sil.site.resource_names import ResourceNames
-from sil.trace.facts import RUN, Fact
-from sil.trace.tables import RunTables
+from sil.trace.facts import RUN, Fact, RunTables
 from site_db import store
 from site_db.jobs import csv_file
 from site_db.jobs.recorder import Recorder

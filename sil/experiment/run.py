@@ -24,8 +24,7 @@ from sil.runs.scenario import Scenario
 from sil.settings.experiment_file import Experiment, read_experiment
 from sil.site.site_in_use import SiteSource
 from sil.site.what_if_site import InapplicableChange
-from sil.trace.facts import RUN, TIMINGS, TRACE, RunDescription, read_trace, write_trace
-from sil.trace.tables import RunTables
+from sil.trace.facts import RUN, TIMINGS, TRACE, RunDescription, RunTables, read_trace, write_trace
 from sil.workers.executor import Executor, Listener
 from sil.workers.runner import Runner
 from sil.workers.store import Store

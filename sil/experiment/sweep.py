@@ -14,9 +14,8 @@ from sil.experiment.output_folder import as_file_name
 from sil.outcome.metrics import faults
 from sil.runs.composition import RunKey
 from sil.runs.scenario import Scenario
-from sil.trace.facts import RUN, Fact
+from sil.trace.facts import RUN, SCHEMAS, Fact, RunTables
 from sil.trace.recorder import TraceRecorder
-from sil.trace.tables import SCHEMAS, RunTables
 from sil.workers.executor import Died, Item
 from sil.workers.runner import Runner
 from sil.world.guard.faults import PROCESS_SURVIVES

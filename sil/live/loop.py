@@ -1,16 +1,18 @@
-"""Runs a resource manager on this computer in real time."""
+"""Runs a resource manager on this computer in real time: its clock, its monitor of cores, and the loop."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+import time
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from math import inf
 
-from scheduler.model import Completion, Job, JobId
+import psutil
+
+from scheduler.model import Completion, Job, JobId, MachineReading
 from scheduler.ports import Clock
 from scheduler.resource_manager import ResourceManager
 from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
-from sil.live.monitor import CoreMonitor
 from sil.live.processes import Over, Processes
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
@@ -19,6 +21,45 @@ from sil.world.rounds import RoundPolicy
 
 LOOK_EVERY_S = 0.5
 """Interval of the monitor."""
+
+
+def usable_cores() -> list[int]:
+    """The cores that this process may run on."""
+    return sorted(psutil.Process().cpu_affinity() or ())
+
+
+class WallClock:
+    """Seconds since the clock was made."""
+
+    def __init__(self) -> None:
+        self._began_s = time.monotonic()
+
+    @property
+    def now_s(self) -> float:
+        return time.monotonic() - self._began_s
+
+
+class CoreMonitor:
+    """A core is up while this process may run on it, which an administrator can change."""
+
+    def __init__(self, cores: Sequence[int], clock: Clock) -> None:
+        self._cores = cores
+        self._clock = clock
+        self._up = [True] * len(cores)
+        self._unread: list[MachineReading] = []
+
+    def look(self) -> bool:
+        """Take readings. Returns whether one has changed."""
+        usable, now_s = set(usable_cores()), self._clock.now_s
+        for j, core in enumerate(self._cores):
+            if self._up[j] != (core in usable):
+                self._up[j] = not self._up[j]
+                self._unread.append(MachineReading(j, self._up[j], now_s))
+        return bool(self._unread)
+
+    def news(self) -> Sequence[MachineReading]:
+        unread, self._unread = self._unread, []
+        return unread
 
 
 @dataclass(frozen=True, eq=False)

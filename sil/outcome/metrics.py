@@ -10,8 +10,7 @@ import polars as pl
 from scheduler.errors import UserError
 from sil.outcome.jobs import run_table
 from sil.outcome.statistics import quantile
-from sil.trace.facts import RUN, Fact, one_row_per_machine
-from sil.trace.tables import RunTables
+from sil.trace.facts import RUN, Fact, RunTables, one_row_per_machine
 
 
 @dataclass(frozen=True, slots=True, eq=False)

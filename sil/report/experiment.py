@@ -15,8 +15,7 @@ from sil.report import figures
 from sil.report.node_figures import predicted_against_real, timeline
 from sil.report.page import Cell, Notice, Page, Part, Section, Table
 from sil.report.tables import PREDICTION_HEADINGS, cell_texts, prediction_texts
-from sil.trace.facts import RunDescription
-from sil.trace.tables import RunTables
+from sil.trace.facts import RunDescription, RunTables
 
 MOST_NODES_DRAWN = 128
 OVER_ALL_JOBS = "Distribution over the jobs of all replications."

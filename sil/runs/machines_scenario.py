@@ -21,9 +21,8 @@ from sil.settings.notional import NO_TIME_CHANGES
 from sil.site.resource_names import ResourceNames
 from sil.site.site_in_use import SiteInUse
 from sil.site.what_if_times import with_uncertainty
-from sil.trace.facts import timings_frame
+from sil.trace.facts import RunTables, timings_frame
 from sil.trace.recorder import TraceRecorder
-from sil.trace.tables import RunTables
 from sil.world.actual_runtimes import ActualRuntimes
 from sil.world.events import EventQueue, SimClock
 from sil.world.harness import World, in_order_of_arrival

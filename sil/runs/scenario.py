@@ -28,7 +28,7 @@ from sil.settings.experiment_file import (
 )
 from sil.site.resource_names import ResourceNames
 from sil.site.site_in_use import SiteInUse
-from sil.trace.tables import RunTables
+from sil.trace.facts import RunTables
 from sil.workload.job_mix import Arrivals, AtOnce, JobMix, Order, Poisson, QueueOrder
 from sil.world.actual_runtimes import Empirical, Gamma, Lognormal, Normal, NoSpread, Spread
 from sil.world.events import SimClock

@@ -26,8 +26,7 @@ from sil.settings.time_shared_table import SharedNodesTable
 from sil.site.error_histories import NOTHING, histories
 from sil.site.resource_names import ResourceNames
 from sil.site.time_shared_cluster import NodesOfSite, NotShared
-from sil.trace.facts import timings_frame
-from sil.trace.tables import LOCAL_USERS_SCHEMA, PREDICTIONS_SCHEMA, RunTables
+from sil.trace.facts import LOCAL_USERS_SCHEMA, PREDICTIONS_SCHEMA, RunTables, timings_frame
 from sil.world.events import SimClock
 from sil.world.machines.sharing import ByCpu, ByMpl, Coupled, Fluid, Sharing
 from sil.world.monitors import Sampling

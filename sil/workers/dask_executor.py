@@ -20,7 +20,7 @@ from distributed import Client, KilledWorker, Security, rpc
 
 from sil.settings.code_version import code_and_data
 from sil.workers.executor import Concurrent, Died, Failed, Item, NoExecutor, Outcome, Result
-from sil.workers.process_executor import Processes
+from sil.workers.processes import Processes
 
 ANSWER_WITHIN_S = 5.0
 """Time in which a scheduler must answer."""

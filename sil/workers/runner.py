@@ -122,7 +122,7 @@ def selected_executor(workers: int | None = None, dask: str | None = None) -> Ex
     """`workers` processes of this computer (None: one per core), or the workers of a Dask scheduler: `dask`
     is its address, like tcp://scheduler:8786, or the path of its scheduler file. Raises NoExecutor."""
     if dask is None:
-        from sil.workers.process_executor import Processes
+        from sil.workers.processes import Processes
 
         return Processes(workers or os.cpu_count() or 1)
     try:

@@ -12,7 +12,7 @@ from sil.outcome.trace_inspection import Running, divergence, sentence
 from sil.runs.on_log import Replay
 from sil.trace.facts import TRACE
 from sil.workers.executor import Listener
-from sil.workers.process_executor import Processes
+from sil.workers.processes import Processes
 from tests.builders import tiny_experiment
 from tests.sil.replaying import replay_all
 from tests.sil.test_cli import sil, the_sentence

@@ -18,7 +18,7 @@ from sil.settings.decision_costs import BadDecisionCost, check_decision_cost, de
 from sil.trace.facts import TIMINGS, TRACE, Fact, NoTrace
 from sil.trace.recorder import TraceRecorder
 from sil.workers.executor import Listener
-from sil.workers.process_executor import Processes
+from sil.workers.processes import Processes
 from sil.workload.job_log import LoggedRuns
 from sil.workload.lublin import Lublin
 from sil.world.events import EventQueue, SimClock, StateChange

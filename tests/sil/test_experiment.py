@@ -23,10 +23,9 @@ from sil.runs.machines_scenario import MachinesScenario
 from sil.runs.resolve import scenario_of
 from sil.settings import experiment_file
 from sil.site.site_in_use import SiteSource
-from sil.trace.facts import Fact
-from sil.trace.tables import RunTables
+from sil.trace.facts import Fact, RunTables
 from sil.workers.executor import Inline, Interrupted, Listener
-from sil.workers.process_executor import Processes
+from sil.workers.processes import Processes
 from sil.workers.store import Store
 from sil.world.guard.faults import PROCESS_SURVIVES
 from tests import faulty

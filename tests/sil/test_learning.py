@@ -23,7 +23,7 @@ from sil.outcome.comparison import Comparison
 from sil.settings import experiment_file
 from sil.trace.facts import Fact, read_trace
 from sil.workers.executor import Inline, Interrupted, Listener
-from sil.workers.process_executor import Processes
+from sil.workers.processes import Processes
 from site_db import store
 from site_db.history.as_of import PrunedHistory, disagreements
 from site_db.jobs import csv_file

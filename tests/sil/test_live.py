@@ -18,8 +18,7 @@ from scheduler.model import Completion, DispatchOrder, ExecutionRecord, Job, Job
 from scheduler.resource_manager import ResourceManager
 from scheduler.rules import MAKES_PROGRESS, NO_DOUBLE_BOOKING, RETURNS_A_SCHEDULE
 from sil.experiment.live import run_live_and_simulated
-from sil.live.loop import LiveWorld
-from sil.live.monitor import CoreMonitor, WallClock, usable_cores
+from sil.live.loop import CoreMonitor, LiveWorld, WallClock, usable_cores
 from sil.live.processes import JobFailed, Over, Processes
 from sil.settings import files
 from sil.settings.experiment_file import read_experiment

@@ -14,7 +14,7 @@ import pytest
 
 from sil.runs.on_log import Replay
 from sil.workers.executor import Listener
-from sil.workers.process_executor import Processes
+from sil.workers.processes import Processes
 from sil.workload.swf import write_swf
 from tests.builders import tiny_experiment
 from tests.sil.replaying import replay_all

@@ -15,7 +15,7 @@ from sil.runs.under_test import resolve
 from sil.trace import recorder
 from sil.trace.facts import TIMINGS, TRACE, Fact
 from sil.workers.executor import Listener
-from sil.workers.process_executor import Processes
+from sil.workers.processes import Processes
 from tests.builders import tiny_experiment
 from tests.sil.replaying import replay_all
 from tests.sil.test_experiment import run

@@ -46,7 +46,7 @@ from sil.runs.under_test import UnderTest, resolve
 from sil.settings.estimates import Estimates
 from sil.trace.facts import METADATA_KEY, TIMINGS, TRACE, Fact
 from sil.workers.executor import Inline, Interrupted, Item, Listener
-from sil.workers.process_executor import Processes
+from sil.workers.processes import Processes
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.lublin import Lublin
 from sil.workload.swf import read_swf, write_swf

@@ -20,10 +20,9 @@ from sil.runs.composition import RunKey
 from sil.runs.resolve import scenario_of
 from sil.settings import experiment_file, files
 from sil.site.site_in_use import SiteSource
-from sil.trace.facts import Fact, one_row_per_machine
-from sil.trace.tables import RunTables
+from sil.trace.facts import Fact, RunTables, one_row_per_machine
 from sil.workers.executor import Inline, Listener
-from sil.workers.process_executor import Processes
+from sil.workers.processes import Processes
 from site_db import store
 from site_db.jobs import csv_file
 from site_db.prediction_errors import KnownError, known_errors, schedulers_predicted

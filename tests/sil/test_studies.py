@@ -27,7 +27,7 @@ from sil.studies.ledger import (
     text,
 )
 from sil.workers.executor import Inline, Interrupted
-from sil.workers.process_executor import Processes
+from sil.workers.processes import Processes
 from sil.workers.runner import Runner
 from sil.workers.store import Store
 

@@ -29,7 +29,7 @@ from sil.experiment.replays import Outcome
 from sil.runs.on_log import Replay, schedulers_for_logs
 from sil.trace.facts import TRACE, Fact
 from sil.workers.executor import Listener
-from sil.workers.process_executor import Processes
+from sil.workers.processes import Processes
 from sil.world.guard.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL
 from tests.sil.batsim.scripted import Answer, Event, decision, scheduler, starting_at_once
 from tests.sil.replaying import replay_all

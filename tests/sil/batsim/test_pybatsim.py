@@ -11,7 +11,7 @@ import pytest
 from sil.experiment.replays import Outcome
 from sil.runs.on_log import Replay
 from sil.workers.executor import Listener
-from sil.workers.process_executor import Processes
+from sil.workers.processes import Processes
 from sil.workload.swf import read_swf
 from tests.oracles import oracle
 from tests.sil.replaying import replay_all

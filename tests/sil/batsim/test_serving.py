@@ -19,7 +19,7 @@ from sil.batsim.serving import BadRequest, ServedScheduler
 from sil.runs.on_log import Replay
 from sil.trace.facts import TRACE
 from sil.workers.executor import Listener
-from sil.workers.process_executor import Processes
+from sil.workers.processes import Processes
 from sil.workload.lublin import Lublin
 from tests.sil.replaying import replay_all
 from tests.sil.test_cli import sil, the_sentence

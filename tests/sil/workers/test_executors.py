@@ -18,7 +18,7 @@ import psutil
 import pytest
 
 from sil.workers.executor import TRIES, Died, Executor, Inline, Item, NoExecutor
-from sil.workers.process_executor import Processes
+from sil.workers.processes import Processes
 from sil.workers.runner import Runner, selected_executor
 from sil.workers.store import MISSING, Store
 from tests.sil.test_no_process_is_left import alive

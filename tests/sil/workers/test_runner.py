@@ -14,7 +14,7 @@ import psutil
 import pytest
 
 from sil.workers.executor import TRIES, Executor, Inline, Interrupted
-from sil.workers.process_executor import Processes
+from sil.workers.processes import Processes
 from sil.workers.runner import ItemDied, Runner, selected_executor
 from sil.workers.store import Store
 from tests.sil.test_no_process_is_left import alive
