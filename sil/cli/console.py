@@ -19,7 +19,7 @@ from rich.table import Column as TableColumn
 from rich.table import Table
 
 from scheduler.errors import UserError
-from sil.experiment.output_folder import no_room, told_of_no_room
+from sil.experiment.output_folder import no_room, no_room_message
 from sil.workers.executor import Interrupted
 from sil.world import SHOW_TRACEBACKS
 
@@ -53,7 +53,7 @@ def one_sentence_for_bad_input() -> Iterator[None]:
         number = no_room(error)
         if number is None:
             raise
-        fail(told_of_no_room(number))
+        fail(no_room_message(number))
 
 
 def counted(n: int, what: str) -> str:

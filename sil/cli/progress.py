@@ -62,7 +62,7 @@ class ProgressBar(Listener):
         self._done = done
         self._progress.update(self._bar, completed=done, total=total, description=what)
 
-    def told(self, sentence: str) -> None:
+    def notify(self, sentence: str) -> None:
         console.print_note(sentence)
 
 

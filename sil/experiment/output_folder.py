@@ -34,7 +34,7 @@ def no_room(error: Exception) -> int | None:
     return number if number in (ENOSPC, EDQUOT, EFBIG) else None
 
 
-def told_of_no_room(number: int) -> str:
+def no_room_message(number: int) -> str:
     """One sentence for the user."""
     return f"the results cannot be written: {os.strerror(number)}; make room there, or write them elsewhere"
 

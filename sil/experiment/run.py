@@ -94,9 +94,9 @@ def run_experiment(
     if down:
         more = f" and {len(down) - MAX_NAMES} more" if len(down) > MAX_NAMES else ""
         names = ", ".join(down[:MAX_NAMES]) + more
-        listener.told(f"down at the site, and in the experiment from its beginning: {names}")
+        listener.notify(f"down at the site, and in the experiment from its beginning: {names}")
     for sentence in scenario.notes():
-        listener.told(sentence)
+        listener.notify(sentence)
     with Store(out / UNFINISHED) as store:
         stored_as = _stored_as(mark, choice)
         if not store.has_prefix(stored_as):
@@ -104,7 +104,7 @@ def run_experiment(
         sweep = Sweep(scenario, Runner(executor, store, listener.progressed), out / PRINTED, stored_as)
         if choice.learns and choice.address is not None:
             leftover, resources = out / UNRECORDED, scenario.resources
-            teacher = Teacher(choice.address, resources, experiment.name, mark, leftover, listener.told)
+            teacher = Teacher(choice.address, resources, experiment.name, mark, leftover, listener.notify)
             try:
                 sweep.run(teacher.teach)
             finally:

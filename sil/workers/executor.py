@@ -91,7 +91,7 @@ class Listener:
     def progressed(self, done: int, total: int | None) -> None:
         """The number of runs or jobs that are done, and of all (None: unknown)."""
 
-    def told(self, sentence: str) -> None:
+    def notify(self, sentence: str) -> None:
         """Something that the user should know; the work continues."""
 
 
@@ -138,8 +138,11 @@ class Concurrent(Executor):
         deaths, running = Counter[str](), 0
         try:
             while True:
-                while running < self.slots and (item := _next(again, remaining)) is not None:
-                    self._start(item)
+                while running < self.slots:
+                    next_item = again.popleft() if again else next(remaining, None)
+                    if next_item is None:
+                        break
+                    self._start(next_item)
                     running += 1
                 if not running:
                     return
@@ -176,10 +179,6 @@ class Concurrent(Executor):
     @abstractmethod
     def _abandon(self) -> None:
         """Stop the items that are running."""
-
-
-def _next(again: deque[Item], remaining: Iterator[Item]) -> Item | None:
-    return again.popleft() if again else next(remaining, None)
 
 
 _listener: Callable[[Any], None] | None = None

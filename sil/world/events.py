@@ -71,7 +71,7 @@ class StateChange(Event):
 
     subject: int | str
     up: bool
-    for_ever: bool = False
+    permanently: bool = False
 
 
 @dataclass(slots=True)

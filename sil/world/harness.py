@@ -216,7 +216,7 @@ class Harness:
             self._down.pop(subject, None)
             self._idle_at_repair = self._idle_rounds
         else:
-            self._down[subject] = event.for_ever
+            self._down[subject] = event.permanently
         if isinstance(subject, int):
             self._trace.note(now_s, Fact.MACHINE_UP if up else Fact.MACHINE_DOWN, resource=subject)
         else:

@@ -64,7 +64,7 @@ class Told(Listener):
         if done:
             self._at_progress(done)
 
-    def told(self, sentence: str) -> None:
+    def notify(self, sentence: str) -> None:
         self.sentences.append(sentence)
 
 

@@ -288,7 +288,7 @@ def test_a_predictor_that_cannot_follow_somebody_elses_scheduler_is_left_out_and
     path = written(tmp_path, EXPERIMENT.replace('"uniform"', f'"{name}"'))
     told: list[str] = []
     listener = Listener()
-    listener.told = told.append  # type: ignore[method-assign]
+    listener.notify = told.append  # type: ignore[method-assign]
     run_experiment(
         experiment_file.read_experiment(path), path, tmp_path / "out", Inline(), SiteChoice(), listener
     )

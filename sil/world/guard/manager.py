@@ -83,11 +83,11 @@ class GuardedManager(ResourceManager):
 
     @property
     def wants_round(self) -> bool:  # type: ignore[override]
-        return self._call(wants_round, self._manager)
+        return self._call(lambda: bool(self._manager.wants_round), name="wants_round")
 
     @property
     def wakes_at_s(self) -> float | None:  # type: ignore[override]
-        at_s = self._call(wakes_at_s, self._manager)
+        at_s = self._call(lambda: self._manager.wakes_at_s, name="wakes_at_s")
         if at_s is not None and not (isinstance(at_s, (int, float)) and at_s == at_s):
             message = f"{self._name}.wakes_at_s is {one_line(at_s)}; expected a time in seconds, or None"
             raise SchedulerFault(RETURNS_A_SCHEDULE, message, self._clock.now_s)
@@ -134,8 +134,9 @@ class GuardedManager(ResourceManager):
             self._charge(self._unfinished, self._n_places, wall_s)
             self._orders.release()
 
-    def _call(self, method: Callable[..., Answer], *arguments: Any) -> Answer:
-        name = f"{self._name}.{getattr(method, '__name__', 'made')}"
+    def _call(self, method: Callable[..., Answer], *arguments: Any, name: str = "") -> Answer:
+        """Call a method of the manager; `name` is for messages, instead of the method's own."""
+        name = f"{self._name}.{name or getattr(method, '__name__', 'made')}"
         try:
             with time_limit(self._limit_s):
                 answer = method(*arguments)
@@ -149,12 +150,3 @@ class GuardedManager(ResourceManager):
         if self._orders.fault is not None:
             raise self._orders.fault
         return answer
-
-
-# Named after the attributes they read: the names appear in messages.
-def wants_round(manager: ResourceManager) -> bool:
-    return bool(manager.wants_round)
-
-
-def wakes_at_s(manager: ResourceManager) -> float | None:
-    return manager.wakes_at_s
