@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
 from math import inf
 
 import psutil
@@ -62,53 +61,49 @@ class CoreMonitor:
         return unread
 
 
-@dataclass(frozen=True, eq=False)
 class LiveWorld:
     """This computer, as everything outside the resource manager; the counterpart of
     `sil.world.harness.World`. `on_over` is called for each run that has ended."""
 
-    clock: Clock
-    trace: TraceRecorder
-    processes: Processes
-    monitor: CoreMonitor
-    rounds: RoundPolicy
-    on_over: Callable[[Over], None] = lambda over: None
-
-    def run(self, jobs: Iterable[Job], manager: ResourceManager) -> None:
-        """Run jobs, in order of arrival, until all that were accepted have ended; no process is left. Raises
-        SchedulerFault if the system under test breaks a rule, and JobFailed."""
-        LiveLoop(jobs, manager, self).run()
-
-
-class LiveLoop:
-    """Delivers events to the manager and starts rounds, in real time."""
-
-    def __init__(self, jobs: Iterable[Job], manager: ResourceManager, world: LiveWorld) -> None:
-        self._arrivals = iter(jobs)
-        self._next_arrival = next(self._arrivals, None)
+    def __init__(
+        self,
+        clock: Clock,
+        trace: TraceRecorder,
+        processes: Processes,
+        monitor: CoreMonitor,
+        rounds: RoundPolicy,
+        on_over: Callable[[Over], None] = lambda over: None,
+    ) -> None:
+        self.clock = clock
+        self.trace = trace
+        self.monitor = monitor
+        self._processes = processes
+        self._rounds = rounds
+        self._on_over = on_over
         self._unfinished: set[JobId] = set()
-        self._manager = manager
-        self._world = world
-        self._clock = world.clock
-        self._processes = world.processes
         self._next_look_s = 0.0
         self._last_round_s: float | None = None
         self._round_s = inf
         """Time of the next round; infinite if none is requested."""
 
-    def run(self) -> None:
+    def run(self, jobs: Iterable[Job], manager: ResourceManager) -> None:
+        """Run jobs, in order of arrival, until all that were accepted have ended; no process is left. Raises
+        SchedulerFault if the system under test breaks a rule, and JobFailed."""
+        self._manager = manager
+        self._arrivals = iter(jobs)
+        self._next_arrival = next(self._arrivals, None)
         try:
             while self._next_arrival is not None or self._unfinished:
-                self._check_that_something_can_happen()
-                for over in self._processes.over(self._next_s() - self._clock.now_s):
+                self._check_progress()
+                for over in self._processes.over(self._next_s() - self.clock.now_s):
                     self._report(over)
                 self._look()
                 self._let_arrive()
-                wakes_at_s = self._manager.wakes_at_s
-                if wakes_at_s is not None and wakes_at_s <= self._clock.now_s:
-                    self._manager.on_time_passed()
+                wakes_at_s = manager.wakes_at_s
+                if wakes_at_s is not None and wakes_at_s <= self.clock.now_s:
+                    manager.on_time_passed()
                 self._appoint_round()
-                if self._round_s <= self._clock.now_s:
+                if self._round_s <= self.clock.now_s:
                     self._run_round()
         finally:
             self._processes.end_all()
@@ -125,7 +120,7 @@ class LiveLoop:
 
     def _appoint_round(self) -> None:
         if self._round_s == inf and self._manager.wants_round:
-            self._round_s = self._world.rounds.due_s(self._clock.now_s, self._last_round_s)
+            self._round_s = self._rounds.due_s(self.clock.now_s, self._last_round_s)
 
     def _report(self, over: Over) -> None:
         run, job = over.order.run, over.order.job.id
@@ -133,34 +128,34 @@ class LiveLoop:
             self._manager.on_run_preempted(run)
         else:
             self._unfinished.discard(job)
-            self._manager.on_run_ended(Completion(run, self._clock.now_s))
-        self._world.on_over(over)
+            self._manager.on_run_ended(Completion(run, self.clock.now_s))
+        self._on_over(over)
 
     def _look(self) -> None:
-        if self._next_look_s <= self._clock.now_s:
-            self._next_look_s = self._clock.now_s + LOOK_EVERY_S
-            if self._world.monitor.look():
+        if self._next_look_s <= self.clock.now_s:
+            self._next_look_s = self.clock.now_s + LOOK_EVERY_S
+            if self.monitor.look():
                 self._manager.on_monitor_news()
 
     def _let_arrive(self) -> None:
-        while self._next_arrival is not None and self._next_arrival.arrival_s <= self._clock.now_s:
+        while self._next_arrival is not None and self._next_arrival.arrival_s <= self.clock.now_s:
             job, self._next_arrival = self._next_arrival, next(self._arrivals, None)
-            self._world.trace.note_arrival(self._clock.now_s, job)
+            self.trace.note_arrival(self.clock.now_s, job)
             refusal = self._manager.on_job_arrived(job)
             if refusal is None:
                 self._unfinished.add(job.id)
             else:
-                self._world.trace.note(self._clock.now_s, Fact.JOB_REFUSED, job=job.id, detail=refusal)
+                self.trace.note(self.clock.now_s, Fact.JOB_REFUSED, job=job.id, detail=refusal)
 
     def _run_round(self) -> None:
         self._last_round_s, self._round_s = self._round_s, inf
         try:
             self._manager.run_round()
         except ScheduleRejected as rejected:
-            raise SchedulerFault.of(rejected.violation, self._clock.now_s) from rejected
+            raise SchedulerFault.of(rejected.violation, self.clock.now_s) from rejected
         self._appoint_round()
 
-    def _check_that_something_can_happen(self) -> None:
+    def _check_progress(self) -> None:
         """Raise SchedulerFault if nothing can happen any more, since the scheduler has forgotten a job."""
         manager = self._manager
         something_comes = self._next_arrival is not None or not self._processes.is_idle
@@ -170,4 +165,4 @@ class LiveLoop:
         named = "; ".join(f"job {job}: {why}" for job, why in sorted(waiting.items())[:3])
         message = f"jobs remain and nothing can happen any more; left waiting are {named}"
         job = min(waiting or self._unfinished)
-        raise SchedulerFault(MAKES_PROGRESS, message, self._clock.now_s, job)
+        raise SchedulerFault(MAKES_PROGRESS, message, self.clock.now_s, job)

@@ -36,6 +36,11 @@ KINDS = [(name, tasks) for name in ("CG.B", "IS.B", "MG.B", "BT.A") for tasks in
 EXACT = TimeSharedCluster(run_to_run=NoSpread())
 
 
+def rates_on(machines: SharedMachines, n: int) -> list[tuple[int, float, float]]:
+    """(run, rate, CPU share in isolation) of the tasks on a node."""
+    return [(run.order.run, run.rate, run.work.cpu) for run in machines._nodes[n].runs]
+
+
 def jobs_of(kinds: Iterable[tuple[str, int]], apart_s: float = 0.0) -> list[Job]:
     return [Job(JobId(i), name, i * apart_s, n_tasks=tasks) for i, (name, tasks) in enumerate(kinds)]
 
@@ -223,7 +228,7 @@ def test_when_memory_becomes_short_the_youngest_job_stops_everywhere_and_goes_on
     machines.start(order(1, 0, 1), 0.0)
     machines.local_changed(LocalChanged(1, 0.0, 200.0, True), 20.0)  # 256 MB are left on node 1
     assert told == [(1, True)]
-    assert machines.rates_on(0) == [(0, 1.0, 0.4), (1, 0.0, 0.4)]
+    assert rates_on(machines, 0) == [(0, 1.0, 0.4), (1, 0.0, 0.4)]
     machines.local_changed(LocalChanged(1, 0.0, 0.0, False), 50.0)
     assert told == [(1, True), (1, False)]
     assert [next_end(machines, events) for _ in range(2)] == [(100.0, 0), (130.0, 1)]
@@ -291,7 +296,7 @@ def test_the_rates_on_a_node_never_add_up_to_more_than_its_cpu(monkeypatch: pyte
     def checked(self: SharedMachines, nodes: Iterable[int], now_s: float) -> None:
         settle(self, list(nodes), now_s)
         for n in range(16):
-            assert sum(rate * cpu for _, rate, cpu in self.rates_on(n)) <= 1.0 + 1e-9
+            assert sum(rate * cpu for _, rate, cpu in rates_on(self, n)) <= 1.0 + 1e-9
 
     monkeypatch.setattr(SharedMachines, "_update", checked)
     run(TimeSharedCluster(local_load=LocalLoad(0.5)), jobs_of(KINDS * 2, 15.0), Loras())
@@ -305,11 +310,11 @@ def test_where_nodes_are_coupled_a_task_that_waits_elsewhere_leaves_its_cpu_to_i
         machines = SharedMachines(TimeSharedCluster((512.0,) * 2, sharing=sharing), works, EventQueue())
         for i, nodes in enumerate([(0, 1), (0,), (1,), (1,), (1,)]):
             machines.start(DispatchOrder(RunId(i), Job(JobId(i), "any", 0.0), -1, nodes, 1.0), 0.0)
-        rates[type(sharing)] = {int(run): rate for n in (0, 1) for run, rate, _ in machines.rates_on(n)}
+        rates[type(sharing)] = {int(run): rate for n in (0, 1) for run, rate, _ in rates_on(machines, n)}
     assert rates[Coupled][1] > 1.2 * rates[Fluid][1], "job 0 is held up on node 1, and wants less of node 0"
     assert rates[Coupled][0] == pytest.approx(rates[Fluid][0], rel=0.05)
     for n in (0, 1):
-        assert sum(rate * cpu for _, rate, cpu in machines.rates_on(n)) <= 1.0 + 1e-9
+        assert sum(rate * cpu for _, rate, cpu in rates_on(machines, n)) <= 1.0 + 1e-9
 
 
 def rates_after(sharing: Fluid, orders: list[tuple[int, ...]], ended: list[int]) -> list[float]:
@@ -320,7 +325,7 @@ def rates_after(sharing: Fluid, orders: list[tuple[int, ...]], ended: list[int])
         machines.start(DispatchOrder(RunId(i), Job(JobId(i), "any", 0.0), -1, nodes, 1.0), 0.0)
     for i in ended:
         machines.stop(RunId(i), 1.0)
-    found = {int(run): rate for n in (0, 1) for run, rate, _ in machines.rates_on(n)}
+    found = {int(run): rate for n in (0, 1) for run, rate, _ in rates_on(machines, n)}
     return [found[run] for run in sorted(found)]
 
 

@@ -189,10 +189,6 @@ class SharedMachines(ExecutionModel):
             return 0.0
         return (active.done_s + (now_s - active.since_s) * active.rate) * active.work.cpu
 
-    def rates_on(self, n: int) -> list[tuple[RunId, float, float]]:
-        """(run, rate, CPU share in isolation) of the tasks on a node."""
-        return [(run.order.run, run.rate, run.work.cpu) for run in self._nodes[n].runs]
-
     def control(self, n: int, now_s: float) -> None:
         """The coscheduler of a node stops and continues jobs, after its delay."""
         self._set_rates(self._control((n,)), now_s)
