@@ -10,9 +10,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from scheduler.managers.queues import QueueNames
 from scheduler.model import Job, RunId
-
-QueueNames = frozenset[str]
 
 
 @dataclass(slots=True, eq=False)

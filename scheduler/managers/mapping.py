@@ -87,8 +87,6 @@ class MappingManager(ResourceManager):
         self._run_ids = count()
         self._news = False
 
-    # -- queries --------------------------------------------------------------------------------------------
-
     @property
     def wants_round(self) -> bool:  # type: ignore[override]
         """Something changed since the last round, and there are jobs that a round could map."""
@@ -99,9 +97,12 @@ class MappingManager(ResourceManager):
     @property
     def wakes_at_s(self) -> float | None:  # type: ignore[override]
         """The next planned start that has to be kept; None if there is none."""
-        while self._too_early and not self._is_planned(self._too_early[0][2]):
+        while self._too_early:
+            wakes_at_s, _, run = self._too_early[0]
+            if self._planned.get(run.job.id) is run:
+                return wakes_at_s
             heapq.heappop(self._too_early)
-        return self._too_early[0][0] if self._too_early else None
+        return None
 
     def why_waiting(self) -> dict[JobId, str]:
         """The wait reason of each unmapped job from the last round."""
@@ -110,8 +111,6 @@ class MappingManager(ResourceManager):
             for jobs in self._waiting.values()
             for job in jobs
         }
-
-    # -- notices --------------------------------------------------------------------------------------------
 
     def on_job_arrived(self, job: Job) -> str | None:
         refusal = self._admission.refusal(job, self._unfinished_of[job.user])
@@ -166,8 +165,6 @@ class MappingManager(ResourceManager):
         while (wakes_at_s := self.wakes_at_s) is not None and wakes_at_s <= self._clock.now_s:
             self._touched.update(heapq.heappop(self._too_early)[2].machines)
         self._start_what_is_first()
-
-    # -- the round ------------------------------------------------------------------------------------------
 
     def run_round(self) -> None:
         """Map the waiting jobs of every queue, from high to low priority, and give orders.
@@ -258,8 +255,6 @@ class MappingManager(ResourceManager):
 
         return read
 
-    # -- states of a run: planned -> started -> ended, or withdrawn before it starts ------------------------
-
     def _plan(self, run: Run) -> None:
         del self._waiting[run.queue][run.job.id]
         self._reasons.pop(run.job.id, None)
@@ -284,9 +279,6 @@ class MappingManager(ResourceManager):
                 heapq.heappush(self._too_early, (run.not_before_s, run.id, run))
             else:
                 self._start(run)
-
-    def _is_planned(self, run: Run) -> bool:
-        return self._planned.get(run.job.id) is run
 
     def _start(self, run: Run) -> None:
         del self._planned[run.job.id]

@@ -55,7 +55,7 @@ class Gsa:
         enough = FEWEST_GENERATIONS + GENERATIONS_PER_JOB * n
         generations = max(FEWEST_GENERATIONS, min(enough, self._work // (POPULATION * n)))
         anneal(choices, space, population, LAST_TEMPERATURE ** (1.0 / generations), generations)
-        found = _in_order(choices, jobs, space.best)
+        found = _in_order(problem, choices, jobs, space.best)
         better = found.completion_s.sum() < given.completion_s.sum()
         return mapped(problem, found if better else given)
 
@@ -70,7 +70,7 @@ def _choices(problem: MappingProblem, jobs: Ints) -> Choices:
     return Choices(times_s, favourites, np.array(ready.machine_s), *in_a_row(ready.members))
 
 
-def _in_order(choices: Choices, jobs: Ints, chosen: Ints) -> Assignments:
+def _in_order(problem: MappingProblem, choices: Choices, jobs: Ints, chosen: Ints) -> Assignments:
     """The schedule in which job i is on resource `chosen[i]`."""
     m = len(choices.ready_s)
     free_s = choices.ready_s.copy()
@@ -79,11 +79,7 @@ def _in_order(choices: Choices, jobs: Ints, chosen: Ints) -> Assignments:
     # Clusters before machines, then resource by resource, the shortest first.
     for i in np.lexsort((jobs, time_s, chosen, chosen < m)):
         j = int(chosen[i])
-        machines = (
-            np.array([j])
-            if j < m
-            else choices.members[choices.first_member[j - m] : choices.first_member[j - m + 1]]
-        )
+        machines = list(problem.ready_times.machines_of(j))
         start_s[i] = free_s[machines].max()
         free_s[machines] = start_s[i] + time_s[i]
     return Assignments(jobs, chosen, start_s, start_s + time_s).take(np.lexsort((jobs, start_s)))

@@ -21,9 +21,7 @@ def row_of(releases: ReleaseTable, n: int, end_s: float, run: float) -> int:
     low, high = 0, n
     while low < high:
         middle = (low + high) // 2
-        if releases[middle, END_S] < end_s or (
-            releases[middle, END_S] == end_s and releases[middle, RUN] < run
-        ):
+        if (releases[middle, END_S], releases[middle, RUN]) < (end_s, run):
             low = middle + 1
         else:
             high = middle

@@ -49,18 +49,10 @@ def search_of(table: Table, lines: Lines, ready_s: Floats) -> Search:
 
 @part
 def largest(bound_s: Floats) -> float:
-    """Four maxima, which processors compute in parallel."""
-    a = b = c = d = -np.inf
-    n = len(bound_s)
-    whole = n - n % 4
-    for k in range(0, whole, 4):
-        a = max(a, bound_s[k])
-        b = max(b, bound_s[k + 1])
-        c = max(c, bound_s[k + 2])
-        d = max(d, bound_s[k + 3])
-    for k in range(whole, n):
-        a = max(a, bound_s[k])
-    return max(max(a, b), max(c, d))
+    largest_s = -np.inf
+    for k in range(len(bound_s)):
+        largest_s = max(largest_s, bound_s[k])
+    return largest_s
 
 
 @inlined

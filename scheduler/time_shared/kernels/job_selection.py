@@ -7,9 +7,9 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduler.compiled import Floats, Ints, allocate, compiled, copied, inlined, part
-from scheduler.time_shared.kernels.estimates import most_cpu, remaining_s, slowdown
 from scheduler.time_shared.kernels.node_selection import select_nodes
 from scheduler.time_shared.kernels.tables import (
+    BY_CPU,
     NONE,
     TOGETHER_S,
     Jobs,
@@ -20,6 +20,8 @@ from scheduler.time_shared.kernels.tables import (
     drop_waiting,
     n_waiting,
     put,
+    remaining_s,
+    slowdown,
     take_off,
 )
 
@@ -128,7 +130,7 @@ def backfill(system: System, policy: Policy, n_started: int) -> int:
         if not select_nodes(jobs, nodes, policy.node_selection, row, room.chosen):
             continue
         put(jobs, nodes, row, room.chosen)
-        takes_s = jobs.exe_s[row] * max(1.0, most_cpu(jobs, nodes, row))
+        takes_s = jobs.exe_s[row] * slowdown(jobs, nodes, row, BY_CPU)
         take_off(jobs, nodes, row)
         may_start = takes_s <= head_s + TOGETHER_S
         if not may_start:

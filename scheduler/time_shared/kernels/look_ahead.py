@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduler.compiled import Floats, compiled, inlined, part
-from scheduler.time_shared.kernels.estimates import cpu_rate, remaining_s, slowdown
 from scheduler.time_shared.kernels.job_selection import EASY, System, start_jobs
 from scheduler.time_shared.kernels.tables import (
     TOGETHER_S,
@@ -15,8 +14,11 @@ from scheduler.time_shared.kernels.tables import (
     Methods,
     Nodes,
     Policy,
+    cpu_rate,
     drop_running,
     n_waiting,
+    remaining_s,
+    slowdown,
     take_off,
 )
 
@@ -76,14 +78,6 @@ def estimate_neighbours(
 
 
 @part
-def end(jobs: Jobs, nodes: Nodes, forecasts: Forecasts, row: int, now_s: float, methods: Methods) -> None:
-    """A job ends; until now, the others ran at their old rates."""
-    take_off(jobs, nodes, row)
-    forecasts.end_s[row] = now_s
-    estimate_neighbours(jobs, nodes, forecasts, row, now_s, methods)
-
-
-@part
 def begin(system: System, forecasts: Forecasts, now_s: float, policy: Policy, methods: Methods) -> None:
     """A scheduling pass."""
     jobs, nodes, queues, room = system
@@ -131,6 +125,9 @@ def look_ahead(system: System, forecasts: Forecasts, policy: Policy, methods: Me
                 drop_running(queues, x)
             else:
                 x += 1
-        for x in range(n_ended):
-            end(jobs, nodes, forecasts, room.ended[x], now_s, methods)
+        for x in range(n_ended):  # until now, the others ran at their old rates
+            row = room.ended[x]
+            take_off(jobs, nodes, row)
+            forecasts.end_s[row] = now_s
+            estimate_neighbours(jobs, nodes, forecasts, row, now_s, methods)
         begin(system, forecasts, now_s, policy, methods)

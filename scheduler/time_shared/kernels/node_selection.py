@@ -12,13 +12,9 @@ NORMAL, UNIFORM, UNIFORM_ELSE_NORMAL = range(3)
 def is_less_loaded(nodes: Nodes, a: int, b: int) -> bool:
     """By CPU, then MPL, then memory, then index."""
     load_a, load_b = nodes.cpu[a] + nodes.local_cpu[a], nodes.cpu[b] + nodes.local_cpu[b]
-    if load_a != load_b:
-        return bool(load_a < load_b)
-    if nodes.n_jobs[a] != nodes.n_jobs[b]:
-        return bool(nodes.n_jobs[a] < nodes.n_jobs[b])
-    if nodes.memory_mb[a] != nodes.memory_mb[b]:
-        return bool(nodes.memory_mb[a] < nodes.memory_mb[b])
-    return a < b
+    return bool(
+        (load_a, nodes.n_jobs[a], nodes.memory_mb[a], a) < (load_b, nodes.n_jobs[b], nodes.memory_mb[b], b)
+    )
 
 
 @part
@@ -47,7 +43,7 @@ def matching_set(jobs: Jobs, nodes: Nodes, row: int, chosen: Ints) -> bool:
     load of its most loaded node, then the lowest node.
     """
     wanted = jobs.tasks[row]
-    best, best_jobs, best_alike, best_load = NONE, 0, 0, 0.0
+    best, best_key = NONE, (0, 0, 0.0)
     for n in range(len(nodes.n_jobs)):
         if nodes.n_jobs[n] == 0 or not fits(jobs, nodes, row, n):
             continue
@@ -70,17 +66,9 @@ def matching_set(jobs: Jobs, nodes: Nodes, row: int, chosen: Ints) -> bool:
                 matches = False
             if jobs.communicates[nodes.jobs[n, y]] == jobs.communicates[row]:
                 alike += 1
-        if not matches:
-            continue
-        is_better = best == NONE
-        if not is_better and nodes.n_jobs[n] != best_jobs:
-            is_better = nodes.n_jobs[n] < best_jobs
-        elif not is_better and alike != best_alike:
-            is_better = alike < best_alike
-        elif not is_better:
-            is_better = load < best_load
-        if is_better:
-            best, best_jobs, best_alike, best_load = n, nodes.n_jobs[n], alike, load
+        key = (nodes.n_jobs[n], alike, load)
+        if matches and (best == NONE or key < best_key):
+            best, best_key = n, key
     if best == NONE:
         return False
     for x in range(wanted):

@@ -1,4 +1,4 @@
-"""Tables of jobs and nodes, and the operations on them."""
+"""Tables of jobs and nodes: placing jobs, their remaining time and CPU rate (Eqs 1 to 9)."""
 
 from __future__ import annotations
 
@@ -7,9 +7,10 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scheduler.compiled import Flags, Floats, Ints, Ints2, compiled, inlined
+from scheduler.compiled import Flags, Floats, Ints, Ints2, compiled, inlined, part
 
 NONE = -1
+PROPORTIONAL, BY_MPL, BY_CPU = range(3)
 SLACK = 1e-9
 """Tolerance of limits, since sums of fractions are rounded."""
 
@@ -149,3 +150,50 @@ def take_off(jobs: Jobs, nodes: Nodes, row: int) -> None:
         for z in range(y, nodes.n_jobs[n]):
             nodes.jobs[n, z] = nodes.jobs[n, z + 1]
         add_up(jobs, nodes, n)
+
+
+@part
+def slowdown(jobs: Jobs, nodes: Nodes, row: int, method: int) -> float:
+    """Time relative to isolation from now on, by the job's worst node.
+
+    MPL_max(J), the most tasks, parallel and local (Eqs 3 and 4); or CPU_max(J), the largest CPU requirement,
+    if that is above one CPU (Eqs 5 to 7).
+    """
+    most = 0.0 if method == BY_MPL else 1.0
+    for x in range(jobs.tasks[row]):
+        n = jobs.nodes[row, x]
+        if method == BY_MPL:
+            most = max(most, nodes.n_jobs[n] + nodes.local_mpl[n])
+        else:
+            most = max(most, nodes.cpu[n] + nodes.local_cpu[n])
+    return most
+
+
+@inlined
+def remaining_s(jobs: Jobs, row: int, used_s: float, run_s: float, method: int, slower: float) -> float:
+    """RemainTime(J), `slower` being its slowdown by the same method. Never negative.
+
+    Eq 1 is undefined for a job that has used no CPU time: Eq 2 instead.
+    """
+    left_s = max(0.0, jobs.cpu_s[row] - used_s)
+    if method == PROPORTIONAL and used_s > TOGETHER_S:  # less is rounding
+        return float(run_s * left_s / used_s)
+    isolated_s = jobs.exe_s[row] * left_s / jobs.cpu_s[row]
+    return float(isolated_s if method == PROPORTIONAL else isolated_s * slower)
+
+
+@inlined
+def cpu_rate(jobs: Jobs, row: int, method: int, slower: float) -> float:
+    """CPU time used per second (Eq 8 by MPL, Eq 9 by CPU)."""
+    if method == BY_MPL:
+        return float(jobs.cpu_s[row] / (slower * jobs.exe_s[row]))
+    return float(jobs.cpu[row] / slower)
+
+
+@compiled
+def expect(jobs: Jobs, nodes: Nodes, rows: Ints, method: int, expected_s: Floats) -> None:
+    """Expected run times of the jobs in `rows`, which have just been placed."""
+    for x in range(len(rows)):
+        row = rows[x]
+        slower = 1.0 if method == PROPORTIONAL else slowdown(jobs, nodes, row, method)
+        expected_s[x] = jobs.exe_s[row] * slower
