@@ -14,15 +14,9 @@ from scheduler.kinds import Kind, WrongKind
 from scheduler.model import Job, RunId
 from scheduler.rules import Violation
 
-ATTRIBUTES_OF = {
-    "etc": Kind.MAPPING,
-    "ready_times": Kind.MAPPING,
-    "ready_times_without": Kind.MAPPING,
-    "machine_etc_s": Kind.MAPPING,
-    "cluster_etc_s": Kind.MAPPING,
-    "free_nodes": Kind.FREE_NODES,
-    "shared_nodes": Kind.TIME_SHARED,
-}
+ATTRIBUTES_OF = dict.fromkeys(
+    ("etc", "ready_times", "ready_times_without", "machine_etc_s", "cluster_etc_s"), Kind.MAPPING
+) | {"free_nodes": Kind.FREE_NODES, "shared_nodes": Kind.TIME_SHARED}
 """Attributes that only problems of one kind have."""
 
 

@@ -16,11 +16,11 @@ WAITS = "it has a reservation for later"
 class Conservative:
     """Conservative backfilling: reserves for each job, delaying none before it.
 
-    Every pass moves the reservations, in queue order, each to the earliest time that the others leave free.
-    So reservations never slip, unless a run exceeds its estimate or a node fails. It asks to be called again
-    at the first reservation. O(n (n + r)) per pass for n waiting and r running jobs. Ties: earlier arrival,
-    lower id; nodes with the lowest numbers. Source: Feitelson and Weil 1998; Mu'alem and Feitelson 2001, who
-    move reservations only when a run ends early.
+    Every pass moves the reservations, in queue order, each to the earliest time that the others leave free:
+    none slips, unless a run exceeds its estimate or a node fails. It asks to be called at the first one.
+    O(n (n + r)) per pass for n waiting and r running jobs. Ties: earlier arrival, lower id; nodes with the
+    lowest numbers. Source: Feitelson and Weil 1998; Mu'alem and Feitelson 2001, in whose version reservations
+    move only when a run ends early.
     """
 
     def __init__(self) -> None:

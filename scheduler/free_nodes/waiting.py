@@ -78,11 +78,11 @@ class WaitingJobs(LazyJobs):
         number = job.id
         key = job.arrival_s, number
         if key < self._last_key:
-            self._insert(job, estimate_s)
+            self._rebuild((job, estimate_s))  # it waits again, before jobs that arrived later
             return
         place = len(self._in_place)
         if place == self._n_places:
-            self._make_room()
+            self._rebuild()
             place = len(self._in_place)
         self.least_size = put_job(self.tree, place, number, job.n_tasks, estimate_s)
         self._place_of[number] = place
@@ -101,17 +101,10 @@ class WaitingJobs(LazyJobs):
         """Estimated run time of a waiting job."""
         return float(self.tree[self._n_places + self._place_of[job], ESTIMATE_S])
 
-    def _make_room(self) -> None:
-        """Rebuild the tree with at least half of its positions free."""
-        self._rebuild([(job, self.estimate_s(job.id)) for job in self])
-
-    def _insert(self, job: Job, estimate_s: float) -> None:
-        """Add a job that waits again, before jobs that arrived later."""
-        waiting = [(other, self.estimate_s(other.id)) for other in self]
-        waiting.append((job, estimate_s))
-        self._rebuild(sorted(waiting, key=lambda pair: (pair[0].arrival_s, pair[0].id)))
-
-    def _rebuild(self, waiting: list[tuple[Job, float]]) -> None:
+    def _rebuild(self, *added: tuple[Job, float]) -> None:
+        """Rebuild the tree with more jobs, and at least half of its positions free."""
+        waiting = [*((job, self.estimate_s(job.id)) for job in self), *added]
+        waiting.sort(key=lambda pair: (pair[0].arrival_s, pair[0].id))
         capacity = FEWEST_PLACES
         while capacity < 2 * len(waiting):
             capacity *= 2

@@ -128,11 +128,10 @@ class Commitments:
         return sorted(found.values(), key=lambda other: other.place_in_line)
 
     def replan(self, now_s: float, held: Iterable[Run] = ()) -> list[Run]:
-        """Move the planned runs on machines whose runs deviated from the plan since the last call.
+        """Move the planned runs on machines that deviated from the plan since the last call.
 
-        A run that is still there after its expected end is expected to end now. Runs after it move back, and
-        runs after one that ended early move up. `held` are planned runs that wait for something else than
-        their machines. Returns the started runs that are late. O(runs that move), up to a logarithm.
+        An overdue run is expected to end now. `held` are planned runs that wait for something else than their
+        machines. Returns the overdue runs. O(runs that move), up to a logarithm.
         """
         late = self._delay_overdue(now_s)
         self._deviated.update(j for run in (*late, *held) for j in run.machines)

@@ -164,9 +164,7 @@ class Admission:
                 return f"user '{job.submitted_by}' may not submit to queue '{job.queue}' as '{job.user}'"
         if queue.users is not None and job.user not in queue.users:
             return f"user '{job.user}' may not submit to queue '{job.queue}'"
-        return self._refused_by_policy(self._users.get(job.user, UserPolicy(job.user)), queue, unfinished)
-
-    def _refused_by_policy(self, user: UserPolicy, queue: QueuePolicy, unfinished: int) -> str | None:
+        user = self._users.get(job.user, UserPolicy(job.user))
         if user.queues is not None and queue.name not in user.queues:
             return f"user '{user.name}' may not submit to queue '{queue.name}'"
         if user.highest_priority is not None and queue.priority > user.highest_priority:

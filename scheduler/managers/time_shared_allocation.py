@@ -1,8 +1,9 @@
-"""The state of time-shared nodes, their jobs and their local load."""
+"""The state of time-shared nodes, and predictions and promises for their jobs."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import isfinite
 from typing import Protocol
 
@@ -11,6 +12,8 @@ from scheduler.model import Completion, Job, JobId, NodeReading, RunId, Start
 from scheduler.ports import Clock
 from scheduler.problem import Running
 from scheduler.resource_manager import Characterisation
+from scheduler.time_shared.prediction.forecast import Forecast, Predictor
+from scheduler.time_shared.prediction.promises import PromisesByForecast
 from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
 from scheduler.time_shared.social_contract import SocialContract
 from scheduler.time_shared.system import LocalLoad, SystemState
@@ -24,8 +27,24 @@ class Accounting(Protocol):
         ...
 
 
-class BadReadings(Protocol):
-    """Receives readings that cannot be true."""
+@dataclass(frozen=True, slots=True)
+class Prediction:
+    """A forecast by a named predictor, of one of `jobs_there` unfinished jobs."""
+
+    made_s: float
+    predictor: str
+    forecast: Forecast
+    jobs_there: int
+
+
+class Notes(Protocol):
+    """Receives predictions, promises, and readings that cannot be true."""
+
+    def predicted(self, prediction: Prediction) -> None: ...
+
+    def promised(self, job: Job, by_s: float) -> None:
+        """A job is promised to end by then."""
+        ...
 
     def bad_reading(self, reading: NodeReading, why: str) -> None:
         """A reading was ignored."""
@@ -46,13 +65,13 @@ class TimeSharedAllocation(NodeAllocation):
         clock: Clock,
         accounting: Accounting,
         characterisation: Characterisation,
-        bad_readings: BadReadings | None = None,
+        notes: Notes | None = None,
     ) -> None:
         self._contract = contract
         self._clock = clock
         self._accounting = accounting
         self._characterisation = characterisation
-        self._bad_readings = bad_readings
+        self._notes = notes
         self._state = SystemState(memory_mb, contract)
         self._job_of: dict[RunId, JobId] = {}
         self.waiting = self._state.waiting
@@ -88,8 +107,8 @@ class TimeSharedAllocation(NodeAllocation):
     def read(self, reading: NodeReading) -> bool:
         wrong = _what_is_wrong(reading)
         if wrong is not None:
-            if self._bad_readings is not None:
-                self._bad_readings.bad_reading(reading, wrong)
+            if self._notes is not None:
+                self._notes.bad_reading(reading, wrong)
             return False
         before = self._state.local(reading.node)
         load = LocalLoad(
@@ -123,3 +142,37 @@ def _what_is_wrong(reading: NodeReading) -> str | None:
         if not (isfinite(value) and value >= 0):
             return f"{what} was reported as {value:g}, expected zero or more; the previous reading is kept"
     return None
+
+
+@dataclass(frozen=True)
+class Forecasting:
+    """After a round with new jobs, every predictor forecasts all unfinished jobs.
+
+    A new job that requests a turnaround limit is promised it, or not.
+    """
+
+    nodes: TimeSharedAllocation
+    predictors: Mapping[str, Predictor]
+    notes: Notes
+    promises: PromisesByForecast | None = None
+
+    def arrived(self, jobs: Mapping[JobId, Job], now_s: float) -> None:
+        view = self.nodes.view()
+        for name, predictor in self.predictors.items():
+            forecasts = predictor.predict(now_s, view)
+            for forecast in forecasts:
+                self.notes.predicted(Prediction(now_s, name, forecast, len(forecasts)))
+            if self.promises is not None and name == self.promises.predictor:
+                self._promise(forecasts, jobs, now_s, self.promises)
+
+    def _promise(
+        self, forecasts: Iterable[Forecast], new: Mapping[JobId, Job], now_s: float, rule: PromisesByForecast
+    ) -> None:
+        for forecast in forecasts:
+            job = new.get(forecast.job)
+            if job is None or job.limit_s is None:
+                continue
+            by_s = job.arrival_s + job.limit_s
+            if rule.keeps(forecast, now_s, by_s):
+                self.nodes.promise(job.id, by_s)
+                self.notes.promised(job, by_s)

@@ -30,17 +30,15 @@ class Pjs:
 
     1. SJS alone is the baseline.
     2. The profitability of (job, cluster) is the job's best sequential completion, min_j(ready + ETC), less
-       its completion on the cluster, cluster ready + parallel time. Ready times count what was ready before
-       and the parallel jobs committed so far. Only positive profitability counts.
-    3. The most profitable pair is committed: its cluster, which is ready when all members are, is in use for
-       the expected duration, and sequential jobs go only after it on its members.
-    4. SJS schedules the other jobs around it. If the sum of expected job times improved strictly, go on from
+       its completion on the cluster, cluster ready + parallel time, given the parallel jobs committed so far.
+    3. The pair of highest positive profitability is committed: sequential jobs go after it on its members.
+    4. SJS schedules the other jobs around it. If the sum of expected job times improved strictly, repeat from
        2, else stop with the best schedule so far.
 
     By that sum it is never worse than SJS on one problem. A job that no single machine can run is infinitely
     profitable, and a schedule that runs more jobs is better than any that runs fewer. Ties go to the lowest
-    job index, then the lowest cluster index. Costs as SJS, and for each trial one more Min-min, for which
-    nothing has to be sorted again. Source: Collins and George 2001, section 3, steps 1 to 5.
+    job index, then the lowest cluster index. Costs as SJS, and for each trial one Min-min without
+    sorting. Source: Collins and George 2001, section 3, steps 1 to 5.
     """
 
     def schedule(self, problem: MappingProblem) -> Schedule:
@@ -51,9 +49,9 @@ class Pjs:
 class PjsTryNext:
     """PJS that tries the next most profitable pair after a failed trial.
 
-    Until none is left: a pair that failed is tried again only after another one was committed. What it
-    commits begins as PJS does and goes further, so by the sum of expected job times it is never worse.
-    Ties as in PJS. There are at most (job classes) x (clusters) trials for each that is committed.
+    A pair that failed is tried again only after another one was committed. It commits what PJS does, and
+    more, so by the sum of expected job times it is never worse. Ties as in PJS. At most (job classes) x
+    (clusters) trials for each that is committed.
     """
 
     def schedule(self, problem: MappingProblem) -> Schedule:

@@ -8,10 +8,9 @@ from dataclasses import dataclass, field
 
 import polars as pl
 
-from scheduler.managers.forecasting import Forecasting, Prediction
 from scheduler.managers.queues import Admission
 from scheduler.managers.starting import StartingManager
-from scheduler.managers.time_shared_allocation import TimeSharedAllocation
+from scheduler.managers.time_shared_allocation import Forecasting, Prediction, TimeSharedAllocation
 from scheduler.model import DispatchOrder, Job, JobId, MachineReading, NodeReading, RunId
 from scheduler.ports import Scheduler
 from scheduler.resource_manager import Characterisation, OnSharedNodes, ResourceManager

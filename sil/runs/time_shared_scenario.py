@@ -10,8 +10,8 @@ from pathlib import Path
 import polars as pl
 
 from scheduler.kinds import Kind
-from scheduler.managers.forecasting import Prediction
 from scheduler.managers.starting import StartingManager
+from scheduler.managers.time_shared_allocation import Prediction
 from scheduler.model import Job
 from scheduler.naming import Misnamed
 from scheduler.time_shared.prediction import by_name

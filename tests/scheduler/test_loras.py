@@ -9,8 +9,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from scheduler.free_nodes import rigid
+from scheduler.free_nodes.kernels import passing
 from scheduler.model import Job, JobId, NodeSchedule
 from scheduler.ports import Scheduler
+from scheduler.time_shared.kernels import job_selection, node_selection, tables
 from scheduler.time_shared.loras import Loras, Method, NodeSelection, Ordering, Selection
 from scheduler.time_shared.prediction.algorithm_1 import Algorithm1
 from scheduler.time_shared.prediction.look_ahead import Blind, PolicyAware
@@ -59,6 +62,17 @@ def states(draw: st.DrawFn) -> SystemState:
 
 def problem_of(state: SystemState, now_s: float) -> TimeSharedProblem:
     return TimeSharedProblem(now_s, state.waiting, state.view())
+
+
+def test_the_kernels_number_policies_and_methods_in_the_order_of_their_names() -> None:
+    selections = job_selection.JUST_FIRST, job_selection.FIRST_FIT, job_selection.BEST_FIT, job_selection.EASY
+    node_selections = node_selection.NORMAL, node_selection.UNIFORM, node_selection.UNIFORM_ELSE_NORMAL
+    methods = tables.PROPORTIONAL, tables.BY_MPL, tables.BY_CPU
+    for choice, codes in ((Selection, selections), (NodeSelection, node_selections), (Method, methods)):
+        assert tuple(member.code for member in choice) == codes
+    assert [ordering.code for ordering in rigid.Ordering] == [passing.FCFS, passing.SJF]
+    backfilling = [passing.NO_BACKFILLING, passing.IN_ORDER, passing.SHORTEST_FIRST]
+    assert [member.code for member in rigid.Backfilling] == backfilling
 
 
 @pytest.mark.parametrize(("ordering", "selection", "node_selection", "estimate"), COMPOSITIONS)

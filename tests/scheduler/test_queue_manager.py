@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import pytest
 
 from scheduler import rules
-from scheduler.managers.forecasting import Forecasting, Prediction
 from scheduler.managers.starting import StartingManager
-from scheduler.managers.time_shared_allocation import TimeSharedAllocation
+from scheduler.managers.time_shared_allocation import Forecasting, Prediction, TimeSharedAllocation
 from scheduler.model import (
     Assignment,
     Completion,
