@@ -91,7 +91,7 @@ def _print_json(answers: Answers) -> None:
     from dataclasses import asdict
 
     from sil.planning.report import recommendation
-    from sil.planning.report.tables import classes_frame, options_frame
+    from sil.planning.report.effects import classes_frame, options_frame
 
     sizes = {a.scheduler: asdict(a.size) for a in answers.answers if a.size is not None}
     console.print_json(

@@ -12,7 +12,7 @@ from scheduler.registry import SchedulerNotLoaded
 from sil.planning.options import AS_IT_IS, Option, bought, cost, one_of_each, retirements
 from sil.planning.plan_file import Plan
 from sil.planning.questions.best_buy import BestBuy, best_buy, purchases
-from sil.planning.questions.ranking import Criteria, Ranking, rank_options
+from sil.planning.questions.ranking import Criteria, Effect, Ranking, rank_options
 from sil.planning.questions.sizing import Size, size
 from sil.planning.samples import DoesRuns, Samples
 from sil.planning.scenario.capacity import Load
@@ -68,6 +68,13 @@ class Answers:
     answers: tuple[Answer, ...]
     loads: dict[str, Load | None]
     indispensable: tuple[str, ...]
+
+    def effects(self) -> Iterator[tuple[str, str, Ranking, Effect]]:
+        """Each effect, with its scheduler, question and ranking."""
+        for answer in self.answers:
+            for question, ranking in answer.rankings.items():
+                for effect in ranking.effects:
+                    yield answer.scheduler, question, ranking, effect
 
 
 class Prepared:

@@ -11,8 +11,7 @@ from sil.planning.plan_file import GoalTable, Plan
 from sil.planning.questions.ranking import Ranking
 from sil.planning.questions.sizing import Size
 from sil.planning.report import recommendation
-from sil.planning.report.charts import effect_against_cost
-from sil.planning.report.tables import classes_frame, options_frame, rank_text
+from sil.planning.report.effects import classes_frame, effect_against_cost, options_frame, rank_text
 from sil.report.page import Notice, Page, Part, Section, Table, write_figures
 from sil.report.page import write_page as write_html
 from sil.settings.code_version import package_version
