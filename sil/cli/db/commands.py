@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import time
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Literal
 
 import typer
 from typer import Argument, Option
@@ -17,10 +16,7 @@ from sil.cli.console import counted, print_listings
 from sil.cli.db.database import DEFAULT, Database, opened, site_of
 
 if TYPE_CHECKING:
-    from site_db.jobs.logs.logged_job import LoggedJob, Tally
-    from site_db.jobs.records import SourceKind
-
-    LogReader = Callable[[Iterable[str], Path, Tally], Iterator[LoggedJob]]
+    from site_db.jobs.logs.logged_job import Tally
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -166,10 +162,7 @@ def import_sacct(
     A job class is (user, program, processors). Missing nodes, clusters (partitions) and the site itself are
     added.
     """
-    from site_db.jobs.logs.sacct import read_sacct
-    from site_db.jobs.records import SourceKind
-
-    _import_log(log, db, SourceKind.SACCT, read_sacct)
+    _import_log(log, db, "sacct")
 
 
 @app.command()
@@ -182,10 +175,7 @@ def import_swf(
     A job class is (user, program, processors). The format names no machines: runs count for a machine class
     with the name of the partition.
     """
-    from site_db.jobs.logs.swf import read_swf
-    from site_db.jobs.records import SourceKind
-
-    _import_log(log, db, SourceKind.SWF, read_swf)
+    _import_log(log, db, "swf")
 
 
 def _import_csv(path: Path, db: str) -> None:
@@ -198,17 +188,22 @@ def _import_csv(path: Path, db: str) -> None:
         console.print_line(f"Left out: {counted(left_out, 'job')} that the site already has")
 
 
-def _import_log(log: Path, db: str, kind: SourceKind, read: LogReader) -> None:
+def _import_log(log: Path, db: str, kind: Literal["sacct", "swf"]) -> None:
     """Record the jobs of a log, and report what happened to its rows."""
     from site_db.jobs.log_import import count_members, count_things, import_log
     from site_db.jobs.logs.log_file import open_log
     from site_db.jobs.logs.logged_job import Tally, up_to_now
+    from site_db.jobs.logs.sacct import read_sacct
+    from site_db.jobs.logs.swf import read_swf
+    from site_db.jobs.records import SourceKind
 
+    read = {"sacct": read_sacct, "swf": read_swf}[kind]
     tally = Tally()
     with opened(db, changing=True) as (session, address), open_log(log) as lines:
         site = site_of(session, address)
         before, members_before = count_things(session, site), count_members(session, site)
-        left_out = import_log(session, site, kind, log, up_to_now(read(lines, log, tally), log, time.time()))
+        jobs = up_to_now(read(lines, log, tally), log, time.time())
+        left_out = import_log(session, site, SourceKind(kind), log, jobs)
         if not tally.used:
             reasons = "; ".join(_counts("", tally.refused, tally)) or "there are none"
             console.fail(f"{log}: none of its rows can be used: {reasons}")

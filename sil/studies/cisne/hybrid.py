@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
@@ -42,14 +41,6 @@ LEARNING = (
 )
 
 
-@dataclass(frozen=True)
-class Learnt:
-    """A case, and the error history of each method."""
-
-    case: Case
-    errors: dict[str, ErrorHistory]
-
-
 def study(seeds: int, runner: Runner) -> Findings:
     """Learns from half of the seeds and predicts the other half."""
     runner.total = 2 * seeds * len(POLICIES) * len(LOADS)
@@ -63,12 +54,11 @@ def study(seeds: int, runner: Runner) -> Findings:
             errors[case.policy, case.load, method] += of_method
     histories = {cell: ErrorHistory(of_cell) for cell, of_cell in errors.items()}
     learnt = [
-        Learnt(case, {method: histories[case.policy, case.load, method] for method in METHODS})
-        for case in future
+        (case, {method: histories[case.policy, case.load, method] for method in METHODS}) for case in future
     ]
-    rows = [row for of_case in runner.map(_predicted, learnt) for row in of_case]
-    deviations = Samples(pl.DataFrame(rows), "policy", "load", "method", "kind")
-    shares = Samples(pl.DataFrame(rows).drop_nulls("covered"), "policy", "load", "method", "kind")
+    frame = pl.DataFrame([row for of_case in runner.map(_predicted, learnt) for row in of_case])
+    deviations = Samples(frame, "policy", "load", "method", "kind")
+    shares = Samples(frame.drop_nulls("covered"), "policy", "load", "method", "kind")
     covered = {cell: interval(shares("covered", *cell, PLAIN)) for cell in CELLS}
     title = f"Deviation (%), and share of jobs that end in their {COVERAGE:.0%} interval (%)"
     return Findings(
@@ -111,10 +101,11 @@ def _errors(case: Case) -> dict[str, list[Error]]:
     }
 
 
-def _predicted(learnt: Learnt) -> list[dict[str, Any]]:
-    case = learnt.case
+def _predicted(learnt: tuple[Case, dict[str, ErrorHistory]]) -> list[dict[str, Any]]:
+    """Of a case, with the error history of each method."""
+    case, histories = learnt
     predictors: dict[str, Predictor] = {}
-    for method, errors in learnt.errors.items():
+    for method, errors in histories.items():
         predictors[f"{PLAIN} {method}"] = WithInterval(_aware(case, method), errors)
         predictors[f"{HYBRID} {method}"] = Hybrid(_aware(case, method), errors)
     done = run_case(case, predictors)
