@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import re
 import tomllib
-from bisect import bisect_left
 from typing import Any
 
 Location = tuple[int | str, ...]
@@ -41,7 +40,7 @@ class _Reader:
         self.lines: dict[Location, int] = {}
         self._text = text
         self._at = 0
-        self._line_ends = [match.start() for match in re.finditer("\n", text)]
+        self._line = 1
         self._sizes: dict[Location, int] = {}
         table: Location = ()
         while char := self._next():
@@ -52,7 +51,7 @@ class _Reader:
 
     def _header(self) -> Location:
         """Read [a.b] or [[a.b]]. Returns the location of that table, with indices of arrays of tables."""
-        line = self._line()
+        line = self._line
         brackets = self._take(_OPENING)
         self._next()
         *parents, last = _decoded(self._take(_KEYS))
@@ -70,7 +69,7 @@ class _Reader:
         return table
 
     def _pair(self, table: Location) -> None:
-        line = self._line()
+        line = self._line
         path = (*table, *_decoded(self._take(_KEYS)))
         self._note(path, line)
         self._take(_EQUALS)
@@ -97,7 +96,7 @@ class _Reader:
         while char := self._next():
             if char == "]":
                 break
-            line, start = self._line(), self._at
+            line, start = self._line, self._at
             self._note((*path, index), line)
             self._value((*path, index))
             if char in ("'", '"'):
@@ -111,9 +110,6 @@ class _Reader:
         for n in range(1, len(path)):
             self.lines.setdefault(path[:n], line)
         self.lines[path] = line
-
-    def _line(self) -> int:
-        return bisect_left(self._line_ends, self._at) + 1
 
     def _next(self) -> str:
         """Skip blanks, line ends and comments. Returns the next character, "" at the end."""
@@ -129,6 +125,7 @@ class _Reader:
         if match is None:
             raise ValueError("this is not TOML")
         self._at = match.end()
+        self._line += match[0].count("\n")
         return match[0]
 
 
