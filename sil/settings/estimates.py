@@ -36,10 +36,8 @@ class Clairvoyant:
 
 def run_times_by(estimates: Estimates, run_s: Callable[[Job], float]) -> RuntimeEstimator:
     """The estimator of that name; `run_s` gives actual run times."""
-    from scheduler.free_nodes.runtime_estimates import (  # `sil --help` needs only the names
-        RecentRuns,
-        UserEstimates,
-    )
+    # Imported here, since `sil --help` needs only the names.
+    from scheduler.free_nodes.runtime_estimates import RecentRuns, UserEstimates
 
     match estimates:
         case Estimates.USER:

@@ -154,7 +154,3 @@ class SiteFile(Table):
     job_classes: tuple[JobClassTable, ...]
     queues: tuple[QueueTable, ...] = ()
     users: tuple[UserTable, ...] = ()
-
-    @property
-    def machine_names(self) -> list[str]:
-        return [name for group in self.machines for name in group.names]
