@@ -127,8 +127,9 @@ class JobWriter:
             run_number = next(run_numbers) if job.state is JobState.DONE else None
             rows.append(common | {"serial": serial, "run_number": run_number} | self._job_columns(job, users))
         insert_rows(session, schema.JobRow, rows)
-        predictions = [*_run_time_predictions(numbered), *_turnaround_predictions(numbered)]
-        insert_rows(session, schema.PredictionRow, [{"site_id": self._site_id, **one} for one in predictions])
+        for predictions in (_run_time_predictions(numbered), _turnaround_predictions(numbered)):
+            rows = [{"site_id": self._site_id, **one} for one in predictions]
+            insert_rows(session, schema.PredictionRow, rows)
         submitted = Counter((users[job.user], job.queue) for job in jobs)
         add_to_rows(session, schema.UserUsageRow, [usage(*of, jobs=n) for of, n in sorted(submitted.items())])
 
@@ -249,6 +250,4 @@ def _prediction(
         "predicted_s": predicted_s,
         "actual_s": actual_s,
         "grounds": "",
-        "predictor": "",
-        **dict.fromkeys(("low_s", "high_s", "waiting", "jobs_there")),
     }
