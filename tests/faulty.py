@@ -195,7 +195,7 @@ class StartsInThePast:
         return Schedule.of(rows, good.wait_reasons)
 
 
-class SaysNoTime:
+class StartsAtNoNumber:
     """Its starts are not numbers."""
 
     def schedule(self, problem: MappingProblem) -> Schedule:
@@ -204,7 +204,7 @@ class SaysNoTime:
         return Schedule.of(rows, good.wait_reasons)
 
 
-class PromisesTooMuch:
+class UnderestimatesCompletions:
     """Believes that every job takes half its expected time."""
 
     def schedule(self, problem: MappingProblem) -> Schedule:
@@ -292,8 +292,8 @@ BROKEN_RULE = {
     CountsFromTheEnd: rules.KNOWN_JOB,
     InventsAMachine: rules.KNOWN_RESOURCE,
     StartsInThePast: rules.NOT_IN_THE_PAST,
-    SaysNoTime: rules.NOT_IN_THE_PAST,
-    PromisesTooMuch: rules.COMPLETION_AS_EXPECTED,
+    StartsAtNoNumber: rules.NOT_IN_THE_PAST,
+    UnderestimatesCompletions: rules.COMPLETION_AS_EXPECTED,
     MapsAndLeavesWaiting: rules.EACH_JOB_ONCE,
     LeavesEverythingWaiting: rules.MAKES_PROGRESS,
     PreemptsAStranger: rules.PREEMPTS_RUNNING_RUNS,

@@ -12,7 +12,7 @@ from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Assignment, NodeSchedule, RunId, Schedule, Start
 from scheduler.node_set import NodeSet
 from tests.faulty import NeverReturns, Raises, ReturnsNothing
-from tests.spoiling import ByNoNumber, ByPlainTuples
+from tests.spoiling import ByCompletionsThatAreNotFloats, ByPlainTuples
 
 
 class _Wrong(ABC):
@@ -49,7 +49,7 @@ class PlacesByPlainTuples(ByPlainTuples, _Wrong):
     pass
 
 
-class BelievesInNoNumber(ByNoNumber, _Wrong):
+class CompletesAtNoFloat(ByCompletionsThatAreNotFloats, _Wrong):
     pass
 
 
@@ -87,7 +87,7 @@ class _OnTheFirstNodes:
         return NodeSchedule(starts, waiting)
 
 
-class TakesNodesFromWhoRunsThere(_OnTheFirstNodes):
+class StartsOnBusyNodes(_OnTheFirstNodes):
     def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
         return self.start(problem, [0])
 
@@ -124,13 +124,13 @@ class RemovesAJobFromTheQueue(_Wrong):
         return good
 
 
-class BelievesInAnotherRelease(_Wrong):
+class AddsAFalseRelease(_Wrong):
     def spoil(self, problem: FreeNodesProblem, good: NodeSchedule) -> NodeSchedule:
         problem.free_nodes.releases.add(problem.now_s + 1.0, 1, RunId(1_000_000))
         return good
 
 
-class StartsNobody:
+class StartsNoJob:
     def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
         return NodeSchedule([], dict.fromkeys(range(problem.n_jobs), "not today"))
 
@@ -158,13 +158,13 @@ BROKEN_RULE = {
     ForgetsAJob: rules.NO_JOB_FORGOTTEN,
     StartsAJobTwice: rules.EACH_JOB_ONCE,
     PlacesByPlainTuples: rules.RETURNS_A_SCHEDULE,
-    BelievesInNoNumber: rules.RETURNS_A_SCHEDULE,
+    CompletesAtNoFloat: rules.RETURNS_A_SCHEDULE,
     StartsAJobThatItLeavesWaiting: rules.EACH_JOB_ONCE,
     StartsAnUnknownJob: rules.KNOWN_JOB,
     NamesANodeThatIsNotThere: rules.KNOWN_NODES,
     GivesOneNodeTooFew: rules.ONE_TASK_ON_EACH_NODE,
     PutsTwoTasksOnOneNode: rules.ONE_TASK_ON_EACH_NODE,
-    TakesNodesFromWhoRunsThere: rules.NODES_FREE,
+    StartsOnBusyNodes: rules.NODES_FREE,
     GivesANodeToTwoJobs: rules.NODES_FREE,
     MapsToMachines: rules.RETURNS_A_SCHEDULE,
     ReturnsNothing: rules.RETURNS_A_SCHEDULE,
@@ -172,7 +172,7 @@ BROKEN_RULE = {
     NeverReturns: rules.RETURNS_IN_TIME,
     TakesTheNodesItself: rules.PROBLEM_UNTOUCHED,
     RemovesAJobFromTheQueue: rules.PROBLEM_UNTOUCHED,
-    BelievesInAnotherRelease: rules.PROBLEM_UNTOUCHED,
-    StartsNobody: rules.MAKES_PROGRESS,
+    AddsAFalseRelease: rules.PROBLEM_UNTOUCHED,
+    StartsNoJob: rules.MAKES_PROGRESS,
     DecidesByChance: rules.DETERMINISTIC,
 }

@@ -11,7 +11,7 @@ from scheduler.model import Assignment, NodeSchedule, Schedule, Start
 from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.problem import TimeSharedProblem
 from tests.faulty import NeverReturns, Raises, ReturnsNothing
-from tests.spoiling import ByNoNumber, ByPlainTuples
+from tests.spoiling import ByCompletionsThatAreNotFloats, ByPlainTuples
 
 
 class _Wrong(ABC):
@@ -40,7 +40,7 @@ class PlacesByPlainTuples(ByPlainTuples, _Wrong):
     pass
 
 
-class BelievesInNoNumber(ByNoNumber, _Wrong):
+class CompletesAtNoFloat(ByCompletionsThatAreNotFloats, _Wrong):
     pass
 
 
@@ -88,7 +88,7 @@ class WritesIntoTheNodes(_Wrong):
         return good
 
 
-class StartsNobody:
+class StartsNoJob:
     def schedule(self, problem: TimeSharedProblem) -> NodeSchedule:
         return NodeSchedule([], dict.fromkeys(range(problem.n_jobs), "not today"))
 
@@ -116,7 +116,7 @@ BROKEN_RULE = {
     ForgetsAJob: rules.NO_JOB_FORGOTTEN,
     StartsAJobTwice: rules.EACH_JOB_ONCE,
     PlacesByPlainTuples: rules.RETURNS_A_SCHEDULE,
-    BelievesInNoNumber: rules.RETURNS_A_SCHEDULE,
+    CompletesAtNoFloat: rules.RETURNS_A_SCHEDULE,
     StartsAnUnknownJob: rules.KNOWN_JOB,
     NamesANodeThatIsNotThere: rules.KNOWN_NODES,
     PutsTwoTasksOnOneNode: rules.ONE_TASK_ON_EACH_NODE,
@@ -126,6 +126,6 @@ BROKEN_RULE = {
     Raises: rules.RAISES_NOTHING,
     NeverReturns: rules.RETURNS_IN_TIME,
     WritesIntoTheNodes: rules.PROBLEM_UNTOUCHED,
-    StartsNobody: rules.MAKES_PROGRESS,
+    StartsNoJob: rules.MAKES_PROGRESS,
     DecidesByChance: rules.DETERMINISTIC,
 }

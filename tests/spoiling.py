@@ -13,7 +13,7 @@ class ByPlainTuples:
         return good._replace(starts=tuple(map(tuple, good.starts)))  # type: ignore[arg-type]
 
 
-class ByNoNumber:
+class ByCompletionsThatAreNotFloats:
     def spoil(self, problem: SchedulingProblem, good: NodeSchedule) -> NodeSchedule:
-        believed = [one._replace(completion_s=Decimal(one.completion_s)) for one in good.starts]  # type: ignore[arg-type]
-        return good._replace(starts=tuple(believed))
+        placements = [one._replace(completion_s=Decimal(one.completion_s)) for one in good.starts]  # type: ignore[arg-type]
+        return good._replace(starts=tuple(placements))

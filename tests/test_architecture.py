@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import ast
 import sys
+from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from functools import cache
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-CLOCKS_AND_LUCK = {"time", "datetime", "random", "secrets", "uuid"}
+CLOCKS_AND_RANDOM = {"time", "datetime", "random", "secrets", "uuid"}
 ALLOWED = {
     "scheduler": {"numba", "numpy", "scipy", "scheduler"},
     "site_db": {"numpy", "sqlalchemy", "alembic", "pydantic", "pydantic_core", "tomlkit", "site_db"},
@@ -56,9 +57,9 @@ def none_of(violations: Iterable[tuple[Path, object]]) -> None:
     assert not lines, "\n".join(lines)
 
 
-def test_the_scheduler_imports_nothing_of_ours_no_clock_and_no_luck() -> None:
+def test_the_scheduler_package_imports_no_project_package_clock_or_random_source() -> None:
     def is_allowed(path: Path, module: str) -> bool:
-        if top(module) in CLOCKS_AND_LUCK:
+        if top(module) in CLOCKS_AND_RANDOM:
             return False
         in_a_contract = path.name in ("contract.py", "examination.py") and top(module) == "hypothesis"
         return standard(module) or top(module) in ALLOWED["scheduler"] or in_a_contract
@@ -66,7 +67,7 @@ def test_the_scheduler_imports_nothing_of_ours_no_clock_and_no_luck() -> None:
     none_of((path, module) for path, module in imported("scheduler") if not is_allowed(path, module))
 
 
-def test_the_scheduler_never_speaks_of_simulation() -> None:
+def test_the_scheduler_package_does_not_mention_simulation() -> None:
     def text(path: Path) -> str:
         return path.read_text().lower().replace("simulated annealing", "")  # an algorithm's name
 
@@ -74,7 +75,7 @@ def test_the_scheduler_never_speaks_of_simulation() -> None:
     none_of((path, word) for path in files("scheduler") for word in words if word in text(path))
 
 
-def test_the_scheduler_draws_no_random_numbers_but_from_a_seed() -> None:
+def test_the_scheduler_package_draws_random_numbers_only_from_a_seed() -> None:
     def is_global(node: ast.AST) -> bool:
         return (
             isinstance(node, ast.Attribute)
@@ -92,7 +93,7 @@ def test_the_scheduler_draws_no_random_numbers_but_from_a_seed() -> None:
     )
 
 
-def test_the_site_database_knows_of_ours_only_the_schedulers_values_and_errors() -> None:
+def test_the_site_database_imports_only_values_and_errors_of_the_scheduler_package() -> None:
     known = {
         "scheduler.model",
         "scheduler.mapping.etc",
@@ -107,7 +108,7 @@ def test_the_site_database_knows_of_ours_only_the_schedulers_values_and_errors()
     )
 
 
-def test_only_experiments_plans_and_the_command_reach_the_database() -> None:
+def test_only_selected_packages_import_the_database() -> None:
     may = {"settings", "site", "runs", "experiment", "workers", "planning", "studies", "cli"}
     of_logs = {"site_db.jobs.logs.log_file", "site_db.jobs.logs.swf_format"}
     none_of(
@@ -137,42 +138,83 @@ STAGES = [
     "cli",
 ]
 """In import order: a stage imports only itself and earlier ones."""
-BACKWARD: set[tuple[str, str]] = set()
-"""To be removed by the restructuring."""
+PACKAGES = ("scheduler", "sil", "site_db")
+MOST_MODULES, MOST_LINES = 16, 350
+MOST_LINES_OF_A_FUNCTION, MOST_PARAMETERS = 60, 6
 
 
-def test_the_stages_import_one_another_in_one_direction() -> None:
+def test_every_folder_of_the_testbed_is_a_stage() -> None:
+    folders = {path.name for path in (ROOT / "sil").iterdir() if (path / "__init__.py").exists()}
+    assert folders == set(STAGES)
+
+
+def test_stages_import_each_other_in_one_direction() -> None:
     none_of(
         (path, module)
         for place, stage in enumerate(STAGES)
         for path, module in imported(f"sil/{stage}")
         for later in STAGES[place + 1 :]
-        if f"{module}.".startswith(f"sil.{later}.") and (stage, later) not in BACKWARD
+        if f"{module}.".startswith(f"sil.{later}.")
     )
 
 
-def test_no_module_is_named_for_nothing() -> None:
+def test_no_module_has_a_meaningless_name() -> None:
     nothing = ("utils", "util", "common", "base", "core", "helpers")
+    none_of((path, path.stem) for path in all_files() if path.stem in nothing)
+
+
+def test_folders_and_modules_have_a_moderate_size() -> None:
+    in_folder = Counter(path.parent for path in all_files())
+    none_of((folder, f"{n} modules") for folder, n in in_folder.items() if n > MOST_MODULES)
+    lengths = {path: len(path.read_text().splitlines()) for path in all_files()}
+    none_of((path, f"{length} lines") for path, length in lengths.items() if length > MOST_LINES)
+
+
+def test_functions_are_short_and_have_few_parameters() -> None:
+    """Except commands, whose parameters are options, and compiled functions, which work on arrays."""
     none_of(
-        (path, path.stem)
-        for package in ("scheduler", "sil", "site_db")
-        for path in files(package)
-        if path.stem in nothing
+        (path, f"{function.name} has {length(function)} lines")
+        for path, function in functions()
+        if length(function) > MOST_LINES_OF_A_FUNCTION and "kernels" not in path.parts
+    )
+    none_of(
+        (path, f"{function.name} has {n_parameters(function)} parameters")
+        for path, function in functions()
+        if n_parameters(function) > MOST_PARAMETERS and not {"cli", "kernels"} & set(path.parts)
     )
 
 
-def test_no_module_imports_itself_through_others() -> None:
+def all_files() -> Iterator[Path]:
+    return (path for package in PACKAGES for path in files(package))
+
+
+def functions() -> Iterator[tuple[Path, ast.FunctionDef]]:
+    for path in all_files():
+        yield from ((path, node) for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef))
+
+
+def length(function: ast.FunctionDef) -> int:
+    """In lines, without the signature."""
+    assert function.end_lineno is not None
+    return function.end_lineno - function.body[0].lineno + 1
+
+
+def n_parameters(function: ast.FunctionDef) -> int:
+    arguments = function.args
+    names = [a.arg for a in (*arguments.posonlyargs, *arguments.args, *arguments.kwonlyargs)]
+    return len(names) - (names[:1] in (["self"], ["cls"]))
+
+
+def test_modules_have_no_import_cycles() -> None:
     """Also not inside a function, or for type checkers only."""
     assert_acyclic(modules())
 
 
-def test_no_package_imports_itself_through_others() -> None:
+def test_packages_have_no_import_cycles() -> None:
     packages: dict[str, set[str]] = {}
     for module, needed in modules().items():
         ours = package_of(module)
         packages.setdefault(ours, set()).update({package_of(other) for other in needed} - {ours})
-    for package, other in {(f"sil.{stage}", f"sil.{later}") for stage, later in BACKWARD}:
-        packages[package].discard(other)
     assert_acyclic(packages)
 
 
@@ -181,8 +223,7 @@ def modules() -> dict[str, frozenset[str]]:
     """Every module of ours, with those of ours that it imports."""
     name_of = {
         path: ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
-        for package in ("scheduler", "site_db", "sil")
-        for path in files(package)
+        for path in all_files()
     }
     names = set(name_of.values())
     return {name: frozenset(modules_in(path, names) - {name}) for path, name in name_of.items()}

@@ -18,7 +18,7 @@ from site_db.site_file.exchange import read_site_file
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
 GUIDES = ("guide", "your-scheduler", "database", "shared-nodes", "replay", "planning")
-NOT_HERE = ("make ", "git ", "pip ")
+SETUP_COMMANDS = ("make ", "git ", "pip ")
 """Set-up, which CI does."""
 
 
@@ -45,7 +45,7 @@ def test_the_commands_of_a_document_work_in_order(document: Path, tmp_path: Path
         if language != "console":
             continue
         for command in re.findall(r"^\$ (.+)$", text, re.MULTILINE):
-            if command.startswith(NOT_HERE):
+            if command.startswith(SETUP_COMMANDS):
                 continue
             result = subprocess.run(
                 command,
@@ -65,7 +65,7 @@ def test_the_commands_of_a_document_work_in_order(document: Path, tmp_path: Path
         assert result.returncode == 0, result.stdout
 
 
-def test_the_site_file_of_the_reference_is_one(tmp_path: Path) -> None:
+def test_the_site_file_in_the_reference_is_valid(tmp_path: Path) -> None:
     (site,) = [text for language, text in blocks(ROOT / "docs" / "files.md") if language == "toml"]
     path = tmp_path / "site.toml"
     path.write_text(site)
@@ -97,7 +97,7 @@ def anchors(document: Path) -> set[str]:
     return {re.sub(r"[^\w -]", "", heading).lower().replace(" ", "-") for heading in headings}
 
 
-def test_links_between_documents_lead_somewhere() -> None:
+def test_links_between_documents_resolve() -> None:
     for document in [*ROOT.glob("*.md"), *ROOT.glob("docs/*.md"), *ROOT.glob("fixtures/*.md")]:
         for path, anchor in re.findall(r"\]\(([^)#:]*)(?:#([^)]+))?\)", document.read_text()):
             target = document.parent / path if path else document
@@ -106,7 +106,7 @@ def test_links_between_documents_lead_somewhere() -> None:
 
 
 @pytest.mark.parametrize("name", ["DESIGN.md", "CONTRIBUTING.md"])
-def test_every_module_and_folder_that_a_document_names_exists(name: str) -> None:
+def test_every_module_and_folder_named_in_a_document_exists(name: str) -> None:
     text = (ROOT / name).read_text()
     folders = "sil|scheduler|site_db|tests|docs|benchmarks|fixtures"
     named = set(re.findall(rf"(?<![\w/.])(?:{folders})/[\w/.-]*\w", text))
@@ -129,6 +129,6 @@ def importable(dotted: str) -> bool:
     )
 
 
-def test_the_version_of_the_package_has_its_section_in_the_changelog() -> None:
+def test_the_changelog_has_a_section_for_the_package_version() -> None:
     version = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]["version"]
     assert f"## {version}\n" in (ROOT / "CHANGELOG.md").read_text()

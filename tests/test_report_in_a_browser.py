@@ -75,7 +75,7 @@ def test_the_gantt_chart_has_a_framed_bar_for_each_parallel_run(
     assert len(framed) == 1
 
 
-def test_a_report_on_faults_alone_says_so_and_has_no_empty_chart(
+def test_a_report_of_faults_only_says_so_and_has_no_empty_chart(
     driver: webdriver.Chrome, tmp_path: Path
 ) -> None:
     page = report(tmp_path, schedulers='["tests.faulty:Raises"]')
@@ -100,7 +100,7 @@ def test_a_report_on_shared_nodes_has_all_its_charts(driver: webdriver.Chrome, t
         assert expected in text
 
 
-def test_a_report_on_faults_alone_on_shared_nodes_says_so(driver: webdriver.Chrome, tmp_path: Path) -> None:
+def test_a_report_of_faults_only_on_shared_nodes_says_so(driver: webdriver.Chrome, tmp_path: Path) -> None:
     text = shared.EXPERIMENT.replace('"normal_easy", "uniform"', '"tests.faulty_on_nodes:Raises"')
     path = shared.written(tmp_path, text.replace('"aware", "blind mpl-mpl"', '"aware"'))
     shared.run(path, tmp_path / "out")
@@ -109,7 +109,7 @@ def test_a_report_on_faults_alone_on_shared_nodes_says_so(driver: webdriver.Chro
     assert "broke the rule raises-nothing" in driver.find_element("css selector", ".fault").text
 
 
-def test_the_report_asks_nothing_of_the_network(tmp_path: Path) -> None:
+def test_the_report_makes_no_network_request(tmp_path: Path) -> None:
     text = report(tmp_path).read_text()
     for loading in ('src="http', "src='http", "<link", "@import"):
         assert loading not in text

@@ -24,7 +24,7 @@ def wheel(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return path
 
 
-def test_the_wheel_has_the_three_packages_their_data_and_nothing_else_at_top_level(wheel: Path) -> None:
+def test_the_wheel_has_only_the_three_packages_and_their_data_at_top_level(wheel: Path) -> None:
     names = zipfile.ZipFile(wheel).namelist()
     tops = {name.partition("/")[0] for name in names if ".dist-info" not in name}
     assert tops == {"sil", "scheduler", "site_db"}
@@ -71,7 +71,7 @@ def test_the_built_in_experiment_runs_from_another_folder(wheel: Path, tmp_path:
     assert (elsewhere / "out" / "report.html").is_file()
 
 
-def test_all_that_the_commands_import_is_an_ordinary_dependency_with_a_pinned_version() -> None:
+def test_all_imports_of_the_commands_are_pinned_dependencies() -> None:
     project = tomllib.loads((ROOT / "pyproject.toml").read_text())["project"]
     needed = {re.match(r"[\w-]+", text)[0].lower() for text in project["dependencies"]}  # type: ignore[index]
     assert "hypothesis" in needed, "`sil check` and scheduler.contract draw their problems with it"

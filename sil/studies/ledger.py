@@ -18,7 +18,7 @@ class Verdict(StrEnum):
     DOES_NOT_HOLD = "does not hold"
     CALIBRATION = "calibration"
     NOT_TESTABLE = "not testable"
-    CANNOT_BE_TOLD = "cannot be told at this noise"
+    INCONCLUSIVE = "inconclusive"
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +39,7 @@ def positive(found: Interval) -> Verdict:
     """Holds if the whole interval is above zero; does not if none of it is."""
     if found.low > 0.0:
         return Verdict.HOLDS
-    return Verdict.DOES_NOT_HOLD if found.high <= 0.0 else Verdict.CANNOT_BE_TOLD
+    return Verdict.DOES_NOT_HOLD if found.high <= 0.0 else Verdict.INCONCLUSIVE
 
 
 def all_positive(found: Iterable[Interval]) -> Verdict:
@@ -72,7 +72,7 @@ def _positive(found: Sequence[Interval], needed: int) -> Verdict:
     if verdicts.count(Verdict.HOLDS) >= needed:
         return Verdict.HOLDS
     possible = len(verdicts) - verdicts.count(Verdict.DOES_NOT_HOLD)
-    return Verdict.CANNOT_BE_TOLD if possible >= needed else Verdict.DOES_NOT_HOLD
+    return Verdict.INCONCLUSIVE if possible >= needed else Verdict.DOES_NOT_HOLD
 
 
 def certain(holds: bool) -> Verdict:

@@ -35,7 +35,7 @@ from scheduler.ports import Scheduler
 from scheduler.resource_manager import OnMachines
 
 Reading = MachineReading | InterconnectReading
-NOT_WISHED = "nobody wished for it"
+NO_TARGET = "nobody wished for it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,13 +83,13 @@ class RecordingDispatcher:
 
 @dataclass(frozen=True)
 class ScriptedMonitor:
-    """Tells once what was put into `untold`."""
+    """Tells once what was put into `unread`."""
 
-    untold: list[Reading] = field(default_factory=list)
+    unread: list[Reading] = field(default_factory=list)
 
     def news(self) -> Sequence[Reading]:
-        told = self.untold.copy()
-        self.untold.clear()
+        told = self.unread.copy()
+        self.unread.clear()
         return told
 
 
@@ -118,14 +118,14 @@ class TableExperience:
 
 
 @dataclass(frozen=True)
-class WishScheduler:
-    """Puts each job where the test wishes it, as soon as that is ready, and keeps the problems it was given.
+class TargetScheduler:
+    """Puts each job where the test targets it, as soon as that is ready, and keeps the problems it was given.
 
-    `wishes`: job -> resource; a job without a wish is left waiting. `not_before_s`: job -> earliest start.
+    `targets`: job -> resource; a job without a wish is left waiting. `not_before_s`: job -> earliest start.
     `victims` are preempted in the next schedule, and only there.
     """
 
-    wishes: dict[int, int] = field(default_factory=dict)
+    targets: dict[int, int] = field(default_factory=dict)
     not_before_s: dict[int, float] = field(default_factory=dict)
     victims: list[RunId] = field(default_factory=list)
     problems: list[MappingProblem] = field(default_factory=list)
@@ -145,14 +145,14 @@ class WishScheduler:
         self.ready_s.append(machine_s.tolist())
         placed: list[Assignment] = []
         for i, job in enumerate(problem.jobs):
-            if job.id in self.wishes:
-                j = self.wishes[job.id]
+            if job.id in self.targets:
+                j = self.targets[job.id]
                 machines = list(ready.machines_of(j))
                 start_s = max(machine_s[machines].max(), self.not_before_s.get(job.id, 0.0))
                 machine_s[machines] = start_s + problem.etc[i, j]
                 placed.append(Assignment(i, j, start_s, start_s + problem.etc[i, j]))
         named = {assignment.job for assignment in placed}
-        waiting = {i: NOT_WISHED for i in range(problem.n_jobs) if i not in named}
+        waiting = {i: NO_TARGET for i in range(problem.n_jobs) if i not in named}
         return Schedule.of(placed, waiting, victims)
 
 
@@ -204,7 +204,7 @@ class Desk:
         self.experience = TableExperience(
             site, seconds if isinstance(seconds, Mapping) else {"work": list(seconds)}
         )
-        self.scheduler = WishScheduler()
+        self.scheduler = TargetScheduler()
         self.schedulers: dict[str, Scheduler] = {queue.name: self.scheduler for queue in queues}
         self.schedulers.update(schedulers or {})
         self.manager = MappingManager(
@@ -227,7 +227,7 @@ class Desk:
     ) -> str | None:
         """A job arrives now, and the scheduler is to put it on `resource`."""
         if resource is not None:
-            self.scheduler.wishes[job] = resource
+            self.scheduler.targets[job] = resource
         self.scheduler.not_before_s[job] = not_before_s
         return self.manager.on_job_arrived(Job(JobId(job), job_class, self.clock.now_s, user, queue))
 
@@ -258,11 +258,11 @@ class Desk:
         self.manager.on_run_lost(Loss(self.run_of(job), self.clock.now_s, tuple(found_down)))
         check_books(self.manager)
 
-    def hear(self, subject: int | str, up: bool, measured_s: float | None = None) -> None:
+    def observe(self, subject: int | str, up: bool, measured_s: float | None = None) -> None:
         """The monitor has a reading."""
         time_s = self.clock.now_s if measured_s is None else measured_s
         reading = MachineReading if isinstance(subject, int) else InterconnectReading
-        self.monitor.untold.append(reading(subject, up, time_s))  # type: ignore[arg-type]
+        self.monitor.unread.append(reading(subject, up, time_s))  # type: ignore[arg-type]
         self.manager.on_monitor_news()
         check_books(self.manager)
 
@@ -349,7 +349,7 @@ def check_plan(manager: MappingManager, now_s: float) -> None:
 class TinyWorld:
     """Machines, interconnects and runs as they really are: clock, dispatcher and monitor in one.
 
-    A run takes its expected time on the resource, longer on a degraded cluster, times the luck of its job.
+    A run takes its expected time on the resource, longer on a degraded cluster, times the job's factor.
     Preemptions, notices of ends and readings of the monitor come late; `delays_s` says how late, in turn. An
     order that needs what is down comes back at the same instant, as a run that is hit by an outage does.
     """
@@ -367,13 +367,13 @@ class TinyWorld:
         self._site = site
         self._seconds = seconds
         self._delays_s = cycle(delays_s)
-        self._luck: dict[JobId, float] = {}
+        self._run_time_factors: dict[JobId, float] = {}
         self._started_s: dict[RunId, float] = {}
         self._orders: dict[RunId, DispatchOrder] = {}
-        self._told_down: set[int | str] = set()
+        self._reported_down: set[int | str] = set()
         self._pending: list[tuple[float, int, Callable[[], None]]] = []
         self._sequence = count()
-        self._untold: list[Reading] = []
+        self._unreported: list[Reading] = []
 
     # -- what the manager sees ------------------------------------------------------------------------------
 
@@ -392,15 +392,17 @@ class TinyWorld:
         found_down = self._missing(order)
         if found_down:
             links_only = isinstance(found_down[0], str)
-            was_told = all if links_only else any
-            assert not was_told(subject in self._told_down for subject in found_down), "it was told of that"
+            quantifier = all if links_only else any
+            assert not quantifier(subject in self._reported_down for subject in found_down), (
+                "it was told of that"
+            )
             self._later(0.0, lambda: self._lose(order.run, found_down))
             return
         self.active[order.run] = order
         self._started_s[order.run] = self.now_s
         share = len(order.machines) / len(belonging)
         expected_s = self._seconds[order.job.job_class][order.resource] / share
-        self._later(expected_s * self._luck[order.job.id], lambda: self._end(order.run))
+        self._later(expected_s * self._run_time_factors[order.job.id], lambda: self._end(order.run))
 
     def preempt(self, run: RunId) -> None:
         assert run in self._orders, f"run {run} was never dispatched"
@@ -408,13 +410,13 @@ class TinyWorld:
         self._later(next(self._delays_s), lambda: self._halt(run))
 
     def news(self) -> Sequence[Reading]:
-        told, self._untold = self._untold, []
+        told, self._unreported = self._unreported, []
         return told
 
     # -- what happens ---------------------------------------------------------------------------------------
 
-    def submit(self, job: Job, luck: float) -> str | None:
-        self._luck[job.id] = luck
+    def submit(self, job: Job, run_time_factor: float) -> str | None:
+        self._run_time_factors[job.id] = run_time_factor
         self.unfinished[job.id] = job
         refusal = self._manager.on_job_arrived(job)
         if refusal is not None:
@@ -426,28 +428,28 @@ class TinyWorld:
         if (subject not in self.down) is up:
             return
         (self.down.discard if up else self.down.add)(subject)
-        self._told_down.discard(subject)
+        self._reported_down.discard(subject)
         kind = MachineReading if isinstance(subject, int) else InterconnectReading
         reading: Reading = kind(subject, up, self.now_s)  # type: ignore[arg-type]
-        self._later(next(self._delays_s), lambda: self._tell(reading))
+        self._later(next(self._delays_s), lambda: self._report(reading))
         for run, order in [] if up else list(self.active.items()):
             if subject in self._missing(order):
                 del self.active[run]
                 self._lose(run, (subject,))
 
-    def happen_next(self) -> bool:
+    def run_next_event(self) -> bool:
         """The next thing happens. False if there is nothing to come."""
         if not self._pending:
             return False
-        time_s, _, happen = heapq.heappop(self._pending)
+        time_s, _, callback = heapq.heappop(self._pending)
         self.now_s = max(self.now_s, time_s)
-        happen()
+        callback()
         return True
 
     def pass_time(self, seconds: float) -> None:
         until_s = self.now_s + seconds
         while self._pending and self._pending[0][0] <= until_s:
-            self.happen_next()
+            self.run_next_event()
         self.now_s = until_s
 
     def lessons(self) -> Iterator[tuple[int, int, int, float, float]]:
@@ -465,8 +467,8 @@ class TinyWorld:
         assert self.manager is not None
         return self.manager
 
-    def _later(self, delay_s: float, happen: Callable[[], None]) -> None:
-        heapq.heappush(self._pending, (self.now_s + delay_s, next(self._sequence), happen))
+    def _later(self, delay_s: float, callback: Callable[[], None]) -> None:
+        heapq.heappush(self._pending, (self.now_s + delay_s, next(self._sequence), callback))
 
     def _missing(self, order: DispatchOrder) -> tuple[int | str, ...]:
         """What of its machines is down, or else all the interconnects of its cluster where all are."""
@@ -485,7 +487,7 @@ class TinyWorld:
         self._later(next(self._delays_s), lambda: self._manager.on_run_ended(completion))
 
     def _lose(self, run: RunId, found_down: tuple[int | str, ...]) -> None:
-        self._told_down.update(found_down)
+        self._reported_down.update(found_down)
         self._manager.on_run_lost(Loss(run, self.now_s, found_down))
 
     def _halt(self, run: RunId) -> None:
@@ -493,6 +495,6 @@ class TinyWorld:
             del self.active[run]
             self._manager.on_run_preempted(run)
 
-    def _tell(self, reading: Reading) -> None:
-        self._untold.append(reading)
+    def _report(self, reading: Reading) -> None:
+        self._unreported.append(reading)
         self._manager.on_monitor_news()

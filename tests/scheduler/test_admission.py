@@ -34,7 +34,7 @@ def refusal(
         ("somebody", "night", None),
     ],
 )
-def test_what_no_policy_forbids_is_accepted(user: str, queue: str, by: str | None) -> None:
+def test_a_job_that_no_policy_forbids_is_accepted(user: str, queue: str, by: str | None) -> None:
     assert refusal(user, queue, by) is None
 
 
@@ -49,11 +49,13 @@ def test_what_no_policy_forbids_is_accepted(user: str, queue: str, by: str | Non
         ("ann", "night", "somebody", "user 'somebody' may not submit to queue 'night' as 'ann'"),
     ],
 )
-def test_a_refusal_names_who_may_not_do_what(user: str, queue: str, by: str | None, sentence: str) -> None:
+def test_a_refusal_names_the_user_and_the_forbidden_action(
+    user: str, queue: str, by: str | None, sentence: str
+) -> None:
     assert refusal(user, queue, by) == sentence
 
 
-def test_the_policy_of_the_user_binds_also_where_another_submits() -> None:
+def test_the_policy_of_the_job_owner_applies_to_jobs_submitted_by_others() -> None:
     """ann may submit to night as bob, but bob's jobs may only be in day."""
     assert refusal("bob", "night", "ann") == "user 'bob' may not submit to queue 'night'"
 
@@ -65,12 +67,12 @@ def test_a_queue_above_the_users_highest_priority_is_refused() -> None:
     assert admission.refusal(job, 0) == ("user 'carl' may submit at priority 1 and below; queue 'day' has 2")
 
 
-def test_only_so_many_jobs_may_be_unfinished() -> None:
+def test_the_limit_of_unfinished_jobs_is_enforced() -> None:
     assert refusal("bob", "day", unfinished=1) is None
     assert refusal("bob", "day", unfinished=2) == ("user 'bob' has 2 unfinished jobs, which is the limit")
 
 
 @pytest.mark.parametrize(("user", "by"), [("somebody", None), ("carl", "somebody")])
-def test_with_only_listed_users_nobody_else_may_submit(user: str, by: str | None) -> None:
+def test_only_listed_users_may_submit_if_the_site_requires_it(user: str, by: str | None) -> None:
     assert refusal(user, by=by, only_listed=True) == "user 'somebody' is not a user of the site"
     assert refusal("carl", only_listed=True) is None

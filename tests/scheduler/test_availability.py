@@ -38,42 +38,44 @@ def one_cluster(size: int, least_share: float) -> Site:
 # -- machines and clusters ---------------------------------------------------------------------------------
 
 
-def test_everything_is_up_until_something_else_is_heard() -> None:
+def test_everything_is_up_until_a_reading_says_otherwise() -> None:
     availability = Availability(LAB)
     assert availability.up.all()
     assert availability.members() == ((0, 1, 2), (2, 3))
 
 
-def test_a_machine_that_goes_down_is_missed_in_each_of_its_clusters() -> None:
+def test_a_down_machine_is_removed_from_all_its_clusters() -> None:
     availability = after(machine(2, False))
     assert availability.up.tolist() == [True, True, False, True]
     assert availability.members() == ((0, 1), ())
 
 
-def test_a_cluster_is_whole_again_when_its_member_comes_back() -> None:
+def test_a_cluster_regains_a_member_that_recovers() -> None:
     availability = after(machine(1, False, 1.0), machine(1, True, 2.0))
     assert availability.members() == ((0, 1, 2), (2, 3))
 
 
 @pytest.mark.parametrize(("size", "available", "least_share"), [(25, 7, 0.28), (10, 3, 0.3), (3, 2, 2 / 3)])
-def test_just_the_least_share_of_members_is_enough(size: int, available: int, least_share: float) -> None:
+def test_a_cluster_is_open_at_exactly_its_least_share_of_members(
+    size: int, available: int, least_share: float
+) -> None:
     down = [machine(j, False) for j in range(available, size)]
     enough = after(*down, site=one_cluster(size, least_share))
     assert enough.members() == (tuple(range(available)),)
     assert after(*down, machine(0, False), site=one_cluster(size, least_share)).members() == ((),)
 
 
-def test_a_policy_that_asks_for_no_member_still_closes_a_cluster_without_one() -> None:
+def test_a_cluster_without_members_is_closed_even_with_a_least_share_of_zero() -> None:
     availability = after(machine(0, False), machine(1, False), site=one_cluster(2, 0.0))
     assert availability.members() == ((),)
 
 
-def test_one_interconnect_of_a_cluster_is_enough() -> None:
+def test_a_cluster_needs_only_one_working_interconnect() -> None:
     assert after(link("lan", False)).members() == ((0, 1, 2), (2, 3))
     assert after(link("lan", False), link("wan", False)).members() == ((), (2, 3))
 
 
-def test_a_cluster_is_connected_again_when_one_interconnect_comes_back() -> None:
+def test_a_cluster_reconnects_when_one_interconnect_recovers() -> None:
     availability = after(link("lan", False), link("wan", False), link("wan", True))
     assert availability.members() == ((0, 1, 2), (2, 3))
 
@@ -83,23 +85,23 @@ def test_a_cluster_without_members_is_never_open() -> None:
     assert availability.members() == ((),)
 
 
-def test_machines_of_an_unconnected_cluster_stay_up() -> None:
+def test_machines_of_a_disconnected_cluster_stay_up() -> None:
     assert after(link("lan", False), link("wan", False)).up.all()
 
 
 # -- what changed ------------------------------------------------------------------------------------------
 
 
-def test_a_machine_concerns_itself_and_the_members_of_its_clusters() -> None:
+def test_a_machine_reading_affects_the_machine_and_the_members_of_its_clusters() -> None:
     assert Availability(LAB).read([machine(3, False)]) == [2, 3]
     assert Availability(LAB).read([machine(2, False)]) == [0, 1, 2, 3]
 
 
-def test_an_interconnect_concerns_the_members_of_its_clusters() -> None:
+def test_an_interconnect_reading_affects_the_members_of_its_clusters() -> None:
     assert Availability(LAB).read([link("wan", False)]) == [0, 1, 2]
 
 
-def test_a_reading_that_says_what_is_known_changes_nothing() -> None:
+def test_a_reading_without_news_changes_nothing() -> None:
     availability = Availability(LAB)
     assert availability.read([machine(0, True), link("lan", True)]) == []
     availability.read([machine(0, False), link("lan", False)])
@@ -109,18 +111,18 @@ def test_a_reading_that_says_what_is_known_changes_nothing() -> None:
 # -- which reading counts ----------------------------------------------------------------------------------
 
 
-def test_a_reading_that_was_measured_earlier_does_not_overrule_a_later_one() -> None:
+def test_an_older_reading_does_not_override_a_newer_one() -> None:
     availability = after(machine(0, False, 10.0), link("lan", False, 10.0), link("wan", False, 10.0))
     assert availability.read([machine(0, True, 9.0), link("lan", True, 9.0)]) == []
     assert not availability.up[0]
     assert availability.members()[0] == ()
 
 
-def test_of_two_readings_of_one_instant_the_last_told_counts() -> None:
+def test_the_last_of_two_simultaneous_readings_wins() -> None:
     assert after(machine(0, False, 5.0), machine(0, True, 5.0)).up[0]
 
 
-def test_what_a_failed_order_found_down_is_down_until_a_later_reading() -> None:
+def test_resources_found_down_by_a_failed_order_stay_down_until_a_later_reading() -> None:
     availability = Availability(LAB)
     assert availability.read(Loss(RunId(0), 10.0, (3, "lan", "wan")).readings) == [0, 1, 2, 3]
     assert availability.read([machine(3, True, 9.0), link("wan", True, 9.0)]) == []
@@ -129,7 +131,7 @@ def test_what_a_failed_order_found_down_is_down_until_a_later_reading() -> None:
     assert availability.read([link("wan", True, 10.0)]) == [0, 1, 2]
 
 
-def test_machines_and_interconnects_are_heard_of_separately() -> None:
+def test_each_resource_has_its_own_reading_times() -> None:
     availability = after(machine(0, False, 10.0))
     assert availability.read([machine(1, False, 5.0)]) != []
 
@@ -137,23 +139,23 @@ def test_machines_and_interconnects_are_heard_of_separately() -> None:
 # -- what can still start ----------------------------------------------------------------------------------
 
 
-def test_a_run_on_one_machine_can_start_while_that_is_up_whatever_its_cluster_is() -> None:
+def test_a_run_on_one_machine_can_start_if_its_cluster_is_closed() -> None:
     availability = after(machine(2, False))
     assert availability.has((3,), 3)
     assert not availability.has((2,), 2)
 
 
-def test_a_cluster_run_can_start_on_the_members_it_was_planned_for() -> None:
+def test_a_cluster_run_can_start_on_its_planned_members() -> None:
     availability = after(machine(1, False))
     assert availability.has((0, 2), TRIPLE)
     assert not availability.has((0, 1, 2), TRIPLE)
 
 
-def test_a_run_planned_on_fewer_members_can_start_when_the_others_are_back() -> None:
+def test_a_run_planned_on_fewer_members_can_start_after_the_others_recover() -> None:
     assert Availability(LAB).has((0, 2), TRIPLE)
 
 
-def test_a_run_cannot_start_on_a_cluster_that_closed_though_its_own_members_are_up() -> None:
+def test_a_run_cannot_start_on_a_closed_cluster_even_if_its_members_are_up() -> None:
     availability = after(link("lan", False), link("wan", False))
     assert not availability.has((0, 1, 2), TRIPLE)
     assert availability.has((2, 3), COUPLE)
@@ -171,7 +173,7 @@ readings = st.one_of(
 
 @settings(max_examples=up_to(200), deadline=None, derandomize=True)
 @given(st.lists(st.lists(readings, max_size=6), max_size=6))
-def test_belief_is_the_latest_reading_of_everything_and_clusters_follow(
+def test_availability_follows_the_latest_readings(
     batches: Sequence[Sequence[Reading]],
 ) -> None:
     availability = Availability(LAB)

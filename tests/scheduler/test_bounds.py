@@ -31,9 +31,9 @@ def by_enumeration(etc_s: np.ndarray, ready_s: np.ndarray) -> float:
 
 
 @pytest.mark.parametrize("seed", range(4))
-def test_the_optimum_is_that_of_complete_enumeration(seed: int) -> None:
-    luck = np.random.default_rng(seed)
-    etc_s, ready_s = luck.uniform(1, 20, (4, 2)), luck.uniform(0, 10, 2)
+def test_the_optimum_equals_complete_enumeration(seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    etc_s, ready_s = rng.uniform(1, 20, (4, 2)), rng.uniform(0, 10, 2)
     optimum = least_sum_of_completions(etc_s, ready_s)
     assert optimum.completion_s.sum() == pytest.approx(by_enumeration(etc_s, ready_s), rel=1e-12)
 
@@ -49,7 +49,7 @@ def test_no_heuristic_beats_the_optimum(etc_s: np.ndarray, ready_s: np.ndarray) 
 
 
 @given(ETC_S, READY_S)
-def test_the_optimum_is_a_schedule_that_keeps_the_rules(etc_s: np.ndarray, ready_s: np.ndarray) -> None:
+def test_the_optimum_satisfies_the_rules(etc_s: np.ndarray, ready_s: np.ndarray) -> None:
     optimum = least_sum_of_completions(etc_s, ready_s)
     for j in range(3):
         rows = sorted((a.start_s, a.completion_s) for a in optimum if a.resource == j)
@@ -57,13 +57,13 @@ def test_the_optimum_is_a_schedule_that_keeps_the_rules(etc_s: np.ndarray, ready
         assert all(end_s <= start_s for (_, end_s), (start_s, _) in pairwise(rows))
 
 
-def test_the_optimum_keeps_jobs_off_machines_that_cannot_run_them_and_machines_that_are_down() -> None:
+def test_the_optimum_avoids_incompatible_and_down_machines() -> None:
     optimum = least_sum_of_completions(
         np.array([[INF, 5.0, 1.0], [1.0, 9.0, 1.0]]), np.array([0.0, 0.0, INF])
     )
     assert {a.job: a.resource for a in optimum} == {0: 1, 1: 0}
 
 
-def test_a_job_that_can_run_nowhere_has_no_optimum() -> None:
+def test_a_job_without_a_machine_has_no_optimum() -> None:
     with pytest.raises(ValueError, match="can run on no available machine"):
         least_sum_of_completions(np.array([[INF, INF]]), np.zeros(2))

@@ -45,30 +45,30 @@ def times(*runs: Run) -> list[tuple[float, float]]:
 # -- ready times -------------------------------------------------------------------------------------------
 
 
-def test_a_machine_is_ready_when_its_last_run_is_believed_to_end() -> None:
+def test_a_machine_is_ready_at_the_estimated_end_of_its_last_run() -> None:
     commitments = committed(run(0, [0], 0, 10), run(1, [0, 1], 10, 16))
     assert commitments.ready_s().tolist() == [16, 16, 0]
 
 
-def test_a_run_put_in_before_another_does_not_make_the_machine_ready_earlier() -> None:
+def test_a_run_inserted_before_another_does_not_change_the_ready_time() -> None:
     commitments = committed(run(0, [0], 50, 60), run(1, [0], 0, 10))
     assert commitments.ready_s()[0] == 60
 
 
-def test_a_view_that_looks_past_a_queue_sees_the_others_only() -> None:
+def test_a_view_that_ignores_a_queue_excludes_its_runs() -> None:
     commitments = committed(run(0, [0], 0, 10, "high"), run(1, [0], 10, 30, "low"), run(2, [1], 0, 5, "low"))
     assert commitments.ready_s(LOW).tolist() == [10, 0, 0]
     assert commitments.ready_s(NONE).tolist() == [30, 5, 0]
 
 
-def test_ready_times_without_victims_look_past_their_queues_too() -> None:
+def test_ready_times_without_victims_also_exclude_ignored_queues() -> None:
     commitments = committed(run(0, [0], 0, 10), run(1, [0], 10, 30, "low"), run(2, [0], 30, 45))
     assert commitments.ready_s_without(0, frozenset({RunId(2)}), NONE) == 30
     assert commitments.ready_s_without(0, frozenset({RunId(2)}), LOW) == 10
     assert commitments.ready_s_without(0, frozenset({RunId(0), RunId(2)}), LOW) == 0
 
 
-def test_a_run_that_is_removed_leaves_the_ready_times_of_the_others() -> None:
+def test_removing_a_run_keeps_the_ready_times_of_the_others() -> None:
     first, last, low = run(0, [0], 0, 10), run(1, [0], 10, 20), run(2, [0], 20, 30, "low")
     commitments = committed(first, last, low)
     commitments.remove(first)
@@ -82,7 +82,7 @@ def test_a_run_that_is_removed_leaves_the_ready_times_of_the_others() -> None:
 # -- the line ----------------------------------------------------------------------------------------------
 
 
-def test_runs_stand_in_order_of_start_and_then_of_decision() -> None:
+def test_runs_are_sorted_by_start_then_by_decision() -> None:
     late, early, second = run(0, [0], 20, 30), run(1, [0], 0, 10), run(2, [0], 20, 25)
     commitments = committed(late, early, second)
     assert commitments.on(0) == (early, late, second)
@@ -90,7 +90,7 @@ def test_runs_stand_in_order_of_start_and_then_of_decision() -> None:
     assert commitments.first_on(1) is None
 
 
-def test_a_run_is_first_everywhere_only_if_it_is_first_on_each_of_its_machines() -> None:
+def test_a_run_may_start_only_if_it_is_first_on_all_its_machines() -> None:
     alone, pair = run(0, [0], 0, 10), run(1, [0, 1], 10, 20)
     commitments = committed(alone, pair)
     assert commitments.is_first_everywhere(alone)
@@ -99,7 +99,7 @@ def test_a_run_is_first_everywhere_only_if_it_is_first_on_each_of_its_machines()
     assert commitments.is_first_everywhere(pair)
 
 
-def test_nothing_gets_in_line_before_a_started_run() -> None:
+def test_no_run_is_inserted_before_a_started_run() -> None:
     there, early = run(0, [0], 10, 20), run(1, [0], 9.9999999, 20)
     commitments = committed(there)
     started(commitments, there)
@@ -107,7 +107,7 @@ def test_nothing_gets_in_line_before_a_started_run() -> None:
     assert commitments.on(0) == (there, early)
 
 
-def test_a_run_that_starts_at_another_time_takes_as_long_as_was_planned() -> None:
+def test_a_run_that_starts_at_another_time_keeps_its_planned_duration() -> None:
     early = run(0, [0], 10, 30)
     commitments = committed(early)
     commitments.start(early, 4.0)
@@ -115,7 +115,7 @@ def test_a_run_that_starts_at_another_time_takes_as_long_as_was_planned() -> Non
     assert commitments.ready_s()[0] == 24
 
 
-def test_a_run_that_is_cut_holds_its_machines_until_now_but_stays_first_in_line() -> None:
+def test_a_run_being_preempted_occupies_its_machines_until_now_and_stays_first() -> None:
     victim, behind = run(0, [0, 1], 0, 50), run(1, [0], 50, 60)
     commitments = committed(victim, behind)
     started(commitments, victim)
@@ -132,30 +132,30 @@ def overlapping(commitments: Commitments, new: Run, now_s: float = 0.0) -> list[
     return [other.id for other in commitments.overlapping(new, LOW, now_s)]
 
 
-def test_runs_that_meet_a_new_one_in_time_and_place_overlap_it_once_each() -> None:
+def test_runs_that_overlap_a_new_one_are_listed_once_each() -> None:
     commitments = committed(
         run(0, [0, 1], 10, 20, "low"), run(1, [2], 10, 20, "low"), run(2, [1], 20, 40, "low")
     )
     assert overlapping(commitments, run(9, [0, 1], 15, 25)) == [0, 2]
 
 
-def test_of_the_runs_that_overlap_the_first_to_start_comes_first() -> None:
+def test_overlapping_runs_are_listed_in_order_of_start() -> None:
     commitments = committed(run(0, [0], 12, 20, "low"), run(1, [1], 11, 20, "low"))
     assert overlapping(commitments, run(9, [0, 1], 10, 25)) == [1, 0]
 
 
-def test_runs_that_touch_a_new_one_in_time_do_not_overlap_it() -> None:
+def test_adjacent_runs_do_not_overlap() -> None:
     commitments = committed(run(0, [0], 0, 10, "low"), run(1, [0], 20, 30, "low"))
     assert overlapping(commitments, run(9, [0], 10, 20)) == []
 
 
-def test_only_runs_of_the_queues_that_are_asked_for_overlap() -> None:
+def test_only_runs_of_displaced_queues_count_as_overlapping() -> None:
     commitments = committed(run(0, [0], 0, 10, "high"), run(1, [0], 10, 30, "low"))
     assert overlapping(commitments, run(9, [0], 5, 15)) == [1]
     assert commitments.overlapping(run(9, [0], 5, 15), NONE, 0.0) == []
 
 
-def test_a_started_run_is_in_the_way_of_one_that_starts_now_even_when_it_should_have_ended() -> None:
+def test_an_overdue_run_overlaps_a_run_that_starts_now() -> None:
     there = run(0, [0], 0, 10, "low")
     commitments = committed(there)
     started(commitments, there)
@@ -163,7 +163,7 @@ def test_a_started_run_is_in_the_way_of_one_that_starts_now_even_when_it_should_
     assert overlapping(commitments, run(9, [0], 10, 20), now_s=5.0) == []
 
 
-def test_a_run_that_is_being_preempted_overlaps_nothing_more() -> None:
+def test_a_run_being_preempted_no_longer_overlaps() -> None:
     victim = run(0, [0], 0, 50, "low")
     commitments = committed(victim)
     started(commitments, victim)
@@ -174,7 +174,7 @@ def test_a_run_that_is_being_preempted_overlaps_nothing_more() -> None:
 # -- beliefs that prove wrong ------------------------------------------------------------------------------
 
 
-def test_an_early_end_moves_up_what_stands_behind_it_and_nothing_else() -> None:
+def test_an_early_end_moves_only_the_runs_behind_it() -> None:
     first, second, third, elsewhere = (
         run(0, [0], 0, 10),
         run(1, [0], 10, 20),
@@ -189,7 +189,7 @@ def test_an_early_end_moves_up_what_stands_behind_it_and_nothing_else() -> None:
     assert commitments.ready_s().tolist() == [21, 50, 0]
 
 
-def test_an_end_at_the_believed_time_moves_nothing() -> None:
+def test_an_end_at_the_estimated_time_moves_nothing() -> None:
     first, second = run(0, [0], 0, 10), run(1, [0], 30, 40)
     commitments = committed(first, second)
     started(commitments, first)
@@ -198,7 +198,7 @@ def test_an_end_at_the_believed_time_moves_nothing() -> None:
     assert times(second) == [(30, 40)]
 
 
-def test_a_late_run_is_believed_to_end_now_in_every_call_until_it_ends() -> None:
+def test_a_late_run_is_estimated_to_end_now_until_it_ends() -> None:
     late, behind = run(0, [0], 0, 10), run(1, [0], 10, 20)
     commitments = committed(late, behind)
     started(commitments, late)
@@ -211,7 +211,7 @@ def test_a_late_run_is_believed_to_end_now_in_every_call_until_it_ends() -> None
     assert commitments.replan(20.0) == []
 
 
-def test_a_preempted_run_whose_notice_is_out_is_late_as_well() -> None:
+def test_a_preempted_run_without_an_end_notice_is_late() -> None:
     victim, behind = run(0, [0], 0, 50), run(1, [0], 7, 17)
     commitments = committed(victim)
     started(commitments, victim)
@@ -222,7 +222,7 @@ def test_a_preempted_run_whose_notice_is_out_is_late_as_well() -> None:
     assert commitments.replan(60.0) == []
 
 
-def test_a_late_run_pushes_a_cluster_and_that_pushes_what_is_behind_on_its_other_members() -> None:
+def test_a_late_run_delays_a_cluster_run_and_the_runs_behind_its_other_members() -> None:
     late, pair, behind, last = (
         run(0, [0], 0, 10),
         run(1, [0, 1], 10, 16),
@@ -236,7 +236,7 @@ def test_a_late_run_pushes_a_cluster_and_that_pushes_what_is_behind_on_its_other
     assert commitments.ready_s().tolist() == [46, 60, 60]
 
 
-def test_a_cluster_moves_up_only_to_where_all_its_members_are_free() -> None:
+def test_a_cluster_run_moves_up_only_to_when_all_its_members_are_free() -> None:
     early, other, pair = run(0, [0], 0, 30), run(1, [1], 0, 20), run(2, [0, 1], 30, 36)
     commitments = committed(early, other, pair)
     started(commitments, early, other)
@@ -245,7 +245,7 @@ def test_a_cluster_moves_up_only_to_where_all_its_members_are_free() -> None:
     assert times(pair) == [(20, 26)]
 
 
-def test_a_run_that_starts_late_moves_what_stands_behind_it_at_the_next_call() -> None:
+def test_a_late_start_moves_the_runs_behind_it_at_the_next_replan() -> None:
     first, behind = run(0, [0], 0, 10), run(1, [0], 10, 20)
     commitments = committed(first, behind)
     commitments.start(first, 3.0)
@@ -253,7 +253,7 @@ def test_a_run_that_starts_late_moves_what_stands_behind_it_at_the_next_call() -
     assert times(first, behind) == [(3, 13), (13, 23)]
 
 
-def test_a_machine_that_was_put_right_keeps_the_gaps_that_are_planned_later() -> None:
+def test_replanning_a_machine_keeps_later_planned_gaps() -> None:
     first, second, third = run(0, [0], 0, 10), run(1, [0], 10, 20), run(2, [0], 30, 40)
     commitments = committed(first, second)
     started(commitments, first)
@@ -264,7 +264,7 @@ def test_a_machine_that_was_put_right_keeps_the_gaps_that_are_planned_later() ->
     assert times(second, third) == [(4, 14), (30, 40)]
 
 
-def test_a_run_that_is_held_by_something_else_than_its_machines_is_planned_for_now() -> None:
+def test_a_run_held_for_another_reason_is_replanned_to_now() -> None:
     held, behind = run(0, [0], 5, 15), run(1, [0], 15, 25)
     commitments = committed(held, behind)
     commitments.replan(9.0)
@@ -295,7 +295,7 @@ steps = st.builds(
 )
 
 
-class Story:
+class CommitmentModel:
     """Commitments as a manager uses them: what is planned lies after what its queue can see."""
 
     def __init__(self) -> None:
@@ -370,37 +370,37 @@ class Story:
 
 @settings(max_examples=up_to(300), deadline=None, derandomize=True)
 @given(st.lists(steps, max_size=25))
-def test_lines_are_sorted_ready_times_are_last_ends_and_no_plan_overlaps(story: Sequence[Step]) -> None:
-    told = Story()
-    for step in story:
-        told.take(step)
-        told.check_books()
+def test_plans_stay_sorted_and_consistent_without_overlap(steps_taken: Sequence[Step]) -> None:
+    simulated = CommitmentModel()
+    for step in steps_taken:
+        simulated.take(step)
+        simulated.check_books()
 
 
 @settings(max_examples=up_to(150), deadline=None, derandomize=True)
 @given(st.lists(steps, max_size=25))
-def test_a_second_replan_at_one_instant_finds_nothing_to_move(story: Sequence[Step]) -> None:
-    told = Story()
-    for step in story:
-        told.take(step)
-    told.commitments.replan(told.now_s)
-    before = times(*told.alive)
-    assert told.commitments.replan(told.now_s) == []
-    assert times(*told.alive) == before
+def test_a_second_replan_at_the_same_time_moves_nothing(steps_taken: Sequence[Step]) -> None:
+    simulated = CommitmentModel()
+    for step in steps_taken:
+        simulated.take(step)
+    simulated.commitments.replan(simulated.now_s)
+    before = times(*simulated.alive)
+    assert simulated.commitments.replan(simulated.now_s) == []
+    assert times(*simulated.alive) == before
 
 
 @settings(max_examples=up_to(150), deadline=None, derandomize=True)
 @given(st.lists(steps, max_size=25))
-def test_runs_are_never_in_line_for_each_other(story: Sequence[Step]) -> None:
-    told = Story()
-    for step in story:
-        told.take(step)
-    for ending in [each for each in told.alive if each.started]:
-        told.commitments.end(ending, told.now_s)
-        told.alive.remove(ending)
-    while told.alive:
-        first = told._can_start()
+def test_planned_runs_never_deadlock(steps_taken: Sequence[Step]) -> None:
+    simulated = CommitmentModel()
+    for step in steps_taken:
+        simulated.take(step)
+    for ending in [each for each in simulated.alive if each.started]:
+        simulated.commitments.end(ending, simulated.now_s)
+        simulated.alive.remove(ending)
+    while simulated.alive:
+        first = simulated._can_start()
         assert first, "all wait for each other"
-        told.commitments.start(first[0], told.now_s)
-        told.commitments.end(first[0], told.now_s)
-        told.alive.remove(first[0])
+        simulated.commitments.start(first[0], simulated.now_s)
+        simulated.commitments.end(first[0], simulated.now_s)
+        simulated.alive.remove(first[0])

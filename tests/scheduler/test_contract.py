@@ -50,12 +50,12 @@ def within_limit(rule: str) -> Caller:
 
 
 @pytest.mark.parametrize("name", registry.BUILT_IN)
-def test_every_built_in_scheduler_keeps_the_contract(name: str) -> None:
+def test_every_built_in_mapping_scheduler_satisfies_the_contract(name: str) -> None:
     check_contract(resolve(name).make, examples=up_to(200, part=20 if name in SLOW else 5))
 
 
 @pytest.mark.parametrize("kind", faulty.BROKEN_RULE, ids=lambda kind: kind.__name__)
-def test_a_faulty_scheduler_is_caught_by_the_name_of_the_rule_and_of_the_job(kind: type) -> None:
+def test_a_faulty_scheduler_is_reported_with_the_rule_and_the_job(kind: type) -> None:
     with pytest.raises(ContractBroken) as caught:
         check_contract(kind, examples=FAULTY_EXAMPLES, call=within_limit(faulty.BROKEN_RULE[kind]))
     assert caught.value.rule == faulty.BROKEN_RULE[kind]
@@ -65,12 +65,12 @@ def test_a_faulty_scheduler_is_caught_by_the_name_of_the_rule_and_of_the_job(kin
 @pytest.mark.parametrize(
     "name", [*registry.ON_SHARED_NODES, *(f"loras(ordering={o}, selection=best_fit)" for o in Ordering)]
 )
-def test_every_built_in_scheduler_for_shared_nodes_keeps_the_contract(name: str) -> None:
+def test_every_built_in_shared_nodes_scheduler_satisfies_the_contract(name: str) -> None:
     check_contract(resolve(name).make, Kind.TIME_SHARED, examples=up_to(200))
 
 
 @pytest.mark.parametrize("kind", faulty_on_nodes.BROKEN_RULE, ids=lambda kind: kind.__name__)
-def test_a_faulty_scheduler_for_shared_nodes_is_caught_by_the_name_of_the_rule(kind: type) -> None:
+def test_a_faulty_shared_nodes_scheduler_is_reported_with_the_rule_it_breaks(kind: type) -> None:
     call = within_limit(faulty_on_nodes.BROKEN_RULE[kind])
     with pytest.raises(ContractBroken) as caught:
         check_contract(kind, Kind.TIME_SHARED, examples=FAULTY_EXAMPLES, call=call)
@@ -80,18 +80,18 @@ def test_a_faulty_scheduler_for_shared_nodes_is_caught_by_the_name_of_the_rule(k
         assert len(outline.jobs) <= 2, "two jobs on a node that allows one, or one where memory is short"  # type: ignore[attr-defined]
 
 
-def test_every_rule_has_a_scheduler_that_breaks_it_and_a_sentence_that_says_it() -> None:
+def test_every_mapping_rule_is_broken_by_a_faulty_scheduler() -> None:
     assert set(faulty.BROKEN_RULE.values()) == set(RULES_OF[Kind.MAPPING])
 
 
-def test_the_smallest_example_of_a_forgotten_job_is_one_job_on_one_machine() -> None:
+def test_the_smallest_example_of_a_forgotten_job_has_one_job_and_one_machine() -> None:
     with pytest.raises(ContractBroken) as caught:
         check_contract(faulty.ForgetsAJob)
     (outline,) = caught.value.problems
     assert (len(outline.job_class_of), len(outline.ready_s)) == (1, 1)
 
 
-def test_a_scheduler_that_remembers_across_instances_is_not_deterministic() -> None:
+def test_a_scheduler_that_shares_state_across_instances_is_not_deterministic() -> None:
     turns = []
 
     class TakesTurns(Mct):
@@ -106,7 +106,7 @@ def test_a_scheduler_that_remembers_across_instances_is_not_deterministic() -> N
     assert caught.value.rule == DETERMINISTIC
 
 
-def test_rules_that_no_answer_could_have_broken_are_not_exercised() -> None:
+def test_rules_that_were_never_tested_are_not_exercised() -> None:
     examination = Examination(
         lambda: faulty.ReturnsNothing(), MappingContract(), 50, within_limit("raises-nothing")
     )
@@ -114,12 +114,12 @@ def test_rules_that_no_answer_could_have_broken_are_not_exercised() -> None:
     assert examination.exercised == {"right-kind", "raises-nothing", "returns-in-time"}
 
 
-def test_a_scheduler_for_machines_exercises_all_rules_but_preemption() -> None:
+def test_a_mapping_scheduler_exercises_all_rules_but_preemption() -> None:
     examination = Examination(resolve("pjs").make, MappingContract(), 100)
     examination.run()
     assert set(RULES_OF[Kind.MAPPING]) - examination.exercised == {"preempts-running-runs"}
 
 
-def test_jobs_of_a_counterexample_are_numbered_from_one() -> None:
+def test_counterexample_jobs_are_numbered_from_one() -> None:
     with pytest.raises(ContractBroken, match="job 1 is neither mapped nor left waiting"):
         check_contract(faulty.ForgetsAJob)

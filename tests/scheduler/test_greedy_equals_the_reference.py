@@ -58,11 +58,11 @@ def test_max_min(case: tuple[Matrix, Matrix]) -> None:
 
 @given(matrices())
 def test_sufferage(case: tuple[Matrix, Matrix]) -> None:
-    def less_than_anyone(completions: Matrix) -> float:
+    def negated_sufferage(completions: Matrix) -> float:
         second = completions[1] if len(completions) > 1 else np.inf
         return float(completions[0] - second)
 
-    assert steps_of(Sufferage(), *case) == reference(*case, key_of=less_than_anyone)
+    assert steps_of(Sufferage(), *case) == reference(*case, key_of=negated_sufferage)
 
 
 @st.composite
@@ -76,13 +76,13 @@ def problems_with_clusters(draw: st.DrawFn) -> MappingProblem:
 
 
 @given(problems_with_clusters())
-def test_pjs_is_never_worse_than_sjs_by_the_sum_of_job_times(problem: MappingProblem) -> None:
+def test_pjs_never_has_a_larger_sum_of_job_times_than_sjs(problem: MappingProblem) -> None:
     pjs, sjs = Pjs().schedule(problem), Sjs().schedule(problem)
     assert pjs.sum_completion_s <= sjs.sum_completion_s
 
 
 @given(problems_with_clusters())
-def test_pjs_is_the_five_steps_of_the_paper(problem: MappingProblem) -> None:
+def test_pjs_follows_the_five_steps_of_the_paper(problem: MappingProblem) -> None:
     made = Pjs().schedule(problem)
     assert {(a.job, a.resource, a.completion_s) for a in made.assignments} == _paper_pjs(problem)
 

@@ -36,27 +36,27 @@ def job(number: int, tasks: int, arrival_s: float = 0.0) -> Job:
 @st.composite
 def states(draw: st.DrawFn) -> SystemState:
     """A system in which some jobs run, placed by some policy, and some wait."""
-    luck = np.random.default_rng(draw(st.integers(0, 2**32)))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n_nodes, n_jobs = draw(st.integers(1, 9)), draw(st.integers(1, 16))
     contract = SocialContract(0.5, draw(st.integers(1, 4)), draw(st.sampled_from([1.2, 2.0, np.inf])))
     state = SystemState([512.0] * n_nodes, contract)
     for n in range(n_nodes):
-        if luck.random() < 0.4:
-            cpu, memory_mb = luck.choice([0.0, 0.15, 0.3]), luck.uniform(50.0, 250.0)
-            state.set_local(n, LocalLoad(float(luck.integers(0, 2)), cpu, memory_mb, bool(luck.integers(2))))
+        if rng.random() < 0.4:
+            cpu, memory_mb = rng.choice([0.0, 0.15, 0.3]), rng.uniform(50.0, 250.0)
+            state.set_local(n, LocalLoad(float(rng.integers(0, 2)), cpu, memory_mb, bool(rng.integers(2))))
     for i in range(n_jobs):
-        tasks = int(luck.choice([k for k in (1, 2, 3, 4, 8) if k <= n_nodes]))
-        cpu, memory_mb = luck.choice([0.3, 0.5, 0.72, 0.91]), luck.choice([10.0, 60.0, 115.0, 210.0])
-        new = job(i, tasks, float(luck.integers(0, 3)))
-        state.add(new, Requirement(tasks, cpu, memory_mb, luck.choice([20.0, 35.5, 110.0])))
-    policy = Loras(*(str(luck.choice(list(kind))) for kind in (Ordering, Selection, NodeSelection)))
+        tasks = int(rng.choice([k for k in (1, 2, 3, 4, 8) if k <= n_nodes]))
+        cpu, memory_mb = rng.choice([0.3, 0.5, 0.72, 0.91]), rng.choice([10.0, 60.0, 115.0, 210.0])
+        new = job(i, tasks, float(rng.integers(0, 3)))
+        state.add(new, Requirement(tasks, cpu, memory_mb, rng.choice([20.0, 35.5, 110.0])))
+    policy = Loras(*(str(rng.choice(list(kind))) for kind in (Ordering, Selection, NodeSelection)))
     now_s = 5.0
     schedule = policy.schedule(problem_of(state, now_s))
     waiting = list(state.waiting)
-    for placement in schedule.starts[: int(luck.integers(0, len(schedule.starts) + 1))]:
+    for placement in schedule.starts[: int(rng.integers(0, len(schedule.starts) + 1))]:
         started = waiting[placement.job]
         state.start(started, placement.nodes, now_s)
-        state.measured(started.id, luck.choice([0.0, 0.3, 0.9]) * state.requirement(started.id).cpu_s, 17.0)
+        state.measured(started.id, rng.choice([0.0, 0.3, 0.9]) * state.requirement(started.id).cpu_s, 17.0)
     return state
 
 
@@ -78,7 +78,7 @@ def test_the_kernels_number_policies_and_methods_in_the_order_of_their_names() -
 @pytest.mark.parametrize(("ordering", "selection", "node_selection", "estimate"), COMPOSITIONS)
 @given(state=states())
 @settings(max_examples=15)
-def test_every_composition_decides_as_in_plain_words(
+def test_every_composition_equals_the_reference(
     ordering: str, selection: str, node_selection: str, estimate: str, state: SystemState
 ) -> None:
     problem = problem_of(state, now_s=20.0)
@@ -106,7 +106,7 @@ def three_nodes(most_jobs: int = 1) -> SystemState:
     return state
 
 
-def test_jobs_wait_for_room_within_the_social_contract_or_for_who_is_before_them() -> None:
+def test_wait_reasons_name_the_social_contract_or_the_earlier_job() -> None:
     full = "the social contract has room on 1 (2 full)"
     assert why_waiting(Loras(), three_nodes(), now_s=40.0) == [
         f"first of the queue: it needs 3 nodes, and {full}",
@@ -115,7 +115,7 @@ def test_jobs_wait_for_room_within_the_social_contract_or_for_who_is_before_them
     ]
 
 
-def test_under_easy_the_first_has_a_time_and_others_would_delay_it() -> None:
+def test_under_easy_wait_reasons_give_the_estimated_start_and_the_delay_of_the_first_job() -> None:
     full = "the social contract has room on 1 (2 full)"
     assert why_waiting(Loras(selection="easy"), three_nodes(), now_s=40.0) == [
         f"first of the queue: it needs 3 nodes, and {full}; its estimated start is 100 s",
@@ -125,29 +125,29 @@ def test_under_easy_the_first_has_a_time_and_others_would_delay_it() -> None:
     ]
 
 
-def test_limits_of_cpu_and_memory_and_nodes_that_are_down_are_told_apart() -> None:
+def test_wait_reasons_distinguish_cpu_memory_and_down_nodes() -> None:
     state = three_nodes(most_jobs=4)
     state.set_available(2, False)
     state.set_local(1, LocalLoad(1.0, 0.5, 400.0, True))
-    told = why_waiting(Loras(selection="first_fit"), state, now_s=40.0)
-    assert told[0] == (
+    reasons = why_waiting(Loras(selection="first_fit"), state, now_s=40.0)
+    assert reasons[0] == (
         "first of the queue: it needs 3 nodes, and the social contract has room on 0 (1 down, 2 short of CPU)"
     )
     state.add(job(9, 1), Requirement(1, 0.2, 400.0, 10.0))
-    told = why_waiting(Loras(selection="first_fit"), state, now_s=40.0)
-    assert told[-1] == "it needs 1 node, and the social contract has room on 0 (1 down, 2 short of memory)"
+    reasons = why_waiting(Loras(selection="first_fit"), state, now_s=40.0)
+    assert reasons[-1] == "it needs 1 node, and the social contract has room on 0 (1 down, 2 short of memory)"
 
 
-def test_a_job_that_wants_a_set_of_its_own_says_so() -> None:
+def test_under_uniform_selection_the_wait_reason_names_the_missing_set_of_nodes() -> None:
     state = three_nodes(most_jobs=4)
     state.add(job(9, 3), Requirement(3, 0.2, 10.0, 10.0))
-    told = why_waiting(Loras("snpf", "first_fit", "uniform"), state, now_s=40.0)
-    assert told[-1].endswith("but too few of them are idle, and no job of its size runs on them")
+    reasons = why_waiting(Loras("snpf", "first_fit", "uniform"), state, now_s=40.0)
+    assert reasons[-1].endswith("but too few of them are idle, and no job of its size runs on them")
 
 
-def test_who_keeps_promises_says_that_it_does() -> None:
-    told = why_waiting(Promising(), three_nodes(), now_s=40.0)
-    assert told[1].endswith(
+def test_promising_names_the_risk_of_breaking_a_promise_in_its_wait_reason() -> None:
+    reasons = why_waiting(Promising(), three_nodes(), now_s=40.0)
+    assert reasons[1].endswith(
         "; but it is predicted to delay job 1, the first of the queue, or to break a promise"
     )
 
@@ -155,20 +155,18 @@ def test_who_keeps_promises_says_that_it_does() -> None:
 @pytest.mark.parametrize("selection", list(Selection))
 @given(state=states(), nodes=st.sampled_from(NodeSelection))
 @settings(max_examples=up_to(40))
-def test_only_who_has_no_room_or_somebody_before_it_waits(
+def test_only_the_first_waiting_job_is_reported_as_first_of_the_queue(
     selection: Selection, state: SystemState, nodes: NodeSelection
 ) -> None:
-    told = why_waiting(Loras("fcfs", selection, nodes), state, now_s=20.0)
-    assert sum(reason.startswith("first of the queue: ") for reason in told) == min(1, len(told))
+    reasons = why_waiting(Loras("fcfs", selection, nodes), state, now_s=20.0)
+    assert sum(reason.startswith("first of the queue: ") for reason in reasons) == min(1, len(reasons))
     if selection in (Selection.FIRST_FIT, Selection.BEST_FIT):
-        assert not [reason for reason in told if "comes first" in reason]
+        assert not [reason for reason in reasons if "comes first" in reason]
 
 
 @given(state=states(), composition=st.sampled_from(COMPOSITIONS))
 @settings(max_examples=up_to(300))
-def test_a_second_pass_starts_nothing_more(
-    state: SystemState, composition: tuple[str, str, str, str]
-) -> None:
+def test_a_second_pass_starts_nothing(state: SystemState, composition: tuple[str, str, str, str]) -> None:
     scheduler, waiting = Loras(*composition), list(state.waiting)
     for placement in scheduler.schedule(problem_of(state, 20.0)).starts:
         state.start(waiting[placement.job], placement.nodes, 20.0)
@@ -181,7 +179,7 @@ def test_a_second_pass_starts_nothing_more(
     composition=st.tuples(*map(st.sampled_from, (Ordering, Selection, NodeSelection))),
 )
 @settings(max_examples=up_to(60))
-def test_predictions_are_those_of_algorithm_1(
+def test_predictions_equal_algorithm_1(
     remaining: str, cpu_time: str, state: SystemState, composition: tuple[str, str, str]
 ) -> None:
     fast = PolicyAware(Loras(*composition), remaining, cpu_time).predict(20.0, state.view())
@@ -202,7 +200,7 @@ def test_the_blind_predictor_drains_the_queue_in_order(
 
 
 @given(state=states())
-def test_neither_a_decision_nor_a_prediction_changes_the_state(state: SystemState) -> None:
+def test_scheduling_and_prediction_do_not_change_the_state(state: SystemState) -> None:
     before = [column.copy() for table in (state.view().jobs, state.view().nodes) for column in table]
     Loras("fcfs", "easy", "normal").schedule(problem_of(state, now_s=20.0))
     PolicyAware(Loras("sjf", "easy", "uniform")).predict(20.0, state.view())
@@ -210,10 +208,10 @@ def test_neither_a_decision_nor_a_prediction_changes_the_state(state: SystemStat
     assert all(np.array_equal(a, b) for a, b in zip(before, after, strict=True))
 
 
-def test_algorithm_1_asks_about_the_jobs_themselves() -> None:
+def test_algorithm_1_keeps_the_class_and_arrival_time_of_jobs() -> None:
     asked: list[tuple[str, float]] = []
 
-    class Asks:
+    class RecordsJobs:
         def schedule(self, problem: TimeSharedProblem) -> NodeSchedule:
             asked.extend((job.job_class, job.arrival_s) for job in problem.jobs)
             return Loras().schedule(problem)
@@ -221,5 +219,5 @@ def test_algorithm_1_asks_about_the_jobs_themselves() -> None:
     state = SystemState([512.0], SocialContract(most_jobs=1))
     for number in range(2):
         state.add(Job(JobId(number), f"kind-{number}", 3.0 + number), Requirement(1, 0.5, 10.0, 5.0))
-    Algorithm1(Asks()).predict(10.0, state.view())
+    Algorithm1(RecordsJobs()).predict(10.0, state.view())
     assert asked == [("kind-0", 3.0), ("kind-1", 4.0), ("kind-1", 4.0)]

@@ -21,7 +21,7 @@ from scheduler.resource_manager import OnMachines
 from scheduler.rules import PREEMPTS_RUNNING_RUNS, ScheduleRejected
 from tests.examples import up_to
 from tests.scheduler.fakes import (
-    NOT_WISHED,
+    NO_TARGET,
     ClusterOf,
     Desk,
     FixedScheduler,
@@ -57,13 +57,13 @@ PAIR = 3
 # -- arrivals ----------------------------------------------------------------------------------------------
 
 
-def test_a_job_for_a_queue_that_does_not_exist_is_refused_by_name() -> None:
+def test_a_job_for_an_unknown_queue_is_refused_with_its_name() -> None:
     desk = machines(1)
     assert desk.submit(1, queue="express") == "there is no queue 'express'"
     assert not desk.manager.wants_round
 
 
-def test_a_user_without_access_is_refused_and_never_reaches_the_scheduler() -> None:
+def test_a_job_of_a_user_without_access_is_refused_before_scheduling() -> None:
     desk = machines(1, 10.0, QueuePolicy("staff", users=frozenset({"ann"})))
     refusal = desk.submit(1, 0, queue="staff", user="bob")
     assert refusal == "user 'bob' may not submit to queue 'staff'"
@@ -72,7 +72,7 @@ def test_a_user_without_access_is_refused_and_never_reaches_the_scheduler() -> N
     assert desk.scheduler.offered == [[2]]
 
 
-def test_an_arrival_asks_for_a_round_and_starts_nothing_before_it() -> None:
+def test_an_arrival_requests_a_round_and_starts_nothing_yet() -> None:
     desk = machines(1)
     assert not desk.manager.wants_round
     desk.submit(1, 0)
@@ -84,7 +84,7 @@ def test_an_arrival_asks_for_a_round_and_starts_nothing_before_it() -> None:
 # -- one round ---------------------------------------------------------------------------------------------
 
 
-def test_a_round_maps_the_jobs_in_order_of_arrival_and_starts_what_is_first() -> None:
+def test_a_round_maps_jobs_in_arrival_order_and_starts_the_first_runs() -> None:
     desk = machines(2)
     desk.submit(7, 0)
     desk.submit(5, 0)
@@ -97,7 +97,7 @@ def test_a_round_maps_the_jobs_in_order_of_arrival_and_starts_what_is_first() ->
     assert not desk.manager.wants_round
 
 
-def test_the_order_names_the_job_the_resource_and_its_machines() -> None:
+def test_an_order_names_the_job_the_resource_and_its_machines() -> None:
     desk = with_pair()
     desk.submit(1, PAIR)
     desk.round()
@@ -105,7 +105,7 @@ def test_the_order_names_the_job_the_resource_and_its_machines() -> None:
     assert (order.job.id, order.resource, order.machines) == (1, PAIR, (0, 1))
 
 
-def test_a_run_in_line_starts_without_a_round_when_the_one_before_it_ends() -> None:
+def test_a_planned_run_starts_without_a_round_when_its_predecessor_ends() -> None:
     desk = machines(1)
     desk.submit(1, 0)
     desk.submit(2, 0)
@@ -114,14 +114,14 @@ def test_a_run_in_line_starts_without_a_round_when_the_one_before_it_ends() -> N
     assert desk.dispatched == [(0.0, 1, 0), (10.0, 2, 0)]
 
 
-def test_a_run_that_is_first_in_line_does_not_wait_for_its_planned_time() -> None:
+def test_the_first_planned_run_does_not_wait_for_its_planned_time() -> None:
     desk = machines(1)
     desk.submit(1, 0, not_before_s=50.0)
     desk.round()
     assert desk.dispatched == [(0.0, 1, 0)]
 
 
-def test_a_cluster_run_waits_for_the_last_of_its_members() -> None:
+def test_a_cluster_run_waits_for_its_last_member() -> None:
     desk = with_pair()
     desk.submit(1, 0)
     desk.submit(2, 1)
@@ -133,7 +133,7 @@ def test_a_cluster_run_waits_for_the_last_of_its_members() -> None:
     assert desk.dispatched[-1] == (14.0, 3, PAIR)
 
 
-def test_a_member_that_waits_for_its_cluster_takes_no_run_from_behind_it() -> None:
+def test_a_member_reserved_for_a_cluster_run_starts_no_later_run() -> None:
     desk = with_pair()
     for job, resource in ((1, 0), (2, 1), (3, PAIR), (4, 0)):
         desk.submit(job, resource)
@@ -144,28 +144,28 @@ def test_a_member_that_waits_for_its_cluster_takes_no_run_from_behind_it() -> No
     assert desk.dispatched[2:] == [(14.0, 3, PAIR), (20.0, 4, 0)]
 
 
-def test_a_job_left_waiting_is_offered_again_and_the_reason_is_told() -> None:
+def test_a_waiting_job_is_offered_again_and_its_reason_is_reported() -> None:
     desk = machines(1)
     desk.submit(1)
     desk.round()
-    assert desk.manager.why_waiting() == {1: NOT_WISHED}
+    assert desk.manager.why_waiting() == {1: NO_TARGET}
     assert not desk.manager.wants_round
     desk.round(5.0)
     assert desk.scheduler.offered == [[1], [1]]
 
 
-def test_the_reason_of_an_older_round_is_not_told_of_a_job_that_was_mapped_since() -> None:
+def test_a_job_mapped_since_loses_its_old_wait_reason() -> None:
     desk = machines(2)
     desk.submit(1, 0)
     desk.submit(2)
     desk.round()
-    desk.scheduler.wishes[2] = 0
+    desk.scheduler.targets[2] = 0
     desk.round(1.0)
-    desk.hear(0, up=False)
+    desk.observe(0, up=False)
     assert desk.manager.why_waiting() == {2: "no round has looked at it yet"}
 
 
-def test_no_round_is_wanted_while_nothing_waits() -> None:
+def test_no_round_is_requested_while_no_job_waits() -> None:
     desk = machines(1)
     desk.submit(1, 0)
     desk.submit(2, 0)
@@ -174,7 +174,7 @@ def test_no_round_is_wanted_while_nothing_waits() -> None:
     assert not desk.manager.wants_round
 
 
-def test_an_end_asks_for_a_round_where_a_job_was_left_waiting() -> None:
+def test_an_end_requests_a_round_while_a_job_waits() -> None:
     desk = machines(1)
     desk.submit(1, 0)
     desk.submit(2)
@@ -186,30 +186,30 @@ def test_an_end_asks_for_a_round_where_a_job_was_left_waiting() -> None:
 # -- commit and remap --------------------------------------------------------------------------------------
 
 
-def test_a_committed_run_stays_where_it_was_mapped() -> None:
+def test_a_committed_run_keeps_its_mapping() -> None:
     desk = machines(2)
     desk.submit(1, 0)
     desk.submit(2, 0)
     desk.round()
-    desk.scheduler.wishes[2] = 1
+    desk.scheduler.targets[2] = 1
     desk.submit(3, 1)
     desk.round(1.0)
     assert desk.scheduler.offered == [[1, 2], [3]]
     assert desk.planned == {2: (10.0, 20.0)}
 
 
-def test_a_run_in_line_is_mapped_afresh_under_remap_and_a_started_one_is_not() -> None:
+def test_remap_maps_planned_runs_again_but_not_started_ones() -> None:
     desk = machines(2, 10.0, QueuePolicy(mapping=REMAP))
     desk.submit(1, 0)
     desk.submit(2, 0)
     desk.round()
-    desk.scheduler.wishes[2] = 1
+    desk.scheduler.targets[2] = 1
     desk.round(1.0)
     assert desk.scheduler.offered == [[1, 2], [2]]
     assert desk.dispatched == [(0.0, 1, 0), (1.0, 2, 1)]
 
 
-def test_under_remap_an_end_asks_for_a_round_while_runs_stand_in_line() -> None:
+def test_under_remap_an_end_requests_a_round_while_runs_are_planned() -> None:
     desk = machines(2, 10.0, QueuePolicy(mapping=REMAP))
     for job, resource in ((1, 0), (2, 1), (3, 0)):
         desk.submit(job, resource)
@@ -218,7 +218,7 @@ def test_under_remap_an_end_asks_for_a_round_while_runs_stand_in_line() -> None:
     assert desk.manager.wants_round
 
 
-def test_runs_that_are_to_be_mapped_afresh_are_in_nobodys_way() -> None:
+def test_runs_to_be_remapped_do_not_delay_other_queues() -> None:
     desk = machines(1, 10.0, MIDDLE, QueuePolicy("low", mapping=REMAP))
     desk.submit(1, 0, "low")
     desk.submit(2, 0, "low")
@@ -232,7 +232,7 @@ def test_runs_that_are_to_be_mapped_afresh_are_in_nobodys_way() -> None:
 # -- queues ------------------------------------------------------------------------------------------------
 
 
-def test_queues_are_served_from_high_to_low_and_ready_times_carry_over() -> None:
+def test_queues_are_served_by_priority_and_share_ready_times() -> None:
     desk = machines(2, 10.0, LOW, MIDDLE)
     desk.submit(1, 0, "low")
     desk.submit(2, 0, "middle")
@@ -242,7 +242,7 @@ def test_queues_are_served_from_high_to_low_and_ready_times_carry_over() -> None
     assert desk.planned == {1: (10.0, 20.0)}
 
 
-def test_queues_of_one_priority_are_served_in_the_order_given() -> None:
+def test_queues_of_equal_priority_are_served_in_the_given_order() -> None:
     desk = machines(1, 10.0, QueuePolicy("b"), QueuePolicy("a"))
     desk.submit(1, 0, "a")
     desk.submit(2, 0, "b")
@@ -250,7 +250,7 @@ def test_queues_of_one_priority_are_served_in_the_order_given() -> None:
     assert desk.scheduler.offered == [[2], [1]]
 
 
-def test_a_higher_queue_that_displaces_nobody_stands_in_line_behind_a_lower_one() -> None:
+def test_a_higher_queue_without_displacement_waits_behind_a_lower_one() -> None:
     desk = machines(1, 10.0, MIDDLE, LOW)
     desk.submit(1, 0, "low")
     desk.round()
@@ -270,7 +270,7 @@ def test_a_higher_queue_that_displaces_nobody_stands_in_line_behind_a_lower_one(
         ((QueuePolicy("a"), QueuePolicy("b", displaces=frozenset({"a"}))), "served before it"),
     ],
 )
-def test_queues_that_make_no_sense_are_refused(queues: tuple[QueuePolicy, ...], words: str) -> None:
+def test_invalid_queues_are_rejected(queues: tuple[QueuePolicy, ...], words: str) -> None:
     with pytest.raises(ValueError, match=words):
         machines(1, 10.0, *queues)
 
@@ -289,9 +289,7 @@ def with_a_low_run(
     return desk
 
 
-def test_a_job_that_was_displaced_often_enough_waits_in_the_next_higher_queue_and_is_displaced_no_more() -> (
-    None
-):
+def test_a_job_displaced_too_often_moves_to_the_next_higher_queue() -> None:
     desk = with_a_low_run(PreemptionPolicy(raised_after=2), MIDDLE)
     for k, at_s in enumerate((4.0, 20.0)):
         desk.submit(10 + k, 0, "high")
@@ -306,7 +304,7 @@ def test_a_job_that_was_displaced_often_enough_waits_in_the_next_higher_queue_an
     assert desk.dispatched[-1] == (40.0, 12, 0)
 
 
-def test_a_job_that_is_raised_into_a_queue_that_was_served_already_asks_for_another_round() -> None:
+def test_moving_a_job_to_a_queue_already_served_requests_another_round() -> None:
     desk = with_a_low_run(PreemptionPolicy(raised_after=1))
     desk.submit(10, 0, "high")
     desk.round(4.0)
@@ -316,9 +314,9 @@ def test_a_job_that_is_raised_into_a_queue_that_was_served_already_asks_for_anot
     assert desk.planned == {10: (4.0, 14.0), 1: (14.0, 24.0)}
 
 
-def test_a_raised_job_whose_end_overtakes_its_preemption_is_done_and_waits_nowhere() -> None:
+def test_a_raised_job_that_ends_before_its_preemption_is_finished() -> None:
     desk = with_a_low_run(PreemptionPolicy(raised_after=1), MIDDLE)
-    del desk.scheduler.wishes[1]
+    del desk.scheduler.targets[1]
     desk.submit(10, 0, "high")
     desk.round(4.0)
     assert desk.waiting == {1}
@@ -327,7 +325,7 @@ def test_a_raised_job_whose_end_overtakes_its_preemption_is_done_and_waits_nowhe
 
 
 @pytest.mark.parametrize(("least_gain_s", "displaced"), [(5.0, True), (6.0, False), (7.0, False)])
-def test_a_queue_displaces_only_for_more_than_the_least_gain(least_gain_s: float, displaced: bool) -> None:
+def test_a_queue_displaces_only_if_the_gain_exceeds_the_minimum(least_gain_s: float, displaced: bool) -> None:
     desk = with_a_low_run(PreemptionPolicy(least_gain_s=least_gain_s), high=Mct())
     desk.submit(10, None, "high")
     desk.round(4.0)  # it would be done at 14 s instead of 20 s
@@ -337,7 +335,7 @@ def test_a_queue_displaces_only_for_more_than_the_least_gain(least_gain_s: float
 # -- planned starts ----------------------------------------------------------------------------------------
 
 
-def with_kept_starts() -> Desk:
+def with_fixed_starts() -> Desk:
     """One machine with a run of job 1 until 10 s and one of job 2 planned after it, whose start is kept."""
     desk = Desk(make_site(1), [10.0], planned_starts=PlannedStarts.KEPT)
     desk.submit(1, 0)
@@ -347,8 +345,8 @@ def with_kept_starts() -> Desk:
     return desk
 
 
-def test_a_kept_start_is_kept_where_the_machine_is_free_sooner() -> None:
-    desk = with_kept_starts()
+def test_a_fixed_start_is_kept_if_the_machine_is_free_earlier() -> None:
+    desk = with_fixed_starts()
     desk.end(1, 6.0)
     assert desk.dispatched == [(0.0, 1, 0)]
     assert desk.manager.wakes_at_s == 10.0
@@ -357,24 +355,24 @@ def test_a_kept_start_is_kept_where_the_machine_is_free_sooner() -> None:
     assert desk.manager.wakes_at_s is None
 
 
-def test_a_kept_start_is_put_off_where_the_machine_is_free_later() -> None:
-    desk = with_kept_starts()
+def test_a_fixed_start_is_delayed_if_the_machine_is_free_later() -> None:
+    desk = with_fixed_starts()
     desk.end(1, 12.0)
     assert desk.dispatched == [(0.0, 1, 0), (12.0, 2, 0)]
 
 
-def test_new_jobs_are_mapped_behind_a_kept_start_and_not_into_the_gap_before_it() -> None:
-    desk = with_kept_starts()
+def test_new_jobs_are_mapped_after_a_fixed_start_and_not_in_the_gap_before_it() -> None:
+    desk = with_fixed_starts()
     desk.end(1, 6.0)
     desk.submit(3, 0)
     desk.manager.run_round()
     assert desk.planned == {2: (10.0, 20.0), 3: (20.0, 30.0)}
 
 
-def test_nobody_is_woken_for_a_run_that_is_planned_no_more() -> None:
-    desk = with_kept_starts()
+def test_a_withdrawn_run_cancels_its_wake_time() -> None:
+    desk = with_fixed_starts()
     desk.end(1, 6.0)
-    desk.hear(0, up=False)
+    desk.observe(0, up=False)
     assert desk.manager.wakes_at_s is None
     assert desk.waiting == {2}
 
@@ -382,7 +380,7 @@ def test_nobody_is_woken_for_a_run_that_is_planned_no_more() -> None:
 # -- displacement ------------------------------------------------------------------------------------------
 
 
-def test_a_high_queue_sees_ready_times_as_if_the_displaced_queue_had_no_runs() -> None:
+def test_a_high_queue_sees_ready_times_without_the_displaced_queue() -> None:
     desk = machines(3, 10.0, HIGH, MIDDLE, LOW)
     for job, resource, queue in ((1, 0, "low"), (2, 0, "low"), (3, 1, "middle"), (4, 1, "low")):
         desk.submit(job, resource, queue)
@@ -394,7 +392,7 @@ def test_a_high_queue_sees_ready_times_as_if_the_displaced_queue_had_no_runs() -
     assert desk.preempted == []
 
 
-def test_a_running_low_run_is_preempted_and_the_new_run_waits_for_the_notice() -> None:
+def test_a_low_run_is_preempted_and_the_new_run_waits_for_the_notice() -> None:
     desk = machines(1, 10.0, HIGH, LOW)
     desk.submit(1, 0, "low")
     desk.round()
@@ -406,7 +404,7 @@ def test_a_running_low_run_is_preempted_and_the_new_run_waits_for_the_notice() -
     assert desk.dispatched == [(0.0, 1, 0), (4.5, 2, 0)]
 
 
-def test_a_preempted_job_rejoins_its_own_queue_in_the_same_round() -> None:
+def test_a_preempted_job_returns_to_its_queue_in_the_same_round() -> None:
     desk = machines(2, 10.0, HIGH, LOW)
     desk.submit(1, 0, "low")
     desk.round()
@@ -417,31 +415,31 @@ def test_a_preempted_job_rejoins_its_own_queue_in_the_same_round() -> None:
     assert desk.planned == {2: (4.0, 14.0), 1: (14.0, 24.0)}
 
 
-def test_a_preempted_job_starts_elsewhere_only_after_the_notice_of_its_old_run() -> None:
+def test_a_preempted_job_restarts_elsewhere_only_after_the_notice() -> None:
     desk = machines(2, 10.0, HIGH, LOW)
     desk.submit(1, 0, "low")
     desk.round()
     desk.submit(2, 0, "high")
-    desk.scheduler.wishes[1] = 1
+    desk.scheduler.targets[1] = 1
     desk.round(4.0)
     assert desk.dispatched == [(0.0, 1, 0)]
     desk.stop(1, 6.0)
     assert desk.dispatched[1:] == [(6.0, 2, 0), (6.0, 1, 1)]
 
 
-def test_a_run_that_waits_for_its_own_preemption_is_not_planned_in_the_past() -> None:
+def test_a_run_waiting_for_its_own_preemption_is_not_planned_in_the_past() -> None:
     desk = machines(2, 10.0, HIGH, LOW)
     desk.submit(1, 0, "low")
     desk.round()
     desk.submit(2, 0, "high")
-    desk.scheduler.wishes[1] = 1
+    desk.scheduler.targets[1] = 1
     desk.round(4.0)
     desk.submit(3, 1, "low")
     desk.round(8.0)
     assert desk.planned == {2: (8.0, 18.0), 1: (8.0, 18.0), 3: (18.0, 28.0)}
 
 
-def test_a_planned_low_run_that_overlaps_is_withdrawn_without_an_order() -> None:
+def test_an_overlapping_planned_low_run_is_withdrawn_without_an_order() -> None:
     desk = machines(1, 10.0, HIGH, MIDDLE, LOW)
     desk.submit(1, 0, "middle")
     desk.submit(2, 0, "low")
@@ -453,7 +451,7 @@ def test_a_planned_low_run_that_overlaps_is_withdrawn_without_an_order() -> None
     assert desk.planned == {3: (10.0, 20.0), 2: (20.0, 30.0)}
 
 
-def test_a_low_run_that_a_high_one_does_not_touch_stays_where_it_is() -> None:
+def test_a_low_run_that_does_not_overlap_the_high_run_is_not_displaced() -> None:
     desk = machines(1, 10.0, HIGH, LOW)
     desk.submit(1, 0, "low")
     desk.submit(2, 0, "low")
@@ -466,19 +464,19 @@ def test_a_low_run_that_a_high_one_does_not_touch_stays_where_it_is() -> None:
     assert desk.planned == {4: (10.0, 20.0), 3: (20.0, 30.0), 2: (30.0, 40.0)}
 
 
-def test_a_parallel_low_run_that_is_preempted_frees_all_its_machines() -> None:
+def test_preempting_a_parallel_low_run_frees_all_its_machines() -> None:
     desk = with_pair(HIGH, LOW)
     desk.submit(1, PAIR, "low")
     desk.submit(2, 1, "low")
     desk.round()
     desk.submit(3, 0, "high")
-    desk.scheduler.wishes[1] = 2
+    desk.scheduler.targets[1] = 2
     desk.round(2.0)
     desk.stop(1)
     assert set(desk.dispatched[1:]) == {(2.0, 3, 0), (2.0, 2, 1), (2.0, 1, 2)}
 
 
-def test_a_high_cluster_run_displaces_on_every_member_and_waits_for_every_notice() -> None:
+def test_a_high_cluster_run_displaces_on_every_member_and_waits_for_all_notices() -> None:
     desk = with_pair(HIGH, LOW)
     desk.submit(1, 0, "low")
     desk.submit(2, 1, "low")
@@ -502,7 +500,7 @@ def test_runs_of_a_queue_that_is_not_displaced_are_never_preempted() -> None:
     assert desk.planned == {2: (10.0, 20.0)}
 
 
-def test_a_low_run_that_outlived_its_estimate_gives_way_like_any_other() -> None:
+def test_an_overdue_low_run_is_preempted_like_any_other() -> None:
     desk = machines(1, 10.0, HIGH, LOW)
     desk.submit(1, 0, "low")
     desk.round()
@@ -511,7 +509,7 @@ def test_a_low_run_that_outlived_its_estimate_gives_way_like_any_other() -> None
     assert desk.preempted == [(30.0, 1)]
 
 
-def test_a_low_run_that_is_to_end_just_when_the_high_one_starts_is_left_alone() -> None:
+def test_a_low_run_that_ends_when_the_high_run_starts_is_not_preempted() -> None:
     desk = with_pair(HIGH, MIDDLE, LOW)
     desk.submit(1, 0, "low")
     desk.submit(2, 1, "middle")
@@ -522,7 +520,7 @@ def test_a_low_run_that_is_to_end_just_when_the_high_one_starts_is_left_alone() 
     assert desk.planned == {3: (10.0, 16.0)}
 
 
-def test_a_run_that_is_being_preempted_is_not_preempted_again() -> None:
+def test_a_run_is_not_preempted_twice() -> None:
     desk = machines(1, 10.0, HIGH, LOW)
     desk.submit(1, 0, "low")
     desk.round()
@@ -533,7 +531,7 @@ def test_a_run_that_is_being_preempted_is_not_preempted_again() -> None:
     assert desk.preempted == [(4.0, 1)]
 
 
-def test_a_start_a_rounding_error_early_does_not_overtake_the_run_that_is_there() -> None:
+def test_a_start_early_by_a_rounding_error_does_not_overtake_the_current_run() -> None:
     early = FixedScheduler(Schedule.of([Assignment(0, 0, 1000.0 - 1e-7, 1010.0 - 1e-7)]))
     desk = Desk(make_site(1), [10.0], (HIGH, LOW), {"high": early})
     desk.submit(1, 0, "low")
@@ -544,7 +542,7 @@ def test_a_start_a_rounding_error_early_does_not_overtake_the_run_that_is_there(
     assert desk.preempted == [(1000.0, 1)]
 
 
-def test_the_plan_behind_a_preemption_that_takes_long_moves_with_the_time() -> None:
+def test_plans_behind_a_slow_preemption_move_with_time() -> None:
     desk = machines(1, 10.0, HIGH, LOW)
     desk.submit(1, 0, "low")
     desk.round()
@@ -558,7 +556,7 @@ def test_the_plan_behind_a_preemption_that_takes_long_moves_with_the_time() -> N
 # -- notices that overtake each other ----------------------------------------------------------------------
 
 
-def test_an_end_that_overtakes_the_preemption_order_finishes_the_job_once_only() -> None:
+def test_a_job_that_ends_before_its_preemption_order_is_finished_once() -> None:
     desk = machines(1, 10.0, HIGH, LOW)
     desk.submit(1, 0, "low")
     desk.round()
@@ -574,11 +572,11 @@ def test_an_end_that_overtakes_the_preemption_order_finishes_the_job_once_only()
     assert not desk.waiting
 
 
-def test_an_end_that_overtakes_the_preemption_order_takes_the_job_out_of_waiting_too() -> None:
+def test_a_job_that_ends_before_its_preemption_order_leaves_the_waiting_jobs() -> None:
     desk = machines(1, 10.0, HIGH, LOW)
     desk.submit(1, 0, "low")
     desk.round()
-    del desk.scheduler.wishes[1]
+    del desk.scheduler.targets[1]
     desk.submit(2, 0, "high")
     desk.round(4.0)
     assert desk.waiting == {1}
@@ -586,19 +584,19 @@ def test_an_end_that_overtakes_the_preemption_order_takes_the_job_out_of_waiting
     assert desk.waiting == set()
 
 
-def test_a_run_that_is_lost_before_it_could_be_preempted_lets_its_job_start_elsewhere() -> None:
+def test_a_run_lost_before_its_preemption_lets_its_job_start_elsewhere() -> None:
     desk = machines(2, 10.0, HIGH, LOW)
     desk.submit(1, 0, "low")
     desk.round()
     desk.submit(2, 0, "high")
-    desk.scheduler.wishes[1] = 1
+    desk.scheduler.targets[1] = 1
     desk.round(4.0)
     desk.lose(1, [0], at_s=5.0)
     assert desk.dispatched[1:] == [(5.0, 1, 1)]
     assert desk.waiting == {2}
 
 
-def test_a_preemption_that_nobody_ordered_sends_the_job_back_to_its_queue() -> None:
+def test_a_job_preempted_without_an_order_returns_to_its_queue() -> None:
     desk = machines(1)
     desk.submit(1, 0)
     desk.round()
@@ -607,7 +605,7 @@ def test_a_preemption_that_nobody_ordered_sends_the_job_back_to_its_queue() -> N
     assert desk.manager.wants_round
 
 
-def test_notices_of_runs_that_are_over_change_nothing() -> None:
+def test_notices_of_finished_runs_change_nothing() -> None:
     desk = machines(1)
     desk.submit(1, 0)
     desk.submit(2, 0)
@@ -627,7 +625,7 @@ def test_notices_of_runs_that_are_over_change_nothing() -> None:
 # -- preemption by the scheduler itself --------------------------------------------------------------------
 
 
-def test_a_victim_of_the_scheduler_gives_way_and_its_job_waits_again() -> None:
+def test_a_victim_chosen_by_the_scheduler_is_preempted_and_its_job_waits_again() -> None:
     desk = machines(1)
     desk.submit(1, 0)
     desk.round()
@@ -642,7 +640,7 @@ def test_a_victim_of_the_scheduler_gives_way_and_its_job_waits_again() -> None:
     assert desk.manager.wants_round
 
 
-def test_asking_what_a_preemption_would_bring_changes_nothing() -> None:
+def test_querying_ready_times_without_a_run_changes_nothing() -> None:
     desk = machines(1)
     desk.submit(1, 0)
     desk.round()
@@ -654,7 +652,7 @@ def test_asking_what_a_preemption_would_bring_changes_nothing() -> None:
     assert problem.ready_times_without([]).machine_s.tolist() == [10.0]
 
 
-def test_without_its_victims_a_machine_is_ready_when_the_runs_in_line_are_done() -> None:
+def test_without_its_victims_a_machine_is_ready_after_its_planned_runs() -> None:
     desk = machines(2)
     for job in (1, 2):
         desk.submit(job, 0)
@@ -665,7 +663,7 @@ def test_without_its_victims_a_machine_is_ready_when_the_runs_in_line_are_done()
     assert problem.ready_times_without([desk.run_of(1)]).machine_s.tolist() == [20.0, 14.0]
 
 
-def test_without_its_victims_a_high_queue_still_looks_past_the_queues_that_it_displaces() -> None:
+def test_victims_of_a_high_queue_are_removed_in_addition_to_displaced_queues() -> None:
     desk = machines(1, 10.0, HIGH, LOW)
     desk.submit(1, 0, "high")
     desk.submit(2, 0, "low")
@@ -678,7 +676,7 @@ def test_without_its_victims_a_high_queue_still_looks_past_the_queues_that_it_di
     assert desk.planned[3] == (4.0, 14.0)
 
 
-def test_the_scheduler_is_shown_the_runs_that_go_on_and_not_those_that_are_being_preempted() -> None:
+def test_the_scheduler_does_not_see_runs_being_preempted() -> None:
     desk = machines(2, 10.0, HIGH, LOW)
     desk.submit(1, 0, "low")
     desk.submit(2, 1, "low")
@@ -688,7 +686,7 @@ def test_the_scheduler_is_shown_the_runs_that_go_on_and_not_those_that_are_being
     assert desk.scheduler.running[-2:] == [{1: 10.0, 2: 10.0}, {2: 10.0}]
 
 
-def test_a_run_that_outlived_its_estimate_is_shown_as_ending_now() -> None:
+def test_the_scheduler_sees_an_overdue_run_as_ending_now() -> None:
     desk = machines(2)
     desk.submit(1, 0)
     desk.round()
@@ -700,7 +698,7 @@ def test_a_run_that_outlived_its_estimate_is_shown_as_ending_now() -> None:
     assert desk.scheduler.running[-1] == {1: 33.0, 2: 40.0}
 
 
-def test_a_scheduler_cannot_write_into_the_running_set() -> None:
+def test_a_scheduler_cannot_modify_the_running_jobs_or_ready_times() -> None:
     desk = machines(1)
     desk.submit(1, 0)
     desk.round()
@@ -724,7 +722,7 @@ def test_a_scheduler_cannot_write_into_the_running_set() -> None:
     ],
     ids=["in-the-past", "double-booked", "forgotten", "no-such-machine", "no-such-victim"],
 )
-def test_of_a_schedule_that_breaks_a_rule_nothing_is_carried_out(answer: Schedule) -> None:
+def test_an_invalid_schedule_is_not_carried_out(answer: Schedule) -> None:
     desk = Desk(make_site(1), [10.0], schedulers={"default": FixedScheduler(answer)})
     desk.submit(1)
     desk.submit(2)
@@ -737,7 +735,7 @@ def test_of_a_schedule_that_breaks_a_rule_nothing_is_carried_out(answer: Schedul
     assert set(desk.manager.why_waiting().values()) == {"no round has looked at it yet"}
 
 
-def test_a_victim_that_is_being_preempted_already_is_refused() -> None:
+def test_a_victim_that_is_already_being_preempted_is_rejected() -> None:
     desk = machines(1)
     desk.submit(1, 0)
     desk.round()
@@ -751,7 +749,7 @@ def test_a_victim_that_is_being_preempted_already_is_refused() -> None:
     assert desk.preempted == [(1.0, 1)]
 
 
-def test_a_round_after_a_rejected_one_serves_the_jobs_and_starts_what_was_decided_before() -> None:
+def test_the_round_after_a_rejected_one_starts_its_jobs_and_earlier_decisions() -> None:
     forgets = FixedScheduler(Schedule.of([]))
     desk = Desk(make_site(2), [10.0, 10.0], (HIGH, LOW), {"low": forgets})
     desk.submit(1, 0, "high")
@@ -767,7 +765,7 @@ def test_a_round_after_a_rejected_one_serves_the_jobs_and_starts_what_was_decide
 # -- losses and outages ------------------------------------------------------------------------------------
 
 
-def test_the_job_of_a_lost_run_waits_again_and_starts_anew() -> None:
+def test_the_job_of_a_lost_run_waits_and_restarts() -> None:
     desk = machines(1)
     desk.submit(1, 0)
     desk.round()
@@ -780,55 +778,55 @@ def test_the_job_of_a_lost_run_waits_again_and_starts_anew() -> None:
     assert desk.run_of(1) != first
 
 
-def test_a_machine_that_an_order_found_down_is_believed_so_until_a_later_reading_says_up() -> None:
+def test_a_machine_found_down_by_an_order_stays_down_until_a_later_up_reading() -> None:
     desk = machines(2)
     desk.submit(1, 0)
     desk.round(10.0)
     desk.lose(1, [0])
-    desk.scheduler.wishes[1] = 1
+    desk.scheduler.targets[1] = 1
     desk.round(11.0)
     assert desk.scheduler.ready_s[-1] == [INF, 11.0]
     assert desk.dispatched[-1] == (11.0, 1, 1)
-    desk.hear(0, up=True, measured_s=9.0)
+    desk.observe(0, up=True, measured_s=9.0)
     desk.submit(2)
     desk.round(12.0)
     assert desk.scheduler.ready_s[-1] == [INF, 21.0]
-    desk.hear(0, up=True, measured_s=12.0)
+    desk.observe(0, up=True, measured_s=12.0)
     assert desk.manager.wants_round
     desk.round(13.0)
     assert desk.scheduler.ready_s[-1] == [13.0, 21.0]
 
 
-def test_a_machine_found_down_and_seen_up_again_before_either_is_told_is_used() -> None:
+def test_a_machine_that_recovered_before_the_loss_was_reported_is_used() -> None:
     desk = machines(1)
     desk.submit(1, 0)
     desk.round()
     desk.clock.now_s = 20.0
     desk.manager.on_run_lost(Loss(desk.run_of(1), 12.0, (0,)))
-    desk.hear(0, up=True, measured_s=15.0)
+    desk.observe(0, up=True, measured_s=15.0)
     desk.round()
     assert desk.dispatched == [(0.0, 1, 0), (20.0, 1, 0)]
 
 
-def test_a_cluster_whose_interconnects_were_found_down_is_closed_and_its_machines_are_not() -> None:
+def test_losing_all_interconnects_closes_the_cluster_but_not_its_machines() -> None:
     desk = with_pair()
     desk.submit(1, PAIR)
     desk.round(10.0)
     desk.lose(1, ["lan", "wan"])
     desk.submit(2, 0)
-    desk.scheduler.wishes[1] = 2
+    desk.scheduler.targets[1] = 2
     desk.round(11.0)
     problem = desk.scheduler.problems[-1]
     assert problem.ready_times.cluster_s.tolist() == [INF]
     assert desk.dispatched[1:] == [(11.0, 1, 2), (11.0, 2, 0)]
-    desk.hear("wan", up=True, measured_s=9.0)
-    desk.hear("lan", up=True, measured_s=12.0)
+    desk.observe("wan", up=True, measured_s=9.0)
+    desk.observe("lan", up=True, measured_s=12.0)
     desk.submit(3)
     desk.round(13.0)
     assert desk.scheduler.problems[-1].ready_times.members == ((0, 1),)
 
 
-def test_a_loss_takes_the_other_runs_planned_on_what_was_found_down_with_it() -> None:
+def test_a_loss_withdraws_the_other_runs_planned_on_the_failed_resources() -> None:
     desk = with_pair()
     for job, resource in ((1, 0), (2, 0), (3, PAIR), (4, 1)):
         desk.submit(job, resource)
@@ -838,49 +836,49 @@ def test_a_loss_takes_the_other_runs_planned_on_what_was_found_down_with_it() ->
     assert desk.dispatched[1:] == [(3.0, 4, 1)]
 
 
-def test_runs_planned_on_a_machine_that_goes_down_are_mapped_again_and_the_running_one_goes_on() -> None:
+def test_runs_planned_on_a_failed_machine_are_remapped_and_the_started_run_continues() -> None:
     desk = machines(2)
     desk.submit(1, 0)
     desk.submit(2, 0)
     desk.round()
-    desk.hear(0, up=False)
+    desk.observe(0, up=False)
     assert desk.waiting == {2}
     assert desk.manager.wants_round
-    desk.scheduler.wishes[2] = 1
+    desk.scheduler.targets[2] = 1
     desk.round(1.0)
     assert desk.dispatched == [(0.0, 1, 0), (1.0, 2, 1)]
     desk.end(1, 10.0)
     assert [record.job.id for record in desk.experience.records] == [1]
 
 
-def test_a_round_takes_in_what_the_monitor_has_before_it_decides() -> None:
+def test_a_round_reads_pending_monitor_news_first() -> None:
     desk = machines(2)
     desk.submit(1)
-    desk.monitor.untold.append(MachineReading(1, False, 0.0))
+    desk.monitor.unread.append(MachineReading(1, False, 0.0))
     desk.round()
     assert desk.scheduler.ready_s == [[0.0, INF]]
 
 
-def test_a_reading_that_says_nothing_new_asks_for_no_round() -> None:
+def test_a_reading_without_news_requests_no_round() -> None:
     desk = machines(1)
     desk.submit(1)
     desk.round()
-    desk.hear(0, up=True)
+    desk.observe(0, up=True)
     assert not desk.manager.wants_round
-    desk.hear(0, up=False)
+    desk.observe(0, up=False)
     assert desk.manager.wants_round
 
 
-def test_what_stood_behind_a_withdrawn_run_starts_at_once() -> None:
+def test_runs_behind_a_withdrawn_run_start_at_once() -> None:
     desk = with_pair()
     desk.submit(1, 0)
     desk.submit(2, PAIR)
     desk.submit(3, 1)
     desk.round()
     desk.clock.now_s = 2.0
-    desk.hear("lan", up=False)
+    desk.observe("lan", up=False)
     assert desk.dispatched == [(0.0, 1, 0)]
-    desk.hear("wan", up=False)
+    desk.observe("wan", up=False)
     assert desk.dispatched == [(0.0, 1, 0), (2.0, 3, 1)]
     assert desk.waiting == {2}
 
@@ -888,9 +886,9 @@ def test_what_stood_behind_a_withdrawn_run_starts_at_once() -> None:
 # -- degraded clusters -------------------------------------------------------------------------------------
 
 
-def test_a_cluster_that_its_policy_keeps_open_runs_on_the_members_it_has_and_takes_longer() -> None:
+def test_an_open_degraded_cluster_runs_slower_on_its_available_members() -> None:
     desk = with_pair(least_share=0.5)
-    desk.hear(1, up=False)
+    desk.observe(1, up=False)
     desk.submit(1, PAIR)
     desk.submit(2, PAIR)
     desk.round()
@@ -900,26 +898,26 @@ def test_a_cluster_that_its_policy_keeps_open_runs_on_the_members_it_has_and_tak
 
 def test_a_cluster_below_its_least_share_is_closed() -> None:
     desk = with_pair(least_share=0.51)
-    desk.hear(1, up=False)
+    desk.observe(1, up=False)
     desk.submit(1)
     desk.round()
     assert desk.scheduler.problems[-1].ready_times.cluster_s.tolist() == [INF]
 
 
-def test_a_run_planned_on_a_member_that_goes_down_is_mapped_again_though_its_cluster_stays_open() -> None:
+def test_a_run_planned_on_a_failed_member_is_remapped_even_if_its_cluster_stays_open() -> None:
     desk = with_pair(least_share=0.5)
     desk.submit(1, 0)
     desk.submit(2, PAIR)
     desk.round()
-    desk.hear(1, up=False)
+    desk.observe(1, up=False)
     assert desk.waiting == {2}
     desk.round(1.0)
     assert desk.planned == {2: (10.0, 22.0)}
 
 
-def test_what_a_degraded_cluster_took_is_experience_of_so_many_machines() -> None:
+def test_a_run_on_a_degraded_cluster_is_recorded_with_its_number_of_machines() -> None:
     desk = with_pair(least_share=0.5)
-    desk.hear(1, up=False)
+    desk.observe(1, up=False)
     desk.submit(1, PAIR)
     desk.round()
     desk.end(1, 12.0)
@@ -930,7 +928,7 @@ def test_what_a_degraded_cluster_took_is_experience_of_so_many_machines() -> Non
 # -- beliefs that prove wrong ------------------------------------------------------------------------------
 
 
-def test_runs_behind_one_that_ended_early_move_up() -> None:
+def test_runs_behind_an_early_end_move_up() -> None:
     desk = machines(1)
     for job in (1, 2, 3):
         desk.submit(job, 0)
@@ -942,7 +940,7 @@ def test_runs_behind_one_that_ended_early_move_up() -> None:
     assert desk.scheduler.ready_s[-1] == [24.0]
 
 
-def test_runs_behind_one_that_is_late_are_planned_after_now() -> None:
+def test_runs_behind_a_late_run_are_planned_after_now() -> None:
     desk = machines(1)
     for job in (1, 2):
         desk.submit(job, 0)
@@ -955,7 +953,7 @@ def test_runs_behind_one_that_is_late_are_planned_after_now() -> None:
     assert desk.scheduler.ready_s[-1] == [29.0]
 
 
-def test_a_delay_reaches_the_runs_behind_a_cluster_on_every_member() -> None:
+def test_a_delay_reaches_the_runs_behind_a_cluster_run_on_every_member() -> None:
     desk = with_pair()
     for job, resource in ((1, 0), (2, PAIR), (3, 1), (4, 1)):
         desk.submit(job, resource)
@@ -964,7 +962,7 @@ def test_a_delay_reaches_the_runs_behind_a_cluster_on_every_member() -> None:
     assert desk.planned == {2: (40.0, 46.0), 3: (46.0, 56.0), 4: (56.0, 66.0)}
 
 
-def test_runs_that_moved_behind_a_late_one_do_not_wait_for_each_other() -> None:
+def test_runs_moved_behind_a_late_run_do_not_deadlock() -> None:
     # Job 1 is late and pushes 2 behind it, 2 pushes the pair run 3, and 3 must push 4 on the other member. If
     # 4 kept its early start, the high pair run 5 would get in line behind 4 and so behind 3 on machine 1, but
     # before 3 on machine 0: each would wait for the other.
@@ -986,7 +984,7 @@ def test_runs_that_moved_behind_a_late_one_do_not_wait_for_each_other() -> None:
 # -- experience --------------------------------------------------------------------------------------------
 
 
-def test_a_whole_run_enters_experience_with_its_times() -> None:
+def test_a_completed_run_enters_experience_with_its_times() -> None:
     desk = with_pair()
     desk.submit(1, PAIR)
     desk.round(3.0)
@@ -1058,20 +1056,20 @@ class ManagerInTheWorld(RuleBasedStateMachine):
     @rule(
         queue=st.sampled_from(("high", "middle", "low", "low")),
         job_class=st.sampled_from(("parallel", "any", "picky")),
-        luck=st.sampled_from((1.0, 1.0, 0.3, 1.5, 4.0)),
+        run_time_factor=st.sampled_from((1.0, 1.0, 0.3, 1.5, 4.0)),
     )
-    def submit(self, queue: str, job_class: str, luck: float) -> None:
+    def submit(self, queue: str, job_class: str, run_time_factor: float) -> None:
         job = Job(JobId(self.next_job), job_class, self.world.now_s, "ann", queue)
         self.next_job += 1
-        assert self.world.submit(job, luck) is None
+        assert self.world.submit(job, run_time_factor) is None
 
     @rule(seconds=st.sampled_from((1.0, 3.0, 9.0, 30.0)))
     def pass_time(self, seconds: float) -> None:
         self.world.pass_time(seconds)
 
     @rule()
-    def something_happens(self) -> None:
-        self.world.happen_next()
+    def an_event_occurs(self) -> None:
+        self.world.run_next_event()
 
     @rule()
     def hold_round(self) -> None:
@@ -1079,7 +1077,7 @@ class ManagerInTheWorld(RuleBasedStateMachine):
         check_plan(self.manager, self.world.now_s)
 
     @rule(subject=st.sampled_from(SUBJECTS))
-    def something_fails_or_comes_back(self, subject: int | str) -> None:
+    def a_resource_fails_or_recovers(self, subject: int | str) -> None:
         self.world.pass_time(1.0)
         self.world.change(subject, up=subject in self.world.down)
 
@@ -1103,7 +1101,7 @@ class ManagerInTheWorld(RuleBasedStateMachine):
             self.books_agree()
             if self.manager.wants_round:
                 self.hold_round()
-            elif not self.world.happen_next():
+            elif not self.world.run_next_event():
                 break
         assert not self.world.unfinished, f"nothing can happen any more: {self.manager.why_waiting()}"
         assert not self.manager._started
@@ -1114,7 +1112,7 @@ class ManagerInTheWorld(RuleBasedStateMachine):
         assert sorted(learned) == sorted(self.world.lessons())
 
 
-def test_whatever_happens_no_machine_is_shared_no_job_is_lost_and_all_end() -> None:
+def test_under_any_events_no_machine_is_shared_and_every_job_ends() -> None:
     run_state_machine_as_test(
         ManagerInTheWorld,
         settings=settings(
@@ -1126,7 +1124,7 @@ def test_whatever_happens_no_machine_is_shared_no_job_is_lost_and_all_end() -> N
 # -- admission ---------------------------------------------------------------------------------------------
 
 
-def test_a_user_may_have_so_many_unfinished_jobs_and_another_when_one_is_done() -> None:
+def test_a_user_at_the_limit_may_submit_again_after_a_job_ends() -> None:
     desk = Desk(make_site(1), [10.0], users=[UserPolicy("ann", most_jobs=2)])
     assert [desk.submit(job, 0) is None for job in (1, 2, 3)] == [True, True, False]
     desk.round()
@@ -1134,7 +1132,7 @@ def test_a_user_may_have_so_many_unfinished_jobs_and_another_when_one_is_done() 
     assert [desk.submit(job, 0) is None for job in (4, 5)] == [True, False]
 
 
-def test_a_job_that_was_preempted_still_counts_as_unfinished() -> None:
+def test_a_preempted_job_still_counts_as_unfinished() -> None:
     users = [UserPolicy("ann", most_jobs=1)]
     desk = Desk(make_site(1), [10.0], [HIGH, LOW], users=users)
     desk.submit(1, 0, "low")

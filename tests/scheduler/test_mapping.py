@@ -22,7 +22,7 @@ def schedule(name: str, asked: MappingProblem) -> Schedule:
     return registry.resolve(name).make().schedule(asked)
 
 
-def test_olb_takes_the_machine_that_is_ready_first_however_slow() -> None:
+def test_olb_selects_the_earliest_ready_machine_regardless_of_speed() -> None:
     # 0 -> m0 until 4; 1 -> m1 until 9; 2 -> m0 (ready 4) until 9; 3: both ready at 9, lowest index.
     assert placed(schedule("olb", problem(HAND_ETC))) == {
         0: (0, 0, 4),
@@ -32,7 +32,7 @@ def test_olb_takes_the_machine_that_is_ready_first_however_slow() -> None:
     }
 
 
-def test_met_takes_the_fastest_machine_however_busy() -> None:
+def test_met_selects_the_fastest_machine_regardless_of_load() -> None:
     assert placed(schedule("met", problem(HAND_ETC))) == {
         0: (0, 0, 4),
         1: (0, 4, 7),
@@ -41,7 +41,7 @@ def test_met_takes_the_fastest_machine_however_busy() -> None:
     }
 
 
-def test_mct_takes_the_machine_on_which_the_job_completes_first() -> None:
+def test_mct_selects_the_machine_with_the_earliest_completion() -> None:
     # 0 -> m0 (4); 1: m0 7, m1 9 -> m0; 2: m0 12, m1 2 -> m1; 3: m0 15, m1 9 -> m1.
     assert placed(schedule("mct", problem(HAND_ETC))) == {
         0: (0, 0, 4),
@@ -67,7 +67,7 @@ def test_max_min_commits_the_largest_best_completion_first() -> None:
     assert placed(made) == {3: (1, 0, 7), 2: (0, 0, 5), 0: (0, 5, 9), 1: (0, 9, 12)}
 
 
-def test_sufferage_commits_the_job_that_would_lose_most() -> None:
+def test_sufferage_commits_the_job_with_the_largest_sufferage() -> None:
     # Sufferages 2, 6, 3, 1: job 1 on m0 (3). Then 0: m0 7, m1 6 -> 1; 2: m0 8, m1 2 -> 6; 3: m0 11, m1 7
     # -> 4: job 2 on m1 (2). Then 0: m0 7, m1 8 -> 1; 3: m0 11, m1 9 -> 2: job 3 on m1 (9); job 0 on m0 (7).
     made = schedule("sufferage", problem(HAND_ETC))
@@ -75,18 +75,18 @@ def test_sufferage_commits_the_job_that_would_lose_most() -> None:
     assert placed(made) == {1: (0, 0, 3), 2: (1, 0, 2), 3: (1, 2, 9), 0: (0, 3, 7)}
 
 
-def test_sjs_is_min_min_where_that_has_the_smaller_sum() -> None:
+def test_sjs_is_min_min_if_its_sum_is_smaller() -> None:
     # Sums of completions: Min-min 2 + 3 + 7 + 9 = 21, Max-min 7 + 5 + 9 + 12 = 33.
     assert placed(schedule("sjs", problem(HAND_ETC))) == placed(schedule("min_min", problem(HAND_ETC)))
 
 
-def test_sjs_is_max_min_where_that_has_the_smaller_sum() -> None:
+def test_sjs_is_max_min_if_its_sum_is_smaller() -> None:
     # Min-min: job 0 on m0 (1), then job 1: m0 3, m1 3 -> m0: 1 + 3 = 4. Max-min: job 1 on m0 (2), then job 0:
     # m0 3, m1 1 -> m1: 2 + 1 = 3.
     assert placed(schedule("sjs", problem([[1, 1], [2, 3]]))) == {1: (0, 0, 2), 0: (1, 0, 1)}
 
 
-def test_best_assignment_wants_an_idle_machine_of_the_designated_class() -> None:
+def test_best_assignment_selects_an_idle_machine_of_the_preferred_class() -> None:
     etc = EtcMatrix([[9, 1]], [0, 0, 0], [0, 0, 1], ("big", "small"))  # type: ignore[arg-type]
     jobs = [Job(JobId(i), "any", 0.0, preferred=("big", "small")) for i in range(3)]
     times = ReadyTimes(read_only([0.0, 5.0, 0.0]))
@@ -96,7 +96,7 @@ def test_best_assignment_wants_an_idle_machine_of_the_designated_class() -> None
     assert placed(schedule("best_assignment", asked)) == {0: (0, 0, 9), 1: (2, 0, 1), 2: (2, 1, 2)}
 
 
-def test_best_assignment_without_preferences_wants_the_fastest_idle_machine() -> None:
+def test_best_assignment_without_preferences_selects_the_fastest_idle_machine() -> None:
     assert placed(schedule("best_assignment", problem([[4, 2], [4, 2]]))) == {0: (1, 0, 2), 1: (0, 0, 4)}
 
 
@@ -107,44 +107,44 @@ def test_pjs_runs_a_profitable_job_on_the_cluster_and_the_others_around_it() -> 
     assert placed(made) == {0: (2, 0, 4), 1: (0, 4, 6)}
 
 
-def test_pjs_keeps_the_sequential_schedule_where_the_cluster_would_delay_the_others() -> None:
+def test_pjs_keeps_the_sequential_schedule_if_the_cluster_run_would_delay_others() -> None:
     # In parallel job 0 gains 3, but jobs 1 and 2 would each wait 7.
     made = schedule("pjs", problem([[10, 10, 7], [2, 2, INF], [2, 2, INF]], members=[[0, 1]]))
     assert placed(made) == placed(schedule("sjs", problem([[10, 10], [2, 2], [2, 2]])))
 
 
-def test_pjs_does_not_accept_a_parallel_job_that_only_breaks_even() -> None:
+def test_pjs_rejects_a_parallel_job_that_only_breaks_even() -> None:
     # Alone: job 1 on m0 (2), job 0 on m1 (4): 6. With job 0 in parallel (2), job 1 ends at 2 + 2: 6 again.
     made = schedule("pjs", problem([[4, 4, 2], [2, 2, INF]], members=[[0, 1]]))
     assert placed(made) == {1: (0, 0, 2), 0: (1, 0, 4)}
 
 
-def test_a_cluster_is_ready_when_its_last_member_is() -> None:
+def test_a_cluster_is_ready_with_its_last_member() -> None:
     made = schedule("pjs", problem([[100, 100, 4]], ready_s=[3, 8], members=[[0, 1]]))
     assert placed(made) == {0: (2, 8, 12)}
 
 
-def test_pjs_commits_the_most_profitable_pair_first_and_stops_at_the_first_that_fails() -> None:
+def test_pjs_commits_the_most_profitable_pair_first_and_stops_at_the_first_failure() -> None:
     # Gains: job 0 on cluster 0 (machines 0, 1): 20 - 5 = 15, job 1 on cluster 1 (machines 2, 3): 12 - 5 = 7.
     etc_s = [[20, 20, 20, 20, 5, 9], [12, 12, 12, 12, 9, 5]]
     made = schedule("pjs", problem(etc_s, members=[[0, 1], [2, 3]]))
     assert [(a.job, a.resource) for a in made.assignments] == [(0, 4), (1, 5)]
 
 
-def test_pjs_runs_in_parallel_what_no_single_machine_can_run() -> None:
+def test_pjs_runs_jobs_without_a_single_machine_in_parallel() -> None:
     made = schedule("pjs", problem([[INF, INF, 30], [2, 2, INF]], members=[[0, 1]]))
     assert placed(made)[0] == (2, 0, 30)
 
 
 @pytest.mark.parametrize("name", registry.BUILT_IN)
-def test_a_job_that_nothing_available_can_run_is_left_waiting_with_the_reason(name: str) -> None:
+def test_a_job_without_an_available_machine_waits_with_a_reason(name: str) -> None:
     made = schedule(name, problem([[4, INF], [INF, 5]], ready_s=[0, INF]))
     assert placed(made) == {0: (0, 0, 4)}
     assert list(made.wait_reasons) == [1]
 
 
 @pytest.mark.parametrize("name", registry.BUILT_IN)
-def test_equal_jobs_on_equal_machines_go_by_lowest_index(name: str) -> None:
+def test_ties_between_jobs_and_machines_go_to_the_lowest_index(name: str) -> None:
     made = placed(schedule(name, problem([[7, 7, 7]] * 3)))
     if name == "met":  # the fastest machine is always the first
         assert made == {0: (0, 0, 7), 1: (0, 7, 14), 2: (0, 14, 21)}
@@ -153,7 +153,7 @@ def test_equal_jobs_on_equal_machines_go_by_lowest_index(name: str) -> None:
 
 
 @pytest.mark.parametrize("name", registry.BUILT_IN)
-def test_nothing_starts_before_a_machine_is_ready(name: str) -> None:
+def test_no_job_starts_before_its_machine_is_ready(name: str) -> None:
     made = schedule(name, problem([[5, 5]] * 4, ready_s=[100, 200], now_s=50))
     assert all(a.start_s >= (100, 200)[a.resource] for a in made.assignments)
 
@@ -166,9 +166,7 @@ MAPPED_BY_KERNELS = ("min_min", "max_min", "sjs", "pjs", "pjs_try_next", "optima
 
 @pytest.mark.parametrize("name", MAPPED_BY_KERNELS)
 @pytest.mark.parametrize("kind", [np.int32, np.int64, np.float32, np.float16])
-def test_matrices_of_other_types_and_in_other_orders_are_mapped_as_the_same_numbers(
-    name: str, kind: type
-) -> None:
+def test_matrices_of_any_type_and_memory_order_give_the_same_mapping(name: str, kind: type) -> None:
     etc_s = np.random.default_rng(3).integers(1, 50, (12, 5))
     scheduler = registry.resolve(name).make()
     expected = scheduler.schedule(MappingProblem.from_matrix(etc_s.astype(float)))
@@ -183,16 +181,14 @@ def test_matrices_of_other_types_and_in_other_orders_are_mapped_as_the_same_numb
 
 @pytest.mark.parametrize("name", MAPPED_BY_KERNELS)
 @pytest.mark.parametrize("shape", [(0, 3), (3, 0), (0, 0)])
-def test_without_jobs_or_machines_nothing_is_mapped_and_every_job_is_named(
-    name: str, shape: tuple[int, int]
-) -> None:
+def test_without_jobs_or_machines_every_job_is_left_waiting(name: str, shape: tuple[int, int]) -> None:
     made = registry.resolve(name).make().schedule(MappingProblem.from_matrix(np.ones(shape)))
     assert len(made.assignments) == 0
     assert list(made.wait_reasons) == list(range(shape[0]))
 
 
 @pytest.mark.parametrize("name", MAPPED_BY_KERNELS)
-def test_a_job_that_no_machine_can_run_is_named_and_the_others_are_mapped(name: str) -> None:
+def test_a_job_that_no_machine_can_run_is_left_waiting_and_the_others_are_mapped(name: str) -> None:
     etc_s = [[1.0, np.inf], [np.inf, np.inf], [2.0, 3.0]]
     made = registry.resolve(name).make().schedule(MappingProblem.from_matrix(etc_s))
     assert made.wait_reasons == {1: "no available resource can run it"}
@@ -200,12 +196,12 @@ def test_a_job_that_no_machine_can_run_is_named_and_the_others_are_mapped(name: 
 
 
 @pytest.mark.parametrize("bad", [np.nan, -1.0, -np.inf])
-def test_a_cell_that_is_no_time_is_refused_by_its_place(bad: float) -> None:
+def test_an_invalid_etc_cell_is_rejected_with_its_position(bad: float) -> None:
     with pytest.raises(ValueError, match=r"ETC cell \(1, 0\) is"):
         MappingProblem.from_matrix([[1.0, 2.0], [bad, 2.0]])
 
 
-def test_millions_of_jobs_cost_no_object_each() -> None:
+def test_millions_of_jobs_can_be_mapped() -> None:
     etc = EtcMatrix([[3.0, 1.0], [2.0, 5.0]], np.arange(2_000_000) % 2, np.arange(100) % 2)
     made = registry.resolve("sjs").make().schedule(MappingProblem.from_etc(etc))
     assert len(made.assignments) == 2_000_000
@@ -216,7 +212,7 @@ def detail_of(made: Schedule, i: int) -> str:
     return in_detail(made.wait_reasons, i)
 
 
-def test_a_job_that_was_never_placed_is_forgotten_and_not_said_to_wait_for_machines() -> None:
+def test_a_job_that_was_never_placed_is_reported_as_forgotten() -> None:
     asked = problem([[1.0, 2.0], [3.0, 4.0]])
     placer = Placer(asked)
     placer.place(0, 0)
@@ -228,7 +224,7 @@ def test_a_job_that_was_never_placed_is_forgotten_and_not_said_to_wait_for_machi
     )
 
 
-def test_wait_reasons_say_what_is_available() -> None:
+def test_wait_reasons_name_the_available_resources() -> None:
     down = problem([[1.0, INF, 1.0], [INF, INF, INF], [INF, 1.0, 2.0], [INF, INF, 1.0]], [INF, 0.0], [[1]])
     placer = Placer(down)
     placer.place(0, 0)
@@ -236,7 +232,7 @@ def test_wait_reasons_say_what_is_available() -> None:
     placer.place(2, 0)
     placer.leave(3, "it may wait for a cheaper hour")
     made = placer.schedule()
-    assert asked_and_answered(down, made)
+    assert is_valid(down, made)
     assert detail_of(made, 0).startswith(
         ON_CLUSTERS_ONLY + ": its class runs on 1 machine and 1 cluster, of "
     )
@@ -245,5 +241,5 @@ def test_wait_reasons_say_what_is_available() -> None:
     assert detail_of(made, 3) == "it may wait for a cheaper hour"
 
 
-def asked_and_answered(asked: MappingProblem, made: Schedule) -> bool:
+def is_valid(asked: MappingProblem, made: Schedule) -> bool:
     return asked.violation(made) is None

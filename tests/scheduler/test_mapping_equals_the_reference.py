@@ -43,35 +43,35 @@ PAIRS: list[tuple[Scheduler, Scheduler]] = [
 KINDS = ("any", "whole", "tenths", "by class", "absorbed", "consistent")
 
 
-def random_times(kind: str, n: int, m: int, luck: np.random.Generator) -> Matrix:
+def random_times(kind: str, n: int, m: int, rng: np.random.Generator) -> Matrix:
     """ETC matrices (n, m) that are hard in different ways."""
     tenths = [0.1, 0.2, 0.3, 0.7, 1.1, 3.3]
     if kind == "whole":  # ties everywhere, and jobs that take no time
-        return luck.integers(0, 6, (n, m)).astype(float)
+        return rng.integers(0, 6, (n, m)).astype(float)
     if kind == "tenths":  # sums that differ by rounding, and are equal once something is added
-        return luck.choice(tenths, (n, m))
+        return rng.choice(tenths, (n, m))
     if kind == "by class":
-        return luck.choice(tenths, (4, 3))[luck.integers(0, 4, n)][:, luck.integers(0, 3, m)]
+        return rng.choice(tenths, (4, 3))[rng.integers(0, 4, n)][:, rng.integers(0, 3, m)]
     if kind == "absorbed":  # times that vanish beside others
-        return luck.choice([0.0, 1.0, 2.0, 1e-17, 1e17], (n, m))
-    etc_s = luck.uniform(1.0, 3000.0, (n, 1)) * luck.uniform(1.0, 1000.0, (n, m))
+        return rng.choice([0.0, 1.0, 2.0, 1e-17, 1e17], (n, m))
+    etc_s = rng.uniform(1.0, 3000.0, (n, 1)) * rng.uniform(1.0, 1000.0, (n, m))
     return np.sort(etc_s, axis=1) if kind == "consistent" else etc_s
 
 
 @st.composite
 def problems(draw: st.DrawFn, most_jobs: int = 30, most_machines: int = 10) -> MappingProblem:
-    luck = np.random.default_rng(draw(st.integers(0, 2**32)))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
     n, m = draw(st.integers(1, most_jobs)), draw(st.integers(1, most_machines))
     kind = draw(st.sampled_from(KINDS))
-    etc_s = random_times(kind, n, m, luck)
+    etc_s = random_times(kind, n, m, rng)
     if draw(st.booleans()):
-        etc_s[luck.random(etc_s.shape) < 0.2] = np.inf
+        etc_s[rng.random(etc_s.shape) < 0.2] = np.inf
     clusters = draw(st.integers(0, 3))
-    parallel_s = luck.choice(etc_s.ravel(), (n, clusters)) * luck.choice([0.3, 0.5, 1.0])
+    parallel_s = rng.choice(etc_s.ravel(), (n, clusters)) * rng.choice([0.3, 0.5, 1.0])
     if kind == "by class":
-        parallel_s = parallel_s[luck.integers(0, n, n)]
-    members = [luck.choice(m, luck.integers(0, min(m, 4) + 1), replace=False) for _ in range(clusters)]
-    ready_s = luck.choice([0.0, 0.0, 0.3, 0.1 + 0.2, 7.5, 1e-17, np.inf], m)
+        parallel_s = parallel_s[rng.integers(0, n, n)]
+    members = [rng.choice(m, rng.integers(0, min(m, 4) + 1), replace=False) for _ in range(clusters)]
+    ready_s = rng.choice([0.0, 0.0, 0.3, 0.1 + 0.2, 7.5, 1e-17, np.inf], m)
     return MappingProblem.from_matrix(
         np.hstack([etc_s, parallel_s]), ready_s, [np.sort(machines).tolist() for machines in members]
     )
@@ -85,14 +85,16 @@ def columns(schedule: Schedule) -> list[list[float]]:
 @pytest.mark.parametrize(("fast", "reference"), PAIRS, ids=lambda scheduler: type(scheduler).__name__)
 @given(problem=problems())
 @settings(max_examples=up_to(300))
-def test_small_problems(fast: Scheduler, reference: Scheduler, problem: MappingProblem) -> None:
+def test_small_problems_equal_the_reference(
+    fast: Scheduler, reference: Scheduler, problem: MappingProblem
+) -> None:
     assert columns(fast.schedule(problem)) == columns(reference.schedule(problem))
 
 
 @pytest.mark.parametrize(("fast", "reference"), PAIRS, ids=lambda scheduler: type(scheduler).__name__)
 @given(problem=problems())
 @settings(max_examples=up_to(100))
-def test_small_problems_with_blocks_of_job_classes(
+def test_small_problems_with_blocks_of_job_classes_equal_the_reference(
     fast: Scheduler, reference: Scheduler, problem: MappingProblem
 ) -> None:
     with pytest.MonkeyPatch.context() as changed:
@@ -103,13 +105,13 @@ def test_small_problems_with_blocks_of_job_classes(
 
 @pytest.mark.parametrize(("fast", "reference"), PAIRS[:3], ids=lambda scheduler: type(scheduler).__name__)
 @pytest.mark.parametrize("kind", KINDS)
-def test_large_problems(kind: str, fast: Scheduler, reference: Scheduler) -> None:
-    luck = np.random.default_rng(KINDS.index(kind))
-    problem = MappingProblem.from_matrix(random_times(kind, 400, 30, luck), luck.choice([0.0, 5.0], 30))
+def test_large_problems_equal_the_reference(kind: str, fast: Scheduler, reference: Scheduler) -> None:
+    rng = np.random.default_rng(KINDS.index(kind))
+    problem = MappingProblem.from_matrix(random_times(kind, 400, 30, rng), rng.choice([0.0, 5.0], 30))
     assert columns(fast.schedule(problem)) == columns(reference.schedule(problem))
 
 
-def test_max_min_is_not_given_up_for_a_job_that_only_a_machine_that_is_down_could_run() -> None:
+def test_sjs_may_choose_max_min_with_a_job_that_only_a_down_machine_can_run() -> None:
     etc_s = [[3.3, np.inf, 0.7], [1.1, 0.7, 0.2], [1.1, 0.1, 0.1], [np.inf, np.inf, 3.3]]
     problem = MappingProblem.from_matrix(np.array(etc_s), np.array([0.0, 0.3, np.inf]))
     assert columns(Sjs().schedule(problem)) == columns(ReferenceGreedy(-1.0).schedule(problem))

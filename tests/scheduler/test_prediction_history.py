@@ -32,7 +32,7 @@ def one_job_waits() -> SystemState:
     return state
 
 
-def test_the_closest_circumstances_of_which_enough_is_known_speak() -> None:
+def test_quantiles_come_from_the_closest_circumstances_with_enough_errors() -> None:
     here = errors(WAITS, *[1.5] * FEWEST)
     same_kind = errors(WAITS._replace(load=4), *[2.0] * (2 * FEWEST))
     history = ErrorHistory(here + same_kind)
@@ -42,11 +42,11 @@ def test_the_closest_circumstances_of_which_enough_is_known_speak() -> None:
     assert history.quantiles(WAITS._replace(waits=False), 0.5) is None
 
 
-def test_few_errors_say_nothing() -> None:
+def test_too_few_errors_give_no_quantile() -> None:
     assert ErrorHistory(errors(WAITS, *[2.0] * (FEWEST - 1))).quantiles(WAITS, 0.5) is None
 
 
-def test_a_hybrid_forecast_is_corrected_by_the_median_of_what_was_wrong_before() -> None:
+def test_a_hybrid_forecast_is_corrected_by_the_median_past_error() -> None:
     history = ErrorHistory(errors(WAITS, *[1.2] * FEWEST))
     plain = PolicyAware(Loras())
     (forecast,) = Hybrid(plain, history).predict(50.0, one_job_waits().view())
@@ -55,7 +55,7 @@ def test_a_hybrid_forecast_is_corrected_by_the_median_of_what_was_wrong_before()
     assert unchanged.end_s == 150.0
 
 
-def test_a_hybrid_forecast_has_the_interval_of_the_errors_that_it_is_corrected_by() -> None:
+def test_the_interval_of_a_hybrid_forecast_comes_from_the_same_errors_as_its_correction() -> None:
     ratios = [0.5 + k / 200 for k in range(101)]
     history = ErrorHistory(errors(WAITS, *ratios))
     asked: list[str] = []
@@ -82,7 +82,7 @@ def test_a_hybrid_forecast_never_ends_before_it_starts() -> None:
     assert all(f.start_s is None or f.start_s <= f.end_s for f in forecasts)
 
 
-def test_an_interval_holds_the_middle_four_fifths_of_the_errors() -> None:
+def test_an_interval_covers_the_middle_80_percent_of_the_errors() -> None:
     ratios = [0.5 + k / 100 for k in range(101)]
     with_interval = WithInterval(PolicyAware(Loras()), ErrorHistory(errors(WAITS, *ratios)))
     (forecast,) = with_interval.predict(50.0, one_job_waits().view())

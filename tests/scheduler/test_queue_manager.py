@@ -49,8 +49,8 @@ class World:
         raise AssertionError("nobody preempts on shared nodes")
 
     def news(self) -> Sequence[NodeReading | MachineReading]:
-        told, self.readings = self.readings, []
-        return told
+        pending, self.readings = self.readings, []
+        return pending
 
     def used_s(self, run: RunId) -> float:
         return self.used.get(run, 0.0)
@@ -91,7 +91,7 @@ def job(number: int, tasks: int = 1, job_class: str = "any") -> Job:
     return Job(JobId(number), job_class, float(number), n_tasks=tasks)
 
 
-def test_a_job_starts_waits_for_room_and_starts_when_another_ends() -> None:
+def test_a_job_waits_for_free_nodes_and_starts_when_another_ends() -> None:
     world = World()
     manager = manager_of(world, Loras(), 1)
     for number in range(5):
@@ -108,7 +108,7 @@ def test_a_job_starts_waits_for_room_and_starts_when_another_ends() -> None:
     assert world.orders[-1].machines == (0,)
 
 
-def test_a_run_that_is_lost_waits_again_and_its_node_is_not_used_any_more() -> None:
+def test_a_lost_run_waits_again_and_avoids_the_failed_node() -> None:
     world = World()
     manager = manager_of(world, Loras())
     manager.on_job_arrived(job(0))
@@ -118,7 +118,7 @@ def test_a_run_that_is_lost_waits_again_and_its_node_is_not_used_any_more() -> N
     assert [order.machines for order in world.orders] == [(0,), (1,)]
 
 
-def test_a_node_that_was_found_down_is_used_again_when_a_later_reading_says_so() -> None:
+def test_a_node_found_down_is_reused_after_a_later_reading() -> None:
     world = World()
     manager = manager_of(world, Loras(), 1)
     world.now_s = 10.0
@@ -135,7 +135,7 @@ def test_a_node_that_was_found_down_is_used_again_when_a_later_reading_says_so()
     assert [order.machines for order in world.orders] == [(0,), (0,)]
 
 
-def test_a_node_found_down_and_seen_up_again_before_either_is_told_is_used() -> None:
+def test_a_node_that_recovered_before_its_loss_was_reported_is_reused() -> None:
     """The manager was busy from 10 to 20 s; what it hears then was true before."""
     world = World()
     manager = manager_of(world, Loras(), 1)
@@ -149,7 +149,7 @@ def test_a_node_found_down_and_seen_up_again_before_either_is_told_is_used() -> 
     assert [order.machines for order in world.orders] == [(0,), (0,)]
 
 
-def test_every_arrival_has_all_jobs_that_are_not_done_predicted() -> None:
+def test_every_arrival_predicts_all_unfinished_jobs() -> None:
     world, notes = World(), Notes()
     manager = manager_of(world, Loras(), 1, notes)
     manager.on_job_arrived(job(0))
@@ -161,7 +161,7 @@ def test_every_arrival_has_all_jobs_that_are_not_done_predicted() -> None:
     assert ends == [(0.0, 0, 100.0), (40.0, 0, 100.0), (40.0, 1, 140.0)]
 
 
-def test_a_limit_is_promised_if_it_leaves_a_margin_and_once_only() -> None:
+def test_a_limit_is_promised_once_and_only_with_a_margin() -> None:
     """Jobs take 100 s alone; 150 s are predicted with the margin."""
     world, notes = World(), Notes()
     manager = manager_of(world, Loras(), 2, notes)
@@ -175,7 +175,7 @@ def test_a_limit_is_promised_if_it_leaves_a_margin_and_once_only() -> None:
 @pytest.mark.parametrize(
     ("local_tasks", "local_cpu", "memory_mb"), [(-1.0, 0.1, 0.0), (1.0, -0.1, 0.0), (1.0, 0.1, float("nan"))]
 )
-def test_a_reading_that_cannot_be_true_is_told_and_the_one_before_it_kept(
+def test_an_invalid_reading_is_reported_and_the_previous_one_kept(
     local_tasks: float, local_cpu: float, memory_mb: float
 ) -> None:
     world = World()
@@ -193,13 +193,13 @@ def test_a_reading_that_cannot_be_true_is_told_and_the_one_before_it_kept(
     assert len(world.orders) == 2, "while the user is there, 256 MB are for parallel jobs of 100 MB each"
 
 
-def test_a_job_of_which_nothing_is_known_is_refused() -> None:
+def test_a_job_with_unknown_requirements_is_refused() -> None:
     refusal = manager_of(World(), Loras()).on_job_arrived(job(0, job_class="odd"))
     assert refusal is not None
     assert "jobs of class 'odd' with 1 tasks have not been measured" in refusal
 
 
-class Says:
+class FixedAnswer:
     """A scheduler that returns what it was made with."""
 
     def __init__(self, answer: object) -> None:
@@ -231,11 +231,9 @@ EVERYWHERE = [(i, (0, 1)) for i in range(5)]
         (placing((0, (0, 1)), waiting=(1, 2, 3)), rules.NO_JOB_FORGOTTEN),
     ],
 )
-def test_a_schedule_that_breaks_a_rule_is_rejected_and_nothing_of_it_carried_out(
-    answer: object, rule: str
-) -> None:
+def test_an_invalid_schedule_is_rejected_and_nothing_is_started(answer: object, rule: str) -> None:
     world = World()
-    manager = manager_of(world, Says(answer))
+    manager = manager_of(world, FixedAnswer(answer))
     for number in range(5):
         manager.on_job_arrived(job(number, 2))
     with pytest.raises(ScheduleRejected) as caught:

@@ -38,7 +38,7 @@ OWN = f"{__name__}:WithParameters"
         ("(greedy=true)", (0.5, None, True)),
     ],
 )
-def test_parameters_behind_a_name_go_to_the_constructor(
+def test_parameters_in_the_name_are_passed_to_the_constructor(
     parameters: str, given: tuple[float, int | None, bool]
 ) -> None:
     spec = resolve(OWN + parameters)
@@ -49,7 +49,7 @@ def test_parameters_behind_a_name_go_to_the_constructor(
 
 
 @pytest.mark.parametrize(
-    ("parameters", "told"),
+    ("parameters", "message"),
     [
         ("(alhpa=1)", "there is no parameter 'alhpa'; did you mean 'alpha'?"),
         ("(alpha=much)", "'alpha' is 'much'; expected a number"),
@@ -65,27 +65,27 @@ def test_parameters_behind_a_name_go_to_the_constructor(
         ("(alpha=__import__('os'))", "is neither a number"),
     ],
 )
-def test_parameters_that_do_not_fit_are_refused(parameters: str, told: str) -> None:
+def test_invalid_parameters_are_rejected(parameters: str, message: str) -> None:
     with pytest.raises(SchedulerNotLoaded) as refused:
         resolve(OWN + parameters)
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
-def test_a_choice_that_is_none_is_refused_with_those_there_are() -> None:
+def test_an_unknown_choice_is_rejected_with_the_valid_ones() -> None:
     with pytest.raises(
         SchedulerNotLoaded, match="'best' is no job selection; there are just_first, first_fit"
     ):
         resolve("loras(selection=best)")
 
 
-def test_a_composition_has_its_parameters_and_takes_others_beside() -> None:
+def test_a_named_composition_accepts_additional_parameters() -> None:
     made = resolve("uniform_easy(most_jobs=2)").make()
     assert isinstance(made, Loras)
     assert (made.selection, made.node_selection, made.most_jobs) == (Selection.EASY, NodeSelection.UNIFORM, 2)
 
 
 @pytest.mark.parametrize("name", [*registry.ON_SHARED_NODES, *registry.ON_FREE_NODES])
-def test_every_built_in_scheduler_for_nodes_loads(name: str) -> None:
+def test_every_built_in_node_scheduler_loads(name: str) -> None:
     spec = resolve(name)
     assert spec.is_built_in
     assert spec.target.startswith("scheduler.")
@@ -118,7 +118,7 @@ class TakesNoSeed(WithParameters):
     is_random = True
 
 
-def test_a_spec_has_the_kind_of_a_built_in_scheduler_or_the_declared_one() -> None:
+def test_a_spec_has_the_built_in_or_declared_kind() -> None:
     assert resolve("sjs").kind is Kind.MAPPING
     assert resolve("loras(selection=easy)").kind is Kind.TIME_SHARED
     assert resolve("easy_sjbf").kind is Kind.FREE_NODES
@@ -138,22 +138,22 @@ def test_a_spec_has_the_kind_of_a_built_in_scheduler_or_the_declared_one() -> No
         (Kind.MAPPING, Kind.MAPPING),
     ],
 )
-def test_kinds_are_named_with_hyphens_or_underscores(name: str, kind: Kind) -> None:
+def test_kinds_accept_hyphens_and_underscores(name: str, kind: Kind) -> None:
     assert Kind(name) is kind
 
 
 @pytest.mark.parametrize(
-    ("name", "told"),
+    ("name", "message"),
     [
         ("WrongKind", "declares kind = 'free'; expected one of mapping, shared-nodes, free-nodes"),
         ("WrongFlag", "declares memoryless = 'yes'; expected True or False"),
         ("TakesNoSeed", "declares is_random = True; its constructor needs a parameter 'seed'"),
     ],
 )
-def test_wrong_declarations_are_refused(name: str, told: str) -> None:
+def test_invalid_declarations_are_rejected(name: str, message: str) -> None:
     with pytest.raises(SchedulerNotLoaded) as refused:
         resolve(f"{__name__}:{name}")
-    assert told in str(refused.value)
+    assert message in str(refused.value)
 
 
 def test_a_random_scheduler_gets_the_seed_unless_its_name_has_one() -> None:
@@ -172,12 +172,12 @@ def test_a_spec_can_be_pickled() -> None:
     assert pickle.loads(pickle.dumps(spec)) == spec
 
 
-def test_names_of_the_same_scheduler_have_the_same_key() -> None:
+def test_aliases_of_a_scheduler_have_the_same_key() -> None:
     assert resolve("easy").key == resolve("rigid(backfilling=easy)").key
     assert resolve("easy").key != resolve("fcfs").key
 
 
-def test_a_scheduler_of_another_kind_is_refused_and_those_that_fit_are_named() -> None:
+def test_a_scheduler_of_another_kind_is_rejected_with_the_suitable_ones() -> None:
     resolve("sjs").require(Kind.MAPPING, "this experiment")
     resolve(OWN).require(Kind.FREE_NODES, "replaying a log")
     with pytest.raises(SchedulerNotLoaded) as refused:
@@ -188,20 +188,20 @@ def test_a_scheduler_of_another_kind_is_refused_and_those_that_fit_are_named() -
     )
 
 
-def test_resolving_a_built_in_scheduler_imports_nothing_compiled() -> None:
+def test_resolving_a_built_in_scheduler_imports_no_compiled_module() -> None:
     look = (
         "import sys; from scheduler.registry import resolve; resolve('easy'); print('numba' in sys.modules)"
     )
     assert subprocess.run([sys.executable, "-c", look], check=True, capture_output=True).stdout == b"False\n"
 
 
-def test_a_listing_has_the_first_line_of_each_docstring() -> None:
+def test_a_listing_shows_the_first_line_of_each_docstring() -> None:
     for entry in registry.entries():
         documented = inspect.getdoc(type(resolve(entry.name).make()))
         assert documented is not None
         assert entry.summary == documented.splitlines()[0]
 
 
-def test_the_listing_loads_nothing_that_is_compiled() -> None:
+def test_the_listing_loads_no_compiled_module() -> None:
     look = "import sys; from scheduler import registry; registry.entries(); print('numba' in sys.modules)"
     assert subprocess.run([sys.executable, "-c", look], check=True, capture_output=True).stdout == b"False\n"

@@ -48,13 +48,13 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_every_command_explains_itself(command: str) -> None:
+def test_every_command_has_help(command: str) -> None:
     result = sil(command, "--help")
     assert result.exit_code == 0
     assert "Usage" in result.output
 
 
-def test_without_a_command_the_help_is_shown() -> None:
+def test_without_a_command_the_help_is_printed() -> None:
     assert "Usage" in sil().output
 
 
@@ -128,7 +128,7 @@ def test_seed_replications_and_schedulers_can_be_given_on_the_command_line(here:
     assert pl.read_csv(here / "out" / "jobs.csv").select("replication", "scheduler").unique().height == 2
 
 
-def test_a_grid_is_shown_as_a_table_with_the_change_against_the_first_scheduler(here: Path) -> None:
+def test_a_grid_is_printed_as_a_table_with_the_change_from_the_first_scheduler(here: Path) -> None:
     path = tiny_experiment(here, '[grid]\n"workload.jobs" = [2, 4]')
     result = sil("run", path, "--out", "out", "--metric", "makespan")
     assert result.exit_code == 0, result.output
@@ -163,7 +163,7 @@ def test_report_rebuilds_the_same_files_from_the_trace(here: Path) -> None:
     assert {name: (here / "out" / name).read_bytes() for name in derived} == before
 
 
-def test_a_faulty_scheduler_gives_exit_code_1_a_message_and_the_others_results(here: Path) -> None:
+def test_a_faulty_scheduler_exits_with_1_and_the_others_have_results(here: Path) -> None:
     path = tiny_experiment(here, schedulers='["mct", "tests.faulty:ForgetsAJob"]')
     result = sil("run", path, "--out", "out")
     assert result.exit_code == 1
@@ -191,7 +191,7 @@ def test_schedulers_as_json_has_kind_source_class_and_summary() -> None:
     assert {entry["source"] for entry in found.values()} == {"built in"}
 
 
-def test_experiments_lists_the_built_in_ones() -> None:
+def test_experiments_lists_the_built_in_experiments() -> None:
     assert "light-to-heavy" in sil("experiments").stdout
     found = {entry["name"]: entry for entry in json.loads(sil("experiments", "--json").stdout)}
     assert found["light-to-heavy"]["file"].endswith("light-to-heavy.toml")
@@ -243,7 +243,7 @@ def test_shell_completion_scripts_are_printed(shell: str) -> None:
     assert "--install-completion" in sil("--help").output
 
 
-def test_commands_are_completed() -> None:
+def test_commands_are_tab_completed() -> None:
     environment = {"_SIL_COMPLETE": "complete_bash", "COMP_WORDS": "sil sched", "COMP_CWORD": "1"}
     done = subprocess.run(
         [Path(sys.executable).parent / "sil"],
@@ -281,7 +281,7 @@ def test_a_scheduler_package_overwritten_in_place_is_reported(tmp_path: Path) ->
     assert shadowed_scheduler(tmp_path) is not None
 
 
-def test_the_progress_bar_says_what_it_waits_for_until_the_first_result() -> None:
+def test_the_progress_bar_names_what_it_waits_for_until_the_first_result() -> None:
     bars = Progress(disable=True)
     bar, (task,) = ProgressBar(bars, "mine"), bars.tasks
     assert task.description == "mine: reading"
@@ -322,13 +322,13 @@ def test_a_matrix_is_read_in_every_format(kind: str, here: Path) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "int64", "uint8"])
-def test_a_npy_matrix_may_be_of_any_number_type_and_order(dtype: str, here: Path) -> None:
+def test_a_npy_matrix_may_have_any_number_type_and_memory_order(dtype: str, here: Path) -> None:
     np.save(here / "m.npy", np.asfortranarray(np.array([[4, 6], [3, 9], [5, 2], [8, 7]], dtype=dtype)))
     (row,) = json.loads(sil("schedule", "m.npy", "--scheduler", "min_min", "--json").stdout)
     assert row["makespan_s"] == 9.0
 
 
-def test_without_names_all_schedulers_map_the_matrix(here: Path) -> None:
+def test_by_default_all_schedulers_map_the_matrix(here: Path) -> None:
     rows = json.loads(sil("schedule", matrix_file(here, "csv"), "--json").stdout)
     assert {"olb", "met", "mct", "min_min", "max_min", "sufferage", "sjs", "pjs"} <= {
         r["scheduler"] for r in rows
@@ -362,7 +362,7 @@ def test_the_decision_limit_of_a_mapping_can_be_set(option: str, here: Path) -> 
     assert "--limit" not in sil("schedule", "--help").output
 
 
-def test_a_faulty_scheduler_on_a_matrix_is_reported_beside_the_results_of_the_others(here: Path) -> None:
+def test_a_faulty_scheduler_on_a_matrix_is_reported_and_the_others_have_results(here: Path) -> None:
     names = ("--scheduler", "tests.faulty:DoubleBooks", "--scheduler", "mct", "--json")
     result = sil("schedule", matrix_file(here, "csv"), *names)
     assert result.exit_code == 1
@@ -387,7 +387,7 @@ BAD_MATRICES = {
 
 
 @pytest.mark.parametrize("name", BAD_MATRICES)
-def test_a_matrix_that_cannot_be_used_is_refused_in_one_sentence(name: str, here: Path) -> None:
+def test_an_unusable_matrix_is_rejected_with_one_sentence(name: str, here: Path) -> None:
     text, expected = BAD_MATRICES[name]
     (here / name).write_text(text)
     sentence = the_sentence(sil("schedule", name))
@@ -395,7 +395,7 @@ def test_a_matrix_that_cannot_be_used_is_refused_in_one_sentence(name: str, here
     assert name in sentence
 
 
-def test_a_gzip_that_is_cut_off_is_refused(here: Path) -> None:
+def test_a_truncated_gzip_file_is_rejected(here: Path) -> None:
     whole = gzip.compress(b"2 2 0\n1\n2\n3\n4\n")
     (here / "cut.gz").write_bytes(whole[:-9])
     assert "not a whole gzip file" in the_sentence(sil("schedule", "cut.gz"))
@@ -405,7 +405,7 @@ def test_a_gzip_that_is_cut_off_is_refused(here: Path) -> None:
     ("text", "expected"),
     [("1", "1 ready times for a matrix of 2"), ("1 x", "'x'"), ("1 -2", "machine 1 is -2")],
 )
-def test_ready_times_that_do_not_fit_are_refused(text: str, expected: str, here: Path) -> None:
+def test_mismatched_ready_times_are_rejected(text: str, expected: str, here: Path) -> None:
     (here / "ready.txt").write_text(text)
     assert expected in the_sentence(sil("schedule", matrix_file(here, "csv"), "--ready", "ready.txt"))
 
@@ -436,7 +436,7 @@ def test_ready_times_that_do_not_fit_are_refused(text: str, expected: str, here:
         ("mix = { short = true }", "line 11: workload.mix.short = true: expected a number"),
     ],
 )
-def test_what_is_wrong_in_an_experiment_file_is_reported_with_its_line(
+def test_an_error_in_an_experiment_file_is_reported_with_its_line(
     more: str, expected: str, here: Path
 ) -> None:
     sentence = the_sentence(sil("run", tiny_experiment(here, more), "--out", "out"))
@@ -453,7 +453,7 @@ def test_what_is_wrong_in_an_experiment_file_is_reported_with_its_line(
         ("fast = 100\nslow = 300", "", "job class 'long' has no machine that can run it"),
     ],
 )
-def test_what_is_wrong_in_a_site_file_is_reported_with_its_line(
+def test_an_error_in_a_site_file_is_reported_with_its_line(
     old: str, new: str, expected: str, here: Path
 ) -> None:
     path = tiny_experiment(here, site_text=TINY_SITE.replace(old, new))
@@ -462,7 +462,7 @@ def test_what_is_wrong_in_a_site_file_is_reported_with_its_line(
     assert "tiny.toml, line " in sentence
 
 
-def test_an_unknown_scheduler_is_answered_with_the_nearest_known_one(here: Path) -> None:
+def test_an_unknown_scheduler_is_reported_with_the_nearest_known_one(here: Path) -> None:
     sentence = the_sentence(sil("run", tiny_experiment(here), "--scheduler", "pjz", "--out", "out"))
     assert "there is no scheduler 'pjz'; did you mean 'pjs'?" in sentence
 
@@ -479,7 +479,7 @@ def test_an_unknown_scheduler_is_answered_with_the_nearest_known_one(here: Path)
         ("good_module:Demanding", "its constructor must work without arguments"),
     ],
 )
-def test_a_scheduler_that_cannot_be_loaded_has_a_reason(
+def test_a_scheduler_that_cannot_be_loaded_is_reported_with_the_reason(
     name: str, expected: str, here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(here))
@@ -491,7 +491,7 @@ def test_a_scheduler_that_cannot_be_loaded_has_a_reason(
     assert expected in the_sentence(sil("schedule", matrix_file(here, "csv"), "--scheduler", name))
 
 
-def test_an_output_folder_that_cannot_be_written_is_reported(here: Path) -> None:
+def test_an_unwritable_output_folder_is_reported(here: Path) -> None:
     (here / "file").write_text("in the way")
     assert "cannot be written" in the_sentence(sil("run", tiny_experiment(here), "--out", "file/out"))
     assert "cannot be written" in the_sentence(
@@ -499,14 +499,14 @@ def test_an_output_folder_that_cannot_be_written_is_reported(here: Path) -> None
     )
 
 
-def test_an_experiment_or_site_that_does_not_exist_is_reported_with_the_built_in_ones(here: Path) -> None:
+def test_an_unknown_experiment_or_site_is_reported_with_the_built_in_ones(here: Path) -> None:
     assert "light-to-heavy" in the_sentence(sil("run", "light-to-havey"))
     sentence = the_sentence(sil("run", tiny_experiment(here, site='"nowhere.toml"'), "--out", "out"))
     assert "nowhere.toml" in sentence
     assert "hcs-2001" in sentence
 
 
-def test_an_unknown_metric_is_answered_with_the_known_ones(here: Path) -> None:
+def test_an_unknown_metric_is_reported_with_the_known_ones(here: Path) -> None:
     sentence = the_sentence(sil("run", tiny_experiment(here), "--metric", "makspan"))
     assert "makespan" in sentence
 

@@ -33,7 +33,7 @@ def runs(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_runs_part_at_the_first_decision_that_is_not_the_same(runs: Path) -> None:
+def test_runs_diverge_at_the_first_different_decision(runs: Path) -> None:
     fcfs, easy = (pl.read_parquet(runs / name / TRACE) for name in ("fcfs", "easy"))
     found = divergence(fcfs, easy)
     assert found is not None
@@ -44,9 +44,7 @@ def test_runs_part_at_the_first_decision_that_is_not_the_same(runs: Path) -> Non
     assert sentence(found.other[0]) == "job 3 starts on 2, estimated run time 10 s"
 
 
-def test_a_run_is_the_same_as_itself_and_as_one_whose_decisions_were_charged_nothing(
-    runs: Path, tmp_path: Path
-) -> None:
+def test_a_run_equals_itself_and_a_run_with_zero_decision_costs(runs: Path, tmp_path: Path) -> None:
     fcfs = pl.read_parquet(runs / "fcfs" / TRACE)
     assert divergence(fcfs, fcfs) is None
     free = Replay(log_of(ROWS, 3), decision_cost="fixed(seconds=0)")
@@ -56,14 +54,14 @@ def test_a_run_is_the_same_as_itself_and_as_one_whose_decisions_were_charged_not
     assert divergence(fcfs, charged) is None
 
 
-def test_a_trace_that_ends_before_the_other_parts_there(runs: Path) -> None:
+def test_a_truncated_trace_diverges_at_its_end(runs: Path) -> None:
     fcfs = pl.read_parquet(runs / "fcfs" / TRACE)
     found = divergence(fcfs, fcfs.head(5))
     assert found is not None
     assert (found.facts, found.other) == (5, ())
 
 
-def test_the_command_tells_who_ran_and_who_waited(runs: Path) -> None:
+def test_the_command_prints_running_and_waiting_jobs_at_the_divergence(runs: Path) -> None:
     done = sil("compare-traces", runs / "fcfs", runs / "easy" / TRACE)
     assert done.exit_code == 1
     assert "The runs are equal for 4 facts and diverge at 2 s." in done.output
@@ -76,7 +74,7 @@ def test_the_command_tells_who_ran_and_who_waited(runs: Path) -> None:
     assert (same.exit_code, same.output) == (0, "The two runs are equal: 9 facts.\n")
 
 
-def test_in_a_trace_of_an_experiment_one_run_is_chosen(tmp_path: Path) -> None:
+def test_one_run_of_an_experiment_trace_is_selected_by_scheduler(tmp_path: Path) -> None:
     experiment = tiny_experiment(tmp_path)
     assert sil("run", experiment, "--out", tmp_path / "out").exit_code == 0
     several = sil("compare-traces", tmp_path / "out", tmp_path / "out")
@@ -91,7 +89,7 @@ def test_in_a_trace_of_an_experiment_one_run_is_chosen(tmp_path: Path) -> None:
     assert "diverge at" in two.output
 
 
-def test_what_is_no_trace_has_a_sentence(tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_trace_is_reported_in_one_sentence(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no")
     assert "there is no trace.parquet in this folder" in the_sentence(
         sil("compare-traces", tmp_path, tmp_path)

@@ -60,7 +60,7 @@ def tiny(here: Path) -> Path:
     return here
 
 
-def test_a_site_goes_in_and_comes_out_as_it_was(tiny: Path) -> None:
+def test_a_site_round_trips_through_the_database(tiny: Path) -> None:
     text = done("export")
     (tiny / "again.toml").write_text(text)
     assert "is updated from its file" in done("import", "again.toml")
@@ -69,12 +69,12 @@ def test_a_site_goes_in_and_comes_out_as_it_was(tiny: Path) -> None:
     assert (tiny / "third.toml").read_text() == text
 
 
-def test_a_built_in_site_is_put_in_by_name(here: Path) -> None:
+def test_a_built_in_site_is_imported_by_name(here: Path) -> None:
     done("init", "--db", "hcs.db")
     assert "142 machines, 18 clusters" in done("import", "hcs-2001", "--db", "hcs.db")
 
 
-def test_the_database_is_named_by_option_by_environment_or_is_site_db(
+def test_the_database_is_given_by_option_or_environment_or_defaults_to_site_db(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     done("init")
@@ -84,13 +84,13 @@ def test_the_database_is_named_by_option_by_environment_or_is_site_db(
     assert {path.name for path in here.glob("*.db")} == {"site.db", "other.db", "third.db"}
 
 
-def test_show_tells_machines_clusters_states_and_expected_times(tiny: Path) -> None:
+def test_show_prints_machines_clusters_states_and_expected_times(tiny: Path) -> None:
     shown = done("show")
     for what in ("Machines of tiny", "Clusters", "Expected times", "staff"):
         assert what in shown
 
 
-def test_show_lists_the_sites_of_a_database_with_several_and_one_that_is_named(tiny: Path) -> None:
+def test_show_lists_the_sites_of_a_database_and_a_named_one(tiny: Path) -> None:
     done("import", "hcs-2001")
     shown = done("show")
     assert "hcs-2001" in shown
@@ -99,7 +99,7 @@ def test_show_lists_the_sites_of_a_database_with_several_and_one_that_is_named(t
     assert "which site" in refused("history")
 
 
-def test_show_tells_of_one_job_class_machine_by_machine(tiny: Path) -> None:
+def test_show_prints_a_job_class_by_machine(tiny: Path) -> None:
     (tiny / "mine.csv").write_text(
         "job_class,resource,started_unix_s,run_time_s\nshort,f1,0,10\nshort,pair,0,40\nshort,s1,0,20\nlong,f1,0,99\n"
     )
@@ -112,7 +112,7 @@ def test_show_tells_of_one_job_class_machine_by_machine(tiny: Path) -> None:
     assert "has no job class 'play'; it has short, long" in refused("show", "--job-class", "play")
 
 
-def test_a_state_is_told_and_shown(tiny: Path) -> None:
+def test_a_state_is_recorded_and_shown(tiny: Path) -> None:
     done("state", "f1", "down")
     assert "of which down" in done("show")
     with sqlite3.connect("site.db") as connection:
@@ -168,7 +168,7 @@ def row_of(name: str, shown: str) -> list[str]:
     return [row for row in rows if row[0] == name][-1]
 
 
-def test_what_was_measured_is_shown_and_why_a_cluster_runs_nothing_in_parallel(tiny: Path) -> None:
+def test_measurements_are_shown_with_the_reason_a_cluster_is_closed(tiny: Path) -> None:
     assert "States" not in done("show")
     done("state", "f1", "up", "--local-load", "0.5")
     done("state", "f2", "down")
@@ -202,7 +202,7 @@ def test_old_runs_are_pruned_and_the_statistics_still_agree(tiny: Path) -> None:
     assert "5 runs (and 15 that were pruned)" in done("check")
 
 
-def test_statistics_that_were_tampered_with_are_found(tiny: Path) -> None:
+def test_modified_statistics_are_detected(tiny: Path) -> None:
     (tiny / "mine.csv").write_text("job_class,resource,started_unix_s,run_time_s\nshort,f1,0,10\n")
     done("history", "--import", "mine.csv")
     with sqlite3.connect("site.db") as connection:
@@ -212,14 +212,14 @@ def test_statistics_that_were_tampered_with_are_found(tiny: Path) -> None:
     assert "do not agree with its history" in result.stderr
 
 
-def test_a_slurm_log_makes_a_site_that_experiments_can_run_on(here: Path) -> None:
+def test_a_slurm_log_creates_a_site_usable_in_experiments(here: Path) -> None:
     (here / "log.txt").write_text(SACCT)
     done("init")
-    told = done("import-sacct", "log.txt", "--db", "site.db#ours")
-    assert "3 of 5 rows" in told
-    assert "New at the site 'ours': 1 machine class, 4 machines, 1 cluster, 2 job classes." in told
-    assert "Refused: 1 (the job was cancelled; line 5)" in told
-    assert "Refused: 1 (the job has not ended; line 6)" in told
+    printed = done("import-sacct", "log.txt", "--db", "site.db#ours")
+    assert "3 of 5 rows" in printed
+    assert "New at the site 'ours': 1 machine class, 4 machines, 1 cluster, 2 job classes." in printed
+    assert "Refused: 1 (the job was cancelled; line 5)" in printed
+    assert "Refused: 1 (the job has not ended; line 6)" in printed
     shown = done("show")
     assert "ann/sim/4" in shown
     assert "900.0" in shown  # the mean of ten and twenty minutes
@@ -229,7 +229,7 @@ def test_a_slurm_log_makes_a_site_that_experiments_can_run_on(here: Path) -> Non
     assert result.exit_code == 0, result.output
 
 
-def test_a_job_without_nodes_is_one_of_the_machine_class_also_where_a_cluster_has_that_name(
+def test_a_job_without_nodes_counts_for_its_machine_class_despite_a_cluster_of_that_name(
     here: Path,
 ) -> None:
     header, *rows = SACCT.splitlines()
@@ -247,7 +247,7 @@ def test_a_job_without_nodes_is_one_of_the_machine_class_also_where_a_cluster_ha
     assert runs == [(1, 1, None), (1, 2, None), (None, None, 1), *[(1, None, None)] * 3]
 
 
-def test_a_cluster_that_a_log_adds_machines_to_is_told_of(here: Path) -> None:
+def test_a_cluster_that_grows_by_a_log_is_reported(here: Path) -> None:
     header, *rows = SACCT.splitlines()
     (here / "log.txt").write_text(SACCT)
     (here / "more.txt").write_text(
@@ -255,18 +255,18 @@ def test_a_cluster_that_a_log_adds_machines_to_is_told_of(here: Path) -> None:
     )
     done("init")
     assert "instead of" not in sil("db", "import-sacct", "log.txt", "--db", "site.db#ours").stderr
-    told = " ".join(sil("db", "import-sacct", "more.txt").stderr.split())
-    assert "the cluster 'batch' has 6 members now, instead of 4: runs of the partition" in told
+    printed = " ".join(sil("db", "import-sacct", "more.txt").stderr.split())
+    assert "the cluster 'batch' has 6 members now, instead of 4: runs of the partition" in printed
 
 
-def test_a_partition_that_is_named_like_a_node_gets_a_cluster_with_another_name(here: Path) -> None:
+def test_a_partition_named_like_a_node_gets_a_cluster_with_another_name(here: Path) -> None:
     (here / "log.txt").write_text(SACCT.replace("|batch|", "|n1|"))
     done("init")
     assert "3 of 5 rows" in done("import-sacct", "log.txt", "--db", "site.db#ours")
     assert "partition n1" in done("show")
 
 
-def test_a_log_of_which_nothing_can_be_used_makes_no_site(here: Path) -> None:
+def test_a_log_without_usable_jobs_creates_no_site(here: Path) -> None:
     header, *rows = SACCT.splitlines()
     (here / "log.txt").write_text("\n".join([header, *rows[3:]]))
     done("init")
@@ -277,19 +277,19 @@ def test_a_log_of_which_nothing_can_be_used_makes_no_site(here: Path) -> None:
     assert "ours" not in done("show")
 
 
-def test_a_csv_file_without_jobs_is_refused(tiny: Path) -> None:
+def test_a_csv_file_without_jobs_is_rejected(tiny: Path) -> None:
     (tiny / "mine.csv").write_text("job_class,resource,started_unix_s,run_time_s\n")
     assert refused("history", "--import", "mine.csv") == "mine.csv: the file has a header, but no jobs"
 
 
-def test_a_name_in_a_csv_file_that_the_site_does_not_know_is_told_with_the_file(tiny: Path) -> None:
+def test_an_unknown_resource_in_a_csv_file_is_reported_with_file_and_job(tiny: Path) -> None:
     (tiny / "mine.csv").write_text("job_class,resource,started_unix_s,run_time_s\nshort,m9,0,10\n")
     assert refused("history", "--import", "mine.csv") == (
         "mine.csv: job 2: the site 'tiny' has no machine or cluster 'm9'"
     )
 
 
-def test_what_two_logs_tell_of_is_recorded_once(here: Path) -> None:
+def test_a_job_in_two_logs_is_recorded_once(here: Path) -> None:
     header, *rows = SACCT.splitlines()
     requeued = (
         "1|ann|sim|batch|4|n1|2026-01-01T00:00:00|2026-01-02T00:01:00|2026-01-02T00:11:00|00:10:00|COMPLETED"
@@ -298,18 +298,18 @@ def test_what_two_logs_tell_of_is_recorded_once(here: Path) -> None:
     (here / "second.txt").write_text("\n".join([header, *rows[1:3], requeued, requeued]))
     done("init")
     assert "2 of 2 rows" in done("import-sacct", "first.txt", "--db", "site.db#ours")
-    told = done("import-sacct", "second.txt")
-    assert "2 of 4 rows" in told
-    assert "Left out: 2 (recorded before)" in told
+    printed = done("import-sacct", "second.txt")
+    assert "2 of 4 rows" in printed
+    assert "Left out: 2 (recorded before)" in printed
     assert "agree with its history of 4 runs" in done("check")
 
 
 def test_an_archive_log_is_recorded_for_the_machine_class_of_its_partition(here: Path) -> None:
     (here / "log.swf").write_text(SWF)
     done("init")
-    told = done("import-swf", "log.swf", "--db", "site.db#archive")
-    assert "1 of 2 rows" in told
-    assert "Refused: 1 (the job failed; line 4)" in told
+    printed = done("import-swf", "log.swf", "--db", "site.db#archive")
+    assert "1 of 2 rows" in printed
+    assert "Refused: 1 (the job failed; line 4)" in printed
     (expected,) = [line for line in done("show").splitlines() if "partition-2 (0)" in line]
     assert "100.0" in expected
     history = done("history")
@@ -324,7 +324,7 @@ def test_an_archive_log_is_recorded_for_the_machine_class_of_its_partition(here:
     assert "2001-09-09" in history
 
 
-def test_a_log_from_the_future_is_refused_and_nothing_of_it_is_recorded(here: Path) -> None:
+def test_a_log_from_the_future_is_rejected_and_not_recorded(here: Path) -> None:
     later = datetime.fromtimestamp(time.time() + 10 * 86_400, UTC).strftime("%Y-%m-%dT%H:%M:%S")
     line = f"9|ann|sim|batch|4|n1|2026-01-01T00:00:00|2026-01-01T00:01:00|{later}||COMPLETED\n"
     (here / "log.txt").write_text(SACCT + line)
@@ -333,7 +333,7 @@ def test_a_log_from_the_future_is_refused_and_nothing_of_it_is_recorded(here: Pa
     assert "ours" not in done("show")
 
 
-def test_an_older_database_says_what_to_run_and_that_works(here: Path) -> None:
+def test_an_older_database_names_the_upgrade_command_which_works(here: Path) -> None:
     (here / "old.db").write_bytes((VERSIONS / "0002.sqlite").read_bytes())
     sentence = refused("show", "--db", "old.db")
     command = sentence.partition("run: sil db ")[2].replace("'", "").split()
@@ -356,7 +356,7 @@ def test_an_older_database_says_what_to_run_and_that_works(here: Path) -> None:
         (("import", "nowhere.toml"), "there is no such file"),
     ],
 )
-def test_what_is_wrong_with_the_database_is_said_in_one_sentence(
+def test_a_database_error_is_reported_in_one_sentence(
     arguments: tuple[str, ...], sentence: str, here: Path
 ) -> None:
     assert sentence in refused(*arguments)
@@ -370,7 +370,7 @@ def test_what_is_wrong_with_the_database_is_said_in_one_sentence(
         (("fast = 10\n", "fast = 0\n"), "expected a number greater than 0"),
     ],
 )
-def test_a_site_file_that_does_not_fit_together_is_refused_with_its_line(
+def test_an_inconsistent_site_file_is_rejected_with_its_line(
     change: tuple[str, str], sentence: str, here: Path
 ) -> None:
     done("init")
@@ -380,7 +380,7 @@ def test_a_site_file_that_does_not_fit_together_is_refused_with_its_line(
     assert sentence in refused("import", "tiny.toml")
 
 
-def test_a_job_class_with_history_cannot_be_dropped_from_the_file(tiny: Path) -> None:
+def test_a_job_class_with_history_cannot_be_removed_from_the_file(tiny: Path) -> None:
     (tiny / "mine.csv").write_text("job_class,resource,started_unix_s,run_time_s\nshort,f1,0,10\n")
     done("history", "--import", "mine.csv")
     (tiny / "tiny.toml").write_text(TINY_SITE.replace('name = "short"', 'name = "play"'))
@@ -389,7 +389,7 @@ def test_a_job_class_with_history_cannot_be_dropped_from_the_file(tiny: Path) ->
     assert "1 runs of it" in sentence
 
 
-def test_all_of_it_works_on_a_server(here: Path, server: Server) -> None:
+def test_all_database_commands_work_on_a_server(here: Path, server: Server) -> None:
     address: Address = server.new_database()
     url = address.url.render_as_string(hide_password=False)
     done("init", "--db", url)

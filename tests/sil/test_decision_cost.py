@@ -42,7 +42,7 @@ def charges(facts: pl.DataFrame) -> list[tuple[float, float]]:
     return facts.filter(pl.col("event") == Fact.DECISION_CHARGED).select("time_s", "expected_s").rows()
 
 
-def test_a_fixed_cost_delays_each_start_and_what_comes_meanwhile_is_told_afterwards(tmp_path: Path) -> None:
+def test_a_fixed_cost_delays_each_start_and_events_during_it_are_sent_afterwards(tmp_path: Path) -> None:
     replay = Replay(log_of(ONE_NODE, 1), decision_cost="fixed(seconds=3)")
     facts = facts_of(replay, "fcfs", tmp_path)
     # Asked at 0 s, job 1 starts at 3 s and ends at 13 s. Job 2 came at 1 s and is told of at 3 s: that
@@ -51,7 +51,7 @@ def test_a_fixed_cost_delays_each_start_and_what_comes_meanwhile_is_told_afterwa
     assert starts(facts) == {1: 3.0, 2: 16.0}
 
 
-def test_an_end_within_the_thinking_time_is_where_it_is_in_truth_and_its_node_is_used_later(
+def test_an_end_during_a_decision_keeps_its_time_and_its_node_is_used_later(
     tmp_path: Path,
 ) -> None:
     log = log_of([(1, 0.0, 10.0, 1, 20.0, 1), (2, 12.0, 5.0, 1, 10.0, 1)], 1)
@@ -64,7 +64,7 @@ def test_an_end_within_the_thinking_time_is_where_it_is_in_truth_and_its_node_is
     assert ends == [13.0, 23.0]
 
 
-def test_a_node_that_fails_and_comes_back_while_a_scheduler_thinks_is_used_again() -> None:
+def test_a_node_that_fails_and_recovers_during_a_decision_is_reused() -> None:
     clock, events, trace = SimClock(), EventQueue(), TraceRecorder()
     jobs = LoggedRuns(log_of([(1, 0.0, 100.0, 2, 100.0, 1), (2, 50.0, 100.0, 1, 100.0, 1)], 2).jobs)
     machines, monitor = SpaceSharedMachines(2, jobs.run_s, events), SimMonitor(clock)
@@ -82,9 +82,7 @@ def test_a_node_that_fails_and_comes_back_while_a_scheduler_thinks_is_used_again
 
 
 @pytest.mark.parametrize("cost_s", [0.001, 0.128, 0.3, 1 / 3])
-def test_what_is_believed_rightly_comes_true_to_the_last_bit_after_a_decision_that_takes_time(
-    cost_s: float, tmp_path: Path
-) -> None:
+def test_with_decision_costs_exact_estimates_hold_to_the_last_bit(cost_s: float, tmp_path: Path) -> None:
     """Job 3 waits for all nodes, until job 2 ends. Job 4 would start before it only if job 2 seemed, by a
     rounding error, to outlive its estimate."""
     rows = [
@@ -99,14 +97,14 @@ def test_what_is_believed_rightly_comes_true_to_the_last_bit_after_a_decision_th
     assert found[3] < 1110.0 < found[4]
 
 
-def test_a_law_is_charged_for_the_jobs_that_wait_and_the_processors(tmp_path: Path) -> None:
+def test_a_modelled_cost_depends_on_waiting_jobs_and_processors(tmp_path: Path) -> None:
     replay = Replay(log_of(ONE_NODE, 4), decision_cost="modelled(seconds=0.25, a=2, b=0.5)")
     assert charges(facts_of(replay, "fcfs", tmp_path)) == [(0.0, 0.5), (1.0, 0.5)]
     assert modelled(0.25, 2.0, 0.5)(3, 4, 0.0) == 4.5
     assert modelled(0.25, -1.0, 0.5)(0, 4, 0.0) == 0.0, "nobody is decided on"
 
 
-def test_a_measured_cost_is_the_wall_time_without_garbage_collection_times_the_factor(tmp_path: Path) -> None:
+def test_a_measured_cost_is_wall_time_without_garbage_collection_times_the_factor(tmp_path: Path) -> None:
     facts = facts_of(Replay(log_of(ONE_NODE, 1), decision_cost="measured(factor=50)"), "easy", tmp_path)
     timings = pl.read_parquet(tmp_path / TIMINGS)
     expected_s = (50 * (timings["wall_s"] - timings["gc_s"])).to_list()
@@ -115,7 +113,7 @@ def test_a_measured_cost_is_the_wall_time_without_garbage_collection_times_the_f
     assert min(expected_s) > 0.0
 
 
-def test_a_run_whose_costs_were_measured_can_be_repeated_byte_for_byte(tmp_path: Path) -> None:
+def test_a_run_with_measured_costs_can_be_repeated_byte_for_byte(tmp_path: Path) -> None:
     log = Lublin().jobs(300, 64, np.random.default_rng(1)).at_load(0.9)
     measured = facts_of(Replay(log, decision_cost="measured(factor=1e6)"), "easy", _folder(tmp_path, "a"))
     again = Replay(log, decision_cost=f"replayed(trace='{tmp_path / 'a'}')")
@@ -125,7 +123,7 @@ def test_a_run_whose_costs_were_measured_can_be_repeated_byte_for_byte(tmp_path:
     assert not facts_of(Replay(log), "easy", _folder(tmp_path, "d")).equals(measured)
 
 
-def test_costs_of_another_run_do_not_suffice_and_that_is_told(tmp_path: Path) -> None:
+def test_replayed_costs_of_a_shorter_run_are_a_fault(tmp_path: Path) -> None:
     facts_of(
         Replay(log_of(ONE_NODE[:1], 1), decision_cost="fixed(seconds=3)"), "fcfs", _folder(tmp_path, "a")
     )
@@ -134,7 +132,7 @@ def test_costs_of_another_run_do_not_suffice_and_that_is_told(tmp_path: Path) ->
     assert f"broke the rule {COST_IS_KNOWN} at 3 s" in str(outcome.fault)
 
 
-def test_in_an_experiment_what_is_decided_at_once_starts_later_by_the_cost(tmp_path: Path) -> None:
+def test_in_an_experiment_decision_costs_delay_the_first_starts(tmp_path: Path) -> None:
     (tmp_path / "x").mkdir()
     run(tiny_experiment(tmp_path), tmp_path / "free")
     charged = run(
@@ -179,19 +177,19 @@ def test_a_cost_may_be_charged_to_some_schedulers_only(tmp_path: Path) -> None:
         ("replayed", r"name a folder of results"),
     ],
 )
-def test_a_cost_that_means_nothing_is_refused(name: str, message: str) -> None:
+def test_an_invalid_decision_cost_is_rejected(name: str, message: str) -> None:
     with pytest.raises(BadDecisionCost, match=message):
         check_decision_cost(name)
 
 
-def test_what_is_no_trace_cannot_be_charged_again(tmp_path: Path) -> None:
+def test_costs_cannot_be_replayed_from_a_file_that_is_not_a_trace(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no trace")
     again = Replay(log_of(ONE_NODE, 1), decision_cost=f"replayed(trace='{tmp_path / 'text'}')")
     with pytest.raises(NoTrace, match="not a trace written by"):
         replay_all(again, ["fcfs"], tmp_path / "out", Processes(1), False, Listener())
 
 
-def test_the_trace_whose_costs_are_charged_again_is_not_replaced(tmp_path: Path) -> None:
+def test_the_trace_whose_costs_are_replayed_is_not_overwritten(tmp_path: Path) -> None:
     log = log_of(ONE_NODE, 1)
     replay_all(
         Replay(log, decision_cost="fixed(seconds=3)"), ["fcfs"], tmp_path, Processes(1), False, Listener()
@@ -203,7 +201,7 @@ def test_the_trace_whose_costs_are_charged_again_is_not_replaced(tmp_path: Path)
     assert (tmp_path / "fcfs" / TRACE).read_bytes() == before
 
 
-def test_no_cost_is_charged_where_nothing_is_said() -> None:
+def test_the_default_decision_cost_is_none() -> None:
     assert decision_cost("none", 0, 0, "easy") is None
 
 

@@ -54,7 +54,7 @@ def facts_of(path: Path, scheduler: str, replication: int = 0) -> pl.DataFrame:
     return scenario_of(experiment, in_use).at(0).run(RunKey(0, replication, scheduler)).facts
 
 
-def story(facts: pl.DataFrame) -> list[tuple[float, str, int | None, int | None]]:
+def timed_events(facts: pl.DataFrame) -> list[tuple[float, str, int | None, int | None]]:
     return facts.select("time_s", "event", "job", "resource").rows()
 
 
@@ -70,20 +70,20 @@ priority = 1
 """
 
 
-def test_the_golden_trace_of_one_job_that_gets_the_pair_for_itself(tmp_path: Path) -> None:
+def test_golden_trace_of_one_job_that_gets_the_whole_pair(tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path, "mix = { short = 1 }", jobs="1")
-    assert story(facts_of(path, "pjs")) == [
+    assert timed_events(facts_of(path, "pjs")) == [
         (0.0, Fact.JOB_ARRIVED, 0, None),
         (0.0, Fact.RUN_STARTED, 0, 4),
         (6.0, Fact.RUN_ENDED, 0, 4),
     ]
 
 
-def test_the_golden_trace_of_three_jobs_where_the_pair_would_cost_more_than_it_gains(tmp_path: Path) -> None:
+def test_golden_trace_of_three_jobs_for_which_the_pair_does_not_pay(tmp_path: Path) -> None:
     # Alone on f1 and f2: 10 + 10 + 20 = 40. With job 0 on the pair, the others follow at 16, 16: 6 + 32 = 38,
     # so that is taken; with job 1 on the pair as well: 6 + 12 + 22 = 40, which is worse, and PJS stops.
     path = tiny_experiment(tmp_path, "mix = { short = 1 }", jobs="3")
-    assert story(facts_of(path, "pjs")) == [
+    assert timed_events(facts_of(path, "pjs")) == [
         (0.0, Fact.JOB_ARRIVED, 0, None),
         (0.0, Fact.JOB_ARRIVED, 1, None),
         (0.0, Fact.JOB_ARRIVED, 2, None),
@@ -96,7 +96,7 @@ def test_the_golden_trace_of_three_jobs_where_the_pair_would_cost_more_than_it_g
     ]
 
 
-def test_a_high_job_displaces_a_low_one_which_starts_again_from_zero(tmp_path: Path) -> None:
+def test_a_high_job_displaces_a_low_one_which_restarts_from_zero(tmp_path: Path) -> None:
     one_machine = TINY_SITE.replace("f[1-2]", "f1").replace('"f1", "f2"', '"f1"').replace("s[1-2]", "s1")
     workload = """
 queues = { high = 1, low = 1 }
@@ -117,7 +117,7 @@ arrivals = { kind = "poisson", jobs_per_quantum = 1.0, quantum_s = 40.0 }
     assert set(whole["run_s"]) <= {100.0, 300.0}
 
 
-def test_users_without_access_to_a_queue_are_refused_and_the_report_goes_on(tmp_path: Path) -> None:
+def test_jobs_of_users_without_access_to_a_queue_are_refused_with_the_reason(tmp_path: Path) -> None:
     queues = '\n[[queues]]\nname = "staff"\nusers = ["ann"]\n'
     workload = "queues = { staff = 1 }\nusers = { ann = 1, bob = 1 }\n"
     path = tiny_experiment(tmp_path, workload, site_text=TINY_SITE + queues)
@@ -156,7 +156,7 @@ misread_share = 0.2
         assert Fact.FAULT not in counts
 
 
-def test_an_order_that_a_stale_monitor_sent_to_a_dead_machine_comes_back_and_is_no_fault(
+def test_an_order_sent_to_a_down_machine_by_a_stale_monitor_is_not_a_fault(
     tmp_path: Path,
 ) -> None:
     more = """
@@ -176,7 +176,7 @@ delay_s = 10000
     assert counts[Fact.RUN_ENDED] == 12
 
 
-def test_a_job_that_the_scheduler_can_never_run_is_named_when_nothing_can_happen(tmp_path: Path) -> None:
+def test_a_job_that_the_scheduler_can_never_run_is_a_fault_that_names_it(tmp_path: Path) -> None:
     only_parallel = TINY_SITE + '\n[[job_classes]]\nname = "wide"\n[job_classes.parallel_s]\npair = 5\n'
     path = tiny_experiment(tmp_path, "mix = { wide = 1 }", site_text=only_parallel)
     facts = facts_of(path, "sjs")
@@ -186,7 +186,7 @@ def test_a_job_that_the_scheduler_can_never_run_is_named_when_nothing_can_happen
     assert facts_of(path, "pjs").filter(pl.col("event") == Fact.RUN_ENDED).height == 12
 
 
-def test_learning_from_its_own_completions_changes_what_a_scheduler_believes(tmp_path: Path) -> None:
+def test_learning_from_completions_changes_a_schedulers_estimates(tmp_path: Path) -> None:
     more = """
 arrivals = { kind = "poisson", jobs_per_quantum = 2.0, quantum_s = 10.0 }
 [run_times]
@@ -195,14 +195,14 @@ coefficient_of_variation = 1.5
 """
     (tmp_path / "a").mkdir(), (tmp_path / "b").mkdir()
     plain = facts_of(tiny_experiment(tmp_path / "a", more, jobs="40"), "mct")
-    learnt = facts_of(
+    learned = facts_of(
         tiny_experiment(tmp_path / "b", more + '[experience]\nlearning = "run"', jobs="40"), "mct"
     )
-    assert not plain.equals(learnt)
-    assert learnt.filter(pl.col("event") == Fact.RUN_ENDED).height == 40
+    assert not plain.equals(learned)
+    assert learned.filter(pl.col("event") == Fact.RUN_ENDED).height == 40
 
 
-def test_two_runs_with_one_seed_and_any_number_of_workers_are_the_same_bytes(tmp_path: Path) -> None:
+def test_a_seed_gives_the_same_bytes_with_any_number_of_workers(tmp_path: Path) -> None:
     more = """
 arrivals = { kind = "poisson", jobs_per_quantum = 2.0 }
 [run_times]
@@ -224,7 +224,7 @@ misread_share = 0.1
         assert len(contents) == 1, file
 
 
-def test_another_seed_is_another_experiment(tmp_path: Path) -> None:
+def test_another_seed_gives_another_experiment(tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path)
     first = scenario_of(*_prepared(path, seed=1)).run(RunKey(0, 0, "mct")).facts
     second = scenario_of(*_prepared(path, seed=2)).run(RunKey(0, 0, "mct")).facts
@@ -237,7 +237,7 @@ def _prepared(path: Path, seed: int) -> tuple[experiment_file.Experiment, object
     return experiment.at(0), source.snapshot(path.parent / f"{seed}.db")
 
 
-def test_all_schedulers_meet_the_same_jobs(tmp_path: Path) -> None:
+def test_all_schedulers_get_the_same_jobs(tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path)
     arrivals = [
         facts_of(path, name).filter(pl.col("event") == Fact.JOB_ARRIVED).drop("scheduler")
@@ -247,7 +247,7 @@ def test_all_schedulers_meet_the_same_jobs(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("kind", FAULTY_IN_AN_EXPERIMENT, ids=lambda kind: kind.__name__)
-def test_a_fault_in_a_running_experiment_is_the_last_fact_of_its_run(kind: type, tmp_path: Path) -> None:
+def test_a_fault_is_the_last_fact_of_its_run(kind: type, tmp_path: Path) -> None:
     more = """
 [[outages]]
 machine = "s1"
@@ -267,7 +267,7 @@ decision_limit_s = 0.3
     assert facts.filter(pl.col("event") == Fact.FAULT).height == 1
 
 
-def test_a_faulty_scheduler_leaves_the_results_of_the_others_intact(tmp_path: Path) -> None:
+def test_a_faulty_scheduler_does_not_affect_the_results_of_others(tmp_path: Path) -> None:
     alone = tiny_experiment(tmp_path, schedulers='["mct"]')
     run(alone, tmp_path / "alone")
     beside = tiny_experiment(tmp_path, schedulers='["tests.faulty:Raises", "mct"]')
@@ -282,7 +282,7 @@ def test_a_faulty_scheduler_leaves_the_results_of_the_others_intact(tmp_path: Pa
     assert comparison.cell(0, "tests.faulty:Raises", "makespan") is None
 
 
-def test_after_its_first_fault_a_scheduler_is_left_out_whatever_the_number_of_workers(tmp_path: Path) -> None:
+def test_after_its_first_fault_a_scheduler_is_skipped_with_any_number_of_workers(tmp_path: Path) -> None:
     path = tiny_experiment(
         tmp_path, '[grid]\n"workload.jobs" = [4, 8]', schedulers='["mct", "tests.faulty:DecidesByChance"]'
     )
@@ -311,7 +311,7 @@ class Hangs:
 
 
 @pytest.mark.parametrize(("name", "limit_s"), [("Killer", 60.0), ("Hangs", 1.0)])
-def test_a_scheduler_that_takes_its_process_with_it_is_reported_and_the_others_go_on(
+def test_a_scheduler_that_kills_its_process_is_reported_and_the_others_continue(
     name: str, limit_s: float, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     (tmp_path / "killers.py").write_text(KILLER)
@@ -370,7 +370,7 @@ def test_ctrl_c_keeps_finished_runs_and_the_same_command_resumes(tmp_path: Path)
     ).read_bytes()
 
 
-def test_only_runs_that_are_not_stored_are_carried_out(
+def test_only_runs_without_stored_results_are_executed(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     path = tiny_experiment(tmp_path, replications="3")
@@ -396,7 +396,7 @@ def test_only_runs_that_are_not_stored_are_carried_out(
     assert whole.read_bytes() == resumed.read_bytes()
 
 
-def test_the_results_of_another_experiment_are_not_taken_up(tmp_path: Path) -> None:
+def test_stored_results_of_another_experiment_are_not_reused(tmp_path: Path) -> None:
     path = tmp_path / "out" / "unfinished.db"
     with Store(path) as store:
         store.put("another fingerprint/0/mct", "not even a table")

@@ -53,7 +53,7 @@ SCHEDULERS = ("mct", "sjs")
 N_JOBS, N_RUNS_OF_THE_HARNESS = 12, 3 * len(SCHEDULERS)  # three replications
 
 
-class Told(Listener):
+class RecordingListener(Listener):
     """Keeps what it is told; `at_progress` is called whenever a run is done."""
 
     def __init__(self, at_progress: Callable[[int], None] = lambda _: None) -> None:
@@ -154,7 +154,7 @@ def traced(folder: Path) -> pl.DataFrame:
 # -- learning ----------------------------------------------------------------------------------------------
 
 
-def test_the_same_experiment_is_the_same_in_every_process(tmp_path: Path) -> None:
+def test_the_same_experiment_gives_the_same_result_in_every_process(tmp_path: Path) -> None:
     """Whatever order sets of strings have there; otherwise it would teach twice, and not go on."""
     queue = '[[queues]]\nname = "day"\nusers = ["ann", "bob", "cy", "dee", "eve"]\n'
     path = tiny_experiment(tmp_path, "users = { ann = 1 }\nqueues = { day = 1 }", site_text=TINY_SITE + queue)
@@ -183,9 +183,7 @@ print(fingerprint(scenario_of(experiment, site.snapshot(path.parent / sys.argv[2
     assert len(marks) == 1
 
 
-def test_without_learning_the_database_stays_as_it_is(
-    address: Address, engine: Engine, tmp_path: Path
-) -> None:
+def test_without_learning_the_database_is_unchanged(address: Address, engine: Engine, tmp_path: Path) -> None:
     run(tiny_experiment(tmp_path), address, learns=False)
     for row in (SourceRow, JobRow, ExecutionHistoryRow, ExecutionStatisticsRow):
         assert count(engine, row) == 0
@@ -205,7 +203,7 @@ def test_with_learning_every_job_is_recorded_once_with_its_whole_run(
     assert len(history(engine)) == 2 * N_RUNS_OF_THE_HARNESS * N_JOBS
 
 
-def test_what_is_recorded_and_in_which_order_does_not_depend_on_the_number_of_workers(
+def test_recorded_jobs_and_their_order_do_not_depend_on_the_number_of_workers(
     address: Address, engine: Engine, tmp_path: Path
 ) -> None:
     path = tiny_experiment(tmp_path)
@@ -217,7 +215,7 @@ def test_what_is_recorded_and_in_which_order_does_not_depend_on_the_number_of_wo
     assert history(store.open_database(other)) == history(engine)
 
 
-def test_preempted_and_lost_runs_teach_nothing(address: Address, engine: Engine, tmp_path: Path) -> None:
+def test_preempted_and_lost_runs_are_not_learned(address: Address, engine: Engine, tmp_path: Path) -> None:
     failures = "[failures]\nmean_time_between_failures_s = 60\nmean_time_to_repair_s = 20\n"
     run(tiny_experiment(tmp_path, failures), address)
     facts = traced(tmp_path / "out")
@@ -228,7 +226,7 @@ def test_preempted_and_lost_runs_teach_nothing(address: Address, engine: Engine,
     assert {round(float(str(row[-1])), 6) for row in history(engine)} <= {6.0, 10.0, 30.0, 100.0, 300.0}
 
 
-def test_an_interrupted_experiment_goes_on_with_what_it_believed_and_records_nothing_twice(
+def test_an_interrupted_experiment_resumes_with_its_first_estimates_and_records_nothing_twice(
     address: Address, engine: Engine, tmp_path: Path
 ) -> None:
     path = tiny_experiment(tmp_path, "[experience]\nlearning = 'run'\n")
@@ -239,7 +237,7 @@ def test_an_interrupted_experiment_goes_on_with_what_it_believed_and_records_not
             raise KeyboardInterrupt
 
     with pytest.raises(Interrupted):
-        run(path, address, listener=Told(interrupt))
+        run(path, address, listener=RecordingListener(interrupt))
     recorded = len(history(engine))
     assert 0 < recorded < N_RUNS_OF_THE_HARNESS * N_JOBS
     teach(engine, *[500.0] * 60)  # meanwhile somebody else's runs change what is believed
@@ -248,7 +246,7 @@ def test_an_interrupted_experiment_goes_on_with_what_it_believed_and_records_not
     assert traced(tmp_path / "out").equals(traced(tmp_path / "whole"))
 
 
-def test_a_server_that_comes_back_during_the_run_gets_everything(server: Server, tmp_path: Path) -> None:
+def test_a_server_that_recovers_during_the_run_receives_everything(server: Server, tmp_path: Path) -> None:
     address = put_tiny_site(server.new_database(), tmp_path)
     with ExitStack() as outage:
 
@@ -258,7 +256,7 @@ def test_a_server_that_comes_back_during_the_run_gets_everything(server: Server,
             if done == 2 * len(SCHEDULERS):
                 outage.close()
 
-        listener = Told(stop_and_start)
+        listener = RecordingListener(stop_and_start)
         run(tiny_experiment(tmp_path), address, listener=listener)
     gone, back = listener.sentences
     assert "the server does not answer" in gone
@@ -267,14 +265,12 @@ def test_a_server_that_comes_back_during_the_run_gets_everything(server: Server,
     assert len(history(store.open_database(address))) == N_RUNS_OF_THE_HARNESS * N_JOBS
 
 
-def test_what_a_server_that_stays_away_cannot_get_is_in_a_file_that_it_takes_later(
-    server: Server, tmp_path: Path
-) -> None:
+def test_jobs_that_a_server_cannot_take_are_kept_in_a_file_for_later(server: Server, tmp_path: Path) -> None:
     address = put_tiny_site(server.new_database(), tmp_path)
     path = tiny_experiment(tmp_path)
     leftover = tmp_path / "out" / "unrecorded.csv"
     with ExitStack() as outage:
-        listener = Told(
+        listener = RecordingListener(
             lambda done: outage.enter_context(server.being_down()) if done == len(SCHEDULERS) else None
         )
         comparison = run(path, address, listener=listener)
@@ -291,7 +287,7 @@ def test_what_a_server_that_stays_away_cannot_get_is_in_a_file_that_it_takes_lat
     assert "already" in the_sentence(sil("db", "history", "--import", str(leftover), "--db", url))
 
 
-def test_a_file_of_unrecorded_jobs_goes_once_an_experiment_has_recorded_everything(
+def test_a_file_of_unrecorded_jobs_is_deleted_after_everything_is_recorded(
     address: Address, tmp_path: Path
 ) -> None:
     (tmp_path / "out").mkdir()
@@ -303,9 +299,7 @@ def test_a_file_of_unrecorded_jobs_goes_once_an_experiment_has_recorded_everythi
 # -- what an experiment uses of a database -----------------------------------------------------------------
 
 
-def test_what_the_history_says_is_believed_and_the_truth_is_what_is_believed(
-    address: Address, engine: Engine, tmp_path: Path
-) -> None:
+def test_estimates_come_from_the_history(address: Address, engine: Engine, tmp_path: Path) -> None:
     """The history makes the machine f1 three times as fast as staff said; all else is as they said."""
     teach(engine, *[3.0] * 30)
     run(tiny_experiment(tmp_path, "mix = { short = 1 }", jobs="4"), address, learns=False)
@@ -313,7 +307,7 @@ def test_what_the_history_says_is_believed_and_the_truth_is_what_is_believed(
     assert set(started.filter(pl.col("resource") == 0)["expected_s"].round(6)) == {3.0}
 
 
-def test_what_is_down_at_the_site_is_down_in_the_run(
+def test_resources_down_at_the_site_are_down_in_the_run(
     address: Address, engine: Engine, tmp_path: Path
 ) -> None:
     with Session(engine) as session, session.begin():
@@ -326,17 +320,17 @@ def test_what_is_down_at_the_site_is_down_in_the_run(
     assert 0 not in {machine for machines in started["machines"] for machine in machines}
 
 
-def test_what_is_down_is_told_when_the_experiment_begins(
+def test_resources_that_are_down_are_reported_at_the_start(
     address: Address, engine: Engine, tmp_path: Path
 ) -> None:
     with Session(engine) as session, session.begin():
         StateWriter(session, SiteReader(session, "tiny")).add("s2", Observation(up=False), 1.7e9)
-    listener = Told()
+    listener = RecordingListener()
     run(tiny_experiment(tmp_path), address, learns=False, listener=listener)
     assert listener.sentences == ["down at the site, and in the experiment from its beginning: s2"]
 
 
-def test_as_of_a_time_when_nothing_was_known_of_a_class_the_site_cannot_be_used(
+def test_a_site_cannot_be_used_as_of_a_time_without_any_estimate_for_a_class(
     address: Address, engine: Engine, tmp_path: Path
 ) -> None:
     teach(engine, 10.0)
@@ -352,7 +346,9 @@ def test_as_of_a_time_when_nothing_was_known_of_a_class_the_site_cannot_be_used(
         run_experiment(experiment, path, tmp_path / "then", Inline(), choice, Listener())
 
 
-def test_results_go_to_a_database_of_their_own(address: Address, engine: Engine, tmp_path: Path) -> None:
+def test_results_are_recorded_in_a_separate_database(
+    address: Address, engine: Engine, tmp_path: Path
+) -> None:
     failures = "[failures]\nmean_time_between_failures_s = 100\nmean_time_to_repair_s = 20\n"
     run(tiny_experiment(tmp_path, failures), address, learns=False)
     facts = traced(tmp_path / "out")
@@ -373,9 +369,7 @@ def test_results_go_to_a_database_of_their_own(address: Address, engine: Engine,
     assert sorted(s.since_unix_s for s in states if not s.up) == sorted(down["time_s"])
 
 
-def test_a_site_file_and_the_database_it_was_put_into_give_the_same_trace(
-    address: Address, tmp_path: Path
-) -> None:
+def test_a_site_file_and_its_imported_database_give_the_same_trace(address: Address, tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path)
     run(path, address, "from-database", learns=False)
     experiment = experiment_file.read_experiment(path)
@@ -384,7 +378,7 @@ def test_a_site_file_and_the_database_it_was_put_into_give_the_same_trace(
     assert one == other
 
 
-def test_an_experiment_is_repeated_as_of_a_run_of_the_history_and_teaches_only_once(
+def test_an_experiment_repeated_as_of_a_past_run_is_equal_and_not_learned_twice(
     address: Address, engine: Engine, tmp_path: Path
 ) -> None:
     path = tiny_experiment(tmp_path)
@@ -406,7 +400,7 @@ def test_an_experiment_is_repeated_as_of_a_run_of_the_history_and_teaches_only_o
     assert (tmp_path / "third" / "trace.parquet").read_bytes() == one
 
 
-def test_a_history_that_has_not_happened_yet_is_refused(address: Address, tmp_path: Path) -> None:
+def test_an_as_of_run_in_the_future_is_rejected(address: Address, tmp_path: Path) -> None:
     experiment, choice = (
         experiment_file.read_experiment(tiny_experiment(tmp_path)),
         SiteChoice(address, as_of=7),
@@ -444,7 +438,7 @@ def with_staff(text: str) -> str:
 
 
 @pytest.mark.reads_report
-def test_admission_is_checked_in_a_run_and_refusals_are_told_with_their_reason(tmp_path: Path) -> None:
+def test_refused_submissions_are_recorded_with_their_reason(tmp_path: Path) -> None:
     workload = (
         'users = { ann = 1, "bob as ann" = 1, bob = 1, "ann as bob" = 1, eve = 1 }\nqueues = { day = 1 }'
     )
@@ -483,7 +477,7 @@ def test_admission_is_checked_in_a_run_and_refusals_are_told_with_their_reason(t
     assert states.count("refused") == len(refused) == len([reason for reason in reasons if reason])
 
 
-def test_jobs_have_the_sizes_of_their_class_and_history_makes_the_larger_ones_longer(
+def test_jobs_have_the_sizes_of_their_class_and_larger_ones_take_longer(
     address: Address, engine: Engine, tmp_path: Path
 ) -> None:
     jobs = [
@@ -512,7 +506,7 @@ def test_jobs_have_the_sizes_of_their_class_and_history_makes_the_larger_ones_lo
 # -- mistakes ----------------------------------------------------------------------------------------------
 
 
-def test_learning_without_a_database_is_refused(tmp_path: Path) -> None:
+def test_learning_without_a_database_is_rejected(tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path)
     experiment = experiment_file.read_experiment(path)
     with pytest.raises(NoDatabase, match="say with --site which database is to learn"):
@@ -522,7 +516,7 @@ def test_learning_without_a_database_is_refused(tmp_path: Path) -> None:
     assert not (tmp_path / "out").exists()
 
 
-def test_results_never_replace_the_database_that_they_are_from(address: Address, tmp_path: Path) -> None:
+def test_results_never_replace_their_source_database(address: Address, tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path)
     run(path, address, learns=False)
     results = tmp_path / "out" / "results.db"
@@ -532,7 +526,7 @@ def test_results_never_replace_the_database_that_they_are_from(address: Address,
     assert results.read_bytes() == before
 
 
-def test_an_as_of_without_a_database_is_refused(tmp_path: Path) -> None:
+def test_an_as_of_without_a_database_is_rejected(tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path)
     experiment = experiment_file.read_experiment(path)
     with pytest.raises(NoDatabase, match="say with --site which database has the history"):
@@ -558,7 +552,7 @@ def test_a_site_without_machines_cannot_be_used(tmp_path: Path) -> None:
         ("mysql://x/y", "'mysql://x/y' is no database address that is known here"),
     ],
 )
-def test_a_database_that_cannot_be_used_is_told_before_anything_is_run(
+def test_an_unusable_database_is_reported_before_anything_runs(
     site: str, sentence: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -568,7 +562,7 @@ def test_a_database_that_cannot_be_used_is_told_before_anything_is_run(
     assert sentence in the_sentence(sil("run", str(path), "--site", site, "--out", "out"))
 
 
-def test_a_server_that_is_down_at_the_beginning_is_told(server: Server, tmp_path: Path) -> None:
+def test_a_server_that_is_down_at_the_start_is_reported(server: Server, tmp_path: Path) -> None:
     address = put_tiny_site(server.new_database(), tmp_path)
     with server.being_down(), pytest.raises(DatabaseTrouble, match="the server does not answer"):
         run(tiny_experiment(tmp_path), address)

@@ -40,7 +40,7 @@ ENDING = [sys.executable, "-S", "-E", "-c", "pass"]
 
 
 @two_cores
-def test_a_dozen_real_jobs_are_decided_as_simulated_and_take_as_long(tmp_path: Path) -> None:
+def test_a_dozen_real_jobs_match_the_simulation_in_decisions_and_times(tmp_path: Path) -> None:
     source = files.built_in("experiments")["real-jobs"]
     found, run = run_live_and_simulated(read_experiment(source), source, tmp_path, "sjs", Listener())
     assert found.diverged_at is None, (found.live, found.simulated)
@@ -65,7 +65,7 @@ def processes(command: list[str], n_cores: int = 1) -> Iterator[Processes]:
         made.end_all()
 
 
-NOT_OURS = ("forkserver", "resource_tracker")
+PYTHON_HELPERS = ("forkserver", "resource_tracker")
 """Helpers of worker processes that other tests left."""
 
 
@@ -79,13 +79,13 @@ def children(of: psutil.Process | None = None) -> list[psutil.Process]:
             command = ""  # it has ended, and nobody has asked how
         except psutil.NoSuchProcess:
             continue
-        if not any(name in command for name in NOT_OURS):
+        if not any(name in command for name in PYTHON_HELPERS):
             found.append(child)
     return found
 
 
 @two_cores
-def test_a_run_is_a_process_that_may_use_the_core_of_its_machine_only() -> None:
+def test_a_run_is_a_process_bound_to_the_core_of_its_machine() -> None:
     before = usable_cores()
     with processes(SLEEPING, 2) as runs:
         runs.dispatch(order(0, machine=1))
@@ -95,7 +95,7 @@ def test_a_run_is_a_process_that_may_use_the_core_of_its_machine_only() -> None:
     assert not children()
 
 
-def test_a_preempted_run_is_killed_and_told_once_it_is_gone() -> None:
+def test_a_preempted_run_is_killed_and_reported_when_it_is_gone() -> None:
     with processes(SLEEPING) as runs:
         runs.dispatch(order(7))
         assert list(runs.over(0.0)) == []
@@ -106,7 +106,7 @@ def test_a_preempted_run_is_killed_and_told_once_it_is_gone() -> None:
         runs.dispatch(order(8))  # its machine is free again
 
 
-def test_a_run_that_ended_before_it_was_to_be_killed_has_ended() -> None:
+def test_a_run_that_ended_before_its_preemption_is_not_reported_as_killed() -> None:
     with processes(ENDING) as runs:
         runs.dispatch(order(7))
         (child,) = children()
@@ -119,7 +119,7 @@ def test_a_run_that_ended_before_it_was_to_be_killed_has_ended() -> None:
         runs.preempt(RunId(7))  # nothing is there any more
 
 
-def test_what_a_job_has_started_is_killed_with_it() -> None:
+def test_child_processes_of_a_job_are_killed_with_it() -> None:
     sleep = "import time; time.sleep(60)"
     starter = f"import subprocess, sys; subprocess.Popen([sys.executable, '-c', '{sleep}']); {sleep}"
     with processes([sys.executable, "-c", starter]) as runs:
@@ -143,7 +143,7 @@ def test_two_runs_on_one_machine_are_a_fault() -> None:
         assert caught.value.rule == NO_DOUBLE_BOOKING
 
 
-def test_a_job_that_fails_is_told_with_its_command() -> None:
+def test_a_failed_job_is_reported_with_its_command() -> None:
     with processes([sys.executable, "-c", "raise SystemExit(3)"]) as runs:
         runs.dispatch(order(0, job=5))
         with pytest.raises(JobFailed, match=r"job 5 ended with exit code 3: .*SystemExit"):
@@ -151,7 +151,7 @@ def test_a_job_that_fails_is_told_with_its_command() -> None:
 
 
 @two_cores
-def test_a_core_that_is_taken_away_is_seen_and_so_is_its_return() -> None:
+def test_the_loss_and_return_of_a_core_is_detected() -> None:
     cores = usable_cores()
     monitor = CoreMonitor(cores[:2], WallClock())
     assert not monitor.look()
@@ -166,7 +166,7 @@ def test_a_core_that_is_taken_away_is_seen_and_so_is_its_return() -> None:
     assert not monitor.news()
 
 
-class Forgetful(ResourceManager):
+class ForgettingManager(ResourceManager):
     """A manager that takes one job after another, and starts only those with even numbers."""
 
     wakes_at_s = None
@@ -205,11 +205,11 @@ class Forgetful(ResourceManager):
             self.runs.dispatch(order(job.id, job.id))
 
 
-def test_a_job_that_is_forgotten_is_named_and_nothing_waits_for_ever() -> None:
+def test_a_forgotten_job_is_named_instead_of_waiting_forever() -> None:
     clock, trace = WallClock(), TraceRecorder()
     runs = Processes(usable_cores()[:1], lambda order: ENDING, clock, trace)
     jobs = [Job(JobId(0), "work", 0.0), Job(JobId(1), "work", 0.05)]
-    manager = Forgetful(runs)
+    manager = ForgettingManager(runs)
     over: list[Over] = []
     monitor = CoreMonitor(usable_cores()[:1], clock)
     world = LiveWorld(clock, trace, runs, monitor, OnRequest(), over.append)
@@ -235,7 +235,7 @@ any = 0.3
 """
 
 
-def test_completions_become_experience(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_completed_runs_enter_experience(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     records: list[ExecutionRecord] = []
     from site_db.experience import MemoryExperience
 
@@ -251,7 +251,7 @@ def test_completions_become_experience(tmp_path: Path, monkeypatch: pytest.Monke
     assert all(0.3 <= record.run_time_s < 0.6 for record in live)
 
 
-def test_a_scheduler_that_misbehaves_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_misbehaving_scheduler_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     monkeypatch.chdir(tmp_path)
     path = tiny_experiment(tmp_path, site_text=QUICK_SITE, jobs="2")
@@ -272,14 +272,14 @@ def test_a_scheduler_that_misbehaves_is_reported(tmp_path: Path, monkeypatch: py
         (["no-such-experiment"], "there is no file no-such-experiment"),
     ],
 )
-def test_what_cannot_be_run_live_is_told_in_one_sentence(
+def test_an_experiment_that_cannot_run_live_is_rejected_in_one_sentence(
     arguments: list[str], message: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
     assert message in the_sentence(sil("live", *arguments))
 
 
-def test_ctrl_c_ends_the_jobs_under_way(tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_running_jobs(tmp_path: Path) -> None:
     slow = QUICK_SITE.replace("any = 0.3", "any = 60")
     path = tiny_experiment(tmp_path, site_text=slow, jobs="1")
     command = [sys.executable, "-m", "sil", "live", str(path)]

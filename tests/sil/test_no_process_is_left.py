@@ -77,7 +77,9 @@ class AsItIsMade(Mct):
     ],
     ids=lambda command: f"{command[0]}-{command[-1].split(':')[-1]}",
 )
-def test_nobody_waits_for_threads_that_a_scheduler_began(command: tuple[str, ...], tmp_path: Path) -> None:
+def test_the_command_does_not_wait_for_threads_of_a_scheduler(
+    command: tuple[str, ...], tmp_path: Path
+) -> None:
     (tmp_path / "threads.py").write_text(THREADS)
     write_swf(tmp_path / "log.swf", log_of(FIVE, 3))
     tiny_experiment(tmp_path)
@@ -100,7 +102,7 @@ except:
 """
 
 
-def test_ctrl_c_that_a_module_swallows_as_it_is_loaded_still_ends_the_command(tmp_path: Path) -> None:
+def test_ctrl_c_ends_the_command_even_if_an_imported_module_swallows_it(tmp_path: Path) -> None:
     (tmp_path / "swallows.py").write_text(SWALLOWS)
     write_swf(tmp_path / "log.swf", log_of(FIVE, 3))
     sil = [sys.executable, "-m", "sil", "replay", "log.swf", "--scheduler", "swallows:Swallows"]
@@ -146,7 +148,9 @@ def forking(request: pytest.FixtureRequest, tmp_path: Path, monkeypatch: pytest.
     return tmp_path / name
 
 
-def test_what_a_scheduler_forked_in_a_replay_is_ended_and_its_run_counts_once(forking: Path) -> None:
+def test_processes_forked_by_a_scheduler_in_a_replay_are_killed_and_its_run_counts_once(
+    forking: Path,
+) -> None:
     folder = forking.parent
     names = ["fcfs", f"{forking.name}:Forks"]
     fcfs, forks = replay_all(Replay(log_of(FIVE, 3)), names, folder / "out", Processes(2), False, Listener())
@@ -156,7 +160,7 @@ def test_what_a_scheduler_forked_in_a_replay_is_ended_and_its_run_counts_once(fo
     assert not alive(children(folder))
 
 
-def test_what_a_scheduler_forked_in_an_experiment_is_ended(forking: Path) -> None:
+def test_processes_forked_by_a_scheduler_in_an_experiment_are_killed(forking: Path) -> None:
     folder = forking.parent
     path = tiny_experiment(folder, schedulers=f'["mct", "{forking.name}:ForksAndMaps"]')
     comparison = run(path, folder / "out", workers=2)
@@ -165,7 +169,7 @@ def test_what_a_scheduler_forked_in_an_experiment_is_ended(forking: Path) -> Non
     assert not alive(children(folder))
 
 
-def test_workers_end_with_the_command_that_is_killed(tmp_path: Path) -> None:
+def test_workers_end_with_the_killed_command(tmp_path: Path) -> None:
     (tmp_path / "slow.py").write_text(
         "import time\n"
         "from scheduler.free_nodes.rigid import Rigid\n"

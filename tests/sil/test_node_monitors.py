@@ -16,7 +16,7 @@ def monitors_of(sampling: Sampling) -> tuple[NodeMonitors, SimClock, EventQueue]
     return NodeMonitors(clock, events, sampling, np.random.default_rng(1)), clock, events
 
 
-def test_a_sample_is_the_share_of_the_cpu_smoothed_over_time() -> None:
+def test_a_sample_is_the_cpu_share_smoothed_over_time() -> None:
     monitors, clock, _ = monitors_of(Sampling(interval_s=5.0, smoothing_s=60.0))
     monitors.local_changed(LocalChanged(3, 0.8, 200.0, True))
     clock.now_s = 20.0
@@ -30,7 +30,7 @@ def test_a_sample_is_the_share_of_the_cpu_smoothed_over_time() -> None:
     assert monitors.news() == [], "each reading is told once"
 
 
-def test_samples_follow_one_another_and_are_seen_late() -> None:
+def test_samples_arrive_in_order_and_with_a_delay() -> None:
     monitors, clock, events = monitors_of(Sampling(interval_s=5.0, delay_s=2.0))
     monitors.local_changed(LocalChanged(0, 0.5, 100.0, False))
     assert events.pop() == (5.0, SampleDue(0))
@@ -43,7 +43,7 @@ def test_samples_follow_one_another_and_are_seen_late() -> None:
     assert events.pop() == (10.0, SampleDue(0))
 
 
-def test_a_share_of_the_samples_is_lost_but_who_comes_is_told() -> None:
+def test_samples_may_be_lost_but_the_arrival_of_a_local_user_is_reported() -> None:
     monitors, clock, _ = monitors_of(Sampling(lost_share=1.0))
     monitors.local_changed(LocalChanged(0, 0.5, 100.0, True))
     clock.now_s = 5.0

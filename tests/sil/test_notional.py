@@ -38,7 +38,7 @@ def seconds(in_use: SiteInUse, job_class: str) -> dict[str, float]:
     return {name: round(s, 6) for name, s in row if s < inf}
 
 
-def test_machines_of_a_known_class_are_as_fast_as_those_there(tmp_path: Path) -> None:
+def test_machines_of_a_known_class_are_as_fast_as_existing_ones(tmp_path: Path) -> None:
     in_use = imagined(tmp_path, {"add": "2 x slow"})
     assert seconds(in_use, "short") == {
         "f1": 10, "f2": 10, "s1": 30, "s2": 30, "new-slow-1": 30, "new-slow-2": 30, "pair": 6,
@@ -47,7 +47,7 @@ def test_machines_of_a_known_class_are_as_fast_as_those_there(tmp_path: Path) ->
     assert added.notional
 
 
-def test_names_of_classes_and_clusters_may_have_spaces(tmp_path: Path) -> None:
+def test_names_of_classes_and_clusters_may_contain_spaces(tmp_path: Path) -> None:
     spaced = TINY_SITE.replace('"slow"', '"very slow"').replace("slow =", '"very slow" =')
     in_use = imagined(
         tmp_path,
@@ -61,33 +61,33 @@ def test_names_of_classes_and_clusters_may_have_spaces(tmp_path: Path) -> None:
     assert sorted(classes) == ["fast"] * 3 + ["very slow"] * 2
 
 
-def test_a_new_class_has_the_times_that_are_said(tmp_path: Path) -> None:
+def test_a_new_class_has_the_given_times(tmp_path: Path) -> None:
     in_use = imagined(tmp_path, {"add": "1 x faster", "sequential_s": {"short": 4.0}})
     assert seconds(in_use, "short")["new-faster-1"] == 4.0
     assert "new-faster-1" not in seconds(in_use, "long"), "nothing was said of that"
 
 
-def test_a_new_class_may_be_like_another_times_as_fast(tmp_path: Path) -> None:
+def test_a_new_class_may_be_a_multiple_as_fast_as_another(tmp_path: Path) -> None:
     in_use = imagined(tmp_path, {"add": "1 x faster", "like": "fast", "times_as_fast": 2.0})
     assert seconds(in_use, "short")["new-faster-1"] == 5.0
     assert seconds(in_use, "long")["new-faster-1"] == 50.0
 
 
-def test_a_cluster_scales_as_others_over_its_interconnect_do(tmp_path: Path) -> None:
+def test_a_cluster_scales_like_others_over_its_interconnect(tmp_path: Path) -> None:
     # The pair: 6 s against 10 s alone, so a = (2 x 6 / 10 - 1) / 1 = 0.2, and S(4) = 4 / (1 + 0.2 x 3) = 2.5.
     in_use = imagined(tmp_path, {"add": "4 x slow as cluster quartet over lan"})
     assert seconds(in_use, "short")["quartet"] == 12.0
     assert "quartet" not in seconds(in_use, "long"), "it runs in parallel nowhere"
 
 
-def test_a_cluster_may_have_a_speedup_or_times_of_its_own(tmp_path: Path) -> None:
+def test_a_cluster_may_have_its_own_speedup_or_times(tmp_path: Path) -> None:
     fast = imagined(tmp_path, {"add": "4 x fast as cluster c", "speedup": 4.0})
     assert seconds(fast, "short")["c"] == 2.5
     said = imagined(tmp_path, {"add": "4 x fast as cluster c", "parallel_s": {"short": 3.0, "long": 40.0}})
     assert (seconds(said, "short")["c"], seconds(said, "long")["c"]) == (3.0, 40.0)
 
 
-def test_a_cluster_may_be_over_an_interconnect_that_the_site_does_not_have(tmp_path: Path) -> None:
+def test_a_cluster_may_use_an_interconnect_that_the_site_does_not_have(tmp_path: Path) -> None:
     change = {"add": "2 x slow as cluster c over light", "bandwidth_mbit_per_s": 1e5, "latency_us": 0.5}
     in_use = imagined(tmp_path, {**change, "speedup": 2.0})
     assert in_use.site.interconnects[-1] == Interconnect("light", 1e5, 0.5)
@@ -103,14 +103,14 @@ def test_a_cluster_may_be_over_an_interconnect_that_the_site_does_not_have(tmp_p
         imagined(tmp_path, {**change, "add": "2 x slow as cluster c over lan", "speedup": 2.0})
 
 
-def test_a_whole_class_may_become_faster_and_its_cluster_with_it(tmp_path: Path) -> None:
+def test_a_whole_class_may_become_faster_with_its_cluster(tmp_path: Path) -> None:
     in_use = imagined(tmp_path, {"change": "fast", "memory_mb": 512, "times_as_fast": 2.0})
     # The pair: S(2) = 2 / 1.2 by the law, of 5 s.
     assert seconds(in_use, "short") == {"f1": 5, "f2": 5, "s1": 30, "s2": 30, "pair": 3}
     assert {group.memory_mb for group in in_use.file.machines if "f1" in group.names} == {512}
 
 
-def test_two_changes_of_one_class_add_up_and_its_machines_keep_its_name_for_others(tmp_path: Path) -> None:
+def test_two_changes_of_one_class_are_cumulative(tmp_path: Path) -> None:
     faster = {"change": "slow", "times_as_fast": 2.0, "rating": 3.0}
     fewer = {"remove": "1 x slow"}
     in_use = imagined(tmp_path, faster, {"change": "slow", "times_as_fast": 1.5}, fewer)
@@ -118,15 +118,15 @@ def test_two_changes_of_one_class_add_up_and_its_machines_keep_its_name_for_othe
     assert {group.rating for group in in_use.file.machines if "s1" in group.names} == {3.0}
 
 
-def test_memory_alone_changes_no_time_and_that_is_told(tmp_path: Path) -> None:
+def test_a_memory_change_is_reported_as_having_no_effect(tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path, '[[notional]]\nchange = "fast"\nmemory_mb = 512\n')
     done = sil("run", path, "--out", tmp_path / "out")
     assert done.exit_code == 0, done.stderr
-    told = " ".join(done.stderr.split())
-    assert "change fast: on dedicated machines no run time depends on memory" in told
+    printed = " ".join(done.stderr.split())
+    assert "change fast: on dedicated machines no run time depends on memory" in printed
 
 
-def test_a_cluster_that_loses_members_takes_longer_and_one_without_is_gone(tmp_path: Path) -> None:
+def test_a_cluster_that_loses_members_slows_down_and_an_empty_one_is_removed(tmp_path: Path) -> None:
     less = imagined(tmp_path, {"remove": "1 x fast"})
     assert seconds(less, "short") == {"f1": 10, "s1": 30, "s2": 30, "pair": 12}
     gone = imagined(tmp_path, {"remove": "pair"})
@@ -134,7 +134,7 @@ def test_a_cluster_that_loses_members_takes_longer_and_one_without_is_gone(tmp_p
     assert not gone.site.clusters
 
 
-def test_upgraded_machines_keep_their_names_and_their_cluster_is_timed_anew(tmp_path: Path) -> None:
+def test_upgraded_machines_keep_their_names_and_their_cluster_gets_new_times(tmp_path: Path) -> None:
     slower = TINY_SITE.replace('names = ["f[1-2]"]', 'names = ["f[1-2]", "g[1-2]"]')
     slower += '\n[[clusters]]\nname = "other"\nmembers = ["s1", "s2"]\ninterconnects = ["lan"]\n'
     in_use = imagined(tmp_path, {"upgrade": "2 x slow to fast"}, site_text=slower)
@@ -146,7 +146,7 @@ def test_upgraded_machines_keep_their_names_and_their_cluster_is_timed_anew(tmp_
     assert seconds(in_use, "short")["other"] == pytest.approx(10 * (1 + 13 / 30) / 2)
 
 
-def test_a_rating_lets_the_rules_of_the_database_tell_and_how_sure_they_are_enters_the_truth(
+def test_an_unknown_class_with_a_rating_gets_an_estimate_and_its_uncertainty(
     tmp_path: Path,
 ) -> None:
     in_use = imagined(tmp_path, {"add": "1 x unknown", "rating": 2.0})
@@ -165,7 +165,7 @@ def test_a_rating_lets_the_rules_of_the_database_tell_and_how_sure_they_are_ente
     assert np.mean(new_s) == pytest.approx(46 / 3, rel=0.4)
 
 
-def test_machines_come_and_go_at_their_times(tmp_path: Path) -> None:
+def test_machines_are_added_and_removed_at_the_given_times(tmp_path: Path) -> None:
     more = 'arrivals = { kind = "poisson", jobs_per_quantum = 2 }\n'
     more += '[[notional]]\nadd = "1 x fast"\nfrom_s = 25\n\n[[notional]]\nremove = "f1"\nfrom_s = 15\n'
     path = tiny_experiment(tmp_path, more, schedulers='["mct"]', replications="1", jobs="30")
@@ -181,7 +181,7 @@ def test_machines_come_and_go_at_their_times(tmp_path: Path) -> None:
     )
 
 
-def test_an_experiment_with_the_same_changes_by_file_and_by_option_is_the_same(tmp_path: Path) -> None:
+def test_the_same_changes_by_file_and_by_option_give_the_same_result(tmp_path: Path) -> None:
     more = '\n[[notional]]\nadd = "2 x fast as cluster new over lan"\n\n[[notional]]\nremove = "1 x slow"\n'
     (tmp_path / "a").mkdir()
     (tmp_path / "b").mkdir()
@@ -221,7 +221,7 @@ def test_an_experiment_with_the_same_changes_by_file_and_by_option_is_the_same(t
         ({"change": "fast"}, "what is to change of the machines of class 'fast'"),
     ],
 )
-def test_a_change_that_does_not_go_with_the_site_is_told_in_a_sentence(
+def test_an_inapplicable_change_is_rejected_in_one_sentence(
     change: dict[str, Any], message: str, tmp_path: Path
 ) -> None:
     with pytest.raises(InapplicableChange, match=message):
@@ -243,7 +243,7 @@ def test_a_change_that_does_not_go_with_the_site_is_told_in_a_sentence(
         ('add = "1 x fsat"', "line 12: add 1 x fsat: the site has no machine class 'fsat'"),
     ],
 )
-def test_a_mistake_in_the_file_has_its_line(text: str, message: str, tmp_path: Path) -> None:
+def test_an_error_in_the_file_is_reported_with_its_line(text: str, message: str, tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path, f"\n[[notional]]\n{text}\n")
     with pytest.raises(InvalidFile) as caught:
         run(path, tmp_path / "out")
@@ -251,7 +251,7 @@ def test_a_mistake_in_the_file_has_its_line(text: str, message: str, tmp_path: P
     assert "experiment.toml, line" in str(caught.value)
 
 
-def test_a_mistake_on_the_command_line_names_no_file(tmp_path: Path) -> None:
+def test_an_error_on_the_command_line_names_no_file(tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path)
-    told = the_sentence(sil("run", path, "--add", "3 x fsat", "--out", tmp_path / "out"))
-    assert told.startswith("add 3 x fsat: the site has no machine class 'fsat'")
+    printed = the_sentence(sil("run", path, "--add", "3 x fsat", "--out", tmp_path / "out"))
+    assert printed.startswith("add 3 x fsat: the site has no machine class 'fsat'")

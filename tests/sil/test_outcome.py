@@ -56,7 +56,7 @@ GOOD = [
 ]
 
 
-def test_the_table_of_jobs_has_the_times_of_the_run_that_ended() -> None:
+def test_the_job_table_has_the_times_of_the_completed_run() -> None:
     jobs = job_table(trace(*GOOD), SITE.n_machines)
     rows = jobs.select(
         "job_id", "starting_time", "execution_time", "waiting_time", "turnaround_time", "parallel", "attempts"
@@ -64,13 +64,13 @@ def test_the_table_of_jobs_has_the_times_of_the_run_that_ended() -> None:
     assert rows == [(0, 0, 20, 0, 20, True, 1), (1, 20, 30, 20, 50, False, 2), (2, 20, 4, 15, 19, False, 1)]
 
 
-def test_bounded_slowdown_has_a_threshold_of_ten_seconds_and_is_never_below_one() -> None:
+def test_bounded_slowdown_has_a_threshold_of_10_s_and_is_at_least_1() -> None:
     jobs = job_table(trace(*GOOD), SITE.n_machines)
     assert jobs["bounded_slowdown"].to_list() == [1.0, 50 / 30, 1.9]
     assert jobs["stretch"].to_list() == [1.0, 50 / 30, 19 / 4]
 
 
-def test_every_metric_is_that_of_the_hand_worked_trace() -> None:
+def test_every_metric_equals_the_hand_computed_trace() -> None:
     facts = trace(*GOOD)
     timings = pl.DataFrame(
         [
@@ -103,7 +103,7 @@ def test_every_metric_is_that_of_the_hand_worked_trace() -> None:
     )
 
 
-def test_jobs_csv_has_batsims_columns_and_machines_as_closed_intervals(tmp_path: Path) -> None:
+def test_jobs_csv_has_batsim_columns_and_machines_as_closed_intervals(tmp_path: Path) -> None:
     write_jobs_csv(tmp_path / "jobs.csv", job_table(trace(*GOOD), 3))
     table = pl.read_csv(tmp_path / "jobs.csv", schema_overrides={"allocated_resources": pl.String})
     assert table["allocated_resources"].to_list() == ["0-1", "2", "0"]
@@ -119,7 +119,7 @@ def test_jobs_csv_has_batsims_columns_and_machines_as_closed_intervals(tmp_path:
     } < set(table.columns)
 
 
-def test_a_good_trace_breaks_no_invariant() -> None:
+def test_a_valid_trace_breaks_no_invariant() -> None:
     assert first_breach(trace(*GOOD), CAPACITY) is None
 
 
@@ -165,7 +165,7 @@ def test_a_good_trace_breaks_no_invariant() -> None:
         (invariants.TIME_NEVER_GOES_BACK, None, [arrived(5, 0), arrived(4, 1)]),
     ],
 )
-def test_a_broken_invariant_is_named_with_its_job(rule: str, job: int | None, rows: list[Row]) -> None:
+def test_a_broken_invariant_is_reported_with_its_job(rule: str, job: int | None, rows: list[Row]) -> None:
     breach = first_breach(trace(*rows), CAPACITY)
     assert breach is not None
     assert (breach.rule, breach.job) == (rule, job)
@@ -204,30 +204,30 @@ def test_time_shared_nodes_hold_as_many_runs_as_their_limit() -> None:
     assert breach.message == ("job 3 starts at 5 s on node 1, which then has 3 parallel tasks; 2 are allowed")
 
 
-def test_after_a_fault_unfinished_jobs_are_no_breach() -> None:
+def test_unfinished_jobs_after_a_fault_break_no_invariant() -> None:
     rows = [arrived(0, 0), (1.0, Fact.FAULT, {"detail": "raises-nothing", "message": "it raised"})]
     assert first_breach(trace(*rows), CAPACITY) is None
 
 
-def test_a_confidence_interval_is_students() -> None:
+def test_a_confidence_interval_uses_students_t() -> None:
     values = np.array([3.0, 5.0, 10.0])
     half = stats.t.ppf(0.975, 2) * values.std(ddof=1) / math.sqrt(3)
     found = interval(values)
     assert (found.mean, found.half_width) == pytest.approx((6.0, half))
 
 
-def test_one_value_has_no_interval_and_says_nothing_of_chance() -> None:
+def test_one_value_has_no_interval_and_is_not_significant() -> None:
     found = interval(np.array([3.0]))
     assert (found.mean, found.half_width, found.excludes_zero) == (3.0, None, False)
 
 
-def test_differences_are_paired_so_that_what_both_share_cancels() -> None:
+def test_paired_differences_cancel_common_variation() -> None:
     baseline = np.array([10.0, 1000.0, 50.0])
     changes = interval(percent_changes(0.1 * baseline, baseline))
     assert (changes.mean, changes.half_width) == pytest.approx((10.0, 0.0))
 
 
-def test_a_percentage_change_is_the_difference_of_means_over_the_mean_of_the_baseline() -> None:
+def test_a_percentage_change_is_the_difference_of_means_over_the_baseline_mean() -> None:
     """With the standard error of the delta method, here from means, variances and the covariance."""
     baseline, values = np.array([1.0, 2.0, 9.0, 4.0]), np.array([2.0, 3.0, 5.0, 4.0])
     found = interval(percent_changes(values - baseline, baseline))
@@ -241,7 +241,7 @@ def test_a_percentage_change_is_the_difference_of_means_over_the_mean_of_the_bas
 
 @pytest.mark.parametrize("n", [1, 2, 19, 20, 21, 40, 60, 100, 101])
 @pytest.mark.parametrize("share", [0.0, 0.25, 0.5, 0.95, 1.0])
-def test_a_quantile_is_the_smallest_value_that_so_many_do_not_exceed(n: int, share: float) -> None:
+def test_a_quantile_is_the_smallest_value_with_that_cumulative_share(n: int, share: float) -> None:
     values = np.random.default_rng(n).permutation(n).astype(float)
     found = pl.DataFrame({"v": values}).select(quantile(pl.col("v"), share)).item()
     expected = min(v for v in values if np.mean(values <= v) >= share)
@@ -249,7 +249,9 @@ def test_a_quantile_is_the_smallest_value_that_so_many_do_not_exceed(n: int, sha
 
 
 @pytest.mark.parametrize("content", [None, b"", b"PAR1 and then nonsense"])
-def test_what_is_no_trace_is_refused_in_one_sentence(tmp_path: Path, content: bytes | None) -> None:
+def test_a_file_that_is_not_a_trace_is_rejected_in_one_sentence(
+    tmp_path: Path, content: bytes | None
+) -> None:
     path = tmp_path / "trace.parquet"
     if content is not None:
         path.write_bytes(content)
@@ -257,19 +259,19 @@ def test_what_is_no_trace_is_refused_in_one_sentence(tmp_path: Path, content: by
         read_trace(path)
 
 
-def test_a_parquet_file_that_is_not_ours_is_no_trace(tmp_path: Path) -> None:
+def test_a_foreign_parquet_file_is_not_a_trace(tmp_path: Path) -> None:
     path = tmp_path / "trace.parquet"
     pl.DataFrame({"a": [1]}).write_parquet(path)
     with pytest.raises(NoTrace, match="not a trace written by"):
         read_trace(path)
 
 
-def test_the_site_of_these_tests_has_three_machines_and_a_cluster() -> None:
+def test_the_test_site_has_three_machines_and_a_cluster() -> None:
     assert isinstance(SITE, Site)
     assert SITE.resource_names == ("m0", "m1", "m2", "c0")
 
 
-def test_a_trace_of_another_version_is_told_from_ours(tmp_path: Path) -> None:
+def test_a_trace_of_another_version_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "trace.parquet"
     pl.DataFrame({"time_s": [0.0], "machines": [[1]]}).write_parquet(path, metadata={"sil": "{}"})
     with pytest.raises(NoTrace, match="written by another version"):

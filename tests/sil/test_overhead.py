@@ -47,7 +47,7 @@ class Loops(Mct):
 """
 
 
-def test_a_law_without_noise_is_found_exactly() -> None:
+def test_a_law_without_noise_is_fitted_exactly() -> None:
     n, m = (axis.ravel() for axis in np.meshgrid([5.0, 20.0, 100.0], [2.0, 8.0]))
     law = fit_power_law([n, m], 3e-6 * n**1.5 * m**0.5)
     assert law.coefficient == pytest.approx(3e-6)
@@ -55,32 +55,32 @@ def test_a_law_without_noise_is_found_exactly() -> None:
     assert law.spread == pytest.approx(1.0)
 
 
-def test_what_cannot_be_fitted_is_refused() -> None:
+def test_unfittable_data_are_rejected() -> None:
     with pytest.raises(ValueError, match="2 values do not determine 1 slopes"):
         fit_power_law([np.array([1.0, 2.0])], np.array([1.0, 2.0]))
     with pytest.raises(ValueError, match="do not determine"):
         fit_power_law([np.array([5.0, 5.0, 5.0, 5.0])], np.array([1.0, 2.0, 3.0, 4.0]))
 
 
-def test_half_of_the_machines_are_in_clusters_and_a_share_of_the_jobs_can_run_there() -> None:
+def test_half_of_the_machines_are_in_clusters_and_a_share_of_jobs_can_use_them() -> None:
     problem = random_problem(20, 16, 25, 0)
     assert problem.n_places == 16 + 2
     assert np.isfinite(problem.cluster_etc_s).all(axis=1).sum() == 5
     assert np.isfinite(problem.machine_etc_s).all()
 
 
-def test_the_growth_of_a_scheduler_of_known_cost_is_measured(
+def test_the_growth_of_a_scheduler_with_known_cost_is_measured(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "known_cost.py").write_text(SLOW)
-    told: list[int] = []
+    progress: list[int] = []
     grid = Grid((40, 80, 160), (5, 10), tables=2, repetitions=3)
     measured, faults = measure(
-        ["known_cost:Squared"], grid, random_problem, 60.0, lambda done, _: told.append(done)
+        ["known_cost:Squared"], grid, random_problem, 60.0, lambda done, _: progress.append(done)
     )
     assert not faults
-    assert told == list(range(1, 13))
+    assert progress == list(range(1, 13))
     assert len(measured) == 12 * 3
     points = by_point(measured)
     assert points["decisions"].to_list() == [40, 40, 80, 80, 160, 160]
@@ -95,7 +95,7 @@ def test_the_growth_of_a_scheduler_of_known_cost_is_measured(
     assert law.coefficient == pytest.approx(5e-7, rel=0.5)
 
 
-def test_the_command_writes_each_decision_each_point_and_a_figure(tmp_path: Path) -> None:
+def test_the_command_writes_decisions_points_and_a_figure(tmp_path: Path) -> None:
     grid = ("--jobs", "5,20", "--machines", "8,16", "--share", "0,100", "--tables", "2", "--repetitions", "2")
     done = sil("overhead", "pjs", "--vs", "sjs", *grid, "--out", tmp_path / "out")
     assert done.exit_code == 0, done.output
@@ -117,7 +117,7 @@ def test_a_scheduler_that_breaks_a_rule_is_reported(tmp_path: Path, monkeypatch:
 @pytest.mark.parametrize(
     ("kind", "rule"), [("Dies", PROCESS_SURVIVES), ("Loops", RETURNS_IN_TIME), ("Forgets", NO_JOB_FORGOTTEN)]
 )
-def test_what_the_others_cost_is_measured_whatever_one_does(
+def test_a_misbehaving_scheduler_does_not_stop_the_measurement_of_others(
     kind: str, rule: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -139,5 +139,7 @@ def test_what_the_others_cost_is_measured_whatever_one_does(
         (("sjs", "--site", "nowhere"), "no built-in of that name"),
     ],
 )
-def test_bad_options_have_a_sentence(arguments: tuple[str, ...], message: str, tmp_path: Path) -> None:
+def test_invalid_options_are_reported_in_one_sentence(
+    arguments: tuple[str, ...], message: str, tmp_path: Path
+) -> None:
     assert message in the_sentence(sil("overhead", *arguments, "--out", tmp_path))

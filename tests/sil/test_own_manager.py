@@ -112,7 +112,7 @@ def managers(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "own_managers"
 
 
-def test_a_manager_of_ones_own_replays_a_log_and_is_woken_when_it_asked_to_be(
+def test_a_custom_manager_replays_a_log_and_wakes_at_the_requested_time(
     managers: str, tmp_path: Path
 ) -> None:
     names = [f"{managers}:OneAtATime", f"{managers}:OneAtATime(pause_s=5)"]
@@ -123,7 +123,7 @@ def test_a_manager_of_ones_own_replays_a_log_and_is_woken_when_it_asked_to_be(
     assert starts(pl.read_parquet(paused.folder / TRACE)) == {1: 0.0, 2: 15.0, 3: 30.0}
 
 
-def test_what_is_decided_after_the_last_table_of_facts_is_measured_too(
+def test_rounds_after_the_last_chunk_of_facts_are_timed(
     managers: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its last round comes after the end of the only run, with which a table of three facts is full."""
@@ -132,7 +132,7 @@ def test_what_is_decided_after_the_last_table_of_facts_is_measured_too(
     assert pl.read_parquet(tmp_path / TIMINGS)["time_s"].to_list() == [0.0, 10.0]
 
 
-def test_a_manager_of_ones_own_runs_an_experiment_on_machines(managers: str, tmp_path: Path) -> None:
+def test_a_custom_manager_runs_an_experiment_on_machines(managers: str, tmp_path: Path) -> None:
     path = tiny_experiment(tmp_path, schedulers=f'["mct", "{managers}:OnTheFirstMachine"]')
     comparison = run(path, tmp_path / "out", workers=2)
     assert not comparison.faults
@@ -140,7 +140,7 @@ def test_a_manager_of_ones_own_runs_an_experiment_on_machines(managers: str, tmp
     assert facts.filter(pl.col("event") == Fact.RUN_STARTED)["resource"].unique().to_list() == [0]
 
 
-def test_a_round_of_its_own_is_charged_and_its_orders_take_effect_when_it_is_over(
+def test_a_round_of_a_custom_manager_is_charged_and_its_orders_take_effect_at_its_end(
     managers: str, tmp_path: Path
 ) -> None:
     log = log_of([(1, 0.0, 10.0, 2, 10.0, 1), (2, 1.0, 10.0, 1, 10.0, 1)], 3)
@@ -167,7 +167,7 @@ def test_a_round_of_its_own_is_charged_and_its_orders_take_effect_when_it_is_ove
         ("RefusesWithoutReason", RETURNS_A_SCHEDULE, "on_job_arrived returned False; expected None"),
     ],
 )
-def test_a_manager_that_misbehaves_is_reported_and_the_others_go_on(
+def test_a_misbehaving_manager_is_reported_and_the_others_continue(
     kind: str, rule: str, message: str, managers: str, tmp_path: Path
 ) -> None:
     replay = Replay(log_of(FIVE, 3), decision_limit_s=1.0)
@@ -178,7 +178,7 @@ def test_a_manager_that_misbehaves_is_reported_and_the_others_go_on(
     assert message in str(outcome.fault)
 
 
-def test_parameters_of_a_manager_are_checked_against_its_constructor(managers: str) -> None:
+def test_manager_parameters_are_checked_against_its_constructor(managers: str) -> None:
     assert registry.resolve(f"{managers}:OneAtATime(pause_s=5)").is_manager
     with pytest.raises(SchedulerNotLoaded, match="'pause_s' is 'long'; expected a number"):
         registry.resolve(f"{managers}:OneAtATime(pause_s=long)")

@@ -63,7 +63,7 @@ def own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> str:
     return "breaking_rules"
 
 
-def test_each_broken_rule_is_told_once_with_its_smallest_example(own: str) -> None:
+def test_each_broken_rule_is_reported_once_with_its_smallest_example(own: str) -> None:
     kind, found, _ = check(f"{own}:BreaksTwo", Kind.FREE_NODES, 100, 5.0)
     assert kind is Kind.FREE_NODES
     findings = {finding.rule: finding for finding in found}
@@ -73,38 +73,41 @@ def test_each_broken_rule_is_told_once_with_its_smallest_example(own: str) -> No
     assert "LookupError: four" in findings["raises-nothing"].message
 
 
-def test_a_declared_kind_is_used_and_another_is_refused(own: str) -> None:
+def test_a_declared_kind_is_used_and_another_is_rejected(own: str) -> None:
     assert check(f"{own}:Declares", None, 20, 5.0).kind is Kind.FREE_NODES
-    told = the_sentence(sil("check", f"{own}:Declares", "--kind", "mapping"))
-    assert "starts jobs on free nodes (kind free-nodes), but --kind mapping needs one that maps jobs" in told
+    error_text = the_sentence(sil("check", f"{own}:Declares", "--kind", "mapping"))
+    assert (
+        "starts jobs on free nodes (kind free-nodes), but --kind mapping needs one that maps jobs"
+        in error_text
+    )
 
 
-def test_an_undeclared_kind_is_taken_for_mapping_and_a_mismatch_is_explained(own: str) -> None:
+def test_an_undeclared_kind_defaults_to_mapping_and_a_mismatch_is_explained(own: str) -> None:
     done = sil("check", f"{own}:BreaksTwo", "--examples", "20")
     assert done.exit_code == 1
     assert "this scheduler starts jobs on free nodes (it reads problem.free_nodes), but" in done.output
     assert "Name its kind by --kind" in done.output
 
 
-def test_a_rule_that_was_not_put_to_the_test_does_not_hold(own: str) -> None:
+def test_an_untested_rule_has_the_verdict_not_exercised(own: str) -> None:
     verdicts = check(f"{own}:ReturnsNone", None, 20, 5.0).verdicts
     assert verdicts["returns-a-schedule"] == "broken"
     assert verdicts["raises-nothing"] == verdicts["process-survives"] == "holds"
     assert verdicts["makes-progress"] == verdicts["no-double-booking"] == "not exercised"
 
 
-def test_a_scheduler_that_takes_its_process_with_it_is_told_as_such(own: str) -> None:
+def test_a_scheduler_that_kills_its_process_breaks_process_survives(own: str) -> None:
     _, findings, _ = check(f"{own}:Dies", Kind.FREE_NODES, 100, 5.0)
     assert findings[-1].rule == PROCESS_SURVIVES
 
 
-def test_a_scheduler_that_ends_its_process_when_it_is_first_asked_does_not_end_the_command(own: str) -> None:
+def test_a_scheduler_that_exits_at_its_first_decision_does_not_end_the_command(own: str) -> None:
     done = sil("check", f"{own}:DiesAtOnce")
     assert done.exit_code == 1
     assert "process-survives: its process died" in done.output
 
 
-def test_the_command_shows_what_holds_and_what_does_not(own: str) -> None:
+def test_the_command_prints_which_rules_hold_and_which_do_not(own: str) -> None:
     done = sil("check", f"{own}:BreaksTwo", "--examples", "60", "--kind", "free-nodes")
     assert done.exit_code == 1
     assert "starts jobs on free nodes" in done.output
@@ -115,7 +118,7 @@ def test_the_command_shows_what_holds_and_what_does_not(own: str) -> None:
     assert "breaks 2 rules" in done.output
 
 
-def test_the_verdicts_and_findings_are_printed_as_json(own: str) -> None:
+def test_verdicts_and_findings_are_printed_as_json(own: str) -> None:
     done = sil("check", f"{own}:BreaksTwo", "--kind", "free-nodes", "--examples", "60", "--json")
     assert done.exit_code == 1
     found = {entry["rule"]: entry for entry in json.loads(done.stdout)}
@@ -127,7 +130,7 @@ def test_the_verdicts_and_findings_are_printed_as_json(own: str) -> None:
     assert "LookupError: four" in found["raises-nothing"]["message"]
 
 
-def test_where_the_search_ended_early_other_rules_have_no_verdict() -> None:
+def test_after_an_aborted_search_the_other_rules_have_no_verdict() -> None:
     name = f"tests.faulty_on_free_nodes:{faulty_on_free_nodes.NeverReturns.__name__}"
     done = sil("check", name, "--kind", "free-nodes", "--decision-limit", "1")
     assert done.exit_code == 1
@@ -136,7 +139,7 @@ def test_where_the_search_ended_early_other_rules_have_no_verdict() -> None:
 
 
 @pytest.mark.parametrize("kind", ["mapping", "shared-nodes", "free-nodes"])
-def test_a_new_scheduler_passes_as_it_is_also_with_parameters(
+def test_a_generated_scheduler_passes_the_check_with_parameters(
     kind: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     name = f"my_{kind.replace('-', '_')}"
@@ -150,7 +153,7 @@ def test_a_new_scheduler_passes_as_it_is_also_with_parameters(
     assert "keeps the contract" in done.output
 
 
-def test_where_its_package_is_installed_a_new_scheduler_has_a_name(tmp_path: Path) -> None:
+def test_a_generated_scheduler_is_found_by_name_after_installation(tmp_path: Path) -> None:
     assert sil("new-scheduler", "fair_share", "--out", str(tmp_path / "package")).exit_code == 0
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--no-build-isolation"]
     subprocess.run([*pip, "--target", str(tmp_path / "there"), str(tmp_path / "package")], check=True)
@@ -175,13 +178,13 @@ def test_where_its_package_is_installed_a_new_scheduler_has_a_name(tmp_path: Pat
         (("check", "no_such"), "there is no scheduler 'no_such'"),
     ],
 )
-def test_bad_names_have_a_sentence(arguments: tuple[str, ...], message: str) -> None:
+def test_invalid_names_are_reported_in_one_sentence(arguments: tuple[str, ...], message: str) -> None:
     done = sil(*arguments)
     assert done.exit_code == 2
     assert message in the_sentence(done)
 
 
-def test_a_folder_that_is_there_is_not_written_into(tmp_path: Path) -> None:
+def test_an_existing_folder_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "notes.txt").write_text("of great value")
     done = sil("new-scheduler", "mine", "--out", str(tmp_path / "mine"))

@@ -73,38 +73,38 @@ def replay(log: Path, name: str, *options: str) -> tuple[int, str, str]:
     return done.exit_code, " ".join(done.stderr.split()), found.read_text() if found.is_file() else ""
 
 
-def test_a_fault_shows_the_authors_own_line(log: Path) -> None:
-    code, told, _ = replay(log, "Fails")
+def test_a_fault_shows_the_failing_line_of_the_custom_scheduler(log: Path) -> None:
+    code, errors, _ = replay(log, "Fails")
     assert code == 1
-    assert "(usable_schedulers.py:10: return np.zeros(0).argmin() # the author's line)" in told
+    assert "(usable_schedulers.py:10: return np.zeros(0).argmin() # the author's line)" in errors
 
 
-def test_a_declared_random_scheduler_gets_a_seed_and_runs_repeatably(log: Path) -> None:
+def test_a_declared_random_scheduler_gets_a_seed_and_is_repeatable(log: Path) -> None:
     first, second, other = (replay(log, "Declared", "--seed", seed) for seed in ("1", "1", "2"))
     assert [code for code, _, _ in (first, second, other)] == [0, 0, 0]
     assert first[2] == second[2] != other[2]
 
 
 def test_an_undeclared_random_scheduler_runs_without_the_determinism_check(log: Path) -> None:
-    code, told, _ = replay(log, "Undeclared")
+    code, errors, _ = replay(log, "Undeclared")
     assert code == 1
-    assert "two instances decided differently" in told
+    assert "two instances decided differently" in errors
     assert replay(log, "Undeclared", "--no-determinism-check")[0] == 0
 
 
 def test_a_scheduler_of_another_kind_is_rejected_before_anything_runs(log: Path) -> None:
-    code, told, _ = replay(log, "Maps")
+    code, errors, _ = replay(log, "Maps")
     assert code == 2
-    assert "kind mapping" in told
-    assert "kind free-nodes" in told
+    assert "kind mapping" in errors
+    assert "kind free-nodes" in errors
 
 
-def test_all_mistakes_of_an_experiment_file_are_reported_with_their_lines(tmp_path: Path) -> None:
+def test_all_errors_of_an_experiment_file_are_reported_with_their_lines(tmp_path: Path) -> None:
     more = '\n[[outages]]\nmachine = "nowhere"\nfrom_s = 0\nto_s = 1\n'
     path = tiny_experiment(tmp_path, more, schedulers=json.dumps(["mct", "no_such_one", "easy"]))
     done = sil("run", str(path), "--out", str(tmp_path / "out"))
-    told = " ".join(done.stderr.split())
+    errors = " ".join(done.stderr.split())
     assert done.exit_code == 2
-    assert told.count("tiny-experiment") + told.count(", line ") >= 3
+    assert errors.count("tiny-experiment") + errors.count(", line ") >= 3
     for sentence in ("no scheduler 'no_such_one'", "kind free-nodes", "has no machine 'nowhere'"):
-        assert sentence in told
+        assert sentence in errors

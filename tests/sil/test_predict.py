@@ -52,28 +52,28 @@ def refusal(*arguments: str, site: str = "cisne-2006") -> str:
     return " ".join(result.stderr.split())
 
 
-def test_a_job_alone_on_its_nodes_ends_when_its_isolated_time_is_over(here: Path) -> None:
+def test_a_job_alone_on_its_nodes_ends_after_its_isolated_time(here: Path) -> None:
     first, second = answers()
     assert first["ends_in_s"] == pytest.approx(276.7 - 100)
     assert (second["starts_in_s"], second["ends_in_s"]) == (0.0, pytest.approx(22.8))
     assert first["low_s"] is None, "nothing is known of past errors"
 
 
-def test_local_users_slow_down_whom_they_share_a_node_with(here: Path) -> None:
+def test_local_users_slow_down_jobs_on_their_node(here: Path) -> None:
     before = answers("--job", "11", "--predictor", "aware mpl-mpl")[0]["ends_in_s"]
     (here / "queue.toml").write_text(QUEUE + '\n[[local]]\nnodes = ["node02"]\ncpu = 0.5\nmemory_mb = 100\n')
     after = answers("--job", "11", "--predictor", "aware mpl-mpl")[0]["ends_in_s"]
     assert after == pytest.approx(2 * before)  # type: ignore[operator]
 
 
-def test_a_job_that_would_be_submitted_waits_for_those_before_it(here: Path) -> None:
+def test_a_hypothetical_job_waits_for_earlier_ones(here: Path) -> None:
     (here / "queue.toml").write_text(QUEUE.replace('"node[01-04]"', '"node[01-04]"'))
     alone = answers("--submit", "CG.B:8", "--scheduler", "basic")
     assert [(one["job"], one["tasks"]) for one in alone] == [(13, 8)]
     assert alone[0]["starts_in_s"] == pytest.approx(22.8), "12 nodes are free, and 8 of them go to job 12"
 
 
-def test_without_scored_predictions_nothing_can_be_promised(here: Path) -> None:
+def test_without_past_predictions_nothing_is_promised(here: Path) -> None:
     result = predict("--job", "12", "--by", "10m")
     assert "Not promised: job 12 is predicted to end by" in result.stdout
     assert "there is no interval" in " ".join(result.stdout.split())
@@ -88,29 +88,29 @@ def test_past_errors_give_an_interval_and_a_promise(here: Path) -> None:
     done = run.invoke(app, [*learn, "--scheduler", "uniform_easy", "--workers", "1"])
     assert done.exit_code == 0, done.output
     policy = ("--scheduler", "uniform_easy", "--job", "12")
-    told = answers(*policy, "--by", "2h", site="lab.db")[0]
-    assert told["errors_known"] >= 20  # type: ignore[operator]
-    assert told["low_s"] <= told["high_s"]  # type: ignore[operator]
-    assert told["promised"] is True
-    assert answers(*policy, "--by", str(told["high_s"] - 1), site="lab.db")[0]["promised"] is False  # type: ignore[operator]
+    reported = answers(*policy, "--by", "2h", site="lab.db")[0]
+    assert reported["errors_known"] >= 20  # type: ignore[operator]
+    assert reported["low_s"] <= reported["high_s"]  # type: ignore[operator]
+    assert reported["promised"] is True
+    assert answers(*policy, "--by", str(reported["high_s"] - 1), site="lab.db")[0]["promised"] is False  # type: ignore[operator]
     assert "errors of" in predict(*policy, site="lab.db").stdout
     assert answers("--scheduler", "normal", "--job", "12", site="lab.db")[0]["low_s"] is None, (
         "the errors under one policy say nothing of another"
     )
 
 
-def test_a_node_that_is_down_is_not_used(here: Path) -> None:
+def test_a_down_node_is_not_used(here: Path) -> None:
     run = CliRunner()
     run.invoke(app, ["db", "init", "--db", "lab.db"])
     run.invoke(app, ["db", "import", "cisne-2006", "--db", "lab.db"])
     for n in range(9, 17):
         assert run.invoke(app, ["db", "state", f"node{n:02}", "down", "--db", "lab.db"]).exit_code == 0
-    told = answers("--job", "12", "--scheduler", "basic", site="lab.db")[0]
-    assert told["starts_in_s"] == pytest.approx(276.7 - 100), "only four nodes are free till then"
+    reported = answers("--job", "12", "--scheduler", "basic", site="lab.db")[0]
+    assert reported["starts_in_s"] == pytest.approx(276.7 - 100), "only four nodes are free till then"
 
 
 @pytest.mark.parametrize(
-    ("change", "told"),
+    ("change", "reported"),
     [
         (('"CG.B"', '"CG.X"'), "line 4: job 11: the site knows no job class 'CG.X' on shared nodes"),
         (("node[01-04]", "node[01-03]"), "CG.B was never measured with 3 tasks, but with 2, 4, 8"),
@@ -121,61 +121,61 @@ def test_a_node_that_is_down_is_not_used(here: Path) -> None:
         (("ran_for_s", "run_for_s"), "line 6: unknown key 'run_for_s'"),
     ],
 )
-def test_a_queue_file_that_does_not_fit_is_refused_with_its_line(
-    here: Path, change: tuple[str, str], told: str
+def test_an_invalid_queue_file_is_rejected_with_its_line(
+    here: Path, change: tuple[str, str], reported: str
 ) -> None:
     (here / "queue.toml").write_text(QUEUE.replace(*change))
-    assert told in refusal()
+    assert reported in refusal()
 
 
-def test_jobs_wait_in_the_order_of_the_file_whatever_their_numbers(here: Path) -> None:
+def test_jobs_wait_in_file_order_regardless_of_their_numbers(here: Path) -> None:
     waiting = "".join(
         f'\n[[waiting]]\njob = {job}\njob_class = "BT.A"\ntasks = 8\n' for job in (2**70, 9, 3, 5)
     )
     (here / "queue.toml").write_text(waiting)
-    told = answers("--scheduler", "basic")
-    assert [one["job"] for one in told] == [2**70, 9, 3, 5]
-    starts = [one["starts_in_s"] for one in told]
+    reported = answers("--scheduler", "basic")
+    assert [one["job"] for one in reported] == [2**70, 9, 3, 5]
+    starts = [one["starts_in_s"] for one in reported]
     assert starts[:2] == [0.0, 0.0], "eight of 16 nodes for each"
     assert starts[2:] == [pytest.approx(109.55)] * 2
 
 
-def test_local_users_of_a_node_who_are_told_of_twice_are_refused(here: Path) -> None:
+def test_local_users_of_a_node_listed_twice_are_rejected(here: Path) -> None:
     local = '\n[[local]]\nnodes = ["node[02-03]"]\n' + '\n[[local]]\nnodes = ["node03"]\n'
     (here / "queue.toml").write_text(QUEUE + local)
     assert "the local users of node 'node03' are listed twice" in refusal()
 
 
-def test_a_scheduler_that_fails_when_it_is_asked_is_told_of(here: Path) -> None:
-    told = refusal("--scheduler", "tests.faulty_on_nodes:Raises")
-    assert "scheduler 'tests.faulty_on_nodes:Raises' broke the rule raises-nothing" in told
-    told = refusal("--scheduler", "tests.faulty_on_nodes:NamesANodeThatIsNotThere")
-    assert "broke the rule known-nodes" in told
+def test_a_scheduler_that_fails_during_prediction_is_reported(here: Path) -> None:
+    reported = refusal("--scheduler", "tests.faulty_on_nodes:Raises")
+    assert "scheduler 'tests.faulty_on_nodes:Raises' broke the rule raises-nothing" in reported
+    reported = refusal("--scheduler", "tests.faulty_on_nodes:NamesANodeThatIsNotThere")
+    assert "broke the rule known-nodes" in reported
 
 
-def test_when_a_job_that_is_overdue_ends_cannot_be_told(here: Path) -> None:
+def test_the_completion_of_an_overdue_job_is_unknown(here: Path) -> None:
     (here / "queue.toml").write_text(QUEUE.replace("68.82", "500"))
-    told = answers("--job", "11", "--by", "1m")[0]
-    assert (told["overdue"], told["promised"], told["low_s"]) == (True, False, None)
+    reported = answers("--job", "11", "--by", "1m")[0]
+    assert (reported["overdue"], reported["promised"], reported["low_s"]) == (True, False, None)
     assert "its completion is unknown" in " ".join(predict("--job", "11").stdout.split())
 
 
-def test_who_waits_behind_a_job_that_is_overdue_cannot_be_promised(here: Path) -> None:
+def test_no_promise_is_made_for_a_job_behind_an_overdue_one(here: Path) -> None:
     (here / "queue.toml").write_text(QUEUE.replace("68.82", "500"))
-    told = " ".join(predict("--job", "12", "--by", "1m").stdout.split())
-    assert "Not promised: job 12 waits for job 11, which is overdue." in told
+    reported = " ".join(predict("--job", "12", "--by", "1m").stdout.split())
+    assert "Not promised: job 12 waits for job 11, which is overdue." in reported
     alike = TurnaroundPrediction(12, "MG.B", 8, 0.0, 20.0, 10.0, 30.0, Basis(40, "all jobs"))
     assert alike.promises(60.0)
     assert not replace(alike, after=(11,)).promises(60.0)
 
 
-def test_an_empty_queue_file_says_what_to_ask_for(here: Path) -> None:
+def test_an_empty_queue_file_suggests_a_hypothetical_job(here: Path) -> None:
     (here / "queue.toml").write_text("")
     assert "there are no jobs; predict a hypothetical one" in refusal()
     assert answers("--submit", "MG.B:8")[0]["ends_in_s"] == pytest.approx(22.8)
 
 
-def test_a_node_that_carries_more_than_the_contract_allows_is_refused(here: Path) -> None:
+def test_a_node_loaded_beyond_the_contract_is_rejected(here: Path) -> None:
     many = "".join(
         f'\n[[running]]\njob = {n}\njob_class = "MG.B"\nnodes = ["node[01-02]"]\nran_for_s = 1\n'
         for n in range(20, 24)
@@ -185,7 +185,7 @@ def test_a_node_that_carries_more_than_the_contract_allows_is_refused(here: Path
 
 
 @pytest.mark.parametrize(
-    ("arguments", "told"),
+    ("arguments", "reported"),
     [
         (("--by", "soon"), "--by 'soon': expected a duration from now (900, 15m or 2h)"),
         (("--by", "2001-01-01T00:00"), "that time has passed"),
@@ -201,11 +201,11 @@ def test_a_node_that_carries_more_than_the_contract_allows_is_refused(here: Path
         (("--cluster", "office"), "has no cluster 'office'; it has laboratory"),
     ],
 )
-def test_a_question_that_cannot_be_asked_gets_one_sentence(
-    here: Path, arguments: tuple[str, ...], told: str
+def test_an_invalid_question_is_rejected_in_one_sentence(
+    here: Path, arguments: tuple[str, ...], reported: str
 ) -> None:
-    assert told in refusal(*arguments)
+    assert reported in refusal(*arguments)
 
 
-def test_a_site_without_shared_nodes_says_so(here: Path) -> None:
+def test_a_site_without_shared_nodes_is_rejected(here: Path) -> None:
     assert "which cluster of the site 'hcs-2001' has shared nodes? it has none" in refusal(site="hcs-2001")

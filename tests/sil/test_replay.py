@@ -89,7 +89,7 @@ FCFS = {"KTH-SP2": (353_776.4091, 6_814.9733), "CTC-SP2": (655_557.1192, 3_651.5
 
 @pytest.mark.parametrize("name", LOGS)
 @pytest.mark.parametrize("policy", PUBLISHED)
-def test_every_start_is_the_published_one(name: str, policy: str, tmp_path: Path) -> None:
+def test_every_start_equals_the_published_one(name: str, policy: str, tmp_path: Path) -> None:
     published = pl.read_csv(gzip.decompress(oracle(f"swf/{name}.starts.csv.gz").read_bytes()))
     log = read_swf(oracle(f"swf/{name}.swf.gz"))
     scheduler, estimates = PUBLISHED[policy]
@@ -106,7 +106,7 @@ def test_every_start_is_the_published_one(name: str, policy: str, tmp_path: Path
 
 @pytest.mark.parametrize("name", LOGS)
 @pytest.mark.parametrize("order", ["default", "archive"])
-def test_fcfs_waits_as_long_as_in_six_other_programs(name: str, order: str, tmp_path: Path) -> None:
+def test_fcfs_waiting_times_equal_those_of_six_other_programs(name: str, order: str, tmp_path: Path) -> None:
     log = read_swf(oracle(f"swf/{name}.swf.gz"))
     Replay(log, order=order).run(resolve("fcfs"), tmp_path)
     jobs = replayed_jobs(tmp_path / TRACE, log.jobs)
@@ -127,7 +127,7 @@ def test_fcfs_waits_as_long_as_in_six_other_programs(name: str, order: str, tmp_
 # 0 |111112222          |                    0 |11111          2222 |
 #
 THREE: list[Row] = [(1, 0.0, 5.0, 1, 20.0, 7), (2, 1.0, 4.0, 2, 10.0, 8), (3, 5.0, 10.0, 1, 10.0, 7)]
-SHOWN = ("time_s", "event", "job", "run", "machines", "user", "tasks", "expected_s")
+TRACE_COLUMNS = ("time_s", "event", "job", "run", "machines", "user", "tasks", "expected_s")
 DEFAULT = """
 0.0,job_arrived,1,,,user-7,1,
 0.0,run_started,1,0,0,,1,20.0
@@ -153,24 +153,22 @@ ARCHIVE = """
 
 
 @pytest.mark.parametrize(("order", "expected"), [("default", DEFAULT), ("archive", ARCHIVE)])
-def test_the_whole_trace_of_a_small_log_in_both_orders_of_events(
-    order: str, expected: str, tmp_path: Path
-) -> None:
+def test_golden_traces_of_a_small_log_in_both_event_orders(order: str, expected: str, tmp_path: Path) -> None:
     facts = facts_of(Replay(log_of(THREE, 2), order=order), "easy", tmp_path)
-    assert facts.select(SHOWN).write_csv(include_header=False).strip() == expected.strip()
-    others = facts.drop(SHOWN).unique(maintain_order=True).rows()
+    assert facts.select(TRACE_COLUMNS).write_csv(include_header=False).strip() == expected.strip()
+    others = facts.drop(TRACE_COLUMNS).unique(maintain_order=True).rows()
     arrival = (0, 0, "easy", None, "rigid", "default", None, None, None, None)
     assert others == [arrival, (0, 0, "easy", -1, *[None] * 6)]
 
 
-def test_in_the_archives_order_a_round_follows_each_arrival(tmp_path: Path) -> None:
+def test_in_archive_order_a_round_follows_each_arrival(tmp_path: Path) -> None:
     """Of two jobs that come at once, the shorter one is first only where both are known."""
     log = log_of([(1, 0.0, 9.0, 1, 9.0, 1), (2, 0.0, 3.0, 1, 3.0, 1)], 1)
     assert starts(facts_of(Replay(log), "sjf", tmp_path)) == {1: 3.0, 2: 0.0}
     assert starts(facts_of(Replay(log, order="archive"), "sjf", tmp_path)) == {1: 0.0, 2: 9.0}
 
 
-def test_in_the_archives_order_runs_that_end_as_believed_free_their_nodes_before_jobs_arrive(
+def test_in_archive_order_runs_that_end_as_estimated_free_their_nodes_before_arrivals(
     tmp_path: Path,
 ) -> None:
     """Both runs end at 5 s, one as was believed: job 4 starts on its processor, before job 3 on both."""
@@ -187,7 +185,7 @@ def test_in_the_archives_order_runs_that_end_as_believed_free_their_nodes_before
     assert starts(facts_of(Replay(log), "easy", tmp_path)) == {1: 0, 2: 0, 3: 5, 4: 10}
 
 
-def test_a_run_that_ends_when_a_corrected_estimate_says_so_is_not_believed_to_go_on(tmp_path: Path) -> None:
+def test_a_run_that_ends_at_its_corrected_estimate_is_not_extended(tmp_path: Path) -> None:
     """Job 3 is believed to take 100 s, then 160, then the 400 that were asked for, which it does. Job 5 could
     start before job 4 only if that were reserved for a later time than 1400 s."""
     log = log_of(
@@ -218,35 +216,38 @@ OF_TWO_USERS: list[Row] = [
     (5, 40.0, 8.0, 1, 12.0, 1),
     (6, 50.0, 30.0, 1, 50.0, 1),
 ]
-BELIEVED = {
+EXPECTED_RUN_TIMES_S = {
     Estimates.USER: [50.0, 50.0, 50.0, 50.0, 12.0, 50.0],
     Estimates.ACTUAL: [10.0, 20.0, 8.0, 8.0, 8.0, 30.0],
     Estimates.HISTORY: [50.0, 50.0, 15.0, 50.0, 12.0, 8.0],
 }
 
 
-def test_jobs_of_unknown_users_are_not_one_users_history(tmp_path: Path) -> None:
+def test_jobs_of_unknown_users_share_no_history(tmp_path: Path) -> None:
     unknown: list[Row] = [(*row[:5], -1) for row in OF_TWO_USERS]
     facts = facts_of(Replay(log_of(unknown, 9), Estimates.HISTORY), "fcfs", tmp_path)
-    assert expected_s(facts) == BELIEVED[Estimates.USER]
+    assert expected_s(facts) == EXPECTED_RUN_TIMES_S[Estimates.USER]
 
 
-@pytest.mark.parametrize("estimates", BELIEVED)
-def test_estimates_change_what_is_believed_and_not_how_long_jobs_run(
+@pytest.mark.parametrize("estimates", EXPECTED_RUN_TIMES_S)
+def test_estimates_change_expected_times_but_not_actual_run_times(
     estimates: Estimates, tmp_path: Path
 ) -> None:
     """The mean of the last two is 15 s, then (20 + 8) / 2 = 14 s where the user says 12, then 8 s."""
     log = log_of(OF_TWO_USERS, 8)
     facts = facts_of(Replay(log, estimates), "easy", tmp_path)
-    assert expected_s(facts) == BELIEVED[estimates]
+    assert expected_s(facts) == EXPECTED_RUN_TIMES_S[estimates]
     assert replayed_jobs(tmp_path / TRACE, log.jobs)["execution_time"].to_list() == [10, 20, 8, 8, 8, 30]
-    assert replayed_jobs(tmp_path / TRACE, log.jobs)["requested_time"].to_list() == BELIEVED[Estimates.USER]
+    assert (
+        replayed_jobs(tmp_path / TRACE, log.jobs)["requested_time"].to_list()
+        == EXPECTED_RUN_TIMES_S[Estimates.USER]
+    )
 
 
 # -- jobs.csv, schedule.csv and statistics ---------------------------------------------------------------
 
 
-def test_jobs_csv_has_batsims_columns_and_a_row_for_each_job(tmp_path: Path) -> None:
+def test_jobs_csv_has_batsim_columns_and_one_row_per_job(tmp_path: Path) -> None:
     """Job 2 waits from 1 to 5 s and runs for 4 s: turnaround 8 s, stretch 2; bounded, 10 s count: 1."""
     replay_all(Replay(log_of(THREE, 2)), ["easy"], tmp_path, Processes(1), False, Listener())
     with (tmp_path / "easy" / "jobs.csv").open() as file:
@@ -275,7 +276,7 @@ def test_jobs_csv_has_batsims_columns_and_a_row_for_each_job(tmp_path: Path) -> 
     assert rows[2]["bounded_slowdown"] == "1.4", "turnaround 14 s, of which it ran for 10"
 
 
-def test_schedule_csv_sums_it_up(tmp_path: Path) -> None:
+def test_schedule_csv_summarises_the_replay(tmp_path: Path) -> None:
     replay_all(Replay(log_of(THREE, 2)), ["easy"], tmp_path, Processes(1), False, Listener())
     (row,) = pl.read_csv(tmp_path / "easy" / "schedule.csv").to_dicts()
     expected = {
@@ -296,7 +297,7 @@ def test_schedule_csv_sums_it_up(tmp_path: Path) -> None:
     assert {key: row[key] for key in expected} == pytest.approx(expected)
 
 
-def test_a_job_that_was_cut_at_its_estimate_is_no_success(tmp_path: Path) -> None:
+def test_a_job_cut_at_its_estimate_is_not_counted_as_a_success(tmp_path: Path) -> None:
     log = log_of([(1, 0.0, 60.0, 4, 60.0, -1), (2, 0.0, 60.0, 4, 60.0, -1)], 8)
     Replay(log).run(resolve("fcfs"), tmp_path)
     jobs = replayed_jobs(tmp_path / TRACE, log.jobs, {2})
@@ -306,7 +307,7 @@ def test_a_job_that_was_cut_at_its_estimate_is_no_success(tmp_path: Path) -> Non
     ]
 
 
-def test_a_job_that_was_killed_is_no_success(tmp_path: Path) -> None:
+def test_a_killed_job_is_not_counted_as_a_success(tmp_path: Path) -> None:
     log = log_of(THREE, 2)
     Replay(log).run(resolve("easy"), tmp_path)
     jobs = replayed_jobs(tmp_path / TRACE, log.jobs).with_columns(success=pl.Series([1, 0, 0]))
@@ -315,7 +316,7 @@ def test_a_job_that_was_killed_is_no_success(tmp_path: Path) -> None:
     assert (told, row["success_rate"]) == ([4, 3, 1, 2], 0.25)
 
 
-def test_no_report_of_an_earlier_replay_stays_beside_new_results(tmp_path: Path) -> None:
+def test_a_new_replay_removes_an_earlier_report(tmp_path: Path) -> None:
     replay = Replay(log_of(THREE, 2))
     replay_all(replay, ["easy"], tmp_path, Processes(1), True, Listener())
     assert (tmp_path / REPORT).is_file()
@@ -323,7 +324,7 @@ def test_no_report_of_an_earlier_replay_stays_beside_new_results(tmp_path: Path)
     assert not (tmp_path / REPORT).exists()
 
 
-def test_statistics_of_four_jobs_by_hand() -> None:
+def test_statistics_of_four_jobs_equal_hand_computed_values() -> None:
     """Waits 0, 2, 4 and 30 s; 20 s of two processors from 3 to 43 s, and 10 + 5 + 5 s of one."""
     jobs = pl.DataFrame(
         {
@@ -376,7 +377,7 @@ def over_time(figure: Any) -> tuple[list[float], list[float]]:
     return (frame["day"] * DAY_S).to_list(), frame["value"].to_list()
 
 
-def test_the_figure_of_the_queue_shows_means_over_stretches_of_time() -> None:
+def test_the_queue_figure_shows_means_over_time_intervals() -> None:
     middle_s, waiting = over_time(queue_length({"any": TWO_JOBS}, ["any"]))
     assert middle_s[:2] == pytest.approx([1.0, 3.0])
     expected = np.zeros(BINS)
@@ -386,7 +387,7 @@ def test_the_figure_of_the_queue_shows_means_over_stretches_of_time() -> None:
     assert waiting == pytest.approx(expected, abs=1e-9)
 
 
-def test_the_figure_of_utilisation_shows_the_share_of_processors_in_use() -> None:
+def test_the_utilisation_figure_shows_the_share_of_busy_processors() -> None:
     _, share = over_time(utilisation({"any": TWO_JOBS}, 4, ["any"]))
     expected = np.full(BINS, 25.0)
     expected[100] = 0.25 * 25.0 + 0.75 * 50.0
@@ -394,7 +395,7 @@ def test_the_figure_of_utilisation_shows_the_share_of_processors_in_use() -> Non
     assert share == pytest.approx(expected, abs=1e-9)
 
 
-def test_the_figure_of_a_schedule_shows_also_what_began_before_its_stretch_of_time(
+def test_the_schedule_figure_shows_runs_that_started_before_its_interval(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """Until job 3 starts, two jobs do, one of them the one that waited longest; job 1 goes on after that."""
@@ -416,7 +417,7 @@ def test_the_figure_of_a_schedule_shows_also_what_began_before_its_stretch_of_ti
     ]
 
 
-def test_the_figure_of_a_schedule_is_not_empty_where_all_start_at_once(
+def test_the_schedule_figure_is_not_empty_if_all_jobs_start_together(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(replay_report, "GANTT_RUNS", 1)
@@ -427,7 +428,7 @@ def test_the_figure_of_a_schedule_is_not_empty_where_all_start_at_once(
     assert frame["job"].to_list() == [1, 2]
 
 
-def test_schedulers_of_one_figure_share_its_time() -> None:
+def test_all_schedulers_of_a_figure_share_the_time_axis() -> None:
     shorter = TWO_JOBS.with_columns(finish_time=pl.lit(450.0))
     frame = shown_by(queue_length({"a": TWO_JOBS, "b": shorter}, ["a", "b"]))
     days = {name: frame.filter(pl.col("scheduler") == name)["day"].to_list() for name in ("a", "b")}
@@ -479,16 +480,16 @@ def breach_of(rows: list[tuple[float, Fact, dict[str, Any]]]) -> str | None:
 
 
 @pytest.mark.parametrize("rule", PLANTED)
-def test_a_trace_that_breaks_an_invariant_is_named(rule: str) -> None:
+def test_a_broken_invariant_is_named(rule: str) -> None:
     assert breach_of(PLANTED[rule]) == rule
 
 
-def test_a_good_trace_breaks_none() -> None:
+def test_a_valid_trace_breaks_no_invariant() -> None:
     """Nodes that are given back and taken at one moment are not held twice."""
     assert breach_of(GOOD) is None
 
 
-def test_a_job_that_was_refused_or_left_by_a_fault_is_not_lost() -> None:
+def test_a_job_refused_or_abandoned_by_a_fault_is_not_lost() -> None:
     refused = (10.0, Fact.JOB_REFUSED, {"job": 3, "detail": "too large"})
     assert breach_of([*GOOD, arrives(10.0, 3), refused]) is None
     fault = (10.0, Fact.FAULT, {"detail": "raises-nothing", "message": "it failed"})
@@ -506,7 +507,7 @@ FIVE: list[Row] = [(n, float(n), 20.0, size, 30.0, 1) for n, size in enumerate((
 
 
 @pytest.mark.parametrize("kind", IN_A_REPLAY, ids=lambda kind: kind.__name__)
-def test_a_fault_in_a_replay_is_its_last_fact(kind: type[Any], tmp_path: Path) -> None:
+def test_a_fault_is_the_last_fact_of_a_replay(kind: type[Any], tmp_path: Path) -> None:
     """All jobs come at once; the first two fill the machine, and the others wait."""
     at_once = [(*row[:1], 0.0, *row[2:]) for row in FIVE]
     replay = Replay(log_of(at_once, 3), decision_limit_s=1.0)
@@ -588,7 +589,7 @@ class Changes(Late):
         good = self.good.schedule(problem)
         return NodeSchedule([], dict.fromkeys(range(problem.n_jobs), "no")) if self.turn % 2 else good
 """
-TOLD = {
+FAULT_MESSAGES = {
     "Raises": f"{RAISES_NOTHING} at 2 s: Raises.schedule raised LookupError: no such thing (own_schedulers",
     "RaisesInRaising": f"{RAISES_NOTHING} at 2 s: RaisesInRaising.schedule raised SaysNothing: (its text",
     "LoopsForEver": f"{RETURNS_IN_TIME} at 2 s: LoopsForEver.schedule did not return within 1 s",
@@ -599,14 +600,14 @@ TOLD = {
 }
 
 
-def test_faulty_schedulers_of_ones_own_are_reported_and_the_results_of_the_others_stand(
+def test_faulty_custom_schedulers_are_reported_and_the_others_have_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "own_schedulers.py").write_text(OWN)
     monkeypatch.chdir(tmp_path)
     good = ("Good", "GoesElsewhere", "GivesArrays")
-    names = ["easy", *(f"own_schedulers:{kind}" for kind in (*good, *TOLD))]
+    names = ["easy", *(f"own_schedulers:{kind}" for kind in (*good, *FAULT_MESSAGES))]
     replay = Replay(log_of(FIVE, 3), decision_limit_s=1.0)
     outcomes = {
         o.scheduler: o for o in replay_all(replay, names, Path("out"), Processes(2), True, Listener())
@@ -615,7 +616,7 @@ def test_faulty_schedulers_of_ones_own_are_reported_and_the_results_of_the_other
     for name, makespan_s in (("easy", 60.0), *((f"own_schedulers:{kind}", 80.0) for kind in good)):
         assert outcomes[name].fault is None
         assert outcomes[name].statistics["makespan"] == makespan_s
-    for kind, told in TOLD.items():
+    for kind, told in FAULT_MESSAGES.items():
         fault = outcomes[f"own_schedulers:{kind}"].fault
         assert fault is not None
         assert told in fault
@@ -626,7 +627,7 @@ def test_faulty_schedulers_of_ones_own_are_reported_and_the_results_of_the_other
     assert "LookupError" in report
 
 
-def test_a_scheduler_may_ask_for_a_round_every_second_of_a_run_that_takes_hours(
+def test_a_scheduler_may_request_a_round_every_second_for_hours(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -669,7 +670,7 @@ def jobs_of(folder: Path) -> pl.DataFrame:
     return pl.read_csv(folder / "jobs.csv")
 
 
-def test_without_names_three_schedulers_are_compared_in_a_table(here: Path) -> None:
+def test_by_default_three_schedulers_are_compared_in_a_table(here: Path) -> None:
     result = sil("replay", "log.swf", "--workers", "1")
     assert result.exit_code == 0, result.output
     for shown in (
@@ -695,13 +696,13 @@ def test_without_names_three_schedulers_are_compared_in_a_table(here: Path) -> N
     assert "sil-log/report.html in a browser" in result.stdout
 
 
-def test_jobs_are_chosen_by_their_place_in_the_log(here: Path) -> None:
+def test_jobs_are_selected_by_position_in_the_log(here: Path) -> None:
     for chosen, left in (("1:3", [2, 3]), (":2", [1, 2]), ("-1:", [4])):
         assert replayed("log.swf", "--scheduler", "fcfs", f"--jobs={chosen}").exit_code == 0
         assert jobs_of(here / "out" / "fcfs")["job_id"].to_list() == left
 
 
-def test_a_report_of_many_schedulers_and_of_scattered_nodes_is_drawn(here: Path) -> None:
+def test_a_report_of_many_schedulers_and_scattered_nodes_is_drawn(here: Path) -> None:
     many = {f"s{k}": pl.DataFrame(replayed_rows(400)) for k in range(15)}
     chart = queue_length(many, list(many)).to_dict()
     assert sum(map(len, chart["datasets"].values())) > 5000
@@ -722,14 +723,14 @@ def replayed_rows(n: int) -> dict[str, list[object]]:
     }
 
 
-def test_results_of_an_earlier_replay_in_the_same_folder_are_told_of(here: Path) -> None:
+def test_results_of_an_earlier_replay_in_the_folder_are_reported(here: Path) -> None:
     assert "earlier" not in replayed("log.swf", "--scheduler", "fcfs", "--scheduler", "sjf").stderr
     assert (
         "out also has results of an earlier replay: sjf" in replayed("log.swf", "--scheduler", "fcfs").stderr
     )
 
 
-def test_the_report_is_written_again_from_what_a_replay_left_and_its_charts_as_files(here: Path) -> None:
+def test_the_report_is_rebuilt_from_replay_results_with_its_charts_as_files(here: Path) -> None:
     names = ("--scheduler", "fcfs", "--scheduler", "easy")
     assert sil("replay", "log.swf", *names, "--workers", "1", "--out", "out").exit_code == 0
     page = (here / "out" / REPORT).read_text()
@@ -757,9 +758,7 @@ def test_the_report_is_written_again_from_what_a_replay_left_and_its_charts_as_f
         ("fcfs/jobs.csv", None),
     ],
 )
-def test_results_of_a_replay_that_were_damaged_make_no_report(
-    file: str, text: str | None, here: Path
-) -> None:
+def test_damaged_replay_results_are_rejected_by_report(file: str, text: str | None, here: Path) -> None:
     assert replayed("log.swf", "--scheduler", "fcfs").exit_code == 0
     path = here / "out" / file
     if text is None:
@@ -771,12 +770,12 @@ def test_results_of_a_replay_that_were_damaged_make_no_report(
     )
 
 
-def test_the_summary_has_what_a_report_needs(here: Path) -> None:
+def test_the_summary_has_all_fields_of_a_report(here: Path) -> None:
     assert replayed("log.swf", "--scheduler", "fcfs").exit_code == 0
     assert tuple(json.loads((here / "out" / "summary.json").read_text())) == DESCRIBED
 
 
-def test_the_results_tell_which_part_of_the_log_was_replayed(here: Path) -> None:
+def test_results_name_the_replayed_part_of_the_log(here: Path) -> None:
     part = ("--jobs=1:3", "--load", "2")
     assert sil("replay", "log.swf", "--scheduler", "fcfs", *part, "--out", "out").exit_code == 0
     summary = json.loads((here / "out" / "summary.json").read_text())
@@ -786,7 +785,7 @@ def test_the_results_tell_which_part_of_the_log_was_replayed(here: Path) -> None
     assert "jobs 1:3, 2 times the load" in (here / "out" / REPORT).read_text()
 
 
-def test_jobs_are_chosen_by_date_in_utc(here: Path) -> None:
+def test_jobs_are_selected_by_utc_date(here: Path) -> None:
     result = replayed("log.swf", "--scheduler", "fcfs", "--from", "2001-09-10")
     assert result.exit_code == 0, result.output
     assert jobs_of(here / "out" / "fcfs")["job_id"].to_list() == [4]
@@ -794,17 +793,17 @@ def test_jobs_are_chosen_by_date_in_utc(here: Path) -> None:
     assert jobs_of(here / "out" / "fcfs")["job_id"].to_list() == [2], "from is with that second, to without"
 
 
-def test_twice_the_load_halves_the_times_between_arrivals(here: Path) -> None:
+def test_doubling_the_load_halves_interarrival_times(here: Path) -> None:
     assert replayed("log.swf", "--scheduler", "fcfs", "--load", "2").exit_code == 0
     assert jobs_of(here / "out" / "fcfs")["submission_time"].to_list() == [0.0, 5.0, 10.0, 43_200.0]
 
 
-def test_a_larger_machine_has_less_to_wait_for(here: Path) -> None:
+def test_a_larger_machine_reduces_waiting(here: Path) -> None:
     assert replayed("log.swf", "--scheduler", "fcfs", "--processors", "8").exit_code == 0
     assert jobs_of(here / "out" / "fcfs")["waiting_time"].max() == 0.0
 
 
-def test_repairs_are_told_and_a_strict_reading_refuses_them(here: Path) -> None:
+def test_repairs_are_reported_and_rejected_by_strict_reading(here: Path) -> None:
     result = replayed("odd.swf", "--scheduler", "fcfs")
     assert result.exit_code == 0
     assert "line 8: more than the 4 processors of the machine are asked for" in result.stderr
@@ -812,7 +811,7 @@ def test_repairs_are_told_and_a_strict_reading_refuses_them(here: Path) -> None:
     assert "odd.swf, line 8" in the_sentence(replayed("odd.swf", "--strict"))
 
 
-def test_jobs_that_are_too_large_stop_it_or_are_skipped_where_that_is_asked_for(here: Path) -> None:
+def test_oversized_jobs_stop_the_replay_or_are_skipped_on_request(here: Path) -> None:
     told = the_sentence(replayed("odd.swf", "--too-large", "stop"))
     assert "line 8: job 5 asks for 9 processors, and the machine has 4" in told
     replayed("odd.swf", "--scheduler", "fcfs", "--too-large", "skip")
@@ -843,13 +842,13 @@ def test_jobs_that_are_too_large_stop_it_or_are_skipped_where_that_is_asked_for(
         (("log.swf", "--load", "nan"), "the load cannot be multiplied by nan"),
     ],
 )
-def test_what_cannot_be_replayed_is_told_in_one_sentence(
+def test_an_invalid_replay_is_rejected_in_one_sentence(
     arguments: tuple[str, ...], told: str, here: Path
 ) -> None:
     assert told in the_sentence(replayed(*arguments))
 
 
-def test_a_folder_that_cannot_be_written_is_told(here: Path) -> None:
+def test_an_unwritable_folder_is_reported(here: Path) -> None:
     (here / "out").write_text("in the way")
     assert "cannot be written" in the_sentence(replayed("log.swf", "--scheduler", "fcfs"))
 
@@ -866,7 +865,7 @@ class Counting(Processes):
 
 
 @pytest.mark.parametrize("reasons", [False, True])
-def test_a_short_log_is_replayed_without_other_processes_unless_reasons_are_written(
+def test_a_short_log_is_replayed_in_process_unless_reasons_are_recorded(
     tmp_path: Path, reasons: bool
 ) -> None:
     replay, executor = Replay(log_of(THREE, 2), reasons=reasons), Counting(2)
@@ -878,34 +877,32 @@ def test_a_short_log_is_replayed_without_other_processes_unless_reasons_are_writ
 def test_an_interrupted_replay_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names, replay = ["fcfs", "easy", "sjf"], Replay(log_of(FIVE, 3))
     whole = replay_all(replay, names, tmp_path / "whole", Inline(), False, Listener())
-    run, begun = Replay.run, list[str]()
+    run, started_runs = Replay.run, list[str]()
 
     def interrupt(self: Replay, scheduler: UnderTest, *how: Any, **options: Any) -> None:
-        if len(begun) == 2:
+        if len(started_runs) == 2:
             raise KeyboardInterrupt
-        begun.append(scheduler.label)
+        started_runs.append(scheduler.label)
         run(self, scheduler, *how, **options)
 
     monkeypatch.setattr(Replay, "run", interrupt)
     with pytest.raises(Interrupted, match="2 of 3 runs are done"):
         replay_all(replay, names, tmp_path / "out", Inline(), False, Listener())
-    begun.clear()
+    started_runs.clear()
     resumed = replay_all(Replay(log_of(FIVE, 3)), names, tmp_path / "out", Inline(), False, Listener())
-    assert begun == ["sjf"]
+    assert started_runs == ["sjf"]
     assert all(a.jobs.equals(b.jobs) for a, b in zip(whole, resumed, strict=True))
-    begun.clear()
+    started_runs.clear()
     with pytest.raises(Interrupted):
         replay_all(replay, names, tmp_path / "out", Inline(), False, Listener())
-    begun.clear()
+    started_runs.clear()
     replay_all(Replay(log_of(FIVE, 4)), ["easy"], tmp_path / "out", Inline(), False, Listener())
-    assert begun == ["easy"], "what another replay left is not taken up"
+    assert started_runs == ["easy"], "what another replay left is not taken up"
     assert not (tmp_path / "out" / "unfinished.db").exists()
 
 
 @pytest.mark.parametrize("schedulers", [("fcfs",), ("fcfs", "easy")], ids=["in-this-process", "in-others"])
-def test_where_no_more_can_be_written_that_is_told_and_no_scheduler_blamed(
-    here: Path, schedulers: tuple[str, ...]
-) -> None:
+def test_a_full_disk_is_reported_and_no_scheduler_is_blamed(here: Path, schedulers: tuple[str, ...]) -> None:
     more_than_few = FEW_JOBS // 2 + 1
     write_swf(here / "long.swf", Lublin().jobs(more_than_few, 64, np.random.default_rng(1)))
     command = [
@@ -926,7 +923,7 @@ def test_where_no_more_can_be_written_that_is_told_and_no_scheduler_blamed(
     assert "broke the rule" not in done.stderr
 
 
-def test_a_fault_ends_with_exit_code_1_beside_the_table_of_the_others(
+def test_a_fault_exits_with_1_and_the_others_are_tabulated(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(here))
@@ -939,19 +936,19 @@ def test_a_fault_ends_with_exit_code_1_beside_the_table_of_the_others(
     assert [cell.strip() for cell in line.split("│")[2:4]] == ["80.0", "-"]
 
 
-def test_results_are_the_same_bytes_again_and_with_any_number_of_workers(
+def test_results_are_byte_identical_with_any_number_of_workers(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr("sil.experiment.replays.FEW_JOBS", 0)
-    luck, n = np.random.default_rng(3), 400
-    run_s = luck.integers(1, 5_000, n)
+    rng, n = np.random.default_rng(3), 400
+    run_s = rng.integers(1, 5_000, n)
     table = {
         "job": range(1, n + 1),
-        "submit_s": luck.integers(0, 200_000, n).cumsum().astype(float) / 100,
+        "submit_s": rng.integers(0, 200_000, n).cumsum().astype(float) / 100,
         "run_s": run_s.astype(float),
-        "processors": luck.integers(1, 33, n),
-        "estimate_s": (run_s + luck.integers(0, 5_000, n)).astype(float),
-        "user": luck.integers(1, 9, n),
+        "processors": rng.integers(1, 33, n),
+        "estimate_s": (run_s + rng.integers(0, 5_000, n)).astype(float),
+        "user": rng.integers(1, 9, n),
     }
     write_swf(here / "many.swf", JobLog("many.swf", pl.DataFrame(table, schema=SCHEMA), 64))
     names = ("easy", "easy_sjbf", "fcfs")

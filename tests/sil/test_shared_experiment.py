@@ -121,7 +121,7 @@ def refusal(path: Path) -> str:
     return str(refused.value)
 
 
-def test_the_same_bytes_come_out_with_any_number_of_workers(tmp_path: Path) -> None:
+def test_results_are_byte_identical_with_any_number_of_workers(tmp_path: Path) -> None:
     path = written(tmp_path)
     for workers in (1, 2):
         run(path, tmp_path / str(workers), workers=workers)
@@ -131,7 +131,7 @@ def test_the_same_bytes_come_out_with_any_number_of_workers(tmp_path: Path) -> N
 
 
 @pytest.mark.reads_report
-def test_results_tell_of_predictions_local_users_and_nodes(tmp_path: Path) -> None:
+def test_results_contain_predictions_local_users_and_nodes(tmp_path: Path) -> None:
     comparison = run(written(tmp_path), tmp_path / "out")
     summary = json.loads((tmp_path / "out" / "summary.json").read_text())
     assert [(p["scheduler"], p["predictor"]) for p in summary["predictions"]] == [
@@ -154,7 +154,7 @@ def test_results_tell_of_predictions_local_users_and_nodes(tmp_path: Path) -> No
 
 
 @pytest.mark.reads_report
-def test_a_long_outage_beside_local_users_is_no_fault_and_its_report_is_drawn(tmp_path: Path) -> None:
+def test_a_long_outage_with_local_users_is_not_a_fault_and_is_reported(tmp_path: Path) -> None:
     """Some news of the monitors in each second, for hours in which no job can run; then all of them do."""
     text = EXPERIMENT.replace("normal_easy", "basic").replace(', "uniform"', "").replace("= 2", "= 1", 1)
     text = text.replace("local_users = { share_of_nodes = 0.5 }", "local_users = { share_of_nodes = 1.0 }")
@@ -169,7 +169,7 @@ def test_a_long_outage_beside_local_users_is_no_fault_and_its_report_is_drawn(tm
     assert all(len(rows) <= 5000 for rows in chart["datasets"].values())
 
 
-def test_what_is_down_for_good_is_told_with_the_jobs_that_wait_for_it(tmp_path: Path) -> None:
+def test_a_permanent_outage_is_reported_with_the_waiting_jobs(tmp_path: Path) -> None:
     path, database = written(tmp_path), str(tmp_path / "lab.db")
     for command in (("init",), ("import", str(tmp_path / "site.toml")), ("state", "pc1", "down")):
         assert sil("db", *command, "--db", database).exit_code == 0
@@ -177,7 +177,7 @@ def test_what_is_down_for_good_is_told_with_the_jobs_that_wait_for_it(tmp_path: 
     assert "; 1 of the machines and interconnects is down for good" in str(comparison.faults[0])
 
 
-def test_predictions_that_say_never_are_told_and_count_in_no_figure() -> None:
+def test_infinite_predictions_are_counted_but_excluded_from_statistics() -> None:
     rows = [(0, 0, "s", job, "p", inf, 60.0, True) for job in range(2)] + [
         (0, 0, "s", 1, "p", 90.0, 60.0, False)
     ]
@@ -268,20 +268,20 @@ def test_utilisation_counts_a_node_once_however_many_jobs_share_it(tmp_path: Pat
         ),
     ],
 )
-def test_what_does_not_fit_is_refused_with_one_sentence(
+def test_an_invalid_experiment_is_rejected_in_one_sentence(
     tmp_path: Path, change: tuple[str, str], told: str
 ) -> None:
     assert change[0] in EXPERIMENT
     assert told in refusal(written(tmp_path, EXPERIMENT.replace(*change)))
 
 
-def test_a_scheduler_for_shared_nodes_is_refused_where_there_are_none(tmp_path: Path) -> None:
+def test_a_shared_nodes_scheduler_is_rejected_without_shared_nodes(tmp_path: Path) -> None:
     text = EXPERIMENT[: EXPERIMENT.index("[shared_nodes]")]
     told = refusal(written(tmp_path, text))
     assert "scheduler 'normal_easy' starts jobs on time-shared nodes (kind shared-nodes)" in told
 
 
-def test_a_predictor_that_cannot_follow_somebody_elses_scheduler_is_left_out_and_that_is_told(
+def test_a_predictor_unfit_for_a_custom_scheduler_is_skipped_and_reported(
     tmp_path: Path,
 ) -> None:
     name = "tests.sil.test_shared_experiment:OwnFcfs"
@@ -317,7 +317,7 @@ def test_a_fault_on_shared_nodes_is_the_last_fact_of_its_run(kind: type, tmp_pat
     assert facts.filter(pl.col("event") == Fact.FAULT).height == 1
 
 
-class FailsInImagination:
+class FailsInPrediction:
     """Decides well, but for times that have not come."""
 
     def schedule(self, problem: Any) -> Any:
@@ -327,8 +327,10 @@ class FailsInImagination:
         return good
 
 
-def test_a_scheduler_that_fails_only_in_imagination_is_reported_and_the_others_stand(tmp_path: Path) -> None:
-    name = "tests.sil.test_shared_experiment:FailsInImagination"
+def test_a_scheduler_that_fails_only_in_prediction_is_reported_and_the_others_have_results(
+    tmp_path: Path,
+) -> None:
+    name = "tests.sil.test_shared_experiment:FailsInPrediction"
     text = EXPERIMENT.replace('"uniform"', f'"{name}"').replace('"aware", "blind mpl-mpl"', '"aware"')
     comparison = run(written(tmp_path, text), tmp_path / "out")
     (fault,) = comparison.faults
@@ -337,14 +339,14 @@ def test_a_scheduler_that_fails_only_in_imagination_is_reported_and_the_others_s
     assert {accuracy.scheduler for accuracy in comparison.accuracies} == {"normal_easy"}
 
 
-def test_limits_that_nothing_could_promise_are_refused(tmp_path: Path) -> None:
+def test_limits_without_a_predictor_to_promise_them_are_rejected(tmp_path: Path) -> None:
     text = EXPERIMENT.replace('"aware", "blind mpl-mpl"', '"blind"').replace('"uniform"', '"promising"')
     text = text.replace("0.5 }", "0.5 }\nlimits = { times_alone = [2, 3] }")
     told = refusal(written(tmp_path, text))
     assert "scheduler 'promising': limits are promised by a predictor that does not fit it" in told
 
 
-def test_where_nothing_was_promised_that_is_a_share_of_zero(tmp_path: Path) -> None:
+def test_without_promises_the_promised_share_is_zero(tmp_path: Path) -> None:
     text = EXPERIMENT.replace("[shared_nodes]", "[shared_nodes]\nlimits = { times_alone = [1.0, 1.6] }")
     comparison = run(written(tmp_path, text), tmp_path / "out")
     for scheduler in comparison.schedulers:
@@ -353,7 +355,7 @@ def test_where_nothing_was_promised_that_is_a_share_of_zero(tmp_path: Path) -> N
         assert 0 <= share.value.mean < 50
 
 
-def test_errors_are_those_of_the_same_scheduler_however_it_was_named(tmp_path: Path) -> None:
+def test_prediction_errors_are_shared_by_aliases_of_a_scheduler(tmp_path: Path) -> None:
     path = written(tmp_path)
     address = parse_address(str(tmp_path / "lab.db"))
     engine = store.create(address)
@@ -370,7 +372,7 @@ def test_errors_are_those_of_the_same_scheduler_however_it_was_named(tmp_path: P
     assert known == {"loras(selection=easy, node_selection=normal)": True, "normal": False}
 
 
-def test_somebody_elses_scheduler_is_predicted_by_asking_it(tmp_path: Path) -> None:
+def test_a_custom_scheduler_is_predicted_by_calling_it(tmp_path: Path) -> None:
     text = EXPERIMENT.replace('"aware", "blind mpl-mpl"', '"aware"')
     tables = one_run(written(tmp_path, text), "tests.sil.test_shared_experiment:OwnFcfs")
     assert tables.facts.filter(pl.col("event") == Fact.RUN_ENDED).height == 12
@@ -389,7 +391,7 @@ class OwnFcfs:
         return Loras().schedule(problem)
 
 
-def test_the_policies_of_users_hold_on_shared_nodes_too(tmp_path: Path) -> None:
+def test_user_policies_apply_on_shared_nodes(tmp_path: Path) -> None:
     path = written(tmp_path, EXPERIMENT.replace("jobs = 12", "jobs = 12\nusers = { ann = 1 }"))
     site = SITE + '\n[[users]]\nname = "ann"\nmost_jobs = 2\n'
     (tmp_path / "site.toml").write_text(site)
@@ -400,7 +402,7 @@ def test_the_policies_of_users_hold_on_shared_nodes_too(tmp_path: Path) -> None:
     assert facts.filter(pl.col("event") == Fact.RUN_ENDED).height == 12 - len(refused)
 
 
-def test_results_of_an_earlier_experiment_in_the_same_folder_are_not_mixed_in(tmp_path: Path) -> None:
+def test_results_of_an_earlier_experiment_in_the_folder_are_not_mixed_in(tmp_path: Path) -> None:
     run(written(tmp_path), tmp_path / "out")
     none = EXPERIMENT.replace('["aware", "blind mpl-mpl"]', "[]").replace("0.5 }", "0.0 }")
     comparison = run(written(tmp_path, none), tmp_path / "out")
@@ -409,7 +411,7 @@ def test_results_of_an_earlier_experiment_in_the_same_folder_are_not_mixed_in(tm
     assert not (tmp_path / "out" / "local_users.parquet").exists()
 
 
-def test_a_node_that_fails_loses_its_runs_and_is_used_again_when_it_is_back(tmp_path: Path) -> None:
+def test_a_failed_node_loses_its_runs_and_is_reused_after_repair(tmp_path: Path) -> None:
     outage = '[[outages]]\nmachine = "pc2"\nfrom_s = 20\nto_s = 60\n\n[shared_nodes]'
     facts = one_run(written(tmp_path, EXPERIMENT.replace("[shared_nodes]", outage)), "normal").facts
     assert facts.filter(pl.col("event") == Fact.RUN_LOST).height >= 1
@@ -420,7 +422,7 @@ def test_a_node_that_fails_loses_its_runs_and_is_used_again_when_it_is_back(tmp_
     assert (on_it >= 60).any()
 
 
-def test_random_failures_of_nodes_lose_no_job(tmp_path: Path) -> None:
+def test_random_node_failures_lose_no_job(tmp_path: Path) -> None:
     failures = (
         "[failures]\nmean_time_between_failures_s = 60\nmean_time_to_repair_s = 20\n\n"
         "[monitors]\ndelay_s = 3\n\n[shared_nodes]"
@@ -433,7 +435,7 @@ def test_random_failures_of_nodes_lose_no_job(tmp_path: Path) -> None:
 
 
 @pytest.mark.reads_report
-def test_monitors_that_never_answer_or_say_what_cannot_be_are_told_of(tmp_path: Path) -> None:
+def test_monitors_that_are_silent_or_report_invalid_values_are_noted(tmp_path: Path) -> None:
     users = "local_users = { share_of_nodes = 1.0 }"
     bad = f"{users}\nmonitors = {{ untrue_share = 0.3, silent_share = 0.5 }}"
     text = EXPERIMENT.replace("local_users = { share_of_nodes = 0.5 }", bad)
@@ -447,7 +449,7 @@ def test_monitors_that_never_answer_or_say_what_cannot_be_are_told_of(tmp_path: 
     assert "never answered" in (tmp_path / "out" / "report.html").read_text()
 
 
-def test_promises_are_facts_and_how_many_are_kept_is_a_metric(tmp_path: Path) -> None:
+def test_promises_are_recorded_as_facts_and_the_share_kept_is_a_metric(tmp_path: Path) -> None:
     text = EXPERIMENT.replace("[shared_nodes]", "[shared_nodes]\nlimits = { times_alone = [1, 9] }")
     comparison = run(written(tmp_path, text), tmp_path / "out")
     facts = pl.read_parquet(tmp_path / "out" / "trace.parquet")
@@ -486,7 +488,7 @@ def errors_at(address: Address, as_of: int = 10**9) -> list[KnownError]:
     return found
 
 
-def test_errors_are_learned_and_as_of_a_run_those_since_are_not_known(
+def test_prediction_errors_are_learned_and_hidden_as_of_an_earlier_run(
     laboratory: Address, tmp_path: Path
 ) -> None:
     path = written(tmp_path)
@@ -512,7 +514,7 @@ def test_errors_are_learned_and_as_of_a_run_those_since_are_not_known(
         assert one == two, name
 
 
-def test_a_ratio_is_the_real_time_from_then_on_by_the_predicted_one(
+def test_a_ratio_is_the_remaining_actual_time_over_the_predicted_one(
     laboratory: Address, tmp_path: Path
 ) -> None:
     run(written(tmp_path), tmp_path / "out", SiteChoice(laboratory, learns=True))
@@ -527,7 +529,7 @@ def test_a_ratio_is_the_real_time_from_then_on_by_the_predicted_one(
     assert sorted(e.ratio for e in errors_at(laboratory)) == pytest.approx(sorted(expected))
 
 
-def test_predictions_that_could_not_be_recorded_are_kept_whole_in_the_file(tmp_path: Path) -> None:
+def test_unrecorded_predictions_round_trip_through_the_csv_file(tmp_path: Path) -> None:
     path = written(tmp_path)
     experiment = experiment_file.read_experiment(path)
     in_use = SiteSource(experiment, path.parent, None).snapshot(tmp_path / "site.db")

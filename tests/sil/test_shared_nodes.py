@@ -85,7 +85,7 @@ def test_a_job_alone_on_a_dedicated_cluster_takes_its_isolated_time_to_the_last_
 @pytest.mark.parametrize(("sharing", "method"), [(ByCpu(), "cpu"), (ByMpl(), "mpl")])
 @given(kinds=st.lists(st.sampled_from(KINDS), min_size=1, max_size=30))
 @settings(max_examples=4)
-def test_where_the_truth_is_the_predictors_rule_its_predictions_come_true(
+def test_predictions_are_exact_if_the_simulation_follows_the_predictor(
     sharing: ByCpu | ByMpl,
     method: str,
     ordering: str,
@@ -96,11 +96,13 @@ def test_where_the_truth_is_the_predictors_rule_its_predictions_come_true(
     scheduler = Loras(ordering, selection, node_selection, method)
     cluster = TimeSharedCluster(sharing=sharing, run_to_run=NoSpread())
     done = run(cluster, jobs_of(kinds), scheduler, remaining=method, cpu_time=method)
-    true_s = ends(done)
+    actual_s = ends(done)
     assert len(done.predictions) == len(kinds)
     for prediction in done.predictions:
         predicted_s = prediction.forecast.end_s
-        assert abs(predicted_s - true_s[prediction.forecast.job]) <= 1e-12 * true_s[prediction.forecast.job]
+        assert (
+            abs(predicted_s - actual_s[prediction.forecast.job]) <= 1e-12 * actual_s[prediction.forecast.job]
+        )
 
 
 def test_the_same_seed_gives_the_same_completions_and_predictions() -> None:
@@ -112,7 +114,7 @@ def test_the_same_seed_gives_the_same_completions_and_predictions() -> None:
     assert ends(one) != ends(other)
 
 
-def test_a_predictor_sees_nothing_of_a_truth_that_differs() -> None:
+def test_a_predictor_does_not_see_the_actual_run_times() -> None:
     jobs = jobs_of(KINDS)
     first = [
         {p.forecast.job: p.forecast.end_s for p in run(cluster, jobs, Loras()).predictions}
@@ -129,7 +131,7 @@ def test_a_predictor_sees_nothing_of_a_truth_that_differs() -> None:
     most_cpu=st.sampled_from([1.2, 1.5, float("inf")]),
 )
 @settings(max_examples=25, deadline=None)
-def test_the_social_contract_holds_whatever_happens(
+def test_the_social_contract_always_holds(
     seed: int, share: float, selection: str, nodes: str, most_cpu: float
 ) -> None:
     """MPL by the invariants over the trace; memory and CPU at launch by the rules of the manager."""
@@ -169,7 +171,7 @@ def test_a_job_is_as_fast_as_its_slowest_task() -> None:
     assert next_end(machines, events) == (250.0, 0)
 
 
-def test_a_local_user_takes_what_the_contract_does_not_guarantee() -> None:
+def test_a_local_user_takes_the_cpu_that_the_contract_does_not_guarantee() -> None:
     """From 10 to 30 s a user demands 80 % of the CPU; the contract guarantees half of it to parallel work."""
     machines, events = machines_of({0: Work(100.0, 1.0, 10.0)}, Fluid(), 1)
     machines.start(order(0, 0), 0.0)
@@ -178,7 +180,7 @@ def test_a_local_user_takes_what_the_contract_does_not_guarantee() -> None:
     assert next_end(machines, events) == (110.0, 0)
 
 
-def test_local_users_wait_only_where_they_demand_what_the_contract_guarantees_to_others() -> None:
+def test_local_users_are_slowed_only_if_they_demand_the_guaranteed_share() -> None:
     """Half of the CPU is guaranteed to a job that takes all it gets; users demand 0.4, then 0.8."""
     machines, _ = machines_of({0: Work(1000.0, 1.0, 10.0)}, Fluid(), 2)
     machines.start(order(0, 0), 0.0)
@@ -190,7 +192,7 @@ def test_local_users_wait_only_where_they_demand_what_the_contract_guarantees_to
     assert response.slowdown == pytest.approx((0.4 + 0.8) / (0.4 + 0.5))
 
 
-def test_what_local_users_got_until_a_job_joined_others_is_as_it_was_until_then() -> None:
+def test_a_new_job_does_not_change_the_past_slowdown_of_local_users() -> None:
     """Two jobs take a little more of a node than one, which leaves half of it to users who demand that."""
     machines, _ = machines_of({0: Work(1000.0, 1.0, 10.0), 1: Work(1000.0, 0.5, 10.0)}, Fluid(), 2)
     machines.start(order(0, 0), 0.0)
@@ -200,7 +202,7 @@ def test_what_local_users_got_until_a_job_joined_others_is_as_it_was_until_then(
     assert (response.slowdown, response.tight_share) == (1.0, 0.0)
 
 
-def test_a_job_that_stops_as_it_starts_is_told_to_start_first() -> None:
+def test_a_job_that_stops_as_it_starts_reports_its_start_first() -> None:
     """The monitors are late, so the scheduler does not know that a user came and took memory."""
     cluster = TimeSharedCluster(
         (512.0,), local_load=LocalLoad(1.0), sampling=Sampling(delay_s=1e6), run_to_run=NoSpread()
@@ -214,46 +216,46 @@ def test_a_job_that_stops_as_it_starts_is_told_to_start_first() -> None:
     assert set(first_of.values()) == {Fact.RUN_STARTED}
 
 
-def test_when_memory_becomes_short_the_youngest_job_stops_everywhere_and_goes_on_later() -> None:
-    told: list[tuple[int, bool]] = []
+def test_under_memory_pressure_the_youngest_job_stops_everywhere_and_resumes_later() -> None:
+    stops: list[tuple[int, bool]] = []
     events = EventQueue()
     works = {JobId(0): Work(100.0, 0.4, 200.0), JobId(1): Work(100.0, 0.4, 200.0)}
     machines = SharedMachines(
         TimeSharedCluster((512.0,) * 2, sharing=ByCpu()),
         works,
         events,
-        lambda o, stopped: told.append((o.job.id, stopped)),
+        lambda o, stopped: stops.append((o.job.id, stopped)),
     )
     machines.start(order(0, 0, 1), 0.0)
     machines.start(order(1, 0, 1), 0.0)
     machines.local_changed(LocalChanged(1, 0.0, 200.0, True), 20.0)  # 256 MB are left on node 1
-    assert told == [(1, True)]
+    assert stops == [(1, True)]
     assert rates_on(machines, 0) == [(0, 1.0, 0.4), (1, 0.0, 0.4)]
     machines.local_changed(LocalChanged(1, 0.0, 0.0, False), 50.0)
-    assert told == [(1, True), (1, False)]
+    assert stops == [(1, True), (1, False)]
     assert [next_end(machines, events) for _ in range(2)] == [(100.0, 0), (130.0, 1)]
 
 
-def test_a_coscheduler_in_user_space_stops_and_restarts_late() -> None:
-    told: list[tuple[int, bool]] = []
+def test_a_user_space_coscheduler_stops_and_resumes_late() -> None:
+    stops: list[tuple[int, bool]] = []
     events = EventQueue()
     works = {JobId(0): Work(100.0, 0.4, 200.0), JobId(1): Work(100.0, 0.4, 200.0)}
     machines = SharedMachines(
         TimeSharedCluster((512.0,), sharing=ByCpu(), control_delay_s=2.0),
         works,
         events,
-        lambda order, stopped: told.append((order.job.id, stopped)),
+        lambda order, stopped: stops.append((order.job.id, stopped)),
     )
     machines.start(order(0, 0), 0.0)
     machines.start(order(1, 0), 0.0)
     machines.local_changed(LocalChanged(0, 0.0, 200.0, True), 20.0)
-    assert told == []
+    assert stops == []
     machines.control(0, 22.0)
     machines.local_changed(LocalChanged(0, 0.0, 0.0, False), 50.0)
-    assert told == [(1, True)]
+    assert stops == [(1, True)]
     machines.control(0, 52.0)
     due_s = [time_s for time_s, event in iter_events(events) if isinstance(event, ControlDue)]
-    assert (told, due_s) == ([(1, True), (1, False)], [22.0, 52.0])
+    assert (stops, due_s) == ([(1, True), (1, False)], [22.0, 52.0])
 
 
 def iter_events(events: EventQueue) -> Iterator[tuple[float, Event]]:
@@ -261,7 +263,7 @@ def iter_events(events: EventQueue) -> Iterator[tuple[float, Event]]:
         yield events.pop()
 
 
-def test_the_timeline_tells_how_many_tasks_went_on_at_once_on_each_node() -> None:
+def test_the_timeline_has_the_number_of_running_tasks_per_node() -> None:
     trace = TraceRecorder()
     trace.note(0.0, Fact.RUN_STARTED, job=0, run=0, machines=(0, 1))
     trace.note(10.0, Fact.RUN_STARTED, job=1, run=1, machines=(1,))
@@ -280,7 +282,7 @@ def test_the_timeline_tells_how_many_tasks_went_on_at_once_on_each_node() -> Non
     ]
 
 
-def test_settling_all_nodes_at_every_event_changes_no_completion(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_updating_all_nodes_at_every_event_changes_no_completion(monkeypatch: pytest.MonkeyPatch) -> None:
     cluster = TimeSharedCluster(local_load=LocalLoad(1.0))
     jobs = jobs_of(KINDS * 2, 15.0)
     before = ends(run(cluster, jobs, Loras()))
@@ -290,7 +292,7 @@ def test_settling_all_nodes_at_every_event_changes_no_completion(monkeypatch: py
     assert after == pytest.approx(before, rel=1e-12)
 
 
-def test_the_rates_on_a_node_never_add_up_to_more_than_its_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_rates_on_a_node_never_exceed_its_cpu(monkeypatch: pytest.MonkeyPatch) -> None:
     settle = SharedMachines._update
 
     def checked(self: SharedMachines, nodes: Iterable[int], now_s: float) -> None:
@@ -302,7 +304,7 @@ def test_the_rates_on_a_node_never_add_up_to_more_than_its_cpu(monkeypatch: pyte
     run(TimeSharedCluster(local_load=LocalLoad(0.5)), jobs_of(KINDS * 2, 15.0), Loras())
 
 
-def test_where_nodes_are_coupled_a_task_that_waits_elsewhere_leaves_its_cpu_to_its_neighbour() -> None:
+def test_on_coupled_nodes_a_blocked_task_leaves_its_cpu_to_its_neighbour() -> None:
     """Job 0 runs on both nodes, job 1 beside it on node 0, and three more beside it on node 1."""
     works = {JobId(i): Work(100.0, 0.9, 10.0) for i in range(5)}
     rates = {}
@@ -329,20 +331,20 @@ def rates_after(sharing: Fluid, orders: list[tuple[int, ...]], ended: list[int])
     return [found[run] for run in sorted(found)]
 
 
-def test_coupled_jobs_on_one_node_each_are_as_uncoupled_ones_also_after_others_have_left() -> None:
+def test_coupled_sequential_jobs_run_as_uncoupled_ones_even_after_others_end() -> None:
     for ended in ([], [0], [0, 2]):
         orders: list[tuple[int, ...]] = [(0,), (0,), (0,), (1,)]
         assert rates_after(Coupled(), orders, ended) == rates_after(Fluid(), orders, ended)
 
 
-def test_what_came_and_went_leaves_a_coupled_cluster_as_it_was() -> None:
+def test_ended_jobs_leave_no_effect_on_a_coupled_cluster() -> None:
     stay: list[tuple[int, ...]] = [(0, 1), (0,), (1,)]
     fresh = rates_after(Coupled(), stay, [])
     after = rates_after(Coupled(), [*stay, (0,), (1,), (0, 1)], [3, 4, 5])
     assert after == pytest.approx(fresh, rel=0.02)
 
 
-def test_a_coupled_cluster_runs_all_jobs_and_hardly_otherwise_than_an_uncoupled_one() -> None:
+def test_a_coupled_cluster_runs_all_jobs_with_a_similar_makespan() -> None:
     jobs = jobs_of(KINDS * 3, 15.0)
     plain = ends(run(TimeSharedCluster(local_load=LocalLoad(0.5)), jobs, Loras("fcfs", "easy")))
     coupled = ends(
@@ -353,7 +355,7 @@ def test_a_coupled_cluster_runs_all_jobs_and_hardly_otherwise_than_an_uncoupled_
     assert coupled != plain
 
 
-def test_with_exact_rates_and_nobody_slowed_down_the_head_starts_no_later_than_reserved() -> None:
+def test_with_exact_rates_and_no_sharing_the_first_job_starts_no_later_than_reserved() -> None:
     """At MPL 1 nobody shares, so what EASY reserves for the first of the queue is certain."""
     cluster = TimeSharedCluster(contract=SocialContract(0.5, 1), run_to_run=NoSpread())
     done = run(cluster, jobs_of(KINDS * 2, 15.0), Loras("fcfs", "easy"))
@@ -367,7 +369,7 @@ def test_with_exact_rates_and_nobody_slowed_down_the_head_starts_no_later_than_r
         assert starts[forecast.job] <= forecast.start_s * (1 + 1e-12)
 
 
-def test_a_job_that_could_never_fit_is_refused_with_the_limit_that_it_breaks() -> None:
+def test_a_job_that_can_never_fit_is_refused_with_the_violated_limit() -> None:
     known = Characterisations(
         {("wide", 17): Requirement(17, 0.5, 10.0, 10.0), ("fat", 1): Requirement(1, 0.5, 500.0, 10.0)}
     )

@@ -52,7 +52,7 @@ def second() -> Findings:
     ("mean", "half_width", "verdict"),
     [
         (1.0, 0.5, Verdict.HOLDS),
-        (1.0, 1.5, Verdict.CANNOT_BE_TOLD),
+        (1.0, 1.5, Verdict.INCONCLUSIVE),
         (-1.0, 0.5, Verdict.DOES_NOT_HOLD),
         (0.0, None, Verdict.DOES_NOT_HOLD),
         (1e-12, None, Verdict.HOLDS),
@@ -62,14 +62,18 @@ def test_a_verdict_follows_from_the_interval(mean: float, half_width: float | No
     assert positive(Interval(mean, half_width)) is verdict
 
 
-def test_of_several_one_that_is_surely_not_positive_is_enough_to_refuse() -> None:
-    surely, perhaps, not_so = Interval(1.0, 0.5), Interval(1.0, 2.0), Interval(-1.0, 0.5)
-    assert all_positive([surely, surely]) is Verdict.HOLDS
-    assert all_positive([surely, perhaps]) is Verdict.CANNOT_BE_TOLD
-    assert all_positive([surely, perhaps, not_so]) is Verdict.DOES_NOT_HOLD
+def test_a_verdict_on_several_intervals_fails_if_one_is_significantly_not_positive() -> None:
+    clearly_positive, uncertain, clearly_negative = (
+        Interval(1.0, 0.5),
+        Interval(1.0, 2.0),
+        Interval(-1.0, 0.5),
+    )
+    assert all_positive([clearly_positive, clearly_positive]) is Verdict.HOLDS
+    assert all_positive([clearly_positive, uncertain]) is Verdict.INCONCLUSIVE
+    assert all_positive([clearly_positive, uncertain, clearly_negative]) is Verdict.DOES_NOT_HOLD
 
 
-def test_the_other_words_of_the_ledger() -> None:
+def test_verdict_helpers_shift_and_format_intervals() -> None:
     assert certain(True) is Verdict.HOLDS
     assert certain(False) is Verdict.DOES_NOT_HOLD
     assert above(Interval(5.0, 1.0), 4.0) == Interval(1.0, 1.0)
@@ -81,7 +85,7 @@ def test_the_other_words_of_the_ledger() -> None:
 # -- studies -----------------------------------------------------------------------------------------------
 
 
-def test_the_second_study_comes_out_as_in_independent_prototypes(second: Findings) -> None:
+def test_the_second_study_equals_independent_prototypes(second: Findings) -> None:
     table = second.tables["Saving against SJS (%)"]
     saving = {row["jobs"]: row for row in table.iter_rows(named=True)}
     assert {n: saving[n]["pjs"] for n in (5, 30, 100)} == {5: 47.4, 30: 23.1, 100: 0.0}
@@ -90,14 +94,14 @@ def test_the_second_study_comes_out_as_in_independent_prototypes(second: Finding
     assert [c.ours for c in second.claims if "10,000" in c.claim] == ["10,079 s"]
 
 
-def test_with_the_optimal_step_pjs_is_never_worse_than_the_optimum_on_single_machines(
+def test_with_the_optimal_step_pjs_is_never_worse_than_the_single_machine_optimum(
     second: Findings,
 ) -> None:
     for row in second.tables["Saving against SJS (%)"].iter_rows(named=True):
         assert row["pjs_optimal"] >= row["optimal"], row
 
 
-def test_high_priority_jobs_gain_by_pjs_where_they_are_rare() -> None:
+def test_high_priority_jobs_gain_by_pjs_if_they_are_rare() -> None:
     cases = [cs3._case(100, "10/10/80", name) for name in cs3.SCHEDULERS]
     found = run_all(cases, Runner(Inline())).filter(pl.col("queue") == "high")
     of = dict(found.select("scheduler", "sum_s").iter_rows())
@@ -114,13 +118,13 @@ def test_rows_do_not_depend_on_the_number_of_workers() -> None:
         assert run_all(cases, Runner(Inline())).equals(run_all(cases, Runner(executor)))
 
 
-def test_a_scheduler_that_misbehaves_ends_the_study_with_one_sentence() -> None:
+def test_a_misbehaving_scheduler_ends_the_study_with_one_sentence() -> None:
     case = Case({"n": 3}, {"workload": {"jobs": 3}}, "tests.faulty:Raises")
     with pytest.raises(StudyFailed, match="Raises broke the rule raises-nothing"):
         run_all([case], Runner(Inline()))
 
 
-def test_the_first_study_counts_on_the_textbook(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_first_study_measures_the_textbook_pjs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cs1, "GRID", (5, 10))
     monkeypatch.setattr(cs1, "PJS_JOBS", (5, 20))
     found = cs1.study(3, Runner(Inline()))
@@ -135,7 +139,7 @@ def test_the_first_study_counts_on_the_textbook(monkeypatch: pytest.MonkeyPatch)
 
 
 @pytest.mark.long
-def test_the_fourth_study_comes_out_as_in_independent_prototypes(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_fourth_study_equals_independent_prototypes(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(cs4, "RATES", (1, 32))
     found = cs4.study(2, Runner(Inline()))
     times = {
@@ -156,7 +160,7 @@ def test_the_fourth_study_comes_out_as_in_independent_prototypes(monkeypatch: py
     }
 
 
-def test_sjs_stays_better_than_olb_when_run_times_vary(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_sjs_stays_better_than_olb_with_varying_run_times(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(robustness, "SIZES", (50,))
     monkeypatch.setattr(robustness, "VARIATIONS", (0.0, 0.5))
     found = robustness.study(3, Runner(Inline()))
@@ -164,7 +168,7 @@ def test_sjs_stays_better_than_olb_when_run_times_vary(monkeypatch: pytest.Monke
 
 
 @pytest.mark.long
-def test_a_least_gain_keeps_low_jobs_from_being_begun_in_vain(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_minimum_gain_avoids_wasted_low_priority_runs(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(preemption, "RATES", (2,))
     found = preemption.study(2, Runner(Inline()))
     in_vain = dict(
@@ -192,13 +196,13 @@ def test_the_command_writes_page_ledger_tables_and_figures(tmp_path: Path) -> No
     assert study["tables"]["Saving against SJS (%)"][0]["jobs"] == 5
 
 
-def test_a_study_that_does_not_exist_is_refused() -> None:
+def test_an_unknown_study_is_rejected() -> None:
     result = CliRunner().invoke(app, ["reproduce", "cs5"])
     assert result.exit_code == 2
     assert "cs5" in result.output
 
 
-def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_path: Path) -> None:
+def test_an_unwritable_folder_is_rejected_before_anything_runs(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     result = CliRunner().invoke(app, ["reproduce", "cs2", "--out", str(tmp_path / "file" / "out")])
     assert result.exit_code == 2
@@ -206,7 +210,7 @@ def test_a_folder_that_cannot_be_written_is_refused_before_anything_runs(tmp_pat
 
 
 @pytest.mark.long
-def test_table_1_of_cisne_stands_beside_the_papers_with_a_verdict_on_every_claim(
+def test_table_1_of_cisne_is_compared_with_the_paper_claim_by_claim(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     monkeypatch.setattr(deviations, "LEAST_SEEDS", 2)
@@ -219,7 +223,7 @@ def test_table_1_of_cisne_stands_beside_the_papers_with_a_verdict_on_every_claim
     assert in_order["CPU"].to_list() == in_order["aware CPU"].to_list(), "nobody overtakes, so both are one"
 
 
-def test_an_interrupted_study_goes_on_from_what_it_has_kept(
+def test_an_interrupted_study_resumes_from_stored_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     cases = [experiments.Case("Basic", load, seed) for seed in range(3) for load in (0.5, 1.0)]
@@ -255,7 +259,7 @@ def test_predictions_on_shared_nodes_do_not_depend_on_the_number_of_workers() ->
 
 
 @pytest.mark.long
-def test_what_is_learnt_from_some_seeds_is_tried_on_others(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_hybrid_correction_is_validated_on_other_seeds(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(hybrid, "LOADS", (1.0,))
     cells = tuple((policy, 1.0, method) for policy in experiments.POLICIES for method in experiments.METHODS)
     monkeypatch.setattr(hybrid, "CELLS", cells)
@@ -268,16 +272,16 @@ def test_what_is_learnt_from_some_seeds_is_tried_on_others(monkeypatch: pytest.M
     )
 
 
-def test_a_claim_that_holds_in_most_cases_holds_partly() -> None:
+def test_a_claim_that_holds_in_most_cases_partly_holds() -> None:
     above, below, unclear = Interval(2.0, 1.0), Interval(-2.0, 1.0), Interval(0.5, 1.0)
     assert all_or_partly_positive([above, above]) is Verdict.HOLDS
     assert all_or_partly_positive([above, above, below]) is Verdict.PARTLY
     assert all_or_partly_positive([above, above, unclear]) is Verdict.PARTLY
     assert all_or_partly_positive([above, below]) is Verdict.DOES_NOT_HOLD
-    assert all_or_partly_positive([above, unclear]) is Verdict.CANNOT_BE_TOLD
+    assert all_or_partly_positive([above, unclear]) is Verdict.INCONCLUSIVE
 
 
-def test_the_studies_of_cisne_p_rest_on_inputs_and_say_so(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_the_cisne_p_studies_mark_calibrated_and_untestable_claims(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(coscheduling, "LOSSES", (0.6,))
     monkeypatch.setattr(coscheduling, "USER_SPACE", (coscheduling.DRAWN_COSTS,))
     dyn = coscheduling.dynamic(2, Runner(Inline()))

@@ -33,7 +33,7 @@ def reasons(scheduler: str, folder: Path) -> list[tuple[float, int, str]]:
     return passed_over.select("time_s", "job", "detail").rows()
 
 
-def test_under_easy_a_job_waits_for_nodes_or_for_who_has_a_reservation(tmp_path: Path) -> None:
+def test_under_easy_wait_reasons_name_nodes_or_the_reservation(tmp_path: Path) -> None:
     told = reasons("easy", tmp_path)
     assert told[:5] == [
         (1.0, 2, "first of the queue: it requests 3 nodes, 1 free; reserved for 60 s"),
@@ -44,14 +44,14 @@ def test_under_easy_a_job_waits_for_nodes_or_for_who_has_a_reservation(tmp_path:
     ]
 
 
-def test_under_fcfs_nobody_overtakes_and_under_sjf_the_shortest_is_the_first(tmp_path: Path) -> None:
+def test_under_fcfs_no_job_overtakes_and_under_sjf_the_shortest_is_first(tmp_path: Path) -> None:
     fcfs, sjf = reasons("fcfs", tmp_path), reasons("sjf", tmp_path)
     assert (2.0, 3, "it requests 1 node, 1 free; but job 2 comes first") in fcfs
     assert (50.0, 3, "first of the queue: it requests 1 node, 0 free") in fcfs
     assert (3.0, 4, "it requests 1 node, 0 free") in sjf
 
 
-def test_under_conservative_backfilling_each_has_a_reservation(tmp_path: Path) -> None:
+def test_under_conservative_backfilling_each_job_has_a_reservation(tmp_path: Path) -> None:
     assert reasons("conservative", tmp_path)[:3] == [
         (1.0, 2, "reserved for 60 s"),
         (3.0, 4, "reserved for 110 s"),
@@ -59,13 +59,13 @@ def test_under_conservative_backfilling_each_has_a_reservation(tmp_path: Path) -
     ]
 
 
-def test_decisions_are_the_same_where_reasons_are_kept(tmp_path: Path) -> None:
+def test_recording_reasons_does_not_change_decisions(tmp_path: Path) -> None:
     plain = facts_of(Replay(log_of(ROWS, 3)), "easy", tmp_path)
     told = facts_of(Replay(log_of(ROWS, 3), reasons=True), "easy", tmp_path)
     assert told.filter(pl.col("event") != Fact.PASSED_OVER).equals(plain)
 
 
-def test_a_run_that_was_lost_counts_as_waiting() -> None:
+def test_a_lost_run_counts_as_waiting_time() -> None:
     facts = pl.DataFrame(
         [
             (0.0, "job_arrived", 0, None),
@@ -85,7 +85,7 @@ def test_a_run_that_was_lost_counts_as_waiting() -> None:
     assert until_then.waited_s is None
 
 
-def test_a_jobs_life_is_told_in_order_with_who_overtook_it(tmp_path: Path) -> None:
+def test_the_timeline_of_a_job_is_in_order_and_names_overtaking_jobs(tmp_path: Path) -> None:
     facts = facts_of(Replay(log_of(ROWS, 3), reasons=True), "easy", tmp_path)
     found = timeline(facts, 2)
     assert found is not None
@@ -99,7 +99,7 @@ def test_a_jobs_life_is_told_in_order_with_who_overtook_it(tmp_path: Path) -> No
     assert timeline(facts, 99) is None
 
 
-def test_the_command_tells_it_and_says_where_reasons_are_missing(tmp_path: Path) -> None:
+def test_the_command_prints_the_timeline_and_reports_missing_reasons(tmp_path: Path) -> None:
     facts_of(Replay(log_of(ROWS, 3)), "easy", tmp_path)
     done = sil("why", tmp_path, "--job", "2")
     assert done.exit_code == 0
@@ -112,7 +112,7 @@ def test_the_command_tells_it_and_says_where_reasons_are_missing(tmp_path: Path)
     )
 
 
-def test_a_timeline_is_also_told_as_json_and_a_folder_of_replays_names_its_subfolders(
+def test_a_timeline_is_printed_as_json_and_a_folder_of_replays_names_its_subfolders(
     tmp_path: Path,
 ) -> None:
     (tmp_path / "easy").mkdir()
@@ -124,7 +124,7 @@ def test_a_timeline_is_also_told_as_json_and_a_folder_of_replays_names_its_subfo
     assert "each scheduler has its own trace; name one of the subfolders easy" in refused
 
 
-def test_an_experiment_keeps_reasons_where_it_is_asked_to(tmp_path: Path) -> None:
+def test_an_experiment_records_reasons_on_request(tmp_path: Path) -> None:
     outages = [
         f'[[outages]]\nmachine = "{name}"\nfrom_s = 0\nto_s = 50\n' for name in ("f1", "f2", "s1", "s2")
     ]
@@ -138,7 +138,7 @@ def test_an_experiment_keeps_reasons_where_it_is_asked_to(tmp_path: Path) -> Non
     }
 
 
-def test_a_forgotten_job_is_a_fault_and_is_not_said_to_wait_for_machines(tmp_path: Path) -> None:
+def test_a_forgotten_job_is_a_fault_without_a_wait_reason(tmp_path: Path) -> None:
     own = '["tests.faulty:ForgetsToPlaceAJob"]'
     path = tiny_experiment(tmp_path, "[guard]\nreasons = true\n", schedulers=own, replications="1")
     assert run(path, tmp_path / "out").faults
@@ -152,7 +152,7 @@ def facts_in(folder: Path, event: Fact) -> list[dict[str, object]]:
     return pl.read_parquet(folder / TRACE).filter(pl.col("event") == event).to_dicts()
 
 
-def test_a_job_is_mapped_started_displaced_and_mapped_again_and_machines_are_named(tmp_path: Path) -> None:
+def test_the_timeline_names_mappings_starts_displacements_and_machines(tmp_path: Path) -> None:
     queues = """
 queues = { high = 0.3, low = 0.7 }
 arrivals = { kind = "poisson", jobs_per_quantum = 0.5, quantum_s = 10.0 }
@@ -184,7 +184,7 @@ priority = 1
     assert any(name in told[2] for name in ("f1", "f2", "s1", "s2"))
 
 
-def test_without_reasons_a_trace_keeps_no_mappings_and_decisions_are_the_same(tmp_path: Path) -> None:
+def test_without_reasons_a_trace_has_no_mappings_and_equal_decisions(tmp_path: Path) -> None:
     facts = {}
     for told in ("false", "true"):
         path = tiny_experiment(tmp_path, f"[guard]\nreasons = {told}\n", schedulers='["sjs"]')
@@ -196,7 +196,5 @@ def test_without_reasons_a_trace_keeps_no_mappings_and_decisions_are_the_same(tm
 
 
 @pytest.mark.parametrize("scheduler", ["fcfs", "sjf", "easy", "easy_sjbf", "conservative"])
-def test_each_built_in_scheduler_gives_a_reason_for_each_job_that_waits(
-    scheduler: str, tmp_path: Path
-) -> None:
+def test_every_built_in_scheduler_gives_a_reason_for_each_waiting_job(scheduler: str, tmp_path: Path) -> None:
     assert {job for _, job, _ in reasons(scheduler, tmp_path)} >= {2, 4}

@@ -16,12 +16,12 @@ def mix(order: Order = Order.RANDOM, **classes: float) -> JobMix:
     return JobMix(classes or {"a": 1.0, "b": 1.0, "c": 1.0}, {"default": 1.0}, {"anyone": 1.0}, order)
 
 
-def test_cyclic_order_gives_class_index_mod_number_of_classes() -> None:
+def test_in_cyclic_order_class_is_index_mod_number_of_classes() -> None:
     jobs = mix(Order.CYCLIC).jobs(5, AtOnce(), CLASSES, np.random.default_rng(0))
     assert [job.job_class for job in jobs] == ["a", "b", "c", "a", "b"]
 
 
-def test_a_shuffled_mix_is_exact_and_its_order_varies() -> None:
+def test_a_shuffled_mix_has_exact_shares_in_random_order() -> None:
     first, second = (
         mix(Order.SHUFFLED, a=3, b=1).jobs(40, AtOnce(), CLASSES, np.random.default_rng(seed))
         for seed in (1, 2)
@@ -30,7 +30,7 @@ def test_a_shuffled_mix_is_exact_and_its_order_varies() -> None:
     assert [job.job_class for job in first] != [job.job_class for job in second]
 
 
-def test_a_random_mix_has_the_shares_on_average() -> None:
+def test_a_random_mix_has_the_given_shares_on_average() -> None:
     jobs = mix(a=1, b=3).jobs(20_000, AtOnce(), CLASSES, np.random.default_rng(3))
     assert Counter(job.job_class for job in jobs)["b"] / 20_000 == pytest.approx(0.75, abs=0.02)
 
@@ -43,19 +43,19 @@ def test_queues_and_users_are_drawn_by_their_shares() -> None:
     assert Counter(job.user for job in drawn)["ann"] / 10_000 == pytest.approx(0.5, abs=0.02)
 
 
-def test_a_job_knows_which_machine_classes_its_class_prefers() -> None:
+def test_a_job_knows_the_preferred_machine_classes_of_its_class() -> None:
     jobs = mix(Order.CYCLIC).jobs(2, AtOnce(), CLASSES, np.random.default_rng(0))
     assert [job.preferred for job in jobs] == [("any",), ()]
 
 
-def test_poisson_arrivals_have_the_rate_per_quantum_that_was_asked_for() -> None:
+def test_poisson_arrivals_have_the_given_rate_per_quantum() -> None:
     times_s = Poisson(4.0, 10.0).times_s(40_000, np.random.default_rng(5))
     gaps_s = np.diff(times_s)
     assert times_s[-1] / 40_000 == pytest.approx(2.5, rel=0.02)
     assert gaps_s.std() == pytest.approx(gaps_s.mean(), rel=0.03)  # exponential: deviation = mean
 
 
-def test_streams_differ_by_seed_replication_and_name_and_are_the_same_otherwise() -> None:
+def test_random_streams_depend_only_on_seed_replication_and_name() -> None:
     keys = [(1, 0, "a"), (2, 0, "a"), (1, 1, "a"), (1, 0, "b")]
     draws = {key: RandomStreams(*key[:2]).of(key[2]).random() for key in keys}
     assert len(set(draws.values())) == 4
@@ -66,7 +66,7 @@ def test_streams_differ_by_seed_replication_and_name_and_are_the_same_otherwise(
     ("n", "expected"),
     [(10, (1, 1, 8)), (5, (0, 0, 5)), (25, (2, 2, 21)), (15, (2, 2, 11)), (1, (0, 0, 1))],
 )
-def test_queues_in_blocks_have_n_times_their_share_rounded_half_to_even_and_the_last_has_the_rest(
+def test_queues_in_blocks_round_half_to_even_and_the_last_gets_the_rest(
     n: int, expected: tuple[int, int, int]
 ) -> None:
     shares = {"high": 0.1, "medium": 0.1, "low": 0.8}

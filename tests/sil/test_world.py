@@ -34,7 +34,7 @@ from tests.builders import site
 JOB = Job(JobId(0), "work", 0.0)
 
 
-def test_events_of_one_instant_come_by_rank_and_then_in_the_order_in_which_they_were_pushed() -> None:
+def test_simultaneous_events_are_ordered_by_rank_then_by_insertion() -> None:
     events = EventQueue()
     change, ends = StateChange(0, False), [RunEnded(RunId(2)), RunEnded(RunId(1))]
     pushed: list[Event] = [RoundDue(), JobArrived(JOB), change, *ends]
@@ -45,7 +45,7 @@ def test_events_of_one_instant_come_by_rank_and_then_in_the_order_in_which_they_
     assert popped == [MonitorNews(), *ends, change, JobArrived(JOB), RoundDue()]
 
 
-def test_time_never_goes_back() -> None:
+def test_time_never_goes_backwards() -> None:
     events = EventQueue()
     for time_s in (3.0, 3.0):
         events.push(time_s, MonitorNews())
@@ -58,17 +58,17 @@ def test_time_never_goes_back() -> None:
 @pytest.mark.parametrize(
     ("now_s", "last_s", "due_s"), [(0.0, None, 0.0), (0.1, None, 10.0), (10.0, 0.0, 10.0), (10.0, 10.0, 20.0)]
 )
-def test_rounds_every_quantum_are_at_its_next_multiple_and_once_at_each(
+def test_rounds_every_quantum_occur_once_at_each_multiple(
     now_s: float, last_s: float | None, due_s: float
 ) -> None:
     assert EveryQuantum(10.0).due_s(now_s, last_s) == due_s
 
 
-def test_a_job_that_arrives_on_the_boundary_of_a_fractional_quantum_is_seen_there() -> None:
+def test_a_job_that_arrives_at_a_fractional_quantum_boundary_joins_that_round() -> None:
     assert EveryQuantum(0.1).due_s(3 * 0.1, None) == 3 * 0.1
 
 
-def test_rounds_on_request_are_at_once_but_keep_their_distance() -> None:
+def test_rounds_on_request_are_immediate_but_keep_a_minimum_interval() -> None:
     policy = OnRequest(5.0)
     assert policy.due_s(2.0, None) == 2.0
     assert policy.due_s(2.0, 0.0) == 5.0
@@ -85,7 +85,7 @@ def dedicated(site: Site) -> DedicatedMachines:
     return DedicatedMachines(site, ActualRuntimes(mean, NoSpread(), np.array([0.5])), EventQueue())
 
 
-def test_a_machine_has_one_run_at_a_time() -> None:
+def test_a_machine_runs_one_run_at_a_time() -> None:
     machines = dedicated(site(2))
     machines.start(order(0, 0, 0), 0.0)
     with pytest.raises(SchedulerFault) as caught:
@@ -103,19 +103,19 @@ def test_a_cluster_cannot_start_while_a_member_is_busy() -> None:
     assert caught.value.rule == CLUSTER_MEMBERS_FREE
 
 
-def test_a_run_cannot_hold_machines_that_are_not_of_its_resource() -> None:
+def test_a_run_cannot_use_machines_outside_its_resource() -> None:
     with pytest.raises(SchedulerFault) as caught:
         dedicated(site(3, [[0, 1]])).check(order(1, 3, 0, 2), 0.0)
     assert caught.value.rule == KNOWN_RESOURCE
 
 
-def test_two_outages_of_one_machine_that_overlap_are_one() -> None:
+def test_overlapping_outages_of_one_machine_count_as_one() -> None:
     machines = dedicated(site(1))
     changes = [machines.change(0, up) for up in (False, False, True, True)]
     assert changes == [True, False, False, True]
 
 
-def test_a_cluster_is_cut_off_only_when_all_its_interconnects_are_down() -> None:
+def test_a_cluster_is_disconnected_only_if_all_its_interconnects_are_down() -> None:
     from scheduler.model import Cluster, Interconnect, Machine
 
     two = Site(
@@ -134,23 +134,23 @@ def test_a_cluster_is_cut_off_only_when_all_its_interconnects_are_down() -> None
     assert machines.down_for(order(1, 0, 0)) == ()
 
 
-def actual_runtimes(spread: Lognormal | NoSpread, luck: list[float]) -> ActualRuntimes:
+def actual_runtimes(spread: Lognormal | NoSpread, quantile_levels: list[float]) -> ActualRuntimes:
     mean = EtcMatrix(np.array([[100.0, 50.0]]), np.array([0]), np.array([0, 1]))
-    return ActualRuntimes(mean, spread, np.array(luck))
+    return ActualRuntimes(mean, spread, np.array(quantile_levels))
 
 
-def test_a_run_on_half_of_a_clusters_members_takes_twice_as_long() -> None:
+def test_a_run_on_half_of_the_members_takes_twice_as_long() -> None:
     assert actual_runtimes(NoSpread(), [0.3]).run_s(JOB, 1, 0.5) == 100.0
 
 
-def test_the_luck_of_a_job_is_the_same_quantile_on_every_resource() -> None:
+def test_a_job_has_the_same_run_time_quantile_on_every_resource() -> None:
     times = actual_runtimes(Lognormal(0.5), [0.9])
     assert times.run_s(JOB, 0, 1.0) / 100.0 == pytest.approx(times.run_s(JOB, 1, 1.0) / 50.0)
     assert times.run_s(JOB, 0, 1.0) > 100.0
 
 
 @pytest.mark.parametrize("spread", [Lognormal(0.4), Gamma(0.4)])
-def test_run_times_have_the_mean_and_the_variation_that_were_asked_for(spread: Lognormal | Gamma) -> None:
+def test_run_times_have_the_given_mean_and_variation(spread: Lognormal | Gamma) -> None:
     quantiles = (np.arange(20_000) + 0.5) / 20_000
     factors = np.array([spread.factor(q) for q in quantiles])
     assert factors.mean() == pytest.approx(1.0, abs=0.005)
@@ -158,12 +158,12 @@ def test_run_times_have_the_mean_and_the_variation_that_were_asked_for(spread: L
     assert (np.diff(factors) >= 0).all()
 
 
-def test_empirical_run_times_are_the_listed_ratios_brought_to_mean_one() -> None:
+def test_empirical_run_times_are_the_given_ratios_scaled_to_mean_one() -> None:
     spread = Empirical((3.0, 1.0, 2.0))
     assert [spread.factor(q) for q in (0.0, 0.2, 0.5, 0.999)] == [0.5, 0.5, 1.0, 1.5]
 
 
-def test_a_stale_monitor_tells_the_same_later() -> None:
+def test_a_stale_monitor_delivers_readings_after_its_delay() -> None:
     clock = SimClock()
     monitor = SimMonitor(clock, [Stale(30.0)])
     assert monitor.observe(2, False) == [30.0]
@@ -173,7 +173,7 @@ def test_a_stale_monitor_tells_the_same_later() -> None:
     assert monitor.news() == []
 
 
-def test_a_noisy_monitor_says_the_opposite_and_then_corrects_itself() -> None:
+def test_a_noisy_monitor_reports_the_opposite_and_then_corrects_itself() -> None:
     clock = SimClock()
     always = Noisy(1.0, 60.0, np.random.default_rng(0))
     monitor = SimMonitor(clock, [always, Stale(5.0)])
@@ -184,7 +184,7 @@ def test_a_noisy_monitor_says_the_opposite_and_then_corrects_itself() -> None:
     assert monitor.news() == [InterconnectReading("lan", False, 0.0)]
 
 
-def test_listed_outages_come_in_order_of_time() -> None:
+def test_listed_outages_are_sorted_by_time() -> None:
     changes = listed_outages([Outage(0, 50.0, 60.0), Outage("lan", 10.0, 55.0)])
     assert [(time_s, change.subject, change.up) for time_s, change in changes] == [
         (10.0, "lan", False),
@@ -194,7 +194,7 @@ def test_listed_outages_come_in_order_of_time() -> None:
     ]
 
 
-def test_random_failures_are_endless_in_order_and_alternate_on_each_machine() -> None:
+def test_random_failures_are_endless_sorted_and_alternate_on_each_machine() -> None:
     changes = list(itertools.islice(random_failures(3, 100.0, 10.0, np.random.default_rng(1)), 600))
     times_s = [time_s for time_s, _ in changes]
     assert times_s == sorted(times_s)
@@ -204,12 +204,12 @@ def test_random_failures_are_endless_in_order_and_alternate_on_each_machine() ->
     assert times_s[-1] / 100 == pytest.approx(110.0, rel=0.25)  # 600 changes are 100 cycles per machine
 
 
-def test_several_sources_of_outages_are_one_stream() -> None:
+def test_several_outage_sources_merge_into_one_stream() -> None:
     a, b = listed_outages([Outage(0, 1.0, 9.0)]), listed_outages([Outage(1, 2.0, 3.0)])
     assert [time_s for time_s, _ in in_order_of_time(a, b)] == [1.0, 2.0, 3.0, 9.0]
 
 
-def test_a_time_limit_ends_a_call_that_sleeps_and_leaves_one_that_is_quick() -> None:
+def test_a_time_limit_ends_a_sleeping_call_and_not_a_quick_one() -> None:
     with time_limit(60.0):
         pass
     began = time.monotonic()
@@ -232,11 +232,11 @@ with time_limit(0.5):
 """
 
 
-def test_a_timer_that_was_left_to_run_does_not_kill_a_process_that_ends() -> None:
+def test_a_timer_left_running_does_not_kill_an_exiting_process() -> None:
     assert subprocess.run([sys.executable, "-c", SLOW_TO_END], timeout=60).returncode == 0
 
 
-def test_a_time_limit_is_not_outwitted_by_a_call_that_catches_everything() -> None:
+def test_a_time_limit_ends_a_call_that_catches_every_exception() -> None:
     def stubborn() -> None:
         with contextlib.suppress(BaseException):
             time.sleep(0.5)

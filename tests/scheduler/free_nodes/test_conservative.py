@@ -32,31 +32,31 @@ def reserved(*waiting: tuple[int, float], running: Sequence[tuple[int, float]] =
 #      2 |CCCCC    DDD      |    starts at once; D would not, and comes after B: at 15 s and not at 0 s.
 #      1 |AAAAABBBBDDD      |
 #      0 |AAAAABBBBDDD      |    (E, a second like D, comes beside it.)
-def test_each_job_is_promised_the_earliest_start_that_delays_none_before_it() -> None:
+def test_each_job_reserves_the_earliest_start_that_delays_no_earlier_job() -> None:
     promised = reserved((2, 10.0), (4, 5.0), (2, 10.0), (2, 11.0), (2, 3.0))
     assert promised == [None, 10.0, None, 15.0, 15.0]
 
 
-def test_a_job_may_be_promised_a_gap_between_two_others() -> None:
+def test_a_reservation_may_fill_a_gap_between_two_others() -> None:
     """A whole machine from 10 to 15 s, and from 20 s; two nodes for 5 s fit between."""
     promised = reserved((4, 5.0), (2, 10.0), (4, 5.0), (2, 5.0), (2, 5.0), running=[(4, 10.0)])
     assert promised == [10.0, 15.0, 25.0, 15.0, 20.0]
 
 
-def test_easy_would_start_what_conservative_does_not() -> None:
+def test_easy_starts_a_job_that_conservative_does_not() -> None:
     """A, of one node for long, delays only the second of the queue, which has a reservation, too."""
     waiting, running = ((2, 5.0), (4, 5.0), (1, 99.0)), [(3, 10.0)]
     assert reserved(*waiting, running=running) == [10.0, 15.0, 20.0]
 
 
-def test_who_starts_now_and_who_later_are_all_jobs() -> None:
+def test_every_job_either_starts_now_or_waits_for_its_reservation() -> None:
     asked = FreeNodesOutline(NODES, 0, (), ((4, 5.0), (1, 5.0)), 0.0).build(1)
     schedule = Conservative().schedule(asked)
     assert [placement.job for placement in schedule.starts] == [0]
     assert dict(schedule.wait_reasons) == {1: "it has a reservation for later"}
 
 
-def test_a_job_is_promised_its_start_when_it_arrives() -> None:
+def test_a_job_gets_its_reservation_on_arrival() -> None:
     scheduler = RecordsReservations()
     rows: list[Row] = [(1, 0.0, 10.0, 4, 10.0), (2, 1.0, 5.0, 4, 5.0), (3, 2.0, 5.0, 2, 5.0)]
     assert replayed(scheduler, rows, NODES) == {1: 0.0, 2: 10.0, 3: 15.0}
@@ -67,7 +67,7 @@ def test_a_job_is_promised_its_start_when_it_arrives() -> None:
 #      2 |aaaaa|BBBBBBBBBB|          to earlier times, in the order of the queue.
 #      1 |aaaaa|CCCCCCCCCC|
 #      0 |aaaaa|CCCCCCCCCC|DDDD|     D, who needs all four, follows at 15 instead of 30 s.
-def test_when_a_run_ends_early_reservations_are_moved_to_earlier_times_in_order() -> None:
+def test_an_early_end_moves_reservations_earlier_in_queue_order() -> None:
     scheduler = RecordsReservations()
     rows: list[Row] = [
         (1, 0.0, 5.0, 4, 20.0),
@@ -79,7 +79,7 @@ def test_when_a_run_ends_early_reservations_are_moved_to_earlier_times_in_order(
     assert scheduler.passes[1:3] == [(1.0, {2: 20.0, 3: 20.0, 4: 30.0}), (5.0, {4: 15.0})]
 
 
-def test_an_earlier_place_goes_to_the_first_of_the_queue_that_fits_it() -> None:
+def test_an_earlier_slot_goes_to_the_first_queued_job_that_fits() -> None:
     """One node is free at 5 s: too few for the first, who stays; the second takes it."""
     scheduler = RecordsReservations()
     rows: list[Row] = [
@@ -92,7 +92,7 @@ def test_an_earlier_place_goes_to_the_first_of_the_queue_that_fits_it() -> None:
     assert scheduler.passes[2] == (5.0, {3: 20.0})
 
 
-def test_a_run_that_outlives_its_estimate_moves_whom_it_delays_and_nothing_is_lost() -> None:
+def test_a_run_that_exceeds_its_estimate_delays_reservations_without_losing_any() -> None:
     """Job 1 says 10 s and takes 35: it is believed to end at 20, then at 40 s."""
     scheduler = RecordsReservations()
     rows: list[Row] = [(1, 0.0, 35.0, 4, 10.0), (2, 1.0, 5.0, 4, 5.0)]
@@ -135,9 +135,7 @@ def in_plain_words(rows: list[Row]) -> dict[int, float]:
 @pytest.mark.parametrize("order", ["default", "archive"])
 @given(jobs=rows(exact=True))
 @settings(max_examples=up_to(150))
-def test_with_exact_estimates_every_job_starts_at_the_time_it_was_promised(
-    order: str, jobs: list[Row]
-) -> None:
+def test_with_exact_estimates_every_job_starts_at_its_first_reservation(order: str, jobs: list[Row]) -> None:
     scheduler = RecordsReservations()
     starts_s = replayed(scheduler, jobs, NODES, order)
     assert starts_s == in_plain_words(jobs)
@@ -148,7 +146,7 @@ def test_with_exact_estimates_every_job_starts_at_the_time_it_was_promised(
 @pytest.mark.parametrize("order", ["default", "archive"])
 @given(jobs=rows(exact=False))
 @settings(max_examples=up_to(150))
-def test_no_job_starts_later_than_it_was_ever_promised(order: str, jobs: list[Row]) -> None:
+def test_no_job_starts_later_than_any_of_its_reservations(order: str, jobs: list[Row]) -> None:
     scheduler = RecordsReservations()
     starts_s = replayed(scheduler, jobs, NODES, order)
     for job, promised_s in first_promises(scheduler).items():
@@ -157,7 +155,7 @@ def test_no_job_starts_later_than_it_was_ever_promised(order: str, jobs: list[Ro
         assert all(after[job] <= before[job] for job in before.keys() & after.keys()), "nobody is moved later"
 
 
-def test_a_promise_is_kept_also_where_a_later_job_moved_out_of_the_way() -> None:
+def test_moving_a_later_job_forward_does_not_delay_an_earlier_reservation() -> None:
     """At 5 s job 4 moves from 20 to 5 s, out of the way of job 3, which was promised 20 s."""
     rows: list[Row] = [
         (1, 0.0, 5.0, 1, 20.0),

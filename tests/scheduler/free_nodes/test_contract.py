@@ -22,24 +22,24 @@ SJF_WITH_BACKFILLING = [
 
 
 @pytest.mark.parametrize("name", [*registry.ON_FREE_NODES, *SJF_WITH_BACKFILLING])
-def test_every_built_in_scheduler_for_free_nodes_keeps_the_contract(name: str) -> None:
+def test_every_built_in_free_nodes_scheduler_satisfies_the_contract(name: str) -> None:
     check_contract(resolve(name).make, Kind.FREE_NODES, examples=up_to(60))
 
 
 @pytest.mark.parametrize("kind", faulty_on_free_nodes.BROKEN_RULE, ids=lambda kind: kind.__name__)
-def test_a_faulty_scheduler_for_free_nodes_is_caught_by_the_name_of_the_rule(kind: type[Any]) -> None:
+def test_a_faulty_free_nodes_scheduler_is_reported_with_the_rule_it_breaks(kind: type[Any]) -> None:
     call = within_limit(faulty_on_free_nodes.BROKEN_RULE[kind])
     with pytest.raises(ContractBroken) as caught:
         check_contract(kind, Kind.FREE_NODES, examples=FAULTY_EXAMPLES, call=call)
     assert caught.value.rule == faulty_on_free_nodes.BROKEN_RULE[kind]
 
 
-def test_every_rule_of_placements_and_of_conduct_has_a_scheduler_that_breaks_it() -> None:
+def test_every_placement_and_conduct_rule_is_broken_by_a_faulty_scheduler() -> None:
     broken = set(faulty_on_free_nodes.BROKEN_RULE.values())
     assert broken >= set(RULES_OF[Kind.FREE_NODES])
 
 
-def test_the_smallest_example_of_a_node_given_to_two_jobs_is_two_jobs_on_one_node() -> None:
+def test_the_smallest_example_of_a_doubly_assigned_node_has_two_jobs_and_one_node() -> None:
     with pytest.raises(ContractBroken) as caught:
         check_contract(faulty_on_free_nodes.GivesANodeToTwoJobs, "free_nodes")
     # What Hypothesis draws, and so whether a problem is left before it, depends on which tests are loaded.
@@ -47,8 +47,8 @@ def test_the_smallest_example_of_a_node_given_to_two_jobs_is_two_jobs_on_one_nod
     assert (outline.n_nodes, len(outline.waiting)) == (1, 2)  # type: ignore[attr-defined]
 
 
-def test_nodes_may_be_named_in_any_order_and_by_any_sequence() -> None:
-    class NamesThemBackwards:
+def test_placements_may_list_nodes_in_any_order_and_sequence_type() -> None:
+    class ListsNodesInReverse:
         """FCFS whose nodes are tuples, in descending order."""
 
         def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
@@ -56,4 +56,4 @@ def test_nodes_may_be_named_in_any_order_and_by_any_sequence() -> None:
             backwards = [Start(p.job, tuple(reversed(p.nodes)), p.completion_s) for p in good.starts]
             return good._replace(starts=tuple(backwards))
 
-    check_contract(NamesThemBackwards, Kind.FREE_NODES, examples=up_to(50))
+    check_contract(ListsNodesInReverse, Kind.FREE_NODES, examples=up_to(50))

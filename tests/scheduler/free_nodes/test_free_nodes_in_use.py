@@ -71,14 +71,14 @@ class World:
         return [(order.job.id, str(order.machines)) for order in self.orders]
 
 
-class Remembers(UserEstimates):
+class RecordingEstimates(UserEstimates):
     """Believes what users say, and keeps what it was told."""
 
     def __init__(self) -> None:
-        self.learnt: list[tuple[Job, float]] = []
+        self.learned: list[tuple[Job, float]] = []
 
     def learn(self, job: Job, ran_s: float) -> None:
-        self.learnt.append((job, ran_s))
+        self.learned.append((job, ran_s))
 
 
 class Queue:
@@ -133,7 +133,7 @@ def job(
 # -- start, wait, end ------------------------------------------------------------------------------------
 
 
-def test_a_job_starts_waits_for_room_and_starts_when_another_ends() -> None:
+def test_a_job_waits_for_free_nodes_and_starts_when_another_ends() -> None:
     queue = Queue()
     queue.submit(job(0, 2), job(1, 1), job(2, 2))
     assert queue.world.started == [(0, "0-1"), (1, "2")]
@@ -144,15 +144,15 @@ def test_a_job_starts_waits_for_room_and_starts_when_another_ends() -> None:
     assert queue.manager.why_waiting() == {}
 
 
-def test_what_a_run_took_is_told_to_whoever_believes_something_of_run_times() -> None:
-    believed = Remembers()
-    queue = Queue(run_times=believed)
+def test_actual_run_times_are_passed_to_the_run_time_estimator() -> None:
+    run_time_estimates = RecordingEstimates()
+    queue = Queue(run_times=run_time_estimates)
     queue.submit(job(0, 3))
     queue.end(0, 80.0)
-    assert believed.learnt == [(job(0, 3), 80.0)]
+    assert run_time_estimates.learned == [(job(0, 3), 80.0)]
 
 
-def test_nodes_that_are_given_back_apart_are_used_together() -> None:
+def test_nodes_freed_separately_are_allocated_together() -> None:
     queue = Queue()
     queue.submit(*map(job, range(4)), job(4, 2))
     queue.end(2, 10.0)
@@ -163,14 +163,14 @@ def test_nodes_that_are_given_back_apart_are_used_together() -> None:
 @pytest.mark.parametrize(
     ("nodes", "told"), [(0, "asks for 0 nodes"), (5, "asks for 5 nodes; the machine has 4")]
 )
-def test_a_job_that_no_nodes_are_enough_for_is_refused(nodes: int, told: str) -> None:
+def test_a_job_larger_than_the_machine_is_refused(nodes: int, told: str) -> None:
     refusal = Queue().manager.on_job_arrived(job(7, nodes))
     assert refusal is not None
     assert told in refusal
     assert "job 7" in refusal
 
 
-def test_an_end_that_is_told_twice_frees_the_nodes_once() -> None:
+def test_a_repeated_end_notice_frees_the_nodes_only_once() -> None:
     queue = Queue(1)
     queue.submit(job(0), job(1), job(2))
     queue.end(0, 10.0)
@@ -178,10 +178,10 @@ def test_an_end_that_is_told_twice_frees_the_nodes_once() -> None:
     assert queue.world.started == [(0, "0"), (1, "0")]
 
 
-def test_nodes_that_a_run_gave_back_are_used_at_the_next_round_and_its_end_changes_nothing_more() -> None:
+def test_released_nodes_are_reused_at_the_next_round_and_not_freed_again_by_the_end() -> None:
     """As in the order of the archive: nodes first, then a round for another reason, then the end is told."""
-    believed = Remembers()
-    queue = Queue(2, run_times=believed)
+    run_time_estimates = RecordingEstimates()
+    queue = Queue(2, run_times=run_time_estimates)
     queue.submit(job(0), job(1), job(2))
     queue.world.now_s = 100.0
     queue.manager.on_run_released(RunId(0))
@@ -190,10 +190,10 @@ def test_nodes_that_a_run_gave_back_are_used_at_the_next_round_and_its_end_chang
     assert queue.world.started[2:] == [(2, "0")]
     queue.end(0, 100.0)
     assert queue.world.started[3:] == [], "job 2 has its node now"
-    assert [job.id for job, _ in believed.learnt] == [0]
+    assert [job.id for job, _ in run_time_estimates.learned] == [0]
 
 
-def test_a_run_that_ends_now_and_was_not_believed_to_keeps_its_nodes_until_its_end_is_told() -> None:
+def test_a_run_released_before_its_estimated_end_keeps_its_nodes_until_the_end_notice() -> None:
     queue = Queue(1)
     queue.submit(job(0), job(1))
     queue.world.now_s = 99.0
@@ -207,7 +207,7 @@ def test_a_run_that_ends_now_and_was_not_believed_to_keeps_its_nodes_until_its_e
 # -- runs that are lost, nodes that are down -------------------------------------------------------------
 
 
-def test_a_run_that_is_lost_waits_again_in_its_old_place_and_not_on_the_node_that_was_down() -> None:
+def test_a_lost_run_returns_to_its_queue_position_and_avoids_the_failed_node() -> None:
     queue = Queue(2)
     queue.submit(job(0), job(1, arrival_s=1.0), job(2, arrival_s=2.0))
     queue.lose(0, 0)
@@ -217,7 +217,7 @@ def test_a_run_that_is_lost_waits_again_in_its_old_place_and_not_on_the_node_tha
     assert queue.world.started[2:] == [(0, "1")]
 
 
-def test_a_node_is_used_again_when_a_later_reading_says_that_it_is_up() -> None:
+def test_a_node_is_reused_after_a_later_reading_reports_it_up() -> None:
     queue = Queue(1)
     queue.world.now_s = 10.0
     queue.submit(job(0))
@@ -229,14 +229,14 @@ def test_a_node_is_used_again_when_a_later_reading_says_that_it_is_up() -> None:
     assert [order.run for order in queue.world.orders] == [0, 1]
 
 
-def test_a_free_node_that_goes_down_is_passed_over() -> None:
+def test_a_free_node_that_fails_is_skipped() -> None:
     queue = Queue(3)
     queue.read(1, False, 0.0)
     queue.submit(job(0, 2), job(1))
     assert queue.world.started == [(0, "0 2")]
 
 
-def test_a_node_that_goes_down_while_a_run_holds_it_is_not_free_after_the_run() -> None:
+def test_a_node_that_fails_during_a_run_is_not_free_after_the_run() -> None:
     queue = Queue(2)
     queue.submit(job(0, 2), job(1, 2))
     queue.read(0, False, 5.0)
@@ -246,7 +246,7 @@ def test_a_node_that_goes_down_while_a_run_holds_it_is_not_free_after_the_run() 
     assert queue.world.started[1:] == [(1, "0-1")]
 
 
-def test_a_node_that_was_down_only_while_a_run_held_it_is_free_after_the_run() -> None:
+def test_a_node_that_recovers_during_a_run_is_free_after_the_run() -> None:
     queue = Queue(2)
     queue.submit(job(0, 2), job(1, 2))
     for up, measured_s in ((False, 5.0), (False, 6.0), (True, 7.0), (True, 8.0)):
@@ -255,7 +255,7 @@ def test_a_node_that_was_down_only_while_a_run_held_it_is_free_after_the_run() -
     assert queue.world.started[1:] == [(1, "0-1")]
 
 
-def test_after_a_lost_run_its_nodes_are_released_at_the_end_of_the_next() -> None:
+def test_after_a_loss_the_reservation_uses_the_end_of_the_new_run() -> None:
     """The first of the queue is reserved the end of the new run, at 130 s, and not that of the lost one."""
     queue = Queue(2, Rigid(backfilling="easy"))
     queue.submit(job(0))
@@ -268,7 +268,7 @@ def test_after_a_lost_run_its_nodes_are_released_at_the_end_of_the_next() -> Non
 # -- estimates that are outlived -------------------------------------------------------------------------
 
 
-def test_it_wants_to_be_woken_at_the_first_end_that_is_believed() -> None:
+def test_the_manager_wakes_at_the_earliest_estimated_end() -> None:
     queue = Queue()
     assert queue.manager.wakes_at_s is None
     queue.submit(job(0, estimate_s=70.0), job(1, estimate_s=50.0), job(2, estimate_s=60.0))
@@ -281,13 +281,13 @@ def test_it_wants_to_be_woken_at_the_first_end_that_is_believed() -> None:
     assert queue.manager.wakes_at_s is None
 
 
-def test_a_run_that_outlives_its_estimate_is_believed_to_take_twice_as_long_as_it_has_run() -> None:
+def test_the_estimate_of_an_overdue_run_doubles_its_elapsed_time() -> None:
     queue = Queue(1)
     queue.submit(job(0, estimate_s=50.0), job(1))
     assert [queue.wake() for _ in range(4)] == [50.0, 100.0, 200.0, 400.0]
 
 
-def test_when_a_run_outlives_its_estimate_others_may_be_backfilled_for_longer() -> None:
+def test_an_overdue_run_lengthens_the_backfill_window() -> None:
     queue = Queue(2, Rigid(backfilling="easy"))
     queue.submit(job(0, estimate_s=50.0), job(1, 2), job(2, estimate_s=51.0))
     assert queue.world.started == [(0, "0")]
@@ -297,7 +297,7 @@ def test_when_a_run_outlives_its_estimate_others_may_be_backfilled_for_longer() 
     assert queue.world.started[1:] == [(2, "1")]
 
 
-def test_runs_that_are_outlived_at_one_instant_are_all_believed_to_go_on() -> None:
+def test_all_runs_that_become_overdue_together_get_new_estimates() -> None:
     queue = Queue()
     queue.submit(job(0, estimate_s=50.0), job(1, estimate_s=50.0), job(2, estimate_s=80.0))
     queue.wake()
@@ -306,23 +306,23 @@ def test_runs_that_are_outlived_at_one_instant_are_all_believed_to_go_on() -> No
     assert queue.manager.wakes_at_s == 100.0
 
 
-def test_the_same_instant_is_over_also_where_nothing_new_is_believed() -> None:
-    class NeverLearns(UserEstimates):
+def test_time_advances_even_if_an_overdue_estimate_is_not_extended() -> None:
+    class NeverExtends(UserEstimates):
         def outlived_s(self, job: Job, ran_s: float) -> float:
             return ran_s
 
-    queue = Queue(1, run_times=NeverLearns())
+    queue = Queue(1, run_times=NeverExtends())
     queue.submit(job(0, estimate_s=50.0), job(1))
     assert [queue.wake() for _ in range(3)] == [50.0, 51.0, 52.0]
 
 
-def test_a_job_of_which_nobody_says_anything_is_believed_to_take_very_long() -> None:
+def test_a_job_without_an_estimate_gets_the_longest_estimate() -> None:
     queue = Queue()
     queue.submit(job(0, estimate_s=None))
     assert queue.world.orders[0].expected_s == LONGEST_S
 
 
-def test_recent_runs_believe_the_mean_of_the_users_last_two() -> None:
+def test_recent_runs_estimates_the_mean_of_the_users_last_two_run_times() -> None:
     queue = Queue(run_times=RecentRuns())
     for number, took_s in enumerate((1_000.0, 100.0, 200.0)):
         began_s = queue.world.now_s
@@ -333,7 +333,7 @@ def test_recent_runs_believe_the_mean_of_the_users_last_two() -> None:
     assert expected_s == [5_000.0, 5_000.0, 550.0, 150.0, 120.0, 700.0]
 
 
-def test_recent_runs_are_corrected_step_by_step_and_never_beyond_what_the_user_says() -> None:
+def test_recent_runs_corrects_in_steps_up_to_the_user_estimate() -> None:
     queue = Queue(run_times=RecentRuns())
     for number, took_s in enumerate((100.0, 200.0)):
         began_s = queue.world.now_s
@@ -348,18 +348,21 @@ def test_recent_runs_are_corrected_step_by_step_and_never_beyond_what_the_user_s
     assert ran_s[10] == 40 * HOUR_S, "it outlived that, too"
 
 
-def test_corrections_are_counted_for_each_job_and_begin_anew_after_its_end() -> None:
-    believed, one, other = RecentRuns(), job(0, estimate_s=HOUR_S), job(1, estimate_s=HOUR_S)
-    assert [believed.outlived_s(one, 100.0), believed.outlived_s(one, 160.0)] == [160.0, 460.0]
-    assert believed.outlived_s(other, 100.0) == 160.0
-    believed.learn(one, 170.0)
-    assert believed.outlived_s(one, 100.0) == 160.0
+def test_corrections_are_counted_per_job_and_reset_after_its_end() -> None:
+    run_time_estimates, one, other = RecentRuns(), job(0, estimate_s=HOUR_S), job(1, estimate_s=HOUR_S)
+    assert [run_time_estimates.outlived_s(one, 100.0), run_time_estimates.outlived_s(one, 160.0)] == [
+        160.0,
+        460.0,
+    ]
+    assert run_time_estimates.outlived_s(other, 100.0) == 160.0
+    run_time_estimates.learn(one, 170.0)
+    assert run_time_estimates.outlived_s(one, 100.0) == 160.0
 
 
 # -- rules -----------------------------------------------------------------------------------------------
 
 
-class Says:
+class FixedAnswer:
     """A scheduler that returns what it was made with."""
 
     def __init__(self, answer: object) -> None:
@@ -416,11 +419,9 @@ ENDS_NEVER, ENDS_BEFORE = ending(math.inf), ending(-1.0)
         (placing((0.5, BOTH), waiting=(1, 2)), RETURNS_A_SCHEDULE, "have the wrong type"),
     ],
 )
-def test_a_schedule_that_breaks_a_rule_is_rejected_and_nothing_of_it_carried_out(
-    answer: object, rule: str, told: str
-) -> None:
+def test_an_invalid_schedule_is_rejected_and_nothing_is_started(answer: object, rule: str, told: str) -> None:
     """Of five nodes, 4 is down. Jobs 10, 11 and 12 ask for two nodes each."""
-    queue = Queue(5, Says(answer))
+    queue = Queue(5, FixedAnswer(answer))
     queue.read(4, False, 0.0)
     with pytest.raises(ScheduleRejected) as caught:
         queue.submit(job(10, 2), job(11, 2), job(12, 2))
@@ -430,8 +431,8 @@ def test_a_schedule_that_breaks_a_rule_is_rejected_and_nothing_of_it_carried_out
 
 
 @pytest.mark.parametrize("nodes", [(3, 0), [0, 3], np.array([0, 3]), range(0, 4, 3), NodeSet.of([0, 3])])
-def test_nodes_may_be_named_by_any_sequence_in_any_order(nodes: Sequence[int]) -> None:
-    queue = Queue(4, Says(placing((0, nodes))))
+def test_placements_may_list_nodes_in_any_sequence_and_order(nodes: Sequence[int]) -> None:
+    queue = Queue(4, FixedAnswer(placing((0, nodes))))
     queue.submit(job(0, 2))
     assert len(queue.world.orders) == 1
     assert set(queue.world.orders[0].machines) == {0, 3}
@@ -452,7 +453,7 @@ class LargestFirst:
         return placing.schedule("too few nodes are free")
 
 
-def test_a_scheduler_of_ones_own_starts_jobs_by_name_and_the_others_wait() -> None:
+def test_a_custom_scheduler_starts_its_jobs_and_the_others_wait() -> None:
     queue = Queue(4, LargestFirst())
     queue.submit(job(0, 1), job(1, 3, estimate_s=30.0), job(2, 2))
     assert queue.world.started == [(1, "0-2"), (0, "3")]
@@ -460,8 +461,8 @@ def test_a_scheduler_of_ones_own_starts_jobs_by_name_and_the_others_wait() -> No
     assert queue.manager.why_waiting() == {2: "too few nodes are free"}
 
 
-def test_a_job_that_is_started_on_more_nodes_than_are_free_is_told_to_its_scheduler() -> None:
-    class StartsAll:
+def test_starting_a_job_on_too_few_free_nodes_raises_an_error() -> None:
+    class StartsEveryJob:
         def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
             placing = Placer(problem)
             for i in range(problem.n_jobs):
@@ -469,11 +470,11 @@ def test_a_job_that_is_started_on_more_nodes_than_are_free_is_told_to_its_schedu
             return placing.schedule("")
 
     with pytest.raises(ValueError, match="job 1 needs 2 nodes, and 1 are free"):
-        Queue(4, StartsAll()).submit(job(0, 3), job(1, 2))
+        Queue(4, StartsEveryJob()).submit(job(0, 3), job(1, 2))
 
 
-def test_a_scheduler_is_woken_when_it_asked_to_be_asked_again_and_once_only() -> None:
-    queue = Queue(4, Says(placing(waiting=(0,))._replace(ask_again_s=7.0)))
+def test_a_scheduler_is_asked_again_once_at_the_requested_time() -> None:
+    queue = Queue(4, FixedAnswer(placing(waiting=(0,))._replace(ask_again_s=7.0)))
     queue.submit(job(0))
     assert queue.manager.wakes_at_s == 7.0
     assert not queue.manager.wants_round
@@ -483,7 +484,7 @@ def test_a_scheduler_is_woken_when_it_asked_to_be_asked_again_and_once_only() ->
     assert queue.manager.wakes_at_s is None
 
 
-def test_where_the_first_job_can_never_start_by_what_is_up_others_are_backfilled() -> None:
+def test_jobs_are_backfilled_while_down_nodes_block_the_first_job() -> None:
     queue = Queue(2, Rigid(backfilling="easy"))
     queue.read(1, False, 0.0)
     queue.submit(job(0, 2), job(1, 1))

@@ -22,7 +22,7 @@ def is_canonical(intervals: list[tuple[int, int]]) -> bool:
 
 
 @given(nodes)
-def test_a_node_set_is_the_sequence_of_its_nodes_in_ascending_order(numbers: set[int]) -> None:
+def test_a_node_set_is_a_sorted_sequence_of_nodes(numbers: set[int]) -> None:
     held = NodeSet.of(numbers)
     assert list(held) == sorted(numbers)
     assert (len(held), held.n) == (len(numbers), len(numbers))
@@ -33,7 +33,7 @@ def test_a_node_set_is_the_sequence_of_its_nodes_in_ascending_order(numbers: set
 
 
 @given(nodes, nodes)
-def test_two_node_sets_are_equal_where_their_nodes_are(one: set[int], other: set[int]) -> None:
+def test_node_sets_with_the_same_nodes_are_equal(one: set[int], other: set[int]) -> None:
     a, b = NodeSet.of(sorted(one, reverse=True)), NodeSet.of(other)
     assert (a == b) == (one == other)
     assert a == NodeSet.of(a)
@@ -41,36 +41,36 @@ def test_two_node_sets_are_equal_where_their_nodes_are(one: set[int], other: set
 
 
 @given(nodes)
-def test_what_a_node_set_is_as_text_is_read_as_the_same_set(numbers: set[int]) -> None:
+def test_a_node_set_round_trips_through_text(numbers: set[int]) -> None:
     held = NodeSet.of(numbers)
     assert NodeSet.parse(str(held)) == held
     assert NodeSet.parse(str(held)).n == held.n
 
 
-def test_the_text_is_that_of_batsim() -> None:
+def test_the_text_format_is_that_of_batsim() -> None:
     assert str(NodeSet.of([5, 2, 0, 1, 3])) == "0-3 5"
     assert str(NodeSet.of([])) == ""
     assert NodeSet.parse("7") == NodeSet.of([7])
 
 
-def test_a_node_that_is_named_twice_is_refused() -> None:
+def test_a_duplicate_node_is_rejected() -> None:
     with pytest.raises(ValueError, match="node 4 is named twice"):
         NodeSet.of([4, 2, 4])
 
 
 @pytest.mark.parametrize("text", ["a", "1-b", "1.5", "-3"])
-def test_a_text_that_names_no_nodes_is_refused(text: str) -> None:
+def test_text_without_nodes_is_rejected(text: str) -> None:
     with pytest.raises(ValueError, match="invalid literal"):
         NodeSet.parse(text)
 
 
 @given(st.sets(st.integers(-2, MOST + 2)), st.integers(0, MOST))
-def test_a_node_set_is_within_a_machine_that_has_all_its_nodes(numbers: set[int], n_nodes: int) -> None:
+def test_a_node_set_fits_within_a_machine_that_has_all_its_nodes(numbers: set[int], n_nodes: int) -> None:
     assert NodeSet.of(numbers).within(n_nodes) == (numbers <= set(range(n_nodes)))
 
 
 @given(st.data(), st.integers(0, MOST), st.integers(1, 25))
-def test_a_free_set_is_a_set_that_is_taken_from_and_given_back_to(
+def test_a_free_set_behaves_like_a_set_under_take_and_give_back(
     data: st.DataObject, n_nodes: int, steps: int
 ) -> None:
     real, free = FreeSet(n_nodes), set(range(n_nodes))
@@ -98,17 +98,17 @@ def freed(n_nodes: int, taken: set[int]) -> FreeSet:
 
 
 @given(nodes, nodes)
-def test_a_free_set_has_a_set_whose_nodes_are_all_free(taken: set[int], asked: set[int]) -> None:
+def test_a_free_set_contains_a_set_of_free_nodes(taken: set[int], asked: set[int]) -> None:
     assert freed(MOST, taken).has(NodeSet.of(asked)) == (not asked & taken)
 
 
 @pytest.mark.parametrize("node", [MOST, 2**62, 2**63 - 1, 2**64])
-def test_a_free_set_does_not_have_a_node_that_is_not_there(node: int) -> None:
+def test_a_free_set_does_not_contain_a_missing_node(node: int) -> None:
     assert not freed(MOST, set()).has(NodeSet.of([node]))
 
 
 @given(nodes, st.data())
-def test_free_nodes_are_handed_out_from_the_lowest_number_on(taken: set[int], data: st.DataObject) -> None:
+def test_free_nodes_are_allocated_from_the_lowest_number(taken: set[int], data: st.DataObject) -> None:
     free, left = freed(MOST, taken), sorted(set(range(MOST)) - taken)
     in_order = free.in_order()
     while left and data.draw(st.booleans()):
@@ -130,7 +130,7 @@ class Counted(list[int]):
         return super().__getitem__(k)
 
 
-def test_all_that_is_handed_out_costs_one_walk_however_many_ask() -> None:
+def test_many_allocations_take_one_pass_over_the_intervals() -> None:
     bounds = Counted(range(2_001))  # 1,000 single nodes
     in_order = InOrder(bounds)
     for _ in range(500):

@@ -33,7 +33,7 @@ def started(name: str, asked: FreeNodesProblem) -> dict[int, str]:
 @pytest.mark.parametrize(("ordering", "backfilling"), POLICIES)
 @given(outline=free_nodes_outlines(most_down=0))
 @settings(max_examples=up_to(80))
-def test_every_policy_decides_as_in_plain_words(
+def test_every_policy_equals_the_reference(
     ordering: str, backfilling: str, outline: FreeNodesOutline
 ) -> None:
     schedule = Rigid(ordering, backfilling).schedule(outline.build(1))
@@ -43,7 +43,7 @@ def test_every_policy_decides_as_in_plain_words(
 
 
 @pytest.mark.parametrize(("ordering", "backfilling"), POLICIES)
-def test_larger_queues_are_decided_as_in_plain_words(ordering: str, backfilling: str) -> None:
+def test_larger_queues_are_scheduled_as_by_the_reference(ordering: str, backfilling: str) -> None:
     for outline in larger_outlines():
         assert isinstance(outline, FreeNodesOutline)
         schedule = Rigid(ordering, backfilling).schedule(outline.build(1))
@@ -51,7 +51,7 @@ def test_larger_queues_are_decided_as_in_plain_words(ordering: str, backfilling:
 
 
 @given(st.lists(free_nodes_outlines(), min_size=2, max_size=5), st.sampled_from(POLICIES))
-def test_one_pass_leaves_nothing_behind_for_the_next(
+def test_a_pass_leaves_no_state_for_the_next(
     outlines: list[FreeNodesOutline], policy: tuple[str, str]
 ) -> None:
     one = Rigid(*policy)
@@ -60,7 +60,7 @@ def test_one_pass_leaves_nothing_behind_for_the_next(
 
 
 @given(free_nodes_outlines(most_down=0), st.sampled_from(POLICIES))
-def test_a_second_pass_at_the_same_moment_starts_nothing_more(
+def test_a_second_pass_at_the_same_time_starts_nothing(
     outline: FreeNodesOutline, policy: tuple[str, str]
 ) -> None:
     first, scheduler = outline.build(1), Rigid(*policy)
@@ -79,7 +79,7 @@ def test_a_second_pass_at_the_same_moment_starts_nothing_more(
 #      2 |AAAAAAAAAAAA|
 #      1 |rrrrr       |
 #      0 |rrrrr       |
-def test_fcfs_starts_from_the_head_and_nobody_overtakes() -> None:
+def test_fcfs_starts_in_queue_order_without_overtaking() -> None:
     assert started("fcfs", problem(5, [(2, 10.0)], [(2, 50.0), (2, 50.0), (1, 1.0)])) == {0: "2-3"}
 
 
@@ -88,7 +88,7 @@ def test_fcfs_starts_from_the_head_and_nobody_overtakes() -> None:
 #      1 |rrrrrAAAA   |
 #      0 |rrrrrAAAA   |
 @pytest.mark.parametrize("name", ["easy", "easy_sjbf"])
-def test_a_job_is_backfilled_that_ends_by_the_reservation_of_the_first(name: str) -> None:
+def test_a_job_that_ends_before_the_first_reservation_is_backfilled(name: str) -> None:
     asked = problem(4, [(2, 10.0)], [(4, 60.0), (1, 11.0), (2, 10.0)])
     assert started(name, asked) == {2: "2-3"}
 
@@ -97,12 +97,12 @@ def test_a_job_is_backfilled_that_ends_by_the_reservation_of_the_first(name: str
 #      4 |EEEEEEEEEEEE|      of the spare ones for long. D needs two and finds only one that is spare, though
 #      3 |CCCCCCCCCCCC|      two are free; E takes that one. F ends in time, on the last that is free; for G
 #    0-2 |rrrrrAAAA   |      none is.
-def test_a_job_that_ends_later_uses_up_the_spare_nodes() -> None:
+def test_a_backfilled_job_that_ends_later_uses_spare_nodes() -> None:
     waiting = [(4, 60.0), (4, 5.0), (1, 99.0), (2, 98.0), (1, 97.0), (1, 10.0), (1, 1.0)]
     assert started("easy", problem(6, [(3, 10.0)], waiting)) == {2: "3", 4: "4", 5: "5"}
 
 
-def test_a_job_that_ends_in_time_uses_up_no_spare_node() -> None:
+def test_a_backfilled_job_that_ends_in_time_uses_no_spare_nodes() -> None:
     """One node is spare at the reservation: the first ends by then, the second takes it."""
     asked = problem(4, [(2, 10.0)], [(3, 60.0), (1, 10.0), (1, 99.0)])
     assert started("easy", asked) == {1: "2", 2: "3"}
@@ -112,26 +112,26 @@ def test_a_job_that_ends_in_time_uses_up_no_spare_node() -> None:
 #      2 |sssssAAAA   |      would be enough. But S's is released just then, too, so one node is spare, and
 #      1 |rrrrrAAAA   |      B takes it for long.
 #      0 |rrrrrAAAA   |
-def test_all_nodes_that_are_released_at_the_moment_of_the_reservation_count() -> None:
+def test_nodes_released_exactly_at_the_reservation_time_count_as_available() -> None:
     asked = problem(4, [(2, 10.0), (1, 10.0)], [(3, 60.0), (1, 99.0)])
     assert started("easy", asked) == {1: "3"}
     a_moment_later = problem(4, [(2, 10.0), (1, 10.5)], [(3, 60.0), (1, 99.0)])
     assert started("easy", a_moment_later) == {}
 
 
-def test_jobs_that_start_in_the_same_pass_count_for_the_reservation() -> None:
+def test_jobs_started_in_the_same_pass_affect_the_reservation() -> None:
     """A starts and ends after 5 s; B has its nodes then and not after 10 s only, so C (6 s) delays it."""
     assert started("easy", problem(4, [(2, 10.0)], [(1, 5.0), (2, 60.0), (1, 6.0)])) == {0: "2"}
     assert started("easy", problem(4, [(2, 10.0)], [(1, 5.0), (2, 60.0), (1, 5.0)])) == {0: "2", 2: "3"}
 
 
-def test_a_run_that_should_be_over_is_believed_to_end_now() -> None:
+def test_an_overdue_run_is_estimated_to_end_now() -> None:
     """Its node is reserved from now on: nobody ends by then, but one node is spare."""
     overdue = problem(4, [(2, -3.0)], [(3, 60.0), (2, 1.0), (1, 99.0)])
     assert started("easy", overdue) == {2: "2"}
 
 
-def test_with_sjbf_the_shortest_is_tried_first_and_ties_go_to_the_earlier() -> None:
+def test_sjbf_backfills_the_shortest_job_first_and_breaks_ties_by_arrival() -> None:
     """One node is free, and it is spare."""
     waiting = [(3, 60.0), (1, 9.0), (1, 5.0), (1, 5.0)]
     asked = problem(3, [(2, 10.0)], waiting)
@@ -139,24 +139,24 @@ def test_with_sjbf_the_shortest_is_tried_first_and_ties_go_to_the_earlier() -> N
     assert started("easy_sjbf", asked) == {2: "2"}
 
 
-def test_sjbf_leaves_the_first_of_the_queue_in_its_place() -> None:
+def test_sjbf_keeps_the_first_job_at_the_head_of_the_queue() -> None:
     """The first is the longest, and starts all the same."""
     assert started("easy_sjbf", problem(3, [], [(2, 60.0), (2, 5.0), (1, 9.0)])) == {0: "0-1", 2: "2"}
 
 
-def test_sjf_starts_by_estimate_and_ties_go_to_the_earlier_arrival() -> None:
+def test_sjf_orders_by_estimate_and_breaks_ties_by_arrival() -> None:
     waiting = [(1, 60.0), (1, 5.0), (1, 9.0), (1, 5.0)]
     assert list(started("sjf", problem(3, [], waiting))) == [1, 3, 2]
 
 
-def test_without_backfilling_sjf_stops_at_the_shortest_that_does_not_fit() -> None:
+def test_sjf_without_backfilling_stops_at_the_first_job_that_does_not_fit() -> None:
     asked = problem(3, [(2, 10.0)], [(1, 60.0), (2, 5.0), (1, 9.0)])
     assert started("sjf", asked) == {}
     assert started("rigid(ordering=sjf, backfilling=easy)", asked) == {0: "2"}, "one node is spare"
     assert started("rigid(ordering=sjf, backfilling=easy_sjbf)", asked) == {2: "2"}
 
 
-def test_nodes_are_those_of_the_lowest_numbers_also_where_they_are_apart() -> None:
+def test_the_lowest_free_nodes_are_allocated_even_if_not_contiguous() -> None:
     asked = problem(8, [(1, 10.0), (2, 10.0), (2, 10.0)], [(3, 5.0), (2, 5.0)])
     view = asked.free_nodes
     view.free.give_back(next(run.machines for run in asked.running.values() if len(run.machines) == 1))  # type: ignore[arg-type]

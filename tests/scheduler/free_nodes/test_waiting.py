@@ -32,7 +32,7 @@ def is_the_list(waiting: WaitingJobs, jobs: dict[Job, float]) -> None:
 
 @given(st.data())
 @settings(max_examples=up_to(40))
-def test_jobs_that_come_and_go_are_kept_in_order_of_arrival_then_id(data: st.DataObject) -> None:
+def test_waiting_jobs_stay_in_order_of_arrival_then_id(data: st.DataObject) -> None:
     waiting, jobs, gone = WaitingJobs(), {}, []
     number = 0
     for _ in range(data.draw(st.integers(1, 12), "steps")):
@@ -58,7 +58,7 @@ def test_jobs_that_come_and_go_are_kept_in_order_of_arrival_then_id(data: st.Dat
         is_the_list(waiting, jobs)
 
 
-def test_a_queue_grows_beyond_its_first_places_and_nobody_is_lost() -> None:
+def test_a_queue_grows_beyond_its_initial_capacity_without_losing_jobs() -> None:
     waiting, jobs = WaitingJobs(), {}
     for number in range(4 * FEWEST_PLACES + 3):
         new = job(number, float(number), 1 + number % 5)
@@ -67,7 +67,7 @@ def test_a_queue_grows_beyond_its_first_places_and_nobody_is_lost() -> None:
     is_the_list(waiting, jobs)
 
 
-def test_a_queue_in_which_few_wait_at_a_time_goes_on_for_ever() -> None:
+def test_a_short_queue_reuses_its_places_indefinitely() -> None:
     """Places of those who have gone are used again."""
     waiting = WaitingJobs()
     for number in range(3 * FEWEST_PLACES):
@@ -78,7 +78,7 @@ def test_a_queue_in_which_few_wait_at_a_time_goes_on_for_ever() -> None:
     assert len(waiting.tree) == 2 * FEWEST_PLACES
 
 
-def test_jobs_are_looked_up_by_place_as_in_a_list() -> None:
+def test_jobs_are_indexed_by_position_as_in_a_list() -> None:
     waiting, jobs = WaitingJobs(), [job(number, float(number)) for number in range(5)]
     for each in reversed(jobs):
         waiting.add(each, 7.0)
@@ -90,7 +90,7 @@ def test_jobs_are_looked_up_by_place_as_in_a_list() -> None:
         waiting[4]
 
 
-def test_where_nobody_waits_no_size_would_fit() -> None:
+def test_an_empty_queue_has_no_job_and_an_infinite_least_size() -> None:
     waiting = WaitingJobs()
     waiting.add(job(0), 1.0)
     waiting.remove(JobId(0))

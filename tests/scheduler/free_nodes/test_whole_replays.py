@@ -19,14 +19,14 @@ from tests.scheduler.free_nodes.replaying import Row, replayed
 def logs(draw: st.DrawFn) -> tuple[int, list[Row]]:
     """A machine and jobs in order of submission, many at the same instant; none outlives its estimate."""
     processors, longest_s = draw(st.sampled_from([1, 2, 4, 8, 16])), draw(st.sampled_from([2, 5, 20]))
-    luck = draw(st.randoms(use_true_random=False))
+    rng = draw(st.randoms(use_true_random=False))
     jobs: list[Row] = []
     submit_s = 0.0
     for number in range(1, draw(st.integers(1, 50)) + 1):
-        submit_s += luck.choice([0, 0, 1, 2, 7])
-        run_s = float(luck.randint(1, longest_s))
-        estimate_s = run_s + luck.choice([0, 0, 1, longest_s])
-        size = luck.choice([1, (processors + 3) // 4, luck.randint(1, processors)])
+        submit_s += rng.choice([0, 0, 1, 2, 7])
+        run_s = float(rng.randint(1, longest_s))
+        estimate_s = run_s + rng.choice([0, 0, 1, longest_s])
+        size = rng.choice([1, (processors + 3) // 4, rng.randint(1, processors)])
         jobs.append((number, submit_s, run_s, size, estimate_s))
     return processors, jobs
 
@@ -113,7 +113,7 @@ class InTheArchivesOrder:
 @pytest.mark.parametrize("backfilling", Backfilling)
 @given(log=logs())
 @settings(max_examples=up_to(200))
-def test_in_the_archives_order_every_start_is_that_of_its_rules_in_plain_words(
+def test_in_archive_order_every_start_equals_the_reference(
     backfilling: str, log: tuple[int, list[Row]]
 ) -> None:
     processors, jobs = log
@@ -123,7 +123,7 @@ def test_in_the_archives_order_every_start_is_that_of_its_rules_in_plain_words(
 
 @given(log=logs())
 @settings(max_examples=up_to(200))
-def test_in_the_default_order_every_start_is_that_of_the_bare_easy_it_is_timed_against(
+def test_in_default_order_every_start_equals_the_benchmark_easy(
     log: tuple[int, list[Row]],
 ) -> None:
     processors, jobs = log

@@ -38,7 +38,7 @@ def events(received: list[dict[str, Any]], kind: str) -> list[Event]:
     return [event for message in received for event in message["events"] if event["type"] == kind]
 
 
-def test_it_is_told_of_machines_by_name_and_class_and_of_jobs_what_they_take_on_each(tmp_path: Path) -> None:
+def test_machines_are_sent_with_name_and_class_and_jobs_with_estimates_per_machine(tmp_path: Path) -> None:
     _, received = facts_under(starting_at_once(), tmp_path, "mix = { short = 1 }", jobs="1")
     (begins,) = events(received, "SIMULATION_BEGINS")
     assert [(r["name"], r["properties"]["machine_class"]) for r in begins["data"]["compute_resources"]] == [
@@ -56,7 +56,7 @@ def test_it_is_told_of_machines_by_name_and_class_and_of_jobs_what_they_take_on_
     assert (submitted["data"]["job"]["res"], submitted["data"]["job"]["walltime"]) == (1, 30.0)
 
 
-def test_a_scheduler_that_takes_what_comes_first_on_the_first_free_machine_is_olb(tmp_path: Path) -> None:
+def test_starting_jobs_first_come_first_served_on_the_first_free_machine_is_olb(tmp_path: Path) -> None:
     """Where all jobs are there at the beginning, and whoever waits takes the machine that is free first."""
     with scheduler(starting_at_once()) as (name, _):
         path = tiny_experiment(tmp_path, jobs="40", schedulers=json.dumps(["olb", name]), **ONE_RUN)
@@ -70,7 +70,7 @@ def test_a_scheduler_that_takes_what_comes_first_on_the_first_free_machine_is_ol
     assert_frame_equal(by_name[("olb",)].sort("job"), by_name[(name,)].sort("job"))
 
 
-def test_a_command_is_started_anew_for_each_run_and_what_it_printed_is_kept(tmp_path: Path) -> None:
+def test_a_command_is_restarted_for_each_run_and_its_output_is_kept(tmp_path: Path) -> None:
     script = tmp_path / "first_fit.py"
     script.write_text(FIRST_FIT)
     name = f"batsim: {sys.executable} {script} tcp://127.0.0.1:{{port}}"
@@ -80,7 +80,7 @@ def test_a_command_is_started_anew_for_each_run_and_what_it_printed_is_kept(tmp_
     assert [path.read_text() for path in printed] == ["4 machines\n"] * 3
 
 
-def test_a_machine_that_goes_down_and_comes_back_is_told_and_its_job_submitted_again(tmp_path: Path) -> None:
+def test_a_machine_failure_and_repair_is_sent_and_its_job_resubmitted(tmp_path: Path) -> None:
     outage = '\n[[outages]]\nmachine = "f1"\nfrom_s = 5\nto_s = 9\n'
     avoiding = _avoiding_what_is_down()
     facts, received = facts_under(avoiding, tmp_path, "mix = { short = 1 }\n" + outage, jobs="2")
@@ -94,7 +94,7 @@ def test_a_machine_that_goes_down_and_comes_back_is_told_and_its_job_submitted_a
     assert facts.filter(pl.col("event") == Fact.RUN_ENDED)["job"].sort().to_list() == [0, 1]
 
 
-def test_an_order_that_finds_its_machine_down_tells_that_before_any_monitor_does(tmp_path: Path) -> None:
+def test_an_order_to_a_down_machine_reveals_it_before_any_monitor(tmp_path: Path) -> None:
     outage = '[[outages]]\nmachine = "f1"\nfrom_s = 0\nto_s = 500\n[monitors]\ndelay_s = 1000\n'
     more = "mix = { short = 1 }\n" + outage
     facts, received = facts_under(_avoiding_what_is_down(), tmp_path, more, jobs="2")
@@ -104,7 +104,7 @@ def test_an_order_that_finds_its_machine_down_tells_that_before_any_monitor_does
     assert events(received, "NOTIFY")[1]["data"] == {"type": "event_machine_unavailable", "resources": "0"}
 
 
-def test_a_scheduler_that_starts_a_job_again_and_again_where_a_machine_is_down_is_told_so(
+def test_restarting_a_job_endlessly_on_a_down_machine_is_a_fault(
     tmp_path: Path,
 ) -> None:
     more = '\n[[outages]]\nmachine = "f1"\nfrom_s = 0\nto_s = 50000\n'
@@ -113,7 +113,7 @@ def test_a_scheduler_that_starts_a_job_again_and_again_where_a_machine_is_down_i
     assert (fault["detail"], fault["job"]) == (MAKES_PROGRESS, 0)
 
 
-def test_a_job_where_its_class_cannot_run_is_a_fault(tmp_path: Path) -> None:
+def test_starting_a_job_where_its_class_cannot_run_is_a_fault(tmp_path: Path) -> None:
     site = TINY_SITE + '\n[[job_classes]]\nname = "only-slow"\n[job_classes.sequential_s]\nslow = 50\n'
     (tmp_path / "out").mkdir()
     with scheduler(starting_at_once()) as (name, received):
@@ -132,7 +132,7 @@ def test_a_job_where_its_class_cannot_run_is_a_fault(tmp_path: Path) -> None:
     assert submitted == {"type": "delay", "delay": 50.0, "expected_s": [None, None, 50.0, 50.0]}
 
 
-def test_jobs_of_its_own_are_for_logs(tmp_path: Path) -> None:
+def test_registering_new_jobs_on_machines_is_a_fault(tmp_path: Path) -> None:
     def answer(now_s: float, told: list[Event]) -> tuple[float, list[Event]]:
         profile = {"workload_name": "own", "profile_name": "p", "profile": {"type": "delay", "delay": 5}}
         new = {"res": 1, "profile": "p", "walltime": 9}
@@ -160,7 +160,7 @@ def test_jobs_of_its_own_are_for_logs(tmp_path: Path) -> None:
         ("batsim: there-is-no-such-command", "", "there is no executable command 'there-is-no-such-command'"),
     ],
 )
-def test_what_cannot_be_is_told_before_anything_runs(
+def test_invalid_combinations_are_rejected_before_anything_runs(
     name: str, more: str, message: str, tmp_path: Path
 ) -> None:
     path = tiny_experiment(tmp_path, more, schedulers=json.dumps([name]))
@@ -240,7 +240,7 @@ def on_shared_nodes(folder: Path, schedulers: list[str]) -> Comparison:
     return run(written(folder, text), folder / "out")
 
 
-def test_where_nodes_are_shared_it_has_each_for_one_job_and_is_then_loras_with_one_job_on_a_node(
+def test_on_shared_nodes_a_batsim_scheduler_equals_loras_with_one_job_per_node(
     tmp_path: Path,
 ) -> None:
     with scheduler(starting_at_once()) as (name, received):
@@ -286,9 +286,7 @@ class OneAtATime(ResourceManager):
 """
 
 
-def test_a_whole_resource_manager_may_have_shared_nodes(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_custom_manager_schedules_shared_nodes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
     (tmp_path / "own_on_shared.py").write_text(MANAGER)
     names = ["basic", "own_on_shared:OneAtATime", "own_on_shared:OneAtATime(first=2)"]

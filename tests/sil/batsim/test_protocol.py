@@ -59,7 +59,7 @@ def told(received: list[dict[str, Any]]) -> list[tuple[float, list[str]]]:
     return [(message["now"], [event["type"] for event in message["events"]]) for message in received]
 
 
-def test_a_scheduler_is_told_of_each_instant_in_one_message(tmp_path: Path) -> None:
+def test_all_events_of_one_time_are_sent_in_one_message(tmp_path: Path) -> None:
     outcome, received = replayed(starting_at_once(), tmp_path)
     assert outcome.fault is None
     assert told(received) == [
@@ -85,7 +85,7 @@ def test_a_scheduler_is_told_of_each_instant_in_one_message(tmp_path: Path) -> N
     }
 
 
-def test_in_batsims_order_arrivals_are_told_before_ends_and_all_is_10_s_later(tmp_path: Path) -> None:
+def test_in_batsim_order_arrivals_precede_ends_and_everything_starts_10_s_later(tmp_path: Path) -> None:
     at_one_instant: list[Row] = [(1, 0.0, 50.0, 2, 50.0, 1), (2, 50.0, 20.0, 1, 30.0, 1)]
     outcome, received = replayed(starting_at_once(), tmp_path, at_one_instant, order="batsim")
     assert outcome.fault is None
@@ -95,7 +95,7 @@ def test_in_batsims_order_arrivals_are_told_before_ends_and_all_is_10_s_later(tm
     ]
 
 
-def test_while_a_scheduler_is_busy_the_world_goes_on_and_is_told_afterwards(tmp_path: Path) -> None:
+def test_events_during_a_decision_are_sent_after_it(tmp_path: Path) -> None:
     rows: list[Row] = [(1, 0.0, 8.0, 1, 10.0, 1), (2, 3.0, 5.0, 1, 5.0, 1), (3, 6.0, 5.0, 1, 5.0, 1)]
     outcome, received = replayed(starting_at_once(later_s=5.0), tmp_path, rows, processors=3)
     assert outcome.fault is None
@@ -111,7 +111,7 @@ def test_while_a_scheduler_is_busy_the_world_goes_on_and_is_told_afterwards(tmp_
     assert outcome.jobs["finish_time"].to_list() == [13.0, 15.0, 20.0], "ends are where they are in truth"
 
 
-def test_a_decision_happens_at_its_own_time_within_the_thinking(tmp_path: Path) -> None:
+def test_a_decision_takes_effect_at_its_own_timestamp(tmp_path: Path) -> None:
     def answer(now_s: float, events: list[Event]) -> tuple[float, list[Event]]:
         if now_s == 0.0 and events[0]["type"] == "JOB_SUBMITTED":
             return 9.0, [decision(4.0, "EXECUTE_JOB", job_id="w0!1", alloc="0")]
@@ -123,7 +123,7 @@ def test_a_decision_happens_at_its_own_time_within_the_thinking(tmp_path: Path) 
     assert told(received)[2] == (54.0, ["JOB_COMPLETED"])
 
 
-def test_a_scheduler_is_called_when_it_asked_to_be(tmp_path: Path) -> None:
+def test_a_scheduler_is_called_at_the_requested_time(tmp_path: Path) -> None:
     def answer(now_s: float, events: list[Event]) -> tuple[float, list[Event]]:
         if now_s == 0.0:
             calls = [decision(now_s, "CALL_ME_LATER", timestamp=30.5)] * 2
@@ -138,7 +138,7 @@ def test_a_scheduler_is_called_when_it_asked_to_be(tmp_path: Path) -> None:
     assert starts(pl.read_parquet(outcome.folder / TRACE)) == {1: 30.5}
 
 
-def test_a_job_that_is_killed_is_told_of_with_its_progress_and_counts_as_killed(tmp_path: Path) -> None:
+def test_a_killed_job_is_reported_with_its_progress_and_counts_as_killed(tmp_path: Path) -> None:
     def answer(now_s: float, events: list[Event]) -> tuple[float, list[Event]]:
         if now_s == 0.0 and events[0]["type"] == "JOB_SUBMITTED":
             return now_s, [
@@ -170,7 +170,7 @@ def test_a_job_that_is_killed_is_told_of_with_its_progress_and_counts_as_killed(
     ]
 
 
-def test_to_kill_a_job_that_ended_while_the_scheduler_thought_is_no_fault(tmp_path: Path) -> None:
+def test_killing_a_job_that_ended_during_the_decision_is_not_a_fault(tmp_path: Path) -> None:
     def answer(now_s: float, events: list[Event]) -> tuple[float, list[Event]]:
         if now_s == 0.0 and events[0]["type"] == "JOB_SUBMITTED":
             return now_s, [decision(now_s, "EXECUTE_JOB", job_id="w0!1", alloc="0-1")]
@@ -188,7 +188,7 @@ def test_to_kill_a_job_that_ended_while_the_scheduler_thought_is_no_fault(tmp_pa
     assert killed["data"] == {"job_ids": ["w0!1"], "job_progress": {}}
 
 
-def test_a_scheduler_submits_jobs_of_its_own(tmp_path: Path) -> None:
+def test_a_scheduler_may_submit_its_own_jobs(tmp_path: Path) -> None:
     def answer(now_s: float, events: list[Event]) -> tuple[float, list[Event]]:
         decisions = []
         for event in events:
@@ -293,16 +293,14 @@ def execute(alloc: str, job_id: str = "w0!1") -> Event:
         ),
     ],
 )
-def test_a_scheduler_that_does_not_keep_to_the_protocol_is_reported(
-    answer: Answer, rule: str, message: str, tmp_path: Path
-) -> None:
+def test_a_protocol_violation_is_reported(answer: Answer, rule: str, message: str, tmp_path: Path) -> None:
     outcome, _ = replayed(answer, tmp_path)
     assert outcome.fault is not None
     assert f"broke the rule {rule} at " in outcome.fault
     assert message in outcome.fault
 
 
-def test_a_resource_in_use_is_named_with_who_uses_it(tmp_path: Path) -> None:
+def test_an_allocation_of_a_busy_resource_names_the_job_that_uses_it(tmp_path: Path) -> None:
     def answer(now_s: float, events: list[Event]) -> tuple[float, list[Event]]:
         submitted = [event["data"]["job_id"] for event in events if event["type"] == "JOB_SUBMITTED"]
         alloc = {"w0!1": "0-1", "w0!2": "1"}
@@ -313,7 +311,7 @@ def test_a_resource_in_use_is_named_with_who_uses_it(tmp_path: Path) -> None:
     assert f"{NODES_FREE} at 10 s: job w0!2 was started on 1, where job w0!1 is running" in outcome.fault
 
 
-def test_a_scheduler_that_does_not_answer_is_given_up_and_the_others_go_on(tmp_path: Path) -> None:
+def test_a_silent_scheduler_times_out_and_the_others_continue(tmp_path: Path) -> None:
     def answer(now_s: float, events: list[Event]) -> tuple[float, list[Event]]:
         if now_s == 10.0:
             time.sleep(3.0)
@@ -328,7 +326,7 @@ def test_a_scheduler_that_does_not_answer_is_given_up_and_the_others_go_on(tmp_p
     assert outcomes[1].jobs.equals(outcomes[2].jobs)
 
 
-def test_where_nobody_listens_that_is_told(tmp_path: Path) -> None:
+def test_a_missing_listener_is_reported(tmp_path: Path) -> None:
     replay = Replay(log_of(TWO, 2), decision_limit_s=1.0)
     (outcome,) = replay_all(replay, ["batsim+tcp://127.0.0.1:9"], tmp_path, Processes(1), False, Listener())
     assert "no answer from tcp://127.0.0.1:9 within 1 s" in str(outcome.fault)
@@ -341,7 +339,7 @@ def python(script: str) -> str:
     return f"batsim: {sys.executable} -c {json.dumps(script)}"
 
 
-def test_a_process_that_dies_is_reported_with_what_it_printed(tmp_path: Path) -> None:
+def test_a_process_that_dies_is_reported_with_its_output(tmp_path: Path) -> None:
     name = python("import sys; print('not today'); sys.exit(3)")
     (outcome,) = replay_all(Replay(log_of(TWO, 2)), [name], tmp_path, Processes(1), False, Listener())
     ended = "its process ended with exit code 3 and this last line of output: not today"
@@ -370,6 +368,6 @@ def test_a_command_without_a_port_needs_port_28000(tmp_path: Path) -> None:
         ("batsim+tcp://nowhere", "is not an address like tcp://localhost:28000"),
     ],
 )
-def test_a_name_that_means_nothing_is_refused_before_anything_runs(name: str, message: str) -> None:
+def test_an_invalid_name_is_rejected_before_anything_runs(name: str, message: str) -> None:
     with pytest.raises(SchedulerNotLoaded, match=message.replace("(", r"\(")):
         schedulers_for_logs([name])

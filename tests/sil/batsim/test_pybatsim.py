@@ -36,7 +36,7 @@ def under_pybatsim(scheduler: str, jobs: int, folder: Path) -> Outcome:
     ("scheduler", "mean_wait_s"),
     [pytest.param("schedFcfs", 157_579.382, marks=pytest.mark.long), ("easyBackfill", 3_996.757)],
 )
-def test_mean_waiting_times_are_those_of_another_simulator_to_the_last_digit(
+def test_mean_waiting_times_equal_those_of_another_simulator_to_the_last_digit(
     scheduler: str, mean_wait_s: float, tmp_path: Path
 ) -> None:
     outcome = under_pybatsim(scheduler, 1_000, tmp_path)
@@ -48,7 +48,7 @@ def test_mean_waiting_times_are_those_of_another_simulator_to_the_last_digit(
 @pytest.mark.parametrize(
     ("scheduler", "jobs"), [("fillerSched", 1_000), ("schedFiller", 200), ("schedEasySjfBackfill", 150)]
 )
-def test_its_other_schedulers_run_to_the_end(scheduler: str, jobs: int, tmp_path: Path) -> None:
+def test_other_pybatsim_schedulers_finish_all_jobs(scheduler: str, jobs: int, tmp_path: Path) -> None:
     outcome = under_pybatsim(scheduler, jobs, tmp_path)
     assert outcome.fault is None
     assert len(outcome.jobs) == jobs

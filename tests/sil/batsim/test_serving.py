@@ -29,7 +29,7 @@ from tests.sil.test_cli import sil, the_sentence
     "name",
     ["easy_sjbf", *(pytest.param(name, marks=pytest.mark.long) for name in ("fcfs", "sjf", "conservative"))],
 )
-def test_a_served_scheduler_writes_the_trace_that_it_writes_in_process(name: str, tmp_path: Path) -> None:
+def test_a_served_scheduler_writes_the_same_trace_as_in_process(name: str, tmp_path: Path) -> None:
     log = Lublin().jobs(600, 64, np.random.default_rng(3)).at_load(0.95)
     command = f"batsim: {sys.executable} -m sil serve-scheduler {name} --bind tcp://127.0.0.1:{{port}}"
     outcomes = replay_all(Replay(log), [name, command], tmp_path, Processes(2), False, Listener())
@@ -54,7 +54,7 @@ def served(name: str = "easy") -> ServedScheduler:
     return ServedScheduler(lambda _: spec.make(), UserEstimates(), spec.memoryless)
 
 
-def test_a_job_that_is_larger_than_the_machine_is_rejected_and_others_start() -> None:
+def test_a_job_larger_than_the_machine_is_rejected_and_others_start() -> None:
     easy = served()
     submissions = [
         event(
@@ -87,12 +87,12 @@ def test_a_job_that_is_larger_than_the_machine_is_rejected_and_others_start() ->
         ),
     ],
 )
-def test_a_message_that_cannot_be_read_has_a_sentence(request_: bytes, message_: str) -> None:
+def test_an_unreadable_message_is_reported_in_one_sentence(request_: bytes, message_: str) -> None:
     with pytest.raises(BadRequest, match=message_):
         served().answer(request_)
 
 
-def test_an_address_that_cannot_be_used_has_a_sentence() -> None:
+def test_an_unusable_address_is_reported_in_one_sentence() -> None:
     with socket.socket() as other:
         other.bind(("127.0.0.1", 0))
         other.listen()
@@ -101,5 +101,5 @@ def test_an_address_that_cannot_be_used_has_a_sentence() -> None:
     assert f"cannot listen at '{address}': Address already in use" in the_sentence(done)
 
 
-def test_a_scheduler_of_another_kind_is_not_served() -> None:
+def test_a_scheduler_of_another_kind_cannot_be_served() -> None:
     assert "needs one that starts jobs on free nodes" in the_sentence(sil("serve-scheduler", "sjs"))

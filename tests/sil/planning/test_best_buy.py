@@ -46,7 +46,7 @@ def test_each_unit_of_an_offer_has_its_own_cluster() -> None:
     assert (three.name, three.cost) == ("3 x box", 15.0)
 
 
-def test_running_costs_count_for_the_years_of_the_plan() -> None:
+def test_running_costs_are_counted_for_the_years_of_the_plan() -> None:
     offers = [{"name": "box", "changes": ["1 x kind"], "price": 5.0, "running_cost": 2.0, "limit": 2}]
     assert bought(plan(offers=offers, years=3.0), (2,)).cost == 22.0
 
@@ -66,7 +66,7 @@ def test_few_combinations_are_enumerated() -> None:
     ]
 
 
-def test_local_search_finds_the_best_of_many(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_local_search_finds_the_best_of_many_combinations(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(searching, "MOST_ENUMERATED", 5)
     of = plan(budget=70.0)
     drawn, _runs = samples(of, lambda o, r: 300.0 - worth(count_of(o)) + noise(2, r, deviation=50.0))
@@ -94,7 +94,7 @@ def test_local_search_is_optimal_with_diminishing_returns(
     assert value(found) == pytest.approx(max(map(value, affordable(of))))
 
 
-def test_options_that_cannot_carry_the_forecast_are_not_bought() -> None:
+def test_options_that_cannot_handle_the_forecast_are_not_bought() -> None:
     of = plan(budget=40.0)
     drawn, runs = samples(of, lambda o, r: 300.0 - worth(count_of(o)))
     found = best_buy(drawn, AS_IT_IS, lambda option: option.offers.count(2) == 0, quiet)
@@ -115,18 +115,18 @@ def needed(
     return found.count, found.is_settled, len(runs.done)
 
 
-def test_bisection_finds_the_least_number_that_meets_a_target() -> None:
+def test_bisection_finds_the_smallest_number_that_meets_a_target() -> None:
     assert needed(144.0)[:2] == (6, True)
     assert needed(199.0)[:2] == (1, True)
     assert needed(84.0)[:2] == (12, True)
 
 
-def test_targets_may_be_met_already_or_out_of_reach() -> None:
+def test_a_target_may_be_met_already_or_unreachable() -> None:
     assert needed(230.0)[:2] == (0, True)
     assert needed(70.0)[:2] == (None, True)
 
 
-def test_a_target_within_the_indifference_is_met() -> None:
+def test_a_target_within_the_indifference_zone_is_met() -> None:
     assert needed(150.0, deviation=1.0)[:2] == (5, True)
 
 

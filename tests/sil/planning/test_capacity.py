@@ -20,7 +20,7 @@ def workload(per_second: float, **mix: float) -> WorkloadTable:
     return WorkloadTable.model_validate({"jobs": 10, "arrivals": arrivals, "mix": mix})
 
 
-def test_machines_carry_what_they_do_in_a_second(tmp_path: Path) -> None:
+def test_capacity_is_the_work_that_machines_do_per_second(tmp_path: Path) -> None:
     # Two machines of 10 s and two of 30 s: 0.2 + 0.0667 short jobs in a second.
     in_use = imagined(tmp_path, site_text=ONLY_SINGLE)
     found = load(workload(0.4, short=1.0), in_use)
@@ -30,7 +30,7 @@ def test_machines_carry_what_they_do_in_a_second(tmp_path: Path) -> None:
     assert found.bottleneck == "short"
 
 
-def test_jobs_go_where_they_have_the_greatest_advantage(tmp_path: Path) -> None:
+def test_jobs_are_assigned_by_comparative_advantage(tmp_path: Path) -> None:
     # Only short ones profit from the fast machines here, so the long ones go to the slow.
     site = ONLY_SINGLE.replace("fast = 100\nslow = 300", "fast = 100\nslow = 100")
     found = load(workload(0.1, short=0.8, long=0.2), imagined(tmp_path, site_text=site))
@@ -41,7 +41,7 @@ def test_jobs_go_where_they_have_the_greatest_advantage(tmp_path: Path) -> None:
     assert found.bottleneck == "long"
 
 
-def test_a_cluster_takes_all_its_machines_and_is_used_where_that_pays(tmp_path: Path) -> None:
+def test_a_cluster_occupies_all_its_machines_and_is_used_only_if_that_pays(tmp_path: Path) -> None:
     # The pair does a short job in 6 s, which is 12 machine seconds against 10: it carries nothing more.
     with_pair, without = imagined(tmp_path), imagined(tmp_path, site_text=ONLY_SINGLE)
     table = workload(0.1, short=1.0)
@@ -53,7 +53,7 @@ def test_a_cluster_takes_all_its_machines_and_is_used_where_that_pays(tmp_path: 
     assert found.rho == pytest.approx(0.1 / (1 / 3 + 2 / 30))
 
 
-def test_more_machines_carry_more(tmp_path: Path) -> None:
+def test_more_machines_handle_more_load(tmp_path: Path) -> None:
     table = workload(0.4, short=1.0)
     before, after = load(table, imagined(tmp_path)), load(table, imagined(tmp_path, {"add": "4 x fast"}))
     assert before is not None
@@ -61,11 +61,11 @@ def test_more_machines_carry_more(tmp_path: Path) -> None:
     assert after.rho == pytest.approx(before.rho * (2 / 10 + 2 / 30) / (6 / 10 + 2 / 30))
 
 
-def test_jobs_that_are_all_there_at_the_beginning_overload_nothing(tmp_path: Path) -> None:
+def test_jobs_that_all_arrive_at_the_start_cause_no_overload(tmp_path: Path) -> None:
     assert load(WorkloadTable(jobs=10), imagined(tmp_path)) is None
 
 
-def test_a_class_that_can_run_nowhere_any_more_is_too_much(tmp_path: Path) -> None:
+def test_a_class_without_a_machine_is_an_infinite_load(tmp_path: Path) -> None:
     only_fast = TINY_SITE.replace("fast = 100\nslow = 300", "fast = 100")
     gone = NotionalTable(remove="2 x fast").model_dump(include={"remove"})
     found = load(workload(0.001, long=1.0), imagined(tmp_path, gone, site_text=only_fast))

@@ -69,7 +69,7 @@ def answers_of(path: Path):  # type: ignore[no-untyped-def]
     return answer_questions(Prepared(read_plan(path), path, None), Runner(Inline()), lambda *look: None)
 
 
-def test_a_plan_yields_a_page_tables_and_a_recommendation(tmp_path: Path) -> None:
+def test_a_plan_writes_a_page_tables_and_a_recommendation(tmp_path: Path) -> None:
     path = plan_file(tmp_path)
     done = sil("plan", path, "--budget", "250", "--out", tmp_path / "out", "--workers", "2")
     assert done.exit_code == 0, done.output
@@ -115,15 +115,15 @@ def test_a_cluster_is_worth_little_to_a_scheduler_that_cannot_use_it(tmp_path: P
     assert pjs.mean > 5 * sjs.mean > 0.0
 
 
-def test_the_least_size_that_meets_a_target_is_recommended(tmp_path: Path) -> None:
+def test_the_smallest_size_that_meets_a_target_is_recommended(tmp_path: Path) -> None:
     answers = answers_of(plan_file(tmp_path, OFFERS + '\n[size]\noffer = "two fast"\ntarget = 12\n'))
-    told = "1 x two fast is the least that meets the target (Mean turnaround (s) at most 12)"
-    assert told in recommendation(answers)
+    reported = "1 x two fast is the least that meets the target (Mean turnaround (s) at most 12)"
+    assert reported in recommendation(answers)
     out_of_reach = answers_of(plan_file(tmp_path, OFFERS + '\n[size]\noffer = "two fast"\ntarget = 4\n'))
     assert "cannot be met with 'two fast'; with all 3 it is" in recommendation(out_of_reach)
 
 
-def test_several_offers_together_may_carry_what_none_does_alone(tmp_path: Path) -> None:
+def test_several_offers_may_together_handle_a_load_that_none_handles_alone(tmp_path: Path) -> None:
     """The machines carry 1.33 jobs in 10 s, 3 with two more; effects are relative to those."""
     offers = "".join(
         f'\n[[offers]]\nname = "{name}"\nchanges = ["1 x fast"]\nprice = 50\n' for name in ("one", "another")
@@ -183,18 +183,19 @@ def test_ties_are_reported_in_one_sentence(tmp_path: Path) -> None:
     alike = "".join(
         f'\n[[offers]]\nname = "from {vendor}"\nchanges = ["1 x fast"]\nprice = 50\n' for vendor in "ABC"
     )
-    told = list(caveats(answers_of(plan_file(tmp_path, alike))))
+    reported = list(caveats(answers_of(plan_file(tmp_path, alike))))
     assert (
-        "'from A' is tied with 'from B' and 'from C' (each offer): the difference is less than 1 %." in told
+        "'from A' is tied with 'from B' and 'from C' (each offer): the difference is less than 1 %."
+        in reported
     )
-    assert "'from B' is tied with 'from C' (each offer): the difference is less than 1 %." in told
-    assert len(told) == 2
+    assert "'from B' is tied with 'from C' (each offer): the difference is less than 1 %." in reported
+    assert len(reported) == 2
 
 
-def test_an_offer_of_memory_alone_changes_no_time(tmp_path: Path) -> None:
+def test_an_offer_of_memory_alone_changes_no_run_time(tmp_path: Path) -> None:
     memory = '\n[[offers]]\nname = "memory"\nchanges = [{ change = "slow", memory_mb = 512 }]\nprice = 50\n'
-    (told,) = caveats(answers_of(plan_file(tmp_path, memory)))
-    assert told.startswith("'memory': on dedicated machines no run time depends on memory")
+    (reported,) = caveats(answers_of(plan_file(tmp_path, memory)))
+    assert reported.startswith("'memory': on dedicated machines no run time depends on memory")
 
 
 def test_machines_with_a_space_in_their_names_can_be_retired(tmp_path: Path) -> None:
@@ -210,9 +211,9 @@ def test_offers_for_an_overloaded_site_are_compared_with_each_other(
 ) -> None:
     answers = answers_of(plan_file(tmp_path, text=PLAN.replace("1.6", "2.8")))
     assert answers.loads[AS_IT_IS.name].is_too_much
-    told = list(caveats(answers))
-    assert any("as it is, the site cannot carry the forecast" in sentence for sentence in told)
-    assert any(sentence.startswith("'as it is' is left out: 1.0") for sentence in told)
+    reported = list(caveats(answers))
+    assert any("as it is, the site cannot carry the forecast" in sentence for sentence in reported)
+    assert any(sentence.startswith("'as it is' is left out: 1.0") for sentence in reported)
 
 
 @pytest.mark.parametrize(
@@ -270,8 +271,8 @@ def test_invalid_plans_are_rejected_with_one_sentence(
     find: str, put: str, message: str, tmp_path: Path
 ) -> None:
     path = plan_file(tmp_path, "", (PLAN + OFFERS).replace(find, put, 1))
-    told = the_sentence(sil("plan", path, "--out", tmp_path / "out", "--workers", "1"))
-    assert message in told, told
+    reported = the_sentence(sil("plan", path, "--out", tmp_path / "out", "--workers", "1"))
+    assert message in reported, reported
 
 
 def test_a_goal_without_jobs_is_rejected(tmp_path: Path) -> None:
@@ -282,8 +283,8 @@ def test_a_goal_without_jobs_is_rejected(tmp_path: Path) -> None:
         text.replace("\n[workload]", '\ngoals = [{ job_class = "long" }]\n[workload]'),
     )
     path.write_text(path.read_text().replace('goals = [{ job_class = "long" }]\n\n[[offers', "\n[[offers"))
-    told = the_sentence(sil("plan", path, "--out", tmp_path / "out", "--workers", "1"))
-    assert "in replication 0 no job of long arrived; forecast more jobs" in told
+    reported = the_sentence(sil("plan", path, "--out", tmp_path / "out", "--workers", "1"))
+    assert "in replication 0 no job of long arrived; forecast more jobs" in reported
 
 
 def test_refused_jobs_are_reported(tmp_path: Path) -> None:
@@ -293,20 +294,20 @@ def test_refused_jobs_are_reported(tmp_path: Path) -> None:
         (tmp_path / "tiny.toml").write_text(only_ann)
         return path
 
-    told = caveats(answers_of(of_users("{ ann = 3, cy = 1 }")))
-    (sentence,) = (one for one in told if "refused" in one)
+    reported = caveats(answers_of(of_users("{ ann = 3, cy = 1 }")))
+    (sentence,) = (one for one in reported if "refused" in one)
     assert re.fullmatch(r"2\d % of the jobs that arrive are refused by the site's rules .*", sentence)
-    told = the_sentence(sil("plan", of_users("{ cy = 1 }"), "--out", tmp_path / "out", "--workers", "1"))
-    assert "in replication 0 the site's rules for users and queues refused all jobs" in told
+    reported = the_sentence(sil("plan", of_users("{ cy = 1 }"), "--out", tmp_path / "out", "--workers", "1"))
+    assert "in replication 0 the site's rules for users and queues refused all jobs" in reported
 
 
 def test_an_unreachable_dask_scheduler_is_reported_in_one_sentence(tmp_path: Path) -> None:
     path = plan_file(tmp_path)
-    told = the_sentence(sil("plan", path, "--out", tmp_path / "out", "--dask", "tcp://127.0.0.1:9"))
-    assert "tcp://127.0.0.1:9" in told
+    reported = the_sentence(sil("plan", path, "--out", tmp_path / "out", "--dask", "tcp://127.0.0.1:9"))
+    assert "tcp://127.0.0.1:9" in reported
 
 
-def test_a_scheduler_that_misbehaves_ends_the_plan_with_its_rule(
+def test_a_misbehaving_scheduler_ends_the_plan_with_the_broken_rule(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.syspath_prepend(str(tmp_path))
@@ -320,7 +321,7 @@ def test_a_scheduler_that_misbehaves_ends_the_plan_with_its_rule(
 
 
 @pytest.mark.parametrize("path", files.built_in("plans").values(), ids=lambda path: path.stem)
-def test_built_in_plans_fit_their_sites_which_carry_them(path: Path) -> None:
+def test_built_in_plans_have_sites_that_can_handle_their_load(path: Path) -> None:
     prepared = Prepared(read_plan(path), path, None)
     assert all(prepared.carries(option) for option in (AS_IT_IS, *prepared.offers))
 
@@ -348,7 +349,7 @@ price = 100
 """
 
 
-def test_a_forecast_may_be_the_past_arrivals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_forecast_may_repeat_past_arrivals(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plan.toml").write_text(HISTORY.replace('site = "lab"\n', ""))
     assert sil("db", "init").exit_code == 0
@@ -372,16 +373,18 @@ def test_resources_that_are_down_are_reported(tmp_path: Path) -> None:
     for command in (["init"], ["import", tmp_path / "tiny.toml"], ["state", "s2", "down"]):
         assert sil("db", *command, "--db", db).exit_code == 0
     prepared = Prepared(read_plan(path), path, parse_address(str(db)))
-    told = list(caveats(answer_questions(prepared, Runner(Inline()), lambda *look: None)))
-    assert any(one.startswith("Down at the site today, and in all runs") and "'s2'" in one for one in told)
+    reported = list(caveats(answer_questions(prepared, Runner(Inline()), lambda *look: None)))
+    assert any(
+        one.startswith("Down at the site today, and in all runs") and "'s2'" in one for one in reported
+    )
 
 
 def test_a_history_without_jobs_is_rejected(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
     (tmp_path / "plan.toml").write_text(HISTORY.replace("lab", "hcs-2001").replace("x batch", "x pii-450"))
     assert sil("db", "init").exit_code == sil("db", "import", "hcs-2001").exit_code == 0
-    told = the_sentence(sil("plan", "plan.toml", "--site", "site.db"))
-    assert "has 0 jobs of the site 'hcs-2001', too few to tell how many arrive" in told
+    reported = the_sentence(sil("plan", "plan.toml", "--site", "site.db"))
+    assert "has 0 jobs of the site 'hcs-2001', too few to tell how many arrive" in reported
 
 
 LOG = """
@@ -414,7 +417,7 @@ def logged(folder: Path, more: str = "", text: str = LOG) -> Path:
     return folder / "plan.toml"
 
 
-def test_processors_may_be_added_to_the_machine_of_a_log(tmp_path: Path) -> None:
+def test_processors_can_be_added_to_the_machine_of_a_log(tmp_path: Path) -> None:
     done = sil("plan", logged(tmp_path), "--out", tmp_path / "out", "--workers", "2")
     assert done.exit_code == 0, done.output
     options = pl.read_csv(tmp_path / "out" / OPTIONS)
@@ -426,12 +429,12 @@ def test_processors_may_be_added_to_the_machine_of_a_log(tmp_path: Path) -> None
     assert "Gain by job class" not in page
 
 
-def test_a_plan_for_a_log_takes_no_site(tmp_path: Path) -> None:
-    told = the_sentence(sil("plan", logged(tmp_path), "--site", "site.db"))
-    assert "'of-a-log' is a plan for the machine of a log; --site is for plans with a site" in told
+def test_a_plan_for_a_log_needs_no_site(tmp_path: Path) -> None:
+    reported = the_sentence(sil("plan", logged(tmp_path), "--site", "site.db"))
+    assert "'of-a-log' is a plan for the machine of a log; --site is for plans with a site" in reported
 
 
-def test_parts_of_a_log_are_its_jobs_in_order_each_once(tmp_path: Path) -> None:
+def test_parts_of_a_log_contain_each_job_once_in_order(tmp_path: Path) -> None:
     plan = read_plan(logged(tmp_path))
     scenario = OnLog(plan, tmp_path)
     parts = [

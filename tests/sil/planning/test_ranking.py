@@ -33,7 +33,7 @@ def test_verdict_follows_from_interval_and_indifference(mean: float, spread: flo
     assert Demand(0.95, 1, 1).verdict(differences, indifference=1.0) is verdict
 
 
-def test_looks_grow_by_half_and_end_with_the_most() -> None:
+def test_looks_grow_by_half_up_to_the_maximum() -> None:
     assert looks(10, 60) == (10, 15, 22, 33, 49, 60)
     assert looks(10, 10) == (10,)
 
@@ -105,16 +105,16 @@ def test_unsettled_pairs_are_reported() -> None:
 
 
 @pytest.mark.parametrize("only_first", [False, True])
-def test_no_option_is_ranked_before_one_that_is_settled_to_be_better(only_first: bool) -> None:
+def test_no_option_is_ranked_above_one_settled_as_better(only_first: bool) -> None:
     """Only the base is noisy, so gains are uncertain and differences between options are not."""
-    truth = {"A": 900.0, "B": 905.0, "C": 900.3}
+    true_means = {"A": 900.0, "B": 905.0, "C": 900.3}
     for seed in range(30):
         of = plan(most_replications=100, indifference=0.001)
 
         def turnaround(option: Option, r: int, seed: int = seed) -> float:
             if option == AS_IT_IS:
                 return 1000.0 + noise(seed, r, deviation=20.0)
-            return truth[option.name] + noise(seed, r, option.name, 1.0)
+            return true_means[option.name] + noise(seed, r, option.name, 1.0)
 
         drawn, _ = samples(of, turnaround)
         found = rank_options(drawn, one_of_each(of), Criteria(only_first=only_first))
@@ -125,7 +125,7 @@ def test_no_option_is_ranked_before_one_that_is_settled_to_be_better(only_first:
         assert names[0] != "B"
 
 
-def test_an_option_may_do_harm() -> None:
+def test_an_option_may_be_harmful() -> None:
     of = plan()
     drawn, _ = samples(of, lambda o, r: 300.0 + (40.0 if o.name == "A" else 0.0) + noise(4, r, o.name, 3.0))
     found = rank_options(drawn, one_of_each(of))
@@ -151,10 +151,10 @@ def test_all_verdicts_hold_simultaneously_at_the_confidence() -> None:
             of, lambda o, r, seed=seed: measured(o, r, seed) + noise(seed, r, f"x{o.name}", 40.0)
         )
         found = rank_options(drawn, one_of_each(of))
-        truth = {AS_IT_IS.name: 0.0, **EFFECTS}
+        true_means = {AS_IT_IS.name: 0.0, **EFFECTS}
         wrong = 0
         for one, other in (("A", "B"), ("A", "C"), ("B", "C")):
-            verdict, gained = found.standings.between(one, other), truth[other] - truth[one]
+            verdict, gained = found.standings.between(one, other), true_means[other] - true_means[one]
             wrong += verdict is Verdict.BETTER and gained <= 0
             wrong += verdict is Verdict.WORSE and gained >= 0
             wrong += verdict is Verdict.TIE

@@ -18,7 +18,7 @@ from tests.sil.test_experiment import ROOT
 Begin = Callable[..., subprocess.Popen[str]]
 """Begins the command of `tests.sil.workers.command` with these arguments."""
 
-HERE_ONLY = ["--host", "127.0.0.1", "--no-dashboard"]
+DASK_OPTIONS = ["--host", "127.0.0.1", "--no-dashboard"]
 
 
 class Cluster:
@@ -64,7 +64,7 @@ class Cluster:
     def _begin(self, *command: str) -> subprocess.Popen[bytes]:
         with (self._folder / "log").open("ab") as log:
             process = subprocess.Popen(
-                [sys.executable, "-m", "dask", *command, *HERE_ONLY],
+                [sys.executable, "-m", "dask", *command, *DASK_OPTIONS],
                 cwd=self._folder,
                 env=self._environment,
                 stdout=log,

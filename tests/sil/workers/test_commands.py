@@ -81,20 +81,20 @@ def assert_succeeds(*arguments: str) -> str:
 
 
 @pytest.mark.parametrize("command", COMMANDS)
-def test_a_worker_that_is_killed_changes_no_result(command: str, folder: Path) -> None:
+def test_a_killed_worker_changes_no_result(command: str, folder: Path) -> None:
     for out in ("disturbed", "undisturbed"):
         assert_succeeds(*COMMANDS[command], "--workers", "2", "--out", out)
     assert (folder / "killed").exists()
     assert results(folder / "disturbed") == results(folder / "undisturbed")
 
 
-def test_a_worker_that_is_killed_does_not_end_a_check(folder: Path) -> None:
+def test_a_killed_worker_changes_no_check(folder: Path) -> None:
     disturbed = assert_succeeds("check", "killed_once:Maps", "--examples", "5", "--json")
     assert (folder / "killed").exists()
     assert disturbed == assert_succeeds("check", "killed_once:Maps", "--examples", "5", "--json")
 
 
-def test_a_worker_that_is_killed_does_not_end_a_measurement_of_decision_times(folder: Path) -> None:
+def test_a_killed_worker_does_not_end_a_measurement_of_decision_times(folder: Path) -> None:
     grid = ("--jobs", "5,10", "--machines", "5", "--tables", "2", "--repetitions", "2")
     assert_succeeds("overhead", "killed_once:Maps", "--vs", "mct", *grid, "--out", "out")
     assert (folder / "killed").exists()
@@ -127,7 +127,7 @@ def one_worker_killed() -> Iterator[list[int]]:
         thread.join()
 
 
-def test_a_worker_that_is_killed_changes_no_verdict_of_a_study(folder: Path) -> None:
+def test_a_killed_worker_changes_no_result_of_a_study(folder: Path) -> None:
     with one_worker_killed() as killed:
         assert_succeeds("reproduce", "cs2", "--workers", "2", "--out", "disturbed")
     assert killed
@@ -145,7 +145,7 @@ def test_a_worker_that_is_killed_changes_no_verdict_of_a_study(folder: Path) -> 
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_results_on_dask_are_those_of_processes(
+def test_results_on_dask_equal_those_of_processes(
     arguments: tuple[str, ...], folder: Path, cluster: Cluster
 ) -> None:
     plan = folder / "plan.toml"  # for schedulers that the workers of the cluster can import

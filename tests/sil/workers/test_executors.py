@@ -56,7 +56,7 @@ def run_on(executor: Executor, work: Root) -> Any:
     return result
 
 
-def test_a_run_meets_the_same_circumstances_here_and_on_a_worker_of_dask(
+def test_a_run_has_the_same_environment_in_a_process_and_on_a_dask_worker(
     cluster: Cluster, tmp_path: Path
 ) -> None:
     work = Circumstances(1, tmp_path)
@@ -68,7 +68,7 @@ def test_a_run_meets_the_same_circumstances_here_and_on_a_worker_of_dask(
     assert here["in_main_thread"]  # else there is no time limit for decisions
 
 
-def test_results_and_files_are_the_same_bytes_on_every_executor(cluster: Cluster, tmp_path: Path) -> None:
+def test_results_and_files_are_byte_identical_on_every_executor(cluster: Cluster, tmp_path: Path) -> None:
     items = items_of([Root(number, tmp_path) for number in range(20)])
     in_this_process = repr([item() for item in items])
     executors = [Inline(), Processes(1), Processes(3), selected_executor(dask=str(cluster.file))]
@@ -81,7 +81,7 @@ def test_results_and_files_are_the_same_bytes_on_every_executor(cluster: Cluster
         assert (folder / "within" / "file").read_text() == "written"
 
 
-def test_a_process_that_is_killed_gets_as_many_tries_as_one_that_ends_itself_gets_none(
+def test_a_killed_process_is_retried_but_one_that_exits_is_not(
     tmp_path: Path,
 ) -> None:
     with Processes(1) as executor:
@@ -93,7 +93,7 @@ def test_a_process_that_is_killed_gets_as_many_tries_as_one_that_ends_itself_get
     assert told(tmp_path / "begun") == expected
 
 
-def test_a_fresh_item_has_a_process_in_which_no_other_ran() -> None:
+def test_a_fresh_item_runs_in_its_own_process() -> None:
     pids: list[int] = []
     with Processes(1) as executor:
         for fresh in (False, False, True, True, False):
@@ -102,7 +102,7 @@ def test_a_fresh_item_has_a_process_in_which_no_other_ran() -> None:
     assert len(set(pids)) == 3
 
 
-def test_an_idle_worker_that_is_killed_disturbs_nothing() -> None:
+def test_killing_an_idle_worker_has_no_effect() -> None:
     pids: list[int] = []
     with Processes(1) as executor:
         for _ in range(3):
@@ -111,7 +111,7 @@ def test_an_idle_worker_that_is_killed_disturbs_nothing() -> None:
     assert len(set(pids)) == 3
 
 
-def test_no_process_is_left_behind_by_an_executor_that_is_closed(cluster: Cluster, tmp_path: Path) -> None:
+def test_a_closed_executor_leaves_no_process(cluster: Cluster, tmp_path: Path) -> None:
     children = set(psutil.Process().children(recursive=True))
     before = cluster.processes()
     for executor in (Processes(2), selected_executor(dask=str(cluster.file))):
@@ -132,9 +132,7 @@ def is_server(pid: int) -> bool:
         return False
 
 
-def test_ctrl_c_ends_the_runs_that_are_under_way_and_leaves_what_is_stored(
-    begin_command: Begin, tmp_path: Path
-) -> None:
+def test_ctrl_c_ends_current_runs_and_keeps_stored_results(begin_command: Begin, tmp_path: Path) -> None:
     with Store(tmp_path / "runs.db") as store:
         store.put("Root 0", {})
     process = begin_command(tmp_path, 100, 600.0)
@@ -152,7 +150,7 @@ def test_ctrl_c_ends_the_runs_that_are_under_way_and_leaves_what_is_stored(
         assert [n for n in range(100) if store.get(f"Root {n}") is not MISSING] == [0]
 
 
-def test_without_the_package_the_sentence_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_package_the_error_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delitem(sys.modules, "sil.workers.dask_executor", raising=False)
     monkeypatch.setitem(sys.modules, "distributed", None)
     sentence = sentence_of("tcp://127.0.0.1:8786")
@@ -160,7 +158,7 @@ def test_without_the_package_the_sentence_says_what_to_install(monkeypatch: pyte
 
 
 @needs_dask
-def test_a_scheduler_file_that_is_missing_or_another_file_is_told(tmp_path: Path) -> None:
+def test_a_missing_or_invalid_scheduler_file_is_reported(tmp_path: Path) -> None:
     assert "missing.json: there is no such scheduler file" in sentence_of(tmp_path / "missing.json")
     for content in ("", "no json", "[]", "{}", '{"address": 3}'):
         (tmp_path / "other").write_text(content)
@@ -171,7 +169,7 @@ def test_a_scheduler_file_that_is_missing_or_another_file_is_told(tmp_path: Path
 
 
 @needs_dask
-def test_a_scheduler_that_does_not_answer_is_told_soon_and_nothing_else_is(
+def test_an_unreachable_dask_scheduler_is_reported_soon_and_without_other_output(
     begin_command: Begin, tmp_path: Path
 ) -> None:
     began_s = time.monotonic()
@@ -209,7 +207,9 @@ def listening(answer: bytes) -> Iterator[str]:
 
 @needs_dask
 @pytest.mark.parametrize("answer", [b"", b"HTTP/1.1 400 Bad Request\r\n\r\n"])
-def test_whoever_listens_and_is_no_scheduler_is_told(answer: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_listener_that_is_not_a_dask_scheduler_is_reported(
+    answer: bytes, monkeypatch: pytest.MonkeyPatch
+) -> None:
     monkeypatch.setattr("sil.workers.dask_executor.ANSWER_WITHIN_S", 1.0)
     with listening(answer) as address:
         began_s = time.monotonic()
@@ -219,11 +219,11 @@ def test_whoever_listens_and_is_no_scheduler_is_told(answer: bytes, monkeypatch:
 
 @needs_dask
 @pytest.mark.parametrize("address", ["tcp://127.0.0.1:port", "nothing://127.0.0.1:1"])
-def test_an_address_that_is_none_is_told(address: str) -> None:
+def test_an_invalid_address_is_reported(address: str) -> None:
     assert sentence_of(address) == f"no Dask scheduler answers at {address}"
 
 
-def test_a_cluster_without_workers_is_told_and_one_with_others_is(
+def test_a_cluster_without_workers_or_with_incompatible_ones_is_reported(
     new_cluster: Cluster, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     with monkeypatch.context() as patched:
@@ -238,14 +238,14 @@ def test_a_cluster_without_workers_is_told_and_one_with_others_is(
     assert "No module named 'sil.workers'" in sentence
 
 
-def test_workers_with_other_code_are_told(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_workers_with_other_code_are_reported(cluster: Cluster, monkeypatch: pytest.MonkeyPatch) -> None:
     import sil.workers.dask_executor  # noqa: F401 (only now: there may be no Dask)
 
     monkeypatch.setattr("sil.workers.dask_executor.code_and_data", lambda: "other code")
     assert "has another version of sil or of its libraries" in sentence_of(cluster.file)
 
 
-def test_a_scheduler_that_goes_away_is_told_and_what_ended_is_kept(
+def test_a_dask_scheduler_that_disappears_is_reported_and_finished_runs_are_kept(
     begin_command: Begin, new_cluster: Cluster, tmp_path: Path
 ) -> None:
     new_cluster.begin_worker("--no-nanny")

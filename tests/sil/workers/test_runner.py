@@ -19,7 +19,16 @@ from sil.workers.runner import ItemDied, Runner, selected_executor
 from sil.workers.store import Store
 from tests.sil.test_no_process_is_left import alive
 from tests.sil.workers.cluster import Begin, Cluster
-from tests.sil.workers.works import DiesAlways, DiesOnce, Fails, Root, Unlucky, items_of, told, wait_for
+from tests.sil.workers.works import (
+    DeliberateError,
+    DiesAlways,
+    DiesOnce,
+    Fails,
+    Root,
+    items_of,
+    told,
+    wait_for,
+)
 
 
 @pytest.fixture(scope="module")
@@ -48,16 +57,14 @@ def stored(path: Path) -> Counter[str]:
         return Counter(key for (key,) in connection.execute("SELECT key FROM result"))
 
 
-def test_results_come_in_the_order_that_was_asked_for(
-    executor: Executor, store: Store, tmp_path: Path
-) -> None:
+def test_results_keep_the_requested_order(executor: Executor, store: Store, tmp_path: Path) -> None:
     works = [Root(number, tmp_path, takes_s=0.4 if number == 0 else 0.0) for number in range(6)]
     results = Runner(executor, store).results(items_of(works))
     assert told(tmp_path / "ended").index("Root 0") > 0
     assert [result["root"] ** 2 for result in results] == pytest.approx(range(6))
 
 
-def test_equal_work_is_done_once_and_its_result_stands_in_all_its_places(
+def test_equal_items_run_once_and_share_their_result(
     executor: Executor, store: Store, tmp_path: Path
 ) -> None:
     results = Runner(executor, store).results(
@@ -67,7 +74,7 @@ def test_equal_work_is_done_once_and_its_result_stands_in_all_its_places(
     assert begun(tmp_path) == {"Root 4": 1, "Root 9": 1}
 
 
-def test_what_is_kept_is_not_done_again(executor: Executor, tmp_path: Path) -> None:
+def test_stored_results_are_not_computed_again(executor: Executor, tmp_path: Path) -> None:
     done: list[int] = []
 
     def note(n: int, _total: int | None) -> None:
@@ -84,9 +91,7 @@ def test_what_is_kept_is_not_done_again(executor: Executor, tmp_path: Path) -> N
     assert begun(tmp_path) == {f"Root {number}": 1 for number in range(7)}
 
 
-def test_a_worker_that_dies_loses_nothing_and_disturbs_nobody(
-    executor: Executor, store: Store, tmp_path: Path
-) -> None:
+def test_a_worker_that_dies_loses_no_result(executor: Executor, store: Store, tmp_path: Path) -> None:
     works: list[Root] = [DiesOnce(100, tmp_path), *roots(tmp_path, 8, takes_s=0.05), DiesOnce(121, tmp_path)]
     results = Runner(executor, store).results(items_of(works))
     assert [results[0]["root"], results[-1]["root"]] == [10.0, 11.0]
@@ -95,27 +100,27 @@ def test_a_worker_that_dies_loses_nothing_and_disturbs_nobody(
     assert stored(tmp_path / "runs.db") == {work.key: 1 for work in works}
 
 
-def test_work_that_dies_each_time_is_named_and_what_ended_is_kept(
+def test_an_item_that_always_dies_is_named_and_finished_results_are_kept(
     executor: Executor, store: Store, tmp_path: Path
 ) -> None:
     works = [*roots(tmp_path, 4), DiesAlways(7, tmp_path)]
-    with pytest.raises(ItemDied, match="run DiesAlways 7: its process died") as told_so:
+    with pytest.raises(ItemDied, match="run DiesAlways 7: its process died") as caught:
         Runner(executor, store).results(items_of(works))
-    assert told_so.value.key == "DiesAlways 7"
+    assert caught.value.key == "DiesAlways 7"
     assert begun(tmp_path)["DiesAlways 7"] == TRIES
     assert stored(tmp_path / "runs.db") == {work.key: 1 for work in works[:4]}
 
 
-def test_what_the_work_raises_is_raised_and_the_workers_go_on(
+def test_an_exception_of_an_item_is_raised_and_the_workers_continue(
     executor: Executor, store: Store, tmp_path: Path
 ) -> None:
     runs = Runner(executor, store)
-    with pytest.raises(Unlucky, match="Fails 3"):
+    with pytest.raises(DeliberateError, match="Fails 3"):
         runs.results(items_of([*roots(tmp_path, 3), Fails(3, tmp_path)]))
     assert len(runs.results(items_of(roots(tmp_path, 5)))) == 5
 
 
-def test_ctrl_c_says_how_many_runs_are_done(executor: Executor, store: Store, tmp_path: Path) -> None:
+def test_ctrl_c_reports_how_many_runs_are_done(executor: Executor, store: Store, tmp_path: Path) -> None:
     def interrupt(done: int, total: int | None) -> None:
         if done == 3:
             raise KeyboardInterrupt
@@ -126,7 +131,7 @@ def test_ctrl_c_says_how_many_runs_are_done(executor: Executor, store: Store, tm
     assert len(Runner(executor, store).results(items_of(roots(tmp_path, 8)))) == 8
 
 
-def test_items_are_skipped_when_their_turn_comes(store: Store, tmp_path: Path) -> None:
+def test_a_skipped_item_counts_as_done(store: Store, tmp_path: Path) -> None:
     found: list[str] = []
     items = items_of(roots(tmp_path, 6))
     runner = Runner(Inline(), store)
@@ -135,12 +140,12 @@ def test_items_are_skipped_when_their_turn_comes(store: Store, tmp_path: Path) -
     assert runner.done == 6
 
 
-def test_cases_are_mapped_in_order_and_not_again(store: Store) -> None:
+def test_map_returns_results_in_order_and_reuses_stored_ones(store: Store) -> None:
     assert Runner(Inline(), store).map(divmod, [2, 3], 10) == [(5, 0), (3, 1)]
     assert Runner(Inline(), store).map(divmod, [3, 4, 2], 0) == [(3, 1), (0, 0), (5, 0)]
 
 
-def test_what_a_command_did_that_was_killed_is_not_done_again(
+def test_results_of_a_killed_command_are_not_computed_again(
     begin_command: Begin, executor: Executor, tmp_path: Path
 ) -> None:
     command = begin_command(tmp_path, 12, 0.2)
@@ -160,7 +165,7 @@ def test_what_a_command_did_that_was_killed_is_not_done_again(
     assert stored(tmp_path / "runs.db") == {f"Root {number}": 1 for number in range(12)}
 
 
-def test_a_worker_of_dasks_that_is_killed_loses_nothing(
+def test_a_killed_dask_worker_loses_no_result(
     executor: Executor, new_cluster: Cluster, tmp_path: Path
 ) -> None:
     new_cluster.begin_worker()

@@ -22,7 +22,7 @@ def bits(number: float) -> bytes:
 
 
 @given(number=st.floats(allow_nan=False))
-def test_numbers_come_back_to_the_last_bit(number: float, tmp_path_factory: pytest.TempPathFactory) -> None:
+def test_numbers_round_trip_to_the_last_bit(number: float, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.mktemp("stored") / "runs.db"
     with Store(path) as store:
         store.put("run", {"measure": number, "not a number": math.nan})
@@ -34,7 +34,7 @@ def test_numbers_come_back_to_the_last_bit(number: float, tmp_path_factory: pyte
 
 
 @pytest.mark.parametrize("path", [None, Path("runs.db")])
-def test_a_stored_result_stays_as_it_is(
+def test_a_stored_result_does_not_change(
     path: Path | None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.chdir(tmp_path)
@@ -46,7 +46,7 @@ def test_a_stored_result_stays_as_it_is(
         assert not store.has_prefix("ran")
 
 
-def test_there_is_no_file_before_there_is_a_result_nor_after_it_is_removed(tmp_path: Path) -> None:
+def test_the_file_exists_only_while_there_are_results(tmp_path: Path) -> None:
     with Store(tmp_path / "runs.db") as store:
         assert store.get("run") is MISSING
         assert not store.has_prefix("run")
@@ -59,7 +59,7 @@ def test_there_is_no_file_before_there_is_a_result_nor_after_it_is_removed(tmp_p
         assert store.get("run") == 2.0
 
 
-def test_readers_and_a_writer_do_not_wait_for_one_another(tmp_path: Path) -> None:
+def test_readers_do_not_block_a_writer(tmp_path: Path) -> None:
     path = tmp_path / "new" / "folder" / "runs.db"
     with Store(path) as store:
         store.put("run", {})
@@ -70,7 +70,7 @@ def test_readers_and_a_writer_do_not_wait_for_one_another(tmp_path: Path) -> Non
             store.put("another", {})
 
 
-def test_commands_that_start_at_once_share_a_file(tmp_path: Path) -> None:
+def test_commands_started_together_share_a_file(tmp_path: Path) -> None:
     program = (
         "import sys; from pathlib import Path; from sil.workers.store import Store\n"
         "with Store(Path('runs.db')) as store:\n"
@@ -109,7 +109,7 @@ def test_a_truncated_file_is_reported(left: float, tmp_path: Path) -> None:
     assert "\n" not in str(error.value)
 
 
-def test_another_file_another_database_and_a_folder_are_reported(tmp_path: Path) -> None:
+def test_other_files_databases_and_folders_are_rejected(tmp_path: Path) -> None:
     (tmp_path / "text").write_text("no database, and long enough to see that " * 100)
     with pytest.raises(UnusableStore, match="text: this is not an SQLite database"):
         Store(tmp_path / "text")
@@ -135,7 +135,7 @@ def test_a_damaged_result_is_reported(tmp_path: Path) -> None:
             store.get("run")
 
 
-def test_a_full_disk_is_the_error_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_full_disk_raises_the_error_of_the_system(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     with Store(tmp_path / "runs.db") as store:
         store.put("run", 1.0)
         assert store._connection is not None

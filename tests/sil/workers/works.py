@@ -15,7 +15,7 @@ from sil.workers.executor import Item
 from sil.world.guard.time_limit import time_limit
 
 
-class Unlucky(Exception):
+class DeliberateError(Exception):
     pass
 
 
@@ -32,10 +32,10 @@ class Root:
         return f"{type(self).__name__} {self.number}"
 
     def __call__(self) -> dict[str, float]:
-        tell(self.folder / "begun", self.key)
+        append_line(self.folder / "begun", self.key)
         time.sleep(self.takes_s)
         self.be_of_a_kind()
-        tell(self.folder / "ended", self.key)
+        append_line(self.folder / "ended", self.key)
         return {"root": math.sqrt(self.number), "infinite": math.inf}
 
     def be_of_a_kind(self) -> None:
@@ -68,7 +68,7 @@ class NeverReturns(Root):
 
 class Fails(Root):
     def be_of_a_kind(self) -> None:
-        raise Unlucky(self.key)
+        raise DeliberateError(self.key)
 
 
 class Circumstances(Root):
@@ -90,7 +90,7 @@ def write_files(folder: Path) -> str:
     return folder.name
 
 
-def tell(path: Path, line: str) -> None:
+def append_line(path: Path, line: str) -> None:
     """Add a line, whole also where several processes do so at once."""
     descriptor = os.open(path, os.O_WRONLY | os.O_APPEND | os.O_CREAT)
     os.write(descriptor, f"{line}\n".encode())

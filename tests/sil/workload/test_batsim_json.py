@@ -59,7 +59,7 @@ def refusal_of(path: Path) -> str:
     return message
 
 
-def test_a_job_runs_for_the_delay_of_its_profile_and_estimates_its_walltime(tmp_path: Path) -> None:
+def test_run_time_is_the_profile_delay_and_estimate_is_the_walltime(tmp_path: Path) -> None:
     log = read(tmp_path, workload(job(id=17, subtime=5.5)))
     assert log.jobs.rows(named=True) == [
         {"job": 17, "submit_s": 5.5, "run_s": 60.0, "processors": 4, "estimate_s": 90.0, "user": -1}
@@ -67,7 +67,7 @@ def test_a_job_runs_for_the_delay_of_its_profile_and_estimates_its_walltime(tmp_
     assert (log.name, log.processors, log.notes) == ("workload.json", 8, ())
 
 
-def test_users_of_a_log_are_kept_beside_what_the_format_knows(tmp_path: Path) -> None:
+def test_only_non_negative_integer_users_are_kept_and_round_trip(tmp_path: Path) -> None:
     log = read(tmp_path, workload(job(user=7), job(id=2), job(id=3, user="ann"), job(id=4, user=-5)))
     assert log.jobs["user"].to_list() == [7, -1, -1, -1]
     write_batsim_json(tmp_path / "again.json", log)
@@ -75,24 +75,24 @@ def test_users_of_a_log_are_kept_beside_what_the_format_knows(tmp_path: Path) ->
 
 
 @pytest.mark.parametrize("walltime", [MISSING, -1, -1.0, None])
-def test_a_job_without_a_walltime_estimates_its_run(walltime: object, tmp_path: Path) -> None:
+def test_without_a_walltime_the_estimate_is_the_run_time(walltime: object, tmp_path: Path) -> None:
     log = read(tmp_path, workload(job(walltime=walltime)))
     assert log.jobs["estimate_s"].to_list() == [60]
     assert log.notes == ()
 
 
 @pytest.mark.parametrize("kind", ["delay", "DelayProfile"])
-def test_delays_of_old_and_new_batsim_are_read(kind: str, tmp_path: Path) -> None:
+def test_delays_of_old_and_new_batsim_versions_are_read(kind: str, tmp_path: Path) -> None:
     document = workload(job(), profiles={"p": {"type": kind, "delay": 20.25, "ret": 0}})
     assert read(tmp_path, document).jobs["run_s"].to_list() == [20.25]
 
 
-def test_jobs_stand_in_order_of_submission_then_of_number(tmp_path: Path) -> None:
+def test_jobs_are_sorted_by_submission_then_by_number(tmp_path: Path) -> None:
     jobs = [job(id=3, subtime=5), job(id=2, subtime=5), job(id=1, subtime=9)]
     assert read(tmp_path, workload(*jobs)).jobs["job"].to_list() == [2, 3, 1]
 
 
-def test_a_walltime_below_the_delay_ends_the_run_and_is_told(tmp_path: Path) -> None:
+def test_a_walltime_below_the_delay_cuts_the_run_with_a_note(tmp_path: Path) -> None:
     log = read(tmp_path, workload(job(), job(id=2, walltime=45), job(id=3, walltime=50.5)))
     assert log.jobs["run_s"].to_list() == [60, 45, 50.5]
     assert log.jobs["estimate_s"].to_list() == [90, 45, 50.5]
@@ -103,13 +103,13 @@ def test_a_walltime_below_the_delay_ends_the_run_and_is_told(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize("delay", [0, 0.25])
-def test_a_run_below_a_second_takes_one_and_is_told(delay: float, tmp_path: Path) -> None:
+def test_a_run_below_one_second_becomes_one_second_with_a_note(delay: float, tmp_path: Path) -> None:
     log = read(tmp_path, workload(job(), **lasting(delay)))
     assert log.jobs["run_s"].to_list() == [1]
     assert log.notes == ("job '1': a run time below 1 s; 1 s is taken",)
 
 
-def test_a_walltime_below_a_second_is_one_and_is_told(tmp_path: Path) -> None:
+def test_a_walltime_below_one_second_becomes_one_second_with_a_note(tmp_path: Path) -> None:
     log = read(tmp_path, workload(job(walltime=0.5), **lasting(0.25)))
     assert log.jobs.select("run_s", "estimate_s").row(0) == (1, 1)
     assert "job '1': a walltime below 1 s; 1 s is taken" in log.notes
@@ -129,7 +129,7 @@ def test_a_walltime_below_a_second_is_one_and_is_told(tmp_path: Path) -> None:
         (["9" * 40, 10**30, "٣"], [1, 2, 3]),
     ],
 )
-def test_ids_that_are_numbers_are_kept_and_others_get_new_ones(
+def test_numeric_ids_are_kept_and_others_are_renumbered(
     ids: list[int | str], numbers: list[int], tmp_path: Path
 ) -> None:
     jobs = [job(id=given, subtime=place) for place, given in enumerate(ids)]
@@ -139,7 +139,7 @@ def test_ids_that_are_numbers_are_kept_and_others_get_new_ones(
     assert bool(log.notes) is not kept
 
 
-def test_the_size_that_was_asked_for_goes_before_nb_res(tmp_path: Path) -> None:
+def test_a_given_machine_size_overrides_nb_res(tmp_path: Path) -> None:
     assert read(tmp_path, workload(job()), processors=4).processors == 4
     assert read(tmp_path, workload(job(), nb_res=MISSING), processors=4).processors == 4
 
@@ -175,7 +175,7 @@ REFUSED_JOBS = {
 
 
 @pytest.mark.parametrize(("bad", "reason"), REFUSED_JOBS.values(), ids=REFUSED_JOBS.keys())
-def test_a_job_that_cannot_be_replayed_is_refused_by_its_id(
+def test_a_job_that_cannot_be_replayed_is_rejected_with_its_id(
     bad: dict[str, Any], reason: str, tmp_path: Path
 ) -> None:
     bad = {**bad, "id": 5}
@@ -185,20 +185,20 @@ def test_a_job_that_cannot_be_replayed_is_refused_by_its_id(
 
 
 @pytest.mark.parametrize("given", [MISSING, None, True, 1.5, [1]])
-def test_a_job_without_an_id_is_refused_by_its_place(given: object, tmp_path: Path) -> None:
+def test_a_job_without_an_id_is_rejected_with_its_position(given: object, tmp_path: Path) -> None:
     assert "the id of jobs[1] has to be a text or a whole number" in refusal(
         tmp_path, workload(job(), job(id=given))
     )
 
 
 @pytest.mark.parametrize("delay", [-1, float("nan"), float("inf"), "60", None, 1e16, {}])
-def test_a_delay_that_is_no_time_is_refused(delay: object, tmp_path: Path) -> None:
+def test_an_invalid_delay_is_rejected(delay: object, tmp_path: Path) -> None:
     assert "job '1': delay has to be a number of seconds" in refusal(
         tmp_path, workload(job(), **lasting(delay))
     )
 
 
-def test_a_delay_profile_without_a_delay_is_refused(tmp_path: Path) -> None:
+def test_a_delay_profile_without_a_delay_is_rejected(tmp_path: Path) -> None:
     document = workload(job(), profiles={"p": {"type": "delay"}})
     assert "job '1': its profile 'p' has no delay" in refusal(tmp_path, document)
 
@@ -221,7 +221,7 @@ REFUSED_WORKLOADS: dict[str, tuple[object, str]] = {
 
 
 @pytest.mark.parametrize(("document", "reason"), REFUSED_WORKLOADS.values(), ids=REFUSED_WORKLOADS.keys())
-def test_a_document_that_is_no_workload_is_refused(document: object, reason: str, tmp_path: Path) -> None:
+def test_an_invalid_workload_document_is_rejected(document: object, reason: str, tmp_path: Path) -> None:
     assert reason in refusal(tmp_path, document)
 
 
@@ -237,13 +237,13 @@ def test_a_document_that_is_no_workload_is_refused(document: object, reason: str
     ],
     ids=["empty", "bracket", "no UTF-8", "SWF", "deep", "digits"],
 )
-def test_what_is_no_json_is_refused_with_the_line(data: bytes, reason: str, tmp_path: Path) -> None:
+def test_invalid_json_is_rejected_with_its_line(data: bytes, reason: str, tmp_path: Path) -> None:
     path = tmp_path / "workload.json"
     path.write_bytes(data)
     assert reason in refusal_of(path)
 
 
-def test_a_gzip_file_that_is_cut_off_is_refused(tmp_path: Path) -> None:
+def test_a_truncated_gzip_file_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "workload.json.gz"
     path.write_bytes(gzip.compress(json.dumps(workload(job())).encode())[:-9])
     assert "the gzip file is truncated" in refusal_of(path)
@@ -264,9 +264,7 @@ def logs(draw: st.DrawFn) -> JobLog:
 
 @settings(deadline=None)
 @given(log=logs(), name=st.sampled_from(["workload.json", "workload.json.gz"]))
-def test_what_is_written_is_read_again(
-    log: JobLog, name: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_written_log_round_trips(log: JobLog, name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / name
     write_batsim_json(path, log)
     again = read_batsim_json(path)
@@ -274,7 +272,7 @@ def test_what_is_written_is_read_again(
     assert (again.processors, again.notes) == (log.processors, ())
 
 
-def test_there_is_one_profile_for_each_run_time(tmp_path: Path) -> None:
+def test_each_run_time_has_one_profile(tmp_path: Path) -> None:
     path = tmp_path / "workload.json"
     log = read(tmp_path, workload(job(), job(id=2), job(id=3, walltime=20.5)))
     write_batsim_json(path, log)
@@ -288,7 +286,7 @@ def test_there_is_one_profile_for_each_run_time(tmp_path: Path) -> None:
     assert [job["profile"] for job in written["jobs"]] == ["delay-60", "delay-60", "delay-20.5"]
 
 
-def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_an_unwritable_file_is_reported(tmp_path: Path) -> None:
     log = read(tmp_path, workload(job()))
     with pytest.raises(BadLog, match="cannot be written"):
         write_batsim_json(tmp_path / "missing" / "workload.json", log)

@@ -26,7 +26,7 @@ def of_gamma(shape: float, scale: float, below: float) -> tuple[float, float]:
     return share, integrate.quad(lambda x: x * gamma.pdf(x), 0, below)[0] / share
 
 
-def test_the_same_seed_gives_the_same_jobs_and_another_one_others() -> None:
+def test_jobs_are_repeatable_by_seed_and_differ_between_seeds() -> None:
     first, again, other = (Lublin().jobs(500, 64, np.random.default_rng(seed)).jobs for seed in (7, 7, 8))
     assert first.equals(again)
     assert not first["run_s"].equals(other["run_s"])
@@ -34,7 +34,9 @@ def test_the_same_seed_gives_the_same_jobs_and_another_one_others() -> None:
 
 @settings(deadline=None)
 @given(n=st.integers(1, 200), processors=st.integers(2, 5000), seed=st.integers(0, 2**32 - 1))
-def test_jobs_of_every_machine_are_sound_and_in_whole_seconds(n: int, processors: int, seed: int) -> None:
+def test_jobs_are_valid_for_every_machine_size_and_in_whole_seconds(
+    n: int, processors: int, seed: int
+) -> None:
     log = Lublin().jobs(n, processors, np.random.default_rng(seed))
     assert_sound(log)
     assert len(log.jobs) == n
@@ -45,12 +47,12 @@ def test_jobs_of_every_machine_are_sound_and_in_whole_seconds(n: int, processors
     assert (log.jobs["user"] == -1).all()
 
 
-def test_the_share_of_serial_jobs_is_that_of_the_model() -> None:
+def test_the_share_of_serial_jobs_equals_the_model() -> None:
     sizes = LOG.jobs["processors"].to_numpy()
     assert np.mean(sizes == 1) == pytest.approx(0.244, abs=0.005)
 
 
-def test_the_shares_of_powers_of_two_are_those_of_a_two_stage_uniform() -> None:
+def test_the_shares_of_powers_of_two_follow_a_two_stage_uniform_distribution() -> None:
     sizes = LOG.jobs["processors"].to_numpy()
 
     def below(size_log2: float) -> float:
@@ -65,13 +67,13 @@ def test_the_shares_of_powers_of_two_are_those_of_a_two_stage_uniform() -> None:
         assert np.mean(sizes == 2**k) == pytest.approx(expected, abs=0.005), 2**k
 
 
-def test_on_a_machine_of_8_the_middle_is_where_the_authors_advise() -> None:
+def test_on_a_machine_of_8_the_medium_size_follows_the_authors_advice() -> None:
     sizes = Lublin(serial=0.0, power_of_two=1.0).jobs(N, 8, np.random.default_rng(2)).jobs["processors"]
     assert (sizes == 2).mean() == pytest.approx(0.86, abs=0.005)
     assert (sizes == 4).mean() == pytest.approx(0.14 * 1.0 / 1.5, abs=0.005)
 
 
-def test_the_mean_log_of_run_times_is_that_of_the_two_gammas_at_each_size() -> None:
+def test_the_mean_log_run_time_equals_the_hyper_gamma_mean_at_each_size() -> None:
     (short_share, short_mean), (long_share, long_mean) = of_gamma(4.2, 0.94, 12), of_gamma(312, 0.03, 12)
     for size in (1, 2, 16, 64, 128):
         short = min(max(-0.0054 * size + 0.78, 0.0), 1.0)
@@ -81,11 +83,11 @@ def test_the_mean_log_of_run_times_is_that_of_the_two_gammas_at_each_size() -> N
         assert logs.mean() == pytest.approx(expected, abs=4 * logs.std() / np.sqrt(len(logs)) + 0.03), size
 
 
-def test_no_run_is_longer_than_the_model_allows() -> None:
+def test_no_run_exceeds_the_model_maximum() -> None:
     assert LOG.jobs["run_s"].max() <= np.exp(12)
 
 
-def test_the_mean_time_between_arrivals_is_that_of_the_model() -> None:
+def test_the_mean_interarrival_time_equals_the_model() -> None:
     shape, scale = 10.2303 * 1.0225, 0.4871
     gamma = stats.gamma(shape, scale=scale)
     share = gamma.cdf(13)
@@ -106,7 +108,7 @@ def test_arrivals_follow_the_daily_cycle() -> None:
     assert int(np.argmax(seen)) in range(24, 32)  # after noon
 
 
-def test_with_a_gap_that_is_always_the_same_arrivals_are_where_the_weights_put_them() -> None:
+def test_with_a_constant_gap_arrivals_follow_the_cycle_weights() -> None:
     """Each job costs one point, which is what half an hour weighs on average: 48 of them come a day."""
     constant = Gamma(1e12, np.log(1800.0) / 1e12)
     arrivals_s = (
@@ -126,13 +128,13 @@ def test_with_a_gap_that_is_always_the_same_arrivals_are_where_the_weights_put_t
 
 
 @pytest.mark.parametrize("load", [0.1, 0.7, 1.3])
-def test_a_wanted_load_is_met_within_one_per_cent(load: float) -> None:
+def test_a_target_load_is_met_within_1_percent(load: float) -> None:
     assert Lublin().jobs(2000, PROCESSORS, np.random.default_rng(3)).at_load(load).load == pytest.approx(
         load, rel=0.01
     )
 
 
-def test_a_million_jobs_take_a_few_seconds() -> None:
+def test_a_million_jobs_are_generated_in_a_few_seconds() -> None:
     before_s = time.process_time()
     assert len(Lublin().jobs(1_000_000, 1024, np.random.default_rng(4)).jobs) == 1_000_000
     assert time.process_time() - before_s < 5.0
@@ -147,12 +149,12 @@ def test_a_million_jobs_take_a_few_seconds() -> None:
         (5, 100_000_001, "a machine of 100,000,001 processors"),
     ],
 )
-def test_what_the_model_cannot_make_is_refused(n: int, processors: int, reason: str) -> None:
+def test_an_impossible_request_is_rejected(n: int, processors: int, reason: str) -> None:
     with pytest.raises(ValueError, match=reason):
         Lublin().jobs(n, processors, np.random.default_rng(0))
 
 
-def test_parameters_that_give_no_workload_are_refused() -> None:
+def test_parameters_without_a_valid_workload_are_rejected() -> None:
     with pytest.raises(ValueError, match="do not rise"):
         Lublin(smallest_log2=3.0).jobs(5, 4, np.random.default_rng(0))
     with pytest.raises(ValueError, match="values above 12 nearly always"):

@@ -49,7 +49,7 @@ def log_of(*submits_s: float, **header: str) -> JobLog:
 # What a log says
 
 
-def test_a_line_is_a_job_of_the_requested_processors_and_time(tmp_path: Path) -> None:
+def test_a_line_becomes_a_job_with_its_requested_processors_and_time(tmp_path: Path) -> None:
     log = read(tmp_path, "17 100 20 300 4 -1 -1 8 900 -1 1 12 2 3 5 6 -1 -1", rules=STRICT)
     assert log.jobs.rows(named=True) == [
         {"job": 17, "submit_s": 100.0, "run_s": 300.0, "processors": 8, "estimate_s": 900.0, "user": 12}
@@ -57,7 +57,7 @@ def test_a_line_is_a_job_of_the_requested_processors_and_time(tmp_path: Path) ->
     assert (log.name, log.processors, log.notes) == ("log.swf", 8, ())
 
 
-def test_a_strict_reading_takes_a_clean_log_without_a_note(tmp_path: Path) -> None:
+def test_a_strict_reading_accepts_a_clean_log_without_notes(tmp_path: Path) -> None:
     strict = read(tmp_path, job(), job(job=2, submit=1), rules=STRICT)
     assert strict.notes == ()
     assert strict.jobs.equals(read(tmp_path, job(), job(job=2, submit=1)).jobs)
@@ -79,7 +79,7 @@ def test_a_strict_reading_takes_a_clean_log_without_a_note(tmp_path: Path) -> No
     ],
     ids=["spaces", "tabs", "CRLF", "CR", "blank", "comment", "no end", "BOM", "header", "exponent"],
 )
-def test_the_same_log_written_in_another_way_says_the_same(tmp_path: Path, changed) -> None:  # type: ignore[no-untyped-def]
+def test_formatting_variants_of_a_log_give_the_same_jobs(tmp_path: Path, changed) -> None:  # type: ignore[no-untyped-def]
     path = log_file(tmp_path, job(), job(job=2, submit=7))
     plain = read_swf(path)
     path.write_bytes(changed(path.read_text()).encode())
@@ -88,12 +88,12 @@ def test_the_same_log_written_in_another_way_says_the_same(tmp_path: Path, chang
     assert again.processors == plain.processors
 
 
-def test_jobs_stand_in_order_of_submission_then_of_number(tmp_path: Path) -> None:
+def test_jobs_are_sorted_by_submission_then_by_number(tmp_path: Path) -> None:
     lines = [job(job=3, submit=5), job(job=2, submit=5), job(job=1, submit=9)]
     assert read(tmp_path, *lines).jobs["job"].to_list() == [2, 3, 1]
 
 
-def test_a_log_that_begins_after_a_thousand_million_seconds_keeps_its_times(tmp_path: Path) -> None:
+def test_a_log_that_starts_after_one_billion_seconds_keeps_its_times(tmp_path: Path) -> None:
     log = read(tmp_path, job(submit=1_000_000_000), job(job=2, submit=1_000_000_100))
     assert log.jobs["submit_s"].to_list() == [1e9, 1e9 + 100]
     assert log.span_s == 100
@@ -223,7 +223,7 @@ CASES = {
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_a_lenient_reading_repairs_and_says_so(case: Case, tmp_path: Path) -> None:
+def test_a_lenient_reading_repairs_with_a_note(case: Case, tmp_path: Path) -> None:
     log = read(tmp_path, *case.lines, rules=case.rules)
     assert {name: log.jobs[name].to_list() for name in case.left} == case.left
     (note,) = log.notes
@@ -234,9 +234,7 @@ def test_a_lenient_reading_repairs_and_says_so(case: Case, tmp_path: Path) -> No
 
 
 @pytest.mark.parametrize("case", CASES.values(), ids=CASES.keys())
-def test_a_strict_reading_refuses_with_the_line_and_what_a_lenient_one_would_do(
-    case: Case, tmp_path: Path
-) -> None:
+def test_a_strict_reading_rejects_with_the_line_and_the_lenient_repair(case: Case, tmp_path: Path) -> None:
     strict = Rules(True, case.rules.overrun, case.rules.too_large)
     message = refusal(log_file(tmp_path, *case.lines), strict)
     assert f", line {case.line}: " in message
@@ -244,33 +242,33 @@ def test_a_strict_reading_refuses_with_the_line_and_what_a_lenient_one_would_do(
     assert case.done in message
 
 
-def test_parts_whose_run_times_are_all_unknown_are_no_job_of_a_second(tmp_path: Path) -> None:
+def test_partial_executions_without_run_times_are_left_out(tmp_path: Path) -> None:
     lines = [job(status=2, run=-1), job(status=3, run=-1), FINE]
     assert read(tmp_path, *lines).jobs["job"].to_list() == [9]
 
 
-def test_a_negative_user_is_an_unknown_one(tmp_path: Path) -> None:
+def test_a_negative_user_is_unknown(tmp_path: Path) -> None:
     assert read(tmp_path, job(user=-7)).jobs["user"].to_list() == [-1]
 
 
-def test_a_note_counts_the_lines_and_names_the_first(tmp_path: Path) -> None:
+def test_a_note_counts_lines_and_names_the_first(tmp_path: Path) -> None:
     (note,) = read(tmp_path, FINE, *[job(job=n, submit=9 + n, run=-1) for n in (1, 2, 3)]).notes
     assert note == "3 lines, the first is line 4: the run time is unknown; left out"
 
 
-def test_a_note_tells_the_value_of_the_first_line(tmp_path: Path) -> None:
+def test_a_note_gives_the_value_of_the_first_line(tmp_path: Path) -> None:
     lines = FINE, job(job=1, submit=10, run="nan"), job(job=2, submit=1e16)
     (note,) = read(tmp_path, *lines).notes
     assert note == "2 lines, the first is line 4: a number that nothing can be (field 4 is nan); left out"
 
 
-def test_the_jobs_whose_runs_were_cut_are_known_by_their_final_numbers(tmp_path: Path) -> None:
+def test_cut_jobs_are_identified_by_their_final_numbers(tmp_path: Path) -> None:
     lines = job(job=3, run=120), job(job=4, submit=1), job(job=4, submit=2, run=91)
     assert read(tmp_path, *lines, rules=Rules(overrun=Overrun.CUT)).cut == {3, 5}
     assert not read(tmp_path, *lines).cut
 
 
-def test_a_header_that_tells_two_sizes_is_told_of(tmp_path: Path) -> None:
+def test_conflicting_sizes_in_the_header_are_noted(tmp_path: Path) -> None:
     path = tmp_path / "log.swf"
     path.write_text(f"; MaxProcs: 8\n; MaxProcs: 16\n{GOOD}\n")
     log = read_swf(path)
@@ -279,18 +277,18 @@ def test_a_header_that_tells_two_sizes_is_told_of(tmp_path: Path) -> None:
     assert not read_swf(path, processors=8).notes
 
 
-def test_a_strict_reading_names_the_first_line_of_all_that_need_a_repair(tmp_path: Path) -> None:
+def test_a_strict_reading_names_the_first_line_that_needs_repair(tmp_path: Path) -> None:
     path = log_file(tmp_path, FINE, job(job=2, submit=10, requested=12), job(job=3, submit=11, run=-1))
     assert "line 4: more than the 8 processors" in refusal(path, STRICT)
 
 
-def test_a_job_that_is_too_large_stops_the_reading_where_that_is_asked_for(tmp_path: Path) -> None:
+def test_an_oversized_job_stops_the_reading_on_request(tmp_path: Path) -> None:
     message = refusal(log_file(tmp_path, FINE, job(requested=12)), Rules(too_large=TooLarge.STOP))
     assert "line 4: job 1 asks for 12 processors, and the machine has 8" in message
     assert "--too-large skip" in message
 
 
-def test_a_log_of_which_no_job_is_left_is_refused_with_the_reasons(tmp_path: Path) -> None:
+def test_a_log_without_usable_jobs_is_rejected_with_the_reasons(tmp_path: Path) -> None:
     message = refusal(log_file(tmp_path, job(run=-1), job(submit=-1)))
     assert "none of 2 jobs can be used" in message
     assert "line 3: the run time is unknown" in message
@@ -301,20 +299,20 @@ def test_a_log_of_which_no_job_is_left_is_refused_with_the_reasons(tmp_path: Pat
 
 
 @pytest.mark.parametrize("cut", [15, 2, 1], ids=["few fields", "17 fields", "a lone minus sign"])
-def test_a_log_that_is_cut_off_is_refused_with_file_and_reason(cut: int, tmp_path: Path) -> None:
+def test_a_truncated_log_is_rejected_with_file_and_reason(cut: int, tmp_path: Path) -> None:
     path = log_file(tmp_path, FINE, job(submit=20))
     path.write_text(path.read_text()[: -1 - cut])
     assert "line 4: the last line is cut off" in refusal(path, STRICT)
     assert read_swf(path).notes == ("line 4: the last line is cut off; left out",)
 
 
-def test_a_gzip_file_is_read_as_the_plain_one(tmp_path: Path) -> None:
+def test_a_gzip_file_is_read_like_a_plain_one(tmp_path: Path) -> None:
     plain, packed = log_file(tmp_path, job()), tmp_path / "log.swf.gz"
     packed.write_bytes(gzip.compress(plain.read_bytes()))
     assert read_swf(packed).jobs.equals(read_swf(plain).jobs)
 
 
-def test_a_gzip_file_that_is_cut_in_the_middle_is_refused(tmp_path: Path) -> None:
+def test_a_gzip_file_truncated_in_the_middle_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "log.swf.gz"
     whole = gzip.compress(f"{HEADER}{GOOD}\n".encode())
     for size in range(1, len(whole)):
@@ -322,7 +320,7 @@ def test_a_gzip_file_that_is_cut_in_the_middle_is_refused(tmp_path: Path) -> Non
         assert "gzip file" in refusal(path)
 
 
-def test_a_plain_file_that_is_named_gz_is_refused(tmp_path: Path) -> None:
+def test_a_plain_file_named_gz_is_rejected(tmp_path: Path) -> None:
     path = tmp_path / "log.swf.gz"
     path.write_text(f"{HEADER}{GOOD}\n")
     assert "the file is not a gzip file" in refusal(path)
@@ -343,7 +341,7 @@ def test_a_plain_file_that_is_named_gz_is_refused(tmp_path: Path) -> None:
     ],
     ids=["empty", "blank", "header", "header cut", "binary", "zeros", "sacct", "JSON", "UTF-16"],
 )
-def test_a_file_that_is_no_log_is_refused(data: bytes, reason: str, tmp_path: Path) -> None:
+def test_a_file_that_is_not_a_log_is_rejected(data: bytes, reason: str, tmp_path: Path) -> None:
     path = tmp_path / "log.swf"
     path.write_bytes(data)
     message = refusal(path)
@@ -351,7 +349,7 @@ def test_a_file_that_is_no_log_is_refused(data: bytes, reason: str, tmp_path: Pa
     assert message.isprintable()
 
 
-def test_what_cannot_be_opened_is_refused(tmp_path: Path) -> None:
+def test_a_file_that_cannot_be_opened_is_rejected(tmp_path: Path) -> None:
     assert "there is no such file" in refusal(tmp_path / "missing.swf")
     assert "cannot be read" in refusal(tmp_path)
 
@@ -367,7 +365,7 @@ def test_what_cannot_be_opened_is_refused(tmp_path: Path) -> None:
     ],
     ids=["lines", "blanks", "semicolons", "spaces", "letters"],
 )
-def test_much_of_nothing_takes_no_long_time(noise: bytes, tmp_path: Path) -> None:
+def test_long_blank_or_comment_content_is_read_quickly(noise: bytes, tmp_path: Path) -> None:
     path = tmp_path / "log.swf"
     path.write_bytes(f"{HEADER}{GOOD}\n".encode() + noise + f"\n{FINE}\n".encode())
     before_s = time.process_time()
@@ -392,11 +390,11 @@ def test_much_of_nothing_takes_no_long_time(noise: bytes, tmp_path: Path) -> Non
         ("; MaxProcs: 100000000\n", 100_000_000),
     ],
 )
-def test_the_header_says_how_large_the_machine_is(header: str, size: int, tmp_path: Path) -> None:
+def test_the_header_gives_the_machine_size(header: str, size: int, tmp_path: Path) -> None:
     assert read(tmp_path, job(), header=header).processors == size
 
 
-def test_a_gzip_file_is_read_whatever_its_name_says(tmp_path: Path) -> None:
+def test_a_gzip_file_is_read_regardless_of_its_name(tmp_path: Path) -> None:
     path = tmp_path / "packed.swf"
     whole = gzip.compress(b"; MaxProcs: 8\n1 0 0 5 1 -1 -1 1 9 -1 1 1 1 -1 -1 -1 -1 -1\n")
     path.write_bytes(whole)
@@ -406,7 +404,7 @@ def test_a_gzip_file_is_read_whatever_its_name_says(tmp_path: Path) -> None:
         read_swf(path)
 
 
-def test_a_size_of_the_machine_that_is_none_is_told(tmp_path: Path) -> None:
+def test_an_invalid_machine_size_in_the_header_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "eight.swf"
     path.write_text("; MaxProcs: eight\n1 0 0 5 1 -1 -1 1 9 -1 1 1 1 -1 -1 -1 -1 -1\n")
     with pytest.raises(BadLog, match="how large the machine is \\(MaxProcs is 'eight'\\); say it with"):
@@ -416,26 +414,26 @@ def test_a_size_of_the_machine_that_is_none_is_told(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "header", ["", "; Computer: X\n", "; MaxProcs: many\n", "; MaxProcs: 2e3\n", "; MaxNodes: 0\n"]
 )
-def test_a_machine_of_unknown_size_is_refused_unless_it_is_told(header: str, tmp_path: Path) -> None:
+def test_a_machine_of_unknown_size_is_rejected_unless_a_size_is_given(header: str, tmp_path: Path) -> None:
     path = log_file(tmp_path, job(), header=header)
     assert "say it with --processors" in refusal(path)
     assert read_swf(path, processors=16).processors == 16
 
 
 @pytest.mark.parametrize("size", ["100000001", "9" * 5000])
-def test_a_machine_larger_than_possible_is_refused(size: str, tmp_path: Path) -> None:
+def test_a_machine_above_the_maximum_size_is_rejected(size: str, tmp_path: Path) -> None:
     path = log_file(tmp_path, job(), header=f"; MaxProcs: {size}\n")
     assert "at most 100,000,000 are possible" in refusal(path)
     assert read_swf(path, processors=16).processors == 16
 
 
 @pytest.mark.parametrize("processors", [0, -4, 100_000_001])
-def test_a_size_that_was_asked_for_has_to_be_possible(processors: int, tmp_path: Path) -> None:
+def test_an_impossible_given_machine_size_is_rejected(processors: int, tmp_path: Path) -> None:
     message = refusal(log_file(tmp_path, job()), processors=processors)
     assert f"cannot have {processors:,} processors" in message
 
 
-def test_the_size_that_was_asked_for_goes_before_the_header(tmp_path: Path) -> None:
+def test_a_given_machine_size_overrides_the_header(tmp_path: Path) -> None:
     log = read_swf(log_file(tmp_path, job(requested=8)), processors=5)
     assert (log.processors, log.jobs["processors"].to_list()) == (5, [5])
 
@@ -443,20 +441,20 @@ def test_the_size_that_was_asked_for_goes_before_the_header(tmp_path: Path) -> N
 # What can be cut out of a log, or done to it
 
 
-def test_a_slice_takes_jobs_by_their_place() -> None:
+def test_a_slice_selects_jobs_by_position() -> None:
     log = log_of(0, 1, 2, 3, 4)
     assert log.slice(1, 3).jobs["job"].to_list() == [2, 3]
     assert log.slice(None, -1).jobs["job"].to_list() == [1, 2, 3, 4]
     assert log.slice(-2, None).jobs["job"].to_list() == [4, 5]
 
 
-def test_a_slice_may_name_places_far_beyond_the_log() -> None:
+def test_a_slice_may_extend_far_beyond_the_log() -> None:
     assert len(log_of(0, 1).slice(-(10**30), 10**30).jobs) == 2
     with pytest.raises(BadLog, match="the log has 2 jobs"):
         log_of(0, 1).slice(10**30, None)
 
 
-def test_an_empty_slice_is_refused_with_what_was_asked_for() -> None:
+def test_an_empty_slice_is_rejected_with_the_request() -> None:
     with pytest.raises(BadLog, match="there are no jobs 7:9; the log has 2 jobs"):
         log_of(0, 1).slice(7, 9)
     with pytest.raises(BadLog, match="there are no jobs 1:0; the log has 2 jobs"):
@@ -464,7 +462,7 @@ def test_an_empty_slice_is_refused_with_what_was_asked_for() -> None:
 
 
 @pytest.mark.parametrize("start", ["1000000000", "1000000000.0", "1000000000 (Sun Sep  9 01:46:40 UTC 2001)"])
-def test_dates_choose_from_the_first_moment_to_before_the_second(start: str) -> None:
+def test_dates_select_a_half_open_interval(start: str) -> None:
     log = log_of(0, 3600, 7200, 10800, unixstarttime=start)
     begin, end = datetime(2001, 9, 9, 2, 46, 40), datetime(2001, 9, 9, 4, 46, 40)
     assert log.between(begin, end).jobs["job"].to_list() == [2, 3]
@@ -472,13 +470,13 @@ def test_dates_choose_from_the_first_moment_to_before_the_second(start: str) -> 
     assert log.between(end, None).jobs["job"].to_list() == [4]
 
 
-def test_a_date_with_a_zone_is_that_moment() -> None:
+def test_a_date_may_have_a_time_zone() -> None:
     log = log_of(0, 3600, 7200, unixstarttime="1000000000")
     begin = datetime(2001, 9, 9, 4, 46, 40, tzinfo=timezone(timedelta(hours=2)))
     assert log.between(begin, None).jobs["job"].to_list() == [2, 3]
 
 
-def test_dates_outside_of_the_log_are_refused() -> None:
+def test_dates_outside_the_log_are_rejected() -> None:
     with pytest.raises(BadLog, match="there are no jobs between 1999-01-01"):
         log_of(0, unixstarttime="1000000000").between(None, None).between(
             datetime(1999, 1, 1, tzinfo=UTC), datetime(2000, 1, 1, tzinfo=UTC)
@@ -488,12 +486,12 @@ def test_dates_outside_of_the_log_are_refused() -> None:
 @pytest.mark.parametrize(
     "header", [{}, {"unixstarttime": ""}, {"unixstarttime": "-1"}, {"unixstarttime": "9" * 500}]
 )
-def test_dates_need_a_log_that_says_when_it_began(header: dict[str, str]) -> None:
+def test_dates_require_a_log_with_a_start_time(header: dict[str, str]) -> None:
     with pytest.raises(BadLog, match="no header UnixStartTime"):
         log_of(0, **header).between(datetime(2001, 1, 1), None)
 
 
-def test_twice_the_load_is_half_the_time_between_arrivals() -> None:
+def test_doubling_the_load_halves_interarrival_times() -> None:
     log = log_of(100, 200, 301, 500)
     doubled = log.with_load(2.0)
     assert doubled.jobs["submit_s"].to_list() == [100, 150, 200, 300]
@@ -501,28 +499,28 @@ def test_twice_the_load_is_half_the_time_between_arrivals() -> None:
     assert doubled.load == pytest.approx(0.02)
 
 
-def test_scaled_arrivals_are_whole_seconds_though_the_log_begins_between_two() -> None:
+def test_scaled_arrivals_are_whole_seconds_even_if_the_log_starts_at_a_fraction() -> None:
     assert log_of(10.25, 20.25, 40.0).with_load(2.0).jobs["submit_s"].to_list() == [10, 15, 25]
 
 
-def test_jobs_that_scaling_puts_into_the_same_second_stand_by_number() -> None:
+def test_jobs_scaled_into_the_same_second_are_sorted_by_number() -> None:
     log = log_of(0, 1, 2, 3)
     swapped = JobLog("made", log.jobs.with_columns(job=pl.Series([4, 3, 2, 1])), 10)
     assert swapped.with_load(100.0).jobs["job"].to_list() == [1, 2, 3, 4]
 
 
 @pytest.mark.parametrize("factor", [0.0, -1.0, float("inf"), float("nan"), 1e-300])
-def test_a_load_cannot_be_multiplied_by_just_anything(factor: float) -> None:
+def test_an_invalid_load_factor_is_rejected(factor: float) -> None:
     with pytest.raises(BadLog, match="factor"):
         log_of(0, 100).with_load(factor)
 
 
-def test_a_wanted_load_is_met() -> None:
+def test_a_target_load_is_met() -> None:
     log = log_of(*range(0, 100_000, 100)).at_load(0.7)
     assert log.load == pytest.approx(0.7, rel=0.01)
 
 
-def test_a_wanted_load_that_whole_seconds_cannot_make_is_refused() -> None:
+def test_an_impossible_target_load_is_rejected() -> None:
     with pytest.raises(BadLog, match="2 jobs that arrive at whole seconds cannot make a load of 150"):
         log_of(0, 100).at_load(150.0)
     with pytest.raises(BadLog, match="all jobs come at once"):
@@ -562,9 +560,7 @@ def logs(draw: st.DrawFn) -> JobLog:
 
 
 @given(log=logs(), name=st.sampled_from(["log.swf", "log.swf.gz"]))
-def test_what_is_written_is_read_again(
-    log: JobLog, name: str, tmp_path_factory: pytest.TempPathFactory
-) -> None:
+def test_a_written_log_round_trips(log: JobLog, name: str, tmp_path_factory: pytest.TempPathFactory) -> None:
     path = tmp_path_factory.getbasetemp() / name
     write_swf(path, log)
     again = read_swf(path, STRICT)
@@ -573,7 +569,7 @@ def test_what_is_written_is_read_again(
     assert again.header["note"] == log.header["note"]
 
 
-def test_the_header_of_what_was_cut_out_counts_its_own_jobs(tmp_path: Path) -> None:
+def test_the_header_of_a_slice_counts_its_own_jobs(tmp_path: Path) -> None:
     path = tmp_path / "part.swf"
     write_swf(path, read(tmp_path, job(), job(job=2, submit=1), header=f"{HEADER}; MaxJobs: 2\n").slice(0, 1))
     assert path.read_text().count("MaxJobs: ") == 1
@@ -587,6 +583,6 @@ def test_the_same_log_gives_the_same_file(tmp_path: Path) -> None:
     assert paths[0].read_bytes() == paths[1].read_bytes()
 
 
-def test_a_file_that_cannot_be_written_is_told(tmp_path: Path) -> None:
+def test_an_unwritable_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BadLog, match="cannot be written: No such file or directory"):
         write_swf(tmp_path / "missing" / "log.swf", log_of(0))

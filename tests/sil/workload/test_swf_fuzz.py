@@ -95,20 +95,20 @@ def what_is_read(path: Path, chosen: Rules, processors: int | None) -> JobLog | 
 @pytest.mark.parametrize("processors", [None, 3])
 @pytest.mark.parametrize("overrun", Overrun)
 @pytest.mark.parametrize("strict", [False, True])
-def test_a_nasty_file_is_read_soundly_or_refused_by_name(
+def test_a_malformed_file_is_read_or_rejected_with_its_name(
     path: Path, processors: int | None, overrun: Overrun, strict: bool
 ) -> None:
     assert_read_or_refused(path, Rules(strict, overrun), processors)
 
 
-def test_the_corpus_is_there() -> None:
+def test_the_corpus_exists() -> None:
     assert len(CORPUS) >= 12
 
 
 @settings(deadline=None)
 @given(data=st.binary(max_size=400), name=names, chosen=rules, processors=sizes)
 @example(data=b"\x1f\x8b", name="log.swf.gz", chosen=Rules(), processors=None)
-def test_any_bytes_are_read_soundly_or_refused_by_name(
+def test_any_bytes_are_read_or_rejected_with_the_file_name(
     data: bytes, name: str, chosen: Rules, processors: int | None, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.getbasetemp() / name
@@ -118,7 +118,7 @@ def test_any_bytes_are_read_soundly_or_refused_by_name(
 
 @settings(deadline=None, max_examples=up_to(200))
 @given(data=damaged_logs(), chosen=rules, processors=sizes)
-def test_a_damaged_log_is_read_soundly_or_refused_by_name(
+def test_a_damaged_log_is_read_or_rejected_with_the_file_name(
     data: bytes, chosen: Rules, processors: int | None, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "log.swf"
@@ -128,7 +128,7 @@ def test_a_damaged_log_is_read_soundly_or_refused_by_name(
 
 @settings(deadline=None)
 @given(data=damaged_logs(), places=st.lists(st.tuples(st.floats(0, 1), st.integers(0, 255)), max_size=3))
-def test_a_damaged_gzip_file_is_read_soundly_or_refused_by_name(
+def test_a_damaged_gzip_file_is_read_or_rejected_with_the_file_name(
     data: bytes, places: list[tuple[float, int]], tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "log.swf.gz"
@@ -141,7 +141,7 @@ def test_a_damaged_gzip_file_is_read_soundly_or_refused_by_name(
 
 @settings(deadline=None)
 @given(data=damaged_logs(), chosen=rules)
-def test_the_fast_way_of_reading_gives_what_the_careful_one_gives(
+def test_the_fast_reader_equals_the_careful_reader(
     data: bytes, chosen: Rules, tmp_path_factory: pytest.TempPathFactory
 ) -> None:
     path = tmp_path_factory.getbasetemp() / "log.swf"
