@@ -46,14 +46,14 @@ def learn(session: Session) -> None:
     record(session, *(a_run("s1", 50.0) for _ in range(4)), a_run("mixed", 9.5, members=2))
 
 
-def test_the_copy_is_the_same_site_and_believes_the_same(session: Session, copy: Session) -> None:
+def test_a_copied_site_has_the_same_file_and_estimates(session: Session, copy: Session) -> None:
     learn(session)
     assert copy_site(session, "small", copy) == 11
     assert SiteReader(copy, "small").as_file() == SiteReader(session, "small").as_file()
     assert matrix(copy) == matrix(session)
 
 
-def test_the_copy_as_of_a_run_believes_what_was_believed_then(session: Session, copy: Session) -> None:
+def test_a_copy_as_of_a_run_has_the_estimates_of_that_time(session: Session, copy: Session) -> None:
     record(session, *(a_run("f1", 10.0 + k) for k in range(5)))
     then = matrix(session)
     record(session, *(a_run("f1", 99.0) for _ in range(40)))
@@ -62,7 +62,7 @@ def test_the_copy_as_of_a_run_believes_what_was_believed_then(session: Session, 
     assert matrix(copy) == then == matrix(session, as_of=5)
 
 
-def test_runs_jobs_and_the_people_of_the_jobs_stay_behind(session: Session, copy: Session) -> None:
+def test_runs_jobs_and_their_users_are_not_copied(session: Session, copy: Session) -> None:
     learn(session)
     copy_site(session, "small", copy)
     for row in (ExecutionHistoryRow, JobRow):
@@ -72,7 +72,7 @@ def test_runs_jobs_and_the_people_of_the_jobs_stay_behind(session: Session, copy
     )
 
 
-def test_the_copy_learns_on_by_itself_and_its_statistics_agree(session: Session, copy: Session) -> None:
+def test_a_copy_learns_independently_and_its_statistics_agree(session: Session, copy: Session) -> None:
     learn(session)
     session.commit()
     before = dump(session)
@@ -87,7 +87,7 @@ def test_the_copy_learns_on_by_itself_and_its_statistics_agree(session: Session,
     assert dump(session) == before
 
 
-def test_current_states_come_along_and_previous_ones_do_not(session: Session, copy: Session) -> None:
+def test_current_states_are_copied_and_previous_ones_are_not(session: Session, copy: Session) -> None:
     writer = StateWriter(session, SiteReader(session, "small"))
     writer.add("f1", Observation(up=False), 1.0)
     writer.add("s1", Observation(up=False, local_load=0.5), 2.0)

@@ -41,7 +41,7 @@ def assert_is_refused(text: str, sentence: str, folder: Path) -> None:
     assert f"line {blamed_line(text)}: {sentence}" in refusal(text, folder).split("\n")
 
 
-def test_the_small_site_is_read_with_its_ranges_expanded(tmp_path: Path) -> None:
+def test_the_small_site_is_read_with_expanded_ranges(tmp_path: Path) -> None:
     file = read(SMALL, tmp_path)
     assert machine_names(file) == ["f1", "f2", "s1", "s2", "odd"]
     assert [cluster.members for cluster in file.clusters] == [("f1", "f2"), ("f2", "s1", "s2")]
@@ -51,7 +51,7 @@ def test_the_small_site_is_read_with_its_ranges_expanded(tmp_path: Path) -> None
     assert list(errors(file)) == []
 
 
-def test_a_site_that_says_everything_is_read_in_every_detail_and_in_site_order(tmp_path: Path) -> None:
+def test_a_site_with_every_setting_is_read_completely_and_in_site_order(tmp_path: Path) -> None:
     file = read(FULL, tmp_path)
     assert list(errors(file)) == []
     assert file.only_listed_users
@@ -82,12 +82,12 @@ def test_a_site_that_says_everything_is_read_in_every_detail_and_in_site_order(t
     assert (bob.queues, cy.queues) == ((), None)
 
 
-def test_a_site_in_site_order_is_in_site_order(tmp_path: Path) -> None:
+def test_site_order_is_idempotent(tmp_path: Path) -> None:
     file = read(FULL, tmp_path)
     assert in_site_order(file) == file
 
 
-def test_a_cluster_that_names_a_machine_that_does_not_exist_is_refused_with_file_line_and_hint(
+def test_an_unknown_cluster_member_is_rejected_with_file_line_and_hint(
     tmp_path: Path,
 ) -> None:
     path = tmp_path / "site.toml"
@@ -99,7 +99,7 @@ def test_a_cluster_that_names_a_machine_that_does_not_exist_is_refused_with_file
     )
 
 
-NAMES_THAT_LEAD_NOWHERE = {
+UNRESOLVED_NAMES = {
     "a member in an array of several lines": (
         '["f2", "s[1-2]"]',
         '[\n  "f2",\n  # s\n  "Z", # HERE\n]',
@@ -143,16 +143,14 @@ NAMES_THAT_LEAD_NOWHERE = {
 }
 
 
-@pytest.mark.parametrize(
-    ("old", "new", "sentence"), NAMES_THAT_LEAD_NOWHERE.values(), ids=NAMES_THAT_LEAD_NOWHERE
-)
-def test_a_name_that_leads_nowhere_is_refused_with_the_nearest_name_or_what_the_site_has(
+@pytest.mark.parametrize(("old", "new", "sentence"), UNRESOLVED_NAMES.values(), ids=UNRESOLVED_NAMES)
+def test_an_unresolved_name_is_rejected_with_the_nearest_or_available_names(
     old: str, new: str, sentence: str, tmp_path: Path
 ) -> None:
     assert_is_refused(changed(old, new), sentence, tmp_path)
 
 
-NAMES_THAT_LEAD_NOWHERE_IN_THE_FULL_SITE = {
+UNRESOLVED_NAMES_IN_THE_FULL_SITE = {
     "an interconnect of a group of machines": (
         '["sci", "lan"]',
         '["sci", "wan"] # HERE',
@@ -193,23 +191,23 @@ NAMES_THAT_LEAD_NOWHERE_IN_THE_FULL_SITE = {
 
 @pytest.mark.parametrize(
     ("old", "new", "sentence"),
-    NAMES_THAT_LEAD_NOWHERE_IN_THE_FULL_SITE.values(),
-    ids=NAMES_THAT_LEAD_NOWHERE_IN_THE_FULL_SITE,
+    UNRESOLVED_NAMES_IN_THE_FULL_SITE.values(),
+    ids=UNRESOLVED_NAMES_IN_THE_FULL_SITE,
 )
-def test_a_name_that_leads_nowhere_in_the_full_site_is_refused_too(
+def test_an_unresolved_name_in_the_full_site_is_rejected(
     old: str, new: str, sentence: str, tmp_path: Path
 ) -> None:
     assert_is_refused(changed(old, new, FULL), sentence, tmp_path)
 
 
-def test_where_there_is_nothing_to_name_the_hint_says_so(tmp_path: Path) -> None:
+def test_the_hint_says_if_there_is_nothing_to_refer_to(tmp_path: Path) -> None:
     text = SMALL[: SMALL.index("[[interconnects]]")] + SMALL[SMALL.index("[[clusters]]") :]
     text = changed('interconnects = ["lan", "sci"]', 'interconnects = ["lan"] # HERE', text)
     sentence = "cluster 'pair' names the interconnect 'lan', which does not exist; the site has none"
     assert_is_refused(text, sentence, tmp_path)
 
 
-def test_of_many_names_the_hint_shows_five(tmp_path: Path) -> None:
+def test_the_hint_shows_at_most_five_names(tmp_path: Path) -> None:
     text = changed('"odd"]', '"odd", "extra"]').replace('["f2", "s[1-2]"]', '["UNKNOWN"]')
     assert refusal(text, tmp_path).endswith("the site has f1, f2, s1, s2, odd, ...")
 
@@ -258,7 +256,7 @@ NAMED_TWICE = {
 
 
 @pytest.mark.parametrize(("old", "new", "sentence"), NAMED_TWICE.values(), ids=NAMED_TWICE)
-def test_a_name_that_is_given_twice_is_refused_with_the_line_of_the_second(
+def test_a_duplicate_name_is_rejected_with_the_line_of_the_second(
     old: str, new: str, sentence: str, tmp_path: Path
 ) -> None:
     assert_is_refused(changed(old, new), sentence, tmp_path)
@@ -293,18 +291,18 @@ NAMED_TWICE_IN_THE_FULL_SITE = {
     NAMED_TWICE_IN_THE_FULL_SITE.values(),
     ids=NAMED_TWICE_IN_THE_FULL_SITE,
 )
-def test_a_name_that_is_given_twice_in_the_full_site_is_refused_too(
+def test_a_duplicate_name_in_the_full_site_is_rejected(
     old: str, new: str, sentence: str, tmp_path: Path
 ) -> None:
     assert_is_refused(changed(old, new, FULL), sentence, tmp_path)
 
 
-def test_a_user_to_submit_as_who_is_named_twice_is_refused(tmp_path: Path) -> None:
+def test_a_duplicate_user_to_submit_as_is_rejected(tmp_path: Path) -> None:
     text = changed('user = "bob"', 'user = "cy"', FULL)
     assert refusal(text, tmp_path).endswith("user 'ann': user 'cy' is named twice")
 
 
-WHAT_DOES_NOT_FIT = {
+INCONSISTENCIES = {
     "a cluster named like a machine": (
         'name = "mixed"',
         'name = "odd" # HERE',
@@ -353,14 +351,14 @@ WHAT_DOES_NOT_FIT = {
 }
 
 
-@pytest.mark.parametrize(("old", "new", "sentence"), WHAT_DOES_NOT_FIT.values(), ids=WHAT_DOES_NOT_FIT)
-def test_what_does_not_fit_together_is_refused_with_its_line(
+@pytest.mark.parametrize(("old", "new", "sentence"), INCONSISTENCIES.values(), ids=INCONSISTENCIES)
+def test_an_inconsistent_site_is_rejected_with_its_line(
     old: str, new: str, sentence: str, tmp_path: Path
 ) -> None:
     assert_is_refused(changed(old, new), sentence, tmp_path)
 
 
-def test_a_user_who_may_submit_as_themselves_is_refused(tmp_path: Path) -> None:
+def test_a_user_who_may_submit_as_themselves_is_rejected(tmp_path: Path) -> None:
     text = changed('user = "bob"', 'user = "ann" # HERE', FULL)
     assert_is_refused(text, "user 'ann' may submit as themselves without being told so", tmp_path)
 
@@ -369,14 +367,16 @@ def test_a_user_who_may_submit_as_themselves_is_refused(tmp_path: Path) -> None:
     "table",
     ["commands.fast", "commands.slow", "parallel_commands.quad", "sequential_s.fast", "parallel_s.quad"],
 )
-def test_one_time_or_command_for_machines_that_there_are_is_enough_to_run(table: str, tmp_path: Path) -> None:
+def test_one_time_or_command_for_existing_machines_makes_a_job_class_runnable(
+    table: str, tmp_path: Path
+) -> None:
     value = "1" if table.split(".")[0].endswith("_s") else '"x"'
     start, end = FULL.index("[[job_classes]]"), FULL.index("[[queues]]")
     text = f'{FULL[:start]}[[job_classes]]\nname = "one"\n{table} = {value}\n{FULL[end:]}'
     assert [k.name for k in read(text, tmp_path).job_classes] == ["one"]
 
 
-def test_a_command_for_machines_that_the_site_has_not_got_does_not_make_a_job_class_run(
+def test_a_command_for_missing_machines_does_not_make_a_job_class_runnable(
     tmp_path: Path,
 ) -> None:
     text = changed(
@@ -388,12 +388,12 @@ def test_a_command_for_machines_that_the_site_has_not_got_does_not_make_a_job_cl
     assert "job class 'vector' has no machine that can run it" in refusal(text, tmp_path)
 
 
-def test_a_site_without_machines_is_refused(tmp_path: Path) -> None:
+def test_a_site_without_machines_is_rejected(tmp_path: Path) -> None:
     text = 'name = "s"\nmachine_classes = [{name = "k"}]\njob_classes = []\nmachines = [] # HERE\n'
     assert_is_refused(text, "the site has no machines", tmp_path)
 
 
-def test_a_group_of_machines_without_names_is_no_machine_to_run_on(tmp_path: Path) -> None:
+def test_a_machine_group_without_names_cannot_run_jobs(tmp_path: Path) -> None:
     text = changed('names = ["f[1-2]"]', "names = []").replace('["f1", "f2"]', '["s1"]')
     text = text.replace('["f2", "s[1-2]"]', '["s1"]')
     assert "job class 'long' has no machine that can run it" in refusal(text, tmp_path)
@@ -500,7 +500,7 @@ WRONG_VALUES = {
 
 
 @pytest.mark.parametrize(("old", "new", "sentence"), WRONG_VALUES.values(), ids=WRONG_VALUES)
-def test_a_slip_of_the_keyboard_is_refused_with_line_value_and_what_was_expected(
+def test_an_invalid_value_is_rejected_with_line_value_and_expected_format(
     old: str, new: str, sentence: str, tmp_path: Path
 ) -> None:
     assert_is_refused(changed(old, new), sentence, tmp_path)
@@ -645,7 +645,7 @@ WRONG_VALUES_IN_THE_FULL_SITE = {
     WRONG_VALUES_IN_THE_FULL_SITE.values(),
     ids=WRONG_VALUES_IN_THE_FULL_SITE,
 )
-def test_a_slip_of_the_keyboard_in_the_full_site_is_refused_too(
+def test_an_invalid_value_in_the_full_site_is_rejected(
     old: str, new: str, sentence: str, tmp_path: Path
 ) -> None:
     assert_is_refused(changed(old, new, FULL), sentence, tmp_path)
@@ -663,24 +663,24 @@ def test_a_slip_of_the_keyboard_in_the_full_site_is_refused_too(
     ],
     ids=lambda text: text.split()[0] if "HERE" in text else "",
 )
-def test_a_number_that_no_database_takes_is_refused_with_its_line(old: str, new: str, tmp_path: Path) -> None:
+def test_a_number_out_of_database_range_is_rejected_with_its_line(old: str, new: str, tmp_path: Path) -> None:
     text = changed(old, new, FULL)
     assert refusal(text, tmp_path).startswith(f"line {blamed_line(text)}: ")
 
 
-def test_text_that_no_database_takes_is_refused_with_its_line(tmp_path: Path) -> None:
+def test_text_that_a_database_cannot_store_is_rejected_with_its_line(tmp_path: Path) -> None:
     text = changed('"fluid dynamics"', '"a \\u0000" # HERE', FULL)
     assert refusal(text, tmp_path).startswith(f"line {blamed_line(text)}: ")
 
 
-def test_a_key_that_slipped_into_the_last_table_is_refused_there(tmp_path: Path) -> None:
+def test_a_top_level_key_after_the_last_table_is_rejected_there(tmp_path: Path) -> None:
     text = SMALL + 'description = "meant for the site" # HERE\n'
     known = "displaces, mapping, name, priority, scheduler, users"
     assert_is_refused(text, f"unknown key 'description'; known here are {known}", tmp_path)
 
 
 @pytest.mark.parametrize("key", ["name", "machine_classes", "machines", "job_classes"])
-def test_a_site_lacks_what_it_cannot_do_without(key: str, tmp_path: Path) -> None:
+def test_a_missing_required_key_is_reported(key: str, tmp_path: Path) -> None:
     tables = {
         "name": 'name = "s"',
         "machine_classes": 'machine_classes = [{name = "k"}]',
@@ -693,7 +693,7 @@ def test_a_site_lacks_what_it_cannot_do_without(key: str, tmp_path: Path) -> Non
     assert refusal("\n".join(tables.values()), tmp_path) == lack
 
 
-def test_all_errors_of_a_file_are_reported_together_in_the_order_of_its_lines(tmp_path: Path) -> None:
+def test_all_errors_of_a_file_are_reported_in_line_order(tmp_path: Path) -> None:
     text = changed('machine_class = "fast"', 'machine_class = "fats"').replace('"night"]', '"nihgt"]')
     assert refusal(text, tmp_path).split("\n") == [
         "line 13: the group of machines 1 names the machine class 'fats', which does not exist; "
@@ -702,7 +702,7 @@ def test_all_errors_of_a_file_are_reported_together_in_the_order_of_its_lines(tm
     ]
 
 
-def test_that_no_machine_can_run_a_job_is_not_reported_where_another_error_may_be_the_cause() -> None:
+def test_a_job_without_a_machine_is_not_reported_if_another_error_may_be_the_cause() -> None:
     file = exchange.SiteFile.model_validate(
         {
             "name": "s",
@@ -717,9 +717,7 @@ def test_that_no_machine_can_run_a_job_is_not_reported_where_another_error_may_b
     ]
 
 
-def test_the_problems_of_a_site_with_many_machines_and_clusters_are_found_in_time_linear_in_its_size() -> (
-    None
-):
+def test_a_large_site_is_checked_in_linear_time() -> None:
     file = exchange.SiteFile.model_validate(
         {
             "name": "large",
@@ -777,7 +775,7 @@ def empty_database(shared_folder: Path) -> Engine:
 
 @settings(max_examples=up_to(150), deadline=None)
 @given(text=mutated_sites())
-def test_a_site_file_with_slips_goes_into_the_database_or_is_refused_with_one_sentence(
+def test_a_mutated_site_file_is_imported_or_rejected_with_plain_sentences(
     text: str, shared_folder: Path, empty_database: Engine
 ) -> None:
     path = shared_folder / "slips.toml"
@@ -801,7 +799,7 @@ def test_a_site_file_with_slips_goes_into_the_database_or_is_refused_with_one_se
 
 @settings(max_examples=up_to(150), deadline=None)
 @given(content=st.binary() | st.text(alphabet=string.printable).map(str.encode) | st.text().map(str.encode))
-def test_any_bytes_are_refused_with_plain_sentences(content: bytes, shared_folder: Path) -> None:
+def test_any_bytes_are_rejected_with_plain_sentences(content: bytes, shared_folder: Path) -> None:
     refusal(content, shared_folder)
 
 
@@ -818,7 +816,7 @@ TREES = st.recursive(
         st.sampled_from(sorted(exchange.SiteFile.model_fields)), TREES | st.lists(TREES), max_size=8
     ),
 )
-def test_any_values_under_the_known_keys_are_accepted_or_refused_with_plain_sentences(
+def test_any_values_of_known_keys_are_accepted_or_rejected_with_plain_sentences(
     data: dict[str, object],
 ) -> None:
     try:
@@ -829,9 +827,7 @@ def test_any_values_under_the_known_keys_are_accepted_or_refused_with_plain_sent
         assert_has_a_plain_sentence_for_each_mistake(message)
 
 
-def test_the_site_of_collins_and_george_has_142_machines_in_18_clusters_of_which_17_have_8_and_one_6() -> (
-    None
-):
+def test_the_collins_and_george_site_has_142_machines_in_17_clusters_of_8_and_one_of_6() -> None:
     file = exchange.read_site_file(HCS_2001)
     sizes = sorted(len(cluster.members) for cluster in file.clusters)
     assert len(machine_names(file)) == 142
@@ -845,7 +841,7 @@ def test_the_site_of_collins_and_george_has_142_machines_in_18_clusters_of_which
         assert cluster.name.startswith(classes[cluster.members[0]])
 
 
-def test_on_that_site_a_parallel_job_gains_on_every_cluster_but_never_more_than_its_size() -> None:
+def test_at_that_site_parallel_jobs_speed_up_on_every_cluster_but_at_most_linearly() -> None:
     file = exchange.read_site_file(HCS_2001)
     classes = {name: group.machine_class for group in file.machines for name in group.names}
     checked = 0
@@ -864,12 +860,12 @@ def test_on_that_site_a_parallel_job_gains_on_every_cluster_but_never_more_than_
 
 
 @pytest.mark.parametrize("text", [SMALL, FULL, HCS_2001.read_text()], ids=["small", "full", "hcs-2001"])
-def test_a_site_that_is_written_reads_as_the_same_site(text: str, tmp_path: Path) -> None:
+def test_a_written_site_reads_as_the_same_site(text: str, tmp_path: Path) -> None:
     file = read(text, tmp_path)
     assert read(exchange.site_text(file), tmp_path) == file
 
 
-def test_what_is_written_is_what_a_person_would_write(tmp_path: Path) -> None:
+def test_a_site_is_written_compactly_without_default_values(tmp_path: Path) -> None:
     """Ranges are folded, and what goes without saying is not said."""
     assert (
         exchange.site_text(read(FULL, tmp_path))

@@ -27,7 +27,7 @@ from tests.site_db.site_texts import a_run, changed, read
 F1, F2, S1, S2, ODD, PAIR, MIXED = range(7)
 EVERYONE = (2, 3)
 INF = float("inf")
-AS_THE_STAFF_SAY = {
+STAFF_TIMES = {
     "short": [10.0, 10.0, 30.5, 30.5, 30.5, 6.0, 9.0],
     "long": [100.0, 100.0, INF, INF, INF, INF, INF],
     "wide": [INF, INF, INF, INF, INF, INF, 77.0],
@@ -39,7 +39,7 @@ def job(job_class: str = "short", number: int = 0, size: float | None = None) ->
 
 
 def estimates(experience: Experience, members: tuple[int, ...] = EVERYONE) -> dict[str, list[float]]:
-    return {name: experience.estimate([job(name)], members).row(0).tolist() for name in AS_THE_STAFF_SAY}
+    return {name: experience.estimate([job(name)], members).row(0).tolist() for name in STAFF_TIMES}
 
 
 def record(
@@ -72,11 +72,11 @@ def experience_of(session: Session, as_of: int | None = None) -> MemoryExperienc
 # -- the contract ------------------------------------------------------------------------------------------
 
 
-def test_without_history_the_times_of_the_staff_are_expected(experience: MemoryExperience) -> None:
-    assert estimates(experience) == AS_THE_STAFF_SAY
+def test_without_history_the_staff_times_are_expected(experience: MemoryExperience) -> None:
+    assert estimates(experience) == STAFF_TIMES
 
 
-def test_below_enough_runs_the_staff_is_believed_and_from_then_on_the_mean(
+def test_with_too_few_runs_the_staff_time_is_used_and_then_the_mean(
     experience: MemoryExperience,
 ) -> None:
     assert ENOUGH_RUNS == 3
@@ -85,31 +85,31 @@ def test_below_enough_runs_the_staff_is_believed_and_from_then_on_the_mean(
         assert experience.estimate([job()], EVERYONE)[0, F1] == pytest.approx(expected_s, rel=1e-12)
 
 
-def test_runs_on_machines_of_one_class_are_one_experience(experience: MemoryExperience) -> None:
+def test_runs_on_machines_of_one_class_share_experience(experience: MemoryExperience) -> None:
     for resource, run_time_s in ((S1, 40.0), (S2, 44.0), (ODD, 48.0)):
         record(experience, resource, [run_time_s])
-    assert estimates(experience) == {**AS_THE_STAFF_SAY, "short": [10.0, 10.0, 44.0, 44.0, 44.0, 6.0, 9.0]}
+    assert estimates(experience) == {**STAFF_TIMES, "short": [10.0, 10.0, 44.0, 44.0, 44.0, 6.0, 9.0]}
 
 
-def test_runs_in_different_places_are_kept_apart(experience: MemoryExperience) -> None:
+def test_runs_in_different_places_are_separate(experience: MemoryExperience) -> None:
     """Machine class 1 and cluster 1 have one id in their tables, and f1 is a member of the cluster."""
     for resource, run_time_s in ((F1, 20.0), (S1, 40.0), (PAIR, 7.0), (MIXED, 8.0)):
         record(experience, resource, [run_time_s] * 3)
     assert estimates(experience)["short"] == [20.0, 20.0, 40.0, 40.0, 40.0, 7.0, 8.0]
 
 
-def test_runs_of_two_job_classes_in_one_place_are_kept_apart(experience: MemoryExperience) -> None:
+def test_runs_of_two_job_classes_in_one_place_are_separate(experience: MemoryExperience) -> None:
     record(experience, MIXED, [8.0] * 3, "short")
     record(experience, MIXED, [80.0] * 3, "wide")
     assert (estimates(experience)["short"][MIXED], estimates(experience)["wide"][MIXED]) == (8.0, 80.0)
 
 
-def test_a_class_may_still_not_run_where_the_staff_did_not_allow_it(experience: MemoryExperience) -> None:
+def test_recorded_runs_do_not_allow_a_class_where_the_staff_did_not(experience: MemoryExperience) -> None:
     record(experience, S1, [1.0] * 3, "long")
-    assert estimates(experience) == AS_THE_STAFF_SAY
+    assert estimates(experience) == STAFF_TIMES
 
 
-def test_with_fewer_members_a_cluster_takes_longer_unless_its_history_knows(
+def test_with_fewer_members_a_cluster_takes_longer_unless_history_gives_a_time(
     experience: MemoryExperience,
 ) -> None:
     assert estimates(experience, (2, 2))["short"][MIXED] == 13.5
@@ -118,7 +118,7 @@ def test_with_fewer_members_a_cluster_takes_longer_unless_its_history_knows(
     assert estimates(experience, (1, 2))["short"][PAIR] == 12.0
 
 
-def test_a_machine_speaks_for_itself_after_thirty_runs(experience: MemoryExperience) -> None:
+def test_a_machine_has_its_own_estimate_after_thirty_runs(experience: MemoryExperience) -> None:
     record(experience, F1, [20.0] * 30)
     record(experience, F2, [50.0] * 10)
     expected_s = estimates(experience)["short"]
@@ -126,7 +126,7 @@ def test_a_machine_speaks_for_itself_after_thirty_runs(experience: MemoryExperie
     assert expected_s[F2] == pytest.approx(27.5)
 
 
-def test_a_job_with_a_size_is_expected_by_the_line_through_those_that_had_one(
+def test_a_job_with_a_size_is_estimated_by_the_line_through_sized_runs(
     experience: MemoryExperience,
 ) -> None:
     for size in (1.0, 2.0, 3.0):
@@ -135,7 +135,7 @@ def test_a_job_with_a_size_is_expected_by_the_line_through_those_that_had_one(
     assert (etc[0, F2], etc[1, F2]) == (pytest.approx(70.0), pytest.approx(20.0))
 
 
-def test_an_estimate_says_by_which_rule_and_how_many_runs_stand_behind_it(
+def test_an_estimate_names_its_rule_and_number_of_runs(
     experience: MemoryExperience,
 ) -> None:
     record(experience, S1, [40.0, 44.0, 48.0])
@@ -146,14 +146,14 @@ def test_an_estimate_says_by_which_rule_and_how_many_runs_stand_behind_it(
     assert found == ExecutionEstimate(77.0 * 3 / 2, None, Rule.STAFF, 0)
 
 
-def test_the_rows_of_an_estimate_are_the_jobs_in_their_order(experience: MemoryExperience) -> None:
+def test_the_rows_of_an_estimate_are_in_job_order(experience: MemoryExperience) -> None:
     names = ["wide", "short", "long", "short"]
     etc = experience.estimate([job(name, number) for number, name in enumerate(names)], EVERYONE)
-    assert etc.dense().tolist() == [AS_THE_STAFF_SAY[name] for name in names]
+    assert etc.dense().tolist() == [STAFF_TIMES[name] for name in names]
 
 
 @pytest.mark.parametrize("run_time_s", [0.0, -1.0, float("nan"), float("inf")])
-def test_a_run_time_that_cannot_be_is_refused_and_changes_nothing(
+def test_an_invalid_run_time_is_rejected_and_changes_nothing(
     run_time_s: float, experience: MemoryExperience
 ) -> None:
     record(experience, F1, [20.0] * 3)
@@ -162,23 +162,25 @@ def test_a_run_time_that_cannot_be_is_refused_and_changes_nothing(
     assert experience.explain(job(), F1) == ExecutionEstimate(20.0, 0.0, Rule.MACHINE_CLASS, 3)
 
 
-def test_a_run_time_that_numpy_computed_is_recorded_like_any_other(experience: MemoryExperience) -> None:
+def test_a_numpy_run_time_is_recorded_like_any_other(experience: MemoryExperience) -> None:
     record(experience, F1, np.array([20.0, 21.0, 22.0]))
     assert estimates(experience)["short"][F1] == 21.0
 
 
-def test_an_unknown_job_class_is_refused_with_the_ones_there_are(experience: MemoryExperience) -> None:
+def test_an_unknown_job_class_is_rejected_with_the_known_ones(experience: MemoryExperience) -> None:
     with pytest.raises(ValueError, match="no job class 'sort'; it has short, long, wide"):
         experience.estimate([job(), job("sort")], EVERYONE)
     with pytest.raises(ValueError, match="no job class 'sort'"):
         record(experience, F1, [1.0], "sort")
-    assert estimates(experience) == AS_THE_STAFF_SAY
+    assert estimates(experience) == STAFF_TIMES
 
 
 # -- over the database -------------------------------------------------------------------------------------
 
 
-def test_the_database_teaches_what_memory_learns(session: Session, experience: MemoryExperience) -> None:
+def test_experience_from_the_database_equals_experience_in_memory(
+    session: Session, experience: MemoryExperience
+) -> None:
     runs = [(F1, "f1", 1), (S1, "s1", 1), (PAIR, "pair", 2), (MIXED, "mixed", 2)]
     for resource, name, members in runs:
         record(experience, resource, [20.0, 22.0, 27.0], n_machines=members)
@@ -187,7 +189,7 @@ def test_the_database_teaches_what_memory_learns(session: Session, experience: M
     assert estimates(experience_of(session)) == estimates(experience)
 
 
-def test_as_of_a_run_of_the_past_the_experience_is_what_it_was_then(session: Session) -> None:
+def test_as_of_a_past_run_the_experience_is_that_of_the_time(session: Session) -> None:
     writer, now = JobWriter(session, "small"), []
     for time_s in (20.0, 30.0, 40.0, 50.0, 60.0):
         writer.add(session, LIVE, [a_run("f1", time_s)])
@@ -195,17 +197,17 @@ def test_as_of_a_run_of_the_past_the_experience_is_what_it_was_then(session: Ses
     assert [estimates(experience_of(session, number)) for number in range(1, 6)] == now
 
 
-def test_as_of_a_run_that_was_not_yet_is_refused(session: Session) -> None:
+def test_as_of_a_future_run_is_rejected(session: Session) -> None:
     with pytest.raises(PrunedHistory, match="as of run 0 to 0, not as of run 7"):
         experience_of(session, 7)
 
 
-def test_the_experience_of_an_unknown_site_is_refused(session: Session) -> None:
+def test_the_experience_of_an_unknown_site_is_rejected(session: Session) -> None:
     with pytest.raises(UnknownSite, match="the database has no site 'large'; it has small"):
         StatisticsReader(session, "large")
 
 
-def test_a_machine_that_moved_to_another_class_begins_anew(session: Session, tmp_path: Path) -> None:
+def test_a_machine_that_changed_its_class_loses_its_own_estimate(session: Session, tmp_path: Path) -> None:
     JobWriter(session, "small").add(session, LIVE, [a_run("f1", 20.0)] * 40)
     assert experience_of(session).explain(job("short"), F1).rule is Rule.MACHINE  # type: ignore[union-attr]
     put_site(
@@ -222,7 +224,7 @@ def test_a_machine_that_moved_to_another_class_begins_anew(session: Session, tmp
     assert run.machine_class_id == SiteReader(session, "small").ids("machine_classes")["slow"]
 
 
-def test_statistics_of_a_machine_that_came_later_are_left_out(session: Session, tmp_path: Path) -> None:
+def test_statistics_of_a_machine_added_later_are_left_out(session: Session, tmp_path: Path) -> None:
     reader = StatisticsReader(session, "small")
     before = reader.statistics(session)
     put_site(session, read(changed('"odd"]', '"odd", "new"]'), tmp_path))

@@ -27,7 +27,7 @@ from site_db.site_file import hostlist
         ([], []),
     ],
 )
-def test_a_pattern_stands_for_its_names_in_order_and_with_its_zeros(
+def test_a_pattern_expands_to_names_in_order_with_leading_zeros(
     patterns: list[str], names: list[str]
 ) -> None:
     assert hostlist.expand(patterns) == names
@@ -37,7 +37,7 @@ def test_a_pattern_stands_for_its_names_in_order_and_with_its_zeros(
     "pattern",
     ["n[1-3", "n1-3]", "n]1-3[", "n[[1-3]]", "r[1-2]n[1-2]", "n[1-2]]", "[", "]", "n[1[2]3]"],
 )
-def test_brackets_that_do_not_match_are_refused_with_the_pattern_and_an_example(pattern: str) -> None:
+def test_unmatched_brackets_are_rejected_with_the_pattern_and_an_example(pattern: str) -> None:
     with pytest.raises(ValueError, match="is no name and no range like node") as caught:
         hostlist.expand(["fine", pattern])
     assert f"'{pattern}'" in str(caught.value)
@@ -63,35 +63,35 @@ def test_brackets_that_do_not_match_are_refused_with_the_pattern_and_an_example(
         (f"n[{'9' * 5000}]", "9" * 5000),
     ],
 )
-def test_a_part_that_is_no_range_is_refused_by_name(pattern: str, part: str) -> None:
+def test_an_invalid_range_is_rejected_with_its_text(pattern: str, part: str) -> None:
     with pytest.raises(ValueError, match="is no range of numbers like 01-08") as caught:
         hostlist.expand([pattern])
     assert f"has a part '{part}' that" in str(caught.value)
 
 
-def test_a_range_that_would_fill_the_memory_is_refused() -> None:
+def test_a_range_that_would_exhaust_memory_is_rejected() -> None:
     with pytest.raises(ValueError, match="stands for more than 100000 names"):
         hostlist.expand(["n[1-99999999999]"])
     with pytest.raises(ValueError, match="stands for more than 100000 names"):
         hostlist.expand(["n[0-100000]"])
 
 
-def test_a_range_as_large_as_a_large_site_is_read() -> None:
+def test_a_range_for_a_large_site_is_expanded() -> None:
     assert len(hostlist.expand(["n[00001-99999]"])) == 99_999
     assert len(hostlist.expand(["n[1-100000]"])) == 100_000
 
 
 @given(st.text(alphabet="n0179-,[] ²", max_size=12))
-def test_any_text_is_expanded_or_refused_with_a_sentence_that_shows_it(pattern: str) -> None:
+def test_any_text_is_expanded_or_rejected_with_a_sentence_that_shows_it(pattern: str) -> None:
     try:
-        told = hostlist.expand([pattern])
+        result = hostlist.expand([pattern])
     except ValueError as error:
-        told = [str(error)] if str(error).startswith(f"'{pattern}' ") else []
-    assert told
+        result = [str(error)] if str(error).startswith(f"'{pattern}' ") else []
+    assert result
 
 
 @given(st.integers(0, 10**6), st.integers(0, 50), st.integers(1, 8))
-def test_a_range_has_every_number_once_in_order_and_never_narrower_than_its_first(
+def test_a_range_has_every_number_once_in_order_with_the_width_of_the_first(
     first: int, more: int, width: int
 ) -> None:
     names = hostlist.expand([f"n[{first:0{width}}-{first + more}]"])
@@ -128,15 +128,13 @@ def test_a_range_has_every_number_once_in_order_and_never_narrower_than_its_firs
         (["n99999999999999999998", "n99999999999999999999"], ["n99[999999999999999998-999999999999999999]"]),
     ],
 )
-def test_neighbours_that_differ_by_one_in_their_number_become_a_range(
-    names: list[str], folded: list[str]
-) -> None:
+def test_consecutive_names_are_folded_into_a_range(names: list[str], folded: list[str]) -> None:
     assert hostlist.fold(names) == folded
     assert hostlist.expand(folded) == names
 
 
 @pytest.mark.parametrize("width", [1, 6])
-def test_a_range_that_is_folded_is_never_longer_than_one_that_can_be_read(width: int) -> None:
+def test_a_folded_range_never_exceeds_the_readable_maximum(width: int) -> None:
     names = [f"n{number:0{width}}" for number in range(hostlist.MOST + 5)]
     folded = hostlist.fold(names)
     assert len(folded) == 2
@@ -161,16 +159,16 @@ RUNS_OF_NUMBERS = st.builds(
 
 
 @given(st.lists(ANY_NAME, max_size=20))
-def test_any_names_that_are_folded_can_be_expanded_to_the_same_names(names: list[str]) -> None:
+def test_any_folded_names_expand_to_the_same_names(names: list[str]) -> None:
     assert hostlist.expand(hostlist.fold(names)) == names
 
 
 @given(st.lists(RUNS_OF_NUMBERS, max_size=4).map(lambda runs: [name for run in runs for name in run]))
-def test_runs_of_numbers_that_are_folded_can_be_expanded_to_the_same_names(names: list[str]) -> None:
+def test_folded_number_sequences_expand_to_the_same_names(names: list[str]) -> None:
     assert hostlist.expand(hostlist.fold(names)) == names
 
 
 @given(st.integers(0, 1001), st.integers(2, 30), st.integers(1, 5))
-def test_a_run_of_numbers_of_one_width_is_one_range(first: int, n: int, width: int) -> None:
+def test_consecutive_numbers_of_one_width_fold_into_one_range(first: int, n: int, width: int) -> None:
     names = [f"n{first + k:0{width}}" for k in range(n)]
     assert hostlist.fold(names) == [f"n[{names[0][1:]}-{names[-1][1:]}]"]

@@ -29,7 +29,7 @@ def conflict(session: Session, text: str, folder: Path) -> str:
     return str(caught.value)
 
 
-def test_a_file_that_comes_again_unchanged_changes_nothing(session: Session, tmp_path: Path) -> None:
+def test_importing_an_unchanged_file_changes_nothing(session: Session, tmp_path: Path) -> None:
     record(session, a_run("f1"), a_run("pair", members=2))
     session.execute(update(SiteRow).values(version=6))
     before = dump(session)
@@ -38,7 +38,7 @@ def test_a_file_that_comes_again_unchanged_changes_nothing(session: Session, tmp
     assert dump(session) == before
 
 
-def test_what_the_file_says_anew_is_so_and_the_history_stays(session: Session, tmp_path: Path) -> None:
+def test_a_changed_file_updates_the_site_and_keeps_the_history(session: Session, tmp_path: Path) -> None:
     record(session, a_run("f1", 12.0), a_run("s1", 40.0))
     statistics = select(func.count(), func.sum(ExecutionStatisticsRow.mean_s))
     before = session.execute(statistics).one()
@@ -51,7 +51,7 @@ def test_what_the_file_says_anew_is_so_and_the_history_stays(session: Session, t
     assert list(disagreements(session, site_id)) == []
 
 
-def test_a_machine_that_comes_is_added_and_one_that_goes_leaves_its_runs_to_its_class(
+def test_a_new_machine_is_added_and_a_removed_one_leaves_its_runs_to_its_class(
     session: Session, tmp_path: Path
 ) -> None:
     record(session, a_run("odd", 40.0))
@@ -65,7 +65,7 @@ def test_a_machine_that_comes_is_added_and_one_that_goes_leaves_its_runs_to_its_
     assert [one.machine_id for one in statistics] == [None]
 
 
-def test_a_machine_that_becomes_one_of_another_class_begins_anew(session: Session, tmp_path: Path) -> None:
+def test_a_machine_that_changes_its_class_loses_its_statistics(session: Session, tmp_path: Path) -> None:
     """What was done by other hardware of the same name says nothing of it."""
     record(session, a_run("f1", 12.0), a_run("f2", 14.0))
     put(
@@ -81,7 +81,7 @@ def test_a_machine_that_becomes_one_of_another_class_begins_anew(session: Sessio
     assert list(disagreements(session, SiteReader(session, "small").site.id)) == []
 
 
-def test_a_machine_that_comes_back_into_its_first_class_has_still_begun_anew(
+def test_a_machine_that_returns_to_its_first_class_does_not_regain_its_statistics(
     session: Session, tmp_path: Path
 ) -> None:
     record(session, *(a_run("f1", 12.0) for _ in range(40)))
@@ -99,7 +99,7 @@ def test_a_machine_that_comes_back_into_its_first_class_has_still_begun_anew(
     assert list(disagreements(session, site_id)) == []
 
 
-def test_a_user_who_is_not_in_the_file_any_more_stays_known_from_jobs_and_nothing_limits_them(
+def test_a_user_removed_from_the_file_stays_known_from_jobs_without_limits(
     session: Session, tmp_path: Path
 ) -> None:
     listed = SMALL + '\n[[users]]\nname = "ann"\nqueues = ["day"]\nmost_jobs = 2\n'
@@ -121,7 +121,7 @@ def test_a_user_who_is_not_in_the_file_any_more_stays_known_from_jobs_and_nothin
     ],
     ids=["job class", "cluster", "machine class"],
 )
-def test_what_the_history_knows_cannot_be_left_out(
+def test_a_name_used_in_the_history_cannot_be_removed(
     run: JobRecord, old_name: str, new_name: str, what: str, session: Session, tmp_path: Path
 ) -> None:
     record(session, run)
@@ -135,7 +135,7 @@ def test_what_the_history_knows_cannot_be_left_out(
     assert dump(session) == before
 
 
-def test_what_was_pruned_may_be_left_out(session: Session, tmp_path: Path) -> None:
+def test_a_name_whose_runs_were_pruned_may_be_removed(session: Session, tmp_path: Path) -> None:
     """Otherwise the sentence above would give bad advice."""
     record(session, a_run("f1"))
     prune(session, SiteReader(session, "small").site.id, 1)
@@ -143,9 +143,7 @@ def test_what_was_pruned_may_be_left_out(session: Session, tmp_path: Path) -> No
     assert [*SiteReader(session, "small").ids("job_classes")] == ["brief", "long", "wide"]
 
 
-def test_a_job_class_of_which_nobody_knows_a_time_is_refused_at_its_line(
-    session: Session, tmp_path: Path
-) -> None:
+def test_a_job_class_without_any_time_is_rejected_with_its_line(session: Session, tmp_path: Path) -> None:
     text = SMALL + '\n[[job_classes]]\nname = "odd" # HERE\n\n[job_classes.commands]\nfast = "odd"\n'
     path = tmp_path / "site.toml"
     path.write_text(text)
@@ -157,7 +155,7 @@ def test_a_job_class_of_which_nobody_knows_a_time_is_refused_at_its_line(
     )
 
 
-def test_staff_may_take_their_times_away_where_there_is_history(session: Session, tmp_path: Path) -> None:
+def test_staff_times_may_be_removed_where_there_is_history(session: Session, tmp_path: Path) -> None:
     record(session, a_run("f1", 120.0, job_class="long"))
     text = changed("[job_classes.sequential_s]\nfast = 100", '[job_classes.commands]\nfast = "long"')
     put(session, text, tmp_path)

@@ -46,7 +46,7 @@ def upgraded(old: Address) -> Engine:
     return store.open_database(old)
 
 
-def test_every_earlier_version_is_kept_for_these_tests() -> None:
+def test_every_earlier_version_is_stored_for_these_tests() -> None:
     script = ScriptDirectory(str(Path(migrations.__file__).parent))
     versions = [revision.revision for revision in script.walk_revisions()]
     assert versions == ["0003", "0002"]
@@ -54,7 +54,7 @@ def test_every_earlier_version_is_kept_for_these_tests() -> None:
     assert len(list(KEPT.glob("*.sqlite"))) == len(versions) - 1
 
 
-def test_a_database_of_an_older_version_is_refused_with_what_to_run(old: Address) -> None:
+def test_an_older_database_is_rejected_with_the_upgrade_command(old: Address) -> None:
     with pytest.raises(DatabaseTrouble) as caught:
         store.open_database(old)
     assert str(caught.value) == (
@@ -62,7 +62,7 @@ def test_a_database_of_an_older_version_is_refused_with_what_to_run(old: Address
     )
 
 
-def test_a_database_of_a_newer_version_is_refused_with_what_to_use(database: Path) -> None:
+def test_a_newer_database_is_rejected_with_the_required_version(database: Path) -> None:
     address = parse_address(str(database))
     engine = store.open_database(address)
     with engine.begin() as connection:
@@ -95,7 +95,7 @@ def empty(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[list[Engin
             server.drop(address)
 
 
-def test_the_migrations_make_the_schema_of_the_models(empty: list[Engine]) -> None:
+def test_the_migrations_create_the_schema_of_the_models(empty: list[Engine]) -> None:
     migrated, new = empty
     migrations.upgrade(migrated, "0002")
     with migrated.begin() as connection:
@@ -154,7 +154,7 @@ def test_an_upgraded_database_continues_recording(upgraded: Engine) -> None:
         assert SiteReader(session, "small").site.runs_recorded == 6
 
 
-def test_an_upgrade_that_fails_leaves_the_database_as_it_was(
+def test_a_failed_upgrade_leaves_the_database_unchanged(
     old: Address, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     assert old.path is not None
@@ -169,6 +169,6 @@ def test_an_upgrade_that_fails_leaves_the_database_as_it_was(
         store.open_database(old)
 
 
-def test_what_is_up_to_date_is_left_as_it_is(engine: Engine) -> None:
+def test_upgrading_a_current_database_changes_nothing(engine: Engine) -> None:
     migrations.upgrade(engine)
     assert migrations.version_of(engine) == migrations.HEAD

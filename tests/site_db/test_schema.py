@@ -493,7 +493,7 @@ def of_each_table(cases: Sequence[tuple[Any, ...]]) -> pytest.MarkDecorator:
 
 
 @of_each_table(RULES)
-def test_a_value_that_cannot_be_is_refused_by_the_name_of_the_rule(row: Row, session: Session) -> None:
+def test_an_invalid_value_is_rejected_by_its_check_constraint(row: Row, session: Session) -> None:
     assert [
         f"{shown(bad)} is refused by {refused_by}, not by {rule}"
         for of, values, bad, rule in RULES
@@ -503,7 +503,7 @@ def test_a_value_that_cannot_be_is_refused_by_the_name_of_the_rule(row: Row, ses
 
 
 @of_each_table(DOUBLES)
-def test_a_double_is_refused(row: Row, session: Session) -> None:
+def test_a_duplicate_is_rejected(row: Row, session: Session) -> None:
     start = "UNIQUE constraint failed" if on_sqlite(session) else ""
     assert [
         f"{shown(values)} is refused by {refused_by}, not by {rule}"
@@ -512,7 +512,7 @@ def test_a_double_is_refused(row: Row, session: Session) -> None:
     ] == []
 
 
-def test_two_wishes_of_one_rank_are_refused(session: Session) -> None:
+def test_two_preferences_of_one_rank_are_rejected(session: Session) -> None:
     # Both classes that the site has are preferred already.
     session.execute(insert(MachineClassRow).values(**OF_SITE))
     new = session.scalar(select(func.max(MachineClassRow.id)))
@@ -524,7 +524,7 @@ def test_two_wishes_of_one_rank_are_refused(session: Session) -> None:
 
 
 @of_each_table(REFERENCES)
-def test_a_reference_that_leads_nowhere_is_refused(row: Row, session: Session) -> None:
+def test_a_dangling_reference_is_rejected(row: Row, session: Session) -> None:
     def names(column: str) -> tuple[str, ...]:
         if on_sqlite(session):
             return ("FOREIGN KEY constraint failed",)
@@ -543,7 +543,7 @@ def test_a_reference_that_leads_nowhere_is_refused(row: Row, session: Session) -
 
 
 @of_each_table(GOOD)
-def test_good_values_are_no_reason_to_refuse(row: Row, session: Session) -> None:
+def test_valid_values_are_accepted(row: Row, session: Session) -> None:
     """Otherwise the refusals above would pass for a reason that they do not mean."""
     for values in (values for of, values in GOOD if of is row):
         inserted = session.begin_nested()
@@ -551,7 +551,7 @@ def test_good_values_are_no_reason_to_refuse(row: Row, session: Session) -> None
         inserted.rollback()
 
 
-def test_every_rule_of_the_schema_is_broken_by_one_of_these() -> None:
+def test_every_constraint_of_the_schema_is_tested() -> None:
     broken = {f"ck_{row.__tablename__}_{rule}" for row, _, _, rule in RULES}
     broken |= {rule for _, _, rule in DOUBLES} | {"uq_preference_job_class_id_rank"}
     # Ids that the database gives need no test; the last is there for machines to refer to.
@@ -568,13 +568,13 @@ def test_every_rule_of_the_schema_is_broken_by_one_of_these() -> None:
 
 
 @pytest.mark.parametrize("missing", ["user_id", "queue", "started_unix_s", "run_time_s", "source_id"])
-def test_a_run_of_which_something_is_missing_is_refused(missing: str, session: Session) -> None:
+def test_a_run_with_a_missing_value_is_rejected(missing: str, session: Session) -> None:
     values = {**A_RUN, **ON_A_MACHINE, missing: None}
-    told = "NOT NULL constraint failed: execution_history." + missing if on_sqlite(session) else "23502"
-    assert refusal(session, ExecutionHistoryRow, values) == told
+    message = "NOT NULL constraint failed: execution_history." + missing if on_sqlite(session) else "23502"
+    assert refusal(session, ExecutionHistoryRow, values) == message
 
 
-def test_a_run_time_that_is_no_number_is_refused(session: Session) -> None:
+def test_a_run_time_that_is_not_a_number_is_rejected(session: Session) -> None:
     """To PostgreSQL NaN is greater than any number; to SQLite it is NULL."""
     values = {**A_RUN, **ON_A_MACHINE, "run_time_s": float("nan")}
     assert refusal(session, ExecutionHistoryRow, values) in (
@@ -583,39 +583,39 @@ def test_a_run_time_that_is_no_number_is_refused(session: Session) -> None:
     )
 
 
-def test_an_expected_time_that_is_no_number_is_refused(session: Session) -> None:
+def test_an_expected_time_that_is_not_a_number_is_rejected(session: Session) -> None:
     """To SQLite NaN is NULL: no time, and so a place that needs a command line."""
     values = {"job_class_id": 2, "machine_class_id": 2, "expected_s": float("nan")}
     rule = "time_or_command" if on_sqlite(session) else "expected_s_positive"
     assert refusal(session, AllowedPlaceRow, values) == f"ck_allowed_place_{rule}"
 
 
-def test_a_machine_cannot_be_of_a_class_of_another_site(session: Session) -> None:
+def test_a_machine_cannot_belong_to_a_class_of_another_site(session: Session) -> None:
     theirs = session.scalar(select(MachineClassRow.id).where(MachineClassRow.name == "theirs"))
     refused_by = refusal(session, MachineRow, {**A_MACHINE, "machine_class_id": theirs})
     assert refused_by in ("FOREIGN KEY constraint failed", "fk_machine_site_id_machine_class_id")
 
 
-def test_a_machine_class_a_machine_and_a_cluster_of_one_id_are_three_places(session: Session) -> None:
+def test_a_machine_class_a_machine_and_a_cluster_of_one_id_are_separate_places(session: Session) -> None:
     for place in ({"machine_class_id": 1}, {"machine_id": 1}, {"cluster_id": 1, "members": 1}):
         session.execute(insert(ExecutionStatisticsRow).values(**{**STATISTICS, "job_class_id": 2, **place}))
     row = ExecutionStatisticsRow
     assert session.scalar(select(func.count()).select_from(row).where(row.job_class_id == 2)) == 3
 
 
-def test_a_cluster_with_other_numbers_of_members_is_another_place(session: Session) -> None:
+def test_a_cluster_with_another_number_of_members_is_a_separate_place(session: Session) -> None:
     for members in (1, 2):
         values = {**STATISTICS, "cluster_id": 2, "members": members}
         session.execute(insert(ExecutionStatisticsRow).values(**values))
 
 
-def test_the_same_numbers_of_runs_are_taken_at_another_site(session: Session) -> None:
+def test_run_numbers_may_repeat_at_another_site(session: Session) -> None:
     session.execute(
         insert(ExecutionHistoryRow).values(**{**A_RUN, **ON_A_MACHINE, "site_id": 2, "number": 1})
     )
 
 
-def test_foreign_keys_are_on_in_every_connection(database: Path) -> None:
+def test_foreign_keys_are_enabled_in_every_connection(database: Path) -> None:
     engine = store.open_file(database)
     with engine.connect() as one, engine.connect() as another:
         for connection in (one, another):
@@ -635,7 +635,7 @@ def count(session: Session, row: Row) -> int:
     [(JobClassRow, "short"), (ClusterRow, "mixed"), (MachineClassRow, "fast")],
     ids=["job class", "cluster", "machine class"],
 )
-def test_what_the_history_refers_to_cannot_be_deleted(row: Any, name: str, session: Session) -> None:
+def test_resources_with_history_cannot_be_deleted(row: Any, name: str, session: Session) -> None:
     # Its machines, jobs and statistics are gone: only the history holds it.
     session.execute(delete(ExecutionStatisticsRow))
     session.execute(delete(JobRow))
@@ -644,7 +644,7 @@ def test_what_the_history_refers_to_cannot_be_deleted(row: Any, name: str, sessi
         session.execute(delete(row).where(row.name == name))
 
 
-def test_a_job_class_that_a_job_refers_to_cannot_be_deleted(session: Session) -> None:
+def test_a_job_class_with_jobs_cannot_be_deleted(session: Session) -> None:
     session.execute(delete(ExecutionHistoryRow))
     with pytest.raises(IntegrityError, match=r"FOREIGN KEY constraint failed|fk_job_job_class_id"):
         session.execute(delete(JobClassRow).where(JobClassRow.name == "short"))
@@ -662,7 +662,7 @@ def test_a_user_with_jobs_or_runs_cannot_be_deleted(session: Session) -> None:
         session.execute(delete(UserRow).where(UserRow.name == "ann"))
 
 
-def test_what_there_is_no_history_of_can_be_deleted(session: Session) -> None:
+def test_resources_without_history_can_be_deleted(session: Session) -> None:
     """Otherwise the refusals above would pass for a reason that they do not mean."""
     for row in (ExecutionHistoryRow, JobRow, MachineRow):
         session.execute(delete(row))
@@ -676,7 +676,7 @@ def test_what_there_is_no_history_of_can_be_deleted(session: Session) -> None:
     assert session.scalars(select(ExecutionStatisticsRow.id)).all() == []
 
 
-def test_a_machine_that_goes_leaves_its_runs_to_its_class_and_takes_its_own_statistics_with_it(
+def test_deleting_a_machine_deletes_its_statistics_and_leaves_its_runs_to_its_class(
     session: Session,
 ) -> None:
     session.execute(delete(MachineRow).where(MachineRow.name == "f1"))
@@ -690,7 +690,7 @@ def test_a_machine_that_goes_leaves_its_runs_to_its_class_and_takes_its_own_stat
     assert sorted(session.scalars(select(ClusterMemberRow.machine_id))) == [2, 2, 3, 4]
 
 
-def test_what_belongs_to_a_cluster_goes_with_it_and_its_machines_stay(session: Session) -> None:
+def test_deleting_a_cluster_deletes_its_dependents_and_keeps_its_machines(session: Session) -> None:
     session.execute(delete(ClusterRow).where(ClusterRow.name == "pair"))
     assert count(session, ClusterMemberRow) == 3
     assert count(session, MachineRow) == 5
@@ -699,12 +699,12 @@ def test_what_belongs_to_a_cluster_goes_with_it_and_its_machines_stay(session: S
     assert session.scalars(clusters).all() == [2, 2]
 
 
-def test_a_source_cannot_go_while_runs_are_known_from_it(session: Session) -> None:
+def test_a_source_with_runs_cannot_be_deleted(session: Session) -> None:
     with pytest.raises(IntegrityError, match=r"FOREIGN KEY constraint failed|fk_execution_history_source_id"):
         session.execute(delete(SourceRow))
 
 
-def test_a_site_takes_everything_with_it_and_leaves_other_sites_alone(session: Session) -> None:
+def test_deleting_a_site_deletes_all_its_rows_and_keeps_other_sites(session: Session) -> None:
     session.execute(delete(SiteRow).where(SiteRow.name == "small"))
     left = {row.__tablename__ for row in (SiteRow, MachineClassRow)}
     counts = {
@@ -716,7 +716,7 @@ def test_a_site_takes_everything_with_it_and_leaves_other_sites_alone(session: S
     assert session.scalars(select(MachineClassRow.name)).all() == ["theirs"]
 
 
-def test_before_a_site_is_deleted_there_is_a_row_in_every_table(session: Session) -> None:
+def test_the_site_to_delete_has_a_row_in_every_table(session: Session) -> None:
     """Otherwise the test above would not see what stays."""
     for name, table in Base.metadata.tables.items():
         assert session.scalar(select(func.count()).select_from(table)), name

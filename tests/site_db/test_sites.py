@@ -39,7 +39,7 @@ def put(session: Session, text: str, folder: Path) -> SiteFile:
 # -- the small site ----------------------------------------------------------------------------------------
 
 
-def test_the_small_site_comes_out_of_the_database_in_every_detail(session: Session) -> None:
+def test_the_small_site_round_trips_through_the_database(session: Session) -> None:
     assert SiteReader(session, "small").as_scheduled() == Site(
         "small",
         (
@@ -62,7 +62,7 @@ def test_the_small_site_comes_out_of_the_database_in_every_detail(session: Sessi
     )
 
 
-def test_its_queues_come_out_with_users_displaced_queues_mapping_and_scheduler(session: Session) -> None:
+def test_the_small_sites_queues_keep_users_displacement_mapping_and_scheduler(session: Session) -> None:
     assert SiteReader(session, "small").queue_policies() == [
         (
             QueuePolicy("day", 2, frozenset({"ann", "bob"}), frozenset({"night"}), MappingPolicy.COMMIT),
@@ -73,7 +73,7 @@ def test_its_queues_come_out_with_users_displaced_queues_mapping_and_scheduler(s
     ]
 
 
-def test_its_staffs_times_stand_at_the_job_class_and_the_place(session: Session) -> None:
+def test_the_small_sites_staff_times_are_stored_by_job_class_and_place(session: Session) -> None:
     assert SiteReader(session, "small").layout() == Layout(
         job_classes=("short", "long", "wide"),
         machines=("f1", "f2", "s1", "s2", "odd"),
@@ -86,20 +86,18 @@ def test_its_staffs_times_stand_at_the_job_class_and_the_place(session: Session)
     )
 
 
-def test_it_has_no_policies_for_users(session: Session) -> None:
+def test_the_small_site_has_no_user_policies(session: Session) -> None:
     assert SiteReader(session, "small").user_policies() == []
 
 
-def test_its_file_comes_out_as_it_went_in(session: Session, tmp_path: Path) -> None:
+def test_the_small_site_file_round_trips(session: Session, tmp_path: Path) -> None:
     assert SiteReader(session, "small").as_file() == read(SMALL, tmp_path)
 
 
 # -- a site that says everything ---------------------------------------------------------------------------
 
 
-def test_a_site_that_says_all_that_there_is_to_say_comes_out_as_it_went_in(
-    session: Session, tmp_path: Path
-) -> None:
+def test_a_site_with_every_setting_round_trips(session: Session, tmp_path: Path) -> None:
     file = put(session, FULL, tmp_path)
     reader = SiteReader(session, "full")
     assert reader.as_file() == file
@@ -107,9 +105,7 @@ def test_a_site_that_says_all_that_there_is_to_say_comes_out_as_it_went_in(
     assert (reader.site.description, reader.site.only_listed_users) == ("it has everything", True)
 
 
-def test_policies_of_users_come_out_with_queues_limits_and_in_whose_name_they_may_submit(
-    session: Session, tmp_path: Path
-) -> None:
+def test_user_policies_keep_queues_limits_and_allowed_submitters(session: Session, tmp_path: Path) -> None:
     put(session, FULL, tmp_path)
     ann, bob, cy = SiteReader(session, "full").user_policies()
     assert ann == UserPolicy(
@@ -119,7 +115,7 @@ def test_policies_of_users_come_out_with_queues_limits_and_in_whose_name_they_ma
     assert cy == UserPolicy("cy", queues=None)
 
 
-def test_where_a_job_class_has_a_command_and_no_time_it_may_run_and_nothing_is_known(
+def test_a_job_class_with_a_command_but_no_time_may_run_without_an_estimate(
     session: Session, tmp_path: Path
 ) -> None:
     put(session, FULL, tmp_path)
@@ -128,7 +124,7 @@ def test_where_a_job_class_has_a_command_and_no_time_it_may_run_and_nothing_is_k
     assert reader.as_scheduled().job_classes == (JobClass("flow", ("fast", "slow"), ("quad",), ("fast",)),)
 
 
-def test_machines_come_out_with_their_specifications(session: Session, tmp_path: Path) -> None:
+def test_machines_keep_their_specifications(session: Session, tmp_path: Path) -> None:
     put(session, FULL, tmp_path)
     machines = {m["name"]: m for m in SiteReader(session, "full").tables("machines")}
     assert list(machines) == ["f01", "f02", "f03", "f04", "s1", "s2", "planned"]
@@ -140,16 +136,14 @@ def test_machines_come_out_with_their_specifications(session: Session, tmp_path:
     assert [name for name, m in machines.items() if m["notional"]] == ["planned"]
 
 
-def test_members_and_interconnects_come_out_in_the_order_of_the_site(
-    tmp_path: Path, session: Session
-) -> None:
+def test_members_and_interconnects_keep_the_order_of_the_site(tmp_path: Path, session: Session) -> None:
     text = changed('["f1", "f2"]', '["f2", "f1"]').replace('["lan", "sci"]', '["sci", "lan"]')
     put(session, changed('name = "small"', 'name = "turned"', text), tmp_path)
     pair = SiteReader(session, "turned").as_scheduled().clusters[0]
     assert pair == Cluster("pair", ("f1", "f2"), ("lan", "sci"))
 
 
-def test_queues_come_out_in_the_order_of_the_file_whichever_displaces_which(
+def test_queues_keep_the_order_of_the_file_regardless_of_displacement(
     session: Session, tmp_path: Path
 ) -> None:
     """The order decides among queues of one priority, and the first gets the jobs that name none."""
@@ -161,9 +155,7 @@ def test_queues_come_out_in_the_order_of_the_file_whichever_displaces_which(
     assert names == ["day", "night", "closed"]
 
 
-def test_neighbouring_groups_of_machines_come_out_as_one_where_nothing_tells_them_apart(
-    session: Session, tmp_path: Path
-) -> None:
+def test_adjacent_identical_machine_groups_are_merged(session: Session, tmp_path: Path) -> None:
     text = changed(
         'names = ["s[1-2]", "odd"]\nmachine_class = "slow"\n',
         'names = ["s[1-2]"]\nmachine_class = "slow"\n\n'
@@ -179,7 +171,7 @@ def test_neighbouring_groups_of_machines_come_out_as_one_where_nothing_tells_the
 # -- more than one site ------------------------------------------------------------------------------------
 
 
-def test_all_142_machines_and_18_clusters_of_collins_and_george_come_out_as_they_went_in(
+def test_all_142_machines_and_18_clusters_of_collins_and_george_round_trip(
     session: Session,
 ) -> None:
     file = exchange.read_site_file(HCS_2001)
@@ -206,7 +198,7 @@ def test_all_142_machines_and_18_clusters_of_collins_and_george_come_out_as_they
         assert (on_classes, on_clusters) == (job_class.sequential_s, job_class.parallel_s), job_class.name
 
 
-def test_two_sites_with_the_same_names_inside_do_not_mix(session: Session, tmp_path: Path) -> None:
+def test_two_sites_with_the_same_internal_names_stay_separate(session: Session, tmp_path: Path) -> None:
     other = changed("slow = 30.5", "slow = 44", changed('name = "small"', 'name = "other"'))
     other = changed('names = ["f[1-2]"]', 'names = ["f[1-3]"]', other)
     other = changed("least_share = 0.5", "least_share = 0.75", other)
@@ -222,7 +214,7 @@ def test_two_sites_with_the_same_names_inside_do_not_mix(session: Session, tmp_p
     assert SiteReader(session, "other").layout().staff_s[2] == {MIXED: 78.0}
 
 
-def test_an_unknown_site_is_answered_with_the_sites_there_are(session: Session) -> None:
+def test_an_unknown_site_is_reported_with_the_known_ones(session: Session) -> None:
     session.add(SiteRow(name="annex"))
     with pytest.raises(UnknownSite) as caught:
         SiteReader(session, "smal")
@@ -237,7 +229,7 @@ def empty(tmp_path: Path) -> Iterator[Session]:
     engine.dispose()
 
 
-def test_an_unknown_site_of_an_empty_database_is_answered_with_none(empty: Session) -> None:
+def test_an_unknown_site_of_an_empty_database_is_reported(empty: Session) -> None:
     with pytest.raises(UnknownSite) as caught:
         SiteReader(empty, "any")
     assert str(caught.value) == "the database has no site 'any'; it has none"
@@ -247,7 +239,7 @@ def test_the_only_site_of_a_database_need_not_be_named(session: Session) -> None
     assert only_site(session) == "small"
 
 
-def test_of_two_sites_one_must_be_named(session: Session) -> None:
+def test_a_site_must_be_named_if_there_are_several(session: Session) -> None:
     session.add(SiteRow(name="annex"))
     assert site_names(session) == ["annex", "small"]
     with pytest.raises(UnknownSite) as caught:
@@ -257,7 +249,7 @@ def test_of_two_sites_one_must_be_named(session: Session) -> None:
     )
 
 
-def test_of_no_site_none_can_be_meant(empty: Session) -> None:
+def test_an_empty_database_has_no_default_site(empty: Session) -> None:
     with pytest.raises(UnknownSite) as caught:
         only_site(empty)
     assert str(caught.value) == "which site of the database is meant? it has none"
@@ -403,7 +395,7 @@ def crowded_database(shared_folder: Path) -> Engine:
 
 @settings(max_examples=up_to(100), deadline=None)
 @given(file=site_files())
-def test_any_site_comes_out_of_the_database_as_it_went_in(file: SiteFile, crowded_database: Engine) -> None:
+def test_any_site_round_trips_through_the_database(file: SiteFile, crowded_database: Engine) -> None:
     assert list(errors(file)) == []
     with Session(crowded_database) as session:
         put_site(session, file)
@@ -434,7 +426,7 @@ def test_the_text_of_any_site_reads_as_the_same_site(file: SiteFile, shared_fold
 
 @settings(max_examples=up_to(60), deadline=None)
 @given(before=site_files("one"), after=site_files("one"))
-def test_any_site_that_becomes_any_other_is_the_other(
+def test_any_site_can_be_replaced_by_any_other(
     before: SiteFile, after: SiteFile, crowded_database: Engine
 ) -> None:
     with Session(crowded_database) as session:

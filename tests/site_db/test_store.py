@@ -58,7 +58,7 @@ def test_an_address_names_a_database_and_a_site_and_never_shows_a_password(
 @pytest.mark.parametrize(
     "written", ["mysql://x/y", "sqlite://", "postgresql://host", "://", "http://x/site.db"]
 )
-def test_what_is_no_address_is_answered_with_what_one_looks_like(written: str) -> None:
+def test_an_invalid_address_is_rejected_with_the_expected_format(written: str) -> None:
     with pytest.raises(DatabaseTrouble) as caught:
         parse_address(written)
     assert str(caught.value).startswith(f"'{written}' is no database address")
@@ -69,7 +69,7 @@ def test_what_is_no_address_is_answered_with_what_one_looks_like(written: str) -
 
 
 @pytest.mark.parametrize("name", ["a?b=c", "a#b", "a%20b", "a b", "ü", "sqlite:"])
-def test_a_database_is_made_and_opened_wherever_its_folder_is(name: str, tmp_path: Path) -> None:
+def test_a_database_is_created_and_opened_in_a_folder_of_any_name(name: str, tmp_path: Path) -> None:
     folder = tmp_path / name
     folder.mkdir()
     path = folder / "site.sqlite"
@@ -85,14 +85,14 @@ def test_a_database_is_made_and_opened_wherever_its_folder_is(name: str, tmp_pat
     engine.dispose()
 
 
-def test_a_database_of_ours_is_replaced_by_an_empty_one(database: Path) -> None:
+def test_an_existing_site_database_is_replaced_by_an_empty_one(database: Path) -> None:
     engine = store.replace(database)
     with Session(engine) as session:
         assert session.scalar(select(func.count()).select_from(SiteRow)) == 0
     engine.dispose()
 
 
-def test_what_is_there_is_never_overwritten_by_a_new_database(address: Address) -> None:
+def test_creating_a_database_never_overwrites_an_existing_file(address: Address) -> None:
     with pytest.raises(DatabaseTrouble, match=r"there is a (file|site database) already"):
         store.create(address)
     engine = store.open_database(address)
@@ -101,7 +101,7 @@ def test_what_is_there_is_never_overwritten_by_a_new_database(address: Address) 
     engine.dispose()
 
 
-def test_an_sqlite_database_has_a_write_ahead_log_foreign_keys_and_patience(database: Path) -> None:
+def test_an_sqlite_database_uses_a_write_ahead_log_foreign_keys_and_a_busy_timeout(database: Path) -> None:
     engine = store.open_file(database)
     with engine.connect() as connection:
         pragma = {
@@ -115,25 +115,25 @@ def test_an_sqlite_database_has_a_write_ahead_log_foreign_keys_and_patience(data
 # -- databases that cannot be used -------------------------------------------------------------------------
 
 
-def test_a_missing_file_is_not_made(tmp_path: Path) -> None:
+def test_opening_a_missing_file_does_not_create_it(tmp_path: Path) -> None:
     path = tmp_path / "nowhere.db"
     assert sentence(path) == f"{path}: there is no such file; `sil db init` makes a database"
     assert not path.exists()
 
 
-def test_a_folder_is_no_database(tmp_path: Path) -> None:
+def test_a_folder_is_not_a_database(tmp_path: Path) -> None:
     assert sentence(tmp_path) == f"{tmp_path}: there is no such file; `sil db init` makes a database"
 
 
 @pytest.mark.parametrize("content", [b"name = 'small'\n" * 100, b"\x1f\x8b" + b"x" * 5000])
-def test_another_kind_of_file_is_no_database(content: bytes, tmp_path: Path) -> None:
+def test_a_file_of_another_type_is_not_a_database(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "site.db"
     path.write_bytes(content)
     assert sentence(path) == f"{path}: this is no SQLite database"
     assert path.read_bytes() == content
 
 
-def test_a_database_of_something_else_is_no_site_database(tmp_path: Path) -> None:
+def test_a_foreign_database_is_not_a_site_database(tmp_path: Path) -> None:
     path = tmp_path / "other.db"
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE machine (name TEXT)")
@@ -141,12 +141,12 @@ def test_a_database_of_something_else_is_no_site_database(tmp_path: Path) -> Non
     assert sentence(path) == f"{path}: this is no site database; `sil db init` makes one"
 
 
-def test_an_empty_database_on_a_server_is_no_site_database(server: Server) -> None:
+def test_an_empty_database_on_a_server_is_not_a_site_database(server: Server) -> None:
     address = server.new_database()
     assert sentence(address) == f"{address}: this is no site database; `sil db init` makes one"
 
 
-def test_a_database_of_a_version_to_come_asks_for_a_newer_sil(database: Path) -> None:
+def test_a_database_of_a_newer_version_requires_a_newer_sil(database: Path) -> None:
     with sqlite3.connect(database) as connection:
         connection.execute("UPDATE alembic_version SET version_num = '9999'")
     connection.close()
@@ -155,14 +155,14 @@ def test_a_database_of_a_version_to_come_asks_for_a_newer_sil(database: Path) ->
     )
 
 
-def test_a_damaged_file_is_said_to_be_damaged(database: Path) -> None:
+def test_a_damaged_file_is_reported_as_damaged(database: Path) -> None:
     content = bytearray(database.read_bytes())
     content[4096 : len(content)] = b"\xff" * (len(content) - 4096)
     database.write_bytes(content)
     assert sentence(database) == f"{database}: the database file is damaged; restore it from a copy"
 
 
-def test_a_server_that_is_not_there_may_be_tried_again(server: Server) -> None:
+def test_a_server_that_does_not_answer_is_reported_as_unreachable(server: Server) -> None:
     address = server.new_database()
     with server.being_down(), pytest.raises(Unreachable) as caught:
         store.open_database(address)
@@ -170,20 +170,22 @@ def test_a_server_that_is_not_there_may_be_tried_again(server: Server) -> None:
     assert "\n" not in str(caught.value)
 
 
-def test_without_the_driver_for_postgresql_it_is_said_how_to_get_it(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_without_the_postgresql_driver_the_error_says_how_to_install_it(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     assert sentence("postgresql://ann@db.site/hcs") == (
         "PostgreSQL is spoken to by psycopg, which is not installed; run: pip install 'sil-testbed[postgres]'"
     )
 
 
-def test_a_database_that_is_not_on_the_server_is_said_to_be_missing_there(server: Server) -> None:
+def test_a_database_missing_on_the_server_is_reported(server: Server) -> None:
     address = server.new_database()
     server.drop(address)
     assert f'database "{address.url.database}" does not exist' in sentence(address)
 
 
-def test_a_database_that_another_process_keeps_locked_may_be_tried_again(
+def test_a_database_locked_by_another_process_may_be_retried(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "BUSY_TIMEOUT_S", 0.2)
@@ -203,7 +205,7 @@ def test_a_database_that_another_process_keeps_locked_may_be_tried_again(
     engine.dispose()
 
 
-AS_SOMEBODY_ELSE = """
+AS_ANOTHER_USER = """
 import os, sys
 from sqlalchemy import create_engine, text
 from site_db import store
@@ -222,14 +224,14 @@ except store.DatabaseTrouble as trouble:
 
 
 @pytest.mark.parametrize(("file_mode", "folder_mode"), [(0o444, 0o777), (0o444, 0o555)])
-def test_what_may_not_be_written_is_said_to_be_so(file_mode: int, folder_mode: int, database: Path) -> None:
+def test_a_read_only_database_is_reported(file_mode: int, folder_mode: int, database: Path) -> None:
     with tempfile.TemporaryDirectory() as name:  # nobody else may enter the folders of pytest
         folder = Path(name)
         path = Path(shutil.copy(database, folder))
         path.chmod(file_mode)
         folder.chmod(folder_mode)
         done = subprocess.run(
-            [sys.executable, "-c", AS_SOMEBODY_ELSE, path], capture_output=True, text=True, timeout=60
+            [sys.executable, "-c", AS_ANOTHER_USER, path], capture_output=True, text=True, timeout=60
         )
         folder.chmod(0o755)
     assert done.stderr == ""

@@ -84,11 +84,11 @@ shape = { kind = "box", width_cm = 2 }
 """
 
 
-def said_of(text: str | bytes, folder: Path) -> str:
+def error_of(text: str | bytes, folder: Path) -> str:
     return refusal(text, folder, lambda path: toml_file.read(path, Drawing))
 
 
-def test_a_file_without_faults_is_read(tmp_path: Path) -> None:
+def test_a_valid_file_is_read(tmp_path: Path) -> None:
     path = tmp_path / "good.toml"
     path.write_text(DRAWING)
     drawing = toml_file.read(path, Drawing)
@@ -160,18 +160,18 @@ UNKNOWN_KEYS = {
 
 
 @pytest.mark.parametrize(("old", "new", "sentence"), UNKNOWN_KEYS.values(), ids=UNKNOWN_KEYS)
-def test_an_unknown_key_is_answered_with_its_line_and_the_nearest_key_that_is_known_there(
+def test_an_unknown_key_is_reported_with_its_line_and_the_nearest_known_key(
     old: str, new: str, sentence: str, tmp_path: Path
 ) -> None:
     text = changed(old, new, DRAWING)
-    assert said_of(text, tmp_path) == f"line {blamed_line(text)}: {sentence}"
+    assert error_of(text, tmp_path) == f"line {blamed_line(text)}: {sentence}"
 
 
-def test_a_misspelled_key_is_reported_once_beside_a_wrong_value_elsewhere(
+def test_a_misspelled_key_is_reported_once_despite_another_error(
     tmp_path: Path,
 ) -> None:
     text = changed("pages = 3", "pages = 0", DRAWING).replace('name = "hub"', 'nmae = "hub"')
-    value, key = said_of(text, tmp_path).split("\n")
+    value, key = error_of(text, tmp_path).split("\n")
     assert "pages = 0" in value
     assert key.endswith("unknown key 'nmae'; did you mean 'name'?")
 
@@ -288,56 +288,56 @@ WRONG_VALUES = {
 
 
 @pytest.mark.parametrize(("old", "new", "sentence"), WRONG_VALUES.values(), ids=WRONG_VALUES)
-def test_a_wrong_value_is_told_with_its_line_and_what_was_expected_in_words_of_toml(
+def test_an_invalid_value_is_reported_with_its_line_and_the_expected_toml_type(
     old: str, new: str, sentence: str, tmp_path: Path
 ) -> None:
     text = changed(old, new, DRAWING)
-    assert said_of(text, tmp_path) == f"line {blamed_line(text)}: {sentence}"
+    assert error_of(text, tmp_path) == f"line {blamed_line(text)}: {sentence}"
 
 
-def test_single_brackets_for_an_array_of_tables_are_answered_with_the_double_ones(tmp_path: Path) -> None:
-    assert said_of('title = "x"\n[parts]\nname = "rim"\n', tmp_path) == (
+def test_single_brackets_for_an_array_of_tables_are_reported_with_the_double_ones(tmp_path: Path) -> None:
+    assert error_of('title = "x"\n[parts]\nname = "rim"\n', tmp_path) == (
         'line 2: parts = {"name": "rim"}: expected an array of tables, each under the header [[parts]]'
     )
 
 
-def test_a_key_that_is_missing_at_top_level_has_no_line_even_if_a_table_has_one_of_that_name(
+def test_a_missing_top_level_key_has_no_line_even_if_a_table_has_one_of_that_name(
     tmp_path: Path,
 ) -> None:
-    assert said_of('[frame]\ncolour = "title"\n', tmp_path) == "the key 'title' is missing"
+    assert error_of('[frame]\ncolour = "title"\n', tmp_path) == "the key 'title' is missing"
 
 
-def test_a_long_value_is_shown_by_its_beginning(tmp_path: Path) -> None:
-    sentence = said_of(f'title = "x"\npages = "{"9" * 5000}x"\n', tmp_path)
+def test_a_long_value_is_truncated_in_the_error(tmp_path: Path) -> None:
+    sentence = error_of(f'title = "x"\npages = "{"9" * 5000}x"\n', tmp_path)
     assert sentence == f'line 2: pages = "{"9" * 56}...: expected a whole number'
 
 
-def test_a_number_with_more_digits_than_python_shows_is_refused_with_a_sentence(tmp_path: Path) -> None:
-    assert said_of(f"title = 0x{'f' * 5000}", tmp_path).startswith("line 1: title = a number with too many")
-    assert said_of(f"pages = {'9' * 5000}", tmp_path) == "there is a number with too many digits"
+def test_a_number_with_too_many_digits_is_rejected_in_one_sentence(tmp_path: Path) -> None:
+    assert error_of(f"title = 0x{'f' * 5000}", tmp_path).startswith("line 1: title = a number with too many")
+    assert error_of(f"pages = {'9' * 5000}", tmp_path) == "there is a number with too many digits"
 
 
-def test_arrays_that_are_nested_too_deeply_are_refused_with_a_sentence(tmp_path: Path) -> None:
-    assert said_of("pages = " + "[" * 5000, tmp_path) == ("the arrays or tables in it are nested too deeply")
+def test_too_deeply_nested_arrays_are_rejected_in_one_sentence(tmp_path: Path) -> None:
+    assert error_of("pages = " + "[" * 5000, tmp_path) == ("the arrays or tables in it are nested too deeply")
 
 
-def test_the_line_is_found_below_arrays_as_deep_as_the_parser_reads_them(tmp_path: Path) -> None:
+def test_lines_are_found_below_arrays_as_deep_as_the_parser_reads_them(tmp_path: Path) -> None:
     deep = "[" * 200 + "1" + "]" * 200
-    assert said_of(f'title = "x"\nunheard_of = {deep}\n', tmp_path).startswith(
+    assert error_of(f'title = "x"\nunheard_of = {deep}\n', tmp_path).startswith(
         "line 2: unknown key 'unheard_of'"
     )
 
 
-def test_lines_are_counted_alike_where_a_comment_has_separators_that_unicode_knows(tmp_path: Path) -> None:
-    assert said_of('# a\u2028b\x85c\ntitle = "x"\npages = 0\n', tmp_path).startswith("line 3: pages = 0")
+def test_unicode_separators_in_comments_do_not_change_line_numbers(tmp_path: Path) -> None:
+    assert error_of('# a\u2028b\x85c\ntitle = "x"\npages = 0\n', tmp_path).startswith("line 3: pages = 0")
 
 
-def test_lines_are_counted_alike_in_a_file_from_windows(tmp_path: Path) -> None:
+def test_windows_line_endings_do_not_change_line_numbers(tmp_path: Path) -> None:
     text = "\ufeff" + DRAWING.replace("pages = 3", "pages = -1").replace("\n", "\r\n")
-    assert said_of(text, tmp_path).startswith("line 2: pages = -1: expected")
+    assert error_of(text, tmp_path).startswith("line 2: pages = -1: expected")
 
 
-def test_a_good_file_from_windows_is_read(tmp_path: Path) -> None:
+def test_a_valid_file_with_windows_line_endings_is_read(tmp_path: Path) -> None:
     path = tmp_path / "windows.toml"
     path.write_bytes(b"\xef\xbb\xbf" + DRAWING.replace("\n", "\r\n").encode())
     assert toml_file.read(path, Drawing).title == "wheels"
@@ -364,38 +364,38 @@ NOT_TOML = {
 
 
 @pytest.mark.parametrize(("text", "beginning"), NOT_TOML.values(), ids=NOT_TOML)
-def test_what_is_not_toml_is_told_with_the_line_in_the_usual_place(
+def test_invalid_toml_is_reported_with_the_line_in_the_usual_place(
     text: str, beginning: str, tmp_path: Path
 ) -> None:
-    sentence = said_of(text, tmp_path)
+    sentence = error_of(text, tmp_path)
     assert sentence.startswith(beginning)
     assert "(at line" not in sentence
 
 
-def test_an_empty_file_lacks_its_first_key(tmp_path: Path) -> None:
-    assert said_of("", tmp_path) == "the key 'title' is missing"
+def test_an_empty_file_is_missing_its_first_key(tmp_path: Path) -> None:
+    assert error_of("", tmp_path) == "the key 'title' is missing"
 
 
-def test_bytes_that_are_not_utf_8_are_refused(tmp_path: Path) -> None:
-    assert said_of('title = "Gebäude"'.encode("latin-1"), tmp_path) == (
+def test_invalid_utf_8_is_rejected(tmp_path: Path) -> None:
+    assert error_of('title = "Gebäude"'.encode("latin-1"), tmp_path) == (
         "the file cannot be read: it is not UTF-8 text"
     )
 
 
-def test_a_folder_in_place_of_a_file_is_refused(tmp_path: Path) -> None:
+def test_a_folder_instead_of_a_file_is_rejected(tmp_path: Path) -> None:
     with pytest.raises(InvalidFile) as caught:
         toml_file.read(tmp_path, Drawing)
     assert after_path(caught.value, tmp_path) == "the file cannot be read: Is a directory"
 
 
-def test_a_missing_file_is_told_with_its_path(tmp_path: Path) -> None:
+def test_a_missing_file_is_reported_with_its_path(tmp_path: Path) -> None:
     path = tmp_path / "nowhere.toml"
     with pytest.raises(InvalidFile) as caught:
         toml_file.read(path, Drawing)
     assert after_path(caught.value, path) == "there is no such file"
 
 
-def test_a_path_through_a_file_is_refused(tmp_path: Path) -> None:
+def test_a_path_through_a_file_is_rejected(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("")
     path = tmp_path / "file" / "drawing.toml"
     with pytest.raises(InvalidFile) as caught:
@@ -403,14 +403,14 @@ def test_a_path_through_a_file_is_refused(tmp_path: Path) -> None:
     assert after_path(caught.value, path) == "the file cannot be read: Not a directory"
 
 
-def test_a_path_that_breaks_the_line_does_not_break_the_sentence(tmp_path: Path) -> None:
+def test_a_line_break_in_a_path_is_escaped_in_the_error(tmp_path: Path) -> None:
     with pytest.raises(InvalidFile) as caught:
         toml_file.read(tmp_path / "two\nlines.toml", Drawing)
     assert_has_a_plain_sentence_for_each_mistake(str(caught.value))
     assert str(caught.value).endswith("two\\nlines.toml: there is no such file")
 
 
-def test_a_table_cannot_be_changed_after_it_was_read(tmp_path: Path) -> None:
+def test_a_table_is_immutable_after_reading(tmp_path: Path) -> None:
     (tmp_path / "good.toml").write_text(DRAWING)
     with pytest.raises(ValueError, match="frozen"):
         toml_file.read(tmp_path / "good.toml", Drawing).pages = 5  # type: ignore[misc]

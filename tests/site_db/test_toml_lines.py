@@ -128,24 +128,24 @@ e = 51
         ((), None),
     ],
 )
-def test_everything_in_a_tricky_file_has_its_line(location: Location, line: int | None) -> None:
+def test_every_statement_of_a_tricky_file_has_its_line(location: Location, line: int | None) -> None:
     tomllib.loads(TRICKY)
     assert line_of(TRICKY, location) == line
 
 
-def test_a_key_of_an_inline_table_is_not_looked_for_among_the_keys_of_the_same_name_at_top_level() -> None:
+def test_a_key_of_an_inline_table_is_not_confused_with_a_top_level_key() -> None:
     text = 'name = "site"\n\nclusters = [\n  { members = ["a"] },\n]'
     assert line_of(text, ("clusters", 0, "name")) == 4
 
 
-def test_only_line_feeds_count_as_ends_of_lines() -> None:
+def test_only_line_feeds_end_lines() -> None:
     text = "# form\u2028feed\x85and\u2029more\na = 1\r\nb = 2"
     assert line_of(text, ("a",)) == 2
     assert line_of(text, ("b",)) == 3
 
 
 @pytest.mark.parametrize("ends", ['"""', '""""', '"""""'])
-def test_quotes_at_the_end_of_a_long_string_belong_to_it(ends: str) -> None:
+def test_quotes_at_the_end_of_a_multi_line_string_belong_to_it(ends: str) -> None:
     text = f'a = """x\n{ends}\nb = 1'
     assert line_of(text, ("b",)) == 3
 
@@ -153,12 +153,12 @@ def test_quotes_at_the_end_of_a_long_string_belong_to_it(ends: str) -> None:
 @pytest.mark.parametrize(
     "text", ["a = ", "a = [", "a = {", "[", "[a", "= 3", "a = {b", 'a = ["', "a 3", "[[a.b", '"a', "\x00"]
 )
-def test_a_text_that_is_no_longer_toml_gives_no_line_and_no_traceback(text: str) -> None:
+def test_text_that_is_invalid_toml_has_no_line_and_raises_nothing(text: str) -> None:
     assert line_of(text, ("nowhere",)) is None
 
 
 @given(st.text(alphabet="ab[]{}=\"'#.,\n\\ 1"))
-def test_any_text_gives_a_line_of_it_or_none(text: str) -> None:
+def test_any_text_gives_one_of_its_lines_or_none(text: str) -> None:
     line = line_of(text, ("a",))
     assert line is None or 1 <= line <= text.count("\n") + 1
 
@@ -244,7 +244,7 @@ def is_toml(text: str) -> bool:
 @given(
     st.lists(st.sampled_from(CHUNKS), max_size=12).map(lambda all: [c.format(k) for k, c in enumerate(all)])
 )
-def test_any_mixture_of_statements_has_the_lines_that_the_standard_parser_implies(chunks: list[str]) -> None:
+def test_any_mixture_of_statements_has_the_lines_implied_by_the_standard_parser(chunks: list[str]) -> None:
     kept: list[str] = []
     for chunk in chunks:
         if is_toml("\n".join([*kept, chunk])):

@@ -39,7 +39,7 @@ from tests.site_db.site_texts import SMALL, read
 
 ROOT = Path(__file__).parents[3]
 SITE_ID = 1
-Told = dict[object, tuple[list[object], list[tuple[int, int]]]]
+Summaries = dict[object, tuple[list[object], list[tuple[int, int]]]]
 
 
 def run(
@@ -57,13 +57,13 @@ def add(engine: Engine, *jobs: JobRecord, key: str = "live") -> None:
         JobWriter(session, "small").add(session, Source(SourceKind.LIVE, key), jobs)
 
 
-def told(kept: dict[Key, StoredStatistics]) -> Told:
+def summaries(kept: dict[Key, StoredStatistics]) -> Summaries:
     return {
         key: ([getattr(one.runs, name) for name in MOMENTS], one.sketch.bins()) for key, one in kept.items()
     }
 
 
-def assert_same(one: Told, other: Told) -> None:
+def assert_same(one: Summaries, other: Summaries) -> None:
     assert one.keys() == other.keys()
     for key, (moments, pairs) in one.items():
         assert moments == pytest.approx(other[key][0], rel=1e-9, abs=1e-9), key
@@ -73,7 +73,7 @@ def assert_same(one: Told, other: Told) -> None:
 # -- what recording costs ----------------------------------------------------------------------------------
 
 
-def test_a_writer_reads_the_statistics_of_a_job_class_once_wherever_its_runs_are(
+def test_a_writer_reads_the_statistics_of_a_job_class_only_once(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     asked_for: list[Collection[int] | None] = []
@@ -96,21 +96,21 @@ def test_a_writer_reads_the_statistics_of_a_job_class_once_wherever_its_runs_are
 
 
 @pytest.mark.parametrize("every", [1, 3, 1000])
-def test_the_statistics_as_of_any_run_are_those_that_were_there_after_it(
+def test_statistics_as_of_any_run_equal_those_recorded_after_it(
     every: int, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "SNAPSHOT_EVERY", every)
-    after: list[Told] = [{}]
+    after: list[Summaries] = [{}]
     for k in range(10):
         add(engine, run(10.0 + k, RESOURCES[k % 4], size=float(k + 1) if k % 3 else None))
         with Session(engine) as session:
-            after.append(told(read_stored(session, SITE_ID)))
+            after.append(summaries(read_stored(session, SITE_ID)))
     with Session(engine) as session:
         for number, expected in enumerate(after):
-            assert_same(told(read_stored_as_of(session, SITE_ID, number)), expected)
+            assert_same(summaries(read_stored_as_of(session, SITE_ID, number)), expected)
 
 
-def test_reading_as_of_the_past_looks_at_the_runs_since_the_last_copy_only(
+def test_reading_the_past_scans_only_runs_since_the_last_snapshot(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "SNAPSHOT_EVERY", 5)
@@ -130,14 +130,14 @@ def test_reading_as_of_the_past_looks_at_the_runs_since_the_last_copy_only(
     assert looked_at == [(15, 17), (5, 9)]
 
 
-def test_runs_of_seconds_and_of_weeks_in_one_place_do_not_end_recording(engine: Engine) -> None:
+def test_runs_of_seconds_and_weeks_in_one_place_are_recorded(engine: Engine) -> None:
     for _ in range(3):
         add(engine, *(run(time_s) for time_s in (1.0, 2e6) * 500))
     with Session(engine) as session:
         assert disagreements(session, SITE_ID) == []
 
 
-def test_who_prunes_less_than_somebody_else_has_pruned_meanwhile_prunes_nothing(engine: Engine) -> None:
+def test_pruning_less_than_a_concurrent_prune_has_no_effect(engine: Engine) -> None:
     add(engine, *(run(10.0 + k) for k in range(50)))
     with Session(engine) as early:
         early.get_one(SiteRow, SITE_ID)  # as it was before the other one
@@ -151,7 +151,7 @@ def test_who_prunes_less_than_somebody_else_has_pruned_meanwhile_prunes_nothing(
         assert disagreements(session, SITE_ID) == []
 
 
-def test_a_reader_sees_one_moment_also_while_others_record_and_prune(
+def test_a_reader_sees_one_snapshot_despite_concurrent_recording_and_pruning(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(writer, "SNAPSHOT_EVERY", 20)
@@ -166,9 +166,9 @@ def test_a_reader_sees_one_moment_also_while_others_record_and_prune(
         real(session, *rest)
 
     with store.reading(engine) as session:
-        before = told(read_stored(session, SITE_ID))
+        before = summaries(read_stored(session, SITE_ID))
         monkeypatch.setattr(as_of, "add_runs", interrupted)
-        assert_same(told(read_stored_as_of(session, SITE_ID, 30)), before)
+        assert_same(summaries(read_stored_as_of(session, SITE_ID, 30)), before)
 
 
 @settings(max_examples=25)
@@ -181,7 +181,7 @@ def test_a_reader_sees_one_moment_also_while_others_record_and_prune(
     every=st.integers(1, 9),
     data=st.data(),
 )
-def test_however_runs_come_in_batches_the_statistics_agree_with_the_history_also_when_it_is_pruned(
+def test_statistics_agree_with_the_history_for_any_batches_and_pruning(
     batches: list[list[tuple[float, str]]], every: int, data: st.DataObject, shared_folder: Path
 ) -> None:
     path = shared_folder / "batches.sqlite"
@@ -196,22 +196,22 @@ def test_however_runs_come_in_batches_the_statistics_agree_with_the_history_also
     to = data.draw(st.integers(0, n))
     with Session(engine) as session, session.begin():
         assert disagreements(session, SITE_ID) == []
-        before = told(read_stored_as_of(session, SITE_ID, n))
+        before = summaries(read_stored_as_of(session, SITE_ID, n))
         assert prune(session, SITE_ID, to) == to
-        assert_same(told(read_stored_as_of(session, SITE_ID, n)), before)
+        assert_same(summaries(read_stored_as_of(session, SITE_ID, n)), before)
         assert disagreements(session, SITE_ID) == []
     engine.dispose()
 
 
-def test_what_is_pruned_is_gone_and_what_it_taught_stays(engine: Engine) -> None:
+def test_pruned_runs_are_deleted_and_their_statistics_kept(engine: Engine) -> None:
     add(engine, *(run(10.0 * k) for k in range(1, 11)))
     with Session(engine) as session, session.begin():
-        before = told(read_stored(session, SITE_ID))
+        before = summaries(read_stored(session, SITE_ID))
         assert prune(session, SITE_ID, 7) == 7
     with Session(engine) as session:
         assert session.scalars(select(ExecutionHistoryRow.number)).all() == [8, 9, 10]
         assert session.scalars(select(JobRow.run_number).order_by(JobRow.serial)).all() == [8, 9, 10]
-        assert told(read_stored(session, SITE_ID)) == before
+        assert summaries(read_stored(session, SITE_ID)) == before
         with pytest.raises(PrunedHistory, match="can be read as of run 7 to 10, not as of run 6"):
             read_stored_as_of(session, SITE_ID, 6)
     add(engine, run(5.0))
@@ -219,7 +219,7 @@ def test_what_is_pruned_is_gone_and_what_it_taught_stays(engine: Engine) -> None
         assert session.scalar(select(func.max(ExecutionHistoryRow.number))) == 11
 
 
-def test_statistics_that_disagree_with_the_history_are_found(engine: Engine) -> None:
+def test_statistics_that_disagree_with_the_history_are_detected(engine: Engine) -> None:
     add(engine, run(10.0), run(20.0, "s1"))
     with Session(engine) as session, session.begin():
         row = ExecutionStatisticsRow
@@ -228,7 +228,7 @@ def test_statistics_that_disagree_with_the_history_are_found(engine: Engine) -> 
         assert [key.machine_id is not None for key in disagreements(session, SITE_ID)] == [True, True]
 
 
-def test_users_have_their_jobs_and_execution_times_counted_by_queue(engine: Engine) -> None:
+def test_jobs_and_execution_times_are_counted_per_user_and_queue(engine: Engine) -> None:
     waiting = JobRecord("2", "short", "ann", "day", JobState.WAITING, 0.0)
     add(engine, run(10.0), run(5.0), waiting)
     with Session(engine) as session:
@@ -266,7 +266,7 @@ def let_go(process: subprocess.Popen[str]) -> None:
     process.stdin.flush()
 
 
-def test_of_four_processes_that_record_at_once_no_update_is_lost(
+def test_four_concurrent_recorders_lose_no_update(
     address: Address, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     processes = [start(address, name, 12, 25) for name in ("one", "two", "three", "four")]
@@ -297,7 +297,7 @@ def test_of_four_processes_that_record_at_once_no_update_is_lost(
 
 
 @pytest.mark.parametrize("after", [0, 3, 7])
-def test_a_process_that_is_killed_loses_at_most_its_last_batch_and_leaves_nothing_half_done(
+def test_a_killed_process_loses_at_most_its_last_batch_and_leaves_no_partial_record(
     after: int, address: Address
 ) -> None:
     n = 400
@@ -322,14 +322,14 @@ def test_a_process_that_is_killed_loses_at_most_its_last_batch_and_leaves_nothin
     engine.dispose()
 
 
-def test_copies_of_the_statistics_are_few(engine: Engine) -> None:
+def test_few_snapshots_of_the_statistics_are_stored(engine: Engine) -> None:
     add(engine, *(run(10.0 + k % 7, RESOURCES[k % 5]) for k in range(5000)))
     with Session(engine) as session:
         n = session.scalar(select(func.count()).select_from(ExecutionSnapshotRow))
     assert n == 7  # five machines and their two classes, once
 
 
-def test_a_run_of_the_same_site_file_elsewhere_does_not_count(tmp_path: Path) -> None:
+def test_a_run_at_another_site_with_the_same_file_does_not_count(tmp_path: Path) -> None:
     engine = store.replace(tmp_path / "two.sqlite")
     with Session(engine) as session, session.begin():
         importing.put_site(session, read(SMALL, tmp_path))

@@ -30,7 +30,7 @@ def in_parts(runs: list[tuple[float, float | None]], cuts: list[int]) -> RunStat
 
 @given(runs=SIZED, cuts=st.lists(st.integers(0, 100), max_size=4))
 @example(runs=[(1e9, 1.0), (1e9 + 1, 2.0), (1e9 + 2, 3.0)], cuts=[1, 2])
-def test_count_mean_and_variance_are_numpys_however_the_runs_are_divided(
+def test_count_mean_and_variance_equal_numpy_for_any_partition_of_the_runs(
     runs: list[tuple[float, float | None]], cuts: list[int]
 ) -> None:
     times_s = np.array([t for t, _ in runs])
@@ -42,7 +42,7 @@ def test_count_mean_and_variance_are_numpys_however_the_runs_are_divided(
 
 
 @given(runs=SIZED, cuts=st.lists(st.integers(0, 100), max_size=4))
-def test_the_line_is_that_of_least_squares_however_the_runs_are_divided(
+def test_the_line_equals_least_squares_for_any_partition_of_the_runs(
     runs: list[tuple[float, float | None]], cuts: list[int]
 ) -> None:
     seen = in_parts(runs, cuts)
@@ -55,13 +55,13 @@ def test_the_line_is_that_of_least_squares_however_the_runs_are_divided(
     assert seen.expected_s(123.0) == pytest.approx(expected_s, rel=1e-5, abs=1e-5 * seen.mean_s)
 
 
-def test_a_line_by_hand() -> None:
+def test_a_line_equals_a_hand_computed_example() -> None:
     seen = RunStatistics.of([10.0, 20.0, 30.0], [1.0, 2.0, 3.0])
     assert seen.expected_s(5.0) == pytest.approx(50.0)
     assert seen.expected_s() == 20.0
 
 
-def test_a_line_never_leads_below_the_shortest_run() -> None:
+def test_a_line_never_predicts_less_than_the_shortest_run() -> None:
     assert RunStatistics.of([10.0, 20.0, 30.0], [1.0, 2.0, 3.0]).expected_s(0.1) == 10.0
 
 
@@ -73,7 +73,7 @@ def test_a_line_never_leads_below_the_shortest_run() -> None:
         ([10.0, 20.0, 30.0], [1.0, None, 2.0]),
     ],
 )
-def test_too_few_sizes_make_no_line_and_the_mean_is_expected(
+def test_with_too_few_sizes_the_mean_is_used_instead_of_a_line(
     times_s: list[float], sizes: list[float | None]
 ) -> None:
     seen = RunStatistics.of(times_s, sizes)
@@ -82,7 +82,7 @@ def test_too_few_sizes_make_no_line_and_the_mean_is_expected(
 
 
 @given(runs=SIZED, factor=st.floats(0.01, 100))
-def test_scaling_is_as_if_each_run_had_taken_so_many_times_as_long(
+def test_scaled_statistics_equal_those_of_scaled_runs(
     runs: list[tuple[float, float | None]], factor: float
 ) -> None:
     sizes = [x for _, x in runs]
@@ -92,7 +92,7 @@ def test_scaling_is_as_if_each_run_had_taken_so_many_times_as_long(
     assert scaled.expected_s(9.0) == pytest.approx(slower.expected_s(9.0), rel=1e-6)
 
 
-def test_the_deviation_of_one_run_is_not_known() -> None:
+def test_the_deviation_of_one_run_is_unknown() -> None:
     assert RunStatistics.of([5.0]).deviation_s is None
     assert RunStatistics.of([5.0, 7.0]).deviation_s == pytest.approx(2**0.5)
 
@@ -112,13 +112,13 @@ def test_runs_of_one_size_have_no_line(size: float, n: int) -> None:
 
 
 @given(times_s=TIMES, q=st.floats(0, 1))
-def test_a_quantile_is_within_its_stated_error_of_the_true_one(times_s: list[float], q: float) -> None:
-    true_s = float(np.quantile(times_s, q, method="inverted_cdf"))
-    assert QuantileSketch(times_s).quantile(q) == pytest.approx(true_s, rel=ACCURACY * (1 + 1e-6))
+def test_a_quantile_is_within_the_stated_error(times_s: list[float], q: float) -> None:
+    exact_s = float(np.quantile(times_s, q, method="inverted_cdf"))
+    assert QuantileSketch(times_s).quantile(q) == pytest.approx(exact_s, rel=ACCURACY * (1 + 1e-6))
 
 
 @given(times_s=TIMES, q=st.floats(0, 1))
-def test_a_quantile_is_that_of_the_reference_library(times_s: list[float], q: float) -> None:
+def test_a_quantile_equals_the_reference_library(times_s: list[float], q: float) -> None:
     reference = DDSketch(ACCURACY)
     for time_s in times_s:
         reference.add(time_s)
@@ -126,20 +126,20 @@ def test_a_quantile_is_that_of_the_reference_library(times_s: list[float], q: fl
     rank = min(
         max(ceil(q * n * (1 - 1e-12)) - 1, 0), n - 1
     )  # to the library, the quantile q has rank q (n - 1)
-    told = QuantileSketch(times_s).quantile(q)
+    estimated = QuantileSketch(times_s).quantile(q)
     asked = min(1.0, (rank + 1e-6) / max(n - 1, 1))  # or rounding would make it the rank before
-    assert told == pytest.approx(reference.get_quantile_value(asked), rel=2.1 * ACCURACY)
+    assert estimated == pytest.approx(reference.get_quantile_value(asked), rel=2.1 * ACCURACY)
 
 
-def test_the_longest_of_ten_runs_is_their_95th_percentile() -> None:
+def test_the_95th_percentile_of_ten_runs_is_the_longest() -> None:
     times_s = [10.0 * k for k in range(1, 10)] + [1000.0]
     sketch = QuantileSketch(times_s)
-    told = [sketch.quantile(q) for q in (0.0, 0.1, 0.5, 0.9, 0.95, 1.0)]
-    assert told == pytest.approx([10.0, 10.0, 50.0, 90.0, 1000.0, 1000.0], rel=ACCURACY * (1 + 1e-6))
+    estimated = [sketch.quantile(q) for q in (0.0, 0.1, 0.5, 0.9, 0.95, 1.0)]
+    assert estimated == pytest.approx([10.0, 10.0, 50.0, 90.0, 1000.0, 1000.0], rel=ACCURACY * (1 + 1e-6))
 
 
 @given(times_s=TIMES, cut=st.integers(0, 30))
-def test_merging_is_exact_and_survives_the_way_into_the_database(times_s: list[float], cut: int) -> None:
+def test_merging_is_exact_and_survives_serialisation(times_s: list[float], cut: int) -> None:
     whole = QuantileSketch(times_s)
     for one, other in ((times_s[:cut], times_s[cut:]), (times_s[cut:], times_s[:cut])):
         sketch = QuantileSketch.from_bytes(QuantileSketch(one).to_bytes())
@@ -148,6 +148,6 @@ def test_merging_is_exact_and_survives_the_way_into_the_database(times_s: list[f
         assert sketch.count == len(times_s)
 
 
-def test_no_values_have_no_quantile() -> None:
+def test_an_empty_sketch_has_no_quantile() -> None:
     with pytest.raises(ValueError, match="no values"):
         QuantileSketch().quantile(0.5)

@@ -18,7 +18,7 @@ NOW_S = 1.8e9
 TRIAL = Source(SourceKind.TESTBED, "a", "trial", "pjs", 0, 3)
 
 
-def test_what_is_written_to_a_file_is_read_back_as_it_was(tmp_path: Path) -> None:
+def test_a_written_file_round_trips(tmp_path: Path) -> None:
     done = JobRecord("3", "short", "ann", "day", JobState.DONE, 1.0, "f1", 1, 2.0, 3.0, expected_s=9.0)
     refused = JobRecord("4", "long", "bob", "night", JobState.REFUSED, 3.0, reason="no, not today")
     sized = JobRecord(
@@ -30,11 +30,11 @@ def test_what_is_written_to_a_file_is_read_back_as_it_was(tmp_path: Path) -> Non
     assert csv_file.read(path, NOW_S) == batches
 
 
-def test_four_columns_are_enough_and_the_file_is_the_source(tmp_path: Path) -> None:
+def test_four_columns_suffice_and_the_file_is_the_source(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("job_class,resource,started_unix_s,run_time_s\nshort,f1,1700000000,12.5\n")
-    ((told_by, (job,)),) = csv_file.read(path, NOW_S)
-    assert (told_by.kind, told_by.name) == (SourceKind.FILE, "mine.csv")
+    ((source, (job,)),) = csv_file.read(path, NOW_S)
+    assert (source.kind, source.name) == (SourceKind.FILE, "mine.csv")
     assert (job.number, job.state, job.run_time_s, job.user) == ("2", JobState.DONE, 12.5, "unknown")
     assert job.submitted_s == job.started_s == 1.7e9
 
@@ -73,7 +73,7 @@ HEADER = "job_class,resource,started_unix_s,run_time_s"
         (f"{HEADER},machine_class\nshort,f1,5,1,fast\n", "line 2: either a resource or a machine_class"),
     ],
 )
-def test_a_bad_file_is_refused_with_line_value_and_what_was_expected(
+def test_an_invalid_file_is_rejected_with_line_value_and_expected_format(
     text: str, sentence: str, tmp_path: Path
 ) -> None:
     path = tmp_path / "bad.csv"
@@ -83,7 +83,7 @@ def test_a_bad_file_is_refused_with_line_value_and_what_was_expected(
     assert sentence in after_path(caught.value, path)
 
 
-def test_a_run_of_which_no_machine_is_known_is_one_of_a_machine_class(tmp_path: Path) -> None:
+def test_a_run_without_a_machine_belongs_to_its_machine_class(tmp_path: Path) -> None:
     path = tmp_path / "mine.csv"
     path.write_text("job_class,machine_class,started_unix_s,run_time_s\nshort,fast,1700000000,12.5\n")
     ((_, (job,)),) = csv_file.read(path, NOW_S)
@@ -128,9 +128,7 @@ JOBS = st.builds(
         st.tuples(SOURCES, st.lists(JOBS, min_size=1, max_size=3)), max_size=3, unique_by=lambda b: b[0].key
     )
 )
-def test_any_batches_come_back_as_they_were(
-    batches: list[tuple[Source, list[JobRecord]]], shared_folder: Path
-) -> None:
+def test_any_batches_round_trip(batches: list[tuple[Source, list[JobRecord]]], shared_folder: Path) -> None:
     path = shared_folder / "jobs.csv"
     csv_file.write(path, batches)
     assert csv_file.read(path, NOW_S) == batches

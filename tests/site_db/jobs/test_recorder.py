@@ -51,12 +51,12 @@ def on_server(server: Server, server_database_to_copy: Address) -> Iterator[tupl
     engine.dispose()
 
 
-def test_what_comes_while_the_server_is_down_is_written_in_order_when_it_is_back(
+def test_jobs_recorded_while_the_server_is_down_are_written_in_order_after_recovery(
     server: Server, on_server: tuple[Address, Engine]
 ) -> None:
     address, engine = on_server
-    said: list[str] = []
-    recorder = Recorder(engine, "small", said.append)
+    sentences: list[str] = []
+    recorder = Recorder(engine, "small", sentences.append)
     recorder.record(source("a"), jobs(1.0, 2.0))
     with server.being_down():
         recorder.record(source("b"), jobs(3.0))
@@ -65,8 +65,12 @@ def test_what_comes_while_the_server_is_down_is_written_in_order_when_it_is_back
     recorder.record(source("d"), jobs(6.0))
     assert recorder.waiting == ()
     assert recorded(engine) == [("a", 1.0), ("a", 2.0), ("b", 3.0), ("c", 4.0), ("c", 5.0), ("d", 6.0)]
-    assert ["does not answer" in said[0], "can be reached again" in said[1], len(said)] == [True, True, 2]
-    for sentence in said:
+    assert ["does not answer" in sentences[0], "can be reached again" in sentences[1], len(sentences)] == [
+        True,
+        True,
+        2,
+    ]
+    for sentence in sentences:
         assert_has_a_plain_sentence_for_each_mistake(sentence)
         assert sentence.startswith(str(address))
 
@@ -74,7 +78,7 @@ def test_what_comes_while_the_server_is_down_is_written_in_order_when_it_is_back
 @pytest.mark.parametrize("kind", [SourceKind.TESTBED, SourceKind.LIVE])
 @pytest.mark.parametrize("state", [JobState.DONE, JobState.FAILED])
 @pytest.mark.parametrize("lost", ["before", "after"])
-def test_a_commit_that_was_cut_off_is_neither_lost_nor_done_twice(
+def test_an_interrupted_commit_is_neither_lost_nor_repeated(
     lost: str, state: JobState, kind: SourceKind, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """The connection breaks while the answer to COMMIT is awaited: it may have been carried out or not."""
@@ -103,7 +107,7 @@ def test_a_commit_that_was_cut_off_is_neither_lost_nor_done_twice(
         assert times.all() == ([1.0, 2.0, 3.0] if state is JobState.DONE else [3.0])
 
 
-def test_what_two_recorders_are_told_of_one_source_is_recorded_once(engine: Engine) -> None:
+def test_a_source_reported_to_two_recorders_is_recorded_once(engine: Engine) -> None:
     one, another = (Recorder(engine, "small", lambda _: None) for _ in range(2))
     one.record(source("a"), jobs(1.0))
     another.record(source("a"), jobs(1.0))
@@ -111,7 +115,7 @@ def test_what_two_recorders_are_told_of_one_source_is_recorded_once(engine: Engi
     assert recorded(engine) == [("a", 1.0), ("b", 2.0)]
 
 
-def test_two_recorders_in_turn_know_of_each_others_runs(engine: Engine) -> None:
+def test_alternating_recorders_see_each_others_runs(engine: Engine) -> None:
     one, another = (Recorder(engine, "small", lambda _: None) for _ in range(2))
     for k in range(4):
         for name, recorder in (("one", one), ("another", another)):
@@ -119,7 +123,7 @@ def test_two_recorders_in_turn_know_of_each_others_runs(engine: Engine) -> None:
     assert len(recorded(engine)) == 8
 
 
-def test_a_batch_that_breaks_a_rule_of_the_database_holds_nothing_up(engine: Engine) -> None:
+def test_a_batch_that_violates_a_constraint_does_not_block_later_ones(engine: Engine) -> None:
     """Also not where the server's reason speaks of an interconnect: that is no lost connection."""
     recorder = Recorder(engine, "small", lambda _: None)
     bad = replace(jobs(1.0)[0], queue="interconnect-tests", preemptions=-1)
@@ -129,18 +133,18 @@ def test_a_batch_that_breaks_a_rule_of_the_database_holds_nothing_up(engine: Eng
     assert recorded(engine) == [("b", 2.0)]
 
 
-def test_a_database_that_is_locked_for_long_is_written_later(
+def test_jobs_recorded_while_the_database_is_locked_are_written_later(
     database: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setattr(store, "BUSY_TIMEOUT_S", 0.1)
     address = parse_address(str(database))
     engine = store.open_database(address)
-    said: list[str] = []
-    recorder = Recorder(engine, "small", said.append)
+    sentences: list[str] = []
+    recorder = Recorder(engine, "small", sentences.append)
     another = sqlite3.connect(database, isolation_level=None)
     another.execute("BEGIN EXCLUSIVE")
     recorder.record(source("a"), jobs(1.0))
-    assert "another process keeps the database locked" in said[0]
+    assert "another process keeps the database locked" in sentences[0]
     another.execute("COMMIT")
     another.close()
     recorder.write()
@@ -148,7 +152,7 @@ def test_a_database_that_is_locked_for_long_is_written_later(
     engine.dispose()
 
 
-def test_a_run_on_a_cluster_that_does_not_say_on_how_many_machines_was_on_all(engine: Engine) -> None:
+def test_a_cluster_run_without_a_number_of_members_used_all(engine: Engine) -> None:
     run = JobRecord("1", "short", "ann", "day", JobState.DONE, 1.0, "pair", None, 2.0, 3.0)
     Recorder(engine, "small", lambda _: None).record(source("a"), [run, replace(run, members=1)])
     with Session(engine) as session:
@@ -186,7 +190,7 @@ def test_a_run_on_a_cluster_that_does_not_say_on_how_many_machines_was_on_all(en
     ],
     ids=lambda value: value if isinstance(value, str) else "",
 )
-def test_a_bad_job_is_refused_with_its_whole_batch_and_the_next_one_goes_on(
+def test_an_invalid_job_rejects_its_whole_batch_and_the_next_batch_is_recorded(
     bad: JobRecord, sentence: str, engine: Engine, address: Address
 ) -> None:
     recorder = Recorder(engine, "small", lambda _: None)

@@ -86,77 +86,75 @@ def run_time_s(job: LoggedJob) -> float:
         ({"TimelimitRaw": "60", "Timelimit": "01:00:00"}, 3600.0),
     ],
 )
-def test_the_limit_is_in_minutes_or_as_a_clock_shows_it(
-    columns: dict[str, str], limit_s: float | None
-) -> None:
+def test_the_limit_is_in_minutes_or_in_clock_format(columns: dict[str, str], limit_s: float | None) -> None:
     assert the_job(GOOD | columns).time_limit_s == limit_s
 
 
 @pytest.mark.parametrize("text", ["soon", "-5", "0", "9" * 15])
-def test_a_limit_that_cannot_be_read_is_none(text: str) -> None:
+def test_an_unreadable_limit_is_none(text: str) -> None:
     repair = "the time limit cannot be read, taken as none"
     assert the_job(GOOD | {"TimelimitRaw": text}, repair).time_limit_s is None
 
 
-def test_a_row_is_a_run_with_its_times_in_utc() -> None:
+def test_a_row_becomes_a_run_with_utc_times() -> None:
     assert the_job(GOOD) == LoggedJob(
         "1234", "ann", "bench", "batch", 8, ("n01", "n02"), NINE, NINE + HOUR, NINE + 2 * HOUR
     )
 
 
-def test_columns_may_be_in_any_order_and_case_and_beside_others() -> None:
+def test_columns_may_have_any_order_and_case_and_include_others() -> None:
     row = {name.upper(): text for name, text in reversed(without(ExitCode="0:0", TimelimitRaw="").items())}
     assert the_job(row) == the_job(GOOD)
 
 
-def test_what_sacct_p_prints_has_an_empty_column_at_its_end() -> None:
+def test_sacct_p_output_may_end_with_an_empty_column() -> None:
     jobs, tally = read([f"{line}|" for line in log(GOOD, without(JobName="a|b"))])
     assert [job.program for job in jobs] == ["bench", "a|b"]
     assert tally.repaired == {"a | inside the job name": 1}
 
 
-def test_lines_may_end_as_on_windows_and_be_blank() -> None:
+def test_lines_may_have_windows_endings_or_be_blank() -> None:
     header, row = log(GOOD)
     assert read(["", f"{header}\r", "  ", f"{row}\r", ""]) == read([header, row])
 
 
-def test_a_header_that_is_repeated_in_a_log_put_together_is_no_row() -> None:
+def test_a_repeated_header_in_a_concatenated_log_is_not_a_row() -> None:
     jobs, tally = read(log(GOOD) + log(GOOD))
     assert len(jobs) == tally.rows == 2
 
 
-def test_a_log_of_required_columns_alone_is_enough() -> None:
+def test_the_required_columns_are_sufficient() -> None:
     row = {name: GOOD[name] for name in ("User", "Start", "End", "State")} | {"JobIDRaw": "99"}
     assert the_job(row, "the number of processors is unknown, taken as 1") == LoggedJob(
         "99", "ann", "unknown", "", 1, (), NINE + HOUR, NINE + HOUR, NINE + 2 * HOUR
     )
 
 
-def test_columns_that_say_nothing_of_the_run_are_passed_over() -> None:
+def test_irrelevant_columns_are_ignored() -> None:
     assert the_job(without(AllocNodes="2", NNodes="2")) == the_job(GOOD)
 
 
 @pytest.mark.parametrize("number", ["1234", "1234_7", "1234+1", "99+0"])
-def test_jobs_tasks_of_arrays_and_parts_of_heterogeneous_jobs_keep_their_ids(number: str) -> None:
+def test_array_tasks_and_heterogeneous_job_components_keep_their_ids(number: str) -> None:
     assert the_job(without(JobID=number)).number == number
 
 
-def test_the_id_that_people_know_goes_before_the_raw_one() -> None:
+def test_job_id_takes_precedence_over_the_raw_id() -> None:
     assert the_job({"JobIDRaw": "1300"} | without(JobID="1234_7")).number == "1234_7"
 
 
 @pytest.mark.parametrize("number", ["1234.batch", "1234.extern", "1234.0", "1234_7.batch", "1234+1.0"])
 @pytest.mark.parametrize("state", ["COMPLETED", "FAILED"])
-def test_a_step_is_refused_whatever_became_of_it(number: str, state: str) -> None:
+def test_a_job_step_is_rejected_in_any_state(number: str, state: str) -> None:
     reason = "a step of a job, not a job (use sacct -X)"
     assert refusal(without(JobID=number, State=state, User="")) == reason
 
 
-def test_a_row_without_a_job_id_is_refused() -> None:
+def test_a_row_without_a_job_id_is_rejected() -> None:
     assert refusal(without(JobID=" ")) == "there is no job id"
 
 
-def test_a_requeued_job_counts_each_time_that_it_completed() -> None:
+def test_every_completed_run_of_a_requeued_job_counts() -> None:
     jobs, tally = read(log(GOOD, without(State="REQUEUED"), GOOD))
     assert len(jobs) == 2
     assert tally.refused == {"the job has not ended": 1}
@@ -191,18 +189,18 @@ STATES = {
 
 
 @pytest.mark.parametrize(("state", "reason"), STATES.items(), ids=STATES)
-def test_a_job_that_did_not_complete_is_refused_with_a_reason_for_each_kind(state: str, reason: str) -> None:
+def test_an_incomplete_job_is_rejected_with_the_reason_for_its_state(state: str, reason: str) -> None:
     assert refusal(without(State=state)) == reason
 
 
-def test_an_array_that_waits_has_not_ended() -> None:
+def test_a_pending_array_has_not_ended() -> None:
     row = without(JobID="1234_[1-10%4]", State="PENDING", Start="Unknown", End="Unknown", NodeList="")
     assert refusal(row) == "the job has not ended"
 
 
 @pytest.mark.parametrize("column", ["Start", "End"])
 @pytest.mark.parametrize("text", ["Unknown", "None", "NONE", "", "0"])
-def test_a_job_whose_start_or_end_is_unknown_is_refused(column: str, text: str) -> None:
+def test_a_job_with_unknown_start_or_end_is_rejected(column: str, text: str) -> None:
     assert refusal(without(**{column: text})) == "the start or the end is unknown"
 
 
@@ -222,20 +220,20 @@ def test_a_job_whose_start_or_end_is_unknown_is_refused(column: str, text: str) 
         "9999-12-31T23:59:59-01:00",
     ],
 )
-def test_a_time_that_cannot_be_read_is_refused(column: str, text: str) -> None:
+def test_an_unreadable_time_is_rejected(column: str, text: str) -> None:
     assert refusal(without(**{column: text})) == "a time cannot be read"
 
 
-def test_times_may_be_seconds_since_1970() -> None:
+def test_times_may_be_unix_seconds() -> None:
     row = without(Submit="1704099600", Start="1704103200", End="1704106800")
     assert the_job(row) == the_job(GOOD)
 
 
-def test_a_zone_that_is_given_counts() -> None:
+def test_a_time_zone_is_respected() -> None:
     assert the_job(without(Start="2024-01-01T11:00:00+0100")) == the_job(GOOD)
 
 
-def test_submitted_is_submit_else_eligible_else_start() -> None:
+def test_submission_is_submit_or_eligible_or_start() -> None:
     assert the_job(GOOD).submitted_unix_s == NINE
     assert the_job(without("Submit")).submitted_unix_s == NINE + HOUR / 2
     assert the_job(without(Submit="Unknown")).submitted_unix_s == NINE + HOUR / 2
@@ -243,7 +241,7 @@ def test_submitted_is_submit_else_eligible_else_start() -> None:
     assert the_job(without("Submit", "Eligible")).submitted_unix_s == NINE + HOUR
 
 
-def test_nothing_is_submitted_after_its_start() -> None:
+def test_submission_is_never_after_the_start() -> None:
     repair = "submitted after the start, taken as submitted at the start"
     assert the_job(without(Submit="2024-01-01T10:00:01"), repair).submitted_unix_s == NINE + HOUR
 
@@ -275,29 +273,27 @@ def test_the_run_time_is_the_elapsed_time(column: str, text: str, run_s: int) ->
         ("ElapsedRaw", "3603", 3603),
     ],
 )
-def test_where_start_and_end_belie_the_elapsed_time_it_wins_and_the_start_is_moved(
-    column: str, text: str, run_s: int
-) -> None:
+def test_a_conflicting_elapsed_time_moves_the_start(column: str, text: str, run_s: int) -> None:
     job = the_job(without("Elapsed", "Submit", "Eligible") | {column: text}, MOVED)
     assert run_time_s(job) == run_s
     assert job.ended_unix_s == NINE + 2 * HOUR
     assert job.submitted_unix_s == job.started_unix_s
 
 
-def test_a_run_over_the_end_of_daylight_saving_time_may_seem_to_end_before_it_starts() -> None:
+def test_a_run_across_the_end_of_daylight_saving_time_may_appear_to_end_before_it_starts() -> None:
     row = without(
         "Submit", "Eligible", Start="2024-10-27T02:50:00", End="2024-10-27T02:10:00", Elapsed="20:00"
     )
     assert run_time_s(the_job(row, MOVED)) == 20 * 60
 
 
-def test_of_two_elapsed_times_the_raw_one_counts() -> None:
+def test_the_raw_elapsed_time_takes_precedence() -> None:
     assert run_time_s(the_job(without(ElapsedRaw="3601"))) == 3601
     assert run_time_s(the_job(without(ElapsedRaw="?", Elapsed="01:00:02"))) == 3602
 
 
 @pytest.mark.parametrize("text", ["INVALID", "1:2:3:4", "1-02:03", "-01:00", "1-", ":", "01:00:00.5", "²"])
-def test_an_elapsed_time_that_cannot_be_read_leaves_end_minus_start(text: str) -> None:
+def test_an_unreadable_elapsed_time_is_replaced_by_end_minus_start(text: str) -> None:
     repair = "the elapsed time cannot be read, end minus start taken"
     assert the_job(without(Elapsed=text), repair) == the_job(GOOD)
 
@@ -306,12 +302,12 @@ def test_without_an_elapsed_time_the_run_time_is_end_minus_start() -> None:
     assert the_job(without("Elapsed")) == the_job(without(Elapsed="")) == the_job(GOOD)
 
 
-def test_a_run_that_took_no_time_is_refused() -> None:
+def test_a_run_of_zero_length_is_rejected() -> None:
     assert refusal(without(Elapsed="00:00:00")) == "the run time is zero"
     assert refusal(without("Elapsed", End=GOOD["Start"])) == "the run time is zero"
 
 
-def test_a_run_that_ends_before_it_starts_or_goes_back_before_1970_is_refused() -> None:
+def test_a_run_that_ends_before_its_start_or_precedes_1970_is_rejected() -> None:
     assert refusal(without("Elapsed", End="2024-01-01T09:59:59")) == "the job ends before it starts"
     reason = "the elapsed time reaches back before 1970"
     assert refusal(without(Elapsed="99999-00:00:00")) == reason
@@ -328,14 +324,14 @@ def test_a_run_that_ends_before_it_starts_or_goes_back_before_1970_is_refused() 
         ({"AllocCPUS": "4294967294", "ReqCPUS": "2"}, 2),
     ],
 )
-def test_processors_are_the_allocated_ones_else_those_asked_for(
+def test_allocated_processors_take_precedence_over_requested_ones(
     processors: dict[str, str], number: int
 ) -> None:
     assert the_job(without("AllocCPUS") | processors).processors == number
 
 
 @pytest.mark.parametrize("text", ["", "0", "many", "-3", "1.5"])
-def test_without_a_number_of_processors_there_is_one(text: str) -> None:
+def test_an_unknown_number_of_processors_is_one(text: str) -> None:
     repair = "the number of processors is unknown, taken as 1"
     assert the_job(without(AllocCPUS=text), repair).processors == 1
 
@@ -353,12 +349,12 @@ def test_without_a_number_of_processors_there_is_one(text: str) -> None:
         ("", ()),
     ],
 )
-def test_nodes_are_read_from_the_bracket_notation(text: str, nodes: tuple[str, ...]) -> None:
+def test_nodes_are_read_from_bracket_notation(text: str, nodes: tuple[str, ...]) -> None:
     assert the_job(without(NodeList=text)).nodes == nodes
 
 
 @pytest.mark.parametrize("text", ["n[1-3", "n1-3]", "n[a]", "r[1-2]n[1-2]", "x,n[1,2", "n[0-999999]", "n[]"])
-def test_a_list_of_nodes_that_cannot_be_read_does_not_cost_the_run(text: str) -> None:
+def test_an_unreadable_node_list_is_ignored(text: str) -> None:
     assert the_job(without(NodeList=text), "the list of nodes cannot be read, taken as none").nodes == ()
 
 
@@ -376,31 +372,31 @@ def test_a_list_of_nodes_that_cannot_be_read_does_not_cost_the_run(text: str) ->
         ("Señor", "Señor"),
     ],
 )
-def test_the_program_is_the_jobs_name_without_its_folder_else_the_partition(name: str, program: str) -> None:
+def test_the_program_is_the_job_name_without_its_folder_or_the_partition(name: str, program: str) -> None:
     assert the_job(without(JobName=name)).program == program
 
 
-def test_without_name_and_partition_the_program_is_unknown_and_so_is_a_missing_user() -> None:
+def test_a_missing_program_or_user_is_unknown() -> None:
     job = the_job(without("JobName", Partition="", User=""))
     assert (job.program, job.partition, job.user) == ("unknown", "", "unknown")
 
 
-def test_a_name_with_the_separator_in_it_is_put_together_again() -> None:
+def test_a_job_name_that_contains_the_separator_is_rejoined() -> None:
     job = the_job(without(JobName="a|b|/c"), "a | inside the job name")
     assert job.program == "c"
     assert job.partition == "batch"
     assert the_job(without(JobName="a|b"), "a | inside the job name").program == "a|b"
 
 
-def test_repairs_are_not_counted_of_a_row_that_is_refused() -> None:
+def test_repairs_of_a_rejected_row_are_not_counted() -> None:
     assert refusal(without(JobName="a|b", State="FAILED")) == "the job failed"
 
 
-def test_more_fields_than_the_header_are_refused_where_no_name_can_take_them() -> None:
+def test_extra_fields_are_rejected_if_no_job_name_can_contain_them() -> None:
     assert refusal(without("JobName", Partition="a|b")) == "more fields than the header"
 
 
-def test_fewer_fields_than_the_header_are_refused() -> None:
+def test_missing_fields_are_rejected() -> None:
     header, row = log(GOOD)
     _, tally = read([header, row.rpartition("|")[0], "1234", row])
     assert tally.refused == {"fewer fields than the header": 2}
@@ -432,7 +428,7 @@ COMMAND = (
         ([" ", ""], "log.txt: the file is empty"),
     ],
 )
-def test_a_file_without_such_a_header_is_refused_with_the_command_that_makes_one(
+def test_a_file_without_a_sacct_header_is_rejected_with_the_command_that_creates_one(
     lines: list[str], sentence: str
 ) -> None:
     with pytest.raises(InvalidFile) as caught:
@@ -440,13 +436,13 @@ def test_a_file_without_such_a_header_is_refused_with_the_command_that_makes_one
     assert str(caught.value) == f"{sentence}; {COMMAND}"
 
 
-def test_the_header_that_the_message_asks_for_is_one() -> None:
+def test_the_command_in_the_error_message_gives_a_valid_header() -> None:
     asked_for = re.search(r"-o (\S+)", COMMAND)
     assert asked_for is not None
     assert read([asked_for[1].replace(",", "|")]) == ([], Tally())
 
 
-def test_a_log_is_read_as_it_comes_and_not_as_a_whole() -> None:
+def test_a_log_is_read_as_a_stream() -> None:
     def endless() -> Iterator[str]:
         header, row = log(GOOD)
         yield header
@@ -488,9 +484,7 @@ def printable(line: str) -> str:
 
 
 @given(st.lists(LINES), st.booleans())
-def test_whatever_the_lines_are_each_row_is_used_or_refused_and_each_job_is_sound(
-    lines: list[str], headed: bool
-) -> None:
+def test_any_row_is_used_or_rejected_and_every_job_is_valid(lines: list[str], headed: bool) -> None:
     header = "|".join(GOOD)
     lines = [header, *lines] if headed else lines
     tally = Tally()

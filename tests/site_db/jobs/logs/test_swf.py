@@ -42,7 +42,7 @@ def the_job(*lines: str) -> LoggedJob:
     return job
 
 
-def test_a_row_is_a_run_with_its_times_counted_from_the_header() -> None:
+def test_a_row_becomes_a_run_with_times_relative_to_the_header() -> None:
     jobs, tally = read("; Version: 2.2", ORIGIN, "", row())
     assert jobs == [
         LoggedJob(
@@ -60,7 +60,7 @@ def test_a_row_is_a_run_with_its_times_counted_from_the_header() -> None:
         "; UnixStartTime: 1000000 Mon Jan 12 13:46:40",
     ],
 )
-def test_the_header_is_found_however_it_is_written(header: str) -> None:
+def test_the_header_is_found_in_any_format(header: str) -> None:
     assert the_job(header, row()).submitted_unix_s == 1_000_100
 
 
@@ -76,7 +76,7 @@ def test_the_header_is_found_however_it_is_written(header: str) -> None:
         ["; UnixStartTime: long ago"],
     ],
 )
-def test_without_a_start_times_count_from_0_which_is_noted_once(headers: list[str]) -> None:
+def test_without_a_start_time_times_count_from_0_with_one_note(headers: list[str]) -> None:
     jobs, tally = read(*headers, row(), row())
     assert [job.submitted_unix_s for job in jobs] == [100, 100]
     assert tally.repaired == {NO_ORIGIN: 1}
@@ -87,12 +87,12 @@ def test_a_start_of_0_is_a_start() -> None:
     assert not tally.repaired
 
 
-def test_nothing_is_noted_of_times_that_nobody_used() -> None:
+def test_unused_times_are_not_noted() -> None:
     _, tally = read(row(f11="0"))
     assert not tally.repaired
 
 
-def test_logs_that_were_put_together_count_each_from_its_own_header() -> None:
+def test_concatenated_logs_use_their_own_headers() -> None:
     jobs, _ = read(ORIGIN, row(), "; UnixStartTime: 5000000", row())
     assert [job.submitted_unix_s for job in jobs] == [1_000_100, 5_000_100]
 
@@ -110,13 +110,13 @@ def test_logs_that_were_put_together_count_each_from_its_own_header() -> None:
         ("-2", "a status that the format does not have"),
     ],
 )
-def test_a_job_that_did_not_complete_is_refused(status: str, reason: str) -> None:
+def test_an_incomplete_job_is_rejected(status: str, reason: str) -> None:
     jobs, tally = read(ORIGIN, row(f11=status))
     assert jobs == []
     assert tally.refused == {reason: 1}
 
 
-def test_partial_executions_without_a_line_for_the_whole_job_are_joined() -> None:
+def test_partial_executions_without_a_summary_line_are_joined() -> None:
     """Their run times add up, the first gives the submission, the last the status."""
     parts = [
         row(f11="2"),
@@ -134,7 +134,7 @@ def test_partial_executions_without_a_line_for_the_whole_job_are_joined() -> Non
 
 
 @pytest.mark.parametrize("whole_is_first", [True, False])
-def test_partial_executions_beside_a_line_for_the_whole_job_are_left_out(whole_is_first: bool) -> None:
+def test_partial_executions_with_a_summary_line_are_left_out(whole_is_first: bool) -> None:
     lines = [row(), row(f4="200", f11="2"), row(f4="100", f11="3")]
     jobs, tally = read(ORIGIN, *(lines if whole_is_first else lines[::-1]))
     assert [job.ended_unix_s - job.started_unix_s for job in jobs] == [300]
@@ -162,13 +162,13 @@ def test_an_unknown_status_counts_as_completed() -> None:
         ({"f4": "9" * 400}, "a time is beyond the year 9999"),
     ],
 )
-def test_a_run_that_lacks_what_every_run_has_is_refused(fields: dict[str, str], reason: str) -> None:
+def test_a_run_without_required_values_is_rejected(fields: dict[str, str], reason: str) -> None:
     jobs, tally = read(ORIGIN, row(**fields))
     assert jobs == []
     assert tally.refused == {reason: 1}
 
 
-def test_processors_are_the_allocated_ones_and_where_they_are_unknown_those_asked_for() -> None:
+def test_unknown_allocated_processors_are_replaced_by_requested_ones() -> None:
     assert the_job(row()).processors == 4
     assert the_job(row(f5="-1")).processors == 8
     assert the_job(row(f5="0")).processors == 8
@@ -179,7 +179,7 @@ def test_the_requested_time_is_the_limit(text: str, limit_s: float | None) -> No
     assert the_job(row(f9=text)).time_limit_s == limit_s
 
 
-def test_an_unknown_wait_is_none() -> None:
+def test_an_unknown_wait_counts_as_zero() -> None:
     (job,), tally = read(ORIGIN, row(f3="-1"))
     assert job.submitted_unix_s == job.started_unix_s == 1_000_100
     assert job.ended_unix_s == 1_000_400
@@ -187,13 +187,13 @@ def test_an_unknown_wait_is_none() -> None:
 
 
 @pytest.mark.parametrize("fields", [NUMBERS[:17], ["17"], ["17", "100", "hello"]])
-def test_a_row_with_fewer_fields_is_refused(fields: list[str]) -> None:
+def test_a_row_with_too_few_fields_is_rejected(fields: list[str]) -> None:
     jobs, tally = read(ORIGIN, row(), " ".join(fields))
     assert len(jobs) == 1
     assert tally.refused == {"fewer than 18 fields": 1}
 
 
-def test_a_last_line_that_was_cut_off_is_refused() -> None:
+def test_a_truncated_last_line_is_rejected() -> None:
     tally = Tally()
     assert len(list(read_swf([f"{row()}\n", row()[:-6]], PATH, tally))) == 1
     assert tally.refused == {"fewer than 18 fields": 1}
@@ -207,13 +207,13 @@ def test_fields_beyond_the_18th_are_ignored() -> None:
 
 @pytest.mark.parametrize("field", ["f1", "f2", "f4", "f7", "f12", "f18"])
 @pytest.mark.parametrize("text", ["x", "-", "nan", "inf", "-inf", "1e999", "1_0", "5-1", "0x10", "²", "1,5"])
-def test_a_row_with_a_field_that_is_no_number_is_refused(field: str, text: str) -> None:
+def test_a_row_with_a_non_numeric_field_is_rejected(field: str, text: str) -> None:
     jobs, tally = read(ORIGIN, row(), row(**{field: text}))
     assert len(jobs) == 1
     assert tally.refused == {"a field is not a number": 1}
 
 
-def test_whole_numbers_may_be_written_as_decimals() -> None:
+def test_integers_may_be_written_as_decimals() -> None:
     decimals = " ".join(f"{number}.00" for number in NUMBERS)
     assert read(ORIGIN, decimals) == read(ORIGIN, row())
 
@@ -223,18 +223,18 @@ def test_times_may_have_fractions() -> None:
     assert (job.submitted_unix_s, job.started_unix_s, job.ended_unix_s) == (0.25, 1.75, 2.25)
 
 
-def test_what_the_log_does_not_know_has_no_number_in_its_name() -> None:
+def test_unknown_values_give_names_without_numbers() -> None:
     job = the_job(row(f12="-1", f14="-1", f16="-1"))
     assert (job.user, job.program, job.partition) == ("unknown", "queue-5", "")
     assert the_job(row(f14="-1", f15="-1")).program == "unknown"
     assert the_job(row(f12="0", f14="0", f16="0")).user == "user-0"
 
 
-def test_fields_may_be_set_apart_by_any_blanks() -> None:
+def test_fields_may_be_separated_by_any_whitespace() -> None:
     assert read(ORIGIN, "   " + row().replace(" ", " \t ") + "  \r") == read(ORIGIN, row())
 
 
-def test_the_tally_is_up_to_date_at_each_job_and_goes_on_from_log_to_log() -> None:
+def test_the_tally_is_current_at_each_job_and_accumulates_over_logs() -> None:
     tally = Tally()
     jobs = read_swf([row(f11="0"), row(), row(), row(f11="5")], PATH, tally)
     next(jobs)
@@ -245,7 +245,7 @@ def test_the_tally_is_up_to_date_at_each_job_and_goes_on_from_log_to_log() -> No
     assert (tally.used, tally.rows) == (3, 5)
 
 
-def test_a_log_is_read_as_it_comes_and_not_as_a_whole() -> None:
+def test_a_log_is_read_as_a_stream() -> None:
     def endless() -> Iterator[str]:
         while True:
             yield row()
@@ -253,7 +253,7 @@ def test_a_log_is_read_as_it_comes_and_not_as_a_whole() -> None:
     assert next(read_swf(endless(), PATH, Tally())).number == "17"
 
 
-def test_a_file_of_another_kind_is_refused_with_its_first_line() -> None:
+def test_a_file_of_another_format_is_rejected_with_its_first_line() -> None:
     with pytest.raises(InvalidFile) as caught:
         read("", 'name = "small"', "", "[[machines]]")
     assert str(caught.value) == (
@@ -273,14 +273,14 @@ def test_a_file_of_another_kind_is_refused_with_its_first_line() -> None:
         (["", " "], "the file is empty; expected"),
     ],
 )
-def test_a_file_without_any_row_is_refused(lines: list[str], found: str) -> None:
+def test_a_file_without_rows_is_rejected(lines: list[str], found: str) -> None:
     with pytest.raises(InvalidFile) as caught:
         read(*lines)
     assert found in str(caught.value)
     assert str(caught.value).isprintable()
 
 
-def test_a_file_whose_jobs_were_all_refused_is_a_log_all_the_same() -> None:
+def test_a_log_may_consist_of_rejected_jobs_only() -> None:
     jobs, tally = read(row(f11="0"))
     assert (jobs, tally.rows) == ([], 1)
 
@@ -297,7 +297,7 @@ def test_a_log_is_opened_plain_or_compressed_by_its_name(name: str, tmp_path: Pa
     assert tally == Tally(used=1)
 
 
-def test_what_is_not_utf_8_becomes_replacement_characters(tmp_path: Path) -> None:
+def test_invalid_utf_8_becomes_replacement_characters(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_bytes(b"Se\xf1or\nSe\xc3\xb1or")
     with open_log(path) as lines:
@@ -333,7 +333,7 @@ UNREADABLE = {
 
 
 @pytest.mark.parametrize(("name", "content", "sentence"), UNREADABLE.values(), ids=UNREADABLE)
-def test_a_file_that_cannot_be_read_is_refused(
+def test_an_unreadable_file_is_rejected(
     name: str, content: bytes | None, sentence: str, tmp_path: Path
 ) -> None:
     path = tmp_path / name
@@ -345,7 +345,7 @@ def test_a_file_that_cannot_be_read_is_refused(
 
 
 @pytest.mark.parametrize("name", ["folder", "folder.gz"])
-def test_a_folder_is_no_log(name: str, tmp_path: Path) -> None:
+def test_a_folder_is_not_a_log(name: str, tmp_path: Path) -> None:
     (tmp_path / name).mkdir()
     with (
         pytest.raises(InvalidFile, match="the file cannot be read: Is a directory"),
@@ -354,7 +354,7 @@ def test_a_folder_is_no_log(name: str, tmp_path: Path) -> None:
         pass
 
 
-def test_an_error_of_the_one_who_reads_is_not_taken_for_one_of_the_log(tmp_path: Path) -> None:
+def test_an_error_raised_by_the_reader_is_not_attributed_to_the_log(tmp_path: Path) -> None:
     path = tmp_path / "log"
     path.write_text("a line")
     with pytest.raises(OSError, match="the disk is full"), open_log(path):
@@ -376,7 +376,7 @@ LINES = st.one_of(
 
 
 @given(st.lists(LINES))
-def test_whatever_the_lines_are_each_row_is_used_or_refused_and_each_job_is_sound(lines: list[str]) -> None:
+def test_any_row_is_used_or_rejected_and_every_job_is_valid(lines: list[str]) -> None:
     tally = Tally()
     jobs: list[LoggedJob] = []
     with suppress(InvalidFile):
@@ -392,7 +392,7 @@ def test_whatever_the_lines_are_each_row_is_used_or_refused_and_each_job_is_soun
 
 
 @pytest.mark.parametrize(("log", "jobs"), [("KTH-SP2", 28_481), ("CTC-SP2", 77_199)])
-def test_logs_of_the_archive_are_read_to_the_last_job(log: str, jobs: int) -> None:
+def test_archive_logs_are_read_to_the_last_job(log: str, jobs: int) -> None:
     path = oracle(f"swf/{log}.swf.gz")
     tally = Tally()
     with open_log(path) as lines:
