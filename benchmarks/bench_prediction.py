@@ -19,7 +19,7 @@ from scheduler.model import Job, JobId
 from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.prediction.algorithm_1 import Algorithm1
 from scheduler.time_shared.prediction.forecast import Predictor
-from scheduler.time_shared.prediction.look_ahead import PolicyAware
+from scheduler.time_shared.prediction.policy_aware import PolicyAware
 from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 from scheduler.time_shared.system import LocalLoad, SystemState

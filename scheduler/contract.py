@@ -11,8 +11,8 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from scheduler.examination import Caller, Contract, Examination
-from scheduler.examination import ContractBroken as ContractBroken
+from scheduler.contract_examination import Caller, Contract, Examination
+from scheduler.contract_examination import ContractBroken as ContractBroken
 from scheduler.free_nodes.contract import FreeNodesContract
 from scheduler.kinds import Kind
 from scheduler.mapping.contract import MappingContract
@@ -35,7 +35,7 @@ def check_contract(
 
     `kind` is "mapping", "free-nodes" or "shared-nodes"; without it, the one that `make` declares, else
     mapping. The problems are the same every time. `call` may limit the time of each decision (see
-    `scheduler.examination.Caller`). Raises ContractBroken with the smallest problems that break a rule.
+    `Caller`). Raises ContractBroken with the smallest problems that break a rule.
     """
     asked = Kind(kind or getattr(make, "kind", None) or Kind.MAPPING)
     Examination(make, CONTRACTS[asked](), examples, call).run()

@@ -61,7 +61,9 @@ def test_the_scheduler_package_imports_no_project_package_clock_or_random_source
     def is_allowed(path: Path, module: str) -> bool:
         if top(module) in CLOCKS_AND_RANDOM:
             return False
-        in_a_contract = path.name in ("contract.py", "examination.py") and top(module) == "hypothesis"
+        in_a_contract = (
+            path.name in ("contract.py", "contract_examination.py") and top(module) == "hypothesis"
+        )
         return standard(module) or top(module) in ALLOWED["scheduler"] or in_a_contract
 
     none_of((path, module) for path, module in imported("scheduler") if not is_allowed(path, module))

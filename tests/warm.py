@@ -11,7 +11,7 @@ from multiprocessing import get_context
 from pathlib import Path
 
 ROOT = Path(__file__).parent.parent
-LONGEST = ("min_min", "max_min", "look_ahead")
+LONGEST = ("min_min", "max_min", "turnaround")
 """Compiled first, so that no processor is left with one of them at the end."""
 
 

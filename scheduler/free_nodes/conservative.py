@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.free_nodes.kernels.planning import carry_over, plan
 from scheduler.free_nodes.kernels.queue_tree import ESTIMATE_S, JOB, SIZE
+from scheduler.free_nodes.kernels.reservations import carry_over, plan
 from scheduler.free_nodes.placer import Placer
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.model import NodeSchedule

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 
 from scheduler.compiled import Floats
-from scheduler.free_nodes.kernels.passing import start_jobs
+from scheduler.free_nodes.kernels.backfilling import start_jobs
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.model import NodeSchedule, Start
 from scheduler.naming import Choice

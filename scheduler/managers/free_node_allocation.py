@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 from scheduler.free_nodes.problem import FreeNodes, FreeNodesProblem
 from scheduler.free_nodes.waiting import WaitingJobs
-from scheduler.managers.starting import NodeAllocation
+from scheduler.managers.starting_manager import NodeAllocation
 from scheduler.model import Completion, Job, RunId, Start
 from scheduler.node_set import NodeSet
 from scheduler.ports import RuntimeEstimator

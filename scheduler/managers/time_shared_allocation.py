@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from math import isfinite
 from typing import Protocol
 
-from scheduler.managers.starting import NodeAllocation
+from scheduler.managers.starting_manager import NodeAllocation
 from scheduler.model import Completion, Job, JobId, NodeReading, RunId, Start
 from scheduler.ports import Clock
 from scheduler.problem import Running

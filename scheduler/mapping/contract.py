@@ -9,7 +9,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from scheduler import rules
-from scheduler.examination import Contract, Outline, Outlines
+from scheduler.contract_examination import Contract, Outline, Outlines
 from scheduler.kinds import Kind
 from scheduler.mapping.etc import EtcMatrix, ReadyTimes
 from scheduler.mapping.problem import MappingProblem

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from hypothesis import strategies as st
 
-from scheduler.examination import Contract, Outline, Outlines
+from scheduler.contract_examination import Contract, Outline, Outlines
 from scheduler.kinds import Kind
 from scheduler.model import ON_NODES, Job, JobId, RunId
 from scheduler.problem import Running

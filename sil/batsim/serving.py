@@ -12,7 +12,7 @@ from pydantic import BaseModel, Field, ValidationError
 
 from scheduler.errors import UserError
 from scheduler.managers.free_node_allocation import FreeNodeAllocation
-from scheduler.managers.starting import StartingManager
+from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import Completion, DispatchOrder, Job, JobId, RunId
 from scheduler.node_set import NodeSet
 from scheduler.ports import RuntimeEstimator, Scheduler

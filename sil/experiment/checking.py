@@ -8,7 +8,7 @@ from functools import partial
 from typing import NamedTuple
 
 from scheduler.contract import CONTRACTS
-from scheduler.examination import Examination
+from scheduler.contract_examination import Examination
 from scheduler.kinds import Kind
 from scheduler.model import Answer
 from scheduler.registry import SchedulerSpec, resolve

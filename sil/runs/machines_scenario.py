@@ -7,7 +7,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
 from scheduler.kinds import Kind
-from scheduler.managers.mapping import MappingManager
+from scheduler.managers.mapping_manager import MappingManager
 from scheduler.managers.queues import PlannedStarts, PreemptionPolicy
 from scheduler.model import ExecutionRecord, Job
 from scheduler.resource_manager import Experience, OnMachines

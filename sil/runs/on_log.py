@@ -10,7 +10,7 @@ import polars as pl
 
 from scheduler.kinds import Kind
 from scheduler.managers.free_node_allocation import FreeNodeAllocation
-from scheduler.managers.starting import StartingManager
+from scheduler.managers.starting_manager import StartingManager
 from scheduler.registry import SchedulerNotLoaded
 from scheduler.resource_manager import OnFreeNodes
 from sil.batsim.nodes import IdenticalNodes

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 import polars as pl
 
 from scheduler.managers.queues import Admission
-from scheduler.managers.starting import StartingManager
+from scheduler.managers.starting_manager import StartingManager
 from scheduler.managers.time_shared_allocation import Forecasting, Prediction, TimeSharedAllocation
 from scheduler.model import DispatchOrder, Job, JobId, MachineReading, NodeReading, RunId
 from scheduler.ports import Scheduler

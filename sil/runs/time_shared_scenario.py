@@ -10,7 +10,7 @@ from pathlib import Path
 import polars as pl
 
 from scheduler.kinds import Kind
-from scheduler.managers.starting import StartingManager
+from scheduler.managers.starting_manager import StartingManager
 from scheduler.managers.time_shared_allocation import Prediction
 from scheduler.model import Job
 from scheduler.naming import Misnamed

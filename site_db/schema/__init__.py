@@ -1,5 +1,6 @@
 """Tables of the experiential site database, after Figure 1 of Collins and George 2001."""
 
+from site_db.schema.conventions import Base as Base
 from site_db.schema.experience import ExecutionHistoryRow as ExecutionHistoryRow
 from site_db.schema.experience import ExecutionSnapshotRow as ExecutionSnapshotRow
 from site_db.schema.experience import ExecutionStatisticsRow as ExecutionStatisticsRow
@@ -20,7 +21,6 @@ from site_db.schema.resources import MachineStateRow as MachineStateRow
 from site_db.schema.resources import OfSite as OfSite
 from site_db.schema.resources import SiteRow as SiteRow
 from site_db.schema.resources import SocialContractRow as SocialContractRow
-from site_db.schema.tables import Base as Base
 from site_db.schema.work import AllowedPlaceRow as AllowedPlaceRow
 from site_db.schema.work import CharacterisationRow as CharacterisationRow
 from site_db.schema.work import JobClassRow as JobClassRow

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import CheckConstraint, ForeignKey
 from sqlalchemy.orm import Mapped, mapped_column
 
-from site_db.schema.tables import (
+from site_db.schema.conventions import (
     Base,
     exactly_one,
     members_of_clusters,

@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from site_db.schema.tables import Base, named, not_negative, part_of, positive
+from site_db.schema.conventions import Base, named, not_negative, part_of, positive
 
 
 class SiteRow(Base):

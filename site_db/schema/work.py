@@ -5,8 +5,7 @@ from __future__ import annotations
 from sqlalchemy import CheckConstraint, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
-from site_db.schema.resources import OfSite
-from site_db.schema.tables import (
+from site_db.schema.conventions import (
     Base,
     exactly_one,
     named,
@@ -16,6 +15,7 @@ from site_db.schema.tables import (
     positive,
     unique_where_filled,
 )
+from site_db.schema.resources import OfSite
 
 
 class JobClassRow(OfSite, Base):

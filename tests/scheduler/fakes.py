@@ -9,7 +9,7 @@ from itertools import count, cycle, pairwise
 
 import numpy as np
 
-from scheduler.managers.mapping import MappingManager
+from scheduler.managers.mapping_manager import MappingManager
 from scheduler.managers.queues import Admission, PlannedStarts, PreemptionPolicy, QueuePolicy, UserPolicy
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.mapping.immediate import Mct

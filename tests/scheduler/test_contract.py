@@ -6,7 +6,7 @@ import pytest
 
 from scheduler import registry
 from scheduler.contract import ContractBroken, check_contract
-from scheduler.examination import Caller, Examination
+from scheduler.contract_examination import Caller, Examination
 from scheduler.kinds import Kind
 from scheduler.mapping.contract import MappingContract
 from scheduler.mapping.immediate import Mct

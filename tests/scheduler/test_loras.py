@@ -10,13 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from scheduler.free_nodes import rigid
-from scheduler.free_nodes.kernels import passing
+from scheduler.free_nodes.kernels import backfilling
 from scheduler.model import Job, JobId, NodeSchedule
 from scheduler.ports import Scheduler
 from scheduler.time_shared.kernels import job_selection, node_selection, tables
 from scheduler.time_shared.loras import Loras, Method, NodeSelection, Ordering, Selection
 from scheduler.time_shared.prediction.algorithm_1 import Algorithm1
-from scheduler.time_shared.prediction.look_ahead import Blind, PolicyAware
+from scheduler.time_shared.prediction.policy_aware import Blind, PolicyAware
 from scheduler.time_shared.prediction.promises import Promising
 from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.social_contract import Requirement, SocialContract
@@ -70,9 +70,9 @@ def test_the_kernels_number_policies_and_methods_in_the_order_of_their_names() -
     methods = tables.PROPORTIONAL, tables.BY_MPL, tables.BY_CPU
     for choice, codes in ((Selection, selections), (NodeSelection, node_selections), (Method, methods)):
         assert tuple(member.code for member in choice) == codes
-    assert [ordering.code for ordering in rigid.Ordering] == [passing.FCFS, passing.SJF]
-    backfilling = [passing.NO_BACKFILLING, passing.IN_ORDER, passing.SHORTEST_FIRST]
-    assert [member.code for member in rigid.Backfilling] == backfilling
+    assert [ordering.code for ordering in rigid.Ordering] == [backfilling.FCFS, backfilling.SJF]
+    codes = [backfilling.NO_BACKFILLING, backfilling.IN_ORDER, backfilling.SHORTEST_FIRST]
+    assert [member.code for member in rigid.Backfilling] == codes
 
 
 @pytest.mark.parametrize(("ordering", "selection", "node_selection", "estimate"), COMPOSITIONS)

@@ -10,7 +10,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
-from scheduler.managers.mapping import MappingManager
+from scheduler.managers.mapping_manager import MappingManager
 from scheduler.managers.queues import MappingPolicy, PlannedStarts, PreemptionPolicy, QueuePolicy, UserPolicy
 from scheduler.mapping.greedy import Sjs
 from scheduler.mapping.immediate import Mct, Olb

@@ -15,7 +15,7 @@ from scheduler.time_shared.prediction.forecast import (
     Hybrid,
     WithInterval,
 )
-from scheduler.time_shared.prediction.look_ahead import PolicyAware
+from scheduler.time_shared.prediction.policy_aware import PolicyAware
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 from scheduler.time_shared.system import SystemState
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from scheduler import rules
-from scheduler.managers.starting import StartingManager
+from scheduler.managers.starting_manager import StartingManager
 from scheduler.managers.time_shared_allocation import Forecasting, Prediction, TimeSharedAllocation
 from scheduler.model import (
     Assignment,
@@ -27,7 +27,7 @@ from scheduler.ports import Scheduler
 from scheduler.resource_manager import OnSharedNodes
 from scheduler.rules import ScheduleRejected
 from scheduler.time_shared.loras import Loras
-from scheduler.time_shared.prediction.look_ahead import PolicyAware
+from scheduler.time_shared.prediction.policy_aware import PolicyAware
 from scheduler.time_shared.prediction.promises import PromisesByForecast
 from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.social_contract import Requirement, SocialContract

@@ -11,7 +11,7 @@ import pytest
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.free_nodes.runtime_estimates import UserEstimates
 from scheduler.managers.free_node_allocation import FreeNodeAllocation
-from scheduler.managers.starting import StartingManager
+from scheduler.managers.starting_manager import StartingManager
 from scheduler.resource_manager import OnFreeNodes
 from sil.runs.on_log import Replay
 from sil.settings.decision_costs import BadDecisionCost, check_decision_cost, decision_cost

@@ -12,7 +12,7 @@ from scheduler.ports import Scheduler
 from scheduler.time_shared.kernels.tables import TOGETHER_S, Jobs, Nodes, put, take_off
 from scheduler.time_shared.loras import Method
 from scheduler.time_shared.prediction.forecast import Forecast
-from scheduler.time_shared.prediction.look_ahead import methods_of
+from scheduler.time_shared.prediction.policy_aware import methods_of
 from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
 
 

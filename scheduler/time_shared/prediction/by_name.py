@@ -10,7 +10,7 @@ from scheduler.ports import Scheduler
 from scheduler.time_shared.loras import Loras, Method
 from scheduler.time_shared.prediction.algorithm_1 import Algorithm1
 from scheduler.time_shared.prediction.forecast import ErrorHistory, Hybrid, Predictor, WithInterval
-from scheduler.time_shared.prediction.look_ahead import Blind, PolicyAware, methods_of
+from scheduler.time_shared.prediction.policy_aware import Blind, PolicyAware, methods_of
 
 AWARE, BLIND, HYBRID = "aware", "blind", "hybrid"
 

@@ -11,12 +11,12 @@ import numpy as np
 from scheduler.compiled import Floats, copied
 from scheduler.model import NodeSchedule
 from scheduler.time_shared.kernels.job_selection import system_of
-from scheduler.time_shared.kernels.look_ahead import look_ahead, room_for_forecasts
 from scheduler.time_shared.kernels.node_selection import select_nodes
 from scheduler.time_shared.kernels.tables import TOGETHER_S, Methods, put, queues_of
+from scheduler.time_shared.kernels.turnaround import look_ahead, room_for_forecasts
 from scheduler.time_shared.loras import WAITS, Loras, Selection, WaitReasons, in_order, starts_of
 from scheduler.time_shared.prediction.forecast import Forecast
-from scheduler.time_shared.prediction.look_ahead import methods_of
+from scheduler.time_shared.prediction.policy_aware import methods_of
 from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
 from scheduler.wait_reasons import AllOthers
 

@@ -9,7 +9,7 @@ from math import inf
 import altair as alt
 import polars as pl
 
-from scheduler.time_shared.prediction.look_ahead import PolicyAware
+from scheduler.time_shared.prediction.policy_aware import PolicyAware
 from sil.outcome.statistics import Sample, interval
 from sil.report.figures import PALETTE, WIDTH, bars, tooltips
 from sil.report.node_figures import predicted_against_real, timeline

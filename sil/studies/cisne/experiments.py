@@ -16,7 +16,7 @@ import polars as pl
 from scheduler.model import Job, JobId
 from scheduler.time_shared.loras import Loras, Method, NodeSelection, Selection
 from scheduler.time_shared.prediction.forecast import Forecast, Predictor
-from scheduler.time_shared.prediction.look_ahead import Blind, PolicyAware
+from scheduler.time_shared.prediction.policy_aware import Blind, PolicyAware
 from scheduler.time_shared.problem import SharedNodes
 from sil.outcome.statistics import Sample
 from sil.runs.composition import RunKey

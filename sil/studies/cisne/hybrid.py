@@ -20,7 +20,7 @@ from scheduler.time_shared.prediction.forecast import (
     WithInterval,
     seen_by,
 )
-from scheduler.time_shared.prediction.look_ahead import PolicyAware
+from scheduler.time_shared.prediction.policy_aware import PolicyAware
 from scheduler.time_shared.problem import SharedNodes
 from sil.outcome.statistics import Interval, interval
 from sil.report.figures import bars

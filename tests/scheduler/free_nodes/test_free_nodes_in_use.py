@@ -14,7 +14,7 @@ from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.free_nodes.runtime_estimates import LONGEST_S, RecentRuns, UserEstimates
 from scheduler.managers.free_node_allocation import FreeNodeAllocation
-from scheduler.managers.starting import StartingManager
+from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import (
     Assignment,
     Completion,

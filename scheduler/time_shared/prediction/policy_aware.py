@@ -5,8 +5,8 @@ from __future__ import annotations
 from scheduler.compiled import copied
 from scheduler.model import JobId
 from scheduler.time_shared.kernels.job_selection import system_of
-from scheduler.time_shared.kernels.look_ahead import look_ahead, room_for_forecasts
 from scheduler.time_shared.kernels.tables import Methods, queues_of
+from scheduler.time_shared.kernels.turnaround import look_ahead, room_for_forecasts
 from scheduler.time_shared.loras import Loras, Method, Selection, in_order
 from scheduler.time_shared.prediction.forecast import Forecast
 from scheduler.time_shared.problem import SharedNodes
