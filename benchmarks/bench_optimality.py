@@ -36,7 +36,7 @@ def random_matrix(kind: str, rng: np.random.Generator) -> NDArray[np.float64]:
 def percent_above_optimum(kind: str) -> dict[str, NDArray[np.float64]]:
     """Per scheduler: 100 (sum / least sum - 1) on each instance."""
     rng = np.random.default_rng([SEED, KINDS.index(kind)])
-    above: dict[str, list[float]] = {name: [] for name in registry.BUILT_IN}
+    above: dict[str, list[float]] = {name: [] for name in registry.ON_MACHINES}
     for _ in range(INSTANCES):
         etc_s = random_matrix(kind, rng)
         least_s = least_sum_of_completions(etc_s, np.zeros(MACHINES)).completion_s.sum()
@@ -53,12 +53,12 @@ def main() -> None:
     table.add_column("scheduler")
     for kind in KINDS:
         table.add_column(kind, justify="right")
-    for name in registry.BUILT_IN:
+    for name in registry.ON_MACHINES:
         table.add_row(name, *(interval_text(interval(found[kind][name]), 1) for kind in KINDS))
     Console().print(table)
     means = {
         name: {kind: round(float(found[kind][name].mean()), 3) for kind in KINDS}
-        for name in registry.BUILT_IN
+        for name in registry.ON_MACHINES
     }
     size = {"jobs": JOBS, "machines": MACHINES, "instances": INSTANCES}
     path = keep("optimality", SEED, {**size, "percent_above_optimum": means})

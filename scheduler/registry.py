@@ -25,7 +25,7 @@ from scheduler.resource_manager import Ports, ResourceManager
 PLUGIN_GROUP = "scheduler.plugins"
 """Entry-point group in which an installed package offers its schedulers."""
 
-BUILT_IN = {
+ON_MACHINES = {
     "olb": "scheduler.mapping.immediate:Olb",
     "met": "scheduler.mapping.immediate:Met",
     "mct": "scheduler.mapping.immediate:Mct",
@@ -63,9 +63,9 @@ ON_FREE_NODES = {
 }
 """They start rigid jobs on free nodes, as in the replay of a log."""
 
-_BY_KIND = {Kind.MAPPING: BUILT_IN, Kind.TIME_SHARED: ON_SHARED_NODES, Kind.FREE_NODES: ON_FREE_NODES}
+_BY_KIND = {Kind.MAPPING: ON_MACHINES, Kind.TIME_SHARED: ON_SHARED_NODES, Kind.FREE_NODES: ON_FREE_NODES}
 _COMPOSED = {**ON_SHARED_NODES, **ON_FREE_NODES}
-_ALL_BUILT_IN = {**BUILT_IN, **_COMPOSED}
+_ALL_BUILT_IN = {**ON_MACHINES, **_COMPOSED}
 _MEMORYLESS = frozenset({"scheduler.free_nodes.rigid:Rigid"})
 """Targets of the built-in schedulers that declare it: listed here, since to read it would import them."""
 
@@ -253,7 +253,7 @@ def _target(base: str) -> str:
         close = get_close_matches(base, known, n=1)
         hint = f"did you mean '{close[0]}'?" if close else f"known are {', '.join(known)}."
         raise SchedulerNotLoaded(
-            f"there is no scheduler '{base}'; {hint} Name a class of your own as 'module:Class'."
+            f"unknown scheduler '{base}'; {hint} Name a class of your own as 'module:Class'."
         )
     return known[base]
 

@@ -66,10 +66,10 @@ def parse_address(text: str) -> Address:
     try:
         url = make_url(address)
     except ArgumentError:
-        raise DatabaseTrouble(f"'{text}' is no database address; {_EXPECTED}") from None
+        raise DatabaseTrouble(f"'{text}' is not a database address; {_EXPECTED}") from None
     backend = url.get_backend_name()
     if backend not in ("sqlite", "postgresql") or not url.database:
-        raise DatabaseTrouble(f"'{text}' is no database address that is known here; {_EXPECTED}")
+        raise DatabaseTrouble(f"'{text}' is not a supported database address; {_EXPECTED}")
     if backend == "postgresql":
         url = url.set(drivername="postgresql+psycopg")
         database, _, site_in_path = str(url.database).partition("/")
@@ -84,7 +84,7 @@ def create(address: Address) -> Engine:
     """Create a database with empty tables. Raises DatabaseTrouble if it exists."""
     path = address.path
     if path is not None and path.exists():
-        raise DatabaseTrouble(f"{address}: there is a file already; name another, or remove it")
+        raise DatabaseTrouble(f"{address}: the file already exists; choose another name or delete it")
     engine = _engine(address)
     with in_sentences(address):
         if version_of(engine) is not None:
@@ -123,7 +123,7 @@ def open_to_upgrade(address: Address) -> Engine:
     with in_sentences(address):
         version = version_of(engine)
     if version is None:
-        raise DatabaseTrouble(f"{address}: this is no site database; `sil db init` makes one")
+        raise DatabaseTrouble(f"{address}: this is not a site database; `sil db init` makes one")
     if version > HEAD:
         raise DatabaseTrouble(
             f"{address}: the database is of a newer version ({version}, not {HEAD}); use the newer version "
@@ -206,7 +206,7 @@ _SQLITE = {
     "readonly database": "the file or its folder may not be written, which SQLite needs; change the "
     "permissions, or copy the file into a folder of yours",
     "unable to open": "the database cannot be opened; its folder must exist and be writable for SQLite",
-    "not a database": "this is no SQLite database",
+    "not a database": "this is not an SQLite database",
     "disk is full": "there is no space left for the database",
     "disk I/O error": "the database cannot be read or written: the disk or the network file system fails",
     "malformed": "the database file is damaged; restore it from a copy",
@@ -222,7 +222,7 @@ def _engine(address: Address) -> Engine:
         engine = create_engine(address.url, connect_args=options)
     except (NoSuchModuleError, ModuleNotFoundError):
         raise DatabaseTrouble(
-            "PostgreSQL is spoken to by psycopg, which is not installed; run: "
+            "PostgreSQL needs the package psycopg, which is not installed; run: "
             "pip install 'sil-testbed[postgres]'"
         ) from None
     if address.is_sqlite:

@@ -271,7 +271,7 @@ class BatsimManager(ResourceManager):
         delay = profile.get("delay")
         if not isinstance(delay, int | float) or not 0.0 < delay < inf:
             message = (
-                f"job {job_id} was registered with profile '{new.profile}', which is no registered delay"
+                f"job {job_id} was registered with profile '{new.profile}', which is not a registered delay"
             )
             raise SchedulerFault(SPEAKS_THE_PROTOCOL, message, now_s)
         walltime_s = new.walltime if new.walltime > 0 else None

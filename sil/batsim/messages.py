@@ -194,7 +194,7 @@ def _sentence(error: ValidationError, text: str) -> str:
     shown = text if len(text) <= MAX_SHOWN else f"{text[:MAX_SHOWN]}..."
     match first["type"]:
         case "json_invalid":
-            return f"it answered with what is no JSON: {shown}"
+            return f"its answer is not valid JSON: {shown}"
         case "union_tag_invalid":
             known = ", ".join(first["ctx"]["expected_tags"].replace("'", "").split(", "))
             return f"it sent an event of the unknown type {first['ctx']['tag']}; known are {known}"

@@ -56,7 +56,9 @@ Processors = Annotated[int | None, Option(min=1, help="Override the machine size
 OnOverrun = Annotated[
     Overrun, Option(help="Jobs that exceeded their estimate: raise the estimate, or cut the run.")
 ]
-OnTooLarge = Annotated[TooLarge, Option(help="Jobs larger than the machine: clip them, skip them, or fail.")]
+OnTooLarge = Annotated[
+    TooLarge, Option(help="Jobs larger than the machine: clip them, skip them, or stop with an error.")
+]
 Jobs = Annotated[
     str | None,
     Option(metavar="A:B", help="Only jobs A to B - 1, in order of submission, counted from 0."),

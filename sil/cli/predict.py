@@ -169,7 +169,7 @@ def _print_table(predictions: list[TurnaroundPrediction], now: datetime) -> None
 
 
 def _seconds(value: float) -> str:
-    return "never, as predicted" if isinf(value) else f"{value:,.0f}"
+    return "never (predicted)" if isinf(value) else f"{value:,.0f}"
 
 
 def _print_basis(predictions: list[TurnaroundPrediction], state: QueueFile, question: Question) -> None:

@@ -59,7 +59,7 @@ def reproduce(
     from sil.workers.store import Store
 
     if study not in SELECTIONS:
-        console.fail(f"there is no study '{study}'; there are {', '.join(SELECTIONS)}")
+        console.fail(f"unknown study '{study}'; expected one of {', '.join(SELECTIONS)}")
     found: list[dict[str, Any]] = []
     with console.one_sentence_for_bad_input():
         make_usable(out_folder)

@@ -54,7 +54,6 @@ def schedule(
         Path | None, Option("--out", help="Write job, machine, start, completion to this CSV file.")
     ] = None,
     decision_limit: options.DecisionLimit = 3600.0,
-    limit: Annotated[float | None, Option("--limit", min=0.001, hidden=True)] = None,
 ) -> None:
     """Map one ETC matrix; print makespan, sum of completion times and decision time."""
     from scheduler import registry
@@ -64,14 +63,14 @@ def schedule(
 
     mapped, faults = [], []
     with console.one_sentence_for_bad_input():
-        names = scheduler or [name for name in registry.BUILT_IN if name not in registry.OPTIMISING]
+        names = scheduler or [name for name in registry.ON_MACHINES if name not in registry.OPTIMISING]
         specs = [registry.resolve(name) for name in names]
         for spec in specs:
             spec.require(Kind.MAPPING, "a matrix")
         problem = read_problem(matrix, ready)
         for spec in specs:
             try:
-                mapped.append(map_matrix(problem, spec, limit or decision_limit))
+                mapped.append(map_matrix(problem, spec, decision_limit))
             except SchedulerFault as fault:
                 faults.append(f"{spec.name} broke the rule {fault}")
         if out_file is not None:

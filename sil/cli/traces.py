@@ -137,7 +137,7 @@ def _run(path: Path, scheduler: str | None, point: int, replication: int) -> pl.
             f"{path}: this trace has several schedulers; choose one with --scheduler: {', '.join(names)}"
         )
     if scheduler is not None and scheduler not in names:
-        console.fail(f"{path}: there is no scheduler '{scheduler}' in this trace; it has {', '.join(names)}")
+        console.fail(f"{path}: this trace has no scheduler '{scheduler}'; it has {', '.join(names)}")
     return facts.filter(point=point, replication=replication, scheduler=scheduler or names[0])
 
 

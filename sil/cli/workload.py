@@ -76,12 +76,12 @@ def convert(
 @app.command()
 def lublin(
     target: Annotated[Path, Argument(help="The file to write: .swf, .swf.gz, .json or .json.gz.")],
-    jobs: Annotated[int, Option(min=1)] = 10_000,
-    processors: Annotated[int, Option(min=2)] = 128,
+    jobs: Annotated[int, Option(min=1, help="Number of jobs.")] = 10_000,
+    processors: Annotated[int, Option(min=2, help="Processors of the machine.")] = 128,
     load: Annotated[
         float | None, Option(help="The offered load, such as 0.9. Default: that of the model.")
     ] = None,
-    seed: Annotated[int, Option(min=0)] = 0,
+    seed: Annotated[int, Option(min=0, help="Seed of the random numbers.")] = 0,
 ) -> None:
     """Generate a synthetic workload with the model of Lublin and Feitelson (2003)."""
     import numpy as np

@@ -130,7 +130,7 @@ def _from_csv(path: Path) -> NDArray[np.float64]:
             raise BadMatrix(f"{path}, line {number}: {found}")
         rows.append(row)
     if not rows:
-        raise BadMatrix(f"{path}: there are no jobs in it; expected a line of seconds per job")
+        raise BadMatrix(f"{path}: the file has no jobs; expected a line of seconds per job")
     return np.array(rows)
 
 
@@ -169,7 +169,7 @@ def _lines(path: Path) -> list[str]:
     except FileNotFoundError:
         raise BadMatrix(f"{path}: there is no such file") from None
     except (EOFError, zlib.error, gzip.BadGzipFile):
-        raise BadMatrix(f"{path}: this is not a whole gzip file") from None
+        raise BadMatrix(f"{path}: the gzip file is truncated or damaged") from None
     except UnicodeDecodeError:
         raise BadMatrix(f"{path}: this is not a text file") from None
     except OSError as error:

@@ -78,5 +78,5 @@ def _read(out: Path) -> Replayed:
         return Replayed(described, {name: table for name, table in jobs.items() if len(table)})
     except (OSError, ValueError, LookupError, TypeError, pl.exceptions.PolarsError) as error:
         raise NoReplay(
-            f"{path}: this is not as `sil replay` writes it ({type(error).__name__}); make it anew"
+            f"{path}: this was not written by `sil replay` ({type(error).__name__}); repeat the replay"
         ) from None

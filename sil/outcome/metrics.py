@@ -119,7 +119,7 @@ def metric(key: str) -> Metric:
     """The metric of that key. Raises UnknownMetric."""
     known = {m.key: m for m in METRICS}
     if key not in known:
-        raise UnknownMetric(f"there is no metric '{key}'; there are {', '.join(known)}")
+        raise UnknownMetric(f"unknown metric '{key}'; expected one of {', '.join(known)}")
     return known[key]
 
 

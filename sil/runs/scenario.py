@@ -124,7 +124,7 @@ class Scenario(ABC):
         """Sentences about what is changed or left out, and why."""
         if self.experiment.notional:
             changes = "; ".join(change.text for change in self.experiment.notional)
-            yield f"the site is imagined to be another: {changes}"
+            yield f"what-if changes of the site: {changes}"
 
     def streams(self, replication: int) -> RandomStreams:
         return RandomStreams(self.experiment.seed, replication)

@@ -27,7 +27,7 @@ def check_decision_cost(name: str) -> str:
     if kind == REPLAYED:
         path = _trace(name, parameters)
         if not path.is_file():
-            raise BadDecisionCost(f"cost of decisions '{name}': there is no file {path}")
+            raise BadDecisionCost(f"decision cost '{name}': there is no file {path}")
     elif kind != NONE or parameters:
         _make(name, kind, parameters)
     return name
@@ -40,7 +40,7 @@ def replayed_trace(name: str) -> Path | None:
 
 
 def decision_cost(name: str, point: int, replication: int, scheduler: str) -> DecisionCost | None:
-    """The cost of decisions in one run, None for nothing. Raises BadDecisionCost and NoTrace.
+    """The decision cost in one run, None for nothing. Raises BadDecisionCost and NoTrace.
 
     `replayed(trace="OUT")` charges the same run's costs in the trace in folder OUT.
     """
@@ -59,28 +59,28 @@ def _split(name: str) -> tuple[str, dict[str, naming.Value]]:
     try:
         return naming.split(name)
     except naming.Misnamed as error:
-        raise BadDecisionCost(f"cost of decisions: {error}") from None
+        raise BadDecisionCost(f"decision cost: {error}") from None
 
 
 def _make(name: str, kind: str, parameters: dict[str, naming.Value]) -> DecisionCost:
     if kind not in KINDS:
         known = ", ".join((NONE, *KINDS, REPLAYED))
-        raise BadDecisionCost(f"there is no cost of decisions '{name}'; known are {known}")
+        raise BadDecisionCost(f"unknown decision cost '{name}'; expected one of {known}")
     try:
         naming.check(name, KINDS[kind], parameters)
         return KINDS[kind](**parameters)
     except (naming.Misnamed, ValueError) as error:
-        raise BadDecisionCost(f"cost of decisions: {error}") from None
+        raise BadDecisionCost(f"decision cost: {error}") from None
     except TypeError:
         raise BadDecisionCost(
-            f"cost of decisions '{name}': seconds are missing, as in {kind}(seconds=0.5)"
+            f"decision cost '{name}': seconds are missing, as in {kind}(seconds=0.5)"
         ) from None
 
 
 def _trace(name: str, parameters: dict[str, naming.Value]) -> Path:
     """The named file, or the trace in the named folder."""
     if parameters.keys() != {"trace"}:
-        message = f"cost of decisions '{name}': name a folder of results, as in replayed(trace='OUT')"
+        message = f"decision cost '{name}': name a folder of results, as in replayed(trace='OUT')"
         raise BadDecisionCost(message)
     path = Path(str(parameters["trace"]))
     return path / TRACE if path.is_dir() else path

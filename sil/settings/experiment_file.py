@@ -129,7 +129,7 @@ class GuardTable(Table):
     reasons: bool = False
 
     def cost_of(self, scheduler: str) -> str:
-        """The cost of decisions, by name; if it is given for some schedulers, none for the others."""
+        """The decision cost, by name; if it is given for some schedulers, none for the others."""
         costs = self.decision_cost
         return costs if isinstance(costs, str) else costs.get(scheduler, NONE)
 
@@ -214,7 +214,7 @@ class Experiment(RunSettings):
             for part in path:
                 table = table.get(part) if isinstance(table, dict) else None  # type: ignore[assignment]
             if not isinstance(table, dict) or last not in table:
-                raise ValueError(f"grid: there is no setting '{key}' to vary")
+                raise ValueError(f"grid: '{key}' is not a setting that can vary")
             table[last] = value
         try:
             return Experiment.model_validate(data)

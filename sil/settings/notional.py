@@ -24,7 +24,7 @@ MOST_MACHINES = 100_000
 
 NO_TIME_CHANGES = (
     "on dedicated machines no run time depends on memory or the operating system; where these make them "
-    "faster, say times_as_fast"
+    "faster, give times_as_fast"
 )
 
 
@@ -84,7 +84,7 @@ class NotionalTable(Table):
         if self.until_s is not None and self.until_s <= self.from_s:
             raise ValueError(f"'until_s' is {self.until_s:g}; expected more than 'from_s', {self.from_s:g}")
         for key in self.given - {self.verb, "from_s", "until_s"} - _KEYS[self.verb]:
-            raise ValueError(f"'{key}' says nothing where machines {_HAPPENS[self.verb]}; leave it out")
+            raise ValueError(f"'{key}' has no effect when machines {_HAPPENS[self.verb]}; leave it out")
         self.parsed()
         return self
 
@@ -120,7 +120,7 @@ class NotionalTable(Table):
         match = pattern.fullmatch(text.strip()) if pattern is not None else None
         if match is None:
             if self.verb in ("add", "upgrade"):
-                raise ValueError(f"'{text}' is no change that can be made; {_EXPECTED[self.verb]}")
+                raise ValueError(f"'{text}' is not a valid change; {_EXPECTED[self.verb]}")
             return ParsedChange(text.strip())
         parts: dict[str, Any] = match.groupdict()
         count = int(parts.pop("count"))

@@ -73,7 +73,7 @@ class QueueFile(Table):
         numbers = [table.job for table in self.jobs]
         doubled = [number for number in numbers if numbers.count(number) > 1]
         if doubled:
-            raise ValueError(f"the job {doubled[0]} is there twice")
+            raise ValueError(f"job {doubled[0]} is listed twice")
         return self
 
 

@@ -86,7 +86,7 @@ def _cluster(site: SiteFile, name: str | None) -> ClusterTable:
     if name is None:
         shared = [cluster for cluster in site.clusters if cluster.social_contract is not None]
         if len(shared) != 1:
-            which = f"it has {', '.join(c.name for c in shared)}; say which" if shared else "it has none"
+            which = f"it has {', '.join(c.name for c in shared)}; name one" if shared else "it has none"
             raise NotShared(f"which cluster of the site '{site.name}' has shared nodes? {which}")
         return shared[0]
     for cluster in site.clusters:

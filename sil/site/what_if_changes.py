@@ -73,7 +73,9 @@ def _remove(site: WhatIfSite, change: NotionalTable) -> None:
         if len(members) < len(cluster.members):
             site.shrink(cluster, members)
     if not site.machines:
-        raise InapplicableChange(f"'{change.remove}' are all machines of the site; some have to stay")
+        raise InapplicableChange(
+            f"'{change.remove}' would remove every machine of the site; at least one must remain"
+        )
 
 
 def _upgrade(site: WhatIfSite, change: NotionalTable) -> None:
@@ -82,7 +84,7 @@ def _upgrade(site: WhatIfSite, change: NotionalTable) -> None:
     site.add_class(parsed.to, change)
     if change.from_s or change.until_s is not None:
         raise InapplicableChange(
-            "an upgrade is there from the beginning; remove and add machines at other times"
+            "an upgrade applies from the beginning; remove and add machines at other times"
         )
     update = {"machine_class": parsed.to, "rating": change.rating or site.rating_of(parsed.to)}
     for name in machines:
@@ -108,8 +110,7 @@ def _change(site: WhatIfSite, change: NotionalTable) -> None:
     update = {key: value for key in keys if (value := getattr(change, key)) is not None}
     if not update and not change.scales_times:
         raise InapplicableChange(
-            f"what is to change of the machines of class '{machine_class}'? say os, memory_mb, rating or "
-            f"times_as_fast"
+            f"nothing is changed for class '{machine_class}'; give os, memory_mb, rating or times_as_fast"
         )
     machines = site.of_class(machine_class)
     current = dict.fromkeys(site.machines[name].machine_class for name in machines)

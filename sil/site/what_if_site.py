@@ -79,7 +79,7 @@ class WhatIfSite:
             close = get_close_matches(name, self.machine_classes, n=1)
             hint = f" (did you mean '{close[0]}'?)" if close else ""
             raise InapplicableChange(
-                f"the site has no machine class '{name}'{hint}; of a new one, say how fast it is: one of "
+                f"the site has no machine class '{name}'{hint}; for a new class, give its speed with one of "
                 f"sequential_s (seconds by job class), like with times_as_fast, and rating"
             )
         self.machine_classes[name] = MachineClassTable(name=name)
@@ -163,8 +163,8 @@ class WhatIfSite:
                 interconnect = alike[0].interconnects[0]
             elif not (change.speedup or change.parallel_s):
                 raise InapplicableChange(
-                    f"over which interconnect is cluster '{name}'? say '... as cluster {name} over NAME', or "
-                    f"how fast jobs are there with speedup or parallel_s"
+                    f"the interconnect of cluster '{name}' is missing; write '... as cluster {name} "
+                    f"over NAME', or give speedup or parallel_s"
                 )
         interconnects = () if interconnect is None else (interconnect,)
         self.clusters[name] = ClusterTable(name=name, members=tuple(members), interconnects=interconnects)
@@ -172,10 +172,12 @@ class WhatIfSite:
 
     def _add_interconnect(self, name: str, change: NotionalTable) -> None:
         if any(table.name == name for table in self._file.interconnects):
-            raise InapplicableChange(f"the site has an interconnect '{name}'; leave out what it is like")
+            raise InapplicableChange(
+                f"the site has an interconnect '{name}'; leave out bandwidth_mbit_per_s and latency_us"
+            )
         if not (change.speedup or change.parallel_s):
             raise InapplicableChange(
-                f"nothing tells how jobs run over the new interconnect '{name}'; say speedup or parallel_s"
+                f"run times over the new interconnect '{name}' are unknown; give speedup or parallel_s"
             )
         assert change.bandwidth_mbit_per_s is not None
         new = InterconnectTable(
@@ -192,8 +194,7 @@ class WhatIfSite:
             self._set(job_class, "parallel_s", cluster.name, time_s)
         if not times_s:
             raise InapplicableChange(
-                f"nothing tells how jobs run in parallel on cluster '{cluster.name}'; say speedup or "
-                f"parallel_s"
+                f"parallel run times on cluster '{cluster.name}' are unknown; give speedup or parallel_s"
             )
 
     def _scaled_times_s(self, cluster: ClusterTable, speedup: float | None) -> dict[str, float]:

@@ -259,7 +259,7 @@ def read_facts(path: Path) -> pl.DataFrame:
     if not is_ours:
         raise NoTrace(f"{path}: this is not a trace written by `sil`")
     if facts.schema != pl.Schema(SCHEMA):
-        raise NoTrace(f"{path}: this trace was written by another version of `sil`; make it anew")
+        raise NoTrace(f"{path}: this trace was written by another version of `sil`; repeat the run")
     return facts
 
 

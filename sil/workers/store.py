@@ -79,7 +79,7 @@ class Store:
             try:
                 self._path.parent.mkdir(parents=True, exist_ok=True)
             except OSError as error:
-                raise UnusableStore(f"{self._path}: its folder cannot be made: {error.strerror}") from None
+                raise UnusableStore(f"{self._path}: its folder cannot be created: {error.strerror}") from None
         try:
             self._connection = sqlite3.connect(
                 self._path or ":memory:", timeout=BUSY_TIMEOUT_S, isolation_level=None
@@ -98,7 +98,7 @@ class Store:
             raise self._damaged()
         tables = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'table'").fetchall()
         if tables not in ([], [(TABLE,)]):
-            raise UnusableStore(f"{self._path}: this is another database, without results of finished runs")
+            raise UnusableStore(f"{self._path}: this is a different database, not a store of finished runs")
         # With a write-ahead log, this survives a killed process; only a power cut may lose the last commits.
         connection.execute("PRAGMA journal_mode = WAL")
         connection.execute("PRAGMA synchronous = NORMAL")
@@ -124,4 +124,4 @@ class Store:
             raise UnusableStore(f"{self._path}: the file cannot be used ({error})") from None
 
     def _damaged(self) -> UnusableStore:
-        return UnusableStore(f"{self._path}: the file is damaged; remove it, and its runs are done again")
+        return UnusableStore(f"{self._path}: the file is damaged; delete it; its runs will be repeated")

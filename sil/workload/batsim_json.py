@@ -87,15 +87,13 @@ def _document(path: Path) -> dict[str, Any]:
         document = json.loads(data.decode("utf-8-sig"))
     except UnicodeDecodeError as error:
         line = data.count(b"\n", 0, error.start) + 1
-        raise BadLog(f"{path}, line {line}: this is no text in UTF-8, as JSON has to be") from None
+        raise BadLog(f"{path}, line {line}: the file is not UTF-8 text") from None
     except json.JSONDecodeError as error:
-        raise BadLog(f"{path}, line {error.lineno}: this is no JSON: {error.msg}") from None
+        raise BadLog(f"{path}, line {error.lineno}: this is not valid JSON: {error.msg}") from None
     except RecursionError:
         raise BadLog(f"{path}: the JSON is nested too deeply to be a workload of Batsim") from None
     except ValueError:
-        raise BadLog(
-            f"{path}: the JSON has a number with thousands of digits, which nothing can be"
-        ) from None
+        raise BadLog(f"{path}: the JSON has a number with too many digits") from None
     if not isinstance(document, dict):
         raise BadLog(f"{path}: expected an object with nb_res, jobs and profiles, found {_text(document)}")
     return document
@@ -116,7 +114,7 @@ def _machine_size(document: Mapping[str, Any], asked: int | None, path: Path) ->
     size = document.get("nb_res")
     if size is None:
         raise BadLog(
-            f"{path}: the file does not say how large the machine is (nb_res); say it with --processors"
+            f"{path}: the file does not say how large the machine is (nb_res); give it with --processors"
         )
     if not _is_whole(size):
         raise BadLog(f"{path}: nb_res has to be a whole number; it is {_text(size)}")
@@ -201,7 +199,7 @@ class _Reading:
             number = int(match[1]) if match else 0
             taken = number < 1 or number in used
             if taken:
-                what = "an id that is no number above 0, or was there before; a new one is given"
+                what = "an id that is not a positive number, or is a duplicate; a new one is given"
                 self._repaired(name, what)
             used.add(number)
             found.append(None if taken else number)
@@ -226,7 +224,7 @@ class _Reading:
             raise BadLog(f"{self.path}: {wrong}")
         name = str(given)
         if name in self.ids:
-            self._refuse(name, f"a job of that id was there before jobs[{place}]; ids have to be unique")
+            self._refuse(name, f"jobs[{place}] repeats the id of an earlier job; ids have to be unique")
         self.ids[name] = None
         return name
 

@@ -129,9 +129,9 @@ class JobLog:
         arrivals at whole seconds.
         """
         if not self.load:
-            raise BadLog(f"{self.name}: all jobs come at once, so their load cannot be changed")
+            raise BadLog(f"{self.name}: all jobs arrive at once, so their load cannot be changed")
         if not 0 < load < float("inf"):
-            raise BadLog(f"{self.name}: there is no load of {load:g}; a number above 0 is needed, like 0.7")
+            raise BadLog(f"{self.name}: a load of {load:g} is impossible; give a number above 0, like 0.7")
         scaled = self.with_load(load / self.load)
         if scaled.load is None or abs(scaled.load / load - 1) > _LOAD_TOLERANCE:
             raise BadLog(

@@ -118,7 +118,7 @@ def _machine_size(path: Path, header: Mapping[str, str], asked: int | None) -> i
         if len(digits) > len(str(MOST_PROCESSORS)) or int(digits or 0) > MOST_PROCESSORS:
             raise BadLog(
                 f"{path}: the header says that the machine has {printable(digits)} processors; at most "
-                f"{MOST_PROCESSORS:,} are possible here; say how many it has with --processors"
+                f"{MOST_PROCESSORS:,} are possible here; give the number with --processors"
             )
         if digits:
             return int(digits)
@@ -126,7 +126,7 @@ def _machine_size(path: Path, header: Mapping[str, str], asked: int | None) -> i
     found = " and ".join(f"{key} is {printable(header[key.lower()])}" for key in named)
     found = found or "MaxProcs or MaxNodes"
     raise BadLog(
-        f"{path}: the header does not say how large the machine is ({found}); say it with --processors"
+        f"{path}: the header does not say how large the machine is ({found}); give it with --processors"
     )
 
 

@@ -79,7 +79,7 @@ class _Steps:
         run, requested, estimate = pl.col("run"), pl.col("requested"), pl.col("requested_time")
         allocated, status = pl.col("allocated"), pl.col("status")
         beyond = {name: ~pl.col(name).is_finite() | (pl.col(name).abs() > LARGEST) for name in FIELDS}
-        wrong = f"a number that nothing can be{self._first(beyond)}"
+        wrong = f"a number out of range{self._first(beyond)}"
         yield self._left_out(pl.any_horizontal(*beyond.values()), wrong)
         yield from self._without_parts()
         yield self._left_out((status == Status.CANCELLED) & (run <= 0), "cancelled before it started")
@@ -175,4 +175,4 @@ class _Steps:
         if lines:
             unused = number.max().clip(lower_bound=0.0).floor() + odd.cast(pl.Int64).cum_sum()
             self.rows = self.rows.with_columns(job=pl.when(odd).then(unused).otherwise(number))
-        return _Repair("a job number that is none, or was there before", "a new number is given", lines)
+        return _Repair("an invalid or duplicate job number", "a new number is given", lines)

@@ -292,6 +292,6 @@ class Harness:
         n_gone = sum(self._down.values())
         if n_gone:
             verb = "is" if n_gone == 1 else "are"
-            message += f"; {n_gone} of the machines and interconnects {verb} down for good"
+            message += f"; {n_gone} of the machines and interconnects {verb} permanently down"
         job = min(waiting or self._unfinished, default=None)
         return SchedulerFault(MAKES_PROGRESS, message, self._clock.now_s, job)

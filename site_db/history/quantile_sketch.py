@@ -73,7 +73,7 @@ class QuantileSketch:
         Raises ValueError for no values.
         """
         if not self._counts:
-            raise ValueError("there are no values to tell a quantile of")
+            raise ValueError("the quantile of no values is undefined")
         bins = self.bins()
         up_to = accumulate(n for _, n in bins)
         enough = q * self.count * (1 - 1e-12)  # 0.95 * 20 is a little more than 19

@@ -62,8 +62,8 @@ def what_arrived(session: Session, site_id: int, site: str, days: float | None =
     if len(rows) < 2 or span_s <= 0.0:
         when = "" if days is None else f" in the last {days:g} days"
         raise NothingArrived(
-            f"the database has {len(rows)} jobs of the site '{site}'{when}, too few to tell how many arrive; "
-            f"import them from a log (`sil db import-sacct`, `import-swf`)"
+            f"the database has {len(rows)} jobs of the site '{site}'{when}, too few to estimate the arrival "
+            f"rate; import them from a log (`sil db import-sacct`, `import-swf`)"
         )
     _, classes, queues, users, _ = zip(*rows, strict=True)
     sizes: dict[str, list[float]] = {}

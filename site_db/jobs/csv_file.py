@@ -86,7 +86,7 @@ def _check_header(header: Sequence[str]) -> None:
         if name not in known:
             raise ValueError(f"unknown column '{name}'; known are {', '.join(_OF_JOB.values())}")
         if header.count(name) > 1:
-            raise ValueError(f"the column '{name}' is there twice")
+            raise ValueError(f"the column '{name}' occurs twice")
     for name in REQUIRED:
         if name not in header:
             raise ValueError(f"the column '{name}' is missing; needed are {', '.join(REQUIRED)}")

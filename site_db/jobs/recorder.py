@@ -58,7 +58,7 @@ class Recorder:
                 self._write_first()
             except Unreachable as trouble:
                 if not was_waiting:
-                    self._notify(f"{trouble}; what is to be recorded is kept until it can be")
+                    self._notify(f"{trouble}; records are kept until they can be written")
                 return
             except (BadRecord, Rejected):
                 self._waiting.popleft()

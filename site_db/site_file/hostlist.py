@@ -18,7 +18,7 @@ def _expand_one(pattern: str) -> list[str]:
     match = re.fullmatch(r"([^\[\]]*)\[([^\[\]]*)\]([^\[\]]*)", pattern)
     if match is None:
         if "[" in pattern or "]" in pattern:
-            raise ValueError(f"'{pattern}' is no name and no range like node[01-08,12]")
+            raise ValueError(f"'{pattern}' is neither a name nor a range like node[01-08,12]")
         return [pattern]
     before, ranges, after = match.groups()
     return [f"{before}{number}{after}" for part in ranges.split(",") for number in _numbers(part, pattern)]
@@ -27,7 +27,7 @@ def _expand_one(pattern: str) -> list[str]:
 def _numbers(part: str, pattern: str) -> list[str]:
     match = re.fullmatch(r"([0-9]{1,18})(?:-([0-9]{1,18}))?", part.strip())
     if match is None or int(match[1]) > int(match[2] or match[1]):
-        raise ValueError(f"'{pattern}' has a part '{part}' that is no range of numbers like 01-08")
+        raise ValueError(f"'{pattern}' contains '{part}', which is not a range of numbers like 01-08")
     first, last = match[1], match[2] or match[1]
     if int(last) - int(first) >= MOST:
         raise ValueError(f"'{pattern}' stands for more than {MOST} names")

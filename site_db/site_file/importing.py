@@ -168,7 +168,7 @@ def _check_history(session: Session, site: schema.SiteRow, file: SiteFile, befor
                     (),
                     f"the {KINDS[kind].singular} '{name}' is not in the file any more, but the history of "
                     f"the site '{file.name}' has {runs or jobs} {'runs' if runs else 'jobs'} of it; keep it "
-                    f"in the file, or forget them first with `sil db prune`",
+                    f"in the file, or delete them first with `sil db prune`",
                 )
 
 

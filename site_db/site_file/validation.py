@@ -122,7 +122,7 @@ def _of_users(site: SiteFile, known: Mapping[str, Names]) -> Iterator[Error]:
             yield from _named_twice((*at, n, "queues"), who, right.queues or (), "queues")
             yield from _unknown((*at, n, "queues"), who, right.queues or (), "queues", known)
             if right.user == user.name:
-                yield (*at, n, "user"), f"{who} may submit as themselves without being told so"
+                yield (*at, n, "user"), f"{who} can always submit under their own name; remove this entry"
 
 
 def _twice(what: str, named: Iterable[tuple[Location, str]]) -> Iterator[Error]:

@@ -136,14 +136,14 @@ def test_pjs_runs_jobs_without_a_single_machine_in_parallel() -> None:
     assert placed(made)[0] == (2, 0, 30)
 
 
-@pytest.mark.parametrize("name", registry.BUILT_IN)
+@pytest.mark.parametrize("name", registry.ON_MACHINES)
 def test_a_job_without_an_available_machine_waits_with_a_reason(name: str) -> None:
     made = schedule(name, problem([[4, INF], [INF, 5]], ready_s=[0, INF]))
     assert placed(made) == {0: (0, 0, 4)}
     assert list(made.wait_reasons) == [1]
 
 
-@pytest.mark.parametrize("name", registry.BUILT_IN)
+@pytest.mark.parametrize("name", registry.ON_MACHINES)
 def test_ties_between_jobs_and_machines_go_to_the_lowest_index(name: str) -> None:
     made = placed(schedule(name, problem([[7, 7, 7]] * 3)))
     if name == "met":  # the fastest machine is always the first
@@ -152,7 +152,7 @@ def test_ties_between_jobs_and_machines_go_to_the_lowest_index(name: str) -> Non
         assert made == {0: (0, 0, 7), 1: (1, 0, 7), 2: (2, 0, 7)}
 
 
-@pytest.mark.parametrize("name", registry.BUILT_IN)
+@pytest.mark.parametrize("name", registry.ON_MACHINES)
 def test_no_job_starts_before_its_machine_is_ready(name: str) -> None:
     made = schedule(name, problem([[5, 5]] * 4, ready_s=[100, 200], now_s=50))
     assert all(a.start_s >= (100, 200)[a.resource] for a in made.assignments)

@@ -39,7 +39,7 @@ def test_no_single_machine_scheduler_has_a_smaller_sum() -> None:
     etc = EtcMatrix(rng.uniform(1.0, 100.0, (5, 4)), rng.integers(0, 5, 200), rng.integers(0, 4, 30))
     problem = MappingProblem.from_etc(etc)
     least_s = Optimal().schedule(problem).sum_completion_s
-    for name in registry.BUILT_IN:
+    for name in registry.ON_MACHINES:
         assert registry.resolve(name).make().schedule(problem).sum_completion_s >= least_s - 1e-6, name
 
 

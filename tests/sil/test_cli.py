@@ -353,13 +353,11 @@ def test_with_several_schedulers_the_mapping_names_each(here: Path) -> None:
     assert table["scheduler"].value_counts().sort("scheduler").rows() == [("mct", 4), ("olb", 4)]
 
 
-@pytest.mark.parametrize("option", ["--decision-limit", "--limit"])
-def test_the_decision_limit_of_a_mapping_can_be_set(option: str, here: Path) -> None:
-    names = ("--scheduler", "tests.faulty:NeverReturns", option, "0.1")
+def test_the_decision_limit_of_a_mapping_can_be_set(here: Path) -> None:
+    names = ("--scheduler", "tests.faulty:NeverReturns", "--decision-limit", "0.1")
     result = sil("schedule", matrix_file(here, "csv"), *names)
     assert result.exit_code == 1
     assert "returns-in-time" in result.stderr
-    assert "--limit" not in sil("schedule", "--help").output
 
 
 def test_a_faulty_scheduler_on_a_matrix_is_reported_and_the_others_have_results(here: Path) -> None:
@@ -382,7 +380,7 @@ BAD_MATRICES = {
     "zero.txt": ("0 5 0\n", "at least 1 x 1"),
     "word.txt": ("1 2 0\n1\nx\n", "value 2 is 'x', not a number"),
     "fake.npy": ("nothing", "not a NumPy file"),
-    "fake.csv.gz": ("nothing", "not a whole gzip file"),
+    "fake.csv.gz": ("nothing", "the gzip file is truncated or damaged"),
 }
 
 
@@ -398,7 +396,7 @@ def test_an_unusable_matrix_is_rejected_with_one_sentence(name: str, here: Path)
 def test_a_truncated_gzip_file_is_rejected(here: Path) -> None:
     whole = gzip.compress(b"2 2 0\n1\n2\n3\n4\n")
     (here / "cut.gz").write_bytes(whole[:-9])
-    assert "not a whole gzip file" in the_sentence(sil("schedule", "cut.gz"))
+    assert "the gzip file is truncated or damaged" in the_sentence(sil("schedule", "cut.gz"))
 
 
 @pytest.mark.parametrize(
@@ -426,7 +424,7 @@ def test_mismatched_ready_times_are_rejected(text: str, expected: str, here: Pat
         ("[[outages]]\nfrom_s = 5\nto_s = 7", "either a machine or an interconnect"),
         ('arrivals = { kind = "poisson", jobs_per_quantum = -4 }', "jobs_per_quantum = -4: "),
         ('arrivals = { kind = "poison" }', "'poisson'"),
-        ('[grid]\n"workload.jbos" = [1]', "there is no setting 'workload.jbos' to vary"),
+        ('[grid]\n"workload.jbos" = [1]', "'workload.jbos' is not a setting that can vary"),
         (
             '[grid]\n"workload.jobs" = [1, -3]',
             "grid: workload.jobs = -3: expected a number greater than or equal to 1",
@@ -464,7 +462,7 @@ def test_an_error_in_a_site_file_is_reported_with_its_line(
 
 def test_an_unknown_scheduler_is_reported_with_the_nearest_known_one(here: Path) -> None:
     sentence = the_sentence(sil("run", tiny_experiment(here), "--scheduler", "pjz", "--out", "out"))
-    assert "there is no scheduler 'pjz'; did you mean 'pjs'?" in sentence
+    assert "unknown scheduler 'pjz'; did you mean 'pjs'?" in sentence
 
 
 @pytest.mark.parametrize(

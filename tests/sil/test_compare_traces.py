@@ -28,7 +28,7 @@ ROWS: list[Row] = [
 
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
-    """Both, in folders of their names; and FCFS with an odd cost of decisions."""
+    """Both, in folders of their names; and FCFS with an odd decision cost."""
     replay_all(Replay(log_of(ROWS, 3)), ["fcfs", "easy"], tmp_path, Processes(1), False, Listener())
     return tmp_path
 

@@ -198,7 +198,7 @@ def test_old_runs_are_pruned_and_the_statistics_still_agree(tiny: Path) -> None:
     rows = "".join(f"short,f1,{k},{10 + k}\n" for k in range(20))
     (tiny / "mine.csv").write_text("job_class,resource,started_unix_s,run_time_s\n" + rows)
     done("history", "--import", "mine.csv")
-    assert "15 runs forgotten, 5 kept" in done("prune", "--keep", "5")
+    assert "15 runs deleted, 5 kept" in done("prune", "--keep", "5")
     assert "5 runs (and 15 that were pruned)" in done("check")
 
 
@@ -348,8 +348,8 @@ def test_an_older_database_names_the_upgrade_command_which_works(here: Path) -> 
     ("arguments", "sentence"),
     [
         (("show",), "site.db: there is no such file; `sil db init` makes a database"),
-        (("init", "--db", "tiny.toml"), "tiny.toml: there is a file already"),
-        (("show", "--db", "tiny.toml"), "tiny.toml: this is no SQLite database"),
+        (("init", "--db", "tiny.toml"), "tiny.toml: the file already exists"),
+        (("show", "--db", "tiny.toml"), "tiny.toml: this is not an SQLite database"),
         (("show", "--db", "mysql://x/y"), "no database address that is known here"),
         (("show", "--db", "postgresql://nobody@localhost:1/none"), "the server does not answer"),
         (("init", "--db", "no/such/folder/site.db"), "its folder must exist"),

@@ -171,7 +171,7 @@ def test_a_cost_may_be_charged_to_some_schedulers_only(tmp_path: Path) -> None:
         ("measured(speed=2)", r"there is no parameter 'speed'"),
         (
             "free",
-            r"there is no cost of decisions 'free'; known are none, fixed",
+            r"unknown decision cost 'free'; expected one of none, fixed",
         ),
         ("replayed(trace='nowhere')", r"there is no file nowhere"),
         ("replayed", r"name a folder of results"),

@@ -260,7 +260,7 @@ def test_a_server_that_recovers_during_the_run_receives_everything(server: Serve
         run(tiny_experiment(tmp_path), address, listener=listener)
     gone, back = listener.sentences
     assert "the server does not answer" in gone
-    assert "what is to be recorded is kept until it can be" in gone
+    assert "records are kept until they can be written" in gone
     assert back.endswith("the database can be reached again, and has everything")
     assert len(history(store.open_database(address))) == N_RUNS_OF_THE_HARNESS * N_JOBS
 
@@ -549,7 +549,7 @@ def test_a_site_without_machines_cannot_be_used(tmp_path: Path) -> None:
     [
         ("nowhere.db", "nowhere.db: there is no such file; `sil db init` makes a database"),
         ("site.db#moon", "the database has no site 'moon'; it has tiny"),
-        ("mysql://x/y", "'mysql://x/y' is no database address that is known here"),
+        ("mysql://x/y", "'mysql://x/y' is not a supported database address"),
     ],
 )
 def test_an_unusable_database_is_reported_before_anything_runs(

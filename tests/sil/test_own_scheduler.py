@@ -175,7 +175,7 @@ def test_a_generated_scheduler_is_found_by_name_after_installation(tmp_path: Pat
         (("new-scheduler", "Fair-Share"), "'Fair-Share' is not a valid package name"),
         (("new-scheduler", "class"), "'class' is not a valid package name"),
         (("new-scheduler", "sjs"), "a scheduler 'sjs' already exists"),
-        (("check", "no_such"), "there is no scheduler 'no_such'"),
+        (("check", "no_such"), "unknown scheduler 'no_such'"),
     ],
 )
 def test_invalid_names_are_reported_in_one_sentence(arguments: tuple[str, ...], message: str) -> None:

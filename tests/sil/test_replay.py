@@ -825,7 +825,7 @@ def test_oversized_jobs_stop_the_replay_or_are_skipped_on_request(here: Path) ->
             ("log.swf", "--order", "achive"),
             "--order is 'achive'; expected one of default, archive",
         ),
-        (("log.swf", "--scheduler", "esay"), "there is no scheduler 'esay'; did you mean 'easy'?"),
+        (("log.swf", "--scheduler", "esay"), "unknown scheduler 'esay'; did you mean 'easy'?"),
         (
             ("log.swf", "--scheduler", "sjs"),
             "scheduler 'sjs' maps jobs to machines (kind mapping), but the replay of a log needs one that",

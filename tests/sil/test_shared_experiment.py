@@ -174,7 +174,7 @@ def test_a_permanent_outage_is_reported_with_the_waiting_jobs(tmp_path: Path) ->
     for command in (("init",), ("import", str(tmp_path / "site.toml")), ("state", "pc1", "down")):
         assert sil("db", *command, "--db", database).exit_code == 0
     comparison = run(path, tmp_path / "out", SiteChoice(parse_address(database)))
-    assert "; 1 of the machines and interconnects is down for good" in str(comparison.faults[0])
+    assert "; 1 of the machines and interconnects is permanently down" in str(comparison.faults[0])
 
 
 def test_infinite_predictions_are_counted_but_excluded_from_statistics() -> None:
@@ -218,7 +218,7 @@ def test_utilisation_counts_a_node_once_however_many_jobs_share_it(tmp_path: Pat
             "the cluster 'dedicated' has no social contract",
         ),
         (("talk = 1,", "elsewhere = 1,"), "'elsewhere' was never measured in isolation"),
-        (('"aware"', '"augur"'), "there is no predictor 'augur'; there are aware, blind and hybrid"),
+        (('"aware"', '"augur"'), "unknown predictor 'augur'; expected aware, blind or hybrid"),
         (('"aware"', '"aware cpu-proportional"'), "not in proportion"),
         (('"blind mpl-mpl"', '"aware cpu-cpu"'), "the predictor 'aware cpu-cpu' is listed twice"),
         (

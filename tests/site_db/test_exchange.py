@@ -360,7 +360,7 @@ def test_an_inconsistent_site_is_rejected_with_its_line(
 
 def test_a_user_who_may_submit_as_themselves_is_rejected(tmp_path: Path) -> None:
     text = changed('user = "bob"', 'user = "ann" # HERE', FULL)
-    assert_is_refused(text, "user 'ann' may submit as themselves without being told so", tmp_path)
+    assert_is_refused(text, "user 'ann' can always submit under their own name; remove this entry", tmp_path)
 
 
 @pytest.mark.parametrize(
@@ -468,7 +468,7 @@ WRONG_VALUES = {
     "a malformed range": (
         '"s[1-2]", "odd"]',
         '"s[1-2", "odd"] # HERE',
-        "machines[1].names: 's[1-2' is no name and no range like node[01-08,12]",
+        "machines[1].names: 's[1-2' is neither a name nor a range like node[01-08,12]",
     ),
     "an empty name": ('name = "wide"', 'name = " " # HERE', "job_classes[2].name: a name cannot be empty"),
     "an empty key": (

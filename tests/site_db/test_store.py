@@ -61,7 +61,7 @@ def test_an_address_names_a_database_and_a_site_and_never_shows_a_password(
 def test_an_invalid_address_is_rejected_with_the_expected_format(written: str) -> None:
     with pytest.raises(DatabaseTrouble) as caught:
         parse_address(written)
-    assert str(caught.value).startswith(f"'{written}' is no database address")
+    assert str(caught.value).startswith(f"'{written}' is not a database address")
     assert "expected a file like site.db" in str(caught.value)
 
 
@@ -129,7 +129,7 @@ def test_a_folder_is_not_a_database(tmp_path: Path) -> None:
 def test_a_file_of_another_type_is_not_a_database(content: bytes, tmp_path: Path) -> None:
     path = tmp_path / "site.db"
     path.write_bytes(content)
-    assert sentence(path) == f"{path}: this is no SQLite database"
+    assert sentence(path) == f"{path}: this is not an SQLite database"
     assert path.read_bytes() == content
 
 
@@ -138,12 +138,12 @@ def test_a_foreign_database_is_not_a_site_database(tmp_path: Path) -> None:
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE machine (name TEXT)")
     connection.close()
-    assert sentence(path) == f"{path}: this is no site database; `sil db init` makes one"
+    assert sentence(path) == f"{path}: this is not a site database; `sil db init` makes one"
 
 
 def test_an_empty_database_on_a_server_is_not_a_site_database(server: Server) -> None:
     address = server.new_database()
-    assert sentence(address) == f"{address}: this is no site database; `sil db init` makes one"
+    assert sentence(address) == f"{address}: this is not a site database; `sil db init` makes one"
 
 
 def test_a_database_of_a_newer_version_requires_a_newer_sil(database: Path) -> None:
@@ -175,7 +175,8 @@ def test_without_the_postgresql_driver_the_error_says_how_to_install_it(
 ) -> None:
     monkeypatch.setitem(sys.modules, "psycopg", None)
     assert sentence("postgresql://ann@db.site/hcs") == (
-        "PostgreSQL is spoken to by psycopg, which is not installed; run: pip install 'sil-testbed[postgres]'"
+        "PostgreSQL needs the package psycopg, which is not installed; run: "
+        "pip install 'sil-testbed[postgres]'"
     )
 
 

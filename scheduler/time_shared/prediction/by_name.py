@@ -41,7 +41,7 @@ def read(name: str) -> PredictorName:
     """
     kind, _, methods = name.strip().partition(" ")
     if kind not in (AWARE, BLIND, HYBRID):
-        raise Misnamed(f"there is no predictor '{kind}'; there are {AWARE}, {BLIND} and {HYBRID}")
+        raise Misnamed(f"unknown predictor '{kind}'; expected {AWARE}, {BLIND} or {HYBRID}")
     remaining, _, cpu_time = (methods.strip() or "cpu-cpu").partition("-")
     try:
         methods_of(remaining, cpu_time)

@@ -288,7 +288,7 @@ def prune(
         to = max(site.runs_recorded - keep, site.runs_pruned)
         gone = prune_history(session, site.id, to)
         left = site.runs_recorded - to
-    console.print_line(f"{address}: {counted(gone, 'run')} forgotten, {left:,} kept")
+    console.print_line(f"{address}: {counted(gone, 'run')} deleted, {left:,} kept")
 
 
 @app.command()

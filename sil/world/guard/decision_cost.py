@@ -1,4 +1,4 @@
-"""The cost of decisions in simulated time: the world continues while the scheduler decides."""
+"""Decision cost in simulated time: the world continues while the scheduler decides."""
 
 from __future__ import annotations
 

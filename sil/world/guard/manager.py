@@ -99,7 +99,10 @@ class GuardedManager(ResourceManager):
     def on_job_arrived(self, job: Job) -> str | None:
         refusal = self._call(self._manager.on_job_arrived, job)
         if refusal is not None and not isinstance(refusal, str):
-            message = f"{self._name}.on_job_arrived returned {one_line(refusal)}; expected None, or why not"
+            message = (
+                f"{self._name}.on_job_arrived returned {one_line(refusal)}; expected None, or the reason for "
+                f"refusing the job"
+            )
             raise SchedulerFault(RETURNS_A_SCHEDULE, message, self._clock.now_s, job.id)
         self._unfinished += refusal is None
         return refusal

@@ -108,7 +108,7 @@ def _columns(header: str, line: int, path: Path) -> list[str]:
         missing.append("JobID")
     if missing:
         no_header = set(columns).isdisjoint(("user", "start", "end", "state", "jobid", "jobidraw"))
-        lack = "is no header" if no_header else f"has no column {' and no column '.join(missing)}"
+        lack = "is not a header" if no_header else f"has no column {' and no column '.join(missing)}"
         raise BadLog(f"{path}, line {line}: {printable(header)} {lack}; expected {EXPECTED}")
     return columns
 

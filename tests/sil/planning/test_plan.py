@@ -384,7 +384,7 @@ def test_a_history_without_jobs_is_rejected(tmp_path: Path, monkeypatch: pytest.
     (tmp_path / "plan.toml").write_text(HISTORY.replace("lab", "hcs-2001").replace("x batch", "x pii-450"))
     assert sil("db", "init").exit_code == sil("db", "import", "hcs-2001").exit_code == 0
     reported = the_sentence(sil("plan", "plan.toml", "--site", "site.db"))
-    assert "has 0 jobs of the site 'hcs-2001', too few to tell how many arrive" in reported
+    assert "has 0 jobs of the site 'hcs-2001', too few to estimate the arrival rate" in reported
 
 
 LOG = """

@@ -115,7 +115,7 @@ def test_other_files_databases_and_folders_are_rejected(tmp_path: Path) -> None:
         Store(tmp_path / "text")
     with sqlite3.connect(tmp_path / "other.db") as other:
         other.execute("CREATE TABLE machine (name TEXT)")
-    with pytest.raises(UnusableStore, match=r"other\.db: this is another database"):
+    with pytest.raises(UnusableStore, match=r"other\.db: this is a different database"):
         Store(tmp_path / "other.db")
     with pytest.raises(UnusableStore, match="the file cannot be opened"):
         Store(tmp_path)

@@ -170,7 +170,7 @@ REFUSED_JOBS = {
     "res 1.5": (job(res=1.5), "res has to be a whole number from 1 on; it is 1.5"),
     "res text": (job(res="4"), "it is '4'"),
     "too large": (job(res=9), "res is 9, and the machine has 8 (nb_res)"),
-    "id twice": (job(id="5"), "a job of that id was there before jobs[1]"),
+    "id twice": (job(id="5"), "jobs[1] repeats the id"),
 }
 
 
@@ -213,7 +213,7 @@ REFUSED_WORKLOADS: dict[str, tuple[object, str]] = {
     "no profiles": (workload(job(), profiles=MISSING), "there is no 'profiles' in it"),
     "profiles a list": (workload(job(), profiles=[]), "'profiles' has to be an object; it is a list"),
     "profile a list": (workload(job(), profiles={"p": []}), "job '1': there is no profile 'p'"),
-    "no size": (workload(job(), nb_res=MISSING), "(nb_res); say it with --processors"),
+    "no size": (workload(job(), nb_res=MISSING), "(nb_res); give it with --processors"),
     "size of text": (workload(job(), nb_res="8"), "nb_res has to be a whole number; it is '8'"),
     "size 0": (workload(job(), nb_res=0), "a machine cannot have 0 processors"),
     "vast": (workload(job(), nb_res=10**9), "a machine cannot have 1,000,000,000 processors"),
@@ -228,10 +228,10 @@ def test_an_invalid_workload_document_is_rejected(document: object, reason: str,
 @pytest.mark.parametrize(
     ("data", "reason"),
     [
-        (b"", "line 1: this is no JSON: Expecting value"),
-        (b'{\n"nb_res": 8,\n"jobs": [}\n', "line 3: this is no JSON: Expecting value"),
-        (b'{\n"nb_res": 8,\n"jobs": "\xff"}', "line 3: this is no text in UTF-8"),
-        (b"; MaxProcs: 8\n1 0 5", "line 1: this is no JSON"),
+        (b"", "line 1: this is not valid JSON: Expecting value"),
+        (b'{\n"nb_res": 8,\n"jobs": [}\n', "line 3: this is not valid JSON: Expecting value"),
+        (b'{\n"nb_res": 8,\n"jobs": "\xff"}', "line 3: the file is not UTF-8 text"),
+        (b"; MaxProcs: 8\n1 0 5", "line 1: this is not valid JSON"),
         (b"[" * 200_000, "nested too deeply"),
         (b'{"nb_res": ' + b"9" * 5000 + b"}", "a number with thousands of digits"),
     ],

@@ -193,15 +193,27 @@ CASES = {
         {"job": [2, 1]},
     ),
     "number twice": Case(
-        (job(job=4), job(job=4, submit=1)), 4, "a job number that is none", "a new number", {"job": [4, 5]}
+        (job(job=4), job(job=4, submit=1)),
+        4,
+        "an invalid or duplicate job number",
+        "a new number",
+        {"job": [4, 5]},
     ),
     "number 0": Case(
-        (job(job=0), job(job=6, submit=1)), 3, "a job number that is none", "a new number", {"job": [7, 6]}
+        (job(job=0), job(job=6, submit=1)),
+        3,
+        "an invalid or duplicate job number",
+        "a new number",
+        {"job": [7, 6]},
     ),
-    "odd number": Case((job(job=1.5),), 3, "a job number that is none", "a new number", {"job": [2]}),
-    "infinite": Case((FINE, job(run="inf")), 4, "nothing can be (field 4 is inf)", "left out", {"job": [9]}),
-    "no number at all": Case((FINE, job(run="nan")), 4, "can be (field 4 is nan)", "left out", {"job": [9]}),
-    "huge": Case((FINE, job(submit=1e16)), 4, "can be (field 2 is 1e+16)", "left out", {"job": [9]}),
+    "odd number": Case(
+        (job(job=1.5),), 3, "an invalid or duplicate job number", "a new number", {"job": [2]}
+    ),
+    "infinite": Case((FINE, job(run="inf")), 4, "out of range (field 4 is inf)", "left out", {"job": [9]}),
+    "no number at all": Case(
+        (FINE, job(run="nan")), 4, "of range (field 4 is nan)", "left out", {"job": [9]}
+    ),
+    "huge": Case((FINE, job(submit=1e16)), 4, "of range (field 2 is 1e+16)", "left out", {"job": [9]}),
     "few fields": Case(("1 2 3", FINE), 3, "fewer than 18 fields", "left out", {"job": [9]}),
     "many fields": Case((f"{GOOD} 5",), 3, "more than 18 fields", "the rest is ignored", {"job": [1]}),
     "word": Case((job(wait="soon"), FINE), 3, "a field is not a number", "left out", {"job": [9]}),
@@ -259,7 +271,7 @@ def test_a_note_counts_lines_and_names_the_first(tmp_path: Path) -> None:
 def test_a_note_gives_the_value_of_the_first_line(tmp_path: Path) -> None:
     lines = FINE, job(job=1, submit=10, run="nan"), job(job=2, submit=1e16)
     (note,) = read(tmp_path, *lines).notes
-    assert note == "2 lines, the first is line 4: a number that nothing can be (field 4 is nan); left out"
+    assert note == "2 lines, the first is line 4: a number out of range (field 4 is nan); left out"
 
 
 def test_cut_jobs_are_identified_by_their_final_numbers(tmp_path: Path) -> None:
@@ -407,7 +419,7 @@ def test_a_gzip_file_is_read_regardless_of_its_name(tmp_path: Path) -> None:
 def test_an_invalid_machine_size_in_the_header_is_reported(tmp_path: Path) -> None:
     path = tmp_path / "eight.swf"
     path.write_text("; MaxProcs: eight\n1 0 0 5 1 -1 -1 1 9 -1 1 1 1 -1 -1 -1 -1 -1\n")
-    with pytest.raises(BadLog, match="how large the machine is \\(MaxProcs is 'eight'\\); say it with"):
+    with pytest.raises(BadLog, match="how large the machine is \\(MaxProcs is 'eight'\\); give it with"):
         read_swf(path)
 
 
@@ -416,7 +428,7 @@ def test_an_invalid_machine_size_in_the_header_is_reported(tmp_path: Path) -> No
 )
 def test_a_machine_of_unknown_size_is_rejected_unless_a_size_is_given(header: str, tmp_path: Path) -> None:
     path = log_file(tmp_path, job(), header=header)
-    assert "say it with --processors" in refusal(path)
+    assert "give it with --processors" in refusal(path)
     assert read_swf(path, processors=16).processors == 16
 
 
@@ -523,9 +535,9 @@ def test_a_target_load_is_met() -> None:
 def test_an_impossible_target_load_is_rejected() -> None:
     with pytest.raises(BadLog, match="2 jobs that arrive at whole seconds cannot make a load of 150"):
         log_of(0, 100).at_load(150.0)
-    with pytest.raises(BadLog, match="all jobs come at once"):
+    with pytest.raises(BadLog, match="all jobs arrive at once"):
         log_of(5, 5).at_load(0.7)
-    with pytest.raises(BadLog, match="there is no load of -1"):
+    with pytest.raises(BadLog, match="a load of -1 is impossible"):
         log_of(0, 100).at_load(-1.0)
 
 

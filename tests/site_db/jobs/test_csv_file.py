@@ -67,7 +67,7 @@ HEADER = "job_class,resource,started_unix_s,run_time_s"
         (f"{HEADER},source_key,source_kind\nshort,f1,0,1,k,rumour\n", 'line 2: source_kind = "rumour"'),
         (f"{HEADER},source_key,source_point\nshort,f1,0,1,k,one\n", 'line 2: source_point = "one"'),
         (f'{HEADER}\n"short,f1,0,1\n', "line 2: expected 4 values"),
-        (f"{HEADER},user,user\nshort,f1,0,1,ann,bob\n", "line 1: the column 'user' is there twice"),
+        (f"{HEADER},user,user\nshort,f1,0,1,ann,bob\n", "line 1: the column 'user' occurs twice"),
         (f"{HEADER}\nshort,f1,-5,1\n", 'line 2: started_unix_s = "-5"'),
         (f"{HEADER},submitted_unix_s\nshort,f1,5,1,6\n", "line 2: the job was submitted at 6 s, after it"),
         (f"{HEADER},machine_class\nshort,f1,5,1,fast\n", "line 2: either a resource or a machine_class"),

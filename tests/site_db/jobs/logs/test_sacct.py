@@ -421,9 +421,9 @@ COMMAND = (
         (["User|Start|End|State"], "log.txt, line 1: 'User|Start|End|State' has no column JobID"),
         (
             log(GOOD)[1:],
-            "log.txt, line 1: '1234|ann|bench|batch|COMPLETED|2024-01-01T09:00:00|2024-0...' is no header",
+            "log.txt, line 1: '1234|ann|bench|batch|COMPLETED|2024-01-01T09:00:00|2024-0...' is not a header",
         ),
-        (['name = "small"'], "log.txt, line 1: 'name = \"small\"' is no header"),
+        (['name = "small"'], "log.txt, line 1: 'name = \"small\"' is not a header"),
         ([], "log.txt: the file is empty"),
         ([" ", ""], "log.txt: the file is empty"),
     ],
