@@ -88,7 +88,7 @@ def create(address: Address) -> Engine:
     engine = _engine(address)
     with in_sentences(address):
         if version_of(engine) is not None:
-            raise DatabaseTrouble(f"{address}: there is a site database already")
+            raise DatabaseTrouble(f"{address}: a site database already exists")
         make_tables(engine)
     return engine
 

@@ -57,7 +57,9 @@ def _add(site: WhatIfSite, change: NotionalTable) -> None:
         return
     for key in ("speedup", "parallel_s"):
         if key in change.given:
-            raise InapplicableChange(f"'{key}' is that of a cluster; write '{change.add} as cluster NAME'")
+            raise InapplicableChange(
+                f"'{key}' applies only to a cluster; write '{change.add} as cluster NAME'"
+            )
 
 
 def _remove(site: WhatIfSite, change: NotionalTable) -> None:

@@ -71,9 +71,7 @@ class WhatIfSite:
         given = [key for key in ("sequential_s", "like", "rating") if key in change.given]
         if name in self.machine_classes:
             if given and name not in self.new_classes:
-                raise InapplicableChange(
-                    f"the site knows the class '{name}'; leave out {' and '.join(given)}"
-                )
+                raise InapplicableChange(f"the site has the class '{name}'; leave out {' and '.join(given)}")
             return
         if len(given) != 1:
             close = get_close_matches(name, self.machine_classes, n=1)
@@ -151,7 +149,9 @@ class WhatIfSite:
         if name in self.clusters:
             raise InapplicableChange(f"the site has a cluster '{name}' already; name another")
         if name in self.machines:
-            raise InapplicableChange(f"'{name}' is the name of a machine; name the cluster otherwise")
+            raise InapplicableChange(
+                f"'{name}' is the name of a machine; choose another name for the cluster"
+            )
         if interconnect is not None:
             if change.bandwidth_mbit_per_s is not None:
                 self._add_interconnect(interconnect, change)

@@ -124,4 +124,4 @@ class Store:
             raise UnusableStore(f"{self._path}: the file cannot be used ({error})") from None
 
     def _damaged(self) -> UnusableStore:
-        return UnusableStore(f"{self._path}: the file is damaged; delete it; its runs will be repeated")
+        return UnusableStore(f"{self._path}: the file is damaged; delete it, and its runs will be repeated")

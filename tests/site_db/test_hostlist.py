@@ -64,9 +64,9 @@ def test_unmatched_brackets_are_rejected_with_the_pattern_and_an_example(pattern
     ],
 )
 def test_an_invalid_range_is_rejected_with_its_text(pattern: str, part: str) -> None:
-    with pytest.raises(ValueError, match="is no range of numbers like 01-08") as caught:
+    with pytest.raises(ValueError, match="is not a range of numbers like 01-08") as caught:
         hostlist.expand([pattern])
-    assert f"has a part '{part}' that" in str(caught.value)
+    assert f"contains '{part}', which" in str(caught.value)
 
 
 def test_a_range_that_would_exhaust_memory_is_rejected() -> None:

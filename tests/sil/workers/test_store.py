@@ -99,7 +99,7 @@ def test_a_truncated_file_is_reported(left: float, tmp_path: Path) -> None:
             store.put(f"run {number}", {f"measure {n}": n / 7 for n in range(20)})
     whole = path.read_bytes()
     path.write_bytes(whole[: int(left * len(whole))])
-    damaged = pytest.raises(UnusableStore, match=r"runs\.db: the file is damaged; remove it")
+    damaged = pytest.raises(UnusableStore, match=r"runs\.db: the file is damaged; delete it")
     with damaged as error, Store(path) as store:
         assert left > 0.999, (
             "only a file that lacks less than a page is found out no sooner than when it is read"
@@ -131,7 +131,7 @@ def test_a_damaged_result_is_reported(tmp_path: Path) -> None:
         store.put("run", {})
         with sqlite3.connect(tmp_path / "runs.db") as other:
             other.execute("UPDATE result SET value = X'80'")
-        with pytest.raises(UnusableStore, match="the file is damaged; remove it"):
+        with pytest.raises(UnusableStore, match="the file is damaged; delete it"):
             store.get("run")
 
 

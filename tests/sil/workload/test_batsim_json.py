@@ -179,7 +179,7 @@ def test_a_job_that_cannot_be_replayed_is_rejected_with_its_id(
     bad: dict[str, Any], reason: str, tmp_path: Path
 ) -> None:
     bad = {**bad, "id": 5}
-    message = refusal(tmp_path, workload(job(id=5 if "that id" in reason else 1), bad))
+    message = refusal(tmp_path, workload(job(id=5 if "repeats the id" in reason else 1), bad))
     assert ", job '5': " in message
     assert reason in message
 
@@ -233,7 +233,7 @@ def test_an_invalid_workload_document_is_rejected(document: object, reason: str,
         (b'{\n"nb_res": 8,\n"jobs": "\xff"}', "line 3: the file is not UTF-8 text"),
         (b"; MaxProcs: 8\n1 0 5", "line 1: this is not valid JSON"),
         (b"[" * 200_000, "nested too deeply"),
-        (b'{"nb_res": ' + b"9" * 5000 + b"}", "a number with thousands of digits"),
+        (b'{"nb_res": ' + b"9" * 5000 + b"}", "a number with too many digits"),
     ],
     ids=["empty", "bracket", "no UTF-8", "SWF", "deep", "digits"],
 )
