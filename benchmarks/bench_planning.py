@@ -19,7 +19,7 @@ from sil.planning.answers import Prepared
 from sil.planning.options import AS_IT_IS, one_of_each
 from sil.planning.plan_file import Plan, read_plan
 from sil.planning.questions.ranking import Criteria, Ranking, rank_options
-from sil.planning.samples import Samples
+from sil.planning.samples import OptionSamples
 from sil.settings import files
 from sil.workers.executor import Inline
 from sil.workers.processes import Processes
@@ -79,7 +79,7 @@ def settled(offers: list[dict[str, object]], folder: Path, seed: int) -> Ranking
     """The ranking of the offers."""
     plan = Plan.model_validate({**PLAN, "offers": offers, "seed": seed})
     prepared = Prepared(plan, folder / "plan.toml", None)
-    samples = Samples(prepared.scenario, Runner(Inline()), plan.schedulers[0])
+    samples = OptionSamples(prepared.scenario, Runner(Inline()), plan.schedulers[0])
     return rank_options(samples, one_of_each(plan), Criteria(by_price=True))
 
 
@@ -120,7 +120,7 @@ def _seconds(workers: int, folder: Path) -> float:
     plan = read_plan(path)
     prepared = Prepared(plan, path, None)
     with Processes(workers) as executor, Store(folder / f"runs-{workers}.db") as store:
-        samples = Samples(prepared.scenario, Runner(executor, store), plan.schedulers[0])
+        samples = OptionSamples(prepared.scenario, Runner(executor, store), plan.schedulers[0])
         options = [AS_IT_IS, *one_of_each(plan)]
         samples.ensure(options, 2)  # workers begin, import and load what is compiled
         began_s = time.perf_counter()

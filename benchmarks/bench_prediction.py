@@ -22,7 +22,7 @@ from scheduler.time_shared.prediction.forecast import Predictor
 from scheduler.time_shared.prediction.policy_aware import PolicyAware
 from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.social_contract import Requirement, SocialContract
-from scheduler.time_shared.system import LocalLoad, SystemState
+from scheduler.time_shared.system import ReportedLoad, SystemState
 from tests.scheduler.loras_reference import ReferenceLoras
 
 SEED = 2006
@@ -45,7 +45,7 @@ def state_of(n_nodes: int, n_running: int, n_waiting: int) -> SystemState:
     rng = np.random.default_rng(SEED)
     state = SystemState([512.0] * n_nodes, SocialContract())
     for n in rng.permutation(n_nodes)[: n_nodes // 4].tolist():
-        state.set_local(n, LocalLoad(float(rng.random() < 0.3), 0.15, 180.0, True))
+        state.set_local(n, ReportedLoad(float(rng.random() < 0.3), 0.15, 180.0, True))
     number = 0
 
     def submitted(sizes: tuple[int, ...]) -> Job:

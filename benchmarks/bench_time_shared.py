@@ -20,7 +20,7 @@ from scheduler.model import Job, JobId, NodeSchedule
 from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.problem import TimeSharedProblem
 from sil.runs.composition import RunKey
-from sil.runs.on_time_shared import TimeSharedNodes, built_in_characterisations
+from sil.runs.on_time_shared import TimeSharedSystem, built_in_characterisations
 from sil.studies.cisne.experiments import BENCHMARKS, SEED
 from sil.world.events import Event, EventQueue
 from sil.world.machines.time_shared import SharedMachines
@@ -73,7 +73,7 @@ def events_per_s(n_nodes: int) -> tuple[float, int]:
         cluster = TimeSharedCluster((512.0,) * n_nodes).with_local_users(0.5)
         jobs, known = jobs_of(n_nodes), built_in_characterisations()
         began = time.perf_counter()
-        nodes = TimeSharedNodes(cluster, jobs, known, RandomStreams(SEED))
+        nodes = TimeSharedSystem(cluster, jobs, known, RandomStreams(SEED))
         nodes.run(nullcontext(nodes.manager(watch, {})), RunKey(0, 0, "loras"))
         took_s = time.perf_counter() - began - watch.took_s
     finally:

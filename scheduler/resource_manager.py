@@ -17,6 +17,9 @@ from scheduler.model import Completion, ExecutionRecord, Job, JobId, Loss, RunId
 from scheduler.ports import Clock, Dispatcher, Monitor, NodeMonitor, RuntimeEstimator
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 
+NOT_YET_CONSIDERED = "no round has looked at it yet"
+"""The wait reason of a job before its first round."""
+
 
 class Experience(Protocol):
     """Run-time estimates from past runs."""

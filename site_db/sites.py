@@ -15,7 +15,7 @@ from scheduler.model import Cluster, Interconnect, JobClass, Machine, Site
 from site_db.estimation import Layout, Place, PlaceKind
 from site_db.rows import ids_of
 from site_db.schema import SiteRow
-from site_db.site_file.relations import KINDS, Kind, PlainTable, Relation, site_file
+from site_db.site_file.relations import KINDS, EntityKind, PlainTable, Relation, site_file
 from site_db.site_file.tables import QueueTable, SiteFile
 
 
@@ -71,7 +71,7 @@ class SiteReader:
             self._tables[kind] = self._read(kind, KINDS[kind])
         return self._tables[kind]
 
-    def _read(self, name: str, kind: Kind) -> list[PlainTable]:
+    def _read(self, name: str, kind: EntityKind) -> list[PlainTable]:
         columns = (*kind.columns, *kind.references, *(column for column, _ in kind.unlimited))
         query = (
             select(kind.row.name, *(getattr(kind.row, column) for column in columns))
@@ -93,7 +93,7 @@ class SiteReader:
                     table[key] = None
         return tables
 
-    def _rows(self, name: str, kind: Kind, relation: Relation) -> Mapping[str, list[tuple[Any, ...]]]:
+    def _rows(self, name: str, kind: EntityKind, relation: Relation) -> Mapping[str, list[tuple[Any, ...]]]:
         """The rows of a relation by the name of their parent, with names for ids."""
         row = relation.row
         parent_id: Any = getattr(row, relation.parent_id)

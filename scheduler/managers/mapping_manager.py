@@ -36,7 +36,7 @@ from scheduler.model import (
 )
 from scheduler.ports import Scheduler
 from scheduler.problem import Running
-from scheduler.resource_manager import OnMachines, ResourceManager
+from scheduler.resource_manager import NOT_YET_CONSIDERED, OnMachines, ResourceManager
 from scheduler.rules import ScheduleRejected
 
 
@@ -107,9 +107,7 @@ class MappingManager(ResourceManager):
     def why_waiting(self) -> dict[JobId, str]:
         """The wait reason of each unmapped job from the last round."""
         return {
-            job: self._reasons.get(job, "no round has looked at it yet")
-            for jobs in self._waiting.values()
-            for job in jobs
+            job: self._reasons.get(job, NOT_YET_CONSIDERED) for jobs in self._waiting.values() for job in jobs
         }
 
     def on_job_arrived(self, job: Job) -> str | None:

@@ -26,10 +26,8 @@ from scheduler.model import (
 )
 from scheduler.ports import Scheduler
 from scheduler.problem import Running, SchedulingProblem
-from scheduler.resource_manager import OnFreeNodes, OnSharedNodes, ResourceManager
+from scheduler.resource_manager import NOT_YET_CONSIDERED, OnFreeNodes, OnSharedNodes, ResourceManager
 from scheduler.rules import ScheduleRejected
-
-NOT_YET = "no round has looked at it yet"
 
 
 class NewJobs(Protocol):
@@ -129,7 +127,9 @@ class StartingManager(ResourceManager):
         left = sorted(self._last_schedule.wait_reasons.items()) if self._last_schedule else []
         reasons = (reason for _, reason in left)
         seen = (job.id for job in self._nodes.waiting if job.id not in self._new_jobs)
-        return dict.fromkeys(self._new_jobs, NOT_YET) | {job: next(reasons, NOT_YET) for job in seen}
+        return dict.fromkeys(self._new_jobs, NOT_YET_CONSIDERED) | {
+            job: next(reasons, NOT_YET_CONSIDERED) for job in seen
+        }
 
     def on_job_arrived(self, job: Job) -> str | None:
         if self._admission is not None:

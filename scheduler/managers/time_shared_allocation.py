@@ -16,7 +16,7 @@ from scheduler.time_shared.prediction.forecast import Forecast, Predictor
 from scheduler.time_shared.prediction.promises import PromisesByForecast
 from scheduler.time_shared.problem import SharedNodes, TimeSharedProblem
 from scheduler.time_shared.social_contract import SocialContract
-from scheduler.time_shared.system import LocalLoad, SystemState
+from scheduler.time_shared.system import ReportedLoad, SystemState
 
 
 class Accounting(Protocol):
@@ -111,7 +111,7 @@ class TimeSharedAllocation(NodeAllocation):
                 self._notes.bad_reading(reading, wrong)
             return False
         before = self._state.local(reading.node)
-        load = LocalLoad(
+        load = ReportedLoad(
             reading.local_tasks, reading.local_cpu, reading.local_memory_mb, reading.user_is_there
         )
         self._state.set_local(reading.node, load)

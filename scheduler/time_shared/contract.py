@@ -15,7 +15,7 @@ from scheduler.problem import Running
 from scheduler.time_shared.loras import Loras
 from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.social_contract import Requirement, SocialContract
-from scheduler.time_shared.system import LocalLoad, SystemState
+from scheduler.time_shared.system import ReportedLoad, SystemState
 
 NODE_MB = 512.0
 
@@ -30,7 +30,7 @@ class TimeSharedOutline:
 
     n_nodes: int
     contract: SocialContract
-    local: tuple[LocalLoad, ...]
+    local: tuple[ReportedLoad, ...]
     jobs: tuple[Requirement, ...]
     n_running: int
     now_s: float
@@ -73,7 +73,12 @@ def time_shared_outlines(draw: st.DrawFn) -> TimeSharedOutline:
     n_nodes = draw(st.integers(1, 5))
     contract = SocialContract(0.5, draw(st.integers(1, 3)), draw(st.sampled_from([1.0, 1.5, np.inf])))
     users = st.sampled_from(
-        [LocalLoad(), LocalLoad(), LocalLoad(1.0, 0.3, 150.0, True), LocalLoad(0.0, 0.1, 300.0, True)]
+        [
+            ReportedLoad(),
+            ReportedLoad(),
+            ReportedLoad(1.0, 0.3, 150.0, True),
+            ReportedLoad(0.0, 0.1, 300.0, True),
+        ]
     )
     requirement = st.builds(
         Requirement,
@@ -105,7 +110,8 @@ def larger_outlines() -> Outlines:
             for _ in range(n_jobs)
         )
         local = tuple(
-            LocalLoad(1.0, 0.2, 150.0, True) if rng.random() < 0.3 else LocalLoad() for _ in range(n_nodes)
+            ReportedLoad(1.0, 0.2, 150.0, True) if rng.random() < 0.3 else ReportedLoad()
+            for _ in range(n_nodes)
         )
         outlines.append(TimeSharedOutline(n_nodes, SocialContract(0.5, 4), local, jobs, n_jobs // 2, 100.0))
     return tuple(outlines)

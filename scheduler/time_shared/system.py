@@ -21,7 +21,7 @@ _in_queue = attrgetter("arrival_s", "id")
 
 
 @dataclass(frozen=True, slots=True)
-class LocalLoad:
+class ReportedLoad:
     """The last reported local load of a node. `cpu` is a share of one CPU, smoothed over time."""
 
     tasks: float = 0.0
@@ -37,7 +37,7 @@ class SystemState:
         n = len(memory_mb)
         self._memory_mb = list(memory_mb)
         self._contract = contract
-        self._local = [LocalLoad()] * n
+        self._local = [ReportedLoad()] * n
         self._nodes = allocate(Nodes, n, (n, contract.most_jobs), *7 * [n])
         self._nodes.most_jobs[:], self._nodes.most_cpu[:] = contract.most_jobs, contract.most_cpu
         self._nodes.most_memory_mb[:] = [contract.memory_mb(mb, 0.0, False) for mb in memory_mb]
@@ -104,7 +104,7 @@ class SystemState:
         """Record that an unfinished job was promised to end by then."""
         self._promised[job] = by_s
 
-    def set_local(self, n: int, load: LocalLoad) -> None:
+    def set_local(self, n: int, load: ReportedLoad) -> None:
         """Set the local load of node n."""
         self._local[n] = load
         self._nodes.local_mpl[n], self._nodes.local_cpu[n] = load.tasks, load.cpu
@@ -112,7 +112,7 @@ class SystemState:
             self._memory_mb[n], load.memory_mb, load.user_is_there
         )
 
-    def local(self, n: int) -> LocalLoad:
+    def local(self, n: int) -> ReportedLoad:
         return self._local[n]
 
     def set_available(self, n: int, is_available: bool) -> None:

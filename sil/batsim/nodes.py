@@ -6,6 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from math import isfinite
 
+from scheduler.managers.availability import LatestReadings
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import ON_NODES, DispatchOrder, ExecutionRecord, Job, Loss, MachineReading, RunId
 from scheduler.node_set import NodeSet
@@ -28,8 +29,7 @@ class Nodes(ABC):
         self.descriptions = descriptions
         self._monitor = monitor
         self._up = [True] * len(descriptions)
-        self._measured_s: dict[int, float] = {}
-        """Time of the last reading of whether a node is up."""
+        self._latest = LatestReadings()
 
     def new_job(self, submit_s: float, run_s: float, n_nodes: int, walltime_s: float | None) -> Job:
         """A job that the scheduler submits, with its actual run time."""
@@ -58,11 +58,9 @@ class Nodes(ABC):
             if not isinstance(reading, MachineReading):
                 continue
             node, up = reading.machine, reading.up
-            if reading.measured_s >= self._measured_s.get(node, 0.0):
-                self._measured_s[node] = reading.measured_s
-                if self._up[node] != up:
-                    self._up[node] = up
-                    yield node, up
+            if self._latest.accept(node, reading.measured_s) and self._up[node] != up:
+                self._up[node] = up
+                yield node, up
 
 
 class IdenticalNodes(Nodes):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -10,17 +9,10 @@ from typer import Argument, Option
 
 from sil.cli import console, options
 from sil.cli.progress import ProgressBar, progress
+from sil.report import FigureKind
 
 if TYPE_CHECKING:
     from sil.outcome.comparison import Comparison
-
-
-class FigureKind(StrEnum):
-    """File formats of charts."""
-
-    PNG = "png"
-    SVG = "svg"
-    PDF = "pdf"
 
 
 AddOption = Annotated[
@@ -134,7 +126,7 @@ def report(
     with console.one_sentence_for_bad_input():
         if replay_folder.are_replays(folder):
             replayed = replay_folder.render(folder)
-            drawn = replay_folder.draw(folder, figures.value) if figures else []
+            drawn = replay_folder.draw(folder, figures) if figures else []
             print_statistics(replayed.statistics, as_json)
             faults, written, source = [*replayed.faults], replay_folder.REPORT, replay_folder.SUMMARY
         else:
@@ -144,7 +136,7 @@ def report(
 
             metrics.metric(metric)
             comparison = experiment_run.render(folder)
-            drawn = experiment_run.draw(folder, figures.value) if figures else []
+            drawn = experiment_run.draw(folder, figures) if figures else []
             _show(comparison, metric, as_json)
             faults, written, source = list(map(str, comparison.faults)), experiment_run.REPORT, TRACE
     for fault in faults:

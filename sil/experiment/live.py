@@ -17,7 +17,7 @@ from sil.experiment.provenance import describe
 from sil.experiment.run import BESIDE_THE_TRACE, DATABASE
 from sil.live import kernel
 from sil.live.loop import CoreMonitor, LiveWorld, WallClock, usable_cores
-from sil.live.processes import CannotRunLive, Over, Processes
+from sil.live.processes import CannotRunLive, JobProcesses, Over
 from sil.outcome.live_comparison import LiveComparison, compare_live
 from sil.outcome.metrics import faults
 from sil.runs.composition import RunKey, run_in
@@ -88,7 +88,7 @@ def run_live(scenario: MachinesScenario, run: RunKey, listener: Listener) -> Liv
         until_s = time.monotonic() + actual.run_s(order.job, order.resource, share)
         return [sys.executable, "-S", "-E", str(Path(kernel.__file__)), repr(until_s)]
 
-    processes = Processes(cores, command, clock, trace)
+    processes = JobProcesses(cores, command, clock, trace)
 
     def note_over(over: Over) -> None:
         cpu_s[over.order.job.id] = over.cpu_s

@@ -10,6 +10,7 @@ import polars as pl
 from scheduler.errors import UserError
 from sil.experiment.output_folder import as_file_name
 from sil.outcome.batsim_tables import Replayed, read_jobs_csv
+from sil.report import FigureKind
 from sil.trace.facts import TRACE
 
 JOBS = "jobs.csv"
@@ -57,8 +58,8 @@ def render(out: Path) -> Replayed:
     return replayed
 
 
-def draw(out: Path, kind: str) -> list[Path]:
-    """Write the charts of the report as files (png, svg or pdf) into the folder `figures` of `out`. Raises
+def draw(out: Path, kind: FigureKind) -> list[Path]:
+    """Write the charts of the report as files into the folder `figures` of `out`. Raises
     NoReplay."""
     from sil.report.page import write_figures
     from sil.report.replay import replay_page

@@ -17,6 +17,7 @@ from sil.experiment.sweep import Sweep
 from sil.outcome.comparison import Comparison, score_predictions
 from sil.outcome.jobs import job_table, write_jobs_csv
 from sil.outcome.metrics import faults, run_metrics
+from sil.report import FigureKind
 from sil.report.experiment import experiment_page
 from sil.report.page import write_figures, write_page
 from sil.runs.resolve import scenario_of_file
@@ -147,8 +148,8 @@ def render(out: Path) -> Comparison:
     return comparison
 
 
-def draw(out: Path, kind: str) -> list[Path]:
-    """Write the charts of the report in `out` as files (png, svg or pdf) into its folder `figures`."""
+def draw(out: Path, kind: FigureKind) -> list[Path]:
+    """Write the charts of the report in `out` as files into its folder `figures`."""
     return write_figures(out / FIGURES, kind, experiment_page(*_evaluated(out)))
 
 

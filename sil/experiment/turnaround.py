@@ -15,7 +15,7 @@ from scheduler.naming import Misnamed
 from scheduler.registry import SchedulerSpec
 from scheduler.time_shared.prediction import by_name
 from scheduler.time_shared.prediction.forecast import COVERAGE, Basis, Forecast, circumstances_of
-from scheduler.time_shared.system import LocalLoad, SystemState
+from scheduler.time_shared.system import ReportedLoad, SystemState
 from sil.runs.composition import what_if_scheduler
 from sil.settings.queue_file import CannotPredict, QueueFile, RunningTable, WaitingTable
 from sil.site.error_histories import histories
@@ -165,7 +165,7 @@ def _state_of(file: QueueFile, question: Question) -> SystemState:
         used_s = running.ran_for_s * needs.cpu if running.cpu_used_s is None else running.cpu_used_s
         state.measured(job.id, used_s, 0.0)
     for local in file.local:
-        load = LocalLoad(local.tasks, local.cpu, local.memory_mb, local.user_is_there)
+        load = ReportedLoad(local.tasks, local.cpu, local.memory_mb, local.user_is_there)
         for name in local.nodes:
             state.set_local(at[name], load)
     for name in question.down & at.keys():

@@ -12,7 +12,7 @@ from scheduler.model import Completion, Job, JobId, MachineReading
 from scheduler.ports import Clock
 from scheduler.resource_manager import ResourceManager
 from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
-from sil.live.processes import Over, Processes
+from sil.live.processes import JobProcesses, Over
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
 from sil.world.guard.faults import SchedulerFault
@@ -69,7 +69,7 @@ class LiveWorld:
         self,
         clock: Clock,
         trace: TraceRecorder,
-        processes: Processes,
+        processes: JobProcesses,
         monitor: CoreMonitor,
         rounds: RoundPolicy,
         on_over: Callable[[Over], None] = lambda over: None,

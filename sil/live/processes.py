@@ -51,7 +51,7 @@ class _Running:
     """Of the process; readable when it has ended."""
 
 
-class Processes:
+class JobProcesses:
     """Starts and kills runs; `over` returns those that have ended since the last call.
 
     Machine j is the core `cores[j]`. A parallel run is one process, which may use all its cores.

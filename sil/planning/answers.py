@@ -14,11 +14,11 @@ from sil.planning.plan_file import Plan
 from sil.planning.questions.best_buy import BestBuy, best_buy, purchases
 from sil.planning.questions.ranking import Criteria, Effect, Ranking, rank_options
 from sil.planning.questions.sizing import Size, size
-from sil.planning.samples import DoesRuns, Samples
+from sil.planning.samples import DoesRuns, OptionSamples
 from sil.planning.scenario.capacity import Load
 from sil.planning.scenario.on_log import OnLog
 from sil.planning.scenario.on_site import OnSite, with_forecast
-from sil.planning.scenario.scenario import Scenario
+from sil.planning.scenario.scenario import OptionRunner
 from sil.runs.scenario import DoesNotFit
 from sil.runs.under_test import resolve
 from sil.site.what_if_site import InapplicableChange
@@ -97,7 +97,7 @@ class Prepared:
             self._refuse([(("site",), f"site is missing; name {known}")])
         self.offers = one_of_each(plan)
         self.site = None if plan.log is not None else OnSite(plan, source.parent, address)
-        self.scenario: Scenario = self.site or OnLog(plan, source.parent)
+        self.scenario: OptionRunner = self.site or OnLog(plan, source.parent)
         self._retirements: list[Option] = []
         if self.site is not None:
             self._refuse(self._mistakes(self.site))
@@ -186,7 +186,7 @@ def answer_questions(prepared: Prepared, runs: DoesRuns, watch: Watch) -> Answer
     """Raises what runs raise, and GoalNeverMeasured."""
     plan, site = prepared.plan, prepared.site
     answers = tuple(
-        _answer(prepared, Samples(prepared.scenario, runs, scheduler), partial(watch, scheduler))
+        _answer(prepared, OptionSamples(prepared.scenario, runs, scheduler), partial(watch, scheduler))
         for scheduler in plan.schedulers
     )
     _, indispensable = prepared.retirements()
@@ -200,7 +200,7 @@ def answer_questions(prepared: Prepared, runs: DoesRuns, watch: Watch) -> Answer
     )
 
 
-def _answer(prepared: Prepared, samples: Samples, watch: Callable[[str, int, int], None]) -> Answer:
+def _answer(prepared: Prepared, samples: OptionSamples, watch: Callable[[str, int, int], None]) -> Answer:
     plan, base = prepared.plan, prepared.base
     marginal = best = sized = retire = None
     others = [o for o in (AS_IT_IS, *prepared.offers) if o.name != base.name and prepared.carries(o)]

@@ -12,7 +12,7 @@ from scheduler.errors import UserError
 from sil.outcome.statistics import Sample
 from sil.planning.options import Option
 from sil.planning.plan_file import GoalTable, Plan
-from sil.planning.scenario.scenario import CLASS, REFUSED, Scenario
+from sil.planning.scenario.scenario import CLASS, REFUSED, OptionRunner
 from sil.workers.executor import Item
 
 
@@ -24,11 +24,11 @@ class DoesRuns(Protocol):
     def results(self, items: Sequence[Item]) -> list[dict[str, float]]: ...
 
 
-class Samples:
+class OptionSamples:
     """The measures of options, by name, under one scheduler, with common random numbers: in each replication,
     all options see the same jobs and run times."""
 
-    def __init__(self, scenario: Scenario, runs: DoesRuns, scheduler: str) -> None:
+    def __init__(self, scenario: OptionRunner, runs: DoesRuns, scheduler: str) -> None:
         self.plan: Plan = scenario.plan
         self.goal: GoalTable = self.plan.goals[0]
         self.sign = 1.0 if self.goal.more_is_better else -1.0

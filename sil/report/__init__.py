@@ -2,3 +2,15 @@
 
 `page` is the builder, which `experiment`, `replay`, `sil.planning.report` and `sil.studies` use.
 """
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+
+class FigureKind(StrEnum):
+    """File formats of charts."""
+
+    PNG = "png"
+    SVG = "svg"
+    PDF = "pdf"

@@ -18,6 +18,7 @@ from pathlib import Path
 import vl_convert
 from jinja2 import Environment, PackageLoader
 
+from sil.report import FigureKind
 from sil.report.figures import Figure, save, styled
 
 LEAST_SECTIONS_WITH_CONTENTS = 5
@@ -113,14 +114,15 @@ def write_page(path: Path, page: Page) -> None:
     path.write_text(text, encoding="utf-8")
 
 
-def write_figures(folder: Path, kind: str, page: Page) -> list[Path]:
-    """Write every chart of a page as a file of its own: `kind` is png, svg or pdf."""
+def write_figures(folder: Path, kind: FigureKind, page: Page, titled: bool = False) -> list[Path]:
+    """Write every chart of a page as a file of its own, with the title of its part if `titled`."""
     folder.mkdir(parents=True, exist_ok=True)
     paths = []
     for name, part in page.charts():
         assert part.chart is not None
         paths.append(folder / f"{name}.{kind}")
-        save(part.chart, str(paths[-1]))
+        chart = part.chart.properties(title=part.title) if titled else part.chart
+        save(chart, str(paths[-1]))
     return paths
 
 

@@ -59,7 +59,7 @@ class Disturbances:
     rounds: RoundPolicy = field(default_factory=OnRequest)
 
 
-class TimeSharedNodes:
+class TimeSharedSystem:
     """A simulated cluster of time-shared nodes for one run; also the built-in manager's node monitor and
     accounting of CPU time, and the recorder of its predictions and promises.
 

@@ -17,9 +17,9 @@ from scheduler.naming import Misnamed
 from scheduler.time_shared.prediction import by_name
 from scheduler.time_shared.prediction.forecast import Predictor
 from scheduler.time_shared.prediction.promises import PromisesByForecast
-from sil.batsim import nodes as batsim_nodes
+from sil.batsim.nodes import TimeSharedNodes
 from sil.runs.composition import Managed, RunKey, what_if_scheduler
-from sil.runs.on_time_shared import Disturbances, TimeSharedNodes, TimeSharedRun
+from sil.runs.on_time_shared import Disturbances, TimeSharedRun, TimeSharedSystem
 from sil.runs.scenario import Mistakes, Scenario
 from sil.runs.under_test import UnderTest
 from sil.settings.time_shared_table import SharedNodesTable
@@ -30,7 +30,7 @@ from sil.trace.facts import LOCAL_USERS_SCHEMA, PREDICTIONS_SCHEMA, RunTables, t
 from sil.world.events import SimClock
 from sil.world.machines.sharing import ByCpu, ByMpl, Coupled, Fluid, Sharing
 from sil.world.monitors import Sampling
-from sil.world.time_shared_cluster import LocalLoad, TimeSharedCluster
+from sil.world.time_shared_cluster import LocalUsers, TimeSharedCluster
 
 
 class TimeSharedScenario(Scenario):
@@ -59,10 +59,10 @@ class TimeSharedScenario(Scenario):
         outages = self.outages({name: n for n, name in enumerate(self.nodes.names)}, replication)
         disturbances = Disturbances(outages, self.distortions(replication), self.rounds)
         jobs, streams = self.jobs(replication), self.streams(replication)
-        system = TimeSharedNodes(self.cluster, jobs, self.nodes.known, streams, disturbances)
+        system = TimeSharedSystem(self.cluster, jobs, self.nodes.known, streams, disturbances)
         supervision = self.supervision(run, system.world, decisions)
         ports, dispatcher = system.ports, system.world.dispatcher
-        of_batsim = batsim_nodes.TimeSharedNodes(ports)
+        of_batsim = TimeSharedNodes(ports)
         managed = Managed(ports, of_batsim, len(jobs), dispatcher, supervision, log)
 
         def manager() -> StartingManager:
@@ -108,7 +108,7 @@ class TimeSharedScenario(Scenario):
         return TimeSharedCluster(
             memory_mb=self.nodes.memory_mb,
             contract=self.nodes.contract,
-            local_load=None if users is None or not users.share_of_nodes else LocalLoad(**users.model_dump()),
+            local_load=LocalUsers(**users.model_dump()) if users and users.share_of_nodes else None,
             sharing=_sharing(table),
             sampling=Sampling(**table.monitors.model_dump()),
             run_to_run=self.spread,

@@ -31,7 +31,7 @@ class Findings:
     """By title; each is also a CSV file."""
 
 
-class Samples:
+class GridSamples:
     """What a study measured: rows with a replication, coordinates on the `axes` of its grid, and measures."""
 
     def __init__(self, rows: pl.DataFrame, *axes: str) -> None:

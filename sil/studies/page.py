@@ -6,13 +6,12 @@ from pathlib import Path
 
 import polars as pl
 
-from sil.report import figures
-from sil.report.page import Cell, Page, Part, Section, Table, slug, write_page
+from sil.report import FigureKind
+from sil.report.page import Cell, Page, Part, Section, Table, slug, write_figures, write_page
 from sil.settings.code_version import package_version
 from sil.studies.findings import Findings
 from sil.studies.ledger import Verdict, ledger_frame
 
-KINDS = ("png", "svg", "pdf")
 PAGE = "page.html"
 LEDGER = "ledger.csv"
 CLASSES = {Verdict.HOLDS: "holds", Verdict.DOES_NOT_HOLD: "not"}
@@ -25,12 +24,10 @@ def write_findings(folder: Path, findings: Findings) -> None:
     ledger_frame(findings.claims).write_csv(folder / LEDGER)
     for title, table in findings.tables.items():
         table.write_csv(folder / f"{slug(title)}.csv")
-    for drawing in findings.drawings:
-        assert drawing.chart is not None
-        titled = drawing.chart.properties(title=drawing.title)
-        for kind in KINDS:
-            figures.save(titled, str(folder / f"{drawing.name}.{kind}"))
-    write_page(folder / PAGE, study_page(findings))
+    page = study_page(findings)
+    for kind in FigureKind:
+        write_figures(folder, kind, page, titled=True)
+    write_page(folder / PAGE, page)
 
 
 def study_page(findings: Findings) -> Page:

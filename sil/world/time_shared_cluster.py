@@ -21,7 +21,7 @@ GONE_AFTER_S = 60.0
 
 
 @dataclass(frozen=True, slots=True)
-class LocalLoad:
+class LocalUsers:
     """Users on a share of the nodes, alternately active and idle for exponential times.
 
     While active, they demand a share of the CPU, uniform between the two in `demand`, drawn for each active
@@ -83,7 +83,7 @@ class TimeSharedCluster:
 
     memory_mb: tuple[float, ...] = (MEMORY_MB,) * 16
     contract: SocialContract = field(default_factory=SocialContract)
-    local_load: LocalLoad | None = None
+    local_load: LocalUsers | None = None
     sharing: Sharing = field(default_factory=Fluid)
     sampling: Sampling = field(default_factory=Sampling)
     run_to_run: Spread = field(default_factory=lambda: Normal(0.03))
@@ -100,7 +100,7 @@ class TimeSharedCluster:
         return replace(self, contract=replace(self.contract, most_jobs=most_jobs, most_cpu=most_cpu))
 
     def with_local_users(self, share_of_nodes: float) -> TimeSharedCluster:
-        return replace(self, local_load=LocalLoad(share_of_nodes) if share_of_nodes else None)
+        return replace(self, local_load=LocalUsers(share_of_nodes) if share_of_nodes else None)
 
     def with_coscheduling(
         self, loss: float = 0.0, overhead: float = 0.0, control_delay_s: float = 0.0

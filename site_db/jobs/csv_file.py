@@ -22,6 +22,7 @@ from sqlalchemy.orm import Session
 from site_db import toml_file
 from site_db.jobs.records import (
     CLOCKS_AGREE_TO_S,
+    Batch,
     JobRecord,
     JobState,
     PredictedTurnaround,
@@ -30,8 +31,6 @@ from site_db.jobs.records import (
 )
 from site_db.jobs.writer import AlreadyRecorded, BadRecord, JobWriter
 from site_db.toml_file import MOST, InvalidFile, Table
-
-Batch = tuple[Source, Sequence[JobRecord]]
 
 _OF_SOURCE = tuple(f"source_{field.name}" for field in fields(Source))
 _UNIX = {"submitted_s": "submitted_unix_s", "started_s": "started_unix_s"}

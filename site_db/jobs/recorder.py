@@ -9,11 +9,9 @@ from uuid import uuid4
 from sqlalchemy import Engine
 
 from site_db import store
-from site_db.jobs.records import JobRecord, Source, SourceKind
+from site_db.jobs.records import Batch, JobRecord, Source, SourceKind
 from site_db.jobs.writer import BadRecord, JobWriter
 from site_db.store import Rejected, Unreachable
-
-Batch = tuple[Source, Sequence[JobRecord]]
 
 
 class Recorder:

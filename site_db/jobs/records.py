@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from enum import StrEnum
 
@@ -90,3 +91,7 @@ class JobRecord:
         if self.started_s is None or self.run_time_s is None:
             return None
         return self.started_s + self.run_time_s
+
+
+Batch = tuple[Source, Sequence[JobRecord]]
+"""Jobs that are recorded in one transaction, and their source."""

@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 from scheduler.errors import UserError
 from site_db import schema, toml_file
 from site_db.rows import ids_of, locked_site
-from site_db.site_file.relations import KINDS, Kind, PlainTable, Relation, plain_site
+from site_db.site_file.relations import KINDS, EntityKind, PlainTable, Relation, plain_site
 from site_db.site_file.tables import SiteFile
 from site_db.toml_file import Location
 
@@ -96,7 +96,7 @@ def _unlist_users(session: Session, site_id: int) -> None:
 def _put_rows(
     session: Session,
     site_id: int,
-    kind: Kind,
+    kind: EntityKind,
     tables: Sequence[PlainTable],
     ids: Ids,
     there: Mapping[str, int],

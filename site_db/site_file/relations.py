@@ -72,7 +72,7 @@ class Relation:
 
 
 @dataclass(frozen=True)
-class Kind:
+class EntityKind:
     """What a site has several of, each with a name: one array of tables in a site file, one table of rows.
 
     `constants` are values of those rows only that the file lists.
@@ -199,16 +199,16 @@ _PLACES = {
     "parallel_commands": "clusters",
 }
 
-KINDS: Mapping[str, Kind] = {
-    "interconnects": Kind("interconnect", schema.InterconnectRow, tables.InterconnectTable),
-    "machine_classes": Kind("machine class", schema.MachineClassRow, tables.MachineClassTable),
-    "machines": Kind(
+KINDS: Mapping[str, EntityKind] = {
+    "interconnects": EntityKind("interconnect", schema.InterconnectRow, tables.InterconnectTable),
+    "machine_classes": EntityKind("machine class", schema.MachineClassRow, tables.MachineClassTable),
+    "machines": EntityKind(
         "machine",
         schema.MachineRow,
         tables.MachinesTable,
         (_names("interconnects", schema.MachineInterconnectRow, "interconnects"),),
     ),
-    "clusters": Kind(
+    "clusters": EntityKind(
         "cluster",
         schema.ClusterRow,
         tables.ClusterTable,
@@ -218,7 +218,7 @@ KINDS: Mapping[str, Kind] = {
             _table_or_none("social_contract", schema.SocialContractRow, tables.SocialContractTable),
         ),
     ),
-    "job_classes": Kind(
+    "job_classes": EntityKind(
         "job class",
         schema.JobClassRow,
         tables.JobClassTable,
@@ -228,7 +228,7 @@ KINDS: Mapping[str, Kind] = {
             _preferences("preferred", schema.PreferenceRow, "machine_classes"),
         ),
     ),
-    "queues": Kind(
+    "queues": EntityKind(
         "queue",
         schema.QueueRow,
         tables.QueueTable,
@@ -237,7 +237,7 @@ KINDS: Mapping[str, Kind] = {
             _names("displaces", schema.QueueDisplacesRow, "queues"),
         ),
     ),
-    "users": Kind(
+    "users": EntityKind(
         "user",
         schema.UserRow,
         tables.UserTable,

@@ -20,7 +20,7 @@ from scheduler.time_shared.prediction.policy_aware import Blind, PolicyAware
 from scheduler.time_shared.prediction.promises import Promising
 from scheduler.time_shared.problem import TimeSharedProblem
 from scheduler.time_shared.social_contract import Requirement, SocialContract
-from scheduler.time_shared.system import LocalLoad, SystemState
+from scheduler.time_shared.system import ReportedLoad, SystemState
 from scheduler.wait_reasons import in_detail
 from tests.examples import up_to
 from tests.scheduler.loras_reference import ReferenceLoras
@@ -43,7 +43,7 @@ def states(draw: st.DrawFn) -> SystemState:
     for n in range(n_nodes):
         if rng.random() < 0.4:
             cpu, memory_mb = rng.choice([0.0, 0.15, 0.3]), rng.uniform(50.0, 250.0)
-            state.set_local(n, LocalLoad(float(rng.integers(0, 2)), cpu, memory_mb, bool(rng.integers(2))))
+            state.set_local(n, ReportedLoad(float(rng.integers(0, 2)), cpu, memory_mb, bool(rng.integers(2))))
     for i in range(n_jobs):
         tasks = int(rng.choice([k for k in (1, 2, 3, 4, 8) if k <= n_nodes]))
         cpu, memory_mb = rng.choice([0.3, 0.5, 0.72, 0.91]), rng.choice([10.0, 60.0, 115.0, 210.0])
@@ -128,7 +128,7 @@ def test_under_easy_wait_reasons_give_the_estimated_start_and_the_delay_of_the_f
 def test_wait_reasons_distinguish_cpu_memory_and_down_nodes() -> None:
     state = three_nodes(most_jobs=4)
     state.set_available(2, False)
-    state.set_local(1, LocalLoad(1.0, 0.5, 400.0, True))
+    state.set_local(1, ReportedLoad(1.0, 0.5, 400.0, True))
     reasons = why_waiting(Loras(selection="first_fit"), state, now_s=40.0)
     assert reasons[0] == (
         "first of the queue: it needs 3 nodes, and the social contract has room on 0 (1 down, 2 short of CPU)"

@@ -350,7 +350,7 @@ def test_an_older_database_names_the_upgrade_command_which_works(here: Path) -> 
         (("show",), "site.db: there is no such file; `sil db init` makes a database"),
         (("init", "--db", "tiny.toml"), "tiny.toml: the file already exists"),
         (("show", "--db", "tiny.toml"), "tiny.toml: this is not an SQLite database"),
-        (("show", "--db", "mysql://x/y"), "no database address that is known here"),
+        (("show", "--db", "mysql://x/y"), "is not a supported database address"),
         (("show", "--db", "postgresql://nobody@localhost:1/none"), "the server does not answer"),
         (("init", "--db", "no/such/folder/site.db"), "its folder must exist"),
         (("import", "nowhere.toml"), "there is no such file"),

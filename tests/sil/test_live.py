@@ -19,7 +19,7 @@ from scheduler.resource_manager import ResourceManager
 from scheduler.rules import MAKES_PROGRESS, NO_DOUBLE_BOOKING, RETURNS_A_SCHEDULE
 from sil.experiment.live import run_live_and_simulated
 from sil.live.loop import CoreMonitor, LiveWorld, WallClock, usable_cores
-from sil.live.processes import JobFailed, Over, Processes
+from sil.live.processes import JobFailed, JobProcesses, Over
 from sil.settings import files
 from sil.settings.experiment_file import read_experiment
 from sil.trace.facts import Fact, read_trace
@@ -57,8 +57,8 @@ def order(run: int, job: int = 0, machine: int = 0) -> DispatchOrder:
 
 
 @contextmanager
-def processes(command: list[str], n_cores: int = 1) -> Iterator[Processes]:
-    made = Processes(usable_cores()[:n_cores], lambda order: command, WallClock(), TraceRecorder())
+def processes(command: list[str], n_cores: int = 1) -> Iterator[JobProcesses]:
+    made = JobProcesses(usable_cores()[:n_cores], lambda order: command, WallClock(), TraceRecorder())
     try:
         yield made
     finally:
@@ -171,7 +171,7 @@ class ForgettingManager(ResourceManager):
 
     wakes_at_s = None
 
-    def __init__(self, runs: Processes) -> None:
+    def __init__(self, runs: JobProcesses) -> None:
         self.runs = runs
         self.waiting: list[Job] = []
         self.ended: list[int] = []
@@ -207,7 +207,7 @@ class ForgettingManager(ResourceManager):
 
 def test_a_forgotten_job_is_named_instead_of_waiting_forever() -> None:
     clock, trace = WallClock(), TraceRecorder()
-    runs = Processes(usable_cores()[:1], lambda order: ENDING, clock, trace)
+    runs = JobProcesses(usable_cores()[:1], lambda order: ENDING, clock, trace)
     jobs = [Job(JobId(0), "work", 0.0), Job(JobId(1), "work", 0.05)]
     manager = ForgettingManager(runs)
     over: list[Over] = []

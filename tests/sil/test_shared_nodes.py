@@ -19,7 +19,7 @@ from scheduler.time_shared.prediction.policy_aware import PolicyAware
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 from sil.report.node_figures import mpl_segments
 from sil.runs.composition import RunKey
-from sil.runs.on_time_shared import TimeSharedNodes, TimeSharedRun, built_in_characterisations
+from sil.runs.on_time_shared import TimeSharedRun, TimeSharedSystem, built_in_characterisations
 from sil.site.time_shared_cluster import Characterisations
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
@@ -29,7 +29,7 @@ from sil.world.machines.sharing import ByCpu, ByMpl, Coupled, Fluid
 from sil.world.machines.time_shared import SharedMachines, Work
 from sil.world.monitors import Sampling
 from sil.world.random_streams import RandomStreams
-from sil.world.time_shared_cluster import LocalLoad, TimeSharedCluster
+from sil.world.time_shared_cluster import LocalUsers, TimeSharedCluster
 
 NPB = built_in_characterisations()
 KINDS = [(name, tasks) for name in ("CG.B", "IS.B", "MG.B", "BT.A") for tasks in (2, 4, 8)]
@@ -53,7 +53,7 @@ def run_to_end(
     predictors: Mapping[str, Predictor] = MappingProxyType({}),
     seed: int = 1,
 ) -> TimeSharedRun:
-    nodes = TimeSharedNodes(cluster, jobs, known, RandomStreams(seed))
+    nodes = TimeSharedSystem(cluster, jobs, known, RandomStreams(seed))
     return nodes.run(nullcontext(nodes.manager(scheduler, predictors)), RunKey(0, 0, "loras"))
 
 
@@ -106,7 +106,7 @@ def test_predictions_are_exact_if_the_simulation_follows_the_predictor(
 
 
 def test_the_same_seed_gives_the_same_completions_and_predictions() -> None:
-    cluster = TimeSharedCluster(local_load=LocalLoad(0.5))
+    cluster = TimeSharedCluster(local_load=LocalUsers(0.5))
     jobs = jobs_of(KINDS * 2, 15.0)
     one, two = (run(cluster, jobs, Loras("sjf", "easy", "uniform"), seed=3) for _ in range(2))
     other = run(cluster, jobs, Loras("sjf", "easy", "uniform"), seed=4)
@@ -136,7 +136,7 @@ def test_the_social_contract_always_holds(
 ) -> None:
     """MPL by the invariants over the trace; memory and CPU at launch by the rules of the manager."""
     contract = SocialContract(0.5, 4, most_cpu)
-    cluster = TimeSharedCluster(contract=contract, local_load=LocalLoad(share))
+    cluster = TimeSharedCluster(contract=contract, local_load=LocalUsers(share))
     done = run(cluster, jobs_of(KINDS * 2, 15.0), Loras("fcfs", selection, nodes), seed)
     assert len(ends(done)) == 2 * len(KINDS)
 
@@ -205,7 +205,7 @@ def test_a_new_job_does_not_change_the_past_slowdown_of_local_users() -> None:
 def test_a_job_that_stops_as_it_starts_reports_its_start_first() -> None:
     """The monitors are late, so the scheduler does not know that a user came and took memory."""
     cluster = TimeSharedCluster(
-        (512.0,), local_load=LocalLoad(1.0), sampling=Sampling(delay_s=1e6), run_to_run=NoSpread()
+        (512.0,), local_load=LocalUsers(1.0), sampling=Sampling(delay_s=1e6), run_to_run=NoSpread()
     )
     known = Characterisations({("big", 1): Requirement(1, 0.5, 110.0, 30.0)})
     jobs = [Job(JobId(i), "big", 25.0 * i) for i in range(60)]
@@ -283,7 +283,7 @@ def test_the_timeline_has_the_number_of_running_tasks_per_node() -> None:
 
 
 def test_updating_all_nodes_at_every_event_changes_no_completion(monkeypatch: pytest.MonkeyPatch) -> None:
-    cluster = TimeSharedCluster(local_load=LocalLoad(1.0))
+    cluster = TimeSharedCluster(local_load=LocalUsers(1.0))
     jobs = jobs_of(KINDS * 2, 15.0)
     before = ends(run(cluster, jobs, Loras()))
     settle = SharedMachines._update
@@ -301,7 +301,7 @@ def test_the_rates_on_a_node_never_exceed_its_cpu(monkeypatch: pytest.MonkeyPatc
             assert sum(rate * cpu for _, rate, cpu in rates_on(self, n)) <= 1.0 + 1e-9
 
     monkeypatch.setattr(SharedMachines, "_update", checked)
-    run(TimeSharedCluster(local_load=LocalLoad(0.5)), jobs_of(KINDS * 2, 15.0), Loras())
+    run(TimeSharedCluster(local_load=LocalUsers(0.5)), jobs_of(KINDS * 2, 15.0), Loras())
 
 
 def test_on_coupled_nodes_a_blocked_task_leaves_its_cpu_to_its_neighbour() -> None:
@@ -346,9 +346,9 @@ def test_ended_jobs_leave_no_effect_on_a_coupled_cluster() -> None:
 
 def test_a_coupled_cluster_runs_all_jobs_with_a_similar_makespan() -> None:
     jobs = jobs_of(KINDS * 3, 15.0)
-    plain = ends(run(TimeSharedCluster(local_load=LocalLoad(0.5)), jobs, Loras("fcfs", "easy")))
+    plain = ends(run(TimeSharedCluster(local_load=LocalUsers(0.5)), jobs, Loras("fcfs", "easy")))
     coupled = ends(
-        run(TimeSharedCluster(local_load=LocalLoad(0.5), sharing=Coupled()), jobs, Loras("fcfs", "easy"))
+        run(TimeSharedCluster(local_load=LocalUsers(0.5), sharing=Coupled()), jobs, Loras("fcfs", "easy"))
     )
     assert plain.keys() == coupled.keys()
     assert max(coupled.values()) == pytest.approx(max(plain.values()), rel=0.25)

@@ -14,7 +14,7 @@ from sil.cli import app
 from sil.outcome.statistics import Interval
 from sil.studies.cisne import coscheduling, deviations, experiments, hybrid
 from sil.studies.collins_george import cs1, cs2, cs3, cs4, preemption, robustness
-from sil.studies.collins_george.site_runs import Case, run_all
+from sil.studies.collins_george.site_runs import SiteCase, run_all
 from sil.studies.findings import Findings, StudyFailed
 from sil.studies.ledger import (
     Verdict,
@@ -110,7 +110,7 @@ def test_high_priority_jobs_gain_by_pjs_if_they_are_rare() -> None:
 
 def test_rows_do_not_depend_on_the_number_of_workers() -> None:
     cases = [
-        Case({"distribution": d}, cs4.preemptive_settings(d, 32), "pjs", seed)
+        SiteCase({"distribution": d}, cs4.preemptive_settings(d, 32), "pjs", seed)
         for d in ("none", "10/10/80")
         for seed in (0, 1)
     ]
@@ -119,7 +119,7 @@ def test_rows_do_not_depend_on_the_number_of_workers() -> None:
 
 
 def test_a_misbehaving_scheduler_ends_the_study_with_one_sentence() -> None:
-    case = Case({"n": 3}, {"workload": {"jobs": 3}}, "tests.faulty:Raises")
+    case = SiteCase({"n": 3}, {"workload": {"jobs": 3}}, "tests.faulty:Raises")
     with pytest.raises(StudyFailed, match="Raises broke the rule raises-nothing"):
         run_all([case], Runner(Inline()))
 
@@ -226,7 +226,7 @@ def test_table_1_of_cisne_is_compared_with_the_paper_claim_by_claim(
 def test_an_interrupted_study_resumes_from_stored_results(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    cases = [experiments.Case("Basic", load, seed) for seed in range(3) for load in (0.5, 1.0)]
+    cases = [experiments.PredictionCase("Basic", load, seed) for seed in range(3) for load in (0.5, 1.0)]
     whole = experiments.run_all(cases, Runner(Inline())).drop("cost_ms")
     path = tmp_path / "table.db"
     seen: list[int] = []
@@ -244,7 +244,7 @@ def test_an_interrupted_study_resumes_from_stored_results(
         done = experiments.run_all(cases, Runner(Inline(), store, note))
     assert seen == [4, 5, 6]
     assert done.drop("cost_ms").equals(whole)
-    more = [*cases, experiments.Case("Normal", 1.0, 0)]
+    more = [*cases, experiments.PredictionCase("Normal", 1.0, 0)]
     with Store(path) as store:
         again = experiments.run_all(more, Runner(Inline(), store, note))
     assert seen[3:] == [6, 7], "only the new case is carried out"
@@ -252,7 +252,11 @@ def test_an_interrupted_study_resumes_from_stored_results(
 
 
 def test_predictions_on_shared_nodes_do_not_depend_on_the_number_of_workers() -> None:
-    cases = [experiments.Case(policy, 0.5, seed) for seed in range(2) for policy in ("Uniform", "Norm+BF")]
+    cases = [
+        experiments.PredictionCase(policy, 0.5, seed)
+        for seed in range(2)
+        for policy in ("Uniform", "Norm+BF")
+    ]
     with Processes(2) as executor:
         one, two = (experiments.run_all(cases, Runner(each)).drop("cost_ms") for each in (Inline(), executor))
     assert one.equals(two)

@@ -18,7 +18,7 @@ import numpy as np
 from sil.planning.options import Counts, Option, affordable, bought, is_affordable, only, with_more
 from sil.planning.plan_file import Plan
 from sil.planning.questions.ranking import Criteria, OnLook, Ranking, rank_options
-from sil.planning.samples import Samples
+from sil.planning.samples import OptionSamples
 
 MOST_ENUMERATED = 200
 MOST_CONTENDERS = 6
@@ -42,7 +42,7 @@ class BestBuy:
 
 
 def best_buy(
-    samples: Samples, base: Option, carries: Callable[[Option], bool], on_look: OnLook
+    samples: OptionSamples, base: Option, carries: Callable[[Option], bool], on_look: OnLook
 ) -> BestBuy | None:
     """None if no combination carries the forecast. Raises what samples raise."""
     plan = samples.plan

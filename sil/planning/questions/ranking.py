@@ -19,14 +19,14 @@ import numpy as np
 
 from sil.outcome.statistics import Interval, Sample, half_width, percent_changes
 from sil.planning.options import AS_IT_IS, Option
-from sil.planning.samples import Samples
+from sil.planning.samples import OptionSamples
 from sil.planning.scenario.scenario import CLASS
 
 OnLook = Callable[[int, int], None]
 """Called at each look with the number of replications and of pairs that are not settled."""
 
 
-class Verdict(StrEnum):
+class PairVerdict(StrEnum):
     """Of the first of two options against the second. More is better."""
 
     BETTER = "better"
@@ -35,7 +35,7 @@ class Verdict(StrEnum):
     UNSETTLED = "unsettled"
 
 
-OPPOSITE = {Verdict.BETTER: Verdict.WORSE, Verdict.WORSE: Verdict.BETTER}
+OPPOSITE = {PairVerdict.BETTER: PairVerdict.WORSE, PairVerdict.WORSE: PairVerdict.BETTER}
 
 
 def looks(first: int, most: int) -> tuple[int, ...]:
@@ -60,13 +60,13 @@ class Demand:
         error = (1.0 - self.confidence) / (max(1, self.pairs) * self.looks)
         return Interval(float(np.mean(values)), half_width(values, 1.0 - error / 2))
 
-    def verdict(self, differences: Sample, indifference: float) -> Verdict:
+    def verdict(self, differences: Sample, indifference: float) -> PairVerdict:
         found = self.interval(differences)
         if -indifference <= found.low and found.high <= indifference:
-            return Verdict.TIE
+            return PairVerdict.TIE
         if found.low > 0.0:
-            return Verdict.BETTER
-        return Verdict.WORSE if found.high < 0.0 else Verdict.UNSETTLED
+            return PairVerdict.BETTER
+        return PairVerdict.WORSE if found.high < 0.0 else PairVerdict.UNSETTLED
 
 
 class Standings:
@@ -75,18 +75,18 @@ class Standings:
 
     def __init__(self, options: Sequence[str]) -> None:
         self.options = tuple(options)
-        self._verdicts: dict[tuple[str, str], Verdict] = {}
+        self._verdicts: dict[tuple[str, str], PairVerdict] = {}
 
-    def settle(self, one: str, other: str, verdict: Verdict) -> None:
-        if self.between(one, other) is Verdict.UNSETTLED:
+    def settle(self, one: str, other: str, verdict: PairVerdict) -> None:
+        if self.between(one, other) is PairVerdict.UNSETTLED:
             self._verdicts[one, other] = verdict
             self._verdicts[other, one] = OPPOSITE.get(verdict, verdict)
 
-    def between(self, one: str, other: str) -> Verdict:
+    def between(self, one: str, other: str) -> PairVerdict:
         """Of `one` against `other`."""
-        return self._verdicts.get((one, other), Verdict.UNSETTLED)
+        return self._verdicts.get((one, other), PairVerdict.UNSETTLED)
 
-    def that_are(self, verdict: Verdict, option: str) -> tuple[str, ...]:
+    def that_are(self, verdict: PairVerdict, option: str) -> tuple[str, ...]:
         """The other options against which `option` has this verdict."""
         return tuple(o for o in self.options if o != option and self.between(option, o) is verdict)
 
@@ -94,19 +94,21 @@ class Standings:
     def unsettled(self) -> tuple[tuple[str, str], ...]:
         """The pairs without a verdict, in order of the options."""
         pairs = combinations(self.options, 2)
-        return tuple(pair for pair in pairs if self.between(*pair) is Verdict.UNSETTLED)
+        return tuple(pair for pair in pairs if self.between(*pair) is PairVerdict.UNSETTLED)
 
     def rank(self, option: str) -> tuple[int, int]:
         """The best and the worst rank that an option may have, from 1; ties share the better one."""
-        best = 1 + len(self.that_are(Verdict.WORSE, option))
-        return best, best + len(self.that_are(Verdict.UNSETTLED, option))
+        best = 1 + len(self.that_are(PairVerdict.WORSE, option))
+        return best, best + len(self.that_are(PairVerdict.UNSETTLED, option))
 
     def tied_with(self, option: str) -> tuple[str, ...]:
-        return self.that_are(Verdict.TIE, option)
+        return self.that_are(PairVerdict.TIE, option)
 
     def first(self, figures: Mapping[str, float]) -> str:
         """The option with the highest figure among those that are not settled to be worse than another."""
-        beaten = {one for one in figures for other in figures if self.between(one, other) is Verdict.WORSE}
+        beaten = {
+            one for one in figures for other in figures if self.between(one, other) is PairVerdict.WORSE
+        }
         unbeaten = [option for option in figures if option not in beaten]
         return max(unbeaten or figures, key=lambda option: figures[option])
 
@@ -136,7 +138,7 @@ class Effect:
     percent: Interval
     of_goals: dict[str, float]
     of_classes: dict[str, Interval]
-    against_today: Verdict
+    against_today: PairVerdict
 
 
 @dataclass(frozen=True)
@@ -167,7 +169,7 @@ class Ranking:
 
 
 def rank_options(
-    samples: Samples,
+    samples: OptionSamples,
     options: Sequence[Option],
     criteria: Criteria = Criteria(),
     on_look: OnLook = lambda n, unsettled: None,
@@ -193,7 +195,7 @@ def rank_options(
 class _Race:
     """The verdicts between options, and between each of them and the base."""
 
-    def __init__(self, samples: Samples, options: Sequence[Option], criteria: Criteria) -> None:
+    def __init__(self, samples: OptionSamples, options: Sequence[Option], criteria: Criteria) -> None:
         plan = samples.plan
         self._samples = samples
         self._options = {option.name: option for option in options}
@@ -203,7 +205,7 @@ class _Race:
         n_pairs = len(options) * (len(options) - 1) // 2 + max(len(options), criteria.chosen_from)
         self._demand = Demand(plan.confidence, n_pairs, len(self.looks))
         self.standings = Standings(list(self._options))
-        self._against_base = dict.fromkeys(self._options, Verdict.UNSETTLED)
+        self._against_base = dict.fromkeys(self._options, PairVerdict.UNSETTLED)
 
     def judge(self) -> None:
         """Settle what the samples allow."""
@@ -216,7 +218,7 @@ class _Race:
             indifference = within / dearer if self._criteria.by_price else within
             self.standings.settle(one, other, self._demand.verdict(left[:n] - right[:n], indifference))
         for name, option in self._options.items():
-            if self._against_base[name] is Verdict.UNSETTLED:
+            if self._against_base[name] is PairVerdict.UNSETTLED:
                 self._against_base[name] = self._demand.verdict(self._samples.gains(option, base), within)
 
     def still_open(self) -> list[Option]:
@@ -230,7 +232,7 @@ class _Race:
 
     def open_against_base(self) -> list[str]:
         first = self._first()
-        unsettled = [name for name, verdict in self._against_base.items() if verdict is Verdict.UNSETTLED]
+        unsettled = [name for name, verdict in self._against_base.items() if verdict is PairVerdict.UNSETTLED]
         return [name for name in unsettled if first is None or name == first]
 
     def _first(self) -> str | None:

@@ -9,7 +9,7 @@ from math import ceil, log2
 from sil.outcome.statistics import Interval
 from sil.planning.options import Option, bought, only
 from sil.planning.questions.ranking import Demand, OnLook, looks
-from sil.planning.samples import Samples
+from sil.planning.samples import OptionSamples
 
 
 @dataclass(frozen=True)
@@ -38,7 +38,7 @@ class Size:
         return all(step.is_settled for step in self.steps)
 
 
-def size(samples: Samples, carries: Callable[[Option], bool], on_look: OnLook) -> Size:
+def size(samples: OptionSamples, carries: Callable[[Option], bool], on_look: OnLook) -> Size:
     """Assumes that more of the offer is never worse, and that an option which does not carry the forecast
     misses the target. Raises what samples raise."""
     plan = samples.plan

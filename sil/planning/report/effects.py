@@ -9,7 +9,7 @@ import altair as alt
 import polars as pl
 
 from sil.planning.answers import Answers
-from sil.planning.questions.ranking import Effect, Ranking, Verdict
+from sil.planning.questions.ranking import Effect, PairVerdict, Ranking
 from sil.report.figures import WIDTH, Figure, colour_scale, tooltips, zero_rule
 
 LEAST_DISTANCE = 0.02
@@ -76,7 +76,7 @@ def rank_text(ranking: Ranking, effect: Effect) -> str:
 def _cells(ranking: Ranking, effect: Effect) -> tuple[str | float | int | None, ...]:
     """From "option" to the end of SCHEMA."""
     standings, name, per_price = ranking.standings, effect.option.name, effect.per_price
-    not_settled = standings.that_are(Verdict.UNSETTLED, name)
+    not_settled = standings.that_are(PairVerdict.UNSETTLED, name)
     by_rank = [other.option.name for other in ranking.effects if other.option.name in not_settled]
     return (
         name,

@@ -12,6 +12,7 @@ from sil.planning.questions.ranking import Ranking
 from sil.planning.questions.sizing import Size
 from sil.planning.report import recommendation
 from sil.planning.report.effects import classes_frame, effect_against_cost, options_frame, rank_text
+from sil.report import FigureKind
 from sil.report.page import Notice, Page, Part, Section, Table, write_figures
 from sil.report.page import write_page as write_html
 from sil.settings.code_version import package_version
@@ -20,7 +21,6 @@ PAGE = "plan.html"
 OPTIONS = "options.csv"
 CLASSES = "job_classes.csv"
 FIGURE = "effects"
-KINDS = ("png", "svg", "pdf")
 
 TITLES = {
     "each offer": "Each offer alone",
@@ -34,7 +34,7 @@ def write_page(folder: Path, answers: Answers) -> None:
     options_frame(answers).write_csv(folder / OPTIONS)
     classes_frame(answers).write_csv(folder / CLASSES)
     page = plan_page(answers)
-    for kind in KINDS:
+    for kind in FigureKind:
         write_figures(folder, kind, page)
     write_html(folder / PAGE, page)
 

@@ -10,7 +10,7 @@ from sil.outcome.statistics import Interval
 from sil.planning.answers import Answer, Answers
 from sil.planning.options import AS_IT_IS
 from sil.planning.plan_file import Plan
-from sil.planning.questions.ranking import Effect, Ranking, Verdict
+from sil.planning.questions.ranking import Effect, PairVerdict, Ranking
 from sil.planning.questions.sizing import Size
 from sil.settings.notional import NO_TIME_CHANGES
 
@@ -51,7 +51,7 @@ def recommendation(answers: Answers) -> str:
 
 
 def _is_no_gain(effect: Effect) -> bool:
-    return effect.against_today in (Verdict.TIE, Verdict.WORSE)
+    return effect.against_today in (PairVerdict.TIE, PairVerdict.WORSE)
 
 
 def choice(ranking: Ranking) -> Effect:
@@ -121,16 +121,16 @@ def _caveats_of_rankings(plan: Plan, answer: Answer) -> Iterator[str]:
     twice: list[str] = []
     for what, ranking in answer.rankings.items():
         only_first = ranking.criteria.only_first
-        for one, others in _pairs(ranking, Verdict.UNSETTLED):
+        for one, others in _pairs(ranking, PairVerdict.UNSETTLED):
             after = f"after {plan.replications} replications ({what})"
             yield f"not settled {after}: whether '{one}' is better than {_listed(others)}."
         for effect in ranking.effects[:1] if only_first else ranking.effects:
-            if effect.against_today is Verdict.UNSETTLED:
+            if effect.against_today is PairVerdict.UNSETTLED:
                 yield (
                     f"not settled ({what}): whether '{effect.option.name}' makes a difference to "
                     f"'{answer.base.name}'."
                 )
-        for one, others in _pairs(ranking, Verdict.TIE):
+        for one, others in _pairs(ranking, PairVerdict.TIE):
             yield f"'{one}' is tied with {_listed(others)} ({what}): the difference is less than {least}."
         names = {effect.option.name for effect in ranking.effects}
         twice += sorted(names & seen)
@@ -202,7 +202,7 @@ def _change(plan: Plan, effect: Effect, answer: Answer) -> str:
     return f"{name} {verb} by {abs(gained):.1f} ± {width:.1f} %, to {value:,.4g} {unit}".rstrip() + against
 
 
-def _pairs(ranking: Ranking, verdict: Verdict) -> Iterator[tuple[str, list[str]]]:
+def _pairs(ranking: Ranking, verdict: PairVerdict) -> Iterator[tuple[str, list[str]]]:
     """An option, and those behind it against which it has this verdict; only the first option if only that
     matters."""
     names = [effect.option.name for effect in ranking.effects]

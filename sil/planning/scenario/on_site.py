@@ -16,7 +16,7 @@ from sil.planning.scenario.capacity import Load, load
 from sil.planning.scenario.scenario import OptionRun, Simulated
 from sil.runs.composition import RunKey
 from sil.runs.resolve import scenario_of
-from sil.runs.scenario import Scenario as RunScenario
+from sil.runs.scenario import Scenario
 from sil.settings.experiment_file import PoissonTable, WorkloadTable
 from sil.site.site_in_use import SiteInUse, SiteSource
 from site_db import sites, store
@@ -30,7 +30,7 @@ QUANTUM_S = 10.0
 
 @dataclass(frozen=True)
 class SiteRun(OptionRun):
-    scenario: RunScenario
+    scenario: Scenario
 
     @property
     def where(self) -> str:
@@ -52,7 +52,7 @@ class OnSite:
     def __init__(self, plan: Plan, folder: Path, address: Address | None) -> None:
         self.plan = plan
         self._source = SiteSource(plan.experiment(()), folder, address)
-        self._made: dict[str, tuple[RunScenario, str]] = {}
+        self._made: dict[str, tuple[Scenario, str]] = {}
 
     @property
     def name(self) -> str:
@@ -69,7 +69,7 @@ class OnSite:
     def load(self, option: Option) -> Load | None:
         return load(self.plan.forecast, self.in_use(option))
 
-    def _scenario(self, option: Option) -> tuple[RunScenario, str]:
+    def _scenario(self, option: Option) -> tuple[Scenario, str]:
         """With its fingerprint."""
         key = repr([change.model_dump_json() for change in option.changes])
         if key not in self._made:

@@ -22,7 +22,7 @@ REFUSED = "refused"
 """The share of arrived jobs that were refused."""
 
 
-class Scenario(Protocol):
+class OptionRunner(Protocol):
     """Where a plan's runs take place."""
 
     plan: Plan

@@ -16,7 +16,7 @@ from sil.outcome.statistics import Interval, Sample, interval
 from sil.report.figures import bars
 from sil.report.page import Part
 from sil.studies.cisne.experiments import POLICIES, Composition, jobs_of, measures, run
-from sil.studies.findings import Findings, Samples, table
+from sil.studies.findings import Findings, GridSamples, table
 from sil.studies.ledger import Claim, Verdict, all_positive, below, count_of, not_testable, range_of, text
 from sil.workers.runner import Runner
 from sil.world.time_shared_cluster import MEMORY_MB, TimeSharedCluster
@@ -67,7 +67,7 @@ USER_SPACE_METHOD = (
 
 
 @dataclass(frozen=True)
-class Case:
+class CoschedulingCase:
     """One run, and its point of the grid."""
 
     point: tuple[Any, ...]
@@ -77,15 +77,15 @@ class Case:
     replication: int
 
 
-def _run_all(cases: Sequence[Case], runner: Runner, *axes: str) -> Samples:
+def _run_all(cases: Sequence[CoschedulingCase], runner: Runner, *axes: str) -> GridSamples:
     rows = [
         dict(zip(axes, case.point, strict=True)) | {"replication": case.replication} | measured
         for case, measured in zip(cases, runner.map(_measures, cases), strict=True)
     ]
-    return Samples(pl.DataFrame(rows, infer_schema_length=None), *axes)
+    return GridSamples(pl.DataFrame(rows, infer_schema_length=None), *axes)
 
 
-def _measures(case: Case) -> dict[str, float]:
+def _measures(case: CoschedulingCase) -> dict[str, float]:
     cluster = case.cluster.with_limits(case.composition.most_jobs)
     return measures(run(cluster, case.jobs, case.composition.scheduler(), {}, case.replication))
 
@@ -116,15 +116,15 @@ def dynamic(seeds: int, runner: Runner) -> Findings:
     )
 
 
-def _dynamic_case(replication: int, workload: str, mpl: int, where: str, loss: float) -> Case:
+def _dynamic_case(replication: int, workload: str, mpl: int, where: str, loss: float) -> CoschedulingCase:
     names = WORKLOADS[workload]
     jobs = tuple(Job(JobId(i), names[i % len(names)], 0.0, n_tasks=TASKS) for i in range(mpl))
     cluster = TimeSharedCluster((MEMORY_MB,) * TASKS).with_local_users(SHARE_OF_NODES[where])
     point = (workload, mpl, where, loss)
-    return Case(point, cluster.with_coscheduling(loss), jobs, POLICIES[NORMAL], replication)
+    return CoschedulingCase(point, cluster.with_coscheduling(loss), jobs, POLICIES[NORMAL], replication)
 
 
-def _saving(found: Samples, workload: str, mpl: int, where: str, loss: float) -> Sample:
+def _saving(found: GridSamples, workload: str, mpl: int, where: str, loss: float) -> Sample:
     """Percent of the makespan without coscheduling."""
     with_it, without = (found("makespan_s", workload, mpl, where, x) for x in (0.0, loss))
     return 100 * (1 - with_it / without)
@@ -173,7 +173,7 @@ def _in_points(found: list[Interval]) -> str:
     return f"{count_of(found)}; {range_of(found, 'points')}"
 
 
-def _makespans(found: Samples, where: str) -> Part:
+def _makespans(found: GridSamples, where: str) -> Part:
     losses = {"with coscheduling": 0.0, f"without, loss {DRAWN_LOSS:g}": DRAWN_LOSS}
     rows = [
         (f"{w}, MPL {mpl}", name, found.mean("makespan_s", w, mpl, where, loss))
@@ -211,21 +211,21 @@ def user_space(seeds: int, runner: Runner) -> Findings:
     )
 
 
-def _user_space_case(replication: int, scheduler: str, where: str, costs: Costs) -> Case:
+def _user_space_case(replication: int, scheduler: str, where: str, costs: Costs) -> CoschedulingCase:
     overhead, loss = costs
     cluster = TimeSharedCluster().with_local_users(SHARE_OF_NODES[where])
     cluster = cluster.with_coscheduling(loss, overhead, CONTROL_DELAY_S if overhead else 0.0)
     composition = (SCHEDULERS | POLICIES)[scheduler]
     point = (scheduler, where, overhead, loss)
-    return Case(point, cluster, tuple(jobs_of(replication, JOBS)), composition, replication)
+    return CoschedulingCase(point, cluster, tuple(jobs_of(replication, JOBS)), composition, replication)
 
 
-def _penalty(found: Samples, measure: str, scheduler: str, where: str, costs: Costs) -> Sample:
+def _penalty(found: GridSamples, measure: str, scheduler: str, where: str, costs: Costs) -> Sample:
     """Percent more than in the kernel."""
     return 100 * (found(measure, scheduler, where, *costs) / found(measure, scheduler, where, *KERNEL) - 1)
 
 
-def _user_space_claims(found: Samples) -> list[Claim]:
+def _user_space_claims(found: GridSamples) -> list[Claim]:
     penalty = partial(_penalty, found)
     points = list(product(SCHEDULERS, SHARE_OF_NODES, USER_SPACE))
     penalties = {measure: [penalty(measure, *point) for point in points] for measure in MOST_PERCENT}
@@ -283,7 +283,7 @@ def _range(samples: list[Sample]) -> str:
     return f"{min(means):+.1f} to {max(means):+.1f} %"
 
 
-def _kernel_and_user_space(found: Samples, number: str, measure: str, title: str) -> Part:
+def _kernel_and_user_space(found: GridSamples, number: str, measure: str, title: str) -> Part:
     overhead, loss = DRAWN_COSTS
     spaces = {"kernel": KERNEL, f"user space ({overhead:.0%} CPU, loss {loss:g})": DRAWN_COSTS}
     rows = [

@@ -23,8 +23,8 @@ from sil.studies.cisne.experiments import (
     METHODS,
     PAIRS,
     POLICIES,
-    Case,
     Deviations,
+    PredictionCase,
     ends_s,
     jobs_of,
     run_case,
@@ -49,8 +49,8 @@ def table_1(seeds: int, runner: Runner) -> Findings:
     seeds = max(seeds, LEAST_SEEDS)
     policies = experiments.WITH_MIXED
     cases = [
-        *(Case(policy, load, k) for k in range(seeds) for policy in policies for load in LOADS),
-        *(Case(*cell, k, limit) for k in range(seeds) for cell in CELLS for limit in CPU_LIMITS),
+        *(PredictionCase(policy, load, k) for k in range(seeds) for policy in policies for load in LOADS),
+        *(PredictionCase(*cell, k, limit) for k in range(seeds) for cell in CELLS for limit in CPU_LIMITS),
     ]
     rows = experiments.run_all(cases, runner)
     by_limit = {limit: Deviations(rows.filter(most_cpu=limit)) for limit in (inf, *CPU_LIMITS)}
@@ -132,7 +132,7 @@ def _limits(by_limit: dict[float, Deviations]) -> pl.DataFrame:
 def figure_3(seeds: int, runner: Runner) -> Findings:
     """Six pairs of methods, at least LEAST_SEEDS replications."""
     seeds = max(seeds, LEAST_SEEDS)
-    cases = [Case(policy, LOAD, seed) for seed in range(seeds) for policy in POLICIES]
+    cases = [PredictionCase(policy, LOAD, seed) for seed in range(seeds) for policy in POLICIES]
     found = Deviations(experiments.run_all(cases, runner))
     title = f"Deviation (%), local load on {LOAD:.0%} of the nodes, blind"
     rows = [(policy, *_texts(found.of(policy, LOAD, pair) for pair in PAIRS)) for policy in POLICIES]
@@ -248,7 +248,7 @@ def _drawings_of_one_run() -> list[Part]:
     """A timeline under one policy, and predictions under all of them, of the first seed."""
     points, timelines = [], []
     for policy in POLICIES:
-        case = Case(policy, SHOWN_LOAD, 0)
+        case = PredictionCase(policy, SHOWN_LOAD, 0)
         done = run_case(case, {AWARE: PolicyAware(case.composition.scheduler(), *METHODS["CPU"])})
         end_s = ends_s(done)
         first = {p.forecast.job: p.forecast.end_s for p in reversed(done.predictions)}

@@ -20,8 +20,8 @@ from scheduler.time_shared.prediction.policy_aware import Blind, PolicyAware
 from scheduler.time_shared.problem import SharedNodes
 from sil.outcome.statistics import Sample
 from sil.runs.composition import RunKey
-from sil.runs.on_time_shared import TimeSharedNodes, TimeSharedRun, built_in_characterisations
-from sil.studies.findings import Samples, StudyFailed
+from sil.runs.on_time_shared import TimeSharedRun, TimeSharedSystem, built_in_characterisations
+from sil.studies.findings import GridSamples, StudyFailed
 from sil.trace.facts import Fact
 from sil.workers.runner import Runner
 from sil.world.random_streams import RandomStreams
@@ -98,7 +98,7 @@ def shortest_exe_s() -> float:
 
 
 @dataclass(frozen=True)
-class Case:
+class PredictionCase:
     policy: str
     load: float
     replication: int
@@ -109,7 +109,7 @@ class Case:
         return WITH_MIXED[self.policy]
 
 
-def run_all(cases: Sequence[Case], runner: Runner) -> pl.DataFrame:
+def run_all(cases: Sequence[PredictionCase], runner: Runner) -> pl.DataFrame:
     """A row per case, predictor and moment (`when`: the first prediction for a job, the last, or all).
 
     Columns: policy, load, most_cpu, replication; mode, remaining, cpu_time, when; mean `deviation`, signed
@@ -120,7 +120,7 @@ def run_all(cases: Sequence[Case], runner: Runner) -> pl.DataFrame:
     return pl.DataFrame(rows).sort("replication", maintain_order=True)
 
 
-def run_case(case: Case, predictors: dict[str, Predictor]) -> TimeSharedRun:
+def run_case(case: PredictionCase, predictors: dict[str, Predictor]) -> TimeSharedRun:
     """The run of a case, with predictions by each predictor. Raises StudyFailed for a fault."""
     cluster = TimeSharedCluster().with_local_users(case.load)
     cluster = cluster.with_limits(case.composition.most_jobs, case.most_cpu)
@@ -135,7 +135,7 @@ def run(
     replication: int,
 ) -> TimeSharedRun:
     """One run. Raises StudyFailed for a fault."""
-    nodes = TimeSharedNodes(cluster, jobs, built_in_characterisations(), RandomStreams(SEED, replication))
+    nodes = TimeSharedSystem(cluster, jobs, built_in_characterisations(), RandomStreams(SEED, replication))
     done = nodes.run(nullcontext(nodes.manager(scheduler, predictors)), RunKey(0, replication, "loras"))
     for fault in done.facts.filter(pl.col("event") == Fact.FAULT).iter_rows(named=True):
         raise StudyFailed(f"the scheduler broke the rule {fault['detail']}: {fault['message']}")
@@ -162,7 +162,7 @@ def ends_s(done: TimeSharedRun) -> dict[int, float]:
     return dict(ended.select("job", "time_s").iter_rows())
 
 
-def _carry_out(case: Case) -> list[dict[str, Any]]:
+def _carry_out(case: PredictionCase) -> list[dict[str, Any]]:
     kinds: dict[str, type[PolicyAware]] = {AWARE: PolicyAware, BLIND: Blind}
     timed = {
         (mode, *pair): _Timed(kinds[mode](case.composition.scheduler(), *pair))
@@ -229,7 +229,7 @@ def _mean(values: list[float], of_none: float) -> float:
     return float(np.mean(values)) if values else of_none
 
 
-class Deviations(Samples):
+class Deviations(GridSamples):
     """Samples by policy, load, methods, predictor and moment."""
 
     def __init__(self, rows: pl.DataFrame) -> None:

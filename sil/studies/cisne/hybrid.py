@@ -25,8 +25,17 @@ from scheduler.time_shared.problem import SharedNodes
 from sil.outcome.statistics import Interval, interval
 from sil.report.figures import bars
 from sil.report.page import Part
-from sil.studies.cisne.experiments import LOADS, METHOD, METHODS, POLICIES, Case, ends_s, jobs_of, run_case
-from sil.studies.findings import Findings, Samples, table
+from sil.studies.cisne.experiments import (
+    LOADS,
+    METHOD,
+    METHODS,
+    POLICIES,
+    PredictionCase,
+    ends_s,
+    jobs_of,
+    run_case,
+)
+from sil.studies.findings import Findings, GridSamples, table
 from sil.studies.ledger import Claim, all_or_partly_positive, count_of, range_of, text
 from sil.workers.runner import Runner
 
@@ -45,7 +54,7 @@ def study(seeds: int, runner: Runner) -> Findings:
     """Learns from half of the seeds and predicts the other half."""
     runner.total = 2 * seeds * len(POLICIES) * len(LOADS)
     past, future = (
-        [Case(p, load, first + k) for k in range(seeds) for p in POLICIES for load in LOADS]
+        [PredictionCase(p, load, first + k) for k in range(seeds) for p in POLICIES for load in LOADS]
         for first in (0, seeds)
     )
     errors: dict[tuple[str, float, str], list[Error]] = {cell: [] for cell in CELLS}
@@ -57,8 +66,8 @@ def study(seeds: int, runner: Runner) -> Findings:
         (case, {method: histories[case.policy, case.load, method] for method in METHODS}) for case in future
     ]
     frame = pl.DataFrame([row for of_case in runner.map(_predicted, learnt) for row in of_case])
-    deviations = Samples(frame, "policy", "load", "method", "kind")
-    shares = Samples(frame.drop_nulls("covered"), "policy", "load", "method", "kind")
+    deviations = GridSamples(frame, "policy", "load", "method", "kind")
+    shares = GridSamples(frame.drop_nulls("covered"), "policy", "load", "method", "kind")
     covered = {cell: interval(shares("covered", *cell, PLAIN)) for cell in CELLS}
     title = f"Deviation (%), and share of jobs that end in their {COVERAGE:.0%} interval (%)"
     return Findings(
@@ -84,11 +93,11 @@ class _Noting:
         return [forecast for forecast, _ in made]
 
 
-def _aware(case: Case, method: str) -> PolicyAware:
+def _aware(case: PredictionCase, method: str) -> PolicyAware:
     return PolicyAware(case.composition.scheduler(), *METHODS[method])
 
 
-def _errors(case: Case) -> dict[str, list[Error]]:
+def _errors(case: PredictionCase) -> dict[str, list[Error]]:
     noting = {method: _Noting(_aware(case, method)) for method in METHODS}
     ended_s = ends_s(run_case(case, dict(noting)))
     return {
@@ -101,7 +110,7 @@ def _errors(case: Case) -> dict[str, list[Error]]:
     }
 
 
-def _predicted(learnt: tuple[Case, dict[str, ErrorHistory]]) -> list[dict[str, Any]]:
+def _predicted(learnt: tuple[PredictionCase, dict[str, ErrorHistory]]) -> list[dict[str, Any]]:
     """Of a case, with the error history of each method."""
     case, histories = learnt
     predictors: dict[str, Predictor] = {}
@@ -132,7 +141,7 @@ def _predicted(learnt: tuple[Case, dict[str, ErrorHistory]]) -> list[dict[str, A
     return rows
 
 
-def _claims(deviations: Samples, covered: list[Interval]) -> list[Claim]:
+def _claims(deviations: GridSamples, covered: list[Interval]) -> list[Claim]:
     gains = [
         interval(deviations("deviation", *cell, PLAIN) - deviations("deviation", *cell, HYBRID))
         for cell in CELLS
@@ -159,7 +168,7 @@ def _claims(deviations: Samples, covered: list[Interval]) -> list[Claim]:
     ]
 
 
-def _table(deviations: Samples, covered: dict[tuple[str, float, str], Interval]) -> pl.DataFrame:
+def _table(deviations: GridSamples, covered: dict[tuple[str, float, str], Interval]) -> pl.DataFrame:
     rows = []
     for policy, load, method in CELLS:
         cell = (policy, load, method)
@@ -168,7 +177,7 @@ def _table(deviations: Samples, covered: dict[tuple[str, float, str], Interval])
     return table(("policy", "local load", "method", "plain", "hybrid", "in the interval"), rows)
 
 
-def _drawing(deviations: Samples, method: str) -> Part:
+def _drawing(deviations: GridSamples, method: str) -> Part:
     rows = [
         (f"{policy}, {load:.0%}", kind, deviations.mean("deviation", policy, load, method, kind))
         for policy, load, kind in product(POLICIES, LOADS, (PLAIN, HYBRID))

@@ -18,7 +18,7 @@ from sil.outcome.statistics import Interval, Sample, interval, least_squares
 from sil.report.figures import bars, lines
 from sil.report.page import Part
 from sil.studies.collins_george.site_runs import SEED
-from sil.studies.findings import Findings, Samples, table
+from sil.studies.findings import Findings, GridSamples, table
 from sil.studies.ledger import Claim, above, all_positive, below, certain, text, within
 from sil.workers.runner import Runner
 
@@ -155,7 +155,7 @@ def _claims(sjs: pl.DataFrame, pjs: pl.DataFrame) -> list[Claim]:
 
 def _ratios(pjs: pl.DataFrame, share: int) -> Sample:
     """Decision times averaged over the numbers of jobs, as in Figure 4, over those of SJS (PJS at 0 %)."""
-    found = Samples(pjs.group_by("share", "replication").agg(pl.col("ms").mean()), "share")
+    found = GridSamples(pjs.group_by("share", "replication").agg(pl.col("ms").mean()), "share")
     return found("ms", share) / found("ms", 0)
 
 

@@ -9,7 +9,7 @@ import polars as pl
 
 from sil.report.figures import PALETTE, WIDTH, lines
 from sil.report.page import Part
-from sil.studies.collins_george.site_runs import Case, run_all
+from sil.studies.collins_george.site_runs import SiteCase, run_all
 from sil.studies.findings import Findings
 from sil.studies.ledger import Claim, certain
 from sil.workers.runner import Runner
@@ -51,8 +51,8 @@ def study(seeds: int, runner: Runner) -> Findings:
     )
 
 
-def _case(n: int, scheduler: str) -> Case:
-    return Case({"n": n}, {"workload": {"jobs": n, "order": "cyclic"}}, scheduler)
+def _case(n: int, scheduler: str) -> SiteCase:
+    return SiteCase({"n": n}, {"workload": {"jobs": n, "order": "cyclic"}}, scheduler)
 
 
 def _claims(totals: pl.DataFrame, saving: pl.DataFrame) -> list[Claim]:

@@ -8,7 +8,7 @@ import polars as pl
 
 from sil.report.figures import bars, lines
 from sil.report.page import Part
-from sil.studies.collins_george.site_runs import Case, run_all
+from sil.studies.collins_george.site_runs import SiteCase, run_all
 from sil.studies.findings import Findings
 from sil.studies.ledger import Claim, certain
 from sil.workers.runner import Runner
@@ -68,11 +68,11 @@ def queue_tables(distribution: str, displaces: bool) -> list[dict[str, object]]:
     return tables
 
 
-def _case(n: int, distribution: str, scheduler: str) -> Case:
+def _case(n: int, distribution: str, scheduler: str) -> SiteCase:
     queues = DISTRIBUTIONS[distribution]
     workload = {"jobs": n, "order": "cyclic", "queues": queues, "queue_order": "blocks"}
     settings = {"workload": workload, "queues": queue_tables(distribution, displaces=False)}
-    return Case({"distribution": distribution, "n": n}, settings, scheduler)
+    return SiteCase({"distribution": distribution, "n": n}, settings, scheduler)
 
 
 Frames = dict[tuple[str, str], pl.DataFrame]

@@ -15,8 +15,8 @@ from sil.report.figures import WIDTH, lines
 from sil.report.page import Part
 from sil.studies import ledger
 from sil.studies.collins_george.cs3 import DISTRIBUTIONS, LEVELS, WITH_LEVELS, queue_tables
-from sil.studies.collins_george.site_runs import OVERALL, Case, by_level, run_all
-from sil.studies.findings import Findings, Samples, table
+from sil.studies.collins_george.site_runs import OVERALL, SiteCase, by_level, run_all
+from sil.studies.findings import Findings, GridSamples, table
 from sil.studies.ledger import Claim, all_positive, count_of, text
 from sil.workers.runner import Runner
 
@@ -46,7 +46,7 @@ METHOD = (
 
 def study(seeds: int, runner: Runner) -> Findings:
     cases = [
-        Case({"distribution": d, "rate": rate}, preemptive_settings(d, rate), "pjs", seed)
+        SiteCase({"distribution": d, "rate": rate}, preemptive_settings(d, rate), "pjs", seed)
         for seed, d, rate in product(range(seeds), DISTRIBUTIONS, RATES)
     ]
     found = by_level(run_all(cases, runner), "distribution", "queue", "rate")
@@ -217,7 +217,7 @@ def _least(found: Iterable[Interval], unit: str) -> str:
     return text(min(found, key=lambda x: x.low), 1, unit)
 
 
-def _table(found: Samples, measure: str) -> pl.DataFrame:
+def _table(found: GridSamples, measure: str) -> pl.DataFrame:
     rows = [
         (d, level, *(round(found.mean(measure, d, level, rate), 1) for rate in RATES))
         for d in DISTRIBUTIONS
@@ -226,7 +226,7 @@ def _table(found: Samples, measure: str) -> pl.DataFrame:
     return table(("distribution", "priority", *map(str, RATES)), rows)
 
 
-def _drawings(found: Samples) -> Iterator[Part]:
+def _drawings(found: GridSamples) -> Iterator[Part]:
     overall = {"no priority" if d == "none" else d: (d, OVERALL) for d in DISTRIBUTIONS}
     charts: dict[str, tuple[str, str, str, dict[str, tuple[str, str]]]] = {
         f"8{letter}": (

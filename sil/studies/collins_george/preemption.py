@@ -13,8 +13,8 @@ from sil.report.figures import lines
 from sil.report.page import Part
 from sil.studies.collins_george.cs3 import LEVELS
 from sil.studies.collins_george.cs4 import RATE_TITLE, preemptive_settings
-from sil.studies.collins_george.site_runs import OVERALL, Case, by_level, run_all
-from sil.studies.findings import Findings, Samples, table
+from sil.studies.collins_george.site_runs import OVERALL, SiteCase, by_level, run_all
+from sil.studies.findings import Findings, GridSamples, table
 from sil.studies.ledger import Claim, all_positive, below, text
 from sil.workers.runner import Runner
 
@@ -41,7 +41,7 @@ METHOD = (
 
 def study(seeds: int, runner: Runner) -> Findings:
     cases = [
-        Case(
+        SiteCase(
             {"policy": policy, "rate": rate},
             preemptive_settings(DISTRIBUTION, rate) | {"preemption": POLICIES[policy]},
             "pjs",
@@ -60,7 +60,7 @@ def study(seeds: int, runner: Runner) -> Findings:
     )
 
 
-def _claims(found: Samples) -> list[Claim]:
+def _claims(found: GridSamples) -> list[Claim]:
     def both(measure: str, level: str, policy: str) -> list[tuple[Sample, Sample]]:
         """A measure under the paper's policy and under another, at each rate."""
         return [(found(measure, level, PAPER, rate), found(measure, level, policy, rate)) for rate in RATES]
@@ -107,7 +107,7 @@ def _listed(found: list[Interval], unit: str, digits: int = 1) -> str:
     return f"{', '.join(at)} ({unit})"
 
 
-def _table(found: Samples) -> pl.DataFrame:
+def _table(found: GridSamples) -> pl.DataFrame:
     columns = {f"{level} (s)": ("time_s", level, 1) for level in LEVELS}
     columns["all (s)"] = ("time_s", OVERALL, 1)
     columns["longest low (s)"] = ("longest_s", "low", 0)
@@ -122,7 +122,7 @@ def _table(found: Samples) -> pl.DataFrame:
     return table(("policy", *columns), rows)
 
 
-def _drawing(found: Samples, level: str) -> Part:
+def _drawing(found: GridSamples, level: str) -> Part:
     points = [
         (float(rate), policy, interval(found("time_s", level, policy, rate)))
         for policy, rate in product(POLICIES, RATES)

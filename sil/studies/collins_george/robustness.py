@@ -9,8 +9,8 @@ import polars as pl
 from sil.outcome.statistics import Interval, Sample, interval, percent_changes
 from sil.report.figures import lines
 from sil.report.page import Part
-from sil.studies.collins_george.site_runs import Case, run_all
-from sil.studies.findings import Findings, Samples, table
+from sil.studies.collins_george.site_runs import SiteCase, run_all
+from sil.studies.findings import Findings, GridSamples, table
 from sil.studies.ledger import Claim, above, all_positive, text
 from sil.workers.runner import Runner
 
@@ -34,7 +34,7 @@ METHOD = (
 
 def study(seeds: int, runner: Runner) -> Findings:
     cases = [_case(*of) for of in product(range(seeds), SIZES, SHAPES, VARIATIONS, SCHEDULERS)]
-    found = Samples(run_all(cases, runner), "scheduler", "n", "shape", "variation")
+    found = GridSamples(run_all(cases, runner), "scheduler", "n", "shape", "variation")
     return Findings(
         title="Execution times as distributions",
         source="Collins and George 2001, section 6; after Armstrong, Hensgen and Kidd 1998",
@@ -45,23 +45,23 @@ def study(seeds: int, runner: Runner) -> Findings:
     )
 
 
-def _case(seed: int, n: int, shape: str, variation: float, scheduler: str) -> Case:
+def _case(seed: int, n: int, shape: str, variation: float, scheduler: str) -> SiteCase:
     times = {"kind": shape, "coefficient_of_variation": variation} if variation else {"kind": "exact"}
     labels: dict[str, str | int | float] = {"n": n, "shape": shape, "variation": variation}
-    return Case(labels, {"workload": {"jobs": n}, "run_times": times}, scheduler, seed)
+    return SiteCase(labels, {"workload": {"jobs": n}, "run_times": times}, scheduler, seed)
 
 
 Setting = tuple[int, str, float]
 """Number of jobs, shape and coefficient of variation."""
 
 
-def _savings(found: Samples, of: Setting, name: str, against: str) -> Sample:
+def _savings(found: GridSamples, of: Setting, name: str, against: str) -> Sample:
     """The saving of one scheduler relative to another, in percent of the other's mean."""
     baseline = found("sum_s", against, *of)
     return percent_changes(baseline - found("sum_s", name, *of), baseline)
 
 
-def _claims(found: Samples) -> list[Claim]:
+def _claims(found: GridSamples) -> list[Claim]:
     def savings(name: str, against: str, sizes: tuple[int, ...]) -> dict[Setting, Interval]:
         settings = product(sizes, SHAPES, VARIATIONS)
         return {of: interval(_savings(found, of, name, against)) for of in settings}
@@ -102,7 +102,7 @@ def _claims(found: Samples) -> list[Claim]:
     ]
 
 
-def _table(found: Samples) -> pl.DataFrame:
+def _table(found: GridSamples) -> pl.DataFrame:
     rows = []
     for n, shape, name in product(SIZES, SHAPES, SCHEDULERS[1:]):
         saved = (float(_savings(found, (n, shape, v), name, "olb").mean()) for v in VARIATIONS)
@@ -110,7 +110,7 @@ def _table(found: Samples) -> pl.DataFrame:
     return table(("jobs", "shape", "scheduler", *map(str, VARIATIONS)), rows)
 
 
-def _drawing(found: Samples, n: int) -> Part:
+def _drawing(found: GridSamples, n: int) -> Part:
     points = [
         (v, name, interval(found("sum_s", name, n, SHAPES[0], v))) for name, v in product(DRAWN, VARIATIONS)
     ]

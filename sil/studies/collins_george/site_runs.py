@@ -16,7 +16,7 @@ from sil.runs.composition import RunKey
 from sil.runs.resolve import scenario_of
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteInUse, SiteSource, queues_of
-from sil.studies.findings import Samples, StudyFailed
+from sil.studies.findings import GridSamples, StudyFailed
 from sil.workers.runner import Runner
 
 SITE = "hcs-2001"
@@ -25,7 +25,7 @@ OVERALL = "overall"
 
 
 @dataclass(frozen=True)
-class Case:
+class SiteCase:
     """One run: the settings of its experiment, its scheduler and replication, and the labels of its rows."""
 
     labels: dict[str, str | int | float]
@@ -38,7 +38,7 @@ class Case:
         return Experiment.model_validate(whole | self.settings)
 
 
-def run_all(cases: Sequence[Case], runner: Runner) -> pl.DataFrame:
+def run_all(cases: Sequence[SiteCase], runner: Runner) -> pl.DataFrame:
     """A row for each case and queue: labels, scheduler, replication, queue, and of the queue's jobs their
     number (`jobs`), total and longest turnaround (`sum_s`, `longest_s`), how many ran on clusters
     (`in_parallel`), and the number of starts (`attempts`). In order of cases, whatever the number of workers.
@@ -50,7 +50,7 @@ def run_all(cases: Sequence[Case], runner: Runner) -> pl.DataFrame:
         return pl.concat(runner.map(_carry_out, cases, in_use))
 
 
-def by_level(found: pl.DataFrame, *axes: str) -> Samples:
+def by_level(found: pl.DataFrame, *axes: str) -> GridSamples:
     """Of the jobs of each queue, and of all at the queue OVERALL: mean and longest job time (`time_s`,
     `longest_s`), the share run in parallel (`parallel_percent`), and runs in vain per job (`in_vain`)."""
     jobs = pl.col("jobs").sum()
@@ -61,10 +61,10 @@ def by_level(found: pl.DataFrame, *axes: str) -> Samples:
         parallel_percent=100 * pl.col("in_parallel").sum() / jobs,
         in_vain=(pl.col("attempts") - pl.col("jobs")).sum() / jobs,
     )
-    return Samples(rows, *axes)
+    return GridSamples(rows, *axes)
 
 
-def _carry_out(in_use: SiteInUse, case: Case) -> pl.DataFrame:
+def _carry_out(in_use: SiteInUse, case: SiteCase) -> pl.DataFrame:
     experiment = case.experiment()
     in_use = replace(in_use, queues=queues_of(experiment) or in_use.queues)
     run = RunKey(0, case.replication, case.scheduler)

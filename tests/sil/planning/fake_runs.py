@@ -10,7 +10,7 @@ import numpy as np
 
 from sil.planning.options import Option
 from sil.planning.plan_file import Plan
-from sil.planning.samples import Samples
+from sil.planning.samples import OptionSamples
 from sil.workers.executor import Item
 
 Measure = Callable[[Option, int], float]
@@ -58,9 +58,9 @@ class FakeScenario:
         return None
 
 
-def samples(of: Plan, measure: Measure) -> tuple[Samples, FakeRuns]:
+def samples(of: Plan, measure: Measure) -> tuple[OptionSamples, FakeRuns]:
     runs = FakeRuns(measure, of.goals[0].key)
-    return Samples(FakeScenario(of), runs, "olb"), runs
+    return OptionSamples(FakeScenario(of), runs, "olb"), runs
 
 
 def noise(seed: int, replication: int, name: str = "all", deviation: float = 1.0) -> float:

@@ -7,7 +7,7 @@ import pytest
 from scipy import stats
 
 from sil.planning.options import AS_IT_IS, Option, one_of_each
-from sil.planning.questions.ranking import Criteria, Demand, Standings, Verdict, looks, rank_options
+from sil.planning.questions.ranking import Criteria, Demand, PairVerdict, Standings, looks, rank_options
 from tests.sil.planning.fake_runs import noise, plan, samples
 
 
@@ -21,14 +21,16 @@ def test_half_width_is_students_corrected_for_pairs_and_looks() -> None:
 @pytest.mark.parametrize(
     ("mean", "spread", "verdict"),
     [
-        (5.0, 0.5, Verdict.BETTER),
-        (-5.0, 0.5, Verdict.WORSE),
-        (0.1, 0.1, Verdict.TIE),
-        (0.8, 0.05, Verdict.TIE),
-        (0.5, 5.0, Verdict.UNSETTLED),
+        (5.0, 0.5, PairVerdict.BETTER),
+        (-5.0, 0.5, PairVerdict.WORSE),
+        (0.1, 0.1, PairVerdict.TIE),
+        (0.8, 0.05, PairVerdict.TIE),
+        (0.5, 5.0, PairVerdict.UNSETTLED),
     ],
 )
-def test_verdict_follows_from_interval_and_indifference(mean: float, spread: float, verdict: Verdict) -> None:
+def test_verdict_follows_from_interval_and_indifference(
+    mean: float, spread: float, verdict: PairVerdict
+) -> None:
     differences = mean + spread * np.tile([-1.0, 1.0], 10)
     assert Demand(0.95, 1, 1).verdict(differences, indifference=1.0) is verdict
 
@@ -40,11 +42,11 @@ def test_looks_grow_by_half_up_to_the_maximum() -> None:
 
 def test_a_verdict_is_final_and_antisymmetric() -> None:
     standings = Standings(["a", "b", "c"])
-    standings.settle("a", "b", Verdict.BETTER)
-    standings.settle("a", "b", Verdict.TIE)
-    standings.settle("c", "a", Verdict.TIE)
-    assert standings.between("a", "b") is Verdict.BETTER
-    assert standings.between("b", "a") is Verdict.WORSE
+    standings.settle("a", "b", PairVerdict.BETTER)
+    standings.settle("a", "b", PairVerdict.TIE)
+    standings.settle("c", "a", PairVerdict.TIE)
+    assert standings.between("a", "b") is PairVerdict.BETTER
+    assert standings.between("b", "a") is PairVerdict.WORSE
     assert standings.unsettled == (("b", "c"),)
     assert standings.rank("b") == (2, 3)
     assert standings.tied_with("a") == ("c",)
@@ -71,7 +73,7 @@ def test_options_are_ranked_by_gain_or_by_gain_per_price() -> None:
     assert effect.gain.low < 30.0 < effect.gain.high
     assert effect.per_price is not None
     assert effect.per_price.mean == pytest.approx(effect.gain.mean / 10.0)
-    assert effect.against_today is Verdict.BETTER
+    assert effect.against_today is PairVerdict.BETTER
     assert len(set(runs.done)) == len(runs.done), "no run is repeated"
 
 
@@ -101,7 +103,7 @@ def test_unsettled_pairs_are_reported() -> None:
     drawn, _ = samples(of, lambda o, r: 300.0 + noise(3, r, o.name, 40.0))
     found = rank_options(drawn, one_of_each(of))
     assert found.standings.unsettled == (("A", "B"), ("A", "C"), ("B", "C"))
-    assert found.effects[0].against_today is Verdict.UNSETTLED
+    assert found.effects[0].against_today is PairVerdict.UNSETTLED
 
 
 @pytest.mark.parametrize("only_first", [False, True])
@@ -121,7 +123,7 @@ def test_no_option_is_ranked_above_one_settled_as_better(only_first: bool) -> No
         names = [effect.option.name for effect in found.effects]
         for k, name in enumerate(names):
             verdicts = {found.standings.between(name, other) for other in names[k + 1 :]}
-            assert Verdict.WORSE not in verdicts, (seed, names)
+            assert PairVerdict.WORSE not in verdicts, (seed, names)
         assert names[0] != "B"
 
 
@@ -130,7 +132,7 @@ def test_an_option_may_be_harmful() -> None:
     drawn, _ = samples(of, lambda o, r: 300.0 + (40.0 if o.name == "A" else 0.0) + noise(4, r, o.name, 3.0))
     found = rank_options(drawn, one_of_each(of))
     assert found.effects[-1].option.name == "A"
-    assert found.effects[-1].against_today is Verdict.WORSE
+    assert found.effects[-1].against_today is PairVerdict.WORSE
     assert found.effects[-1].percent.mean == pytest.approx(-13.3, abs=1.5)
 
 
@@ -155,8 +157,8 @@ def test_all_verdicts_hold_simultaneously_at_the_confidence() -> None:
         wrong = 0
         for one, other in (("A", "B"), ("A", "C"), ("B", "C")):
             verdict, gained = found.standings.between(one, other), true_means[other] - true_means[one]
-            wrong += verdict is Verdict.BETTER and gained <= 0
-            wrong += verdict is Verdict.WORSE and gained >= 0
-            wrong += verdict is Verdict.TIE
+            wrong += verdict is PairVerdict.BETTER and gained <= 0
+            wrong += verdict is PairVerdict.WORSE and gained >= 0
+            wrong += verdict is PairVerdict.TIE
         right += not wrong
     assert right >= 182
