@@ -374,7 +374,7 @@ BAD_MATRICES = {
     "nowhere.csv": ("1,2\ninf,inf\n", "job 1 cannot run on any machine"),
     "ragged.csv": ("1,2\n3\n", "line 2: 1 values"),
     "word.csv": ("1,2\n3,x\n", "line 2: 'x' is not a number"),
-    "empty.csv": ("", "there are no jobs"),
+    "empty.csv": ("", "the file has no jobs"),
     "empty.txt": ("", "line 1: expected 'jobs machines 0'"),
     "short.txt": ("2 2 0\n1\n2\n3\n", "expected 2 x 2 = 4 values, found 3"),
     "zero.txt": ("0 5 0\n", "at least 1 x 1"),
