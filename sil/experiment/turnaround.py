@@ -94,7 +94,7 @@ def problems(file: QueueFile, nodes: NodesOfSite) -> Iterator[tuple[Location, st
         who = f"job {table.job}"
         if table.job_class not in sizes:
             known = ", ".join(sizes) or "none"
-            what = f"knows no job class '{table.job_class}' on shared nodes; it knows {known}"
+            what = f"has no job class '{table.job_class}' on shared nodes; it has {known}"
             yield (*place, "job_class"), f"{who}: the site {what}"
         elif table.tasks not in sizes[table.job_class]:
             measured = ", ".join(map(str, sizes[table.job_class]))

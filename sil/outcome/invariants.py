@@ -1,6 +1,6 @@
 """Invariants of a trace: one checker for dedicated machines, free nodes and time-shared nodes.
 
-It knows the facts of one run of the harness and how much its machines can hold, nothing of any manager.
+The checker uses the facts of one run and the capacities of its machines, and is independent of any manager.
 """
 
 from __future__ import annotations

@@ -54,7 +54,7 @@ class NotionalTable(Table):
     * `change = "p-133"`: all machines of a class get another `os`, `memory_mb` or `rating`, and are
       `times_as_fast` with that.
 
-    Added machines are there from `from_s` to `until_s`; removed ones are absent from `from_s` to `until_s`.
+    Added machines are present from `from_s` to `until_s`; removed ones are absent from `from_s` to `until_s`.
     """
 
     add: Text | None = None

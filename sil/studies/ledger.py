@@ -1,4 +1,4 @@
-"""The claims ledger: what a paper says, what came out here, and a verdict by a rule that was fixed before."""
+"""The claims ledger: what a paper states, the result here, and a verdict by a rule fixed in advance."""
 
 from __future__ import annotations
 

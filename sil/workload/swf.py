@@ -106,7 +106,7 @@ def _other_sizes(comments: Sequence[tuple[str, str]]) -> Iterator[str]:
         sizes = dict.fromkeys(value for name, value in comments if name == key)
         if len(sizes) > 1:
             first, other, *_ = map(printable, sizes)
-            yield f"the header says that {_TITLES[key]} is {first} and that it is {other}; the first is taken"
+            yield f"the header gives {_TITLES[key]} as {first} and as {other}; the first is used"
 
 
 def _machine_size(path: Path, header: Mapping[str, str], asked: int | None) -> int:

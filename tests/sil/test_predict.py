@@ -112,7 +112,7 @@ def test_a_down_node_is_not_used(here: Path) -> None:
 @pytest.mark.parametrize(
     ("change", "reported"),
     [
-        (('"CG.B"', '"CG.X"'), "line 4: job 11: the site knows no job class 'CG.X' on shared nodes"),
+        (('"CG.B"', '"CG.X"'), "line 4: job 11: the site has no job class 'CG.X' on shared nodes"),
         (("node[01-04]", "node[01-03]"), "CG.B was never measured with 3 tasks, but with 2, 4, 8"),
         (("node[01-04]", "node[15-18]"), "line 5: the cluster 'laboratory' has no node 'node17'"),
         (("tasks = 8", "tasks = 0"), "line 12: waiting[0].tasks = 0"),

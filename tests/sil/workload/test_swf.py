@@ -285,7 +285,7 @@ def test_conflicting_sizes_in_the_header_are_noted(tmp_path: Path) -> None:
     path.write_text(f"; MaxProcs: 8\n; MaxProcs: 16\n{GOOD}\n")
     log = read_swf(path)
     assert log.processors == 8
-    assert log.notes == ("the header says that MaxProcs is '8' and that it is '16'; the first is taken",)
+    assert log.notes == ("the header gives MaxProcs as '8' and as '16'; the first is used",)
     assert not read_swf(path, processors=8).notes
 
 
