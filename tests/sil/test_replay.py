@@ -766,7 +766,7 @@ def test_damaged_replay_results_are_rejected_by_report(file: str, text: str | No
     else:
         path.write_text(text)
     assert the_sentence(sil("report", "out")).startswith(
-        f"out/{file}: this is not as `sil replay` writes it ("
+        f"out/{file}: this was not written by `sil replay` ("
     )
 
 

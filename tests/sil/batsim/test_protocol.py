@@ -284,7 +284,7 @@ def execute(alloc: str, job_id: str = "w0!1") -> Event:
             "it wants to be called at 0.0 s, when it was 0.0 s",
         ),
         (at_first_job(decision(0.0, "KILL_JOB", job_ids=["w0!1"])), PREEMPTS_RUNNING_RUNS, "does not run"),
-        (lambda now_s, events: "{not json", SPEAKS_THE_PROTOCOL, "what is no JSON: {not json"),
+        (lambda now_s, events: "{not json", SPEAKS_THE_PROTOCOL, "not valid JSON: {not json"),
         (lambda now_s, events: "[]", SPEAKS_THE_PROTOCOL, "a message in which the message is wrong"),
         (
             lambda now_s, events: (now_s, []),
