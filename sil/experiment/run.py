@@ -100,7 +100,7 @@ def run_experiment(
         listener.notify(sentence)
     with Store(out / UNFINISHED) as store:
         stored_as = _stored_as(mark, choice)
-        if not store.has_prefix(stored_as):
+        if not store.has_prefix(f"{stored_as}/"):
             rmtree(out / PRINTED, ignore_errors=True)
         sweep = Sweep(scenario, Runner(executor, store, listener.progressed), out / PRINTED, stored_as)
         if choice.learns and choice.address is not None:
@@ -127,13 +127,13 @@ def _use_site(
     if (out / UNFINISHED).exists() and (before := site.resume(out / DATABASE)) is not None:
         scenario = scenario_of_file(experiment, before, source)
         with Store(out / UNFINISHED) as store:
-            if store.has_prefix(_stored_as(fingerprint(scenario), choice)):
+            if store.has_prefix(f"{_stored_as(fingerprint(scenario), choice)}/"):
                 return scenario
     return scenario_of_file(experiment, site.snapshot(out / DATABASE), source)
 
 
 def _stored_as(mark: str, choice: SiteChoice) -> str:
-    """The prefix of the keys of finished runs; with an earlier history, these are other runs."""
+    """What the keys of finished runs begin with; with an earlier history, these are other runs."""
     return mark if choice.as_of is None else f"{mark} as of {choice.as_of}"
 
 

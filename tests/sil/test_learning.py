@@ -400,6 +400,28 @@ def test_an_experiment_repeated_as_of_a_past_run_is_equal_and_not_learned_twice(
     assert (tmp_path / "third" / "trace.parquet").read_bytes() == one
 
 
+def test_an_interrupted_run_as_of_the_past_is_not_resumed_with_the_history_of_today(
+    address: Address, engine: Engine, tmp_path: Path
+) -> None:
+    path = tiny_experiment(tmp_path)
+    experiment = experiment_file.read_experiment(path)
+    teach(engine, *[3.0] * 30)
+    teach(engine, *[500.0] * 200)
+
+    def interrupt(done: int) -> None:
+        raise KeyboardInterrupt
+
+    past, listener = SiteChoice(address, as_of=30), RecordingListener(interrupt)
+    with pytest.raises(Interrupted):
+        run_experiment(experiment, path, tmp_path / "out", Inline(), past, listener)
+    assert (tmp_path / "out" / "unfinished.db").exists()
+    run(path, address, "out", learns=False)
+    run(path, address, "fresh", learns=False)
+    assert read_trace(tmp_path / "out" / "trace.parquet")[1].runs_known == 230
+    resumed, fresh = ((tmp_path / name / "trace.parquet").read_bytes() for name in ("out", "fresh"))
+    assert resumed == fresh
+
+
 def test_an_as_of_run_in_the_future_is_rejected(address: Address, tmp_path: Path) -> None:
     experiment, choice = (
         experiment_file.read_experiment(tiny_experiment(tmp_path)),
