@@ -95,6 +95,10 @@ class Prepared:
         if plan.log is None and not plan.site and address is None:
             known = "a built-in one, the path of a site file, or with --site one in a database"
             self._refuse([(("site",), f"site is missing; name {known}")])
+        self._refuse(
+            (place, f"{'.'.join(map(str, place))} has no effect on the rigid jobs of a log; leave it out")
+            for place in plan.without_effect()
+        )
         self.offers = one_of_each(plan)
         self.site = None if plan.log is not None else OnSite(plan, source.parent, address)
         self.scenario: OptionRunner = self.site or OnLog(plan, source.parent)

@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from sil.experiment.logs import read_log
+from sil.experiment.provenance import code_under_test
 from sil.outcome.batsim_tables import replayed_jobs
 from sil.planning.options import Option
 from sil.planning.plan_file import Plan
@@ -37,7 +38,13 @@ class LogRun(OptionRun):
         seed = RandomStreams(plan.seed, self.replication).scheduler_seed
         with TemporaryDirectory() as name:
             folder = Path(name)
-            replay = Replay(log, seed=seed, check_determinism=plan.guard.ask_twice)
+            guard = plan.guard
+            replay = Replay(
+                log,
+                decision_limit_s=guard.decision_limit_s,
+                seed=seed,
+                check_determinism=guard.ask_twice,
+            )
             replay.run(resolve(self.scheduler), folder)
             facts = read_facts(folder / TRACE)
             jobs = replayed_jobs(folder / TRACE, self.part.jobs)
@@ -58,13 +65,19 @@ class OnLog:
         log = read_log(path, Rules(), plan.log.processors)
         self._log = log if plan.log.load == 1.0 else log.with_load(plan.log.load)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
-        self._mark = f"{digest}|{plan.log.model_dump_json()}|{plan.seed}|{code_and_data()}"
-        schedulers_for_logs(plan.schedulers)
+        settings = f"{plan.log.model_dump_json()}|{plan.guard.model_dump_json()}|{plan.seed}"
+        under_test = zip(plan.schedulers, schedulers_for_logs(plan.schedulers), strict=True)
+        self._marks = {
+            name: f"{digest}|{settings}|{code_and_data()}|{code_under_test(scheduler)}"
+            for name, scheduler in under_test
+        }
 
     def run(self, option: Option, scheduler: str, replication: int) -> LogRun:
         n = len(self._log.jobs)
         part = self._log.slice(replication * n // self._parts, (replication + 1) * n // self._parts)
-        return LogRun(self.plan, self._mark, scheduler, replication, self._processors(option), part)
+        return LogRun(
+            self.plan, self._marks[scheduler], scheduler, replication, self._processors(option), part
+        )
 
     def load(self, option: Option) -> Load | None:
         found = self._log.on(self._processors(option)).load

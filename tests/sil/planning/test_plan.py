@@ -23,6 +23,7 @@ from sil.workers.executor import Inline
 from sil.workers.runner import Runner
 from sil.workload.lublin import Lublin
 from sil.workload.swf import write_swf
+from sil.world.guard.faults import SchedulerFault
 from site_db.store import parse_address
 from site_db.toml_file import InvalidFile
 from tests.builders import TINY_SITE
@@ -466,8 +467,61 @@ def test_parts_of_a_log_contain_each_job_once_in_order(tmp_path: Path) -> None:
         ("parts = 10", "parts = 5", "log.parts is 5; expected first_replications, 10, or more"),
         ("parts = 10", "load = 9", "the forecast is 7."),
         ("[log]", "[history]\njobs = 5\n[log]", "one of the tables [workload], [history] and [log]"),
+        (
+            "[log]",
+            "[guard]\nreasons = true\n[log]",
+            "plan.toml, line 6: guard.reasons has no effect on the rigid jobs of a log; leave it out",
+        ),
+        (
+            "[log]",
+            "[guard]\ndecision_cost = 'fixed(seconds=1)'\n[log]",
+            "guard.decision_cost has no effect on",
+        ),
+        (
+            "[log]",
+            "[experience]\nlearning = 'run'\n[log]",
+            "line 5: experience has no effect on the rigid jobs",
+        ),
+        (
+            "[log]",
+            "[rounds]\nkind = 'every_quantum'\n[log]",
+            "rounds has no effect on the rigid jobs of a log",
+        ),
     ],
 )
 def test_invalid_plans_for_a_log_are_rejected(find: str, put: str, message: str, tmp_path: Path) -> None:
     path = logged(tmp_path, text=LOG.replace(find, put, 1))
     assert message in the_sentence(sil("plan", path, "--out", tmp_path / "out", "--workers", "1"))
+
+
+EDITED = """
+from scheduler.free_nodes.rigid import Rigid
+
+
+class Edited(Rigid):
+    def __init__(self) -> None:
+        super().__init__(backfilling="{backfilling}")
+"""
+
+
+def test_a_plan_for_a_log_is_simulated_again_after_its_scheduler_is_edited(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.syspath_prepend(tmp_path)
+    path = logged(tmp_path, text=LOG.replace('"easy", "fcfs"', '"edited_on_a_log:Edited", "fcfs"'))
+    runs = []
+    for backfilling in ("none", "easy"):
+        (tmp_path / "edited_on_a_log.py").write_text(EDITED.format(backfilling=backfilling))
+        scenario = OnLog(read_plan(path), tmp_path)
+        runs.append([scenario.run(AS_IT_IS, name, 0).key for name in scenario.plan.schedulers])
+    (edited_before, fcfs_before), (edited_after, fcfs_after) = runs
+    assert edited_before != edited_after
+    assert fcfs_before == fcfs_after
+
+
+def test_the_decision_limit_of_a_plan_for_a_log_is_enforced(tmp_path: Path) -> None:
+    text = LOG.replace('"easy", "fcfs"', '"tests.faulty_on_free_nodes:NeverReturns"')
+    path = logged(tmp_path, "[guard]\ndecision_limit_s = 0.2\n", text)
+    run = OnLog(read_plan(path), tmp_path).run(AS_IT_IS, "tests.faulty_on_free_nodes:NeverReturns", 0)
+    with pytest.raises(SchedulerFault, match=r"0\.2 s"):
+        run()
