@@ -15,7 +15,7 @@ from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError,
 from sqlalchemy.orm import Session
 
 from scheduler.errors import UserError
-from site_db.migrations import HEAD, make_tables, version_of
+from site_db.migrations import HEAD, OLDEST, make_tables, version_of
 
 BUSY_TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5
@@ -115,7 +115,7 @@ def open_database(address: Address) -> Engine:
 
 
 def open_to_upgrade(address: Address) -> Engine:
-    """As `open_database`, but older versions are accepted."""
+    """As `open_database`, but versions that can be upgraded are accepted."""
     path = address.path
     if path is not None and not path.is_file():
         raise DatabaseTrouble(f"{address}: there is no such file; `sil db init` makes a database")
@@ -124,6 +124,11 @@ def open_to_upgrade(address: Address) -> Engine:
         version = version_of(engine)
     if version is None:
         raise DatabaseTrouble(f"{address}: this is not a site database; `sil db init` makes one")
+    if version < OLDEST:
+        raise DatabaseTrouble(
+            f"{address}: the database is of version {version}, which this version of sil cannot upgrade; "
+            f"export its sites with sil 0.2.0 and import them into a new database"
+        )
     if version > HEAD:
         raise DatabaseTrouble(
             f"{address}: the database is of a newer version ({version}, not {HEAD}); use the newer version "

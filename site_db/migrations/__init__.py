@@ -17,6 +17,9 @@ from site_db.schema import Base
 HEAD = "0003"
 """The latest version."""
 
+OLDEST = "0002"
+"""The oldest version that can be upgraded."""
+
 _VERSION = Table("alembic_version", MetaData(), Column("version_num", String(32), primary_key=True))
 
 

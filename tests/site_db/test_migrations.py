@@ -49,7 +49,7 @@ def upgraded(old: Address) -> Engine:
 def test_every_earlier_version_is_stored_for_these_tests() -> None:
     script = ScriptDirectory(str(Path(migrations.__file__).parent))
     versions = [revision.revision for revision in script.walk_revisions()]
-    assert versions == ["0003", "0002"]
+    assert versions == ["0003", migrations.OLDEST] == ["0003", "0002"]
     assert script.get_current_head() == migrations.HEAD
     assert len(list(KEPT.glob("*.sqlite"))) == len(versions) - 1
 
@@ -71,6 +71,19 @@ def test_a_newer_database_is_rejected_with_the_required_version(database: Path) 
         DatabaseTrouble, match="newer version \\(9999, not 0003\\); use the newer version of sil"
     ):
         store.open_to_upgrade(address)
+
+
+def test_a_database_too_old_to_be_upgraded_is_rejected_with_a_way_to_keep_its_sites(database: Path) -> None:
+    address = parse_address(str(database))
+    with store.open_database(address).begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '0001'"))
+    for opened in (store.open_database, store.open_to_upgrade):
+        with pytest.raises(DatabaseTrouble) as caught:
+            opened(address)
+        assert str(caught.value) == (
+            f"{address}: the database is of version 0001, which this version of sil cannot upgrade; export "
+            "its sites with sil 0.2.0 and import them into a new database"
+        )
 
 
 def test_an_upgraded_database_has_the_tables_of_a_new_one(upgraded: Engine, database: Path) -> None:
