@@ -8,7 +8,7 @@ from collections.abc import Callable, Mapping
 from difflib import get_close_matches
 from enum import StrEnum
 from types import UnionType
-from typing import Any, NoReturn, Union, get_args, get_origin
+from typing import Any, ClassVar, NoReturn, Union, get_args, get_origin
 
 from scheduler.errors import UserError
 
@@ -104,6 +104,12 @@ def _kinds(annotation: Any) -> list[type]:
 class Choice(StrEnum):
     """An enumeration of names. Raises ValueError for an unknown name, listing the known ones."""
 
+    noun: ClassVar[str]
+    """What is chosen, for messages."""
+
+    def __init_subclass__(cls, noun: str) -> None:
+        cls.noun = noun
+
     @property
     def code(self) -> int:
         """Its position, by which compiled functions know it."""
@@ -112,4 +118,4 @@ class Choice(StrEnum):
     @classmethod
     def _missing_(cls, value: object) -> NoReturn:
         choices = ", ".join(cls)
-        raise ValueError(f"'{value}' is no {str(cls.__doc__).partition(':')[0].lower()}; there are {choices}")
+        raise ValueError(f"'{value}' is no {cls.noun}; there are {choices}")

@@ -18,15 +18,15 @@ from scheduler.wait_reasons import AllOthers
 WAITS = "too few nodes are free, or it would delay the first of the queue"
 
 
-class Ordering(Choice):
-    """Job ordering: the order of the queue; ties go to the earlier arrival, then the lower id."""
+class Ordering(Choice, noun="job ordering"):
+    """The order of the queue; ties go to the earlier arrival, then the lower id."""
 
     FCFS = "fcfs"  # first come, first served
     SJF = "sjf"  # shortest job first, by estimate
 
 
-class Backfilling(Choice):
-    """Backfilling: which jobs may overtake the first of the queue."""
+class Backfilling(Choice, noun="backfilling"):
+    """Which jobs may overtake the first of the queue."""
 
     NONE = "none"
     EASY = "easy"  # jobs that do not delay it according to the estimates, tried in order of arrival

@@ -61,7 +61,6 @@ class MappingManager(ResourceManager):
         preemption: PreemptionPolicy | None = None,
     ) -> None:
         self._queues = in_order_of_service(queues)
-        self._remapped = {queue.name for queue in queues if queue.mapping is MappingPolicy.REMAP}
         self._policy = {queue.name: queue for queue in self._queues}
         self._schedulers = schedulers
         self._clock = ports.clock
@@ -79,6 +78,7 @@ class MappingManager(ResourceManager):
         self._commitments = Commitments(ports.site.n_machines, (queue.displaces for queue in self._queues))
         self._waiting: dict[str, dict[JobId, Job]] = {queue.name: {} for queue in self._queues}
         self._planned: dict[JobId, Run] = {}
+        self._to_remap: dict[JobId, Run] = {}  # the planned runs of queues that remap
         self._started: dict[RunId, Run] = {}
         self._running: dict[RunId, Running] = {}
         self._ending_run_of: dict[JobId, Run] = {}
@@ -90,9 +90,7 @@ class MappingManager(ResourceManager):
     @property
     def wants_round(self) -> bool:  # type: ignore[override]
         """Something changed since the last round, and there are jobs that a round could map."""
-        if not self._news or any(self._waiting.values()):
-            return self._news
-        return bool(self._remapped) and any(run.queue in self._remapped for run in self._planned.values())
+        return self._news and (bool(self._to_remap) or any(self._waiting.values()))
 
     @property
     def wakes_at_s(self) -> float | None:  # type: ignore[override]
@@ -111,8 +109,7 @@ class MappingManager(ResourceManager):
         }
 
     def on_job_arrived(self, job: Job) -> str | None:
-        refusal = self._admission.refusal(job, self._unfinished_of[job.user])
-        if refusal is not None:
+        if (refusal := self._admission.refusal(job, self._unfinished_of[job.user])) is not None:
             return refusal
         self._unfinished_of[job.user] += 1
         self._enqueue(job)
@@ -154,8 +151,7 @@ class MappingManager(ResourceManager):
 
     def on_monitor_news(self) -> None:
         """The monitor has new readings: withdraw runs planned on resources that became unavailable."""
-        changed = self._availability.read(self._monitor.news())
-        if changed:
+        if changed := self._availability.read(self._monitor.news()):
             self._withdraw_unavailable(changed)
             self._something_changed()
 
@@ -172,7 +168,7 @@ class MappingManager(ResourceManager):
         self.on_monitor_news()
         self._replan()
         # In all queues before any is served: no run is planned after one that is about to be remapped.
-        for run in [run for run in self._planned.values() if run.queue in self._remapped]:
+        for run in list(self._to_remap.values()):
             self._withdraw(run)
         self._just_raised.clear()
         for queue in self._queues:
@@ -263,6 +259,8 @@ class MappingManager(ResourceManager):
             run.not_before_s = run.start_s
         self._commitments.add(run)
         self._planned[run.job.id] = run
+        if self._policy[run.queue].mapping is MappingPolicy.REMAP:
+            self._to_remap[run.job.id] = run
         self._touched.update(run.machines)
 
     def _start_what_is_first(self) -> None:
@@ -279,7 +277,7 @@ class MappingManager(ResourceManager):
                 self._start(run)
 
     def _start(self, run: Run) -> None:
-        del self._planned[run.job.id]
+        self._unplan(run)
         self._commitments.start(run, self._clock.now_s)
         self._started[run.id] = run
         self._running[run.id] = Running(run.job, run.resource, run.machines, run.completion_s)
@@ -301,10 +299,14 @@ class MappingManager(ResourceManager):
 
     def _withdraw(self, run: Run) -> None:
         """Withdraw a planned run; its job waits again."""
-        del self._planned[run.job.id]
+        self._unplan(run)
         self._commitments.remove(run)
         self._touched.update(run.machines)
         self._enqueue(run.job)
+
+    def _unplan(self, run: Run) -> None:
+        del self._planned[run.job.id]
+        self._to_remap.pop(run.job.id, None)
 
     def _withdraw_job(self, job: Job) -> None:
         """Remove a job from its queue, and withdraw its planned run."""

@@ -90,8 +90,9 @@ class StartingManager(ResourceManager):
     """One queue of jobs for nodes, free or time-shared.
 
     Notices change state; a round calls the scheduler and gives orders for the jobs that it starts. A
-    `memoryless` scheduler is not called while no job fits. No operation depends on the number of waiting jobs
-    or nodes, except queueing a job again that lost its run.
+    `memoryless` scheduler is not called while no job fits. The cost of an operation does not depend on the
+    number of waiting jobs or nodes, except for queueing a job again that lost its run and, on time-shared
+    nodes, for copying the queue.
     """
 
     def __init__(

@@ -23,16 +23,16 @@ from scheduler.wait_reasons import AllOthers
 WAITS = "no set of nodes has room for it yet, or a job before it waits"
 
 
-class Ordering(Choice):
-    """Job ordering: the order of the queue; ties go to the earlier arrival, then the lower id."""
+class Ordering(Choice, noun="job ordering"):
+    """The order of the queue; ties go to the earlier arrival, then the lower id."""
 
     FCFS = "fcfs"  # first come, first served
     SJF = "sjf"  # shortest job first, by execution time in isolation
     SNPF = "snpf"  # smallest number of processors first
 
 
-class Selection(Choice):
-    """Job selection: which of the waiting jobs may start."""
+class Selection(Choice, noun="job selection"):
+    """Which of the waiting jobs may start."""
 
     JUST_FIRST = "just_first"  # only the first of the queue
     FIRST_FIT = "first_fit"  # the first that fits
@@ -40,16 +40,16 @@ class Selection(Choice):
     EASY = "easy"  # backfilling that does not delay the first, according to the estimates
 
 
-class NodeSelection(Choice):
-    """Node selection: on which nodes a job starts."""
+class NodeSelection(Choice, noun="node selection"):
+    """On which nodes a job starts."""
 
     NORMAL = "normal"  # the least loaded ones
     UNIFORM = "uniform"  # idle nodes, or a set shared by jobs of the same size; else it waits
     UNIFORM_ELSE_NORMAL = "uniform_else_normal"  # as uniform, then as normal instead of waiting
 
 
-class Method(Choice):
-    """Method of estimation: of the remaining time of a running job, or of its CPU time."""
+class Method(Choice, noun="method of estimation"):
+    """How the remaining time of a running job, or its CPU time, is estimated."""
 
     PROPORTIONAL = "proportional"
     MPL = "mpl"

@@ -61,7 +61,7 @@ class TimeSharedProblem(SchedulingProblem):
         shared_nodes: SharedNodes,
         running: Mapping[RunId, Running] | None = None,
     ) -> None:
-        super().__init__(now_s, jobs, running, shared_nodes.n_nodes)
+        super().__init__(now_s, tuple(jobs), running, shared_nodes.n_nodes)
         self.shared_nodes = shared_nodes
 
     def violation(self, answer: object) -> Violation | None:

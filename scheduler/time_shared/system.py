@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left, insort
-from collections.abc import Callable, Iterable, Sequence
+from bisect import bisect_left
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from operator import attrgetter
 from types import MappingProxyType
@@ -49,6 +49,9 @@ class SystemState:
         self._job_of: dict[JobId, Job] = {}
         self.waiting: list[Job] = []
         """In order of arrival, then id."""
+        self._waiting_rows: Ints = np.empty(0, dtype=np.int64)
+        self._running_rows: Ints = np.empty(0, dtype=np.int64)
+        """In order of their starts. Changes replace both arrays, so that views keep theirs."""
         self._running: dict[JobId, float] = {}
         """When each began."""
         self._promised: dict[JobId, float] = {}
@@ -67,13 +70,16 @@ class SystemState:
         jobs.exe_s[row], jobs.cpu_s[row] = requirement.exe_s, requirement.cpu_s
         jobs.communicates[row] = requirement.communicates
         jobs.used_s[row] = jobs.run_s[row] = 0.0
-        insort(self.waiting, job, key=_in_queue)
+        self._wait(job, row)
 
     def start(self, job: Job, nodes: Sequence[int], now_s: float) -> None:
         """Start a waiting job."""
+        row = self._row_of[job.id]
         del self.waiting[bisect_left(self.waiting, _in_queue(job), key=_in_queue)]
+        self._waiting_rows = _read_only(self._waiting_rows[self._waiting_rows != row])
         self._running[job.id] = now_s
-        put(self._jobs, self._nodes, self._row_of[job.id], np.array(nodes, dtype=np.int64))
+        self._running_rows = _read_only(np.append(self._running_rows, row))
+        put(self._jobs, self._nodes, row, np.array(nodes, dtype=np.int64))
 
     def end(self, job: JobId) -> None:
         """Complete a running job."""
@@ -85,12 +91,18 @@ class SystemState:
         """A running job lost its nodes and its progress: queue it again."""
         row = self._stop(job_id)
         self._jobs.used_s[row] = self._jobs.run_s[row] = 0.0
-        insort(self.waiting, self._job_of[job_id], key=_in_queue)
+        self._wait(self._job_of[job_id], row)
+
+    def _wait(self, job: Job, row: int) -> None:
+        place, rows = bisect_left(self.waiting, _in_queue(job), key=_in_queue), self._waiting_rows
+        self.waiting.insert(place, job)
+        self._waiting_rows = _read_only(np.concatenate((rows[:place], (row,), rows[place:])))
 
     def _stop(self, job: JobId) -> int:
         """Free the nodes of a running job. Returns its row."""
         del self._running[job]
         row = self._row_of[job]
+        self._running_rows = _read_only(self._running_rows[self._running_rows != row])
         take_off(self._jobs, self._nodes, row)
         return row
 
@@ -126,15 +138,12 @@ class SystemState:
         return SharedNodes(
             self._jobs,
             self._nodes,
-            self._rows(job.id for job in self.waiting),
-            self._rows(self._running),
+            self._waiting_rows,
+            self._running_rows,
             measure,
             MappingProxyType(self._promised),
             MappingProxyType(self._job_of),
         )
-
-    def _rows(self, jobs: Iterable[JobId]) -> Ints:
-        return np.fromiter(map(self._row_of.__getitem__, jobs), dtype=np.int64)
 
     def _grow(self, n_rows: int, width: int) -> None:
         old, new = self._jobs, _jobs_table(n_rows, width)
@@ -148,3 +157,8 @@ class SystemState:
 
 def _jobs_table(n_rows: int, width: int) -> Jobs:
     return allocate(Jobs, *9 * [n_rows], (n_rows, width))
+
+
+def _read_only(rows: Ints) -> Ints:
+    rows.flags.writeable = False
+    return rows

@@ -53,6 +53,7 @@ def replay(
     estimates: EstimatesOption = Estimates.USER,
     order: OrderOption = "default",
     decision_cost: CostOption = "none",
+    decision_limit: options.DecisionLimit = 60.0,
     reasons: options.Reasons = False,
     jobs: options.Jobs = None,
     begin: options.Begin = None,
@@ -96,7 +97,7 @@ def replay(
         chosen = part_of(whole, jobs, begin, end, load)
         _print_notes(chosen, estimates)
         check = not no_determinism_check
-        run = Replay(chosen, estimates, order, decision_cost, reasons, seed=seed, check_determinism=check)
+        run = Replay(chosen, estimates, order, decision_cost, reasons, decision_limit, seed, check)
         with progress("jobs") as bars, selected_executor(workers, dask) as executor:
             bar = ProgressBar(bars, chosen.name)
             outcomes = replay_all(run, schedulers, folder, executor, not no_report, bar)

@@ -15,7 +15,7 @@ from scheduler.rules import MAKES_PROGRESS, ScheduleRejected
 from sil.live.processes import JobProcesses, Over
 from sil.trace.facts import Fact
 from sil.trace.recorder import TraceRecorder
-from sil.world.guard.faults import SchedulerFault
+from sil.world.guard.faults import SchedulerFault, stuck
 from sil.world.rounds import RoundPolicy
 
 LOOK_EVERY_S = 0.5
@@ -162,7 +162,6 @@ class LiveWorld:
         if something_comes or self._round_s < inf or manager.wakes_at_s is not None:
             return
         waiting = manager.why_waiting()
-        named = "; ".join(f"job {job}: {why}" for job, why in sorted(waiting.items())[:3])
-        message = f"jobs remain and nothing can happen any more; left waiting are {named}"
+        message = stuck("jobs remain and nothing can happen any more", waiting)
         job = min(waiting or self._unfinished)
         raise SchedulerFault(MAKES_PROGRESS, message, self.clock.now_s, job)

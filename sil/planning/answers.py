@@ -96,8 +96,8 @@ class Prepared:
             known = "a built-in one, the path of a site file, or with --site one in a database"
             self._refuse([(("site",), f"site is missing; name {known}")])
         self._refuse(
-            (place, f"{'.'.join(map(str, place))} has no effect on the rigid jobs of a log; leave it out")
-            for place in plan.without_effect()
+            (tuple(key.split(".")), f"{key} has no effect on the rigid jobs of a log; leave it out")
+            for key in plan.without_effect()
         )
         self.offers = one_of_each(plan)
         self.site = None if plan.log is not None else OnSite(plan, source.parent, address)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import reduce
+from operator import attrgetter
 from pathlib import Path
 from typing import Annotated, Any, Literal
 
@@ -12,7 +12,7 @@ from sil.outcome.metrics import PLAN_METRICS
 from sil.settings.experiment_file import Experiment, RunSettings, WorkloadTable
 from sil.settings.notional import Notional
 from site_db import toml_file
-from site_db.toml_file import Count, Location, NotNegative, Positive, Table
+from site_db.toml_file import Count, NotNegative, Positive, Table
 
 Share = Annotated[float, Field(gt=0, lt=1, strict=True)]
 
@@ -99,14 +99,14 @@ class RetireTable(Table):
     machine_classes: tuple[str, ...] = ()
 
 
-WITHOUT_EFFECT_ON_A_LOG: tuple[Location, ...] = (
-    ("rounds",),
-    ("run_times",),
-    ("planned_starts",),
-    ("preemption",),
-    ("experience",),
-    ("guard", "decision_cost"),
-    ("guard", "reasons"),
+WITHOUT_EFFECT_ON_A_LOG = (
+    "rounds",
+    "run_times",
+    "planned_starts",
+    "preemption",
+    "experience",
+    "guard.decision_cost",
+    "guard.reasons",
 )
 """Settings of runs that do not apply to rigid jobs on free nodes."""
 
@@ -201,14 +201,11 @@ class Plan(RunSettings):
             least = f"first_replications, {self.first_replications}, or more"
             raise ValueError(f"log.parts is {self.log.parts}; expected {least}")
 
-    def without_effect(self) -> list[Location]:
-        """The settings that differ from the default, and have no effect with this forecast."""
+    def without_effect(self) -> list[str]:
+        """Keys whose values differ from the default, and have no effect with this forecast."""
         default = RunSettings(schedulers=self.schedulers)
-
-        def is_changed(place: Location) -> bool:
-            return reduce(getattr, place, self) != reduce(getattr, place, default)
-
-        return list(filter(is_changed, WITHOUT_EFFECT_ON_A_LOG)) if self.log else []
+        keys = WITHOUT_EFFECT_ON_A_LOG if self.log else ()
+        return [key for key in keys if attrgetter(key)(self) != attrgetter(key)(default)]
 
     @property
     def replications(self) -> int:

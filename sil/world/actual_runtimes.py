@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from math import exp, inf, log1p, sqrt
 from typing import Protocol
@@ -62,15 +63,16 @@ class Gamma:
         return float(gammaincinv(shape, quantile)) / shape
 
 
-@dataclass(frozen=True, slots=True)
 class Empirical:
     """Ratios of actual to expected time, all equally likely, scaled to mean 1."""
 
-    ratios: tuple[float, ...]
+    def __init__(self, ratios: Iterable[float]) -> None:
+        ordered = sorted(ratios)
+        n, total = len(ordered), sum(ordered)
+        self._factors = [ratio * n / total for ratio in ordered]
 
     def factor(self, quantile: float) -> float:
-        ordered = sorted(self.ratios)
-        return ordered[int(quantile * len(ordered))] * len(ordered) / sum(ordered)
+        return self._factors[int(quantile * len(self._factors))]
 
 
 class ActualRuntimes:

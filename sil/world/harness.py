@@ -31,7 +31,7 @@ from sil.world.events import (
     WakeUp,
 )
 from sil.world.failures import TimedChange
-from sil.world.guard.faults import SchedulerFault
+from sil.world.guard.faults import SchedulerFault, stuck
 from sil.world.machines.execution import ExecutionModel
 from sil.world.monitors import SimMonitor
 from sil.world.rounds import RoundPolicy
@@ -286,9 +286,7 @@ class Harness:
 
     def _stuck(self, why: str) -> SchedulerFault:
         waiting = self._manager.why_waiting()
-        named = [f"job {job}: {reason}" for job, reason in sorted(waiting.items())[:3]]
-        more = f", and {len(waiting) - 3} more" if len(waiting) > 3 else ""
-        message = f"{why}; left waiting are {'; '.join(named)}{more}" if named else why
+        message = stuck(why, waiting)
         n_gone = sum(self._down.values())
         if n_gone:
             verb = "is" if n_gone == 1 else "are"

@@ -10,7 +10,14 @@ from itertools import count, cycle, pairwise
 import numpy as np
 
 from scheduler.managers.mapping_manager import MappingManager
-from scheduler.managers.queues import Admission, PlannedStarts, PreemptionPolicy, QueuePolicy, UserPolicy
+from scheduler.managers.queues import (
+    Admission,
+    MappingPolicy,
+    PlannedStarts,
+    PreemptionPolicy,
+    QueuePolicy,
+    UserPolicy,
+)
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.mapping.immediate import Mct
 from scheduler.mapping.problem import MappingProblem
@@ -302,6 +309,9 @@ def check_books(manager: MappingManager) -> None:
     ending = {run.job.id: run for run in started.values() if run.ending}
     waiting = {job for jobs in manager._waiting.values() for job in jobs}
     assert all(run.job.id == job for job, run in manager._planned.items())
+    remapping = {name for name, queue in manager._policy.items() if queue.mapping is MappingPolicy.REMAP}
+    to_remap = [run for run in manager._planned.values() if run.queue in remapping]
+    assert list(manager._to_remap.values()) == to_remap
     assert manager._ending_run_of == ending
     assert set(manager._running) == {run.id for run in started.values() if not run.ending}
     at_work = [run.job.id for run in started.values() if not run.ending]

@@ -106,6 +106,32 @@ def three_nodes(most_jobs: int = 1) -> SystemState:
     return state
 
 
+def test_a_scheduler_cannot_change_the_queue_through_its_problem() -> None:
+    state = three_nodes()
+    problem = problem_of(state, now_s=40.0)
+    assert isinstance(problem.jobs, tuple)
+    with pytest.raises(ValueError, match="read-only"):
+        problem.shared_nodes.waiting[0] = 0
+    with pytest.raises(ValueError, match="read-only"):
+        problem.shared_nodes.running[0] = 0
+
+
+def test_a_view_of_the_queue_is_not_rebuilt_until_the_queue_changes() -> None:
+    state = three_nodes()
+    before = state.view()
+    assert state.view().waiting is before.waiting
+    assert state.view().running is before.running
+    state.start(state.waiting[1], (2,), 40.0)
+    assert before.jobs.id[before.waiting].tolist() == [1, 2, 3]
+    after = state.view()
+    assert after.jobs.id[after.waiting].tolist() == [1, 3]
+    assert after.jobs.id[after.running].tolist() == [0, 2]
+    state.requeue(JobId(0))
+    again = state.view()
+    assert again.jobs.id[again.waiting].tolist() == [0, 1, 3]
+    assert again.jobs.id[again.running].tolist() == [2]
+
+
 def test_wait_reasons_name_the_social_contract_or_the_earlier_job() -> None:
     full = "the social contract has room on 1 (2 full)"
     assert why_waiting(Loras(), three_nodes(), now_s=40.0) == [

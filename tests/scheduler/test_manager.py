@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import NoReturn
 
 import numpy as np
 import pytest
@@ -10,6 +11,7 @@ from hypothesis import settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
 
+from scheduler.managers.commitments import Run
 from scheduler.managers.mapping_manager import MappingManager
 from scheduler.managers.queues import MappingPolicy, PlannedStarts, PreemptionPolicy, QueuePolicy, UserPolicy
 from scheduler.mapping.greedy import Sjs
@@ -216,6 +218,29 @@ def test_under_remap_an_end_requests_a_round_while_runs_are_planned() -> None:
     desk.round()
     desk.end(2, 4.0)
     assert desk.manager.wants_round
+
+
+class Unscanned(dict[JobId, Run]):
+    """Planned runs that may only be looked up."""
+
+    def values(self) -> NoReturn:
+        raise AssertionError("all planned runs were scanned")
+
+    __iter__ = items = keys = values
+
+
+def test_a_round_looks_only_at_the_planned_runs_of_queues_that_remap() -> None:
+    desk = machines(1, 10.0, MIDDLE, QueuePolicy("low", mapping=REMAP))
+    for job, queue in ((1, "middle"), (2, "middle"), (3, "low")):
+        desk.submit(job, 0, queue)
+    desk.round()
+    assert desk.planned == {2: (10.0, 20.0), 3: (20.0, 30.0)}
+    desk.manager._planned = Unscanned(desk.manager._planned)
+    desk.manager.on_run_lost(Loss(RunId(99), 0.0))
+    assert desk.manager.wants_round
+    desk.manager.run_round()
+    desk.manager._planned = dict(dict.items(desk.manager._planned))
+    assert desk.scheduler.offered[-1] == [3]
 
 
 def test_runs_to_be_remapped_do_not_delay_other_queues() -> None:

@@ -78,6 +78,12 @@ def test_an_unknown_choice_is_rejected_with_the_valid_ones() -> None:
         resolve("loras(selection=best)")
 
 
+def test_an_unknown_choice_is_named_without_docstrings(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(Selection, "__doc__", None)  # as under python -OO
+    with pytest.raises(SchedulerNotLoaded, match="'best' is no job selection"):
+        resolve("loras(selection=best)")
+
+
 def test_a_named_composition_accepts_additional_parameters() -> None:
     made = resolve("uniform_easy(most_jobs=2)").make()
     assert isinstance(made, Loras)

@@ -874,6 +874,15 @@ def test_a_short_log_is_replayed_in_process_unless_reasons_are_recorded(
     assert all(outcome.fault is None for outcome in outcomes)
 
 
+def test_a_decision_that_exceeds_the_limit_given_to_a_replay_is_a_fault(here: Path) -> None:
+    done = replayed(
+        "log.swf", "--scheduler", "tests.faulty_on_free_nodes:NeverReturns", "--decision-limit", "0.2"
+    )
+    assert done.exit_code == 1
+    assert "broke the rule returns-in-time" in done.stderr
+    assert "0.2 s" in done.stderr
+
+
 def test_an_interrupted_replay_resumes(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     names, replay = ["fcfs", "easy", "sjf"], Replay(log_of(FIVE, 3))
     whole = replay_all(replay, names, tmp_path / "whole", Inline(), False, Listener())

@@ -243,3 +243,12 @@ def test_a_time_limit_ends_a_call_that_catches_every_exception() -> None:
 
     with pytest.raises(TimeLimitExceeded), time_limit(0.05):
         stubborn()
+
+
+def test_empirical_run_times_are_sorted_once_for_all_runs() -> None:
+    ratios = (0.3, 0.1, 0.2)
+    spread = Empirical(iter(ratios))  # can be read only once
+    assert [spread.factor(0.5), spread.factor(0.9)] == [
+        0.2 * 3 / sum(sorted(ratios)),
+        0.3 * 3 / sum(sorted(ratios)),
+    ]

@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import sys
 import traceback
+from collections.abc import Mapping
 from pathlib import Path
 
 from scheduler.model import JobId
@@ -24,6 +25,10 @@ SPEAKS_THE_PROTOCOL = "speaks-the-protocol"
 
 MAX_TEXT = 500
 """Characters of a scheduler's own text in a message."""
+
+
+MAX_JOBS = 3
+"""Number of jobs named in a message."""
 
 
 class SchedulerFault(Exception):
@@ -45,6 +50,13 @@ class SchedulerFault(Exception):
 
     def __reduce__(self) -> tuple[type[SchedulerFault], tuple[str, str, float, JobId | None]]:
         return SchedulerFault, (self.rule, self.message, self.time_s, self.job)
+
+
+def stuck(why: str, waiting: Mapping[JobId, str]) -> str:
+    """The message that no job can proceed, for the reason `why`; it names the first waiting jobs."""
+    named = [f"job {job}: {reason}" for job, reason in sorted(waiting.items())[:MAX_JOBS]]
+    more = f", and {len(waiting) - MAX_JOBS} more" if len(waiting) > MAX_JOBS else ""
+    return f"{why}; left waiting are {'; '.join(named)}{more}" if named else why
 
 
 def fault_of(error: BaseException, method: str, module: str, time_s: float) -> SchedulerFault:
