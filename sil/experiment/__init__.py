@@ -1,1 +1,1 @@
-"""One experiment: its file, how its parts are wired, and how its many runs are carried out."""
+"""Experiments, replays and live runs, from input to results folder; learning, overhead and checks."""
