@@ -228,7 +228,7 @@ class ManagerWithoutReasons(ForgettingManager):
 
 def test_a_job_that_is_neither_waiting_nor_running_is_reported_without_a_list_of_waiting_jobs() -> None:
     clock, trace = WallClock(), TraceRecorder()
-    runs = Processes(usable_cores()[:1], lambda order: ENDING, clock, trace)
+    runs = JobProcesses(usable_cores()[:1], lambda order: ENDING, clock, trace)
     world = LiveWorld(clock, trace, runs, CoreMonitor(usable_cores()[:1], clock), OnRequest())
     with pytest.raises(SchedulerFault, match=r"jobs remain and nothing can happen any more$") as caught:
         world.run([Job(JobId(1), "work", 0.0)], ManagerWithoutReasons(runs))
