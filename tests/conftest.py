@@ -8,6 +8,8 @@ from collections.abc import Generator, Iterator
 import pytest
 from hypothesis import settings
 
+from sil.workers import runner
+from sil.workers.executor import Inline
 from tests import warm
 from tests.examples import up_to
 from tests.postgres import Server
@@ -38,6 +40,17 @@ def without_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     tests marked `reads_report` do."""
     if request.node.get_closest_marker("reads_report") is None:
         monkeypatch.setattr("sil.experiment.run.write_page", lambda path, page: None)
+
+
+@pytest.fixture
+def in_this_process(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Commands run their work inline, without worker processes, each of which imports for half a second;
+    commands of tests marked `processes` use them."""
+    if request.node.get_closest_marker("processes") is None:
+        selected = runner.selected_executor
+        monkeypatch.setattr(
+            runner, "selected_executor", lambda workers, dask: selected(workers, dask) if dask else Inline()
+        )
 
 
 @pytest.hookimpl(wrapper=True)

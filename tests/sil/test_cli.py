@@ -24,6 +24,8 @@ from sil.settings.code_version import package_version
 from sil.world import SHOW_TRACEBACKS
 from tests.builders import TINY_SITE, tiny_experiment
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 COMMANDS = ("run", "report", "schedule", "schedulers", "experiments")
 
 

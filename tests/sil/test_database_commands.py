@@ -17,6 +17,8 @@ from tests.builders import TINY_SITE
 from tests.postgres import Server
 from tests.sil.test_cli import sil, the_sentence
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 VERSIONS = Path(__file__).parents[1] / "site_db" / "versions"
 SACCT = """JobID|User|JobName|Partition|AllocCPUS|NodeList|Submit|Start|End|Elapsed|State
 1|ann|sim|batch|4|n1|2026-01-01T00:00:00|2026-01-01T00:01:00|2026-01-01T00:11:00|00:10:00|COMPLETED

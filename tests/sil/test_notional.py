@@ -22,6 +22,8 @@ from tests.builders import TINY_SITE, tiny_experiment
 from tests.sil.test_cli import sil, the_sentence
 from tests.sil.test_experiment import run
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 
 def imagined(folder: Path, *changes: dict[str, Any], site_text: str = TINY_SITE) -> SiteInUse:
     path = tiny_experiment(folder, site_text=site_text)

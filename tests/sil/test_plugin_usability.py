@@ -106,5 +106,5 @@ def test_all_errors_of_an_experiment_file_are_reported_with_their_lines(tmp_path
     errors = " ".join(done.stderr.split())
     assert done.exit_code == 2
     assert errors.count("tiny-experiment") + errors.count(", line ") >= 3
-    for sentence in ("no scheduler 'no_such_one'", "kind free-nodes", "has no machine 'nowhere'"):
+    for sentence in ("unknown scheduler 'no_such_one'", "kind free-nodes", "has no machine 'nowhere'"):
         assert sentence in errors

@@ -29,6 +29,8 @@ from site_db.toml_file import InvalidFile
 from tests.builders import TINY_SITE
 from tests.sil.test_cli import sil, the_sentence
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 PLAN = """
 name = "tiny-plan"
 question = "What now?"
@@ -95,6 +97,7 @@ def test_a_plan_writes_a_page_tables_and_a_recommendation(tmp_path: Path) -> Non
     assert [row["option"] for row in printed["options"]] == options["option"].to_list()
 
 
+@pytest.mark.processes
 def test_no_run_is_repeated_and_results_do_not_depend_on_workers(tmp_path: Path) -> None:
     path = plan_file(tmp_path)
     first = sil("plan", path, "--out", tmp_path / "one", "--workers", "1")
