@@ -79,7 +79,7 @@ class PutsTwoTasksOnOneNode(_Wrong):
 
 
 class _OnTheFirstNodes:
-    """Starts some jobs on the nodes from 0 on, whoever else is there."""
+    """Starts some jobs on the nodes from 0 on, even if they are occupied."""
 
     def start(self, problem: FreeNodesProblem, jobs: list[int]) -> NodeSchedule:
         starts = [Start(i, NodeSet.of(range(problem.jobs[i].n_tasks)), problem.now_s + 1.0) for i in jobs]
@@ -93,7 +93,7 @@ class StartsOnBusyNodes(_OnTheFirstNodes):
 
 
 class GivesANodeToTwoJobs:
-    """Each job that fits gets the free nodes of the lowest numbers, whoever else gets them."""
+    """Each job that fits gets the free nodes of the lowest numbers, even if another job gets them too."""
 
     def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
         free, now_s = problem.free_nodes.free, problem.now_s

@@ -64,7 +64,7 @@ class PutsTwoTasksOnOneNode(_Wrong):
 
 
 class CrowdsTheFirstNodes:
-    """Puts every job on the first nodes, whoever is there."""
+    """Puts every job on the first nodes, even if they are full."""
 
     def schedule(self, problem: TimeSharedProblem) -> NodeSchedule:
         shared = problem.shared_nodes

@@ -60,7 +60,7 @@ class Server:
         self._execute("SELECT pg_reload_conf()")
 
     def new_database(self, like: Address | None = None) -> Address:
-        """An empty database, or a copy of another one that nobody is connected to."""
+        """An empty database, or a copy of another one that has no connections."""
         name = f"t{next(self._numbers)}"
         self._execute(f"CREATE DATABASE {name}" + (f" TEMPLATE {like.url.database}" if like else ""))
         url = make_url(self._server.get_uri()).set(drivername="postgresql+psycopg", database=name)
@@ -71,7 +71,7 @@ class Server:
 
     @contextmanager
     def copy_of(self, original: Address) -> Iterator[Address]:
-        """A copy of a database that nobody is connected to, whose tables nobody alters.
+        """A copy of a database that has no connections and whose tables are not altered.
 
         Afterwards its rows are put back, for the next one who asks: that is ten times as fast as a new copy.
         """

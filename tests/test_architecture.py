@@ -222,7 +222,7 @@ def test_packages_have_no_import_cycles() -> None:
 
 @cache
 def modules() -> dict[str, frozenset[str]]:
-    """Every module of ours, with those of ours that it imports."""
+    """Every module of the project, with those of the project that it imports."""
     name_of = {
         path: ".".join(path.relative_to(ROOT).with_suffix("").parts).removesuffix(".__init__")
         for path in all_files()

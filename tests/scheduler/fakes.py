@@ -75,7 +75,7 @@ class HandClock:
 
 @dataclass(frozen=True)
 class RecordingDispatcher:
-    """Writes down what it is told, and when; nothing happens by itself."""
+    """Records orders with their times; nothing happens by itself."""
 
     clock: HandClock
     orders: list[tuple[float, DispatchOrder]] = field(default_factory=list)

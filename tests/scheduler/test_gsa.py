@@ -1,4 +1,4 @@
-"""Genetic simulated annealing: it goes on from PJS, and comes near the optimum."""
+"""Genetic simulated annealing: it starts from the schedule of PJS, and comes near the optimum."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Makespans of the classical HCSP instances, computed by code that nobody here wrote."""
+"""Makespans of the classical HCSP instances, computed by independent code."""
 
 from __future__ import annotations
 

@@ -54,7 +54,7 @@ N_JOBS, N_RUNS_OF_THE_HARNESS = 12, 3 * len(SCHEDULERS)  # three replications
 
 
 class RecordingListener(Listener):
-    """Keeps what it is told; `at_progress` is called whenever a run is done."""
+    """Records notifications; `at_progress` is called whenever a run is done."""
 
     def __init__(self, at_progress: Callable[[int], None] = lambda _: None) -> None:
         self.sentences: list[str] = []

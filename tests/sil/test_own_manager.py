@@ -1,4 +1,4 @@
-"""A whole resource manager of one's own: on machines and on free nodes, and when it misbehaves."""
+"""Custom resource managers: on machines and on free nodes, and misbehaving ones."""
 
 from __future__ import annotations
 

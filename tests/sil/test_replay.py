@@ -662,7 +662,7 @@ def here(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
 
 
 def replayed(*arguments: str | Path) -> Result:
-    """With one scheduler of ours, in this process."""
+    """With one built-in scheduler, in this process."""
     return sil("replay", *arguments, "--out", "out", "--workers", "1", "--no-report")
 
 

@@ -1,4 +1,4 @@
-"""Why a job waited: reasons worked by hand, and a job's life as it is told."""
+"""Why a job waited: reasons worked by hand, and a job's timeline."""
 
 from __future__ import annotations
 

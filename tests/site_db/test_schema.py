@@ -1,4 +1,4 @@
-"""What the database refuses by itself, whoever writes into it."""
+"""What the database itself rejects, whatever writes into it."""
 
 from __future__ import annotations
 

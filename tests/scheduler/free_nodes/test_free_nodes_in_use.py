@@ -72,7 +72,7 @@ class World:
 
 
 class RecordingEstimates(UserEstimates):
-    """Believes what users say, and keeps what it was told."""
+    """Takes the users' estimates, and records the run times that it learns."""
 
     def __init__(self) -> None:
         self.learned: list[tuple[Job, float]] = []
@@ -179,7 +179,7 @@ def test_a_repeated_end_notice_frees_the_nodes_only_once() -> None:
 
 
 def test_released_nodes_are_reused_at_the_next_round_and_not_freed_again_by_the_end() -> None:
-    """As in the order of the archive: nodes first, then a round for another reason, then the end is told."""
+    """In the archive's order: nodes first, then a round for another reason, then the end is reported."""
     run_time_estimates = RecordingEstimates()
     queue = Queue(2, run_times=run_time_estimates)
     queue.submit(job(0), job(1), job(2))
@@ -439,7 +439,7 @@ def test_placements_may_list_nodes_in_any_sequence_and_order(nodes: Sequence[int
     assert queue.manager.wakes_at_s == 100.0
 
 
-# -- for schedulers of one's own -------------------------------------------------------------------------
+# -- custom schedulers --------------------------------------------------------------------------------------
 
 
 class LargestFirst:

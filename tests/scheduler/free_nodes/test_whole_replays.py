@@ -32,10 +32,10 @@ def logs(draw: st.DrawFn) -> tuple[int, list[Row]]:
 
 
 class InTheArchivesOrder:
-    """EASY, FCFS where nobody is backfilled, as the rules of the archive's schedules tell it, word by word.
+    """EASY, or FCFS without backfilling, by the rules of the archive's schedules, word by word.
 
     At one instant, all runs whose estimates end then release their processors; then jobs arrive, with a pass
-    after each; then all runs that end at that instant are told, in order of start, with a pass after each.
+    after each; then all runs that end at that time are reported, in order of start, with a pass after each.
     """
 
     def __init__(self, jobs: Sequence[Row], processors: int, backfilling: str) -> None:
@@ -44,7 +44,7 @@ class InTheArchivesOrder:
         self.free = processors
         self.queue: list[int] = []
         self.running: list[int] = []
-        """In order of start, until their end is told."""
+        """In order of start, until their end is reported."""
         self.released: set[int] = set()
         self.start_s: dict[int, float] = {}
 

@@ -57,7 +57,7 @@ def test_machines_are_sent_with_name_and_class_and_jobs_with_estimates_per_machi
 
 
 def test_starting_jobs_first_come_first_served_on_the_first_free_machine_is_olb(tmp_path: Path) -> None:
-    """Where all jobs are there at the beginning, and whoever waits takes the machine that is free first."""
+    """All jobs arrive at the beginning, and each takes the first machine that becomes free."""
     with scheduler(starting_at_once()) as (name, _):
         path = tiny_experiment(tmp_path, jobs="40", schedulers=json.dumps(["olb", name]), **ONE_RUN)
         comparison = run(path, tmp_path / "out")

@@ -1,4 +1,4 @@
-"""Schedulers that speak Batsim's protocol: what they are told, when, and what becomes of what they say."""
+"""Schedulers over Batsim's protocol: the events that they get, when, and the effects of their decisions."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Schedulers that nobody here wrote: those of pybatsim 3.2.1, unchanged, each in a process of its own."""
+"""Independent schedulers: those of pybatsim 3.2.1, unchanged, each in a process of its own."""
 
 from __future__ import annotations
 

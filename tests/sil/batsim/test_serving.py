@@ -1,4 +1,4 @@
-"""Schedulers of ours over Batsim's protocol: our own simulator gets the same decisions as without it."""
+"""This package's schedulers over Batsim's protocol: the simulator gets the same decisions as without it."""
 
 from __future__ import annotations
 

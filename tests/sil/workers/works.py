@@ -102,7 +102,7 @@ def told(path: Path) -> list[str]:
 
 
 def wait_for(path: Path, lines: int, within_s: float = 60.0) -> None:
-    """Until so many lines are told there."""
+    """Wait until the file has so many lines."""
     deadline = time.monotonic() + within_s
     while len(told(path)) < lines:
         assert time.monotonic() < deadline, f"{path} has {told(path)}"

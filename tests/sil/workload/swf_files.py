@@ -27,7 +27,7 @@ def log_file(folder: Path, *lines: str, header: str = HEADER) -> Path:
 
 
 def assert_sound(log: JobLog) -> None:
-    """What whoever replays a log may rely on."""
+    """The properties that a replay relies on."""
     jobs = log.jobs
     assert jobs.schema == pl.Schema(SCHEMA)
     assert len(jobs) >= 1
