@@ -80,7 +80,7 @@ def reproduce(
 
 def _findings(name: str, seeds: int, runner: Runner) -> Findings:
     """Carry out a study. A fault of a scheduler ends the command."""
-    from sil.studies.findings import StudyFailed
+    from sil.studies.grid_samples import StudyFailed
 
     study: Callable[[int, Runner], Findings] = resolve_name(f"sil.studies.{STUDIES[name]}")
     try:

@@ -29,7 +29,17 @@ from typing import Any
 from sil.workers.executor import Concurrent, Died, Failed, Item, Outcome, Report, Result, reports_to
 from sil.world.guard.time_limit import announce_deadlines_to
 
-LOADED = ["scheduler.mapping.pjs", "scipy.special", "site_db.site_file.importing", "site_db.experience"]
+LOADED = [
+    "scheduler.managers.mapping_manager",
+    "scheduler.managers.starting_manager",
+    "scheduler.mapping.pjs",
+    "scheduler.free_nodes.rigid",
+    "scheduler.time_shared.loras",
+    "scheduler.time_shared.prediction.by_name",
+    "scipy.special",
+    "site_db.site_file.importing",
+    "site_db.experience",
+]
 """Imported by the server that forks workers. Not Polars, which starts threads when it is imported."""
 
 _LAST = -1_000

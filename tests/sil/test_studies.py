@@ -15,7 +15,8 @@ from sil.outcome.statistics import Interval
 from sil.studies.cisne import coscheduling, deviations, experiments, hybrid
 from sil.studies.collins_george import cs1, cs2, cs3, cs4, preemption, robustness
 from sil.studies.collins_george.site_runs import SiteCase, run_all
-from sil.studies.findings import Findings, StudyFailed
+from sil.studies.findings import Findings
+from sil.studies.grid_samples import StudyFailed
 from sil.studies.ledger import (
     Verdict,
     above,

@@ -16,7 +16,8 @@ from sil.outcome.statistics import Interval, Sample, interval
 from sil.report.figures import bars
 from sil.report.page import Part
 from sil.studies.cisne.experiments import POLICIES, Composition, jobs_of, measures, run
-from sil.studies.findings import Findings, GridSamples, table
+from sil.studies.findings import Findings
+from sil.studies.grid_samples import GridSamples, table
 from sil.studies.ledger import Claim, Verdict, all_positive, below, count_of, not_testable, range_of, text
 from sil.workers.runner import Runner
 from sil.world.time_shared_cluster import MEMORY_MB, TimeSharedCluster

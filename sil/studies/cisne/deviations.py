@@ -30,7 +30,8 @@ from sil.studies.cisne.experiments import (
     run_case,
 )
 from sil.studies.cisne.table1_claims import CELLS, IN_ORDER, PAPER, claims, limit_title
-from sil.studies.findings import Findings, table
+from sil.studies.findings import Findings
+from sil.studies.grid_samples import table
 from sil.studies.ledger import Claim, count_of, text
 from sil.workers.runner import Runner
 from sil.world.time_shared_cluster import TimeSharedCluster

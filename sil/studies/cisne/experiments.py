@@ -21,7 +21,7 @@ from scheduler.time_shared.problem import SharedNodes
 from sil.outcome.statistics import Sample
 from sil.runs.composition import RunKey
 from sil.runs.on_time_shared import TimeSharedRun, TimeSharedSystem, built_in_characterisations
-from sil.studies.findings import GridSamples, StudyFailed
+from sil.studies.grid_samples import GridSamples, StudyFailed
 from sil.trace.facts import Fact
 from sil.workers.runner import Runner
 from sil.world.random_streams import RandomStreams

@@ -35,7 +35,8 @@ from sil.studies.cisne.experiments import (
     jobs_of,
     run_case,
 )
-from sil.studies.findings import Findings, GridSamples, table
+from sil.studies.findings import Findings
+from sil.studies.grid_samples import GridSamples, table
 from sil.studies.ledger import Claim, all_or_partly_positive, count_of, range_of, text
 from sil.workers.runner import Runner
 

@@ -18,7 +18,8 @@ from sil.outcome.statistics import Interval, Sample, interval, least_squares
 from sil.report.figures import bars, lines
 from sil.report.page import Part
 from sil.studies.collins_george.site_runs import SEED
-from sil.studies.findings import Findings, GridSamples, table
+from sil.studies.findings import Findings
+from sil.studies.grid_samples import GridSamples, table
 from sil.studies.ledger import Claim, above, all_positive, below, certain, text, within
 from sil.workers.runner import Runner
 

@@ -16,7 +16,8 @@ from sil.report.page import Part
 from sil.studies import ledger
 from sil.studies.collins_george.cs3 import DISTRIBUTIONS, LEVELS, WITH_LEVELS, queue_tables
 from sil.studies.collins_george.site_runs import OVERALL, SiteCase, by_level, run_all
-from sil.studies.findings import Findings, GridSamples, table
+from sil.studies.findings import Findings
+from sil.studies.grid_samples import GridSamples, table
 from sil.studies.ledger import Claim, all_positive, count_of, text
 from sil.workers.runner import Runner
 

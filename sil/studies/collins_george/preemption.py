@@ -14,7 +14,8 @@ from sil.report.page import Part
 from sil.studies.collins_george.cs3 import LEVELS
 from sil.studies.collins_george.cs4 import RATE_TITLE, preemptive_settings
 from sil.studies.collins_george.site_runs import OVERALL, SiteCase, by_level, run_all
-from sil.studies.findings import Findings, GridSamples, table
+from sil.studies.findings import Findings
+from sil.studies.grid_samples import GridSamples, table
 from sil.studies.ledger import Claim, all_positive, below, text
 from sil.workers.runner import Runner
 

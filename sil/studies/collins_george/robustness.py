@@ -10,7 +10,8 @@ from sil.outcome.statistics import Interval, Sample, interval, percent_changes
 from sil.report.figures import lines
 from sil.report.page import Part
 from sil.studies.collins_george.site_runs import SiteCase, run_all
-from sil.studies.findings import Findings, GridSamples, table
+from sil.studies.findings import Findings
+from sil.studies.grid_samples import GridSamples, table
 from sil.studies.ledger import Claim, above, all_positive, text
 from sil.workers.runner import Runner
 

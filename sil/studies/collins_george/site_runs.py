@@ -16,7 +16,7 @@ from sil.runs.composition import RunKey
 from sil.runs.resolve import scenario_of
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteInUse, SiteSource, queues_of
-from sil.studies.findings import GridSamples, StudyFailed
+from sil.studies.grid_samples import GridSamples, StudyFailed
 from sil.workers.runner import Runner
 
 SITE = "hcs-2001"
