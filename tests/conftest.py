@@ -39,7 +39,16 @@ def without_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     """Experiments write no report.html, which would take longer than a small experiment itself; those of
     tests marked `reads_report` do."""
     if request.node.get_closest_marker("reads_report") is None:
+        monkeypatch.setattr("sil.experiment.run.experiment_page", lambda tables, jobs, comparison: None)
         monkeypatch.setattr("sil.experiment.run.write_page", lambda path, page: None)
+
+
+@pytest.fixture
+def without_figures(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Plans and studies write no figures, each of which takes a fifth of a second; those of tests marked
+    `reads_report` do."""
+    if request.node.get_closest_marker("reads_report") is None:
+        monkeypatch.setattr("sil.report.page.save", lambda chart, path: None)
 
 
 @pytest.fixture

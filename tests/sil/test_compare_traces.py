@@ -11,8 +11,7 @@ import pytest
 from sil.outcome.trace_inspection import Running, divergence, sentence
 from sil.runs.on_log import Replay
 from sil.trace.facts import TRACE
-from sil.workers.executor import Listener
-from sil.workers.processes import Processes
+from sil.workers.executor import Inline, Listener
 from tests.builders import tiny_experiment
 from tests.sil.replaying import replay_all
 from tests.sil.test_cli import sil, the_sentence
@@ -29,7 +28,7 @@ ROWS: list[Row] = [
 @pytest.fixture
 def runs(tmp_path: Path) -> Path:
     """Both, in folders of their names; and FCFS with an odd decision cost."""
-    replay_all(Replay(log_of(ROWS, 3)), ["fcfs", "easy"], tmp_path, Processes(1), False, Listener())
+    replay_all(Replay(log_of(ROWS, 3)), ["fcfs", "easy"], tmp_path, Inline(), False, Listener())
     return tmp_path
 
 
@@ -48,7 +47,7 @@ def test_a_run_equals_itself_and_a_run_with_zero_decision_costs(runs: Path, tmp_
     fcfs = pl.read_parquet(runs / "fcfs" / TRACE)
     assert divergence(fcfs, fcfs) is None
     free = Replay(log_of(ROWS, 3), decision_cost="fixed(seconds=0)")
-    (outcome,) = replay_all(free, ["fcfs"], tmp_path / "free", Processes(1), False, Listener())
+    (outcome,) = replay_all(free, ["fcfs"], tmp_path / "free", Inline(), False, Listener())
     charged = pl.read_parquet(outcome.folder / TRACE)
     assert len(charged) > len(fcfs)
     assert divergence(fcfs, charged) is None

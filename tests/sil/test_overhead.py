@@ -15,6 +15,8 @@ from sil.workers.runner import no_progress
 from sil.world.guard.faults import PROCESS_SURVIVES
 from tests.sil.test_cli import sil, the_sentence
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 SLOW = """
 import time
 from scheduler.mapping.immediate import Mct

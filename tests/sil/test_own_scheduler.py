@@ -15,6 +15,8 @@ from sil.world.guard.faults import PROCESS_SURVIVES
 from tests import faulty_on_free_nodes
 from tests.sil.test_cli import sil, the_sentence
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 BREAKS_TWO = """
 import os
 from scheduler.model import NodeSchedule

@@ -13,6 +13,8 @@ from scheduler.time_shared.prediction.forecast import Basis
 from sil.cli.app import app
 from sil.experiment.turnaround import TurnaroundPrediction
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 QUEUE = """
 [[running]]
 job = 11

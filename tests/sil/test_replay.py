@@ -57,6 +57,8 @@ from tests.oracles import oracle
 from tests.sil.replaying import replay_all
 from tests.sil.test_cli import sil, the_sentence
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 Row = tuple[int, float, float, int, float, int]
 """Job, submission, run time, processors, estimate, user."""
 
@@ -249,7 +251,7 @@ def test_estimates_change_expected_times_but_not_actual_run_times(
 
 def test_jobs_csv_has_batsim_columns_and_one_row_per_job(tmp_path: Path) -> None:
     """Job 2 waits from 1 to 5 s and runs for 4 s: turnaround 8 s, stretch 2; bounded, 10 s count: 1."""
-    replay_all(Replay(log_of(THREE, 2)), ["easy"], tmp_path, Processes(1), False, Listener())
+    replay_all(Replay(log_of(THREE, 2)), ["easy"], tmp_path, Inline(), False, Listener())
     with (tmp_path / "easy" / "jobs.csv").open() as file:
         rows = list(csv.DictReader(file))
     assert [row["job_id"] for row in rows] == ["1", "2", "3"]
@@ -277,7 +279,7 @@ def test_jobs_csv_has_batsim_columns_and_one_row_per_job(tmp_path: Path) -> None
 
 
 def test_schedule_csv_summarises_the_replay(tmp_path: Path) -> None:
-    replay_all(Replay(log_of(THREE, 2)), ["easy"], tmp_path, Processes(1), False, Listener())
+    replay_all(Replay(log_of(THREE, 2)), ["easy"], tmp_path, Inline(), False, Listener())
     (row,) = pl.read_csv(tmp_path / "easy" / "schedule.csv").to_dicts()
     expected = {
         "nb_jobs": 3,
@@ -318,9 +320,9 @@ def test_a_killed_job_is_not_counted_as_a_success(tmp_path: Path) -> None:
 
 def test_a_new_replay_removes_an_earlier_report(tmp_path: Path) -> None:
     replay = Replay(log_of(THREE, 2))
-    replay_all(replay, ["easy"], tmp_path, Processes(1), True, Listener())
+    replay_all(replay, ["easy"], tmp_path, Inline(), True, Listener())
     assert (tmp_path / REPORT).is_file()
-    replay_all(replay, ["fcfs"], tmp_path, Processes(1), False, Listener())
+    replay_all(replay, ["fcfs"], tmp_path, Inline(), False, Listener())
     assert not (tmp_path / REPORT).exists()
 
 
@@ -634,7 +636,7 @@ def test_a_scheduler_may_request_a_round_every_second_for_hours(
     (tmp_path / "patient_schedulers.py").write_text(OWN)
     log = log_of([(1, 0.0, 30_000.0, 2, 40_000.0, 1), (2, 1.0, 5.0, 2, 5.0, 1)], 3)
     name = "patient_schedulers:AsksEverySecond"
-    (outcome,) = replay_all(Replay(log), [name], tmp_path / "out", Processes(1), False, Listener())
+    (outcome,) = replay_all(Replay(log), [name], tmp_path / "out", Inline(), False, Listener())
     assert outcome.fault is None
     assert outcome.statistics["makespan"] == 30_005.0
 
@@ -910,6 +912,7 @@ def test_an_interrupted_replay_resumes(tmp_path: Path, monkeypatch: pytest.Monke
     assert not (tmp_path / "out" / "unfinished.db").exists()
 
 
+@pytest.mark.processes
 @pytest.mark.parametrize("schedulers", [("fcfs",), ("fcfs", "easy")], ids=["in-this-process", "in-others"])
 def test_a_full_disk_is_reported_and_no_scheduler_is_blamed(here: Path, schedulers: tuple[str, ...]) -> None:
     more_than_few = FEW_JOBS // 2 + 1
@@ -945,6 +948,7 @@ def test_a_fault_exits_with_1_and_the_others_are_tabulated(
     assert [cell.strip() for cell in line.split("│")[2:4]] == ["80.0", "-"]
 
 
+@pytest.mark.processes
 def test_results_are_byte_identical_with_any_number_of_workers(
     here: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -32,6 +32,8 @@ from sil.workers.processes import Processes
 from sil.workers.runner import Runner
 from sil.workers.store import Store
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 
 @pytest.fixture(scope="module", autouse=True)
 def fewer_sizes() -> Iterator[None]:

@@ -18,6 +18,8 @@ from tests.sil.test_cli import sil, the_sentence
 from tests.sil.test_experiment import run
 from tests.sil.test_replay import Row, facts_of, log_of
 
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
 ROWS: list[Row] = [
     (1, 0.0, 50.0, 2, 60.0, 1),
     (2, 1.0, 50.0, 3, 50.0, 1),

@@ -28,8 +28,7 @@ from scheduler.rules import (
 from sil.experiment.replays import Outcome
 from sil.runs.on_log import Replay, schedulers_for_logs
 from sil.trace.facts import TRACE, Fact
-from sil.workers.executor import Listener
-from sil.workers.processes import Processes
+from sil.workers.executor import Inline, Listener
 from sil.world.guard.faults import PROCESS_SURVIVES, SPEAKS_THE_PROTOCOL
 from tests.sil.batsim.scripted import Answer, Event, decision, scheduler, starting_at_once
 from tests.sil.replaying import replay_all
@@ -50,7 +49,7 @@ def replayed(
     """What became of a log under a scripted scheduler, and the messages that it was sent."""
     with scheduler(answer) as (name, received):
         replay = Replay(log_of(rows, processors), order=order, decision_limit_s=20.0)
-        (outcome,) = replay_all(replay, [name], folder, Processes(1), False, Listener())
+        (outcome,) = replay_all(replay, [name], folder, Inline(), False, Listener())
     return outcome, received
 
 
@@ -320,7 +319,7 @@ def test_a_silent_scheduler_times_out_and_the_others_continue(tmp_path: Path) ->
     with scheduler(answer) as (silent, _), scheduler(starting_at_once()) as (good, _):
         replay = Replay(log_of(TWO, 2), decision_limit_s=1.0)
         names = [silent, good, "fcfs"]
-        outcomes = replay_all(replay, names, tmp_path, Processes(2), False, Listener())
+        outcomes = replay_all(replay, names, tmp_path, Inline(), False, Listener())
     assert [outcome.fault is None for outcome in outcomes] == [False, True, True]
     assert f"{RETURNS_IN_TIME} at 10 s: no answer from tcp://127.0.0.1:" in str(outcomes[0].fault)
     assert outcomes[1].jobs.equals(outcomes[2].jobs)
@@ -328,7 +327,7 @@ def test_a_silent_scheduler_times_out_and_the_others_continue(tmp_path: Path) ->
 
 def test_a_missing_listener_is_reported(tmp_path: Path) -> None:
     replay = Replay(log_of(TWO, 2), decision_limit_s=1.0)
-    (outcome,) = replay_all(replay, ["batsim+tcp://127.0.0.1:9"], tmp_path, Processes(1), False, Listener())
+    (outcome,) = replay_all(replay, ["batsim+tcp://127.0.0.1:9"], tmp_path, Inline(), False, Listener())
     assert "no answer from tcp://127.0.0.1:9 within 1 s" in str(outcome.fault)
 
 
@@ -341,7 +340,7 @@ def python(script: str) -> str:
 
 def test_a_process_that_dies_is_reported_with_its_output(tmp_path: Path) -> None:
     name = python("import sys; print('not today'); sys.exit(3)")
-    (outcome,) = replay_all(Replay(log_of(TWO, 2)), [name], tmp_path, Processes(1), False, Listener())
+    (outcome,) = replay_all(Replay(log_of(TWO, 2)), [name], tmp_path, Inline(), False, Listener())
     ended = "its process ended with exit code 3 and this last line of output: not today"
     assert f"{PROCESS_SURVIVES} at 0 s: {ended}" in str(outcome.fault)
 
@@ -352,7 +351,7 @@ def test_a_command_without_a_port_needs_port_28000(tmp_path: Path) -> None:
             other.bind(("0.0.0.0", 28_000))
             other.listen()
         replay = Replay(log_of(TWO, 2))
-        (outcome,) = replay_all(replay, [python("pass")], tmp_path, Processes(1), False, Listener())
+        (outcome,) = replay_all(replay, [python("pass")], tmp_path, Inline(), False, Listener())
     assert (
         "port 28000, at which the scheduler is to listen, is in use; end the process that uses it, or write"
         in str(outcome.fault)

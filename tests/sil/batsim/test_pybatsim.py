@@ -10,8 +10,7 @@ import pytest
 
 from sil.experiment.replays import Outcome
 from sil.runs.on_log import Replay
-from sil.workers.executor import Listener
-from sil.workers.processes import Processes
+from sil.workers.executor import Inline, Listener
 from sil.workload.swf import read_swf
 from tests.oracles import oracle
 from tests.sil.replaying import replay_all
@@ -26,9 +25,7 @@ def under_pybatsim(scheduler: str, jobs: int, folder: Path) -> Outcome:
     log = read_swf(oracle("swf/KTH-SP2.swf.gz")).slice(0, jobs)
     options = f'-o \'{{"export-prefix": "{folder}/printed"}}\''
     name = f"batsim: {PYBATSIM} {scheduler} -s tcp://127.0.0.1:{{port}} -v warning {options}"
-    (outcome,) = replay_all(
-        Replay(log, order="batsim"), [name], folder / "out", Processes(1), False, Listener()
-    )
+    (outcome,) = replay_all(Replay(log, order="batsim"), [name], folder / "out", Inline(), False, Listener())
     return outcome
 
 

@@ -18,8 +18,7 @@ from scheduler.registry import resolve
 from sil.batsim.serving import BadRequest, ServedScheduler
 from sil.runs.on_log import Replay
 from sil.trace.facts import TRACE
-from sil.workers.executor import Listener
-from sil.workers.processes import Processes
+from sil.workers.executor import Inline, Listener
 from sil.workload.lublin import Lublin
 from tests.sil.replaying import replay_all
 from tests.sil.test_cli import sil, the_sentence
@@ -32,7 +31,7 @@ from tests.sil.test_cli import sil, the_sentence
 def test_a_served_scheduler_writes_the_same_trace_as_in_process(name: str, tmp_path: Path) -> None:
     log = Lublin().jobs(600, 64, np.random.default_rng(3)).at_load(0.95)
     command = f"batsim: {sys.executable} -m sil serve-scheduler {name} --bind tcp://127.0.0.1:{{port}}"
-    outcomes = replay_all(Replay(log), [name, command], tmp_path, Processes(2), False, Listener())
+    outcomes = replay_all(Replay(log), [name, command], tmp_path, Inline(), False, Listener())
     here, outside = (pl.read_parquet(outcome.folder / TRACE).drop("scheduler") for outcome in outcomes)
     assert outcomes[1].fault is None
     assert_frame_equal(outside, here)

@@ -29,7 +29,7 @@ from site_db.toml_file import InvalidFile
 from tests.builders import TINY_SITE
 from tests.sil.test_cli import sil, the_sentence
 
-pytestmark = pytest.mark.usefixtures("in_this_process")
+pytestmark = pytest.mark.usefixtures("in_this_process", "without_figures")
 
 PLAN = """
 name = "tiny-plan"
@@ -72,6 +72,7 @@ def answers_of(path: Path):  # type: ignore[no-untyped-def]
     return answer_questions(Prepared(read_plan(path), path, None), Runner(Inline()), lambda *look: None)
 
 
+@pytest.mark.reads_report
 def test_a_plan_writes_a_page_tables_and_a_recommendation(tmp_path: Path) -> None:
     path = plan_file(tmp_path)
     done = sil("plan", path, "--budget", "250", "--out", tmp_path / "out", "--workers", "2")
@@ -305,7 +306,10 @@ def test_refused_jobs_are_reported(tmp_path: Path) -> None:
     assert "in replication 0 the site's rules for users and queues refused all jobs" in reported
 
 
-def test_an_unreachable_dask_scheduler_is_reported_in_one_sentence(tmp_path: Path) -> None:
+def test_an_unreachable_dask_scheduler_is_reported_in_one_sentence(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("sil.workers.dask_executor.ANSWER_WITHIN_S", 0.5)
     path = plan_file(tmp_path)
     reported = the_sentence(sil("plan", path, "--out", tmp_path / "out", "--dask", "tcp://127.0.0.1:9"))
     assert "tcp://127.0.0.1:9" in reported

@@ -12,6 +12,7 @@ from threading import Event, Thread
 import psutil
 import pytest
 
+from sil.studies.collins_george import cs2
 from sil.workload.swf import write_swf
 from tests.builders import tiny_experiment
 from tests.sil.planning.test_plan import plan_file
@@ -45,11 +46,15 @@ class StartsJobs(Rigid):
         return super().schedule(problem)
 '''
 
+ONE_OFFER = '\n[[offers]]\nname = "one fast"\nchanges = ["1 x fast"]\nprice = 100\n'
+
 COMMANDS = {
     "run": ("run", "experiment.toml", "--scheduler", "mct", "--scheduler", "killed_once:Maps"),
     "replay": ("replay", "log.swf", "--scheduler", "fcfs", "--scheduler", "killed_once:StartsJobs"),
     "plan": ("plan", "plan.toml"),
 }
+pytestmark = pytest.mark.usefixtures("without_figures")
+
 RESULTS = ("jobs.csv", "trace.parquet", "options.csv", "ledger.csv")
 """Files without measured times."""
 
@@ -61,7 +66,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     monkeypatch.chdir(tmp_path)
     monkeypatch.syspath_prepend(str(tmp_path))
     tiny_experiment(tmp_path)
-    plan = plan_file(tmp_path)
+    plan = plan_file(tmp_path, ONE_OFFER)
     plan.write_text(plan.read_text().replace('["mct"]', '["killed_once:Maps"]'))
     write_swf(tmp_path / "log.swf", log_of(FIVE, 3))
     return tmp_path
@@ -127,11 +132,20 @@ def one_worker_killed() -> Iterator[list[int]]:
         thread.join()
 
 
-def test_a_killed_worker_changes_no_result_of_a_study(folder: Path) -> None:
+@pytest.fixture
+def small_study(monkeypatch: pytest.MonkeyPatch) -> str:
+    """The second case study with few numbers of jobs."""
+    few = [5, 10, 20, 30, 40, 50, 60]
+    for name, sizes in (("SIZES", few), ("EQUAL", few), ("COMPARED_SIZES", [5, 20])):
+        monkeypatch.setattr(cs2, name, sizes)
+    return "cs2"
+
+
+def test_a_killed_worker_changes_no_result_of_a_study(folder: Path, small_study: str) -> None:
     with one_worker_killed() as killed:
-        assert_succeeds("reproduce", "cs2", "--workers", "2", "--out", "disturbed")
+        assert_succeeds("reproduce", small_study, "--workers", "2", "--out", "disturbed")
     assert killed
-    assert_succeeds("reproduce", "cs2", "--workers", "1", "--out", "undisturbed")
+    assert_succeeds("reproduce", small_study, "--workers", "1", "--out", "undisturbed")
     assert results(folder / "disturbed") == results(folder / "undisturbed")
 
 
@@ -145,11 +159,12 @@ def test_a_killed_worker_changes_no_result_of_a_study(folder: Path) -> None:
     ],
     ids=lambda arguments: arguments[0],
 )
-def test_results_on_dask_equal_those_of_processes(
+@pytest.mark.usefixtures("in_this_process", "small_study")
+def test_results_on_dask_equal_those_of_this_process(
     arguments: tuple[str, ...], folder: Path, cluster: Cluster
 ) -> None:
     plan = folder / "plan.toml"  # for schedulers that the workers of the cluster can import
     plan.write_text(plan.read_text().replace("killed_once:Maps", "mct"))
-    assert_succeeds(*arguments, "--workers", "2", "--out", "processes")
+    assert_succeeds(*arguments, "--out", "here")
     assert_succeeds(*arguments, "--dask", str(cluster.file), "--out", "dask")
-    assert results(folder / "dask") == results(folder / "processes")
+    assert results(folder / "dask") == results(folder / "here")
