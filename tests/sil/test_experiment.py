@@ -31,6 +31,8 @@ from sil.world.guard.faults import PROCESS_SURVIVES
 from tests import faulty
 from tests.builders import TINY_SITE, tiny_experiment
 
+pytestmark = pytest.mark.usefixtures("without_reports")
+
 ROOT = Path(__file__).parent.parent.parent
 FAULTY_IN_AN_EXPERIMENT = {
     kind: rule
