@@ -350,7 +350,7 @@ def stored(path: Path) -> dict[str, int]:
 
 
 def test_ctrl_c_keeps_finished_runs_and_the_same_command_resumes(tmp_path: Path) -> None:
-    path = tiny_experiment(tmp_path, '[grid]\n"workload.jobs" = [60, 61]', replications="15")
+    path = tiny_experiment(tmp_path, '[grid]\n"workload.jobs" = [60, 61]', replications="8")
     command = ("run", path.name, "--out", "out", "--workers", "2")
     process = sil(*command, cwd=tmp_path)
     unfinished = tmp_path / "out" / "unfinished.db"
@@ -361,9 +361,9 @@ def test_ctrl_c_keeps_finished_runs_and_the_same_command_resumes(tmp_path: Path)
     _, error = process.communicate(timeout=30)
     before = stored(unfinished)
     assert process.returncode == 130, error
-    assert f"Interrupted: {len(before)} of 60 runs are done. Repeat the command to resume." in error
+    assert f"Interrupted: {len(before)} of 32 runs are done. Repeat the command to resume." in error
     assert "Traceback" not in error
-    assert 3 <= len(before) < 60
+    assert 3 <= len(before) < 32
     run(path, tmp_path / "out", workers=2)
     assert not unfinished.exists()
     run(path, tmp_path / "whole")

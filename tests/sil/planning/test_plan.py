@@ -36,7 +36,7 @@ name = "tiny-plan"
 question = "What now?"
 site = "tiny.toml"
 schedulers = ["mct"]
-most_replications = 30
+most_replications = 12
 
 [workload]
 jobs = 40
@@ -233,18 +233,18 @@ def test_offers_for_an_overloaded_site_are_compared_with_each_other(
         ("price = 100", "price = 0", "offers[0].price = 0: expected a number greater than 0"),
         ('name = "one slow"', 'name = "two fast"', "two offers are named 'two fast'"),
         (
-            "most_replications = 30",
+            "most_replications = 12",
             "budget = 50",
             "budget is 50, which buys nothing: the cheapest offer, 'one slow'",
         ),
         (
-            "most_replications = 30",
+            "most_replications = 12",
             "goals = [{ job_class = 'long' }]",
             "no job of job class 'long' ever arrives",
         ),
-        ("most_replications = 30", "goals = [{ queue = 'night' }]", "no job of queue 'night' ever arrives"),
+        ("most_replications = 12", "goals = [{ queue = 'night' }]", "no job of queue 'night' ever arrives"),
         (
-            "most_replications = 30",
+            "most_replications = 12",
             "goals = [{ metric = 'speed' }]",
             "goals[0].metric = \"speed\": expected 'mean_turnaround'",
         ),
@@ -254,7 +254,7 @@ def test_offers_for_an_overloaded_site_are_compared_with_each_other(
             "the forecast is 15.00 times what the site can carry",
         ),
         (
-            "most_replications = 30",
+            "most_replications = 12",
             "size = { offer = 'three', target = 1 }",
             "size.offer is 'three'; expected one of two fast",
         ),
