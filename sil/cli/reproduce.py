@@ -15,7 +15,7 @@ from typer import Argument, Option
 from sil.cli import console, options
 from sil.cli.console import Listing, number, print_listings, text
 from sil.cli.progress import ProgressBar, progress
-from sil.studies import CASE_STUDIES, STUDIES
+from sil.studies import CASE_STUDIES, STUDIES, WITH_DATA
 
 if TYPE_CHECKING:
     import polars as pl
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from sil.studies.findings import Findings
     from sil.workers.runner import Runner
 
-SELECTIONS = {"all-pjs": CASE_STUDIES} | {name: (name,) for name in STUDIES}
+SELECTIONS = {"all-pjs": CASE_STUDIES} | {name: (name,) for name in (*STUDIES, *WITH_DATA)}
 LEAST_SEEDS = 2
 COLOURS = {"holds": "green", "does not hold": "red"}
 """Of verdicts; the others are yellow."""
@@ -36,12 +36,20 @@ def reproduce(
             autocompletion=lambda: list(SELECTIONS),
             help="A case study of Collins and George 2001 (cs1 to cs4), all four of them (all-pjs), or its "
             "future work (robustness, preemption); or a study of the papers on CISNE (cisne-table1, "
-            "cisne-fig3, cisne-hybrid) and CISNE-P (cisnep-dyn, cisnep-user-space).",
+            "cisne-fig3, cisne-hybrid) and CISNE-P (cisnep-dyn, cisnep-user-space); or the placement of GPU "
+            "jobs by fragmentation gradient descent, with --data (fgd).",
         ),
     ],
     out_folder: Annotated[
         Path, Option("--out", help="Folder for the results, with a subfolder for each study.")
     ] = Path("sil-reproduced"),
+    data: Annotated[
+        Path | None,
+        Option(
+            help="Folder with the data of fgd: nodes.csv, allocation_seeds.csv, and for each workload W "
+            "pods_W.csv, order_W.csv and noderank_W.csv; also compressed as .csv.gz.",
+        ),
+    ] = None,
     seeds: Annotated[int, Option(min=LEAST_SEEDS, help="Replications of studies with random numbers.")] = 20,
     workers: options.Workers = options.WORKERS,
     dask: options.Dask = None,
@@ -60,6 +68,10 @@ def reproduce(
 
     if study not in SELECTIONS:
         console.fail(f"unknown study '{study}'; expected one of {', '.join(SELECTIONS)}")
+    if (study in WITH_DATA) != (data is not None):
+        console.fail(
+            f"{study} reads no data: omit --data" if data else f"{study} needs --data FOLDER, its data"
+        )
     found: list[dict[str, Any]] = []
     with console.one_sentence_for_bad_input():
         make_usable(out_folder)
@@ -67,7 +79,7 @@ def reproduce(
             for name in SELECTIONS[study]:
                 folder = out_folder / name
                 with Store(out_folder / f"{name}.unfinished.db") as store:
-                    findings = _findings(name, seeds, Runner(executor, store))
+                    findings = _findings(name, seeds if data is None else data, Runner(executor, store))
                     write_findings(folder, findings)
                     store.remove()
                 found.append(_as_dict(name, findings))
@@ -78,15 +90,18 @@ def reproduce(
         console.print_json(found)
 
 
-def _findings(name: str, seeds: int, runner: Runner) -> Findings:
-    """Carry out a study. A fault of a scheduler ends the command."""
+def _findings(name: str, subject: int | Path, runner: Runner) -> Findings:
+    """Carry out a study with a number of seeds, or with the data in a folder. A fault of a scheduler ends the
+    command."""
     from sil.studies.grid_samples import StudyFailed
 
-    study: Callable[[int, Runner], Findings] = resolve_name(f"sil.studies.{STUDIES[name]}")
+    study: Callable[[int | Path, Runner], Findings] = resolve_name(
+        f"sil.studies.{(STUDIES | WITH_DATA)[name]}"
+    )
     try:
         with progress("runs") as bars:
             runner.on_progress = ProgressBar(bars, name).progressed
-            return study(seeds, runner)
+            return study(subject, runner)
     except StudyFailed as failed:
         console.exit_with_fault(str(failed))
 

@@ -12,3 +12,6 @@ STUDIES = {
     "cisnep-user-space": "cisne.coscheduling:user_space",
 }
 """The function (seeds, runner) -> Findings of each study, by its name."""
+
+WITH_DATA = {"fgd": "fgd.study:study"}
+"""The function (folder, runner) -> Findings of each study of which the data are not part of the project."""

@@ -22,3 +22,5 @@ class Findings:
     """The figures of the paper, drawn from our results. The name of each is its file name: "figure-5a"."""
     tables: dict[str, pl.DataFrame] = field(default_factory=dict)
     """By title; each is also a CSV file."""
+    data: dict[str, pl.DataFrame] = field(default_factory=dict)
+    """Tables too long to be shown, by the name of their CSV file."""

@@ -24,6 +24,8 @@ def write_findings(folder: Path, findings: Findings) -> None:
     ledger_frame(findings.claims).write_csv(folder / LEDGER)
     for title, table in findings.tables.items():
         table.write_csv(folder / f"{slug(title)}.csv")
+    for name, table in findings.data.items():
+        table.write_csv(folder / f"{name}.csv")
     page = study_page(findings)
     for kind in FigureKind:
         write_figures(folder, kind, page, titled=True)

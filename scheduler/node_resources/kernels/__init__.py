@@ -1,0 +1,1 @@
+"""Compiled parts: which nodes fit a request, scores of nodes, allocation."""

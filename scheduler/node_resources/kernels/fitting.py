@@ -1,0 +1,61 @@
+"""How many chunks of a request fit on each node, evaluated again only for nodes that changed."""
+
+from __future__ import annotations
+
+from scheduler.compiled import Ints, compiled, direct, inlined, part
+from scheduler.node_resources.kernels.tables import CLOCK, NEWEST, NONE, NodeTable, RequestTable
+
+
+@inlined
+def gpu_chunks_that_fit(nodes: NodeTable, requests: RequestTable, k: int, n: int) -> int:
+    share, n_fit = requests.gpu_share[k], 0
+    for d in range(nodes.gpu_free.shape[1]):
+        if nodes.gpu_type[n, d] & requests.gpu_types[k]:
+            n_fit += nodes.gpu_free[n, d] // share
+    return int(n_fit // requests.gpus[k])
+
+
+@part
+def chunks_that_fit(nodes: NodeTable, requests: RequestTable, k: int, n: int) -> int:
+    """How many chunks of kind k one job may have on node n now."""
+    if not requests.eligible[k, n] or (requests.exclusive[k] and nodes.n_chunks[n] > 0):
+        return 0
+    most = requests.most_on_node[k]
+    for r in range(nodes.free.shape[1]):
+        if requests.need[k, r] > 0:
+            most = min(most, nodes.free[n, r] // requests.need[k, r])
+    if most > 0 and requests.gpus[k] > 0:
+        most = min(most, gpu_chunks_that_fit(nodes, requests, k, n))
+    return int(most)
+
+
+@part
+def refresh(nodes: NodeTable, requests: RequestTable, k: int) -> None:
+    """Bring `fit` and `total` of kind k up to date."""
+    n = nodes.changes[NEWEST]
+    while n != NONE and nodes.version[n] > requests.seen[k]:
+        fit = chunks_that_fit(nodes, requests, k, n)
+        requests.total[k] += fit - requests.fit[k, n]
+        requests.fit[k, n] = fit
+        n = nodes.older[n]
+    requests.seen[k] = nodes.changes[CLOCK]
+
+
+@direct
+@compiled
+def changed_since(nodes: NodeTable, since: int, changed: Ints) -> int:
+    """Write the nodes that changed after `since` to `changed`, the last one first; returns their number."""
+    n, count = nodes.changes[NEWEST], 0
+    while n != NONE and nodes.version[n] > since:
+        changed[count] = n
+        count += 1
+        n = nodes.older[n]
+    return count
+
+
+@direct
+@compiled
+def total_fit(nodes: NodeTable, requests: RequestTable, k: int) -> int:
+    """How many chunks of kind k one job may have now."""
+    refresh(nodes, requests, k)
+    return int(requests.total[k])

@@ -1,0 +1,180 @@
+"""Node selections: which of the nodes on which a job fits it gets. One class for each."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping
+from typing import NamedTuple
+
+import numpy as np
+
+from scheduler.compiled import Floats, Floats2, Ints, Ints2, allocate
+from scheduler.node_resources.kernels.allocation import CHUNKS, NODE
+from scheduler.node_resources.kernels.fragmentation import Typical, descents, gpu_of_best_descent
+from scheduler.node_resources.kernels.scores import dot_products, gpu_clustering, gpu_packing, tightness
+from scheduler.node_resources.kernels.tables import NONE, WHOLE
+from scheduler.node_resources.state import NodeResources
+
+
+class NodeSelection(ABC):
+    """Scores nodes for one chunk of a request. The highest score is taken. Ties: the lowest node.
+
+    A score may depend only on the request and the state of the node, since scores are computed again only for
+    nodes that changed.
+    """
+
+    @abstractmethod
+    def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
+        """Write the scores of the nodes in `which` for requests of this kind to `scores[kind]`.
+
+        Where no chunk fits (`nodes.requests.fit[kind]` is 0), the score has no meaning.
+        """
+
+    def gpu(self, nodes: NodeResources, kind: int, n: int) -> int:
+        """Of which GPU of node n to take a part; NONE: of the one with the least left."""
+        return NONE
+
+
+class FirstFit(NodeSelection):
+    """The lowest nodes."""
+
+    def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
+        return
+
+
+class _Weighted(NodeSelection):
+    """Weights cores, memory, the site's own resources and, last, GPUs; equally if no `weights` are given."""
+
+    def __init__(self, weights: Iterable[float] | None = None) -> None:
+        self._weights = None if weights is None else np.fromiter(weights, float)
+
+    def weights(self, nodes: NodeResources) -> Floats:
+        if self._weights is None:
+            present = nodes.table.largest > 0
+            self._weights = present / max(present.sum(), 1)
+        return self._weights
+
+
+class DotProduct(_Weighted):
+    """The node with the smallest dot product of what is left and what is requested.
+
+    Both relative to the largest node, as in Weng et al. 2023.
+    """
+
+    def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
+        dot_products(nodes.table, nodes.requests, kind, which, self.weights(nodes), scores)
+
+
+class BestFit(_Weighted):
+    """The node on which the least is left afterwards."""
+
+    def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
+        tightness(nodes.table, nodes.requests, kind, which, self.weights(nodes), scores)
+
+
+class WorstFit(BestFit):
+    """The node on which the most is left afterwards: spreads jobs."""
+
+    def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
+        super().score(nodes, kind, which, scores)
+        scores[kind, which] *= -1.0
+
+
+class GpuPacking(NodeSelection):
+    """GPUs in use before untouched ones, and nodes with GPUs in use before idle ones (Weng et al. 2022)."""
+
+    def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
+        gpu_packing(nodes.table, nodes.requests, kind, which, scores)
+
+
+class GpuClustering(NodeSelection):
+    """Nodes on which jobs of the same number of GPUs run, preferably no others (Xiao et al. 2018)."""
+
+    def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
+        gpu_clustering(nodes.table, nodes.requests, kind, which, scores)
+
+
+class Chunk(NamedTuple):
+    """What a job requests of a node, as far as fragmentation is concerned; `gpu_types` like `A100|H100`."""
+
+    cores: int  # thousandths
+    gpu_share: int  # thousandths
+    gpus: int
+    gpu_types: str
+
+
+TYPICAL_SHARE = 0.95
+"""Typical chunks are the most frequent ones which are together at least this share of all."""
+
+
+def typical_chunks(counts: Mapping[Chunk, int], nodes: NodeResources) -> Typical:
+    """The most frequent chunks in this order, and their shares of these. Ties: the larger first."""
+    by_count = sorted(counts.items(), key=lambda item: (item[1], item[0]), reverse=True)
+    so_far = np.cumsum([count for _, count in by_count])
+    n = int(np.searchsorted(so_far, TYPICAL_SHARE * so_far[-1])) + 1 if len(so_far) else 0
+    typical = allocate(Typical, *(n,) * 5)
+    for x, (chunk, count) in enumerate(by_count[:n]):
+        typical.cores[x], typical.gpus[x], typical.gpu_share[x] = chunk.cores, chunk.gpus, chunk.gpu_share
+        typical.gpu_types[x] = nodes.gpu_type_bits(filter(None, chunk.gpu_types.split("|")))
+        typical.weight[x] = count / so_far[n - 1]
+    return typical
+
+
+class FragmentationDescent(NodeSelection):
+    """Fragmentation gradient descent: the node, and the GPU, whose expected fragmentation grows least.
+
+    Source: Weng et al., "Beware of Fragmentation", USENIX ATC 2023.
+    """
+
+    def __init__(self, typical: Typical, in_steps: bool = False) -> None:
+        """`in_steps`: scores are whole numbers, as in the authors' scheduler."""
+        self._typical, self._in_steps = typical, in_steps
+
+    def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
+        descents(nodes.table, nodes.requests, self._typical, self._in_steps, kind, which, scores)
+
+    def gpu(self, nodes: NodeResources, kind: int, n: int) -> int:
+        return gpu_of_best_descent(nodes.table, nodes.requests, self._typical, self._in_steps, kind, n)
+
+
+class Placement:
+    """Chooses nodes by a node selection, and keeps the scores."""
+
+    def __init__(self, nodes: NodeResources, selection: NodeSelection) -> None:
+        self.nodes, self.selection = nodes, selection
+        self._scores: Floats2 = np.zeros(nodes.requests.fit.shape)
+        self._seen = [0] * len(self._scores)
+
+    def place(self, kind: int, chunks: int) -> Ints2 | None:
+        """Take the best nodes for a job: rows of NODE, CHUNKS, GPUS; None if it does not fit now."""
+        nodes = self.nodes
+        if not nodes.fits(kind, chunks):
+            return None
+        self._update(kind)
+        used = nodes.best(kind, chunks, self._scores)
+        if nodes.requests.gpu_share[kind] == WHOLE:
+            nodes.take(kind, used)
+            return used.copy()
+        used = one_chunk_each(used)
+        for row in range(len(used)):
+            gpu = self.selection.gpu(nodes, kind, int(used[row, NODE]))
+            nodes.take(kind, used[row : row + 1], gpu)
+        return used
+
+    def _update(self, kind: int) -> None:
+        if kind >= len(self._scores):
+            larger = np.zeros(self.nodes.requests.fit.shape)
+            larger[: len(self._scores)] = self._scores
+            self._seen += [0] * (len(larger) - len(self._scores))
+            self._scores = larger
+        which = self.nodes.changed_since(self._seen[kind])
+        if len(which):
+            self.selection.score(self.nodes, kind, which, self._scores)
+            self._seen[kind] = self.nodes.clock
+
+
+def one_chunk_each(used: Ints2) -> Ints2:
+    """Rows of one chunk, since each may be on another GPU."""
+    rows = np.repeat(used, used[:, CHUNKS], axis=0)
+    rows[:, CHUNKS] = 1
+    return rows

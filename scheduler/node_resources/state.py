@@ -1,0 +1,174 @@
+"""What is free on nodes, and where a request fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+
+from scheduler.compiled import Floats2, Ints, Ints2, allocate
+from scheduler.node_resources.kernels import allocation, fitting
+from scheduler.node_resources.kernels.tables import CLOCK, NEWEST, NONE, WHOLE, NodeTable, RequestTable
+from scheduler.node_resources.request import Request
+
+FEWEST_KINDS = 16
+
+
+@dataclass(frozen=True)
+class Node:
+    """The capacity of a node; `gpus` is the type of each of its GPUs."""
+
+    cores: float = 1.0
+    memory_mib: int = 0
+    gpus: tuple[str, ...] = ()
+    others: Mapping[str, int] = field(default_factory=dict)
+    features: frozenset[str] = frozenset()
+    partitions: frozenset[str] = frozenset()
+
+
+def thousandths(amount: float) -> int:
+    return round(WHOLE * amount)
+
+
+class NodeResources:
+    """The state of nodes. Requests of one kind differ at most in their number of chunks."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self.all = tuple(nodes)
+        self._names = sorted({name for node in nodes for name in node.others})
+        self._types = {
+            name: 1 << x for x, name in enumerate(sorted({t for node in nodes for t in node.gpus}))
+        }
+        n_nodes, n_resources = len(nodes), 2 + len(self._names)
+        n_gpus = max((len(node.gpus) for node in nodes), default=0)
+        table = (n_nodes, n_resources), (n_nodes, n_resources), (n_nodes, n_gpus), (n_nodes, n_gpus)
+        each = (n_nodes,) * 4
+        self.table: NodeTable = allocate(NodeTable, *table, (n_nodes, n_gpus + 1), *each, 2, n_resources + 1)
+        self._fill()
+        self._kinds: dict[Any, int] = {}
+        self.requests = self._requests(FEWEST_KINDS)
+        self._used: Ints2 = np.zeros((n_nodes, 3), dtype=np.int64)
+        self._heap: Ints = np.zeros(n_nodes, dtype=np.int64)
+
+    @property
+    def clock(self) -> int:
+        """The time of the last change, in changes."""
+        return int(self.table.changes[CLOCK])
+
+    @property
+    def gpu_capacity(self) -> int:
+        """All GPUs, in thousandths."""
+        return WHOLE * int(np.count_nonzero(self.table.gpu_type))
+
+    def kind_of(self, request: Request) -> int:
+        """The row of `requests` for a request."""
+        key = self._key(request)
+        kind = self._kinds.get(key)
+        if kind is None:
+            kind = self._kinds[key] = len(self._kinds)
+            if kind == len(self.requests.gpus):
+                self._grow()
+            self._describe(kind, request)
+        return kind
+
+    def fits(self, kind: int, chunks: int) -> bool:
+        """Whether a job of that many chunks may start now."""
+        return fitting.total_fit(self.table, self.requests, kind) >= chunks
+
+    def gpu_type_bits(self, types: Iterable[str]) -> int:
+        """A bit for each of these types that some node has; for all types if there are none."""
+        return sum(self._types.get(name, 0) for name in set(types) or self._types)
+
+    def where_fits(self, kind: int) -> Ints:
+        """The nodes on which a chunk fits, as of the last `fits`."""
+        return np.flatnonzero(self.requests.fit[kind])
+
+    def gpus_that_fit(self, kind: int, n: int) -> Ints:
+        """The GPUs of node n of which a chunk may have its part; NONE if it requests no part of one."""
+        if self.requests.gpu_share[kind] == WHOLE:
+            return np.array([NONE])
+        allowed = self.table.gpu_type[n] & self.requests.gpu_types[kind] != 0
+        return np.flatnonzero(allowed & (self.table.gpu_free[n] >= self.requests.gpu_share[kind]))
+
+    def changed_since(self, clock: int) -> Ints:
+        """The nodes that changed after `clock`; valid until the next call."""
+        return self._heap[: fitting.changed_since(self.table, clock, self._heap)]
+
+    def best(self, kind: int, chunks: int, scores: Floats2) -> Ints2:
+        """The best nodes for a job, which must fit, with chunks on each; valid until the next call."""
+        count = allocation.choose(self.requests, kind, chunks, scores, self._heap, self._used)
+        return self._used[:count]
+
+    def take(self, kind: int, used: Ints2, gpu: int = NONE) -> None:
+        for row in range(len(used)):
+            allocation.take(self.table, self.requests, kind, used, row, gpu)
+
+    def give_back(self, kind: int, used: Ints2) -> None:
+        allocation.give_back(self.table, self.requests, kind, used)
+
+    def _fill(self) -> None:
+        table, n_nodes = self.table, len(self.all)
+        for n, node in enumerate(self.all):
+            others = (node.others.get(name, 0) for name in self._names)
+            table.capacity[n] = thousandths(node.cores), node.memory_mib, *others
+            for d, gpu_type in enumerate(node.gpus):
+                table.gpu_type[n, d] = self._types[gpu_type]
+                table.gpu_free[n, d] = WHOLE
+        table.free[:] = table.capacity
+        table.largest[:-1] = table.capacity.max(axis=0, initial=0)
+        table.largest[-1] = table.gpu_free.sum(axis=1).max(initial=0)
+        table.version[:] = 1
+        table.newer[:] = np.arange(-1, n_nodes - 1)
+        table.older[:] = [*range(1, n_nodes), NONE]
+        table.changes[NEWEST], table.changes[CLOCK] = 0, 1
+
+    def _requests(self, n_kinds: int) -> RequestTable:
+        each = (n_kinds,) * 5
+        n_nodes = len(self.all)
+        return allocate(
+            RequestTable,
+            (n_kinds, self.table.free.shape[1]),
+            *each,
+            (n_kinds, n_nodes),
+            (n_kinds, n_nodes),
+            n_kinds,
+            n_kinds,
+        )
+
+    def _grow(self) -> None:
+        before = self.requests
+        self.requests = self._requests(2 * len(before.gpus))
+        for old, new in zip(before, self.requests, strict=True):
+            new[: len(old)] = old
+
+    def _key(self, request: Request) -> Any:
+        return (
+            request.cores,
+            request.memory_mib,
+            request.gpus,
+            tuple(sorted(request.others.items())),
+            request.most_on_node,
+            request.exclusive,
+            request.features,
+            request.partitions,
+        )
+
+    def _describe(self, kind: int, request: Request) -> None:
+        table, gpus = self.requests, request.gpus
+        others = (request.others.get(name, 0) for name in self._names)
+        table.need[kind] = thousandths(request.cores), request.memory_mib, *others
+        if gpus is not None:
+            table.gpus[kind] = gpus.count
+            table.gpu_types[kind] = self.gpu_type_bits(gpus.types)
+        table.gpu_share[kind] = WHOLE if gpus is None else thousandths(gpus.share)
+        table.most_on_node[kind] = (
+            np.iinfo(np.int64).max if request.most_on_node is None else request.most_on_node
+        )
+        table.exclusive[kind] = request.exclusive
+        table.eligible[kind] = [
+            request.features <= node.features
+            and (not request.partitions or not request.partitions.isdisjoint(node.partitions))
+            for node in self.all
+        ]

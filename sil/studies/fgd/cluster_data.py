@@ -1,0 +1,101 @@
+"""The data of the study: nodes, workloads, orders of arrival, tie-breaking ranks, published curves.
+
+Of each workload W there are `pods_W.csv`, `order_W.csv` and `noderank_W.csv`; of all, `nodes.csv` and
+`allocation_seeds.csv`. Each file may be compressed (`.csv.gz`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import lru_cache
+from pathlib import Path
+from typing import NamedTuple
+
+from scheduler.node_resources.state import Node
+from sil.workload.openb import Pod, Row, read_nodes, read_pods, read_rows
+from site_db.jobs.logs.log_file import BadLog
+
+COLUMNS = range(131)
+"""Of a curve: the GPUs requested so far, in percent of capacity."""
+
+
+class Experiment(NamedTuple):
+    """The arrivals of one seed, and the nodes in order of their tie-breaking rank."""
+
+    nodes: Sequence[Node]
+    pods: dict[str, Pod]
+    arrivals: Sequence[str]
+
+
+def workloads(folder: Path) -> list[str]:
+    """The names of the workloads in a folder. Raises BadLog if there are none, or a file is missing."""
+    names = sorted(path.name.removeprefix("pods_").split(".")[0] for path in folder.glob("pods_*.csv*"))
+    if not names:
+        raise BadLog(
+            f"{folder}: there is no workload; expected files like pods_default.csv and order_default.csv"
+        )
+    for name in (
+        "nodes",
+        "allocation_seeds",
+        *(f"{kind}_{w}" for w in names for kind in ("order", "noderank")),
+    ):
+        _file(folder, name)
+    return names
+
+
+def data_files(folder: Path, workload: str) -> list[Path]:
+    """The files of which the curves of a workload are computed."""
+    return [
+        _file(folder, name)
+        for name in ("nodes", *(f"{kind}_{workload}" for kind in ("pods", "order", "noderank")))
+    ]
+
+
+def seeds(folder: Path, workload: str) -> list[str]:
+    """The seeds of which the order of arrivals is known."""
+    first = next(read_rows(_file(folder, f"order_{workload}"), ["position"]))
+    return [column.removeprefix("s") for column in first.columns if column != "position"]
+
+
+def published(folder: Path) -> dict[tuple[str, str, str], list[float]]:
+    """By workload, policy and seed: the allocated GPUs in percent of capacity, for each of COLUMNS."""
+    path = _file(folder, "allocation_seeds")
+    rows = read_rows(path, ["workload", "policy", "seed", *map(str, COLUMNS)])
+    return {
+        (row["workload"], row["policy"], row["seed"]): [float(row[str(x)]) for x in COLUMNS] for row in rows
+    }
+
+
+def read_experiment(folder: Path, workload: str, seed: str) -> Experiment:
+    """Raises BadLog with file and line."""
+    pods, order, rank = _of_workload(folder, workload)
+    nodes = _nodes(folder)
+    ranked = sorted(rank, key=lambda row: row.number(f"s{seed}"))
+    arrivals = [name for row in order if (name := row[f"s{seed}"])]
+    unknown = next((row for row in order if row[f"s{seed}"] and row[f"s{seed}"] not in pods), None)
+    if unknown is not None:
+        raise unknown.mistake(f"pod '{unknown[f's{seed}']}' is not in pods_{workload}.csv")
+    for row in ranked:
+        if row["sn"] not in nodes:
+            raise row.mistake(f"node '{row['sn']}' is not in nodes.csv")
+    return Experiment([nodes[row["sn"]] for row in ranked], pods, arrivals)
+
+
+@lru_cache(1)
+def _nodes(folder: Path) -> dict[str, Node]:
+    return read_nodes(_file(folder, "nodes"))
+
+
+@lru_cache(1)
+def _of_workload(folder: Path, workload: str) -> tuple[dict[str, Pod], list[Row], list[Row]]:
+    """Pods, orders and ranks, which the experiments of a workload share."""
+    order = list(read_rows(_file(folder, f"order_{workload}"), ["position"]))
+    rank = list(read_rows(_file(folder, f"noderank_{workload}"), ["sn"]))
+    return read_pods(_file(folder, f"pods_{workload}")), order, rank
+
+
+def _file(folder: Path, name: str) -> Path:
+    for path in (folder / f"{name}.csv", folder / f"{name}.csv.gz"):
+        if path.exists():
+            return path
+    raise BadLog(f"{folder}: there is no file {name}.csv or {name}.csv.gz")
