@@ -33,3 +33,7 @@ class Request:
     features: frozenset[str] = frozenset()
     partitions: frozenset[str] = frozenset()
     """Any of these; any node if empty."""
+
+    def __post_init__(self) -> None:
+        if not (self.cores or self.memory_mib or self.gpus or any(self.others.values())):
+            raise ValueError("a chunk requests nothing; expected cores, memory or GPUs")

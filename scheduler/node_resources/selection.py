@@ -12,7 +12,7 @@ from scheduler.compiled import Floats, Floats2, Ints, Ints2, allocate
 from scheduler.node_resources.kernels.allocation import CHUNKS, NODE
 from scheduler.node_resources.kernels.fragmentation import Typical, descents, gpu_of_best_descent
 from scheduler.node_resources.kernels.scores import dot_products, gpu_clustering, gpu_packing, tightness
-from scheduler.node_resources.kernels.tables import NONE, WHOLE
+from scheduler.node_resources.kernels.tables import NONE
 from scheduler.node_resources.state import NodeResources
 
 
@@ -141,36 +141,48 @@ class Placement:
     """Chooses nodes by a node selection, and keeps the scores."""
 
     def __init__(self, nodes: NodeResources, selection: NodeSelection) -> None:
-        self.nodes, self.selection = nodes, selection
+        self._nodes, self._selection = nodes, selection
         self._scores: Floats2 = np.zeros(nodes.requests.fit.shape)
         self._seen = [0] * len(self._scores)
 
     def place(self, kind: int, chunks: int) -> Ints2 | None:
         """Take the best nodes for a job: rows of NODE, CHUNKS, GPUS; None if it does not fit now."""
-        nodes = self.nodes
+        used = self.best(kind, chunks)
+        if used is not None:
+            self.take(kind, used)
+        return used
+
+    def best(self, kind: int, chunks: int) -> Ints2 | None:
+        """The best nodes for a job, without their GPUs; None if it does not fit now."""
+        nodes = self._nodes
         if not nodes.fits(kind, chunks):
             return None
         self._update(kind)
         used = nodes.best(kind, chunks, self._scores)
-        if nodes.requests.gpu_share[kind] == WHOLE:
+        return one_chunk_each(used) if nodes.takes_parts_of_gpus(kind) else used.copy()
+
+    def take(self, kind: int, used: Ints2) -> None:
+        """Take what `used` states, and write the GPUs."""
+        nodes = self._nodes
+        if not nodes.takes_parts_of_gpus(kind):
             nodes.take(kind, used)
-            return used.copy()
-        used = one_chunk_each(used)
+            return
         for row in range(len(used)):
-            gpu = self.selection.gpu(nodes, kind, int(used[row, NODE]))
+            gpu = self._selection.gpu(nodes, kind, int(used[row, NODE]))
             nodes.take(kind, used[row : row + 1], gpu)
-        return used
 
     def _update(self, kind: int) -> None:
+        """Bring the scores for a kind of request up to date."""
+        nodes = self._nodes
         if kind >= len(self._scores):
-            larger = np.zeros(self.nodes.requests.fit.shape)
+            larger = np.zeros(nodes.requests.fit.shape)
             larger[: len(self._scores)] = self._scores
             self._seen += [0] * (len(larger) - len(self._scores))
             self._scores = larger
-        which = self.nodes.changed_since(self._seen[kind])
+        which = nodes.changed_since(self._seen[kind])
         if len(which):
-            self.selection.score(self.nodes, kind, which, self._scores)
-            self._seen[kind] = self.nodes.clock
+            self._selection.score(nodes, kind, which, self._scores)
+            self._seen[kind] = nodes.clock
 
 
 def one_chunk_each(used: Ints2) -> Ints2:

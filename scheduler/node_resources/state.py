@@ -87,10 +87,13 @@ class NodeResources:
 
     def gpus_that_fit(self, kind: int, n: int) -> Ints:
         """The GPUs of node n of which a chunk may have its part; NONE if it requests no part of one."""
-        if self.requests.gpu_share[kind] == WHOLE:
+        if not self.takes_parts_of_gpus(kind):
             return np.array([NONE])
         allowed = self.table.gpu_type[n] & self.requests.gpu_types[kind] != 0
         return np.flatnonzero(allowed & (self.table.gpu_free[n] >= self.requests.gpu_share[kind]))
+
+    def takes_parts_of_gpus(self, kind: int) -> bool:
+        return bool(self.requests.gpu_share[kind] < WHOLE and not self.requests.exclusive[kind])
 
     def changed_since(self, clock: int) -> Ints:
         """The nodes that changed after `clock`; valid until the next call."""

@@ -29,17 +29,18 @@ def dot_products(
     nodes: NodeTable, requests: RequestTable, k: int, which: Ints, weights: Floats, scores: Floats2
 ) -> None:
     """The smaller the dot product of what is left and what is requested, the better."""
-    n_resources = nodes.free.shape[1]
+    n_resources = int(nodes.free.shape[1])
     for x in range(len(which)):
         n = which[x]
         product = 0.0
         for r in range(n_resources):
             most = nodes.largest[r]
             if most > 0.0:
-                product += weights[r] * ((nodes.free[n, r] / most) * (requests.need[k, r] / most))
+                product += float(weights[r]) * ((nodes.free[n, r] / most) * (requests.need[k, r] / most))
         most = nodes.largest[n_resources]
         if most > 0.0:
-            product += weights[n_resources] * ((gpu_left(nodes, n) / most) * (gpu_need(requests, k) / most))
+            of_gpus = (gpu_left(nodes, n) / most) * (gpu_need(requests, k) / most)
+            product += float(weights[n_resources]) * of_gpus
         scores[k, n] = 100.0 * (1.0 - product)
 
 
@@ -49,17 +50,17 @@ def tightness(
     nodes: NodeTable, requests: RequestTable, k: int, which: Ints, weights: Floats, scores: Floats2
 ) -> None:
     """The less is left afterwards, the better."""
-    n_resources = nodes.free.shape[1]
+    n_resources = int(nodes.free.shape[1])
     for x in range(len(which)):
         n = which[x]
         left = 0.0
         for r in range(n_resources):
             most = nodes.largest[r]
             if most > 0.0:
-                left += weights[r] * (nodes.free[n, r] - requests.need[k, r]) / most
+                left += float(weights[r]) * (nodes.free[n, r] - requests.need[k, r]) / most
         most = nodes.largest[n_resources]
         if most > 0.0:
-            left += weights[n_resources] * (gpu_left(nodes, n) - gpu_need(requests, k)) / most
+            left += float(weights[n_resources]) * (gpu_left(nodes, n) - gpu_need(requests, k)) / most
         scores[k, n] = 100.0 * (1.0 - left)
 
 
@@ -72,7 +73,7 @@ def packing(nodes: NodeTable, requests: RequestTable, k: int, n: int) -> float:
     if n_untouched == n_gpus:
         return 33.0 - n_gpus
     if requests.gpu_share[k] == WHOLE:
-        return 50.0 - requests.gpus[k]
+        return float(50.0 - requests.gpus[k])
     left = nodes.gpu_free[n, tightest_gpu(nodes, requests, k, n)]
     return float(100.0 - left / 100.0) if left < WHOLE else 49.0
 
@@ -103,7 +104,7 @@ def clustering(nodes: NodeTable, requests: RequestTable, k: int, n: int) -> floa
 @direct
 @compiled
 def gpu_clustering(nodes: NodeTable, requests: RequestTable, k: int, which: Ints, scores: Floats2) -> None:
-    """Nodes with only jobs of the same number of GPUs, then also with others, then idle ones, then the rest."""
+    """Nodes with only jobs of the same number of GPUs, then also with others, then idle ones, then others."""
     for x in range(len(which)):
         n = which[x]
         scores[k, n] = clustering(nodes, requests, k, n) if requests.gpus[k] else 0.0

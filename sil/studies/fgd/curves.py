@@ -46,12 +46,15 @@ def curve(experiment: Experiment, name: str, seed: int) -> list[float]:
 
 
 def _by_column(arrived_percent: Floats, allocated_percent: Floats) -> list[float]:
-    """For each column, the mean over the arrivals at this percentage, else over those within one of it; with
-    the rounding of the published curves."""
+    """For each column, the mean over the arrivals at this percentage, else over those within one of it, else
+    NaN; with the rounding of the published curves."""
     x, y = np.rint(arrived_percent), np.round(allocated_percent, 2)
-    means = []
+    means = np.full(len(COLUMNS), np.nan)
     for column in COLUMNS:
         there = y[x == column]
-        means.append((there if len(there) else y[np.abs(x - column) <= 1]).mean())
+        if not len(there):
+            there = y[np.abs(x - column) <= 1]
+        if len(there):
+            means[column] = there.mean()
     rounded: list[float] = np.round(means, 2).tolist()
     return rounded

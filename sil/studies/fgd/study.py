@@ -72,7 +72,9 @@ def _frame(cases: list[Case], found: list[list[float]]) -> pl.DataFrame:
         for x, y in zip(COLUMNS, curve, strict=True)
     ]
     columns = ["workload", "policy", "seed", "arrived_pct", "allocated_pct"]
-    return pl.DataFrame(rows, schema=columns, orient="row")
+    return pl.DataFrame(rows, schema=columns, orient="row").with_columns(
+        pl.col("allocated_pct").fill_nan(None)
+    )
 
 
 def _claims(found: pl.DataFrame) -> list[Claim]:

@@ -1,0 +1,130 @@
+"""Backfilling on consumable nodes against an independent small version with exhaustive searches."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import numpy as np
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.model import Job, JobId, RunId
+from scheduler.node_resources.backfilling import Passes
+from scheduler.node_resources.consumable_nodes import ConsumableNodes
+from scheduler.node_resources.kernels.allocation import CHUNKS, GPUS, NODE
+from scheduler.node_resources.request import Gpus, Request
+from scheduler.node_resources.selection import FirstFit
+from scheduler.node_resources.state import Node
+from tests.examples import up_to
+from tests.scheduler.node_resources.small_version import SmallJob, SmallNode, fits, one_pass, place
+
+PARTITIONS = ("batch", "gpu")
+NOW_S = 100.0
+
+
+@st.composite
+def small_nodes(draw: st.DrawFn) -> list[SmallNode]:
+    node = st.builds(
+        SmallNode,
+        st.integers(1, 4),
+        st.integers(0, 4),
+        st.lists(st.sampled_from(["a", "b"]).map(lambda kind: (kind, 1000)), max_size=3),
+        st.frozensets(st.sampled_from(PARTITIONS), min_size=1),
+    )
+    return draw(st.lists(node, min_size=1, max_size=4))
+
+
+@st.composite
+def small_jobs(draw: st.DrawFn) -> SmallJob:
+    gpus, memory = draw(st.integers(0, 2)), draw(st.integers(0, 2))
+    return SmallJob(
+        chunks=draw(st.integers(1, 3)),
+        cores=draw(st.integers(0 if gpus or memory else 1, 3)),
+        memory=memory,
+        estimate_s=float(draw(st.integers(1, 6))),
+        gpus=gpus,
+        share=draw(st.sampled_from([300, 500, 1000])) if gpus == 1 else 1000,
+        gpu_type=draw(st.sampled_from([None, "a", "b"])) if gpus else None,
+        most_on_node=draw(st.sampled_from([1, 1, 2, 99])),
+        exclusive=draw(st.sampled_from([False, False, False, True])),
+        partitions=draw(st.frozensets(st.sampled_from(PARTITIONS), max_size=1)),
+    )
+
+
+def state_of(nodes: list[SmallNode]) -> ConsumableNodes:
+    return ConsumableNodes(
+        [
+            Node(node.cores, node.memory, tuple(kind for kind, _ in node.gpus), partitions=node.partitions)
+            for node in nodes
+        ]
+    )
+
+
+def request_of(job: SmallJob) -> Request:
+    types = frozenset([job.gpu_type] if job.gpu_type else [])
+    gpus = Gpus(job.gpus, job.share / 1000, types) if job.gpus else None
+    return Request(
+        job.chunks,
+        job.cores,
+        job.memory,
+        gpus,
+        most_on_node=job.most_on_node,
+        exclusive=job.exclusive,
+        partitions=job.partitions,
+    )
+
+
+def chunks_of(used: np.ndarray) -> dict[int, tuple[int, int]]:
+    """By node: chunks, and bits of GPUs in any order of rows."""
+    found: dict[int, tuple[int, int]] = {}
+    for row in used.tolist():
+        chunks, gpus = found.get(row[NODE], (0, 0))
+        found[row[NODE]] = chunks + row[CHUNKS], gpus | row[GPUS]
+    return found
+
+
+def held_by(job: SmallJob, nodes: list[SmallNode]) -> dict[int, tuple[int, int]]:
+    found: dict[int, tuple[int, int]] = {}
+    for n, gpus in job.held:
+        chunks, bits = found.get(n, (0, 0))
+        all_gpus = range(len(nodes[n].gpus)) if job.exclusive else gpus
+        found[n] = chunks + 1, bits | sum(1 << d for d in all_gpus if not bits & (1 << d))
+    return found
+
+
+@settings(max_examples=up_to(1000))
+@given(
+    small_nodes(),
+    st.lists(st.tuples(small_jobs(), st.integers(-1, 6)), max_size=5),
+    st.lists(small_jobs(), min_size=1, max_size=6),
+    st.sampled_from([None, "in order", "shortest first"]),
+)
+def test_a_pass_starts_the_jobs_of_the_small_version_on_the_same_nodes(
+    empty: list[SmallNode],
+    running: list[tuple[SmallJob, int]],
+    queue: list[SmallJob],
+    backfilling: str | None,
+) -> None:
+    nodes, state, runs = deepcopy(empty), state_of(empty), []
+    passes = Passes(state, FirstFit())
+    for k, (job, ends_in_s) in enumerate(running):
+        if place(nodes, job):
+            runs.append((NOW_S + ends_in_s, job))
+            kind = state.nodes.kind_of(request_of(job))
+            used = passes._placement.place(kind, job.chunks)
+            assert used is not None
+            state.begin(RunId(k), NOW_S + ends_in_s, kind, used)
+    queue = [job for job in queue if fits(empty, job)]
+    for i, job in enumerate(queue):
+        state.wait(Job(JobId(i), "rigid", float(i)), request_of(job), job.estimate_s)
+    before = [array.copy() for array in state.nodes.table[:6]]
+    order = np.arange(len(queue))
+    later = np.argsort(state.waiting.estimates_s, kind="stable") if backfilling == "shortest first" else order
+    placed = passes.run(order, None if backfilling is None else later, NOW_S)
+    keys = {None: None, "in order": lambda job: 0.0, "shortest first": lambda job: job.estimate_s}
+    expected = one_pass(nodes, empty, runs, queue, NOW_S, keys[backfilling])
+    assert [i for i, _ in placed] == expected
+    for i, used in placed:
+        assert chunks_of(used) == held_by(queue[i], empty)
+    for array, was in zip(state.nodes.table[:6], before, strict=True):
+        assert (array == was).all()
