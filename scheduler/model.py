@@ -15,6 +15,8 @@ from typing import Any, NamedTuple, NewType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from scheduler.node_resources.request import Request
+
 JobId = NewType("JobId", int)
 RunId = NewType("RunId", int)
 """One attempt at a job. A job that is preempted and started again has two runs."""
@@ -107,6 +109,7 @@ class Job(NamedTuple):
     * `n_tasks`: on nodes, its parallel tasks, one on each node.
     * `limit_s`: the turnaround limit that it requests.
     * `estimate_s`: the user's estimate, an upper bound of its run time.
+    * `request`: what it requests of nodes with cores, memory and GPUs.
     """
 
     id: JobId
@@ -120,6 +123,7 @@ class Job(NamedTuple):
     n_tasks: int = 1
     limit_s: float | None = None
     estimate_s: float | None = None
+    request: Request | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -182,12 +186,25 @@ def _indices(values: list[int]) -> NDArray[np.int64]:
     return np.array(values, dtype=np.int64)
 
 
+class Share(NamedTuple):
+    """What a job uses of a node: `chunks` chunks of its request, and these GPUs, by number."""
+
+    node: int
+    chunks: int
+    gpus: tuple[int, ...] = ()
+
+
 class Start(NamedTuple):
-    """Job `job` of the problem starts now, one task on each of `nodes`; `completion_s` is an estimate."""
+    """Job `job` of the problem starts now on `nodes`; `completion_s` is an estimate.
+
+    On nodes with cores, memory and GPUs, `shares` states what it uses of each. Without them, it gets as many
+    chunks as fit on each of the nodes in turn, and the first GPUs that will do.
+    """
 
     job: int
     nodes: Sequence[int]
     completion_s: float
+    shares: tuple[Share, ...] = ()
 
 
 class Schedule(NamedTuple):
@@ -241,7 +258,8 @@ ON_NODES = -1
 class DispatchOrder(NamedTuple):
     """Start `job` now, as run `run`, on `machines` (one, or members of a cluster).
 
-    `expected_s` is its expected run time there. On nodes, `resource` is ON_NODES.
+    `expected_s` is its expected run time there. On nodes, `resource` is ON_NODES; on nodes with cores, memory
+    and GPUs, `shares` states what the run uses of each.
     """
 
     run: RunId
@@ -249,6 +267,7 @@ class DispatchOrder(NamedTuple):
     resource: int
     machines: Sequence[int]
     expected_s: float
+    shares: tuple[Share, ...] = ()
 
 
 class Completion(NamedTuple):

@@ -18,12 +18,8 @@ from scheduler.wait_reasons import AllOthers
 class Capacity(Protocol):
     """The room that is left on the nodes, used up by the starts of one schedule."""
 
-    def n_tasks(self, i: int, job: Job) -> int:
-        """The number of nodes that job i needs."""
-        ...
-
-    def use(self, i: int, job: Job, nodes: NodeSet) -> Violation | None:
-        """Put job i on `nodes`; the rule that this breaks, or None."""
+    def use(self, i: int, job: Job, start: Start, nodes: NodeSet) -> Violation | None:
+        """Start job i on `nodes`, those of `start`; the rule that this breaks, or None."""
         ...
 
     def overbooked(self) -> Violation | None:
@@ -94,7 +90,7 @@ def _wrong(
     if type(start) is not Start:
         message = f"a start is of type {type(start).__name__}, expected a Start"
         return Violation(rules.RETURNS_A_SCHEDULE, None, message)
-    i, nodes, completion_s = start
+    i, nodes, completion_s, _ = start
     if type(completion_s) is not float and not isinstance(completion_s, Real):
         message = f"completion_s of a start is of type {type(completion_s).__name__}, expected a number"
         return Violation(rules.RETURNS_A_SCHEDULE, None, message)
@@ -115,13 +111,17 @@ def _wrong(
     if not nodes.within(problem.n_places):
         message = f"job {job.id} is started on nodes {nodes}; there are nodes 0 to {problem.n_places - 1}"
         return Violation(rules.KNOWN_NODES, job.id, message)
-    n_tasks = capacity.n_tasks(i, job)
-    if nodes.n != n_tasks:
-        message = f"job {job.id} needs {n_tasks} nodes and is started on {nodes.n}: {nodes}"
-        return Violation(rules.ONE_TASK_ON_EACH_NODE, job.id, message)
-    wrong = capacity.use(i, job, nodes)
+    wrong = capacity.use(i, job, start, nodes)
     started.add(i)
     return wrong
+
+
+def too_few_or_many(job: Job, nodes: NodeSet, n_tasks: int) -> Violation | None:
+    """Each task of a job is on a node of its own."""
+    if nodes.n == n_tasks:
+        return None
+    message = f"job {job.id} needs {n_tasks} nodes and is started on {nodes.n}: {nodes}"
+    return Violation(rules.ONE_TASK_ON_EACH_NODE, job.id, message)
 
 
 def _unknown(i: int, problem: SchedulingProblem) -> Violation:

@@ -8,8 +8,8 @@ from itertools import pairwise
 from scheduler.free_nodes.kernels.releases import Releases
 from scheduler.free_nodes.waiting import WaitingJobs
 from scheduler.kinds import Kind
-from scheduler.model import Job, JobId, RunId
-from scheduler.node_rules import first_violation
+from scheduler.model import Job, JobId, RunId, Start
+from scheduler.node_rules import first_violation, too_few_or_many
 from scheduler.node_set import FreeSet, NodeSet
 from scheduler.problem import Running, SchedulingProblem
 from scheduler.rules import NODES_FREE, Violation
@@ -59,10 +59,9 @@ class _OneJobEach:
         self._free = free
         self._used: list[tuple[NodeSet, JobId]] = []
 
-    def n_tasks(self, i: int, job: Job) -> int:
-        return job.n_tasks
-
-    def use(self, i: int, job: Job, nodes: NodeSet) -> Violation | None:
+    def use(self, i: int, job: Job, start: Start, nodes: NodeSet) -> Violation | None:
+        if nodes.n != job.n_tasks:
+            return too_few_or_many(job, nodes, job.n_tasks)
         if not self._free.has(nodes):
             message = f"job {job.id} is started on nodes {nodes}, some of which are not free"
             return Violation(NODES_FREE, job.id, message)

@@ -42,7 +42,7 @@ class FreeNodeAllocation(NodeAllocation):
         return self.waiting.least_size > self._nodes.free.n
 
     def start(self, run: RunId, job: Job, start: Start, now_s: float) -> None:
-        _, held, end_s = start
+        _, held, end_s, _ = start
         if not isinstance(held, NodeSet):
             held = NodeSet.of(held)
         self.waiting.remove(job.id)

@@ -246,7 +246,7 @@ class StartingManager(ResourceManager):
             run = next(self._run_ids)
             if late_s:
                 start = start._replace(completion_s=start.completion_s + late_s)
-            _, where, end_s = start
+            _, where, end_s, shares = start
             nodes.start(run, job, start, now_s)
             running[run] = Running(job, ON_NODES, where, end_s)
-            dispatcher.dispatch(DispatchOrder(run, job, ON_NODES, where, end_s - now_s))
+            dispatcher.dispatch(DispatchOrder(run, job, ON_NODES, where, end_s - now_s, shares))

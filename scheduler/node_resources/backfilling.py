@@ -46,10 +46,10 @@ class Passes:
     def run(self, order: Ints, later: Ints | None, now_s: float) -> list[tuple[int, Ints2]]:
         """The jobs that start, by position in the queue, and what each uses.
 
-        Jobs start in `order` until one does not fit. With `later`, EASY backfilling follows in that order: the
-        first job that does not fit has a reservation at the earliest time at which it is expected to fit,
-        counting all runs that are expected to end at that time. Another job that fits starts if it is expected
-        to end by then, or if the first one still fits at that time.
+        Jobs start in `order` until one does not fit. With `later`, EASY backfilling follows in that order:
+        the first job that does not fit has a reservation at the earliest time at which it is expected to fit,
+        counting all runs that are expected to end at that time. Another job that fits starts if it is
+        expected to end by then, or if the first one still fits at that time.
         """
         placed: list[tuple[int, Ints2]] = []
         self.reservation = None

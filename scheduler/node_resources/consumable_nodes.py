@@ -91,6 +91,7 @@ class ConsumableNodes:
     """
 
     def __init__(self, nodes: Sequence[Node]) -> None:
+        self.n_nodes = len(nodes)
         self.nodes = NodeResources(nodes)
         self.waiting = WaitingRequests()
         self.releases = Releases()
@@ -100,7 +101,7 @@ class ConsumableNodes:
 
     def wait(self, job: Job, request: Request, estimate_s: float) -> None:
         """Queue a job."""
-        self.waiting.add(job, self.nodes.kind_of(request), request.chunks, estimate_s)
+        self.waiting.add(job, self.nodes.note_request(request), request.chunks, estimate_s)
 
     def begin(self, run: RunId, end_s: float, kind: int, used: Ints2) -> None:
         """A run begins that has taken `used`, until about `end_s`."""

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from collections import Counter
 from collections.abc import Iterable, Mapping
 from typing import NamedTuple
 
 import numpy as np
 
 from scheduler.compiled import Floats, Floats2, Ints, Ints2, allocate
-from scheduler.node_resources.kernels.allocation import CHUNKS, NODE
+from scheduler.node_resources.kernels.allocation import GPUS, NODE
 from scheduler.node_resources.kernels.fragmentation import Typical, descents, gpu_of_best_descent
 from scheduler.node_resources.kernels.scores import dot_products, gpu_clustering, gpu_packing, tightness
 from scheduler.node_resources.kernels.tables import NONE
-from scheduler.node_resources.state import NodeResources
+from scheduler.node_resources.state import NodeResources, one_chunk_each, thousandths
 
 
 class NodeSelection(ABC):
@@ -33,6 +34,10 @@ class NodeSelection(ABC):
     def gpu(self, nodes: NodeResources, kind: int, n: int) -> int:
         """Of which GPU of node n to take a part; NONE: of the one with the least left."""
         return NONE
+
+    def epoch(self, nodes: NodeResources) -> int:
+        """Scores of an earlier epoch are no longer valid."""
+        return 0
 
 
 class FirstFit(NodeSelection):
@@ -126,15 +131,41 @@ class FragmentationDescent(NodeSelection):
     Source: Weng et al., "Beware of Fragmentation", USENIX ATC 2023.
     """
 
-    def __init__(self, typical: Typical, in_steps: bool = False) -> None:
-        """`in_steps`: scores are whole numbers, as in the authors' scheduler."""
+    def __init__(self, typical: Typical | None = None, in_steps: bool = False) -> None:
+        """`typical`: the typical chunks; by default those of the jobs that arrived, determined again whenever
+        their number has doubled. `in_steps`: scores are whole numbers, as in the authors' scheduler."""
         self._typical, self._in_steps = typical, in_steps
+        self._is_given = typical is not None
+        self._epoch = -1
 
     def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
-        descents(nodes.table, nodes.requests, self._typical, self._in_steps, kind, which, scores)
+        descents(nodes.table, nodes.requests, self._typical_on(nodes), self._in_steps, kind, which, scores)
 
     def gpu(self, nodes: NodeResources, kind: int, n: int) -> int:
-        return gpu_of_best_descent(nodes.table, nodes.requests, self._typical, self._in_steps, kind, n)
+        typical = self._typical_on(nodes)
+        return gpu_of_best_descent(nodes.table, nodes.requests, typical, self._in_steps, kind, n)
+
+    def epoch(self, nodes: NodeResources) -> int:
+        return 0 if self._is_given else int(nodes.total_requested).bit_length()
+
+    def _typical_on(self, nodes: NodeResources) -> Typical:
+        epoch = self.epoch(nodes)
+        if self._typical is None or (epoch != self._epoch and not self._is_given):
+            self._typical, self._epoch = typical_chunks(chunks_requested(nodes), nodes), epoch
+        return self._typical
+
+
+def chunks_requested(nodes: NodeResources) -> Counter[Chunk]:
+    """How often each chunk was requested so far."""
+    counts = Counter[Chunk]()
+    for request, n_requested in nodes.requested.values():
+        gpus, cores = request.gpus, thousandths(request.cores)
+        if gpus is None:
+            chunk = Chunk(cores, 0, 0, "")
+        else:
+            chunk = Chunk(cores, thousandths(gpus.share), gpus.count, "|".join(sorted(gpus.types)))
+        counts[chunk] += n_requested
+    return counts
 
 
 class Placement:
@@ -144,6 +175,7 @@ class Placement:
         self._nodes, self._selection = nodes, selection
         self._scores: Floats2 = np.zeros(nodes.requests.fit.shape)
         self._seen = [0] * len(self._scores)
+        self._epoch = 0
 
     def place(self, kind: int, chunks: int) -> Ints2 | None:
         """Take the best nodes for a job: rows of NODE, CHUNKS, GPUS; None if it does not fit now."""
@@ -159,6 +191,7 @@ class Placement:
             return None
         self._update(kind)
         used = nodes.best(kind, chunks, self._scores)
+        used[:, GPUS] = 0
         return one_chunk_each(used) if nodes.takes_parts_of_gpus(kind) else used.copy()
 
     def take(self, kind: int, used: Ints2) -> None:
@@ -179,14 +212,10 @@ class Placement:
             larger[: len(self._scores)] = self._scores
             self._seen += [0] * (len(larger) - len(self._scores))
             self._scores = larger
+        epoch = self._selection.epoch(nodes)
+        if epoch != self._epoch:
+            self._seen, self._epoch = [0] * len(self._scores), epoch
         which = nodes.changed_since(self._seen[kind])
         if len(which):
             self._selection.score(nodes, kind, which, self._scores)
             self._seen[kind] = nodes.clock
-
-
-def one_chunk_each(used: Ints2) -> Ints2:
-    """Rows of one chunk, since each may be on another GPU."""
-    rows = np.repeat(used, used[:, CHUNKS], axis=0)
-    rows[:, CHUNKS] = 1
-    return rows

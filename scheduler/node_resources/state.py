@@ -10,6 +10,7 @@ import numpy as np
 
 from scheduler.compiled import Floats2, Ints, Ints2, allocate
 from scheduler.node_resources.kernels import allocation, fitting
+from scheduler.node_resources.kernels.allocation import CHUNKS, NODE
 from scheduler.node_resources.kernels.tables import CLOCK, NEWEST, NONE, WHOLE, NodeTable, RequestTable
 from scheduler.node_resources.request import Request
 
@@ -49,6 +50,9 @@ class NodeResources:
         self._fill()
         self._kinds: dict[Any, int] = {}
         self.requests = self._requests(FEWEST_KINDS)
+        self.requested: dict[int, tuple[Request, int]] = {}
+        """By kind: a request, and how many such jobs arrived."""
+        self.total_requested = 0
         self._used: Ints2 = np.zeros((n_nodes, 3), dtype=np.int64)
         self._heap: Ints = np.zeros(n_nodes, dtype=np.int64)
 
@@ -71,6 +75,14 @@ class NodeResources:
             if kind == len(self.requests.gpus):
                 self._grow()
             self._describe(kind, request)
+        return kind
+
+    def note_request(self, request: Request) -> int:
+        """A job arrives; returns the kind of its request."""
+        kind = self.kind_of(request)
+        _, before = self.requested.get(kind, (request, 0))
+        self.requested[kind] = request, before + 1
+        self.total_requested += 1
         return kind
 
     def fits(self, kind: int, chunks: int) -> bool:
@@ -104,7 +116,56 @@ class NodeResources:
         count = allocation.choose(self.requests, kind, chunks, scores, self._heap, self._used)
         return self._used[:count]
 
+    def divided(self, kind: int, chunks: int, nodes: Iterable[int]) -> Ints2 | None:
+        """As many chunks as fit on each of some nodes in turn; None if they do not suffice."""
+        self.fits(kind, chunks)
+        rows = []
+        for n in nodes:
+            here = min(chunks, int(self.requests.fit[kind, n]))
+            if here:
+                rows.append((n, here, 0))
+                chunks -= here
+        used: Ints2 = np.array(rows, dtype=np.int64).reshape(-1, 3)
+        if chunks:
+            return None
+        return one_chunk_each(used) if self.takes_parts_of_gpus(kind) else used
+
+    def why_not(self, kind: int, chunks: int, used: Ints2) -> str | None:
+        """Why a job of that many chunks cannot use the nodes and GPUs in `used`; None if it can."""
+        if used[:, CHUNKS].sum() != chunks or (used[:, CHUNKS] < 1).any():
+            return f"it requests {chunks} chunks and gets {used[:, CHUNKS].sum()}"
+        self.fits(kind, chunks)
+        for n in set(used[:, NODE].tolist()):
+            here = used[used[:, NODE] == n]
+            n_here = int(here[:, CHUNKS].sum())
+            if n_here > self.requests.fit[kind, n]:
+                return f"{n_here} of its chunks do not fit on node {n}"
+            wrong = self._wrong_gpus(kind, n, here)
+            if wrong is not None:
+                return wrong
+        return None
+
+    def _wrong_gpus(self, kind: int, n: int, here: Ints2) -> str | None:
+        """What is wrong with the GPUs of node n in some rows; rows without GPUs are free to choose."""
+        requests, left = self.requests, self.table.gpu_free[n].copy()
+        for _, chunks, bits in here.tolist():
+            gpus = [d for d in range(bits.bit_length()) if bits >> d & 1]
+            if not gpus:
+                continue
+            if len(gpus) != chunks * requests.gpus[kind] and not requests.exclusive[kind]:
+                return (
+                    f"{chunks} of its chunks request {chunks * requests.gpus[kind]} GPUs and get {len(gpus)}"
+                )
+            for d in gpus:
+                if d >= len(left) or not self.table.gpu_type[n, d] & requests.gpu_types[kind]:
+                    return f"GPU {d} of node {n} is not of a requested type"
+                left[d] -= requests.gpu_share[kind]
+                if left[d] < 0:
+                    return f"GPU {d} of node {n} is not free"
+        return None
+
     def take(self, kind: int, used: Ints2, gpu: int = NONE) -> None:
+        """Take what the rows of `used` state; writes GPUs where they name none."""
         for row in range(len(used)):
             allocation.take(self.table, self.requests, kind, used, row, gpu)
 
@@ -175,3 +236,10 @@ class NodeResources:
             and (not request.partitions or not request.partitions.isdisjoint(node.partitions))
             for node in self.all
         ]
+
+
+def one_chunk_each(used: Ints2) -> Ints2:
+    """Rows of one chunk, since each may be on another GPU."""
+    rows = np.repeat(used, used[:, CHUNKS], axis=0)
+    rows[:, CHUNKS] = 1
+    return rows

@@ -9,8 +9,8 @@ from typing import NamedTuple
 
 from scheduler.compiled import Ints
 from scheduler.kinds import Kind
-from scheduler.model import Job, JobId, RunId
-from scheduler.node_rules import first_violation
+from scheduler.model import Job, JobId, RunId, Start
+from scheduler.node_rules import first_violation, too_few_or_many
 from scheduler.node_set import NodeSet
 from scheduler.problem import Running, SchedulingProblem
 from scheduler.rules import SOCIAL_CONTRACT, Violation
@@ -75,11 +75,11 @@ class _SocialLimits:
         self._shared = shared
         self._added: defaultdict[int, list[Requirement]] = defaultdict(list)
 
-    def n_tasks(self, i: int, job: Job) -> int:
-        return self._shared.requirement(i).n_tasks
-
-    def use(self, i: int, job: Job, nodes: NodeSet) -> Violation | None:
+    def use(self, i: int, job: Job, start: Start, nodes: NodeSet) -> Violation | None:
         requirement = self._shared.requirement(i)
+        wrong = too_few_or_many(job, nodes, requirement.n_tasks)
+        if wrong is not None:
+            return wrong
         for n in nodes:
             self._added[n].append(requirement)
             exceeded = self._exceeded(n, self._added[n])

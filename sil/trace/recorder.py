@@ -84,18 +84,18 @@ class TraceRecorder:
         self._others += (n, time_s, fact.value, *map(cells.get, _OTHERS))
 
     def note_arrival(self, time_s: float, job: Job) -> None:
-        id_, job_class, _, user, queue, _, size, by, n_tasks, _, _ = job
+        id_, job_class, _, user, queue, _, size, by, n_tasks, *_ = job
         self._n = n = self._n + 1
         self._arrivals += (n, time_s, id_, job_class, queue, user, by, size, n_tasks)
 
     def note_start(self, time_s: float, order: DispatchOrder) -> None:
-        run, job, resource, machines, expected_s = order
+        run, job, resource, machines, expected_s, _ = order
         nodes = machines if isinstance(machines, NodeSet) else NodeSet.of(machines)
         self._n = n = self._n + 1
         self._starts += (n, time_s, job.id, run, resource, str(nodes), nodes.n, expected_s)
 
     def note_end(self, time_s: float, order: DispatchOrder) -> None:
-        run, job, resource, _, _ = order
+        run, job, resource, *_ = order
         self._n = n = self._n + 1
         self._ends += (n, time_s, job.id, run, resource)
         if n >= self._most:

@@ -63,5 +63,5 @@ class SimDispatcher:
         self._events.push(now_s, JobGivenUp(job))
 
     def _note(self, fact: Fact, order: DispatchOrder) -> None:
-        run, job, resource, machines, _ = order
+        run, job, resource, machines, *_ = order
         self._trace.note(self._clock.now_s, fact, job=job.id, run=run, resource=resource, machines=machines)

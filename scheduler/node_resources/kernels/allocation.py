@@ -66,12 +66,13 @@ def choose(requests: RequestTable, k: int, chunks: int, scores: Floats2, heap: I
 
 
 @inlined
-def take_whole_gpus(nodes: NodeTable, requests: RequestTable, k: int, n: int, wanted: int) -> int:
-    """Take the first free GPUs; returns their bits."""
+def choose_gpus(nodes: NodeTable, requests: RequestTable, k: int, n: int, wanted: int, gpu: int) -> int:
+    """The bits of the first whole GPUs; or of the one of which to take a part: `gpu`, else the tightest."""
+    if requests.gpu_share[k] < WHOLE:
+        return 1 << (tightest_gpu(nodes, requests, k, n) if gpu == NONE else gpu)
     bits = 0
     for d in range(nodes.gpu_free.shape[1]):
         if wanted > 0 and offers(nodes, requests, k, n, d):
-            nodes.gpu_free[n, d] = 0
             bits |= 1 << d
             wanted -= 1
     return bits
@@ -93,10 +94,10 @@ def take_all(nodes: NodeTable, n: int) -> int:
 @direct
 @compiled
 def take(nodes: NodeTable, requests: RequestTable, k: int, used: Ints2, row: int, gpu: int) -> None:
-    """Take what `used[row]` states, chunks of kind k on a node, and write their GPUs.
+    """Take what `used[row]` states, chunks of kind k on a node: its GPUs or, if it names none, others.
 
-    A part of a GPU is taken from `gpu` or, if that is NONE, from the one with the least left; the row must
-    have one chunk then.
+    These are the first whole ones, or for a part of one, `gpu` or, if that is NONE, the one with the least
+    left; the row must have one chunk then. They are written to the row.
     """
     n, chunks = used[row, NODE], used[row, CHUNKS]
     if requests.exclusive[k]:
@@ -104,13 +105,11 @@ def take(nodes: NodeTable, requests: RequestTable, k: int, used: Ints2, row: int
     else:
         for r in range(nodes.free.shape[1]):
             nodes.free[n, r] -= chunks * requests.need[k, r]
-        used[row, GPUS] = 0
-        if requests.gpus[k] > 0 and requests.gpu_share[k] == WHOLE:
-            used[row, GPUS] = take_whole_gpus(nodes, requests, k, n, chunks * requests.gpus[k])
-        elif requests.gpus[k] > 0:
-            d = tightest_gpu(nodes, requests, k, n) if gpu == NONE else gpu
-            nodes.gpu_free[n, d] -= requests.gpu_share[k]
-            used[row, GPUS] = 1 << d
+        if requests.gpus[k] > 0 and used[row, GPUS] == 0:
+            used[row, GPUS] = choose_gpus(nodes, requests, k, n, chunks * requests.gpus[k], gpu)
+        for d in range(nodes.gpu_free.shape[1]):
+            if used[row, GPUS] & (1 << d):
+                nodes.gpu_free[n, d] -= requests.gpu_share[k]
     if requests.gpus[k] > 0:
         nodes.gpu_chunks[n, gpu_kind(requests, k)] += chunks
     nodes.n_chunks[n] += chunks

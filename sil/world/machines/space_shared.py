@@ -41,7 +41,7 @@ class SpaceSharedMachines(ExecutionModel):
 
     def check(self, order: DispatchOrder, now_s: float) -> None:
         """Raises SchedulerFault for nodes that do not exist or are busy."""
-        _, job, _, nodes, _ = order
+        _, job, _, nodes, _, _ = order
         if not isinstance(nodes, NodeSet):
             nodes = NodeSet.of(nodes)
         if nodes.n != job.n_tasks or not nodes.within(self._n_nodes):
@@ -60,7 +60,7 @@ class SpaceSharedMachines(ExecutionModel):
                 raise SchedulerFault(NODES_FREE, message, now_s, job.id)
 
     def start(self, order: DispatchOrder, now_s: float) -> None:
-        run, job, _, nodes, _ = order
+        run, job, _, nodes, _, _ = order
         if not isinstance(nodes, NodeSet):
             nodes = NodeSet.of(nodes)
         for first, last in nodes.intervals:

@@ -1,0 +1,70 @@
+"""The problem of rigid jobs on consumable nodes: which of them start now, and on which parts of the nodes?"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from scheduler.compiled import Ints2
+from scheduler.kinds import Kind
+from scheduler.model import Job, RunId, Start
+from scheduler.node_resources.consumable_nodes import ConsumableNodes
+from scheduler.node_resources.shares import rows_of
+from scheduler.node_rules import first_violation
+from scheduler.node_set import NodeSet
+from scheduler.problem import Running, SchedulingProblem
+from scheduler.rules import NODES_FREE, Violation
+
+
+class ConsumableNodesProblem(SchedulingProblem):
+    """Which of the jobs start now, and on which parts of `free_nodes`? The answer is a `NodeSchedule`.
+
+    See `SchedulingProblem` for `now_s`, `jobs`, `n_jobs`, `running` and `n_places`.
+    """
+
+    kind = Kind.FREE_NODES
+
+    def __init__(
+        self, now_s: float, free_nodes: ConsumableNodes, running: Mapping[RunId, Running] | None = None
+    ) -> None:
+        super().__init__(now_s, free_nodes.waiting, running, free_nodes.n_nodes)
+        self.free_nodes = free_nodes
+
+    def violation(self, answer: object) -> Violation | None:
+        room = _Room(self.free_nodes)
+        try:
+            return first_violation(self, answer, room)
+        finally:
+            room.give_back()
+
+
+class _Room:
+    """Takes what each start uses, if it is free, and finally gives it back."""
+
+    def __init__(self, state: ConsumableNodes) -> None:
+        self._state = state
+        self._taken: list[tuple[int, Ints2]] = []
+
+    def use(self, i: int, job: Job, start: Start, nodes: NodeSet) -> Violation | None:
+        state, kind = self._state.nodes, int(self._state.waiting.kinds[i])
+        chunks = int(self._state.waiting.chunks[i])
+        if not start.shares:
+            used = state.divided(kind, chunks, nodes)
+            if used is None:
+                return Violation(NODES_FREE, job.id, f"job {job.id} does not fit on nodes {nodes}")
+        else:
+            used = rows_of(start.shares)
+            why = state.why_not(kind, chunks, used)
+            if why is None and {share.node for share in start.shares} != set(nodes):
+                why = f"its shares are on other nodes than {nodes}"
+            if why is not None:
+                return Violation(NODES_FREE, job.id, f"job {job.id} cannot start on nodes {nodes}: {why}")
+        state.take(kind, used)
+        self._taken.append((kind, used))
+        return None
+
+    def overbooked(self) -> Violation | None:
+        return None  # every start was checked together with those before it
+
+    def give_back(self) -> None:
+        for kind, used in reversed(self._taken):
+            self._state.nodes.give_back(kind, used)
