@@ -15,7 +15,7 @@ from typing import Any, NamedTuple, NewType
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from scheduler.node_resources.request import Request
+from scheduler.node_request import Request
 
 JobId = NewType("JobId", int)
 RunId = NewType("RunId", int)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -14,6 +15,10 @@ from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.model import NodeSchedule, Start
 from scheduler.naming import Choice
 from scheduler.wait_reasons import AllOthers
+
+if TYPE_CHECKING:
+    from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
+    from scheduler.free_nodes.consumable_scheduling import ConsumableScheduling
 
 WAITS = "too few nodes are free, or it would delay the first of the queue"
 
@@ -33,6 +38,9 @@ class Backfilling(Choice, noun="backfilling"):
     EASY_SJBF = "easy_sjbf"  # the same, tried shortest first
 
 
+_BACKFILLED = {Backfilling.NONE: None, Backfilling.EASY: "in order", Backfilling.EASY_SJBF: "shortest first"}
+
+
 class Rigid:
     """Rigid jobs on free nodes: in queue order while they fit, then by backfilling.
 
@@ -47,15 +55,22 @@ class Rigid:
 
     memoryless = True
 
-    def __init__(self, ordering: str = "fcfs", backfilling: str = "none") -> None:
+    def __init__(
+        self, ordering: str = "fcfs", backfilling: str = "none", selection: str = "first_fit"
+    ) -> None:
+        """`selection` chooses among nodes that differ; identical ones are taken from the lowest number on."""
         self.ordering = Ordering(ordering)
         self.backfilling = Backfilling(backfilling)
+        self.selection = selection
+        self._consumable: ConsumableScheduling | None = None
         self._ordering_code = self.ordering.code
         self._backfilling_code = self.backfilling.code
         self._room = 64
         self._started = np.empty((self._room, 4))
 
-    def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
+    def schedule(self, problem: FreeNodesProblem | ConsumableNodesProblem) -> NodeSchedule:
+        if not isinstance(problem, FreeNodesProblem):
+            return self._on_consumable(problem)
         nodes, now_s = problem.free_nodes, problem.now_s
         waiting, releases, free = nodes.waiting, nodes.releases, nodes.free
         at_most = waiting.n if waiting.n < free.n else free.n
@@ -84,6 +99,17 @@ class Rigid:
         in_detail = _WaitReasons(problem, starts, self.ordering, self.backfilling)
         left = AllOthers(problem.n_jobs, starts, WAITS, in_detail)
         return NodeSchedule(starts, left)
+
+    def _on_consumable(self, problem: ConsumableNodesProblem) -> NodeSchedule:
+        # Compiled code that identical nodes do without.
+        from scheduler.free_nodes.consumable_scheduling import ConsumableScheduling
+        from scheduler.node_resources.selection import selection_by_name
+
+        if self._consumable is None or self._consumable.state is not problem.free_nodes:
+            self._consumable = ConsumableScheduling(problem.free_nodes, selection_by_name(self.selection))
+        return self._consumable.schedule(
+            problem, self.ordering is Ordering.SJF, _BACKFILLED[self.backfilling]
+        )
 
 
 @dataclass(eq=False)

@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from scheduler.compiled import Floats2, Ints, Ints2, allocate
+from scheduler.node_request import Request
 from scheduler.node_resources.kernels import allocation, fitting
 from scheduler.node_resources.kernels.allocation import CHUNKS, NODE
 from scheduler.node_resources.kernels.tables import CLOCK, NEWEST, NONE, WHOLE, NodeTable, RequestTable
-from scheduler.node_resources.request import Request
 
 FEWEST_KINDS = 16
 
@@ -38,11 +38,11 @@ class NodeResources:
 
     def __init__(self, nodes: Sequence[Node]) -> None:
         self.all = tuple(nodes)
-        self._names = sorted({name for node in nodes for name in node.others})
+        self.names = sorted({name for node in nodes for name in node.others})
         self._types = {
             name: 1 << x for x, name in enumerate(sorted({t for node in nodes for t in node.gpus}))
         }
-        n_nodes, n_resources = len(nodes), 2 + len(self._names)
+        n_nodes, n_resources = len(nodes), 2 + len(self.names)
         n_gpus = max((len(node.gpus) for node in nodes), default=0)
         table = (n_nodes, n_resources), (n_nodes, n_resources), (n_nodes, n_gpus), (n_nodes, n_gpus)
         each = (n_nodes,) * 4
@@ -65,6 +65,11 @@ class NodeResources:
     def gpu_capacity(self) -> int:
         """All GPUs, in thousandths."""
         return WHOLE * int(np.count_nonzero(self.table.gpu_type))
+
+    def request_of(self, kind: int, chunks: int) -> Request:
+        """A request of this kind."""
+        request, _ = self.requested[kind]
+        return replace(request, chunks=chunks)
 
     def kind_of(self, request: Request) -> int:
         """The row of `requests` for a request."""
@@ -175,7 +180,7 @@ class NodeResources:
     def _fill(self) -> None:
         table, n_nodes = self.table, len(self.all)
         for n, node in enumerate(self.all):
-            others = (node.others.get(name, 0) for name in self._names)
+            others = (node.others.get(name, 0) for name in self.names)
             table.capacity[n] = thousandths(node.cores), node.memory_mib, *others
             for d, gpu_type in enumerate(node.gpus):
                 table.gpu_type[n, d] = self._types[gpu_type]
@@ -221,7 +226,7 @@ class NodeResources:
 
     def _describe(self, kind: int, request: Request) -> None:
         table, gpus = self.requests, request.gpus
-        others = (request.others.get(name, 0) for name in self._names)
+        others = (request.others.get(name, 0) for name in self.names)
         table.need[kind] = thousandths(request.cores), request.memory_mib, *others
         if gpus is not None:
             table.gpus[kind] = gpus.count

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from scheduler.node_resources.request import Gpus, Request
+from scheduler.node_request import Gpus, Request
 from scheduler.node_resources.state import Node
 from site_db.jobs.logs.log_file import BadLog, open_log
 

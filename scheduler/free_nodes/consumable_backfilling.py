@@ -7,8 +7,8 @@ from typing import NamedTuple
 import numpy as np
 
 from scheduler.compiled import Flags, Ints, Ints2
+from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.model import RunId
-from scheduler.node_resources.consumable_nodes import ConsumableNodes
 from scheduler.node_resources.kernels import shadow as kernels
 from scheduler.node_resources.kernels.shadow import Shadow
 from scheduler.node_resources.selection import NodeSelection, Placement

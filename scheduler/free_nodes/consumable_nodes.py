@@ -3,16 +3,17 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 
 import numpy as np
 
 from scheduler.compiled import Floats, Ints, Ints2, allocate
 from scheduler.free_nodes.kernels.releases import Releases
 from scheduler.model import Job, JobId, RunId
+from scheduler.node_request import Request
 from scheduler.node_resources.kernels.shadow import Held
 from scheduler.node_resources.kernels.tables import NONE
-from scheduler.node_resources.request import Request
 from scheduler.node_resources.state import Node, NodeResources
 from scheduler.problem import LazyJobs
 
@@ -102,6 +103,16 @@ class ConsumableNodes:
     def wait(self, job: Job, request: Request, estimate_s: float) -> None:
         """Queue a job."""
         self.waiting.add(job, self.nodes.note_request(request), request.chunks, estimate_s)
+
+    @contextmanager
+    def without(self, taken: Iterable[tuple[int, Ints2]]) -> Iterator[None]:
+        """While jobs, by position in the queue, also use these nodes."""
+        rows = [(int(self.waiting.kinds[i]), used) for i, used in taken]
+        for kind, used in rows:
+            self.nodes.take(kind, used)
+        yield
+        for kind, used in reversed(rows):
+            self.nodes.give_back(kind, used)
 
     def begin(self, run: RunId, end_s: float, kind: int, used: Ints2) -> None:
         """A run begins that has taken `used`, until about `end_s`."""

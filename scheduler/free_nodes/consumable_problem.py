@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from scheduler.compiled import Ints2
+from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.kinds import Kind
 from scheduler.model import Job, RunId, Start
-from scheduler.node_resources.consumable_nodes import ConsumableNodes
 from scheduler.node_resources.shares import rows_of
 from scheduler.node_rules import first_violation
 from scheduler.node_set import NodeSet

@@ -1,0 +1,56 @@
+"""Why a job does not fit on consumable nodes now, as a sentence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from scheduler.compiled import Flags
+from scheduler.node_request import Request
+from scheduler.node_resources.kernels.tables import WHOLE
+from scheduler.node_resources.state import NodeResources, thousandths
+
+
+def room_for(nodes: NodeResources, request: Request) -> str:
+    """What a job requests, and how many nodes have it, one condition after the other."""
+    kind = nodes.kind_of(request)
+    nodes.fits(kind, request.chunks)
+    counts = list(_narrowing(nodes, request, kind))
+    funnel = ", ".join(
+        f"{'' if x == 0 else 'of these '}{count} {what}" for x, (count, what) in enumerate(counts)
+    )
+    if request.most_on_node != 1:
+        funnel += f"; there is room for {int(nodes.requests.total[kind])} of its {request.chunks} tasks"
+    return f"it requests {request}; {funnel}"
+
+
+def _narrowing(nodes: NodeResources, request: Request, kind: int) -> Iterator[tuple[int, str]]:
+    """The number of nodes left after each condition that excludes some, and the condition."""
+    left: Flags = nodes.requests.eligible[kind]
+    yield int(left.sum()), f"nodes are {_where(request)}up"
+    for condition, what in _conditions(nodes, request, kind):
+        narrowed = left & condition
+        if narrowed.sum() < left.sum():
+            yield int(narrowed.sum()), f"have {what}"
+        left = narrowed
+
+
+def _where(request: Request) -> str:
+    partitions, features = sorted(request.partitions), sorted(request.features)
+    where = f"in {' or '.join(partitions)} and " if partitions else ""
+    return where + (f"have {' and '.join(features)} and are " if features else "")
+
+
+def _conditions(nodes: NodeResources, request: Request, kind: int) -> Iterator[tuple[Flags, str]]:
+    table = nodes.table
+    if request.exclusive:
+        yield table.n_chunks == 0, "no other job"
+    names = ["free cores", "MiB of free memory", *(f"free {name}" for name in nodes.names)]
+    for r, name in enumerate(names):
+        need = int(nodes.requests.need[kind, r])
+        if need:
+            amount = f"{need / WHOLE:g}" if r == 0 else f"{need:,}"
+            yield table.free[:, r] >= need, f"{amount} {name}"
+    if request.gpus is not None:
+        will_do = table.gpu_type & nodes.requests.gpu_types[kind] != 0
+        n_free = (will_do & (table.gpu_free >= thousandths(request.gpus.share))).sum(axis=1)
+        yield n_free >= request.gpus.count, f"{request.gpus} free"
