@@ -2,3 +2,7 @@
 
 Nothing here depends on whether the machines behind the ports are real.
 """
+
+
+class UserError(ValueError):
+    """An error that the user can correct. The message is one sentence for the user."""

@@ -10,7 +10,7 @@ from enum import StrEnum
 from types import UnionType
 from typing import Any, ClassVar, NoReturn, Union, get_args, get_origin
 
-from scheduler.errors import UserError
+from scheduler import UserError
 
 Value = int | float | str | bool
 KINDS: dict[type, str] = {bool: "true or false", int: "a whole number", float: "a number", str: "a word"}

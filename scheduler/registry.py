@@ -16,8 +16,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any, cast
 
-from scheduler import naming
-from scheduler.errors import UserError
+from scheduler import UserError, naming
 from scheduler.kinds import Kind
 from scheduler.ports import Scheduler
 from scheduler.resource_manager import Ports, ResourceManager

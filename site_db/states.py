@@ -10,7 +10,7 @@ from typing import Any
 from sqlalchemy import select
 from sqlalchemy.orm import Session, aliased
 
-from scheduler.errors import UserError
+from scheduler import UserError
 from site_db import schema
 from site_db.schema.resources import OfSite
 from site_db.sites import SiteReader

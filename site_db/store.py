@@ -14,7 +14,7 @@ from sqlalchemy import URL, Connection, Engine, create_engine, event, make_url
 from sqlalchemy.exc import ArgumentError, DataError, DBAPIError, IntegrityError, NoSuchModuleError
 from sqlalchemy.orm import Session
 
-from scheduler.errors import UserError
+from scheduler import UserError
 from site_db.migrations import HEAD, OLDEST, make_tables, version_of
 
 BUSY_TIMEOUT_S = 30.0

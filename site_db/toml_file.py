@@ -14,7 +14,7 @@ from typing import Annotated, Any, TypeVar, Union, get_args, get_origin
 from pydantic import BaseModel, ConfigDict, Field, ValidationError
 from pydantic_core import ErrorDetails
 
-from scheduler.errors import UserError
+from scheduler import UserError
 from site_db.toml_lines import Location as Location
 from site_db.toml_lines import line_of
 

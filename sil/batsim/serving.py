@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 import zmq
 from pydantic import BaseModel, Field, ValidationError
 
-from scheduler.errors import UserError
+from scheduler import UserError
 from scheduler.managers.free_node_allocation import FreeNodeAllocation
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import Completion, DispatchOrder, Job, JobId, RunId

@@ -18,7 +18,7 @@ from rich.measure import Measurement
 from rich.table import Column as TableColumn
 from rich.table import Table
 
-from scheduler.errors import UserError
+from scheduler import UserError
 from sil.experiment.output_folder import no_room, no_room_message
 from sil.workers.executor import Interrupted
 from sil.world import SHOW_TRACEBACKS

@@ -7,7 +7,7 @@ import re
 from errno import EDQUOT, EFBIG, ENOSPC
 from pathlib import Path
 
-from scheduler.errors import UserError
+from scheduler import UserError
 
 
 class UnusableFolder(UserError):

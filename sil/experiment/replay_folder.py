@@ -7,7 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from scheduler.errors import UserError
+from scheduler import UserError
 from sil.experiment.output_folder import as_file_name
 from sil.outcome.batsim_tables import Replayed, read_jobs_csv
 from sil.report import FigureKind

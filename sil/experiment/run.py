@@ -9,7 +9,7 @@ from shutil import rmtree
 
 import polars as pl
 
-from scheduler.errors import UserError
+from scheduler import UserError
 from sil.experiment.output_folder import UnusableFolder, make_usable
 from sil.experiment.provenance import describe, fingerprint
 from sil.experiment.results import Teacher, write_results

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from math import inf
 
-from scheduler.errors import UserError
+from scheduler import UserError
 from scheduler.model import DispatchOrder, RunId
 from scheduler.ports import Clock
 from scheduler.rules import NO_DOUBLE_BOOKING

@@ -7,7 +7,7 @@ from math import nan
 
 import polars as pl
 
-from scheduler.errors import UserError
+from scheduler import UserError
 from sil.outcome.jobs import run_table
 from sil.outcome.statistics import quantile
 from sil.trace.facts import RUN, Fact, RunTables, one_row_per_machine

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from scheduler.errors import UserError
+from scheduler import UserError
 from sil.outcome.statistics import Sample
 from sil.planning.options import Option
 from sil.planning.plan_file import GoalTable, Plan

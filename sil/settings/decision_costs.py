@@ -7,8 +7,7 @@ from pathlib import Path
 
 import polars as pl
 
-from scheduler import naming
-from scheduler.errors import UserError
+from scheduler import UserError, naming
 from sil.trace.facts import RUN, TRACE, Fact, read_facts
 from sil.world.guard.decision_cost import DecisionCost, fixed, measured, modelled, replayed
 

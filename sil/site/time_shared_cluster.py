@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from math import inf
 
-from scheduler.errors import UserError
+from scheduler import UserError
 from scheduler.model import Job
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 from site_db.site_file.tables import ClusterTable, SiteFile

@@ -9,7 +9,7 @@ from itertools import count, islice
 from statistics import fmean
 from typing import Any
 
-from scheduler.errors import UserError
+from scheduler import UserError
 from sil.settings.notional import NotionalTable
 from site_db.site_file import hostlist
 from site_db.site_file.relations import in_site_order

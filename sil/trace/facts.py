@@ -29,7 +29,7 @@ from typing import Any, NamedTuple
 
 import polars as pl
 
-from scheduler.errors import UserError
+from scheduler import UserError
 from sil.trace.stream import ParquetStream, Schema
 
 METADATA_KEY = "sil"

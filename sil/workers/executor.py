@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 
-from scheduler.errors import UserError
+from scheduler import UserError
 
 TRIES = 3
 """How often an item is run if its process is killed from outside."""

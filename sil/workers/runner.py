@@ -10,7 +10,7 @@ from functools import partial
 from importlib.util import find_spec
 from typing import Any, TypeVar
 
-from scheduler.errors import UserError
+from scheduler import UserError
 from sil.settings.code_version import code_and_data
 from sil.workers.executor import Died, Executor, Interrupted, Item, NoExecutor, OnReport, OnResult, ignore
 from sil.workers.store import MISSING, Store

@@ -9,7 +9,7 @@ from errno import ENOSPC
 from pathlib import Path
 from typing import Any, Self
 
-from scheduler.errors import UserError
+from scheduler import UserError
 
 BUSY_TIMEOUT_S = 30.0
 TABLE = "result"

@@ -9,7 +9,7 @@ from math import isclose
 from sqlalchemy import case, func, select
 from sqlalchemy.orm import Session, aliased
 
-from scheduler.errors import UserError
+from scheduler import UserError
 from site_db import schema
 from site_db.history.stored_statistics import (
     MOMENTS,

@@ -10,7 +10,7 @@ import numpy as np
 from sqlalchemy import ColumnElement, func, select
 from sqlalchemy.orm import Session
 
-from scheduler.errors import UserError
+from scheduler import UserError
 from site_db.jobs.records import SourceKind
 from site_db.schema import JobClassRow, JobRow, SourceRow, UserRow
 

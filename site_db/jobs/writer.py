@@ -12,7 +12,7 @@ from typing import Any
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from scheduler.errors import UserError
+from scheduler import UserError
 from site_db import schema
 from site_db.history.stored_statistics import CompletedRun
 from site_db.history.writer import HistoryWriter, usage

@@ -9,7 +9,7 @@ from typing import Any
 from sqlalchemy import ColumnElement, bindparam, delete, func, insert, select, update
 from sqlalchemy.orm import Session
 
-from scheduler.errors import UserError
+from scheduler import UserError
 from site_db import schema, toml_file
 from site_db.rows import ids_of, locked_site
 from site_db.site_file.relations import KINDS, EntityKind, PlainTable, Relation, plain_site

@@ -8,8 +8,7 @@ from pathlib import Path
 
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
-from scheduler import registry
-from scheduler.errors import UserError
+from scheduler import UserError, registry
 from scheduler.kinds import Kind
 from sil.settings.code_version import package_version
 
