@@ -1,9 +1,39 @@
-"""What a job requests of nodes."""
+"""What nodes have, and what jobs request of them."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Node:
+    """The capacity of a node; `gpus` is the type of each of its GPUs."""
+
+    cores: float = 1.0
+    memory_mib: int = 0
+    gpus: tuple[str, ...] = ()
+    others: Mapping[str, int] = field(default_factory=dict)
+    features: frozenset[str] = frozenset()
+    partitions: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class Partition:
+    """A set of nodes, those that name it, which may overlap others, and the limits of its jobs."""
+
+    name: str
+    max_time_s: float | None = None
+    max_nodes: int | None = None
+    is_exclusive: bool = False
+    """Its jobs take whole nodes."""
+    default_time_s: float | None = None
+    """The time limit of a job that requests none."""
+
+
+def thousandths(amount: float) -> int:
+    """Cores and GPUs are counted in thousandths."""
+    return round(1000 * amount)
 
 
 @dataclass(frozen=True, slots=True)
@@ -43,6 +73,27 @@ class Request:
     def __post_init__(self) -> None:
         if not (self.cores or self.memory_mib or self.gpus or any(self.others.values())):
             raise ValueError("a chunk requests nothing; expected cores, memory or GPUs")
+
+    def may_use(self, node: Node) -> bool:
+        """Whether a node has the features of the request and is in one of its partitions."""
+        return self.features <= node.features and (
+            not self.partitions or not self.partitions.isdisjoint(node.partitions)
+        )
+
+    def chunks_on(self, node: Node) -> int:
+        """How many chunks one job could have on a node on which nothing else runs."""
+        if not self.may_use(node):
+            return 0
+        most = [self.chunks if self.most_on_node is None else self.most_on_node]
+        if self.cores:
+            most.append(thousandths(node.cores) // thousandths(self.cores))
+        if self.memory_mib:
+            most.append(node.memory_mib // self.memory_mib)
+        most += [node.others.get(name, 0) // amount for name, amount in self.others.items() if amount]
+        if self.gpus is not None:
+            n_gpus = sum(not self.gpus.types or gpu in self.gpus.types for gpu in node.gpus)
+            most.append(n_gpus * (1000 // thousandths(self.gpus.share)) // self.gpus.count)
+        return min(most)
 
     def __str__(self) -> str:
         """For example "4 nodes with 8 cores, 1,024 MiB, 2 A100 GPUs each"."""

@@ -9,11 +9,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Protocol
 
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Completion, ExecutionRecord, Job, JobId, Loss, RunId, Site
+from scheduler.node_request import Node, Partition
 from scheduler.ports import Clock, Dispatcher, Monitor, NodeMonitor, RuntimeEstimator
 from scheduler.time_shared.social_contract import Requirement, SocialContract
 
@@ -59,7 +60,8 @@ class OnMachines:
 
 @dataclass(frozen=True)
 class OnFreeNodes:
-    """Ports for `n_nodes` identical nodes, each for one job at a time."""
+    """Ports for `n_nodes` nodes: identical ones, each for one job at a time, or `nodes` with cores, memory
+    and GPUs, of which jobs request parts."""
 
     clock: Clock
     dispatcher: Dispatcher
@@ -67,6 +69,10 @@ class OnFreeNodes:
     run_times: RuntimeEstimator
     monitor: NodeMonitor | None = None
     """None: nodes do not fail."""
+    nodes: tuple[Node, ...] = ()
+    """What each node has; empty if they are identical."""
+    partitions: Mapping[str, Partition] = field(default_factory=dict)
+    """By name; partitions of nodes that are not listed have no limits."""
 
     @property
     def n_places(self) -> int:

@@ -11,10 +11,10 @@ import numpy as np
 from scheduler.compiled import Floats, Ints, Ints2, allocate
 from scheduler.free_nodes.kernels.releases import Releases
 from scheduler.model import Job, JobId, RunId
-from scheduler.node_request import Request
-from scheduler.node_resources.kernels.shadow import Held
+from scheduler.node_request import Node, Request
+from scheduler.node_resources.kernels.shadow import Held, next_that_fits
 from scheduler.node_resources.kernels.tables import NONE
-from scheduler.node_resources.state import Node, NodeResources
+from scheduler.node_resources.state import NodeResources
 from scheduler.problem import LazyJobs
 
 FEWEST_ROWS = 64
@@ -97,12 +97,22 @@ class ConsumableNodes:
         self.waiting = WaitingRequests()
         self.releases = Releases()
         self.held: Held = allocate(Held, (FEWEST_ROWS, 3), FEWEST_ROWS, FEWEST_ROWS)
+        self._in_order: Ints = np.arange(FEWEST_ROWS)
         self._spare_rows = list(range(FEWEST_ROWS))[::-1]
         self._first_row: dict[RunId, int] = {}
 
     def wait(self, job: Job, request: Request, estimate_s: float) -> None:
         """Queue a job."""
         self.waiting.add(job, self.nodes.note_request(request), request.chunks, estimate_s)
+
+    def any_fits(self) -> bool:
+        """Whether some waiting job fits now."""
+        n = len(self.waiting)
+        if n > len(self._in_order):
+            self._in_order = np.arange(2 * n)
+        order = self._in_order[:n]
+        nodes, waiting = self.nodes, self.waiting
+        return next_that_fits(nodes.table, nodes.requests, waiting.kinds, waiting.chunks, order, 0) < n
 
     @contextmanager
     def without(self, taken: Iterable[tuple[int, Ints2]]) -> Iterator[None]:

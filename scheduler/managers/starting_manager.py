@@ -22,6 +22,7 @@ from scheduler.model import (
     NodeReading,
     NodeSchedule,
     RunId,
+    Share,
     Start,
 )
 from scheduler.ports import Scheduler
@@ -54,8 +55,8 @@ class NodeAllocation(ABC):
         """The problem for the scheduler, now."""
 
     @abstractmethod
-    def start(self, run: RunId, job: Job, start: Start, now_s: float) -> None:
-        """Start a waiting job."""
+    def start(self, run: RunId, job: Job, start: Start, now_s: float) -> tuple[Share, ...]:
+        """Start a waiting job. Returns what it uses of nodes with cores, memory and GPUs."""
 
     @abstractmethod
     def end(self, run: RunId, completion: Completion) -> None:
@@ -246,7 +247,7 @@ class StartingManager(ResourceManager):
             run = next(self._run_ids)
             if late_s:
                 start = start._replace(completion_s=start.completion_s + late_s)
-            _, where, end_s, shares = start
-            nodes.start(run, job, start, now_s)
+            _, where, end_s, _ = start
+            shares = nodes.start(run, job, start, now_s)
             running[run] = Running(job, ON_NODES, where, end_s)
             dispatcher.dispatch(DispatchOrder(run, job, ON_NODES, where, end_s - now_s, shares))

@@ -8,7 +8,7 @@ from math import isfinite
 from typing import Protocol
 
 from scheduler.managers.starting_manager import NodeAllocation
-from scheduler.model import Completion, Job, JobId, NodeReading, RunId, Start
+from scheduler.model import Completion, Job, JobId, NodeReading, RunId, Share, Start
 from scheduler.ports import Clock
 from scheduler.problem import Running
 from scheduler.resource_manager import Characterisation
@@ -91,9 +91,10 @@ class TimeSharedAllocation(NodeAllocation):
     def problem(self, now_s: float, running: Mapping[RunId, Running]) -> TimeSharedProblem:
         return TimeSharedProblem(now_s, self.waiting, self.view(), running)
 
-    def start(self, run: RunId, job: Job, start: Start, now_s: float) -> None:
+    def start(self, run: RunId, job: Job, start: Start, now_s: float) -> tuple[Share, ...]:
         self._state.start(job, start.nodes, now_s)
         self._job_of[run] = job.id
+        return ()
 
     def end(self, run: RunId, completion: Completion) -> None:
         self._state.end(self._job_of.pop(run))

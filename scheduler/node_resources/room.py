@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from scheduler.compiled import Flags
-from scheduler.node_request import Request
+from scheduler.node_request import Request, thousandths
 from scheduler.node_resources.kernels.tables import WHOLE
-from scheduler.node_resources.state import NodeResources, thousandths
+from scheduler.node_resources.state import NodeResources
 
 
 def room_for(nodes: NodeResources, request: Request) -> str:

@@ -12,11 +12,12 @@ import numpy as np
 
 from scheduler.compiled import Floats, Floats2, Ints, Ints2, allocate
 from scheduler.naming import Misnamed
+from scheduler.node_request import thousandths
 from scheduler.node_resources.kernels.allocation import GPUS, NODE
 from scheduler.node_resources.kernels.fragmentation import Typical, descents, gpu_of_best_descent
 from scheduler.node_resources.kernels.scores import dot_products, gpu_clustering, gpu_packing, tightness
 from scheduler.node_resources.kernels.tables import NONE
-from scheduler.node_resources.state import NodeResources, one_chunk_each, thousandths
+from scheduler.node_resources.state import NodeResources, one_chunk_each
 
 
 class NodeSelection(ABC):

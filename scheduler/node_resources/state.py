@@ -2,35 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
 from scheduler.compiled import Floats2, Ints, Ints2, allocate
-from scheduler.node_request import Request
+from scheduler.node_request import Node, Request, thousandths
 from scheduler.node_resources.kernels import allocation, fitting
 from scheduler.node_resources.kernels.allocation import CHUNKS, NODE
 from scheduler.node_resources.kernels.tables import CLOCK, NEWEST, NONE, WHOLE, NodeTable, RequestTable
 
 FEWEST_KINDS = 16
-
-
-@dataclass(frozen=True)
-class Node:
-    """The capacity of a node; `gpus` is the type of each of its GPUs."""
-
-    cores: float = 1.0
-    memory_mib: int = 0
-    gpus: tuple[str, ...] = ()
-    others: Mapping[str, int] = field(default_factory=dict)
-    features: frozenset[str] = frozenset()
-    partitions: frozenset[str] = frozenset()
-
-
-def thousandths(amount: float) -> int:
-    return round(WHOLE * amount)
 
 
 class NodeResources:
@@ -55,6 +39,13 @@ class NodeResources:
         self.total_requested = 0
         self._used: Ints2 = np.zeros((n_nodes, 3), dtype=np.int64)
         self._heap: Ints = np.zeros(n_nodes, dtype=np.int64)
+        self._down: set[int] = set()
+        self._most_chunks: dict[Any, int] = {}
+        self._alike: dict[Any, tuple[Node, int]] = {}
+        """A node of each sort, and how many there are."""
+        for node in nodes:
+            _, n = self._alike.get(sort := _sort(node), (node, 0))
+            self._alike[sort] = node, n + 1
 
     @property
     def clock(self) -> int:
@@ -89,6 +80,20 @@ class NodeResources:
         self.requested[kind] = request, before + 1
         self.total_requested += 1
         return kind
+
+    def most_chunks(self, request: Request) -> int:
+        """How many chunks of a request one job could have if nothing else ran and all nodes were up."""
+        key = self._key(request)
+        if key not in self._most_chunks:
+            self._most_chunks[key] = sum(request.chunks_on(node) * n for node, n in self._alike.values())
+        return self._most_chunks[key]
+
+    def set_up(self, node: int, is_up: bool) -> None:
+        """No job fits on a node that is down; what runs there keeps what it has."""
+        (self._down.discard if is_up else self._down.add)(node)
+        for kind, (request, _) in self.requested.items():
+            self.requests.eligible[kind, node] = is_up and request.may_use(self.all[node])
+        fitting.touch(self.table, node)
 
     def fits(self, kind: int, chunks: int) -> bool:
         """Whether a job of that many chunks may start now."""
@@ -237,10 +242,19 @@ class NodeResources:
         )
         table.exclusive[kind] = request.exclusive
         table.eligible[kind] = [
-            request.features <= node.features
-            and (not request.partitions or not request.partitions.isdisjoint(node.partitions))
-            for node in self.all
+            n not in self._down and request.may_use(node) for n, node in enumerate(self.all)
         ]
+
+
+def _sort(node: Node) -> Any:
+    return (
+        node.cores,
+        node.memory_mib,
+        node.gpus,
+        frozenset(node.others.items()),
+        node.features,
+        node.partitions,
+    )
 
 
 def one_chunk_each(used: Ints2) -> Ints2:

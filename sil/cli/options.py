@@ -51,6 +51,14 @@ Point = Annotated[int, Option(min=0, help="Number of the point of a grid.")]
 
 # Of a log: its file, its repair, and the jobs that are used
 Log = Annotated[Path, Argument(help="A log: .swf, .swf.gz, or a Batsim workload, .json or .json.gz.")]
+Nodes = Annotated[
+    Path | None,
+    Option(
+        metavar="FILE",
+        help="Nodes with cores, memory and GPUs, and partitions: slurm.conf, the output of `scontrol show "
+        "node`, or Alibaba's nodes (CSV).",
+    ),
+]
 Strict = Annotated[bool, Option("--strict", help="Refuse a log that needs repairs.")]
 Processors = Annotated[int | None, Option(min=1, help="Override the machine size in the log.")]
 OnOverrun = Annotated[

@@ -60,6 +60,7 @@ def replay(
     end: options.End = None,
     load: options.Load = None,
     processors: options.Processors = None,
+    nodes: options.Nodes = None,
     strict: options.Strict = False,
     overrun: options.OnOverrun = Overrun.RAISE,
     too_large: options.OnTooLarge = TooLarge.CLIP,
@@ -72,6 +73,9 @@ def replay(
     as_json: options.Json = False,
 ) -> None:
     """Replay a log of rigid jobs under backfilling schedulers, and compare them.
+
+    With --nodes, jobs request cores, memory and GPUs of these nodes, and share them; LOG may then also be
+    Slurm's accounting (sacct -P -X) or Alibaba's pods (CSV).
 
     For each scheduler, writes jobs.csv and schedule.csv with Batsim's columns, trace.parquet and
     timings.parquet; for all together, report.html and summary.json.
@@ -88,12 +92,13 @@ def replay(
 
     if order not in ORDERS:
         console.fail(f"--order is '{order}'; expected one of {', '.join(ORDERS)}")
-    names = list(dict.fromkeys(scheduler or ["fcfs", "easy", "conservative"]))
+    usual = ["fcfs", "easy"] if nodes else ["fcfs", "easy", "conservative"]
+    names = list(dict.fromkeys(scheduler or usual))
     folder = out_folder or Path(f"sil-{log.name.split('.')[0]}")
     with console.one_sentence_for_bad_input():
-        schedulers = schedulers_for_logs(names)
+        schedulers = schedulers_for_logs(names, nodes is not None)
         check_decision_cost(decision_cost)
-        whole = read_log(log, Rules(strict, overrun, too_large), processors)
+        whole = read_log(log, Rules(strict, overrun, too_large), processors, nodes)
         chosen = part_of(whole, jobs, begin, end, load)
         _print_notes(chosen, estimates)
         check = not no_determinism_check

@@ -1,24 +1,68 @@
-"""Which reader and writer a log needs, by its name."""
+"""Which reader and writer a log needs, by its name or its first line."""
 
 from __future__ import annotations
 
 from pathlib import Path
 
+from sil.workload.accounting import read_accounting
 from sil.workload.batsim_json import read_batsim_json, write_batsim_json
-from sil.workload.job_log import JobLog
+from sil.workload.cluster import Cluster
+from sil.workload.job_log import BadLog, JobLog
+from sil.workload.openb import read_nodes, read_pod_log
+from sil.workload.slurm_conf import read_cluster
 from sil.workload.swf import read_swf, write_swf
 from sil.workload.swf_rules import Rules
+from site_db.jobs.logs.log_file import open_log
 
 
-def read_log(path: Path, rules: Rules, processors: int | None) -> JobLog:
-    """A log of the Standard Workload Format, or a workload of Batsim's where the name says JSON. Raises
-    BadLog."""
-    return read_batsim_json(path, processors) if _is_json(path) else read_swf(path, rules, processors)
+def read_log(path: Path, rules: Rules, processors: int | None, nodes: Path | None = None) -> JobLog:
+    """A log of the Standard Workload Format, or a workload of Batsim's where the name says JSON.
+
+    With the file of `nodes`, also Slurm's accounting and Alibaba's pods (CSV); then the jobs of a log are
+    tasks of one core. Raises BadLog.
+    """
+    if nodes is not None:
+        return _on_nodes(path, rules, _cluster(nodes))
+    if _is_json(path):
+        return read_batsim_json(path, processors)
+    if _is_accounting(path):
+        raise BadLog(
+            f"{path}: this is Slurm's accounting, whose jobs request parts of nodes; name the nodes with "
+            f"--nodes slurm.conf (or the output of: scontrol show node)"
+        )
+    return read_swf(path, rules, processors)
 
 
 def write_log(path: Path, log: JobLog) -> None:
     """Raises BadLog where the file cannot be written."""
     (write_batsim_json if _is_json(path) else write_swf)(path, log)
+
+
+def _on_nodes(path: Path, rules: Rules, cluster: Cluster) -> JobLog:
+    if _is_accounting(path):
+        return read_accounting(path, cluster, rules)
+    if _is_csv(path):
+        return read_pod_log(path, cluster)
+    if _is_json(path):
+        raise BadLog(f"{path}: Batsim's workloads are for identical nodes; leave out --nodes")
+    return read_swf(path, rules, cluster=cluster)
+
+
+def _cluster(path: Path) -> Cluster:
+    if _is_csv(path):
+        return Cluster(read_nodes(path), {}, {})
+    return read_cluster(path)
+
+
+def _is_accounting(path: Path) -> bool:
+    """Whether the first line is a header of sacct -P."""
+    with open_log(path) as lines:
+        first = next((line for line in lines if line.strip()), "")
+    return {"start", "end", "state"} <= set(first.strip().lower().split("|"))
+
+
+def _is_csv(path: Path) -> bool:
+    return ".csv" in (suffix.lower() for suffix in path.suffixes)
 
 
 def _is_json(path: Path) -> bool:

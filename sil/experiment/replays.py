@@ -25,6 +25,7 @@ from sil.workers.executor import Died, Executor, Inline, Item, Listener, send_re
 from sil.workers.processes import Processes
 from sil.workers.runner import Runner, digest
 from sil.workers.store import MISSING, Store
+from sil.workload.job_log import JobLog
 from sil.world.guard.faults import PROCESS_SURVIVES
 
 FEW_JOBS = 10_000
@@ -142,9 +143,15 @@ def _outcome(replay: Replay, name: str, folder: Path, died: Died | None) -> Outc
     facts, fault = read_facts(trace), None
     for time_s, rule, message in faults(facts).select("time_s", "rule", "message").iter_rows():
         fault = f"{name} broke the rule {rule} at {time_s:.12g} s: {message}"
-    if fault is None and (breach := first_breach(facts, Capacity(log.processors))) is not None:
+    if fault is None and (breach := first_breach(facts, _capacity(log))) is not None:
         fault = f"{name}: the trace breaks the invariant {breach.rule}: {breach.message}"
     return Outcome(name, folder, jobs, {} if fault else replay_metrics(jobs, log.processors), fault)
+
+
+def _capacity(log: JobLog) -> Capacity:
+    if log.cluster is None:
+        return Capacity(log.processors)
+    return Capacity(len(log.cluster.nodes), nodes=tuple(log.cluster.nodes.values()))
 
 
 def _write_summary(path: Path, replay: Replay, outcomes: Sequence[Outcome]) -> None:

@@ -12,15 +12,19 @@ from functools import lru_cache
 import numpy as np
 import polars as pl
 
-from scheduler.model import JobId
+from scheduler.model import JobId, Share
+from scheduler.node_request import Node, Request
 from sil.outcome.jobs import ENDINGS
 from sil.trace.facts import Fact
+from sil.trace.requests import request_of, shares_of
+from sil.world.node_usage import NodeUsage
 
 NO_JOB_LOST = "no-job-lost"
 NO_JOB_RUN_TWICE = "no-job-run-twice"
 NO_MACHINE_DOUBLE_BOOKED = "no-machine-double-booked"
 NO_CLUSTER_WHILE_MEMBER_BUSY = "no-cluster-while-member-busy"
 NOTHING_ON_A_MACHINE_THAT_IS_DOWN = "nothing-on-a-machine-that-is-down"
+NO_RESOURCE_ABOVE_CAPACITY = "no-resource-above-capacity"
 NO_MORE_NODES_THAN_THERE_ARE = "no-more-nodes-than-there-are"
 MPL_WITHIN_LIMIT = "mpl-within-limit"
 STARTS_AFTER_ARRIVAL = "starts-after-arrival"
@@ -45,12 +49,14 @@ class Breach:
 class Capacity:
     """Machines 0 to n_machines - 1, each of which holds at most `runs` runs at a time.
 
-    `names` are those of machines, then clusters; machines without a name are nodes with a number.
+    `names` are those of machines, then clusters; machines without a name are nodes with a number. Of `nodes`
+    with cores, memory and GPUs, any number of runs may use parts.
     """
 
     n_machines: int
     runs: int = 1
     names: Sequence[str] = ()
+    nodes: Sequence[Node] = ()
 
     def name(self, machine: int) -> str:
         return self.names[machine] if machine < len(self.names) else f"node {machine}"
@@ -104,18 +110,23 @@ class _Checker:
         self._running: dict[int, tuple[int, int]] = {}
         """The job and the machines of each run."""
         self._down = 0
+        self._shares = _SharesChecker(capacity.nodes) if capacity.nodes else None
         self._run_of: dict[int, int | None] = {}
         """The current run of each job that arrived; None while it waits, OVER once it has ended."""
 
     def first_breach(self, facts: pl.DataFrame, faulted: bool) -> Breach | None:
-        columns = facts.select("time_s", "event", "job", "run", "resource", "machines")
+        columns = facts.select("time_s", "event", "job", "run", "resource", "machines", "detail")
         arrived, started, ended = Fact.JOB_ARRIVED.value, Fact.RUN_STARTED.value, Fact.RUN_ENDED.value
-        for time_s, event, job, run, resource, machines in zip(*_ends_first(columns), strict=True):
+        for time_s, event, job, run, resource, machines, detail in zip(*_ends_first(columns), strict=True):
             breach = None
             if event == started:
                 breach = self._started(time_s, job, run, resource, _mask(machines))
+                if breach is None and self._shares is not None:
+                    breach = self._shares.started(time_s, job, run, detail)
             elif event == arrived:
                 self._run_of[job] = None
+                if self._shares is not None:
+                    self._shares.requests[job] = detail
             elif event == ended or event in ENDINGS:
                 breach = self._over(time_s, event == ended, job, run)
             elif event == Fact.JOB_REFUSED:
@@ -133,7 +144,7 @@ class _Checker:
         return None
 
     def _started(self, time_s: float, job: int, run: int, resource: int, machines: int) -> Breach | None:
-        full = machines
+        full = machines if self._shares is None else 0
         for k in self._levels:
             held = self._held[k]
             self._held[k] = held | full
@@ -173,12 +184,37 @@ class _Checker:
             message = f"run {run} of job {job} is over at {time_s:.12g} s, but was not running"
             return Breach(WHAT_IS_OVER_IS_OVER, JobId(job), message)
         _, freed = self._running.pop(run)
+        if self._shares is not None:
+            self._shares.over(run)
         for k in self._levels[::-1]:
             held = self._held[k]
             self._held[k] = held & ~freed
             freed &= ~held
         self._run_of[job] = OVER if has_ended else None
         return None
+
+
+class _SharesChecker:
+    """Counts what the runs use of each node."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._usage = NodeUsage(nodes)
+        self.requests: dict[int, str | None] = {}
+        """What each job requests, as it is written in the trace."""
+        self._used: dict[int, tuple[Request, tuple[Share, ...]]] = {}
+
+    def started(self, time_s: float, job: int, run: int, uses: str | None) -> Breach | None:
+        request, shares = request_of(self.requests[job] or "{}"), shares_of(uses or "")
+        why = self._usage.why_not(request, shares)
+        if why is not None:
+            message = f"job {job} starts at {time_s:.12g} s, but {why}"
+            return Breach(NO_RESOURCE_ABOVE_CAPACITY, JobId(job), message)
+        self._usage.take(request, shares)
+        self._used[run] = request, shares
+        return None
+
+    def over(self, run: int) -> None:
+        self._usage.give_back(*self._used.pop(run))
 
 
 @lru_cache(10_000)

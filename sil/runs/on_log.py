@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import polars as pl
 
 from scheduler.kinds import Kind
-from scheduler.managers.free_node_allocation import FreeNodeAllocation
+from scheduler.managers.free_node_allocation import free_node_allocation
 from scheduler.managers.starting_manager import StartingManager
-from scheduler.registry import SchedulerNotLoaded
+from scheduler.registry import FOR_IDENTICAL_NODES, SchedulerNotLoaded
 from scheduler.resource_manager import OnFreeNodes
 from sil.batsim.nodes import IdenticalNodes
 from sil.runs.composition import PRINTED, Managed, RunKey, Supervision, run_in
@@ -27,6 +27,8 @@ from sil.world.events import ORDERS, EventQueue, SimClock
 from sil.world.guard.decision_cost import Charge
 from sil.world.guard.scheduler import Guard
 from sil.world.harness import World
+from sil.world.machines.consumable import ConsumableMachines
+from sil.world.machines.execution import ExecutionModel
 from sil.world.machines.space_shared import SpaceSharedMachines
 from sil.world.monitors import SimMonitor
 from sil.world.random_streams import RandomStreams
@@ -38,12 +40,27 @@ SUBMITTED_LATER_S = {"batsim": 10.0}
 """By order of simultaneous events: some of Batsim's schedulers cannot start a job at time 0."""
 
 
-def schedulers_for_logs(names: Iterable[str]) -> tuple[UnderTest, ...]:
-    """Raises SchedulerNotLoaded with a sentence for each scheduler that cannot replay a log."""
+def schedulers_for_logs(names: Iterable[str], with_requests: bool = False) -> tuple[UnderTest, ...]:
+    """`with_requests` if jobs request parts of nodes. Raises SchedulerNotLoaded with a sentence for each
+    scheduler that cannot replay a log."""
     schedulers, mistakes = resolve_all(names, Kind.FREE_NODES, "the replay of a log")
+    if with_requests:
+        mistakes |= {s.label: why for s in schedulers if (why := _only_for_identical_nodes(s)) is not None}
     if mistakes:
         raise SchedulerNotLoaded("\n".join(mistakes.values()))
     return schedulers
+
+
+def _only_for_identical_nodes(scheduler: UnderTest) -> str | None:
+    if scheduler.batsim is not None:
+        return f"scheduler '{scheduler.label}': Batsim's protocol has no requests of cores, memory and GPUs"
+    if scheduler.spec.target in FOR_IDENTICAL_NODES:
+        return (
+            f"scheduler '{scheduler.label}' is for identical nodes; on nodes with cores, memory and GPUs "
+            f"there are fcfs, sjf, easy, easy_sjbf, and rigid with a node selection: "
+            f"'rigid(backfilling=easy, selection=best_fit)'"
+        )
+    return None
 
 
 @dataclass(frozen=True)
@@ -103,7 +120,8 @@ class Replay:
 
             trace = TraceRecorder(write)
             later_s = pl.col("submit_s") + SUBMITTED_LATER_S.get(self.order, 0.0)
-            runs = LoggedRuns(self.log.jobs.with_columns(later_s), on_arrivals)
+            log = self.log
+            runs = LoggedRuns(log.jobs.with_columns(later_s), on_arrivals, log.requests, log.users)
             self._run(scheduler, runs, trace, decisions, folder / PRINTED)
             trace.close()
             write_decisions()
@@ -112,10 +130,18 @@ class Replay:
         self, scheduler: UnderTest, runs: LoggedRuns, trace: TraceRecorder, decisions: list[float], log: Path
     ) -> None:
         clock, events = SimClock(), EventQueue(ORDERS[self.order])
-        machines = SpaceSharedMachines(self.log.processors, runs.run_s, events)
+        cluster = self.log.cluster
+        machines: ExecutionModel
+        if cluster is None:
+            machines = SpaceSharedMachines(self.log.processors, runs.run_s, events)
+        else:
+            machines = ConsumableMachines(tuple(cluster.nodes.values()), runs.run_s, events)
         world = World(clock, events, trace, machines, SimMonitor(clock), OnRequest())
         run_times = run_times_by(self.estimates, runs.run_s)
         ports = OnFreeNodes(clock, world.dispatcher, self.log.processors, run_times)
+        if cluster is not None:
+            nodes = tuple(cluster.nodes.values())
+            ports = replace(ports, n_nodes=len(nodes), nodes=nodes, partitions=cluster.partitions)
         cost = decision_cost(self.decision_cost, 0, 0, scheduler.label)
         guard = Guard(
             clock,
@@ -130,8 +156,8 @@ class Replay:
         managed = Managed(ports, batsim_nodes, runs.total, world.dispatcher, supervision, log)
 
         def manager() -> StartingManager:
-            nodes = FreeNodeAllocation(ports.n_nodes, run_times)
             guarded = supervision.scheduler(scheduler)
-            return StartingManager(ports, nodes, guarded, supervision.is_memoryless(scheduler))
+            memoryless = supervision.is_memoryless(scheduler)
+            return StartingManager(ports, free_node_allocation(ports), guarded, memoryless)
 
         run_in(world, runs.arrivals(), managed.by(scheduler, manager))

@@ -13,7 +13,8 @@
 | tasks | number of parallel tasks of a job that arrives; number of machines of a run that starts |
 | expected_s | estimated run time of a run that starts or a job that is mapped; promised turnaround; |
 | | simulated duration of a decision, whose time is that of the request |
-| detail | name of an interconnect; reason of a refusal or of waiting; planned start of a mapped job; |
+| detail | request of a job that arrives; what a run that starts uses of nodes (`sil.trace.requests`); |
+| | name of an interconnect; reason of a refusal or of waiting; planned start of a mapped job; |
 | | metadata of a job; rule of a fault; why a monitor's reading is impossible |
 | message | a fault in one sentence |
 """

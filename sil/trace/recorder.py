@@ -11,6 +11,7 @@ import polars as pl
 from scheduler.model import DispatchOrder, Job
 from scheduler.node_set import NodeSet
 from sil.trace.facts import EVENTS, FACT_SCHEMA, Fact, of_run
+from sil.trace.requests import request_text, shares_text
 
 CHUNK = 65_536
 """Number of facts per table of a trace that is written during the run."""
@@ -73,8 +74,11 @@ class TraceRecorder:
             _Kind(*of_a_start, event=Fact.RUN_STARTED),
             _Kind("time_s", "job", "run", "resource", event=Fact.RUN_ENDED),
             _Kind("time_s", "event", *_OTHERS),
+            _Kind("time_s", "job", *_OF_A_JOB, "detail", event=Fact.JOB_ARRIVED),
+            _Kind(*of_a_start, "detail", event=Fact.RUN_STARTED),
         )
-        self._arrivals, self._starts, self._ends, self._others = (kind.cells for kind in self._kinds)
+        cells = (kind.cells for kind in self._kinds)
+        self._arrivals, self._starts, self._ends, self._others, self._requests, self._shares = cells
 
     def note(self, time_s: float, fact: Fact, **columns: Unpack[Columns]) -> None:
         cells: dict[str, Any] = {**columns}
@@ -84,15 +88,23 @@ class TraceRecorder:
         self._others += (n, time_s, fact.value, *map(cells.get, _OTHERS))
 
     def note_arrival(self, time_s: float, job: Job) -> None:
-        id_, job_class, _, user, queue, _, size, by, n_tasks, *_ = job
+        id_, job_class, _, user, queue, _, size, by, n_tasks, _, _, request = job
         self._n = n = self._n + 1
-        self._arrivals += (n, time_s, id_, job_class, queue, user, by, size, n_tasks)
+        cells = (n, time_s, id_, job_class, queue, user, by, size, n_tasks)
+        if request is None:
+            self._arrivals += cells
+        else:
+            self._requests += (*cells, request_text(request))
 
     def note_start(self, time_s: float, order: DispatchOrder) -> None:
-        run, job, resource, machines, expected_s, _ = order
+        run, job, resource, machines, expected_s, shares = order
         nodes = machines if isinstance(machines, NodeSet) else NodeSet.of(machines)
         self._n = n = self._n + 1
-        self._starts += (n, time_s, job.id, run, resource, str(nodes), nodes.n, expected_s)
+        cells = (n, time_s, job.id, run, resource, str(nodes), nodes.n, expected_s)
+        if shares:
+            self._shares += (*cells, shares_text(shares))
+        else:
+            self._starts += cells
 
     def note_end(self, time_s: float, order: DispatchOrder) -> None:
         run, job, resource, *_ = order

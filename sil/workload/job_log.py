@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
 from pathlib import Path
+from types import MappingProxyType
 
 import polars as pl
 
 from scheduler.model import ANYONE, Job, JobId
+from scheduler.node_request import Request
+from sil.workload.cluster import Cluster
 from site_db.jobs.logs.log_file import BadLog as BadLog
 from site_db.jobs.logs.swf_format import unix_start_s
 
@@ -61,6 +64,12 @@ class JobLog:
     notes: tuple[str, ...] = ()
     part: tuple[str, ...] = ()
     cut: frozenset[int] = frozenset()
+    cluster: Cluster | None = None
+    """Its nodes, if they have cores, memory and GPUs. Then `processors` are all cores, and the column
+    `request` of `jobs` is the position in `requests` of what a job requests."""
+    requests: tuple[Request, ...] = ()
+    users: Mapping[int, str] = field(default_factory=dict)
+    """The names of users, if the log has names."""
 
     @property
     def span_s(self) -> float:
@@ -78,7 +87,7 @@ class JobLog:
     @property
     def summary(self) -> str:
         days, load = f"{self.span_s / 86_400:,.1f} days", self.load
-        machine = f"{self.processors:,} processors"
+        machine = f"{self.processors:,} processors" if self.cluster is None else str(self.cluster)
         of_load = "" if load is None else f", load {100 * load:.1f} %"
         return f"{self.name}: {len(self.jobs):,} jobs in {days} on {machine}{of_load}"
 
@@ -150,21 +159,37 @@ class LoggedRuns:
     """The jobs of a log, one by one, and the actual run times of those that have arrived.
 
     `log` has the columns job, submit_s, run_s, processors, estimate_s and user, in order of submission, then
-    of job number. `on_arrivals` is called with the number of jobs that have arrived.
+    of job number; with `requests`, also their positions, `request`. `on_arrivals` is called with the number
+    of jobs that have arrived. `users` are the names of users; one without a name is `user-` and the number.
     """
 
-    def __init__(self, log: pl.DataFrame, on_arrivals: Callable[[int], None] = lambda n: None) -> None:
+    def __init__(
+        self,
+        log: pl.DataFrame,
+        on_arrivals: Callable[[int], None] = lambda n: None,
+        requests: Sequence[Request] = (),
+        users: Mapping[int, str] = MappingProxyType({}),
+    ) -> None:
         self._log = log
+        self._requests = requests
+        self._users = users
         self._on_arrivals = on_arrivals
         self._run_s: dict[int, float] = {}
         self._last = JobId(max(log["job"].to_list(), default=0))
         self.total = len(log)
 
     def arrivals(self) -> Iterator[Job]:
-        """In order of arrival."""
+        """In order of arrival. The queue of a job with a request is named for its partitions."""
+        if not self._requests:
+            return self._rigid_jobs()
+        queues = [",".join(sorted(request.partitions)) or QUEUE for request in self._requests]
+        rigid = zip(self._rigid_jobs(), self._log["request"].to_list(), strict=True)
+        return (job._replace(queue=queues[k], request=self._requests[k]) for job, k in rigid)
+
+    def _rigid_jobs(self) -> Iterator[Job]:
         columns = self._log.select("job", "submit_s", "run_s", "processors", "estimate_s", "user")
         users = self._log["user"].unique().to_list()
-        names = {user: f"user-{user}" if user >= 0 else ANYONE for user in users}
+        names = {user: f"user-{user}" if user >= 0 else ANYONE for user in users} | dict(self._users)
         run_times, n = self._run_s, 0
         for part in columns.iter_slices(PROGRESS_EVERY):
             self._on_arrivals(n)

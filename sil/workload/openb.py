@@ -8,13 +8,19 @@ from __future__ import annotations
 import csv
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from math import ceil
 from pathlib import Path
 
-from scheduler.node_request import Gpus, Request
-from scheduler.node_resources.state import Node
-from site_db.jobs.logs.log_file import BadLog, open_log
+import polars as pl
+
+from scheduler.node_request import Gpus, Node, Request
+from sil.workload.cluster import Cluster
+from sil.workload.job_log import SCHEMA, BadLog, JobLog
+from site_db.jobs.logs.log_file import open_log
 
 MILLI = 1000
+_SIZES = "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"
+_TIMES = "creation_time", "scheduled_time", "deletion_time"
 
 
 @dataclass(frozen=True, slots=True)
@@ -44,12 +50,42 @@ def read_nodes(path: Path) -> dict[str, Node]:
 def read_pods(path: Path) -> dict[str, Pod]:
     """The pods by name, in order of the file. Raises BadLog with file and line."""
     pods = {}
-    for row in read_rows(path, ("name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli")):
-        request = Request(
-            cores=row.number("cpu_milli") / MILLI, memory_mib=row.number("memory_mib"), gpus=_gpus(row)
-        )
-        pods[row["name"]] = Pod(row["name"], request, row.get("gpu_spec"))
+    for row in read_rows(path, ("name", *_SIZES)):
+        pods[row["name"]] = Pod(row["name"], _request(row), row.get("gpu_spec"))
     return pods
+
+
+def read_pod_log(path: Path, cluster: Cluster) -> JobLog:
+    """The pods as jobs that arrive when they were created and run as long as they did, known in advance.
+
+    Pods that were never scheduled or have not ended are left out, with a note. Raises BadLog.
+    """
+    jobs, requests, left_out = [], list[Request](), 0
+    places: dict[object, int] = {}
+    for number, row in enumerate(read_rows(path, ("name", *_SIZES, *_TIMES)), start=1):
+        created, scheduled, deleted = map(row.get, _TIMES)
+        if not scheduled or not deleted or row.number("deletion_time") <= row.number("scheduled_time"):
+            left_out += 1
+            continue
+        run_s = float(int(deleted) - int(scheduled))
+        request = _request(row)
+        place = places.setdefault((request.cores, request.memory_mib, request.gpus), len(requests))
+        if place == len(requests):
+            requests.append(request)
+        jobs.append((number, float(created), run_s, max(1, ceil(request.cores)), run_s, -1, place))
+    if not jobs:
+        raise BadLog(f"{path}: no pod was scheduled and deleted")
+    table = pl.DataFrame(jobs, {**SCHEMA, "request": pl.Int64}, orient="row").sort("submit_s", "job")
+    notes = [f"{left_out:,} pods were never scheduled or have not ended; left out"] if left_out else []
+    return JobLog(
+        path.name, table, cluster.cores, notes=tuple(notes), cluster=cluster, requests=tuple(requests)
+    )
+
+
+def _request(row: Row) -> Request:
+    return Request(
+        cores=row.number("cpu_milli") / MILLI, memory_mib=row.number("memory_mib"), gpus=_gpus(row)
+    )
 
 
 def _gpus(row: Row) -> Gpus | None:

@@ -8,23 +8,30 @@ from __future__ import annotations
 import re
 from codecs import BOM_UTF8
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from io import BytesIO
 from pathlib import Path
 
 import polars as pl
 
-from sil.workload.job_log import MOST_PROCESSORS, BadLog, JobLog, possible_size
-from sil.workload.swf_repairs import LINE, repaired
+from scheduler.node_request import Request
+from sil.workload.cluster import Cluster
+from sil.workload.job_log import MOST_PROCESSORS, SCHEMA, BadLog, JobLog, possible_size
+from sil.workload.swf_repairs import LINE, MEMORY_KIB, repaired
 from sil.workload.swf_rules import Rules
 from site_db.jobs.logs.log_file import printable, read_log, write_log
 from site_db.jobs.logs.swf_format import EXPECTED, FIELDS, header_field
 
 
-def read_swf(path: Path, rules: Rules | None = None, processors: int | None = None) -> JobLog:
+def read_swf(
+    path: Path, rules: Rules | None = None, processors: int | None = None, cluster: Cluster | None = None
+) -> JobLog:
     """The jobs of a log (`.swf` or `.swf.gz`), repaired by `rules` or, if these are strict, refused.
 
-    The machine has `processors`, else the header's MaxProcs, else MaxNodes. Raises BadLog with file, line and
-    reason for an invalid file, and for a machine of unknown or impossible size.
+    The machine has `processors`, else the header's MaxProcs, else MaxNodes. On a `cluster`, a job requests
+    tasks of one core, anywhere, each with the memory that the job requested (field 10), else used (7).
+    Raises BadLog with file, line and reason for an invalid file, and for a machine of unknown or impossible
+    size.
     """
     rules = rules or Rules()
     data = read_log(path).removeprefix(BOM_UTF8)
@@ -39,11 +46,27 @@ def read_swf(path: Path, rules: Rules | None = None, processors: int | None = No
         broken = {}
     if not len(rows):
         raise BadLog(f"{path}: the file has a header, but no jobs")
-    size = _machine_size(path, header, processors)
+    size = cluster.cores if cluster else _machine_size(path, header, processors)
     jobs, notes, cut = repaired(rows, broken, size, rules, path)
-    if processors is None:
+    if processors is None and cluster is None:
         notes = (*_other_sizes(comments), *notes)
-    return JobLog(path.name, jobs, size, header, notes, cut=cut)
+    log = JobLog(path.name, jobs.select(SCHEMA), size, header, notes, cut=cut)
+    return log if cluster is None else _as_tasks(log, jobs[MEMORY_KIB], cluster)
+
+
+def _as_tasks(log: JobLog, memory_kib: pl.Series, cluster: Cluster) -> JobLog:
+    """Each processor is a task of one core."""
+    mib = (
+        (memory_kib / 1024).ceil().cast(pl.Int64) if cluster.has_memory else pl.zeros(len(log.jobs), pl.Int64)
+    )
+    requested = log.jobs.select("processors", memory_mib=mib)
+    different = requested.unique(maintain_order=True).with_row_index("request")
+    which = requested.join(different, on=requested.columns, how="left", maintain_order="left")
+    requests = tuple(
+        Request(chunks=chunks, memory_mib=mib, most_on_node=None) for _, chunks, mib in different.iter_rows()
+    )
+    jobs = log.jobs.with_columns(which["request"].cast(pl.Int64))
+    return replace(log, jobs=jobs, cluster=cluster, requests=requests)
 
 
 def write_swf(path: Path, log: JobLog) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import polars as pl
 
-from sil.workload.job_log import LARGEST, LEAST_S, SCHEMA, BadLog
+from sil.workload.job_log import LARGEST, LEAST_S, BadLog
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
 from site_db.jobs.logs.swf_format import FIELDS, HAS_WHOLE, PARTIAL, UNKNOWN, WITHOUT_WHOLE, Status, joined
 
 LINE = "line"
+MEMORY_KIB = "memory_kib"
 
 
 @dataclass(frozen=True)
@@ -32,8 +33,8 @@ class _Repair:
 def repaired(
     rows: pl.DataFrame, broken: Mapping[str, list[int]], processors: int, rules: Rules, path: Path
 ) -> tuple[pl.DataFrame, tuple[str, ...], frozenset[int]]:
-    """The jobs (columns of `job_log.SCHEMA`) of the rows of a log (line and FIELDS), a sentence for each
-    repair, and the numbers of the jobs whose runs were cut.
+    """The jobs (columns of `job_log.SCHEMA`, and MEMORY_KIB of each processor, 0 if unknown) of the rows of a
+    log (line and FIELDS), a sentence for each repair, and the numbers of the jobs whose runs were cut.
 
     Raises BadLog if no job is left, and in a strict reading for the first line that needs a repair.
     """
@@ -52,6 +53,7 @@ def repaired(
         )
     if not len(steps.rows):
         raise BadLog(f"{path}: none of {len(rows):,} jobs can be used; {'; '.join(map(str, repairs))}")
+    memory, used = pl.col("requested_memory"), pl.col("memory")
     jobs = steps.rows.sort("submit", "job").select(
         pl.col("job").cast(pl.Int64),
         pl.col("submit").alias("submit_s"),
@@ -59,8 +61,8 @@ def repaired(
         pl.col("requested").cast(pl.Int64).alias("processors"),
         pl.col("requested_time").alias("estimate_s"),
         pl.when(pl.col("user") < 0).then(-1).otherwise(pl.col("user")).cast(pl.Int64).alias("user"),
+        pl.max_horizontal(0, pl.when(memory > 0).then(memory).otherwise(used)).alias(MEMORY_KIB),
     )
-    assert jobs.schema == pl.Schema(SCHEMA)
     cut = steps.rows.filter(pl.col(LINE).is_in(steps.cut_lines))["job"].cast(pl.Int64)
     return jobs, tuple(map(str, repairs)), frozenset(cut)
 

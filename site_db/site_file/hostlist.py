@@ -48,3 +48,18 @@ def fold(names: Iterable[str]) -> list[str]:
                 continue
         ranges.append((before, len(number), number, number))
     return [before + (first if first == last else f"[{first}-{last}]") for before, _, first, last in ranges]
+
+
+def patterns(text: str) -> list[str]:
+    """The patterns of a list like n[01-03,07],x7: they end at the commas outside brackets."""
+    found: list[str] = []
+    parts: list[str] = []
+    inside = False
+    for part in text.split(","):
+        parts.append(part)
+        if "[" in part or "]" in part:
+            inside = part.rfind("[") > part.rfind("]")
+        if not inside:
+            found.append(",".join(parts).strip())
+            parts = []
+    return [pattern for pattern in (*found, ",".join(parts)) if pattern]

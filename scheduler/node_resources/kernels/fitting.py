@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 from scheduler.compiled import Ints, compiled, direct, inlined, part
-from scheduler.node_resources.kernels.tables import CLOCK, NEWEST, NONE, NodeTable, RequestTable
+from scheduler.node_resources.kernels.tables import (
+    CLOCK,
+    NEWEST,
+    NONE,
+    NodeTable,
+    RequestTable,
+    has_changed,
+)
 
 
 @inlined
@@ -59,3 +66,10 @@ def total_fit(nodes: NodeTable, requests: RequestTable, k: int) -> int:
     """How many chunks of kind k one job may have now."""
     refresh(nodes, requests, k)
     return int(requests.total[k])
+
+
+@direct
+@compiled
+def touch(nodes: NodeTable, n: int) -> None:
+    """Node n has changed."""
+    has_changed(nodes, n)

@@ -11,7 +11,7 @@ from functools import lru_cache
 from pathlib import Path
 from typing import NamedTuple
 
-from scheduler.node_resources.state import Node
+from scheduler.node_request import Node
 from sil.workload.openb import Pod, Row, read_nodes, read_pods, read_rows
 from site_db.jobs.logs.log_file import BadLog
 

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
 
+from site_db.jobs.logs.tres import Tres
 from site_db.jobs.records import CLOCKS_AGREE_TO_S
 from site_db.toml_file import InvalidFile
 
@@ -38,6 +39,8 @@ class LoggedJob:
     ended_unix_s: float
     time_limit_s: float | None = None
     """The time limit that the user requested; None if there is none or the log does not say."""
+    resources: Tres = field(default_factory=Tres)
+    """What it requested, where the log says."""
 
 
 class Refused(Exception):

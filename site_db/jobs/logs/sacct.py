@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Container, Iterable, Iterator
 from datetime import datetime
 from pathlib import Path
 
 from site_db.jobs.logs.log_file import BadLog, printable
 from site_db.jobs.logs.logged_job import MOST_PROCESSORS, LoggedJob, Refused, Tally
 from site_db.jobs.logs.swf_format import LATEST_UNIX_S
+from site_db.jobs.logs.tres import BadTres, Tres, memory_mib, tres_of
 from site_db.site_file import hostlist
 
 COMMAND = (
@@ -38,6 +39,10 @@ _REFUSED = {
 }
 """Why a job in this state is refused; one that completed is not."""
 
+COMPLETED = frozenset({"COMPLETED"})
+RAN = COMPLETED | {"CANCELLED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT"}
+"""The states of jobs that used their nodes, for whatever result."""
+
 _EPOCH = datetime(1970, 1, 1)
 """Without a zone, like the times of the log: both are UTC."""
 
@@ -52,14 +57,17 @@ _Row = defaultdict[str, str]
 """Fields by column; one that the log lacks is empty."""
 
 
-def read_sacct(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[LoggedJob]:
-    """The completed runs of a log that `sacct -P -X` printed; `tally` counts what happened to each row.
+def read_sacct(
+    lines: Iterable[str], path: Path, tally: Tally, states: Container[str] = COMPLETED
+) -> Iterator[LoggedJob]:
+    """The runs of a log that `sacct -P -X` printed and that ended in one of `states`; `tally` counts what
+    happened to each row.
 
     The first line that is not blank is the header; its names may be in any order and in either case. User,
     Start, End, State and JobID (or JobIDRaw) are required; Submit, Eligible, Elapsed, ElapsedRaw, JobName,
-    Partition, AllocCPUS, NCPUS, ReqCPUS, TimelimitRaw (minutes), Timelimit and NodeList are used if present;
-    others are ignored. Each further line is a row, except blank ones and repetitions of the header (in
-    concatenated logs).
+    Partition, AllocCPUS, NCPUS, ReqCPUS, TimelimitRaw (minutes), Timelimit, NodeList, ReqTRES, AllocTRES,
+    ReqNodes, AllocNodes, NNodes and ReqMem are used if present; others are ignored. Each further line is a
+    row, except blank ones and repetitions of the header (in concatenated logs).
 
     Times are without a zone and taken as UTC (a zone that is given counts), or are seconds since 1970-01-01
     UTC. Submitted is Submit, else Eligible, else Start. The run time is the elapsed time, if there is one,
@@ -67,9 +75,9 @@ def read_sacct(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[Logge
     else NCPUS, else ReqCPUS. The program is the job's name without its folder, else the partition. Characters
     that cannot be printed are removed.
 
-    Refused are rows with too few fields or too many, without a job id, steps of a job, jobs in any state but
-    COMPLETED, unknown or unreadable times, and run times of zero or less. A job that was requeued may have
-    several rows; those that completed count.
+    Refused are rows with too few fields or too many, without a job id, steps of a job, jobs in any other
+    state, resources that cannot be read, unknown or unreadable times, and run times of zero or less. A job
+    that was requeued may have several rows; those in one of `states` count.
 
     Repaired are rows with a | inside the job name; with an elapsed time that cannot be read, or that
     contradicts End and Start by more than 2 s (as over a change to or from daylight saving time, or if the
@@ -88,7 +96,7 @@ def read_sacct(lines: Iterable[str], path: Path, tally: Tally) -> Iterator[Logge
             continue
         repairs: list[str] = []
         try:
-            job = _job(_row(line, columns, repairs), repairs)
+            job = _job(_row(line, columns, repairs), states, repairs)
         except Refused as refused:
             tally.refuse(refused.reason, number)
             continue
@@ -129,13 +137,13 @@ def _row(line: str, columns: list[str], repairs: list[str]) -> _Row:
     return defaultdict(str, zip(reversed(columns), map(str.strip, reversed(fields)), strict=True))
 
 
-def _job(row: _Row, repairs: list[str]) -> LoggedJob:
+def _job(row: _Row, states: Container[str], repairs: list[str]) -> LoggedJob:
     number = row["jobid"] if "jobid" in row else row["jobidraw"]
     if not number:
         raise Refused("there is no job id")
     if "." in number:
         raise Refused("a step of a job, not a job (use sacct -X)")
-    if reason := _refusal(row["state"].upper()):
+    if reason := _refusal(row["state"].upper(), states):
         raise Refused(reason)
     started_s, ended_s = _run(row, repairs)
     times = (_unix_s(row[name]) for name in ("submit", "eligible"))
@@ -156,13 +164,16 @@ def _job(row: _Row, repairs: list[str]) -> LoggedJob:
         started_unix_s=started_s,
         ended_unix_s=ended_s,
         time_limit_s=_time_limit_s(row, repairs),
+        resources=_resources(row),
     )
 
 
-def _refusal(state: str) -> str:
+def _refusal(state: str, states: Container[str]) -> str:
     """Why a job in that state is refused; empty if it is not."""
     # Slurm appends the user who cancelled: "CANCELLED by 1234".
     state = "CANCELLED" if state.startswith("CANCELLED ") else state
+    if state in states:
+        return ""
     if state in _REFUSED:
         return _REFUSED[state]
     if state.endswith("+"):
@@ -241,6 +252,38 @@ def _processors(row: _Row, repairs: list[str]) -> int:
     return 1
 
 
+def _resources(row: _Row) -> Tres:
+    """What the job requested; what it was allocated, where the log does not say."""
+    try:
+        requested, allocated = tres_of(row["reqtres"]), tres_of(row["alloctres"])
+        cpus = requested.cpus or _first(row, "reqcpus") or allocated.cpus or _first(row, "alloccpus", "ncpus")
+        nodes = max(requested.nodes, allocated.nodes, _first(row, "allocnodes", "nnodes", "reqnodes"), 1)
+        return Tres(
+            cpus=max(cpus, 1),
+            nodes=nodes,
+            memory_mib=requested.memory_mib
+            or _requested_mib(row["reqmem"], cpus, nodes)
+            or allocated.memory_mib,
+            gpus=requested.gpus or allocated.gpus,
+            others=requested.others or allocated.others,
+        )
+    except BadTres as error:
+        raise Refused(f"its resources cannot be read: {printable(str(error))}") from None
+
+
+def _requested_mib(text: str, cpus: int, nodes: int) -> int:
+    """Of all nodes: `4Gc` is per CPU and `16Gn` per node, as before Slurm 21.08."""
+    if not text or text in ("0", "?"):
+        return 0
+    times = {"c": cpus, "n": nodes}.get(text[-1], 1)
+    return times * memory_mib(text.rstrip("cn"))
+
+
+def _first(row: _Row, *names: str) -> int:
+    """The first of these columns that has a whole number; 0 without any."""
+    return next((n for name in names if (n := _whole(row[name]))), 0)
+
+
 def _time_limit_s(row: _Row, repairs: list[str]) -> float | None:
     texts = [row[name] for name in ("timelimitraw", "timelimit")]
     if all(text.lower() in _NO_LIMIT for text in texts):
@@ -257,25 +300,10 @@ def _nodes(text: str, repairs: list[str]) -> tuple[str, ...]:
     if text.lower() in _NO_NODES:
         return ()
     try:
-        return tuple(hostlist.expand(pattern for pattern in _patterns(text) if pattern))
+        return tuple(hostlist.expand(hostlist.patterns(text)))
     except ValueError:
         repairs.append("the list of nodes cannot be read, taken as none")
         return ()
-
-
-def _patterns(text: str) -> Iterator[str]:
-    """The patterns of a list like n[01-03,07],x7: they end at the commas outside brackets."""
-    parts: list[str] = []
-    inside = False
-    for part in text.split(","):
-        parts.append(part)
-        if "[" in part or "]" in part:
-            inside = part.rfind("[") > part.rfind("]")
-        if not inside:
-            yield ",".join(parts).strip()
-            parts = []
-    if parts:
-        yield ",".join(parts)
 
 
 def _whole(text: str) -> int | None:

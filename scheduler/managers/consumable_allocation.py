@@ -1,0 +1,101 @@
+"""The state of nodes with cores, memory and GPUs, of which jobs use parts."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from types import MappingProxyType
+
+from scheduler.free_nodes.consumable_nodes import ConsumableNodes, WaitingRequests
+from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
+from scheduler.managers.estimated_allocation import EstimatedAllocation
+from scheduler.model import Job, RunId, Share, Start
+from scheduler.node_request import Node, Partition, Request
+from scheduler.node_resources.shares import rows_of, shares_of
+from scheduler.node_set import NodeSet
+from scheduler.ports import RuntimeEstimator
+from scheduler.problem import Running
+
+
+class ConsumableAllocation(EstimatedAllocation):
+    """Nodes of which jobs use parts.
+
+    A job that never fits, or that no partition it requests admits, is refused when it arrives. Of several
+    partitions, those that admit it count.
+    """
+
+    def __init__(
+        self,
+        nodes: Sequence[Node],
+        run_times: RuntimeEstimator,
+        partitions: Mapping[str, Partition] = MappingProxyType({}),
+    ) -> None:
+        self._partitions = partitions
+        self._state = ConsumableNodes(nodes)
+        self.waiting: WaitingRequests = self._state.waiting
+        super().__init__(run_times, self._state.releases)
+
+    def submit(self, job: Job) -> str | None:
+        request = _request_of(job)
+        refusals = {name: self._refusal(name, job, request) for name in sorted(request.partitions)}
+        admitting = frozenset(name for name, why in refusals.items() if why is None)
+        if refusals and not admitting:
+            return f"job {job.id} requests {' and '.join(filter(None, refusals.values()))}"
+        if admitting != request.partitions:
+            request = replace(request, partitions=admitting)
+        most = self._state.nodes.most_chunks(request)
+        if most < request.chunks:
+            return f"job {job.id} requests {request}; {_how_many(request, most)}"
+        self._wait(job._replace(request=request))
+        return None
+
+    def _refusal(self, name: str, job: Job, request: Request) -> str | None:
+        """What a job requests that a partition does not allow; None if it admits the job."""
+        limits = self._partitions.get(name)
+        if limits is None:
+            return None
+        requested_s, most_s = job.estimate_s, limits.max_time_s
+        if requested_s is not None and most_s is not None and requested_s > most_s:
+            return f"{requested_s:,.10g} s, of which partition {name} allows {most_s:,.10g} s"
+        most_nodes = limits.max_nodes
+        if request.most_on_node == 1 and most_nodes is not None and request.chunks > most_nodes:
+            return f"{request.chunks} nodes, of which partition {name} allows {most_nodes}"
+        return None
+
+    def problem(self, now_s: float, running: Mapping[RunId, Running]) -> ConsumableNodesProblem:
+        return ConsumableNodesProblem(now_s, self._state, running)
+
+    def nothing_fits(self) -> bool:
+        return not self._state.any_fits()
+
+    def set_available(self, node: int, is_available: bool) -> None:
+        self._state.nodes.set_up(node, is_available)
+
+    def _wait(self, job: Job) -> None:
+        self._state.wait(job, _request_of(job), self._run_times.estimate_s(job))
+
+    def _take(self, run: RunId, job: Job, nodes: NodeSet, start: Start) -> tuple[Share, ...]:
+        waiting, i = self.waiting, self.waiting.position(job.id)
+        kind, chunks = int(waiting.kinds[i]), int(waiting.chunks[i])
+        used = rows_of(start.shares) if start.shares else self._state.nodes.divided(kind, chunks, nodes)
+        assert used is not None, "the rules of a schedule have been checked"
+        waiting.remove(job.id)
+        self._state.nodes.take(kind, used)
+        self._state.begin(run, start.completion_s, kind, used)
+        return start.shares or shares_of(used)
+
+    def _let_go(self, run: RunId, nodes: NodeSet, end_s: float) -> None:
+        self._state.nodes.give_back(*self._state.end(run, end_s))
+
+    def _expect(self, run: RunId, nodes: NodeSet, before_s: float, end_s: float) -> None:
+        self._state.expect(run, before_s, end_s)
+
+
+def _request_of(job: Job) -> Request:
+    """Without one, as many cores as it has tasks, anywhere."""
+    return Request(chunks=job.n_tasks, most_on_node=None) if job.request is None else job.request
+
+
+def _how_many(request: Request, most: int) -> str:
+    noun = "node" if request.most_on_node == 1 else "task"
+    return f"there is room for {most if most else 'no'} such {noun}{'' if most == 1 else 's'}"

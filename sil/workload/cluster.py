@@ -1,0 +1,79 @@
+"""A cluster whose nodes have cores, memory and GPUs, and its partitions."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from functools import cached_property
+
+from scheduler.node_request import Node, Partition
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """Nodes by name. `Node.cores` counts CPUs, of which `threads` are on one core, by node."""
+
+    nodes: Mapping[str, Node]
+    partitions: Mapping[str, Partition]
+    threads: Mapping[str, int]
+
+    has_memory: bool = True
+    """Whether memory is a resource that jobs request; otherwise no node runs out of it."""
+
+    def has(self, resource: str) -> bool:
+        """Whether some node has a resource of the site's own."""
+        return resource in self._others
+
+    @cached_property
+    def _others(self) -> set[str]:
+        return {name for node in self.nodes.values() for name in node.others}
+
+    @property
+    def cores(self) -> int:
+        return int(sum(node.cores for node in self.nodes.values()))
+
+    @property
+    def gpus(self) -> int:
+        return sum(len(node.gpus) for node in self.nodes.values())
+
+    def threads_in(self, partitions: frozenset[str]) -> int:
+        """The most CPUs on one core, among the nodes in these partitions; among all nodes without any."""
+        return self._threads_by_partition.get(partitions) or self._note_threads(partitions)
+
+    def _note_threads(self, partitions: frozenset[str]) -> int:
+        found = max(
+            (
+                self.threads.get(name, 1)
+                for name, node in self.nodes.items()
+                if not partitions or not partitions.isdisjoint(node.partitions)
+            ),
+            default=1,
+        )
+        self._threads_by_partition[partitions] = found
+        return found
+
+    @cached_property
+    def _threads_by_partition(self) -> dict[frozenset[str], int]:
+        return {}
+
+    def __str__(self) -> str:
+        """For example "340 nodes with 21,760 CPUs and 160 GPUs"."""
+        gpus = f" and {self.gpus:,} GPUs" if self.gpus else ""
+        return f"{len(self.nodes):,} nodes with {self.cores:,} CPUs{gpus}"
+
+    @property
+    def groups(self) -> list[str]:
+        """A text for each sort of node, like "300 with 64 CPUs, 256,000 MiB"."""
+        counts = Counter(
+            ", ".join(
+                [
+                    f"{node.cores:g} CPUs",
+                    f"{node.memory_mib:,} MiB",
+                    *(f"{n} {kind} GPUs" for kind, n in Counter(node.gpus).items()),
+                    *(f"{n:,} {name}" for name, n in sorted(node.others.items())),
+                ]
+            )
+            for node in self.nodes.values()
+        )
+        return [f"{n:,} with {text}" for text, n in counts.items()]

@@ -1,0 +1,233 @@
+"""Nodes and partitions of a Slurm cluster, from `slurm.conf` or from the output of `scontrol show node`.
+
+<https://slurm.schedmd.com/slurm.conf.html>
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+
+from scheduler.node_request import Node, Partition
+from sil.workload.cluster import Cluster
+from site_db.jobs.logs.log_file import BadLog, open_log
+from site_db.jobs.logs.tres import BadTres, memory_mib
+from site_db.site_file import hostlist
+
+_PAIR = re.compile(r"(\w+)=(\"[^\"]*\"|\S*)")
+_KEYS = ("nodename", "partitionname", "selecttype", "selecttypeparameters")
+_NO_LIMIT = ("", "unlimited", "infinite", "none")
+EXPECTED = "lines like 'NodeName=n[01-40] CPUs=64 RealMemory=256000' (slurm.conf, or scontrol show node)"
+
+
+@dataclass(frozen=True)
+class _Line:
+    """A definition: its keys in small letters, its values, and where it is."""
+
+    values: Mapping[str, str]
+    where: str
+
+    def get(self, *keys: str) -> str:
+        return next((self.values[key] for key in keys if key in self.values), "")
+
+    def number(self, *keys: str, default: int) -> int:
+        """A whole number. Raises BadLog."""
+        text = self.get(*keys)
+        if not text:
+            return default
+        if not (text.isascii() and text.isdigit()):
+            raise self.mistake(f"{keys[0]} is '{text}'; expected a whole number")
+        return int(text)
+
+    def mistake(self, sentence: str) -> BadLog:
+        return BadLog(f"{self.where}: {sentence}")
+
+
+@dataclass
+class _Found:
+    nodes: dict[str, Node] = field(default_factory=dict)
+    threads: dict[str, int] = field(default_factory=dict)
+    partitions: dict[str, tuple[Partition, list[str]]] = field(default_factory=dict)
+    has_memory: bool = True
+    is_linear: bool = False
+    """Whether jobs take whole nodes (SelectType=select/linear)."""
+
+
+def read_cluster(path: Path) -> Cluster:
+    """The nodes and partitions of a `slurm.conf`, or of the output of `scontrol show node`.
+
+    A node has CPUs (or Boards, Sockets, CoresPerSocket and ThreadsPerCore), RealMemory less MemSpecLimit,
+    Gres with types, and Features. `NodeName=DEFAULT` and `PartitionName=DEFAULT` set defaults; `Include` is
+    followed. Memory counts unless SelectTypeParameters lacks it. With SelectType=select/linear, or in a
+    partition with OverSubscribe=EXCLUSIVE, jobs take whole nodes. Sharing by time slices, weights and
+    topology are ignored; nodes in state FUTURE are left out.
+    Raises BadLog with file and line.
+    """
+    found = _Found()
+    defaults: dict[str, Mapping[str, str]] = {key: {} for key in _KEYS}
+    for key, line in _definitions(path, ()):
+        if key == "selecttypeparameters":
+            found.has_memory = "MEMORY" in line.values[key].upper()
+            continue
+        if key == "selecttype":
+            found.is_linear = line.values[key].lower().endswith("linear")
+            continue
+        name = line.values[key]
+        if name.upper() == "DEFAULT":
+            defaults[key] = {**defaults[key], **line.values}
+            continue
+        whole = _Line({**defaults[key], **line.values}, line.where)
+        (_add_nodes if key == "nodename" else _add_partition)(found, whole)
+    if not found.nodes:
+        raise BadLog(f"{path}: there is no node; expected {EXPECTED}")
+    _check_members(found)
+    members = {name: set(listed) for name, (_, listed) in found.partitions.items()}
+    nodes = {
+        name: replace(
+            node, partitions=node.partitions | {p for p, listed in members.items() if name in listed}
+        )
+        for name, node in found.nodes.items()
+    }
+    partitions = {name: partition for name, (partition, _) in found.partitions.items()}
+    if found.is_linear:
+        partitions = {name: replace(partition, is_exclusive=True) for name, partition in partitions.items()}
+    has_memory = found.has_memory and any(node.memory_mib > 1 for node in nodes.values())
+    return Cluster(nodes, partitions, found.threads, has_memory)
+
+
+def _definitions(path: Path, including: tuple[Path, ...]) -> Iterator[tuple[str, _Line]]:
+    """The definitions of nodes and partitions, with the key that each begins with."""
+    for number, text in _whole_lines(path):
+        include = re.fullmatch(r"include\s+(\S+)", text, re.IGNORECASE)
+        if include is not None:
+            other = path.parent / include[1]
+            if other in including:
+                raise BadLog(f"{path}, line {number}: {other} includes itself")
+            yield from _definitions(other, (*including, path))
+            continue
+        values = {key.lower(): value.strip('"') for key, value in _PAIR.findall(text)}
+        for key in _KEYS:
+            if key in values:
+                yield key, _Line(values, f"{path}, line {number}")
+
+
+def _whole_lines(path: Path) -> Iterator[tuple[int, str]]:
+    """Lines without comments; a backslash at the end, or an indent as in `scontrol`'s output, joins lines."""
+    text, first = "", 0
+    with open_log(path) as lines:
+        for number, raw in enumerate(lines, start=1):
+            line = re.sub(r"(?<!\\)#.*", "", raw).rstrip()
+            continues = text.endswith("\\") or (line[:1].isspace() and bool(line.strip()))
+            if not continues:
+                if text.strip():
+                    yield first, text.strip()
+                text, first = "", number
+            text = f"{text.removesuffix(chr(92))} {line.strip()}"
+    if text.strip():
+        yield first, text.strip()
+
+
+def _add_nodes(found: _Found, line: _Line) -> None:
+    if line.get("state").upper().startswith("FUTURE"):
+        return
+    threads = max(1, line.number("threadspercore", default=1))
+    boards = line.number("boards", default=1)
+    sockets = line.number("sockets", default=0) or boards * line.number("socketsperboard", default=1)
+    cores = sockets * line.number("corespersocket", default=1)
+    cpus = line.number("cpus", "cputot", "procs", default=cores * threads)
+    if cpus < 1:
+        raise line.mistake(
+            "a node has no CPUs; expected CPUs=64, or Sockets, CoresPerSocket and ThreadsPerCore"
+        )
+    memory = line.number("realmemory", default=1) - line.number("memspeclimit", default=0)
+    gpus, others = _gres(line)
+    features = line.get("availablefeatures", "features", "feature")
+    node = Node(
+        cores=cpus,
+        memory_mib=max(0, memory),
+        gpus=gpus,
+        others=others,
+        features=frozenset(filter(None, re.split(r"[,&]", features.replace("(null)", "")))),
+        partitions=frozenset(filter(None, line.get("partitions").split(","))),
+    )
+    for name in _hosts(line, line.values["nodename"]):
+        if name in found.nodes:
+            raise line.mistake(f"node {name} is defined twice")
+        found.nodes[name] = node
+        # Where CPUs are cores, Slurm does not allocate threads.
+        found.threads[name] = threads if cpus > cores else 1
+
+
+def _gres(line: _Line) -> tuple[tuple[str, ...], dict[str, int]]:
+    """GPUs by type, and the other generic resources by name."""
+    gpus: list[str] = []
+    others: dict[str, int] = {}
+    text = re.sub(r"\([^)]*\)", "", line.get("gres"))
+    for part in filter(None, text.split(",")):
+        name, *rest = (word for word in part.split(":") if word != "no_consume")
+        count = rest.pop() if rest and re.fullmatch(r"[0-9]+[KMGTkmgt]?", rest[-1]) else "1"
+        try:
+            amount = int(count) if count.isdigit() else memory_mib(count) * 2**20
+        except BadTres:
+            raise line.mistake(f"Gres has '{part}'; expected name:type:count, like gpu:a100:4") from None
+        if name == "gpu":
+            gpus += [rest[0] if rest else "gpu"] * amount
+        elif name not in ("shard", "mps"):  # shares of the same GPUs
+            others[name] = others.get(name, 0) + amount
+    return tuple(gpus), others
+
+
+def _add_partition(found: _Found, line: _Line) -> None:
+    name = line.values["partitionname"]
+    shared = line.get("oversubscribe", "shared").upper()
+    partition = Partition(
+        name,
+        max_time_s=_time_s(line, "maxtime"),
+        max_nodes=None if line.get("maxnodes").lower() in _NO_LIMIT else line.number("maxnodes", default=0),
+        is_exclusive=shared == "EXCLUSIVE",
+        default_time_s=_time_s(line, "defaulttime"),
+    )
+    listed = line.get("nodes")
+    members = list(found.nodes) if listed.upper() == "ALL" else _hosts(line, listed)
+    if not members:
+        raise line.mistake(f"partition {name} has no nodes; expected Nodes=n[01-40], or ALL")
+    found.partitions[name] = partition, members
+
+
+def _check_members(found: _Found) -> None:
+    for name, (_, listed) in found.partitions.items():
+        for node in listed:
+            if node not in found.nodes:
+                raise BadLog(f"partition {name} lists node {node}, which is not defined; add NodeName={node}")
+
+
+def _hosts(line: _Line, text: str) -> list[str]:
+    try:
+        return hostlist.expand(hostlist.patterns(text))
+    except ValueError as error:
+        raise line.mistake(str(error)) from None
+
+
+def _time_s(line: _Line, key: str) -> float | None:
+    """Seconds of a limit: minutes, or one of Slurm's formats like 1-00:00:00 or 12:00:00."""
+    text = line.get(key)
+    if text.lower() in _NO_LIMIT:
+        return None
+    for pattern, value in _TIMES.items():
+        if (match := re.fullmatch(pattern, text)) is not None:
+            return float(value(*map(int, match.groups())))
+    raise line.mistake(
+        f"{key} is '{text}'; expected minutes, hours:minutes:seconds, days-hours, or UNLIMITED"
+    )
+
+
+_TIMES: dict[str, Callable[..., int]] = {
+    r"(\d+)": lambda m: 60 * m,
+    r"(\d+):(\d+)": lambda m, s: 60 * m + s,
+    r"(\d+):(\d+):(\d+)": lambda h, m, s: 3600 * h + 60 * m + s,
+    r"(\d+)-(\d+)": lambda d, h: 86_400 * d + 3600 * h,
+    r"(\d+)-(\d+):(\d+)": lambda d, h, m: 86_400 * d + 3600 * h + 60 * m,
+    r"(\d+)-(\d+):(\d+):(\d+)": lambda d, h, m, s: 86_400 * d + 3600 * h + 60 * m + s,
+}

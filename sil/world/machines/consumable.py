@@ -1,0 +1,66 @@
+"""Nodes with cores, memory and GPUs, of which runs use parts. Neighbours do not change run times."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from scheduler.model import DispatchOrder, Job, RunId
+from scheduler.node_request import Node
+from scheduler.rules import KNOWN_NODES, NODES_FREE
+from sil.world.events import EventQueue, RunEnded, RunReleased
+from sil.world.guard.faults import SchedulerFault
+from sil.world.machines.execution import ExecutionModel
+from sil.world.node_usage import NodeUsage
+
+
+class ConsumableMachines(ExecutionModel):
+    """The actual state of `nodes`; `run_s` is the actual run time of a job."""
+
+    def __init__(self, nodes: Sequence[Node], run_s: Callable[[Job], float], events: EventQueue) -> None:
+        super().__init__()
+        self._usage = NodeUsage(nodes)
+        self._run_s = run_s
+        self._events = events
+        self._active: dict[RunId, DispatchOrder] = {}
+        self._holding: set[RunId] = set()
+
+    def release(self, run: RunId, now_s: float) -> bool:
+        if run not in self._holding:
+            return False
+        self._holding.remove(run)
+        order = self._active[run]
+        assert order.job.request is not None
+        self._usage.give_back(order.job.request, order.shares)
+        return True
+
+    def down_for(self, order: DispatchOrder) -> tuple[int | str, ...]:
+        return tuple(n for n in self._outages if n in order.machines) if self._outages else ()
+
+    def check(self, order: DispatchOrder, now_s: float) -> None:
+        """Raises SchedulerFault for shares of nodes that are not free or not what the job requests."""
+        job, shares = order.job, order.shares
+        if job.request is None or {share.node for share in shares} != set(order.machines):
+            message = f"job {job.id} was dispatched to nodes {order.machines} with shares of others, or none"
+            raise SchedulerFault(KNOWN_NODES, message, now_s, job.id)
+        why = self._usage.why_not(job.request, shares)
+        if why is not None:
+            message = f"job {job.id} was dispatched, but {why}"
+            raise SchedulerFault(NODES_FREE, message, now_s, job.id)
+
+    def start(self, order: DispatchOrder, now_s: float) -> None:
+        assert order.job.request is not None
+        self._usage.take(order.job.request, order.shares)
+        self._active[order.run] = order
+        self._holding.add(order.run)
+        end_s = now_s + self._run_s(order.job)
+        if self._events.has_releases:
+            self._events.push(end_s, RunReleased(order.run))
+        self._events.push(end_s, RunEnded(order.run))
+
+    def stop(self, run: RunId, now_s: float) -> DispatchOrder:
+        self.release(run, now_s)
+        return self._active.pop(run)
+
+    def runs_hit_by(self, subject: int | str) -> list[RunId]:
+        active = self._active.items()
+        return [run for run, order in active if run in self._holding and subject in order.machines]

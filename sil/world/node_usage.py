@@ -1,0 +1,110 @@
+"""What runs use of nodes with cores, memory and GPUs: a plain count, independent of the scheduler's own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from scheduler.model import Share
+from scheduler.node_request import Node, Request, thousandths
+
+CORES, MEMORY = "cores", "MiB of memory"
+WHOLE_GPU = 1000
+
+
+class NodeUsage:
+    """The room left on each node: cores and GPUs in thousandths, memory in MiB, others in units."""
+
+    def __init__(self, nodes: Sequence[Node]) -> None:
+        self._nodes = nodes
+        self._room = [
+            {CORES: thousandths(node.cores), MEMORY: node.memory_mib, **node.others} for node in nodes
+        ]
+        self._gpus = [[WHOLE_GPU] * len(node.gpus) for node in nodes]
+        self._chunks = [0] * len(nodes)
+
+    def why_not(self, request: Request, shares: Sequence[Share]) -> str | None:
+        """Why a job cannot use these shares of nodes; None if it can."""
+        n_chunks = sum(share.chunks for share in shares)
+        if n_chunks != request.chunks:
+            return f"it requests {request.chunks} chunks and gets {n_chunks}"
+        chunks: dict[int, int] = {}
+        taken: dict[tuple[int, int], int] = {}
+        for node, here, gpus in shares:
+            if not 0 <= node < len(self._nodes) or here < 1:
+                return f"it gets {here} chunks on node {node}; there are nodes 0 to {len(self._nodes) - 1}"
+            chunks[node] = chunks.get(node, 0) + here
+            wrong = self._wrong_gpus(request, node, here, gpus, taken)
+            if wrong is not None:
+                return wrong
+        for node, here in chunks.items():
+            wrong = self._wrong_on_node(request, node, here)
+            if wrong is not None:
+                return wrong
+        return None
+
+    def take(self, request: Request, shares: Sequence[Share]) -> None:
+        self._change(request, shares, -1)
+
+    def give_back(self, request: Request, shares: Sequence[Share]) -> None:
+        self._change(request, shares, 1)
+
+    def _wrong_on_node(self, request: Request, node: int, chunks: int) -> str | None:
+        if not request.may_use(self._nodes[node]):
+            return f"node {node} lacks a requested feature, or is in none of the requested partitions"
+        if request.most_on_node is not None and chunks > request.most_on_node:
+            return f"it gets {chunks} chunks on node {node}; at most {request.most_on_node} are to be on one"
+        if request.exclusive and self._chunks[node]:
+            return f"node {node} has other jobs, and it is to have the node for itself"
+        for name, amount in _amounts(request).items():
+            if chunks * amount > self._room[node].get(name, 0):
+                return f"node {node} has too few free {name} for {chunks} of its chunks"
+        return None
+
+    def _wrong_gpus(
+        self,
+        request: Request,
+        node: int,
+        chunks: int,
+        gpus: Sequence[int],
+        taken: dict[tuple[int, int], int],
+    ) -> str | None:
+        wanted = request.gpus
+        count = 0 if wanted is None else chunks * wanted.count
+        if len(set(gpus)) != len(gpus) or (len(gpus) < count if request.exclusive else len(gpus) != count):
+            return f"{chunks} of its chunks get {len(gpus)} GPUs of node {node}; they request {count}"
+        amount = WHOLE_GPU if wanted is None or request.exclusive else thousandths(wanted.share)
+        for gpu in gpus:
+            if not 0 <= gpu < len(self._gpus[node]):
+                return f"node {node} has no GPU {gpu}"
+            if wanted is not None and wanted.types and not request.exclusive:
+                found = self._nodes[node].gpus[gpu]
+                if found not in wanted.types:
+                    return f"GPU {gpu} of node {node} is of type {found}"
+            taken[node, gpu] = taken.get((node, gpu), 0) + amount
+            if taken[node, gpu] > self._gpus[node][gpu]:
+                return f"GPU {gpu} of node {node} is not free"
+        return None
+
+    def _change(self, request: Request, shares: Sequence[Share], sign: int) -> None:
+        """Take (-1) or give back (1)."""
+        amounts = _amounts(request)
+        part = WHOLE_GPU if request.gpus is None or request.exclusive else thousandths(request.gpus.share)
+        for node, chunks, gpus in shares:
+            self._chunks[node] -= sign * chunks
+            room = self._room[node]
+            if request.exclusive:
+                capacity = self._nodes[node]
+                left = (thousandths(capacity.cores), capacity.memory_mib, *capacity.others.values())
+                room.update(zip(room, left if sign > 0 else [0] * len(left), strict=True))
+                self._gpus[node] = [WHOLE_GPU if sign > 0 else 0] * len(capacity.gpus)
+                continue
+            for name, amount in amounts.items():
+                room[name] += sign * chunks * amount
+            for gpu in gpus:
+                self._gpus[node][gpu] += sign * part
+
+
+def _amounts(request: Request) -> dict[str, int]:
+    """What one chunk requests of a node, apart from GPUs."""
+    found = {CORES: thousandths(request.cores), MEMORY: request.memory_mib, **request.others}
+    return {name: amount for name, amount in found.items() if amount}

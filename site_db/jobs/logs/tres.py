@@ -1,0 +1,74 @@
+"""Trackable resources (TRES) of Slurm: `cpu=64,mem=256G,node=2,gres/gpu:a100=8`.
+
+<https://slurm.schedmd.com/tres.html>
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import lru_cache
+from math import ceil
+
+_MIB = {"": 1.0, "K": 2.0**-10, "M": 1.0, "G": 2.0**10, "T": 2.0**20, "P": 2.0**30}
+_UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
+_IGNORED = ("billing", "energy", "fs/", "pages", "vmem", "ic/")
+
+
+class BadTres(ValueError):
+    """A text cannot be read. The message says which part of it, and what is expected."""
+
+
+@dataclass(frozen=True, slots=True)
+class Tres:
+    """Totals of a job: 0 where the text does not say. `gpus` by type; "" for those of any type."""
+
+    cpus: int = 0
+    nodes: int = 0
+    memory_mib: int = 0
+    gpus: Mapping[str, int] = field(default_factory=dict)
+    others: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def n_gpus(self) -> int:
+        return sum(self.gpus.values())
+
+
+@lru_cache(16_384)
+def tres_of(text: str) -> Tres:
+    """Raises BadTres."""
+    counts: dict[str, int] = {}
+    gpus: dict[str, int] = {}
+    others: dict[str, int] = {}
+    for part in filter(None, map(str.strip, text.split(","))):
+        name, sign, value = part.partition("=")
+        if not sign:
+            raise BadTres(f"'{part}' is not of the form name=amount, like cpu=64")
+        if name == "mem":
+            counts["memory_mib"] = memory_mib(value)
+        elif name in ("cpu", "node"):
+            counts[f"{name}s"] = _count(value, part)
+        elif name.startswith("gres/gpu"):
+            gpus[name.removeprefix("gres/gpu").removeprefix(":")] = _count(value, part)
+        elif name.startswith(("gres/", "license/", "bb/")) and not name.startswith(_IGNORED):
+            others[name.partition("/")[2]] = _count(value, part)
+    # gres/gpu is the total, gres/gpu:a100 a part of it.
+    if (total := gpus.pop("", 0)) > (typed := sum(gpus.values())):
+        gpus[""] = total - typed
+    return Tres(gpus={kind: n for kind, n in gpus.items() if n}, others=others, **counts)
+
+
+def memory_mib(text: str) -> int:
+    """The MiB of a text like 256G or 4000M, rounded up. Raises BadTres."""
+    match = re.fullmatch(r"([0-9]+(?:\.[0-9]+)?)([KMGTP]?)", text, re.IGNORECASE)
+    if match is None:
+        raise BadTres(f"'{text}' is not an amount of memory, like 256G or 4000M")
+    return ceil(float(match[1]) * _MIB[match[2].upper()])
+
+
+def _count(text: str, part: str) -> int:
+    match = re.fullmatch(r"([0-9]{1,15})([KMGT]?)", text, re.IGNORECASE)
+    if match is None:
+        raise BadTres(f"'{part}' has no whole number of at least 0")
+    return int(match[1]) * _UNITS[match[2].upper()]
