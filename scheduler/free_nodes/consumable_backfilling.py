@@ -10,9 +10,12 @@ from scheduler.compiled import Flags, Ints, Ints2
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.model import RunId
 from scheduler.node_resources.kernels import shadow as kernels
-from scheduler.node_resources.kernels.shadow import Shadow
+from scheduler.node_resources.kernels.shadow import Candidates, Shadow
 from scheduler.node_resources.selection import NodeSelection, Placement
 from scheduler.node_resources.state import NodeResources
+
+MOST_DELAYING = 256
+"""So many different requests are remembered, in one pass, to delay the first job."""
 
 
 class Reservation(NamedTuple):
@@ -40,6 +43,7 @@ class Passes:
         self._state = state
         self._placement = Placement(state.nodes, selection)
         self._shadow = empty_shadow(state.nodes)
+        self._delaying: Ints2 = np.zeros((MOST_DELAYING, 2), dtype=np.int64)
         self.reservation: Reservation | None = None
         """Of the last pass."""
 
@@ -57,8 +61,7 @@ class Passes:
             first = self._start_in_order(order, placed)
             if first is not None and later is not None:
                 self._reserve(first, placed, now_s)
-                others = np.isin(later, [first, *(i for i, _ in placed)], invert=True)
-                self._backfill(later[others], placed, now_s)
+                self._backfill(later, first, placed, now_s)
             return placed
         finally:
             for i, used in reversed(placed):
@@ -97,26 +100,32 @@ class Passes:
             state.end(RunId(-1 - x), now_s + float(waiting.estimates_s[i]))
         self.reservation = Reservation(first, at_s)
 
-    def _backfill(self, order: Ints, placed: list[tuple[int, Ints2]], now_s: float) -> None:
+    def _backfill(self, order: Ints, first: int, placed: list[tuple[int, Ints2]], now_s: float) -> None:
         assert self.reservation is not None
         nodes, waiting, shadow = self._state.nodes, self._state.waiting, self._shadow
-        kinds, chunks = waiting.kinds, waiting.chunks
-        delaying: set[tuple[int, int]] = set()
-        """Requests that delay the first job; until another job starts, equal ones do so, too."""
-        x = kernels.next_that_fits(nodes.table, nodes.requests, kinds, chunks, order, 0)
-        while x < len(order):
+        estimates_s, reserved_s = waiting.estimates_s, self.reservation.at_s
+        skipped: Flags = np.zeros(len(estimates_s), dtype=np.bool_)
+        skipped[[first, *(i for i, _ in placed)]] = True
+        jobs = Candidates(waiting.kinds, waiting.chunks, estimates_s, order, skipped, self._delaying)
+        n_delaying, x, end = 0, -1, len(order)
+        while True:
+            x = kernels.next_candidate(
+                nodes.table, nodes.requests, jobs, x + 1, n_delaying, now_s, reserved_s
+            )
+            if x == end:
+                return
             i = int(order[x])
-            request = int(kinds[i]), int(chunks[i])
-            in_time = now_s + waiting.estimates_s[i] <= self.reservation.at_s
-            if in_time or request not in delaying:
-                used = self._placement.best(*request)
-                assert used is not None
-                kernels.copy_rows(nodes.table, nodes.requests, shadow, used)
-                self._placement.take(request[0], used)
-                if in_time or not kernels.would_delay(nodes.requests, shadow, request[0], used):
-                    placed.append((i, used))
-                    delaying.clear()
-                else:
-                    nodes.give_back(request[0], used)
-                    delaying.add(request)
-            x = kernels.next_that_fits(nodes.table, nodes.requests, kinds, chunks, order, x + 1)
+            kind, chunks = int(jobs.kinds[i]), int(jobs.chunks[i])
+            used = self._placement.best(kind, chunks)
+            assert used is not None
+            kernels.copy_rows(nodes.table, nodes.requests, shadow, used)
+            self._placement.take(kind, used)
+            in_time = now_s + float(estimates_s[i]) <= reserved_s
+            if in_time or not kernels.would_delay(nodes.requests, shadow, kind, used):
+                placed.append((i, used))
+                n_delaying = 0
+            else:
+                nodes.give_back(kind, used)
+                if n_delaying < len(self._delaying):  # otherwise it is tried again
+                    self._delaying[n_delaying] = kind, chunks
+                    n_delaying += 1

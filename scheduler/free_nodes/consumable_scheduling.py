@@ -37,15 +37,16 @@ class ConsumableScheduling:
         self, problem: ConsumableNodesProblem, shortest_first: bool, backfilled: str | None
     ) -> NodeSchedule:
         """In order of arrival or shortest first; others are backfilled in either of these orders or not."""
-        waiting = self.state.waiting
-        in_order: Ints = np.arange(len(waiting))
-        by_estimate: Ints = np.argsort(waiting.estimates_s, kind="stable")
+        estimates_s, now_s = self.state.waiting.estimates_s, problem.now_s
+        in_order: Ints = np.arange(len(estimates_s))
+        by_estimate = in_order
+        if shortest_first or backfilled == "shortest first":
+            by_estimate = np.argsort(estimates_s, kind="stable")
         order = by_estimate if shortest_first else in_order
         later = {None: None, "in order": in_order, "shortest first": by_estimate}[backfilled]
-        placed = self._passes.run(order, later, problem.now_s)
-        ends_s = problem.now_s + waiting.estimates_s
+        placed = self._passes.run(order, later, now_s)
         starts = tuple(
-            Start(i, NodeSet.of(set(used[:, NODE].tolist())), float(ends_s[i]), shares_of(used))
+            Start(i, NodeSet.of(set(used[:, NODE].tolist())), now_s + float(estimates_s[i]), shares_of(used))
             for i, used in placed
         )
         reservation = self._passes.reservation

@@ -87,6 +87,7 @@ class Replay:
             "part": list(self.log.part),
             "jobs": len(self.log.jobs),
             "processors": self.log.processors,
+            **({} if self.log.cluster is None else {"machines": list(self.log.cluster.nodes)}),
             "estimates": self.estimates.value,
             "order": self.order,
             "decision_cost": self.decision_cost,

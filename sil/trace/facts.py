@@ -10,7 +10,8 @@
 | | state or of the node whose local user came or left; -1 for runs on nodes |
 | machines | the machines that a run holds, as closed intervals: `0-3 5` |
 | job_class, queue, user, submitted_by, size | of a job that arrives; submitted_by if it is another user |
-| tasks | number of parallel tasks of a job that arrives; number of machines of a run that starts |
+| tasks | number of parallel tasks of a job that arrives; number of machines of a run that starts; cores on |
+| | nodes of which jobs request parts |
 | expected_s | estimated run time of a run that starts or a job that is mapped; promised turnaround; |
 | | simulated duration of a decision, whose time is that of the request |
 | detail | request of a job that arrives; what a run that starts uses of nodes (`sil.trace.requests`); |

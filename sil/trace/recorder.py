@@ -100,11 +100,11 @@ class TraceRecorder:
         run, job, resource, machines, expected_s, shares = order
         nodes = machines if isinstance(machines, NodeSet) else NodeSet.of(machines)
         self._n = n = self._n + 1
-        cells = (n, time_s, job.id, run, resource, str(nodes), nodes.n, expected_s)
         if shares:
+            cells = (n, time_s, job.id, run, resource, str(nodes), job.n_tasks, expected_s)
             self._shares += (*cells, shares_text(shares))
         else:
-            self._starts += cells
+            self._starts += (n, time_s, job.id, run, resource, str(nodes), nodes.n, expected_s)
 
     def note_end(self, time_s: float, order: DispatchOrder) -> None:
         run, job, resource, *_ = order

@@ -10,7 +10,7 @@ from typing import NamedTuple
 
 import numpy as np
 
-from scheduler.compiled import Flags, Floats2, Ints, Ints2, compiled, direct, inlined
+from scheduler.compiled import Flags, Floats, Floats2, Ints, Ints2, compiled, direct, inlined
 from scheduler.node_resources.kernels.allocation import CHUNKS, GPUS, NODE
 from scheduler.node_resources.kernels.fitting import chunks_that_fit, refresh
 from scheduler.node_resources.kernels.tables import NONE, WHOLE, NodeTable, RequestTable
@@ -146,5 +146,49 @@ def next_that_fits(
         refresh(nodes, requests, kinds[i])
         if requests.total[kinds[i]] >= chunks[i]:
             return x
+        x += 1
+    return x
+
+
+class Candidates(NamedTuple):
+    """Jobs to be backfilled: columns of the queue, the order in which to try them, those (by position in the
+    queue) to be skipped, and requests (kind, chunks) that would delay the first job."""
+
+    kinds: Ints
+    chunks: Ints
+    estimates_s: Floats
+    order: Ints
+    skipped: Flags
+    delaying: Ints2
+
+
+@direct
+@compiled
+def next_candidate(
+    nodes: NodeTable,
+    requests: RequestTable,
+    jobs: Candidates,
+    x: int,
+    n_delaying: int,
+    now_s: float,
+    reserved_s: float,
+) -> int:
+    """The first place from x on in the order of a job that fits now, or the length of the order.
+
+    A job whose request would delay the first job counts only if it is expected to end by `reserved_s`.
+    """
+    while x < len(jobs.order):
+        i = jobs.order[x]
+        if not jobs.skipped[i]:
+            kind, chunks = jobs.kinds[i], jobs.chunks[i]
+            refresh(nodes, requests, kind)
+            if requests.total[kind] >= chunks:
+                delays = False
+                if now_s + jobs.estimates_s[i] > reserved_s:
+                    for d in range(n_delaying):
+                        if jobs.delaying[d, 0] == kind and jobs.delaying[d, 1] == chunks:
+                            delays = True
+                if not delays:
+                    return x
         x += 1
     return x

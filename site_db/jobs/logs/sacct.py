@@ -145,6 +145,7 @@ def _job(row: _Row, states: Container[str], repairs: list[str]) -> LoggedJob:
         raise Refused("a step of a job, not a job (use sacct -X)")
     if reason := _refusal(row["state"].upper(), states):
         raise Refused(reason)
+    resources = _resources(row)
     started_s, ended_s = _run(row, repairs)
     times = (_unix_s(row[name]) for name in ("submit", "eligible"))
     submitted_s = next((time_s for time_s in times if time_s is not None), started_s)
@@ -164,7 +165,7 @@ def _job(row: _Row, states: Container[str], repairs: list[str]) -> LoggedJob:
         started_unix_s=started_s,
         ended_unix_s=ended_s,
         time_limit_s=_time_limit_s(row, repairs),
-        resources=_resources(row),
+        resources=resources,
     )
 
 
@@ -248,6 +249,8 @@ def _processors(row: _Row, repairs: list[str]) -> int:
         processors = _whole(row[name])
         if processors is not None and 1 <= processors <= MOST_PROCESSORS:
             return processors
+    if row["alloctres"] and (cpus := tres_of(row["alloctres"]).cpus):
+        return cpus
     repairs.append("the number of processors is unknown, taken as 1")
     return 1
 
