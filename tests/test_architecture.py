@@ -112,7 +112,10 @@ def test_the_site_database_imports_only_values_and_errors_of_the_scheduler_packa
 
 def test_only_selected_packages_import_the_database() -> None:
     may = {"settings", "site", "runs", "experiment", "workers", "planning", "studies", "cli"}
-    of_logs = {"site_db.jobs.logs.log_file", "site_db.jobs.logs.swf_format"}
+    of_logs = {
+        *(f"site_db.jobs.logs.{name}" for name in ("log_file", "logged_job", "sacct", "swf_format", "tres")),
+        "site_db.site_file.hostlist",
+    }
     none_of(
         (path, module)
         for path, module in imported("sil")

@@ -14,7 +14,7 @@ from scheduler.node_request import Node, Partition
 from sil.workload.cluster import Cluster
 from site_db.jobs.logs.log_file import BadLog, open_log
 from site_db.jobs.logs.tres import BadTres, memory_mib
-from site_db.site_file import hostlist
+from site_db.site_file.hostlist import expand, patterns
 
 _PAIR = re.compile(r"(\w+)=(\"[^\"]*\"|\S*)")
 _KEYS = ("nodename", "partitionname", "selecttype", "selecttypeparameters")
@@ -205,7 +205,7 @@ def _check_members(found: _Found) -> None:
 
 def _hosts(line: _Line, text: str) -> list[str]:
     try:
-        return hostlist.expand(hostlist.patterns(text))
+        return expand(patterns(text))
     except ValueError as error:
         raise line.mistake(str(error)) from None
 

@@ -50,7 +50,7 @@ def read_swf(
     jobs, notes, cut = repaired(rows, broken, size, rules, path)
     if processors is None and cluster is None:
         notes = (*_other_sizes(comments), *notes)
-    log = JobLog(path.name, jobs.select(SCHEMA), size, header, notes, cut=cut)
+    log = JobLog(path.name, jobs.select(*SCHEMA), size, header, notes, cut=cut)
     return log if cluster is None else _as_tasks(log, jobs[MEMORY_KIB], cluster)
 
 

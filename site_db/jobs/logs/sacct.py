@@ -145,7 +145,8 @@ def _job(row: _Row, states: Container[str], repairs: list[str]) -> LoggedJob:
         raise Refused("a step of a job, not a job (use sacct -X)")
     if reason := _refusal(row["state"].upper(), states):
         raise Refused(reason)
-    resources = _resources(row)
+    nodes = _nodes(row["nodelist"], repairs)
+    resources = _resources(row, len(nodes))
     started_s, ended_s = _run(row, repairs)
     times = (_unix_s(row[name]) for name in ("submit", "eligible"))
     submitted_s = next((time_s for time_s in times if time_s is not None), started_s)
@@ -160,7 +161,7 @@ def _job(row: _Row, states: Container[str], repairs: list[str]) -> LoggedJob:
         program=program or partition or "unknown",
         partition=partition,
         processors=_processors(row, repairs),
-        nodes=_nodes(row["nodelist"], repairs),
+        nodes=nodes,
         submitted_unix_s=submitted_s,
         started_unix_s=started_s,
         ended_unix_s=ended_s,
@@ -255,12 +256,14 @@ def _processors(row: _Row, repairs: list[str]) -> int:
     return 1
 
 
-def _resources(row: _Row) -> Tres:
-    """What the job requested; what it was allocated, where the log does not say."""
+def _resources(row: _Row, n_nodes: int) -> Tres:
+    """What the job requested; what it was allocated, where the log does not say. It ran on `n_nodes`, if that
+    is known."""
     try:
         requested, allocated = tres_of(row["reqtres"]), tres_of(row["alloctres"])
         cpus = requested.cpus or _first(row, "reqcpus") or allocated.cpus or _first(row, "alloccpus", "ncpus")
-        nodes = max(requested.nodes, allocated.nodes, _first(row, "allocnodes", "nnodes", "reqnodes"), 1)
+        counted = _first(row, "allocnodes", "nnodes", "reqnodes")
+        nodes = max(requested.nodes, allocated.nodes, counted, n_nodes, 1)
         return Tres(
             cpus=max(cpus, 1),
             nodes=nodes,

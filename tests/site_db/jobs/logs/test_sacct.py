@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from site_db.jobs.logs.log_file import open_log
 from site_db.jobs.logs.logged_job import LoggedJob, Tally
 from site_db.jobs.logs.sacct import read_sacct
+from site_db.jobs.logs.tres import Tres
 from site_db.toml_file import InvalidFile
 
 PATH = Path("log.txt")
@@ -98,7 +99,16 @@ def test_an_unreadable_limit_is_none(text: str) -> None:
 
 def test_a_row_becomes_a_run_with_utc_times() -> None:
     assert the_job(GOOD) == LoggedJob(
-        "1234", "ann", "bench", "batch", 8, ("n01", "n02"), NINE, NINE + HOUR, NINE + 2 * HOUR
+        "1234",
+        "ann",
+        "bench",
+        "batch",
+        8,
+        ("n01", "n02"),
+        NINE,
+        NINE + HOUR,
+        NINE + 2 * HOUR,
+        resources=Tres(8, 2),
     )
 
 
@@ -126,12 +136,12 @@ def test_a_repeated_header_in_a_concatenated_log_is_not_a_row() -> None:
 def test_the_required_columns_are_sufficient() -> None:
     row = {name: GOOD[name] for name in ("User", "Start", "End", "State")} | {"JobIDRaw": "99"}
     assert the_job(row, "the number of processors is unknown, taken as 1") == LoggedJob(
-        "99", "ann", "unknown", "", 1, (), NINE + HOUR, NINE + HOUR, NINE + 2 * HOUR
+        "99", "ann", "unknown", "", 1, (), NINE + HOUR, NINE + HOUR, NINE + 2 * HOUR, resources=Tres(1, 1)
     )
 
 
 def test_irrelevant_columns_are_ignored() -> None:
-    assert the_job(without(AllocNodes="2", NNodes="2")) == the_job(GOOD)
+    assert the_job(without(Reason="None", NTasks="3")) == the_job(GOOD)
 
 
 @pytest.mark.parametrize("number", ["1234", "1234_7", "1234+1", "99+0"])
