@@ -36,7 +36,7 @@ def _narrowing(nodes: NodeResources, request: Request, kind: int) -> Iterator[tu
 
 def _where(request: Request) -> str:
     partitions, features = sorted(request.partitions), sorted(request.features)
-    where = f"in {' or '.join(partitions)} and " if partitions else ""
+    where = f"in partition {' or '.join(partitions)} and " if partitions else ""
     return where + (f"have {' and '.join(features)} and are " if features else "")
 
 

@@ -108,6 +108,8 @@ def replay(
             outcomes = replay_all(run, schedulers, folder, executor, not no_report, bar)
     if not as_json:
         console.print_line(chosen.summary)
+        for line in [] if chosen.cluster is None else chosen.cluster.model:
+            console.print_line(f"{line}.")
     print_statistics({o.scheduler: o.statistics for o in outcomes}, as_json)
     _print_results(folder, outcomes, not no_report, as_json)
 

@@ -25,6 +25,8 @@ DESCRIBED = (
     "part",
     "jobs",
     "processors",
+    "gpus",
+    "nodes",
     "load",
     "days",
     "estimates",

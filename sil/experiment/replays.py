@@ -137,6 +137,10 @@ def _outcome(replay: Replay, name: str, folder: Path, died: Died | None) -> Outc
         return Outcome(name, folder, pl.DataFrame(), {}, f"{name} broke the rule {PROCESS_SURVIVES}: {died}")
     log = replay.log
     jobs = replayed_jobs(trace, log.jobs, log.cut)
+    gpus = 0
+    if log.cluster is not None:
+        gpus = log.cluster.gpus
+        jobs = jobs.join(log.requested, on="job_id", how="left", maintain_order="left")
     jobs.write_csv(folder / JOBS)
     decided_s = float(pl.read_parquet(folder / TIMINGS, columns=["wall_s"])["wall_s"].sum())
     batsim_schedule(jobs, len(log.jobs), log.processors, decided_s).write_csv(folder / SCHEDULE)
@@ -145,7 +149,7 @@ def _outcome(replay: Replay, name: str, folder: Path, died: Died | None) -> Outc
         fault = f"{name} broke the rule {rule} at {time_s:.12g} s: {message}"
     if fault is None and (breach := first_breach(facts, _capacity(log))) is not None:
         fault = f"{name}: the trace breaks the invariant {breach.rule}: {breach.message}"
-    return Outcome(name, folder, jobs, {} if fault else replay_metrics(jobs, log.processors), fault)
+    return Outcome(name, folder, jobs, {} if fault else replay_metrics(jobs, log.processors, gpus), fault)
 
 
 def _capacity(log: JobLog) -> Capacity:

@@ -38,7 +38,7 @@ class Replayed:
 
 def read_jobs_csv(path: Path) -> pl.DataFrame:
     """The columns of a jobs.csv that charts need."""
-    kinds = {
+    kinds: dict[str, type[pl.DataType]] = {
         "job_id": pl.Int64,
         "submission_time": pl.Float64,
         "requested_number_of_resources": pl.Int64,
@@ -48,6 +48,8 @@ def read_jobs_csv(path: Path) -> pl.DataFrame:
         "allocated_resources": pl.String,
         "bounded_slowdown": pl.Float64,
     }
+    if "requested_gpus" in pl.read_csv(path, n_rows=0).columns:
+        kinds["requested_gpus"] = pl.Float64
     return pl.read_csv(path, columns=list(kinds), schema_overrides=kinds)
 
 

@@ -92,6 +92,8 @@ PLAN_METRICS = {
 }
 """The metrics that can be a goal of a plan."""
 
+GPU_UTILISATION = Metric("gpu_utilisation", "Utilisation of GPUs", "%", 2, more_is_better=True)
+
 REPLAY_METRICS = {
     **{
         f"{_QUANTITIES[name][0]}_{summary}": JOB_METRICS[f"{summary}_{name}"]
@@ -99,9 +101,10 @@ REPLAY_METRICS = {
         for summary in _SUMMARIES
     },
     "utilisation": UTILISATION,
+    GPU_UTILISATION.key: GPU_UTILISATION,
     "makespan": MAKESPAN,
 }
-"""The metrics of a replayed log, by their names in summary.json."""
+"""The metrics of a replayed log, by their names in summary.json; that of GPUs only if there are GPUs."""
 
 OF_SHARED_NODES = ("mean_mpl", "stops", "local_slowdown", "tight_share", "promised_share", "kept_share")
 
@@ -147,13 +150,22 @@ def _utilisation(jobs: pl.DataFrame, runs: pl.DataFrame, n_machines: int) -> flo
     return 100.0 * busy_s / (n_machines * float(ends_s - begins_s))
 
 
-def replay_metrics(jobs: pl.DataFrame, processors: int) -> dict[str, float]:
-    """REPLAY_METRICS of jobs with the columns of Batsim's jobs.csv; none without jobs."""
+def replay_metrics(jobs: pl.DataFrame, processors: int, gpus: int = 0) -> dict[str, float]:
+    """REPLAY_METRICS of jobs with the columns of Batsim's jobs.csv and, if there are GPUs, `requested_gpus`;
+    none without jobs."""
     if not len(jobs):
         return {}
-    runs = jobs.select(from_s="starting_time", until_s="finish_time", tasks="requested_number_of_resources")
-    utilisation = pl.lit(_utilisation(jobs, runs, processors))
-    found = {name: utilisation if m.of_jobs is None else m.of_jobs for name, m in REPLAY_METRICS.items()}
+    held = {UTILISATION.key: ("requested_number_of_resources", processors)}
+    if gpus:
+        held[GPU_UTILISATION.key] = "requested_gpus", gpus
+    found = {}
+    for name, metric in REPLAY_METRICS.items():
+        if metric.of_jobs is not None:
+            found[name] = metric.of_jobs
+        elif name in held:
+            column, capacity = held[name]
+            runs = jobs.select(from_s="starting_time", until_s="finish_time", tasks=column)
+            found[name] = pl.lit(_utilisation(jobs, runs, capacity))
     return jobs.select(**found).row(0, named=True)
 
 

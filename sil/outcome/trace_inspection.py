@@ -8,8 +8,11 @@ from typing import Any
 
 import polars as pl
 
+from scheduler.node_set import NodeSet
 from sil.outcome.jobs import ENDINGS
 from sil.trace.facts import RUN, Fact
+from sil.trace.requests import request_of
+from site_db.site_file.hostlist import fold
 
 Row = dict[str, Any]
 
@@ -81,12 +84,16 @@ def sentence(fact: Row, resources: Sequence[str] = ()) -> str:
     """A fact as a sentence, with the names of resources."""
     job, event, resource = fact["job"], Fact(fact["event"]), fact["resource"]
     where = fact["machines"] if fact["machines"] is not None else resource
+    if resources and resource is not None and resource < 0 and fact["machines"]:
+        where = ",".join(fold(resources[n] for n in NodeSet.parse(fact["machines"])))
     if resource is not None and 0 <= resource < len(resources):
         where = resources[resource]
     if event in _SENTENCES:
         return _SENTENCES[event].format(where=where, **fact)
     if event == Fact.JOB_ARRIVED:
         asks = f" and requests {fact['tasks']} nodes" if (fact["tasks"] or 1) > 1 else ""
+        if fact["detail"] is not None:
+            asks = f" and requests {request_of(fact['detail'])}"
         return f"job {job} arrives{asks}"
     if event == Fact.RUN_STARTED:
         estimate = "" if fact["expected_s"] is None else f", estimated run time {fact['expected_s']:g} s"

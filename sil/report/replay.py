@@ -64,6 +64,9 @@ def replay_page(replayed: Replayed) -> Page:
 def _terms(d: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     load = f"; load {100 * d['load']:.1f} %" if d["load"] else ""
     yield "Log", f"{d['days']:.1f} days from the first submission to the last{load}"
+    for line in d["nodes"]:
+        title, _, text = line.partition(": ")
+        yield (title, text) if title == "Nodes" else ("Sharing", line)
     yield "Estimates", ESTIMATES[d["estimates"]]
     if d["part"]:
         yield "Part", ", ".join(d["part"])
@@ -94,12 +97,17 @@ def _sections(replayed: Replayed, names: list[str]) -> Iterator[Section]:
         "All runs while some hundred jobs start, around the job that waited longest. Colours only "
         "distinguish jobs."
     )
+    gpus, shared = int(replayed.described["gpus"]), bool(replayed.described["nodes"])
+    # Jobs overlap on nodes that they share.
+    schedules = {} if shared else jobs
+    in_use = [("Processors", "requested_number_of_resources", processors)]
+    in_use += [("GPUs", "requested_gpus", gpus)] if gpus else []
     for title, text, chart in (
         ("Jobs that wait", bins, queue_length(jobs, names)),
-        ("Processors in use", bins, utilisation(jobs, processors, names)),
+        *((f"{what} in use", bins, utilisation(jobs, what, of, n, names)) for what, of, n in in_use),
         ("Waiting time", "The share of jobs that wait at most so long.", waiting_distribution(jobs, names)),
         ("Slowdown by size of job", dots, slowdown_by_size(jobs, names)),
-        *((f"Schedule of {name}", around, gantt(table, processors)) for name, table in jobs.items()),
+        *((f"Schedule of {name}", around, gantt(table, processors)) for name, table in schedules.items()),
     ):
         yield Section(title, text, [Part(chart=chart, name=slug(title))])
 
@@ -109,10 +117,10 @@ def queue_length(jobs: Jobs, names: Sequence[str]) -> Figure:
     return _over_time(jobs, names, "Jobs that wait", ("submission_time", "starting_time"), pl.lit(1.0))
 
 
-def utilisation(jobs: Jobs, processors: int, names: Sequence[str]) -> Figure:
-    """The mean share of processors in use in each of `BINS` intervals of time."""
-    share = 100.0 * pl.col("requested_number_of_resources") / processors
-    return _over_time(jobs, names, "Processors in use (%)", ("starting_time", "finish_time"), share)
+def utilisation(jobs: Jobs, what: str, requested: str, capacity: int, names: Sequence[str]) -> Figure:
+    """The mean share of processors, or of GPUs, in use in each of `BINS` intervals of time."""
+    share = 100.0 * pl.col(requested) / capacity
+    return _over_time(jobs, names, f"{what} in use (%)", ("starting_time", "finish_time"), share)
 
 
 def slowdown_by_size(jobs: Jobs, names: Sequence[str]) -> Figure:

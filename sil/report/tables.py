@@ -8,7 +8,7 @@ from rich import box
 from rich.table import Table
 
 from sil.outcome.comparison import Accuracy, Cell, Comparison
-from sil.outcome.metrics import REPLAY_METRICS, metric
+from sil.outcome.metrics import GPU_UTILISATION, REPLAY_METRICS, metric
 from sil.outcome.statistics import Interval
 
 
@@ -124,6 +124,7 @@ def replay_rows(statistics: Mapping[str, Mapping[str, float]]) -> list[tuple[str
     return [
         (m.label, [f"{found[name]:,.{m.digits}f}" if name in found else "-" for found in statistics.values()])
         for name, m in REPLAY_METRICS.items()
+        if m is not GPU_UTILISATION or any(name in found for found in statistics.values())
     ]
 
 

@@ -22,6 +22,7 @@ from sil.settings.estimates import Estimates, run_times_by
 from sil.trace.facts import TIMINGS, TIMINGS_SCHEMA, TRACE, of_run, timings_frame, trace_stream
 from sil.trace.recorder import TraceRecorder
 from sil.trace.stream import ParquetStream
+from sil.workload.cluster import Cluster
 from sil.workload.job_log import JobLog, LoggedRuns
 from sil.world.events import ORDERS, EventQueue, SimClock
 from sil.world.guard.decision_cost import Charge
@@ -63,6 +64,13 @@ def _only_for_identical_nodes(scheduler: UnderTest) -> str | None:
     return None
 
 
+def _of_nodes(cluster: Cluster | None) -> dict[str, object]:
+    """For a description: sentences on the model of the nodes, and their names."""
+    if cluster is None:
+        return {"gpus": 0, "nodes": []}
+    return {"gpus": cluster.gpus, "nodes": cluster.model, "machines": list(cluster.nodes)}
+
+
 @dataclass(frozen=True)
 class Replay:
     """A log, the run-time estimates for schedulers, the order of simultaneous events, and what decisions cost
@@ -87,7 +95,7 @@ class Replay:
             "part": list(self.log.part),
             "jobs": len(self.log.jobs),
             "processors": self.log.processors,
-            **({} if self.log.cluster is None else {"machines": list(self.log.cluster.nodes)}),
+            **_of_nodes(self.log.cluster),
             "estimates": self.estimates.value,
             "order": self.order,
             "decision_cost": self.decision_cost,

@@ -63,13 +63,25 @@ class Cluster:
         return f"{len(self.nodes):,} nodes with {self.cores:,} CPUs{gpus}"
 
     @property
-    def groups(self) -> list[str]:
+    def model(self) -> list[str]:
+        """How the nodes are modelled, in two lines."""
+        memory = "CPUs, memory and GPUs" if self.has_memory else "CPUs and GPUs"
+        sizes = (
+            f"{name} ({sum(name in node.partitions for node in self.nodes.values()):,}"
+            f"{', exclusive' if partition.is_exclusive else ''})"
+            for name, partition in self.partitions.items()
+        )
+        where = f"; partitions, by number of nodes: {', '.join(sizes)}" if self.partitions else ""
+        return [f"Nodes: {'; '.join(self._groups)}", f"Jobs share nodes by {memory}{where}"]
+
+    @property
+    def _groups(self) -> list[str]:
         """A text for each sort of node, like "300 with 64 CPUs, 256,000 MiB"."""
         counts = Counter(
             ", ".join(
                 [
                     f"{node.cores:g} CPUs",
-                    f"{node.memory_mib:,} MiB",
+                    *([f"{node.memory_mib:,} MiB"] if self.has_memory else []),
                     *(f"{n} {kind} GPUs" for kind, n in Counter(node.gpus).items()),
                     *(f"{n:,} {name}" for name, n in sorted(node.others.items())),
                 ]

@@ -85,6 +85,17 @@ class JobLog:
         return work / (self.processors * self.span_s) if self.span_s else None
 
     @property
+    def requested(self) -> pl.DataFrame:
+        """By job_id, for jobs with requests: their partitions, joined by commas, and all their GPUs."""
+        partitions = [",".join(sorted(request.partitions)) for request in self.requests]
+        gpus = [
+            0.0 if r.gpus is None else float(r.chunks * r.gpus.count * r.gpus.share) for r in self.requests
+        ]
+        rows = pl.DataFrame({"partition": partitions, "requested_gpus": gpus}).with_row_index("request")
+        of_jobs = self.jobs.select(pl.col("request").cast(pl.UInt32), job_id="job")
+        return of_jobs.join(rows, on="request", how="left").drop("request")
+
+    @property
     def summary(self) -> str:
         days, load = f"{self.span_s / 86_400:,.1f} days", self.load
         machine = f"{self.processors:,} processors" if self.cluster is None else str(self.cluster)
