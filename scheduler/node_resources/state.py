@@ -150,8 +150,10 @@ class NodeResources:
             n_here = int(here[:, CHUNKS].sum())
             if n_here > self.requests.fit[kind, n]:
                 return f"{n_here} of its chunks do not fit on node {n}"
-            wrong = self._wrong_gpus(kind, n, here)
-            if wrong is not None:
+            if self.requests.exclusive[kind]:  # it gets all GPUs, whatever it names
+                if len(here) > 1:
+                    return f"node {n} is listed twice"
+            elif (wrong := self._wrong_gpus(kind, n, here)) is not None:
                 return wrong
         return None
 
@@ -162,7 +164,7 @@ class NodeResources:
             gpus = [d for d in range(bits.bit_length()) if bits >> d & 1]
             if not gpus:
                 continue
-            if len(gpus) != chunks * requests.gpus[kind] and not requests.exclusive[kind]:
+            if len(gpus) != chunks * requests.gpus[kind]:
                 return (
                     f"{chunks} of its chunks request {chunks * requests.gpus[kind]} GPUs and get {len(gpus)}"
                 )

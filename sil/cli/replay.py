@@ -111,6 +111,8 @@ def replay(
         for line in [] if chosen.cluster is None else chosen.cluster.model:
             console.print_line(f"{line}.")
     print_statistics({o.scheduler: o.statistics for o in outcomes}, as_json)
+    for sentence in dict.fromkeys(o.refused for o in outcomes if o.refused is not None):
+        console.print_note(sentence)
     _print_results(folder, outcomes, not no_report, as_json)
 
 

@@ -15,7 +15,7 @@ from sil.experiment.provenance import code_under_test
 from sil.experiment.replay_folder import DESCRIBED, JOBS, REPORT, SCHEDULE, SUMMARY, render
 from sil.outcome.batsim_tables import batsim_schedule, replayed_jobs
 from sil.outcome.invariants import Capacity, first_breach
-from sil.outcome.metrics import faults, replay_metrics
+from sil.outcome.metrics import faults, refusal_sentences, replay_metrics
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest
 from sil.settings.code_version import code_and_data
@@ -36,13 +36,14 @@ UNFINISHED = "unfinished.db"
 
 @dataclass(frozen=True)
 class Outcome:
-    """The results under one scheduler: jobs, statistics, and its fault, if any."""
+    """The results under one scheduler: jobs, statistics, its fault and a sentence on refused jobs, if any."""
 
     scheduler: str
     folder: Path
     jobs: pl.DataFrame
     statistics: dict[str, float]
     fault: str | None
+    refused: str | None = None
 
 
 def replay_all(
@@ -149,7 +150,8 @@ def _outcome(replay: Replay, name: str, folder: Path, died: Died | None) -> Outc
         fault = f"{name} broke the rule {rule} at {time_s:.12g} s: {message}"
     if fault is None and (breach := first_breach(facts, _capacity(log))) is not None:
         fault = f"{name}: the trace breaks the invariant {breach.rule}: {breach.message}"
-    return Outcome(name, folder, jobs, {} if fault else replay_metrics(jobs, log.processors, gpus), fault)
+    statistics = {} if fault else replay_metrics(jobs, log.processors, gpus)
+    return Outcome(name, folder, jobs, statistics, fault, next(iter(refusal_sentences(facts)), None))
 
 
 def _capacity(log: JobLog) -> Capacity:
@@ -163,7 +165,9 @@ def _write_summary(path: Path, replay: Replay, outcomes: Sequence[Outcome]) -> N
         **replay.description(),
         "load": replay.log.load,
         "days": replay.log.span_s / 86_400.0,
-        "schedulers": {o.scheduler: {**o.statistics, "fault": o.fault} for o in outcomes},
+        "schedulers": {
+            o.scheduler: {**o.statistics, "fault": o.fault, "refused": o.refused} for o in outcomes
+        },
     }
     text = json.dumps({key: found[key] for key in DESCRIBED}, indent=2, ensure_ascii=False)
     path.write_text(text + "\n", encoding="utf-8")

@@ -28,12 +28,23 @@ class Replayed:
     def statistics(self) -> Mapping[str, Mapping[str, float]]:
         """Metrics by scheduler; none for those that broke a rule."""
         found = self.described["schedulers"]
-        return {name: {key: v for key, v in row.items() if key != "fault"} for name, row in found.items()}
+        sentences = ("fault", "refused")
+        return {
+            name: {key: v for key, v in row.items() if key not in sentences} for name, row in found.items()
+        }
 
     @property
     def faults(self) -> Sequence[str]:
         """A sentence for each scheduler that broke a rule."""
-        return [row["fault"] for row in self.described["schedulers"].values() if row["fault"]]
+        return self._sentences("fault")
+
+    @property
+    def refusals(self) -> Sequence[str]:
+        """A sentence for each scheduler under which jobs were refused."""
+        return self._sentences("refused")
+
+    def _sentences(self, key: str) -> Sequence[str]:
+        return [row[key] for row in self.described["schedulers"].values() if row.get(key)]
 
 
 def read_jobs_csv(path: Path) -> pl.DataFrame:

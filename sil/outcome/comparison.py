@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sil.outcome.metrics import METRICS, OF_SHARED_NODES, faults, monitor_notes, refusals
+from sil.outcome.metrics import METRICS, OF_SHARED_NODES, faults, monitor_notes, refusal_sentences
 from sil.outcome.statistics import CONFIDENCE, Interval, interval, percent_changes
 from sil.trace.facts import RUN, RunDescription
 
@@ -88,7 +88,7 @@ class Comparison:
         self.baseline = description.schedulers[0]
         first_faults = faults(facts).unique("scheduler", keep="first", maintain_order=True)
         self.faults = [Fault(**row) for row in first_faults.iter_rows(named=True)]
-        self.refusals = _refusals(facts)
+        self.refusals = refusal_sentences(facts)
         """A sentence for each scheduler under which jobs were refused."""
         self.notes = monitor_notes(facts)
         """Sentences on problems of monitors."""
@@ -149,14 +149,6 @@ class Comparison:
         if len(column) < self.description.replications or column.null_count():
             return None
         return column.to_numpy().astype(np.float64)
-
-
-def _refusals(facts: pl.DataFrame) -> list[str]:
-    return [
-        f"{row['scheduler']}: {row['refused']:,} of {row['arrived']:,} jobs were refused, and count in no "
-        f"other metric; the first because {row['reason']}"
-        for row in refusals(facts).filter(pl.col("refused") > 0).iter_rows(named=True)
-    ]
 
 
 def score_predictions(predictions: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:

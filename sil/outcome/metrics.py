@@ -268,6 +268,15 @@ def refusals(facts: pl.DataFrame) -> pl.DataFrame:
     )
 
 
+def refusal_sentences(facts: pl.DataFrame) -> list[str]:
+    """A sentence for each scheduler under which jobs were refused."""
+    return [
+        f"{row['scheduler']}: {row['refused']:,} of {row['arrived']:,} jobs were refused, and count in no "
+        f"other metric; the first because {row['reason']}"
+        for row in refusals(facts).filter(pl.col("refused") > 0).iter_rows(named=True)
+    ]
+
+
 def faults(facts: pl.DataFrame) -> pl.DataFrame:
     """One row per run that ended in a fault: rule, job, time_s and message."""
     return facts.filter(pl.col("event") == Fact.FAULT).select(

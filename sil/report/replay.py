@@ -50,13 +50,14 @@ def replay_page(replayed: Replayed) -> Page:
     d = replayed.described
     names = list(d["schedulers"])
     repairs = [Notice("refusal", f"{text}.", "Repaired") for text in d["repairs"]]
+    refused = [Notice("refusal", f"{text}.", "Refused") for text in replayed.refusals]
     faults = [Notice("fault", f"{text}.", "Fault") for text in replayed.faults]
     return Page(
         d["log"],
         f"{d['jobs']:,} jobs on {d['processors']:,} processors, replayed under {', '.join(names)}",
         f"{d['log']}: {', '.join(names)}",
         list(_terms(d)),
-        [*repairs, *faults],
+        [*repairs, *refused, *faults],
         list(_sections(replayed, names)),
     )
 

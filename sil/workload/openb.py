@@ -63,16 +63,18 @@ def read_pod_log(path: Path, cluster: Cluster) -> JobLog:
     jobs, requests, left_out = [], list[Request](), 0
     places: dict[object, int] = {}
     for number, row in enumerate(read_rows(path, ("name", *_SIZES, *_TIMES)), start=1):
-        created, scheduled, deleted = map(row.get, _TIMES)
-        if not scheduled or not deleted or row.number("deletion_time") <= row.number("scheduled_time"):
+        if not (row.get("scheduled_time") and row.get("deletion_time")):
             left_out += 1
             continue
-        run_s = float(int(deleted) - int(scheduled))
+        created_s, scheduled_s, deleted_s = map(row.number, _TIMES)
+        if (run_s := float(deleted_s - scheduled_s)) <= 0:
+            left_out += 1
+            continue
         request = _request(row)
         place = places.setdefault((request.cores, request.memory_mib, request.gpus), len(requests))
         if place == len(requests):
             requests.append(request)
-        jobs.append((number, float(created), run_s, max(1, ceil(request.cores)), run_s, -1, place))
+        jobs.append((number, float(created_s), run_s, max(1, ceil(request.cores)), run_s, -1, place))
     if not jobs:
         raise BadLog(f"{path}: no pod was scheduled and deleted")
     table = pl.DataFrame(jobs, {**SCHEMA, "request": pl.Int64}, orient="row").sort("submit_s", "job")
@@ -83,9 +85,11 @@ def read_pod_log(path: Path, cluster: Cluster) -> JobLog:
 
 
 def _request(row: Row) -> Request:
-    return Request(
-        cores=row.number("cpu_milli") / MILLI, memory_mib=row.number("memory_mib"), gpus=_gpus(row)
-    )
+    cores, memory_mib, gpus = row.number("cpu_milli") / MILLI, row.number("memory_mib"), _gpus(row)
+    try:
+        return Request(cores=cores, memory_mib=memory_mib, gpus=gpus)
+    except ValueError as error:
+        raise row.mistake(str(error)) from None
 
 
 def _gpus(row: Row) -> Gpus | None:

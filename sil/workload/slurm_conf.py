@@ -49,7 +49,8 @@ class _Line:
 class _Found:
     nodes: dict[str, Node] = field(default_factory=dict)
     threads: dict[str, int] = field(default_factory=dict)
-    partitions: dict[str, tuple[Partition, list[str]]] = field(default_factory=dict)
+    partitions: dict[str, tuple[Partition, list[str], _Line]] = field(default_factory=dict)
+    """With the nodes that each lists, and where."""
     has_memory: bool = True
     is_linear: bool = False
     """Whether jobs take whole nodes (SelectType=select/linear)."""
@@ -83,14 +84,14 @@ def read_cluster(path: Path) -> Cluster:
     if not found.nodes:
         raise BadLog(f"{path}: there is no node; expected {EXPECTED}")
     _check_members(found)
-    members = {name: set(listed) for name, (_, listed) in found.partitions.items()}
+    members = {name: set(listed) for name, (_, listed, _) in found.partitions.items()}
     nodes = {
         name: replace(
             node, partitions=node.partitions | {p for p, listed in members.items() if name in listed}
         )
         for name, node in found.nodes.items()
     }
-    partitions = {name: partition for name, (partition, _) in found.partitions.items()}
+    partitions = {name: partition for name, (partition, _, _) in found.partitions.items()}
     if found.is_linear:
         partitions = {name: replace(partition, is_exclusive=True) for name, partition in partitions.items()}
     has_memory = found.has_memory and any(node.memory_mib > 1 for node in nodes.values())
@@ -103,7 +104,7 @@ def _definitions(path: Path, including: tuple[Path, ...]) -> Iterator[tuple[str,
         include = re.fullmatch(r"include\s+(\S+)", text, re.IGNORECASE)
         if include is not None:
             other = path.parent / include[1]
-            if other in including:
+            if other in (*including, path):
                 raise BadLog(f"{path}, line {number}: {other} includes itself")
             yield from _definitions(other, (*including, path))
             continue
@@ -170,6 +171,8 @@ def _gres(line: _Line) -> tuple[tuple[str, ...], dict[str, int]]:
         count = rest.pop() if rest and re.fullmatch(r"[0-9]+[KMGTkmgt]?", rest[-1]) else "1"
         try:
             amount = int(count) if count.isdigit() else memory_mib(count) * 2**20
+            if len(rest) > 1 or not all(re.fullmatch(r"\w[\w.-]*", word) for word in (name, *rest)):
+                raise BadTres(part)
         except BadTres:
             raise line.mistake(f"Gres has '{part}'; expected name:type:count, like gpu:a100:4") from None
         if name == "gpu":
@@ -193,14 +196,16 @@ def _add_partition(found: _Found, line: _Line) -> None:
     members = list(found.nodes) if listed.upper() == "ALL" else _hosts(line, listed)
     if not members:
         raise line.mistake(f"partition {name} has no nodes; expected Nodes=n[01-40], or ALL")
-    found.partitions[name] = partition, members
+    found.partitions[name] = partition, members, line
 
 
 def _check_members(found: _Found) -> None:
-    for name, (_, listed) in found.partitions.items():
+    for name, (_, listed, line) in found.partitions.items():
         for node in listed:
             if node not in found.nodes:
-                raise BadLog(f"partition {name} lists node {node}, which is not defined; add NodeName={node}")
+                raise line.mistake(
+                    f"partition {name} lists node {node}, which is not defined; add NodeName={node}"
+                )
 
 
 def _hosts(line: _Line, text: str) -> list[str]:

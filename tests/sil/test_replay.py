@@ -390,7 +390,9 @@ def test_the_queue_figure_shows_means_over_time_intervals() -> None:
 
 
 def test_the_utilisation_figure_shows_the_share_of_busy_processors() -> None:
-    _, share = over_time(utilisation({"any": TWO_JOBS}, 4, ["any"]))
+    _, share = over_time(
+        utilisation({"any": TWO_JOBS}, "Processors", "requested_number_of_resources", 4, ["any"])
+    )
     expected = np.full(BINS, 25.0)
     expected[100] = 0.25 * 25.0 + 0.75 * 50.0
     expected[101:] = 50.0

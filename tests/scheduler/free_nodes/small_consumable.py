@@ -139,3 +139,29 @@ def one_pass(
         started.append(i)
         runs.append((end_s, job))
     return started
+
+
+def replayed(
+    empty: list[SmallNode],
+    jobs: list[tuple[float, float, SmallJob]],
+    one_round: Callable[[list[SmallNode], list[Run], list[SmallJob], float], list[int]],
+) -> list[float]:
+    """The start of each job: (arrival, run time, job), in order of arrival. Ends come before arrivals."""
+    nodes, starts_s = deepcopy(empty), [float("inf")] * len(jobs)
+    arrives_s, waiting, running = [row[0] for row in jobs], list[int](), list[tuple[float, int]]()
+    arrived = 0
+    while arrived < len(jobs) or running:
+        now_s = min([end_s for end_s, _ in running] + arrives_s[arrived : arrived + 1])
+        for _, k in [run for run in running if run[0] == now_s]:
+            remove(nodes, empty, jobs[k][2])
+        running = [run for run in running if run[0] > now_s]
+        while arrived < len(jobs) and arrives_s[arrived] == now_s:
+            waiting.append(arrived)
+            arrived += 1
+        expected = [(starts_s[k] + jobs[k][2].estimate_s, jobs[k][2]) for _, k in running]
+        started = [waiting[i] for i in one_round(nodes, expected, [jobs[k][2] for k in waiting], now_s)]
+        for k in started:
+            starts_s[k] = now_s
+            running.append((now_s + jobs[k][1], k))
+        waiting = [k for k in waiting if k not in started]
+    return starts_s

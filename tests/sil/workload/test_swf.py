@@ -11,6 +11,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from scheduler.node_request import Node, Request
+from sil.workload.cluster import Cluster
 from sil.workload.job_log import LARGEST, SCHEMA, BadLog, JobLog
 from sil.workload.swf import read_swf, write_swf
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
@@ -598,3 +600,28 @@ def test_the_same_log_gives_the_same_file(tmp_path: Path) -> None:
 def test_an_unwritable_file_is_reported(tmp_path: Path) -> None:
     with pytest.raises(BadLog, match="cannot be written: No such file or directory"):
         write_swf(tmp_path / "missing" / "log.swf", log_of(0))
+
+
+# On nodes with cores and memory
+
+CLUSTER = Cluster({"n1": Node(8, 4096), "n2": Node(8, 4096)}, {}, {})
+
+
+@pytest.mark.parametrize(
+    ("memory", "requested", "mib"), [(2048, 1025, 2), (2048, -1, 2), (-1, -1, 0), (-1, 1024, 1)]
+)
+def test_a_processor_is_a_task_of_one_core_with_the_requested_memory_else_that_used(
+    memory: int, requested: int, mib: int, tmp_path: Path
+) -> None:
+    path = log_file(tmp_path, job(memory=memory, requested_memory=requested))
+    log = read_swf(path, cluster=CLUSTER)
+    assert log.processors == 16
+    (request,) = log.requests
+    assert request == Request(4, 1, mib, most_on_node=None)
+
+
+def test_jobs_with_the_same_request_share_it(tmp_path: Path) -> None:
+    lines = [job(job=k, requested_memory=1024 * (k % 2)) for k in range(1, 5)]
+    log = read_swf(log_file(tmp_path, *lines), cluster=CLUSTER)
+    assert [log.requests[place].memory_mib for place in log.jobs["request"]] == [1, 0, 1, 0]
+    assert len(log.requests) == 2

@@ -1,0 +1,260 @@
+"""Replays on nodes with cores, memory and GPUs."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable
+from copy import deepcopy
+from pathlib import Path
+
+import polars as pl
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from scheduler.model import Share
+from sil.outcome.invariants import NO_RESOURCE_ABOVE_CAPACITY, Capacity, first_breach
+from sil.runs.on_log import Replay
+from sil.runs.under_test import resolve
+from sil.trace.facts import TRACE, Fact, read_facts
+from sil.trace.requests import request_of, request_text, shares_of, shares_text
+from sil.workload.cluster import Cluster
+from sil.workload.job_log import SCHEMA, JobLog
+from sil.workload.slurm_conf import read_cluster
+from tests.examples import up_to
+from tests.scheduler.free_nodes import small_consumable, test_consumable_backfilling
+from tests.scheduler.free_nodes.small_consumable import Run, SmallJob, SmallNode, fits, one_pass
+from tests.scheduler.free_nodes.test_consumable_backfilling import small_jobs, small_nodes
+from tests.sil.test_cli import sil, the_sentence
+
+pytestmark = pytest.mark.usefixtures("in_this_process")
+
+CONF = """\
+SelectTypeParameters=CR_Core_Memory
+NodeName=n[01-10] CPUs=64 RealMemory=256000
+NodeName=g[01-02] CPUs=64 RealMemory=512000 Gres=gpu:a100:4
+PartitionName=cpu Nodes=n[01-10] MaxTime=2-00:00:00
+PartitionName=gpu Nodes=g[01-02]
+PartitionName=all Nodes=ALL MaxNodes=4
+"""
+HEADER = "JobID|User|Partition|Submit|Start|End|State|TimelimitRaw|ReqTRES|AllocTRES|NodeList"
+
+
+def accounting(folder: Path, *jobs: tuple[str, str, str]) -> Path:
+    """Jobs of one hour that were submitted and started at 10 o'clock: partition, TRES, nodes."""
+    (folder / "slurm.conf").write_text(CONF)
+    at, end = "2026-01-01T10:00:00", "2026-01-01T11:00:00"
+    rows = [
+        f"{k}|ann|{partition}|{at}|{at}|{end}|COMPLETED|60|{tres}|{tres}|{nodes}"
+        for k, (partition, tres, nodes) in enumerate(jobs, 1)
+    ]
+    (folder / "sacct.txt").write_text("\n".join((HEADER, *rows)) + "\n")
+    return folder / "sacct.txt"
+
+
+def replay(log: Path, *options: str) -> dict[str, pl.DataFrame]:
+    """The jobs by scheduler."""
+    out = log.parent / "out"
+    done = sil("replay", log, "--nodes", log.parent / "slurm.conf", "--out", out, *options)
+    assert done.exit_code == 0, done.output
+    return {path.parent.name: pl.read_csv(path) for path in sorted(out.glob("*/jobs.csv"))}
+
+
+# -- what an operator found ------------------------------------------------------------------------------
+
+
+def test_64_jobs_of_one_core_that_shared_a_node_share_it_again(tmp_path: Path) -> None:
+    """A makespan of 3,600 s, not 64 times that."""
+    log = accounting(tmp_path, *[("cpu", "cpu=1,mem=4000M,node=1", "n01")] * 64)
+    for jobs in replay(log).values():
+        assert jobs["finish_time"].max() == 3600.0
+        assert jobs["starting_time"].max() == 0.0
+    facts = read_facts(tmp_path / "out" / "fcfs" / TRACE).filter(pl.col("event") == Fact.RUN_STARTED)
+    assert facts["machines"].to_list() == ["0"] * 64
+
+
+def test_a_job_on_two_nodes_runs_for_its_own_time_on_two_nodes(tmp_path: Path) -> None:
+    log = accounting(tmp_path, *[("cpu", "cpu=128,mem=100G,node=2", f"n0{k}") for k in range(1, 6)])
+    for jobs in replay(log).values():
+        assert jobs["finish_time"].to_list() == [3600.0] * 5
+    facts = read_facts(tmp_path / "out" / "easy" / TRACE).filter(pl.col("event") == Fact.RUN_STARTED)
+    assert facts["machines"].to_list() == ["0-1", "2-3", "4-5", "6-7", "8-9"]
+
+
+def test_nodes_come_from_the_configuration_and_not_from_where_jobs_ran(tmp_path: Path) -> None:
+    """Ten alike nodes in two partitions stay ten nodes, each in both."""
+    replay(accounting(tmp_path, ("cpu", "cpu=64,node=1", "n01"), ("all", "cpu=64,node=1", "n01")))
+    found = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert found["nodes"] == [
+        "Nodes: 10 with 64 CPUs, 256,000 MiB; 2 with 64 CPUs, 512,000 MiB, 4 a100 GPUs",
+        "Jobs share nodes by CPUs, memory and GPUs; partitions, by number of nodes: cpu (10), "
+        "gpu (2), all (12)",
+    ]
+    assert (found["gpus"], found["processors"]) == (8, 768)
+
+
+def test_accounting_without_nodes_is_recognised_and_the_option_named(tmp_path: Path) -> None:
+    sentence = the_sentence(sil("replay", accounting(tmp_path, ("cpu", "cpu=1,node=1", "n01"))))
+    assert sentence.endswith(
+        "this is Slurm's accounting, whose jobs request parts of nodes; name the nodes with --nodes "
+        "slurm.conf (or the output of: scontrol show node)"
+    )
+
+
+# -- requests, limits, reports ---------------------------------------------------------------------------
+
+
+def test_a_node_without_free_memory_takes_no_job_although_it_has_free_cores(tmp_path: Path) -> None:
+    jobs = replay(accounting(tmp_path, *[("gpu", "cpu=1,mem=500000M,node=1", "g01")] * 4))["fcfs"]
+    assert jobs["starting_time"].to_list() == [0.0, 0.0, 3600.0, 3600.0]
+
+
+def test_gpus_limit_the_jobs_on_a_node_and_are_in_the_table_and_the_metrics(tmp_path: Path) -> None:
+    tres = "cpu=1,mem=1G,node=1,gres/gpu=3,gres/gpu:a100=3"
+    jobs = replay(accounting(tmp_path, *[("gpu", tres, "g01")] * 3))["easy"]
+    assert jobs["starting_time"].to_list() == [0.0, 0.0, 3600.0]
+    assert jobs.select("partition", "requested_gpus").unique().rows() == [("gpu", 3.0)]
+    found = json.loads((tmp_path / "out" / "summary.json").read_text())["schedulers"]["easy"]
+    assert found["gpu_utilisation"] == pytest.approx(100 * 9 / 16)
+
+
+def test_a_job_that_the_partition_forbids_is_refused_and_the_others_run(tmp_path: Path) -> None:
+    log = accounting(tmp_path, ("all", "cpu=320,node=5", "n[01-05]"), ("all", "cpu=256,node=4", "n[01-04]"))
+    assert replay(log)["fcfs"]["job_id"].to_list() == [2]
+    refused = json.loads((tmp_path / "out" / "summary.json").read_text())["schedulers"]["fcfs"]["refused"]
+    assert refused == (
+        "fcfs: 1 of 2 jobs were refused, and count in no other metric; the first because job 1 requests 5 "
+        "nodes, of which partition all allows 4"
+    )
+    assert refused in (tmp_path / "out" / "report.html").read_text()
+
+
+@pytest.mark.parametrize("name", ["conservative", "rigid(backfilling=conservative)"])
+def test_a_scheduler_for_identical_nodes_is_refused_by_its_name(name: str, tmp_path: Path) -> None:
+    log = accounting(tmp_path, ("cpu", "cpu=1,node=1", "n01"))
+    sentence = the_sentence(sil("replay", log, "--nodes", tmp_path / "slurm.conf", "--scheduler", name))
+    assert sentence.startswith(f"scheduler '{name}'")
+
+
+def test_the_report_states_the_nodes_and_shows_gpus_in_use(tmp_path: Path) -> None:
+    replay(accounting(tmp_path, ("gpu", "cpu=1,node=1,gres/gpu=1", "g01"), ("cpu", "cpu=1,node=1", "n01")))
+    page = (tmp_path / "out" / "report.html").read_text()
+    for text in ("10 with 64 CPUs", "Jobs share nodes by CPUs, memory and GPUs", "GPUs in use"):
+        assert text in page
+    assert "Schedule of" not in page
+
+
+def test_why_counts_the_free_nodes_that_a_job_cannot_use(tmp_path: Path) -> None:
+    log = accounting(tmp_path, *[("all", "cpu=32,node=1,gres/gpu:a100=4", "g01")] * 3)
+    replay(log, "--reasons")
+    told = sil("why", tmp_path / "out" / "fcfs", "--job", "3")
+    assert told.exit_code == 0, told.output
+    text = " ".join(told.stdout.split())
+    assert "1 node with 32 cores, 4 a100 GPUs" in text
+    assert "12 nodes are in partition all and up, of these 0 have 4 a100 GPUs free" in text
+
+
+# -- an independent simulator ----------------------------------------------------------------------------
+
+POLICIES = {
+    "fcfs": None,
+    "easy": lambda job: 0.0,
+    "easy_sjbf": lambda job: job.estimate_s,
+}
+
+
+@settings(max_examples=up_to(300), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@given(
+    small_nodes(),
+    st.lists(st.tuples(small_jobs(), st.integers(0, 4), st.integers(1, 6)), min_size=1, max_size=10),
+    st.sampled_from(sorted(POLICIES)),
+)
+def test_every_start_equals_that_of_the_independent_simulator(
+    tmp_path: Path, empty: list[SmallNode], drawn: list[tuple[SmallJob, int, int]], policy: str
+) -> None:
+    arrives_s, jobs = 0.0, list[tuple[float, float, SmallJob]]()
+    for job, later_s, run_s in drawn:
+        arrives_s += later_s
+        if fits(empty, job):
+            jobs.append((arrives_s, min(float(run_s), job.estimate_s), job))
+    if not jobs:
+        return
+
+    def one_round(
+        nodes: list[SmallNode], running: list[Run], queue: list[SmallJob], now_s: float
+    ) -> list[int]:
+        return one_pass(nodes, empty, running, queue, now_s, POLICIES[policy])
+
+    expected = small_consumable.replayed(empty, deepcopy(jobs), one_round)
+    facts = replayed(empty, jobs, policy, tmp_path)
+    started = facts.filter(pl.col("event") == Fact.RUN_STARTED).sort("job")["time_s"].to_list()
+    assert started == expected
+    cluster_nodes = tuple(test_consumable_backfilling.state_of(empty).nodes.all)
+    assert first_breach(facts, Capacity(len(empty), nodes=cluster_nodes)) is None
+
+
+def replayed(
+    empty: list[SmallNode], jobs: list[tuple[float, float, SmallJob]], policy: str, folder: Path
+) -> pl.DataFrame:
+    nodes = test_consumable_backfilling.state_of(empty).nodes.all
+    rows = [(k, submit_s, run_s, 1, job.estimate_s, -1, k) for k, (submit_s, run_s, job) in enumerate(jobs)]
+    log = JobLog(
+        "small",
+        pl.DataFrame(rows, {**SCHEMA, "request": pl.Int64}, orient="row"),
+        len(empty),
+        cluster=Cluster({f"n{n}": node for n, node in enumerate(nodes)}, {}, {}),
+        requests=tuple(test_consumable_backfilling.request_of(job) for _, _, job in jobs),
+    )
+    Replay(log).run(resolve(policy), folder)
+    return pl.read_parquet(folder / TRACE)
+
+
+# -- traces ----------------------------------------------------------------------------------------------
+
+
+@given(small_jobs())
+def test_a_request_in_a_trace_is_read_as_it_was_written(job: SmallJob) -> None:
+    request = test_consumable_backfilling.request_of(job)
+    assert request_of(request_text(request)) == request
+
+
+@given(
+    st.lists(
+        st.builds(
+            Share,
+            st.integers(0, 10_000),
+            st.integers(1, 128),
+            st.lists(st.integers(0, 15), max_size=8, unique=True).map(tuple),
+        )
+    )
+)
+def test_shares_in_a_trace_are_read_as_they_were_written(shares: list[Share]) -> None:
+    assert shares_of(shares_text(shares)) == tuple(shares)
+
+
+FAULTS: dict[str, tuple[Callable[[str], str], str]] = {
+    "a chunk more": (lambda text: text.replace(":1@", ":2@"), "it requests 1 chunks and gets 2"),
+    "another node": (lambda text: text.replace("10:", "0:"), "GPU 0"),
+    "a GPU twice": (lambda text: text.replace("@0,1", "@0,0"), "get 2 GPUs"),
+    "GPUs of another job": (lambda text: text.replace("@2,3", "@0,1"), "GPU 0 of node 10 is not free"),
+    "too few GPUs": (lambda text: text.replace("@2,3", "@2"), "get 1 GPUs"),
+    "a GPU that is not there": (lambda text: text.replace("@2,3", "@2,9"), "has no GPU 9"),
+    "no such node": (lambda text: text.replace("10:", "99:"), "there are nodes 0 to 11"),
+}
+
+
+@pytest.mark.parametrize("fault", FAULTS)
+def test_an_invariant_finds_a_share_that_is_not_free(fault: str, tmp_path: Path) -> None:
+    spoil, sentence = FAULTS[fault]
+    replay(accounting(tmp_path, *[("gpu", "cpu=1,node=1,gres/gpu:a100=2", "g01")] * 2))
+    facts = read_facts(tmp_path / "out" / "fcfs" / TRACE)
+    nodes = tuple(read_cluster(tmp_path / "slurm.conf").nodes.values())
+    assert first_breach(facts, Capacity(12, nodes=nodes)) is None
+    details = [
+        spoil(detail) if event == Fact.RUN_STARTED else detail
+        for event, detail in facts.select("event", "detail").iter_rows()
+    ]
+    breach = first_breach(facts.with_columns(detail=pl.Series(details)), Capacity(12, nodes=nodes))
+    assert breach is not None
+    assert breach.rule == NO_RESOURCE_ABOVE_CAPACITY
+    assert sentence in breach.message

@@ -1,0 +1,173 @@
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from scheduler.node_request import Gpus, Node, Partition, Request
+from sil.workload.accounting import read_accounting
+from sil.workload.cluster import Cluster
+from sil.workload.job_log import BadLog, JobLog
+from sil.workload.swf_rules import Overrun, Rules
+
+NODES = {
+    "n1": Node(64, 256_000, partitions=frozenset({"cpu", "all"})),
+    "n2": Node(64, 256_000, partitions=frozenset({"cpu", "all", "whole"})),
+    "g1": Node(64, 512_000, ("a100",) * 4, {"fpga": 1}, partitions=frozenset({"gpu", "all"})),
+}
+PARTITIONS = {
+    "cpu": Partition("cpu", max_time_s=86_400.0),
+    "gpu": Partition("gpu", max_time_s=86_400.0, default_time_s=1800.0),
+    "all": Partition("all"),
+    "whole": Partition("whole", is_exclusive=True),
+}
+CLUSTER = Cluster(NODES, PARTITIONS, {})
+
+GOOD = {
+    "JobID": "7",
+    "User": "ann",
+    "Partition": "cpu",
+    "Submit": "2026-01-01T09:00:00",
+    "Start": "2026-01-01T10:00:00",
+    "End": "2026-01-01T11:00:00",
+    "State": "COMPLETED",
+    "TimelimitRaw": "120",
+    "ReqTRES": "cpu=4,mem=8G,node=1",
+    "AllocTRES": "billing=4,cpu=4,mem=8G,node=1",
+}
+
+
+def read(
+    folder: Path, *jobs: dict[str, str], cluster: Cluster = CLUSTER, rules: Rules | None = None
+) -> JobLog:
+    path = folder / "accounting.txt"
+    rows = [GOOD | job for job in jobs]
+    path.write_text("".join("|".join(line) + "\n" for line in (rows[0], *(row.values() for row in rows))))
+    return read_accounting(path, cluster, rules or Rules())
+
+
+def the_request(folder: Path, tres: str, cluster: Cluster = CLUSTER, **job: str) -> Request:
+    log = read(folder, {"ReqTRES": tres, "AllocTRES": tres, **job}, cluster=cluster)
+    return log.requests[log.jobs["request"][0]]
+
+
+def test_a_job_on_one_node_requests_its_own_cores_and_memory(tmp_path: Path) -> None:
+    assert the_request(tmp_path, "cpu=4,mem=8G,node=1") == Request(1, 4, 8192, partitions=frozenset({"cpu"}))
+
+
+def test_a_job_on_several_nodes_requests_equal_parts_of_them(tmp_path: Path) -> None:
+    assert the_request(tmp_path, "cpu=128,mem=400G,node=2") == Request(
+        2, 64, 204_800, partitions=frozenset({"cpu"})
+    )
+
+
+def test_cpus_that_cannot_be_divided_among_the_nodes_are_tasks_of_one_core(tmp_path: Path) -> None:
+    assert the_request(tmp_path, "cpu=7,mem=14M,node=2") == Request(
+        7, 1, 2, most_on_node=None, partitions=frozenset({"cpu"})
+    )
+
+
+def test_gpus_are_requested_on_each_node_by_type_if_the_job_named_one(tmp_path: Path) -> None:
+    typed = the_request(tmp_path, "cpu=8,mem=1G,node=1,gres/gpu=2,gres/gpu:a100=2", Partition="gpu")
+    assert typed.gpus == Gpus(2, types=frozenset({"a100"}))
+    assert the_request(tmp_path, "cpu=8,mem=1G,node=1,gres/gpu=2", Partition="gpu").gpus == Gpus(2)
+
+
+def test_what_was_requested_counts_rather_than_what_was_allocated(tmp_path: Path) -> None:
+    log = read(tmp_path, {"ReqTRES": "cpu=2,mem=1G,node=1", "AllocTRES": "cpu=64,mem=256G,node=1"})
+    assert log.requests == (Request(1, 2, 1024, partitions=frozenset({"cpu"})),)
+
+
+def test_cpus_are_rounded_up_to_whole_cores(tmp_path: Path) -> None:
+    threaded = Cluster(NODES, PARTITIONS, dict.fromkeys(NODES, 2))
+    assert the_request(tmp_path, "cpu=3,node=1", threaded).cores == 4
+
+
+def test_jobs_of_an_exclusive_partition_take_whole_nodes(tmp_path: Path) -> None:
+    assert the_request(tmp_path, "cpu=4,node=1", Partition="whole").exclusive
+
+
+def test_memory_does_not_count_where_the_cluster_does_not_allocate_it(tmp_path: Path) -> None:
+    without_memory = Cluster(NODES, PARTITIONS, {}, has_memory=False)
+    assert the_request(tmp_path, "cpu=4,mem=8G,node=1", without_memory).memory_mib == 0
+
+
+def test_resources_that_no_node_has_are_ignored_and_others_are_requested(tmp_path: Path) -> None:
+    tres = "cpu=4,node=1,gres/fpga=1,bb/datawarp=9"
+    assert the_request(tmp_path, tres, Partition="gpu").others == {"fpga": 1}
+
+
+def test_every_job_that_used_its_nodes_is_replayed_whatever_became_of_it(tmp_path: Path) -> None:
+    states = ["COMPLETED", "FAILED", "TIMEOUT", "CANCELLED by 5", "PREEMPTED", "NODE_FAIL", "OUT_OF_MEMORY"]
+    log = read(tmp_path, *({"JobID": str(k), "State": state} for k, state in enumerate(states, 1)))
+    assert log.jobs["job"].to_list() == [1, 2, 3, 4, 5, 6, 7]
+
+
+def test_jobs_that_never_started_are_counted_as_left_out(tmp_path: Path) -> None:
+    never = {"JobID": "8", "Start": "Unknown", "State": "CANCELLED by 5"}
+    log = read(tmp_path, {}, never, {"JobID": "9", "State": "PENDING", "Start": "Unknown"})
+    assert log.jobs["job"].to_list() == [7]
+    assert sum("left out" in note for note in log.notes) >= 1
+
+
+def test_times_are_those_of_submission_and_of_the_run(tmp_path: Path) -> None:
+    log = read(tmp_path, {}, {"JobID": "8", "Submit": "2026-01-01T09:30:00"})
+    assert log.jobs.select("submit_s", "run_s", "estimate_s").rows() == [
+        (0.0, 3600.0, 7200.0),
+        (1800.0, 3600.0, 7200.0),
+    ]
+
+
+@pytest.mark.parametrize(("partition", "estimate_s"), [("cpu", 86_400.0), ("gpu", 3600.0), ("all", 3600.0)])
+def test_a_job_without_a_time_limit_has_its_partitions(
+    partition: str, estimate_s: float, tmp_path: Path
+) -> None:
+    """The default of `gpu` is shorter than the run, and raised; `all` has no limit."""
+    log = read(tmp_path, {"TimelimitRaw": "", "Partition": partition})
+    assert log.jobs["estimate_s"].to_list() == [estimate_s]
+
+
+def test_runs_beyond_the_time_limit_are_cut_on_request(tmp_path: Path) -> None:
+    log = read(tmp_path, {"TimelimitRaw": "30"}, rules=Rules(overrun=Overrun.CUT))
+    assert log.jobs.select("run_s", "estimate_s").rows() == [(1800.0, 1800.0)]
+    assert log.cut == {7}
+
+
+def test_array_tasks_and_requeued_jobs_get_numbers_of_their_own(tmp_path: Path) -> None:
+    log = read(tmp_path, {"JobID": "5_1"}, {"JobID": "5_2"}, {"JobID": "7"}, {"JobID": "7"})
+    assert sorted(log.jobs["job"].to_list()) == [7, 8, 9, 10]
+
+
+def test_users_keep_their_names(tmp_path: Path) -> None:
+    log = read(tmp_path, {}, {"JobID": "8", "User": "bob"})
+    assert [log.users[x] for x in log.jobs["user"].to_list()] == ["ann", "bob"]
+
+
+def test_a_request_that_no_node_can_satisfy_is_named_with_its_jobs(tmp_path: Path) -> None:
+    log = read(
+        tmp_path,
+        {"ReqTRES": "cpu=65,node=1"},
+        {"ReqTRES": "cpu=65,node=1", "JobID": "8"},
+        {"JobID": "9", "Partition": "none"},
+    )
+    assert (
+        "2 jobs, the first is job 7: no nodes in partition cpu can satisfy 1 node with 65 cores, 8,192 MiB; "
+        "refused when it arrives"
+    ) in log.notes
+    assert any(note.startswith("job 9: no nodes in partition none can satisfy") for note in log.notes)
+
+
+@pytest.mark.parametrize(
+    ("job", "sentence"),
+    [
+        ({"ReqTRES": "cpu=four", "AllocTRES": "cpu=four"}, "'cpu=four' has no whole number of at least 0"),
+        ({"ReqTRES": "mem=-1G", "AllocTRES": "mem=-1G"}, "'-1G' is not an amount of memory"),
+        ({"State": "PENDING", "Start": "Unknown"}, "no job of 1 rows used its nodes"),
+    ],
+)
+def test_accounting_without_a_usable_job_is_refused_with_the_reason(
+    job: dict[str, str], sentence: str, tmp_path: Path
+) -> None:
+    with pytest.raises(BadLog) as caught:
+        read(tmp_path, job)
+    assert sentence in str(caught.value)
