@@ -17,7 +17,7 @@ from site_db.site_file.exchange import read_site_file
 
 ROOT = Path(__file__).parent.parent
 README = ROOT / "README.md"
-GUIDES = ("guide", "your-scheduler", "database", "shared-nodes", "replay", "planning")
+GUIDES = ("guide", "your-scheduler", "database", "shared-nodes", "replay", "nodes", "planning")
 SETUP_COMMANDS = ("make ", "git ", "pip ")
 """Set-up, which CI does."""
 

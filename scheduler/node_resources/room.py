@@ -26,18 +26,19 @@ def room_for(nodes: NodeResources, request: Request) -> str:
 def _narrowing(nodes: NodeResources, request: Request, kind: int) -> Iterator[tuple[int, str]]:
     """The number of nodes left after each condition that excludes some, and the condition."""
     left: Flags = nodes.requests.eligible[kind]
-    yield int(left.sum()), f"nodes are {_where(request)}up"
+    n_up = int(left.sum())
+    yield n_up, f"node{'' if n_up == 1 else 's'} up{_where(request)}"
     for condition, what in _conditions(nodes, request, kind):
         narrowed = left & condition
         if narrowed.sum() < left.sum():
-            yield int(narrowed.sum()), f"have {what}"
+            yield int(narrowed.sum()), f"with {what}"
         left = narrowed
 
 
 def _where(request: Request) -> str:
     partitions, features = sorted(request.partitions), sorted(request.features)
-    where = f"in partition {' or '.join(partitions)} and " if partitions else ""
-    return where + (f"have {' and '.join(features)} and are " if features else "")
+    where = f" in partition {' or '.join(partitions)}" if partitions else ""
+    return where + (f" with {' and '.join(features)}" if features else "")
 
 
 def _conditions(nodes: NodeResources, request: Request, kind: int) -> Iterator[tuple[Flags, str]]:

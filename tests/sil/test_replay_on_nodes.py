@@ -151,7 +151,7 @@ def test_why_counts_the_free_nodes_that_a_job_cannot_use(tmp_path: Path) -> None
     assert told.exit_code == 0, told.output
     text = " ".join(told.stdout.split())
     assert "1 node with 32 cores, 4 a100 GPUs" in text
-    assert "12 nodes are in partition all and up, of these 0 have 4 a100 GPUs free" in text
+    assert "12 nodes up in partition all, of these 0 with 4 a100 GPUs free" in text
 
 
 # -- an independent simulator ----------------------------------------------------------------------------
