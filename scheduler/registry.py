@@ -68,9 +68,6 @@ _ALL_BUILT_IN = {**ON_MACHINES, **_COMPOSED}
 _MEMORYLESS = frozenset({"scheduler.free_nodes.rigid:Rigid"})
 """Targets of the built-in schedulers that declare it: listed here, since to read it would import them."""
 
-FOR_IDENTICAL_NODES = frozenset({"scheduler.free_nodes.conservative:Conservative"})
-"""Targets that do not schedule nodes of which jobs request parts."""
-
 _KIND_OF_TARGET = {target: kind for kind, targets in _BY_KIND.items() for target in targets.values()}
 
 OPTIMISING = frozenset({"optimal", "pjs_optimal"})

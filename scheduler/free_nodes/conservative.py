@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 
 from scheduler.free_nodes.kernels.queue_tree import ESTIMATE_S, JOB, SIZE
@@ -9,6 +11,10 @@ from scheduler.free_nodes.kernels.reservations import carry_over, plan
 from scheduler.free_nodes.placer import Placer
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.model import NodeSchedule
+
+if TYPE_CHECKING:
+    from scheduler.free_nodes.consumable_conservative import Reservations
+    from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 
 WAITS = "it has a reservation for later"
 
@@ -21,13 +27,23 @@ class Conservative:
     O(n (n + r)) per pass for n waiting and r running jobs. Ties: earlier arrival, lower id; nodes with the
     lowest numbers. Source: Feitelson and Weil 1998; Mu'alem and Feitelson 2001, in whose version reservations
     move only when a run ends early.
+
+    On consumable nodes a reservation names nodes and GPUs, by the node selection: it begins at the earliest
+    time from which enough nodes have what the job requests throughout its estimated run time, beside all runs
+    and all other reservations. It changes nodes only to begin earlier, or if one is taken from it. A pass
+    then costs O(n (N + r)) for N nodes.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, selection: str = "first_fit") -> None:
+        """`selection` chooses among nodes that differ; identical ones are taken from the lowest number on."""
+        self.selection = selection
+        self._reservations: Reservations | None = None
         self._jobs = np.empty(0, dtype=np.int64)
         self._starts_s = np.empty(0)
 
-    def schedule(self, problem: FreeNodesProblem) -> NodeSchedule:
+    def schedule(self, problem: FreeNodesProblem | ConsumableNodesProblem) -> NodeSchedule:
+        if not isinstance(problem, FreeNodesProblem):
+            return self._on_consumable(problem)
         nodes, now_s = problem.free_nodes, problem.now_s
         jobs, releases = nodes.waiting.table, nodes.releases
         starts_s = np.empty(len(jobs))
@@ -54,3 +70,12 @@ class Conservative:
         return placing.schedule(WAITS, lambda i: f"reserved for {starts_s[i]:.10g} s")._replace(
             ask_again_s=first_s if first_s < np.inf else None
         )
+
+    def _on_consumable(self, problem: ConsumableNodesProblem) -> NodeSchedule:
+        # Compiled code that identical nodes do without.
+        from scheduler.free_nodes.consumable_conservative import Reservations
+        from scheduler.node_resources.selection import selection_by_name
+
+        if self._reservations is None or self._reservations.state is not problem.free_nodes:
+            self._reservations = Reservations(problem.free_nodes, selection_by_name(self.selection))
+        return self._reservations.schedule(problem)

@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
 import numpy as np
 
-from scheduler.compiled import Floats2, Ints, Ints2, allocate
+from scheduler.compiled import Floats2, Ints, Ints2, allocate, copied
 from scheduler.node_request import Node, Request, thousandths
 from scheduler.node_resources.kernels import allocation, fitting
 from scheduler.node_resources.kernels.allocation import CHUNKS, NODE
@@ -46,6 +47,16 @@ class NodeResources:
         for node in nodes:
             _, n = self._alike.get(sort := _sort(node), (node, 0))
             self._alike[sort] = node, n + 1
+
+    def alongside(self) -> NodeResources:
+        """Another state of the same nodes, for the same kinds; valid until `requests` is replaced."""
+        other, n_nodes = copy(self), len(self.all)
+        other.table = copied(self.table)
+        own = {name: np.zeros_like(getattr(self.requests, name)) for name in ("fit", "total", "seen")}
+        other.requests = self.requests._replace(**own)
+        other._used = np.zeros((n_nodes, 3), dtype=np.int64)
+        other._heap = np.zeros(n_nodes, dtype=np.int64)
+        return other
 
     @property
     def clock(self) -> int:

@@ -92,8 +92,7 @@ def replay(
 
     if order not in ORDERS:
         console.fail(f"--order is '{order}'; expected one of {', '.join(ORDERS)}")
-    usual = ["fcfs", "easy"] if nodes else ["fcfs", "easy", "conservative"]
-    names = list(dict.fromkeys(scheduler or usual))
+    names = list(dict.fromkeys(scheduler or ["fcfs", "easy", "conservative"]))
     folder = out_folder or Path(f"sil-{log.name.split('.')[0]}")
     with console.one_sentence_for_bad_input():
         schedulers = schedulers_for_logs(names, nodes is not None)

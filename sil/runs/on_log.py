@@ -11,7 +11,7 @@ import polars as pl
 from scheduler.kinds import Kind
 from scheduler.managers.free_node_allocation import free_node_allocation
 from scheduler.managers.starting_manager import StartingManager
-from scheduler.registry import FOR_IDENTICAL_NODES, SchedulerNotLoaded
+from scheduler.registry import SchedulerNotLoaded
 from scheduler.resource_manager import OnFreeNodes
 from sil.batsim.nodes import IdenticalNodes
 from sil.runs.composition import PRINTED, Managed, RunKey, Supervision, run_in
@@ -55,12 +55,6 @@ def schedulers_for_logs(names: Iterable[str], with_requests: bool = False) -> tu
 def _only_for_identical_nodes(scheduler: UnderTest) -> str | None:
     if scheduler.batsim is not None:
         return f"scheduler '{scheduler.label}': Batsim's protocol has no requests of cores, memory and GPUs"
-    if scheduler.spec.target in FOR_IDENTICAL_NODES:
-        return (
-            f"scheduler '{scheduler.label}' is for identical nodes; on nodes with cores, memory and GPUs "
-            f"there are fcfs, sjf, easy, easy_sjbf, and rigid with a node selection: "
-            f"'rigid(backfilling=easy, selection=best_fit)'"
-        )
     return None
 
 

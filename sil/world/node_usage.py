@@ -68,15 +68,19 @@ class NodeUsage:
         gpus: Sequence[int],
         taken: dict[tuple[int, int], int],
     ) -> str | None:
+        if request.exclusive:  # it has all GPUs, whatever it names
+            if chunks > request.chunks_on(self._nodes[node]):
+                return f"node {node} is too small for {chunks} of its chunks"
+            return None
         wanted = request.gpus
         count = 0 if wanted is None else chunks * wanted.count
-        if len(set(gpus)) != len(gpus) or (len(gpus) < count if request.exclusive else len(gpus) != count):
+        if len(set(gpus)) != len(gpus) or len(gpus) != count:
             return f"{chunks} of its chunks get {len(gpus)} GPUs of node {node}; they request {count}"
-        amount = WHOLE_GPU if wanted is None or request.exclusive else thousandths(wanted.share)
+        amount = WHOLE_GPU if wanted is None else thousandths(wanted.share)
         for gpu in gpus:
             if not 0 <= gpu < len(self._gpus[node]):
                 return f"node {node} has no GPU {gpu}"
-            if wanted is not None and wanted.types and not request.exclusive:
+            if wanted is not None and wanted.types:
                 found = self._nodes[node].gpus[gpu]
                 if found not in wanted.types:
                     return f"GPU {gpu} of node {node} is of type {found}"

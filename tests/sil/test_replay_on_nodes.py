@@ -23,6 +23,7 @@ from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.slurm_conf import read_cluster
 from tests.examples import up_to
 from tests.scheduler.free_nodes import small_consumable, test_consumable_backfilling
+from tests.scheduler.free_nodes.small_conservative import SmallReservations
 from tests.scheduler.free_nodes.small_consumable import Run, SmallJob, SmallNode, fits, one_pass
 from tests.scheduler.free_nodes.test_consumable_backfilling import small_jobs, small_nodes
 from tests.sil.test_cli import sil, the_sentence
@@ -129,13 +130,6 @@ def test_a_job_that_the_partition_forbids_is_refused_and_the_others_run(tmp_path
     assert refused in (tmp_path / "out" / "report.html").read_text()
 
 
-@pytest.mark.parametrize("name", ["conservative", "rigid(backfilling=conservative)"])
-def test_a_scheduler_for_identical_nodes_is_refused_by_its_name(name: str, tmp_path: Path) -> None:
-    log = accounting(tmp_path, ("cpu", "cpu=1,node=1", "n01"))
-    sentence = the_sentence(sil("replay", log, "--nodes", tmp_path / "slurm.conf", "--scheduler", name))
-    assert sentence.startswith(f"scheduler '{name}'")
-
-
 def test_the_report_states_the_nodes_and_shows_gpus_in_use(tmp_path: Path) -> None:
     replay(accounting(tmp_path, ("gpu", "cpu=1,node=1,gres/gpu=1", "g01"), ("cpu", "cpu=1,node=1", "n01")))
     page = (tmp_path / "out" / "report.html").read_text()
@@ -156,14 +150,25 @@ def test_why_counts_the_free_nodes_that_a_job_cannot_use(tmp_path: Path) -> None
 
 # -- an independent simulator ----------------------------------------------------------------------------
 
-POLICIES = {
-    "fcfs": None,
-    "easy": lambda job: 0.0,
-    "easy_sjbf": lambda job: job.estimate_s,
+OneRound = Callable[[list[SmallNode], list[Run], list[SmallJob], float], list[int]]
+
+
+def in_turn(backfilling: Callable[[SmallJob], float] | None) -> Callable[[list[SmallNode]], OneRound]:
+    def policy(empty: list[SmallNode]) -> OneRound:
+        return lambda nodes, running, queue, now_s: one_pass(nodes, empty, running, queue, now_s, backfilling)
+
+    return policy
+
+
+POLICIES: dict[str, Callable[[list[SmallNode]], OneRound]] = {
+    "fcfs": in_turn(None),
+    "easy": in_turn(lambda job: 0.0),
+    "easy_sjbf": in_turn(lambda job: job.estimate_s),
+    "conservative": lambda empty: SmallReservations(empty).one_round,
 }
 
 
-@settings(max_examples=up_to(300), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
+@settings(max_examples=up_to(400), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     small_nodes(),
     st.lists(st.tuples(small_jobs(), st.integers(0, 4), st.integers(1, 6)), min_size=1, max_size=10),
@@ -179,13 +184,7 @@ def test_every_start_equals_that_of_the_independent_simulator(
             jobs.append((arrives_s, min(float(run_s), job.estimate_s), job))
     if not jobs:
         return
-
-    def one_round(
-        nodes: list[SmallNode], running: list[Run], queue: list[SmallJob], now_s: float
-    ) -> list[int]:
-        return one_pass(nodes, empty, running, queue, now_s, POLICIES[policy])
-
-    expected = small_consumable.replayed(empty, deepcopy(jobs), one_round)
+    expected = small_consumable.replayed(empty, deepcopy(jobs), POLICIES[policy](empty))
     facts = replayed(empty, jobs, policy, tmp_path)
     started = facts.filter(pl.col("event") == Fact.RUN_STARTED).sort("job")["time_s"].to_list()
     assert started == expected

@@ -1,0 +1,271 @@
+"""What runs and reservations use of each node over time, and when a request fits throughout a run time."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from scheduler.compiled import Floats, Floats2, Ints, Ints2, compiled, direct, inlined, part
+from scheduler.node_resources.kernels.allocation import CHUNKS, GPUS, NODE
+from scheduler.node_resources.kernels.fitting import refresh
+from scheduler.node_resources.kernels.shadow import END_S, FIRST, Held
+from scheduler.node_resources.kernels.tables import (
+    NONE,
+    WHOLE,
+    NodeTable,
+    RequestTable,
+    gpu_kind,
+    has_changed,
+)
+
+N_USES, N_STARTS, N_SPARE = range(3)
+"""Places in `Timeline.sizes`."""
+
+
+class Timeline(NamedTuple):
+    """Uses of nodes, in A rows at most: by runs until their expected ends, and by jobs that start later."""
+
+    row: Ints2  # (A, 3): NODE, CHUNKS, GPUS
+    kind: Ints  # (A,): of request
+    start_s: Floats  # (A,)
+    end_s: Floats  # (A,)
+    next_on_node: Ints  # (A,)
+    next_of_job: Ints  # (A,)
+    by_end: Ints  # (A,): uses in order of their ends
+    by_start: Ints  # (A,): those that start later, in order of their starts
+    spare: Ints  # (A,): rows that are not in use
+    sizes: Ints  # (3,): N_USES, N_STARTS, N_SPARE
+    first: Ints  # (N,): a use of each node, or NONE
+    most: Ints  # (R + D + 1): work space
+
+
+@direct
+@compiled
+def clear(uses: Timeline) -> None:
+    uses.first[:] = NONE
+    uses.sizes[:] = 0
+    n = len(uses.spare)
+    uses.sizes[N_SPARE] = n
+    for x in range(n):
+        uses.spare[x] = n - 1 - x
+
+
+@inlined
+def place_of(order: Ints, n: int, times_s: Floats, time_s: float) -> int:
+    """The first place in `order` of a use whose time is greater."""
+    low, high = 0, n
+    while low < high:
+        middle = (low + high) // 2
+        if times_s[order[middle]] <= time_s:
+            low = middle + 1
+        else:
+            high = middle
+    return low
+
+
+@part
+def insert(order: Ints, n: int, times_s: Floats, use: int) -> None:
+    x = place_of(order, n, times_s, times_s[use])
+    for y in range(n, x, -1):
+        order[y] = order[y - 1]
+    order[x] = use
+
+
+@part
+def remove(order: Ints, n: int, times_s: Floats, use: int) -> None:
+    x = place_of(order, n, times_s, times_s[use]) - 1
+    while order[x] != use:
+        x -= 1
+    for y in range(x, n - 1):
+        order[y] = order[y + 1]
+
+
+@part
+def add_use(uses: Timeline, row: Ints, kind: int, start_s: float, end_s: float, following: int) -> int:
+    """Returns the new use, of which `following` is the job's next. There must be a spare row."""
+    uses.sizes[N_SPARE] -= 1
+    use = uses.spare[uses.sizes[N_SPARE]]
+    uses.row[use, NODE], uses.row[use, CHUNKS], uses.row[use, GPUS] = row[NODE], row[CHUNKS], row[GPUS]
+    uses.kind[use], uses.start_s[use], uses.end_s[use] = kind, start_s, end_s
+    uses.next_on_node[use] = uses.first[row[NODE]]
+    uses.first[row[NODE]] = use
+    uses.next_of_job[use] = following
+    insert(uses.by_end, uses.sizes[N_USES], uses.end_s, use)
+    uses.sizes[N_USES] += 1
+    return int(use)
+
+
+@direct
+@compiled
+def add_runs(uses: Timeline, releases: Floats2, n_running: int, held: Held, now_s: float) -> None:
+    """Add what runs hold. An overdue run is expected to end right after now."""
+    for x in range(n_running):
+        end_s = max(releases[x, END_S], np.nextafter(now_s, np.inf))
+        row = int(releases[x, FIRST])
+        while row != NONE:
+            add_use(uses, held.row[row], held.kind[row], now_s, end_s, NONE)
+            row = held.next[row]
+
+
+@direct
+@compiled
+def reserve(uses: Timeline, used: Ints2, kind: int, start_s: float, end_s: float) -> int:
+    """Add a reservation of what the rows of `used` state; returns its first use."""
+    use = NONE
+    for x in range(len(used)):
+        use = add_use(uses, used[x], kind, start_s, end_s, use)
+        insert(uses.by_start, uses.sizes[N_STARTS], uses.start_s, use)
+        uses.sizes[N_STARTS] += 1
+    return int(use)
+
+
+@direct
+@compiled
+def cancel(uses: Timeline, use: int) -> None:
+    """Remove a reservation, by its first use."""
+    while use != NONE:
+        remove(uses.by_end, uses.sizes[N_USES], uses.end_s, use)
+        remove(uses.by_start, uses.sizes[N_STARTS], uses.start_s, use)
+        uses.sizes[N_USES] -= 1
+        uses.sizes[N_STARTS] -= 1
+        n = uses.row[use, NODE]
+        if uses.first[n] == use:
+            uses.first[n] = uses.next_on_node[use]
+        else:
+            x = uses.first[n]
+            while uses.next_on_node[x] != use:
+                x = uses.next_on_node[x]
+            uses.next_on_node[x] = uses.next_on_node[use]
+        uses.spare[uses.sizes[N_SPARE]] = use
+        uses.sizes[N_SPARE] += 1
+        use = uses.next_of_job[use]
+
+
+@part
+def note_uses(uses: Timeline, requests: RequestTable, window: NodeTable, n: int, at_s: float) -> None:
+    """Lower what is free on node n in the window to what is free at a time."""
+    n_resources, n_gpus = window.free.shape[1], window.gpu_free.shape[1]
+    uses.most[:] = 0
+    chunks_at = n_resources + n_gpus
+    use = uses.first[n]
+    while use != NONE:
+        if uses.start_s[use] <= at_s < uses.end_s[use]:
+            k, chunks = uses.kind[use], uses.row[use, CHUNKS]
+            uses.most[chunks_at] += chunks
+            whole = requests.exclusive[k]
+            for r in range(n_resources):
+                uses.most[r] += window.capacity[n, r] if whole else chunks * requests.need[k, r]
+            for d in range(n_gpus):
+                if uses.row[use, GPUS] & (1 << d):
+                    uses.most[n_resources + d] += WHOLE if whole else requests.gpu_share[k]
+        use = uses.next_on_node[use]
+    for r in range(n_resources):
+        window.free[n, r] = min(window.free[n, r], window.capacity[n, r] - uses.most[r])
+    for d in range(n_gpus):
+        if window.gpu_type[n, d]:
+            window.gpu_free[n, d] = min(window.gpu_free[n, d], WHOLE - uses.most[n_resources + d])
+    window.n_chunks[n] = max(window.n_chunks[n], uses.most[chunks_at])
+
+
+@part
+def look_at(
+    uses: Timeline, requests: RequestTable, window: NodeTable, n: int, from_s: float, until_s: float
+) -> None:
+    """Write what is free on node n throughout the window from a time until another.
+
+    That is least at its beginning or where another use starts. O(u^2) for u uses of the node.
+    """
+    for r in range(window.free.shape[1]):
+        window.free[n, r] = window.capacity[n, r]
+    for d in range(window.gpu_free.shape[1]):
+        window.gpu_free[n, d] = WHOLE if window.gpu_type[n, d] else 0
+        window.gpu_chunks[n, d] = 0
+    window.gpu_chunks[n, window.gpu_free.shape[1]] = 0
+    window.n_chunks[n] = 0
+    note_uses(uses, requests, window, n, from_s)
+    use = uses.first[n]
+    while use != NONE:
+        if uses.start_s[use] < until_s and uses.end_s[use] > from_s:
+            k = uses.kind[use]
+            if requests.gpus[k] > 0:
+                window.gpu_chunks[n, gpu_kind(requests, k)] += uses.row[use, CHUNKS]
+            if uses.start_s[use] > from_s:
+                note_uses(uses, requests, window, n, uses.start_s[use])
+        use = uses.next_on_node[use]
+    has_changed(window, n)
+
+
+@direct
+@compiled
+def earliest_s(
+    uses: Timeline,
+    window: NodeTable,
+    requests: RequestTable,
+    kind: int,
+    chunks: int,
+    from_s: float,
+    takes_s: float,
+) -> float:
+    """The earliest time from `from_s` on from which a job fits for `takes_s`; infinite if never.
+
+    What is free throughout that time is in `window`, of which `requests` has the state. Between two ends, a
+    later start has at most as much, so only ends are tried. O(N u^2), and O(u^2) for each end until then.
+    """
+    for n in range(len(uses.first)):
+        if requests.eligible[kind, n]:
+            look_at(uses, requests, window, n, from_s, from_s + takes_s)
+        else:
+            has_changed(window, n)
+    refresh(window, requests, kind)
+    start_s, n_uses = from_s, uses.sizes[N_USES]
+    x = place_of(uses.by_end, n_uses, uses.end_s, start_s)
+    y = 0
+    while requests.total[kind] < chunks:
+        if x == n_uses:
+            return np.inf
+        start_s = uses.end_s[uses.by_end[x]]
+        while x < n_uses and uses.end_s[uses.by_end[x]] <= start_s:
+            n = uses.row[uses.by_end[x], NODE]
+            if requests.eligible[kind, n]:
+                look_at(uses, requests, window, n, start_s, start_s + takes_s)
+            x += 1
+        while y < uses.sizes[N_STARTS] and uses.start_s[uses.by_start[y]] < start_s + takes_s:
+            n = uses.row[uses.by_start[y], NODE]
+            if requests.eligible[kind, n]:
+                look_at(uses, requests, window, n, start_s, start_s + takes_s)
+            y += 1
+        refresh(window, requests, kind)
+    return start_s
+
+
+@direct
+@compiled
+def is_free(
+    uses: Timeline,
+    window: NodeTable,
+    requests: RequestTable,
+    kind: int,
+    used: Ints2,
+    from_s: float,
+    takes_s: float,
+) -> bool:
+    """Whether a job can have what the rows of `used` state throughout its run time."""
+    for x in range(len(used)):
+        if not requests.eligible[kind, used[x, NODE]]:
+            return False
+        look_at(uses, requests, window, used[x, NODE], from_s, from_s + takes_s)
+    fits = True
+    for x in range(len(used)):
+        n, chunks = used[x, NODE], used[x, CHUNKS]
+        if requests.exclusive[kind]:
+            fits = fits and window.n_chunks[n] == 0
+            continue
+        for r in range(window.free.shape[1]):
+            window.free[n, r] -= chunks * requests.need[kind, r]
+            fits = fits and window.free[n, r] >= 0
+        for d in range(window.gpu_free.shape[1]):
+            if used[x, GPUS] & (1 << d):
+                window.gpu_free[n, d] -= requests.gpu_share[kind]
+                fits = fits and window.gpu_free[n, d] >= 0
+    return fits
