@@ -7,7 +7,7 @@ from math import inf
 
 import numpy as np
 
-from scheduler.compiled import Ints2, allocate
+from scheduler.compiled import Ints, Ints2, allocate
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 from scheduler.model import JobId, NodeSchedule, Start
@@ -42,6 +42,10 @@ class Reservations:
         self.state = state
         self._selection = selection
         self._of_job: dict[JobId, Reservation] = {}
+        self._seen = 0
+        """The time of the last pass, in changes of nodes."""
+        self._moved = set[int]()
+        """Nodes that reservations left in the last pass."""
         self._look_through()
         self._uses = self._timeline(FEWEST_USES)
 
@@ -52,6 +56,9 @@ class Reservations:
             self._look_through()
         self._window.total_requested = self.state.nodes.total_requested
         self._fill(now_s)
+        freed = self._moved | set(self.state.nodes.changed_since(self._seen).tolist())
+        self._seen, self._moved = self.state.nodes.clock, set()
+        self._freed: Ints = np.array(sorted(freed), dtype=np.int64)
         jobs = [waiting[i].id for i in range(len(waiting))]
         kept = [(self._of_job[job].start_s, i) for i, job in enumerate(jobs) if job in self._of_job]
         for _, i in sorted(kept):
@@ -102,6 +109,7 @@ class Reservations:
             reservation.start_s = start_s
             self._add(i, reservation)
             return
+        self._leave(reservation)
         moved = self._earliest(i, start_s, inf)
         if moved is None:
             del self._of_job[self.state.waiting[i].id]
@@ -113,14 +121,37 @@ class Reservations:
         """The earliest reservation that all others leave room for; on the same nodes if not earlier."""
         if reservation is None:
             reservation = self._earliest(i, now_s, inf)
-        elif reservation.start_s > now_s:
-            kernels.cancel(self._uses, reservation.use)
-            reservation = self._earliest(i, now_s, reservation.start_s) or reservation
-        else:
+        elif reservation.start_s == now_s:
             return reservation
+        else:
+            kernels.cancel(self._uses, reservation.use)
+            if self._may_move_up(i, reservation, now_s):
+                earlier = self._earliest(i, now_s, reservation.start_s)
+                if earlier is not None:
+                    self._leave(reservation)
+                    reservation = earlier
         if reservation is not None:
             self._add(i, reservation)
         return reservation
+
+    def _may_move_up(self, i: int, reservation: Reservation, now_s: float) -> bool:
+        """A reservation was the earliest possible one. It still is unless a chunk fits earlier on a node to
+        which something was given back meanwhile."""
+        return kernels.fits_before(
+            self._uses,
+            self._window.table,
+            self._window.requests,
+            int(self.state.waiting.kinds[i]),
+            self._freed,
+            now_s,
+            self._takes_s(i),
+            reservation.start_s,
+        )
+
+    def _leave(self, reservation: Reservation) -> None:
+        """Others may move up to these nodes, in this pass or the next."""
+        self._moved |= set(reservation.used[:, NODE].tolist())
+        self._freed = np.array(sorted(self._moved | set(self._freed.tolist())), dtype=np.int64)
 
     def _earliest(self, i: int, from_s: float, before_s: float) -> Reservation | None:
         """The earliest reservation from a time on, if it is before another."""

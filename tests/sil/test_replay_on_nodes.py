@@ -12,6 +12,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
+from benchmarks.slurm_site import SlurmSite, easy, write_accounting
 from scheduler.model import Share
 from sil.outcome.invariants import NO_RESOURCE_ABOVE_CAPACITY, Capacity, first_breach
 from sil.runs.on_log import Replay
@@ -146,6 +147,28 @@ def test_why_counts_the_free_nodes_that_a_job_cannot_use(tmp_path: Path) -> None
     text = " ".join(told.stdout.split())
     assert "1 node with 32 cores, 4 a100 GPUs" in text
     assert "12 nodes up in partition all, of these 0 with 4 a100 GPUs free" in text
+
+
+# -- the accounting of a site ----------------------------------------------------------------------------
+
+
+def test_replayed_accounting_gives_the_schedule_that_the_site_had(tmp_path: Path) -> None:
+    """Under the site's policy its very starts, under others a mean wait within a factor of 2."""
+    site = SlurmSite()
+    jobs = site.jobs(1000, seed=3)
+    starts_s, places, _ = easy(site, jobs)
+    (tmp_path / "slurm.conf").write_text(site.slurm_conf)
+    write_accounting(tmp_path / "sacct.txt", site, jobs, starts_s, places)
+    policies = ["easy", "easy_sjbf", "conservative", "rigid(backfilling=easy, selection=best_fit)"]
+    found = replay(tmp_path / "sacct.txt", *(word for name in policies for word in ("--scheduler", name)))
+    origin_s = jobs[0].submit_s
+    assert (found["easy"]["starting_time"] + origin_s).to_list() == starts_s
+    site_wait_s = sum(start - job.submit_s for start, job in zip(starts_s, jobs, strict=True)) / len(jobs)
+    assert site_wait_s > 100
+    for name, table in found.items():
+        mean_s = table["waiting_time"].mean()
+        assert isinstance(mean_s, float)
+        assert site_wait_s / 2 <= mean_s <= 2 * site_wait_s, name
 
 
 # -- an independent simulator ----------------------------------------------------------------------------

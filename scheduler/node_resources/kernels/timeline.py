@@ -8,7 +8,7 @@ import numpy as np
 
 from scheduler.compiled import Floats, Floats2, Ints, Ints2, compiled, direct, inlined, part
 from scheduler.node_resources.kernels.allocation import CHUNKS, GPUS, NODE
-from scheduler.node_resources.kernels.fitting import refresh
+from scheduler.node_resources.kernels.fitting import chunks_that_fit, refresh
 from scheduler.node_resources.kernels.shadow import END_S, FIRST, Held
 from scheduler.node_resources.kernels.tables import (
     NONE,
@@ -237,6 +237,35 @@ def earliest_s(
             y += 1
         refresh(window, requests, kind)
     return start_s
+
+
+@direct
+@compiled
+def fits_before(
+    uses: Timeline,
+    window: NodeTable,
+    requests: RequestTable,
+    kind: int,
+    which: Ints,
+    from_s: float,
+    takes_s: float,
+    before_s: float,
+) -> bool:
+    """Whether a chunk fits on one of these nodes throughout a run time that begins before another time."""
+    for n in which:
+        if requests.eligible[kind, n]:
+            start_s = from_s
+            while start_s < before_s:
+                look_at(uses, requests, window, n, start_s, start_s + takes_s)
+                if chunks_that_fit(window, requests, kind, n) > 0:
+                    return True
+                end_s, use = np.inf, uses.first[n]
+                while use != NONE:
+                    if start_s < uses.end_s[use] < end_s:
+                        end_s = uses.end_s[use]
+                    use = uses.next_on_node[use]
+                start_s = end_s
+    return False
 
 
 @direct

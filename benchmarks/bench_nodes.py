@@ -1,0 +1,100 @@
+"""How near is a replay of accounting to the schedule behind it, and how fast, compared with a plain EASY?
+
+The site and its schedule are those of `slurm_site`, whose EASY in NumPy is the baseline: it does nothing but
+find starts. A replay also guards the scheduler, simulates the nodes and writes the trace. Run with `python -m
+benchmarks.bench_nodes`.
+"""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from rich.console import Console
+from rich.table import Table
+
+from benchmarks.record import keep
+from benchmarks.slurm_site import SlurmSite, easy, write_accounting
+from sil.experiment.logs import read_log
+from sil.outcome.batsim_tables import replayed_jobs
+from sil.runs.on_log import Replay
+from sil.runs.under_test import resolve
+from sil.trace.facts import TRACE
+from sil.workload.job_log import JobLog
+from sil.workload.swf_rules import Rules
+
+SEED = 1
+FIDELITY_JOBS, SPEED_JOBS = 20_000, 100_000
+POLICIES = ("easy", "easy_sjbf", "rigid(backfilling=easy, selection=best_fit)")
+
+
+def accounting(
+    site: SlurmSite, n_jobs: int, load: float, folder: Path
+) -> tuple[JobLog, float, dict[str, float]]:
+    """The log as the testbed reads it, the seconds of the plain scheduler, and facts of its schedule."""
+    jobs = site.jobs(n_jobs, SEED, load)
+    began = time.perf_counter()
+    starts, places, lengths = easy(site, jobs)
+    plain_s = time.perf_counter() - began
+    (folder / "slurm.conf").write_text(site.slurm_conf)
+    write_accounting(folder / "sacct.txt", site, jobs, starts, places)
+    log = read_log(folder / "sacct.txt", Rules(), None, folder / "slurm.conf")
+    wait_s = float(np.mean([start - job.submit_s for start, job in zip(starts, jobs, strict=True)]))
+    return log, plain_s, {"mean_wait_s": wait_s, "median_queue": float(np.median(lengths))}
+
+
+def replay(log: JobLog, scheduler: str, folder: Path) -> tuple[float, float]:
+    """Its seconds, and the mean wait."""
+    began = time.perf_counter()
+    Replay(log).run(resolve(scheduler), folder)
+    took_s = time.perf_counter() - began
+    jobs = replayed_jobs(folder / TRACE, log.jobs)
+    return took_s, float(jobs["waiting_time"].mean() or 0.0)  # type: ignore[arg-type]
+
+
+def fidelity(console: Console, folder: Path) -> list[dict[str, Any]]:
+    log, _, made = accounting(SlurmSite(), FIDELITY_JOBS, 0.85, folder)
+    title = f"{FIDELITY_JOBS:,} jobs, median queue {made['median_queue']:.0f}"
+    table = Table("policy", "mean wait (s)", "of that of the site's own EASY", title=title)
+    found = []
+    for policy in POLICIES:
+        _, wait_s = replay(log, policy, folder)
+        found.append({"policy": policy, "wait_s": wait_s, "ratio": wait_s / made["mean_wait_s"]})
+        table.add_row(policy, f"{wait_s:,.1f}", f"{found[-1]['ratio']:.4f}")
+    console.print(table)
+    return found
+
+
+def speed(console: Console, folder: Path) -> list[dict[str, Any]]:
+    table = Table("nodes", "load", "jobs/s", "of plain EASY", title=f"EASY, {SPEED_JOBS:,} jobs")
+    found = []
+    for scale, load in ((1, 0.5), (1, 0.85), (30, 0.5)):
+        log, plain_s, made = accounting(SlurmSite(scale), SPEED_JOBS, load, folder)
+        took_s, _ = replay(log, "easy", folder)
+        row = {
+            "nodes": 340 * scale,
+            "load": load,
+            "jobs_per_s": SPEED_JOBS / took_s,
+            "plain": plain_s / took_s,
+        }
+        found.append({**row, **made})
+        table.add_row(
+            f"{row['nodes']:,}", f"{load:g}", f"{row['jobs_per_s']:,.0f}", f"{row['plain']:.2f} times as fast"
+        )
+    console.print(table)
+    return found
+
+
+def main() -> None:
+    console = Console()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name)
+        results = {"fidelity": fidelity(console, folder), "speed": speed(console, folder)}
+    console.print(f"results are in {keep('nodes', SEED, results)}")
+
+
+if __name__ == "__main__":
+    main()
