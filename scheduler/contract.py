@@ -13,15 +13,25 @@ from typing import Any
 
 from scheduler.contract_examination import Caller, Contract, Examination
 from scheduler.contract_examination import ContractBroken as ContractBroken
+from scheduler.free_nodes.consumable_contract import ConsumableNodesContract
 from scheduler.free_nodes.contract import FreeNodesContract
 from scheduler.kinds import Kind
 from scheduler.mapping.contract import MappingContract
 from scheduler.ports import Scheduler
 from scheduler.time_shared.contract import TimeSharedContract
 
-CONTRACTS: dict[Kind, type[Contract[Any]]] = {
-    contract.kind: contract for contract in (MappingContract, FreeNodesContract, TimeSharedContract)
+CONSUMABLE = "consumable-nodes"
+
+CONTRACTS: dict[str, type[Contract[Any]]] = {
+    **{contract.kind: contract for contract in (MappingContract, FreeNodesContract, TimeSharedContract)},
+    CONSUMABLE: ConsumableNodesContract,
 }
+"""By kind; for free nodes also with problems on nodes of which jobs request parts."""
+
+
+def contract_for(name: str) -> type[Contract[Any]]:
+    """The contract with that name, or an alias of it. Raises ValueError."""
+    return CONTRACTS[CONSUMABLE if name.replace("_", "-") == CONSUMABLE else Kind(name)]
 
 
 def check_contract(
@@ -33,9 +43,10 @@ def check_contract(
 ) -> None:
     """Ask schedulers made by `make`, a class or function, many small problems and some larger ones.
 
-    `kind` is "mapping", "free-nodes" or "shared-nodes"; without it, the one that `make` declares, else
-    mapping. The problems are the same every time. `call` may limit the time of each decision (see
-    `Caller`). Raises ContractBroken with the smallest problems that break a rule.
+    `kind` is "mapping", "free-nodes", "consumable-nodes" (free nodes of which jobs request parts) or
+    "shared-nodes"; without it, the one that `make` declares, else mapping. The problems are the same every
+    time. `call` may limit the time of each decision (see `Caller`). Raises ContractBroken with the smallest
+    problems that break a rule.
     """
-    asked = Kind(kind or getattr(make, "kind", None) or Kind.MAPPING)
-    Examination(make, CONTRACTS[asked](), examples, call).run()
+    contract = contract_for(kind or getattr(make, "kind", None) or Kind.MAPPING)
+    Examination(make, contract(), examples, call).run()

@@ -8,9 +8,10 @@ import numpy as np
 
 from scheduler.free_nodes.kernels.queue_tree import ESTIMATE_S, JOB, SIZE
 from scheduler.free_nodes.kernels.reservations import carry_over, plan
-from scheduler.free_nodes.placer import Placer
+from scheduler.free_nodes.placer import FreeRoom
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.model import NodeSchedule
+from scheduler.wait_reasons import AllOthers
 
 if TYPE_CHECKING:
     from scheduler.free_nodes.consumable_conservative import Reservations
@@ -61,15 +62,15 @@ class Conservative:
             profile,
             started,
         )
-        placing, left = Placer(problem), np.ones(len(jobs), dtype=bool)
+        room, left = FreeRoom(problem), np.ones(len(jobs), dtype=bool)
+        starts = []
         for i in started[:n_started].tolist():
-            placing.start_with(i, int(jobs[i, SIZE]), now_s + float(jobs[i, ESTIMATE_S]))
+            starts.append(room.take(i, int(jobs[i, SIZE]), now_s + float(jobs[i, ESTIMATE_S])))
             left[i] = False
         self._jobs, self._starts_s = jobs[left, JOB].astype(np.int64), starts_s[left]
         first_s = float(self._starts_s.min(initial=np.inf))
-        return placing.schedule(WAITS, lambda i: f"reserved for {starts_s[i]:.10g} s")._replace(
-            ask_again_s=first_s if first_s < np.inf else None
-        )
+        reasons = AllOthers(len(jobs), starts, WAITS, lambda i: f"reserved for {starts_s[i]:.10g} s")
+        return NodeSchedule(tuple(starts), reasons, first_s if first_s < np.inf else None)
 
     def _on_consumable(self, problem: ConsumableNodesProblem) -> NodeSchedule:
         # Compiled code that identical nodes do without.

@@ -2,44 +2,92 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable
+from typing import TYPE_CHECKING
 
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.model import NodeSchedule, Start
 from scheduler.wait_reasons import AllOthers
 
+if TYPE_CHECKING:
+    from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 
-class Placer:
-    """One pass that starts jobs on the free nodes with the lowest numbers; all other jobs wait.
 
-    Read `n_free`, call `start(i)` for job i of the problem, and return `schedule(reason)`.
-    """
+class Room(ABC):
+    """What is free, less what jobs got in this pass."""
+
+    @abstractmethod
+    def fits(self, i: int) -> bool:
+        """Whether job i of the problem fits now."""
+
+    @abstractmethod
+    def start(self, i: int) -> Start:
+        """Give job i its nodes. Raises ValueError if it does not fit."""
+
+
+class FreeRoom(Room):
+    """Identical nodes, each for one job: the free ones with the lowest numbers."""
 
     def __init__(self, problem: FreeNodesProblem) -> None:
         self._problem = problem
         self._nodes = problem.free_nodes
-        self._starts: list[Start] = []
-        self._taken = 0
         self._in_order = self._nodes.free.in_order()
+        self.n_free = self._nodes.free.n
 
-    @property
-    def n_free(self) -> int:
-        """Free nodes, less those assigned in this pass."""
-        return self._nodes.free.n - self._taken
+    def fits(self, i: int) -> bool:
+        return self._problem.jobs[i].n_tasks <= self.n_free
 
-    def start(self, i: int) -> None:
-        """Start job i now. Raises ValueError if it needs more nodes than are free."""
+    def start(self, i: int) -> Start:
         job = self._problem.jobs[i]
         if job.n_tasks > self.n_free:
             raise ValueError(f"job {job.id} needs {job.n_tasks} nodes, and {self.n_free} are free")
-        self.start_with(i, job.n_tasks, self._problem.now_s + self._nodes.waiting.estimate_s(job.id))
+        return self.take(i, job.n_tasks, self._problem.now_s + self._nodes.waiting.estimate_s(job.id))
 
-    def start_with(self, i: int, n_nodes: int, completion_s: float) -> None:
-        """As `start`, for a caller that has already looked up the job; checks nothing."""
-        self._starts.append(Start(i, self._in_order.next(n_nodes), completion_s))
-        self._taken += n_nodes
+    def take(self, i: int, n_nodes: int, completion_s: float) -> Start:
+        self.n_free -= n_nodes
+        return Start(i, self._in_order.next(n_nodes), completion_s)
+
+
+class Placer:
+    """One pass that starts jobs on free nodes; all other jobs wait.
+
+    Ask `fits(i)` and call `start(i)` for job i of the problem, and return `schedule(reason)`. Of identical
+    nodes a job gets those with the lowest numbers, of consumable nodes those that the node selection prefers
+    (a name like `best_fit`).
+    """
+
+    def __init__(
+        self, problem: FreeNodesProblem | ConsumableNodesProblem, selection: str = "first_fit"
+    ) -> None:
+        self._n_jobs = problem.n_jobs
+        self._starts: list[Start] = []
+        self._room: Room
+        if isinstance(problem, FreeNodesProblem):
+            self._room = FreeRoom(problem)
+        else:
+            # Compiled code that identical nodes do without.
+            from scheduler.free_nodes.consumable_room import ConsumableRoom
+
+            self._room = ConsumableRoom(problem, selection)
+
+    @property
+    def n_free(self) -> int:
+        """Identical nodes that are free, less those assigned in this pass. Raises AttributeError for
+        consumable nodes, of which jobs use parts: see `fits`."""
+        if not isinstance(self._room, FreeRoom):
+            raise AttributeError("nodes of which jobs use parts have no n_free; ask fits(i)")
+        return self._room.n_free
+
+    def fits(self, i: int) -> bool:
+        """Whether job i fits now, beside those started in this pass."""
+        return self._room.fits(i)
+
+    def start(self, i: int) -> None:
+        """Start job i now. Raises ValueError if it does not fit."""
+        self._starts.append(self._room.start(i))
 
     def schedule(self, reason: str, in_detail: Callable[[int], str] | None = None) -> NodeSchedule:
         """The jobs started; the others wait for `reason`, or for job i in detail `in_detail(i)`."""
         starts = tuple(self._starts)
-        return NodeSchedule(starts, AllOthers(self._problem.n_jobs, starts, reason, in_detail))
+        return NodeSchedule(starts, AllOthers(self._n_jobs, starts, reason, in_detail))

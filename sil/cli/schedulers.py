@@ -6,6 +6,7 @@ from __future__ import annotations
 import importlib.util
 from collections.abc import Mapping
 from dataclasses import asdict
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
@@ -119,12 +120,22 @@ def schedulers(as_json: options.Json = False) -> None:
     print("A class of your own is named module:Class, relative to the current folder; --json has details.")
 
 
+class Problems(StrEnum):
+    """The problems of a contract: by kind, and on nodes of which jobs request parts."""
+
+    MAPPING = "mapping"
+    TIME_SHARED = "shared-nodes"
+    FREE_NODES = "free-nodes"
+    CONSUMABLE_NODES = "consumable-nodes"
+
+
 KindOption = Annotated[
-    Kind | None,
+    Problems | None,
     Option(
         "--kind",
         help="Whether it maps jobs to machines, starts them on time-shared nodes, or starts rigid jobs on "
-        "free nodes. Default: the kind that its class declares, else mapping.",
+        "free nodes, or on nodes with cores, memory and GPUs. Default: the kind that its class declares, "
+        "else mapping.",
     ),
 ]
 

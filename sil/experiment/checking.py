@@ -5,10 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from functools import partial
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
-from scheduler.contract import CONTRACTS
-from scheduler.contract_examination import Examination
+from scheduler.contract import contract_for
+from scheduler.contract_examination import Contract, Examination
 from scheduler.kinds import Kind
 from scheduler.model import Answer
 from scheduler.registry import SchedulerSpec, resolve
@@ -55,14 +55,15 @@ def rules_for(kind: Kind) -> dict[str, str]:
     return RULES_OF[kind] | {PROCESS_SURVIVES: "its process does not die, nor has to be killed"}
 
 
-def check(name: str, kind: Kind | None, examples: int, limit_s: float) -> Checked:
-    """Examine a scheduler of `kind` (else of its declared kind, else for mapping); a decision may take
-    `limit_s`. Raises SchedulerNotLoaded, also where it declares another kind than `kind`.
+def check(name: str, asked: str | None, examples: int, limit_s: float) -> Checked:
+    """Examine a scheduler by the contract `asked` for (else that of its declared kind, else for mapping); a
+    decision may take `limit_s`. Raises SchedulerNotLoaded, also where it declares another kind.
     """
     spec = resolve(name)
-    if kind is not None:
-        spec.require(kind, f"--kind {kind}")
-    kind = kind or spec.kind or Kind.MAPPING
+    contract = contract_for(asked or spec.kind or Kind.MAPPING)
+    kind = contract.kind
+    if asked is not None:
+        spec.require(kind, f"--kind {asked}")
     found: list[Finding] = []
     exercised = frozenset[str]()
 
@@ -80,12 +81,14 @@ def check(name: str, kind: Kind | None, examples: int, limit_s: float) -> Checke
             exercised = value | {PROCESS_SURVIVES}
 
     with Processes(1) as executor:
-        item = Item(name, partial(_check_here, spec, kind, examples, limit_s))
+        item = Item(name, partial(_check_here, spec, contract, examples, limit_s))
         executor.run([item], finish, note_finding)
     return Checked(kind, found, exercised)
 
 
-def _check_here(spec: SchedulerSpec, kind: Kind, examples: int, limit_s: float) -> frozenset[str]:
+def _check_here(
+    spec: SchedulerSpec, contract: type[Contract[Any]], examples: int, limit_s: float
+) -> frozenset[str]:
     """The rules that were exercised. Findings are reported at once, and stand if the process dies."""
     send_report(None)
     here = os.getpid()
@@ -100,7 +103,7 @@ def _check_here(spec: SchedulerSpec, kind: Kind, examples: int, limit_s: float) 
         except TimeLimitExceeded:
             raise TimeoutError(f"{limit_s:g} s were allowed") from None
 
-    examination = Examination(spec.factory(), CONTRACTS[kind](), examples, within_the_limit)
+    examination = Examination(spec.factory(), contract(), examples, within_the_limit)
     for broken in examination.broken_rules():
         send_report(Finding(broken.rule, broken.message, tuple(map(str, broken.problems))))
     return frozenset(examination.exercised)

@@ -6,13 +6,15 @@ import pytest
 
 from scheduler import registry
 from scheduler.contract import ContractBroken, check_contract
+from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
+from scheduler.free_nodes.placer import Placer
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.free_nodes.rigid import Backfilling
 from scheduler.kinds import Kind
 from scheduler.model import NodeSchedule, Start
 from scheduler.registry import resolve
 from scheduler.rules import RULES_OF
-from tests import faulty_on_free_nodes
+from tests import faulty_on_consumable_nodes, faulty_on_free_nodes
 from tests.examples import up_to
 from tests.scheduler.test_contract import FAULTY_EXAMPLES, within_limit
 
@@ -26,12 +28,49 @@ def test_every_built_in_free_nodes_scheduler_satisfies_the_contract(name: str) -
     check_contract(resolve(name).make, Kind.FREE_NODES, examples=up_to(60))
 
 
+@pytest.mark.parametrize(
+    "name",
+    [
+        *registry.ON_FREE_NODES,
+        "rigid(backfilling=easy, selection=best_fit)",
+        "rigid(backfilling=easy_sjbf, selection=fgd)",
+        "conservative(selection=worst_fit)",
+    ],
+)
+def test_every_built_in_scheduler_satisfies_the_contract_on_consumable_nodes(name: str) -> None:
+    check_contract(resolve(name).make, "consumable-nodes", examples=up_to(60))
+
+
+class WhileTheyFit:
+    """Any job that fits, in order."""
+
+    def schedule(self, problem: FreeNodesProblem | ConsumableNodesProblem) -> NodeSchedule:
+        placer = Placer(problem)
+        for i in range(problem.n_jobs):
+            if placer.fits(i):
+                placer.start(i)
+        return placer.schedule("it does not fit")
+
+
+@pytest.mark.parametrize("kind", ["free-nodes", "consumable-nodes"])
+def test_one_class_with_a_placer_serves_identical_and_consumable_nodes(kind: str) -> None:
+    check_contract(WhileTheyFit, kind, examples=up_to(60))
+
+
 @pytest.mark.parametrize("kind", faulty_on_free_nodes.BROKEN_RULE, ids=lambda kind: kind.__name__)
 def test_a_faulty_free_nodes_scheduler_is_reported_with_the_rule_it_breaks(kind: type[Any]) -> None:
     call = within_limit(faulty_on_free_nodes.BROKEN_RULE[kind])
     with pytest.raises(ContractBroken) as caught:
         check_contract(kind, Kind.FREE_NODES, examples=FAULTY_EXAMPLES, call=call)
     assert caught.value.rule == faulty_on_free_nodes.BROKEN_RULE[kind]
+
+
+@pytest.mark.parametrize("kind", faulty_on_consumable_nodes.BROKEN_RULE, ids=lambda kind: kind.__name__)
+def test_a_faulty_scheduler_is_reported_with_the_rule_it_breaks_on_consumable_nodes(kind: type[Any]) -> None:
+    rule = faulty_on_consumable_nodes.BROKEN_RULE[kind]
+    with pytest.raises(ContractBroken) as caught:
+        check_contract(kind, "consumable-nodes", examples=FAULTY_EXAMPLES, call=within_limit(rule))
+    assert caught.value.rule == rule
 
 
 def test_every_placement_and_conduct_rule_is_broken_by_a_faulty_scheduler() -> None:

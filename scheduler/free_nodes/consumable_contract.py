@@ -1,0 +1,172 @@
+"""The contract for schedulers that start rigid jobs on parts of nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from hypothesis import strategies as st
+
+from scheduler.contract_examination import Contract, Outline, Outlines
+from scheduler.free_nodes.consumable_nodes import ConsumableNodes
+from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
+from scheduler.kinds import Kind
+from scheduler.model import ON_NODES, Job, JobId, RunId
+from scheduler.node_request import Gpus, Node, Request
+from scheduler.node_resources.kernels.allocation import NODE
+from scheduler.node_resources.selection import FirstFit, Placement
+from scheduler.node_set import NodeSet
+from scheduler.problem import Running
+
+PARTITIONS = ("cpu", "gpu")
+
+
+@dataclass(frozen=True)
+class ConsumableOutline:
+    """A small problem on nodes of which the first `n_down` are down.
+
+    `running` has requests of runs, which hold the first nodes that fit, and in how many seconds each is
+    expected to end, which may be past; those that do not fit are left out. `waiting` has for each job, in
+    queue order, its request and its estimate.
+    """
+
+    nodes: tuple[Node, ...]
+    n_down: int
+    running: tuple[tuple[Request, float], ...]
+    waiting: tuple[tuple[Request, float], ...]
+    now_s: float
+
+    def __str__(self) -> str:
+        if len(self.waiting) > 12:
+            return f"a problem of {len(self.waiting)} jobs on {len(self.nodes)} nodes"
+        return repr(self)
+
+    @property
+    def n_jobs(self) -> int:
+        return len(self.waiting) + len(self.running)
+
+    def build(self, first_id: int) -> ConsumableNodesProblem:
+        state = ConsumableNodes(self.nodes)
+        placement, running = Placement(state.nodes, FirstFit()), dict[RunId, Running]()
+        for node in range(self.n_down):
+            state.nodes.set_up(node, False)
+        n_waiting, n_running, n = len(self.waiting), len(self.running), self.n_jobs
+        for k, (request, ends_in_s) in enumerate(self.running):
+            kind, run, end_s = state.nodes.note_request(request), RunId(k), self.now_s + ends_in_s
+            used = placement.place(kind, request.chunks)
+            if used is not None:
+                state.begin(run, end_s, kind, used)
+                job = self._job(first_id + n_waiting + k, k / n, request, self.now_s)
+                running[run] = Running(job, ON_NODES, NodeSet.of(set(used[:, NODE].tolist())), end_s)
+        for i, (request, estimate_s) in enumerate(self.waiting):
+            job = self._job(first_id + i, (n_running + i) / n, request, estimate_s)
+            state.wait(job, request, estimate_s)
+        return ConsumableNodesProblem(self.now_s, state, running)
+
+    def _job(self, number: int, when: float, request: Request, estimate_s: float) -> Job:
+        return Job(
+            JobId(number),
+            "rigid",
+            when * self.now_s,
+            n_tasks=request.chunks,
+            estimate_s=estimate_s,
+            request=request,
+        )
+
+
+def _nodes() -> st.SearchStrategy[Node]:
+    return st.builds(
+        Node,
+        st.integers(1, 4),
+        st.integers(0, 4),
+        st.lists(st.sampled_from(["a", "b"]), max_size=3).map(tuple),
+        partitions=st.frozensets(st.sampled_from(PARTITIONS), min_size=1),
+    )
+
+
+@st.composite
+def _requests(draw: st.DrawFn, nodes: tuple[Node, ...]) -> Request:
+    """A request that the nodes can satisfy if all are up and free; one core if that drawn is impossible."""
+    gpus = draw(st.sampled_from([None, None, Gpus(1), Gpus(2), Gpus(1, 0.5), Gpus(1, 1.0, frozenset("a"))]))
+    request = Request(
+        chunks=draw(st.integers(1, 3)),
+        cores=draw(st.integers(1, 3)),
+        memory_mib=draw(st.integers(0, 2)),
+        gpus=gpus,
+        most_on_node=draw(st.sampled_from([1, 1, None])),
+        exclusive=draw(st.sampled_from([False, False, False, True])),
+        partitions=draw(st.frozensets(st.sampled_from(PARTITIONS), max_size=1)),
+    )
+    return request if sum(map(request.chunks_on, nodes)) >= request.chunks else Request()
+
+
+@st.composite
+def consumable_outlines(draw: st.DrawFn) -> ConsumableOutline:
+    """A few nodes, and jobs of which each could run if all were free; with ties of sizes and times."""
+    nodes = tuple(draw(st.lists(_nodes(), min_size=1, max_size=4)))
+    now_s = draw(st.sampled_from([0.0, 10.0, 1234.5]))
+    seconds = st.one_of(st.integers(1, 9).map(float), st.floats(1.0, 20.0, width=32))
+    ends = st.one_of(seconds, seconds, seconds, st.sampled_from([0.0, -1.0] if now_s else [0.0]))
+    return ConsumableOutline(
+        nodes,
+        draw(st.integers(0, min(1, len(nodes) - 1))),
+        tuple(draw(st.lists(st.tuples(_requests(nodes), ends), max_size=4))),
+        tuple(draw(st.lists(st.tuples(_requests(nodes), seconds), min_size=1, max_size=8))),
+        now_s,
+    )
+
+
+def larger_outlines() -> Outlines:
+    """Problems of a size at which schedulers for small cases only would fail."""
+    rng = np.random.default_rng(1)
+    outlines: list[Outline] = []
+    for n_jobs, n_nodes in ((300, 64), (100, 1024)):
+        kinds = [Node(64, 256_000), Node(64, 512_000, ("a100",) * 4)]
+        nodes = tuple(kinds[n % 8 == 0] for n in range(n_nodes))
+
+        def drawn(of_s: tuple[float, ...]) -> tuple[Request, float]:
+            gpus = Gpus(int(rng.choice([1, 2, 4]))) if rng.random() < 0.2 else None
+            request = Request(
+                int(rng.choice([1, 1, 1, 4])),
+                float(2 ** rng.integers(0, 7)),
+                2 ** int(rng.integers(10, 17)),
+                gpus,
+            )
+            return request, float(rng.choice(of_s))
+
+        running = tuple(drawn((0.5, 60.0, 100.0, 3600.0)) for _ in range(n_nodes))
+        waiting = tuple(drawn((60.0, 300.0, 3600.0)) for _ in range(n_jobs))
+        outlines.append(ConsumableOutline(nodes, 0, running, waiting, 100_000.0))
+    return tuple(outlines)
+
+
+class ConsumableNodesContract(Contract[ConsumableNodesProblem]):
+    kind = Kind.FREE_NODES
+
+    outlines = consumable_outlines()
+    larger = larger_outlines()
+
+    def state(self, problem: ConsumableNodesProblem) -> Mapping[str, object]:
+        free = problem.free_nodes
+        table, waiting, releases = free.nodes.table, free.waiting, free.releases
+        return {
+            "now_s": problem.now_s,
+            "jobs": list(problem.jobs),
+            "running": dict(problem.running),
+            "capacity": table.capacity,
+            "free": table.free,
+            "gpu_free": table.gpu_free,
+            "n_chunks": table.n_chunks,
+            "waiting": np.array([waiting.kinds, waiting.chunks, waiting.estimates_s]),
+            "releases": releases.table[: releases.n],
+        }
+
+    def startable(self, problem: ConsumableNodesProblem) -> JobId | None:
+        if problem.running or not all(problem.free_nodes.nodes.fits(*each) for each in self._kinds(problem)):
+            return None  # while a job waits for a node that is down, others may wait for that job
+        return problem.jobs[0].id
+
+    def _kinds(self, problem: ConsumableNodesProblem) -> list[tuple[int, int]]:
+        waiting = problem.free_nodes.waiting
+        return list(zip(waiting.kinds.tolist(), waiting.chunks.tolist(), strict=True))

@@ -1,0 +1,98 @@
+"""Schedulers for nodes with cores, memory and GPUs that misbehave, each in one way."""
+
+from __future__ import annotations
+
+from scheduler import rules
+from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
+from scheduler.free_nodes.rigid import Rigid
+from scheduler.model import NodeSchedule, Share, Start
+from scheduler.node_set import NodeSet
+from tests import faulty_on_free_nodes as on_free_nodes
+from tests.faulty import NeverReturns, Raises, ReturnsNothing
+
+
+class _Wrong:
+    """FCFS, and then something is done to the first start."""
+
+    def __init__(self) -> None:
+        self._fcfs = Rigid()
+
+    def schedule(self, problem: ConsumableNodesProblem) -> NodeSchedule:
+        good = self._fcfs.schedule(problem)
+        if not good.starts:
+            return good
+        first, *others = good.starts
+        return good._replace(starts=(self.spoil(problem, first), *others))
+
+    def spoil(self, problem: ConsumableNodesProblem, start: Start) -> Start:
+        raise NotImplementedError
+
+
+class GivesAChunkTooMany(_Wrong):
+    def spoil(self, problem: ConsumableNodesProblem, start: Start) -> Start:
+        node, chunks, gpus = start.shares[0]
+        return start._replace(shares=(Share(node, chunks + 1, gpus), *start.shares[1:]))
+
+
+class GivesNoChunk(_Wrong):
+    def spoil(self, problem: ConsumableNodesProblem, start: Start) -> Start:
+        node, _, gpus = start.shares[0]
+        return start._replace(shares=(Share(node, 0, gpus), *start.shares[1:]))
+
+
+class NamesOtherNodesThanItsShares(_Wrong):
+    def spoil(self, problem: ConsumableNodesProblem, start: Start) -> Start:
+        nodes = {node for node in range(problem.n_places) if node not in start.nodes} or {*start.nodes, 0}
+        return start._replace(nodes=NodeSet.of(nodes))
+
+
+class UsesAGpuTwice(_Wrong):
+    """Where a start has two GPUs, it has the first of them twice."""
+
+    def spoil(self, problem: ConsumableNodesProblem, start: Start) -> Start:
+        shares = [Share(s.node, s.chunks, s.gpus[:1] * len(s.gpus)) for s in start.shares]
+        return start._replace(shares=tuple(shares))
+
+
+class UsesAGpuThatIsNotThere(_Wrong):
+    def spoil(self, problem: ConsumableNodesProblem, start: Start) -> Start:
+        shares = [Share(s.node, s.chunks, tuple(d + 60 for d in s.gpus)) for s in start.shares]
+        return start._replace(shares=tuple(shares))
+
+
+class StartsEverythingOnTheFirstNode(_Wrong):
+    def schedule(self, problem: ConsumableNodesProblem) -> NodeSchedule:
+        starts = [Start(i, NodeSet.of([0]), problem.now_s + 1.0) for i in range(problem.n_jobs)]
+        return NodeSchedule(tuple(starts))
+
+
+class TakesTheNodesItself(_Wrong):
+    def spoil(self, problem: ConsumableNodesProblem, start: Start) -> Start:
+        problem.free_nodes.nodes.table.free[:] = 0
+        return start
+
+
+class StartsNoJob:
+    def schedule(self, problem: ConsumableNodesProblem) -> NodeSchedule:
+        return NodeSchedule((), dict.fromkeys(range(problem.n_jobs), "not today"))
+
+
+BROKEN_RULE = {
+    GivesAChunkTooMany: rules.NODES_FREE,
+    GivesNoChunk: rules.NODES_FREE,
+    NamesOtherNodesThanItsShares: rules.NODES_FREE,
+    UsesAGpuTwice: rules.NODES_FREE,
+    UsesAGpuThatIsNotThere: rules.NODES_FREE,
+    StartsEverythingOnTheFirstNode: rules.NODES_FREE,
+    TakesTheNodesItself: rules.PROBLEM_UNTOUCHED,
+    StartsNoJob: rules.MAKES_PROGRESS,
+    Raises: rules.RAISES_NOTHING,
+    NeverReturns: rules.RETURNS_IN_TIME,
+    ReturnsNothing: rules.RETURNS_A_SCHEDULE,
+    on_free_nodes.ForgetsAJob: rules.NO_JOB_FORGOTTEN,
+    on_free_nodes.StartsAJobTwice: rules.EACH_JOB_ONCE,
+    on_free_nodes.StartsAnUnknownJob: rules.KNOWN_JOB,
+    on_free_nodes.NamesANodeThatIsNotThere: rules.KNOWN_NODES,
+    on_free_nodes.CompletesAtNoFloat: rules.RETURNS_A_SCHEDULE,
+    on_free_nodes.MapsToMachines: rules.RETURNS_A_SCHEDULE,
+}
