@@ -11,6 +11,7 @@ from scheduler.free_nodes.kernels.reservations import carry_over, plan
 from scheduler.free_nodes.placer import FreeRoom
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.model import NodeSchedule
+from scheduler.node_resources.selections import checked_name
 from scheduler.wait_reasons import AllOthers
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ class Conservative:
 
     def __init__(self, selection: str = "first_fit") -> None:
         """`selection` chooses among nodes that differ; identical ones are taken from the lowest number on."""
-        self.selection = selection
+        self.selection = checked_name(selection)
         self._reservations: Reservations | None = None
         self._jobs = np.empty(0, dtype=np.int64)
         self._starts_s = np.empty(0)
@@ -75,7 +76,7 @@ class Conservative:
     def _on_consumable(self, problem: ConsumableNodesProblem) -> NodeSchedule:
         # Compiled code that identical nodes do without.
         from scheduler.free_nodes.consumable_conservative import Reservations
-        from scheduler.node_resources.selection import selection_by_name
+        from scheduler.node_resources.selections import selection_by_name
 
         if self._reservations is None or self._reservations.state is not problem.free_nodes:
             self._reservations = Reservations(problem.free_nodes, selection_by_name(self.selection))

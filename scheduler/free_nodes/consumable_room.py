@@ -7,7 +7,8 @@ from scheduler.free_nodes.placer import Room
 from scheduler.model import Start
 from scheduler.node_resources.kernels.allocation import NODE
 from scheduler.node_resources.room import room_for
-from scheduler.node_resources.selection import Placement, selection_by_name
+from scheduler.node_resources.selection import Placement
+from scheduler.node_resources.selections import selection_by_name
 from scheduler.node_resources.shares import shares_of
 from scheduler.node_set import NodeSet
 

@@ -14,6 +14,7 @@ from scheduler.free_nodes.kernels.backfilling import start_jobs
 from scheduler.free_nodes.problem import FreeNodesProblem
 from scheduler.model import NodeSchedule, Start
 from scheduler.naming import Choice
+from scheduler.node_resources.selections import checked_name
 from scheduler.wait_reasons import AllOthers
 
 if TYPE_CHECKING:
@@ -61,7 +62,7 @@ class Rigid:
         """`selection` chooses among nodes that differ; identical ones are taken from the lowest number on."""
         self.ordering = Ordering(ordering)
         self.backfilling = Backfilling(backfilling)
-        self.selection = selection
+        self.selection = checked_name(selection)
         self._consumable: ConsumableScheduling | None = None
         self._ordering_code = self.ordering.code
         self._backfilling_code = self.backfilling.code
@@ -103,7 +104,7 @@ class Rigid:
     def _on_consumable(self, problem: ConsumableNodesProblem) -> NodeSchedule:
         # Compiled code that identical nodes do without.
         from scheduler.free_nodes.consumable_scheduling import ConsumableScheduling
-        from scheduler.node_resources.selection import selection_by_name
+        from scheduler.node_resources.selections import selection_by_name
 
         if self._consumable is None or self._consumable.state is not problem.free_nodes:
             self._consumable = ConsumableScheduling(problem.free_nodes, selection_by_name(self.selection))

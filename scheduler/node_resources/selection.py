@@ -5,13 +5,11 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections import Counter
 from collections.abc import Iterable, Mapping
-from pkgutil import resolve_name
 from typing import NamedTuple
 
 import numpy as np
 
 from scheduler.compiled import Floats, Floats2, Ints, Ints2, allocate
-from scheduler.naming import Misnamed
 from scheduler.node_request import thousandths
 from scheduler.node_resources.kernels.allocation import GPUS, NODE
 from scheduler.node_resources.kernels.fragmentation import Typical, descents, gpu_of_best_descent
@@ -169,27 +167,6 @@ def chunks_requested(nodes: NodeResources) -> Counter[Chunk]:
             chunk = Chunk(cores, thousandths(gpus.share), gpus.count, "|".join(sorted(gpus.types)))
         counts[chunk] += n_requested
     return counts
-
-
-SELECTIONS: dict[str, type[NodeSelection]] = {
-    "first_fit": FirstFit,
-    "best_fit": BestFit,
-    "worst_fit": WorstFit,
-    "dot_product": DotProduct,
-    "gpu_packing": GpuPacking,
-    "gpu_clustering": GpuClustering,
-    "fgd": FragmentationDescent,
-}
-
-
-def selection_by_name(name: str) -> NodeSelection:
-    """One of SELECTIONS, or "module:Class". Raises Misnamed."""
-    if ":" in name:
-        found: type[NodeSelection] = resolve_name(name)
-        return found()
-    if name not in SELECTIONS:
-        raise Misnamed(f"'{name}' is no node selection; there are {', '.join(SELECTIONS)}, and module:Class")
-    return SELECTIONS[name]()
 
 
 class Placement:

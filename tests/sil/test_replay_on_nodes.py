@@ -131,6 +131,22 @@ def test_a_job_that_the_partition_forbids_is_refused_and_the_others_run(tmp_path
     assert refused in (tmp_path / "out" / "report.html").read_text()
 
 
+@pytest.mark.parametrize(
+    ("scheduler", "sentence"),
+    [
+        ("rigid(selection=bestfit)", "'bestfit' is no node selection; expected one of first_fit, best_fit,"),
+        ("conservative(selection='nosuch:X')", "node selection 'nosuch:X' cannot be loaded: ModuleNotFound"),
+        ("easy(selection='tests.faulty:Raises')", "'tests.faulty:Raises' is no subclass of"),
+    ],
+)
+def test_an_unusable_node_selection_is_refused_before_the_replay(
+    scheduler: str, sentence: str, tmp_path: Path
+) -> None:
+    log = accounting(tmp_path, ("cpu", "cpu=1,node=1", "n01"))
+    found = the_sentence(sil("replay", log, "--nodes", tmp_path / "slurm.conf", "--scheduler", scheduler))
+    assert sentence in found
+
+
 def test_the_report_states_the_nodes_and_shows_gpus_in_use(tmp_path: Path) -> None:
     replay(accounting(tmp_path, ("gpu", "cpu=1,node=1,gres/gpu=1", "g01"), ("cpu", "cpu=1,node=1", "n01")))
     page = (tmp_path / "out" / "report.html").read_text()
