@@ -57,14 +57,20 @@ def none_of(violations: Iterable[tuple[Path, object]]) -> None:
     assert not lines, "\n".join(lines)
 
 
+def is_contract(path: Path) -> bool:
+    return path.name.endswith("contract.py")
+
+
 def test_the_scheduler_package_imports_no_project_package_clock_or_random_source() -> None:
     def is_allowed(path: Path, module: str) -> bool:
         if top(module) in CLOCKS_AND_RANDOM:
             return False
-        in_a_contract = (
-            path.name in ("contract.py", "contract_examination.py") and top(module) == "hypothesis"
+        in_a_contract = is_contract(path) or path.name == "contract_examination.py"
+        return (
+            standard(module)
+            or top(module) in ALLOWED["scheduler"]
+            or (in_a_contract and top(module) == "hypothesis")
         )
-        return standard(module) or top(module) in ALLOWED["scheduler"] or in_a_contract
 
     none_of((path, module) for path, module in imported("scheduler") if not is_allowed(path, module))
 
@@ -89,7 +95,7 @@ def test_the_scheduler_package_draws_random_numbers_only_from_a_seed() -> None:
     none_of(
         (path, ast.unparse(node))
         for path in files("scheduler")
-        if path.name != "contract.py"
+        if not is_contract(path)
         for node in ast.walk(parsed(path))
         if is_global(node)
     )

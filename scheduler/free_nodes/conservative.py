@@ -8,8 +8,8 @@ import numpy as np
 
 from scheduler.free_nodes.kernels.queue_tree import ESTIMATE_S, JOB, SIZE
 from scheduler.free_nodes.kernels.reservations import carry_over, plan
-from scheduler.free_nodes.placer import FreeRoom
 from scheduler.free_nodes.problem import FreeNodesProblem
+from scheduler.free_nodes.room import FreeRoom
 from scheduler.model import NodeSchedule
 from scheduler.node_resources.selections import checked_name
 from scheduler.wait_reasons import AllOthers

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
-from scheduler.free_nodes.placer import Room
+from scheduler.free_nodes.room import Room
 from scheduler.model import Start
 from scheduler.node_resources.kernels.allocation import NODE
 from scheduler.node_resources.room import room_for

@@ -2,51 +2,16 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 from scheduler.free_nodes.problem import FreeNodesProblem
+from scheduler.free_nodes.room import FreeRoom, Room
 from scheduler.model import NodeSchedule, Start
 from scheduler.wait_reasons import AllOthers
 
 if TYPE_CHECKING:
     from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
-
-
-class Room(ABC):
-    """What is free, less what jobs got in this pass."""
-
-    @abstractmethod
-    def fits(self, i: int) -> bool:
-        """Whether job i of the problem fits now."""
-
-    @abstractmethod
-    def start(self, i: int) -> Start:
-        """Give job i its nodes. Raises ValueError if it does not fit."""
-
-
-class FreeRoom(Room):
-    """Identical nodes, each for one job: the free ones with the lowest numbers."""
-
-    def __init__(self, problem: FreeNodesProblem) -> None:
-        self._problem = problem
-        self._nodes = problem.free_nodes
-        self._in_order = self._nodes.free.in_order()
-        self.n_free = self._nodes.free.n
-
-    def fits(self, i: int) -> bool:
-        return self._problem.jobs[i].n_tasks <= self.n_free
-
-    def start(self, i: int) -> Start:
-        job = self._problem.jobs[i]
-        if job.n_tasks > self.n_free:
-            raise ValueError(f"job {job.id} needs {job.n_tasks} nodes, and {self.n_free} are free")
-        return self.take(i, job.n_tasks, self._problem.now_s + self._nodes.waiting.estimate_s(job.id))
-
-    def take(self, i: int, n_nodes: int, completion_s: float) -> Start:
-        self.n_free -= n_nodes
-        return Start(i, self._in_order.next(n_nodes), completion_s)
 
 
 class Placer:
