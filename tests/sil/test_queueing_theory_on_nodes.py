@@ -20,7 +20,7 @@ from sil.workload.cluster import Cluster
 from sil.workload.job_log import SCHEMA, JobLog
 
 SERVICE_S = 1000.0
-REPLICATIONS, JOBS, WARM_UP = 20, 1200, 200
+REPLICATIONS, JOBS, WARM_UP = 20, 600, 100
 CORES = (3, 5)
 """Of two nodes."""
 C = sum(CORES)

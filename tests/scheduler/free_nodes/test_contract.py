@@ -13,7 +13,7 @@ from scheduler.free_nodes.rigid import Backfilling
 from scheduler.kinds import Kind
 from scheduler.model import NodeSchedule, Start
 from scheduler.registry import resolve
-from scheduler.rules import RULES_OF
+from scheduler.rules import NODES_FREE, RULES_OF
 from tests import faulty_on_consumable_nodes, faulty_on_free_nodes
 from tests.examples import up_to
 from tests.scheduler.test_contract import FAULTY_EXAMPLES, within_limit
@@ -52,6 +52,14 @@ class WhileTheyFit:
         return placer.schedule("it does not fit")
 
 
+def test_a_job_that_gets_what_is_not_free_is_reported_on_consumable_nodes() -> None:
+    with pytest.raises(ContractBroken) as caught:
+        check_contract(faulty_on_consumable_nodes.StartsEverythingOnTheFirstNode, "consumable-nodes")
+    assert caught.value.rule == NODES_FREE
+    *_, outline = caught.value.problems
+    assert (len(outline.nodes), len(outline.waiting)) == (1, 2)  # type: ignore[attr-defined]
+
+
 @pytest.mark.parametrize("kind", ["free-nodes", "consumable-nodes"])
 def test_one_class_with_a_placer_serves_identical_and_consumable_nodes(kind: str) -> None:
     check_contract(WhileTheyFit, kind, examples=up_to(60))
@@ -66,6 +74,7 @@ def test_a_faulty_free_nodes_scheduler_is_reported_with_the_rule_it_breaks(kind:
 
 
 @pytest.mark.parametrize("kind", faulty_on_consumable_nodes.BROKEN_RULE, ids=lambda kind: kind.__name__)
+@pytest.mark.long
 def test_a_faulty_scheduler_is_reported_with_the_rule_it_breaks_on_consumable_nodes(kind: type[Any]) -> None:
     rule = faulty_on_consumable_nodes.BROKEN_RULE[kind]
     with pytest.raises(ContractBroken) as caught:
