@@ -8,6 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from scheduler import UserError
+from scheduler.managers.queues import MappingPolicy
 from scheduler.registry import SchedulerNotLoaded
 from sil.planning.options import AS_IT_IS, Option, bought, cost, one_of_each, retirements
 from sil.planning.plan_file import Plan
@@ -21,6 +22,7 @@ from sil.planning.scenario.on_site import OnSite, with_forecast
 from sil.planning.scenario.scenario import OptionRunner
 from sil.runs.scenario import DoesNotFit
 from sil.runs.under_test import resolve
+from sil.site.site_in_use import Queues
 from sil.site.what_if_site import InapplicableChange
 from site_db import toml_file
 from site_db.store import Address
@@ -28,6 +30,10 @@ from site_db.toml_file import Location
 
 Watch = Callable[[str, str, int, int], None]
 """Called at each look with scheduler, question, and the numbers of replications and of open pairs."""
+
+
+EACH_OFFER, BEST_BUY, RETIRE = "each offer", "best buy", "retire"
+"""Questions that compare options."""
 
 
 class Overloaded(UserError):
@@ -52,7 +58,7 @@ class Answer:
     def rankings(self) -> dict[str, Ranking]:
         """By the question that compares options."""
         best = None if self.best_buy is None else self.best_buy.ranking
-        found = {"each offer": self.marginal, "best buy": best, "retire": self.retire}
+        found = {EACH_OFFER: self.marginal, BEST_BUY: best, RETIRE: self.retire}
         return {question: ranking for question, ranking in found.items() if ranking is not None}
 
 
@@ -60,14 +66,29 @@ class Answer:
 class Answers:
     """`loads` are those of the site as it is and of each offer, by name; None if all jobs are submitted at
     the beginning. `indispensable` names retirements after which the site could not carry the forecast; `down`
-    the machines and interconnects that are down today; `site` is its name, empty for the machine of a log."""
+    the machines and interconnects that are down today; `binding` the queues whose jobs keep the machine to
+    which they were mapped; `site` is its name, empty for the machine of a log."""
 
     plan: Plan
     site: str
     down: tuple[str, ...]
+    binding: tuple[str, ...]
     answers: tuple[Answer, ...]
     loads: dict[str, Load | None]
     indispensable: tuple[str, ...]
+
+    def left_out(self) -> Iterator[tuple[str, str, Option]]:
+        """Each option that could not be compared, with its scheduler and question."""
+        loads = self.loads.items()
+        overloaded = {name for name, load in loads if load is not None and load.is_too_much}
+        for answer in self.answers:
+            for option in one_of_each(self.plan):
+                if option.name in overloaded:
+                    yield answer.scheduler, EACH_OFFER, option
+            if answer.best_buy is not None:
+                for option in answer.best_buy.left_out:
+                    if option.name not in self.loads:
+                        yield answer.scheduler, BEST_BUY, option
 
     def effects(self) -> Iterator[tuple[str, str, Ranking, Effect]]:
         """Each effect, with its scheduler, question and ranking."""
@@ -198,10 +219,15 @@ def answer_questions(prepared: Prepared, runs: DoesRuns, watch: Watch) -> Answer
         plan,
         site.name if site else "",
         site.in_use(AS_IT_IS).down if site else (),
+        _binding(site.in_use(AS_IT_IS).queues) if site else (),
         answers,
         prepared.loads,
         tuple(option.name for option in indispensable),
     )
+
+
+def _binding(queues: Queues) -> tuple[str, ...]:
+    return tuple(queue.name for queue, _ in queues if queue.mapping is MappingPolicy.COMMIT)
 
 
 def _answer(prepared: Prepared, samples: OptionSamples, watch: Callable[[str, int, int], None]) -> Answer:
@@ -210,12 +236,12 @@ def _answer(prepared: Prepared, samples: OptionSamples, watch: Callable[[str, in
     others = [o for o in (AS_IT_IS, *prepared.offers) if o.name != base.name and prepared.carries(o)]
     if others:
         by_price = plan.rank_by == "effect_per_price" and base is AS_IT_IS
-        marginal = rank_options(samples, others, Criteria(base, by_price), partial(watch, "each offer"))
+        marginal = rank_options(samples, others, Criteria(base, by_price), partial(watch, EACH_OFFER))
     if plan.budget is not None and plan.offers:
-        best = best_buy(samples, base, prepared.carries, partial(watch, "best buy"))
+        best = best_buy(samples, base, prepared.carries, partial(watch, BEST_BUY))
     if plan.size is not None:
         sized = size(samples, prepared.carries, partial(watch, "size"))
     spare, _ = prepared.retirements()
     if spare and base is AS_IT_IS:
-        retire = rank_options(samples, spare, Criteria(only_first=True), partial(watch, "retire"))
+        retire = rank_options(samples, spare, Criteria(only_first=True), partial(watch, RETIRE))
     return Answer(samples.scheduler, base, samples.share_refused(base), marginal, best, sized, retire)

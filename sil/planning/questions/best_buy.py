@@ -30,11 +30,13 @@ Judge = Callable[[Sequence[Counts]], list[float]]
 
 @dataclass(frozen=True)
 class BestBuy:
-    """`tried` combinations of `possible` ones; `ranking` compares the best few."""
+    """`tried` combinations of `possible` ones; `ranking` compares the best few. With those `left_out` the
+    site could not carry the forecast, or they exclude each other."""
 
     ranking: Ranking
     tried: int
     possible: int
+    left_out: tuple[Option, ...] = ()
 
     @property
     def is_complete(self) -> bool:
@@ -69,7 +71,8 @@ def best_buy(
         return None
     criteria = Criteria(base, only_first=True, chosen_from=len(able))
     ranking = rank_options(samples, able[:MOST_CONTENDERS], criteria, on_look)
-    return BestBuy(ranking, len(values), len(possible))
+    left_out = tuple(bought(plan, counts) for counts in possible if values.get(counts) == -inf)
+    return BestBuy(ranking, len(values), len(possible), left_out)
 
 
 def purchases(plan: Plan) -> list[Counts]:

@@ -8,7 +8,7 @@ from string import ascii_uppercase
 import altair as alt
 import polars as pl
 
-from sil.planning.answers import Answers
+from sil.planning.answers import RETIRE, Answers
 from sil.planning.questions.ranking import Effect, PairVerdict, Ranking
 from sil.report.figures import WIDTH, Figure, colour_scale, tooltips, zero_rule
 
@@ -36,7 +36,10 @@ SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "not_told_apart_from": pl.String,
 }
 """One row per option; `gain` is of the first goal, in its unit; more is better. The half-widths are
-simultaneous for all options of a question."""
+simultaneous for all options of a question. Options that could not be compared come last, with LEFT_OUT."""
+
+LEFT_OUT = "left out"
+"""In the column `against_today`: with this option, the site could not carry the forecast."""
 
 
 def options_frame(answers: Answers) -> pl.DataFrame:
@@ -47,7 +50,14 @@ def options_frame(answers: Answers) -> pl.DataFrame:
         for scheduler, question, ranking, effect in answers.effects()
     ]
     goals = {goal.key: pl.Float64() for goal in plan.goals}
-    return pl.DataFrame(rows, schema={**SCHEMA, **goals}, orient="row")
+    schema = {**SCHEMA, **goals}
+    left_out = [
+        {"scheduler": scheduler, "question": question, "option": option.name, "cost": option.cost}
+        | {"against_today": LEFT_OUT}
+        for scheduler, question, option in answers.left_out()
+    ]
+    compared = pl.DataFrame(rows, schema=schema, orient="row")
+    return pl.concat([compared, pl.DataFrame(left_out, schema=schema)])
 
 
 def classes_frame(answers: Answers) -> pl.DataFrame:
@@ -103,7 +113,8 @@ def effect_against_cost(answers: Answers) -> Figure:
     """
     goal = answers.plan.goals[0]
     schedulers = [answer.scheduler for answer in answers.answers]
-    frame = _lettered(options_frame(answers).filter(pl.col("question") != "retire"))
+    compared = (pl.col("question") != RETIRE) & (pl.col("against_today") != LEFT_OUT)
+    frame = _lettered(options_frame(answers).filter(compared))
     options = frame.sort("place")["what"].unique(maintain_order=True).to_list()
     title = f"{goal.label.partition(' (')[0]}: improvement (%)"
     highest = float(frame["x"].max() or 1.0)  # type: ignore[arg-type]

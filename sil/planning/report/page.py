@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from sil.planning.answers import Answers
+from sil.planning.answers import BEST_BUY, EACH_OFFER, RETIRE, Answers
 from sil.planning.options import AS_IT_IS
 from sil.planning.plan_file import GoalTable, Plan
 from sil.planning.questions.ranking import Ranking
@@ -23,9 +23,9 @@ CLASSES = "job_classes.csv"
 FIGURE = "effects"
 
 TITLES = {
-    "each offer": "Each offer alone",
-    "best buy": "Best buy",
-    "retire": "Retirement candidates",
+    EACH_OFFER: "Each offer alone",
+    BEST_BUY: "Best buy",
+    RETIRE: "Retirement candidates",
 }
 
 

@@ -7,7 +7,7 @@ from math import floor, log10
 
 from sil.outcome.metrics import PLAN_METRICS
 from sil.outcome.statistics import Interval
-from sil.planning.answers import Answer, Answers
+from sil.planning.answers import BEST_BUY, Answer, Answers
 from sil.planning.options import AS_IT_IS
 from sil.planning.plan_file import Plan
 from sil.planning.questions.ranking import Effect, PairVerdict, Ranking
@@ -15,6 +15,7 @@ from sil.planning.questions.sizing import Size
 from sil.settings.notional import NO_TIME_CHANGES
 
 LEAST_PERCENT = 0.05
+MOST_NAMED = 8
 """Smaller changes with smaller half-widths are not shown."""
 
 
@@ -102,12 +103,28 @@ def caveats(answers: Answers) -> Iterator[str]:
             f"Down at the site today, and in all runs from their beginning: {named}. The capacity of the "
             f"site includes them."
         )
+    if answers.binding:
+        word = "queue" if len(answers.binding) == 1 else "queues"
+        yield (
+            f"Jobs of the {word} {_listed(answers.binding)} keep the machine to which they were mapped "
+            "(mapping = commit), even if another becomes free first. Waits are longer than in a queue from "
+            "which every free machine takes the next job (mapping = remap), so levels may be pessimistic; "
+            "the order of options is hardly affected."
+        )
     for name, found in answers.loads.items():
         if found is not None and found.is_too_much:
             yield (
                 f"'{name}' is left out: {found.rho:.2f} times its capacity would arrive (most of it from "
                 f"'{found.bottleneck}')."
             )
+    combined = [option.name for _, question, option in answers.left_out() if question == BEST_BUY]
+    if combined:
+        names = list(dict.fromkeys(combined))
+        more = f" and {len(names) - MOST_NAMED} others" if len(names) > MOST_NAMED else ""
+        yield (
+            f"Left out of the best buy, since with them the site could not carry the forecast, or they "
+            f"exclude each other: {_listed(names[:MOST_NAMED])}{more}. options.csv has all of them."
+        )
     for offer in plan.offers:
         if any(change.leaves_times for change in offer.changes):
             yield f"'{offer.name}': {NO_TIME_CHANGES}."
