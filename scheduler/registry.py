@@ -41,6 +41,10 @@ ON_MACHINES = {
 }
 """They map jobs to machines."""
 
+_ON_CLUSTERS = ("pjs", "pjs_try_next", "gsa", "pjs_optimal")
+ON_SINGLE_MACHINES = frozenset(target for name, target in ON_MACHINES.items() if name not in _ON_CLUSTERS)
+"""Targets that map no job to a cluster."""
+
 ON_SHARED_NODES = {
     "basic": "loras(most_jobs=1)",
     "normal": "loras(node_selection=normal)",

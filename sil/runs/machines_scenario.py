@@ -10,6 +10,7 @@ from scheduler.kinds import Kind
 from scheduler.managers.mapping_manager import MappingManager
 from scheduler.managers.queues import PlannedStarts, PreemptionPolicy
 from scheduler.model import ExecutionRecord, Job
+from scheduler.registry import ON_SINGLE_MACHINES
 from scheduler.resource_manager import Experience, OnMachines
 from sil.batsim.nodes import SiteMachines
 from sil.outcome.invariants import Capacity, first_breach
@@ -28,6 +29,7 @@ from sil.world.events import EventQueue, SimClock
 from sil.world.harness import World, in_order_of_arrival
 from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import SimMonitor
+from site_db.toml_file import Location
 
 
 class MachinesScenario(Scenario):
@@ -104,8 +106,30 @@ class MachinesScenario(Scenario):
 
     def _mistakes(self) -> Mistakes:
         site = self.in_use.site
-        found = super()._mistakes()
+        found = [*super()._mistakes(), *self._without_clusters()]
         return found + self._unknown_in_outages([*site.machine_index], f"the site '{site.name}'")
+
+    def _without_clusters(self) -> Iterator[tuple[Location, str]]:
+        """Schedulers that would leave jobs waiting for ever, since these run only on clusters."""
+        site, mix = self.in_use.site, self.experiment.workload.mix
+        machine_classes = {machine.machine_class for machine in site.machines}
+        parallel = [
+            job_class.name
+            for job_class in site.job_classes
+            if job_class.clusters
+            and machine_classes.isdisjoint(job_class.machine_classes)
+            and (not mix or mix.get(job_class.name))
+        ]
+        if not parallel or self.queue_schedulers:
+            return
+        for scheduler in self.schedulers:
+            if scheduler.in_process is not None and scheduler.in_process.target in ON_SINGLE_MACHINES:
+                yield (
+                    ("schedulers", scheduler.label),
+                    f"scheduler '{scheduler.label}' maps jobs to single machines, but jobs of the class "
+                    f"'{parallel[0]}' run only on clusters; use pjs or gsa, or leave the class out of "
+                    f"workload.mix",
+                )
 
     @classmethod
     def _resolve_queues(

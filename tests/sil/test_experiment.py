@@ -16,11 +16,13 @@ import polars as pl
 import pytest
 
 from scheduler import rules
+from scheduler.mapping.greedy import Sjs
 from sil.experiment.run import SiteChoice, run_experiment
 from sil.outcome.comparison import Comparison
 from sil.runs.composition import RunKey
 from sil.runs.machines_scenario import MachinesScenario
 from sil.runs.resolve import scenario_of
+from sil.runs.scenario import DoesNotFit
 from sil.settings import experiment_file
 from sil.site.site_in_use import SiteSource
 from sil.trace.facts import Fact, RunTables
@@ -178,14 +180,42 @@ delay_s = 10000
     assert counts[Fact.RUN_ENDED] == 12
 
 
+ONLY_PARALLEL = TINY_SITE + '\n[[job_classes]]\nname = "wide"\n[job_classes.parallel_s]\npair = 5\n'
+
+
+class OwnSjs(Sjs):
+    """A plug-in that uses no clusters, which nobody knows."""
+
+
 def test_a_job_that_the_scheduler_can_never_run_is_a_fault_that_names_it(tmp_path: Path) -> None:
-    only_parallel = TINY_SITE + '\n[[job_classes]]\nname = "wide"\n[job_classes.parallel_s]\npair = 5\n'
-    path = tiny_experiment(tmp_path, "mix = { wide = 1 }", site_text=only_parallel)
-    facts = facts_of(path, "sjs")
+    path = tiny_experiment(
+        tmp_path,
+        "mix = { wide = 1 }",
+        site_text=ONLY_PARALLEL,
+        schedulers=f'["{__name__}:OwnSjs", "pjs"]',
+    )
+    facts = facts_of(path, f"{__name__}:OwnSjs")
     fault = facts.filter(pl.col("event") == Fact.FAULT).row(0, named=True)
     assert (fault["detail"], fault["job"]) == (rules.MAKES_PROGRESS, 0)
     assert "no available machine can run it" in fault["message"]
     assert facts_of(path, "pjs").filter(pl.col("event") == Fact.RUN_ENDED).height == 12
+
+
+@pytest.mark.parametrize("name", ["mct", "scheduler.mapping.greedy:Sjs"])
+def test_a_scheduler_without_clusters_is_refused_for_jobs_that_run_only_on_them(
+    name: str, tmp_path: Path
+) -> None:
+    with pytest.raises(DoesNotFit) as caught:
+        facts_of(tiny_experiment(tmp_path, site_text=ONLY_PARALLEL), name)
+    assert str(caught.value) == (
+        f"scheduler '{name}' maps jobs to single machines, but jobs of the class 'wide' run only on "
+        f"clusters; use pjs or gsa, or leave the class out of workload.mix"
+    )
+
+
+def test_a_scheduler_without_clusters_may_run_the_other_classes(tmp_path: Path) -> None:
+    path = tiny_experiment(tmp_path, "mix = { short = 1, long = 1 }", site_text=ONLY_PARALLEL)
+    assert facts_of(path, "mct").filter(pl.col("event") == Fact.RUN_ENDED).height == 12
 
 
 def test_learning_from_completions_changes_a_schedulers_estimates(tmp_path: Path) -> None:
