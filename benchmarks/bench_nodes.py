@@ -18,7 +18,7 @@ from rich.table import Table
 
 from benchmarks.record import keep
 from benchmarks.slurm_site import SlurmSite, easy, write_accounting
-from sil.experiment.logs import read_log
+from sil.experiment.logs import read_log, read_nodes_of
 from sil.outcome.batsim_tables import replayed_jobs
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
@@ -41,7 +41,7 @@ def accounting(
     plain_s = time.perf_counter() - began
     (folder / "slurm.conf").write_text(site.slurm_conf)
     write_accounting(folder / "sacct.txt", site, jobs, starts, places)
-    log = read_log(folder / "sacct.txt", Rules(), None, folder / "slurm.conf")
+    log = read_log(folder / "sacct.txt", Rules(), None, read_nodes_of(folder / "slurm.conf"))
     wait_s = float(np.mean([start - job.submit_s for start, job in zip(starts, jobs, strict=True)]))
     return log, plain_s, {"mean_wait_s": wait_s, "median_queue": float(np.median(lengths))}
 

@@ -106,6 +106,7 @@ def test_the_site_database_imports_only_values_and_errors_of_the_scheduler_packa
         "scheduler.model",
         "scheduler.mapping.etc",
         "scheduler.managers.queues",
+        "scheduler.node_request",
         "scheduler.time_shared.social_contract",
         "scheduler",
     }
@@ -120,6 +121,8 @@ def test_only_selected_packages_import_the_database() -> None:
     may = {"settings", "site", "runs", "experiment", "workers", "planning", "studies", "cli"}
     of_logs = {
         *(f"site_db.jobs.logs.{name}" for name in ("log_file", "logged_job", "sacct", "swf_format", "tres")),
+        "site_db.jobs.logs.requests",
+        "site_db.site_file.cluster",
     }
     notation = "site_db.site_file.hostlist"
     none_of(

@@ -56,8 +56,12 @@ Nodes = Annotated[
     Option(
         metavar="FILE",
         help="Nodes with cores, memory and GPUs, and partitions: slurm.conf, the output of `scontrol show "
-        "node`, or Alibaba's nodes (CSV).",
+        "node`, a site file (TOML), or Alibaba's nodes (CSV).",
     ),
+]
+NodesOfSite = Annotated[
+    str | None,
+    Option("--site", metavar="DATABASE#SITE", help="The same, of a site in a database, like site.db#SITE."),
 ]
 Strict = Annotated[bool, Option("--strict", help="Refuse a log that needs repairs.")]
 Processors = Annotated[int | None, Option(min=1, help="Override the machine size in the log.")]

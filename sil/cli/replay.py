@@ -17,6 +17,7 @@ from sil.workload.swf_rules import Overrun, Rules, TooLarge
 if TYPE_CHECKING:
     from sil.experiment.replays import Outcome
     from sil.workload.job_log import JobLog
+    from site_db.site_file.cluster import Cluster
 
 
 EstimatesOption = Annotated[
@@ -61,6 +62,7 @@ def replay(
     load: options.Load = None,
     processors: options.Processors = None,
     nodes: options.Nodes = None,
+    site: options.NodesOfSite = None,
     strict: options.Strict = False,
     overrun: options.OnOverrun = Overrun.RAISE,
     too_large: options.OnTooLarge = TooLarge.CLIP,
@@ -74,8 +76,8 @@ def replay(
 ) -> None:
     """Replay a log of rigid jobs under backfilling schedulers, and compare them.
 
-    With --nodes, jobs request cores, memory and GPUs of these nodes, and share them; LOG may then also be
-    Slurm's accounting (sacct -P -X) or Alibaba's pods (CSV).
+    With --nodes or --site, jobs request cores, memory and GPUs of these nodes, and share them; LOG may then
+    also be Slurm's accounting (sacct -P -X) or Alibaba's pods (CSV).
 
     For each scheduler, writes jobs.csv and schedule.csv with Batsim's columns, trace.parquet and
     timings.parquet; for all together, report.html and summary.json.
@@ -95,9 +97,10 @@ def replay(
     names = list(dict.fromkeys(scheduler or ["fcfs", "easy", "conservative"]))
     folder = out_folder or Path(f"sil-{log.name.split('.')[0]}")
     with console.one_sentence_for_bad_input():
-        schedulers = schedulers_for_logs(names, nodes is not None)
+        cluster = _nodes(nodes, site)
+        schedulers = schedulers_for_logs(names, cluster is not None)
         check_decision_cost(decision_cost)
-        whole = read_log(log, Rules(strict, overrun, too_large), processors, nodes)
+        whole = read_log(log, Rules(strict, overrun, too_large), processors, cluster)
         chosen = part_of(whole, jobs, begin, end, load)
         _print_notes(chosen, estimates)
         check = not no_determinism_check
@@ -113,6 +116,18 @@ def replay(
     for sentence in dict.fromkeys(o.refused for o in outcomes if o.refused is not None):
         console.print_note(sentence)
     _print_results(folder, outcomes, not no_report, as_json)
+
+
+def _nodes(path: Path | None, address: str | None) -> Cluster | None:
+    """Those in a file, or of a site in a database; None without either. Raises UserError."""
+    from sil.experiment import logs
+    from site_db.store import parse_address
+
+    if path is not None and address is not None:
+        console.fail("--nodes and --site both name the nodes; give one of them")
+    if address is not None:
+        return logs.nodes_in_database(parse_address(address))
+    return None if path is None else logs.read_nodes_of(path)
 
 
 def _print_notes(log: JobLog, estimates: Estimates) -> None:

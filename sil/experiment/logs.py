@@ -6,29 +6,34 @@ from pathlib import Path
 
 from sil.workload.accounting import read_accounting
 from sil.workload.batsim_json import read_batsim_json, write_batsim_json
-from sil.workload.cluster import Cluster
 from sil.workload.job_log import BadLog, JobLog
 from sil.workload.openb import read_nodes, read_pod_log
-from sil.workload.slurm_conf import read_cluster
 from sil.workload.swf import read_swf, write_swf
 from sil.workload.swf_rules import Rules
+from site_db import sites, store
 from site_db.jobs.logs.log_file import open_log
+from site_db.site_file.cluster import Cluster
+from site_db.site_file.exchange import read_site_file
+from site_db.site_file.nodes import cluster_of
+from site_db.sites import SiteReader
+from site_db.slurm_conf import read_cluster
+from site_db.store import Address
 
 
-def read_log(path: Path, rules: Rules, processors: int | None, nodes: Path | None = None) -> JobLog:
+def read_log(path: Path, rules: Rules, processors: int | None, cluster: Cluster | None = None) -> JobLog:
     """A log of the Standard Workload Format, or a workload of Batsim's where the name says JSON.
 
-    With the file of `nodes`, also Slurm's accounting and Alibaba's pods (CSV); then the jobs of a log are
+    With the nodes of a cluster, also Slurm's accounting and Alibaba's pods (CSV); then the jobs of a log are
     tasks of one core. Raises BadLog.
     """
-    if nodes is not None:
-        return _on_nodes(path, rules, _cluster(nodes))
+    if cluster is not None:
+        return _on_nodes(path, rules, cluster)
     if _is_json(path):
         return read_batsim_json(path, processors)
     if _is_accounting(path):
         raise BadLog(
             f"{path}: this is Slurm's accounting, whose jobs request parts of nodes; name the nodes with "
-            f"--nodes slurm.conf (or the output of: scontrol show node)"
+            f"--nodes slurm.conf (or the output of: scontrol show node), or with --site DATABASE#SITE"
         )
     return read_swf(path, rules, processors)
 
@@ -48,10 +53,22 @@ def _on_nodes(path: Path, rules: Rules, cluster: Cluster) -> JobLog:
     return read_swf(path, rules, cluster=cluster)
 
 
-def _cluster(path: Path) -> Cluster:
-    if _is_csv(path):
-        return Cluster(read_nodes(path), {}, {})
-    return read_cluster(path)
+def read_nodes_of(path: Path) -> Cluster:
+    """The nodes in a site file (TOML), in Alibaba's CSV, in slurm.conf or in the output of `scontrol show
+    node`. Raises InvalidFile."""
+    if path.suffix.lower() == ".toml":
+        return cluster_of(read_site_file(path))
+    return Cluster(read_nodes(path), {}, {}) if _is_csv(path) else read_cluster(path)
+
+
+def nodes_in_database(address: Address) -> Cluster:
+    """The nodes of a site in a database. Raises UnknownSite and DatabaseTrouble."""
+    engine = store.open_database(address)
+    try:
+        with store.reading(engine) as session:
+            return cluster_of(SiteReader(session, address.site or sites.only_site(session)).as_file())
+    finally:
+        engine.dispose()
 
 
 def _is_accounting(path: Path) -> bool:

@@ -22,7 +22,6 @@ from sil.settings.estimates import Estimates, run_times_by
 from sil.trace.facts import TIMINGS, TIMINGS_SCHEMA, TRACE, of_run, timings_frame, trace_stream
 from sil.trace.recorder import TraceRecorder
 from sil.trace.stream import ParquetStream
-from sil.workload.cluster import Cluster
 from sil.workload.job_log import JobLog, LoggedRuns
 from sil.world.events import ORDERS, EventQueue, SimClock
 from sil.world.guard.decision_cost import Charge
@@ -34,6 +33,7 @@ from sil.world.machines.space_shared import SpaceSharedMachines
 from sil.world.monitors import SimMonitor
 from sil.world.random_streams import RandomStreams
 from sil.world.rounds import OnRequest
+from site_db.site_file.cluster import Cluster
 
 DECISION_LIMIT_S = 60.0
 

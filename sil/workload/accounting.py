@@ -5,31 +5,26 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import count
-from math import ceil
 from pathlib import Path
 
 import polars as pl
 
-from scheduler.node_request import Gpus, Request
-from sil.workload.cluster import Cluster
 from sil.workload.job_log import LEAST_S, SCHEMA, BadLog, JobLog
 from sil.workload.swf_rules import Overrun, Rules
 from site_db.jobs.logs.log_file import open_log
 from site_db.jobs.logs.logged_job import LoggedJob, Tally
+from site_db.jobs.logs.requests import LoggedRequests, partitions_of
 from site_db.jobs.logs.sacct import RAN, read_sacct
-from site_db.jobs.logs.tres import Tres
+from site_db.site_file.cluster import Cluster
 
 
 def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
-    """The jobs of accounting that used their nodes, with what they requested.
+    """The jobs of accounting that used their nodes, with what they requested (`LoggedRequests`).
 
-    A job requests its own resources (ReqTRES, else AllocTRES and the older columns) on as many nodes as it
-    had, in equal parts; where its CPUs cannot be divided so, they are tasks of one core, anywhere. CPUs are
-    rounded up to whole cores. A job of a partition that is exclusive takes whole nodes. It ends at its time
-    limit or before; without one, the partition's default or largest counts, else its run time. It arrives
-    when it was submitted. Raises BadLog with file and line.
+    A job ends at its time limit or before; without one, the partition's default or largest counts, else its
+    run time. It arrives when it was submitted. Raises BadLog with file and line.
     """
-    tally, requests = Tally(), _Requests(cluster)
+    tally, requests = Tally(), LoggedRequests(cluster)
     with open_log(path) as lines:
         jobs = sorted(read_sacct(lines, path, tally, RAN), key=lambda job: job.submitted_unix_s)
     if not jobs:
@@ -77,7 +72,7 @@ def _times(job: LoggedJob, cluster: Cluster, rules: Rules, notes: Counter[str]) 
     run_s = max(job.ended_unix_s - job.started_unix_s, LEAST_S)
     limit_s = job.time_limit_s
     if limit_s is None:
-        limits = [cluster.partitions[name] for name in _partitions(job) if name in cluster.partitions]
+        limits = [cluster.partitions[name] for name in partitions_of(job) if name in cluster.partitions]
         limit_s = max((x.default_time_s or x.max_time_s or 0.0 for x in limits), default=0.0)
         if not limit_s:
             notes["no time limit; the run time is taken"] += 1
@@ -91,69 +86,7 @@ def _times(job: LoggedJob, cluster: Cluster, rules: Rules, notes: Counter[str]) 
     return run_s, limit_s
 
 
-def _partitions(job: LoggedJob) -> frozenset[str]:
-    return frozenset(filter(None, job.partition.split(",")))
-
-
 def _sentences(tally: Tally) -> Iterator[str]:
     for counted, what in ((tally.refused, "left out"), (tally.repaired, "repaired")):
         for reason, n in counted.most_common():
             yield f"{n:,} rows, the first is line {tally.first_line[reason]}: {reason}; {what}"
-
-
-class _Requests:
-    """The different requests of jobs, in order of their first."""
-
-    def __init__(self, cluster: Cluster) -> None:
-        self._cluster = cluster
-        self.all: list[Request] = []
-        self._places: dict[object, int] = {}
-        self._jobs: list[list[str]] = []
-        """The numbers of the jobs with each request."""
-
-    def place(self, job: LoggedJob) -> tuple[int, int]:
-        """The place of a job's request in `all`, and its cores."""
-        tres, partitions = job.resources, _partitions(job)
-        gpus, others = tuple(sorted(tres.gpus.items())), tuple(sorted(tres.others.items()))
-        key = tres.cpus, tres.nodes, tres.memory_mib, gpus, others, partitions
-        if key not in self._places:
-            self._places[key] = len(self.all)
-            self.all.append(self._request(tres, partitions))
-            self._jobs.append([])
-        place = self._places[key]
-        self._jobs[place].append(job.number)
-        return place, max(1, ceil(self.all[place].chunks * self.all[place].cores))
-
-    def never_fit(self) -> Iterator[str]:
-        """A sentence for each request that the nodes cannot satisfy."""
-        for request, jobs in zip(self.all, self._jobs, strict=True):
-            if sum(map(request.chunks_on, self._cluster.nodes.values())) < request.chunks:
-                where = f" in partition {','.join(sorted(request.partitions))}" if request.partitions else ""
-                n = "job" if len(jobs) == 1 else f"{len(jobs):,} jobs, the first is job"
-                yield f"{n} {jobs[0]}: no nodes{where} can satisfy {request}; refused when it arrives"
-
-    def _request(self, tres: Tres, partitions: frozenset[str]) -> Request:
-        threads = self._cluster.threads_in(partitions)
-        limits = self._cluster.partitions
-        whole = bool(partitions) and all(p in limits and limits[p].is_exclusive for p in partitions)
-        nodes, memory_mib = tres.nodes, tres.memory_mib if self._cluster.has_memory else 0
-        are_tasks = tres.cpus % nodes != 0 and not tres.gpus
-        chunks = ceil(tres.cpus / threads) if are_tasks else nodes
-        return Request(
-            chunks=chunks,
-            cores=threads if are_tasks else threads * ceil(tres.cpus / nodes / threads),
-            memory_mib=ceil(memory_mib / chunks),
-            gpus=_gpus(tres, nodes),
-            others={name: ceil(n / chunks) for name, n in tres.others.items() if self._cluster.has(name)},
-            most_on_node=None if are_tasks else 1,
-            exclusive=whole,
-            partitions=partitions,
-        )
-
-
-def _gpus(tres: Tres, nodes: int) -> Gpus | None:
-    """On each node. GPUs of several types are of any of these."""
-    if not tres.gpus:
-        return None
-    types = frozenset() if "" in tres.gpus else frozenset(tres.gpus)
-    return Gpus(ceil(tres.n_gpus / nodes), types=types)

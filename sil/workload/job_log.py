@@ -12,9 +12,9 @@ import polars as pl
 
 from scheduler.model import ANYONE, Job, JobId
 from scheduler.node_request import Request
-from sil.workload.cluster import Cluster
 from site_db.jobs.logs.log_file import BadLog as BadLog
 from site_db.jobs.logs.swf_format import unix_start_s
+from site_db.site_file.cluster import Cluster
 
 SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
     "job": pl.Int64,

@@ -14,9 +14,9 @@ from pathlib import Path
 import polars as pl
 
 from scheduler.node_request import Gpus, Node, Request
-from sil.workload.cluster import Cluster
 from sil.workload.job_log import SCHEMA, BadLog, JobLog
 from site_db.jobs.logs.log_file import open_log
+from site_db.site_file.cluster import Cluster
 
 MILLI = 1000
 _SIZES = "cpu_milli", "memory_mib", "num_gpu", "gpu_milli"

@@ -15,12 +15,12 @@ from pathlib import Path
 import polars as pl
 
 from scheduler.node_request import Request
-from sil.workload.cluster import Cluster
 from sil.workload.job_log import MOST_PROCESSORS, SCHEMA, BadLog, JobLog, possible_size
 from sil.workload.swf_repairs import LINE, MEMORY_KIB, repaired
 from sil.workload.swf_rules import Rules
 from site_db.jobs.logs.log_file import printable, read_log, write_log
 from site_db.jobs.logs.swf_format import EXPECTED, FIELDS, header_field
+from site_db.site_file.cluster import Cluster
 
 
 def read_swf(

@@ -14,7 +14,7 @@ from sqlalchemy import Column, Connection, Engine, MetaData, String, Table, inse
 
 from site_db.schema import Base
 
-HEAD = "0003"
+HEAD = "0004"
 """The latest version."""
 
 OLDEST = "0002"

@@ -15,10 +15,16 @@ from site_db.schema.resources import ClusterStateRow as ClusterStateRow
 from site_db.schema.resources import InterconnectRow as InterconnectRow
 from site_db.schema.resources import InterconnectStateRow as InterconnectStateRow
 from site_db.schema.resources import MachineClassRow as MachineClassRow
+from site_db.schema.resources import MachineFeatureRow as MachineFeatureRow
+from site_db.schema.resources import MachineGpuRow as MachineGpuRow
 from site_db.schema.resources import MachineInterconnectRow as MachineInterconnectRow
+from site_db.schema.resources import MachineResourceRow as MachineResourceRow
 from site_db.schema.resources import MachineRow as MachineRow
 from site_db.schema.resources import MachineStateRow as MachineStateRow
 from site_db.schema.resources import OfSite as OfSite
+from site_db.schema.resources import PartitionNodeRow as PartitionNodeRow
+from site_db.schema.resources import PartitionRow as PartitionRow
+from site_db.schema.resources import SiteResourceRow as SiteResourceRow
 from site_db.schema.resources import SiteRow as SiteRow
 from site_db.schema.resources import SocialContractRow as SocialContractRow
 from site_db.schema.work import AllowedPlaceRow as AllowedPlaceRow
@@ -28,6 +34,7 @@ from site_db.schema.work import PreferenceRow as PreferenceRow
 from site_db.schema.work import QueueDisplacesRow as QueueDisplacesRow
 from site_db.schema.work import QueueRow as QueueRow
 from site_db.schema.work import QueueUserRow as QueueUserRow
+from site_db.schema.work import RequestRow as RequestRow
 from site_db.schema.work import SubmissionRightRow as SubmissionRightRow
 from site_db.schema.work import UserQueueRow as UserQueueRow
 from site_db.schema.work import UserRow as UserRow

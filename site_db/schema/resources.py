@@ -68,6 +68,8 @@ class MachineRow(OfSite, Base):
         ForeignKeyConstraint(["site_id", "machine_class_id"], ["machine_class.site_id", "machine_class.id"]),
         named(),
         positive("processors"),
+        positive("threads_per_core"),
+        positive("slots"),
         positive("memory_mb"),
         not_negative("storage_gb"),
         not_negative("runs_before"),
@@ -76,6 +78,10 @@ class MachineRow(OfSite, Base):
 
     machine_class_id: Mapped[int]
     processors: Mapped[int] = mapped_column(default=1)
+    threads_per_core: Mapped[int] = mapped_column(default=1, server_default="1")
+    """So many of the processors are on one core, which jobs do not share."""
+    slots: Mapped[int] = mapped_column(default=1, server_default="1")
+    """The number of sequential jobs that mapping schedulers may run on it at a time."""
     memory_mb: Mapped[float | None]
     storage_gb: Mapped[float | None]
     os: Mapped[str] = mapped_column(default="")
@@ -84,6 +90,77 @@ class MachineRow(OfSite, Base):
     notional: Mapped[bool] = mapped_column(default=False)
     runs_before: Mapped[int] = mapped_column(default=0)
     """Runs up to this number were on other hardware with its name, and do not count for it."""
+
+
+class MachineGpuRow(Base):
+    """A machine has so many GPUs of a type."""
+
+    __tablename__ = "machine_gpu"
+    __table_args__ = (named("gpu_type"), positive("amount"))
+
+    machine_id: Mapped[int] = part_of("machine", primary_key=True)
+    gpu_type: Mapped[str] = mapped_column(primary_key=True)
+    amount: Mapped[int]
+
+
+class MachineResourceRow(Base):
+    """A machine has so much of a countable resource, other than processors, memory and GPUs."""
+
+    __tablename__ = "machine_resource"
+    __table_args__ = (named("resource"), positive("amount"))
+
+    machine_id: Mapped[int] = part_of("machine", primary_key=True)
+    resource: Mapped[str] = mapped_column(primary_key=True)
+    amount: Mapped[int]
+
+
+class MachineFeatureRow(Base):
+    """A property of a machine that jobs can request."""
+
+    __tablename__ = "machine_feature"
+    __table_args__ = (named("feature"),)
+
+    machine_id: Mapped[int] = part_of("machine", primary_key=True)
+    feature: Mapped[str] = mapped_column(primary_key=True)
+
+
+class SiteResourceRow(OfSite, Base):
+    """A countable resource of the whole site, like licences of a program, which jobs use on any machine."""
+
+    __tablename__ = "site_resource"
+    __table_args__ = (UniqueConstraint("site_id", "name"), named(), positive("amount"))
+
+    amount: Mapped[int]
+
+
+class PartitionRow(OfSite, Base):
+    """A set of machines as nodes, which may overlap others, and the limits of its jobs.
+
+    A site with partitions is scheduled by nodes: jobs request parts of them.
+    """
+
+    __tablename__ = "partition"
+    __table_args__ = (
+        UniqueConstraint("site_id", "name"),
+        named(),
+        positive("max_time_s"),
+        positive("default_time_s"),
+        positive("max_nodes"),
+    )
+
+    max_time_s: Mapped[float | None]
+    default_time_s: Mapped[float | None]
+    """The time limit of a job that requests none."""
+    max_nodes: Mapped[int | None]
+    exclusive: Mapped[bool] = mapped_column(default=False)
+    """Whether its jobs take whole nodes."""
+
+
+class PartitionNodeRow(Base):
+    __tablename__ = "partition_node"
+
+    partition_id: Mapped[int] = part_of("partition", primary_key=True)
+    machine_id: Mapped[int] = part_of("machine", primary_key=True)
 
 
 class InterconnectRow(OfSite, Base):

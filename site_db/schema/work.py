@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import CheckConstraint, UniqueConstraint
+from sqlalchemy import JSON, CheckConstraint, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from site_db.schema.conventions import (
@@ -72,6 +72,38 @@ class CharacterisationRow(Base):
     exe_s: Mapped[float]
     cpu: Mapped[float]
     memory_mb: Mapped[float]
+
+
+class RequestRow(Base):
+    """What a job of a class requests: so many `nodes`, or `tasks` on any nodes, with so much on each;
+    `site_resources` once for the job. Lists and amounts by name are JSON."""
+
+    __tablename__ = "request"
+    __table_args__ = (
+        positive("nodes"),
+        positive("tasks"),
+        CheckConstraint("tasks IS NULL OR nodes = 1", name="nodes_or_tasks"),
+        not_negative("cores"),
+        not_negative("memory_mb"),
+        not_negative("gpus"),
+        CheckConstraint("gpu_share > 0 AND gpu_share <= 1", name="gpu_share_is_a_share"),
+        positive("time_limit_s"),
+    )
+
+    job_class_id: Mapped[int] = part_of("job_class", primary_key=True)
+    nodes: Mapped[int]
+    tasks: Mapped[int | None]
+    cores: Mapped[float]
+    memory_mb: Mapped[int]
+    gpus: Mapped[int]
+    gpu_share: Mapped[float]
+    gpu_types: Mapped[list[str]] = mapped_column(JSON)
+    resources: Mapped[dict[str, int]] = mapped_column(JSON)
+    site_resources: Mapped[dict[str, int]] = mapped_column(JSON)
+    features: Mapped[list[str]] = mapped_column(JSON)
+    partitions: Mapped[list[str]] = mapped_column(JSON)
+    exclusive: Mapped[bool]
+    time_limit_s: Mapped[float | None]
 
 
 class PreferenceRow(Base):

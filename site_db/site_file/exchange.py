@@ -27,4 +27,6 @@ def site_text(site: SiteFile) -> str:
         table["names"] = hostlist.fold(group.names)
     for table, cluster in zip(data.get("clusters", ()), site.clusters, strict=True):
         table["members"] = hostlist.fold(cluster.members)
+    for table, partition in zip(data.get("partitions", ()), site.partitions, strict=True):
+        table["nodes"] = hostlist.fold(partition.nodes)
     return tomlkit.dumps(data)

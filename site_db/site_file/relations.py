@@ -123,6 +123,11 @@ def _names(key: str, row: type[schema.Base], kind: str | None, unlimited: str | 
     )
 
 
+def _amounts(key: str, row: type[schema.Base]) -> Relation:
+    """A table of amounts by name."""
+    return Relation(row, {}, lambda table: table[key].items(), lambda rows: {key: dict(rows)})
+
+
 def _preferences(key: str, row: type[schema.Base], kind: str) -> Relation:
     """An array of names whose order counts."""
     return Relation(
@@ -206,7 +211,12 @@ KINDS: Mapping[str, EntityKind] = {
         "machine",
         schema.MachineRow,
         tables.MachinesTable,
-        (_names("interconnects", schema.MachineInterconnectRow, "interconnects"),),
+        (
+            _names("interconnects", schema.MachineInterconnectRow, "interconnects"),
+            _amounts("gpus", schema.MachineGpuRow),
+            _amounts("resources", schema.MachineResourceRow),
+            _names("features", schema.MachineFeatureRow, None),
+        ),
     ),
     "clusters": EntityKind(
         "cluster",
@@ -218,6 +228,13 @@ KINDS: Mapping[str, EntityKind] = {
             _table_or_none("social_contract", schema.SocialContractRow, tables.SocialContractTable),
         ),
     ),
+    "partitions": EntityKind(
+        "partition",
+        schema.PartitionRow,
+        tables.PartitionTable,
+        (_names("nodes", schema.PartitionNodeRow, "machines"),),
+    ),
+    "site_resources": EntityKind("site resource", schema.SiteResourceRow, tables.SiteResourceTable),
     "job_classes": EntityKind(
         "job class",
         schema.JobClassRow,
@@ -226,6 +243,7 @@ KINDS: Mapping[str, EntityKind] = {
             Relation(schema.AllowedPlaceRow, _PLACES, _rows_of_places, _keys_of_places, is_ordered=False),
             _tables("in_isolation", schema.CharacterisationRow, tables.InIsolationTable),
             _preferences("preferred", schema.PreferenceRow, "machine_classes"),
+            _table_or_none("request", schema.RequestRow, tables.RequestTable),
         ),
     ),
     "queues": EntityKind(

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Literal
+from math import ceil
+from typing import Annotated, Any, Literal
 
-from pydantic import AfterValidator, Field
+from pydantic import AfterValidator, Field, model_validator
 
 from site_db.site_file import hostlist
 from site_db.toml_file import NotNegative, Positive, Table
@@ -39,6 +40,15 @@ Priority = Annotated[int, Field(ge=-(2**31), lt=2**31, strict=True)]
 WholeNumber = Annotated[int, Field(ge=1, lt=2**31, strict=True)]
 
 
+Whole = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
+
+Amounts = Annotated[dict[Name, WholeNumber], AfterValidator(lambda amounts: dict(sorted(amounts.items())))]
+"""How much there is, or is requested, of each countable resource."""
+
+Words = Annotated[tuple[Name, ...], AfterValidator(lambda names: tuple(sorted(set(names))))]
+"""A set of names that stand for themselves."""
+
+
 class MachineClassTable(Table):
     name: Name
     architecture: Text = ""
@@ -48,12 +58,20 @@ class MachinesTable(Table):
     """Machines of one class and one specification, by name or by ranges like "node[01-08]".
 
     With twice the `rating`, half the time is expected. Notional machines exist only in experiments and plans.
+    As nodes of partitions, they have `processors`, of which `threads_per_core` are on one core, memory,
+    `gpus` by type, and other `resources` and `features`. Where mapping schedulers are used instead, a machine
+    runs as many sequential jobs at a time as it has `slots`.
     """
 
     names: Names
     machine_class: Name
     processors: WholeNumber = 1
+    threads_per_core: WholeNumber = 1
+    slots: WholeNumber = 1
     memory_mb: Positive | None = None
+    gpus: Amounts = Field(default_factory=dict)
+    resources: Amounts = Field(default_factory=dict)
+    features: Words = ()
     storage_gb: NotNegative | None = None
     os: Text = ""
     rating: Positive | None = None
@@ -98,10 +116,86 @@ class InIsolationTable(Table):
     memory_mb: NotNegative
 
 
+class PartitionTable(Table):
+    """Nodes, which may also be in other partitions, and the limits of jobs there. Without `default_time_s`,
+    the time limit of a job that requests none is `max_time_s`. Jobs of an exclusive one take whole nodes."""
+
+    name: Name
+    nodes: Names
+    max_time_s: Positive | None = None
+    default_time_s: Positive | None = None
+    max_nodes: WholeNumber | None = None
+    exclusive: bool = Field(default=False, strict=True)
+
+
+class SiteResourceTable(Table):
+    """A countable resource of the whole site, like licences."""
+
+    name: Name
+    amount: WholeNumber
+
+
+class RequestTable(Table):
+    """What a job requests: so many `nodes`, or so many `tasks` on any nodes, with so many cores and so much
+    memory and GPUs on each. GPUs are whole ones, or `gpu_share` of one, of any of `gpu_types`.
+    `site_resources` are for the job as a whole. It may run in any of the `partitions`.
+
+    In a file, memory can also be given as `memory_mb_per_core`, and GPUs as `total_gpus` of the job.
+    """
+
+    nodes: WholeNumber = 1
+    tasks: WholeNumber | None = None
+    cores: NotNegative = 1.0
+    memory_mb: Whole = 0
+    gpus: Whole = 0
+    gpu_share: float = Field(default=1.0, gt=0, le=1, strict=True)
+    gpu_types: Words = ()
+    resources: Amounts = Field(default_factory=dict)
+    site_resources: Amounts = Field(default_factory=dict)
+    features: Words = ()
+    partitions: Words = ()
+    exclusive: bool = Field(default=False, strict=True)
+    time_limit_s: Positive | None = None
+
+    @model_validator(mode="before")
+    @classmethod
+    def _of_each(cls, data: Any) -> Any:
+        """Amounts per core and in total become those of each node or task."""
+        if not isinstance(data, dict):
+            return data
+        data, chunks = dict(data), data.get("tasks") or data.get("nodes", 1)
+        for key, of_each, factor in (
+            ("memory_mb_per_core", "memory_mb", data.get("cores", 1)),
+            ("total_gpus", "gpus", chunks),
+        ):
+            given = data.pop(key, None)
+            if given is None:
+                continue
+            if of_each in data:
+                raise ValueError(f"a request has either {of_each} or {key}, and this one has both")
+            if not all(isinstance(x, (int, float)) and x > 0 for x in (given, factor)):
+                raise ValueError(f"{key} is {given!r}; expected a whole number, 1 or more")
+            if key == "total_gpus" and given % factor:
+                raise ValueError(f"total_gpus is {given}, which {factor} nodes or tasks cannot share equally")
+            data[of_each] = ceil(given * factor) if of_each == "memory_mb" else given // factor
+        return data
+
+    @model_validator(mode="after")
+    def _is_a_request(self) -> RequestTable:
+        if self.tasks is not None and self.nodes != 1:
+            raise ValueError("a request has either nodes or tasks, and this one has both")
+        if not (self.cores or self.memory_mb or self.gpus or self.resources):
+            raise ValueError("a request has cores, memory_mb, gpus or resources; this one has none")
+        if self.gpu_share < 1 and self.gpus != 1:
+            raise ValueError(f"gpu_share is of one GPU, and gpus is {self.gpus}; expected 1")
+        return self
+
+
 class JobClassTable(Table):
     """A class may run where it has a time (seconds on a machine of a class, or on a whole cluster) or a
     command line; and on time-shared nodes with the numbers of tasks that were measured in isolation. `size`
-    names the parameter on which its time depends."""
+    names the parameter on which its time depends. On nodes, its jobs `request` parts of them (one core if
+    the key is absent), and `sequential_s` is their run time on nodes of a class."""
 
     name: Name
     description: Text = ""
@@ -113,6 +207,7 @@ class JobClassTable(Table):
     parallel_commands: dict[Name, Text] = Field(default_factory=dict)
     preferred: Names = ()
     in_isolation: tuple[InIsolationTable, ...] = ()
+    request: RequestTable | None = None
 
 
 class QueueTable(Table):
@@ -151,6 +246,8 @@ class SiteFile(Table):
     machines: tuple[MachinesTable, ...] = ()
     interconnects: tuple[InterconnectTable, ...] = ()
     clusters: tuple[ClusterTable, ...] = ()
+    partitions: tuple[PartitionTable, ...] = ()
+    site_resources: tuple[SiteResourceTable, ...] = ()
     job_classes: tuple[JobClassTable, ...]
     queues: tuple[QueueTable, ...] = ()
     users: tuple[UserTable, ...] = ()

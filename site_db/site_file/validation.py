@@ -6,6 +6,8 @@ from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from itertools import islice
 
+from scheduler.node_request import Node
+from site_db.site_file.nodes import cluster_of, request_of
 from site_db.site_file.relations import KINDS
 from site_db.site_file.tables import SiteFile
 from site_db.toml_file import Location
@@ -26,6 +28,8 @@ def errors(site: SiteFile) -> Iterator[Error]:
         yield ("machines",), "the site has no machines"
     yield from _of_clusters(site, known["machines"])
     yield from _of_job_classes(site, known["machine_classes"])
+    yield from _of_partitions(site)
+    yield from _of_requests(site, known)
     yield from _of_queues(site)
     yield from _of_users(site, known)
 
@@ -96,6 +100,45 @@ def _of_job_classes(site: SiteFile, machine_classes: Names) -> Iterator[Error]:
                 f"has machines ({', '.join(sorted(with_machines))}), or in parallel_s for a "
                 f"cluster, or in_isolation for shared nodes",
             )
+
+
+def _of_partitions(site: SiteFile) -> Iterator[Error]:
+    for k, partition in enumerate(site.partitions):
+        place, who = ("partitions", k), f"partition '{partition.name}'"
+        if not partition.nodes:
+            yield (*place, "nodes"), f'{who} has no nodes; give it some, like nodes = ["n[01-40]"]'
+        default_s, most_s = partition.default_time_s, partition.max_time_s
+        if default_s is not None and most_s is not None and default_s > most_s:
+            yield (
+                (*place, "default_time_s"),
+                f"{who} has a default_time_s of {default_s:,g}; expected max_time_s, {most_s:,g}, or less",
+            )
+
+
+def _of_requests(site: SiteFile, known: Mapping[str, Names]) -> Iterator[Error]:
+    """Unknown names in requests, and requests that the site's nodes cannot satisfy even if all are free."""
+    amounts = {table.name: table.amount for table in site.site_resources}
+    nodes: list[Node] | None = None
+    for k, job_class in enumerate(site.job_classes):
+        table = job_class.request
+        if table is None:
+            continue
+        place, who = ("job_classes", k, "request"), f"job class '{job_class.name}'"
+        unknown = [
+            *_unknown((*place, "partitions"), who, table.partitions, "partitions", known),
+            *_unknown((*place, "site_resources"), who, table.site_resources, "site_resources", known),
+        ]
+        if unknown:
+            yield from unknown
+            continue
+        for name, amount in table.site_resources.items():
+            if amount > amounts[name]:
+                sentence = f"{who} requests {amount} {name}; the site has {amounts[name]}"
+                yield (*place, "site_resources", name), sentence
+        nodes = [*cluster_of(site).nodes.values()] if nodes is None else nodes
+        request = request_of(table)
+        if sum(map(request.chunks_on, nodes)) < request.chunks:
+            yield place, f"{who} requests {request}, which the nodes cannot satisfy even if all are free"
 
 
 def _of_queues(site: SiteFile) -> Iterator[Error]:

@@ -19,9 +19,9 @@ from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.trace.facts import TRACE, Fact, read_facts
 from sil.trace.requests import request_of, request_text, shares_of, shares_text
-from sil.workload.cluster import Cluster
 from sil.workload.job_log import SCHEMA, JobLog
-from sil.workload.slurm_conf import read_cluster
+from site_db.site_file.cluster import Cluster
+from site_db.slurm_conf import read_cluster
 from tests.examples import up_to
 from tests.scheduler.free_nodes import small_consumable, test_consumable_backfilling
 from tests.scheduler.free_nodes.small_conservative import SmallReservations
@@ -99,7 +99,7 @@ def test_accounting_without_nodes_is_recognised_and_the_option_named(tmp_path: P
     sentence = the_sentence(sil("replay", accounting(tmp_path, ("cpu", "cpu=1,node=1", "n01"))))
     assert sentence.endswith(
         "this is Slurm's accounting, whose jobs request parts of nodes; name the nodes with --nodes "
-        "slurm.conf (or the output of: scontrol show node)"
+        "slurm.conf (or the output of: scontrol show node), or with --site DATABASE#SITE"
     )
 
 

@@ -34,10 +34,11 @@ SCHEMA_ITEMS = (
 )
 
 
-@pytest.fixture
-def old(tmp_path: Path) -> Address:
-    """A database of version 0002 with two sites, five runs of an experiment, and a machine that is down."""
-    return parse_address(str(shutil.copy(KEPT / "0002.sqlite", tmp_path)))
+@pytest.fixture(params=["0002", "0003"])
+def old(tmp_path: Path, request: pytest.FixtureRequest) -> Address:
+    """A database with two sites (of version 0003, a third of time-shared nodes), five runs of an experiment,
+    and a machine that is down."""
+    return parse_address(str(shutil.copy(KEPT / f"{request.param}.sqlite", tmp_path)))
 
 
 @pytest.fixture
@@ -49,16 +50,19 @@ def upgraded(old: Address) -> Engine:
 def test_every_earlier_version_is_stored_for_these_tests() -> None:
     script = ScriptDirectory(str(Path(migrations.__file__).parent))
     versions = [revision.revision for revision in script.walk_revisions()]
-    assert versions == ["0003", migrations.OLDEST] == ["0003", "0002"]
+    assert versions == ["0004", "0003", "0002"]
+    assert versions[-1] == migrations.OLDEST
     assert script.get_current_head() == migrations.HEAD
     assert len(list(KEPT.glob("*.sqlite"))) == len(versions) - 1
 
 
 def test_an_older_database_is_rejected_with_the_upgrade_command(old: Address) -> None:
+    assert old.path is not None
     with pytest.raises(DatabaseTrouble) as caught:
         store.open_database(old)
     assert str(caught.value) == (
-        f"{old}: the database is of an older version (0002, not 0003); run: sil db upgrade --db '{old}'"
+        f"{old}: the database is of an older version ({old.path.stem}, not 0004); run: sil db upgrade "
+        f"--db '{old}'"
     )
 
 
@@ -68,7 +72,7 @@ def test_a_newer_database_is_rejected_with_the_required_version(database: Path) 
     with engine.begin() as connection:
         connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
     with pytest.raises(
-        DatabaseTrouble, match="newer version \\(9999, not 0003\\); use the newer version of sil"
+        DatabaseTrouble, match="newer version \\(9999, not 0004\\); use the newer version of sil"
     ):
         store.open_to_upgrade(address)
 
@@ -178,7 +182,7 @@ def test_a_failed_upgrade_leaves_the_database_unchanged(
     with pytest.raises(TypeError):
         migrations.upgrade(store.open_to_upgrade(old))
     assert old.path.read_bytes() == before
-    with pytest.raises(DatabaseTrouble, match="0002, not 0003"):
+    with pytest.raises(DatabaseTrouble, match=f"{old.path.stem}, not 0004"):
         store.open_database(old)
 
 

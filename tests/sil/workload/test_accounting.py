@@ -6,9 +6,9 @@ import pytest
 
 from scheduler.node_request import Gpus, Node, Partition, Request
 from sil.workload.accounting import read_accounting
-from sil.workload.cluster import Cluster
 from sil.workload.job_log import BadLog, JobLog
 from sil.workload.swf_rules import Overrun, Rules
+from site_db.site_file.cluster import Cluster
 
 NODES = {
     "n1": Node(64, 256_000, partitions=frozenset({"cpu", "all"})),

@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from scheduler.node_request import Gpus, Node, Request
-from sil.workload.cluster import Cluster
 from sil.workload.job_log import BadLog, JobLog
 from sil.workload.openb import read_nodes, read_pod_log
+from site_db.site_file.cluster import Cluster
 
 NODES = "sn,cpu_milli,memory_mib,gpu,model\na,4000,1000,0,\nb,96000,300000,2,T4\n"
 PODS = "name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,creation_time,deletion_time,scheduled_time\n"

@@ -12,10 +12,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scheduler.node_request import Node, Request
-from sil.workload.cluster import Cluster
 from sil.workload.job_log import LARGEST, SCHEMA, BadLog, JobLog
 from sil.workload.swf import read_swf, write_swf
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
+from site_db.site_file.cluster import Cluster
 from tests.sil.workload.swf_files import GOOD, HEADER, assert_sound, job, log_file
 
 STRICT = Rules(strict=True)

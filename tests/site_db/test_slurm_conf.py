@@ -5,9 +5,9 @@ from pathlib import Path
 import pytest
 
 from scheduler.node_request import Node, Partition
-from sil.workload.cluster import Cluster
-from sil.workload.slurm_conf import read_cluster
 from site_db.jobs.logs.log_file import BadLog
+from site_db.site_file.cluster import Cluster
+from site_db.slurm_conf import read_cluster
 
 
 def cluster(folder: Path, *lines: str) -> Cluster:

@@ -11,9 +11,9 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from scheduler.node_request import Node, Partition
-from sil.workload.cluster import Cluster
 from site_db.jobs.logs.log_file import BadLog, open_log
 from site_db.jobs.logs.tres import BadTres, memory_mib
+from site_db.site_file.cluster import Cluster
 from site_db.site_file.hostlist import expand, patterns
 
 _PAIR = re.compile(r"(\w+)=(\"[^\"]*\"|\S*)")

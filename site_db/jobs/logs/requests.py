@@ -1,0 +1,79 @@
+"""What the jobs of accounting request of a cluster's nodes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import ceil
+
+from scheduler.node_request import Gpus, Request
+from site_db.jobs.logs.logged_job import LoggedJob
+from site_db.jobs.logs.tres import Tres
+from site_db.site_file.cluster import Cluster
+
+
+def partitions_of(job: LoggedJob) -> frozenset[str]:
+    """The partitions to which a job was submitted."""
+    return frozenset(filter(None, job.partition.split(",")))
+
+
+class LoggedRequests:
+    """The different requests of jobs, in order of their first.
+
+    A job requests its own resources (ReqTRES, else AllocTRES and the older columns) on as many nodes as it
+    had, in equal parts; where its CPUs cannot be divided so, they are tasks of one core, anywhere. CPUs are
+    rounded up to whole cores. A job of a partition that is exclusive takes whole nodes.
+    """
+
+    def __init__(self, cluster: Cluster) -> None:
+        self._cluster = cluster
+        self.all: list[Request] = []
+        self._places: dict[object, int] = {}
+        self._jobs: list[list[str]] = []
+        """The numbers of the jobs with each request."""
+
+    def place(self, job: LoggedJob) -> tuple[int, int]:
+        """The place of a job's request in `all`, and its cores."""
+        tres, partitions = job.resources, partitions_of(job)
+        gpus, others = tuple(sorted(tres.gpus.items())), tuple(sorted(tres.others.items()))
+        key = tres.cpus, tres.nodes, tres.memory_mib, gpus, others, partitions
+        if key not in self._places:
+            self._places[key] = len(self.all)
+            self.all.append(self._request(tres, partitions))
+            self._jobs.append([])
+        place = self._places[key]
+        self._jobs[place].append(job.number)
+        return place, max(1, ceil(self.all[place].chunks * self.all[place].cores))
+
+    def never_fit(self) -> Iterator[str]:
+        """A sentence for each request that the nodes cannot satisfy."""
+        for request, jobs in zip(self.all, self._jobs, strict=True):
+            if sum(map(request.chunks_on, self._cluster.nodes.values())) < request.chunks:
+                where = f" in partition {','.join(sorted(request.partitions))}" if request.partitions else ""
+                n = "job" if len(jobs) == 1 else f"{len(jobs):,} jobs, the first is job"
+                yield f"{n} {jobs[0]}: no nodes{where} can satisfy {request}; refused when it arrives"
+
+    def _request(self, tres: Tres, partitions: frozenset[str]) -> Request:
+        threads = self._cluster.threads_in(partitions)
+        limits = self._cluster.partitions
+        whole = bool(partitions) and all(p in limits and limits[p].is_exclusive for p in partitions)
+        nodes, memory_mib = tres.nodes, tres.memory_mib if self._cluster.has_memory else 0
+        are_tasks = tres.cpus % nodes != 0 and not tres.gpus
+        chunks = ceil(tres.cpus / threads) if are_tasks else nodes
+        return Request(
+            chunks=chunks,
+            cores=threads if are_tasks else threads * ceil(tres.cpus / nodes / threads),
+            memory_mib=ceil(memory_mib / chunks),
+            gpus=_gpus(tres, nodes),
+            others={name: ceil(n / chunks) for name, n in tres.others.items() if self._cluster.has(name)},
+            most_on_node=None if are_tasks else 1,
+            exclusive=whole,
+            partitions=partitions,
+        )
+
+
+def _gpus(tres: Tres, nodes: int) -> Gpus | None:
+    """On each node. GPUs of several types are of any of these."""
+    if not tres.gpus:
+        return None
+    types = frozenset() if "" in tres.gpus else frozenset(tres.gpus)
+    return Gpus(ceil(tres.n_gpus / nodes), types=types)
