@@ -18,10 +18,10 @@ from rich.table import Table
 
 from benchmarks.record import keep
 from benchmarks.slurm_site import SlurmSite, easy, write_accounting
-from sil.experiment.logs import read_log, read_nodes_of
 from sil.outcome.batsim_tables import replayed_jobs
 from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
+from sil.site.logs import read_log, read_nodes_of
 from sil.trace.facts import TRACE
 from sil.workload.job_log import JobLog
 from sil.workload.swf_rules import Rules

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from math import ceil
 
 
 @dataclass(frozen=True)
@@ -73,6 +74,16 @@ class Request:
     def __post_init__(self) -> None:
         if not (self.cores or self.memory_mib or self.gpus or any(self.others.values())):
             raise ValueError("a chunk requests nothing; expected cores, memory or GPUs")
+
+    @property
+    def cpus(self) -> int:
+        """Its cores in total, 1 or more."""
+        return max(1, ceil(self.chunks * self.cores))
+
+    @property
+    def n_gpus(self) -> float:
+        """Its GPUs in total."""
+        return 0.0 if self.gpus is None else float(self.chunks * self.gpus.count * self.gpus.share)
 
     def may_use(self, node: Node) -> bool:
         """Whether a node has the features of the request and is in one of its partitions."""

@@ -12,7 +12,7 @@ import polars as pl
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.mapping.problem import MappingProblem
 from scheduler.model import Cluster, DispatchOrder, Job, JobClass, Machine, Schedule, Site
-from sil.trace.facts import Fact
+from sil.trace.facts import Fact, RunDescription
 from sil.trace.recorder import TraceRecorder
 
 INF = np.inf
@@ -134,3 +134,24 @@ def tiny_experiment(folder: Path, more: str = "", site_text: str = TINY_SITE, **
 
 def dense(etc: EtcMatrix) -> list[list[float]]:
     return [[float(value) for value in row] for row in etc.dense()]
+
+
+def description(n_machines: int) -> RunDescription:
+    """Of runs on so many machines."""
+    machines = tuple(f"m{j}" for j in range(n_machines))
+    return RunDescription(
+        experiment="",
+        description="",
+        version="",
+        scheduler_source="",
+        seed=1,
+        replications=1,
+        schedulers=("only",),
+        site="",
+        machines=machines,
+        machine_classes=("fast",) * n_machines,
+        clusters=(),
+        job_classes=(),
+        workload="",
+        points=({},),
+    )

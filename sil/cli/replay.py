@@ -84,10 +84,10 @@ def replay(
     """
     if not log.exists():  # before anything is loaded
         console.fail(f"{log}: there is no such file")
-    from sil.experiment.logs import read_log
     from sil.experiment.replays import replay_all
     from sil.runs.on_log import Replay, schedulers_for_logs
     from sil.settings.decision_costs import check_decision_cost
+    from sil.site.logs import read_log
     from sil.workers.runner import selected_executor
     from sil.workload.job_log import part_of
     from sil.world.events import ORDERS
@@ -120,7 +120,7 @@ def replay(
 
 def _nodes(path: Path | None, address: str | None) -> Cluster | None:
     """Those in a file, or of a site in a database; None without either. Raises UserError."""
-    from sil.experiment import logs
+    from sil.site import logs
     from site_db.store import parse_address
 
     if path is not None and address is not None:

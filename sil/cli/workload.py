@@ -26,7 +26,7 @@ def show(
     as_json: options.Json = False,
 ) -> None:
     """Summarise a log and list the repairs that it needs."""
-    from sil.experiment.logs import read_log
+    from sil.site.logs import read_log
 
     with console.one_sentence_for_bad_input():
         found = read_log(log, Rules(strict), processors)
@@ -62,7 +62,7 @@ def convert(
     load: options.Load = None,
 ) -> None:
     """Repair and cut a log, and write it in the same or the other format."""
-    from sil.experiment.logs import read_log, write_log
+    from sil.site.logs import read_log, write_log
     from sil.workload.job_log import part_of
 
     with console.one_sentence_for_bad_input():
@@ -86,7 +86,7 @@ def lublin(
     """Generate a synthetic workload with the model of Lublin and Feitelson (2003)."""
     import numpy as np
 
-    from sil.experiment.logs import write_log
+    from sil.site.logs import write_log
     from sil.workload.lublin import Lublin
 
     generator = np.random.default_rng(seed)

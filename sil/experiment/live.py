@@ -120,7 +120,7 @@ def run_live_and_simulated(
     run = RunKey(0, 0, name)
     simulated = scenario.run(run)
     _write(out / "simulated", scenario, simulated.facts, simulated.timings)
-    listener.progressed(0, experiment.workload.jobs)
+    listener.progressed(0, experiment.drawn.jobs)
     live = run_live(scenario, run, listener)
     _write(out / "live", scenario, live.facts, live.timings)
     for facts in (simulated.facts, live.facts):

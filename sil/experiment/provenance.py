@@ -20,12 +20,6 @@ def describe(scenario: Scenario) -> RunDescription:
     experiment, site, resources = scenario.experiment, scenario.in_use.site, scenario.resources
     class_of = {machine.name: machine.machine_class for machine in site.machines}
     names = tuple(name for name in resources.names if name in class_of)
-    workload = experiment.workload
-    parts = [
-        f"{workload.jobs} jobs" if "workload.jobs" not in experiment.grid else "jobs as the grid says",
-        f"arrivals {workload.arrivals.kind.replace('_', ' ')}",
-        f"classes {workload.order}",
-    ]
     return RunDescription(
         experiment=experiment.name,
         description=experiment.description,
@@ -39,11 +33,27 @@ def describe(scenario: Scenario) -> RunDescription:
         machine_classes=tuple(class_of[name] for name in names),
         clusters=tuple(name for name in resources.names if name not in class_of),
         job_classes=tuple(job_class.name for job_class in site.job_classes),
-        workload=", ".join(parts),
+        workload=_workload(scenario),
         points=tuple(dict(point) for point in experiment.points),
         shared_cluster=resources.time_shared_cluster,
         runs_known=scenario.in_use.as_of,
+        **scenario.model,
     )
+
+
+def _workload(scenario: Scenario) -> str:
+    """The arriving jobs, for a reader."""
+    log, workload = scenario.in_use.log, scenario.experiment.workload
+    if log is not None:
+        return ", ".join([log.summary, *log.part])
+    assert workload is not None
+    in_grid = "workload.jobs" in scenario.experiment.grid
+    parts = [
+        "jobs as the grid says" if in_grid else f"{workload.jobs} jobs",
+        f"arrivals {workload.arrivals.kind.replace('_', ' ')}",
+        f"classes {workload.order}",
+    ]
+    return ", ".join(parts)
 
 
 def fingerprint(scenario: Scenario) -> str:

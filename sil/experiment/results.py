@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import polars as pl
+from sqlalchemy.orm import Session
 
 from sil.site.resource_names import ResourceNames
 from sil.trace.facts import RUN, Fact, RunTables
@@ -15,7 +16,9 @@ from site_db.jobs import csv_file
 from site_db.jobs.recorder import Recorder
 from site_db.jobs.records import JobRecord, JobState, PredictedTurnaround, Source, SourceKind
 from site_db.jobs.writer import JobWriter
-from site_db.sites import SiteReader
+from site_db.rows import ids_of, insert_rows
+from site_db.schema import JobClassRow
+from site_db.sites import SiteReader, find_site
 from site_db.states import Observation, StateWriter
 from site_db.store import Address, DatabaseTrouble
 
@@ -38,6 +41,7 @@ def write_results(
     """Add all jobs with their runs and predictions, and all changes of state, in one transaction."""
     engine = store.open_file(database)
     with store.changing(engine) as session:
+        _add_job_classes(session, resources.site, tables.facts)
         writer = JobWriter(session, resources.site)
         reader = SiteReader(session, resources.site)
         for source, jobs in batches(tables, resources, experiment, fingerprint):
@@ -50,6 +54,16 @@ def write_results(
                 name = resources.resource(row["resource"]) or row["detail"]
                 state_writer.add(name, Observation(up=_IS_UP[row["event"]]), row["time_s"])
     engine.dispose()
+
+
+def _add_job_classes(session: Session, site: str, facts: pl.DataFrame) -> None:
+    """Jobs of a log may be of classes that the site does not have."""
+    site_id = find_site(session, site).id
+    known = ids_of(session, JobClassRow, site_id)
+    common = {"site_id": site_id, "description": "", "size": ""}
+    new = sorted(set(facts["job_class"].drop_nulls().unique()) - known.keys())
+    rows = [{**common, "name": name, "position": len(known) + k} for k, name in enumerate(new)]
+    insert_rows(session, JobClassRow, rows)
 
 
 def _source(run: Run, experiment: str, fingerprint: str) -> Source:
@@ -90,7 +104,7 @@ def _jobs(
         "job", "job_class", "queue", "user", "submitted_by", "size", pl.col("time_s").alias("submitted_s")
     )
     started = facts.filter(pl.col("event") == Fact.RUN_STARTED).select(
-        "run", "resource", "tasks", "expected_s", pl.col("time_s").alias("started_s")
+        "run", "resource", "machines", "tasks", "expected_s", pl.col("time_s").alias("started_s")
     )
     ended = (
         facts.with_row_index("at")
@@ -115,7 +129,8 @@ def _jobs(
             state=_state(row["ended_s"], row["detail"]),
             submitted_s=row["submitted_s"],
             resource=resources.resource(row["resource"]),
-            members=row["tasks"] or 1,
+            machine_class=resources.machine_class(row["machines"]),
+            members=None if resources.node_classes else row["tasks"] or 1,
             started_s=row["started_s"],
             run_time_s=None if row["ended_s"] is None else row["ended_s"] - row["started_s"],
             size=row["size"],

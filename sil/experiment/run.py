@@ -161,7 +161,7 @@ def _evaluated(out: Path) -> tuple[RunTables, pl.DataFrame, Comparison]:
     }
     tables = RunTables.of(facts=facts, **optional)
     jobs = job_table(tables.facts, description.n_machines)
-    metrics = run_metrics(tables, jobs, description.n_machines)
+    metrics = run_metrics(tables, jobs, description)
     whole = tables.predictions.join(faults(tables.facts), on=RUN, how="anti", maintain_order="left")
     return tables, jobs, Comparison(description, tables.facts, metrics, score_predictions(whole, jobs))
 

@@ -9,7 +9,7 @@ import numpy as np
 import polars as pl
 from numpy.typing import NDArray
 
-from sil.outcome.metrics import METRICS, OF_SHARED_NODES, faults, monitor_notes, refusal_sentences
+from sil.outcome.metrics import METRICS, OF_SOME_SITES, faults, monitor_notes, refusal_sentences
 from sil.outcome.statistics import CONFIDENCE, Interval, interval, percent_changes
 from sil.trace.facts import RUN, RunDescription
 
@@ -93,7 +93,7 @@ class Comparison:
         self.notes = monitor_notes(facts)
         """Sentences on problems of monitors."""
         self.metrics = tuple(
-            m for m in METRICS if m.key not in OF_SHARED_NODES or metrics[m.key].null_count() < len(metrics)
+            m for m in METRICS if m.key not in OF_SOME_SITES or metrics[m.key].null_count() < len(metrics)
         )
         """The metrics that apply to these runs."""
         self.scores = scores

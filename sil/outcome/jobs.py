@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from sil.trace.facts import RUN, Fact
+from sil.trace.requests import request_of
 
 BOUNDED_SLOWDOWN_THRESHOLD_S = 10.0
 
@@ -23,8 +24,16 @@ def run_table(facts: pl.DataFrame) -> pl.DataFrame:
 
 
 def job_table(facts: pl.DataFrame, n_machines: int) -> pl.DataFrame:
-    """The jobs that ended, as described at `lazy_job_table`, in order of run of the harness and job."""
-    return lazy_job_table(facts.lazy(), n_machines).collect()
+    """The jobs that ended, as described at `lazy_job_table`, in order of run of the harness and job; where
+    jobs request parts of nodes, with the column requested_gpus."""
+    jobs = lazy_job_table(facts.lazy(), n_machines).collect()
+    arrived = facts.filter(pl.col("event") == Fact.JOB_ARRIVED, pl.col("detail").is_not_null())
+    if arrived.is_empty():
+        return jobs
+    texts = arrived["detail"].unique().to_list()
+    gpus = pl.DataFrame({"detail": texts, "requested_gpus": [request_of(text).n_gpus for text in texts]})
+    requested = arrived.join(gpus, on="detail").select(*RUN, "requested_gpus", job_id="job")
+    return jobs.join(requested, on=(*RUN, "job_id"), how="left", maintain_order="left")
 
 
 def lazy_job_table(

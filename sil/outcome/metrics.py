@@ -10,7 +10,7 @@ import polars as pl
 from scheduler import UserError
 from sil.outcome.jobs import run_table
 from sil.outcome.statistics import quantile
-from sil.trace.facts import RUN, Fact, RunTables, one_row_per_machine
+from sil.trace.facts import RUN, Fact, RunDescription, RunTables, one_row_per_machine
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -55,6 +55,17 @@ _MAKESPAN_S = pl.col("finish_time").max() - pl.col("submission_time").min()
 MAKESPAN = Metric("makespan", "Makespan", "s", 1, of_jobs=_MAKESPAN_S)
 UTILISATION = Metric("utilisation", "Utilisation", "%", 2, more_is_better=True)
 
+GPU_UTILISATION = Metric("gpu_utilisation", "Utilisation of GPUs", "%", 2, more_is_better=True)
+GPU_WAITING = Metric(
+    "gpu_waiting",
+    "Waiting of requested GPUs",
+    "GPU h",
+    1,
+    of_jobs=(pl.col("requested_gpus") * pl.col("waiting_time")).sum() / 3600.0,
+)
+OF_GPUS = (GPU_UTILISATION.key, GPU_WAITING.key)
+"""Only where nodes have GPUs. The waiting is the sum, over jobs, of waiting time times requested GPUs."""
+
 METRICS = (
     Metric("sum_job_times", "Total flow time", "s", 0, of_jobs=pl.col("turnaround_time").sum()),
     JOB_METRICS["mean_turnaround"],
@@ -62,6 +73,8 @@ METRICS = (
     JOB_METRICS["mean_bounded_slowdown"],
     MAKESPAN,
     UTILISATION,
+    GPU_UTILISATION,
+    GPU_WAITING,
     Metric("mean_mpl", "Parallel tasks on a node in use", "", 2),
     Metric("parallel_share", "Jobs run in parallel", "%", 1, True, 100.0 * pl.col("parallel").mean()),
     Metric("stops", "Stops for lack of memory", "", 1),
@@ -92,8 +105,6 @@ PLAN_METRICS = {
 }
 """The metrics that can be a goal of a plan."""
 
-GPU_UTILISATION = Metric("gpu_utilisation", "Utilisation of GPUs", "%", 2, more_is_better=True)
-
 REPLAY_METRICS = {
     **{
         f"{_QUANTITIES[name][0]}_{summary}": JOB_METRICS[f"{summary}_{name}"]
@@ -106,7 +117,16 @@ REPLAY_METRICS = {
 }
 """The metrics of a replayed log, by their names in summary.json; that of GPUs only if there are GPUs."""
 
-OF_SHARED_NODES = ("mean_mpl", "stops", "local_slowdown", "tight_share", "promised_share", "kept_share")
+OF_SOME_SITES = (
+    *OF_GPUS,
+    "mean_mpl",
+    "stops",
+    "local_slowdown",
+    "tight_share",
+    "promised_share",
+    "kept_share",
+)
+"""Shown only if some run has them."""
 
 
 _ARRIVED, _REFUSED = ((pl.col("event") == fact).sum() for fact in (Fact.JOB_ARRIVED, Fact.JOB_REFUSED))
@@ -169,15 +189,16 @@ def replay_metrics(jobs: pl.DataFrame, processors: int, gpus: int = 0) -> dict[s
     return jobs.select(**found).row(0, named=True)
 
 
-def run_metrics(tables: RunTables, jobs: pl.DataFrame, n_machines: int) -> pl.DataFrame:
+def run_metrics(tables: RunTables, jobs: pl.DataFrame, description: RunDescription) -> pl.DataFrame:
     """One row per run that ended without a fault: point, replication, scheduler, and a column per metric."""
     facts = tables.facts
-    of_jobs = jobs.group_by(RUN).agg(**{m.key: m.of_jobs for m in METRICS if m.of_jobs is not None})
+    of_jobs = jobs.group_by(RUN).agg(
+        **{m.key: m.of_jobs for m in METRICS if m.of_jobs is not None and m.key not in OF_GPUS}
+    )
     of_arrivals = facts.group_by(RUN).agg(refused_share=100.0 * _REFUSED / _ARRIVED)
     runs = run_table(facts)
     held_s = runs.group_by(RUN).agg(held_s=((pl.col("until_s") - pl.col("from_s")) * pl.col("tasks")).sum())
-    on_shared_nodes = bool((jobs["resource"] < 0).any())
-    if not on_shared_nodes:  # a machine carries one run at a time
+    if description.shared_cluster is None:  # a machine, or a core, carries one run at a time
         held_s = held_s.with_columns(busy_s=pl.col("held_s"), mean_mpl=None, stops=None)
     else:
         stops = facts.group_by(RUN).agg(stops=(pl.col("event") == Fact.RUN_STOPPED).sum())
@@ -199,9 +220,21 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, n_machines: int) -> pl.Da
         .join(promised, on=RUN, how="left")
         .join(decided, on=RUN, how="left")
         .join(faults(facts), on=RUN, how="anti")
-        .with_columns(utilisation=100.0 * pl.col("busy_s") / (n_machines * pl.col("makespan")))
+        .join(_of_gpus(jobs, description.gpus), on=RUN, how="left")
+        .with_columns(utilisation=100.0 * pl.col("busy_s") / (description.capacity * pl.col("makespan")))
         .select(*RUN, *(m.key for m in METRICS))
         .sort(RUN)
+    )
+
+
+def _of_gpus(jobs: pl.DataFrame, gpus: int) -> pl.DataFrame:
+    """The metrics of GPUs of each run of the harness; null where there are none."""
+    if not gpus:
+        return jobs.select(RUN).unique().with_columns(**dict.fromkeys(OF_GPUS, pl.lit(None, pl.Float64)))
+    requested = pl.col("requested_gpus")
+    held_s = (requested * pl.col("execution_time")).sum()
+    return jobs.group_by(RUN).agg(
+        gpu_utilisation=100.0 * held_s / (gpus * _MAKESPAN_S), gpu_waiting=GPU_WAITING.of_jobs
     )
 
 

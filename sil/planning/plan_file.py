@@ -9,7 +9,14 @@ from typing import Annotated, Any, Literal
 from pydantic import Field, model_validator
 
 from sil.outcome.metrics import PLAN_METRICS
-from sil.settings.experiment_file import Experiment, RunSettings, WorkloadTable
+from sil.settings.experiment_file import (
+    Experiment,
+    NodesTable,
+    RunSettings,
+    WorkloadTable,
+    check_one_workload,
+)
+from sil.settings.log_tables import HistoryTable, LogTable
 from sil.settings.notional import Notional
 from site_db import toml_file
 from site_db.toml_file import Count, NotNegative, Positive, Table
@@ -73,21 +80,10 @@ class SizeTable(Table):
     target: Positive
 
 
-class HistoryTable(Table):
-    """The forecast is the site's past arrivals: `jobs` in each replication, at `load` times the rate of the
-    last `days`, or of all time."""
+class PlanLogTable(LogTable):
+    """On a site of nodes, replications are drawn weeks. Without a site, the log is one of rigid jobs on its
+    own machine, or one with `processors`, and its consecutive `parts` are the replications."""
 
-    jobs: Count
-    load: Positive = 1.0
-    days: Positive | None = None
-
-
-class LogTable(Table):
-    """The forecast is a log of rigid jobs at `load` times its load, on its machine or one with `processors`.
-    Its consecutive `parts` are the replications."""
-
-    file: str
-    load: Positive = 1.0
     processors: Count | None = None
     parts: Annotated[int, Field(ge=2, strict=True)] = 20
 
@@ -119,7 +115,8 @@ class Plan(RunSettings):
     site: str = ""
     workload: WorkloadTable | None = None
     history: HistoryTable | None = None
-    log: LogTable | None = None
+    log: PlanLogTable | None = None
+    nodes: NodesTable = NodesTable()
     goals: tuple[GoalTable, ...] = (GoalTable(),)
     offers: tuple[OfferTable, ...] = ()
     years: NotNegative = 1.0
@@ -138,8 +135,7 @@ class Plan(RunSettings):
 
     @model_validator(mode="after")
     def _fits_together(self) -> Plan:
-        if sum(table is not None for table in (self.workload, self.history, self.log)) != 1:
-            raise ValueError("the forecast is one of the tables [workload], [history] and [log]")
+        check_one_workload(self)
         self._suits_its_forecast()
         names = [offer.name for offer in self.offers]
         for name in names:
@@ -165,9 +161,10 @@ class Plan(RunSettings):
                     f"costs {self.cost(cheapest):,g}{running}"
                 )
         table = self.workload or self.history
-        if table is not None and self.warm_up_jobs >= table.jobs:
+        n_jobs = None if table is None else table.jobs
+        if n_jobs is not None and self.warm_up_jobs >= n_jobs:
             raise ValueError(
-                f"warm_up_jobs is {self.warm_up_jobs} of {table.jobs} jobs; expected fewer, so that some are "
+                f"warm_up_jobs is {self.warm_up_jobs} of {n_jobs} jobs; expected fewer, so that some are "
                 "measured"
             )
         if self.most_replications < self.first_replications:

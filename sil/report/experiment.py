@@ -45,6 +45,9 @@ def _terms(d: RunDescription) -> Iterator[tuple[str, str]]:
         what = f"the {len(d.machines)} time-shared nodes of {d.shared_cluster}"
     history = f"; estimates from its history up to run {d.runs_known}" if d.runs_known else ""
     yield "Site", f"{d.site}: {what}, {len(d.job_classes)} job classes{history}"
+    for line in d.nodes:
+        title, _, text = line.partition(": ")
+        yield (title, text) if title == "Nodes" else ("Sharing", line)
     yield "Workload", d.workload
     for axis in d.axes:
         yield "Grid", f"{figures.setting_title(axis)}: {', '.join(map(str, d.values_of(axis)))}"
@@ -58,6 +61,8 @@ def _sections(tables: RunTables, jobs: pl.DataFrame, comparison: Comparison) -> 
         sections.append(_prediction_section(comparison))
     if comparison.description.shared_cluster is not None:
         return [*sections, *_sections_of_nodes(tables.facts, jobs, comparison.description)]
+    if comparison.description.cores:
+        sections += _waiting_sections(jobs, comparison.description)
     return [*sections, *_time_sections(tables.facts, jobs, comparison)]
 
 
@@ -159,6 +164,26 @@ def _sections_of_nodes(facts: pl.DataFrame, jobs: pl.DataFrame, description: Run
     return [turnaround, nodes]
 
 
+def _waiting_sections(jobs: pl.DataFrame, d: RunDescription) -> list[Section]:
+    """The mean waiting time by queue, which is the partition where a site has no queues."""
+    ended = jobs.filter(pl.col("point") == 0)
+    means = ended.group_by("queue", "scheduler").agg(pl.col("waiting_time").mean(), pl.len())
+    found = {(queue, scheduler): (mean, n) for queue, scheduler, mean, n in means.iter_rows()}
+    if not found:
+        return []
+    queues = sorted({queue for queue, _ in found})
+    rows: list[list[Cell | str]] = []
+    for queue in queues:
+        of_queue = [found.get((queue, name)) for name in d.schedulers]
+        cells = [Cell("" if one is None else f"{one[0]:,.1f}", "") for one in of_queue]
+        rows.append([Cell(queue, f"{max(one[1] for one in of_queue if one):,} jobs"), *cells])
+    table = Table(["queue", *d.schedulers], rows)
+    note = "Mean waiting time (s) over the jobs of all replications" + (
+        ", at the first point of the grid." if len(d.points) > 1 else "."
+    )
+    return [Section("Waiting by queue", note, [Part(table=table)])]
+
+
 def _time_sections(facts: pl.DataFrame, jobs: pl.DataFrame, comparison: Comparison) -> list[Section]:
     d = comparison.description
     all_runs, points = run_table(facts), _drawn_points(d)
@@ -172,15 +197,21 @@ def _time_sections(facts: pl.DataFrame, jobs: pl.DataFrame, comparison: Comparis
             ("Utilisation over time", "Share of machines held by runs, mean over the replications."),
         )
     ]
+    if d.cores:  # many runs share a node
+        del sections[1]
+        sections[1].note = "Share of cores held by runs, mean over the replications." + (
+            some if len(points) < len(d.points) else ""
+        )
     for place, point in enumerate(points):
         ended, runs = jobs.filter(point=point), all_runs.filter(point=point)
         if not len(ended):
             continue
-        charts = (
+        charts = [
             figures.turnaround_distribution(ended, d.schedulers),
-            figures.gantt(runs.filter(replication=0), ended.filter(replication=0), d),
-            figures.utilisation_over_time(runs, d.schedulers, d.n_machines, d.replications),
-        )
+            figures.utilisation_over_time(runs, d.schedulers, d.capacity, d.replications),
+        ]
+        if not d.cores:
+            charts.insert(1, figures.gantt(runs.filter(replication=0), ended.filter(replication=0), d))
         folded, is_middle = len(points) > 1, place == len(points) // 2
         for section, chart in zip(sections, charts, strict=True):
             section.parts.append(Part(_settings(d.points[point]), chart, folded=folded, open=is_middle))

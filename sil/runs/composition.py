@@ -93,7 +93,8 @@ class Managed:
     """What the resource manager of one run manages, for managers in this process and for Batsim's."""
 
     ports: Ports
-    batsim_nodes: Nodes
+    batsim_nodes: Nodes | None
+    """None where Batsim's protocol cannot describe what jobs request."""
     n_jobs: int
     dispatcher: SimDispatcher
     supervision: Supervision
@@ -109,6 +110,7 @@ class Managed:
             from sil.batsim.manager import BatsimManager
             from sil.batsim.process import conversation
 
+            assert self.batsim_nodes is not None, "such schedulers have been refused"
             with conversation(scheduler.batsim, self.log, guard.limit_s) as ask:
                 manager = BatsimManager(self.batsim_nodes, self.n_jobs, self.dispatcher, ask, guard)
                 yield manager

@@ -106,12 +106,20 @@ class MachinesScenario(Scenario):
 
     def _mistakes(self) -> Mistakes:
         site = self.in_use.site
-        found = [*super()._mistakes(), *self._without_clusters()]
+        found = super()._mistakes()
+        if self.experiment.workload is None:
+            which = "log" if self.experiment.log is not None else "history"
+            sentence = (
+                f"the jobs of a {which} run on nodes, and the site '{site.name}' has no partitions; import "
+                f"its slurm.conf (sil db import-slurm-conf), or give the site file [[partitions]]"
+            )
+            return [*found, ((which,), sentence)]
+        found += self._without_clusters()
         return found + self._unknown_in_outages([*site.machine_index], f"the site '{site.name}'")
 
     def _without_clusters(self) -> Iterator[tuple[Location, str]]:
         """Schedulers that would leave jobs waiting for ever, since these run only on clusters."""
-        site, mix = self.in_use.site, self.experiment.workload.mix
+        site, mix = self.in_use.site, self.experiment.drawn.mix
         machine_classes = {machine.machine_class for machine in site.machines}
         parallel = [
             job_class.name

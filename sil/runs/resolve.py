@@ -12,11 +12,15 @@ from site_db import toml_file
 
 def scenario_of(experiment: Experiment, in_use: SiteInUse) -> Scenario:
     """Raises DoesNotFit with everything that does not fit the site or the schedulers."""
-    # Imported here, since time-shared nodes load compiled code.
+    # Imported here, since nodes load compiled code.
     if experiment.shared_nodes is not None:
         from sil.runs.time_shared_scenario import TimeSharedScenario
 
         return TimeSharedScenario.of(experiment, in_use)
+    if in_use.file.partitions:
+        from sil.runs.nodes_scenario import NodesScenario
+
+        return NodesScenario.of(experiment, in_use)
     from sil.runs.machines_scenario import MachinesScenario
 
     return MachinesScenario.of(experiment, in_use)

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field, replace
 from math import inf
 from pathlib import Path
 from types import MappingProxyType
-from typing import ClassVar, Self
+from typing import Any, ClassVar, Self
 
 from scheduler import UserError
 from scheduler.kinds import Kind
@@ -111,6 +111,11 @@ class Scenario(ABC):
         """The names of what jobs run on."""
 
     @property
+    def model(self) -> dict[str, Any]:
+        """How nodes of partitions are modelled, for the description of the runs (`RunDescription`)."""
+        return {}
+
+    @property
     def all_schedulers(self) -> tuple[UnderTest, ...]:
         """Those under test, and those of single queues."""
         return (*self.schedulers, *self.queue_schedulers.values())
@@ -131,7 +136,7 @@ class Scenario(ABC):
 
     @property
     def arrivals(self) -> Arrivals:
-        table = self.experiment.workload.arrivals
+        table = self.experiment.drawn.arrivals
         if isinstance(table, AtOnceTable):
             return AtOnce()
         return Poisson(table.jobs_per_quantum, table.quantum_s)
@@ -163,7 +168,7 @@ class Scenario(ABC):
 
     def jobs(self, replication: int) -> list[Job]:
         """The jobs of one replication: the same for every scheduler."""
-        table, site = self.experiment.workload, self.in_use.site
+        table, site = self.experiment.drawn, self.in_use.site
         mix = JobMix(
             classes=table.mix or {job_class.name: 1.0 for job_class in site.job_classes},
             queues=table.queues or {self.in_use.queues[0][0].name: 1.0},
@@ -229,6 +234,15 @@ class Scenario(ABC):
 
     def _mistakes(self) -> Mistakes:
         """What does not fit the site."""
+        found = self._unknown_in_workload() if self.experiment.workload is not None else []
+        try:
+            in_order_of_service([policy for policy, _ in self.in_use.queues])
+        except ValueError as error:
+            found.append((("queues",) if self.experiment.queues else ("site",), str(error)))
+        return found
+
+    def _unknown_in_workload(self) -> Mistakes:
+        """Names in the table `workload` that the site does not have."""
         experiment, site = self.experiment, self.in_use.site
         job_classes = [job_class.name for job_class in site.job_classes]
         known = {
@@ -236,21 +250,16 @@ class Scenario(ABC):
             "queues": ("queue", [queue.name for queue, _ in self.in_use.queues]),
             "sizes": ("job class", job_classes),
         }
-        found: Mistakes = [
+        return [
             (
                 ("workload", key, name),
                 f"the workload names the {what} '{name}', which the site '{site.name}' does not have; it has "
                 f"{', '.join(names)}",
             )
             for key, (what, names) in known.items()
-            for name in getattr(experiment.workload, key)
+            for name in getattr(experiment.drawn, key)
             if name not in names
         ]
-        try:
-            in_order_of_service([policy for policy, _ in self.in_use.queues])
-        except ValueError as error:
-            found.append((("queues",) if experiment.queues else ("site",), str(error)))
-        return found
 
     def _unknown_in_outages(self, machines: Sequence[str], owner: str) -> Mistakes:
         names = {"machine": set(machines), "interconnect": {x.name for x in self.in_use.site.interconnects}}

@@ -170,7 +170,7 @@ class TimeSharedScenario(Scenario):
         return found
 
     def _never_measured(self) -> Mistakes:
-        sizes, mix = self.nodes.known.sizes(), self.experiment.workload.mix
+        sizes, mix = self.nodes.known.sizes(), self.experiment.drawn.mix
         found: Mistakes = [
             (
                 ("workload", "mix", name) if mix else ("site",),

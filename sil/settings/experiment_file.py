@@ -8,11 +8,13 @@ import json
 from collections.abc import Sequence
 from functools import cached_property
 from pathlib import Path
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal, Protocol, TypeVar
 
 from pydantic import AfterValidator, Field, ValidationError, model_validator
 
 from sil.settings.decision_costs import NONE, check_decision_cost
+from sil.settings.estimates import Estimates
+from sil.settings.log_tables import HistoryTable, LogTable
 from sil.settings.notional import Notional
 from sil.settings.time_shared_table import SharedNodesTable
 from site_db import toml_file
@@ -44,6 +46,23 @@ class WorkloadTable(Table):
     queues: Shares = Field(default_factory=dict)
     users: Shares = Field(default_factory=lambda: {"anyone": 1.0})
     sizes: dict[str, Annotated[tuple[Positive, ...], Field(min_length=1)]] = Field(default_factory=dict)
+
+
+class HasWorkload(Protocol):
+    """Settings with one of the three tables that describe the arriving jobs."""
+
+    @property
+    def workload(self) -> WorkloadTable | None: ...
+    @property
+    def history(self) -> HistoryTable | None: ...
+    @property
+    def log(self) -> LogTable | None: ...
+
+
+def check_one_workload(settings: HasWorkload) -> None:
+    """Raises ValueError unless the jobs are described by just one table."""
+    if sum(table is not None for table in (settings.workload, settings.history, settings.log)) != 1:
+        raise ValueError("the arriving jobs are those of one of the tables [workload], [history] and [log]")
 
 
 class EveryQuantumTable(Table):
@@ -153,6 +172,14 @@ class RunSettings(Table):
     guard: GuardTable = GuardTable()
 
 
+class NodesTable(Table):
+    """On nodes of partitions: the run-time estimates for schedulers, and whether jobs end at their time
+    limits."""
+
+    estimates: Estimates = Estimates.USER
+    time_limits: Literal["enforced", "ignored"] = "enforced"
+
+
 class Experiment(RunSettings):
     """An experiment, as in its file."""
 
@@ -160,7 +187,10 @@ class Experiment(RunSettings):
     description: str = ""
     site: str
     replications: Count = 1
-    workload: WorkloadTable
+    workload: WorkloadTable | None = None
+    history: HistoryTable | None = None
+    log: LogTable | None = None
+    nodes: NodesTable = NodesTable()
     shared_nodes: SharedNodesTable | None = None
     monitors: MonitorsTable = MonitorsTable()
     outages: tuple[OutageTable, ...] = ()
@@ -170,6 +200,9 @@ class Experiment(RunSettings):
 
     @model_validator(mode="after")
     def _every_point_is_valid(self) -> Experiment:
+        check_one_workload(self)
+        if self.shared_nodes is not None and self.workload is None:
+            raise ValueError("time-shared nodes need a [workload], since logs do not tell what jobs require")
         if "shared_nodes.cluster" in self.grid:
             raise ValueError("grid: the nodes are the same at all points; 'shared_nodes.cluster' cannot vary")
         for key, values in self.grid.items():
@@ -186,7 +219,7 @@ class Experiment(RunSettings):
         """Where nodes are shared there is one queue, and nothing is planned or preempted."""
         settings = {
             "queues": self.queues,
-            "workload.queues": self.workload.queues,
+            "workload.queues": self.drawn.queues,
             "planned_starts": self.planned_starts != "earliest",
             "preemption": self.preemption != PreemptionTable(),
             "experience": self.experience != ExperienceTable(),
@@ -194,6 +227,13 @@ class Experiment(RunSettings):
         for key, given in settings.items():
             if given:
                 raise ValueError(f"{key} has no effect where nodes are shared (shared_nodes); leave it out")
+
+    @property
+    def drawn(self) -> WorkloadTable:
+        """The table `workload`, where jobs are drawn at random. Raises LookupError if it is another one."""
+        if self.workload is None:
+            raise LookupError("the jobs of this experiment are those of a log or of a history")
+        return self.workload
 
     @cached_property
     def points(self) -> tuple[dict[str, GridValue], ...]:

@@ -18,17 +18,24 @@ from scheduler.model import Site
 from sil.settings import files
 from sil.settings.experiment_file import Experiment
 from sil.site.error_histories import scheduler_key
+from sil.site.logs import read_log
+from sil.site.past_log import past_log
 from sil.site.what_if_changes import ChangedSite, apply_changes
 from sil.site.what_if_site import Absence, Expect
 from sil.site.what_if_times import estimation_uncertainty, expected_times
+from sil.workload.job_log import JobLog
+from sil.workload.swf_rules import Rules
+from sil.workload.weeks import check_weeks
 from site_db import sites, store
 from site_db.copying import copy_site
 from site_db.estimation import Cell, Layout
 from site_db.experience import MemoryExperience, StatisticsReader
 from site_db.history.statistics import RunStatistics
+from site_db.jobs.arrived import NothingArrived
 from site_db.prediction_errors import KnownError, known_errors, schedulers_predicted
 from site_db.site_file import exchange, importing, validation
 from site_db.site_file.importing import SiteConflict
+from site_db.site_file.nodes import cluster_of
 from site_db.site_file.tables import SiteFile
 from site_db.sites import SiteReader, find_site, queue_policy
 from site_db.states import current_states
@@ -57,6 +64,8 @@ class SiteInUse:
     """When what-if changes add or remove machines for a time."""
     uncertainty: Mapping[tuple[str, str], float] = field(default_factory=dict)
     """Of times on notional machines: relative standard deviation by (job class, machine class)."""
+    log: JobLog | None = None
+    """The jobs that arrive, where they are those of a log or of the site's past."""
 
     def experience(self) -> MemoryExperience:
         """The experience at the beginning of a run."""
@@ -72,6 +81,7 @@ class SiteInUse:
             self.errors,
             self.absences,
             sorted(self.uncertainty.items()),
+            None if self.log is None else (self.log.digest(), self.log.part),
         )
         return hashlib.sha256(repr(everything).encode()).hexdigest()
 
@@ -91,6 +101,7 @@ class SiteSource:
         self._origin = store.open_database(address) if address else None
         self.address = address
         self._as_of = as_of
+        self._folder = folder
         if self._origin is None or address is None:
             self._path = files.find(experiment.site, "sites", folder)
             self._file = exchange.read_site_file(self._path)
@@ -202,7 +213,36 @@ class SiteSource:
                 errors=self._errors_as_of(as_of),
                 absences=() if changed is None else changed.absences,
                 uncertainty=uncertainty,
+                log=self._log(reader.as_file()),
             )
+
+    def _log(self, file: SiteFile) -> JobLog | None:
+        """Raises BadLog and NothingArrived."""
+        experiment = self._experiment
+        table = experiment.log or experiment.history
+        if table is None or not file.partitions or self._jobs_are_drawn:
+            return None
+        log = self._logged(file)
+        if table.weeks is not None:
+            check_weeks(log)
+        return log if table.load == 1.0 else log.with_load(table.load)
+
+    @property
+    def _jobs_are_drawn(self) -> bool:
+        history = self._experiment.history
+        return self._experiment.log is None and (history is None or history.weeks is None)
+
+    def _logged(self, file: SiteFile) -> JobLog:
+        table, history = self._experiment.log, self._experiment.history
+        if table is not None:
+            return read_log(self._folder / table.file, Rules(), None, cluster_of(file))
+        assert history is not None
+        if self._origin is None:
+            raise NothingArrived(
+                "the jobs of this experiment are the history of a site; name its database with --site"
+            )
+        with store.reading(self._origin) as origin:
+            return past_log(origin, file, history.days)
 
     def _errors_as_of(self, number: int) -> tuple[KnownError, ...]:
         """Only predictions for time-shared nodes have errors, and only a database stores them."""

@@ -206,6 +206,16 @@ class RunDescription:
     """The cluster of time-shared nodes; then `machines` are its members, and there are no clusters."""
     runs_known: int = 0
     """Number of the last run in the site's history when the experiment began."""
+    nodes: tuple[str, ...] = ()
+    """How the nodes of partitions are modelled, in two sentences; empty on other machines."""
+    cores: int = 0
+    """Of all nodes of partitions."""
+    gpus: int = 0
+
+    @property
+    def capacity(self) -> int:
+        """What the tasks of runs use at a time: cores of nodes, else machines."""
+        return self.cores or self.n_machines
 
     @property
     def n_machines(self) -> int:

@@ -9,8 +9,9 @@ from pathlib import Path
 
 import polars as pl
 
-from sil.workload.job_log import LEAST_S, SCHEMA, BadLog, JobLog
-from sil.workload.swf_rules import Overrun, Rules
+from sil.workload.job_log import SCHEMA, BadLog, JobLog
+from sil.workload.swf_rules import Rules
+from sil.workload.time_limits import times_of
 from site_db.jobs.logs.log_file import open_log
 from site_db.jobs.logs.logged_job import LoggedJob, Tally
 from site_db.jobs.logs.requests import LoggedRequests, partitions_of
@@ -35,7 +36,8 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
     notes = Counter[str]()
     rows = []
     for number, job in zip(_numbers(jobs), jobs, strict=True):
-        run_s, limit_s = _times(job, cluster, rules, notes)
+        used_s = job.ended_unix_s - job.started_unix_s
+        run_s, limit_s = times_of(used_s, job.time_limit_s, partitions_of(job), cluster, rules, notes)
         which, cores = requests.place(job)
         rows.append((number, job.submitted_unix_s - origin_s, run_s, cores, limit_s, users[job.user], which))
     table = pl.DataFrame(rows, {**SCHEMA, "request": pl.Int64}, orient="row").sort("submit_s", "job")
@@ -65,25 +67,6 @@ def _numbers(jobs: list[LoggedJob]) -> Iterator[int]:
             number = next(unused)
         used.add(number)
         yield number
-
-
-def _times(job: LoggedJob, cluster: Cluster, rules: Rules, notes: Counter[str]) -> tuple[float, float]:
-    """The run time and the time limit of a job."""
-    run_s = max(job.ended_unix_s - job.started_unix_s, LEAST_S)
-    limit_s = job.time_limit_s
-    if limit_s is None:
-        limits = [cluster.partitions[name] for name in partitions_of(job) if name in cluster.partitions]
-        limit_s = max((x.default_time_s or x.max_time_s or 0.0 for x in limits), default=0.0)
-        if not limit_s:
-            notes["no time limit; the run time is taken"] += 1
-            limit_s = run_s
-    if run_s > limit_s:
-        if rules.overrun is Overrun.CUT:
-            notes["it ran for longer than its time limit; the run is cut to the limit"] += 1
-            return max(limit_s, LEAST_S), max(limit_s, LEAST_S)
-        notes["it ran for longer than its time limit; the limit is raised to the run time"] += 1
-        limit_s = run_s
-    return run_s, limit_s
 
 
 def _sentences(tally: Tally) -> Iterator[str]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import UTC, datetime
@@ -68,6 +69,8 @@ class JobLog:
     """Its nodes, if they have cores, memory and GPUs. Then `processors` are all cores, and the column
     `request` of `jobs` is the position in `requests` of what a job requests."""
     requests: tuple[Request, ...] = ()
+    job_classes: tuple[str, ...] = ()
+    """The job class of each of `requests`, if the log has classes."""
     users: Mapping[int, str] = field(default_factory=dict)
     """The names of users, if the log has names."""
 
@@ -88,9 +91,7 @@ class JobLog:
     def requested(self) -> pl.DataFrame:
         """By job_id, for jobs with requests: their partitions, joined by commas, and all their GPUs."""
         partitions = [",".join(sorted(request.partitions)) for request in self.requests]
-        gpus = [
-            0.0 if r.gpus is None else float(r.chunks * r.gpus.count * r.gpus.share) for r in self.requests
-        ]
+        gpus = [request.n_gpus for request in self.requests]
         rows = pl.DataFrame({"partition": partitions, "requested_gpus": gpus}).with_row_index("request")
         of_jobs = self.jobs.select(pl.col("request").cast(pl.UInt32), job_id="job")
         return of_jobs.join(rows, on="request", how="left").drop("request")
@@ -101,6 +102,15 @@ class JobLog:
         machine = f"{self.processors:,} processors" if self.cluster is None else str(self.cluster)
         of_load = "" if load is None else f", load {100 * load:.1f} %"
         return f"{self.name}: {len(self.jobs):,} jobs in {days} on {machine}{of_load}"
+
+    def digest(self) -> str:
+        """Equal for equal jobs."""
+        content = hashlib.sha256()
+        for column in self.jobs:
+            content.update(column.to_numpy().tobytes())
+        requests = [str(request) + repr(sorted(request.partitions)) for request in self.requests]
+        content.update(repr([requests, sorted(self.users.items())]).encode())
+        return content.hexdigest()
 
     def slice(self, first: int | None, last: int | None) -> JobLog:
         """Jobs by their index in order of submission, as Python slices. Raises BadLog if none is left."""
@@ -172,6 +182,7 @@ class LoggedRuns:
     `log` has the columns job, submit_s, run_s, processors, estimate_s and user, in order of submission, then
     of job number; with `requests`, also their positions, `request`. `on_arrivals` is called with the number
     of jobs that have arrived. `users` are the names of users; one without a name is `user-` and the number.
+    `job_classes` are those of the requests.
     """
 
     def __init__(
@@ -180,8 +191,10 @@ class LoggedRuns:
         on_arrivals: Callable[[int], None] = lambda n: None,
         requests: Sequence[Request] = (),
         users: Mapping[int, str] = MappingProxyType({}),
+        job_classes: Sequence[str] = (),
     ) -> None:
         self._log = log
+        self._job_classes = job_classes or [JOB_CLASS] * len(requests)
         self._requests = requests
         self._users = users
         self._on_arrivals = on_arrivals
@@ -193,9 +206,12 @@ class LoggedRuns:
         """In order of arrival. The queue of a job with a request is named for its partitions."""
         if not self._requests:
             return self._rigid_jobs()
-        queues = [",".join(sorted(request.partitions)) or QUEUE for request in self._requests]
+        queues = [*map(queue_of, self._requests)]
         rigid = zip(self._rigid_jobs(), self._log["request"].to_list(), strict=True)
-        return (job._replace(queue=queues[k], request=self._requests[k]) for job, k in rigid)
+        return (
+            job._replace(job_class=self._job_classes[k], queue=queues[k], request=self._requests[k])
+            for job, k in rigid
+        )
 
     def _rigid_jobs(self) -> Iterator[Job]:
         columns = self._log.select("job", "submit_s", "run_s", "processors", "estimate_s", "user")
@@ -220,6 +236,11 @@ class LoggedRuns:
     def run_s(self, job: Job) -> float:
         """The actual run time of a job that has arrived."""
         return self._run_s[job.id]
+
+
+def queue_of(request: Request) -> str:
+    """The queue of a job that names none: that of its partitions."""
+    return ",".join(sorted(request.partitions)) or QUEUE
 
 
 def part_of(

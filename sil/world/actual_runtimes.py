@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from math import exp, inf, log1p, sqrt
 from typing import Protocol
@@ -95,3 +95,29 @@ class ActualRuntimes:
         """Seconds that `job` runs on `resource`, with a share of the cluster's members."""
         mean_s = self._mean[job.id, resource]
         return mean_s * self._spread.factor(float(self._quantiles[job.id])) / share_of_members
+
+
+class RuntimesOnNodes:
+    """The actual run time of each job on nodes: that of its class on the slowest of their machine classes.
+
+    `mean[job.id, n]` is that of a job on node n; infinite if nothing is known for its machine class, which
+    then counts like the mean of the others. Quantiles are as in `ActualRuntimes`.
+    """
+
+    def __init__(self, mean: EtcMatrix, spread: Spread, quantiles: NDArray[np.float64]) -> None:
+        self._mean, self._spread, self._quantiles = mean, spread, quantiles
+        known = np.isfinite(mean.by_class_s)
+        sums, counts = np.where(known, mean.by_class_s, 0.0).sum(axis=1), known.sum(axis=1)
+        self._elsewhere_s = np.divide(sums, counts, out=np.full(len(counts), inf), where=counts > 0)
+
+    def expected_s(self, job: Job, nodes: Sequence[int] = ()) -> float:
+        """On some nodes; without any, the mean over machine classes."""
+        row = int(self._mean.job_class_of[job.id])
+        elsewhere_s = float(self._elsewhere_s[row])
+        columns = {int(self._mean.resource_class_of[n]) for n in nodes}
+        times_s = [float(self._mean.by_class_s[row, k]) for k in columns] or [elsewhere_s]
+        return max(elsewhere_s if time_s == inf else time_s for time_s in times_s)
+
+    def run_s(self, job: Job, nodes: Sequence[int]) -> float:
+        """Seconds that a job runs on some nodes."""
+        return self.expected_s(job, nodes) * self._spread.factor(float(self._quantiles[job.id]))

@@ -81,6 +81,17 @@ class SimMonitor:
         return readings
 
 
+class NodeStates:
+    """The readings of a monitor that concern nodes; jobs on nodes do not need interconnects."""
+
+    def __init__(self, monitor: SimMonitor) -> None:
+        self._monitor = monitor
+
+    def news(self) -> Sequence[MachineReading]:
+        """Readings since the last call, oldest first."""
+        return [reading for reading in self._monitor.news() if isinstance(reading, MachineReading)]
+
+
 IMPOSSIBLE_MPL = -1.0
 
 

@@ -35,23 +35,26 @@ class Arrived:
     sizes: Mapping[str, tuple[float, ...]]
 
 
+def observed(site_id: int) -> tuple[ColumnElement[bool], ...]:
+    """Conditions for the jobs of a site that were not simulated."""
+    simulated = select(SourceRow.id).where(
+        SourceRow.site_id == site_id, SourceRow.kind == SourceKind.TESTBED.value
+    )
+    return JobRow.site_id == site_id, JobRow.source_id.not_in(simulated)
+
+
 def what_arrived(session: Session, site_id: int, site: str, days: float | None = None) -> Arrived:
     """The arrivals of all jobs of a site that were not simulated, or of the last `days`.
 
     Raises NothingArrived.
     """
-    there: tuple[ColumnElement[bool], ...] = (
-        JobRow.site_id == site_id,
-        SourceRow.kind != SourceKind.TESTBED.value,
-    )
-    joined = select(func.max(JobRow.submitted_unix_s)).join(SourceRow, SourceRow.id == JobRow.source_id)
-    last_s = session.scalar(joined.where(*there))
+    there = observed(site_id)
+    last_s = session.scalar(select(func.max(JobRow.submitted_unix_s)).where(*there))
     since_s = -np.inf if days is None or last_s is None else last_s - days * DAY_S
     if since_s > -np.inf:
         there = (*there, JobRow.submitted_unix_s >= since_s)
     query = (
         select(JobRow.submitted_unix_s, JobClassRow.name, JobRow.queue, UserRow.name, JobRow.size)
-        .join(SourceRow, SourceRow.id == JobRow.source_id)
         .join(JobClassRow, JobClassRow.id == JobRow.job_class_id)
         .join(UserRow, UserRow.id == JobRow.user_id)
         .where(*there)

@@ -214,19 +214,44 @@ def test_modified_statistics_are_detected(tiny: Path) -> None:
     assert "do not agree with its history" in result.stderr
 
 
-def test_a_slurm_log_creates_a_site_usable_in_experiments(here: Path) -> None:
+def test_a_slurm_log_creates_a_site_of_nodes_usable_in_experiments(here: Path) -> None:
     (here / "log.txt").write_text(SACCT)
     done("init")
-    printed = done("import-sacct", "log.txt", "--db", "site.db#ours")
-    assert "3 of 5 rows" in printed
-    assert "New at the site 'ours': 1 machine class, 4 machines, 1 cluster, 2 job classes." in printed
-    assert "Refused: 1 (the job was cancelled; line 5)" in printed
-    assert "Refused: 1 (the job has not ended; line 6)" in printed
+    result = sil("db", "import-sacct", "log.txt", "--db", "site.db#ours")
+    assert "4 of 5 rows" in result.stdout
+    assert "New at the site 'ours': 2 machine classes, 4 machines, 2 job classes." in result.stdout
+    assert "Refused: 1 (the job has not ended; line 6)" in result.stdout
+    assert "the sizes and partitions of 4 nodes are inferred" in " ".join(result.stderr.split())
     shown = done("show")
-    assert "ann/sim/4" in shown
+    assert "ann/sim/1 node with 4 cores/batch" in shown
     assert "900.0" in shown  # the mean of ten and twenty minutes
-    assert "agree with its history of 3 runs" in done("check")
+    assert "agree with its history of 3 runs" in done("check")  # the cancelled one is load, but no lesson
     assert "has the jobs of this file already" in refused("import-sacct", "log.txt")
+    arguments = ("--site", "site.db", "--replications", "1", "--scheduler", "easy")
+    result = sil("run", "light-to-heavy", *arguments)
+    assert result.exit_code == 0, result.output
+
+
+MACHINES = """
+name = "ours"
+machine_classes = [{name = "batch"}]
+machines = [{names = ["n0"], machine_class = "batch"}]
+job_classes = [{name = "any", sequential_s = {batch = 1.0}}]
+"""
+
+
+def test_a_slurm_log_at_a_site_of_machines_adds_machines_and_says_that_jobs_run_alone(here: Path) -> None:
+    (here / "ours.toml").write_text(MACHINES)
+    (here / "log.txt").write_text(SACCT)
+    done("init")
+    done("import", "ours.toml")
+    result = sil("db", "import-sacct", "log.txt")
+    assert "4 of 5 rows" in result.stdout
+    assert "New at the site 'ours': 4 machines, 1 cluster, 2 job classes." in result.stdout
+    note = " ".join(result.stderr.split())
+    assert "each job is taken to have its machines for itself" in note
+    assert "sil db import-slurm-conf" in note
+    assert "agree with its history of 3 runs" in done("check")
     result = sil("run", "light-to-heavy", "--site", "site.db", "--replications", "1", "--scheduler", "pjs")
     assert result.exit_code == 0, result.output
 
@@ -235,46 +260,54 @@ def test_a_job_without_nodes_counts_for_its_machine_class_despite_a_cluster_of_t
     here: Path,
 ) -> None:
     header, *rows = SACCT.splitlines()
+    (here / "ours.toml").write_text(MACHINES)
     (here / "log.txt").write_text("\n".join([header, *rows[:3]]))
     without = [
         row.replace("|n1|", "||").replace("|n2|", "||").replace("|n[1-4]|", "|None assigned|") for row in rows
     ]
     (here / "without.txt").write_text("\n".join([header, *(f"9{row}" for row in without[:3])]))
     done("init")
-    done("import-sacct", "log.txt", "--db", "site.db#ours")
+    done("import", "ours.toml")
+    done("import-sacct", "log.txt")
     done("import-sacct", "without.txt")
     with sqlite3.connect("site.db") as connection:
         query = "SELECT machine_class_id, machine_id, cluster_id FROM execution_history ORDER BY number"
         runs = connection.execute(query).fetchall()
-    assert runs == [(1, 1, None), (1, 2, None), (None, None, 1), *[(1, None, None)] * 3]
+    assert runs == [(1, 2, None), (1, 3, None), (None, None, 1), *[(1, None, None)] * 3]
 
 
 def test_a_cluster_that_grows_by_a_log_is_reported(here: Path) -> None:
     header, *rows = SACCT.splitlines()
+    (here / "ours.toml").write_text(MACHINES)
     (here / "log.txt").write_text(SACCT)
     (here / "more.txt").write_text(
         "\n".join([header, rows[2].replace("3_1|", "9|").replace("[1-4]", "[3-6]")])
     )
     done("init")
-    assert "instead of" not in sil("db", "import-sacct", "log.txt", "--db", "site.db#ours").stderr
+    done("import", "ours.toml")
+    assert "instead of" not in sil("db", "import-sacct", "log.txt").stderr
     printed = " ".join(sil("db", "import-sacct", "more.txt").stderr.split())
     assert "the cluster 'batch' has 6 members now, instead of 4: runs of the partition" in printed
 
 
 def test_a_partition_named_like_a_node_gets_a_cluster_with_another_name(here: Path) -> None:
+    (here / "ours.toml").write_text(MACHINES)
     (here / "log.txt").write_text(SACCT.replace("|batch|", "|n1|"))
     done("init")
-    assert "3 of 5 rows" in done("import-sacct", "log.txt", "--db", "site.db#ours")
+    done("import", "ours.toml")
+    assert "4 of 5 rows" in done("import-sacct", "log.txt")
     assert "partition n1" in done("show")
 
 
 def test_a_log_without_usable_jobs_creates_no_site(here: Path) -> None:
     header, *rows = SACCT.splitlines()
-    (here / "log.txt").write_text("\n".join([header, *rows[3:]]))
+    (here / "log.txt").write_text(
+        "\n".join([header, rows[4], rows[3].replace("|2026-01-01T01:05:00|00:05:00|", "|Unknown||")])
+    )
     done("init")
     assert refused("import-sacct", "log.txt", "--db", "site.db#ours") == (
         "log.txt: none of its rows can be used: "
-        "1 (the job was cancelled; line 2); 1 (the job has not ended; line 3)"
+        "1 (the job has not ended; line 2); 1 (the start or the end is unknown; line 3)"
     )
     assert "ours" not in done("show")
 
@@ -340,7 +373,7 @@ def test_an_older_database_names_the_upgrade_command_which_works(here: Path) -> 
     sentence = refused("show", "--db", "old.db")
     command = sentence.partition("run: sil db ")[2].replace("'", "").split()
     assert command == ["upgrade", "--db", "old.db"]
-    assert "upgraded from 0002 to 0003" in done(*command)
+    assert "upgraded from 0002 to 0004" in done(*command)
     assert "was up to date" in done(*command)
     assert "agree" in done("check", "--db", "old.db#small")
     assert migrations.HEAD == "0003"

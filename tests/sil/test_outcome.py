@@ -18,7 +18,7 @@ from sil.outcome.jobs import job_table, write_jobs_csv
 from sil.outcome.metrics import METRICS, run_metrics
 from sil.outcome.statistics import interval, percent_changes, quantile
 from sil.trace.facts import TIMINGS_SCHEMA, Fact, NoTrace, RunTables, read_trace
-from tests.builders import site, trace
+from tests.builders import description, site, trace
 
 SITE = site(3, [[0, 1]])
 CAPACITY = Capacity(SITE.n_machines, names=SITE.resource_names)
@@ -80,7 +80,9 @@ def test_every_metric_equals_the_hand_computed_trace() -> None:
         schema=TIMINGS_SCHEMA,
         orient="row",
     )
-    row = run_metrics(RunTables.of(facts=facts, timings=timings), job_table(facts, 3), 3).row(0, named=True)
+    row = run_metrics(RunTables.of(facts=facts, timings=timings), job_table(facts, 3), description(3)).row(
+        0, named=True
+    )
     held_s = 2 * 20 + 10 + 30 + 4
     assert {m.key: row[m.key] for m in METRICS} == pytest.approx(
         {
@@ -90,6 +92,8 @@ def test_every_metric_equals_the_hand_computed_trace() -> None:
             "mean_bounded_slowdown": (1 + 50 / 30 + 1.9) / 3,
             "makespan": 50,
             "utilisation": 100 * held_s / (3 * 50),
+            "gpu_utilisation": None,
+            "gpu_waiting": None,
             "mean_mpl": None,
             "parallel_share": 100 / 3,
             "stops": None,

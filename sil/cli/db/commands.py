@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import time
-from collections import Counter
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Literal
+from typing import Annotated
 
 import typer
 from typer import Argument, Option
 
 from sil.cli import console, options
 from sil.cli.console import counted, print_listings
+from sil.cli.db import logs
 from sil.cli.db.database import DEFAULT, Database, opened, site_of
-
-if TYPE_CHECKING:
-    from site_db.jobs.logs.logged_job import Tally
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -27,6 +24,10 @@ app = typer.Typer(
     The default is the environment variable SIL_DATABASE, or else the file site.db.
     """,
 )
+
+
+for command in (logs.import_sacct, logs.import_swf, logs.import_slurm_conf):
+    app.command()(command)
 
 
 class UpOrDown(StrEnum):
@@ -149,35 +150,6 @@ def history(
     print_listings([listing], as_json)
 
 
-@app.command()
-def import_sacct(
-    log: Annotated[Path, Argument(help="Output of `sacct -P -X -o ...`; may be gzipped.")],
-    db: Database = DEFAULT,
-) -> None:
-    """Record the jobs of a Slurm accounting log.
-
-    Create the log with: sacct -a -P -X -S 2026-01-01 -E now -o
-    JobID,User,JobName,Partition,AllocCPUS,NodeList,Submit,Start,End,Elapsed,TimelimitRaw,State
-
-    A job class is (user, program, processors). Missing nodes, clusters (partitions) and the site itself are
-    added.
-    """
-    _import_log(log, db, "sacct")
-
-
-@app.command()
-def import_swf(
-    log: Annotated[Path, Argument(help="A log in the Standard Workload Format; may be gzipped.")],
-    db: Database = DEFAULT,
-) -> None:
-    """Record the jobs of an archive log.
-
-    A job class is (user, program, processors). The format names no machines: runs count for a machine class
-    with the name of the partition.
-    """
-    _import_log(log, db, "swf")
-
-
 def _import_csv(path: Path, db: str) -> None:
     from site_db.jobs.csv_file import import_file
 
@@ -186,49 +158,6 @@ def _import_csv(path: Path, db: str) -> None:
     console.print_line(f"{address}: {counted(n, 'job')} of {path} recorded")
     if left_out:
         console.print_line(f"Left out: {counted(left_out, 'job')} that the site already has")
-
-
-def _import_log(log: Path, db: str, kind: Literal["sacct", "swf"]) -> None:
-    """Record the jobs of a log, and report what happened to its rows."""
-    from site_db.jobs.log_import import count_members, count_things, import_log
-    from site_db.jobs.logs.log_file import open_log
-    from site_db.jobs.logs.logged_job import Tally, up_to_now
-    from site_db.jobs.logs.sacct import read_sacct
-    from site_db.jobs.logs.swf import read_swf
-    from site_db.jobs.records import SourceKind
-
-    read = {"sacct": read_sacct, "swf": read_swf}[kind]
-    tally = Tally()
-    with opened(db, changing=True) as (session, address), open_log(log) as lines:
-        site = site_of(session, address)
-        before, members_before = count_things(session, site), count_members(session, site)
-        jobs = up_to_now(read(lines, log, tally), log, time.time())
-        left_out = import_log(session, site, SourceKind(kind), log, jobs)
-        if not tally.used:
-            reasons = "; ".join(_counts("", tally.refused, tally)) or "there are none"
-            console.fail(f"{log}: none of its rows can be used: {reasons}")
-        after, members = count_things(session, site), count_members(session, site)
-    new = [counted(after[what] - before[what], what) for what in after if after[what] > before[what]]
-    recorded = f"{tally.used - left_out:,} of {tally.rows:,} rows of {log} are recorded as runs"
-    console.print_line(f"{address}: {recorded}.")
-    console.print_line(f"New at the site '{site}': {', '.join(new) or 'nothing'}.")
-    for name, n in members_before.items():
-        if members[name] > n:
-            grown = f"the cluster '{name}' has {members[name]:,} members now, instead of {n:,}"
-            console.print_note(f"{grown}: runs of the partition of that name used other machines, too")
-    if left_out:
-        console.print_line(f"Left out: {left_out:,} (recorded before)")
-    for sentence in (
-        *_counts("Repaired: ", tally.repaired, tally),
-        *_counts("Refused: ", tally.refused, tally),
-    ):
-        console.print_line(sentence)
-
-
-def _counts(label: str, counts: Counter[str], tally: Tally) -> list[str]:
-    """The number of rows, the reason, and the line of the first."""
-    rows = counts.most_common()
-    return [f"{label}{n:,} ({reason}; line {tally.first_line[reason]})" for reason, n in rows]
 
 
 @app.command()

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-from sil.experiment.logs import read_log
 from sil.experiment.provenance import code_under_test
 from sil.outcome.batsim_tables import replayed_jobs
 from sil.planning.options import Option
@@ -17,6 +16,7 @@ from sil.planning.scenario.scenario import OptionRun, Simulated
 from sil.runs.on_log import Replay, schedulers_for_logs
 from sil.runs.under_test import resolve
 from sil.settings.code_version import code_and_data
+from sil.site.logs import read_log
 from sil.trace.facts import TRACE, read_facts
 from sil.workload.job_log import JobLog
 from sil.workload.swf_rules import Rules

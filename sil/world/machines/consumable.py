@@ -14,9 +14,11 @@ from sil.world.node_usage import NodeUsage
 
 
 class ConsumableMachines(ExecutionModel):
-    """The actual state of `nodes`; `run_s` is the actual run time of a job."""
+    """The actual state of `nodes`; `run_s` is the actual run time of a job on some of them."""
 
-    def __init__(self, nodes: Sequence[Node], run_s: Callable[[Job], float], events: EventQueue) -> None:
+    def __init__(
+        self, nodes: Sequence[Node], run_s: Callable[[Job, Sequence[int]], float], events: EventQueue
+    ) -> None:
         super().__init__()
         self._usage = NodeUsage(nodes)
         self._run_s = run_s
@@ -52,7 +54,7 @@ class ConsumableMachines(ExecutionModel):
         self._usage.take(order.job.request, order.shares)
         self._active[order.run] = order
         self._holding.add(order.run)
-        end_s = now_s + self._run_s(order.job)
+        end_s = now_s + self._run_s(order.job, order.machines)
         if self._events.has_releases:
             self._events.push(end_s, RunReleased(order.run))
         self._events.push(end_s, RunEnded(order.run))

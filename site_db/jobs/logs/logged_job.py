@@ -15,10 +15,12 @@ from site_db.toml_file import InvalidFile
 MOST_PROCESSORS = 2**31 - 1
 """The greatest integer of a column in every database. Slurm's mark for "no value" is greater."""
 
+COMPLETED = "COMPLETED"
+
 
 @dataclass(frozen=True, slots=True)
 class LoggedJob:
-    """One completed run of a log.
+    """One run of a log.
 
     Times are seconds since 1970-01-01 UTC, submitted <= started < ended, and the run time is ended - started.
     """
@@ -41,6 +43,10 @@ class LoggedJob:
     """The time limit that the user requested; None if there is none or the log does not say."""
     resources: Tres = field(default_factory=Tres)
     """What it requested, where the log says."""
+    state: str = COMPLETED
+    """COMPLETED, or what else ended it: then it used its nodes, but tells nothing about run times."""
+    line: int = 0
+    """In the log."""
 
 
 class Refused(Exception):

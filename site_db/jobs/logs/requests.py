@@ -42,7 +42,7 @@ class LoggedRequests:
             self._jobs.append([])
         place = self._places[key]
         self._jobs[place].append(job.number)
-        return place, max(1, ceil(self.all[place].chunks * self.all[place].cores))
+        return place, self.all[place].cpus
 
     def never_fit(self) -> Iterator[str]:
         """A sentence for each request that the nodes cannot satisfy."""

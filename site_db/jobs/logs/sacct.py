@@ -96,7 +96,7 @@ def read_sacct(
             continue
         repairs: list[str] = []
         try:
-            job = _job(_row(line, columns, repairs), states, repairs)
+            job = _job(_row(line, columns, repairs), number, states, repairs)
         except Refused as refused:
             tally.refuse(refused.reason, number)
             continue
@@ -137,14 +137,15 @@ def _row(line: str, columns: list[str], repairs: list[str]) -> _Row:
     return defaultdict(str, zip(reversed(columns), map(str.strip, reversed(fields)), strict=True))
 
 
-def _job(row: _Row, states: Container[str], repairs: list[str]) -> LoggedJob:
+def _job(row: _Row, line: int, states: Container[str], repairs: list[str]) -> LoggedJob:
     number = row["jobid"] if "jobid" in row else row["jobidraw"]
     if not number:
         raise Refused("there is no job id")
     if "." in number:
         raise Refused("a step of a job, not a job (use sacct -X)")
-    if reason := _refusal(row["state"].upper(), states):
-        raise Refused(reason)
+    state = _state(row["state"].upper())
+    if state not in states:
+        raise Refused(_REFUSED.get(state) or "the state is not known")
     nodes = _nodes(row["nodelist"], repairs)
     resources = _resources(row, len(nodes))
     started_s, ended_s = _run(row, repairs)
@@ -167,23 +168,20 @@ def _job(row: _Row, states: Container[str], repairs: list[str]) -> LoggedJob:
         ended_unix_s=ended_s,
         time_limit_s=_time_limit_s(row, repairs),
         resources=resources,
+        state=state,
+        line=line,
     )
 
 
-def _refusal(state: str, states: Container[str]) -> str:
-    """Why a job in that state is refused; empty if it is not."""
+def _state(text: str) -> str:
+    """The state itself. A text too wide for its column is cut and ends in +: it counts as any of the possible
+    states if all are alike."""
+    if text.endswith("+"):
+        possible = [whole for whole in _REFUSED if whole.startswith(text[:-1])]
+        if len({_REFUSED[whole] for whole in possible}) == 1:
+            return possible[0]
     # Slurm appends the user who cancelled: "CANCELLED by 1234".
-    state = "CANCELLED" if state.startswith("CANCELLED ") else state
-    if state in states:
-        return ""
-    if state in _REFUSED:
-        return _REFUSED[state]
-    if state.endswith("+"):
-        # A text too wide for its column is cut and ends in +: it counts if all possible states are alike.
-        reasons = {reason for whole, reason in _REFUSED.items() if whole.startswith(state[:-1])}
-        if len(reasons) == 1:
-            return reasons.pop()
-    return "the state is not known"
+    return "CANCELLED" if text.startswith("CANCELLED ") else text
 
 
 def _run(row: _Row, repairs: list[str]) -> tuple[float, float]:

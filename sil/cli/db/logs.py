@@ -1,0 +1,145 @@
+"""`sil db import-*`: job logs and the nodes of a Slurm cluster into a site's database."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated
+
+from typer import Argument
+
+from sil.cli import console
+from sil.cli.console import counted
+from sil.cli.db.database import DEFAULT, Database, opened, site_of
+
+if TYPE_CHECKING:
+    from sqlalchemy.orm import Session
+
+    from site_db.jobs.logs.logged_job import Tally
+
+
+def import_sacct(
+    log: Annotated[Path, Argument(help="Output of `sacct -P -X -o ...`; may be gzipped.")],
+    db: Database = DEFAULT,
+) -> None:
+    """Record the jobs of a Slurm accounting log.
+
+    Create the log with: sacct -a -P -X -S 2026-01-01 -E now -o
+    JobID,User,JobName,Partition,AllocCPUS,NodeList,Submit,Start,End,Elapsed,TimelimitRaw,State,ReqTRES,AllocTRES
+
+    Jobs request parts of the site's nodes, which come from slurm.conf (`sil db import-slurm-conf`); without
+    it, the nodes of a new site are inferred from the jobs. A job class is (user, program, request). All jobs
+    that used their nodes are recorded; only completed ones count for run times.
+    """
+    from site_db.jobs.accounting_import import import_accounting
+
+    _import_log(log, db, import_accounting)
+
+
+def import_swf(
+    log: Annotated[Path, Argument(help="A log in the Standard Workload Format; may be gzipped.")],
+    db: Database = DEFAULT,
+) -> None:
+    """Record the jobs of an archive log.
+
+    A job class is (user, program, processors). The format names no machines: runs count for a machine class
+    with the name of the partition.
+    """
+    _import_log(log, db, _import_archive)
+
+
+def import_slurm_conf(
+    conf: Annotated[Path, Argument(help="slurm.conf, or the output of `scontrol show node`.")],
+    db: Database = DEFAULT,
+) -> None:
+    """Put the nodes and partitions of a Slurm cluster in place of those of the site, which may be new.
+
+    Nodes of one specification are machines of one class. Job classes, history, queues and users stay.
+    """
+    from site_db import toml_file
+    from site_db.site_file.importing import SiteConflict, put_site
+    from site_db.site_file.nodes import with_cluster
+    from site_db.site_file.relations import in_site_order
+    from site_db.site_file.tables import SiteFile
+    from site_db.site_file.validation import errors
+    from site_db.sites import SiteReader, site_names
+    from site_db.slurm_conf import read_cluster
+
+    with opened(db, changing=True) as (session, address):
+        site = site_of(session, address)
+        cluster = read_cluster(conf)
+        is_new = site not in site_names(session)
+        before = (
+            SiteFile(name=site, machine_classes=(), job_classes=())
+            if is_new
+            else SiteReader(session, site).as_file()
+        )
+        file = in_site_order(with_cluster(before, cluster))
+        if mistakes := [sentence for _, sentence in errors(file)]:
+            raise toml_file.InvalidFile(*(f"{conf}: {sentence}" for sentence in mistakes))
+        try:
+            put_site(session, file, experienced=[table.name for table in file.job_classes])
+        except SiteConflict as conflict:
+            raise toml_file.InvalidFile(f"{conf}: {conflict}") from None
+    console.print_line(f"{address}: the site '{site}' {'is new' if is_new else 'is updated'}: {cluster}.")
+    for line in cluster.model:
+        console.print_line(f"{line}.")
+
+
+def _import_archive(
+    session: Session, site: str, log: Path, tally: Tally, now_unix_s: float
+) -> tuple[int, list[str]]:
+    """As `import_accounting`, for a log in the Standard Workload Format."""
+    from site_db.jobs.log_import import import_log, source_of
+    from site_db.jobs.logs.log_file import open_log
+    from site_db.jobs.logs.logged_job import up_to_now
+    from site_db.jobs.logs.swf import read_swf
+    from site_db.jobs.on_machines import JobsOnMachines
+    from site_db.jobs.records import SourceKind
+
+    with open_log(log) as lines:
+        jobs = up_to_now(read_swf(lines, log, tally), log, now_unix_s)
+        return import_log(session, site, source_of(SourceKind.SWF, log), jobs, JobsOnMachines), []
+
+
+def _import_log(
+    log: Path, db: str, import_jobs: Callable[[Session, str, Path, Tally, float], tuple[int, list[str]]]
+) -> None:
+    """Record the jobs of a log, and report what happened to its rows."""
+    from site_db.jobs.log_import import count_members, count_things
+    from site_db.jobs.logs.logged_job import Tally
+
+    tally = Tally()
+    with opened(db, changing=True) as (session, address):
+        site = site_of(session, address)
+        before, members_before = count_things(session, site), count_members(session, site)
+        left_out, notes = import_jobs(session, site, log, tally, time.time())
+        if not tally.used:
+            reasons = "; ".join(_counts("", tally.refused, tally)) or "there are none"
+            console.fail(f"{log}: none of its rows can be used: {reasons}")
+        after, members = count_things(session, site), count_members(session, site)
+    new = [counted(after[what] - before[what], what) for what in after if after[what] > before[what]]
+    recorded = f"{tally.used - left_out:,} of {tally.rows:,} rows of {log} are recorded as jobs"
+    console.print_line(f"{address}: {recorded}.")
+    console.print_line(f"New at the site '{site}': {', '.join(new) or 'nothing'}.")
+    for name, n in members_before.items():
+        if members[name] > n:
+            grown = f"the cluster '{name}' has {members[name]:,} members now, instead of {n:,}"
+            notes.append(f"{grown}: runs of the partition of that name used other machines, too")
+    for sentence in notes:
+        console.print_note(sentence)
+    if left_out:
+        console.print_line(f"Left out: {left_out:,} (recorded before)")
+    for sentence in (
+        *_counts("Repaired: ", tally.repaired, tally),
+        *_counts("Refused: ", tally.refused, tally),
+    ):
+        console.print_line(sentence)
+
+
+def _counts(label: str, counts: Counter[str], tally: Tally) -> list[str]:
+    """The number of rows, the reason, and the line of the first."""
+    rows = counts.most_common()
+    return [f"{label}{n:,} ({reason}; line {tally.first_line[reason]})" for reason, n in rows]

@@ -1,0 +1,207 @@
+"""Runs on the nodes of a site's partitions, of which jobs request parts."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from functools import cached_property
+from math import inf
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from scheduler.kinds import Kind
+from scheduler.managers.free_node_allocation import free_node_allocation
+from scheduler.managers.queues import Admission, QueuePolicy
+from scheduler.managers.starting_manager import StartingManager
+from scheduler.model import Job
+from scheduler.resource_manager import OnFreeNodes
+from sil.outcome.invariants import Capacity, first_breach
+from sil.runs.composition import Managed, RunKey, run_in
+from sil.runs.scenario import Mistakes, Scenario
+from sil.settings.estimates import run_times_by
+from sil.site.resource_names import ResourceNames
+from sil.trace.facts import RunTables, timings_frame
+from sil.trace.recorder import TraceRecorder
+from sil.workload.job_log import LoggedRuns, queue_of
+from sil.workload.time_limits import default_limit_s
+from sil.workload.weeks import drawn_weeks
+from sil.world.actual_runtimes import RuntimesOnNodes
+from sil.world.events import EventQueue, SimClock
+from sil.world.harness import World, in_order_of_arrival
+from sil.world.machines.consumable import ConsumableMachines
+from sil.world.monitors import NodeStates, SimMonitor
+from site_db.site_file.cluster import Cluster
+from site_db.site_file.nodes import cluster_of, request_of
+from site_db.site_file.tables import RequestTable
+
+
+class Arriving(NamedTuple):
+    """The jobs of one replication in order of arrival, and how long each runs on some nodes."""
+
+    jobs: list[Job]
+    run_s: Callable[[Job, Sequence[int]], float]
+
+
+class NodesScenario(Scenario):
+    """A site with partitions: jobs request cores, memory and GPUs of its nodes, and share them."""
+
+    kind = Kind.FREE_NODES
+    purpose = "an experiment on the nodes of a site with partitions"
+
+    @cached_property
+    def cluster(self) -> Cluster:
+        return cluster_of(self.in_use.file)
+
+    @property
+    def resources(self) -> ResourceNames:
+        machines = self.in_use.site.machines
+        classes = tuple(machine.machine_class for machine in machines)
+        return ResourceNames(self.in_use.site.name, tuple(self.cluster.nodes), node_classes=classes)
+
+    @property
+    def model(self) -> dict[str, Any]:
+        cluster = self.cluster
+        return {"nodes": tuple(cluster.model), "cores": cluster.cores, "gpus": cluster.gpus}
+
+    def run(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
+        clock, events, trace = SimClock(), EventQueue(), TraceRecorder()
+        arriving, nodes = self.arriving(run.replication), tuple(self.cluster.nodes.values())
+        index = {name: n for n, name in enumerate(self.cluster.nodes)}
+        world = World(
+            clock,
+            events,
+            trace,
+            ConsumableMachines(nodes, arriving.run_s, events),
+            SimMonitor(clock, self.distortions(run.replication)),
+            self.rounds,
+            self.outages(index, run.replication),
+        )
+        decisions: list[float] = []
+        supervision = self.supervision(run, world, decisions)
+        run_times = run_times_by(self.experiment.nodes.estimates, lambda job: arriving.run_s(job, ()))
+        ports = OnFreeNodes(
+            clock,
+            world.dispatcher,
+            len(nodes),
+            run_times,
+            NodeStates(world.monitor),
+            nodes,
+            self.cluster.partitions,
+        )
+        scheduler = self.under_test(run.scheduler)
+        managed = Managed(ports, None, len(arriving.jobs), world.dispatcher, supervision, log)
+
+        def manager() -> StartingManager:
+            return StartingManager(
+                ports,
+                free_node_allocation(ports),
+                supervision.scheduler(scheduler),
+                supervision.is_memoryless(scheduler),
+                self.admission,
+            )
+
+        run_in(
+            world,
+            arriving.jobs,
+            managed.by(scheduler, manager),
+            lambda: first_breach(trace.frame(*run), Capacity(len(nodes), names=(*index,), nodes=nodes)),
+        )
+        return RunTables.of(facts=trace.frame(*run), timings=timings_frame(decisions, run))
+
+    def arriving(self, replication: int) -> Arriving:
+        """Those of the log or of the past, else drawn at random."""
+        log = self.in_use.log
+        if log is None:
+            return self._drawn(replication)
+        if self._weeks is not None:
+            log = drawn_weeks(log, self._weeks, self.streams(replication).of("weeks"))
+        runs = LoggedRuns(
+            log.jobs, requests=log.requests, users=log.users, job_classes=log.job_classes
+        )
+        return Arriving(list(runs.arrivals()), lambda job, nodes: runs.run_s(job))
+
+    def _drawn(self, replication: int) -> Arriving:
+        in_use, streams = self.in_use, self.streams(replication)
+        jobs = [self._with_request(job) for job in self.jobs(replication)]
+        mean = in_use.experience().estimate(jobs, [len(members) for members in in_use.site.members])
+        actual = RuntimesOnNodes(mean, self.spread, streams.of("run times").random(len(jobs)))
+        limits_s = {job.id: job.estimate_s for job in jobs if job.estimate_s is not None}
+        jobs = [
+            job if job.id in limits_s else job._replace(estimate_s=actual.expected_s(job)) for job in jobs
+        ]
+        if self.experiment.nodes.time_limits == "ignored":
+            return Arriving(in_order_of_arrival(jobs), actual.run_s)
+        return Arriving(
+            in_order_of_arrival(jobs),
+            lambda job, nodes: min(actual.run_s(job, nodes), limits_s.get(job.id, inf)),
+        )
+
+    def _with_request(self, job: Job) -> Job:
+        """With what its class requests, and its time limit; without queues, it goes to that of its
+        partitions."""
+        table = self._requests[job.job_class]
+        request = request_of(table)
+        limit_s = None if table is None else table.time_limit_s
+        if limit_s is None:
+            limit_s = default_limit_s(request.partitions, self.cluster)
+        queue = job.queue if self._has_queues else queue_of(request)
+        return job._replace(request=request, n_tasks=request.cpus, estimate_s=limit_s, queue=queue)
+
+    @cached_property
+    def _requests(self) -> Mapping[str, RequestTable | None]:
+        return {table.name: table.request for table in self.in_use.file.job_classes}
+
+    @property
+    def _has_queues(self) -> bool:
+        return bool(self.experiment.queues or self.in_use.file.queues)
+
+    @cached_property
+    def policies(self) -> tuple[QueuePolicy, ...]:
+        """Those of the queues. Partitions that are not named like one have a queue without limits."""
+        named = [policy for policy, _ in self.in_use.queues] if self._has_queues else []
+        requests = self.in_use.log.requests if self.in_use.log else map(request_of, self._requests.values())
+        partitions = dict.fromkeys(map(queue_of, requests))
+        known = {policy.name for policy in named}
+        return (*named, *(QueuePolicy(name) for name in partitions if name not in known))
+
+    @property
+    def admission(self) -> Admission:
+        return Admission(self.policies, self.in_use.users, self.in_use.only_listed_users)
+
+    def notes(self) -> Iterator[str]:
+        yield from super().notes()
+        log = self.in_use.log
+        if log is not None:
+            yield log.summary
+            yield from log.notes
+
+    def _mistakes(self) -> Mistakes:
+        site, experiment = self.in_use.site, self.experiment
+        found = super()._mistakes()
+        found += self._unknown_in_outages([*self.cluster.nodes], f"the site '{site.name}'")
+        for scheduler in self.schedulers:
+            if scheduler.batsim is not None:
+                sentence = (
+                    f"scheduler '{scheduler.label}': Batsim's protocol has no requests of cores, memory and "
+                    f"GPUs, and the site '{site.name}' has nodes that jobs share"
+                )
+                found.append((("schedulers", scheduler.label), sentence))
+        for policy, own in self.in_use.queues:
+            if own is not None:
+                sentence = (
+                    f"queue '{policy.name}' has a scheduler of its own; on nodes, one serves all queues"
+                )
+                found.append((("queues",) if experiment.queues else ("site",), sentence))
+        if experiment.replications > 1 and self.in_use.log is not None and not self._weeks:
+            sentence = (
+                f"replications is {experiment.replications}, but all of a log is one replication; give "
+                f"log.weeks for replications that draw weeks of it"
+            )
+            found.append((("replications",), sentence))
+        return found
+
+    @property
+    def _weeks(self) -> int | None:
+        """So many weeks of the log are drawn for each replication."""
+        table = self.experiment.log or self.experiment.history
+        return None if table is None else table.weeks

@@ -1,0 +1,35 @@
+"""A workload that was observed: a log, or the past of the site."""
+
+from __future__ import annotations
+
+from pydantic import model_validator
+
+from site_db.toml_file import Count, Positive, Table
+
+
+class LogTable(Table):
+    """The jobs of a log with their own sizes and run times, at `load` times its load. With `weeks`, every
+    replication draws so many weeks of the log, with replacement; without, all of it is one replication."""
+
+    file: str
+    load: Positive = 1.0
+    weeks: Count | None = None
+
+
+class HistoryTable(Table):
+    """The past jobs of the site, of the last `days` or of all time, at `load` times their rate.
+
+    `jobs`: so many arrive in each replication at random, by the shares of job classes, queues and users.
+    `weeks`: every replication draws so many weeks with all jobs as they were, with replacement.
+    """
+
+    jobs: Count | None = None
+    weeks: Count | None = None
+    load: Positive = 1.0
+    days: Positive | None = None
+
+    @model_validator(mode="after")
+    def _draws_jobs_or_weeks(self) -> HistoryTable:
+        if (self.jobs is None) == (self.weeks is None):
+            raise ValueError("a history has either jobs or weeks: how many each replication draws")
+        return self

@@ -1,0 +1,48 @@
+"""Replications of a log: weeks drawn from it with replacement (block bootstrap)."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import polars as pl
+
+from sil.workload.job_log import BadLog, JobLog
+
+WEEK_S = 7 * 86_400.0
+FEWEST_WEEKS = 2
+
+
+def n_weeks(log: JobLog) -> int:
+    """The whole weeks of a log, from its first submission on."""
+    return int(log.span_s // WEEK_S)
+
+
+def check_weeks(log: JobLog) -> None:
+    """Raises BadLog for a log that is too short to draw weeks from it."""
+    if n_weeks(log) < FEWEST_WEEKS:
+        raise BadLog(
+            f"{log.name}: its submissions span {log.span_s / 86_400:,.1f} days; expected "
+            f"{FEWEST_WEEKS} whole weeks or more, from which weeks are drawn"
+        )
+
+
+def drawn_weeks(log: JobLog, weeks: int, rng: np.random.Generator) -> JobLog:
+    """`weeks` whole weeks of a log, drawn independently with replacement, one after the other.
+
+    Days of the week and times of day stay, as do the bursts and the users within a week; what connects one
+    week to the next is lost. Jobs are numbered from 1. Source: Kuensch, "The jackknife and the bootstrap for
+    general stationary observations", Annals of Statistics 17 (1989), with blocks that do not overlap.
+    """
+    first_s = float(log.jobs["submit_s"][0])
+    week = pl.col("week")
+    jobs = log.jobs.with_columns(week=((pl.col("submit_s") - first_s) // WEEK_S).cast(pl.Int64))
+    chosen = rng.integers(n_weeks(log), size=weeks)
+    slots = pl.DataFrame({"week": chosen, "slot": np.arange(weeks)})
+    drawn = (
+        slots.join(jobs, on="week", how="inner", maintain_order="left_right")
+        .with_columns(submit_s=pl.col("submit_s") - first_s + (pl.col("slot") - week) * WEEK_S)
+        .with_columns(job=pl.int_range(1, pl.len() + 1))
+        .select(log.jobs.columns)
+    )
+    return replace(log, jobs=drawn, part=(*log.part, f"{weeks} weeks drawn from {n_weeks(log)}"))

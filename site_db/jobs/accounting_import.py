@@ -1,0 +1,83 @@
+"""Importing Slurm's accounting: at a site of nodes, or at one of machines."""
+
+from __future__ import annotations
+
+from functools import partial
+from pathlib import Path
+
+from sqlalchemy.orm import Session
+
+from site_db.jobs.log_import import import_log, source_of
+from site_db.jobs.logs.log_file import open_log
+from site_db.jobs.logs.logged_job import Tally, up_to_now
+from site_db.jobs.logs.occupancy import Occupancy
+from site_db.jobs.logs.sacct import RAN, read_sacct
+from site_db.jobs.on_machines import JobsOnMachines
+from site_db.jobs.on_nodes import JobsOnNodes
+from site_db.jobs.records import SourceKind
+from site_db.jobs.writer import SiteNames
+from site_db.site_file.cluster import Cluster
+from site_db.site_file.importing import put_site
+from site_db.site_file.nodes import cluster_of, with_cluster
+from site_db.site_file.tables import SiteFile
+from site_db.sites import SiteReader, site_names
+
+ALONE = (
+    "the site '{site}' has machines but no partitions: each job is taken to have its machines for itself; "
+    "for nodes that jobs share, import slurm.conf first (sil db import-slurm-conf)"
+)
+INFERRED = (
+    "the sizes and partitions of {n} inferred from the jobs that ran there: a node has what was "
+    "in use at a time; for the true ones, import slurm.conf (sil db import-slurm-conf)"
+)
+
+NO_NODES = (
+    "no job names its nodes (NodeList), and the site has none: runs count for the machine class of their "
+    "partition; to simulate the jobs, import slurm.conf before the log (sil db import-slurm-conf)"
+)
+
+
+def import_accounting(
+    session: Session, site: str, log: Path, tally: Tally, now_unix_s: float
+) -> tuple[int, list[str]]:
+    """Record the jobs of accounting that used their nodes; `tally` counts what happened to its rows.
+
+    At a site with partitions, jobs request parts of its nodes. A new site gets nodes that are inferred from
+    the jobs. Returns how many jobs were recorded before, and sentences on what is assumed. Raises as
+    `import_log`, and BadLog.
+    """
+    notes: list[str] = []
+    file = SiteReader(session, site).as_file() if site in site_names(session) else None
+    cluster = None if file is None or not file.partitions else cluster_of(file)
+    on_nodes: list[JobsOnNodes] = []
+
+    def build_on_nodes(cluster: Cluster, session: Session, site_id: int, names: SiteNames) -> JobsOnNodes:
+        on_nodes.append(JobsOnNodes(session, site_id, names, cluster))
+        return on_nodes[0]
+
+    if file is not None and file.machines and cluster is None:
+        notes.append(ALONE.format(site=site))
+    elif cluster is None:
+        cluster = _inferred(log)
+        if not cluster.nodes:
+            notes.append(NO_NODES)
+        else:
+            n = len(cluster.nodes)
+            notes.append(INFERRED.format(n="1 node are" if n == 1 else f"{n:,} nodes are"))
+            before = file or SiteFile(name=site, machine_classes=(), job_classes=())
+            experienced = [table.name for table in before.job_classes]
+            put_site(session, with_cluster(before, cluster), experienced)
+    make = JobsOnMachines if cluster is None or not cluster.nodes else partial(build_on_nodes, cluster)
+    with open_log(log) as lines:
+        jobs = up_to_now(read_sacct(lines, log, tally, RAN), log, now_unix_s)
+        skipped = import_log(session, site, source_of(SourceKind.SACCT, log), jobs, make)
+    return skipped, notes + [sentence for builder in on_nodes for sentence in builder.assumptions()]
+
+
+def _inferred(log: Path) -> Cluster:
+    """The nodes of a log, as far as its jobs used them."""
+    occupancy = Occupancy()
+    with open_log(log) as lines:
+        for job in read_sacct(lines, log, Tally(), RAN):
+            occupancy.add(job)
+    return occupancy.cluster()

@@ -1,0 +1,132 @@
+"""How much of each node the jobs of accounting used at a time."""
+
+from __future__ import annotations
+
+from array import array
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from scheduler.node_request import Node, Partition
+from site_db.jobs.logs.logged_job import LoggedJob
+from site_db.jobs.logs.requests import partitions_of
+from site_db.site_file.cluster import Cluster
+
+NO_PARTITION = "default"
+UNNAMED = "gpu"
+"""The type of GPUs whose type accounting does not state."""
+
+
+class Overbooked(NamedTuple):
+    """Jobs used more CPUs of a node than it has, first when the job in `line` started."""
+
+    node: str
+    used: int
+    there: float
+    line: int
+
+
+@dataclass
+class _Used:
+    """Of one node: the largest amounts of a job's share, and the partitions of jobs."""
+
+    memory_mib: int = 0
+    gpus: dict[str, int] = field(default_factory=dict)
+    partitions: set[str] = field(default_factory=set)
+
+
+class Occupancy:
+    """Collects what jobs use of nodes: their CPUs, memory and GPUs divided by their number of nodes, rounded
+    down."""
+
+    def __init__(self) -> None:
+        self._index: dict[str, int] = {}
+        self._used: list[_Used] = []
+        self._node, self._line = array("q"), array("q")
+        self._cpus, self._memory, self._gpus = array("q"), array("q"), array("q")
+        self._start, self._end = array("d"), array("d")
+
+    def add(self, job: LoggedJob) -> None:
+        n = len(job.nodes)
+        if not n:
+            return
+        partitions = partitions_of(job) or {NO_PARTITION}
+        gpus = {gpu_type or UNNAMED: amount // n for gpu_type, amount in job.resources.gpus.items()}
+        memory, all_gpus = job.resources.memory_mib // n, sum(gpus.values())
+        for name in job.nodes:
+            node = self._index.get(name)
+            if node is None:
+                node = self._index[name] = len(self._used)
+                self._used.append(_Used())
+            used = self._used[node]
+            used.partitions |= partitions
+            for gpu_type, amount in gpus.items():
+                used.gpus[gpu_type] = max(used.gpus.get(gpu_type, 0), amount)
+            self._node.append(node)
+            self._line.append(job.line)
+            self._cpus.append(max(job.processors, job.resources.cpus) // n)
+            self._memory.append(memory)
+            self._gpus.append(all_gpus)
+            self._start.append(job.started_unix_s)
+            self._end.append(job.ended_unix_s)
+
+    def overbooked(self, nodes: Mapping[str, Node]) -> Iterator[Overbooked]:
+        """The nodes with more CPUs in use at a time than they have, in order of their first job."""
+        if not self._used:
+            return
+        used, _, row = self._sweep(self._cpus)
+        names = list(self._index)
+        node = np.array(self._node)[row]
+        there = np.array([nodes[name].cores if name in nodes else np.inf for name in names])
+        beyond = np.flatnonzero(used > there[node])
+        first, at = np.unique(node[beyond], return_index=True)
+        for n, k in zip(first.tolist(), beyond[at].tolist(), strict=True):
+            most = int(used[node == n].max())
+            yield Overbooked(names[n], most, float(there[n]), self._line[int(row[k])])
+
+    def cluster(self) -> Cluster:
+        """Nodes that have just what was used of them at a time, in the partitions of the jobs on them."""
+        most = [self._most(column) for column in (self._cpus, self._memory, self._gpus)]
+        nodes = {
+            name: Node(
+                cores=max(1, int(most[0][n])),
+                memory_mib=int(most[1][n]),
+                gpus=_gpus(self._used[n].gpus, int(most[2][n])),
+                partitions=frozenset(self._used[n].partitions),
+            )
+            for name, n in self._index.items()
+        }
+        partitions = dict.fromkeys(name for node in nodes.values() for name in sorted(node.partitions))
+        has_memory = any(node.memory_mib for node in nodes.values())
+        return Cluster(nodes, {name: Partition(name) for name in partitions}, {}, has_memory)
+
+    def _most(self, amounts: array[int]) -> NDArray[np.int64]:
+        """The most that was used of each node at a time."""
+        most = np.zeros(len(self._used), dtype=np.int64)
+        used, _, row = self._sweep(amounts)
+        np.maximum.at(most, np.array(self._node)[row], used)
+        return most
+
+    def _sweep(self, amounts: array[int]) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.int64]]:
+        """What is in use of a node after each start and end of a run, when, and the row of the run; by node,
+        then time. At one time, runs end before others start."""
+        n = len(self._node)
+        row = np.concatenate([np.arange(n), np.arange(n)])
+        at_s = np.concatenate([np.array(self._start), np.array(self._end)])
+        change = np.concatenate([np.array(amounts), -np.array(amounts)])
+        node = np.array(self._node)[row]
+        order = np.lexsort((change > 0, at_s, node))
+        # All that is taken of a node is given back, so that the sum is 0 where the next node begins.
+        return np.cumsum(change[order]), at_s[order], row[order]
+
+
+def _gpus(largest: Mapping[str, int], at_a_time: int) -> tuple[str, ...]:
+    """GPUs by type. If accounting names at most one type, as many as were in use at a time; of several, the
+    largest number that one job had of each."""
+    named = sorted(largest.keys() - {UNNAMED})
+    if len(named) <= 1:
+        return (named[0] if named else UNNAMED,) * at_a_time
+    return tuple(gpu_type for gpu_type in named for _ in range(largest[gpu_type]))

@@ -1,0 +1,153 @@
+"""The jobs of accounting at a site of nodes: a job keeps its own size.
+
+A job class is (user, program, request, partition). Its runs count for the machine class of the first node
+that the job ran on; where the log has no nodes or the site lacks them, for that of the first node which the
+job may use.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from scheduler.node_request import Request
+from site_db import schema
+from site_db.jobs.log_import import LogBuilder, record_of
+from site_db.jobs.logs.logged_job import COMPLETED, LoggedJob
+from site_db.jobs.logs.occupancy import Occupancy
+from site_db.jobs.logs.requests import LoggedRequests
+from site_db.jobs.records import JobRecord
+from site_db.jobs.writer import SiteNames
+from site_db.site_file.cluster import Cluster
+from site_db.site_file.nodes import request_table
+
+
+@dataclass(slots=True)
+class _Class:
+    """What the log tells of a job class: its longest time limit, and the runs that did not complete."""
+
+    request: Request
+    limit_s: float | None = None
+    machine_classes: dict[str, None] = field(default_factory=dict)
+    n_failed: int = 0
+    failed_s: float = 0.0
+
+
+class JobsOnNodes(LogBuilder):
+    def __init__(self, session: Session, site_id: int, names: SiteNames, cluster: Cluster) -> None:
+        super().__init__(session, site_id, names)
+        self._cluster = cluster
+        self._requests = LoggedRequests(cluster)
+        self._classes: dict[str, _Class] = {}
+        self._class_of_place: dict[int, str | None] = {}
+        class_names = {id: name for name, id in names.machine_classes.items()}
+        self._machine_class = {name: class_names[class_id] for name, (_, class_id) in names.machines.items()}
+        self._occupancy = Occupancy()
+        self.unknown_nodes: dict[str, int] = {}
+        """Nodes that the site lacks, with the line of the first job there."""
+
+    def class_name(self, job: LoggedJob) -> str:
+        place, _ = self._requests.place(job)
+        request = self._requests.all[place]
+        where = "".join(f"/{name}" for name in sorted(request.partitions))
+        return f"{job.user}/{job.program}/{request}{where}"
+
+    def records(self, jobs: Sequence[LoggedJob]) -> list[JobRecord]:
+        names = [self.class_name(job) for job in jobs]
+        for job, name in zip(jobs, names, strict=True):
+            self._note(job, name)
+        self._add_requests(self._add_job_classes(dict.fromkeys(names)))
+        places = [self._place(job) for job in jobs]
+        for name, place in zip(names, places, strict=True):
+            self._classes[name].machine_classes[place] = None
+            self._allow(name, self._names.machine_classes[place])
+        self._flush()
+        return [
+            record_of(job, name, None, place, None)
+            for job, name, place in zip(jobs, names, places, strict=True)
+        ]
+
+    def finish(self) -> None:
+        """A class of which no run has completed is expected to run as long as those that did not. Time limits
+        are the longest that were requested."""
+        row = schema.ExecutionStatisticsRow
+        experienced = set(
+            self._session.scalars(
+                select(row.job_class_id)
+                .join(schema.JobClassRow)
+                .where(schema.JobClassRow.site_id == self._site_id)
+            )
+        )
+        for name, found in self._classes.items():
+            id = self._names.job_classes[name]
+            if found.limit_s is not None:
+                request = schema.RequestRow
+                longer = (request.job_class_id == id) & (
+                    request.time_limit_s.is_(None) | (request.time_limit_s < found.limit_s)
+                )
+                self._session.execute(update(request).where(longer).values(time_limit_s=found.limit_s))
+            if id not in experienced and found.n_failed:
+                place = schema.AllowedPlaceRow
+                unknown = (place.job_class_id == id) & place.expected_s.is_(None)
+                expected_s = found.failed_s / found.n_failed
+                self._session.execute(update(place).where(unknown).values(expected_s=expected_s))
+
+    def assumptions(self) -> Iterator[str]:
+        """Sentences on what does not fit the site, and on what is assumed."""
+        yield from self._requests.never_fit()
+        overbooked = list(self._occupancy.overbooked(self._cluster.nodes))
+        if overbooked:
+            first = overbooked[0]
+            n = "1 node" if len(overbooked) == 1 else f"{len(overbooked):,} nodes"
+            yield (
+                f"{n} with more CPUs in use at a time than there are: {first.node} has {first.there:g} and "
+                f"used {first.used:,} from line {first.line} on; expected jobs that share no CPU (the site's "
+                f"nodes may be outdated: sil db import-slurm-conf)"
+            )
+        if self.unknown_nodes:
+            name, line = next(iter(self.unknown_nodes.items()))
+            yield (
+                f"{len(self.unknown_nodes):,} nodes are not at the site, the first is {name} in line {line}; "
+                f"their runs count for the nodes on which the jobs fit"
+            )
+
+    def _note(self, job: LoggedJob, name: str) -> None:
+        self._occupancy.add(job)
+        found = self._classes.get(name)
+        if found is None:
+            place, _ = self._requests.place(job)
+            found = self._classes[name] = _Class(self._requests.all[place])
+        if job.time_limit_s is not None:
+            found.limit_s = max(found.limit_s or 0.0, job.time_limit_s)
+        if job.state != COMPLETED:
+            found.n_failed += 1
+            found.failed_s += job.ended_unix_s - job.started_unix_s
+
+    def _add_requests(self, names: Sequence[str]) -> None:
+        rows = []
+        for name in names:
+            found = self._classes[name]
+            values = request_table(found.request, found.limit_s).model_dump(mode="json")
+            rows.append({"job_class_id": self._names.job_classes[name], **values})
+        if rows:
+            self._session.execute(schema.RequestRow.__table__.insert(), rows)  # type: ignore[attr-defined]
+
+    def _place(self, job: LoggedJob) -> str:
+        """The machine class that a run counts for."""
+        for node in job.nodes[:1]:
+            if node in self._machine_class:
+                return self._machine_class[node]
+            self.unknown_nodes.setdefault(node, job.line)
+        place, _ = self._requests.place(job)
+        if place not in self._class_of_place:
+            request = self._requests.all[place]
+            nodes = self._cluster.nodes.items()
+            fitting = (name for name, node in nodes if request.chunks_on(node))
+            name = next(fitting, next(iter(self._cluster.nodes)))
+            self._class_of_place[place] = self._machine_class[name]
+        found = self._class_of_place[place]
+        assert found is not None
+        return found
