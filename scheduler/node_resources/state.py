@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -19,10 +20,14 @@ FEWEST_KINDS = 16
 
 
 class NodeResources:
-    """The state of nodes. Requests of one kind differ at most in their number of chunks."""
+    """The state of nodes, and of resources of the whole site. Requests of one kind differ at most in their
+    number of chunks."""
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
+    def __init__(
+        self, nodes: Sequence[Node], site_resources: Mapping[str, int] = MappingProxyType({})
+    ) -> None:
         self.all = tuple(nodes)
+        self.site_resources = dict(sorted(site_resources.items()))
         self.names = sorted({name for node in nodes for name in node.others})
         self._types = {
             name: 1 << x for x, name in enumerate(sorted({t for node in nodes for t in node.gpus}))
@@ -30,8 +35,10 @@ class NodeResources:
         n_nodes, n_resources = len(nodes), 2 + len(self.names)
         n_gpus = max((len(node.gpus) for node in nodes), default=0)
         table = (n_nodes, n_resources), (n_nodes, n_resources), (n_nodes, n_gpus), (n_nodes, n_gpus)
-        each = (n_nodes,) * 4
-        self.table: NodeTable = allocate(NodeTable, *table, (n_nodes, n_gpus + 1), *each, 2, n_resources + 1)
+        each, of_site = (n_nodes,) * 4, (len(self.site_resources),) * 2
+        self.table: NodeTable = allocate(
+            NodeTable, *table, (n_nodes, n_gpus + 1), *each, 2, n_resources + 1, *of_site
+        )
         self._fill()
         self._kinds: dict[Any, int] = {}
         self.requests = self._requests(FEWEST_KINDS)
@@ -108,7 +115,7 @@ class NodeResources:
 
     def fits(self, kind: int, chunks: int) -> bool:
         """Whether a job of that many chunks may start now."""
-        return fitting.total_fit(self.table, self.requests, kind) >= chunks
+        return fitting.fits(self.table, self.requests, kind, chunks)
 
     def gpu_type_bits(self, types: Iterable[str]) -> int:
         """A bit for each of these types that some node has; for all types if there are none."""
@@ -187,13 +194,22 @@ class NodeResources:
                     return f"GPU {d} of node {n} is not free"
         return None
 
-    def take(self, kind: int, used: Ints2, gpu: int = NONE) -> None:
-        """Take what the rows of `used` state; writes GPUs where they name none."""
+    def take(self, kind: int, used: Ints2, gpu_on: Callable[[int], int] | None = None) -> None:
+        """Take what a job has: all that the rows of `used` state, and the site's resources once.
+
+        Writes GPUs where rows name none; `gpu_on` gives for a node that of which to take a part.
+        """
         for row in range(len(used)):
+            gpu = NONE if gpu_on is None else gpu_on(int(used[row, NODE]))
             allocation.take(self.table, self.requests, kind, used, row, gpu)
+        if self.site_resources:
+            self.table.site_free[:] -= self.requests.site_need[kind]
 
     def give_back(self, kind: int, used: Ints2) -> None:
+        """Give back what `take` took."""
         allocation.give_back(self.table, self.requests, kind, used)
+        if self.site_resources:
+            self.table.site_free[:] += self.requests.site_need[kind]
 
     def _fill(self) -> None:
         table, n_nodes = self.table, len(self.all)
@@ -204,6 +220,8 @@ class NodeResources:
                 table.gpu_type[n, d] = self._types[gpu_type]
                 table.gpu_free[n, d] = WHOLE
         table.free[:] = table.capacity
+        table.site_capacity[:] = list(self.site_resources.values())
+        table.site_free[:] = table.site_capacity
         table.largest[:-1] = table.capacity.max(axis=0, initial=0)
         table.largest[-1] = table.gpu_free.sum(axis=1).max(initial=0)
         table.version[:] = 1
@@ -222,6 +240,7 @@ class NodeResources:
             (n_kinds, n_nodes),
             n_kinds,
             n_kinds,
+            (n_kinds, len(self.site_resources)),
         )
 
     def _grow(self) -> None:
@@ -240,6 +259,7 @@ class NodeResources:
             request.exclusive,
             request.features,
             request.partitions,
+            tuple(sorted(request.site_resources.items())),
         )
 
     def _describe(self, kind: int, request: Request) -> None:
@@ -254,6 +274,7 @@ class NodeResources:
             np.iinfo(np.int64).max if request.most_on_node is None else request.most_on_node
         )
         table.exclusive[kind] = request.exclusive
+        table.site_need[kind] = [request.site_resources.get(name, 0) for name in self.site_resources]
         table.eligible[kind] = [
             n not in self._down and request.may_use(node) for n, node in enumerate(self.all)
         ]

@@ -10,6 +10,7 @@ from scheduler.node_resources.kernels.tables import (
     NodeTable,
     RequestTable,
     has_changed,
+    site_suffices,
 )
 
 
@@ -48,6 +49,13 @@ def refresh(nodes: NodeTable, requests: RequestTable, k: int) -> None:
     requests.seen[k] = nodes.changes[CLOCK]
 
 
+@part
+def fits_now(nodes: NodeTable, requests: RequestTable, k: int, chunks: int) -> bool:
+    """Whether a job of that many chunks of kind k may start now; brings `fit` and `total` up to date."""
+    refresh(nodes, requests, k)
+    return bool(requests.total[k] >= chunks and site_suffices(nodes.site_free, requests, k))
+
+
 @direct
 @compiled
 def changed_since(nodes: NodeTable, since: int, changed: Ints) -> int:
@@ -62,10 +70,8 @@ def changed_since(nodes: NodeTable, since: int, changed: Ints) -> int:
 
 @direct
 @compiled
-def total_fit(nodes: NodeTable, requests: RequestTable, k: int) -> int:
-    """How many chunks of kind k one job may have now."""
-    refresh(nodes, requests, k)
-    return int(requests.total[k])
+def fits(nodes: NodeTable, requests: RequestTable, k: int, chunks: int) -> bool:
+    return fits_now(nodes, requests, k, chunks)
 
 
 @direct

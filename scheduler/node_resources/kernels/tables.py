@@ -18,7 +18,7 @@ NEWEST, CLOCK = 0, 1
 
 
 class NodeTable(NamedTuple):
-    """One row for each of N nodes, with R resources and places for D GPUs."""
+    """One row for each of N nodes, with R resources and places for D GPUs; S resources of the whole site."""
 
     capacity: Ints2  # (N, R)
     free: Ints2  # (N, R)
@@ -31,6 +31,8 @@ class NodeTable(NamedTuple):
     older: Ints  # the node changed last before it
     changes: Ints  # (2,): the node changed last, and the time of that
     largest: Floats  # (R + 1,): the largest capacity of a node; of GPUs, in thousandths, last
+    site_capacity: Ints  # (S,)
+    site_free: Ints  # (S,)
 
 
 class RequestTable(NamedTuple):
@@ -46,6 +48,7 @@ class RequestTable(NamedTuple):
     fit: Ints2  # (K, N): how many chunks of one job fit, as of `seen`
     total: Ints  # the sum of `fit`
     seen: Ints  # time of `fit`
+    site_need: Ints2  # (K, S): of a job, whatever its chunks
 
 
 @inlined
@@ -63,6 +66,15 @@ def has_changed(nodes: NodeTable, n: int) -> None:
     nodes.newer[n], nodes.older[n] = NONE, first
     nodes.newer[first] = n
     nodes.changes[NEWEST] = n
+
+
+@inlined
+def site_suffices(site_free: Ints, requests: RequestTable, k: int) -> bool:
+    """Whether so much of the site's resources is enough for a job."""
+    suffices = True
+    for s in range(len(site_free)):
+        suffices = suffices and requests.site_need[k, s] <= site_free[s]
+    return suffices
 
 
 @inlined
