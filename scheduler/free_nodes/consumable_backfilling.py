@@ -32,7 +32,7 @@ def empty_shadow(nodes: NodeResources) -> Shadow:
         free=table.free.copy(),
         gpu_free=table.gpu_free.copy(),
         n_chunks=table.n_chunks.copy(),
-        site_free=table.site_free.copy(),
+        site=table.site.copy(),
     )
     is_copied: Flags = np.zeros(n_nodes, dtype=np.bool_)
     copied, fit = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)

@@ -139,7 +139,7 @@ class Reservations:
         which something was given back meanwhile; whoever gave it back may also have had resources of the
         site, if it requests some."""
         kind = int(self.state.waiting.kinds[i])
-        if self._window.requests.site_need[kind].any():
+        if self._window.site_need(kind).any():
             return len(self._freed) > 0
         return kernels.fits_before(
             self._uses,

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 from scheduler.compiled import Flags
 from scheduler.node_request import Request, thousandths
-from scheduler.node_resources.kernels.tables import WHOLE
+from scheduler.node_resources.kernels.tables import FREE, WHOLE
 from scheduler.node_resources.state import NodeResources
 
 
@@ -29,7 +29,7 @@ def site_lacks(nodes: NodeResources, request: Request) -> str | None:
 
     None if all its resources suffice. Ties: the first by name.
     """
-    for (name, capacity), free in zip(nodes.site_resources.items(), nodes.table.site_free, strict=True):
+    for (name, capacity), free in zip(nodes.site_resources.items(), nodes.table.site[FREE], strict=True):
         needs = request.site_resources.get(name, 0)
         if needs > free:
             return f"{free:,} of {capacity:,} {name} are free, it requests {needs:,}"

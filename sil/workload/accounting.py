@@ -27,7 +27,8 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
     had, in equal parts; where its CPUs cannot be divided so, they are tasks of one core, anywhere. CPUs are
     rounded up to whole cores. A job of a partition that is exclusive takes whole nodes. It ends at its time
     limit or before; without one, the partition's default or largest counts, else its run time. It arrives
-    when it was submitted. Raises BadLog with file and line.
+    when it was submitted. Licences that the cluster does not declare are ignored, and counted in the notes.
+    Raises BadLog with file and line.
     """
     tally, requests = Tally(), _Requests(cluster)
     with open_log(path) as lines:
@@ -42,6 +43,7 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
     for number, job in zip(_numbers(jobs), jobs, strict=True):
         run_s, limit_s = _times(job, cluster, rules, notes)
         which, cores = requests.place(job)
+        notes.update(_undeclared(job, cluster))
         rows.append((number, job.submitted_unix_s - origin_s, run_s, cores, limit_s, users[job.user], which))
     table = pl.DataFrame(rows, {**SCHEMA, "request": pl.Int64}, orient="row").sort("submit_s", "job")
     cut = [
@@ -95,6 +97,13 @@ def _partitions(job: LoggedJob) -> frozenset[str]:
     return frozenset(filter(None, job.partition.split(",")))
 
 
+def _undeclared(job: LoggedJob, cluster: Cluster) -> Iterator[str]:
+    """A sentence for each of the site's resources that a job requests and the cluster does not declare."""
+    for name, amount in job.resources.site_resources.items():
+        if amount and cluster.site_resource(name) is None:
+            yield f"{name} is requested, which the cluster does not declare (Licenses in slurm.conf); ignored"
+
+
 def _sentences(tally: Tally) -> Iterator[str]:
     for counted, what in ((tally.refused, "left out"), (tally.repaired, "repaired")):
         for reason, n in counted.most_common():
@@ -115,7 +124,8 @@ class _Requests:
         """The place of a job's request in `all`, and its cores."""
         tres, partitions = job.resources, _partitions(job)
         gpus, others = tuple(sorted(tres.gpus.items())), tuple(sorted(tres.others.items()))
-        key = tres.cpus, tres.nodes, tres.memory_mib, gpus, others, partitions
+        of_site = tuple(sorted(tres.site_resources.items()))
+        key = tres.cpus, tres.nodes, tres.memory_mib, gpus, others, partitions, of_site
         if key not in self._places:
             self._places[key] = len(self.all)
             self.all.append(self._request(tres, partitions))
@@ -125,12 +135,15 @@ class _Requests:
         return place, max(1, ceil(self.all[place].chunks * self.all[place].cores))
 
     def never_fit(self) -> Iterator[str]:
-        """A sentence for each request that the nodes cannot satisfy."""
+        """A sentence for each request that the nodes, or the site's resources, cannot satisfy."""
         for request, jobs in zip(self.all, self._jobs, strict=True):
+            beyond = request.beyond(self._cluster.site_resources)
+            if beyond is not None:
+                yield f"{_the_first(jobs)}: the site has {beyond} for {request}; refused when it arrives"
+                continue
             if sum(map(request.chunks_on, self._cluster.nodes.values())) < request.chunks:
                 where = f" in partition {','.join(sorted(request.partitions))}" if request.partitions else ""
-                n = "job" if len(jobs) == 1 else f"{len(jobs):,} jobs, the first is job"
-                yield f"{n} {jobs[0]}: no nodes{where} can satisfy {request}; refused when it arrives"
+                yield f"{_the_first(jobs)}: no nodes{where} can satisfy {request}; refused when it arrives"
 
     def _request(self, tres: Tres, partitions: frozenset[str]) -> Request:
         threads = self._cluster.threads_in(partitions)
@@ -148,7 +161,21 @@ class _Requests:
             most_on_node=None if are_tasks else 1,
             exclusive=whole,
             partitions=partitions,
+            site_resources=self._of_site(tres),
         )
+
+    def _of_site(self, tres: Tres) -> dict[str, int]:
+        """What it requests of the resources that the cluster declares."""
+        found = Counter[str]()
+        for name, amount in tres.site_resources.items():
+            if amount and (declared := self._cluster.site_resource(name)) is not None:
+                found[declared] += amount
+        return dict(found)
+
+
+def _the_first(jobs: list[str]) -> str:
+    """For example "2 jobs, the first is job 7"."""
+    return f"job {jobs[0]}" if len(jobs) == 1 else f"{len(jobs):,} jobs, the first is job {jobs[0]}"
 
 
 def _gpus(tres: Tres, nodes: int) -> Gpus | None:

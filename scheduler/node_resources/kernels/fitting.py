@@ -7,6 +7,7 @@ from scheduler.node_resources.kernels.tables import (
     CLOCK,
     NEWEST,
     NONE,
+    OLDER,
     NodeTable,
     RequestTable,
     has_changed,
@@ -45,15 +46,15 @@ def refresh(nodes: NodeTable, requests: RequestTable, k: int) -> None:
         fit = chunks_that_fit(nodes, requests, k, n)
         requests.total[k] += fit - requests.fit[k, n]
         requests.fit[k, n] = fit
-        n = nodes.older[n]
+        n = nodes.beside[n, OLDER]
     requests.seen[k] = nodes.changes[CLOCK]
 
 
-@part
+@inlined
 def fits_now(nodes: NodeTable, requests: RequestTable, k: int, chunks: int) -> bool:
     """Whether a job of that many chunks of kind k may start now; brings `fit` and `total` up to date."""
     refresh(nodes, requests, k)
-    return bool(requests.total[k] >= chunks and site_suffices(nodes.site_free, requests, k))
+    return bool(requests.total[k] >= chunks and site_suffices(nodes, requests, k))
 
 
 @direct
@@ -64,7 +65,7 @@ def changed_since(nodes: NodeTable, since: int, changed: Ints) -> int:
     while n != NONE and nodes.version[n] > since:
         changed[count] = n
         count += 1
-        n = nodes.older[n]
+        n = nodes.beside[n, OLDER]
     return count
 
 

@@ -15,10 +15,12 @@ from scheduler.compiled import Flags, Floats, Floats2, Ints, Ints2, compiled, di
 from scheduler.node_resources.kernels.allocation import CHUNKS, GPUS, NODE
 from scheduler.node_resources.kernels.fitting import chunks_that_fit, fits_now, refresh
 from scheduler.node_resources.kernels.tables import (
+    FREE,
     NONE,
     WHOLE,
     NodeTable,
     RequestTable,
+    site_need,
     site_suffices,
 )
 
@@ -87,8 +89,8 @@ def shift(requests: RequestTable, shadow: Shadow, kind: int, row: Ints, sign: in
 @inlined
 def shift_site(requests: RequestTable, shadow: Shadow, kind: int, sign: int) -> None:
     """Give back (1) or take (-1) what a job has of the site's resources, at the reserved time."""
-    for s in range(len(shadow.then.site_free)):
-        shadow.then.site_free[s] += sign * requests.site_need[kind, s]
+    for s in range(shadow.then.site.shape[1]):
+        shadow.then.site[FREE, s] += sign * site_need(shadow.then, requests, kind, s)
 
 
 @inlined
@@ -96,7 +98,7 @@ def first_fits(requests: RequestTable, shadow: Shadow) -> bool:
     """Whether the first job fits at the reserved time."""
     return bool(
         shadow.found[TOTAL] >= shadow.found[NEEDED]
-        and site_suffices(shadow.then.site_free, requests, shadow.found[KIND])
+        and site_suffices(shadow.then, requests, shadow.found[KIND])
     )
 
 
@@ -122,8 +124,8 @@ def reserve(
     refresh(nodes, requests, kind)
     shadow.found[COPIED], shadow.found[KIND] = 0, kind
     shadow.found[NEEDED], shadow.found[TOTAL] = chunks, requests.total[kind]
-    for s in range(len(nodes.site_free)):
-        shadow.then.site_free[s] = nodes.site_free[s]
+    for s in range(nodes.site.shape[1]):
+        shadow.then.site[FREE, s] = nodes.site[FREE, s]
     then_s, x = now_s, 0
     while x < n_running and (not first_fits(requests, shadow) or releases[x, END_S] <= then_s):
         then_s = max(then_s, releases[x, END_S])

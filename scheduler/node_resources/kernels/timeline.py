@@ -11,12 +11,15 @@ from scheduler.node_resources.kernels.allocation import CHUNKS, GPUS, NODE
 from scheduler.node_resources.kernels.fitting import chunks_that_fit, refresh
 from scheduler.node_resources.kernels.shadow import END_S, FIRST, Held
 from scheduler.node_resources.kernels.tables import (
+    FREE,
+    HAS,
     NONE,
     WHOLE,
     NodeTable,
     RequestTable,
     gpu_kind,
     has_changed,
+    site_need,
     site_suffices,
 )
 
@@ -198,46 +201,43 @@ def look_at(
 
 
 @part
-def most_in_use(uses: Timeline, requests: RequestTable, s: int, from_s: float, until_s: float) -> int:
-    """The most of resource s of the site in use at once in the window from a time until another.
-
-    O(u) for u uses of all nodes.
-    """
+def note_site(
+    uses: Timeline, requests: RequestTable, window: NodeTable, s: int, from_s: float, until_s: float
+) -> None:
+    """Write how much of resource s of the site is free throughout the window. O(u) for u uses."""
     n_uses, n_starts, in_use = uses.sizes[N_USES], uses.sizes[N_STARTS], 0
     x = place_of(uses.by_end, n_uses, uses.end_s, from_s)
     for y in range(x, n_uses):
         use = uses.by_end[y]
         if uses.start_s[use] <= from_s and uses.next_of_job[use] == NONE:
-            in_use += requests.site_need[uses.kind[use], s]
+            in_use += site_need(window, requests, uses.kind[use], s)
     most = in_use
     for y in range(place_of(uses.by_start, n_starts, uses.start_s, from_s), n_starts):
         start = uses.by_start[y]
         if uses.start_s[start] >= until_s:
             break
         while x < n_uses and uses.end_s[uses.by_end[x]] <= uses.start_s[start]:
-            use = uses.by_end[x]
-            if uses.next_of_job[use] == NONE:
-                in_use -= requests.site_need[uses.kind[use], s]
+            if uses.next_of_job[uses.by_end[x]] == NONE:
+                in_use -= site_need(window, requests, uses.kind[uses.by_end[x]], s)
             x += 1
         if uses.next_of_job[start] == NONE:
-            in_use += requests.site_need[uses.kind[start], s]
+            in_use += site_need(window, requests, uses.kind[start], s)
         most = max(most, in_use)
-    return int(most)
+    window.site[FREE, s] = window.site[HAS, s] - most
 
 
 @part
 def site_fits(
     uses: Timeline, requests: RequestTable, window: NodeTable, kind: int, from_s: float, until_s: float
 ) -> bool:
-    """Whether a job can have what it requests of the site throughout the window; writes how much is free.
+    """Whether a job can have what it requests of the site throughout the window.
 
-    What it does not request is left as it is.
+    What is free of these resources is written to `window`.
     """
-    for s in range(len(window.site_free)):
-        if requests.site_need[kind, s] > 0:
-            most = most_in_use(uses, requests, s, from_s, until_s)
-            window.site_free[s] = window.site_capacity[s] - most
-    return site_suffices(window.site_free, requests, kind)
+    for s in range(window.site.shape[1]):
+        if site_need(window, requests, kind, s) > 0:
+            note_site(uses, requests, window, s, from_s, until_s)
+    return bool(site_suffices(window, requests, kind))
 
 
 @direct
