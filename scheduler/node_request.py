@@ -58,6 +58,8 @@ class Request:
 
     n nodes with so much on each are n chunks with `most_on_node=1`; n tasks are n chunks. `others` are the
     site's own resources by name. An exclusive job takes whole nodes, on which nothing else runs.
+    `site_resources` are by name what the job, whatever its chunks, has of resources of the whole site, like
+    software licences.
     """
 
     chunks: int = 1
@@ -70,6 +72,7 @@ class Request:
     features: frozenset[str] = frozenset()
     partitions: frozenset[str] = frozenset()
     """Any of these; any node if empty."""
+    site_resources: Mapping[str, int] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         if not (self.cores or self.memory_mib or self.gpus or any(self.others.values())):
@@ -106,14 +109,26 @@ class Request:
             most.append(n_gpus * (1000 // thousandths(self.gpus.share)) // self.gpus.count)
         return min(most)
 
+    def beyond(self, site_resources: Mapping[str, int]) -> str | None:
+        """What the site has of a resource of which the job requests more, like "5 matlab" or "no matlab".
+
+        None if it has enough of all. Ties: the first by name.
+        """
+        for name, amount in sorted(self.site_resources.items()):
+            if amount > (has := site_resources.get(name, 0)):
+                return f"{has:,} {name}" if has else f"no {name}"
+        return None
+
     def __str__(self) -> str:
-        """For example "4 nodes with 8 cores, 1,024 MiB, 2 A100 GPUs each"."""
+        """For example "4 nodes with 8 cores, 1,024 MiB, 2 A100 GPUs each, and 1 matlab"."""
         each = [f"{self.cores:g} core{'s' if self.cores > 1 else ''}"] if self.cores else []
         each += [f"{self.memory_mib:,} MiB"] if self.memory_mib else []
         each += [str(self.gpus)] if self.gpus else []
         each += [f"{amount:,} {name}" for name, amount in sorted(self.others.items()) if amount]
         noun = "node" if self.most_on_node == 1 else "task"
         whole = " exclusively" if self.exclusive else ""
+        of_site = [f"{amount:,} {name}" for name, amount in sorted(self.site_resources.items()) if amount]
+        once = f", and {' and '.join(of_site)}" if of_site else ""
         if self.chunks == 1:
-            return f"1 {noun} with {', '.join(each)}{whole}"
-        return f"{self.chunks} {noun}s with {', '.join(each)} each{whole}"
+            return f"1 {noun} with {', '.join(each)}{whole}{once}"
+        return f"{self.chunks} {noun}s with {', '.join(each)} each{whole}{once}"

@@ -73,6 +73,8 @@ class OnFreeNodes:
     """What each node has; empty if they are identical."""
     partitions: Mapping[str, Partition] = field(default_factory=dict)
     """By name; partitions of nodes that are not listed have no limits."""
+    site_resources: Mapping[str, int] = field(default_factory=dict)
+    """What there is of resources of the whole site, like software licences, by name."""
 
     @property
     def n_places(self) -> int:

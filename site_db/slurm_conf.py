@@ -17,7 +17,7 @@ from site_db.site_file.cluster import Cluster
 from site_db.site_file.hostlist import expand, patterns
 
 _PAIR = re.compile(r"(\w+)=(\"[^\"]*\"|\S*)")
-_KEYS = ("nodename", "partitionname", "selecttype", "selecttypeparameters")
+_KEYS = ("nodename", "partitionname", "selecttype", "selecttypeparameters", "licenses")
 _NO_LIMIT = ("", "unlimited", "infinite", "none")
 EXPECTED = "lines like 'NodeName=n[01-40] CPUs=64 RealMemory=256000' (slurm.conf, or scontrol show node)"
 
@@ -54,6 +54,7 @@ class _Found:
     has_memory: bool = True
     is_linear: bool = False
     """Whether jobs take whole nodes (SelectType=select/linear)."""
+    licences: dict[str, int] = field(default_factory=dict)
 
 
 def read_cluster(path: Path) -> Cluster:
@@ -62,8 +63,8 @@ def read_cluster(path: Path) -> Cluster:
     A node has CPUs (or Boards, Sockets, CoresPerSocket and ThreadsPerCore), RealMemory less MemSpecLimit,
     Gres with types, and Features. `NodeName=DEFAULT` and `PartitionName=DEFAULT` set defaults; `Include` is
     followed. Memory counts unless SelectTypeParameters lacks it. With SelectType=select/linear, or in a
-    partition with OverSubscribe=EXCLUSIVE, jobs take whole nodes. Sharing by time slices, weights and
-    topology are ignored; nodes in state FUTURE are left out.
+    partition with OverSubscribe=EXCLUSIVE, jobs take whole nodes. Licenses are resources of the whole site.
+    Sharing by time slices, weights and topology are ignored; nodes in state FUTURE are left out.
     Raises BadLog with file and line.
     """
     found = _Found()
@@ -74,6 +75,9 @@ def read_cluster(path: Path) -> Cluster:
             continue
         if key == "selecttype":
             found.is_linear = line.values[key].lower().endswith("linear")
+            continue
+        if key == "licenses":
+            found.licences = _licences(line)
             continue
         name = line.values[key]
         if name.upper() == "DEFAULT":
@@ -95,7 +99,7 @@ def read_cluster(path: Path) -> Cluster:
     if found.is_linear:
         partitions = {name: replace(partition, is_exclusive=True) for name, partition in partitions.items()}
     has_memory = found.has_memory and any(node.memory_mib > 1 for node in nodes.values())
-    return Cluster(nodes, partitions, found.threads, has_memory)
+    return Cluster(nodes, partitions, found.threads, has_memory, found.licences)
 
 
 def _definitions(path: Path, including: tuple[Path, ...]) -> Iterator[tuple[str, _Line]]:
@@ -180,6 +184,19 @@ def _gres(line: _Line) -> tuple[tuple[str, ...], dict[str, int]]:
         elif name not in ("shard", "mps"):  # shares of the same GPUs
             others[name] = others.get(name, 0) + amount
     return tuple(gpus), others
+
+
+def _licences(line: _Line) -> dict[str, int]:
+    """By name; one licence where no number is given. The licence server is part of the name."""
+    licences: dict[str, int] = {}
+    for part in filter(None, line.get("licenses").split(",")):
+        match = re.fullmatch(r"(\w[\w.-]*(?:@\w[\w.-]*)?)(?::([0-9]{1,15}))?", part)
+        if match is None:
+            raise line.mistake(f"Licenses has '{part}'; expected matlab:5, or matlab@server:5")
+        if match[1] in licences:
+            raise line.mistake(f"Licenses has {match[1]} twice; expected each name once")
+        licences[match[1]] = int(match[2] or 1)
+    return licences
 
 
 def _add_partition(found: _Found, line: _Line) -> None:

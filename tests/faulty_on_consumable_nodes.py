@@ -6,6 +6,10 @@ from scheduler import rules
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 from scheduler.free_nodes.rigid import Rigid
 from scheduler.model import NodeSchedule, Share, Start
+from scheduler.node_resources.kernels.allocation import NODE
+from scheduler.node_resources.kernels.tables import FREE, HAS
+from scheduler.node_resources.selection import FirstFit, Placement
+from scheduler.node_resources.shares import shares_of
 from scheduler.node_set import NodeSet
 from tests import faulty_on_free_nodes as on_free_nodes
 from tests.faulty import NeverReturns, Raises, ReturnsNothing
@@ -72,6 +76,23 @@ class TakesTheNodesItself(_Wrong):
         return start
 
 
+class IgnoresTheSitesResources:
+    """All jobs that fit on the nodes, in order of the queue, whatever they request of the site."""
+
+    def schedule(self, problem: ConsumableNodesProblem) -> NodeSchedule:
+        waiting, nodes = problem.free_nodes.waiting, problem.free_nodes.nodes.alongside()
+        placement, starts, reasons = Placement(nodes, FirstFit()), list[Start](), dict[int, str]()
+        for i in range(problem.n_jobs):
+            nodes.table.site[FREE] = nodes.table.site[HAS]
+            used = placement.place(int(waiting.kinds[i]), int(waiting.chunks[i]))
+            if used is None:
+                reasons[i] = "it does not fit on the nodes"
+                continue
+            end_s = problem.now_s + float(waiting.estimates_s[i])
+            starts.append(Start(i, NodeSet.of(set(used[:, NODE].tolist())), end_s, shares_of(used)))
+        return NodeSchedule(tuple(starts), reasons)
+
+
 class StartsNoJob:
     def schedule(self, problem: ConsumableNodesProblem) -> NodeSchedule:
         return NodeSchedule((), dict.fromkeys(range(problem.n_jobs), "not today"))
@@ -84,6 +105,7 @@ BROKEN_RULE = {
     UsesAGpuTwice: rules.NODES_FREE,
     UsesAGpuThatIsNotThere: rules.NODES_FREE,
     StartsEverythingOnTheFirstNode: rules.NODES_FREE,
+    IgnoresTheSitesResources: rules.NODES_FREE,
     TakesTheNodesItself: rules.PROBLEM_UNTOUCHED,
     StartsNoJob: rules.MAKES_PROGRESS,
     Raises: rules.RAISES_NOTHING,

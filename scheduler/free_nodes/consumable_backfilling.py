@@ -29,7 +29,10 @@ def empty_shadow(nodes: NodeResources) -> Shadow:
     """Room for the state at a reserved time."""
     table, n_nodes = nodes.table, len(nodes.all)
     then = table._replace(
-        free=table.free.copy(), gpu_free=table.gpu_free.copy(), n_chunks=table.n_chunks.copy()
+        free=table.free.copy(),
+        gpu_free=table.gpu_free.copy(),
+        n_chunks=table.n_chunks.copy(),
+        site=table.site.copy(),
     )
     is_copied: Flags = np.zeros(n_nodes, dtype=np.bool_)
     copied, fit = np.zeros(n_nodes, dtype=np.int64), np.zeros(n_nodes, dtype=np.int64)

@@ -136,12 +136,16 @@ class Reservations:
 
     def _may_move_up(self, i: int, reservation: Reservation, now_s: float) -> bool:
         """A reservation was the earliest possible one. It still is unless a chunk fits earlier on a node to
-        which something was given back meanwhile."""
+        which something was given back meanwhile; whoever gave it back may also have had resources of the
+        site, if it requests some."""
+        kind = int(self.state.waiting.kinds[i])
+        if self._window.site_need(kind).any():
+            return len(self._freed) > 0
         return kernels.fits_before(
             self._uses,
             self._window.table,
             self._window.requests,
-            int(self.state.waiting.kinds[i]),
+            kind,
             self._freed,
             now_s,
             self._takes_s(i),

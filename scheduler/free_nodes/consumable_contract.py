@@ -28,7 +28,7 @@ class ConsumableOutline:
 
     `running` has requests of runs, which hold the first nodes that fit, and in how many seconds each is
     expected to end, which may be past; those that do not fit are left out. `waiting` has for each job, in
-    queue order, its request and its estimate.
+    queue order, its request and its estimate. `site_resources` are those of the whole site.
     """
 
     nodes: tuple[Node, ...]
@@ -36,6 +36,7 @@ class ConsumableOutline:
     running: tuple[tuple[Request, float], ...]
     waiting: tuple[tuple[Request, float], ...]
     now_s: float
+    site_resources: Mapping[str, int]
 
     def __str__(self) -> str:
         if len(self.waiting) > 12:
@@ -47,7 +48,7 @@ class ConsumableOutline:
         return len(self.waiting) + len(self.running)
 
     def build(self, first_id: int) -> ConsumableNodesProblem:
-        state = ConsumableNodes(self.nodes)
+        state = ConsumableNodes(self.nodes, self.site_resources)
         placement, running = Placement(state.nodes, FirstFit()), dict[RunId, Running]()
         for node in range(self.n_down):
             state.nodes.set_up(node, False)
@@ -86,8 +87,8 @@ def _nodes() -> st.SearchStrategy[Node]:
 
 
 @st.composite
-def _requests(draw: st.DrawFn, nodes: tuple[Node, ...]) -> Request:
-    """A request that the nodes can satisfy if all are up and free; one core if that drawn is impossible."""
+def _requests(draw: st.DrawFn, nodes: tuple[Node, ...], site: Mapping[str, int]) -> Request:
+    """A request that all nodes and the site can satisfy; one core on a node if that drawn is impossible."""
     gpus = draw(st.sampled_from([None, None, Gpus(1), Gpus(2), Gpus(1, 0.5), Gpus(1, 1.0, frozenset("a"))]))
     request = Request(
         chunks=draw(st.integers(1, 3)),
@@ -97,6 +98,7 @@ def _requests(draw: st.DrawFn, nodes: tuple[Node, ...]) -> Request:
         most_on_node=draw(st.sampled_from([1, 1, None])),
         exclusive=draw(st.sampled_from([False, False, False, True])),
         partitions=draw(st.frozensets(st.sampled_from(PARTITIONS), max_size=1)),
+        site_resources={name: draw(st.integers(0, n)) for name, n in site.items()},
     )
     return request if sum(map(request.chunks_on, nodes)) >= request.chunks else Request()
 
@@ -105,15 +107,18 @@ def _requests(draw: st.DrawFn, nodes: tuple[Node, ...]) -> Request:
 def consumable_outlines(draw: st.DrawFn) -> ConsumableOutline:
     """A few nodes, and jobs of which each could run if all were free; with ties of sizes and times."""
     nodes = tuple(draw(st.lists(_nodes(), min_size=1, max_size=4)))
+    site = draw(st.sampled_from([{}, {}, {"matlab": 2}, {"abaqus": 1, "matlab": 3}]))
+    requests = _requests(nodes, site)
     now_s = draw(st.sampled_from([0.0, 10.0, 1234.5]))
     seconds = st.one_of(st.integers(1, 9).map(float), st.floats(1.0, 20.0, width=32))
     ends = st.one_of(seconds, seconds, seconds, st.sampled_from([0.0, -1.0] if now_s else [0.0]))
     return ConsumableOutline(
         nodes,
         draw(st.integers(0, min(1, len(nodes) - 1))),
-        tuple(draw(st.lists(st.tuples(_requests(nodes), ends), max_size=4))),
-        tuple(draw(st.lists(st.tuples(_requests(nodes), seconds), min_size=1, max_size=8))),
+        tuple(draw(st.lists(st.tuples(requests, ends), max_size=4))),
+        tuple(draw(st.lists(st.tuples(requests, seconds), min_size=1, max_size=8))),
         now_s,
+        site,
     )
 
 
@@ -132,12 +137,13 @@ def larger_outlines() -> Outlines:
                 float(2 ** rng.integers(0, 7)),
                 2 ** int(rng.integers(10, 17)),
                 gpus,
+                site_resources={"matlab": 1} if rng.random() < 0.2 else {},
             )
             return request, float(rng.choice(of_s))
 
         running = tuple(drawn((0.5, 60.0, 100.0, 3600.0)) for _ in range(n_nodes))
         waiting = tuple(drawn((60.0, 300.0, 3600.0)) for _ in range(n_jobs))
-        outlines.append(ConsumableOutline(nodes, 0, running, waiting, 100_000.0))
+        outlines.append(ConsumableOutline(nodes, 0, running, waiting, 100_000.0, {"matlab": 10}))
     return tuple(outlines)
 
 
@@ -158,6 +164,7 @@ class ConsumableNodesContract(Contract[ConsumableNodesProblem]):
             "free": table.free,
             "gpu_free": table.gpu_free,
             "n_chunks": table.n_chunks,
+            "site": table.site,
             "waiting": np.array([waiting.kinds, waiting.chunks, waiting.estimates_s]),
             "releases": releases.table[: releases.n],
         }

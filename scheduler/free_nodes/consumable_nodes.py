@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from types import MappingProxyType
 
 import numpy as np
 
@@ -91,9 +92,11 @@ class ConsumableNodes:
     * `releases`: when runs are expected to end, with the first row of each in `held`.
     """
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
+    def __init__(
+        self, nodes: Sequence[Node], site_resources: Mapping[str, int] = MappingProxyType({})
+    ) -> None:
         self.n_nodes = len(nodes)
-        self.nodes = NodeResources(nodes)
+        self.nodes = NodeResources(nodes, site_resources)
         self.waiting = WaitingRequests()
         self.releases = Releases()
         self.held: Held = allocate(Held, (FEWEST_ROWS, 3), FEWEST_ROWS, FEWEST_ROWS)

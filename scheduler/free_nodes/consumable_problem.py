@@ -8,6 +8,7 @@ from scheduler.compiled import Ints2
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.kinds import Kind
 from scheduler.model import Job, RunId, Start
+from scheduler.node_resources.room import site_lacks
 from scheduler.node_resources.shares import rows_of
 from scheduler.node_rules import first_violation
 from scheduler.node_set import NodeSet
@@ -47,6 +48,9 @@ class _Room:
     def use(self, i: int, job: Job, start: Start, nodes: NodeSet) -> Violation | None:
         state, kind = self._state.nodes, int(self._state.waiting.kinds[i])
         chunks = int(self._state.waiting.chunks[i])
+        lacking = site_lacks(state, state.request_of(kind, chunks)) if state.site_resources else None
+        if lacking is not None:
+            return Violation(NODES_FREE, job.id, f"job {job.id} cannot start: {lacking}")
         if not start.shares:
             used = state.divided(kind, chunks, nodes)
             if used is None:

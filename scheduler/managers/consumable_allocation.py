@@ -29,9 +29,10 @@ class ConsumableAllocation(EstimatedAllocation):
         nodes: Sequence[Node],
         run_times: RuntimeEstimator,
         partitions: Mapping[str, Partition] = MappingProxyType({}),
+        site_resources: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         self._partitions = partitions
-        self._state = ConsumableNodes(nodes)
+        self._state = ConsumableNodes(nodes, site_resources)
         self.waiting: WaitingRequests = self._state.waiting
         super().__init__(run_times, self._state.releases)
 
@@ -43,6 +44,9 @@ class ConsumableAllocation(EstimatedAllocation):
             return f"job {job.id} requests {' and '.join(filter(None, refusals.values()))}"
         if admitting != request.partitions:
             request = replace(request, partitions=admitting)
+        beyond = request.beyond(self._state.nodes.site_resources)
+        if beyond is not None:
+            return f"job {job.id} requests {request}; the site has {beyond}"
         most = self._state.nodes.most_chunks(request)
         if most < request.chunks:
             return f"job {job.id} requests {request}; {_how_many(request, most)}"

@@ -21,7 +21,7 @@ def free_node_allocation(ports: OnFreeNodes) -> EstimatedAllocation:
     # Compiled code that identical nodes do without.
     from scheduler.managers.consumable_allocation import ConsumableAllocation
 
-    return ConsumableAllocation(ports.nodes, ports.run_times, ports.partitions)
+    return ConsumableAllocation(ports.nodes, ports.run_times, ports.partitions, ports.site_resources)
 
 
 class FreeNodeAllocation(EstimatedAllocation):

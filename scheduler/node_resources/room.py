@@ -6,12 +6,12 @@ from collections.abc import Iterator
 
 from scheduler.compiled import Flags
 from scheduler.node_request import Request, thousandths
-from scheduler.node_resources.kernels.tables import WHOLE
+from scheduler.node_resources.kernels.tables import FREE, WHOLE
 from scheduler.node_resources.state import NodeResources
 
 
 def room_for(nodes: NodeResources, request: Request) -> str:
-    """What a job requests, and how many nodes have it, one condition after the other."""
+    """What a job requests, how many nodes have it, one condition after the other, and what the site lacks."""
     kind = nodes.kind_of(request)
     nodes.fits(kind, request.chunks)
     counts = list(_narrowing(nodes, request, kind))
@@ -20,7 +20,20 @@ def room_for(nodes: NodeResources, request: Request) -> str:
     )
     if request.most_on_node != 1:
         funnel += f"; there is room for {int(nodes.requests.total[kind])} of its {request.chunks} tasks"
-    return f"it requests {request}; {funnel}"
+    of_site = site_lacks(nodes, request)
+    return f"it requests {request}; {funnel}{'' if of_site is None else f'; {of_site}'}"
+
+
+def site_lacks(nodes: NodeResources, request: Request) -> str | None:
+    """What the site has too little of for a job, like "0 of 5 matlab are free, it requests 1".
+
+    None if all its resources suffice. Ties: the first by name.
+    """
+    for (name, capacity), free in zip(nodes.site_resources.items(), nodes.table.site[FREE], strict=True):
+        needs = request.site_resources.get(name, 0)
+        if needs > free:
+            return f"{free:,} of {capacity:,} {name} are free, it requests {needs:,}"
+    return None
 
 
 def _narrowing(nodes: NodeResources, request: Request, kind: int) -> Iterator[tuple[int, str]]:

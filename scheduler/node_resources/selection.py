@@ -11,7 +11,7 @@ import numpy as np
 
 from scheduler.compiled import Floats, Floats2, Ints, Ints2, allocate
 from scheduler.node_request import thousandths
-from scheduler.node_resources.kernels.allocation import GPUS, NODE
+from scheduler.node_resources.kernels.allocation import GPUS
 from scheduler.node_resources.kernels.fragmentation import Typical, descents, gpu_of_best_descent
 from scheduler.node_resources.kernels.scores import dot_products, gpu_clustering, gpu_packing, tightness
 from scheduler.node_resources.kernels.tables import NONE
@@ -198,12 +198,10 @@ class Placement:
     def take(self, kind: int, used: Ints2) -> None:
         """Take what `used` states, and write the GPUs."""
         nodes = self._nodes
-        if not nodes.takes_parts_of_gpus(kind):
+        if nodes.takes_parts_of_gpus(kind):
+            nodes.take(kind, used, lambda n: self._selection.gpu(nodes, kind, n))
+        else:
             nodes.take(kind, used)
-            return
-        for row in range(len(used)):
-            gpu = self._selection.gpu(nodes, kind, int(used[row, NODE]))
-            nodes.take(kind, used[row : row + 1], gpu)
 
     def _update(self, kind: int) -> None:
         """Bring the scores for a kind of request up to date."""

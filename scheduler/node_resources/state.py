@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
+from types import MappingProxyType
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,31 @@ from scheduler.compiled import Floats2, Ints, Ints2, allocate, copied
 from scheduler.node_request import Node, Request, thousandths
 from scheduler.node_resources.kernels import allocation, fitting
 from scheduler.node_resources.kernels.allocation import CHUNKS, NODE
-from scheduler.node_resources.kernels.tables import CLOCK, NEWEST, NONE, WHOLE, NodeTable, RequestTable
+from scheduler.node_resources.kernels.tables import (
+    CLOCK,
+    FREE,
+    HAS,
+    NEWER,
+    NEWEST,
+    NONE,
+    OLDER,
+    WHOLE,
+    NodeTable,
+    RequestTable,
+)
 
 FEWEST_KINDS = 16
 
 
 class NodeResources:
-    """The state of nodes. Requests of one kind differ at most in their number of chunks."""
+    """The state of nodes, and of resources of the whole site. Requests of one kind differ at most in their
+    number of chunks."""
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
+    def __init__(
+        self, nodes: Sequence[Node], site_resources: Mapping[str, int] = MappingProxyType({})
+    ) -> None:
         self.all = tuple(nodes)
+        self.site_resources = dict(sorted(site_resources.items()))
         self.names = sorted({name for node in nodes for name in node.others})
         self._types = {
             name: 1 << x for x, name in enumerate(sorted({t for node in nodes for t in node.gpus}))
@@ -30,8 +46,10 @@ class NodeResources:
         n_nodes, n_resources = len(nodes), 2 + len(self.names)
         n_gpus = max((len(node.gpus) for node in nodes), default=0)
         table = (n_nodes, n_resources), (n_nodes, n_resources), (n_nodes, n_gpus), (n_nodes, n_gpus)
-        each = (n_nodes,) * 4
-        self.table: NodeTable = allocate(NodeTable, *table, (n_nodes, n_gpus + 1), *each, 2, n_resources + 1)
+        each, of_site = (n_nodes, n_nodes, (n_nodes, 2)), (2, len(self.site_resources))
+        self.table: NodeTable = allocate(
+            NodeTable, *table, (n_nodes, n_gpus + 1), *each, 2, n_resources + 1, of_site
+        )
         self._fill()
         self._kinds: dict[Any, int] = {}
         self.requests = self._requests(FEWEST_KINDS)
@@ -108,7 +126,7 @@ class NodeResources:
 
     def fits(self, kind: int, chunks: int) -> bool:
         """Whether a job of that many chunks may start now."""
-        return fitting.total_fit(self.table, self.requests, kind) >= chunks
+        return fitting.fits(self.table, self.requests, kind, chunks)
 
     def gpu_type_bits(self, types: Iterable[str]) -> int:
         """A bit for each of these types that some node has; for all types if there are none."""
@@ -124,6 +142,10 @@ class NodeResources:
             return np.array([NONE])
         allowed = self.table.gpu_type[n] & self.requests.gpu_types[kind] != 0
         return np.flatnonzero(allowed & (self.table.gpu_free[n] >= self.requests.gpu_share[kind]))
+
+    def site_need(self, kind: int) -> Ints:
+        """What a job requests of each of the site's resources, in order of their names."""
+        return self.requests.need[kind, self.table.free.shape[1] :]
 
     def takes_parts_of_gpus(self, kind: int) -> bool:
         return bool(self.requests.gpu_share[kind] < WHOLE and not self.requests.exclusive[kind])
@@ -187,13 +209,22 @@ class NodeResources:
                     return f"GPU {d} of node {n} is not free"
         return None
 
-    def take(self, kind: int, used: Ints2, gpu: int = NONE) -> None:
-        """Take what the rows of `used` state; writes GPUs where they name none."""
+    def take(self, kind: int, used: Ints2, gpu_on: Callable[[int], int] | None = None) -> None:
+        """Take what a job has: all that the rows of `used` state, and the site's resources once.
+
+        Writes GPUs where rows name none; `gpu_on` gives for a node that of which to take a part.
+        """
         for row in range(len(used)):
+            gpu = NONE if gpu_on is None else gpu_on(int(used[row, NODE]))
             allocation.take(self.table, self.requests, kind, used, row, gpu)
+        if self.site_resources:
+            self.table.site[FREE] -= self.site_need(kind)
 
     def give_back(self, kind: int, used: Ints2) -> None:
+        """Give back what `take` took."""
         allocation.give_back(self.table, self.requests, kind, used)
+        if self.site_resources:
+            self.table.site[FREE] += self.site_need(kind)
 
     def _fill(self) -> None:
         table, n_nodes = self.table, len(self.all)
@@ -204,11 +235,12 @@ class NodeResources:
                 table.gpu_type[n, d] = self._types[gpu_type]
                 table.gpu_free[n, d] = WHOLE
         table.free[:] = table.capacity
+        table.site[HAS] = table.site[FREE] = list(self.site_resources.values())
         table.largest[:-1] = table.capacity.max(axis=0, initial=0)
         table.largest[-1] = table.gpu_free.sum(axis=1).max(initial=0)
         table.version[:] = 1
-        table.newer[:] = np.arange(-1, n_nodes - 1)
-        table.older[:] = [*range(1, n_nodes), NONE]
+        table.beside[:, NEWER] = np.arange(-1, n_nodes - 1)
+        table.beside[:, OLDER] = [*range(1, n_nodes), NONE]
         table.changes[NEWEST], table.changes[CLOCK] = 0, 1
 
     def _requests(self, n_kinds: int) -> RequestTable:
@@ -216,7 +248,7 @@ class NodeResources:
         n_nodes = len(self.all)
         return allocate(
             RequestTable,
-            (n_kinds, self.table.free.shape[1]),
+            (n_kinds, self.table.free.shape[1] + len(self.site_resources)),
             *each,
             (n_kinds, n_nodes),
             (n_kinds, n_nodes),
@@ -235,17 +267,19 @@ class NodeResources:
             request.cores,
             request.memory_mib,
             request.gpus,
-            tuple(sorted(request.others.items())),
+            _in_order(request.others),
             request.most_on_node,
             request.exclusive,
             request.features,
             request.partitions,
+            _in_order(request.site_resources),
         )
 
     def _describe(self, kind: int, request: Request) -> None:
         table, gpus = self.requests, request.gpus
         others = (request.others.get(name, 0) for name in self.names)
-        table.need[kind] = thousandths(request.cores), request.memory_mib, *others
+        of_site = (request.site_resources.get(name, 0) for name in self.site_resources)
+        table.need[kind] = thousandths(request.cores), request.memory_mib, *others, *of_site
         if gpus is not None:
             table.gpus[kind] = gpus.count
             table.gpu_types[kind] = self.gpu_type_bits(gpus.types)
@@ -257,6 +291,10 @@ class NodeResources:
         table.eligible[kind] = [
             n not in self._down and request.may_use(node) for n, node in enumerate(self.all)
         ]
+
+
+def _in_order(amounts: Mapping[str, int]) -> Any:
+    return tuple(sorted(amounts.items())) if amounts else ()
 
 
 def _sort(node: Node) -> Any:

@@ -157,7 +157,8 @@ def _outcome(replay: Replay, name: str, folder: Path, died: Died | None) -> Outc
 def _capacity(log: JobLog) -> Capacity:
     if log.cluster is None:
         return Capacity(log.processors)
-    return Capacity(len(log.cluster.nodes), nodes=tuple(log.cluster.nodes.values()))
+    nodes = tuple(log.cluster.nodes.values())
+    return Capacity(len(nodes), nodes=nodes, site_resources=log.cluster.site_resources)
 
 
 def _write_summary(path: Path, replay: Replay, outcomes: Sequence[Outcome]) -> None:

@@ -5,8 +5,8 @@ The checker uses the facts of one run and the capacities of its machines, and is
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 from functools import lru_cache
 
 import numpy as np
@@ -50,13 +50,14 @@ class Capacity:
     """Machines 0 to n_machines - 1, each of which holds at most `runs` runs at a time.
 
     `names` are those of machines, then clusters; machines without a name are nodes with a number. Of `nodes`
-    with cores, memory and GPUs, any number of runs may use parts.
+    with cores, memory and GPUs, any number of runs may use parts, and of `site_resources`, by name.
     """
 
     n_machines: int
     runs: int = 1
     names: Sequence[str] = ()
     nodes: Sequence[Node] = ()
+    site_resources: Mapping[str, int] = field(default_factory=dict)
 
     def name(self, machine: int) -> str:
         return self.names[machine] if machine < len(self.names) else f"node {machine}"
@@ -110,7 +111,7 @@ class _Checker:
         self._running: dict[int, tuple[int, int]] = {}
         """The job and the machines of each run."""
         self._down = 0
-        self._shares = _SharesChecker(capacity.nodes) if capacity.nodes else None
+        self._shares = _SharesChecker(capacity) if capacity.nodes else None
         self._run_of: dict[int, int | None] = {}
         """The current run of each job that arrived; None while it waits, OVER once it has ended."""
 
@@ -195,10 +196,10 @@ class _Checker:
 
 
 class _SharesChecker:
-    """Counts what the runs use of each node."""
+    """Counts what the runs use of each node, and of the site's resources."""
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
-        self._usage = NodeUsage(nodes)
+    def __init__(self, capacity: Capacity) -> None:
+        self._usage = NodeUsage(capacity.nodes, capacity.site_resources)
         self.requests: dict[int, str | None] = {}
         """What each job requests, as it is written in the trace."""
         self._used: dict[int, tuple[Request, tuple[Share, ...]]] = {}

@@ -71,7 +71,7 @@ class NodesScenario(Scenario):
             clock,
             events,
             trace,
-            ConsumableMachines(nodes, arriving.run_s, events),
+            ConsumableMachines(nodes, arriving.run_s, events, self.cluster.site_resources),
             SimMonitor(clock, self.distortions(run.replication)),
             self.rounds,
             self.outages(index, run.replication),
@@ -87,9 +87,12 @@ class NodesScenario(Scenario):
             NodeStates(world.monitor),
             nodes,
             self.cluster.partitions,
+            self.cluster.site_resources,
         )
         scheduler = self.under_test(run.scheduler)
         managed = Managed(ports, None, len(arriving.jobs), world.dispatcher, supervision, log)
+
+        capacity = Capacity(len(nodes), names=(*index,), nodes=nodes, site_resources=ports.site_resources)
 
         def manager() -> StartingManager:
             return StartingManager(
@@ -104,7 +107,7 @@ class NodesScenario(Scenario):
             world,
             arriving.jobs,
             managed.by(scheduler, manager),
-            lambda: first_breach(trace.frame(*run), Capacity(len(nodes), names=(*index,), nodes=nodes)),
+            lambda: first_breach(trace.frame(*run), capacity),
         )
         return RunTables.of(facts=trace.frame(*run), timings=timings_frame(decisions, run))
 
@@ -115,9 +118,7 @@ class NodesScenario(Scenario):
             return self._drawn(replication)
         if self._weeks is not None:
             log = drawn_weeks(log, self._weeks, self.streams(replication).of("weeks"))
-        runs = LoggedRuns(
-            log.jobs, requests=log.requests, users=log.users, job_classes=log.job_classes
-        )
+        runs = LoggedRuns(log.jobs, requests=log.requests, users=log.users, job_classes=log.job_classes)
         return Arriving(list(runs.arrivals()), lambda job, nodes: runs.run_s(job))
 
     def _drawn(self, replication: int) -> Arriving:

@@ -138,13 +138,15 @@ class Replay:
         if cluster is None:
             machines = SpaceSharedMachines(self.log.processors, runs.run_s, events)
         else:
-            nodes = tuple(cluster.nodes.values())
-            machines = ConsumableMachines(nodes, lambda job, _: runs.run_s(job), events)
+            nodes, of_site = tuple(cluster.nodes.values()), cluster.site_resources
+            machines = ConsumableMachines(nodes, lambda job, _: runs.run_s(job), events, of_site)
         world = World(clock, events, trace, machines, SimMonitor(clock), OnRequest())
         run_times = run_times_by(self.estimates, runs.run_s)
         ports = OnFreeNodes(clock, world.dispatcher, self.log.processors, run_times)
         if cluster is not None:
-            ports = replace(ports, n_nodes=len(nodes), nodes=nodes, partitions=cluster.partitions)
+            ports = replace(
+                ports, n_nodes=len(nodes), nodes=nodes, partitions=cluster.partitions, site_resources=of_site
+            )
         cost = decision_cost(self.decision_cost, 0, 0, scheduler.label)
         guard = Guard(
             clock,

@@ -18,7 +18,7 @@ _SETS = ("features", "partitions")
 
 @lru_cache(65_536)
 def _text(key: tuple[Any, ...]) -> str:
-    chunks, cores, memory_mib, gpus, others, most_on_node, exclusive, features, partitions = key
+    chunks, cores, memory_mib, gpus, others, most_on_node, exclusive, features, partitions, of_site = key
     found: dict[str, Any] = {"chunks": chunks, "cores": cores}
     if memory_mib:
         found["memory_mib"] = memory_mib
@@ -33,13 +33,15 @@ def _text(key: tuple[Any, ...]) -> str:
     for name, values in zip(_SETS, (features, partitions), strict=True):
         if values:
             found[name] = sorted(values)
+    if of_site:
+        found["site_resources"] = dict(of_site)
     return json.dumps(found)
 
 
 def request_text(r: Request) -> str:
-    others = tuple(sorted(r.others.items()))
+    others, of_site = tuple(sorted(r.others.items())), tuple(sorted(r.site_resources.items()))
     each = r.chunks, r.cores, r.memory_mib, r.gpus, others, r.most_on_node, r.exclusive, r.features
-    return _text((*each, r.partitions))
+    return _text((*each, r.partitions, of_site))
 
 
 @lru_cache(65_536)

@@ -23,7 +23,8 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
     """The jobs of accounting that used their nodes, with what they requested (`LoggedRequests`).
 
     A job ends at its time limit or before; without one, the partition's default or largest counts, else its
-    run time. It arrives when it was submitted. Raises BadLog with file and line.
+    run time. It arrives when it was submitted. Licences that the cluster does not declare are ignored, and
+    counted in the notes. Raises BadLog with file and line.
     """
     tally, requests = Tally(), LoggedRequests(cluster)
     with open_log(path) as lines:
@@ -39,6 +40,7 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
         used_s = job.ended_unix_s - job.started_unix_s
         run_s, limit_s = times_of(used_s, job.time_limit_s, partitions_of(job), cluster, rules, notes)
         which, cores = requests.place(job)
+        notes.update(_undeclared(job, cluster))
         rows.append((number, job.submitted_unix_s - origin_s, run_s, cores, limit_s, users[job.user], which))
     table = pl.DataFrame(rows, {**SCHEMA, "request": pl.Int64}, orient="row").sort("submit_s", "job")
     cut = [
@@ -67,6 +69,13 @@ def _numbers(jobs: list[LoggedJob]) -> Iterator[int]:
             number = next(unused)
         used.add(number)
         yield number
+
+
+def _undeclared(job: LoggedJob, cluster: Cluster) -> Iterator[str]:
+    """A sentence for each of the site's resources that a job requests and the cluster does not declare."""
+    for name, amount in job.resources.site_resources.items():
+        if amount and cluster.site_resource(name) is None:
+            yield f"{name} is requested, which the cluster does not declare (Licenses in slurm.conf); ignored"
 
 
 def _sentences(tally: Tally) -> Iterator[str]:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 
 from scheduler.model import Share
 from scheduler.node_request import Node, Request, thousandths
@@ -12,10 +13,14 @@ WHOLE_GPU = 1000
 
 
 class NodeUsage:
-    """The room left on each node: cores and GPUs in thousandths, memory in MiB, others in units."""
+    """The room left on each node: cores and GPUs in thousandths, memory in MiB, others in units; and what is
+    left of resources of the whole site, of which a job has its part once."""
 
-    def __init__(self, nodes: Sequence[Node]) -> None:
+    def __init__(
+        self, nodes: Sequence[Node], site_resources: Mapping[str, int] = MappingProxyType({})
+    ) -> None:
         self._nodes = nodes
+        self._of_site = dict(site_resources)
         self._room = [
             {CORES: thousandths(node.cores), MEMORY: node.memory_mib, **node.others} for node in nodes
         ]
@@ -40,6 +45,9 @@ class NodeUsage:
             wrong = self._wrong_on_node(request, node, here)
             if wrong is not None:
                 return wrong
+        for name, amount in request.site_resources.items():
+            if amount > (left := self._of_site.get(name, 0)):
+                return f"it requests {amount} {name}, of which the site has {left} left"
         return None
 
     def take(self, request: Request, shares: Sequence[Share]) -> None:
@@ -93,6 +101,8 @@ class NodeUsage:
         """Take (-1) or give back (1)."""
         amounts = _amounts(request)
         part = WHOLE_GPU if request.gpus is None or request.exclusive else thousandths(request.gpus.share)
+        for name, amount in request.site_resources.items():
+            self._of_site[name] += sign * amount
         for node, chunks, gpus in shares:
             self._chunks[node] -= sign * chunks
             room = self._room[node]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
 
 from scheduler.node_request import Node, Partition
@@ -20,10 +20,23 @@ class Cluster:
 
     has_memory: bool = True
     """Whether memory is a resource that jobs request; otherwise no node runs out of it."""
+    site_resources: Mapping[str, int] = field(default_factory=dict)
+    """What there is of resources of the whole site, like software licences, by name (`matlab`, or with its
+    licence server `matlab@server`)."""
 
     def has(self, resource: str) -> bool:
         """Whether some node has a resource of the site's own."""
         return resource in self._others
+
+    def site_resource(self, name: str) -> str | None:
+        """The site's resource that a job calls `name`, perhaps without the only server of a licence.
+
+        None if there is none.
+        """
+        if name in self.site_resources:
+            return name
+        on_servers = [known for known in self.site_resources if known.startswith(f"{name}@")]
+        return on_servers[0] if len(on_servers) == 1 else None
 
     @cached_property
     def _others(self) -> set[str]:
@@ -73,7 +86,9 @@ class Cluster:
             for name, partition in self.partitions.items()
         )
         where = f"; partitions, by number of nodes: {', '.join(sizes)}" if self.partitions else ""
-        return [f"Nodes: {'; '.join(self._groups)}", f"Jobs share nodes by {memory}{where}"]
+        has = ", ".join(f"{n:,} {name}" for name, n in self.site_resources.items())
+        of_site = f"; the whole site has {has}" if has else ""
+        return [f"Nodes: {'; '.join(self._groups)}", f"Jobs share nodes by {memory}{where}{of_site}"]
 
     @property
     def _groups(self) -> list[str]:

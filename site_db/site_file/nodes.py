@@ -13,6 +13,7 @@ from site_db.site_file.tables import (
     PartitionTable,
     RequestTable,
     SiteFile,
+    SiteResourceTable,
 )
 
 
@@ -32,6 +33,7 @@ def cluster_of(site: SiteFile) -> Cluster:
         {partition.name: _partition(partition) for partition in site.partitions},
         threads,
         has_memory=any(group.memory_mb is not None for group in site.machines),
+        site_resources={table.name: table.amount for table in site.site_resources},
     )
 
 
@@ -65,6 +67,7 @@ def request_of(table: RequestTable | None) -> Request:
         exclusive=table.exclusive,
         features=frozenset(table.features),
         partitions=frozenset(table.partitions),
+        site_resources=table.site_resources,
     )
 
 
@@ -80,6 +83,7 @@ def request_table(request: Request, time_limit_s: float | None) -> RequestTable:
         gpu_share=gpus.share,
         gpu_types=tuple(gpus.types),
         resources=dict(request.others),
+        site_resources=dict(request.site_resources),
         features=tuple(request.features),
         partitions=tuple(request.partitions),
         exclusive=request.exclusive,
@@ -125,6 +129,9 @@ def with_cluster(site: SiteFile, cluster: Cluster) -> SiteFile:
         ),
         "machines": tuple(machines),
         "partitions": tuple(partitions),
+        "site_resources": tuple(
+            SiteResourceTable(name=name, amount=n) for name, n in cluster.site_resources.items()
+        ),
     }
     return site.model_copy(update=update)
 

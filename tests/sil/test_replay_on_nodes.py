@@ -227,20 +227,22 @@ def test_every_start_equals_that_of_the_independent_simulator(
     facts = replayed(empty, jobs, policy, tmp_path)
     started = facts.filter(pl.col("event") == Fact.RUN_STARTED).sort("job")["time_s"].to_list()
     assert started == expected
-    cluster_nodes = tuple(test_consumable_backfilling.state_of(empty).nodes.all)
-    assert first_breach(facts, Capacity(len(empty), nodes=cluster_nodes)) is None
+    state = test_consumable_backfilling.state_of(empty).nodes
+    capacity = Capacity(len(empty), nodes=state.all, site_resources=state.site_resources)
+    assert first_breach(facts, capacity) is None
 
 
 def replayed(
     empty: list[SmallNode], jobs: list[tuple[float, float, SmallJob]], policy: str, folder: Path
 ) -> pl.DataFrame:
-    nodes = test_consumable_backfilling.state_of(empty).nodes.all
+    state = test_consumable_backfilling.state_of(empty).nodes
+    nodes = {f"n{n}": node for n, node in enumerate(state.all)}
     rows = [(k, submit_s, run_s, 1, job.estimate_s, -1, k) for k, (submit_s, run_s, job) in enumerate(jobs)]
     log = JobLog(
         "small",
         pl.DataFrame(rows, {**SCHEMA, "request": pl.Int64}, orient="row"),
         len(empty),
-        cluster=Cluster({f"n{n}": node for n, node in enumerate(nodes)}, {}, {}),
+        cluster=Cluster(nodes, {}, {}, site_resources=state.site_resources),
         requests=tuple(test_consumable_backfilling.request_of(job) for _, _, job in jobs),
     )
     Replay(log).run(resolve(policy), folder)

@@ -104,6 +104,23 @@ def test_the_output_of_scontrol_show_node_is_read(tmp_path: Path) -> None:
     }
 
 
+def test_licences_are_resources_of_the_whole_site_with_their_servers(tmp_path: Path) -> None:
+    found = cluster(tmp_path, "Licenses=matlab:5,abaqus@srv.example:20,intel", "NodeName=n1 CPUs=4")
+    assert found.site_resources == {"matlab": 5, "abaqus@srv.example": 20, "intel": 1}
+    assert found.model[1].endswith("; the whole site has 5 matlab, 20 abaqus@srv.example, 1 intel")
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("matlab:five", "line 1: Licenses has 'matlab:five'; expected matlab:5, or matlab@server:5"),
+        ("a:1,a:2", "line 1: Licenses has a twice; expected each name once"),
+    ],
+)
+def test_licences_that_cannot_be_read_are_quoted(text: str, sentence: str, tmp_path: Path) -> None:
+    assert the_sentence(tmp_path, f"Licenses={text}", "NodeName=n1 CPUs=4") == sentence
+
+
 def test_nodes_of_the_future_are_left_out(tmp_path: Path) -> None:
     assert list(cluster(tmp_path, "NodeName=a CPUs=1", "NodeName=b CPUs=1 State=FUTURE").nodes) == ["a"]
 

@@ -7,9 +7,11 @@ from scheduler.node_resources.kernels.tables import (
     CLOCK,
     NEWEST,
     NONE,
+    OLDER,
     NodeTable,
     RequestTable,
     has_changed,
+    site_suffices,
 )
 
 
@@ -44,8 +46,15 @@ def refresh(nodes: NodeTable, requests: RequestTable, k: int) -> None:
         fit = chunks_that_fit(nodes, requests, k, n)
         requests.total[k] += fit - requests.fit[k, n]
         requests.fit[k, n] = fit
-        n = nodes.older[n]
+        n = nodes.beside[n, OLDER]
     requests.seen[k] = nodes.changes[CLOCK]
+
+
+@inlined
+def fits_now(nodes: NodeTable, requests: RequestTable, k: int, chunks: int) -> bool:
+    """Whether a job of that many chunks of kind k may start now; brings `fit` and `total` up to date."""
+    refresh(nodes, requests, k)
+    return bool(requests.total[k] >= chunks and site_suffices(nodes, requests, k))
 
 
 @direct
@@ -56,16 +65,14 @@ def changed_since(nodes: NodeTable, since: int, changed: Ints) -> int:
     while n != NONE and nodes.version[n] > since:
         changed[count] = n
         count += 1
-        n = nodes.older[n]
+        n = nodes.beside[n, OLDER]
     return count
 
 
 @direct
 @compiled
-def total_fit(nodes: NodeTable, requests: RequestTable, k: int) -> int:
-    """How many chunks of kind k one job may have now."""
-    refresh(nodes, requests, k)
-    return int(requests.total[k])
+def fits(nodes: NodeTable, requests: RequestTable, k: int, chunks: int) -> bool:
+    return fits_now(nodes, requests, k, chunks)
 
 
 @direct

@@ -1,7 +1,8 @@
 """The reservation of the first job that waits, and whether another job would delay it (EASY backfilling).
 
 The state of the nodes at the reserved time differs from now only where runs end until then. So rows of the
-state `then` are valid only where `is_copied`; elsewhere it equals the state now.
+state `then` are valid only where `is_copied`; elsewhere it equals the state now. What is free of the site's
+resources is always valid in `then`.
 """
 
 from __future__ import annotations
@@ -12,8 +13,16 @@ import numpy as np
 
 from scheduler.compiled import Flags, Floats, Floats2, Ints, Ints2, compiled, direct, inlined
 from scheduler.node_resources.kernels.allocation import CHUNKS, GPUS, NODE
-from scheduler.node_resources.kernels.fitting import chunks_that_fit, refresh
-from scheduler.node_resources.kernels.tables import NONE, WHOLE, NodeTable, RequestTable
+from scheduler.node_resources.kernels.fitting import chunks_that_fit, fits_now, refresh
+from scheduler.node_resources.kernels.tables import (
+    FREE,
+    NONE,
+    WHOLE,
+    NodeTable,
+    RequestTable,
+    site_need,
+    site_suffices,
+)
 
 END_S, FIRST, RUN = range(3)
 """Columns of a table of releases: expected end, first row of `Held`, run."""
@@ -77,6 +86,22 @@ def shift(requests: RequestTable, shadow: Shadow, kind: int, row: Ints, sign: in
     shadow.fit[n] = fit
 
 
+@inlined
+def shift_site(requests: RequestTable, shadow: Shadow, kind: int, sign: int) -> None:
+    """Give back (1) or take (-1) what a job has of the site's resources, at the reserved time."""
+    for s in range(shadow.then.site.shape[1]):
+        shadow.then.site[FREE, s] += sign * site_need(shadow.then, requests, kind, s)
+
+
+@inlined
+def first_fits(requests: RequestTable, shadow: Shadow) -> bool:
+    """Whether the first job fits at the reserved time."""
+    return bool(
+        shadow.found[TOTAL] >= shadow.found[NEEDED]
+        and site_suffices(shadow.then, requests, shadow.found[KIND])
+    )
+
+
 @direct
 @compiled
 def reserve(
@@ -99,16 +124,19 @@ def reserve(
     refresh(nodes, requests, kind)
     shadow.found[COPIED], shadow.found[KIND] = 0, kind
     shadow.found[NEEDED], shadow.found[TOTAL] = chunks, requests.total[kind]
+    for s in range(nodes.site.shape[1]):
+        shadow.then.site[FREE, s] = nodes.site[FREE, s]
     then_s, x = now_s, 0
-    while x < n_running and (shadow.found[TOTAL] < chunks or releases[x, END_S] <= then_s):
+    while x < n_running and (not first_fits(requests, shadow) or releases[x, END_S] <= then_s):
         then_s = max(then_s, releases[x, END_S])
         row = int(releases[x, FIRST])
+        shift_site(requests, shadow, held.kind[row], 1)
         while row != NONE:
             copy_row(nodes, requests, shadow, held.row[row, NODE])
             shift(requests, shadow, held.kind[row], held.row[row], 1)
             row = held.next[row]
         x += 1
-    return then_s if shadow.found[TOTAL] >= chunks else np.inf
+    return then_s if first_fits(requests, shadow) else np.inf
 
 
 @direct
@@ -128,10 +156,12 @@ def would_delay(requests: RequestTable, shadow: Shadow, kind: int, used: Ints2) 
     """
     for row in range(len(used)):
         shift(requests, shadow, kind, used[row], -1)
-    if shadow.found[TOTAL] >= shadow.found[NEEDED]:
+    shift_site(requests, shadow, kind, -1)
+    if first_fits(requests, shadow):
         return False
     for row in range(len(used)):
         shift(requests, shadow, kind, used[row], 1)
+    shift_site(requests, shadow, kind, 1)
     return True
 
 
@@ -143,8 +173,7 @@ def next_that_fits(
     """The first place from x on in `order` (positions in the queue) of a job that fits now, or its length."""
     while x < len(order):
         i = order[x]
-        refresh(nodes, requests, kinds[i])
-        if requests.total[kinds[i]] >= chunks[i]:
+        if fits_now(nodes, requests, kinds[i], chunks[i]):
             return x
         x += 1
     return x
@@ -181,8 +210,7 @@ def next_candidate(
         i = jobs.order[x]
         if not jobs.skipped[i]:
             kind, chunks = jobs.kinds[i], jobs.chunks[i]
-            refresh(nodes, requests, kind)
-            if requests.total[kind] >= chunks:
+            if fits_now(nodes, requests, kind, chunks):
                 delays = False
                 if now_s + jobs.estimates_s[i] > reserved_s:
                     for d in range(n_delaying):

@@ -16,9 +16,15 @@ CORES, MEMORY = 0, 1
 NEWEST, CLOCK = 0, 1
 """Places in `NodeTable.changes`."""
 
+NEWER, OLDER = 0, 1
+"""Columns of `NodeTable.beside`."""
+
+HAS, FREE = 0, 1
+"""Rows of `NodeTable.site`."""
+
 
 class NodeTable(NamedTuple):
-    """One row for each of N nodes, with R resources and places for D GPUs."""
+    """One row for each of N nodes, with R resources and places for D GPUs; S resources of the whole site."""
 
     capacity: Ints2  # (N, R)
     free: Ints2  # (N, R)
@@ -27,16 +33,16 @@ class NodeTable(NamedTuple):
     gpu_chunks: Ints2  # (N, D + 1): running chunks by number of GPUs, part of one in column 0
     n_chunks: Ints  # running on the node
     version: Ints  # the time of its last change
-    newer: Ints  # the node changed next after it
-    older: Ints  # the node changed last before it
+    beside: Ints2  # (N, 2): NEWER and OLDER, the nodes changed next after it and last before it
     changes: Ints  # (2,): the node changed last, and the time of that
     largest: Floats  # (R + 1,): the largest capacity of a node; of GPUs, in thousandths, last
+    site: Ints2  # (2, S): HAS and FREE
 
 
 class RequestTable(NamedTuple):
     """One row for each of K kinds of chunk."""
 
-    need: Ints2  # (K, R)
+    need: Ints2  # (K, R + S): of a chunk; of resources of the site, of a job
     gpus: Ints  # number of GPUs
     gpu_share: Ints  # thousandths of each; less than a whole only of one GPU
     gpu_types: Ints  # bits of the types that will do
@@ -56,13 +62,28 @@ def has_changed(nodes: NodeTable, n: int) -> None:
     first = nodes.changes[NEWEST]
     if first == n:
         return
-    newer, older = nodes.newer[n], nodes.older[n]
-    nodes.older[newer] = older
+    newer, older = nodes.beside[n, NEWER], nodes.beside[n, OLDER]
+    nodes.beside[newer, OLDER] = older
     if older != NONE:
-        nodes.newer[older] = newer
-    nodes.newer[n], nodes.older[n] = NONE, first
-    nodes.newer[first] = n
+        nodes.beside[older, NEWER] = newer
+    nodes.beside[n, NEWER], nodes.beside[n, OLDER] = NONE, first
+    nodes.beside[first, NEWER] = n
     nodes.changes[NEWEST] = n
+
+
+@inlined
+def site_need(nodes: NodeTable, requests: RequestTable, k: int, s: int) -> int:
+    """What a job of kind k requests of resource s of the site."""
+    return int(requests.need[k, nodes.free.shape[1] + s])
+
+
+@inlined
+def site_suffices(nodes: NodeTable, requests: RequestTable, k: int) -> bool:
+    """Whether what is free of the site's resources is enough for a job of kind k."""
+    suffices = True
+    for s in range(nodes.site.shape[1]):
+        suffices = suffices and site_need(nodes, requests, k, s) <= nodes.site[FREE, s]
+    return suffices
 
 
 @inlined

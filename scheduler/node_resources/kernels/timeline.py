@@ -11,12 +11,16 @@ from scheduler.node_resources.kernels.allocation import CHUNKS, GPUS, NODE
 from scheduler.node_resources.kernels.fitting import chunks_that_fit, refresh
 from scheduler.node_resources.kernels.shadow import END_S, FIRST, Held
 from scheduler.node_resources.kernels.tables import (
+    FREE,
+    HAS,
     NONE,
     WHOLE,
     NodeTable,
     RequestTable,
     gpu_kind,
     has_changed,
+    site_need,
+    site_suffices,
 )
 
 N_USES, N_STARTS, N_SPARE = range(3)
@@ -31,7 +35,7 @@ class Timeline(NamedTuple):
     start_s: Floats  # (A,)
     end_s: Floats  # (A,)
     next_on_node: Ints  # (A,)
-    next_of_job: Ints  # (A,)
+    next_of_job: Ints  # (A,): NONE for one row of each job, which counts for what it has of the site
     by_end: Ints  # (A,): uses in order of their ends
     by_start: Ints  # (A,): those that start later, in order of their starts
     spare: Ints  # (A,): rows that are not in use
@@ -102,9 +106,9 @@ def add_runs(uses: Timeline, releases: Floats2, n_running: int, held: Held, now_
     """Add what runs hold. An overdue run is expected to end right after now."""
     for x in range(n_running):
         end_s = max(releases[x, END_S], np.nextafter(now_s, np.inf))
-        row = int(releases[x, FIRST])
+        row, use = int(releases[x, FIRST]), NONE
         while row != NONE:
-            add_use(uses, held.row[row], held.kind[row], now_s, end_s, NONE)
+            use = add_use(uses, held.row[row], held.kind[row], now_s, end_s, use)
             row = held.next[row]
 
 
@@ -196,6 +200,46 @@ def look_at(
     has_changed(window, n)
 
 
+@part
+def note_site(
+    uses: Timeline, requests: RequestTable, window: NodeTable, s: int, from_s: float, until_s: float
+) -> None:
+    """Write how much of resource s of the site is free throughout the window. O(u) for u uses."""
+    n_uses, n_starts, in_use = uses.sizes[N_USES], uses.sizes[N_STARTS], 0
+    x = place_of(uses.by_end, n_uses, uses.end_s, from_s)
+    for y in range(x, n_uses):
+        use = uses.by_end[y]
+        if uses.start_s[use] <= from_s and uses.next_of_job[use] == NONE:
+            in_use += site_need(window, requests, uses.kind[use], s)
+    most = in_use
+    for y in range(place_of(uses.by_start, n_starts, uses.start_s, from_s), n_starts):
+        start = uses.by_start[y]
+        if uses.start_s[start] >= until_s:
+            break
+        while x < n_uses and uses.end_s[uses.by_end[x]] <= uses.start_s[start]:
+            if uses.next_of_job[uses.by_end[x]] == NONE:
+                in_use -= site_need(window, requests, uses.kind[uses.by_end[x]], s)
+            x += 1
+        if uses.next_of_job[start] == NONE:
+            in_use += site_need(window, requests, uses.kind[start], s)
+        most = max(most, in_use)
+    window.site[FREE, s] = window.site[HAS, s] - most
+
+
+@part
+def site_fits(
+    uses: Timeline, requests: RequestTable, window: NodeTable, kind: int, from_s: float, until_s: float
+) -> bool:
+    """Whether a job can have what it requests of the site throughout the window.
+
+    What is free of these resources is written to `window`.
+    """
+    for s in range(window.site.shape[1]):
+        if site_need(window, requests, kind, s) > 0:
+            note_site(uses, requests, window, s, from_s, until_s)
+    return bool(site_suffices(window, requests, kind))
+
+
 @direct
 @compiled
 def earliest_s(
@@ -210,7 +254,8 @@ def earliest_s(
     """The earliest time from `from_s` on from which a job fits for `takes_s`; infinite if never.
 
     What is free throughout that time is in `window`, of which `requests` has the state. Between two ends, a
-    later start has at most as much, so only ends are tried. O(N u^2), and O(u^2) for each end until then.
+    later start has at most as much, so only ends are tried. For u uses of a node: O(N u^2), and O(u^2) for
+    each end until then, with resources of the site O(all uses) for each.
     """
     for n in range(len(uses.first)):
         if requests.eligible[kind, n]:
@@ -221,7 +266,9 @@ def earliest_s(
     start_s, n_uses = from_s, uses.sizes[N_USES]
     x = place_of(uses.by_end, n_uses, uses.end_s, start_s)
     y = 0
-    while requests.total[kind] < chunks:
+    while requests.total[kind] < chunks or not site_fits(
+        uses, requests, window, kind, start_s, start_s + takes_s
+    ):
         if x == n_uses:
             return np.inf
         start_s = uses.end_s[uses.by_end[x]]
@@ -284,7 +331,7 @@ def is_free(
         if not requests.eligible[kind, used[x, NODE]]:
             return False
         look_at(uses, requests, window, used[x, NODE], from_s, from_s + takes_s)
-    fits = True
+    fits = site_fits(uses, requests, window, kind, from_s, from_s + takes_s)
     for x in range(len(used)):
         n, chunks = used[x, NODE], used[x, CHUNKS]
         if requests.exclusive[kind]:

@@ -59,7 +59,7 @@ class Random:
             return None
         used = np.zeros((1, 3), dtype=np.int64)
         used[0, :2] = self._rng.choice(nodes.where_fits(kind)), chunks
-        nodes.take(kind, used, int(self._rng.choice(nodes.gpus_that_fit(kind, int(used[0, 0])))))
+        nodes.take(kind, used, lambda n: int(self._rng.choice(nodes.gpus_that_fit(kind, n))))
         return used
 
 

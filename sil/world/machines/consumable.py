@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
+from types import MappingProxyType
 
 from scheduler.model import DispatchOrder, Job, RunId
 from scheduler.node_request import Node
@@ -14,13 +15,18 @@ from sil.world.node_usage import NodeUsage
 
 
 class ConsumableMachines(ExecutionModel):
-    """The actual state of `nodes`; `run_s` is the actual run time of a job on some of them."""
+    """The actual state of `nodes` and of the site's resources; `run_s` is the actual run time of a job on
+    some of the nodes."""
 
     def __init__(
-        self, nodes: Sequence[Node], run_s: Callable[[Job, Sequence[int]], float], events: EventQueue
+        self,
+        nodes: Sequence[Node],
+        run_s: Callable[[Job, Sequence[int]], float],
+        events: EventQueue,
+        site_resources: Mapping[str, int] = MappingProxyType({}),
     ) -> None:
         super().__init__()
-        self._usage = NodeUsage(nodes)
+        self._usage = NodeUsage(nodes, site_resources)
         self._run_s = run_s
         self._events = events
         self._active: dict[RunId, DispatchOrder] = {}
@@ -39,7 +45,8 @@ class ConsumableMachines(ExecutionModel):
         return tuple(n for n in self._outages if n in order.machines) if self._outages else ()
 
     def check(self, order: DispatchOrder, now_s: float) -> None:
-        """Raises SchedulerFault for shares of nodes that are not free or not what the job requests."""
+        """Raises SchedulerFault for shares of nodes that are not free or not what the job requests, and for a
+        job that requests more of the site's resources than is left."""
         job, shares = order.job, order.shares
         if job.request is None or {share.node for share in shares} != set(order.machines):
             message = f"job {job.id} was dispatched to nodes {order.machines} with shares of others, or none"

@@ -45,7 +45,7 @@ class LoggedJob:
     """What it requested, where the log says."""
     state: str = COMPLETED
     """COMPLETED, or what else ended it: then it used its nodes, but tells nothing about run times."""
-    line: int = 0
+    line: int = field(default=0, compare=False)
     """In the log."""
 
 

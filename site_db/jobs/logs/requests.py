@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator
 from math import ceil
 
@@ -35,7 +36,8 @@ class LoggedRequests:
         """The place of a job's request in `all`, and its cores."""
         tres, partitions = job.resources, partitions_of(job)
         gpus, others = tuple(sorted(tres.gpus.items())), tuple(sorted(tres.others.items()))
-        key = tres.cpus, tres.nodes, tres.memory_mib, gpus, others, partitions
+        of_site = tuple(sorted(tres.site_resources.items()))
+        key = tres.cpus, tres.nodes, tres.memory_mib, gpus, others, partitions, of_site
         if key not in self._places:
             self._places[key] = len(self.all)
             self.all.append(self._request(tres, partitions))
@@ -45,12 +47,15 @@ class LoggedRequests:
         return place, self.all[place].cpus
 
     def never_fit(self) -> Iterator[str]:
-        """A sentence for each request that the nodes cannot satisfy."""
+        """A sentence for each request that the nodes, or the site's resources, cannot satisfy."""
         for request, jobs in zip(self.all, self._jobs, strict=True):
+            beyond = request.beyond(self._cluster.site_resources)
+            if beyond is not None:
+                yield f"{_the_first(jobs)}: the site has {beyond} for {request}; refused when it arrives"
+                continue
             if sum(map(request.chunks_on, self._cluster.nodes.values())) < request.chunks:
                 where = f" in partition {','.join(sorted(request.partitions))}" if request.partitions else ""
-                n = "job" if len(jobs) == 1 else f"{len(jobs):,} jobs, the first is job"
-                yield f"{n} {jobs[0]}: no nodes{where} can satisfy {request}; refused when it arrives"
+                yield f"{_the_first(jobs)}: no nodes{where} can satisfy {request}; refused when it arrives"
 
     def _request(self, tres: Tres, partitions: frozenset[str]) -> Request:
         threads = self._cluster.threads_in(partitions)
@@ -68,7 +73,21 @@ class LoggedRequests:
             most_on_node=None if are_tasks else 1,
             exclusive=whole,
             partitions=partitions,
+            site_resources=self._of_site(tres),
         )
+
+    def _of_site(self, tres: Tres) -> dict[str, int]:
+        """What it requests of the resources that the cluster declares."""
+        found = Counter[str]()
+        for name, amount in tres.site_resources.items():
+            if amount and (declared := self._cluster.site_resource(name)) is not None:
+                found[declared] += amount
+        return dict(found)
+
+
+def _the_first(jobs: list[str]) -> str:
+    """For example "2 jobs, the first is job 7"."""
+    return f"job {jobs[0]}" if len(jobs) == 1 else f"{len(jobs):,} jobs, the first is job {jobs[0]}"
 
 
 def _gpus(tres: Tres, nodes: int) -> Gpus | None:

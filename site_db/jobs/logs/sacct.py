@@ -270,6 +270,7 @@ def _resources(row: _Row, n_nodes: int) -> Tres:
             or allocated.memory_mib,
             gpus=requested.gpus or allocated.gpus,
             others=requested.others or allocated.others,
+            site_resources=requested.site_resources or allocated.site_resources,
         )
     except BadTres as error:
         raise Refused(f"its resources cannot be read: {printable(str(error))}") from None

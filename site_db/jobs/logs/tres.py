@@ -13,7 +13,6 @@ from math import ceil
 
 _MIB = {"": 1.0, "K": 2.0**-10, "M": 1.0, "G": 2.0**10, "T": 2.0**20, "P": 2.0**30}
 _UNITS = {"": 1, "K": 2**10, "M": 2**20, "G": 2**30, "T": 2**40}
-_IGNORED = ("billing", "energy", "fs/", "pages", "vmem", "ic/")
 
 
 class BadTres(ValueError):
@@ -22,13 +21,15 @@ class BadTres(ValueError):
 
 @dataclass(frozen=True, slots=True)
 class Tres:
-    """Totals of a job: 0 where the text does not say. `gpus` by type; "" for those of any type."""
+    """Totals of a job: 0 where the text does not say. `gpus` by type; "" for those of any type. `others` are
+    of nodes (gres), `site_resources` of the whole site (licences, burst buffers)."""
 
     cpus: int = 0
     nodes: int = 0
     memory_mib: int = 0
     gpus: Mapping[str, int] = field(default_factory=dict)
     others: Mapping[str, int] = field(default_factory=dict)
+    site_resources: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def n_gpus(self) -> int:
@@ -41,6 +42,7 @@ def tres_of(text: str) -> Tres:
     counts: dict[str, int] = {}
     gpus: dict[str, int] = {}
     others: dict[str, int] = {}
+    of_site: dict[str, int] = {}
     for part in filter(None, map(str.strip, text.split(","))):
         name, sign, value = part.partition("=")
         if not sign:
@@ -51,12 +53,15 @@ def tres_of(text: str) -> Tres:
             counts[f"{name}s"] = _count(value, part)
         elif name.startswith("gres/gpu"):
             gpus[name.removeprefix("gres/gpu").removeprefix(":")] = _count(value, part)
-        elif name.startswith(("gres/", "license/", "bb/")) and not name.startswith(_IGNORED):
-            others[name.partition("/")[2]] = _count(value, part)
+        elif name.startswith("gres/"):
+            others[name.removeprefix("gres/")] = _count(value, part)
+        elif name.startswith(("license/", "bb/")):
+            of_site[name.partition("/")[2]] = _count(value, part)
     # gres/gpu is the total, gres/gpu:a100 a part of it.
     if (total := gpus.pop("", 0)) > (typed := sum(gpus.values())):
         gpus[""] = total - typed
-    return Tres(gpus={kind: n for kind, n in gpus.items() if n}, others=others, **counts)
+    gpus = {kind: n for kind, n in gpus.items() if n}
+    return Tres(gpus=gpus, others=others, site_resources=of_site, **counts)
 
 
 def memory_mib(text: str) -> int:

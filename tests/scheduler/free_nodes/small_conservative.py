@@ -14,6 +14,7 @@ Use = tuple[int, int, SmallJob, Held]
 
 def hold(nodes: list[SmallNode], job: SmallJob, held: Held) -> None:
     """Subtract what a job has."""
+    nodes[0].licences -= job.licences
     for n, gpus in held:
         node = nodes[n]
         node.jobs += 1
@@ -35,16 +36,17 @@ def throughout(empty: list[SmallNode], uses: list[Use], start: int, end: int) ->
                 hold(then, job, held)
         for a, b in zip(least, then, strict=True):
             a.cores, a.memory, a.jobs = min(a.cores, b.cores), min(a.memory, b.memory), max(a.jobs, b.jobs)
+            a.licences = min(a.licences, b.licences)
             a.gpus = [(kind, min(x, y)) for (kind, x), (_, y) in zip(a.gpus, b.gpus, strict=True)]
     return least
 
 
 def is_free(nodes: list[SmallNode], job: SmallJob, held: Held) -> bool:
     if job.exclusive:
-        return all(nodes[n].jobs == 0 for n, _ in held)
+        return job.licences <= nodes[0].licences and all(nodes[n].jobs == 0 for n, _ in held)
     hold(nodes, job, held)
     return all(
-        node.cores >= 0 and node.memory >= 0 and all(left >= 0 for _, left in node.gpus) for node in nodes
+        min(node.cores, node.memory, node.licences, *(left for _, left in node.gpus)) >= 0 for node in nodes
     )
 
 

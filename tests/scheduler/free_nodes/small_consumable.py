@@ -15,6 +15,8 @@ class SmallNode:
     """The type of each GPU, and what is left of it in thousandths."""
     partitions: frozenset[str] = frozenset()
     jobs: int = 0
+    licences: int = 0
+    """Those of the whole site, at the first node."""
 
 
 @dataclass
@@ -29,6 +31,8 @@ class SmallJob:
     most_on_node: int = 1
     exclusive: bool = False
     partitions: frozenset[str] = frozenset()
+    licences: int = 0
+    """Of the job, whatever its chunks."""
     held: list[tuple[int, list[int]]] = field(default_factory=list)
     """For each chunk: its node and GPUs."""
     taken: dict[int, SmallNode] = field(default_factory=dict)
@@ -67,7 +71,8 @@ def place(nodes: list[SmallNode], job: SmallJob) -> bool:
     for n in range(len(nodes)):
         while len(job.held) < job.chunks and put_chunk(nodes, job, n):
             pass
-    if len(job.held) == job.chunks:
+    if len(job.held) == job.chunks and job.licences <= nodes[0].licences:
+        nodes[0].licences -= job.licences
         if job.exclusive:
             for n in {n for n, _ in job.held}:
                 nodes[n].cores, nodes[n].memory = 0, 0
@@ -78,6 +83,7 @@ def place(nodes: list[SmallNode], job: SmallJob) -> bool:
 
 
 def remove(nodes: list[SmallNode], empty: list[SmallNode], job: SmallJob) -> None:
+    nodes[0].licences += job.licences
     for n, gpus in job.held:
         node = nodes[n]
         node.jobs -= 1

@@ -30,7 +30,9 @@ def small_nodes(draw: st.DrawFn) -> list[SmallNode]:
         st.lists(st.sampled_from(["a", "b"]).map(lambda kind: (kind, 1000)), max_size=3),
         st.frozensets(st.sampled_from(PARTITIONS), min_size=1),
     )
-    return draw(st.lists(node, min_size=1, max_size=4))
+    nodes = draw(st.lists(node, min_size=1, max_size=4))
+    nodes[0].licences = draw(st.integers(0, 3))
+    return nodes
 
 
 @st.composite
@@ -47,6 +49,7 @@ def small_jobs(draw: st.DrawFn) -> SmallJob:
         most_on_node=draw(st.sampled_from([1, 1, 2, 99])),
         exclusive=draw(st.sampled_from([False, False, False, True])),
         partitions=draw(st.frozensets(st.sampled_from(PARTITIONS), max_size=1)),
+        licences=draw(st.sampled_from([0, 0, 1, 2])),
     )
 
 
@@ -55,7 +58,8 @@ def state_of(nodes: list[SmallNode]) -> ConsumableNodes:
         [
             Node(node.cores, node.memory, tuple(kind for kind, _ in node.gpus), partitions=node.partitions)
             for node in nodes
-        ]
+        ],
+        {"matlab": nodes[0].licences} if nodes[0].licences else {},
     )
 
 
@@ -70,7 +74,14 @@ def request_of(job: SmallJob) -> Request:
         most_on_node=job.most_on_node,
         exclusive=job.exclusive,
         partitions=job.partitions,
+        site_resources={"matlab": job.licences} if job.licences else {},
     )
+
+
+def unchanging(state: ConsumableNodes) -> list[np.ndarray]:
+    """Copies of what a pass leaves as it was."""
+    table = state.nodes.table
+    return [array.copy() for array in (*table[:6], table.site)]
 
 
 def chunks_of(used: np.ndarray) -> dict[int, tuple[int, int]]:
@@ -116,7 +127,7 @@ def test_a_pass_starts_the_jobs_of_the_small_version_on_the_same_nodes(
     queue = [job for job in queue if fits(empty, job)]
     for i, job in enumerate(queue):
         state.wait(Job(JobId(i), "rigid", float(i)), request_of(job), job.estimate_s)
-    before = [array.copy() for array in state.nodes.table[:6]]
+    before = unchanging(state)
     order = np.arange(len(queue))
     later = np.argsort(state.waiting.estimates_s, kind="stable") if backfilling == "shortest first" else order
     placed = passes.run(order, None if backfilling is None else later, NOW_S)
@@ -125,5 +136,5 @@ def test_a_pass_starts_the_jobs_of_the_small_version_on_the_same_nodes(
     assert [i for i, _ in placed] == expected
     for i, used in placed:
         assert chunks_of(used) == held_by(queue[i], empty)
-    for array, was in zip(state.nodes.table[:6], before, strict=True):
+    for array, was in zip(unchanging(state), before, strict=True):
         assert (array == was).all()

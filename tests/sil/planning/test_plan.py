@@ -369,7 +369,7 @@ def test_an_invalid_plan_file_is_rejected_with_its_line(tmp_path: Path) -> None:
 HISTORY = """
 name = "from-history"
 site = "lab"
-schedulers = ["pjs"]
+schedulers = ["easy"]
 most_replications = 10
 
 [history]
@@ -378,7 +378,7 @@ load = 0.9
 
 [[offers]]
 name = "two more"
-changes = ["2 x batch"]
+changes = ["2 x 4-cores"]
 price = 100
 """
 
@@ -391,9 +391,14 @@ def test_a_forecast_may_repeat_past_arrivals(tmp_path: Path, monkeypatch: pytest
     assert sil("db", "import-sacct", log, "--db", "site.db#lab").exit_code in (0, 1)
     plan = with_forecast(read_plan(tmp_path / "plan.toml"), parse_address("site.db#lab"))
     arrivals, mix = plan.forecast.arrivals, plan.forecast.mix
-    # Ten jobs, the first at 8:00 and the last at 10:40.
-    assert arrivals.jobs_per_quantum / arrivals.quantum_s == pytest.approx(0.9 * 9 / 9600)  # type: ignore[union-attr]
-    assert mix == {"ann/render.sh/4": 0.3, "bob/fit/1": 0.3, "cy/flow/16": 0.2, "dee/couple/4": 0.2}
+    # Twelve jobs used their nodes, completed or not, the first at 8:00 and the last at 11:00.
+    assert arrivals.jobs_per_quantum / arrivals.quantum_s == pytest.approx(0.9 * 11 / 10_800)  # type: ignore[union-attr]
+    assert mix == {
+        "ann/render.sh/1 node with 4 cores/batch": 4 / 12,
+        "bob/fit/1 node with 1 core/batch": 3 / 12,
+        "cy/flow/4 nodes with 4 cores each/batch": 3 / 12,
+        "dee/couple/1 node with 4 cores/batch": 2 / 12,
+    }
     done = sil("plan", "plan.toml", "--site", "site.db#lab", "--workers", "1")
     assert done.exit_code == 0, done.output
     page = (tmp_path / "sil-plan-from-history" / PAGE).read_text()

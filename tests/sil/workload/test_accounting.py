@@ -93,8 +93,34 @@ def test_memory_does_not_count_where_the_cluster_does_not_allocate_it(tmp_path: 
 
 
 def test_resources_that_no_node_has_are_ignored_and_others_are_requested(tmp_path: Path) -> None:
-    tres = "cpu=4,node=1,gres/fpga=1,bb/datawarp=9"
+    tres = "cpu=4,node=1,gres/fpga=1,gres/ssd=9"
     assert the_request(tmp_path, tres, Partition="gpu").others == {"fpga": 1}
+
+
+def test_licences_are_requested_once_by_a_job_on_several_nodes(tmp_path: Path) -> None:
+    site = {"matlab": 5, "ansys@srv": 20, "abaqus@a": 1, "abaqus@b": 1}
+    cluster = Cluster(NODES, PARTITIONS, {}, site_resources=site)
+    tres = "cpu=128,mem=400G,node=2,license/matlab=1,license/ansys=4,license/abaqus@b=1"
+    request = the_request(tmp_path, tres, cluster)
+    assert (request.chunks, request.others) == (2, {})
+    assert request.site_resources == {"matlab": 1, "ansys@srv": 4, "abaqus@b": 1}
+    assert the_request(tmp_path, "cpu=1,node=1,license/abaqus=1", cluster).site_resources == {}
+
+
+def test_licences_that_the_cluster_does_not_declare_are_ignored_and_counted(tmp_path: Path) -> None:
+    cluster = Cluster(NODES, PARTITIONS, {}, site_resources={"matlab": 5})
+    jobs = [{"ReqTRES": "cpu=4,node=1,license/matlab=1,license/abaqus=2", "JobID": str(k)} for k in (1, 2)]
+    log = read(tmp_path, *jobs, {"ReqTRES": "cpu=4,node=1,bb/datawarp=9,license/matlab=0"}, cluster=cluster)
+    assert [request.site_resources for request in log.requests] == [{"matlab": 1}, {}]
+    undeclared = "is requested, which the cluster does not declare (Licenses in slurm.conf); ignored"
+    assert log.notes == (f"2 jobs: abaqus {undeclared}", f"1 jobs: datawarp {undeclared}")
+
+
+def test_a_request_for_more_licences_than_there_are_is_named_with_its_jobs(tmp_path: Path) -> None:
+    cluster = Cluster(NODES, PARTITIONS, {}, site_resources={"matlab": 5})
+    log = read(tmp_path, {"ReqTRES": "cpu=4,mem=8G,node=1,license/matlab=6"}, cluster=cluster)
+    requested = "1 node with 4 cores, 8,192 MiB, and 6 matlab"
+    assert log.notes == (f"job 7: the site has 5 matlab for {requested}; refused when it arrives",)
 
 
 def test_every_job_that_used_its_nodes_is_replayed_whatever_became_of_it(tmp_path: Path) -> None:

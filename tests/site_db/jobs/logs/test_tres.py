@@ -15,13 +15,10 @@ def test_gpus_beyond_those_with_a_type_are_of_any_type() -> None:
     assert tres_of("cpu=1,gres/gpu=4,gres/gpu:a100=1").gpus == {"a100": 1, "": 3}
 
 
-def test_licences_burst_buffers_and_other_generic_resources_keep_their_names() -> None:
-    assert tres_of("cpu=1,license/matlab=2,bb/datawarp=3,gres/fpga=1,gres/ssd=2K").others == {
-        "matlab": 2,
-        "datawarp": 3,
-        "fpga": 1,
-        "ssd": 2048,
-    }
+def test_licences_and_burst_buffers_are_of_the_site_and_other_generic_resources_of_nodes() -> None:
+    found = tres_of("cpu=1,license/matlab=2,license/ansys@srv=4,bb/datawarp=3,gres/fpga=1,gres/ssd=2K")
+    assert found.site_resources == {"matlab": 2, "ansys@srv": 4, "datawarp": 3}
+    assert found.others == {"fpga": 1, "ssd": 2048}
 
 
 def test_what_is_only_billed_or_measured_is_no_resource() -> None:
