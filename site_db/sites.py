@@ -36,6 +36,13 @@ def only_site(session: Session) -> str:
     return names[0]
 
 
+def site_or_new(session: Session, name: str) -> SiteFile:
+    """A site as a site file; without anything if there is none of that name."""
+    if name in site_names(session):
+        return SiteReader(session, name).as_file()
+    return SiteFile(name=name, machine_classes=(), job_classes=())
+
+
 def find_site(session: Session, name: str) -> SiteRow:
     """The row of a site. Raises UnknownSite."""
     site = session.scalar(select(SiteRow).where(SiteRow.name == name))

@@ -12,13 +12,17 @@ from pathlib import Path
 
 from scheduler.node_request import Node, Partition
 from site_db.jobs.logs.log_file import BadLog, open_log
-from site_db.jobs.logs.tres import BadTres, memory_mib
+from site_db.jobs.logs.tres import BadTres, amount_of
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.hostlist import expand, patterns
+from site_db.toml_file import MOST
 
 _PAIR = re.compile(r"(\w+)=(\"[^\"]*\"|\S*)")
 _KEYS = ("nodename", "partitionname", "selecttype", "selecttypeparameters", "licenses")
 _NO_LIMIT = ("", "unlimited", "infinite", "none")
+_MOST = 2**31 - 1
+_MOST_GPUS = 1_000
+"""Of a node: each is stored by itself."""
 EXPECTED = "lines like 'NodeName=n[01-40] CPUs=64 RealMemory=256000' (slurm.conf, or scontrol show node)"
 
 
@@ -37,8 +41,8 @@ class _Line:
         text = self.get(*keys)
         if not text:
             return default
-        if not (text.isascii() and text.isdigit()):
-            raise self.mistake(f"{keys[0]} is '{text}'; expected a whole number")
+        if not (text.isascii() and text.isdigit() and len(text) <= 15 and int(text) <= _MOST):
+            raise self.mistake(f"{keys[0]} is '{text}'; expected a whole number, at most {_MOST:,}")
         return int(text)
 
     def mistake(self, sentence: str) -> BadLog:
@@ -49,8 +53,10 @@ class _Line:
 class _Found:
     nodes: dict[str, Node] = field(default_factory=dict)
     threads: dict[str, int] = field(default_factory=dict)
-    partitions: dict[str, tuple[Partition, list[str], _Line]] = field(default_factory=dict)
-    """With the nodes that each lists, and where."""
+    partitions: dict[str, tuple[Partition, list[str] | None, _Line]] = field(default_factory=dict)
+    """With the nodes that each lists (None: all), and where."""
+    future: set[str] = field(default_factory=set)
+    """Nodes that are not there yet."""
     has_memory: bool = True
     is_linear: bool = False
     """Whether jobs take whole nodes (SelectType=select/linear)."""
@@ -63,8 +69,9 @@ def read_cluster(path: Path) -> Cluster:
     A node has CPUs (or Boards, Sockets, CoresPerSocket and ThreadsPerCore), RealMemory less MemSpecLimit,
     Gres with types, and Features. `NodeName=DEFAULT` and `PartitionName=DEFAULT` set defaults; `Include` is
     followed. Memory counts unless SelectTypeParameters lacks it. With SelectType=select/linear, or in a
-    partition with OverSubscribe=EXCLUSIVE, jobs take whole nodes. Licenses are resources of the whole site.
-    Sharing by time slices, weights and topology are ignored; nodes in state FUTURE are left out.
+    partition with OverSubscribe=EXCLUSIVE, jobs take whole nodes. A DefaultTime above MaxTime does not count,
+    as in Slurm. Licenses are resources of the whole site. Sharing by time slices, weights and topology are
+    ignored; nodes in state FUTURE are left out.
     Raises BadLog with file and line.
     """
     found = _Found()
@@ -87,8 +94,7 @@ def read_cluster(path: Path) -> Cluster:
         (_add_nodes if key == "nodename" else _add_partition)(found, whole)
     if not found.nodes:
         raise BadLog(f"{path}: there is no node; expected {EXPECTED}")
-    _check_members(found)
-    members = {name: set(listed) for name, (_, listed, _) in found.partitions.items()}
+    members = {name: _members(found, name) for name in found.partitions}
     nodes = {
         name: replace(
             node, partitions=node.partitions | {p for p, listed in members.items() if name in listed}
@@ -136,15 +142,17 @@ def _whole_lines(path: Path) -> Iterator[tuple[int, str]]:
 
 def _add_nodes(found: _Found, line: _Line) -> None:
     if line.get("state").upper().startswith("FUTURE"):
+        found.future.update(_hosts(line, line.values["nodename"]))
         return
     threads = max(1, line.number("threadspercore", default=1))
     boards = line.number("boards", default=1)
     sockets = line.number("sockets", default=0) or boards * line.number("socketsperboard", default=1)
     cores = sockets * line.number("corespersocket", default=1)
     cpus = line.number("cpus", "cputot", "procs", default=cores * threads)
-    if cpus < 1:
+    if not 1 <= cpus <= _MOST:
         raise line.mistake(
-            "a node has no CPUs; expected CPUs=64, or Sockets, CoresPerSocket and ThreadsPerCore"
+            f"a node has {f'{cpus:,}' if cpus else 'no'} CPUs; expected CPUs=64, or Sockets, CoresPerSocket "
+            f"and ThreadsPerCore"
         )
     memory = line.number("realmemory", default=1) - line.number("memspeclimit", default=0)
     gpus, others = _gres(line)
@@ -174,7 +182,9 @@ def _gres(line: _Line) -> tuple[tuple[str, ...], dict[str, int]]:
         name, *rest = (word for word in part.split(":") if word != "no_consume")
         count = rest.pop() if rest and re.fullmatch(r"[0-9]+[KMGTkmgt]?", rest[-1]) else "1"
         try:
-            amount = int(count) if count.isdigit() else memory_mib(count) * 2**20
+            amount = amount_of(count, part)
+            if amount >= MOST or (name == "gpu" and amount > _MOST_GPUS):
+                raise BadTres(part)
             if len(rest) > 1 or not all(re.fullmatch(r"\w[\w.-]*", word) for word in (name, *rest)):
                 raise BadTres(part)
         except BadTres:
@@ -201,28 +211,34 @@ def _licences(line: _Line) -> dict[str, int]:
 
 def _add_partition(found: _Found, line: _Line) -> None:
     name = line.values["partitionname"]
+    if not name:
+        raise line.mistake("PartitionName is empty; expected a name, like PartitionName=batch")
     shared = line.get("oversubscribe", "shared").upper()
-    partition = Partition(
-        name,
-        max_time_s=_time_s(line, "maxtime"),
-        max_nodes=None if line.get("maxnodes").lower() in _NO_LIMIT else line.number("maxnodes", default=0),
-        is_exclusive=shared == "EXCLUSIVE",
-        default_time_s=_time_s(line, "defaulttime"),
-    )
+    max_time_s, default_time_s = _time_s(line, "maxtime"), _time_s(line, "defaulttime")
+    if max_time_s is not None and default_time_s is not None and default_time_s > max_time_s:
+        default_time_s = None
+    max_nodes = None if line.get("maxnodes").lower() in _NO_LIMIT else line.number("maxnodes", default=0)
+    if max_nodes == 0:
+        raise line.mistake("maxnodes is 0; expected 1 or more, or UNLIMITED")
+    partition = Partition(name, max_time_s, max_nodes, shared == "EXCLUSIVE", default_time_s)
     listed = line.get("nodes")
-    members = list(found.nodes) if listed.upper() == "ALL" else _hosts(line, listed)
-    if not members:
+    members = None if listed.upper() == "ALL" else _hosts(line, listed)
+    if members == []:
         raise line.mistake(f"partition {name} has no nodes; expected Nodes=n[01-40], or ALL")
     found.partitions[name] = partition, members, line
 
 
-def _check_members(found: _Found) -> None:
-    for name, (_, listed, line) in found.partitions.items():
-        for node in listed:
-            if node not in found.nodes:
-                raise line.mistake(
-                    f"partition {name} lists node {node}, which is not defined; add NodeName={node}"
-                )
+def _members(found: _Found, partition: str) -> set[str]:
+    """The nodes of a partition, which may be defined after it."""
+    _, listed, line = found.partitions[partition]
+    if listed is None:
+        return {*found.nodes}
+    for node in listed:
+        if node not in found.nodes and node not in found.future:
+            raise line.mistake(
+                f"partition {partition} lists node {node}, which is not defined; add NodeName={node}"
+            )
+    return {*listed} - found.future
 
 
 def _hosts(line: _Line, text: str) -> list[str]:
@@ -238,11 +254,17 @@ def _time_s(line: _Line, key: str) -> float | None:
     if text.lower() in _NO_LIMIT:
         return None
     for pattern, value in _TIMES.items():
-        if (match := re.fullmatch(pattern, text)) is not None:
-            return float(value(*map(int, match.groups())))
+        if len(text) <= _LONGEST and (match := re.fullmatch(pattern, text)) is not None:
+            time_s = float(value(*map(int, match.groups())))
+            if time_s > 0:
+                return time_s
     raise line.mistake(
         f"{key} is '{text}'; expected minutes, hours:minutes:seconds, days-hours, or UNLIMITED"
     )
+
+
+_LONGEST = 12
+"""Characters of a time."""
 
 
 _TIMES: dict[str, Callable[..., int]] = {

@@ -108,7 +108,7 @@ class SiteSource:
         else:
             with store.reading(self._origin) as session:
                 self._file = SiteReader(session, address.site or sites.only_site(session)).as_file()
-            for _, sentence in validation.errors(self._file):
+            for _, sentence in validation.contradictions(self._file):
                 raise DatabaseTrouble(f"{address}: the site '{self.name}' cannot be used: {sentence}")
 
     @property

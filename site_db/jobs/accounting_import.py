@@ -7,7 +7,7 @@ from pathlib import Path
 
 from sqlalchemy.orm import Session
 
-from site_db.jobs.log_import import import_log, source_of
+from site_db.jobs.log_import import DESCRIPTION, import_log, source_of
 from site_db.jobs.logs.log_file import open_log
 from site_db.jobs.logs.logged_job import Tally, up_to_now
 from site_db.jobs.logs.occupancy import Occupancy
@@ -18,9 +18,9 @@ from site_db.jobs.records import SourceKind
 from site_db.jobs.writer import SiteNames
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.importing import put_site
-from site_db.site_file.nodes import cluster_of, with_cluster
-from site_db.site_file.tables import SiteFile
-from site_db.sites import SiteReader, site_names
+from site_db.site_file.nodes import cluster_of
+from site_db.site_file.replacing_nodes import with_cluster
+from site_db.sites import site_names, site_or_new
 
 ALONE = (
     "the site '{site}' has machines but no partitions: each job is taken to have its machines for itself; "
@@ -47,15 +47,17 @@ def import_accounting(
     `import_log`, and BadLog.
     """
     notes: list[str] = []
-    file = SiteReader(session, site).as_file() if site in site_names(session) else None
-    cluster = None if file is None or not file.partitions else cluster_of(file)
+    is_new, file = site not in site_names(session), site_or_new(session, site)
+    if is_new:
+        file = file.model_copy(update={"description": DESCRIPTION})
+    cluster = cluster_of(file) if file.partitions else None
     on_nodes: list[JobsOnNodes] = []
 
     def build_on_nodes(cluster: Cluster, session: Session, site_id: int, names: SiteNames) -> JobsOnNodes:
         on_nodes.append(JobsOnNodes(session, site_id, names, cluster))
         return on_nodes[0]
 
-    if file is not None and file.machines and cluster is None:
+    if file.machines and cluster is None:
         notes.append(ALONE.format(site=site))
     elif cluster is None:
         cluster = _inferred(log)
@@ -64,9 +66,8 @@ def import_accounting(
         else:
             n = len(cluster.nodes)
             notes.append(INFERRED.format(n="1 node are" if n == 1 else f"{n:,} nodes are"))
-            before = file or SiteFile(name=site, machine_classes=(), job_classes=())
-            experienced = [table.name for table in before.job_classes]
-            put_site(session, with_cluster(before, cluster), experienced)
+            experienced = [table.name for table in file.job_classes]
+            put_site(session, with_cluster(file, cluster), experienced)
     make = JobsOnMachines if cluster is None or not cluster.nodes else partial(build_on_nodes, cluster)
     with open_log(log) as lines:
         jobs = up_to_now(read_sacct(lines, log, tally, RAN), log, now_unix_s)

@@ -20,6 +20,8 @@ from site_db.toml_file import InvalidFile
 
 AT_A_TIME = 5_000
 NO_PARTITION = "default"
+DESCRIPTION = "as its job logs tell"
+"""Of a site that is new."""
 
 
 class LogBuilder(ABC):
@@ -85,7 +87,7 @@ def import_log(
     one, are skipped; returns how many these are. Raises AlreadyRecorded for a log that was imported before,
     and InvalidFile for one that does not fit the site.
     """
-    site_id = locked_site(session, site, "as its job logs tell").id
+    site_id = locked_site(session, site, DESCRIPTION).id
     writer = JobWriter(session, site)
     writer.lock(session)
     builder = make_builder(session, site_id, writer.names)
@@ -141,20 +143,24 @@ def _new_jobs(
 ) -> list[LoggedJob]:
     """The jobs that no log of this kind has had, since the weeks of logs may overlap.
 
-    Jobs are equal if id, class and start are: a requeued job runs twice, and every archive log counts from 1.
+    Jobs are equal if id, start and owner are; a requeued job runs twice. The owner is the user, or in archive
+    logs, which all count from 1, the job class. (In accounting, the class depends on the site's nodes.)
     """
     sources = select(schema.SourceRow.id).filter_by(site_id=site_id, kind=kind.value)
     source_ids = session.scalars(sources).all()
     row, numbers = schema.JobRow, [job.number for job in jobs]
+    of_user = kind is SourceKind.SACCT
     query = (
-        select(row.number, schema.JobClassRow.name, row.started_unix_s)
+        select(row.number, schema.UserRow.name if of_user else schema.JobClassRow.name, row.started_unix_s)
         .join(schema.JobClassRow, schema.JobClassRow.id == row.job_class_id)
+        .join(schema.UserRow, schema.UserRow.id == row.user_id)
         .where(row.source_id.in_(source_ids), row.number.in_(numbers))
     )
     known = {tuple(key) for key in session.execute(query)}
     by_key: dict[tuple[str, str, float], LoggedJob] = {}
     for job in jobs:
-        by_key.setdefault((job.number, class_name(job), job.started_unix_s), job)
+        owner = job.user if of_user else class_name(job)
+        by_key.setdefault((job.number, owner, job.started_unix_s), job)
     return [job for key, job in by_key.items() if key not in known]
 
 

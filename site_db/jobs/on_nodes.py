@@ -1,16 +1,16 @@
 """The jobs of accounting at a site of nodes: a job keeps its own size.
 
-A job class is (user, program, request, partition). Its runs count for the machine class of the first node
-that the job ran on; where the log has no nodes or the site lacks them, for that of the first node which the
-job may use.
+A job class is (user, program, request, partition). Its runs count for the machine class of the first of the
+site's nodes that the job ran on; without any, for that of the first node that satisfies the job.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
+from math import inf
 
-from sqlalchemy import select, update
+from sqlalchemy import BindParameter, Double, bindparam, or_, select, update
 from sqlalchemy.orm import Session
 
 from scheduler.node_request import Request
@@ -42,16 +42,15 @@ class JobsOnNodes(LogBuilder):
         self._cluster = cluster
         self._requests = LoggedRequests(cluster)
         self._classes: dict[str, _Class] = {}
-        self._class_of_place: dict[int, str | None] = {}
+        self._class_of_place: dict[int, str] = {}
         class_names = {id: name for name, id in names.machine_classes.items()}
         self._machine_class = {name: class_names[class_id] for name, (_, class_id) in names.machines.items()}
         self._occupancy = Occupancy()
-        self.unknown_nodes: dict[str, int] = {}
+        self._unknown_nodes: dict[str, int] = {}
         """Nodes that the site lacks, with the line of the first job there."""
 
     def class_name(self, job: LoggedJob) -> str:
-        place, _ = self._requests.place(job)
-        request = self._requests.all[place]
+        request = self._requests.all[self._requests.place_of(job)]
         where = "".join(f"/{name}" for name in sorted(request.partitions))
         return f"{job.user}/{job.program}/{request}{where}"
 
@@ -72,28 +71,28 @@ class JobsOnNodes(LogBuilder):
 
     def finish(self) -> None:
         """A class of which no run has completed is expected to run as long as those that did not. Time limits
-        are the longest that were requested."""
+        are the longest that were requested, as far as the partitions allow."""
         row = schema.ExecutionStatisticsRow
-        experienced = set(
-            self._session.scalars(
-                select(row.job_class_id)
-                .join(schema.JobClassRow)
-                .where(schema.JobClassRow.site_id == self._site_id)
-            )
-        )
+        of_site = select(row.job_class_id).join(schema.JobClassRow).distinct()
+        experienced = set(self._session.scalars(of_site.where(schema.JobClassRow.site_id == self._site_id)))
+        limits, times = [], []
         for name, found in self._classes.items():
             id = self._names.job_classes[name]
             if found.limit_s is not None:
-                request = schema.RequestRow
-                longer = (request.job_class_id == id) & (
-                    request.time_limit_s.is_(None) | (request.time_limit_s < found.limit_s)
-                )
-                self._session.execute(update(request).where(longer).values(time_limit_s=found.limit_s))
+                limits.append({"of_class": id, "found_s": found.limit_s})
             if id not in experienced and found.n_failed:
-                place = schema.AllowedPlaceRow
-                unknown = (place.job_class_id == id) & place.expected_s.is_(None)
-                expected_s = found.failed_s / found.n_failed
-                self._session.execute(update(place).where(unknown).values(expected_s=expected_s))
+                times.append({"of_class": id, "found_s": found.failed_s / found.n_failed})
+        request, place = schema.RequestRow, schema.AllowedPlaceRow
+        found_s: BindParameter[float] = bindparam("found_s", type_=Double)
+        limit_s = request.time_limit_s
+        is_longer = or_(limit_s.is_(None), limit_s < found_s)
+        if limits:
+            longer = update(request).where(request.job_class_id == bindparam("of_class"), is_longer)
+            self._session.connection().execute(longer.values(time_limit_s=found_s), limits)
+        if times:
+            unknown = place.job_class_id == bindparam("of_class"), place.expected_s.is_(None)
+            expected = update(place).where(*unknown).values(expected_s=found_s)
+            self._session.connection().execute(expected, times)
 
     def assumptions(self) -> Iterator[str]:
         """Sentences on what does not fit the site, and on what is assumed."""
@@ -101,30 +100,41 @@ class JobsOnNodes(LogBuilder):
         overbooked = list(self._occupancy.overbooked(self._cluster.nodes))
         if overbooked:
             first = overbooked[0]
-            n = "1 node" if len(overbooked) == 1 else f"{len(overbooked):,} nodes"
+            nodes = "1 node" if len(overbooked) == 1 else f"{len(overbooked):,} nodes"
             yield (
-                f"{n} with more CPUs in use at a time than there are: {first.node} has {first.there:g} and "
-                f"used {first.used:,} from line {first.line} on; expected jobs that share no CPU (the site's "
-                f"nodes may be outdated: sil db import-slurm-conf)"
+                f"{nodes} with more CPUs in use at a time than there are: {first.node} has {first.there:g} "
+                f"and used {first.used:,} from line {first.line} on; expected jobs that share no CPU (the "
+                f"site's nodes may be outdated: sil db import-slurm-conf)"
             )
-        if self.unknown_nodes:
-            name, line = next(iter(self.unknown_nodes.items()))
+        if self._unknown_nodes:
+            (name, line), n = next(iter(self._unknown_nodes.items())), len(self._unknown_nodes)
+            one, several = (
+                f"node {name} (line {line}) is",
+                f"{n:,} nodes, the first is {name} in line {line}, are",
+            )
             yield (
-                f"{len(self.unknown_nodes):,} nodes are not at the site, the first is {name} in line {line}; "
-                f"their runs count for the nodes on which the jobs fit"
+                f"{one if n == 1 else several} not at the site; a run on no other node counts for the first "
+                f"node that satisfies the job (if nodes are missing: sil db import-slurm-conf)"
             )
 
     def _note(self, job: LoggedJob, name: str) -> None:
         self._occupancy.add(job)
+        place, _ = self._requests.place(job)
         found = self._classes.get(name)
         if found is None:
-            place, _ = self._requests.place(job)
             found = self._classes[name] = _Class(self._requests.all[place])
         if job.time_limit_s is not None:
-            found.limit_s = max(found.limit_s or 0.0, job.time_limit_s)
+            allowed_s = min(job.time_limit_s, self._most_s(found.request))
+            found.limit_s = max(found.limit_s or 0.0, allowed_s)
         if job.state != COMPLETED:
             found.n_failed += 1
             found.failed_s += job.ended_unix_s - job.started_unix_s
+
+    def _most_s(self, request: Request) -> float:
+        """The longest time limit that some partition of a request allows."""
+        known = self._cluster.partitions
+        limits = [known[name].max_time_s if name in known else None for name in request.partitions]
+        return max((inf if limit_s is None else limit_s for limit_s in limits), default=inf)
 
     def _add_requests(self, names: Sequence[str]) -> None:
         rows = []
@@ -137,17 +147,16 @@ class JobsOnNodes(LogBuilder):
 
     def _place(self, job: LoggedJob) -> str:
         """The machine class that a run counts for."""
-        for node in job.nodes[:1]:
-            if node in self._machine_class:
-                return self._machine_class[node]
-            self.unknown_nodes.setdefault(node, job.line)
-        place, _ = self._requests.place(job)
+        known = None
+        for node in job.nodes:
+            if node not in self._machine_class:
+                self._unknown_nodes.setdefault(node, job.line)
+            elif known is None:
+                known = self._machine_class[node]
+        if known is not None:
+            return known
+        place = self._requests.place_of(job)
         if place not in self._class_of_place:
-            request = self._requests.all[place]
-            nodes = self._cluster.nodes.items()
-            fitting = (name for name, node in nodes if request.chunks_on(node))
-            name = next(fitting, next(iter(self._cluster.nodes)))
+            name = self._cluster.first_for(self._requests.all[place]) or next(iter(self._cluster.nodes))
             self._class_of_place[place] = self._machine_class[name]
-        found = self._class_of_place[place]
-        assert found is not None
-        return found
+        return self._class_of_place[place]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint
+from sqlalchemy import BigInteger, CheckConstraint, ForeignKeyConstraint, Index, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from site_db.schema.conventions import Base, named, not_negative, part_of, positive
@@ -111,7 +111,7 @@ class MachineResourceRow(Base):
 
     machine_id: Mapped[int] = part_of("machine", primary_key=True)
     resource: Mapped[str] = mapped_column(primary_key=True)
-    amount: Mapped[int]
+    amount: Mapped[int] = mapped_column(BigInteger)
 
 
 class MachineFeatureRow(Base):
@@ -130,7 +130,7 @@ class SiteResourceRow(OfSite, Base):
     __tablename__ = "site_resource"
     __table_args__ = (UniqueConstraint("site_id", "name"), named(), positive("amount"))
 
-    amount: Mapped[int]
+    amount: Mapped[int] = mapped_column(BigInteger)
 
 
 class PartitionRow(OfSite, Base):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from sqlalchemy import JSON, CheckConstraint, UniqueConstraint
+from sqlalchemy import JSON, BigInteger, CheckConstraint, UniqueConstraint
 from sqlalchemy.orm import Mapped, mapped_column
 
 from site_db.schema.conventions import (
@@ -94,7 +94,7 @@ class RequestRow(Base):
     nodes: Mapped[int]
     tasks: Mapped[int | None]
     cores: Mapped[float]
-    memory_mb: Mapped[int]
+    memory_mb: Mapped[int] = mapped_column(BigInteger)
     gpus: Mapped[int]
     gpu_share: Mapped[float]
     gpu_types: Mapped[list[str]] = mapped_column(JSON)

@@ -7,7 +7,22 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
-from scheduler.node_request import Node, Partition
+from scheduler.node_request import Node, Partition, Request
+
+
+def specification(node: Node) -> tuple[object, ...]:
+    """What a node has, whatever its partitions; equal for nodes that are alike."""
+    gpus, others = tuple(sorted(node.gpus)), tuple(sorted(node.others.items()))
+    return node.cores, node.memory_mib, gpus, others, node.features
+
+
+@dataclass
+class _Sort:
+    """Nodes that are alike and in the same partitions: the first of them, and their number."""
+
+    name: str
+    node: Node
+    n: int = 0
 
 
 @dataclass(frozen=True)
@@ -23,6 +38,23 @@ class Cluster:
     site_resources: Mapping[str, int] = field(default_factory=dict)
     """What there is of resources of the whole site, like software licences, by name (`matlab`, or with its
     licence server `matlab@server`)."""
+
+    def can_satisfy(self, request: Request) -> bool:
+        """Whether a job could have all its chunks if nothing else ran."""
+        return sum(request.chunks_on(sort.node) * sort.n for sort in self._sorts) >= request.chunks
+
+    def first_for(self, request: Request) -> str | None:
+        """The first node on which a chunk of a request fits; None if there is none."""
+        return next((sort.name for sort in self._sorts if request.chunks_on(sort.node)), None)
+
+    @cached_property
+    def _sorts(self) -> list[_Sort]:
+        """In order of their first node. There are few, and thousands of nodes and of requests."""
+        found: dict[object, _Sort] = {}
+        for name, node in self.nodes.items():
+            key = specification(node), node.partitions
+            found.setdefault(key, _Sort(name, node)).n += 1
+        return [*found.values()]
 
     def has(self, resource: str) -> bool:
         """Whether some node has a resource of the site's own."""

@@ -2,19 +2,9 @@
 
 from __future__ import annotations
 
-from collections import Counter
-from collections.abc import Iterator
-
 from scheduler.node_request import Gpus, Node, Partition, Request
 from site_db.site_file.cluster import Cluster
-from site_db.site_file.tables import (
-    MachineClassTable,
-    MachinesTable,
-    PartitionTable,
-    RequestTable,
-    SiteFile,
-    SiteResourceTable,
-)
+from site_db.site_file.tables import MachinesTable, PartitionTable, RequestTable, SiteFile
 
 
 def cluster_of(site: SiteFile) -> Cluster:
@@ -26,7 +16,7 @@ def cluster_of(site: SiteFile) -> Cluster:
     nodes, threads = {}, {}
     for group in site.machines:
         for name in group.names:
-            nodes[name] = _node(group, frozenset(partitions_of[name]))
+            nodes[name] = node_of(group, frozenset(partitions_of[name]))
             threads[name] = group.threads_per_core
     return Cluster(
         nodes,
@@ -37,7 +27,8 @@ def cluster_of(site: SiteFile) -> Cluster:
     )
 
 
-def _node(group: MachinesTable, partitions: frozenset[str]) -> Node:
+def node_of(group: MachinesTable, partitions: frozenset[str] = frozenset()) -> Node:
+    """A machine of a group as a node."""
     return Node(
         cores=group.processors,
         memory_mib=int(group.memory_mb or 0),
@@ -82,99 +73,10 @@ def request_table(request: Request, time_limit_s: float | None) -> RequestTable:
         gpus=gpus.count,
         gpu_share=gpus.share,
         gpu_types=tuple(gpus.types),
-        resources=dict(request.others),
-        site_resources=dict(request.site_resources),
+        resources={name: n for name, n in request.others.items() if n},
+        site_resources={name: n for name, n in request.site_resources.items() if n},
         features=tuple(request.features),
         partitions=tuple(request.partitions),
         exclusive=request.exclusive,
         time_limit_s=time_limit_s,
-    )
-
-
-def with_cluster(site: SiteFile, cluster: Cluster) -> SiteFile:
-    """The site with the nodes and partitions of `cluster` in place of its own.
-
-    Nodes of one specification are machines of one class, which keeps its name if the site has machines of
-    that specification.
-    """
-    class_of = {_specification(node): name for node, name in _classes_of(site)}
-    names = Counter(table.name for table in site.machine_classes)
-    machines = []
-    for name, node in cluster.nodes.items():
-        machine_class = class_of.get(key := _specification(node))
-        if machine_class is None:
-            machine_class = class_of[key] = _unused(_describe(node), names)
-            names[machine_class] += 1
-        machines.append(_machine(name, node, machine_class, cluster))
-    members: dict[str, list[str]] = {name: [] for name in cluster.partitions}
-    for name, node in cluster.nodes.items():
-        for partition in node.partitions:
-            members.setdefault(partition, []).append(name)
-    partitions = [
-        PartitionTable(
-            name=name,
-            nodes=tuple(nodes),
-            max_time_s=limits.max_time_s,
-            default_time_s=limits.default_time_s,
-            max_nodes=limits.max_nodes,
-            exclusive=limits.is_exclusive,
-        )
-        for name, nodes in members.items()
-        for limits in [cluster.partitions.get(name, Partition(name))]
-    ]
-    update = {
-        "machine_classes": tuple(
-            {t.name: t for t in site.machine_classes}.get(name) or MachineClassTable(name=name)
-            for name in dict.fromkeys([*(t.name for t in site.machine_classes), *class_of.values()])
-        ),
-        "machines": tuple(machines),
-        "partitions": tuple(partitions),
-        "site_resources": tuple(
-            SiteResourceTable(name=name, amount=n) for name, n in cluster.site_resources.items()
-        ),
-    }
-    return site.model_copy(update=update)
-
-
-def _classes_of(site: SiteFile) -> Iterator[tuple[Node, str]]:
-    """Later groups first, so that the first of one specification counts."""
-    for group in reversed(site.machines):
-        yield _node(group, frozenset()), group.machine_class
-
-
-def _specification(node: Node) -> object:
-    return (
-        node.cores,
-        node.memory_mib,
-        tuple(sorted(node.gpus)),
-        tuple(sorted(node.others.items())),
-        node.features,
-    )
-
-
-def _describe(node: Node) -> str:
-    """The name of a new class, like "64-cores-256000-mb-4-a100"."""
-    parts = [f"{node.cores:g}-cores", f"{node.memory_mib}-mb" if node.memory_mib else ""]
-    parts += [f"{n}-{gpu_type}" for gpu_type, n in Counter(node.gpus).items()]
-    return "-".join(filter(None, parts))
-
-
-def _unused(name: str, names: Counter[str]) -> str:
-    number = 2
-    unused = name
-    while unused in names:
-        unused, number = f"{name}-{number}", number + 1
-    return unused
-
-
-def _machine(name: str, node: Node, machine_class: str, cluster: Cluster) -> MachinesTable:
-    return MachinesTable(
-        names=(name,),
-        machine_class=machine_class,
-        processors=int(node.cores),
-        threads_per_core=cluster.threads.get(name, 1),
-        memory_mb=float(node.memory_mib) if cluster.has_memory else None,
-        gpus=dict(Counter(node.gpus)),
-        resources=dict(node.others),
-        features=tuple(node.features),
     )

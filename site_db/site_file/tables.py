@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 from pydantic import AfterValidator, Field, model_validator
 
 from site_db.site_file import hostlist
-from site_db.toml_file import NotNegative, Positive, Table
+from site_db.toml_file import MOST, NotNegative, Positive, Table
 
 
 def _checked_name(name: str) -> str:
@@ -41,9 +41,19 @@ WholeNumber = Annotated[int, Field(ge=1, lt=2**31, strict=True)]
 
 
 Whole = Annotated[int, Field(ge=0, lt=2**31, strict=True)]
+Amount = Annotated[int, Field(ge=1, lt=MOST, strict=True)]
+"""Of a countable resource: bytes of a disk are more than an integer column holds."""
 
-Amounts = Annotated[dict[Name, WholeNumber], AfterValidator(lambda amounts: dict(sorted(amounts.items())))]
+
+def _by_name(amounts: dict[str, int]) -> dict[str, int]:
+    return dict(sorted(amounts.items()))
+
+
+Amounts = Annotated[dict[Name, Amount], AfterValidator(_by_name)]
 """How much there is, or is requested, of each countable resource."""
+
+GpuCounts = Annotated[dict[Name, WholeNumber], AfterValidator(_by_name)]
+"""The number of GPUs of each type."""
 
 Words = Annotated[tuple[Name, ...], AfterValidator(lambda names: tuple(sorted(set(names))))]
 """A set of names that stand for themselves."""
@@ -69,7 +79,7 @@ class MachinesTable(Table):
     threads_per_core: WholeNumber = 1
     slots: WholeNumber = 1
     memory_mb: Positive | None = None
-    gpus: Amounts = Field(default_factory=dict)
+    gpus: GpuCounts = Field(default_factory=dict)
     resources: Amounts = Field(default_factory=dict)
     features: Words = ()
     storage_gb: NotNegative | None = None
@@ -132,7 +142,7 @@ class SiteResourceTable(Table):
     """A countable resource of the whole site, like licences."""
 
     name: Name
-    amount: WholeNumber
+    amount: Amount
 
 
 class RequestTable(Table):
@@ -140,15 +150,16 @@ class RequestTable(Table):
     memory and GPUs on each. GPUs are whole ones, or `gpu_share` of one, of any of `gpu_types`.
     `site_resources` are for the job as a whole. It may run in any of the `partitions`.
 
-    In a file, memory can also be given as `memory_mb_per_core`, and GPUs as `total_gpus` of the job.
+    In a file, memory can also be given as `memory_mb_per_core`, and GPUs as `total_gpus` of the job. Cores
+    and shares of a GPU are counted in thousandths.
     """
 
     nodes: WholeNumber = 1
     tasks: WholeNumber | None = None
     cores: NotNegative = 1.0
-    memory_mb: Whole = 0
+    memory_mb: int = Field(default=0, ge=0, lt=MOST, strict=True)
     gpus: Whole = 0
-    gpu_share: float = Field(default=1.0, gt=0, le=1, strict=True)
+    gpu_share: float = Field(default=1.0, ge=0.001, le=1, strict=True)
     gpu_types: Words = ()
     resources: Amounts = Field(default_factory=dict)
     site_resources: Amounts = Field(default_factory=dict)
@@ -163,21 +174,14 @@ class RequestTable(Table):
         """Amounts per core and in total become those of each node or task."""
         if not isinstance(data, dict):
             return data
-        data, chunks = dict(data), data.get("tasks") or data.get("nodes", 1)
-        for key, of_each, factor in (
-            ("memory_mb_per_core", "memory_mb", data.get("cores", 1)),
-            ("total_gpus", "gpus", chunks),
-        ):
-            given = data.pop(key, None)
-            if given is None:
-                continue
-            if of_each in data:
-                raise ValueError(f"a request has either {of_each} or {key}, and this one has both")
-            if not all(isinstance(x, (int, float)) and x > 0 for x in (given, factor)):
-                raise ValueError(f"{key} is {given!r}; expected a whole number, 1 or more")
-            if key == "total_gpus" and given % factor:
-                raise ValueError(f"total_gpus is {given}, which {factor} nodes or tasks cannot share equally")
-            data[of_each] = ceil(given * factor) if of_each == "memory_mb" else given // factor
+        data = dict(data)
+        for given, of_each in (("memory_mb_per_core", "memory_mb"), ("total_gpus", "gpus")):
+            if given in data and of_each in data:
+                raise ValueError(f"a request has either {of_each} or {given}, and this one has both")
+        if "memory_mb_per_core" in data:
+            data["memory_mb"] = _memory_mb(data.pop("memory_mb_per_core"), data.get("cores", 1))
+        if "total_gpus" in data:
+            data["gpus"] = _gpus_of_each(data.pop("total_gpus"), data.get("tasks") or data.get("nodes", 1))
         return data
 
     @model_validator(mode="after")
@@ -186,9 +190,42 @@ class RequestTable(Table):
             raise ValueError("a request has either nodes or tasks, and this one has both")
         if not (self.cores or self.memory_mb or self.gpus or self.resources):
             raise ValueError("a request has cores, memory_mb, gpus or resources; this one has none")
+        if 0 < self.cores < LEAST_CORES:
+            raise ValueError(f"cores is {self.cores:g}; expected 0, or {LEAST_CORES:g} or more")
         if self.gpu_share < 1 and self.gpus != 1:
             raise ValueError(f"gpu_share is of one GPU, and gpus is {self.gpus}; expected 1")
+        if self.gpu_types and not self.gpus:
+            raise ValueError("gpu_types is given without gpus; expected the number of GPUs, 1 or more")
         return self
+
+
+LEAST_CORES = 0.001
+
+
+def _memory_mb(per_core: Any, cores: Any) -> int:
+    """The memory of each node or task, rounded up. Raises ValueError."""
+    if not _is_between(0, per_core, MOST):
+        raise ValueError(f"memory_mb_per_core is {per_core!r}; expected a number of MB, more than 0")
+    if not _is_between(0, cores, MOST):
+        raise ValueError(f"memory_mb_per_core needs cores, and cores is {cores!r}; give memory_mb instead")
+    memory_mb: float = per_core * cores
+    return ceil(memory_mb)
+
+
+def _gpus_of_each(total: Any, chunks: Any) -> int:
+    """The GPUs of each node or task. Raises ValueError."""
+    if not (isinstance(total, int) and _is_between(0, total, 2**31)):
+        raise ValueError(f"total_gpus is {total!r}; expected a whole number, 1 or more")
+    if not (isinstance(chunks, int) and _is_between(0, chunks, 2**31)):
+        raise ValueError(f"total_gpus is for the nodes or tasks together, of which there are {chunks!r}")
+    if total % chunks:
+        raise ValueError(f"total_gpus is {total}, which {chunks} nodes or tasks cannot share equally")
+    return int(total // chunks)
+
+
+def _is_between(low: float, number: Any, high: float) -> bool:
+    """Whether this is a number between both; false for infinity, NaN and true."""
+    return isinstance(number, (int, float)) and not isinstance(number, bool) and low < number < high
 
 
 class JobClassTable(Table):

@@ -1,4 +1,8 @@
-"""Errors of a site that concern several of its tables: doubled or unknown names, and jobs that cannot run."""
+"""Errors of a site that concern several of its tables: doubled or unknown names, and jobs that cannot run.
+
+A site in a database may have requests that it cannot satisfy, since its past jobs requested nodes that are
+gone. Such jobs are refused when they arrive. In a site file, they are errors.
+"""
 
 from __future__ import annotations
 
@@ -6,7 +10,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from itertools import islice
 
-from scheduler.node_request import Node
 from site_db.site_file.nodes import cluster_of, request_of
 from site_db.site_file.relations import KINDS
 from site_db.site_file.tables import SiteFile
@@ -19,6 +22,13 @@ Names = Mapping[str, None]
 
 
 def errors(site: SiteFile) -> Iterator[Error]:
+    """All errors of a site file."""
+    yield from contradictions(site)
+    yield from unsatisfiable(site)
+
+
+def contradictions(site: SiteFile) -> Iterator[Error]:
+    """Errors that a site in use has not."""
     known = {kind: _names_of(site, kind) for kind in KINDS}
     for kind in KINDS:
         yield from _twice(KINDS[kind].singular, _named(site, kind))
@@ -29,9 +39,42 @@ def errors(site: SiteFile) -> Iterator[Error]:
     yield from _of_clusters(site, known["machines"])
     yield from _of_job_classes(site, known["machine_classes"])
     yield from _of_partitions(site)
-    yield from _of_requests(site, known)
     yield from _of_queues(site)
     yield from _of_users(site, known)
+
+
+def unsatisfiable(site: SiteFile) -> Iterator[Error]:
+    """Requests with names that the site has not, and those that its nodes cannot satisfy even if all are
+    free."""
+    known = {kind: _names_of(site, kind) for kind in ("machines", "partitions", "site_resources")}
+    # Of a partition with unknown nodes, an error is reported already.
+    are_known = all(name in known["machines"] for table in site.partitions for name in table.nodes)
+    cluster = cluster_of(site) if are_known else None
+    for k, job_class in enumerate(site.job_classes):
+        table = job_class.request
+        if table is None:
+            continue
+        place, who = ("job_classes", k, "request"), f"job class '{job_class.name}'"
+        unknown = [
+            *_unknown((*place, "partitions"), who, table.partitions, "partitions", known),
+            *_unknown((*place, "site_resources"), who, table.site_resources, "site_resources", known),
+        ]
+        yield from unknown
+        if unknown or cluster is None:
+            continue
+        amounts = cluster.site_resources
+        for name, amount in table.site_resources.items():
+            if amount > amounts[name]:
+                sentence = f"{who} requests {amount:,} {name}; the site has {amounts[name]:,}"
+                yield (*place, "site_resources", name), sentence
+        request = request_of(table)
+        if not cluster.can_satisfy(request):
+            where = f" in partition {' or '.join(table.partitions)}" if table.partitions else ""
+            yield (
+                place,
+                f"{who} requests {request}, which the nodes{where} cannot satisfy even if all are free; "
+                f"change its request, or give the site such nodes",
+            )
 
 
 def _named(site: SiteFile, kind: str) -> Iterator[tuple[Location, str]]:
@@ -113,32 +156,6 @@ def _of_partitions(site: SiteFile) -> Iterator[Error]:
                 (*place, "default_time_s"),
                 f"{who} has a default_time_s of {default_s:,g}; expected max_time_s, {most_s:,g}, or less",
             )
-
-
-def _of_requests(site: SiteFile, known: Mapping[str, Names]) -> Iterator[Error]:
-    """Unknown names in requests, and requests that the site's nodes cannot satisfy even if all are free."""
-    amounts = {table.name: table.amount for table in site.site_resources}
-    nodes: list[Node] | None = None
-    for k, job_class in enumerate(site.job_classes):
-        table = job_class.request
-        if table is None:
-            continue
-        place, who = ("job_classes", k, "request"), f"job class '{job_class.name}'"
-        unknown = [
-            *_unknown((*place, "partitions"), who, table.partitions, "partitions", known),
-            *_unknown((*place, "site_resources"), who, table.site_resources, "site_resources", known),
-        ]
-        if unknown:
-            yield from unknown
-            continue
-        for name, amount in table.site_resources.items():
-            if amount > amounts[name]:
-                sentence = f"{who} requests {amount} {name}; the site has {amounts[name]}"
-                yield (*place, "site_resources", name), sentence
-        nodes = [*cluster_of(site).nodes.values()] if nodes is None else nodes
-        request = request_of(table)
-        if sum(map(request.chunks_on, nodes)) < request.chunks:
-            yield place, f"{who} requests {request}, which the nodes cannot satisfy even if all are free"
 
 
 def _of_queues(site: SiteFile) -> Iterator[Error]:

@@ -56,36 +56,20 @@ def import_slurm_conf(
 ) -> None:
     """Put the nodes and partitions of a Slurm cluster in place of those of the site, which may be new.
 
-    Nodes of one specification are machines of one class. Job classes, history, queues and users stay.
+    Nodes of one specification are machines of one class. Job classes, history, queues and users stay. The
+    output of `scontrol show node` lacks the limits of partitions.
     """
-    from site_db import toml_file
-    from site_db.site_file.importing import SiteConflict, put_site
-    from site_db.site_file.nodes import with_cluster
-    from site_db.site_file.relations import in_site_order
-    from site_db.site_file.tables import SiteFile
-    from site_db.site_file.validation import errors
-    from site_db.sites import SiteReader, site_names
-    from site_db.slurm_conf import read_cluster
+    from site_db.nodes_import import import_nodes
 
     with opened(db, changing=True) as (session, address):
         site = site_of(session, address)
-        cluster = read_cluster(conf)
-        is_new = site not in site_names(session)
-        before = (
-            SiteFile(name=site, machine_classes=(), job_classes=())
-            if is_new
-            else SiteReader(session, site).as_file()
-        )
-        file = in_site_order(with_cluster(before, cluster))
-        if mistakes := [sentence for _, sentence in errors(file)]:
-            raise toml_file.InvalidFile(*(f"{conf}: {sentence}" for sentence in mistakes))
-        try:
-            put_site(session, file, experienced=[table.name for table in file.job_classes])
-        except SiteConflict as conflict:
-            raise toml_file.InvalidFile(f"{conf}: {conflict}") from None
-    console.print_line(f"{address}: the site '{site}' {'is new' if is_new else 'is updated'}: {cluster}.")
-    for line in cluster.model:
+        imported = import_nodes(session, site, conf)
+    state = "new" if imported.is_new else "updated"
+    console.print_line(f"{address}: the site '{site}' is {state}: {imported.cluster}.")
+    for line in imported.cluster.model:
         console.print_line(f"{line}.")
+    for sentence in imported.notes:
+        console.print_note(sentence)
 
 
 def _import_archive(

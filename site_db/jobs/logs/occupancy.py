@@ -5,6 +5,7 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from math import ceil
 from typing import NamedTuple
 
 import numpy as np
@@ -31,8 +32,9 @@ class Overbooked(NamedTuple):
 
 @dataclass
 class _Used:
-    """Of one node: the largest amounts of a job's share, and the partitions of jobs."""
+    """Of one node: the largest amounts that a job needs of it, and the partitions of jobs."""
 
+    cpus: int = 1
     memory_mib: int = 0
     gpus: dict[str, int] = field(default_factory=dict)
     partitions: set[str] = field(default_factory=set)
@@ -40,7 +42,7 @@ class _Used:
 
 class Occupancy:
     """Collects what jobs use of nodes: their CPUs, memory and GPUs divided by their number of nodes, rounded
-    down."""
+    down, since accounting does not say which of the nodes had more."""
 
     def __init__(self) -> None:
         self._index: dict[str, int] = {}
@@ -53,9 +55,9 @@ class Occupancy:
         n = len(job.nodes)
         if not n:
             return
+        cpus, memory = max(job.processors, job.resources.cpus), job.resources.memory_mib
         partitions = partitions_of(job) or {NO_PARTITION}
-        gpus = {gpu_type or UNNAMED: amount // n for gpu_type, amount in job.resources.gpus.items()}
-        memory, all_gpus = job.resources.memory_mib // n, sum(gpus.values())
+        need = _need(job, n)
         for name in job.nodes:
             node = self._index.get(name)
             if node is None:
@@ -63,13 +65,15 @@ class Occupancy:
                 self._used.append(_Used())
             used = self._used[node]
             used.partitions |= partitions
-            for gpu_type, amount in gpus.items():
+            used.cpus = max(used.cpus, need.cpus)
+            used.memory_mib = max(used.memory_mib, need.memory_mib)
+            for gpu_type, amount in need.gpus.items():
                 used.gpus[gpu_type] = max(used.gpus.get(gpu_type, 0), amount)
             self._node.append(node)
             self._line.append(job.line)
-            self._cpus.append(max(job.processors, job.resources.cpus) // n)
-            self._memory.append(memory)
-            self._gpus.append(all_gpus)
+            self._cpus.append(cpus // n)
+            self._memory.append(memory // n)
+            self._gpus.append(job.resources.n_gpus // n)
             self._start.append(job.started_unix_s)
             self._end.append(job.ended_unix_s)
 
@@ -78,26 +82,27 @@ class Occupancy:
         if not self._used:
             return
         used, _, row = self._sweep(self._cpus)
+        most = self._most(self._cpus)
         names = list(self._index)
         node = np.array(self._node)[row]
         there = np.array([nodes[name].cores if name in nodes else np.inf for name in names])
         beyond = np.flatnonzero(used > there[node])
         first, at = np.unique(node[beyond], return_index=True)
         for n, k in zip(first.tolist(), beyond[at].tolist(), strict=True):
-            most = int(used[node == n].max())
-            yield Overbooked(names[n], most, float(there[n]), self._line[int(row[k])])
+            yield Overbooked(names[n], int(most[n]), float(there[n]), self._line[int(row[k])])
 
     def cluster(self) -> Cluster:
-        """Nodes that have just what was used of them at a time, in the partitions of the jobs on them."""
-        most = [self._most(column) for column in (self._cpus, self._memory, self._gpus)]
+        """Nodes that have just what was used of them at a time, and what each of their jobs needs, in the
+        partitions of the jobs on them."""
+        most = [self._most(column).tolist() for column in (self._cpus, self._memory, self._gpus)]
         nodes = {
             name: Node(
-                cores=max(1, int(most[0][n])),
-                memory_mib=int(most[1][n]),
-                gpus=_gpus(self._used[n].gpus, int(most[2][n])),
-                partitions=frozenset(self._used[n].partitions),
+                cores=max(used.cpus, cpus),
+                memory_mib=max(used.memory_mib, memory_mib),
+                gpus=_gpus(used.gpus, gpus),
+                partitions=frozenset(used.partitions),
             )
-            for name, n in self._index.items()
+            for name, used, cpus, memory_mib, gpus in zip(self._index, self._used, *most, strict=True)
         }
         partitions = dict.fromkeys(name for node in nodes.values() for name in sorted(node.partitions))
         has_memory = any(node.memory_mib for node in nodes.values())
@@ -123,10 +128,20 @@ class Occupancy:
         return np.cumsum(change[order]), at_s[order], row[order]
 
 
+def _need(job: LoggedJob, n: int) -> _Used:
+    """What each of the n nodes of a job must have, so that they can satisfy its request (`LoggedRequests`):
+    equal parts, rounded up, or tasks of one core."""
+    tres = job.resources
+    cpus, memory_mib = ceil(tres.cpus / n), ceil(tres.memory_mib / n)
+    if tres.cpus % n and not tres.gpus:
+        memory_mib = cpus * ceil(tres.memory_mib / tres.cpus)
+    return _Used(cpus, memory_mib, {name or UNNAMED: ceil(amount / n) for name, amount in tres.gpus.items()})
+
+
 def _gpus(largest: Mapping[str, int], at_a_time: int) -> tuple[str, ...]:
-    """GPUs by type. If accounting names at most one type, as many as were in use at a time; of several, the
-    largest number that one job had of each."""
+    """GPUs by type: of each that accounting names, the largest number that one job had; and as many more of
+    the first type as were in use at a time, or as one job had of any type."""
     named = sorted(largest.keys() - {UNNAMED})
-    if len(named) <= 1:
-        return (named[0] if named else UNNAMED,) * at_a_time
-    return tuple(gpu_type for gpu_type in named for _ in range(largest[gpu_type]))
+    gpus = [gpu_type for gpu_type in named for _ in range(largest[gpu_type])]
+    more = max(at_a_time, largest.get(UNNAMED, 0)) - len(gpus)
+    return (*gpus, *[named[0] if named else UNNAMED] * more)

@@ -14,7 +14,7 @@ from site_db.site_file.cluster import Cluster
 
 def partitions_of(job: LoggedJob) -> frozenset[str]:
     """The partitions to which a job was submitted."""
-    return frozenset(filter(None, job.partition.split(",")))
+    return frozenset(filter(None, map(str.strip, job.partition.split(","))))
 
 
 class LoggedRequests:
@@ -33,7 +33,13 @@ class LoggedRequests:
         """The numbers of the jobs with each request."""
 
     def place(self, job: LoggedJob) -> tuple[int, int]:
-        """The place of a job's request in `all`, and its cores."""
+        """The place of a job's request in `all`, and its cores. Each job counts for its request."""
+        place = self.place_of(job)
+        self._jobs[place].append(job.number)
+        return place, self.all[place].cpus
+
+    def place_of(self, job: LoggedJob) -> int:
+        """The place of a job's request in `all`."""
         tres, partitions = job.resources, partitions_of(job)
         gpus, others = tuple(sorted(tres.gpus.items())), tuple(sorted(tres.others.items()))
         of_site = tuple(sorted(tres.site_resources.items()))
@@ -42,9 +48,7 @@ class LoggedRequests:
             self._places[key] = len(self.all)
             self.all.append(self._request(tres, partitions))
             self._jobs.append([])
-        place = self._places[key]
-        self._jobs[place].append(job.number)
-        return place, self.all[place].cpus
+        return self._places[key]
 
     def never_fit(self) -> Iterator[str]:
         """A sentence for each request that the nodes, or the site's resources, cannot satisfy."""
@@ -53,7 +57,7 @@ class LoggedRequests:
             if beyond is not None:
                 yield f"{_the_first(jobs)}: the site has {beyond} for {request}; refused when it arrives"
                 continue
-            if sum(map(request.chunks_on, self._cluster.nodes.values())) < request.chunks:
+            if not self._cluster.can_satisfy(request):
                 where = f" in partition {','.join(sorted(request.partitions))}" if request.partitions else ""
                 yield f"{_the_first(jobs)}: no nodes{where} can satisfy {request}; refused when it arrives"
 

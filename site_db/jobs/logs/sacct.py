@@ -15,6 +15,7 @@ from site_db.jobs.logs.logged_job import MOST_PROCESSORS, LoggedJob, Refused, Ta
 from site_db.jobs.logs.swf_format import LATEST_UNIX_S
 from site_db.jobs.logs.tres import BadTres, Tres, memory_mib, tres_of
 from site_db.site_file import hostlist
+from site_db.toml_file import MOST
 
 COMMAND = (
     "sacct -a -P -X -S 2026-01-01 -E now "
@@ -262,7 +263,7 @@ def _resources(row: _Row, n_nodes: int) -> Tres:
         cpus = requested.cpus or _first(row, "reqcpus") or allocated.cpus or _first(row, "alloccpus", "ncpus")
         counted = _first(row, "allocnodes", "nnodes", "reqnodes")
         nodes = max(requested.nodes, allocated.nodes, counted, n_nodes, 1)
-        return Tres(
+        found = Tres(
             cpus=max(cpus, 1),
             nodes=nodes,
             memory_mib=requested.memory_mib
@@ -274,6 +275,10 @@ def _resources(row: _Row, n_nodes: int) -> Tres:
         )
     except BadTres as error:
         raise Refused(f"its resources cannot be read: {printable(str(error))}") from None
+    others = *found.others.values(), *found.site_resources.values(), found.memory_mib
+    if max(found.cpus, found.nodes, found.n_gpus) > MOST_PROCESSORS or max(others) >= MOST:
+        raise Refused("its resources cannot be read: more than any cluster has")
+    return found
 
 
 def _requested_mib(text: str, cpus: int, nodes: int) -> int:

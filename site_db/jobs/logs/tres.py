@@ -50,13 +50,13 @@ def tres_of(text: str) -> Tres:
         if name == "mem":
             counts["memory_mib"] = memory_mib(value)
         elif name in ("cpu", "node"):
-            counts[f"{name}s"] = _count(value, part)
+            counts[f"{name}s"] = amount_of(value, part)
         elif name.startswith("gres/gpu"):
-            gpus[name.removeprefix("gres/gpu").removeprefix(":")] = _count(value, part)
+            gpus[name.removeprefix("gres/gpu").removeprefix(":").strip()] = amount_of(value, part)
         elif name.startswith("gres/"):
-            others[name.removeprefix("gres/")] = _count(value, part)
+            others[name.removeprefix("gres/")] = amount_of(value, part)
         elif name.startswith(("license/", "bb/")):
-            of_site[name.partition("/")[2]] = _count(value, part)
+            of_site[name.partition("/")[2]] = amount_of(value, part)
     # gres/gpu is the total, gres/gpu:a100 a part of it.
     if (total := gpus.pop("", 0)) > (typed := sum(gpus.values())):
         gpus[""] = total - typed
@@ -72,7 +72,8 @@ def memory_mib(text: str) -> int:
     return ceil(float(match[1]) * _MIB[match[2].upper()])
 
 
-def _count(text: str, part: str) -> int:
+def amount_of(text: str, part: str) -> int:
+    """The number of a text like 4 or 800G, which `part` of a list names. Raises BadTres."""
     match = re.fullmatch(r"([0-9]{1,15})([KMGT]?)", text, re.IGNORECASE)
     if match is None:
         raise BadTres(f"'{part}' has no whole number of at least 0")

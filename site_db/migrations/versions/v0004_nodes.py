@@ -12,10 +12,10 @@ def upgrade() -> None:
         for column in ("threads_per_core", "slots"):
             batch.add_column(sa.Column(column, sa.Integer, server_default="1", nullable=False))
             batch.create_check_constraint(op.f(f"ck_machine_{column}_positive"), _positive(column))
-    _of_machine("machine_gpu", "gpu_type", _amount())
-    _of_machine("machine_resource", "resource", _amount())
+    _of_machine("machine_gpu", "gpu_type", _amount(sa.Integer))
+    _of_machine("machine_resource", "resource", _amount(sa.BigInteger))
     _of_machine("machine_feature", "feature")
-    _of_site("site_resource", *_amount())
+    _of_site("site_resource", *_amount(sa.BigInteger))
     _of_site(
         "partition",
         sa.Column("max_time_s", sa.Double),
@@ -38,7 +38,7 @@ def upgrade() -> None:
         sa.Column("nodes", sa.Integer, nullable=False),
         sa.Column("tasks", sa.Integer),
         sa.Column("cores", sa.Double, nullable=False),
-        sa.Column("memory_mb", sa.Integer, nullable=False),
+        sa.Column("memory_mb", sa.BigInteger, nullable=False),
         sa.Column("gpus", sa.Integer, nullable=False),
         sa.Column("gpu_share", sa.Double, nullable=False),
         *(
@@ -80,8 +80,8 @@ def _of_site(table: str, *more: sa.schema.SchemaItem) -> None:
     )
 
 
-def _amount() -> tuple[sa.schema.SchemaItem, ...]:
-    return sa.Column("amount", sa.Integer, nullable=False), _check("amount_positive", _positive("amount"))
+def _amount(kind: type[sa.Integer]) -> tuple[sa.schema.SchemaItem, ...]:
+    return sa.Column("amount", kind, nullable=False), _check("amount_positive", _positive("amount"))
 
 
 def _reference(table: str) -> sa.ForeignKey:

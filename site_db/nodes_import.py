@@ -1,0 +1,76 @@
+"""Importing the nodes and partitions of a Slurm cluster into a site."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+from typing import NamedTuple
+
+from sqlalchemy.orm import Session
+
+from site_db.jobs.logs.log_file import BadLog
+from site_db.site_file.cluster import Cluster
+from site_db.site_file.importing import SiteConflict, put_site
+from site_db.site_file.nodes import cluster_of
+from site_db.site_file.relations import in_site_order
+from site_db.site_file.replacing_nodes import with_cluster
+from site_db.site_file.tables import SiteFile
+from site_db.site_file.validation import contradictions, unsatisfiable
+from site_db.sites import site_names, site_or_new
+from site_db.slurm_conf import read_cluster
+from site_db.toml_file import InvalidFile
+
+
+class ImportedNodes(NamedTuple):
+    """The nodes that a site has now, and sentences on what else changed, or is not known."""
+
+    cluster: Cluster
+    is_new: bool
+    """Whether there was no such site."""
+    notes: list[str]
+
+
+def import_nodes(session: Session, site: str, conf: Path) -> ImportedNodes:
+    """Put the nodes and partitions of a `slurm.conf`, or of the output of `scontrol show node`, in place of
+    those of a site, which is created if there is none of that name.
+
+    Job classes, history, queues and users stay. Importing the same file again changes nothing. Raises BadLog
+    with file and line, and InvalidFile where the site contradicts the file.
+    """
+    cluster = read_cluster(conf)
+    if not any(node.partitions for node in cluster.nodes.values()):
+        raise BadLog(
+            f"{conf}: no node is in a partition, and jobs are submitted to partitions; add a line like "
+            f"'PartitionName=batch Nodes=ALL'"
+        )
+    is_new, before = site not in site_names(session), site_or_new(session, site)
+    file = in_site_order(with_cluster(before, cluster))
+    if mistakes := [sentence for _, sentence in contradictions(file)]:
+        raise InvalidFile(*(f"{conf}: {sentence}" for sentence in mistakes))
+    try:
+        put_site(session, file, experienced=[table.name for table in file.job_classes])
+    except SiteConflict as conflict:
+        raise InvalidFile(f"{conf}: {conflict}") from None
+    return ImportedNodes(cluster_of(file), is_new, [*_notes(before, file, cluster)])
+
+
+def _notes(before: SiteFile, file: SiteFile, cluster: Cluster) -> Iterator[str]:
+    unlimited = [table.name for table in file.partitions if table.name not in cluster.partitions]
+    if unlimited:
+        yield (
+            f"the limits of {'partition' if len(unlimited) == 1 else 'the partitions'} "
+            f"{', '.join(unlimited)} are not known, since only nodes name "
+            f"{'it' if len(unlimited) == 1 else 'them'}; for MaxTime, DefaultTime and MaxNodes, import "
+            f"slurm.conf"
+        )
+    left = {table.name for table in file.clusters}
+    for table in before.clusters:
+        if table.name not in left:
+            yield f"the cluster '{table.name}' is removed, since none of its members is a node any more"
+    beyond = [sentence for _, sentence in unsatisfiable(file)]
+    if beyond:
+        n = "1 job class requests" if len(beyond) == 1 else f"{len(beyond):,} job classes request"
+        yield (
+            f"{n} what the nodes do not have, and such jobs are refused when they arrive: {beyond[0]}"
+            f"{'' if len(beyond) == 1 else '; for the others: sil db check'}"
+        )
