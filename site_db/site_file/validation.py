@@ -69,7 +69,8 @@ def unsatisfiable(site: SiteFile) -> Iterator[Error]:
                 yield (*place, "site_resources", name), sentence
         request = request_of(table)
         if not cluster.can_satisfy(request):
-            where = f" in partition {' or '.join(table.partitions)}" if table.partitions else ""
+            where = f" with {' and '.join(table.features)}" if table.features else ""
+            where += f" in partition {' or '.join(table.partitions)}" if table.partitions else ""
             yield (
                 place,
                 f"{who} requests {request}, which the nodes{where} cannot satisfy even if all are free; "

@@ -211,6 +211,112 @@ queues = []
 name = "cy"
 """
 
+NODES = """# A site of nodes that says all that such a site can say.
+name = "nodes"
+
+[[machine_classes]]
+name = "cpu"
+
+[[machine_classes]]
+name = "gpu"
+
+[[machines]]
+names = ["n[01-04]"]
+machine_class = "cpu"
+processors = 64
+threads_per_core = 2
+memory_mb = 256000
+features = ["ib", "avx512"]
+
+[[machines]]
+names = ["g1"]
+machine_class = "gpu"
+processors = 32
+slots = 4
+memory_mb = 512000
+
+[machines.gpus]
+h100 = 2
+a100 = 4
+
+[machines.resources]
+scratch = 800000000000
+
+[[partitions]]
+name = "batch"
+nodes = ["n[01-04]"]
+max_time_s = 86400
+default_time_s = 3600
+max_nodes = 2
+
+[[partitions]]
+name = "whole"
+nodes = ["g1", "n[03-04]"]
+exclusive = true
+
+[[site_resources]]
+name = "matlab"
+amount = 5
+
+[[job_classes]]
+name = "wide"
+
+[job_classes.sequential_s]
+cpu = 100
+
+[job_classes.request]
+nodes = 2
+cores = 8
+memory_mb_per_core = 4000.5
+features = ["ib"]
+partitions = ["whole", "batch"]
+exclusive = true
+time_limit_s = 7200
+
+[[job_classes]]
+name = "tasks"
+
+[job_classes.sequential_s]
+cpu = 10
+
+[job_classes.request]
+tasks = 128
+cores = 0.5
+
+[job_classes.request.site_resources]
+matlab = 2
+
+[[job_classes]]
+name = "train"
+
+[job_classes.sequential_s]
+gpu = 50
+
+[job_classes.request]
+nodes = 1
+total_gpus = 4
+gpu_types = ["h100", "a100"]
+
+[job_classes.request.resources]
+scratch = 400000000000
+
+[[job_classes]]
+name = "infer"
+
+[job_classes.sequential_s]
+gpu = 5
+
+[job_classes.request]
+gpus = 1
+gpu_share = 0.25
+
+[[job_classes]]
+name = "plain"
+
+[job_classes.sequential_s]
+cpu = 1
+"""
+
 HERE = "# HERE"
 """Stands in bad texts on the line that must be blamed."""
 

@@ -23,6 +23,7 @@ from tests.examples import up_to
 from tests.site_db.site_texts import (
     FULL,
     HCS_2001,
+    NODES,
     SMALL,
     assert_has_a_plain_sentence_for_each_mistake,
     blamed_line,
@@ -82,9 +83,53 @@ def test_a_site_with_every_setting_is_read_completely_and_in_site_order(tmp_path
     assert (bob.queues, cy.queues) == ((), None)
 
 
+def test_a_site_of_nodes_is_read_completely_and_in_site_order(tmp_path: Path) -> None:
+    file = read(NODES, tmp_path)
+    assert list(errors(file)) == []
+    cpu, gpu = file.machines
+    assert (cpu.processors, cpu.threads_per_core, cpu.memory_mb, cpu.slots) == (64, 2, 256000.0, 1)
+    assert (cpu.features, cpu.gpus, cpu.resources) == (("avx512", "ib"), {}, {})
+    assert (gpu.threads_per_core, gpu.slots, gpu.resources) == (1, 4, {"scratch": 800_000_000_000})
+    assert list(gpu.gpus.items()) == [("a100", 4), ("h100", 2)]
+    batch, whole = file.partitions
+    assert batch.nodes == ("n01", "n02", "n03", "n04")
+    assert (batch.max_time_s, batch.default_time_s, batch.max_nodes) == (86400.0, 3600.0, 2)
+    assert (batch.exclusive, whole.exclusive) == (False, True)
+    assert whole.nodes == ("n03", "n04", "g1")
+    assert (whole.max_time_s, whole.default_time_s, whole.max_nodes) == (None, None, None)
+    assert [(table.name, table.amount) for table in file.site_resources] == [("matlab", 5)]
+    wide, tasks, train, infer, plain = (table.request for table in file.job_classes)
+    assert wide is not None
+    assert tasks is not None
+    assert train is not None
+    assert infer is not None
+    assert (wide.nodes, wide.tasks, wide.cores, wide.exclusive) == (2, None, 8.0, True)
+    assert wide.memory_mb == 32_004  # of each node: 8 cores with 4,000.5 MB
+    assert (wide.features, wide.partitions, wide.time_limit_s) == (("ib",), ("batch", "whole"), 7200.0)
+    assert (tasks.nodes, tasks.tasks, tasks.cores, tasks.site_resources) == (1, 128, 0.5, {"matlab": 2})
+    assert (train.gpus, train.gpu_types) == (4, ("a100", "h100"))
+    assert train.resources == {"scratch": 400_000_000_000}
+    assert (infer.gpus, infer.gpu_share, infer.cores, infer.memory_mb) == (1, 0.25, 1.0, 0)
+    assert plain is None
+
+
+@pytest.mark.parametrize(
+    ("given", "gpus"),
+    [("nodes = 2\ntotal_gpus = 8", 4), ("tasks = 4\ntotal_gpus = 8", 2), ("total_gpus = 3", 3)],
+    ids=["nodes", "tasks", "one node"],
+)
+def test_gpus_in_total_are_those_of_each_node_or_task(given: str, gpus: int, tmp_path: Path) -> None:
+    text = changed("nodes = 1\ntotal_gpus = 4", given, NODES)
+    text = changed("a100 = 4", "a100 = 16", text).replace('names = ["g1"]', 'names = ["g[1-2]"]')
+    request = read(text, tmp_path).job_classes[2].request
+    assert request is not None
+    assert request.gpus == gpus
+
+
 def test_site_order_is_idempotent(tmp_path: Path) -> None:
-    file = read(FULL, tmp_path)
-    assert in_site_order(file) == file
+    for text in (FULL, NODES):
+        file = read(text, tmp_path)
+        assert in_site_order(file) == file
 
 
 def test_an_unknown_cluster_member_is_rejected_with_file_line_and_hint(
@@ -212,6 +257,37 @@ def test_the_hint_shows_at_most_five_names(tmp_path: Path) -> None:
     assert refusal(text, tmp_path).endswith("the site has f1, f2, s1, s2, odd, ...")
 
 
+UNRESOLVED_NAMES_AT_A_SITE_OF_NODES = {
+    # A request is checked against the nodes of partitions, and these must exist.
+    "a node of a partition": (
+        'nodes = ["g1", "n[03-04]"]',
+        'nodes = [\n"n[03-04]",\n"n05", # HERE\n]',
+        "partition 'whole' names the machine 'n05', which does not exist; did you mean 'n04'?",
+    ),
+    "a partition of a request": (
+        'partitions = ["whole", "batch"]',
+        'partitions = ["whole", "bacth"] # HERE',
+        "job class 'wide' names the partition 'bacth', which does not exist; did you mean 'batch'?",
+    ),
+    "a site resource of a request": (
+        "matlab = 2",
+        "mathlab = 2 # HERE",
+        "job class 'tasks' names the site resource 'mathlab', which does not exist; did you mean 'matlab'?",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    UNRESOLVED_NAMES_AT_A_SITE_OF_NODES.values(),
+    ids=UNRESOLVED_NAMES_AT_A_SITE_OF_NODES,
+)
+def test_an_unresolved_name_at_a_site_of_nodes_is_rejected(
+    old: str, new: str, sentence: str, tmp_path: Path
+) -> None:
+    assert_is_refused(changed(old, new, NODES), sentence, tmp_path)
+
+
 NAMED_TWICE = {
     "a machine class": (
         'name = "slow"',
@@ -297,6 +373,32 @@ def test_a_duplicate_name_in_the_full_site_is_rejected(
     assert_is_refused(changed(old, new, FULL), sentence, tmp_path)
 
 
+NAMED_TWICE_AT_A_SITE_OF_NODES = {
+    "a partition": ('name = "whole"', 'name = "batch" # HERE', "partition 'batch' is named twice"),
+    "a node of a partition": (
+        '["g1", "n[03-04]"]',
+        '["g1", "n[03-04]", "n04"] # HERE',
+        "partition 'whole': machine 'n04' is named twice",
+    ),
+    "a site resource": (
+        'name = "matlab"\namount = 5',
+        'name = "matlab"\namount = 5\n\n[[site_resources]]\nname = "matlab" # HERE\namount = 5',
+        "site resource 'matlab' is named twice",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    NAMED_TWICE_AT_A_SITE_OF_NODES.values(),
+    ids=NAMED_TWICE_AT_A_SITE_OF_NODES,
+)
+def test_a_duplicate_name_at_a_site_of_nodes_is_rejected(
+    old: str, new: str, sentence: str, tmp_path: Path
+) -> None:
+    assert_is_refused(changed(old, new, NODES), sentence, tmp_path)
+
+
 def test_a_duplicate_user_to_submit_as_is_rejected(tmp_path: Path) -> None:
     text = changed('user = "bob"', 'user = "cy"', FULL)
     assert refusal(text, tmp_path).endswith("user 'ann': user 'cy' is named twice")
@@ -356,6 +458,149 @@ def test_an_inconsistent_site_is_rejected_with_its_line(
     old: str, new: str, sentence: str, tmp_path: Path
 ) -> None:
     assert_is_refused(changed(old, new), sentence, tmp_path)
+
+
+REMEDY = "; change its request, or give the site such nodes"
+REQUEST = "job_classes[0].request: "
+INCONSISTENCIES_AT_A_SITE_OF_NODES = {
+    "a partition without nodes": (
+        'nodes = ["g1", "n[03-04]"]',
+        "nodes = [] # HERE",
+        "partition 'whole' has no nodes; give it some, like nodes = [\"n[01-40]\"]",
+    ),
+    "a default time above the largest": (
+        "default_time_s = 3600",
+        "default_time_s = 100000 # HERE",
+        "partition 'batch' has a default_time_s of 100,000; expected max_time_s, 86,400, or less",
+    ),
+    "a request for more licences than the site has": (
+        "matlab = 2",
+        "matlab = 6 # HERE",
+        "job class 'tasks' requests 6 matlab; the site has 5",
+    ),
+    "a request for more nodes than there are": (
+        "[job_classes.request]\nnodes = 2",
+        "[job_classes.request] # HERE\nnodes = 5",
+        "job class 'wide' requests 5 nodes with 8 cores, 32,004 MiB each exclusively, which the nodes with "
+        "ib in partition batch or whole cannot satisfy even if all are free" + REMEDY,
+    ),
+    "a request for more memory than any node has": (
+        "[job_classes.request]\ntasks = 128",
+        "[job_classes.request] # HERE\nmemory_mb = 600000\ntasks = 128",
+        "job class 'tasks' requests 128 tasks with 0.5 core, 600,000 MiB each, and 2 matlab, which the "
+        "nodes cannot satisfy even if all are free" + REMEDY,
+    ),
+    "a request for GPUs of a type that no node has": (
+        '[job_classes.request]\nnodes = 1\ntotal_gpus = 4\ngpu_types = ["h100", "a100"]',
+        '[job_classes.request] # HERE\nnodes = 1\ntotal_gpus = 4\ngpu_types = ["v100"]',
+        "job class 'train' requests 1 node with 1 core, 4 v100 GPUs, 400,000,000,000 scratch, which the "
+        "nodes cannot satisfy even if all are free" + REMEDY,
+    ),
+    "a request for a feature that no node has": (
+        '[job_classes.request]\nnodes = 2\ncores = 8\nmemory_mb_per_core = 4000.5\nfeatures = ["ib"]',
+        '[job_classes.request] # HERE\nnodes = 2\ncores = 8\nfeatures = ["opa"]',
+        "job class 'wide' requests 2 nodes with 8 cores each exclusively, which the nodes with opa in "
+        "partition batch or whole cannot satisfy even if all are free" + REMEDY,
+    ),
+    "both nodes and tasks": (
+        "[job_classes.request]\nnodes = 2",
+        "[job_classes.request] # HERE\nnodes = 2\ntasks = 4",
+        REQUEST + "a request has either nodes or tasks, and this one has both",
+    ),
+    "memory in two ways": (
+        "[job_classes.request]\nnodes = 2",
+        "[job_classes.request] # HERE\nnodes = 2\nmemory_mb = 1000",
+        REQUEST + "a request has either memory_mb or memory_mb_per_core, and this one has both",
+    ),
+    "memory per core of no cores": (
+        "[job_classes.request]\nnodes = 2\ncores = 8",
+        "[job_classes.request] # HERE\nnodes = 2\ncores = 0",
+        REQUEST + "memory_mb_per_core needs cores, and cores is 0; give memory_mb instead",
+    ),
+    "memory per core of infinity": (
+        "[job_classes.request]\nnodes = 2\ncores = 8\nmemory_mb_per_core = 4000.5",
+        "[job_classes.request] # HERE\nnodes = 2\ncores = 8\nmemory_mb_per_core = inf",
+        REQUEST + "memory_mb_per_core is inf; expected a number of MB, more than 0",
+    ),
+    "memory per core in quotes": (
+        "[job_classes.request]\nnodes = 2\ncores = 8\nmemory_mb_per_core = 4000.5",
+        '[job_classes.request] # HERE\nnodes = 2\ncores = 8\nmemory_mb_per_core = "4G"',
+        REQUEST + "memory_mb_per_core is '4G'; expected a number of MB, more than 0",
+    ),
+    "GPUs in two ways": (
+        "[job_classes.request]\nnodes = 1\ntotal_gpus = 4",
+        "[job_classes.request] # HERE\nnodes = 1\ngpus = 4\ntotal_gpus = 4",
+        "job_classes[2].request: a request has either gpus or total_gpus, and this one has both",
+    ),
+    "GPUs that nodes cannot share equally": (
+        "[job_classes.request]\nnodes = 1\ntotal_gpus = 4",
+        "[job_classes.request] # HERE\nnodes = 3\ntotal_gpus = 4",
+        "job_classes[2].request: total_gpus is 4, which 3 nodes or tasks cannot share equally",
+    ),
+    "half a GPU in total": (
+        "[job_classes.request]\nnodes = 1\ntotal_gpus = 4",
+        "[job_classes.request] # HERE\nnodes = 1\ntotal_gpus = 0.5",
+        "job_classes[2].request: total_gpus is 0.5; expected a whole number, 1 or more",
+    ),
+    "a share of two GPUs": (
+        "[job_classes.request]\ngpus = 1",
+        "[job_classes.request] # HERE\ngpus = 2",
+        "job_classes[3].request: gpu_share is of one GPU, and gpus is 2; expected 1",
+    ),
+    "a type of no GPUs": (
+        "[job_classes.request]\nnodes = 1\ntotal_gpus = 4",
+        "[job_classes.request] # HERE\nnodes = 1",
+        "job_classes[2].request: gpu_types is given without gpus; expected the number of GPUs, 1 or more",
+    ),
+    "less than a thousandth of a core": (
+        "[job_classes.request]\ntasks = 128\ncores = 0.5",
+        "[job_classes.request] # HERE\ntasks = 128\ncores = 0.0004",
+        "job_classes[1].request: cores is 0.0004; expected 0, or 0.001 or more",
+    ),
+    "less than a thousandth of a GPU": (
+        "gpu_share = 0.25",
+        "gpu_share = 0.0004 # HERE",
+        "job_classes[3].request.gpu_share = 0.0004: expected a number greater than or equal to 0.001",
+    ),
+    "nothing": (
+        "[job_classes.request]\ntasks = 128\ncores = 0.5",
+        "[job_classes.request] # HERE\ntasks = 128\ncores = 0",
+        "job_classes[1].request: a request has cores, memory_mb, gpus or resources; this one has none",
+    ),
+    "a misspelled key of a request": (
+        "tasks = 128",
+        "taks = 128 # HERE",
+        "unknown key 'taks'; did you mean 'tasks'?",
+    ),
+    "GPUs of a machine without types": (
+        "[machines.gpus]\nh100 = 2\na100 = 4\n",
+        "gpus = 4 # HERE\n",
+        "machines[1].gpus = 4: expected a table",
+    ),
+    "no GPUs of a type": (
+        "h100 = 2",
+        "h100 = 0 # HERE",
+        "machines[1].gpus.h100 = 0: expected a number greater than or equal to 1",
+    ),
+}
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "sentence"),
+    INCONSISTENCIES_AT_A_SITE_OF_NODES.values(),
+    ids=INCONSISTENCIES_AT_A_SITE_OF_NODES,
+)
+def test_an_inconsistent_site_of_nodes_is_rejected_with_its_line(
+    old: str, new: str, sentence: str, tmp_path: Path
+) -> None:
+    assert_is_refused(changed(old, new, NODES), sentence, tmp_path)
+
+
+def test_a_request_is_not_judged_by_partitions_that_name_unknown_nodes(tmp_path: Path) -> None:
+    """The unknown name is the one error, and no crash."""
+    text = changed('nodes = ["g1", "n[03-04]"]', 'nodes = ["n05"] # HERE', NODES)
+    sentence = "partition 'whole' names the machine 'n05', which does not exist; did you mean 'n04'?"
+    assert refusal(text, tmp_path) == f"line {blamed_line(text)}: {sentence}"
 
 
 def test_a_user_who_may_submit_as_themselves_is_rejected(tmp_path: Path) -> None:
@@ -744,7 +989,7 @@ SNIPPETS = (
 @st.composite
 def mutated_sites(draw: st.DrawFn) -> str:
     """A good site after a few slips: text gone, put in, doubled or moved, a word for another."""
-    text = draw(st.sampled_from((SMALL, FULL)))
+    text = draw(st.sampled_from((SMALL, FULL, NODES)))
     words = sorted(set(text.split()))
     for _ in range(draw(st.integers(1, 3))):
         start = draw(st.integers(0, len(text)))
@@ -860,7 +1105,9 @@ def test_at_that_site_parallel_jobs_speed_up_on_every_cluster_but_at_most_linear
 # -- the file that is written ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("text", [SMALL, FULL, HCS_2001.read_text()], ids=["small", "full", "hcs-2001"])
+@pytest.mark.parametrize(
+    "text", [SMALL, FULL, NODES, HCS_2001.read_text()], ids=["small", "full", "nodes", "hcs-2001"]
+)
 def test_a_written_site_reads_as_the_same_site(text: str, tmp_path: Path) -> None:
     file = read(text, tmp_path)
     assert read(exchange.site_text(file), tmp_path) == file
@@ -983,6 +1230,61 @@ queues = []
 name = "cy"
 """
     )
+
+
+def test_a_site_of_nodes_is_written_with_amounts_of_each_node_and_ranges_of_partitions(
+    tmp_path: Path,
+) -> None:
+    text = exchange.site_text(read(NODES, tmp_path))
+    machines, partitions = text.index("[[machines]]"), text.index("[[partitions]]")
+    assert (
+        text[machines : text.index("[[job_classes]]")]
+        == """\
+[[machines]]
+names = ["n[01-04]"]
+machine_class = "cpu"
+processors = 64
+threads_per_core = 2
+memory_mb = 256000.0
+features = ["avx512", "ib"]
+
+[[machines]]
+names = ["g1"]
+machine_class = "gpu"
+processors = 32
+slots = 4
+memory_mb = 512000.0
+
+[machines.gpus]
+a100 = 4
+h100 = 2
+
+[machines.resources]
+scratch = 800000000000
+
+[[partitions]]
+name = "batch"
+nodes = ["n[01-04]"]
+max_time_s = 86400.0
+default_time_s = 3600.0
+max_nodes = 2
+
+[[partitions]]
+name = "whole"
+nodes = ["n[03-04]", "g1"]
+exclusive = true
+
+[[site_resources]]
+name = "matlab"
+amount = 5
+
+"""
+    )
+    assert machines < partitions
+    assert "memory_mb = 32004\n" in text
+    assert "memory_mb_per_core" not in text
+    assert "gpus = 4\n" in text
+    assert "total_gpus" not in text
 
 
 def test_the_142_machines_of_collins_and_george_are_written_as_ranges() -> None:

@@ -1,6 +1,6 @@
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +23,7 @@ from site_db.site_file.validation import errors
 from site_db.sites import SiteReader, UnknownSite, only_site, site_names
 from site_db.store import parse_address
 from tests.examples import up_to
-from tests.site_db.site_texts import FULL, HCS_2001, SMALL, changed, read, site_of
+from tests.site_db.site_texts import FULL, HCS_2001, NODES, SMALL, changed, read, site_of
 
 FAST, SLOW = (Place(PlaceKind.MACHINE_CLASS, k) for k in (0, 1))
 PAIR, MIXED = (Place(PlaceKind.CLUSTER, c) for c in (0, 1))
@@ -103,6 +103,25 @@ def test_a_site_with_every_setting_round_trips(session: Session, tmp_path: Path)
     assert reader.as_file() == file
     assert reader.as_scheduled() == site_of(file)
     assert (reader.site.description, reader.site.only_listed_users) == ("it has everything", True)
+
+
+def test_a_site_of_nodes_round_trips(session: Session, tmp_path: Path) -> None:
+    file = put(session, NODES, tmp_path)
+    assert SiteReader(session, "nodes").as_file() == file
+
+
+def test_a_site_loses_the_nodes_that_a_later_file_does_not_name(session: Session, tmp_path: Path) -> None:
+    put(session, NODES, tmp_path)
+    text = changed("h100 = 2\n", "", changed('features = ["ib", "avx512"]', 'features = ["ib"]', NODES))
+    text = changed("[machines.resources]\nscratch = 800000000000\n", "", text)
+    text = changed("[job_classes.request.resources]\nscratch = 400000000000\n", "", text)
+    text = changed('[[site_resources]]\nname = "matlab"\namount = 5\n', "", text)
+    text = changed("[job_classes.request.site_resources]\nmatlab = 2\n", "", text)
+    text = changed('[[partitions]]\nname = "whole"\nnodes = ["g1", "n[03-04]"]\nexclusive = true\n', "", text)
+    text = changed('partitions = ["whole", "batch"]', 'partitions = ["batch"]', text)
+    text = changed("[job_classes.request]\ngpus = 1\ngpu_share = 0.25\n", "", text)
+    file = put(session, text, tmp_path)
+    assert SiteReader(session, "nodes").as_file() == file
 
 
 def test_user_policies_keep_queues_limits_and_allowed_submitters(session: Session, tmp_path: Path) -> None:
@@ -266,12 +285,21 @@ POSITIVE = st.floats(1e-6, 1e9, allow_subnormal=False) | st.integers(1, 10**6)
 NOT_NEGATIVE = st.just(0) | POSITIVE
 PRIORITIES = st.integers(-(2**31), 2**31 - 1)
 WHOLE = st.integers(1, 2**31 - 1)
+GPUS = {"a100": 4, "h100": 1}
+RESOURCES = {"fpga": 2, "scratch": 10**12}
+FEATURES = ["avx512", "ib", "nvlink"]
 
 
 def some_of(names: Sequence[str], at_least: int = 0) -> st.SearchStrategy[list[str]]:
     if len(names) < at_least or not names:
         return st.just([])
     return st.lists(st.sampled_from(names), unique=True, min_size=at_least, max_size=len(names))
+
+
+@st.composite
+def part_of(draw: st.DrawFn, amounts: Mapping[str, int]) -> dict[str, int]:
+    """Some of the names, each with its amount."""
+    return {name: amounts[name] for name in draw(some_of([*amounts]))}
 
 
 @st.composite
@@ -284,7 +312,8 @@ def site_files(draw: st.DrawFn, name: str | None = None) -> SiteFile:
 
     classes, machines = names("k", 1, 3), names("m", 1, 7, NUMBERS | NUMBERS | WORDS)
     links, clusters, queues = names("x", 0, 3), names("c", 0, 3), names("q", 0, 3)
-    users = names("u", 0, 3)
+    users, partitions = names("u", 0, 3), names("p", 0, 3)
+    licences = {name: draw(st.integers(1, 10**12)) for name in names("l", 0, 2)}
 
     def table(**optional: Any) -> dict[str, Any]:
         """Some of the optional keys of a table."""
@@ -302,11 +331,59 @@ def site_files(draw: st.DrawFn, name: str | None = None) -> SiteFile:
                 rating=POSITIVE,
                 interconnects=some_of(links),
                 notional=st.booleans(),
+                threads_per_core=st.sampled_from([1, 2]),
+                slots=WHOLE,
+                gpus=part_of(GPUS),
+                resources=part_of(RESOURCES),
+                features=some_of(FEATURES),
+            ),
+        }
+
+    def request() -> dict[str, Any]:
+        """One that the machines can satisfy, whatever they have."""
+        return {
+            **draw(st.just({}) | st.just({"nodes": 1}) | st.just({"tasks": 1})),
+            **table(
+                cores=st.sampled_from([0.001, 0.5, 1, 1.0]),
+                site_resources=part_of(licences),
+                exclusive=st.booleans(),
+                time_limit_s=POSITIVE,
+            ),
+        }
+
+    def one_that_needs(machine: str) -> dict[str, Any]:
+        """A request for all that a machine has."""
+        has = next(g for g in groups if machine in g["names"])
+        gpus = has.get("gpus", {})
+        of_gpus = {"gpus": sum(gpus.values()), **table(gpu_types=st.just([*gpus]))} if gpus else {}
+        shared = draw(st.just({"gpus": 1, "gpu_share": 0.25})) if gpus and draw(st.booleans()) else of_gpus
+        in_partitions = [p["name"] for p in partition_tables if machine in p["nodes"]]
+        return {
+            "cores": float(has.get("processors", 1)),
+            "memory_mb": int(has.get("memory_mb", 0)),
+            **shared,
+            **table(
+                resources=part_of(has.get("resources", {})),
+                features=some_of(has.get("features", [])),
+                partitions=some_of(in_partitions),
             ),
         }
 
     cuts = sorted(draw(st.lists(st.integers(0, len(machines)), max_size=3)))
     groups = [group(machines[a:b]) for a, b in zip([0, *cuts], [*cuts, len(machines)], strict=True)]
+    partition_tables = [
+        {
+            "name": p,
+            "nodes": draw(some_of(machines, at_least=1)),
+            **table(
+                max_time_s=st.floats(3600, 1e6),
+                default_time_s=st.floats(1, 3600),
+                max_nodes=WHOLE,
+                exclusive=st.booleans(),
+            ),
+        }
+        for p in partitions
+    ]
     with_machines = sorted({g["machine_class"] for g in groups if g["names"]})
 
     def job_class(name: str) -> dict[str, Any]:
@@ -321,7 +398,11 @@ def site_files(draw: st.DrawFn, name: str | None = None) -> SiteFile:
             **table(
                 description=LINES, size=LINES, network_mbit_per_s=NOT_NEGATIVE, preferred=some_of(classes)
             ),
+            **({"request": requests()} if draw(st.booleans()) else {}),
         }
+
+    def requests() -> dict[str, Any]:
+        return request() if draw(st.booleans()) else one_that_needs(draw(st.sampled_from(machines)))
 
     def queue_tables() -> list[dict[str, Any]]:
         """A queue may displace only such as are served after it."""
@@ -374,6 +455,8 @@ def site_files(draw: st.DrawFn, name: str | None = None) -> SiteFile:
                 }
                 for c in clusters
             ],
+            "partitions": partition_tables,
+            "site_resources": [{"name": name, "amount": n} for name, n in licences.items()],
             "job_classes": [job_class(k) for k in names("j", 0, 3)],
             "queues": queue_tables(),
             "users": [user(u) for u in users],
@@ -386,7 +469,7 @@ def crowded_database(shared_folder: Path) -> Engine:
     """Has other sites already, so that an id is never a position."""
     engine = store.create(parse_address(str(shared_folder / "crowded.sqlite")))
     with Session(engine) as session, session.begin():
-        for text, name in ((SMALL, "small"), (FULL, "full")):
+        for text, name in ((SMALL, "small"), (FULL, "full"), (NODES, "nodes")):
             put_site(
                 session, read(changed(f'name = "{name}"', f'name = "the first {name}"', text), shared_folder)
             )
