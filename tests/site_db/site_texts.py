@@ -240,7 +240,7 @@ h100 = 2
 a100 = 4
 
 [machines.resources]
-scratch = 800000000000
+scratch = 858993459200
 
 [[partitions]]
 name = "batch"

@@ -89,7 +89,7 @@ def test_a_site_of_nodes_is_read_completely_and_in_site_order(tmp_path: Path) ->
     cpu, gpu = file.machines
     assert (cpu.processors, cpu.threads_per_core, cpu.memory_mb, cpu.slots) == (64, 2, 256000.0, 1)
     assert (cpu.features, cpu.gpus, cpu.resources) == (("avx512", "ib"), {}, {})
-    assert (gpu.threads_per_core, gpu.slots, gpu.resources) == (1, 4, {"scratch": 800_000_000_000})
+    assert (gpu.threads_per_core, gpu.slots, gpu.resources) == (1, 4, {"scratch": 858_993_459_200})
     assert list(gpu.gpus.items()) == [("a100", 4), ("h100", 2)]
     batch, whole = file.partitions
     assert batch.nodes == ("n01", "n02", "n03", "n04")
@@ -1260,7 +1260,7 @@ a100 = 4
 h100 = 2
 
 [machines.resources]
-scratch = 800000000000
+scratch = 858993459200
 
 [[partitions]]
 name = "batch"

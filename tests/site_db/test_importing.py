@@ -15,7 +15,7 @@ from site_db.schema import ExecutionHistoryRow, ExecutionStatisticsRow, JobRow, 
 from site_db.site_file.importing import SiteConflict, put_file, put_site
 from site_db.sites import SiteReader
 from site_db.toml_file import InvalidFile
-from tests.site_db.site_texts import SMALL, a_run, blamed_line, changed, dump, read, record
+from tests.site_db.site_texts import NODES, SMALL, a_run, blamed_line, changed, dump, read, record
 
 
 def put(session: Session, text: str, folder: Path) -> None:
@@ -34,6 +34,16 @@ def test_importing_an_unchanged_file_changes_nothing(session: Session, tmp_path:
     session.execute(update(SiteRow).values(version=6))
     before = dump(session)
     put(session, SMALL, tmp_path)
+    session.execute(update(SiteRow).values(version=6))
+    assert dump(session) == before
+
+
+def test_importing_an_unchanged_file_of_nodes_changes_nothing(session: Session, tmp_path: Path) -> None:
+    put(session, NODES, tmp_path)
+    record(session, a_run("g1", job_class="train"), site="nodes")
+    session.execute(update(SiteRow).values(version=6))
+    before = dump(session)
+    put(session, NODES, tmp_path)
     session.execute(update(SiteRow).values(version=6))
     assert dump(session) == before
 

@@ -113,7 +113,7 @@ def test_a_site_of_nodes_round_trips(session: Session, tmp_path: Path) -> None:
 def test_a_site_loses_the_nodes_that_a_later_file_does_not_name(session: Session, tmp_path: Path) -> None:
     put(session, NODES, tmp_path)
     text = changed("h100 = 2\n", "", changed('features = ["ib", "avx512"]', 'features = ["ib"]', NODES))
-    text = changed("[machines.resources]\nscratch = 800000000000\n", "", text)
+    text = changed("[machines.resources]\nscratch = 858993459200\n", "", text)
     text = changed("[job_classes.request.resources]\nscratch = 400000000000\n", "", text)
     text = changed('[[site_resources]]\nname = "matlab"\namount = 5\n', "", text)
     text = changed("[job_classes.request.site_resources]\nmatlab = 2\n", "", text)

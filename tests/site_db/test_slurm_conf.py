@@ -125,6 +125,28 @@ def test_nodes_of_the_future_are_left_out(tmp_path: Path) -> None:
     assert list(cluster(tmp_path, "NodeName=a CPUs=1", "NodeName=b CPUs=1 State=FUTURE").nodes) == ["a"]
 
 
+def test_a_partition_may_list_nodes_of_the_future(tmp_path: Path) -> None:
+    found = cluster(
+        tmp_path, "NodeName=a CPUs=1", "NodeName=b CPUs=1 State=FUTURE", "PartitionName=p Nodes=a,b"
+    )
+    assert {name: node.partitions for name, node in found.nodes.items()} == {"a": frozenset({"p"})}
+
+
+def test_all_nodes_are_those_of_the_whole_file(tmp_path: Path) -> None:
+    found = cluster(tmp_path, "NodeName=a CPUs=1", "PartitionName=p Nodes=ALL", "NodeName=b CPUs=1")
+    assert [node.partitions for node in found.nodes.values()] == [frozenset({"p"})] * 2
+
+
+def test_a_default_time_above_the_largest_does_not_count_as_in_slurm(tmp_path: Path) -> None:
+    found = cluster(tmp_path, "NodeName=a CPUs=1", "PartitionName=p Nodes=a MaxTime=60 DefaultTime=61")
+    assert found.partitions["p"] == Partition("p", 3_600.0, default_time_s=None)
+
+
+def test_counts_of_resources_have_binary_suffixes(tmp_path: Path) -> None:
+    found = cluster(tmp_path, "NodeName=a CPUs=1 Gres=fpga:2K,scratch:1T,gpu:a100:1")
+    assert found.nodes["a"].others == {"fpga": 2 * 2**10, "scratch": 2**40}
+
+
 @pytest.mark.parametrize(("kind", "counts"), [("CR_Core", False), ("CR_Core_Memory", True)])
 def test_memory_counts_only_where_slurm_allocates_it(kind: str, counts: bool, tmp_path: Path) -> None:
     found = cluster(tmp_path, f"SelectTypeParameters={kind}", "NodeName=n1 CPUs=4 RealMemory=1000")
