@@ -93,8 +93,9 @@ def show(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show all sites, or one: machines, clusters and their states, queues, users, expected times."""
-    from sil.cli.db import experience_listings, site_listings
+    """Show all sites, or one: machines, partitions, clusters and their states, queues, users, expected
+    times."""
+    from sil.cli.db import experience_listings, node_listings, site_listings
     from site_db.sites import SiteReader, site_names
     from site_db.states import current_states
 
@@ -109,6 +110,7 @@ def show(
                 states = current_states(session, reader)
                 listings = [
                     site_listings.machines(reader, states),
+                    *node_listings.listings(reader),
                     site_listings.clusters(reader, states),
                     site_listings.states(states),
                     site_listings.queues(session, reader),
@@ -187,20 +189,26 @@ def state(
 
 @app.command()
 def check(db: Database = DEFAULT) -> None:
-    """Recompute all statistics from the history and compare."""
+    """Recompute all statistics from the history and compare; validate the site like a site file."""
     from site_db.history.as_of import disagreements
-    from site_db.sites import find_site
+    from site_db.site_file.validation import errors
+    from site_db.sites import SiteReader
 
     with opened(db) as (session, address):
         site = site_of(session, address)
-        row = find_site(session, site)
-        recorded, pruned = row.runs_recorded, row.runs_pruned
-        wrong = len(list(disagreements(session, row.id)))
+        reader = SiteReader(session, site)
+        recorded, pruned = reader.site.runs_recorded, reader.site.runs_pruned
+        wrong = len(list(disagreements(session, reader.site.id)))
+        mistakes = [sentence for _, sentence in errors(reader.as_file())]
     if wrong:
-        console.print_note(f"{wrong} statistics of the site '{site}' do not agree with its history")
+        mistakes.append(f"{wrong} statistics of the site '{site}' do not agree with its history")
+    else:
+        kept = f"{recorded - pruned:,} runs" + (f" (and {pruned:,} that were pruned)" if pruned else "")
+        console.print_line(f"The statistics of the site '{site}' agree with its history of {kept}.")
+    for sentence in mistakes:
+        console.print_note(sentence)
+    if mistakes:
         raise typer.Exit(1)
-    kept = f"{recorded - pruned:,} runs" + (f" (and {pruned:,} that were pruned)" if pruned else "")
-    console.print_line(f"The statistics of the site '{site}' agree with its history of {kept}.")
 
 
 @app.command()

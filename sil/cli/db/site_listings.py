@@ -10,6 +10,7 @@ from sqlalchemy import BigInteger, Cast, ScalarSelect, Select, cast, func, selec
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from sil.cli.console import Column, Listing, Row, number, text
+from sil.cli.db import node_listings
 from site_db.jobs.records import SourceKind
 from site_db.schema import JobClassRow, JobRow, MachineRow, SiteRow, SourceRow, UserRow, UserUsageRow
 from site_db.sites import SiteReader
@@ -43,7 +44,8 @@ def sites(session: Session) -> Listing:
 
 
 def machines(reader: SiteReader, states: CurrentStates) -> Listing:
-    """How many machines of each class there are."""
+    """How many machines of each class there are; of a site of nodes, also what they have in total."""
+    are_nodes = node_listings.has_nodes(reader)
     down, in_class = set(states.down), defaultdict[str, list[Row]](list)
     for machine in reader.tables("machines"):
         in_class[machine["machine_class"]].append(machine)
@@ -54,6 +56,7 @@ def machines(reader: SiteReader, states: CurrentStates) -> Listing:
             "machines": len(in_class[k["name"]]),
             "down": sum(machine["name"] in down for machine in in_class[k["name"]]),
             "notional": sum(machine["notional"] for machine in in_class[k["name"]]),
+            **(node_listings.in_total(in_class[k["name"]]) if are_nodes else {}),
         }
         for k in reader.tables("machine_classes")
     ]
@@ -62,8 +65,10 @@ def machines(reader: SiteReader, states: CurrentStates) -> Listing:
         text("architecture"),
         number("machines"),
         number("of which down", "down"),
+        number("notional"),
+        *(node_listings.columns_in_total() if are_nodes else ()),
     ]
-    return Listing("machines", f"Machines of {reader.site.name}", [*columns, number("notional")], rows)
+    return Listing("machines", f"Machines of {reader.site.name}", columns, rows)
 
 
 def clusters(reader: SiteReader, states: CurrentStates) -> Listing:
