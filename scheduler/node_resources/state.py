@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from scheduler.compiled import Floats2, Ints, Ints2, allocate, copied
-from scheduler.node_request import Node, Request, thousandths
+from scheduler.node_request import Node, Request, alike, thousandths
 from scheduler.node_resources.kernels import allocation, fitting
 from scheduler.node_resources.kernels.allocation import CHUNKS, NODE
 from scheduler.node_resources.kernels.tables import (
@@ -60,11 +60,7 @@ class NodeResources:
         self._heap: Ints = np.zeros(n_nodes, dtype=np.int64)
         self._down: set[int] = set()
         self._most_chunks: dict[Any, int] = {}
-        self._alike: dict[Any, tuple[Node, int]] = {}
-        """A node of each sort, and how many there are."""
-        for node in nodes:
-            _, n = self._alike.get(sort := _sort(node), (node, 0))
-            self._alike[sort] = node, n + 1
+        self._alike = alike(nodes)
 
     def alongside(self) -> NodeResources:
         """Another state of the same nodes, for the same kinds; valid until `requests` is replaced."""
@@ -114,7 +110,7 @@ class NodeResources:
         """How many chunks of a request one job could have if nothing else ran and all nodes were up."""
         key = self._key(request)
         if key not in self._most_chunks:
-            self._most_chunks[key] = sum(request.chunks_on(node) * n for node, n in self._alike.values())
+            self._most_chunks[key] = sum(request.chunks_on(node) * n for node, n in self._alike)
         return self._most_chunks[key]
 
     def set_up(self, node: int, is_up: bool) -> None:
@@ -295,17 +291,6 @@ class NodeResources:
 
 def _in_order(amounts: Mapping[str, int]) -> Any:
     return tuple(sorted(amounts.items())) if amounts else ()
-
-
-def _sort(node: Node) -> Any:
-    return (
-        node.cores,
-        node.memory_mib,
-        node.gpus,
-        frozenset(node.others.items()),
-        node.features,
-        node.partitions,
-    )
 
 
 def one_chunk_each(used: Ints2) -> Ints2:

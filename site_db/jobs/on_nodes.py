@@ -7,10 +7,11 @@ job may use.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
-from sqlalchemy import select, update
+from sqlalchemy import BindParameter, ColumnElement, Double, bindparam, select, update
 from sqlalchemy.orm import Session
 
 from scheduler.node_request import Request
@@ -42,6 +43,8 @@ class JobsOnNodes(LogBuilder):
         self._cluster = cluster
         self._requests = LoggedRequests(cluster)
         self._classes: dict[str, _Class] = {}
+        self._described: dict[int, str] = {}
+        """Requests and their partitions, by place, as in names of job classes."""
         self._class_of_place: dict[int, str | None] = {}
         class_names = {id: name for name, id in names.machine_classes.items()}
         self._machine_class = {name: class_names[class_id] for name, (_, class_id) in names.machines.items()}
@@ -50,10 +53,13 @@ class JobsOnNodes(LogBuilder):
         """Nodes that the site lacks, with the line of the first job there."""
 
     def class_name(self, job: LoggedJob) -> str:
-        place, _ = self._requests.place(job)
-        request = self._requests.all[place]
-        where = "".join(f"/{name}" for name in sorted(request.partitions))
-        return f"{job.user}/{job.program}/{request}{where}"
+        place = self._requests.place(job)
+        described = self._described.get(place)
+        if described is None:
+            request = self._requests.all[place]
+            described = "/".join([str(request), *sorted(request.partitions)])
+            self._described[place] = described
+        return f"{job.user}/{job.program}/{described}"
 
     def records(self, jobs: Sequence[LoggedJob]) -> list[JobRecord]:
         names = [self.class_name(job) for job in jobs]
@@ -81,32 +87,23 @@ class JobsOnNodes(LogBuilder):
                 .where(schema.JobClassRow.site_id == self._site_id)
             )
         )
-        for name, found in self._classes.items():
-            id = self._names.job_classes[name]
-            if found.limit_s is not None:
-                request = schema.RequestRow
-                longer = (request.job_class_id == id) & (
-                    request.time_limit_s.is_(None) | (request.time_limit_s < found.limit_s)
-                )
-                self._session.execute(update(request).where(longer).values(time_limit_s=found.limit_s))
-            if id not in experienced and found.n_failed:
-                place = schema.AllowedPlaceRow
-                unknown = (place.job_class_id == id) & place.expected_s.is_(None)
-                expected_s = found.failed_s / found.n_failed
-                self._session.execute(update(place).where(unknown).values(expected_s=expected_s))
+        ids = {self._names.job_classes[name]: found for name, found in self._classes.items()}
+        limits = [{"of": id, "value": one.limit_s} for id, one in ids.items() if one.limit_s is not None]
+        unknown = [
+            {"of": id, "value": one.failed_s / one.n_failed}
+            for id, one in ids.items()
+            if one.n_failed and id not in experienced
+        ]
+        request, place = schema.RequestRow, schema.AllowedPlaceRow
+        value: BindParameter[float] = bindparam("value", type_=Double)
+        longer = request.time_limit_s.is_(None) | (request.time_limit_s < value)
+        self._update(request, limits, longer, time_limit_s=value)
+        self._update(place, unknown, place.expected_s.is_(None), expected_s=value)
 
     def assumptions(self) -> Iterator[str]:
         """Sentences on what does not fit the site, and on what is assumed."""
         yield from self._requests.never_fit()
-        overbooked = list(self._occupancy.overbooked(self._cluster.nodes))
-        if overbooked:
-            first = overbooked[0]
-            n = "1 node" if len(overbooked) == 1 else f"{len(overbooked):,} nodes"
-            yield (
-                f"{n} with more CPUs in use at a time than there are: {first.node} has {first.there:g} and "
-                f"used {first.used:,} from line {first.line} on; expected jobs that share no CPU (the site's "
-                f"nodes may be outdated: sil db import-slurm-conf)"
-            )
+        yield from self._occupancy.mistakes(self._cluster.nodes)
         if self.unknown_nodes:
             name, line = next(iter(self.unknown_nodes.items()))
             yield (
@@ -114,11 +111,23 @@ class JobsOnNodes(LogBuilder):
                 f"their runs count for the nodes on which the jobs fit"
             )
 
+    def _update(
+        self,
+        row: type[schema.RequestRow | schema.AllowedPlaceRow],
+        values: Sequence[Mapping[str, object]],
+        where: ColumnElement[bool],
+        **columns: BindParameter[float],
+    ) -> None:
+        """Set columns of the rows of each job class `of`."""
+        if values:
+            table: Any = row.__table__
+            statement = update(table).where(table.c.job_class_id == bindparam("of"), where).values(columns)
+            self._session.connection().execute(statement, values)
+
     def _note(self, job: LoggedJob, name: str) -> None:
         self._occupancy.add(job)
-        found = self._classes.get(name)
+        place, found = self._requests.count(job), self._classes.get(name)
         if found is None:
-            place, _ = self._requests.place(job)
             found = self._classes[name] = _Class(self._requests.all[place])
         if job.time_limit_s is not None:
             found.limit_s = max(found.limit_s or 0.0, job.time_limit_s)
@@ -141,7 +150,7 @@ class JobsOnNodes(LogBuilder):
             if node in self._machine_class:
                 return self._machine_class[node]
             self.unknown_nodes.setdefault(node, job.line)
-        place, _ = self._requests.place(job)
+        place = self._requests.place(job)
         if place not in self._class_of_place:
             request = self._requests.all[place]
             nodes = self._cluster.nodes.items()

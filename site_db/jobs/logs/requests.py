@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from math import ceil
 
-from scheduler.node_request import Gpus, Request
+from scheduler.node_request import Gpus, Request, alike
 from site_db.jobs.logs.logged_job import LoggedJob
 from site_db.jobs.logs.tres import Tres
 from site_db.site_file.cluster import Cluster
@@ -29,11 +29,18 @@ class LoggedRequests:
         self._cluster = cluster
         self.all: list[Request] = []
         self._places: dict[object, int] = {}
-        self._jobs: list[list[str]] = []
-        """The numbers of the jobs with each request."""
+        self._counts: list[int] = []
+        self._first: list[str] = []
+        """How many jobs have each request, and the number of the first."""
 
-    def place(self, job: LoggedJob) -> tuple[int, int]:
-        """The place of a job's request in `all`, and its cores."""
+    def count(self, job: LoggedJob) -> int:
+        """One more job. Returns the place of its request in `all`."""
+        place = self.place(job)
+        self._counts[place] += 1
+        return place
+
+    def place(self, job: LoggedJob) -> int:
+        """The place of a job's request in `all`."""
         tres, partitions = job.resources, partitions_of(job)
         gpus, others = tuple(sorted(tres.gpus.items())), tuple(sorted(tres.others.items()))
         of_site = tuple(sorted(tres.site_resources.items()))
@@ -41,21 +48,22 @@ class LoggedRequests:
         if key not in self._places:
             self._places[key] = len(self.all)
             self.all.append(self._request(tres, partitions))
-            self._jobs.append([])
-        place = self._places[key]
-        self._jobs[place].append(job.number)
-        return place, self.all[place].cpus
+            self._counts.append(0)
+            self._first.append(job.number)
+        return self._places[key]
 
     def never_fit(self) -> Iterator[str]:
         """A sentence for each request that the nodes, or the site's resources, cannot satisfy."""
-        for request, jobs in zip(self.all, self._jobs, strict=True):
+        sorts = alike(self._cluster.nodes.values())
+        for request, n, first in zip(self.all, self._counts, self._first, strict=True):
+            who = f"job {first}" if n == 1 else f"{n:,} jobs, the first is job {first}"
             beyond = request.beyond(self._cluster.site_resources)
             if beyond is not None:
-                yield f"{_the_first(jobs)}: the site has {beyond} for {request}; refused when it arrives"
+                yield f"{who}: the site has {beyond} for {request}; refused when it arrives"
                 continue
-            if sum(map(request.chunks_on, self._cluster.nodes.values())) < request.chunks:
+            if sum(request.chunks_on(node) * n_alike for node, n_alike in sorts) < request.chunks:
                 where = f" in partition {','.join(sorted(request.partitions))}" if request.partitions else ""
-                yield f"{_the_first(jobs)}: no nodes{where} can satisfy {request}; refused when it arrives"
+                yield f"{who}: no nodes{where} can satisfy {request}; refused when it arrives"
 
     def _request(self, tres: Tres, partitions: frozenset[str]) -> Request:
         threads = self._cluster.threads_in(partitions)
@@ -83,11 +91,6 @@ class LoggedRequests:
             if amount and (declared := self._cluster.site_resource(name)) is not None:
                 found[declared] += amount
         return dict(found)
-
-
-def _the_first(jobs: list[str]) -> str:
-    """For example "2 jobs, the first is job 7"."""
-    return f"job {jobs[0]}" if len(jobs) == 1 else f"{len(jobs):,} jobs, the first is job {jobs[0]}"
 
 
 def _gpus(tres: Tres, nodes: int) -> Gpus | None:

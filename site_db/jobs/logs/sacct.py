@@ -43,6 +43,8 @@ COMPLETED = frozenset({"COMPLETED"})
 RAN = COMPLETED | {"CANCELLED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT"}
 """The states of jobs that used their nodes, for whatever result."""
 
+STEP = "a step of a job, not a job (use sacct -X)"
+
 _EPOCH = datetime(1970, 1, 1)
 """Without a zone, like the times of the log: both are UTC."""
 
@@ -86,17 +88,22 @@ def read_sacct(
 
     Raises BadLog for a file without such a header; `path` is for its message.
     """
-    header, columns = "", None
+    header, columns, at_id = "", None, 0
     for number, raw in enumerate(lines, start=1):
         line = _printable(raw).strip()
         if not line or line == header:
             continue
         if columns is None:
             header, columns = line, _columns(line, number, path)
+            at_id = columns.index("jobid" if "jobid" in columns else "jobidraw")
             continue
         repairs: list[str] = []
+        fields = line.split("|")
+        if len(fields) == len(columns) and "." in fields[at_id]:  # most rows, without -X
+            tally.refuse(STEP, number)
+            continue
         try:
-            job = _job(_row(line, columns, repairs), number, states, repairs)
+            job = _job(_row(fields, columns, repairs), number, states, repairs)
         except Refused as refused:
             tally.refuse(refused.reason, number)
             continue
@@ -121,9 +128,8 @@ def _columns(header: str, line: int, path: Path) -> list[str]:
     return columns
 
 
-def _row(line: str, columns: list[str], repairs: list[str]) -> _Row:
+def _row(fields: list[str], columns: list[str], repairs: list[str]) -> _Row:
     """The fields of a row by column. Raises Refused if there are too few or too many."""
-    fields = line.split("|")
     surplus = len(fields) - len(columns)
     if surplus < 0:
         raise Refused("fewer fields than the header")
@@ -142,7 +148,7 @@ def _job(row: _Row, line: int, states: Container[str], repairs: list[str]) -> Lo
     if not number:
         raise Refused("there is no job id")
     if "." in number:
-        raise Refused("a step of a job, not a job (use sacct -X)")
+        raise Refused(STEP)
     state = _state(row["state"].upper())
     if state not in states:
         raise Refused(_REFUSED.get(state) or "the state is not known")
