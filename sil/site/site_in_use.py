@@ -230,7 +230,7 @@ class SiteSource:
     @property
     def _jobs_are_drawn(self) -> bool:
         history = self._experiment.history
-        return self._experiment.log is None and (history is None or history.weeks is None)
+        return self._experiment.log is None and (history is None or history.jobs is not None)
 
     def _logged(self, file: SiteFile) -> JobLog:
         table, history = self._experiment.log, self._experiment.history
