@@ -68,10 +68,11 @@ def test_eight_jobs_that_need_one_of_five_licences_run_five_at_a_time(scheduler:
 
 @pytest.mark.parametrize("scheduler", ["fcfs", "easy", "conservative"])
 def test_a_job_on_two_nodes_has_its_licences_once(scheduler: str, tmp_path: Path) -> None:
-    """Two such jobs have four of five licences; the others wait until these are given back."""
-    wide = ("both", "cpu=4,node=2,license/matlab=2", "00:01:40", 100)
-    jobs = replay(tmp_path, *[wide] * 5, scheduler=scheduler)
-    assert jobs["starting_time"].to_list() == [0.0, 0.0, 100.0, 100.0, 200.0]
+    """While one of them runs, three of five licences are left: for job 2, and after it for job 3."""
+    wide = ("both", "cpu=4,node=2,license/matlab=2", "00:03:20", 200)
+    others = ("left", "cpu=1,node=1,license/matlab=3", "00:01:40", 100)
+    jobs = replay(tmp_path, wide, others, wide, wide, scheduler=scheduler)
+    assert jobs["starting_time"].to_list() == [0.0, 0.0, 100.0, 200.0]
 
 
 def test_only_jobs_that_leave_the_licences_of_the_first_in_time_overtake_it(tmp_path: Path) -> None:
