@@ -171,8 +171,9 @@ class NodeResources:
 
     def why_not(self, kind: int, chunks: int, used: Ints2) -> str | None:
         """Why a job of that many chunks cannot use the nodes and GPUs in `used`; None if it can."""
-        if used[:, CHUNKS].sum() != chunks or (used[:, CHUNKS] < 1).any():
-            return f"it requests {chunks} chunks and gets {used[:, CHUNKS].sum()}"
+        counts = used[:, CHUNKS].tolist()
+        if sum(counts) != chunks or min(counts, default=0) < 1:
+            return f"it requests {chunks} chunks and gets {sum(counts)}"
         self.fits(kind, chunks)
         for n in set(used[:, NODE].tolist()):
             here = used[used[:, NODE] == n]
