@@ -33,14 +33,20 @@ from site_db.toml_file import Location
 
 
 class MachinesScenario(Scenario):
-    """A site whose machines run one job at a time."""
+    """A site whose machines run one job at a time in each slot."""
 
     kind = Kind.MAPPING
     purpose = "an experiment without a table shared_nodes"
 
     @property
     def resources(self) -> ResourceNames:
-        return ResourceNames(self.in_use.site.name, self.in_use.site.resource_names)
+        in_use = self.in_use
+        return ResourceNames(in_use.site.name, in_use.site.resource_names, layout=in_use.layout)
+
+    @property
+    def machines(self) -> Mapping[str, int]:
+        """The index of each machine, whatever its number of slots."""
+        return {name: j for j, name in enumerate(self.in_use.layout.machines)}
 
     def run(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
         clock, events, trace = SimClock(), EventQueue(), TraceRecorder()
@@ -50,10 +56,10 @@ class MachinesScenario(Scenario):
             clock,
             events,
             trace,
-            DedicatedMachines(self.in_use.site, actual, events),
+            DedicatedMachines(self.in_use.site, actual, events, self.in_use.layout.slots.by_machine),
             SimMonitor(clock, self.distortions(run.replication)),
             self.rounds,
-            self.outages(self.in_use.site.machine_index, run.replication),
+            self.outages(self.machines, run.replication),
         )
         decisions: list[float] = []
         supervision = self.supervision(run, world, decisions)
@@ -107,7 +113,7 @@ class MachinesScenario(Scenario):
     def _mistakes(self) -> Mistakes:
         site = self.in_use.site
         found = [*super()._mistakes(), *self._without_clusters()]
-        return found + self._unknown_in_outages([*site.machine_index], f"the site '{site.name}'")
+        return found + self._unknown_in_outages([*self.machines], f"the site '{site.name}'")
 
     def _without_clusters(self) -> Iterator[tuple[Location, str]]:
         """Schedulers that would leave jobs waiting for ever, since these run only on clusters."""
