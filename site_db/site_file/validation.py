@@ -96,8 +96,8 @@ def _of_clusters(site: SiteFile, machines: Names) -> Iterator[Error]:
             few, many = sorted(n_slots)[:: len(n_slots) - 1]
             yield (
                 (*place, "members", n_slots[many]),
-                f"{who}: its member '{n_slots[few]}' has {few} slots and '{n_slots[many]}' has {many}; give "
-                f"all members equally many slots, or put them in different clusters",
+                f"{who}: its members have different numbers of slots, {few} ('{n_slots[few]}') and {many} "
+                f"('{n_slots[many]}'); give all of them equally many, or put them in different clusters",
             )
         if cluster.social_contract is not None:
             for name in cluster.members:
