@@ -155,7 +155,7 @@ class Prepared:
             for k, name in unknown:
                 sentence = f"the site has no machine class '{name}'; it has {', '.join(known)}"
                 yield ("retire", "machine_classes", k), sentence
-            self._retirements = retirements(plan.retire, today.site)
+            self._retirements = retirements(plan.retire, today.layout)
             if not self._retirements and not unknown:
                 n = plan.retire.count
                 yield (

@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from scheduler.model import Site
 from sil.planning.plan_file import OfferTable, Plan, RetireTable
 from sil.settings.notional import NotionalTable
+from site_db.estimation import Layout
 
 Counts = tuple[int, ...]
 """How many of each offer of the plan, in its order."""
@@ -90,16 +90,18 @@ def affordable(plan: Plan, chosen: Counts = ()) -> Iterator[Counts]:
         count += 1
 
 
-def retirements(table: RetireTable, site: Site) -> list[Option]:
+def retirements(table: RetireTable, layout: Layout) -> list[Option]:
     """One per kind of machine (class and clusters): its last `count` machines go."""
     kinds: dict[tuple[str, tuple[int, ...]], list[str]] = {}
-    for j, machine in enumerate(site.machines):
-        kinds.setdefault((machine.machine_class, site.clusters_of_machine[j]), []).append(machine.name)
+    members = [*enumerate(map(frozenset, layout.members))]
+    for j, (name, k) in enumerate(zip(layout.machines, layout.class_of_machine, strict=True)):
+        clusters = tuple(c for c, inside in members if j in inside)
+        kinds.setdefault((layout.machine_classes[k], clusters), []).append(name)
     options = []
     for (machine_class, clusters), machines in kinds.items():
         is_meant = not table.machine_classes or machine_class in table.machine_classes
         if is_meant and len(machines) >= table.count:
-            where = "".join(f" of {site.clusters[c].name}" for c in clusters)
+            where = "".join(f" of {layout.clusters[c]}" for c in clusters)
             changes = tuple(NotionalTable(remove=machine) for machine in machines[-table.count :])
             options.append(Option(f"without {table.count} x {machine_class}{where}", changes))
     return options

@@ -54,8 +54,7 @@ class NodesScenario(Scenario):
 
     @property
     def resources(self) -> ResourceNames:
-        machines = self.in_use.site.machines
-        classes = tuple(machine.machine_class for machine in machines)
+        classes = tuple(group.machine_class for group in self.in_use.file.machines for _ in group.names)
         return ResourceNames(self.in_use.site.name, tuple(self.cluster.nodes), node_classes=classes)
 
     @property
@@ -125,7 +124,9 @@ class NodesScenario(Scenario):
         in_use, streams = self.in_use, self.streams(replication)
         jobs = [self._with_request(job) for job in self.jobs(replication)]
         mean = in_use.experience().estimate(jobs, [len(members) for members in in_use.site.members])
-        actual = RuntimesOnNodes(mean, self.spread, streams.of("run times").random(len(jobs)))
+        slot_of_node = [slots[0] for slots in in_use.layout.slots.by_machine]
+        quantiles = streams.of("run times").random(len(jobs))
+        actual = RuntimesOnNodes(mean, slot_of_node, self.spread, quantiles)
         limits_s = {job.id: job.estimate_s for job in jobs if job.estimate_s is not None}
         jobs = [
             job if job.id in limits_s else job._replace(estimate_s=actual.expected_s(job)) for job in jobs

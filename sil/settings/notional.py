@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from site_db.site_file.tables import Name, Text
+from site_db.site_file.tables import Name, Text, WholeNumber
 from site_db.toml_file import NotNegative, Positive, Table
 
 VERBS = ("add", "remove", "upgrade", "change")
@@ -46,9 +46,10 @@ class NotionalTable(Table):
       a cluster. Of a class that the site does not have, one of: `sequential_s` (seconds by job class), `like`
       (a class that the site has) with `times_as_fast`, or `rating` (then the rules of the site's database
       estimate, and their uncertainty enters the runs). `uncertainty`: relative standard deviation of the
-      times given for a new class. Of a cluster, `bandwidth_mbit_per_s` and `latency_us` of an interconnect
-      that the site does not have; `speedup` (of all its machines over one) or `parallel_s`; without them,
-      jobs scale as on clusters over the same interconnect.
+      times given for a new class. `slots`: those of each machine, by default those of its class. Of a
+      cluster, `bandwidth_mbit_per_s` and `latency_us` of an interconnect that the site does not have;
+      `speedup` (of all its machines over one) or `parallel_s`; without them, jobs scale as on clusters over
+      the same interconnect.
     * `remove = "4 x p-133"`, or names of machines or clusters: they are removed.
     * `upgrade = "8 x p-133 to piii-500"`: machines change their class, and stay in their clusters.
     * `change = "p-133"`: all machines of a class get another `os`, `memory_mb` or `rating`, and are
@@ -70,6 +71,7 @@ class NotionalTable(Table):
     latency_us: NotNegative = 0.0
     speedup: Positive | None = None
     parallel_s: dict[Name, Positive] = Field(default_factory=dict)
+    slots: WholeNumber | None = None
     os: Text | None = None
     memory_mb: Positive | None = None
     from_s: NotNegative = 0.0
@@ -136,7 +138,11 @@ _EXPECTED = {
 _HAPPENS = {"add": "are added", "remove": "are removed", "upgrade": "are upgraded", "change": "are changed"}
 _OF_A_CLASS = {"like", "times_as_fast", "sequential_s", "rating", "uncertainty"}
 _KEYS = {
-    "add": {*_OF_A_CLASS, "bandwidth_mbit_per_s", "latency_us", "speedup", "parallel_s", "memory_mb", "os"},
+    "add": {
+        *_OF_A_CLASS,
+        *("bandwidth_mbit_per_s", "latency_us", "speedup", "parallel_s"),
+        *("slots", "memory_mb", "os"),
+    },
     "remove": set(),
     "upgrade": _OF_A_CLASS,
     "change": {"os", "memory_mb", "rating", "times_as_fast", "uncertainty"},

@@ -42,6 +42,7 @@ def _add(site: WhatIfSite, change: NotionalTable) -> None:
     table = MachinesTable(
         names=(),
         machine_class=machine_class,
+        slots=change.slots or site.slots_of(machine_class),
         os=change.os or "",
         memory_mb=change.memory_mb,
         rating=change.rating or site.rating_of(machine_class),

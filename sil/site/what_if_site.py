@@ -136,6 +136,14 @@ class WhatIfSite:
         ratings = {m.rating for m in self.machines.values() if m.machine_class == machine_class}
         return ratings.pop() if len(ratings) == 1 else None
 
+    def slots_of(self, machine_class: str) -> int:
+        """The slots of each machine of a class; one in a class without machines."""
+        numbers = {m.slots for m in self.machines.values() if m.machine_class == machine_class}
+        if len(numbers) > 1:
+            has = " or ".join(map(str, sorted(numbers)))
+            raise InapplicableChange(f"machines of class '{machine_class}' have {has} slots; give 'slots'")
+        return numbers.pop() if numbers else 1
+
     def _sequential_s(self, job_class: str, machine_class: str) -> float | None:
         times_s = self.job_classes[job_class].sequential_s
         return times_s.get(machine_class) or self._expect(job_class, machine_class)

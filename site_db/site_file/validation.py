@@ -10,6 +10,7 @@ from scheduler.node_request import Node
 from site_db.site_file.nodes import cluster_of, request_of
 from site_db.site_file.relations import KINDS
 from site_db.site_file.tables import SiteFile
+from site_db.slots import machine_of_slot
 from site_db.toml_file import Location
 
 Error = tuple[Location, str]
@@ -26,6 +27,7 @@ def errors(site: SiteFile) -> Iterator[Error]:
         yield from _of_references(site, kind, known)
     if not known["machines"]:
         yield ("machines",), "the site has no machines"
+    yield from _like_slots(site)
     yield from _of_clusters(site, known["machines"])
     yield from _of_job_classes(site, known["machine_classes"])
     yield from _of_partitions(site)
@@ -40,6 +42,11 @@ def _named(site: SiteFile, kind: str) -> Iterator[tuple[Location, str]]:
             yield from (((kind, k, "names", name), name) for name in table.names)
         else:
             yield (kind, k, "name"), table.name
+
+
+def slots_of(site: SiteFile) -> dict[str, int]:
+    """The number of slots of each machine."""
+    return {name: group.slots for group in site.machines for name in group.names}
 
 
 def _names_of(site: SiteFile, kind: str) -> Names:
@@ -61,14 +68,37 @@ def _of_references(site: SiteFile, kind: str, known: Mapping[str, Names]) -> Ite
                     yield from _unknown((kind, k, key), who, names, names_of, known)
 
 
+def _like_slots(site: SiteFile) -> Iterator[Error]:
+    """Machines and clusters with the names of slots, which traces could not tell apart."""
+    slots = slots_of(site)
+    for kind in ("machines", "clusters"):
+        for place, name in _named(site, kind):
+            machine = machine_of_slot(name, slots)
+            if machine is not None:
+                yield (
+                    place,
+                    f"the {KINDS[kind].singular} '{name}' has the name of a slot of the machine '{machine}', "
+                    f"which has {slots[machine]} slots; rename it",
+                )
+
+
 def _of_clusters(site: SiteFile, machines: Names) -> Iterator[Error]:
     memory_mb = {name: group.memory_mb for group in site.machines for name in group.names}
+    slots = slots_of(site)
     for k, cluster in enumerate(site.clusters):
         place, who = ("clusters", k), f"cluster '{cluster.name}'"
         if cluster.name in machines:
             yield (*place, "name"), f"'{cluster.name}' is the name of a machine and of a cluster"
         if not cluster.members:
             yield (*place, "members"), f"{who} has no members"
+        n_slots = {slots[name]: name for name in cluster.members[::-1] if name in slots}
+        if len(n_slots) > 1:
+            few, many = sorted(n_slots)[:: len(n_slots) - 1]
+            yield (
+                (*place, "members", n_slots[many]),
+                f"{who}: its members have different numbers of slots, {few} ('{n_slots[few]}') and {many} "
+                f"('{n_slots[many]}'); give all of them equally many, or put them in different clusters",
+            )
         if cluster.social_contract is not None:
             for name in cluster.members:
                 if name in machines and memory_mb[name] is None:

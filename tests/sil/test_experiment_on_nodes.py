@@ -208,6 +208,19 @@ def test_an_experiment_that_does_not_suit_nodes_is_refused(text: str, scheduler:
     assert sentence in refused(text, scheduler)
 
 
+@pytest.mark.usefixtures("here")
+def test_mapping_schedulers_map_jobs_of_one_core_to_slots_where_the_site_declares_them() -> None:
+    Path("slots.toml").write_text(SITE.replace("processors = 4", "processors = 4\nslots = 4"))
+    jobs = run(mix(9, core=1), schedulers=("mct", "sjs"), site="slots.toml")
+    for _, of in jobs.group_by("scheduler"):
+        assert sorted(of["starting_time"]) == [0.0] * 9  # nine of its nine slots, one on the fat node
+    Path("test.toml").write_text(
+        "name = 'test'\nsite = 'slots.toml'\nschedulers = ['mct']\n" + mix(1, wide=1)
+    )
+    sentence = " ".join(the_sentence(sil("run", "test.toml", "--out", "out")).split())
+    assert "map each job to one slot of a machine, but the job class 'wide' requests 2 nodes" in sentence
+
+
 # -- accounting, after its import -----------------------------------------------------------------------
 
 

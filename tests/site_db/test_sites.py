@@ -21,6 +21,7 @@ from site_db.site_file.relations import in_site_order
 from site_db.site_file.tables import SiteFile
 from site_db.site_file.validation import errors
 from site_db.sites import SiteReader, UnknownSite, only_site, site_names
+from site_db.slots import Slots
 from site_db.store import parse_address
 from tests.examples import up_to
 from tests.site_db.site_texts import FULL, HCS_2001, SMALL, changed, read, site_of
@@ -83,6 +84,7 @@ def test_the_small_sites_staff_times_are_stored_by_job_class_and_place(session: 
         clusters=("pair", "mixed"),
         members=((0, 1), (1, 2, 3)),
         staff_s=({FAST: 10.0, SLOW: 30.5, PAIR: 6.0, MIXED: 9.0}, {FAST: 100.0}, {MIXED: 77.0}),
+        slots=Slots((1,) * 5, (1, 1)),
     )
 
 

@@ -52,6 +52,7 @@ def machines(reader: SiteReader, states: CurrentStates) -> Listing:
             "machine_class": k["name"],
             "architecture": k["architecture"],
             "machines": len(in_class[k["name"]]),
+            "slots": sum(machine["slots"] for machine in in_class[k["name"]]),
             "down": sum(machine["name"] in down for machine in in_class[k["name"]]),
             "notional": sum(machine["notional"] for machine in in_class[k["name"]]),
         }
@@ -63,6 +64,8 @@ def machines(reader: SiteReader, states: CurrentStates) -> Listing:
         number("machines"),
         number("of which down", "down"),
     ]
+    if any(row["slots"] != row["machines"] for row in rows):
+        columns.insert(3, number("slots"))
     return Listing("machines", f"Machines of {reader.site.name}", [*columns, number("notional")], rows)
 
 
