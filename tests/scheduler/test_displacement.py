@@ -284,6 +284,18 @@ def test_the_room_of_a_run_is_not_promised_twice() -> None:
     assert nodes.stopping == [3, 2]
 
 
+def test_a_job_for_which_nothing_can_be_stopped_leaves_all_runs_to_those_after_it() -> None:
+    """Beside job 3, for which job 2 is being stopped, there is no room for job 4."""
+    nodes = Nodes(Node(1, 0), Node(1, 0))
+    nodes.submit(1, "low")
+    nodes.submit(2, "low")
+    nodes.submit(3, "urgent")
+    nodes.submit(4, "urgent", Request(chunks=2))
+    assert nodes.stopping == [2]
+    nodes.submit(5, "urgent")
+    assert nodes.stopping == [2, 1]
+
+
 def test_room_that_a_stopped_run_leaves_over_is_used_before_more_are_stopped() -> None:
     nodes = Nodes(Node(2, 0), Node(2, 0))
     nodes.submit(1, "low", Request(cores=2))
@@ -391,21 +403,36 @@ def test_a_job_displaces_nothing_that_was_preferred_to_it_in_the_same_decision()
     assert nodes.stopping == []
 
 
-def test_a_job_that_was_passed_over_displaces_again_after_one_served_before_it_has_started() -> None:
-    """The urgent job 3 waits behind job 2, which needs all; it displaced job 1 in vain."""
-    urgent = (URGENT, QueuePolicy("first", 3), LOW)
-    nodes = Nodes(Node(2, 0), queues=urgent)
-    nodes.submit(8, "first", takes_s=10.0)
-    nodes.submit(1, "low")
-    nodes.submit(2, "first", Request(cores=2), at_s=1.0)
-    nodes.submit(3, "urgent", at_s=2.0)
-    assert nodes.stopping == [1]
+class Refusing:
+    """In order of service, except the jobs that it refuses to start."""
+
+    def __init__(self, *refused: int) -> None:
+        self.refused = set(refused)
+
+    def schedule(self, problem: ConsumableNodesProblem) -> NodeSchedule:
+        placer = Placer(problem)
+        for i, job in enumerate(problem.jobs):
+            if job.id not in self.refused and placer.fits(i):
+                placer.start(i)
+        return placer.schedule("too little is free, or it is refused")
+
+
+@pytest.mark.parametrize(("queue", "displaced"), [("first", [1, 1]), ("low", [1])])
+def test_a_job_that_was_passed_over_displaces_again_once_one_served_before_it_has_started(
+    queue: str, displaced: list[int]
+) -> None:
+    """Job 1 starts again instead of job 3. Then job 2 starts."""
+    scheduler = Refusing(2, 3)
+    nodes = Nodes(Node(1, 0), Node(1, 0), queues=(QueuePolicy("first", 3), URGENT, LOW), scheduler=scheduler)
+    for job, of in ((8, "first"), (1, "low"), (2, queue), (3, "urgent")):
+        nodes.submit(job, of)
     nodes.stop(1)
-    assert nodes.started == [(8, "0"), (1, "0")]
-    nodes.end(8, 10.0)
-    assert nodes.started[2:] == [(2, "0")]
-    nodes.end(2, 20.0)
-    assert nodes.started[3:] == [(3, "0"), (1, "0")]
+    assert nodes.started == [(8, "0"), (1, "1"), (1, "1")]
+    assert nodes.stopping == [1]
+    scheduler.refused = {3}
+    nodes.end(8)
+    assert nodes.started[3:] == [(2, "0")]
+    assert nodes.stopping == displaced
 
 
 # -- policies ----------------------------------------------------------------------------------------------
