@@ -144,15 +144,11 @@ class ConsumableNodes:
     def any_fits(self) -> bool:
         """Whether some waiting job fits now."""
         n = len(self.waiting)
-        return self.first_that_fits(self.nodes, range(n)) < n
-
-    def first_that_fits(self, nodes: NodeResources, among: range) -> int:
-        """The first of the waiting jobs in some positions that fits on `nodes`, or the end of the range."""
-        n, waiting = among.stop, self.waiting
         if n > len(self._in_order):
             self._in_order = np.arange(2 * n)
         order = self._in_order[:n]
-        return next_that_fits(nodes.table, nodes.requests, waiting.kinds, waiting.chunks, order, among.start)
+        nodes, waiting = self.nodes, self.waiting
+        return next_that_fits(nodes.table, nodes.requests, waiting.kinds, waiting.chunks, order, 0) < n
 
     @contextmanager
     def without(self, taken: Iterable[tuple[int, Ints2]]) -> Iterator[None]:
@@ -185,6 +181,10 @@ class ConsumableNodes:
     def holds(self, run: RunId) -> bool:
         """Whether a run holds nodes."""
         return run in self._first_row
+
+    def first_row(self, run: RunId) -> int:
+        """The first row of a run in `held`."""
+        return self._first_row[run]
 
     def held_by(self, run: RunId) -> tuple[int, Ints2]:
         """The kind of a run's request, and what it uses."""

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 
-from scheduler.compiled import Ints2
+import numpy as np
+
+from scheduler.compiled import Flags, Ints, Ints2
+from scheduler.free_nodes.consumable_backfilling import empty_shadow
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes, Key
 from scheduler.managers.queues import QueuePolicy
 from scheduler.managers.stops import Stops
 from scheduler.model import JobId, RunId
+from scheduler.node_resources.kernels.stopping import next_that_may_fit, runs_to_stop
 from scheduler.node_resources.state import NodeResources
 from scheduler.node_resources.trial import Trial
 
@@ -41,6 +45,7 @@ class Displacement:
         self._groups = list(groups.values())
         self._displaced_by = {k: groups[ranks] for k, ranks in enumerate(sets) if ranks}
         self._stops = Stops()
+        self._shadow = empty_shadow(state.nodes)
         self._latest = NO_RUN
         """The run that began last."""
         self._decided = NO_RUN
@@ -93,30 +98,33 @@ class Displacement:
         with Trial(self._state.nodes) as trial:
             self._anticipate(trial)
             for i, displaced in hopeful:
-                job, n_before = self._state.waiting[i].id, len(trial)
-                runs = self._without_which_fits(i, displaced, trial)
+                job, runs = self._state.waiting[i].id, self._without_which_fits(i, displaced)
                 if runs and min(runs) > decided:
                     self._latest_for.setdefault(job, decided)
-                    runs = None
-                if runs is None:
-                    trial.undo(n_before)
-                    continue
-                self._place(i, trial)
-                if runs:
-                    self._stops.order(job, runs)
-                    orders += runs
+                elif runs is not None:
+                    for run in runs:
+                        trial.give_back(*self._state.held_by(run))
+                    self._place(i, trial)
+                    if runs:
+                        self._stops.order(job, runs)
+                        orders += runs
         return orders
 
     def _hopeful(self) -> Iterator[tuple[int, DisplacedRuns]]:
         """The jobs, by position, that do not fit and for which nothing is being stopped, but that would fit
         without the runs of the queues that theirs displaces."""
-        waiting = self._state.waiting
+        waiting, now = self._state.waiting, self._state.nodes
         for rank, displaced in self._displaced_by.items():
-            own = waiting.of_queue(rank)
-            while (i := self._state.first_that_fits(displaced.nodes, own)) < own.stop:
-                if waiting[i].id not in self._stops.jobs and not self._fits(i):
+            own, without = waiting.of_queue(rank), displaced.nodes
+            i = own.start
+            while i < own.stop:
+                i = next_that_may_fit(
+                    *(now.table, now.requests, without.table, without.requests),
+                    *(waiting.kinds, waiting.chunks, i, own.stop),
+                )
+                if i < own.stop and waiting[i].id not in self._stops.jobs:
                     yield i, displaced
-                own = range(i + 1, own.stop)
+                i += 1
 
     def _anticipate(self, trial: Trial) -> None:
         """What is being stopped is over, and the jobs for which it is stopped have started."""
@@ -129,24 +137,21 @@ class Displacement:
                 if self._fits(i):
                     self._place(i, trial)
 
-    def _without_which_fits(self, i: int, displaced: DisplacedRuns, trial: Trial) -> list[RunId] | None:
-        """Give back what some runs hold so that job i fits. Returns the runs; None if nothing helps."""
-        latest, state, runs = self._latest_displaceable(i), self._state, list[RunId]()
-        candidates = displaced.most_recent_first()
-        while not self._fits(i):
-            run = next(candidates, None)
-            if run is None:
-                return None
-            if run <= latest and run not in self._stops.job_of:
-                trial.give_back(*state.held_by(run))
-                runs.append(run)
-        for run in runs[-2::-1]:  # it does not fit without the last one
-            trial.take(*state.held_by(run))
-            if self._fits(i):
-                runs.remove(run)
-            else:
-                trial.give_back(*state.held_by(run))
-        return runs
+    def _without_which_fits(self, i: int, displaced: DisplacedRuns) -> list[RunId] | None:
+        """The runs to stop so that job i fits; None if nothing helps."""
+        nodes, state = self._state.nodes, self._state
+        latest = self._latest_displaceable(i)
+        runs = [
+            run for run in displaced.most_recent_first() if run <= latest and run not in self._stops.job_of
+        ]
+        firsts: Ints = np.array([state.first_row(run) for run in runs], dtype=np.int64)
+        stopped: Flags = np.zeros(len(runs), dtype=np.bool_)
+        kind, chunks = int(state.waiting.kinds[i]), int(state.waiting.chunks[i])
+        if not runs_to_stop(
+            nodes.table, nodes.requests, self._shadow, state.held, firsts, kind, chunks, stopped
+        ):
+            return None
+        return [runs[x] for x in np.flatnonzero(stopped)]
 
     def _latest_displaceable(self, i: int) -> RunId:
         """The last run that job i may displace."""
