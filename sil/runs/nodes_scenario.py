@@ -10,8 +10,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from scheduler.kinds import Kind
-from scheduler.managers.free_node_allocation import free_node_allocation
-from scheduler.managers.queues import Admission, QueuePolicy
+from scheduler.managers.free_nodes_manager import free_nodes_manager
+from scheduler.managers.queues import Admission, PreemptionPolicy, QueuePolicy
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import Job
 from scheduler.resource_manager import OnFreeNodes
@@ -94,11 +94,12 @@ class NodesScenario(Scenario):
         capacity = Capacity(len(nodes), names=(*index,), nodes=nodes, site_resources=ports.site_resources)
 
         def manager() -> StartingManager:
-            return StartingManager(
+            return free_nodes_manager(
                 ports,
-                free_node_allocation(ports),
                 supervision.scheduler(scheduler),
                 supervision.is_memoryless(scheduler),
+                self.policies,
+                PreemptionPolicy(self.experiment.preemption.raised_after),
                 self.admission,
             )
 
@@ -188,6 +189,11 @@ class NodesScenario(Scenario):
                     f"GPUs, and the site '{site.name}' has nodes that jobs share"
                 )
                 found.append((("schedulers", scheduler.label), sentence))
+        if experiment.preemption.least_gain_s:
+            sentence = (
+                "preemption.least_gain_s has no effect on nodes, where nothing is planned; leave it out"
+            )
+            found.append((("preemption", "least_gain_s"), sentence))
         for policy, own in self.in_use.queues:
             if own is not None:
                 sentence = (

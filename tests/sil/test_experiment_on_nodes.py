@@ -141,6 +141,19 @@ def test_gpus_are_counted_and_their_waiting_is_a_metric() -> None:
 
 
 @pytest.mark.usefixtures("here")
+def test_a_queue_displaces_the_latest_runs_of_another() -> None:
+    """Partition cpu is full with eight jobs of the queue low, when an urgent job arrives."""
+    queues = "[[queues]]\nname = 'urgent'\npriority = 2\ndisplaces = ['low']\n[[queues]]\nname = 'low'\n"
+    arrivals = "arrivals = {kind = 'poisson', jobs_per_quantum = 10.0}\nqueue_order = 'blocks'\n"
+    jobs = run(mix(9, core=1) + arrivals + "queues = {low = 8, urgent = 1}\n" + queues)
+    urgent, low = jobs.filter(queue="urgent"), jobs.filter(queue="low")
+    assert urgent["waiting_time"].to_list() == [0.0]
+    assert low["attempts"].to_list() == [1] * 7 + [2]
+    displaced = low.row(7, named=True)
+    assert displaced["starting_time"] == low["finish_time"].min()
+
+
+@pytest.mark.usefixtures("here")
 def test_a_node_that_fails_loses_its_runs_and_their_jobs_start_again() -> None:
     outage = "[[outages]]\nmachine = 'n1'\nfrom_s = 30\nto_s = 500\n"
     jobs = run(outage + mix(1, core=1))

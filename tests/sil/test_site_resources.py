@@ -7,7 +7,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from sil.workload.slurm_conf import read_cluster
 
 from scheduler.model import ON_NODES, DispatchOrder, Job, JobId, RunId, Share
 from scheduler.node_request import Node, Request
@@ -18,6 +17,7 @@ from sil.trace.requests import request_of, request_text
 from sil.world.events import EventQueue
 from sil.world.guard.faults import SchedulerFault
 from sil.world.machines.consumable import ConsumableMachines
+from site_db.slurm_conf import read_cluster
 from tests.sil.test_cli import sil
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
@@ -128,7 +128,7 @@ def test_a_scheduler_that_ignores_licences_is_named_with_rule_job_and_time(tmp_p
 
 def test_an_order_beyond_the_licences_of_the_site_is_a_fault_until_one_is_given_back() -> None:
     request = Request(2, most_on_node=1, site_resources={"matlab": 2})
-    machines = ConsumableMachines([Node(8)] * 2, lambda job: 10.0, EventQueue(), {"matlab": 5})
+    machines = ConsumableMachines([Node(8)] * 2, lambda job, nodes: 10.0, EventQueue(), {"matlab": 5})
 
     def order(k: int) -> DispatchOrder:
         shares = (Share(0, 1, ()), Share(1, 1, ()))
