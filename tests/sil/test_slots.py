@@ -167,7 +167,7 @@ class OnIdleSlots:
     ("run_times", "scheduler", "mean_wait_s", "replications"),
     [
         ('kind = "gamma"\ncoefficient_of_variation = 1.0', f"{__name__}:OnIdleSlots", mean_wait_mmc_s, 40),
-        ('kind = "exact"', "mct", mean_wait_mdc_s, 12),
+        ('kind = "exact"', "mct", mean_wait_mdc_s, 25),
     ],
     ids=["exponential", "fixed"],
 )
