@@ -173,6 +173,7 @@ class NodesScenario(Scenario):
 
     def notes(self) -> Iterator[str]:
         yield from super().notes()
+        yield from self.cluster.model
         log = self.in_use.log
         if log is not None:
             yield log.summary
