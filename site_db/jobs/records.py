@@ -84,6 +84,8 @@ class JobRecord:
     reason: str = ""
     time_limit_s: float | None = None
     machine_class: str | None = None
+    account: str = ""
+    qos: str = ""
     predicted: tuple[PredictedTurnaround, ...] = ()
 
     @property

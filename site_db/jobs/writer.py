@@ -149,6 +149,8 @@ class JobWriter:
             "user_id": users[job.user],
             "submitted_by_id": users[job.submitted_by] if job.submitted_by else None,
             "queue": job.queue,
+            "account": job.account,
+            "qos": job.qos,
             "size": job.size,
             "state": job.state.value,
             "reason": job.reason,

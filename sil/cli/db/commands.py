@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from sil.cli import console, options
 from sil.cli.console import counted, print_listings
-from sil.cli.db import logs
+from sil.cli.db import demand, logs
 from sil.cli.db.database import DEFAULT, Database, opened, site_of
 
 app = typer.Typer(
@@ -26,7 +26,7 @@ app = typer.Typer(
 )
 
 
-for command in (logs.import_sacct, logs.import_swf, logs.import_slurm_conf):
+for command in (logs.import_sacct, logs.import_swf, logs.import_slurm_conf, demand.demand):
     app.command()(command)
 
 

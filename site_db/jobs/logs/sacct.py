@@ -68,8 +68,8 @@ def read_sacct(
     The first line that is not blank is the header; its names may be in any order and in either case. User,
     Start, End, State and JobID (or JobIDRaw) are required; Submit, Eligible, Elapsed, ElapsedRaw, JobName,
     Partition, AllocCPUS, NCPUS, ReqCPUS, TimelimitRaw (minutes), Timelimit, NodeList, ReqTRES, AllocTRES,
-    ReqNodes, AllocNodes, NNodes and ReqMem are used if present; others are ignored. Each further line is a
-    row, except blank ones and repetitions of the header (in concatenated logs).
+    ReqNodes, AllocNodes, NNodes, ReqMem, Account and QOS are used if present; others are ignored. Each
+    further line is a row, except blank ones and repetitions of the header (in concatenated logs).
 
     Times are without a zone and taken as UTC (a zone that is given counts), or are seconds since 1970-01-01
     UTC. Submitted is Submit, else Eligible, else Start. The run time is the elapsed time, if there is one,
@@ -175,6 +175,8 @@ def _job(row: _Row, line: int, states: Container[str], repairs: list[str]) -> Lo
         time_limit_s=_time_limit_s(row, repairs),
         resources=resources,
         state=state,
+        account=row["account"],
+        qos=row["qos"],
         line=line,
     )
 
