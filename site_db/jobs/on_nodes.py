@@ -106,9 +106,11 @@ class JobsOnNodes(LogBuilder):
         yield from self._occupancy.mistakes(self._cluster.nodes)
         if self.unknown_nodes:
             name, line = next(iter(self.unknown_nodes.items()))
+            n = len(self.unknown_nodes)
+            some = "1 node is" if n == 1 else f"{n:,} nodes are"
             yield (
-                f"{len(self.unknown_nodes):,} nodes are not at the site, the first is {name} in line {line}; "
-                f"their runs count for the nodes on which the jobs fit"
+                f"{some} not at the site, the first is {name} in line {line}; their runs count for the nodes "
+                f"on which the jobs fit"
             )
 
     def _update(

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from dataclasses import replace
 
 from scheduler.node_request import Gpus, Node, Partition, Request
 from site_db.site_file.cluster import Cluster
@@ -22,7 +23,8 @@ def cluster_of(site: SiteFile) -> Cluster:
     partitions_of: dict[str, set[str]] = {name: set() for group in site.machines for name in group.names}
     for partition in site.partitions:
         for name in partition.nodes:
-            partitions_of[name].add(partition.name)
+            if name in partitions_of:  # otherwise it is a mistake in the file, which is reported
+                partitions_of[name].add(partition.name)
     nodes, threads = {}, {}
     for group in site.machines:
         for name in group.names:
@@ -97,6 +99,9 @@ def with_cluster(site: SiteFile, cluster: Cluster) -> SiteFile:
     Nodes of one specification are machines of one class, which keeps its name if the site has machines of
     that specification.
     """
+    if not cluster.has_memory:
+        nodes = {name: replace(node, memory_mib=0) for name, node in cluster.nodes.items()}
+        cluster = replace(cluster, nodes=nodes)
     class_of = {_specification(node): name for node, name in _classes_of(site)}
     names = Counter(table.name for table in site.machine_classes)
     machines = []

@@ -173,8 +173,12 @@ class RequestTable(Table):
                 continue
             if of_each in data:
                 raise ValueError(f"a request has either {of_each} or {key}, and this one has both")
-            if not all(isinstance(x, (int, float)) and x > 0 for x in (given, factor)):
+            if isinstance(given, bool) or not isinstance(given, int) or given < 1:
                 raise ValueError(f"{key} is {given!r}; expected a whole number, 1 or more")
+            if factor == 0:
+                raise ValueError("memory_mb_per_core is of cores, and there are none")
+            if not isinstance(factor, (int, float)) or factor < 0:
+                continue  # the key that says so is reported
             if key == "total_gpus" and given % factor:
                 raise ValueError(f"total_gpus is {given}, which {factor} nodes or tasks cannot share equally")
             data[of_each] = ceil(given * factor) if of_each == "memory_mb" else given // factor

@@ -123,7 +123,8 @@ def _of_job_classes(site: SiteFile, machine_classes: Names) -> Iterator[Error]:
                 yield at, f"{who} was measured in isolation twice with {tasks} tasks; keep one of them"
         parallel = job_class.parallel_s or job_class.parallel_commands
         sequential = job_class.sequential_s.keys() | job_class.commands.keys()
-        if are_known and not sizes and not parallel and with_machines.isdisjoint(sequential):
+        on_nodes = job_class.request is not None  # elsewhere, it counts with the mean of known places
+        if are_known and not (sizes or parallel or on_nodes) and with_machines.isdisjoint(sequential):
             yield (
                 (*place, "sequential_s"),
                 f"{who} has no machine that can run it; give it a time in sequential_s for a class that "

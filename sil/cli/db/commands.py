@@ -93,8 +93,9 @@ def show(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show all sites, or one: machines, clusters and their states, queues, users, expected times."""
+    """Show all sites, or one: machines, partitions, clusters, states, queues, users, expected times."""
     from sil.cli.db import experience_listings, site_listings
+    from site_db.site_file.nodes import cluster_of
     from site_db.sites import SiteReader, site_names
     from site_db.states import current_states
 
@@ -107,8 +108,11 @@ def show(
             reader = SiteReader(session, site)
             if job_class is None:
                 states = current_states(session, reader)
+                cluster = cluster_of(reader.as_file())
                 listings = [
                     site_listings.machines(reader, states),
+                    site_listings.partitions(cluster),
+                    site_listings.site_resources(cluster),
                     site_listings.clusters(reader, states),
                     site_listings.states(states),
                     site_listings.queues(session, reader),
@@ -187,17 +191,22 @@ def state(
 
 @app.command()
 def check(db: Database = DEFAULT) -> None:
-    """Recompute all statistics from the history and compare."""
+    """Recompute all statistics from the history and compare; look for contradictions in the site itself."""
     from site_db.history.as_of import disagreements
-    from site_db.sites import find_site
+    from site_db.site_file.validation import errors
+    from site_db.sites import SiteReader, find_site
 
     with opened(db) as (session, address):
         site = site_of(session, address)
         row = find_site(session, site)
         recorded, pruned = row.runs_recorded, row.runs_pruned
         wrong = len(list(disagreements(session, row.id)))
+        found = [sentence for _, sentence in errors(SiteReader(session, site).as_file())]
     if wrong:
-        console.print_note(f"{wrong} statistics of the site '{site}' do not agree with its history")
+        found.append(f"{wrong} statistics of the site '{site}' do not agree with its history")
+    for sentence in found:
+        console.print_note(sentence)
+    if found:
         raise typer.Exit(1)
     kept = f"{recorded - pruned:,} runs" + (f" (and {pruned:,} that were pruned)" if pruned else "")
     console.print_line(f"The statistics of the site '{site}' agree with its history of {kept}.")
