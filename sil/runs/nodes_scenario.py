@@ -98,7 +98,7 @@ class NodesScenario(Scenario):
                 ports,
                 supervision.scheduler(scheduler),
                 supervision.is_memoryless(scheduler),
-                self.policies,
+                self.policies if self._has_queues else (),  # else there is one order over all partitions
                 PreemptionPolicy(self.experiment.preemption.raised_after),
                 self.admission,
             )
