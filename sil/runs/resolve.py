@@ -17,7 +17,7 @@ def scenario_of(experiment: Experiment, in_use: SiteInUse) -> Scenario:
         from sil.runs.time_shared_scenario import TimeSharedScenario
 
         return TimeSharedScenario.of(experiment, in_use)
-    if in_use.file.partitions:
+    if in_use.has_nodes:
         from sil.runs.nodes_scenario import NodesScenario
 
         return NodesScenario.of(experiment, in_use)
