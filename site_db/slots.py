@@ -55,6 +55,11 @@ class Slots:
             slots[j].append(slot)
         return tuple(map(tuple, slots))
 
+    @property
+    def first(self) -> tuple[int, ...]:
+        """The first slot of each machine."""
+        return tuple(slots[0] for slots in self.by_machine)
+
     def place(self, resource: int, n_slots: int) -> tuple[int, int]:
         """The place in the site of a run on `n_slots` slots of a scheduler's resource, and its number of
         machines."""

@@ -19,7 +19,7 @@ def scenario_of(experiment: Experiment, in_use: SiteInUse) -> Scenario:
         from sil.runs.time_shared_scenario import TimeSharedScenario
 
         return TimeSharedScenario.of(experiment, in_use)
-    if in_use.file.partitions and not _maps_to_slots(experiment, in_use):
+    if in_use.has_nodes and not _maps_to_slots(experiment, in_use):
         from sil.runs.nodes_scenario import NodesScenario
 
         return NodesScenario.of(experiment, in_use)

@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from site_db.site_file.tables import Name, Text, WholeNumber
+from site_db.site_file.tables import Amounts, Name, Text, WholeNumber, Words
 from site_db.toml_file import NotNegative, Positive, Table
 
 VERBS = ("add", "remove", "upgrade", "change")
@@ -55,6 +55,11 @@ class NotionalTable(Table):
     * `change = "p-133"`: all machines of a class get another `os`, `memory_mb` or `rating`, and are
       `times_as_fast` with that.
 
+    On nodes of partitions, `add` and `upgrade` to a new class need no speed: `processors`, `memory_mb`,
+    `threads_per_core`, `gpus` by type, `resources` and `features` say what its nodes have; those of a known
+    class have what its machines have. Added nodes are in `partitions`, by default those of which all machines
+    of their class are members. `change` gives all nodes of a class other amounts, or `more_memory_mb`.
+
     Added machines are present from `from_s` to `until_s`; removed ones are absent from `from_s` to `until_s`.
     """
 
@@ -74,6 +79,13 @@ class NotionalTable(Table):
     slots: WholeNumber | None = None
     os: Text | None = None
     memory_mb: Positive | None = None
+    more_memory_mb: Positive | None = None
+    processors: WholeNumber | None = None
+    threads_per_core: WholeNumber | None = None
+    gpus: Amounts = Field(default_factory=dict)
+    resources: Amounts = Field(default_factory=dict)
+    features: Words = ()
+    partitions: Words = ()
     from_s: NotNegative = 0.0
     until_s: Positive | None = None
 
@@ -86,7 +98,9 @@ class NotionalTable(Table):
         if self.until_s is not None and self.until_s <= self.from_s:
             raise ValueError(f"'until_s' is {self.until_s:g}; expected more than 'from_s', {self.from_s:g}")
         for key in self.given - {self.verb, "from_s", "until_s"} - _KEYS[self.verb]:
-            raise ValueError(f"'{key}' has no effect when machines {_HAPPENS[self.verb]}; leave it out")
+            raise ValueError(f"'{key}' has no effect when machines {HAPPENS[self.verb]}; leave it out")
+        if self.memory_mb is not None and self.more_memory_mb is not None:
+            raise ValueError("a change has either memory_mb or more_memory_mb, and this one has both")
         self.parsed()
         return self
 
@@ -135,17 +149,19 @@ _EXPECTED = {
     "add": "expected something like '8 x ultra2-300', or '8 x ultra2-300 as cluster new-1 over fast'",
     "upgrade": "expected something like '8 x p-133 to piii-500'",
 }
-_HAPPENS = {"add": "are added", "remove": "are removed", "upgrade": "are upgraded", "change": "are changed"}
+OF_CLUSTERS = {"bandwidth_mbit_per_s", "latency_us", "speedup", "parallel_s"}
+"""Keys that apply only to clusters of machines."""
+HAPPENS = {"add": "are added", "remove": "are removed", "upgrade": "are upgraded", "change": "are changed"}
+SPECIFICATION = ("processors", "threads_per_core", "memory_mb", "gpus", "resources", "features")
+"""What a node of partitions has."""
+OF_NODES = {*SPECIFICATION, "more_memory_mb", "partitions"} - {"memory_mb"}
+"""Keys that apply only to nodes of partitions."""
 _OF_A_CLASS = {"like", "times_as_fast", "sequential_s", "rating", "uncertainty"}
 _KEYS = {
-    "add": {
-        *_OF_A_CLASS,
-        *("bandwidth_mbit_per_s", "latency_us", "speedup", "parallel_s"),
-        *("slots", "memory_mb", "os"),
-    },
+    "add": {*_OF_A_CLASS, *OF_CLUSTERS, *SPECIFICATION, "partitions", "slots", "os"},
     "remove": set(),
-    "upgrade": _OF_A_CLASS,
-    "change": {"os", "memory_mb", "rating", "times_as_fast", "uncertainty"},
+    "upgrade": {*_OF_A_CLASS, *SPECIFICATION},
+    "change": {*SPECIFICATION, "more_memory_mb", "os", "rating", "times_as_fast", "uncertainty"},
 }
 
 

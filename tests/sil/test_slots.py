@@ -416,7 +416,7 @@ def test_capacity_counts_slots_and_a_cluster_takes_them_all(tmp_path: Path) -> N
 
 
 def test_machines_are_retired_as_a_whole(tmp_path: Path) -> None:
-    options = retirements(RetireTable(count=1), imagined(tmp_path, site_text=ALONE).layout)
+    options = retirements(RetireTable(count=1), imagined(tmp_path, site_text=ALONE))
     assert [(option.name, option.changes) for option in options] == [
         ("without 1 x node of pair", (NotionalTable(remove="n2"),))
     ]

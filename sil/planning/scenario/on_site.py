@@ -10,7 +10,7 @@ import polars as pl
 
 from sil.experiment.provenance import fingerprint
 from sil.outcome.jobs import job_table, run_table
-from sil.planning.options import Option
+from sil.planning.options import AS_IT_IS, Option
 from sil.planning.plan_file import Plan
 from sil.planning.scenario.capacity import Load, load
 from sil.planning.scenario.scenario import OptionRun, Simulated
@@ -38,9 +38,19 @@ class SiteRun(OptionRun):
 
     def simulate(self) -> Simulated:
         facts = self.scenario.run(RunKey(0, self.replication, self.scheduler)).facts
-        jobs = job_table(facts, self.n_machines)
-        measured = jobs.filter(pl.col("job_id") >= self.plan.warm_up_jobs)
-        return Simulated(facts, run_table(facts).rename({"job": "job_id"}), jobs, measured)
+        jobs = job_table(facts, self.scenario.in_use.site.n_machines)
+        runs = run_table(facts).rename({"job": "job_id"})
+        if "requested_gpus" in jobs.columns:
+            gpus = jobs.select("job_id", "requested_gpus")
+            runs = runs.join(gpus, on="job_id", how="left", maintain_order="left")
+        # Jobs are numbered in order of arrival, those of a log from 1.
+        first = int(facts["job"].min() or 0)  # type: ignore[arg-type]
+        measured = jobs.filter(pl.col("job_id") >= first + self.plan.warm_up_jobs)
+        return Simulated(facts, runs, jobs, measured)
+
+    @property
+    def gpus(self) -> int:
+        return int(self.scenario.model.get("gpus", 0))
 
 
 class OnSite:
@@ -59,15 +69,28 @@ class OnSite:
         return self._source.name
 
     def in_use(self, option: Option) -> SiteInUse:
-        return self._scenario(option)[0].in_use
+        return self.scenario(option).in_use
+
+    def scenario(self, option: Option) -> Scenario:
+        return self._scenario(option)[0]
 
     def run(self, option: Option, scheduler: str, replication: int) -> SiteRun:
         scenario, mark = self._scenario(option)
-        n_machines = scenario.in_use.site.n_machines
-        return SiteRun(self.plan, mark, scheduler, replication, n_machines, scenario)
+        capacity = int(scenario.model.get("cores", scenario.in_use.site.n_machines))
+        return SiteRun(self.plan, mark, scheduler, replication, capacity, scenario)
 
     def load(self, option: Option) -> Load | None:
-        return load(self.plan.forecast, self.in_use(option))
+        scenario = self.scenario(option)
+        if not scenario.in_use.has_nodes:
+            return load(scenario.experiment.drawn, scenario.in_use)
+        # Imported here, since nodes load compiled code.
+        from sil.planning.scenario.node_capacity import load_on_nodes
+        from sil.runs.nodes_scenario import NodesScenario
+
+        today = self.scenario(AS_IT_IS)
+        assert isinstance(scenario, NodesScenario)
+        assert isinstance(today, NodesScenario)
+        return load_on_nodes(scenario, today)
 
     def _scenario(self, option: Option) -> tuple[Scenario, str]:
         """With its fingerprint."""
@@ -82,9 +105,12 @@ class OnSite:
 
 
 def with_forecast(plan: Plan, address: Address | None) -> Plan:
-    """The plan with its history read, if it has one. Jobs of queues that no longer exist are distributed like
-    the others. Raises NothingArrived and DatabaseTrouble."""
-    if plan.history is None:
+    """The plan with its history read, if jobs are drawn by it; weeks of one are read with the site.
+
+    Jobs of queues that no longer exist are distributed like the others. Raises NothingArrived and
+    DatabaseTrouble.
+    """
+    if plan.history is None or plan.history.jobs is None:
         return plan
     if address is None:
         raise NothingArrived(

@@ -57,7 +57,8 @@ class OptionRun(ABC):
     mark: str
     scheduler: str
     replication: int
-    n_machines: int
+    capacity: int
+    """What the tasks of runs use at a time: machines, cores of nodes, or processors."""
 
     @property
     def key(self) -> str:
@@ -67,11 +68,16 @@ class OptionRun(ABC):
             self.mark,
             self.scheduler,
             self.replication,
-            self.n_machines,
+            self.capacity,
             goals,
             self.plan.warm_up_jobs,
         )
         return hashlib.sha256("|".join(map(str, identity)).encode()).hexdigest()
+
+    @property
+    def gpus(self) -> int:
+        """Of all nodes."""
+        return 0
 
     @property
     @abstractmethod
@@ -89,10 +95,10 @@ class OptionRun(ABC):
             raise SchedulerFault(fault["rule"], message, fault["time_s"], fault["job"])
         (refused,) = refusals(facts).iter_rows(named=True)
         found = {REFUSED: refused["refused"] / refused["arrived"]}
-        on_site = self.plan.log is None
+        on_site = self.plan.is_on_site
         for goal in self.plan.goals:
             held = runs.join(_of(goal, all_jobs), on="job_id", how="semi") if on_site else runs
-            found[goal.key] = metric_of_jobs(goal.metric, _of(goal, jobs), held, self.n_machines)
+            found[goal.key] = metric_of_jobs(goal.metric, _of(goal, jobs), held, self.capacity, self.gpus)
         if on_site:
             means = jobs.group_by("job_class").agg(pl.col("turnaround_time").mean()).sort("job_class")
             found |= {f"{CLASS}{name}": mean for name, mean in means.iter_rows()}
@@ -101,7 +107,7 @@ class OptionRun(ABC):
 
 def _of(goal: GoalTable, jobs: pl.DataFrame) -> pl.DataFrame:
     """The jobs to which a goal applies."""
-    for column, name in (("job_class", goal.job_class), ("queue", goal.queue)):
+    for column, name in (("job_class", goal.job_class), ("queue", goal.in_queue)):
         if name is not None:
             jobs = jobs.filter(pl.col(column) == name)
     return jobs
