@@ -33,7 +33,7 @@ from sil.world.harness import World, in_order_of_arrival
 from sil.world.machines.consumable import ConsumableMachines
 from sil.world.monitors import NodeStates, SimMonitor
 from site_db.site_file.cluster import Cluster
-from site_db.site_file.nodes import cluster_of, request_of
+from site_db.site_file.nodes import cluster_of, never_satisfied, request_of
 
 
 class Arriving(NamedTuple):
@@ -181,6 +181,9 @@ class NodesScenario(Scenario):
     def notes(self) -> Iterator[str]:
         yield from super().notes()
         yield from self.cluster.model
+        if self.experiment.workload is not None and not self.experiment.drawn.mix:
+            for _, sentence in never_satisfied(self.in_use.file):
+                yield f"{sentence}; its jobs are refused"
         log = self.in_use.log
         if log is not None:
             yield log.summary
@@ -189,6 +192,9 @@ class NodesScenario(Scenario):
     def _mistakes(self) -> Mistakes:
         site, experiment = self.in_use.site, self.experiment
         found = super()._mistakes()
+        if experiment.workload is not None:
+            impossible, mix = never_satisfied(self.in_use.file), experiment.drawn.mix
+            found += [(("workload", "mix", name), sentence) for name, sentence in impossible if name in mix]
         found += self._unknown_in_outages([*self.cluster.nodes], f"the site '{site.name}'")
         for scheduler in self.schedulers:
             if scheduler.batsim is not None:

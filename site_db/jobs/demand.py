@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from typing import Any
 
 from sqlalchemy import case, func, select
@@ -13,25 +12,17 @@ from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from scheduler.node_request import Request
 from site_db.jobs.arrived import observed
-from site_db.jobs.records import JobState
+from site_db.jobs.records import DemandBy, JobState
 from site_db.schema import JobRow, UserRow
 
 HOUR_S = 3600.0
 
 
-class By(StrEnum):
-    PARTITION = "partition"
-    ACCOUNT = "account"
-    QOS = "qos"
-    USER = "user"
-    OUTCOME = "outcome"  # completed, or why not
-
-
-_KEYS: Mapping[By, InstrumentedAttribute[str]] = {
-    By.PARTITION: JobRow.queue,
-    By.ACCOUNT: JobRow.account,
-    By.QOS: JobRow.qos,
-    By.USER: UserRow.name,
+_KEYS: Mapping[DemandBy, InstrumentedAttribute[str]] = {
+    DemandBy.PARTITION: JobRow.queue,
+    DemandBy.ACCOUNT: JobRow.account,
+    DemandBy.QOS: JobRow.qos,
+    DemandBy.USER: UserRow.name,
 }
 
 
@@ -55,7 +46,9 @@ class Demand:
         self.waiting_s += waiting_s
 
 
-def demand(session: Session, site_id: int, requests: Mapping[int, Request], by: By) -> Mapping[str, Demand]:
+def demand(
+    session: Session, site_id: int, requests: Mapping[int, Request], by: DemandBy
+) -> Mapping[str, Demand]:
     """The demand of all jobs that started and were not simulated; the largest number of CPU hours first.
 
     `requests` has what jobs of a class request, by the id of the class; others request one core.

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from dataclasses import replace
 
-from scheduler.node_request import Gpus, Node, Partition, Request
+from scheduler.node_request import Gpus, Node, Partition, Request, alike
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.tables import (
     MachineClassTable,
@@ -71,6 +71,23 @@ def request_of(table: RequestTable | None) -> Request:
         partitions=frozenset(table.partitions),
         site_resources=table.site_resources,
     )
+
+
+def never_satisfied(site: SiteFile) -> Iterator[tuple[str, str]]:
+    """The job classes whose requests the site cannot satisfy even if all is free, each with a sentence.
+
+    They are no mistakes: a log may have jobs for nodes that are gone.
+    """
+    cluster = cluster_of(site)
+    sorts = alike(cluster.nodes.values())
+    for table in site.job_classes if site.partitions else ():
+        request = request_of(table.request)
+        who = f"job class '{table.name}' requests {request}"
+        beyond = request.beyond(cluster.site_resources)
+        if beyond is not None:
+            yield table.name, f"{who}; the site has {beyond}"
+        elif sum(request.chunks_on(node) * n for node, n in sorts) < request.chunks:
+            yield table.name, f"{who}, which the nodes cannot satisfy even if all are free"
 
 
 def request_table(request: Request, time_limit_s: float | None) -> RequestTable:

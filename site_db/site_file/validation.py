@@ -6,8 +6,6 @@ from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from itertools import islice
 
-from scheduler.node_request import Node
-from site_db.site_file.nodes import cluster_of, request_of
 from site_db.site_file.relations import KINDS
 from site_db.site_file.tables import SiteFile
 from site_db.slots import machine_of_slot
@@ -31,9 +29,21 @@ def errors(site: SiteFile) -> Iterator[Error]:
     yield from _of_clusters(site, known["machines"])
     yield from _of_job_classes(site, known["machine_classes"])
     yield from _of_partitions(site)
-    yield from _of_requests(site, known)
     yield from _of_queues(site)
     yield from _of_users(site, known)
+
+
+def errors_of_file(site: SiteFile) -> Iterator[Error]:
+    """As `errors`, and unknown names in requests: in a database these may be of partitions that are gone."""
+    yield from errors(site)
+    known = {kind: _names_of(site, kind) for kind in ("partitions", "site_resources")}
+    for k, job_class in enumerate(site.job_classes):
+        if job_class.request is None:
+            continue
+        for kind in known:
+            names = getattr(job_class.request, kind)
+            who = f"job class '{job_class.name}'"
+            yield from _unknown(("job_classes", k, "request", kind), who, names, kind, known)
 
 
 def _named(site: SiteFile, kind: str) -> Iterator[tuple[Location, str]]:
@@ -144,32 +154,6 @@ def _of_partitions(site: SiteFile) -> Iterator[Error]:
                 (*place, "default_time_s"),
                 f"{who} has a default_time_s of {default_s:,g}; expected max_time_s, {most_s:,g}, or less",
             )
-
-
-def _of_requests(site: SiteFile, known: Mapping[str, Names]) -> Iterator[Error]:
-    """Unknown names in requests, and requests that the site's nodes cannot satisfy even if all are free."""
-    amounts = {table.name: table.amount for table in site.site_resources}
-    nodes: list[Node] | None = None
-    for k, job_class in enumerate(site.job_classes):
-        table = job_class.request
-        if table is None:
-            continue
-        place, who = ("job_classes", k, "request"), f"job class '{job_class.name}'"
-        unknown = [
-            *_unknown((*place, "partitions"), who, table.partitions, "partitions", known),
-            *_unknown((*place, "site_resources"), who, table.site_resources, "site_resources", known),
-        ]
-        if unknown:
-            yield from unknown
-            continue
-        for name, amount in table.site_resources.items():
-            if amount > amounts[name]:
-                sentence = f"{who} requests {amount} {name}; the site has {amounts[name]}"
-                yield (*place, "site_resources", name), sentence
-        nodes = [*cluster_of(site).nodes.values()] if nodes is None else nodes
-        request = request_of(table)
-        if sum(map(request.chunks_on, nodes)) < request.chunks:
-            yield place, f"{who} requests {request}, which the nodes cannot satisfy even if all are free"
 
 
 def _of_queues(site: SiteFile) -> Iterator[Error]:

@@ -12,7 +12,7 @@ from site_db import store
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.exchange import read_site_file, site_text
 from site_db.site_file.importing import put_site
-from site_db.site_file.nodes import cluster_of, request_of, request_table, with_cluster
+from site_db.site_file.nodes import cluster_of, never_satisfied, request_of, request_table, with_cluster
 from site_db.site_file.tables import RequestTable, SiteFile
 from site_db.site_file.validation import errors
 from site_db.sites import SiteReader
@@ -156,9 +156,6 @@ def test_a_request_in_a_file_is_that_of_the_scheduler(tmp_path: Path) -> None:
         ("default_time_s = 3600", "default_time_s = 90000", 30, "expected max_time_s, 86,400, or less"),
         ('partitions = ["all"]', 'partitions = ["al"]', 53, "names the partition 'al', which does not exist"),
         ("matlab = 1", "maple = 1", 52, "names the site resource 'maple', which does not exist"),
-        ("matlab = 1", "matlab = 6", 52, "requests 6 matlab; the site has 5"),
-        ("total_gpus = 2", "total_gpus = 8", 45, "which the nodes cannot satisfy even if all are free"),
-        ("scratch = 10}", "scratch = 1000}", 45, "which the nodes cannot satisfy"),
         ("tasks = 100", "tasks = 100, nodes = 2", 59, "either nodes or tasks, and this one has both"),
         ("total_gpus = 2", "total_gpus = 2\ngpus = 1", 45, "either gpus or total_gpus, and this one has"),
         ("cores = 8", "cores = 8\ngpu_share = 0.5", 45, "gpu_share is of one GPU, and gpus is 2; expected 1"),
@@ -179,6 +176,36 @@ def test_a_mistake_is_one_sentence_with_its_line(
     (first, *_) = str(caught.value).splitlines()
     assert sentence in str(caught.value)
     assert f"site.toml, line {line}: " in first, first
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "sentence"),
+    [
+        ("matlab = 1", "matlab = 6", "the site has 5 matlab"),
+        ("total_gpus = 2", "total_gpus = 8", "which the nodes cannot satisfy even if all are free"),
+        ("scratch = 10}", "scratch = 1000}", "which the nodes cannot satisfy even if all are free"),
+    ],
+)
+def test_a_request_that_no_node_can_satisfy_is_named_but_may_be_one_of_the_past(
+    before: str, after: str, sentence: str, tmp_path: Path
+) -> None:
+    assert list(never_satisfied(read(SITE, tmp_path))) == []
+    ((name, found),) = never_satisfied(read(SITE.replace(before, after), tmp_path))
+    assert name == "train"
+    assert sentence in found
+
+
+def test_a_partition_may_go_though_past_jobs_request_it(engine: Engine, tmp_path: Path) -> None:
+    """They are kept, and nothing satisfies them now."""
+    site = with_cluster(
+        read(SITE, tmp_path), conf(CONF.replace("PartitionName=all Nodes=ALL\n", ""), tmp_path)
+    )
+    assert [*errors(site)] == []
+    assert [name for name, _ in never_satisfied(site)] == ["train", "tasks"]
+    with store.changing(engine) as session:
+        put_site(session, site)
+    with store.reading(engine) as session:
+        assert SiteReader(session, "shared").as_file().job_classes == site.job_classes
 
 
 # -- slurm.conf ------------------------------------------------------------------------------------------

@@ -56,6 +56,7 @@ def import_site(
     from site_db.jobs.log_import import count_things
     from site_db.site_file.exchange import read_site_file
     from site_db.site_file.importing import put_file
+    from site_db.site_file.nodes import never_satisfied
     from site_db.sites import site_names
 
     with opened(db, changing=True) as (session, address):
@@ -63,7 +64,10 @@ def import_site(
         file = read_site_file(path)
         there = site_names(session)
         put_file(session, file, path)
+        impossible = [sentence for _, sentence in never_satisfied(file)]
         counts = [counted(n, what) for what, n in count_things(session, file.name).items()]
+    for sentence in impossible:
+        console.print_note(sentence)
     done = "is updated from its file" if file.name in there else "is new"
     console.print_line(f"{address}: the site '{file.name}' {done}: {', '.join(counts)}")
 
@@ -193,6 +197,7 @@ def state(
 def check(db: Database = DEFAULT) -> None:
     """Recompute all statistics from the history and compare; look for contradictions in the site itself."""
     from site_db.history.as_of import disagreements
+    from site_db.site_file.nodes import never_satisfied
     from site_db.site_file.validation import errors
     from site_db.sites import SiteReader, find_site
 
@@ -201,10 +206,12 @@ def check(db: Database = DEFAULT) -> None:
         row = find_site(session, site)
         recorded, pruned = row.runs_recorded, row.runs_pruned
         wrong = len(list(disagreements(session, row.id)))
-        found = [sentence for _, sentence in errors(SiteReader(session, site).as_file())]
+        file = SiteReader(session, site).as_file()
+        found = [sentence for _, sentence in errors(file)]
+        impossible = [sentence for _, sentence in never_satisfied(file)] if not found else []
     if wrong:
         found.append(f"{wrong} statistics of the site '{site}' do not agree with its history")
-    for sentence in found:
+    for sentence in (*found, *impossible):
         console.print_note(sentence)
     if found:
         raise typer.Exit(1)

@@ -11,7 +11,7 @@ from typer import Option
 from sil.cli import options
 from sil.cli.console import Column, Listing, Row, number, print_listings, text
 from sil.cli.db.database import DEFAULT, Database, opened, site_of
-from site_db.jobs.demand import By
+from site_db.jobs.records import DemandBy
 
 if TYPE_CHECKING:
     from site_db.jobs.demand import Demand
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 def demand(
     db: Database = DEFAULT,
-    by: Annotated[By, Option(help="Add up the jobs by this.")] = By.PARTITION,
+    by: Annotated[DemandBy, Option(help="Add up the jobs by this.")] = DemandBy.PARTITION,
     as_json: options.Json = False,
 ) -> None:
     """Show the demand of past jobs: their number, how many completed, CPU hours, GPU hours and mean wait."""
@@ -35,7 +35,7 @@ def demand(
     print_listings([_listing(found, by, reader.site.name)], as_json)
 
 
-def _listing(found: Mapping[str, Demand], by: By, site: str) -> Listing:
+def _listing(found: Mapping[str, Demand], by: DemandBy, site: str) -> Listing:
     rows: list[Row] = [
         {
             by.value: name or "none",
