@@ -241,7 +241,8 @@ def interval(found: Interval) -> str:
 
 def _change(plan: Plan, effect: Effect, answer: Answer) -> str:
     goal = plan.goals[0]
-    name = PLAN_METRICS[goal.metric].title.lower() + "".join(f" of {part}" for part in goal.of)
+    title = PLAN_METRICS[goal.metric].title
+    name = title[0].lower() + title[1:] + "".join(f" of {part}" for part in goal.of)
     gained = effect.percent.mean if goal.more_is_better else -effect.percent.mean
     verb = "rises" if gained > 0 else "falls"
     unit = PLAN_METRICS[goal.metric].unit
