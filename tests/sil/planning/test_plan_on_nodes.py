@@ -189,6 +189,7 @@ def test_page_and_console_say_how_nodes_are_modelled_and_what_is_forecast(tmp_pa
         assert sentence in page
     assert "keep the machine to which they were mapped" not in page
     assert "Jobs run as long as they did, on whatever nodes" in page
+    assert "Gain by job class" not in page, "the log has none"
 
 
 def test_weeks_of_the_past_of_a_site_are_a_forecast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
