@@ -27,7 +27,8 @@ LEAST_NAME = 18
 
 def plan(
     plan_file: Annotated[
-        str, Argument(metavar="PLAN", help="A plan file, or the name of a built-in one (five-offers).")
+        str,
+        Argument(metavar="PLAN", help="A plan file, or the name of a built-in one (five-offers, gpu-nodes)."),
     ],
     out_folder: Annotated[Path | None, options.folder("sil-plan-NAME")] = None,
     scheduler: Annotated[

@@ -221,6 +221,11 @@ class Plan(RunSettings):
 
     def _suits_its_forecast(self) -> None:
         """A log has one kind of machine, and neither job classes nor queues."""
+        if self.site and not self.is_on_site:
+            raise ValueError(
+                "site does not apply to consecutive parts of a log; leave it out, or give log.weeks, which "
+                "are drawn for the nodes of a site"
+            )
         for k, offer in enumerate(self.offers):
             needed, other = ("changes", "processors") if self.is_on_site else ("processors", "changes")
             if not getattr(offer, needed) or getattr(offer, other):
@@ -229,11 +234,6 @@ class Plan(RunSettings):
                 )
         if self.is_on_site or self.log is None:
             return
-        if self.site:
-            raise ValueError(
-                "site does not apply to consecutive parts of a log; leave it out, or give log.weeks, which "
-                "are drawn for the nodes of a site"
-            )
         said = [name for name in ("queues", "failures", "retire") if getattr(self, name)]
         said += ["goals"] if any(goal.of or goal.metric in OF_GPUS for goal in self.goals) else []
         said += ["nodes"] if self.nodes != NodesTable() else []

@@ -80,6 +80,9 @@ def sizing(plan: Plan, size: Size) -> str:
 def caveats(answers: Answers) -> Iterator[str]:
     """What is not settled, and what else a reader has to know, a sentence each."""
     plan = answers.plan
+    refusing = "the site's rules for users and queues"
+    if answers.model:
+        refusing += ", or since they fit on no nodes or exceed the limits of their partitions"
     for answer in answers.answers:
         under = f"Under {answer.scheduler}, " if len(answers.answers) > 1 else ""
         for sentence in _caveats_of_rankings(plan, answer):
@@ -95,8 +98,8 @@ def caveats(answers: Answers) -> Iterator[str]:
             )
         if answer.refused:
             yield (
-                f"{under}{100 * answer.refused:.0f} % of the jobs that arrive are refused by the site's "
-                f"rules for users and queues, and count in no figure."
+                f"{under}{100 * answer.refused:.0f} % of the jobs that arrive are refused by {refusing}, and "
+                f"count in no figure."
             )
     if answers.down:
         named = _listed(answers.down[:8]) + (" and others" if len(answers.down) > 8 else "")
@@ -241,7 +244,8 @@ def interval(found: Interval) -> str:
 
 def _change(plan: Plan, effect: Effect, answer: Answer) -> str:
     goal = plan.goals[0]
-    name = PLAN_METRICS[goal.metric].title.lower() + "".join(f" of {part}" for part in goal.of)
+    title = PLAN_METRICS[goal.metric].title
+    name = title[0].lower() + title[1:] + "".join(f" of {part}" for part in goal.of)
     gained = effect.percent.mean if goal.more_is_better else -effect.percent.mean
     verb = "rises" if gained > 0 else "falls"
     unit = PLAN_METRICS[goal.metric].unit

@@ -54,7 +54,7 @@ def load_on_nodes(scenario: NodesScenario, today: NodesScenario) -> Load | None:
             possible.append(one)
         elif _is_possible(one.request, kinds_today, today.cluster.site_resources):
             return Load(float("inf"), one.name, whose=whose)
-    return _least(possible, kinds, resources, whose)
+    return least_load(possible, kinds, resources, whose)
 
 
 def _is_possible(request: Request, kinds: Sequence[AlikeNodes], of_site: Mapping[str, int]) -> bool:
@@ -62,7 +62,7 @@ def _is_possible(request: Request, kinds: Sequence[AlikeNodes], of_site: Mapping
     return room >= request.chunks and request.beyond(of_site) is None
 
 
-def _least(
+def least_load(
     arriving: Sequence[Demand], kinds: Sequence[AlikeNodes], of_site: Mapping[str, int], whose: str
 ) -> Load:
     """The variables are the parts of each demand on each kind of nodes where it may run, then rho."""

@@ -49,6 +49,11 @@ class SiteRun(OptionRun):
         return Simulated(facts, runs, jobs, measured)
 
     @property
+    def has_classes(self) -> bool:
+        log = self.scenario.in_use.log
+        return log is None or bool(log.job_classes)
+
+    @property
     def gpus(self) -> int:
         return int(self.scenario.model.get("gpus", 0))
 

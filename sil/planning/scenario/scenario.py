@@ -49,8 +49,8 @@ class Simulated(NamedTuple):
 class OptionRun(ABC):
     """One scheduler on one option in one replication; `mark` identifies the option, the jobs and the code.
 
-    Calling it returns each goal by its key, the share of REFUSED jobs and, on a site, the mean turnaround of
-    each job class. It can be pickled, and its result does not depend on where it is called.
+    Calling it returns each goal by its key, the share of REFUSED jobs and, if there are classes, the mean
+    turnaround of each. It can be pickled, and its result does not depend on where it is called.
     """
 
     plan: Plan
@@ -80,6 +80,11 @@ class OptionRun(ABC):
         return 0
 
     @property
+    def has_classes(self) -> bool:
+        """Whether its jobs are of several classes, or may be."""
+        return False
+
+    @property
     @abstractmethod
     def where(self) -> str:
         """For messages."""
@@ -99,7 +104,7 @@ class OptionRun(ABC):
         for goal in self.plan.goals:
             held = runs.join(_of(goal, all_jobs), on="job_id", how="semi") if on_site else runs
             found[goal.key] = metric_of_jobs(goal.metric, _of(goal, jobs), held, self.capacity, self.gpus)
-        if on_site:
+        if self.has_classes:
             means = jobs.group_by("job_class").agg(pl.col("turnaround_time").mean()).sort("job_class")
             found |= {f"{CLASS}{name}": mean for name, mean in means.iter_rows()}
         return found
