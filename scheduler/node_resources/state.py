@@ -110,7 +110,9 @@ class NodeResources:
         """How many chunks of a request one job could have if nothing else ran and all nodes were up."""
         key = self._key(request)
         if key not in self._most_chunks:
-            self._most_chunks[key] = sum(request.chunks_on(node) * n for node, n in self._alike)
+            # Of any number of chunks: tasks may all be on one node.
+            any_number = replace(request, chunks=np.iinfo(np.int64).max)
+            self._most_chunks[key] = sum(any_number.chunks_on(node) * n for node, n in self._alike)
         return self._most_chunks[key]
 
     def set_up(self, node: int, is_up: bool) -> None:

@@ -20,10 +20,11 @@ from sil.planning.samples import DoesRuns, OptionSamples
 from sil.planning.scenario.capacity import Load
 from sil.planning.scenario.no_effect import without_effect
 from sil.planning.scenario.on_log import OnLog
-from sil.planning.scenario.on_site import OnSite, with_forecast
+from sil.planning.scenario.on_site import OnSite
 from sil.planning.scenario.scenario import OptionRunner
 from sil.runs.scenario import DoesNotFit
 from sil.runs.under_test import resolve
+from sil.site.past_arrivals import past_arrivals
 from sil.site.site_in_use import SiteInUse
 from sil.site.what_if_site import InapplicableChange
 from sil.workload.job_log import JobLog
@@ -113,7 +114,10 @@ class Prepared:
     """
 
     def __init__(self, plan: Plan, source: Path, address: Address | None) -> None:
-        self.plan = plan = with_forecast(plan, address)
+        drawn = plan.history and past_arrivals(plan.history, plan.queues, address)
+        if drawn is not None:
+            plan = plan.model_copy(update={"workload": drawn})
+        self.plan = plan
         self._source = source
         for name in plan.schedulers:
             if resolve(name).serves_one_run:

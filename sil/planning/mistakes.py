@@ -11,7 +11,7 @@ from sil.planning.scenario.on_site import OnSite
 from sil.runs.scenario import Scenario
 from sil.site.what_if_site import InapplicableChange
 from sil.workload.job_log import JOB_CLASS, queue_of
-from site_db.site_file.nodes import request_of
+from site_db.site_file.nodes import cluster_of, requests_at
 from site_db.toml_file import Location
 
 Mistakes = Iterator[tuple[Location, str]]
@@ -74,6 +74,6 @@ def _arriving(today: Scenario) -> tuple[list[str], list[str]]:
     names = list(workload.mix) or [job_class.name for job_class in in_use.site.job_classes]
     has_queues = bool(today.experiment.queues or in_use.file.queues)
     if in_use.has_nodes and not has_queues:
-        requests = {table.name: request_of(table.request) for table in in_use.file.job_classes}
+        requests = requests_at(in_use.file, cluster_of(in_use.file))
         return names, list(dict.fromkeys(queue_of(requests[name]) for name in names))
     return names, list(workload.queues) or [in_use.queues[0][0].name]

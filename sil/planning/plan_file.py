@@ -141,7 +141,6 @@ WITHOUT_EFFECT_ON_A_LOG = (
     "guard.reasons",
 )
 """Settings of runs that do not apply to rigid jobs on free nodes."""
-WITHOUT_EFFECT_ON_NODES = ("planned_starts", "preemption", "experience")
 WITHOUT_EFFECT_ON_OBSERVED_JOBS = ("run_times", "nodes.time_limits")
 """Settings that do not apply to jobs with the run times of a log or a history."""
 WITHOUT_EFFECT_ON_MACHINES = ("nodes.estimates", "nodes.time_limits")
@@ -250,7 +249,6 @@ class Plan(RunSettings):
         found: list[tuple[str, str]] = []
         for applies, keys, on in (
             (not self.is_on_site, WITHOUT_EFFECT_ON_A_LOG, "the rigid jobs of a log"),
-            (on_nodes, WITHOUT_EFFECT_ON_NODES, "jobs that share nodes"),
             (self.weeks is not None, WITHOUT_EFFECT_ON_OBSERVED_JOBS, "jobs whose run times are known"),
             (self.is_on_site and not on_nodes, WITHOUT_EFFECT_ON_MACHINES, "a site without partitions"),
         ):

@@ -6,6 +6,7 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -20,6 +21,7 @@ from sil.outcome.invariants import Capacity, first_breach
 from sil.runs.composition import Managed, RunKey, run_in
 from sil.runs.scenario import Mistakes, Scenario
 from sil.settings.estimates import run_times_by
+from sil.settings.experiment_file import RunSettings
 from sil.site.resource_names import ResourceNames
 from sil.site.what_if_times import with_uncertainty
 from sil.trace.facts import RunTables, timings_frame
@@ -33,7 +35,10 @@ from sil.world.harness import World, in_order_of_arrival
 from sil.world.machines.consumable import ConsumableMachines
 from sil.world.monitors import NodeStates, SimMonitor
 from site_db.site_file.cluster import Cluster
-from site_db.site_file.nodes import cluster_of, never_satisfied, request_of
+from site_db.site_file.nodes import cluster_of, never_satisfied, requests_at
+
+WITHOUT_EFFECT = ("planned_starts", "preemption.least_gain_s", "experience")
+"""Settings that apply only where jobs are mapped to machines."""
 
 
 class Arriving(NamedTuple):
@@ -152,14 +157,14 @@ class NodesScenario(Scenario):
     @cached_property
     def requests(self) -> Mapping[str, tuple[Request, float | None]]:
         """What the jobs of each class request, and their time limit."""
-        found = {}
-        for table in self.in_use.file.job_classes:
-            request = request_of(table.request)
-            limit_s = None if table.request is None else table.request.time_limit_s
-            if limit_s is None:
-                limit_s = default_limit_s(request.partitions, self.cluster)
-            found[table.name] = request, limit_s
-        return found
+        requests = requests_at(self.in_use.file, self.cluster)
+        limits_s = {
+            table.name: table.request and table.request.time_limit_s for table in self.in_use.file.job_classes
+        }
+        return {
+            name: (request, limits_s[name] or default_limit_s(request.partitions, self.cluster))
+            for name, request in requests.items()
+        }
 
     @property
     def has_queues(self) -> bool:
@@ -181,9 +186,11 @@ class NodesScenario(Scenario):
     def notes(self) -> Iterator[str]:
         yield from super().notes()
         yield from self.cluster.model
-        if self.experiment.workload is not None and not self.experiment.drawn.mix:
-            for _, sentence in never_satisfied(self.in_use.file):
-                yield f"{sentence}; its jobs are refused"
+        if self.experiment.workload is not None:
+            mix = self.experiment.drawn.mix
+            for name, sentence in never_satisfied(self.in_use.file):
+                if not mix or name in mix:
+                    yield f"{sentence}; its jobs are refused"
         log = self.in_use.log
         if log is not None:
             yield log.summary
@@ -192,9 +199,6 @@ class NodesScenario(Scenario):
     def _mistakes(self) -> Mistakes:
         site, experiment = self.in_use.site, self.experiment
         found = super()._mistakes()
-        if experiment.workload is not None:
-            impossible, mix = never_satisfied(self.in_use.file), experiment.drawn.mix
-            found += [(("workload", "mix", name), sentence) for name, sentence in impossible if name in mix]
         found += self._unknown_in_outages([*self.cluster.nodes], f"the site '{site.name}'")
         for scheduler in self.schedulers:
             if scheduler.batsim is not None:
@@ -203,11 +207,12 @@ class NodesScenario(Scenario):
                     f"GPUs, and the site '{site.name}' has nodes that jobs share"
                 )
                 found.append((("schedulers", scheduler.label), sentence))
-        if experiment.preemption.least_gain_s:
-            sentence = (
-                "preemption.least_gain_s has no effect on nodes, where nothing is planned; leave it out"
-            )
-            found.append((("preemption", "least_gain_s"), sentence))
+        default = RunSettings(schedulers=experiment.schedulers)
+        found += [
+            (tuple(key.split(".")), f"{key} has no effect on nodes, where nothing is planned; leave it out")
+            for key in WITHOUT_EFFECT
+            if attrgetter(key)(experiment) != attrgetter(key)(default)
+        ]
         for policy, own in self.in_use.queues:
             if own is not None:
                 sentence = (

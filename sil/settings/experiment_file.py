@@ -201,8 +201,6 @@ class Experiment(RunSettings):
     @model_validator(mode="after")
     def _every_point_is_valid(self) -> Experiment:
         check_one_workload(self)
-        if self.history is not None and self.history.weeks is None:
-            raise ValueError("history.jobs is for plans; an experiment draws history.weeks")
         if self.shared_nodes is not None and self.workload is None:
             raise ValueError("time-shared nodes need a [workload], since logs do not tell what jobs require")
         if "shared_nodes.cluster" in self.grid:

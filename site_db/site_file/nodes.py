@@ -73,6 +73,15 @@ def request_of(table: RequestTable | None) -> Request:
     )
 
 
+def requests_at(site: SiteFile, cluster: Cluster) -> dict[str, Request]:
+    """What the jobs of each class request: whole nodes where their partitions are exclusive."""
+    found = {table.name: request_of(table.request) for table in site.job_classes}
+    return {
+        name: replace(request, exclusive=True) if cluster.takes_whole_nodes(request.partitions) else request
+        for name, request in found.items()
+    }
+
+
 def never_satisfied(site: SiteFile) -> Iterator[tuple[str, str]]:
     """The job classes whose requests the site cannot satisfy even if all is free, each with a sentence.
 
@@ -80,14 +89,13 @@ def never_satisfied(site: SiteFile) -> Iterator[tuple[str, str]]:
     """
     cluster = cluster_of(site)
     sorts = alike(cluster.nodes.values())
-    for table in site.job_classes if site.partitions else ():
-        request = request_of(table.request)
-        who = f"job class '{table.name}' requests {request}"
+    for name, request in requests_at(site, cluster).items() if site.partitions else ():
+        who = f"job class '{name}' requests {request}"
         beyond = request.beyond(cluster.site_resources)
         if beyond is not None:
-            yield table.name, f"{who}; the site has {beyond}"
+            yield name, f"{who}; the site has {beyond}"
         elif sum(request.chunks_on(node) * n for node, n in sorts) < request.chunks:
-            yield table.name, f"{who}, which the nodes cannot satisfy even if all are free"
+            yield name, f"{who}, which the nodes cannot satisfy even if all are free"
 
 
 def request_table(request: Request, time_limit_s: float | None) -> RequestTable:

@@ -130,6 +130,26 @@ def test_licences_limit_how_many_jobs_run_at_a_time() -> None:
 
 
 @pytest.mark.usefixtures("here")
+def test_a_job_of_many_tasks_is_not_refused_because_of_one_with_few() -> None:
+    """Two nodes of four cores have room for eight tasks, whatever was requested before."""
+    few = "[[job_classes]]\nname = 'few'\nsequential_s = {thin = 10}\n"
+    few += "request = {tasks = 1, partitions = ['cpu']}\n"
+    many = few.replace("few", "many").replace("tasks = 1", "tasks = 8")
+    Path("shared.toml").write_text(SITE + few + many)
+    jobs = run(mix(2, few=1, many=1))
+    assert jobs["starting_time"].to_list() == [0.0, 10.0]
+
+
+@pytest.mark.usefixtures("here")
+def test_jobs_of_an_exclusive_partition_have_their_nodes_for_themselves() -> None:
+    partition = 'name = "cpu"\n'
+    Path("shared.toml").write_text(SITE.replace(partition, f"{partition}exclusive = true\n"))
+    jobs = run(mix(3, core=1))
+    assert jobs["starting_time"].to_list() == [0.0, 0.0, 100.0]
+    assert jobs["allocated_resources"].to_list() == ["0", "1", "0"]
+
+
+@pytest.mark.usefixtures("here")
 def test_gpus_are_counted_and_their_waiting_is_a_metric() -> None:
     """Two GPUs and three jobs of 30 s: one GPU waits for 30 s."""
     jobs = run(mix(3, gpu=1))
@@ -261,6 +281,14 @@ def imported(generated: tuple[Path, float], here: Path) -> float:
     ):
         assert sil("db", *command).exit_code == 0
     return wait_s
+
+
+def test_jobs_may_arrive_at_random_as_in_the_past(imported: float) -> None:
+    """The classes of the past, at half its rate, have short waits."""
+    jobs = run("[history]\njobs = 400\nload = 0.5\n", "--site", "site.db", schedulers=("easy",))
+    assert len(jobs) == 400
+    assert set(jobs["queue"]) == {"cpu", "gpu", "all"}
+    assert jobs["waiting_time"].mean() < imported
 
 
 @pytest.mark.parametrize("table", ["[log]\nfile = 'sacct.txt'\n", "[history]\n"])

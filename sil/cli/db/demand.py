@@ -24,13 +24,14 @@ def demand(
 ) -> None:
     """Show the demand of past jobs: their number, how many completed, CPU hours, GPU hours and mean wait."""
     from site_db.jobs.demand import demand
-    from site_db.site_file.nodes import request_of
+    from site_db.site_file.nodes import cluster_of, requests_at
     from site_db.sites import SiteReader
 
     with opened(db) as (session, address):
         reader = SiteReader(session, site_of(session, address))
         ids = reader.ids("job_classes")
-        requests = {ids[table.name]: request_of(table.request) for table in reader.as_file().job_classes}
+        file = reader.as_file()
+        requests = {ids[name]: request for name, request in requests_at(file, cluster_of(file)).items()}
         found = demand(session, reader.site.id, requests, by)
     print_listings([_listing(found, by, reader.site.name)], as_json)
 

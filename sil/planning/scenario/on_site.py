@@ -17,15 +17,8 @@ from sil.planning.scenario.scenario import OptionRun, Simulated
 from sil.runs.composition import RunKey
 from sil.runs.resolve import scenario_of
 from sil.runs.scenario import Scenario
-from sil.settings.experiment_file import PoissonTable, WorkloadTable
 from sil.site.site_in_use import SiteInUse, SiteSource
-from site_db import sites, store
-from site_db.jobs.arrived import NothingArrived, what_arrived
-from site_db.rows import ids_of
-from site_db.schema import QueueRow
 from site_db.store import Address
-
-QUANTUM_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -107,35 +100,3 @@ class OnSite:
             scenario = scenario_of(experiment, in_use)
             self._made[key] = scenario, fingerprint(scenario)
         return self._made[key]
-
-
-def with_forecast(plan: Plan, address: Address | None) -> Plan:
-    """The plan with its history read, if jobs are drawn by it; weeks of one are read with the site.
-
-    Jobs of queues that no longer exist are distributed like the others. Raises NothingArrived and
-    DatabaseTrouble.
-    """
-    if plan.history is None or plan.history.jobs is None:
-        return plan
-    if address is None:
-        raise NothingArrived(
-            "the forecast of this plan is the history of a site; name its database with --site"
-        )
-    engine = store.open_database(address)
-    try:
-        with store.reading(engine) as session:
-            site = sites.find_site(session, address.site or sites.only_site(session))
-            arrived = what_arrived(session, site.id, site.name, plan.history.days)
-            known = [table.name for table in plan.queues] or list(ids_of(session, QueueRow, site.id))
-    finally:
-        engine.dispose()
-    per_quantum = arrived.per_s * plan.history.load * QUANTUM_S
-    workload = WorkloadTable(
-        jobs=plan.history.jobs,
-        arrivals=PoissonTable(kind="poisson", jobs_per_quantum=per_quantum, quantum_s=QUANTUM_S),
-        mix=dict(arrived.job_classes),
-        queues={name: share for name, share in arrived.queues.items() if name in known},
-        users=dict(arrived.users),
-        sizes=dict(arrived.sizes),
-    )
-    return plan.model_copy(update={"workload": workload})

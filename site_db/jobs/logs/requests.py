@@ -67,8 +67,6 @@ class LoggedRequests:
 
     def _request(self, tres: Tres, partitions: frozenset[str]) -> Request:
         threads = self._cluster.threads_in(partitions)
-        limits = self._cluster.partitions
-        whole = bool(partitions) and all(p in limits and limits[p].is_exclusive for p in partitions)
         nodes, memory_mib = tres.nodes, tres.memory_mib if self._cluster.has_memory else 0
         are_tasks = tres.cpus % nodes != 0 and not tres.gpus
         chunks = ceil(tres.cpus / threads) if are_tasks else nodes
@@ -79,7 +77,7 @@ class LoggedRequests:
             gpus=_gpus(tres, nodes),
             others={name: ceil(n / chunks) for name, n in tres.others.items() if self._cluster.has(name)},
             most_on_node=None if are_tasks else 1,
-            exclusive=whole,
+            exclusive=self._cluster.takes_whole_nodes(partitions),
             partitions=partitions,
             site_resources=self._of_site(tres),
         )

@@ -180,7 +180,7 @@ def test_page_and_console_say_how_nodes_are_modelled_and_what_is_forecast(tmp_pa
     assert done.exit_code == 0, done.output
     console, page = " ".join(done.output.split()), (tmp_path / "out" / PAGE).read_text()
     for sentence in (
-        "The forecast: 2 weeks drawn from 4 of sacct.txt, in each replication.",
+        "The forecast: 2 weeks drawn from 5 of sacct.txt, in each replication.",
         "Nodes: 4 with 8 CPUs, 32,000 MiB; 2 with 8 CPUs, 64,000 MiB, 2 a100 GPUs.",
         "Jobs share nodes by CPUs, memory and GPUs; partitions, by number of nodes: cpu (4), gpu (2)",
         "waits have no bias like that of mapping = commit on machines",
@@ -202,7 +202,7 @@ def test_weeks_of_the_past_of_a_site_are_a_forecast(tmp_path: Path, monkeypatch:
     done = sil("plan", path, "--site", "site.db", "--json")
     assert done.exit_code == 0, done.output
     printed = json.loads(done.stdout)
-    assert any("1 week drawn from 2 of the history of shared" in one for one in printed["assumptions"])
+    assert any("1 week drawn from 3 of the history of shared" in one for one in printed["assumptions"])
     assert "name its database with --site" in the_sentence(sil("plan", path))
 
 
@@ -354,7 +354,12 @@ WEEKS = '\n[log]\nfile = "sacct.txt"\nweeks = 2\n'
         ),
         ("", "", f"{WEEKS}parts = 5\n", "log.parts is for a log without a site, and log.weeks for the nodes"),
         ("", "", f"{WEEKS}processors = 5\n", "log.processors is for a log without a site"),
-        ("", "", "\n[history]\nweeks = 2\njobs = 5\n", "a history has either jobs or weeks"),
+        (
+            "",
+            "",
+            "\n[history]\nweeks = 2\njobs = 5\n",
+            "either jobs or weeks of a history, and this one both",
+        ),
         (
             "",
             "",
@@ -365,7 +370,7 @@ WEEKS = '\n[log]\nfile = "sacct.txt"\nweeks = 2\n'
             "",
             "",
             f"{WORKLOAD}[preemption]\nleast_gain_s = 2\n",
-            "preemption has no effect on jobs that share",
+            "preemption.least_gain_s has no effect on nodes",
         ),
         (
             "gpu_waiting",
