@@ -28,8 +28,8 @@ _KEYS: Mapping[DemandBy, InstrumentedAttribute[str]] = {
 
 @dataclass
 class Demand:
-    """Of some jobs: their number, how many completed, the hours of CPUs and GPUs that they held, and the sum
-    of their waiting times."""
+    """Of some jobs: their number, how many completed, the hours of the CPUs and GPUs that they requested, and
+    the sum of their waiting times."""
 
     jobs: int = 0
     completed: int = 0
@@ -38,7 +38,7 @@ class Demand:
     waiting_s: float = 0.0
 
     def add(self, jobs: int, completed: int, held_s: float, waiting_s: float, request: Request) -> None:
-        """Add jobs of one class, which held what `request` states for `held_s` in total."""
+        """Add jobs of one class, which ran with what `request` states for `held_s` in total."""
         self.jobs += jobs
         self.completed += completed
         self.cpu_h += held_s * request.cpus / HOUR_S

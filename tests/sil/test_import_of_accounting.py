@@ -169,6 +169,27 @@ def test_importing_the_same_slurm_conf_again_changes_nothing() -> None:
     assert "agree with its history of 1 runs" in sil("db", "check").stdout
 
 
+def test_nodes_of_scontrol_are_in_the_partitions_that_they_name() -> None:
+    Path("nodes.txt").write_text("NodeName=n1 CPUTot=8 RealMemory=1000 Partitions=batch,all\n")
+    assert sil("db", "import-slurm-conf", "nodes.txt", "--db", "site.db#lab").exit_code == 0
+    exported = sil("db", "export").stdout
+    assert 'name = "all"\nnodes = ["n1"]' in exported
+    assert 'name = "batch"\nnodes = ["n1"]' in exported
+
+
+def test_nodes_without_any_partition_are_rejected() -> None:
+    Path("slurm.conf").write_text("NodeName=n1 CPUs=8\n")
+    done = sil("db", "import-slurm-conf", "slurm.conf", "--db", "site.db#lab")
+    assert done.exit_code == 2
+    assert "slurm.conf: there is no partition, which jobs are submitted to" in " ".join(done.stderr.split())
+
+
+def test_a_job_that_was_cancelled_before_it_started_is_left_out_with_this_reason() -> None:
+    with_conf(CONF_OF_ONE)
+    never = f"2|ann|sim|batch|1|None assigned|{DAY}00:00:00|Unknown|{DAY}01:00:00|CANCELLED by 7|90"
+    assert "Refused: 1 (the job was cancelled before it started; line 3)" in imported(row(1, 1, "n01"), never)
+
+
 def test_show_lists_partitions_and_check_finds_contradictions() -> None:
     with_conf(
         "Licenses=matlab:5\nNodeName=g[1-2] CPUs=8 Gres=gpu:a100:4\nPartitionName=gpu Nodes=ALL MaxTime=60\n"

@@ -70,6 +70,11 @@ def import_slurm_conf(
     with opened(db, changing=True) as (session, address):
         site = site_of(session, address)
         cluster = read_cluster(conf)
+        if not any(node.partitions for node in cluster.nodes.values()):
+            raise toml_file.InvalidFile(
+                f"{conf}: there is no partition, which jobs are submitted to; expected a line like "
+                f"'PartitionName=batch Nodes=ALL', or Partitions=batch in the output of scontrol show node"
+            )
         is_new = site not in site_names(session)
         before = (
             SiteFile(name=site, machine_classes=(), job_classes=())

@@ -152,6 +152,8 @@ def _job(row: _Row, line: int, states: Container[str], repairs: list[str]) -> Lo
     state = _state(row["state"].upper())
     if state not in states:
         raise Refused(_REFUSED.get(state) or "the state is not known")
+    if state == "CANCELLED" and row["start"].lower() in _NO_TIME:
+        raise Refused("the job was cancelled before it started")
     nodes = _nodes(row["nodelist"], repairs)
     resources = _resources(row, len(nodes))
     started_s, ended_s = _run(row, repairs)
@@ -281,7 +283,7 @@ def _resources(row: _Row, n_nodes: int) -> Tres:
             site_resources=requested.site_resources or allocated.site_resources,
         )
     except BadTres as error:
-        raise Refused(f"its resources cannot be read: {printable(str(error))}") from None
+        raise Refused(f"its resources cannot be read: {_printable(str(error))}") from None
 
 
 def _requested_mib(text: str, cpus: int, nodes: int) -> int:
