@@ -445,12 +445,6 @@ def test_an_error_in_an_experiment_file_is_reported_with_its_line(
     assert "experiment.toml" in sentence
 
 
-def test_an_experiment_cannot_draw_jobs_like_those_of_the_past(here: Path) -> None:
-    path = tiny_experiment(here)
-    path.write_text(path.read_text().replace("[workload]", "[history]"))
-    assert "history.jobs is for plans; an experiment draws history.weeks" in the_sentence(sil("run", path))
-
-
 @pytest.mark.parametrize(
     ("old", "new", "expected"),
     [
