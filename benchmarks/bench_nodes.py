@@ -108,14 +108,7 @@ def importing(console: Console, folder: Path) -> dict[str, Any]:
     """Accounting with three steps for each job, into an SQLite database; and the wait of the past simulated
     from there."""
     _, _, made = accounting(SlurmSite(), FIDELITY_JOBS, 0.85, folder)
-    log, address = folder / "with_steps.txt", parse_address(str(folder / "site.db"))
-    header, *rows = (folder / "sacct.txt").read_text().splitlines()
-    steps = ("batch", "extern", "0")
-    with log.open("w") as file:
-        print(header, file=file)
-        for row in rows:
-            number, _, rest = row.partition("|")
-            print(row, *(f"{number}.{step}|{rest}" for step in steps), sep="\n", file=file)
+    log, address = folder / "sacct.txt", parse_address(str(folder / "site.db"))
     began = time.perf_counter()
     with log.open(newline="") as file:
         n_rows = sum(1 for _ in csv.reader(file, delimiter="|"))
