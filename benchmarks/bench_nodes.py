@@ -1,4 +1,5 @@
-"""How near is a replay of accounting to the schedule behind it, and how fast, compared with a plain EASY?
+"""How near is a replay of accounting to the schedule behind it, and how fast, compared with a plain EASY? How
+fast is accounting imported, compared with a pass of Python's csv module?
 
 The site and its schedule are those of `slurm_site`, whose EASY in NumPy is the baseline: it does nothing but
 find starts. A replay also guards the scheduler, simulates the nodes and writes the trace. Run with `python -m
@@ -7,6 +8,7 @@ benchmarks.bench_nodes`.
 
 from __future__ import annotations
 
+import csv
 import tempfile
 import time
 from pathlib import Path
@@ -19,12 +21,26 @@ from rich.table import Table
 from benchmarks.record import keep
 from benchmarks.slurm_site import SlurmSite, easy, write_accounting
 from sil.outcome.batsim_tables import replayed_jobs
+from sil.outcome.jobs import job_table
+from sil.runs.composition import RunKey
 from sil.runs.on_log import Replay
+from sil.runs.resolve import scenario_of
 from sil.runs.under_test import resolve
+from sil.settings.experiment_file import Experiment
+from sil.settings.log_tables import HistoryTable
 from sil.site.logs import read_log, read_nodes_of
+from sil.site.site_in_use import SiteSource
 from sil.trace.facts import TRACE
 from sil.workload.job_log import JobLog
 from sil.workload.swf_rules import Rules
+from site_db import store
+from site_db.jobs.accounting_import import import_accounting
+from site_db.jobs.logs.logged_job import Tally
+from site_db.site_file.importing import put_site
+from site_db.site_file.replacing_nodes import with_cluster
+from site_db.site_file.tables import SiteFile
+from site_db.slurm_conf import read_cluster
+from site_db.store import parse_address
 
 SEED = 1
 FIDELITY_JOBS, SPEED_JOBS = 20_000, 100_000
@@ -88,11 +104,48 @@ def speed(console: Console, folder: Path) -> list[dict[str, Any]]:
     return found
 
 
+def importing(console: Console, folder: Path) -> dict[str, Any]:
+    """Accounting with three steps for each job, into an SQLite database; and the wait of the past simulated
+    from there."""
+    _, _, made = accounting(SlurmSite(), FIDELITY_JOBS, 0.85, folder)
+    log, address = folder / "sacct.txt", parse_address(str(folder / "site.db"))
+    began = time.perf_counter()
+    with log.open(newline="") as file:
+        n_rows = sum(1 for _ in csv.reader(file, delimiter="|"))
+    csv_s = time.perf_counter() - began
+    with store.changing(store.create(address)) as session:
+        empty = SiteFile(name="made", machine_classes=(), job_classes=())
+        put_site(session, with_cluster(empty, read_cluster(folder / "slurm.conf")))
+        began = time.perf_counter()
+        import_accounting(session, "made", log, Tally(), time.time())
+        took_s = time.perf_counter() - began
+    experiment = Experiment(name="past", site="", schedulers=("easy",), history=HistoryTable())
+    in_use = SiteSource(experiment, folder, address).snapshot(folder / "copy.db")
+    facts = scenario_of(experiment, in_use).run(RunKey(0, 0, "easy")).facts
+    wait_s = float(job_table(facts, len(in_use.layout.machines))["waiting_time"].mean() or 0.0)  # type: ignore[arg-type]
+    found = {
+        "rows_per_s": n_rows / took_s,
+        "csv": took_s / csv_s,
+        "wait_of_the_past": wait_s / made["mean_wait_s"],
+    }
+    console.print(
+        f"import: {found['rows_per_s']:,.0f} rows/s, {found['csv']:.1f} times as long as a pass of csv.reader"
+    )
+    console.print(
+        f"simulated from the database, the past has {found['wait_of_the_past']:.4f} of its mean wait"
+    )
+    return found
+
+
 def main() -> None:
     console = Console()
     with tempfile.TemporaryDirectory() as name:
         folder = Path(name)
-        results = {"fidelity": fidelity(console, folder), "speed": speed(console, folder)}
+        results = {
+            "fidelity": fidelity(console, folder),
+            "importing": importing(console, folder),
+            "speed": speed(console, folder),
+        }
     console.print(f"results are in {keep('nodes', SEED, results)}")
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field
 from math import ceil
 
@@ -17,6 +17,21 @@ class Node:
     others: Mapping[str, int] = field(default_factory=dict)
     features: frozenset[str] = frozenset()
     partitions: frozenset[str] = frozenset()
+
+    @property
+    def specification(self) -> Hashable:
+        """Equal for nodes that are alike."""
+        others = frozenset(self.others.items())
+        return self.cores, self.memory_mib, self.gpus, others, self.features, self.partitions
+
+
+def alike(nodes: Iterable[Node]) -> list[tuple[Node, int]]:
+    """A node of each specification, and how many there are."""
+    found: dict[Hashable, tuple[Node, int]] = {}
+    for node in nodes:
+        first, n = found.get(node.specification, (node, 0))
+        found[node.specification] = first, n + 1
+    return list(found.values())
 
 
 @dataclass(frozen=True)

@@ -30,10 +30,11 @@ class Running(NamedTuple):
 
 
 class SchedulingProblem(ABC):
-    """A read-only view of a resource manager's state, for one queue in one round.
+    """A read-only view of a resource manager's state in one round, for one queue or, on nodes, for all.
 
     * `now_s`: the time of the round.
-    * `jobs` (n,), `n_jobs`: the waiting jobs in queue order (arrival, then id).
+    * `jobs` (n,), `n_jobs`: the waiting jobs in queue order (queue by queue if there are several, then by
+      arrival, then id).
     * `running`: the runs in progress.
     * `n_places`: the number of resources or nodes.
 

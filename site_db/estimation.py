@@ -35,6 +35,7 @@ from numpy.typing import NDArray
 from scheduler.mapping.etc import EtcMatrix
 from scheduler.model import Job
 from site_db.history.statistics import RunStatistics, merged
+from site_db.slots import Slots
 
 ENOUGH_RUNS = 3
 ENOUGH_RUNS_OF_ONE_MACHINE = 30
@@ -84,7 +85,7 @@ class Layout:
     """The part of a site that estimates depend on, by index in site order.
 
     `staff_s[c]` has the places where job class c may run (machine classes and whole clusters), each with the
-    staff's time, or None.
+    staff's time, or None. All slots of a machine have its estimates.
     """
 
     job_classes: tuple[str, ...]
@@ -95,6 +96,12 @@ class Layout:
     clusters: tuple[str, ...]
     members: tuple[tuple[int, ...], ...]
     staff_s: tuple[Mapping[Place, float | None], ...]
+    slots: Slots
+
+    @cached_property
+    def resources(self) -> tuple[str, ...]:
+        """The names of machines, then clusters."""
+        return (*self.machines, *self.clusters)
 
     @cached_property
     def sizes(self) -> tuple[int, ...]:
@@ -178,7 +185,7 @@ class Estimator:
             self._make_columns()
 
     def matrix(self, jobs: Sequence[Job], members: Sequence[int]) -> EtcMatrix:
-        """Expected seconds of `jobs` on all resources; `members` are those available of each cluster.
+        """Expected seconds of `jobs` on all slots, then clusters, with so many `members` (machines) of each.
 
         Resources with equal estimates share a column. Raises ValueError for an unknown job class.
         """
@@ -222,11 +229,12 @@ class Estimator:
             groups.setdefault((k, rating, individual), []).append(j)
         ordered = sorted(groups.items(), key=lambda item: (item[0][2] >= 0, item[0][0], item[1][0]))
         self._machine_of_column = [machines[0] for _, machines in ordered]
-        column_of = np.empty(len(layout.machines) + len(layout.clusters), dtype=np.int64)
+        column_of = np.empty(len(layout.machines), dtype=np.int64)
         for column, (_, machines) in enumerate(ordered):
             column_of[machines] = column
-        column_of[len(layout.machines) :] = len(ordered) + np.arange(len(layout.clusters))
-        self._column_of = column_of
+        of_slots = np.repeat(column_of, layout.slots.of_machine)
+        of_clusters = np.arange(len(ordered), len(ordered) + len(layout.clusters))
+        self._column_of = np.concatenate([of_slots, of_clusters])
         kinds = [
             layout.machines[individual] if individual >= 0 else layout.machine_classes[k]
             for (k, _, individual), _ in ordered

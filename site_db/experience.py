@@ -23,14 +23,18 @@ class MemoryExperience:
         self._estimator = Estimator(layout, statistics)
 
     def estimate(self, jobs: Sequence[Job], members: Sequence[int]) -> EtcMatrix:
-        """Expected seconds of `jobs` on the site's resources, by the table in `site_db.estimation`.
+        """Expected seconds of `jobs` on the resources of the site as it is scheduled, by the table in
+        `site_db.estimation`.
 
         `members` are those available of each cluster. Raises ValueError for an unknown job class.
         """
-        return self._estimator.matrix(jobs, members)
+        return self._estimator.matrix(jobs, self._layout.slots.machines_with(members))
 
     def explain(self, job: Job, resource: int, members: int | None = None) -> ExecutionEstimate | None:
-        """The estimate for a job on one resource and its rule; None if the job may not run there."""
+        """The estimate for a job on a machine or cluster and its rule; None if the job may not run there.
+
+        `resource` is an index into `Layout.resources`, `members` the number of a cluster's machines.
+        """
         return self._estimator.estimate(self._layout.index_of(job), resource, job.size, members)
 
     def record(self, record: ExecutionRecord) -> None:
@@ -40,7 +44,8 @@ class MemoryExperience:
                 f"job {record.job.id}: its run time is {record.run_time_s}; expected seconds > 0"
             )
         runs = RunStatistics.of([record.run_time_s], [record.job.size])
-        self._estimator.learn(self._layout.index_of(record.job), record.resource, record.n_machines, runs)
+        where = self._layout.slots.place(record.resource, record.n_machines)
+        self._estimator.learn(self._layout.index_of(record.job), *where, runs)
 
 
 _KINDS = {

@@ -11,11 +11,11 @@ from sqlalchemy.orm import Session
 from site_db.jobs.logs.log_file import BadLog
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.importing import SiteConflict, put_site
-from site_db.site_file.nodes import cluster_of
+from site_db.site_file.nodes import cluster_of, never_satisfied
 from site_db.site_file.relations import in_site_order
 from site_db.site_file.replacing_nodes import with_cluster
 from site_db.site_file.tables import SiteFile
-from site_db.site_file.validation import contradictions, unsatisfiable
+from site_db.site_file.validation import errors
 from site_db.sites import site_names, site_or_new
 from site_db.slurm_conf import read_cluster
 from site_db.toml_file import InvalidFile
@@ -40,12 +40,12 @@ def import_nodes(session: Session, site: str, conf: Path) -> ImportedNodes:
     cluster = read_cluster(conf)
     if not any(node.partitions for node in cluster.nodes.values()):
         raise BadLog(
-            f"{conf}: no node is in a partition, and jobs are submitted to partitions; add a line like "
-            f"'PartitionName=batch Nodes=ALL'"
+            f"{conf}: there is no partition, which jobs are submitted to; expected a line like "
+            f"'PartitionName=batch Nodes=ALL', or Partitions=batch in the output of scontrol show node"
         )
     is_new, before = site not in site_names(session), site_or_new(session, site)
     file = in_site_order(with_cluster(before, cluster))
-    if mistakes := [sentence for _, sentence in contradictions(file)]:
+    if mistakes := [sentence for _, sentence in errors(file)]:
         raise InvalidFile(*(f"{conf}: {sentence}" for sentence in mistakes))
     try:
         put_site(session, file, experienced=[table.name for table in file.job_classes])
@@ -67,10 +67,7 @@ def _notes(before: SiteFile, file: SiteFile, cluster: Cluster) -> Iterator[str]:
     for table in before.clusters:
         if table.name not in left:
             yield f"the cluster '{table.name}' is removed, since none of its members is a node any more"
-    beyond = [sentence for _, sentence in unsatisfiable(file)]
+    beyond = [sentence for _, sentence in never_satisfied(file)]
     if beyond:
-        n = "1 job class requests" if len(beyond) == 1 else f"{len(beyond):,} job classes request"
-        yield (
-            f"{n} what the nodes do not have, and such jobs are refused when they arrive: {beyond[0]}"
-            f"{'' if len(beyond) == 1 else '; for the others: sil db check'}"
-        )
+        more = "" if len(beyond) == 1 else f" (1 of {len(beyond):,} classes; for the others: sil db check)"
+        yield f"{beyond[0]}; such jobs are refused when they arrive{more}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 from sqlalchemy import select
@@ -17,6 +18,7 @@ from site_db.rows import ids_of
 from site_db.schema import SiteRow
 from site_db.site_file.relations import KINDS, EntityKind, PlainTable, Relation, site_file
 from site_db.site_file.tables import QueueTable, SiteFile
+from site_db.slots import Slots, slot_names
 
 
 class UnknownSite(UserError):
@@ -133,13 +135,18 @@ class SiteReader:
         return site_file(site.name, site.description, site.only_listed_users, tables)
 
     def as_scheduled(self) -> Site:
-        """The site for the scheduler."""
+        """The site for the scheduler, which sees each slot as a machine."""
+        slots = {m["name"]: slot_names(m["name"], m["slots"]) for m in self.tables("machines")}
         return Site(
             name=self.site.name,
-            machines=tuple(Machine(m["name"], m["machine_class"]) for m in self.tables("machines")),
+            machines=tuple(
+                Machine(slot, m["machine_class"])
+                for m in self.tables("machines")
+                for slot in slots[m["name"]]
+            ),
             clusters=tuple(
-                Cluster(c["name"], tuple(c["members"]), tuple(c["interconnects"]), c["least_share"])
-                for c in self.tables("clusters")
+                replace(c, members=tuple(slot for name in c.members for slot in slots[name]))
+                for c in self.clusters()
             ),
             interconnects=tuple(
                 Interconnect(x["name"], x["bandwidth_mbit_per_s"], x["latency_us"])
@@ -154,6 +161,13 @@ class SiteReader:
                 )
                 for k in self.tables("job_classes")
             ),
+        )
+
+    def clusters(self) -> tuple[Cluster, ...]:
+        """The clusters, with their machines as members."""
+        return tuple(
+            Cluster(c["name"], tuple(c["members"]), tuple(c["interconnects"]), c["least_share"])
+            for c in self.tables("clusters")
         )
 
     def queue_policies(self) -> list[tuple[QueuePolicy, str | None]]:
@@ -180,6 +194,10 @@ class SiteReader:
             for kind in ("machine_classes", "clusters", "machines")
         )
 
+        slots = {m["name"]: m["slots"] for m in self.tables("machines")}
+        # Members of a cluster have equally many slots (see `validation`).
+        of_member = (max((slots[name] for name in c["members"]), default=1) for c in self.tables("clusters"))
+
         def staff_s(k: PlainTable) -> dict[Place, float | None]:
             places: dict[Place, float | None] = {}
             for times_s, commands, kind, index in (
@@ -199,6 +217,7 @@ class SiteReader:
             tuple(clusters),
             tuple(tuple(machines[name] for name in c["members"]) for c in self.tables("clusters")),
             tuple(staff_s(k) for k in self.tables("job_classes")),
+            Slots(tuple(slots.values()), tuple(of_member)),
         )
 
 

@@ -72,7 +72,7 @@ class StateWriter:
         self._source_id = source_id
         self._machines = reader.ids("machines")
         self._interconnects = reader.ids("interconnects")
-        self._clusters = {c.name: c for c in reader.as_scheduled().clusters}
+        self._clusters = {c.name: c for c in reader.clusters()}
         self._cluster_ids = reader.ids("clusters")
         self._clusters_of: defaultdict[str, list[str]] = defaultdict(list)
         for c in self._clusters.values():

@@ -50,7 +50,11 @@ class Reservations:
         self._uses = self._timeline(FEWEST_USES)
 
     def schedule(self, problem: ConsumableNodesProblem) -> NodeSchedule:
-        """Reserve for each job, in order of arrival, and start those whose time has come."""
+        """Reserve for each job, in order of service, and start those whose time has come.
+
+        A queue's jobs are considered as if the queues served after it had no reservations: theirs move if
+        these take their place.
+        """
         now_s, waiting = problem.now_s, self.state.waiting
         if self._source is not self.state.nodes.requests:
             self._look_through()
@@ -60,14 +64,15 @@ class Reservations:
         self._seen, self._moved = self.state.nodes.clock, set()
         self._freed: Ints = np.array(sorted(freed), dtype=np.int64)
         jobs = [waiting[i].id for i in range(len(waiting))]
-        kept = [(self._of_job[job].start_s, i) for i, job in enumerate(jobs) if job in self._of_job]
-        for _, i in sorted(kept):
-            self._keep(i, self._of_job[jobs[i]], now_s)
         found: dict[JobId, Reservation] = {}
-        for i, job in enumerate(jobs):
-            reservation = self._moved_up(i, self._of_job.get(job), now_s)
-            if reservation is not None:
-                found[job] = reservation
+        for queue in waiting.by_queue():
+            kept = [(self._of_job[jobs[i]].start_s, i) for i in queue if jobs[i] in self._of_job]
+            for _, i in sorted(kept):
+                self._keep(i, self._of_job[jobs[i]], now_s)
+            for i in queue:
+                reservation = self._moved_up(i, self._of_job.get(jobs[i]), now_s)
+                if reservation is not None:
+                    found[jobs[i]] = reservation
         starts = []
         for i, job in enumerate(jobs):
             if job in found and found[job].start_s == now_s:

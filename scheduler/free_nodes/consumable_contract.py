@@ -89,7 +89,9 @@ def _nodes() -> st.SearchStrategy[Node]:
 @st.composite
 def _requests(draw: st.DrawFn, nodes: tuple[Node, ...], site: Mapping[str, int]) -> Request:
     """A request that all nodes and the site can satisfy; one core on a node if that drawn is impossible."""
-    gpus = draw(st.sampled_from([None, None, Gpus(1), Gpus(2), Gpus(1, 0.5), Gpus(1, 1.0, frozenset("a"))]))
+    gpus = draw(
+        st.sampled_from([None, None, Gpus(1), Gpus(2), Gpus(2), Gpus(1, 0.5), Gpus(1, 1.0, frozenset("a"))])
+    )
     request = Request(
         chunks=draw(st.integers(1, 3)),
         cores=draw(st.integers(1, 3)),

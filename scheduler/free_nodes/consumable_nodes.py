@@ -16,19 +16,27 @@ from scheduler.node_request import Node, Request
 from scheduler.node_resources.kernels.shadow import Held, next_that_fits
 from scheduler.node_resources.kernels.tables import NONE
 from scheduler.node_resources.state import NodeResources
+from scheduler.node_resources.trial import Trial
 from scheduler.problem import LazyJobs
 
 FEWEST_ROWS = 64
 
 
+Key = tuple[int, float, JobId]
+"""Of a job in order of service: the rank of its queue, its arrival, and its id."""
+
+
 class WaitingRequests(LazyJobs):
-    """Waiting jobs in order of arrival, then id, and their requests as columns."""
+    """Waiting jobs in order of service, and their requests as columns.
+
+    That is queue by queue, by rank from 0 on, and within a queue by arrival, then id.
+    """
 
     def __init__(self) -> None:
         self._jobs: list[Job] = []
-        self._keys: list[tuple[float, JobId]] = []
-        self._arrival_s: dict[JobId, float] = {}
-        self._kinds, self._chunks, self._estimates_s = _columns(FEWEST_ROWS)
+        self._keys: list[Key] = []
+        self._key_of: dict[JobId, Key] = {}
+        self._kinds, self._chunks, self._ranks, self._estimates_s = _columns(FEWEST_ROWS)
 
     def __len__(self) -> int:
         return len(self._jobs)
@@ -47,41 +55,69 @@ class WaitingRequests(LazyJobs):
         return self._chunks[: len(self)]
 
     @property
+    def ranks(self) -> Ints:
+        """(n,) the rank of each job's queue, in ascending order."""
+        return self._ranks[: len(self)]
+
+    @property
     def estimates_s(self) -> Floats:
         """(n,) the estimated run time of each job."""
         return self._estimates_s[: len(self)]
 
-    def add(self, job: Job, kind: int, chunks: int, estimate_s: float) -> None:
+    @property
+    def shortest_first(self) -> Ints:
+        """(n,) the jobs by queue, then estimated run time; ties go to the earlier arrival, then the lower
+        id."""
+        return np.lexsort((self.estimates_s, self.ranks))
+
+    def of_queue(self, rank: int) -> range:
+        """The positions of the jobs of one queue."""
+        return range(bisect_left(self._keys, (rank,)), bisect_left(self._keys, (rank + 1,)))
+
+    def by_queue(self) -> Iterator[range]:
+        """The positions of the jobs of each queue in which jobs wait, in order of service."""
+        first = 0
+        while first < len(self):
+            own = self.of_queue(self._keys[first][0])
+            yield own
+            first = own.stop
+
+    def add(self, job: Job, kind: int, chunks: int, estimate_s: float, rank: int = 0) -> None:
         n = len(self)
         if n == len(self._kinds):
             larger = _columns(2 * n)
             for new, old in zip(larger, self._all(), strict=True):
                 new[:n] = old
-            self._kinds, self._chunks, self._estimates_s = larger
-        key = job.arrival_s, job.id
+            self._kinds, self._chunks, self._ranks, self._estimates_s = larger
+        key = rank, job.arrival_s, job.id
         i = n if not n or key > self._keys[-1] else bisect_left(self._keys, key)
-        for column, value in zip(self._all(), (kind, chunks, estimate_s), strict=True):
+        for column, value in zip(self._all(), (kind, chunks, rank, estimate_s), strict=True):
             column[i + 1 : n + 1] = column[i:n]
             column[i] = value
         self._jobs.insert(i, job)
         self._keys.insert(i, key)
-        self._arrival_s[job.id] = job.arrival_s
+        self._key_of[job.id] = key
 
     def remove(self, job: JobId) -> None:
         i, n = self.position(job), len(self)
         for column in self._all():
             column[i : n - 1] = column[i + 1 : n]
-        del self._jobs[i], self._keys[i], self._arrival_s[job]
+        del self._jobs[i], self._keys[i], self._key_of[job]
 
     def position(self, job: JobId) -> int:
-        return bisect_left(self._keys, (self._arrival_s[job], job))
+        return bisect_left(self._keys, self._key_of[job])
 
-    def _all(self) -> tuple[Ints, Ints, Floats]:
-        return self._kinds, self._chunks, self._estimates_s
+    def key(self, job: JobId) -> Key | None:
+        """The place of a job in order of service; None if it does not wait."""
+        return self._key_of.get(job)
+
+    def _all(self) -> tuple[Ints, Ints, Ints, Floats]:
+        return self._kinds, self._chunks, self._ranks, self._estimates_s
 
 
-def _columns(n: int) -> tuple[Ints, Ints, Floats]:
-    return np.zeros(n, dtype=np.int64), np.zeros(n, dtype=np.int64), np.zeros(n)
+def _columns(n: int) -> tuple[Ints, Ints, Ints, Floats]:
+    kinds, chunks, ranks = (np.zeros(n, dtype=np.int64) for _ in range(3))
+    return kinds, chunks, ranks, np.zeros(n)
 
 
 class ConsumableNodes:
@@ -104,9 +140,9 @@ class ConsumableNodes:
         self._spare_rows = list(range(FEWEST_ROWS))[::-1]
         self._first_row: dict[RunId, int] = {}
 
-    def wait(self, job: Job, request: Request, estimate_s: float) -> None:
-        """Queue a job."""
-        self.waiting.add(job, self.nodes.note_request(request), request.chunks, estimate_s)
+    def wait(self, job: Job, request: Request, estimate_s: float, rank: int = 0) -> None:
+        """Queue a job; `rank` is that of its queue, 0 for the one served first."""
+        self.waiting.add(job, self.nodes.note_request(request), request.chunks, estimate_s, rank)
 
     def any_fits(self) -> bool:
         """Whether some waiting job fits now."""
@@ -120,12 +156,10 @@ class ConsumableNodes:
     @contextmanager
     def without(self, taken: Iterable[tuple[int, Ints2]]) -> Iterator[None]:
         """While jobs, by position in the queue, also use these nodes."""
-        rows = [(int(self.waiting.kinds[i]), used) for i, used in taken]
-        for kind, used in rows:
-            self.nodes.take(kind, used)
-        yield
-        for kind, used in reversed(rows):
-            self.nodes.give_back(kind, used)
+        with Trial(self.nodes) as trial:
+            for i, used in taken:
+                trial.take(int(self.waiting.kinds[i]), used)
+            yield
 
     def begin(self, run: RunId, end_s: float, kind: int, used: Ints2) -> None:
         """A run begins that has taken `used`, until about `end_s`."""
@@ -142,17 +176,35 @@ class ConsumableNodes:
     def end(self, run: RunId, end_s: float) -> tuple[int, Ints2]:
         """A run ends that was expected to end at `end_s`: the kind of its request, and what it used."""
         self.releases.drop(end_s, run)
-        rows, row = [], self._first_row.pop(run)
-        while row != NONE:
-            rows.append(row)
-            row = int(self.held.next[row])
+        rows = self._rows_of(run)
+        del self._first_row[run]
         self._spare_rows += reversed(rows)
+        return int(self.held.kind[rows[0]]), self.held.row[rows]
+
+    def holds(self, run: RunId) -> bool:
+        """Whether a run holds nodes."""
+        return run in self._first_row
+
+    def first_row(self, run: RunId) -> int:
+        """The first row of a run in `held`."""
+        return self._first_row[run]
+
+    def held_by(self, run: RunId) -> tuple[int, Ints2]:
+        """The kind of a run's request, and what it uses."""
+        rows = self._rows_of(run)
         return int(self.held.kind[rows[0]]), self.held.row[rows]
 
     def expect(self, run: RunId, before_s: float, end_s: float) -> None:
         """A run is now expected to end at `end_s` instead."""
         self.releases.drop(before_s, run)
         self.releases.add(end_s, self._first_row[run], run)
+
+    def _rows_of(self, run: RunId) -> list[int]:
+        rows, row = [], self._first_row[run]
+        while row != NONE:
+            rows.append(row)
+            row = int(self.held.next[row])
+        return rows
 
     def _make_room(self, more: int) -> None:
         n = len(self.held.kind)

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
-from scheduler.compiled import Ints2
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.kinds import Kind
 from scheduler.model import Job, RunId, Start
 from scheduler.node_resources.room import site_lacks
 from scheduler.node_resources.shares import rows_of
+from scheduler.node_resources.trial import Trial
 from scheduler.node_rules import first_violation
 from scheduler.node_set import NodeSet
 from scheduler.problem import Running, SchedulingProblem
@@ -31,19 +31,16 @@ class ConsumableNodesProblem(SchedulingProblem):
         self.free_nodes = free_nodes
 
     def violation(self, answer: object) -> Violation | None:
-        room = _Room(self.free_nodes)
-        try:
-            return first_violation(self, answer, room)
-        finally:
-            room.give_back()
+        with Trial(self.free_nodes.nodes) as trial:
+            return first_violation(self, answer, _Room(self.free_nodes, trial))
 
 
 class _Room:
-    """Takes what each start uses, if it is free, and finally gives it back."""
+    """Takes what each start uses, if it is free."""
 
-    def __init__(self, state: ConsumableNodes) -> None:
+    def __init__(self, state: ConsumableNodes, trial: Trial) -> None:
         self._state = state
-        self._taken: list[tuple[int, Ints2]] = []
+        self._trial = trial
 
     def use(self, i: int, job: Job, start: Start, nodes: NodeSet) -> Violation | None:
         state, kind = self._state.nodes, int(self._state.waiting.kinds[i])
@@ -62,13 +59,8 @@ class _Room:
                 why = f"its shares are on other nodes than {nodes}"
             if why is not None:
                 return Violation(NODES_FREE, job.id, f"job {job.id} cannot start on nodes {nodes}: {why}")
-        state.take(kind, used)
-        self._taken.append((kind, used))
+        self._trial.take(kind, used)
         return None
 
     def overbooked(self) -> Violation | None:
         return None  # every start was checked together with those before it
-
-    def give_back(self) -> None:
-        for kind, used in reversed(self._taken):
-            self._state.nodes.give_back(kind, used)

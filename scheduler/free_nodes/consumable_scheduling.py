@@ -36,12 +36,13 @@ class ConsumableScheduling:
     def schedule(
         self, problem: ConsumableNodesProblem, shortest_first: bool, backfilled: str | None
     ) -> NodeSchedule:
-        """In order of arrival or shortest first; others are backfilled in either of these orders or not."""
+        """In order of service or, within each queue, shortest first; others are backfilled in either of these
+        orders or not."""
         estimates_s, now_s = self.state.waiting.estimates_s, problem.now_s
         in_order: Ints = np.arange(len(estimates_s))
         by_estimate = in_order
         if shortest_first or backfilled == "shortest first":
-            by_estimate = np.argsort(estimates_s, kind="stable")
+            by_estimate = self.state.waiting.shortest_first
         order = by_estimate if shortest_first else in_order
         later = {None: None, "in order": in_order, "shortest first": by_estimate}[backfilled]
         placed = self._passes.run(order, later, now_s)

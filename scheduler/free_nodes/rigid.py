@@ -25,7 +25,7 @@ WAITS = "too few nodes are free, or it would delay the first of the queue"
 
 
 class Ordering(Choice, noun="job ordering"):
-    """The order of the queue; ties go to the earlier arrival, then the lower id."""
+    """The order of each queue; ties go to the earlier arrival, then the lower id."""
 
     FCFS = "fcfs"  # first come, first served
     SJF = "sjf"  # shortest job first, by estimate
@@ -35,7 +35,7 @@ class Backfilling(Choice, noun="backfilling"):
     """Which jobs may overtake the first of the queue."""
 
     NONE = "none"
-    EASY = "easy"  # jobs that do not delay it according to the estimates, tried in order of arrival
+    EASY = "easy"  # jobs that do not delay it according to the estimates, tried in order of service
     EASY_SJBF = "easy_sjbf"  # the same, tried shortest first
 
 

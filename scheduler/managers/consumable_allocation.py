@@ -4,37 +4,41 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from types import MappingProxyType
 
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes, WaitingRequests
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
+from scheduler.managers.displacement import Displacement
 from scheduler.managers.estimated_allocation import EstimatedAllocation
-from scheduler.model import Job, RunId, Share, Start
-from scheduler.node_request import Node, Partition, Request
+from scheduler.managers.queues import QueuePolicy, Starvation, in_order_of_service
+from scheduler.model import Completion, Job, RunId, Share, Start
+from scheduler.node_request import Request
 from scheduler.node_resources.shares import rows_of, shares_of
 from scheduler.node_set import NodeSet
-from scheduler.ports import RuntimeEstimator
 from scheduler.problem import Running
+from scheduler.resource_manager import OnFreeNodes
 
 
 class ConsumableAllocation(EstimatedAllocation):
     """Nodes of which jobs use parts.
 
     A job that never fits, or that no partition it requests admits, is refused when it arrives. Of several
-    partitions, those that admit it count.
+    partitions, those that admit it count. Without `queues` there is one.
     """
 
     def __init__(
-        self,
-        nodes: Sequence[Node],
-        run_times: RuntimeEstimator,
-        partitions: Mapping[str, Partition] = MappingProxyType({}),
-        site_resources: Mapping[str, int] = MappingProxyType({}),
+        self, ports: OnFreeNodes, queues: Sequence[QueuePolicy] = (), raised_after: int | None = None
     ) -> None:
-        self._partitions = partitions
-        self._state = ConsumableNodes(nodes, site_resources)
+        """`raised_after`: see `PreemptionPolicy`. Raises ValueError for queues that cannot be served."""
+        self._partitions = ports.partitions
+        self._state = ConsumableNodes(ports.nodes, ports.site_resources)
         self.waiting: WaitingRequests = self._state.waiting
-        super().__init__(run_times, self._state.releases)
+        queues = in_order_of_service(queues)
+        self._rank = {queue.name: rank for rank, queue in enumerate(queues)}
+        self._starvation = Starvation(list(self._rank), raised_after)
+        self._displacement: Displacement | None = None
+        if any(queue.displaces for queue in queues):
+            self._displacement = Displacement(self._state, queues)
+        super().__init__(ports.run_times, self._state.releases)
 
     def submit(self, job: Job) -> str | None:
         request = _request_of(job)
@@ -70,13 +74,37 @@ class ConsumableAllocation(EstimatedAllocation):
         return ConsumableNodesProblem(now_s, self._state, running)
 
     def nothing_fits(self) -> bool:
-        return not self._state.any_fits()
+        """Neither now nor if it displaces others."""
+        if self._state.any_fits():
+            return False
+        return self._displacement is None or not self._displacement.may_help()
 
     def set_available(self, node: int, is_available: bool) -> None:
         self._state.nodes.set_up(node, is_available)
+        if self._displacement is not None:
+            self._displacement.set_up(node, is_available)
+
+    def end(self, run: RunId, completion: Completion) -> None:
+        job, _ = self._began[run]
+        super().end(run, completion)
+        self._starvation.forget(job)
+
+    def to_stop(self) -> Sequence[RunId]:
+        return () if self._displacement is None else self._displacement.to_stop()
+
+    def over(self, run: RunId, is_stopped: bool) -> Sequence[RunId]:
+        if self._displacement is None:
+            return super().over(run, is_stopped)
+        if is_stopped and self._displacement.is_stopping(run):
+            job, _ = self._began[run]
+            self._starvation.note_displaced(job)
+        return self._displacement.over(run, is_stopped)
+
+    def _rank_of(self, job: Job) -> int:
+        return self._rank[self._starvation.queue_of(job)] if self._rank else 0
 
     def _wait(self, job: Job) -> None:
-        self._state.wait(job, _request_of(job), self._run_times.estimate_s(job))
+        self._state.wait(job, _request_of(job), self._run_times.estimate_s(job), self._rank_of(job))
 
     def _take(self, run: RunId, job: Job, nodes: NodeSet, start: Start) -> tuple[Share, ...]:
         waiting, i = self.waiting, self.waiting.position(job.id)
@@ -86,10 +114,15 @@ class ConsumableAllocation(EstimatedAllocation):
         waiting.remove(job.id)
         self._state.nodes.take(kind, used)
         self._state.begin(run, start.completion_s, kind, used)
+        if self._displacement is not None:
+            self._displacement.begin(run, (self._rank_of(job), job.arrival_s, job.id))
         return start.shares or shares_of(used)
 
     def _let_go(self, run: RunId, nodes: NodeSet, end_s: float) -> None:
-        self._state.nodes.give_back(*self._state.end(run, end_s))
+        kind, used = self._state.end(run, end_s)
+        self._state.nodes.give_back(kind, used)
+        if self._displacement is not None:
+            self._displacement.end(run, kind, used)
 
     def _expect(self, run: RunId, nodes: NodeSet, before_s: float, end_s: float) -> None:
         self._state.expect(run, before_s, end_s)

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
+from scheduler import UserError
 from scheduler.free_nodes.problem import FreeNodes, FreeNodesProblem
 from scheduler.free_nodes.waiting import WaitingJobs
 from scheduler.managers.estimated_allocation import EstimatedAllocation
+from scheduler.managers.queues import PreemptionPolicy, QueuePolicy
 from scheduler.model import Job, RunId, Share, Start
 from scheduler.node_set import NodeSet
 from scheduler.ports import RuntimeEstimator
@@ -14,14 +16,35 @@ from scheduler.problem import Running
 from scheduler.resource_manager import OnFreeNodes
 
 
-def free_node_allocation(ports: OnFreeNodes) -> EstimatedAllocation:
-    """The state of the nodes that these ports describe."""
+class NotOnTheseNodes(UserError):
+    """Policies that a manager of these nodes cannot follow. The message is one sentence for the user."""
+
+
+def free_node_allocation(
+    ports: OnFreeNodes, queues: Sequence[QueuePolicy] = (), preemption: PreemptionPolicy | None = None
+) -> EstimatedAllocation:
+    """The state of the nodes that these ports describe. Without `queues` there is one.
+
+    Raises NotOnTheseNodes for queues on identical nodes and for a least gain, ValueError for queues that
+    cannot be served.
+    """
     if not ports.nodes:
+        if queues:
+            raise NotOnTheseNodes(
+                f"there are {len(queues)} queues for identical nodes, which have one without a policy; "
+                f"state what each node has, or leave the queues out"
+            )
         return FreeNodeAllocation(ports.n_nodes, ports.run_times)
+    preemption = preemption or PreemptionPolicy()
+    if preemption.least_gain_s:
+        raise NotOnTheseNodes(
+            f"preemption.least_gain_s is {preemption.least_gain_s:g} s, but on nodes no run is planned, so "
+            f"that no gain is known; expected 0: leave it out"
+        )
     # Compiled code that identical nodes do without.
     from scheduler.managers.consumable_allocation import ConsumableAllocation
 
-    return ConsumableAllocation(ports.nodes, ports.run_times, ports.partitions, ports.site_resources)
+    return ConsumableAllocation(ports, queues, preemption.raised_after)
 
 
 class FreeNodeAllocation(EstimatedAllocation):

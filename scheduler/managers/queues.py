@@ -38,7 +38,8 @@ class QueuePolicy:
     order given. `users` may submit to it; None = everybody. `displaces` names queues whose runs it displaces:
     its scheduler sees ready times as if they had no runs, and each of their runs, running or planned, that
     overlaps a new run of this queue on a machine is preempted or withdrawn; its job loses its progress and
-    rejoins its own queue.
+    rejoins its own queue. On nodes there are no planned runs: those are preempted without which a waiting job
+    of this queue fits (`scheduler.managers.displacement`), and `mapping` has no effect.
     """
 
     name: str = "default"

@@ -1,10 +1,10 @@
-"""The resource manager for nodes: one queue of jobs that start now or wait."""
+"""The resource manager for nodes: jobs start now or wait."""
 
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from itertools import count
 from types import MappingProxyType
 from typing import Protocol, cast
@@ -41,7 +41,7 @@ class NodeAllocation(ABC):
     """The state of nodes, updated by notices: which jobs wait for them and which run on them."""
 
     waiting: Sequence[Job]
-    """In order of arrival, then id."""
+    """In order of service: by queue if there are several, then arrival, then id."""
 
     outlived_at_s: float | None = None
     """When the next run will exceed its estimate; None if that does not matter."""
@@ -71,8 +71,18 @@ class NodeAllocation(ABC):
         """Mark a node as up or down."""
 
     def nothing_fits(self) -> bool:
-        """Whether it is certain that no waiting job can start now."""
+        """Whether it is certain that no waiting job can start now, or after others are stopped for it."""
         return False
+
+    def to_stop(self) -> Sequence[RunId]:
+        """The runs to stop so that waiting jobs of higher queues fit. Called after each decision, when the
+        jobs that it starts hold their nodes."""
+        return ()
+
+    def over(self, run: RunId, is_stopped: bool) -> Sequence[RunId]:
+        """A run was stopped, or is over for another reason. Returns the stopped runs whose nodes become free
+        now: those that are stopped for the same job are over together."""
+        return (run,) if is_stopped else ()
 
     def read(self, reading: NodeReading) -> bool:
         """Set the local load of a node. Returns whether the scheduler should be called again."""
@@ -88,12 +98,13 @@ class NodeAllocation(ABC):
 
 
 class StartingManager(ResourceManager):
-    """One queue of jobs for nodes, free or time-shared.
+    """The jobs for nodes, free or time-shared, in one order of service.
 
-    Notices change state; a round calls the scheduler and gives orders for the jobs that it starts. A
-    `memoryless` scheduler is not called while no job fits. The cost of an operation does not depend on the
-    number of waiting jobs or nodes, except for queueing a job again that lost its run and, on time-shared
-    nodes, for copying the queue.
+    Notices change state; a round calls the scheduler, gives orders for the jobs that it starts, and then
+    stops runs that waiting jobs of other queues displace. The job of a stopped run waits again, without its
+    progress, once that is reported. A `memoryless` scheduler is not called while no job fits or may displace
+    others. The cost of an operation does not depend on the number of waiting jobs or nodes, except for
+    queueing a job again that lost its run and, on time-shared nodes, for copying the queue.
     """
 
     def __init__(
@@ -156,6 +167,7 @@ class StartingManager(ResourceManager):
         if self._admission is not None:
             self._unfinished_of[running.job.user] -= 1
         self._nodes.end(run, completion)
+        self._wait_again(self._nodes.over(run, is_stopped=False))
         self._something_changed()
 
     def on_run_released(self, run: RunId) -> None:
@@ -165,18 +177,18 @@ class StartingManager(ResourceManager):
             self.wakes_at_s = self._next_wake_up_s()
 
     def on_run_preempted(self, run_id: RunId) -> None:
-        """There is no preemption on nodes; a preemption from outside counts as a loss."""
-        self.on_run_lost(Loss(run_id, self._clock.now_s))
+        """A run was stopped: its job waits again."""
+        if run_id in self._running:
+            self._wait_again(self._nodes.over(run_id, is_stopped=True))
+        self._something_changed()
 
     def on_run_lost(self, loss: Loss) -> None:
         """A run failed: its job waits again. Nodes found down are unused until a reading says they are up."""
         for reading in loss.readings:
             if isinstance(reading, MachineReading):
                 self._read(reading)
-        running = self._running.pop(loss.run, None)
-        if running is not None:
-            self._nodes.requeue(loss.run)
-            self._last_schedule = None  # its reasons refer to the queue as it was
+        if loss.run in self._running:
+            self._wait_again((loss.run, *self._nodes.over(loss.run, is_stopped=False)))
         self._something_changed()
 
     def on_monitor_news(self) -> None:
@@ -209,8 +221,7 @@ class StartingManager(ResourceManager):
             if violation is not None:
                 raise ScheduleRejected(violation)
             self._last_schedule = schedule
-            if schedule.starts:
-                self._carry_out(schedule, problem.jobs, now_s)
+            self._give(self._started(schedule, problem.jobs, now_s))
             self._asks_again_s = schedule.ask_again_s
             self.wakes_at_s = self._next_wake_up_s()
         if self._listener is not None and self._new_jobs:
@@ -237,11 +248,21 @@ class StartingManager(ResourceManager):
             return asks_again_s if outlived_s is None else outlived_s
         return min(outlived_s, asks_again_s)
 
-    def _carry_out(self, schedule: NodeSchedule, jobs: Sequence[Job], asked_s: float) -> None:
-        """Give the orders. Completions move by the time passed since the scheduler was called."""
+    def _wait_again(self, runs: Iterable[RunId]) -> None:
+        """The jobs of these runs lost their nodes and their progress."""
+        for run in runs:
+            del self._running[run]
+            self._nodes.requeue(run)
+            self._last_schedule = None  # its reasons refer to the queue as it was
+
+    def _started(
+        self, schedule: NodeSchedule, jobs: Sequence[Job], asked_s: float
+    ) -> dict[RunId, DispatchOrder]:
+        """Start jobs. Returns the orders to be given. Completions move by the time passed since the scheduler
+        was called."""
         now_s = self._clock.now_s
         late_s = now_s - asked_s
-        nodes, dispatcher, running = self._nodes, self._dispatcher, self._running
+        nodes, running, orders = self._nodes, self._running, dict[RunId, DispatchOrder]()
         starting = [(jobs[start.job], start) for start in schedule.starts]
         for job, start in starting:
             run = next(self._run_ids)
@@ -250,4 +271,18 @@ class StartingManager(ResourceManager):
             _, where, end_s, _ = start
             shares = nodes.start(run, job, start, now_s)
             running[run] = Running(job, ON_NODES, where, end_s)
-            dispatcher.dispatch(DispatchOrder(run, job, ON_NODES, where, end_s - now_s, shares))
+            orders[run] = DispatchOrder(run, job, ON_NODES, where, end_s - now_s, shares)
+        return orders
+
+    def _give(self, orders: Mapping[RunId, DispatchOrder]) -> None:
+        """Give orders to start runs and to stop others. A run that is displaced at once never starts."""
+        stopping = self._nodes.to_stop()
+        for run, order in orders.items():
+            if run not in stopping:
+                self._dispatcher.dispatch(order)
+        for run in stopping:
+            if run not in orders:
+                self._dispatcher.preempt(run)
+        for run in stopping:
+            if run in orders:
+                self._wait_again(self._nodes.over(run, is_stopped=True))

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from scheduler.compiled import Floats2, Ints, Ints2, allocate, copied
-from scheduler.node_request import Node, Request, thousandths
+from scheduler.node_request import Node, Request, alike, thousandths
 from scheduler.node_resources.kernels import allocation, fitting
 from scheduler.node_resources.kernels.allocation import CHUNKS, NODE
 from scheduler.node_resources.kernels.tables import (
@@ -60,11 +60,7 @@ class NodeResources:
         self._heap: Ints = np.zeros(n_nodes, dtype=np.int64)
         self._down: set[int] = set()
         self._most_chunks: dict[Any, int] = {}
-        self._alike: dict[Any, tuple[Node, int]] = {}
-        """A node of each sort, and how many there are."""
-        for node in nodes:
-            _, n = self._alike.get(sort := _sort(node), (node, 0))
-            self._alike[sort] = node, n + 1
+        self._alike = alike(nodes)
 
     def alongside(self) -> NodeResources:
         """Another state of the same nodes, for the same kinds; valid until `requests` is replaced."""
@@ -114,7 +110,9 @@ class NodeResources:
         """How many chunks of a request one job could have if nothing else ran and all nodes were up."""
         key = self._key(request)
         if key not in self._most_chunks:
-            self._most_chunks[key] = sum(request.chunks_on(node) * n for node, n in self._alike.values())
+            # Of any number of chunks: tasks may all be on one node.
+            any_number = replace(request, chunks=np.iinfo(np.int64).max)
+            self._most_chunks[key] = sum(any_number.chunks_on(node) * n for node, n in self._alike)
         return self._most_chunks[key]
 
     def set_up(self, node: int, is_up: bool) -> None:
@@ -175,8 +173,9 @@ class NodeResources:
 
     def why_not(self, kind: int, chunks: int, used: Ints2) -> str | None:
         """Why a job of that many chunks cannot use the nodes and GPUs in `used`; None if it can."""
-        if used[:, CHUNKS].sum() != chunks or (used[:, CHUNKS] < 1).any():
-            return f"it requests {chunks} chunks and gets {used[:, CHUNKS].sum()}"
+        counts = used[:, CHUNKS].tolist()
+        if sum(counts) != chunks or min(counts, default=0) < 1:
+            return f"it requests {chunks} chunks and gets {sum(counts)}"
         self.fits(kind, chunks)
         for n in set(used[:, NODE].tolist()):
             here = used[used[:, NODE] == n]
@@ -295,17 +294,6 @@ class NodeResources:
 
 def _in_order(amounts: Mapping[str, int]) -> Any:
     return tuple(sorted(amounts.items())) if amounts else ()
-
-
-def _sort(node: Node) -> Any:
-    return (
-        node.cores,
-        node.memory_mib,
-        node.gpus,
-        frozenset(node.others.items()),
-        node.features,
-        node.partitions,
-    )
 
 
 def one_chunk_each(used: Ints2) -> Ints2:

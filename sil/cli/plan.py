@@ -27,7 +27,8 @@ LEAST_NAME = 18
 
 def plan(
     plan_file: Annotated[
-        str, Argument(metavar="PLAN", help="A plan file, or the name of a built-in one (five-offers).")
+        str,
+        Argument(metavar="PLAN", help="A plan file, or the name of a built-in one (five-offers, gpu-nodes)."),
     ],
     out_folder: Annotated[Path | None, options.folder("sil-plan-NAME")] = None,
     scheduler: Annotated[
@@ -63,9 +64,10 @@ def plan(
         chosen = changed(read_plan(path), schedulers=schedulers, budget=budget, seed=seed)
         if no_determinism_check:
             chosen = changed(chosen, guard=chosen.guard.model_dump() | {"ask_twice": False})
-        if site is not None and chosen.log is not None:
+        if site is not None and not chosen.is_on_site:
             console.fail(
-                f"'{chosen.name}' is a plan for the machine of a log; --site is for plans with a site"
+                f"'{chosen.name}' is a plan for the machine of a log; --site is for plans with a site, and "
+                f"with log.weeks, which are drawn for its nodes"
             )
         folder = out_folder or Path(f"sil-plan-{chosen.name}")
         make_usable(folder)
@@ -116,6 +118,9 @@ def _show(answers: Answers) -> None:
                 _print_table(section.title, part.table)
         if section.note:
             console.print_line(section.note)
+    if answers.model:
+        for line in (recommendation.forecast(answers), *recommendation.modelled(answers)):
+            console.print_line(line)
     for sentence in recommendation.caveats(answers):
         console.print_note(sentence)
     console.print_line(f"\n[bold]{recommendation.recommendation(answers)}[/bold]")

@@ -218,6 +218,8 @@ def new_scheduler(
     console.print_line(
         f"The scheduler works as it is. To try it:\n  pip install -e {folder or name}\n  sil check {name}"
     )
+    if kind is Kind.FREE_NODES:
+        console.print_line(f"  sil check {name} --kind consumable-nodes")
 
 
 def serve_scheduler(

@@ -18,7 +18,8 @@ if TYPE_CHECKING:
 def describe(scenario: Scenario) -> RunDescription:
     """The description of an experiment in its trace."""
     experiment, site, resources = scenario.experiment, scenario.in_use.site, scenario.resources
-    class_of = {machine.name: machine.machine_class for machine in site.machines}
+    class_of = {name: group.machine_class for group in scenario.in_use.file.machines for name in group.names}
+    class_of |= {slot.name: slot.machine_class for slot in site.machines}
     names = tuple(name for name in resources.names if name in class_of)
     return RunDescription(
         experiment=experiment.name,

@@ -50,9 +50,12 @@ def write_results(
         for run, of_run in changes.group_by(RUN, maintain_order=True):
             source = _source(run, experiment, fingerprint)
             state_writer = StateWriter(session, reader, writer.source_id(session, source))
+            states: dict[str, bool] = {}
             for row in of_run.iter_rows(named=True):
-                name = resources.resource(row["resource"]) or row["detail"]
-                state_writer.add(name, Observation(up=_IS_UP[row["event"]]), row["time_s"])
+                name, up = resources.recorded(row["resource"])[0] or row["detail"], _IS_UP[row["event"]]
+                if states.get(name) is not up:  # not again for each slot of a machine
+                    state_writer.add(name, Observation(up=up), row["time_s"])
+                states[name] = up
     engine.dispose()
 
 
@@ -128,9 +131,9 @@ def _jobs(
             queue=row["queue"],
             state=_state(row["ended_s"], row["detail"]),
             submitted_s=row["submitted_s"],
-            resource=resources.resource(row["resource"]),
+            resource=resource,
             machine_class=resources.machine_class(row["machines"]),
-            members=None if resources.node_classes else row["tasks"] or 1,
+            members=None if resources.node_classes else members,
             started_s=row["started_s"],
             run_time_s=None if row["ended_s"] is None else row["ended_s"] - row["started_s"],
             size=row["size"],
@@ -141,6 +144,7 @@ def _jobs(
             predicted=tuple(predicted.get(row["job"], ())),
         )
         for row in table.iter_rows(named=True)
+        for resource, members in [resources.recorded(row["resource"], row["tasks"] or 1)]
     ]
 
 

@@ -23,6 +23,7 @@ from sil.report.page import write_figures, write_page
 from sil.runs.resolve import scenario_of_file
 from sil.runs.scenario import Scenario
 from sil.settings.experiment_file import Experiment, read_experiment
+from sil.site.past_arrivals import past_arrivals
 from sil.site.site_in_use import SiteSource
 from sil.site.what_if_site import InapplicableChange
 from sil.trace.facts import RUN, TIMINGS, TRACE, RunDescription, RunTables, read_trace, write_trace
@@ -81,6 +82,9 @@ def run_experiment(
         raise NoDatabase("with --learn, say with --site which database is to learn")
     if choice.as_of is not None and choice.address is None:
         raise NoDatabase("with --as-of, say with --site which database has the history")
+    drawn = experiment.history and past_arrivals(experiment.history, experiment.queues, choice.address)
+    if drawn is not None:
+        experiment = experiment.model_copy(update={"workload": drawn, "history": None})
     make_usable(out)
     _refuse_to_replace(choice.address, out)
     out = out.absolute()  # a scheduler may change the working directory

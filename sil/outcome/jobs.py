@@ -45,10 +45,10 @@ def lazy_job_table(
     """One row per job that ended, in order of `of` (the columns that name a run of the harness) and job.
 
     Columns as in Batsim's jobs.csv (job_id, submission_time, starting_time, execution_time, finish_time,
-    waiting_time, turnaround_time, stretch), and: job_class, queue, user, parallel (it ran on a cluster, or
-    with several tasks), tasks, attempts (number of runs), bounded_slowdown (threshold 10 s), resource and
-    machines. Times are seconds, those of the run that ended with one of `endings`. Waiting time is
-    turnaround time less execution time: runs that were lost or preempted count as waiting.
+    waiting_time, turnaround_time, stretch), and: job_class, queue, user, parallel (it ran on a cluster, on
+    several nodes, or with several tasks), tasks, attempts (number of runs), bounded_slowdown (threshold
+    10 s), resource and machines. Times are seconds, those of the run that ended with one of `endings`.
+    Waiting time is turnaround time less execution time: runs that were lost or preempted count as waiting.
     """
     key = (*of, "job")
     arrived = facts.filter(pl.col("event") == Fact.JOB_ARRIVED).select(
@@ -79,7 +79,7 @@ def lazy_job_table(
             turnaround.alias("turnaround_time"),
             (turnaround / execution).alias("stretch"),
             pl.max_horizontal(bounded, pl.lit(1.0)).alias("bounded_slowdown"),
-            ((pl.col("resource") >= n_machines) | (pl.col("tasks") > 1)).alias("parallel"),
+            ((pl.col("resource") >= n_machines) | pl.col("has_tasks")).alias("parallel"),
             "attempts",
             "resource",
             "machines",
@@ -96,7 +96,13 @@ def write_jobs_csv(path: object, jobs: pl.DataFrame) -> None:
 
 def _runs(facts: pl.LazyFrame, of: Sequence[str]) -> pl.LazyFrame:
     started = facts.filter(pl.col("event") == Fact.RUN_STARTED).select(
-        *of, "job", "run", "resource", "machines", "tasks", pl.col("time_s").alias("from_s")
+        *of,
+        *("job", "run", "resource", "machines", "tasks"),
+        pl.col("time_s").alias("from_s"),
+        # What a run uses of nodes says how many cores it has, which may all be on one node.
+        has_tasks=pl.when(pl.col("detail").is_null())
+        .then(pl.col("tasks") > 1)
+        .otherwise(pl.col("machines").str.contains("[- ]")),
     )
     over = facts.filter(pl.col("event").is_in([fact.value for fact in ENDINGS])).select(
         *of, "run", pl.col("time_s").alias("until_s"), pl.col("event").alias("ending")

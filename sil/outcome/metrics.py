@@ -101,9 +101,11 @@ PLAN_METRICS = {
         *(JOB_METRICS[f"{summary}_{name}"] for name in _QUANTITIES for summary in ("mean", "p95")),
         MAKESPAN,
         UTILISATION,
+        GPU_UTILISATION,
+        GPU_WAITING,
     )
 }
-"""The metrics that can be a goal of a plan."""
+"""The metrics that can be a goal of a plan; those of GPUs only where there are some."""
 
 REPLAY_METRICS = {
     **{
@@ -146,15 +148,18 @@ def metric(key: str) -> Metric:
     return known[key]
 
 
-def metric_of_jobs(key: str, jobs: pl.DataFrame, runs: pl.DataFrame, n_machines: int) -> float:
+def metric_of_jobs(key: str, jobs: pl.DataFrame, runs: pl.DataFrame, capacity: int, gpus: int = 0) -> float:
     """A metric of PLAN_METRICS of `jobs` (a table of jobs). NaN without jobs.
 
-    Utilisation is that of `runs` (columns tasks, from_s, until_s).
+    Utilisation is that of `runs` (columns tasks, from_s, until_s), of which `capacity` tasks are possible at
+    a time; that of GPUs (column requested_gpus) is 0 without GPUs.
     """
     if not len(jobs):
         return nan
     if key == UTILISATION.key:
-        return _utilisation(jobs, runs, n_machines)
+        return _utilisation(jobs, runs, capacity)
+    if key == GPU_UTILISATION.key:
+        return _utilisation(jobs, runs.with_columns(tasks="requested_gpus"), gpus) if gpus else 0.0
     summary, _, quantity = key.partition("_")
     if summary == "mean":  # NumPy and Polars differ in the last digit
         column, *_ = _QUANTITIES[quantity]
@@ -162,12 +167,13 @@ def metric_of_jobs(key: str, jobs: pl.DataFrame, runs: pl.DataFrame, n_machines:
     return float(jobs.select(PLAN_METRICS[key].of_jobs).item())
 
 
-def _utilisation(jobs: pl.DataFrame, runs: pl.DataFrame, n_machines: int) -> float:
-    """Share (%) of machine-seconds, from the first submission to the last end of `jobs`, that `runs` hold."""
+def _utilisation(jobs: pl.DataFrame, runs: pl.DataFrame, capacity: int) -> float:
+    """Share (%) of the time of `capacity` machines, cores or GPUs that `runs` hold, from the first submission
+    to the last end of `jobs`."""
     begins_s, ends_s = jobs.select(pl.col("submission_time").min(), pl.col("finish_time").max()).row(0)
     within_s = pl.col("until_s").clip(begins_s, ends_s) - pl.col("from_s").clip(begins_s, ends_s)
     busy_s = float(runs.select((within_s * pl.col("tasks")).sum()).item())
-    return 100.0 * busy_s / (n_machines * float(ends_s - begins_s))
+    return 100.0 * busy_s / (capacity * float(ends_s - begins_s))
 
 
 def replay_metrics(jobs: pl.DataFrame, processors: int, gpus: int = 0) -> dict[str, float]:

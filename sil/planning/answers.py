@@ -10,6 +10,7 @@ from pathlib import Path
 from scheduler import UserError
 from scheduler.managers.queues import MappingPolicy
 from scheduler.registry import SchedulerNotLoaded
+from sil.planning.mistakes import mistakes
 from sil.planning.options import AS_IT_IS, Option, bought, cost, one_of_each, retirements
 from sil.planning.plan_file import Plan
 from sil.planning.questions.best_buy import BestBuy, best_buy, purchases
@@ -17,13 +18,16 @@ from sil.planning.questions.ranking import Criteria, Effect, Ranking, rank_optio
 from sil.planning.questions.sizing import Size, size
 from sil.planning.samples import DoesRuns, OptionSamples
 from sil.planning.scenario.capacity import Load
+from sil.planning.scenario.no_effect import without_effect
 from sil.planning.scenario.on_log import OnLog
-from sil.planning.scenario.on_site import OnSite, with_forecast
+from sil.planning.scenario.on_site import OnSite
 from sil.planning.scenario.scenario import OptionRunner
 from sil.runs.scenario import DoesNotFit
 from sil.runs.under_test import resolve
-from sil.site.site_in_use import Queues
+from sil.site.past_arrivals import past_arrivals
+from sil.site.site_in_use import SiteInUse
 from sil.site.what_if_site import InapplicableChange
+from sil.workload.job_log import JobLog
 from site_db import toml_file
 from site_db.store import Address
 from site_db.toml_file import Location
@@ -67,7 +71,9 @@ class Answers:
     """`loads` are those of the site as it is and of each offer, by name; None if all jobs are submitted at
     the beginning. `indispensable` names retirements after which the site could not carry the forecast; `down`
     the machines and interconnects that are down today; `binding` the queues whose jobs keep the machine to
-    which they were mapped; `site` is its name, empty for the machine of a log."""
+    which they were mapped; `site` is its name, empty for the machine of a log. `without_effect` are sentences
+    on offers. Of nodes, `model` says how they are modelled, and `log` has the jobs of which weeks are drawn.
+    """
 
     plan: Plan
     site: str
@@ -76,6 +82,9 @@ class Answers:
     answers: tuple[Answer, ...]
     loads: dict[str, Load | None]
     indispensable: tuple[str, ...]
+    without_effect: tuple[str, ...] = ()
+    model: tuple[str, ...] = ()
+    log: JobLog | None = None
 
     def left_out(self) -> Iterator[tuple[str, str, Option]]:
         """Each option that could not be compared, with its scheduler and question."""
@@ -105,7 +114,10 @@ class Prepared:
     """
 
     def __init__(self, plan: Plan, source: Path, address: Address | None) -> None:
-        self.plan = plan = with_forecast(plan, address)
+        drawn = plan.history and past_arrivals(plan.history, plan.queues, address)
+        if drawn is not None:
+            plan = plan.model_copy(update={"workload": drawn})
+        self.plan = plan
         self._source = source
         for name in plan.schedulers:
             if resolve(name).serves_one_run:
@@ -113,19 +125,21 @@ class Prepared:
                     f"scheduler '{name}' listens for one run, but a plan has many; use a command that starts "
                     f"one for each run, as in 'batsim: COMMAND'"
                 )
-        if plan.log is None and not plan.site and address is None:
+        if plan.is_on_site and not plan.site and address is None:
             known = "a built-in one, the path of a site file, or with --site one in a database"
-            self._refuse([(("site",), f"site is missing; name {known}")])
-        self._refuse(
-            (tuple(key.split(".")), f"{key} has no effect on the rigid jobs of a log; leave it out")
-            for key in plan.without_effect()
-        )
+            why = "" if plan.log is None else ", and the weeks of a log are drawn for its nodes"
+            self._refuse([(("site",), f"site is missing{why}; name {known}")])
         self.offers = one_of_each(plan)
-        self.site = None if plan.log is not None else OnSite(plan, source.parent, address)
-        self.scenario: OptionRunner = self.site or OnLog(plan, source.parent)
+        self.site = OnSite(plan, source.parent, address) if plan.is_on_site else None
         self._retirements: list[Option] = []
-        if self.site is not None:
-            self._refuse(self._mistakes(self.site))
+        if self.site is None:
+            self._refuse(
+                (tuple(key.split(".")), f"{key} has no effect on {on}; leave it out")
+                for key, on in plan.without_effect()
+            )
+        else:
+            self._fit(self.site)
+        self.scenario: OptionRunner = self.site or OnLog(plan, source.parent)
         self._loads: dict[str, Load | None] = {}
         self.loads = {option.name: self._load(option) for option in (AS_IT_IS, *self.offers)}
         self.base = self._least_that_carries()
@@ -134,39 +148,15 @@ class Prepared:
         if found := list(mistakes):
             raise toml_file.invalid(self._source, found)
 
-    def _mistakes(self, site: OnSite) -> Iterator[tuple[Location, str]]:
-        """Places in the file, and a sentence about each."""
-        plan = self.plan
+    def _fit(self, site: OnSite) -> None:
+        """Find retirements, and refuse what does not fit the site."""
         try:
             today = site.in_use(AS_IT_IS)
         except DoesNotFit as error:
-            yield from error.mistakes
-            return
-        classes = list(plan.forecast.mix) or [k.name for k in today.site.job_classes]
-        queues = list(plan.forecast.queues) or [today.queues[0][0].name]
-        for k, goal in enumerate(plan.goals):
-            for key, name, known in (("job_class", goal.job_class, classes), ("queue", goal.queue, queues)):
-                if name is not None and name not in known:
-                    kind, there = key.replace("_", " "), ", ".join(known)
-                    yield ("goals", k, key), f"no job of {kind} '{name}' ever arrives; there are {there}"
-        if plan.retire is not None:
-            known = sorted({machine.machine_class for machine in today.site.machines})
-            unknown = [(k, name) for k, name in enumerate(plan.retire.machine_classes) if name not in known]
-            for k, name in unknown:
-                sentence = f"the site has no machine class '{name}'; it has {', '.join(known)}"
-                yield ("retire", "machine_classes", k), sentence
-            self._retirements = retirements(plan.retire, today.site)
-            if not self._retirements and not unknown:
-                n = plan.retire.count
-                yield (
-                    ("retire", "count"),
-                    f"there are not {n} machines of one class in the same clusters anywhere",
-                )
-        for k, option in enumerate(self.offers):
-            try:
-                site.in_use(option)
-            except InapplicableChange as error:
-                yield ("offers", k, "changes", error.place), str(error)
+            raise toml_file.invalid(self._source, error.mistakes) from None
+        if self.plan.retire is not None:
+            self._retirements = retirements(self.plan.retire, today)
+        self._refuse(mistakes(self.plan, site, self.offers, self._retirements))
 
     def carries(self, option: Option) -> bool:
         """Whether an option can carry the forecast in the long run. One that is impossible, because one of
@@ -201,7 +191,7 @@ class Prepared:
         assert today is not None
         raise Overloaded(
             f"the forecast is {today.rho:.2f} times what the site can carry as it is, and {least[0]:.2f} "
-            f"times with '{least[1]}'; most of it comes from the job class '{today.bottleneck}'; queues "
+            f"times with '{least[1]}'; most of it comes from the {today.whose} '{today.bottleneck}'; queues "
             "would grow without bound, and means would depend on the length of the run; forecast less or "
             "offer more"
         )
@@ -215,19 +205,29 @@ def answer_questions(prepared: Prepared, runs: DoesRuns, watch: Watch) -> Answer
         for scheduler in plan.schedulers
     )
     _, indispensable = prepared.retirements()
+    names = tuple(option.name for option in indispensable)
+    if site is None:
+        return Answers(plan, "", (), (), answers, prepared.loads, names)
+    today = site.scenario(AS_IT_IS)
     return Answers(
         plan,
-        site.name if site else "",
-        site.in_use(AS_IT_IS).down if site else (),
-        _binding(site.in_use(AS_IT_IS).queues) if site else (),
+        site.name,
+        today.in_use.down,
+        _binding(today.in_use),
         answers,
         prepared.loads,
-        tuple(option.name for option in indispensable),
+        names,
+        tuple(without_effect(site, prepared.offers)),
+        today.model.get("nodes", ()),
+        today.in_use.log,
     )
 
 
-def _binding(queues: Queues) -> tuple[str, ...]:
-    return tuple(queue.name for queue, _ in queues if queue.mapping is MappingPolicy.COMMIT)
+def _binding(in_use: SiteInUse) -> tuple[str, ...]:
+    """On nodes, no job is bound before it starts."""
+    if in_use.has_nodes:
+        return ()
+    return tuple(queue.name for queue, _ in in_use.queues if queue.mapping is MappingPolicy.COMMIT)
 
 
 def _answer(prepared: Prepared, samples: OptionSamples, watch: Callable[[str, int, int], None]) -> Answer:

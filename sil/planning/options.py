@@ -6,9 +6,9 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from scheduler.model import Site
 from sil.planning.plan_file import OfferTable, Plan, RetireTable
 from sil.settings.notional import NotionalTable
+from sil.site.site_in_use import SiteInUse
 
 Counts = tuple[int, ...]
 """How many of each offer of the plan, in its order."""
@@ -90,16 +90,35 @@ def affordable(plan: Plan, chosen: Counts = ()) -> Iterator[Counts]:
         count += 1
 
 
-def retirements(table: RetireTable, site: Site) -> list[Option]:
-    """One per kind of machine (class and clusters): its last `count` machines go."""
-    kinds: dict[tuple[str, tuple[int, ...]], list[str]] = {}
-    for j, machine in enumerate(site.machines):
-        kinds.setdefault((machine.machine_class, site.clusters_of_machine[j]), []).append(machine.name)
+def retirements(table: RetireTable, in_use: SiteInUse) -> list[Option]:
+    """One per kind of machine (class and clusters; of nodes, class and partitions): its last `count` machines
+    go."""
+    layout = in_use.layout
+    kinds: dict[tuple[str, tuple[str, ...]], list[str]] = {}
+    for name, k, places in zip(layout.machines, layout.class_of_machine, _places(in_use), strict=True):
+        kinds.setdefault((layout.machine_classes[k], places), []).append(name)
     options = []
-    for (machine_class, clusters), machines in kinds.items():
+    for (machine_class, places), machines in kinds.items():
         is_meant = not table.machine_classes or machine_class in table.machine_classes
         if is_meant and len(machines) >= table.count:
-            where = "".join(f" of {site.clusters[c].name}" for c in clusters)
+            where = "".join(f" of {place}" for place in places)
+            if in_use.has_nodes:
+                where = f" of {', '.join(places)}" if places else " of no partition"
             changes = tuple(NotionalTable(remove=machine) for machine in machines[-table.count :])
             options.append(Option(f"without {table.count} x {machine_class}{where}", changes))
     return options
+
+
+def _places(in_use: SiteInUse) -> list[tuple[str, ...]]:
+    """The clusters of each machine, or the partitions of each node."""
+    file = in_use.file
+    sets = (
+        [(table.name, table.nodes) for table in file.partitions]
+        if in_use.has_nodes
+        else [(table.name, table.members) for table in file.clusters]
+    )
+    found: dict[str, list[str]] = {name: [] for name in in_use.layout.machines}
+    for place, names in sets:
+        for name in names:
+            found[name].append(place)
+    return [tuple(places) for places in found.values()]

@@ -8,7 +8,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import Field, model_validator
 
-from sil.outcome.metrics import PLAN_METRICS
+from sil.outcome.metrics import GPU_UTILISATION, OF_GPUS, PLAN_METRICS, UTILISATION
 from sil.settings.experiment_file import (
     Experiment,
     NodesTable,
@@ -32,20 +32,38 @@ MetricName = Literal[
     "p95_bounded_slowdown",
     "makespan",
     "utilisation",
+    "gpu_utilisation",
+    "gpu_waiting",
 ]
 
 
 class GoalTable(Table):
-    """What to improve: a metric of all jobs, or of those of a class or a queue."""
+    """What to improve: a metric of all jobs, or of those of a class or a queue. On nodes without queues of
+    their own, the queue of a job is its `partition`."""
 
     metric: MetricName = "mean_turnaround"
     job_class: str | None = None
     queue: str | None = None
+    partition: str | None = None
+
+    @model_validator(mode="after")
+    def _is_of_one_queue(self) -> GoalTable:
+        if self.queue is not None and self.partition is not None:
+            raise ValueError("a goal is of jobs in a queue or in a partition, and this one names both")
+        return self
 
     @property
     def key(self) -> str:
-        of = [self.metric, *(part for part in (self.job_class, self.queue) if part)]
-        return " ".join(of)
+        return " ".join([self.metric, *self.of])
+
+    @property
+    def of(self) -> tuple[str, ...]:
+        """The class and the queue of its jobs, as far as these are given."""
+        return tuple(part for part in (self.job_class, self.in_queue) if part)
+
+    @property
+    def in_queue(self) -> str | None:
+        return self.queue or self.partition
 
     @property
     def more_is_better(self) -> bool:
@@ -57,6 +75,7 @@ class GoalTable(Table):
         metric = PLAN_METRICS[self.metric]
         of = f" of {self.job_class}" if self.job_class else ""
         where = f" in queue {self.queue}" if self.queue else ""
+        where += f" in partition {self.partition}" if self.partition else ""
         return f"{metric.title}{of}{where}" + (f" ({metric.unit})" if metric.unit else "")
 
 
@@ -80,12 +99,29 @@ class SizeTable(Table):
     target: Positive
 
 
+PARTS = 20
+
+
 class PlanLogTable(LogTable):
     """On a site of nodes, replications are drawn weeks. Without a site, the log is one of rigid jobs on its
-    own machine, or one with `processors`, and its consecutive `parts` are the replications."""
+    own machine, or one with `processors`, and its consecutive `parts` (20) are the replications."""
 
     processors: Count | None = None
-    parts: Annotated[int, Field(ge=2, strict=True)] = 20
+    parts: Annotated[int, Field(ge=2, strict=True)] | None = None
+
+    @property
+    def n_parts(self) -> int:
+        return PARTS if self.parts is None else self.parts
+
+    @model_validator(mode="after")
+    def _has_parts_or_weeks(self) -> PlanLogTable:
+        for key in ("parts", "processors"):
+            if self.weeks is not None and getattr(self, key) is not None:
+                raise ValueError(
+                    f"log.{key} is for a log without a site, and log.weeks for the nodes of a site; leave "
+                    f"out one of them"
+                )
+        return self
 
 
 class RetireTable(Table):
@@ -105,6 +141,9 @@ WITHOUT_EFFECT_ON_A_LOG = (
     "guard.reasons",
 )
 """Settings of runs that do not apply to rigid jobs on free nodes."""
+WITHOUT_EFFECT_ON_OBSERVED_JOBS = ("run_times", "nodes.time_limits")
+"""Settings that do not apply to jobs with the run times of a log or a history."""
+WITHOUT_EFFECT_ON_MACHINES = ("nodes.estimates", "nodes.time_limits")
 
 
 class Plan(RunSettings):
@@ -147,7 +186,7 @@ class Plan(RunSettings):
             raise ValueError("the plan has no offers and no retirements: add [[offers]] or [retire]")
         if self.size is not None and self.size.offer not in names:
             raise ValueError(f"size.offer is '{self.size.offer}'; expected one of {', '.join(names)}")
-        if self.size is not None and self.goals[0].metric == "utilisation":
+        if self.size is not None and self.goals[0].metric in (UTILISATION.key, GPU_UTILISATION.key):
             raise ValueError(
                 "size.target cannot be a utilisation, which falls with each added machine; choose another "
                 "first goal"
@@ -181,39 +220,69 @@ class Plan(RunSettings):
 
     def _suits_its_forecast(self) -> None:
         """A log has one kind of machine, and neither job classes nor queues."""
+        if self.site and not self.is_on_site:
+            raise ValueError(
+                "site does not apply to consecutive parts of a log; leave it out, or give log.weeks, which "
+                "are drawn for the nodes of a site"
+            )
         for k, offer in enumerate(self.offers):
-            needed, other = ("processors", "changes") if self.log else ("changes", "processors")
+            needed, other = ("changes", "processors") if self.is_on_site else ("processors", "changes")
             if not getattr(offer, needed) or getattr(offer, other):
                 raise ValueError(
                     f"offers[{k}] ('{offer.name}') needs '{needed}' with this forecast, and no '{other}'"
                 )
-        if self.log is None:
+        if self.is_on_site or self.log is None:
             return
-        of_sites = ("queues", "failures", "retire")
-        said = [name for name in of_sites if getattr(self, name)] + (["site"] if self.site else [])
-        said += ["goals"] if any(goal.job_class or goal.queue for goal in self.goals) else []
+        said = [name for name in ("queues", "failures", "retire") if getattr(self, name)]
+        said += ["goals"] if any(goal.of or goal.metric in OF_GPUS for goal in self.goals) else []
+        said += ["nodes"] if self.nodes != NodesTable() else []
         if said:
             raise ValueError(f"{said[0]} does not apply to the rigid jobs of a log; leave it out")
-        if self.log.parts < self.first_replications:
+        if self.log.n_parts < self.first_replications:
             least = f"first_replications, {self.first_replications}, or more"
-            raise ValueError(f"log.parts is {self.log.parts}; expected {least}")
+            raise ValueError(f"log.parts is {self.log.n_parts}; expected {least}")
 
-    def without_effect(self) -> list[str]:
-        """Keys whose values differ from the default, and have no effect with this forecast."""
-        default = RunSettings(schedulers=self.schedulers)
-        keys = WITHOUT_EFFECT_ON_A_LOG if self.log else ()
-        return [key for key in keys if attrgetter(key)(self) != attrgetter(key)(default)]
+    def without_effect(self, on_nodes: bool = False) -> list[tuple[str, str]]:
+        """Keys whose values differ from the default and have no effect with this forecast, each with that on
+        which it has none; `on_nodes` is whether the site is one of nodes."""
+        default = {**dict(RunSettings(schedulers=self.schedulers)), "nodes": NodesTable()}
+        found: list[tuple[str, str]] = []
+        for applies, keys, on in (
+            (not self.is_on_site, WITHOUT_EFFECT_ON_A_LOG, "the rigid jobs of a log"),
+            (self.weeks is not None, WITHOUT_EFFECT_ON_OBSERVED_JOBS, "jobs whose run times are known"),
+            (self.is_on_site and not on_nodes, WITHOUT_EFFECT_ON_MACHINES, "a site without partitions"),
+        ):
+            for key in keys if applies else ():
+                name, _, rest = key.partition(".")
+                value, usual = getattr(self, name), default[name]
+                if (attrgetter(rest)(value) != attrgetter(rest)(usual)) if rest else value != usual:
+                    found.append((key, on))
+        return found
+
+    @property
+    def is_on_site(self) -> bool:
+        """Whether it is for a site; otherwise, it is for the machine of a log."""
+        return self.log is None or self.log.weeks is not None
+
+    @property
+    def weeks(self) -> int | None:
+        """So many weeks of a log or of the past are drawn for each replication."""
+        table = self.log or self.history
+        return None if table is None else table.weeks
 
     @property
     def replications(self) -> int:
         """The maximum."""
-        return self.most_replications if self.log is None else min(self.most_replications, self.log.parts)
+        if self.is_on_site or self.log is None:
+            return self.most_replications
+        return min(self.most_replications, self.log.n_parts)
 
     @property
     def forecast(self) -> WorkloadTable:
-        """The workload. Raises LookupError if it has not been read from the history yet."""
+        """The workload of jobs that are drawn. Raises LookupError if it has not been read from the history
+        yet, or if they are those of a log."""
         if self.workload is None:
-            raise LookupError("the forecast of this plan is in a history that has not been read")
+            raise LookupError("the forecast of this plan is no workload")
         return self.workload
 
     def cost(self, offer: OfferTable) -> float:
@@ -224,9 +293,15 @@ class Plan(RunSettings):
         return next(offer for offer in self.offers if offer.name == name)
 
     def experiment(self, notional: tuple[Any, ...]) -> Experiment:
-        """The experiment of this plan on a changed site."""
-        common = {name: getattr(self, name) for name in RunSettings.model_fields}
-        return Experiment(workload=self.forecast, name=self.name, site=self.site, notional=notional, **common)
+        """The experiment of this plan on a changed site. A history of jobs must have been read."""
+        names = [*RunSettings.model_fields, "name", "site", "nodes"]
+        arriving: dict[str, Any] = {"workload": self.workload}
+        if self.workload is None and self.log is not None:
+            arriving = {"log": LogTable(file=self.log.file, load=self.log.load, weeks=self.log.weeks)}
+        elif self.workload is None:
+            arriving = {"history": self.history}
+        common = {name: getattr(self, name) for name in names}
+        return Experiment(notional=notional, **arriving, **common)
 
 
 def read_plan(path: Path) -> Plan:

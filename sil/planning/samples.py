@@ -85,7 +85,7 @@ class OptionSamples:
 
 
 def _why_nothing(goal: GoalTable, share_refused: float) -> str:
-    of = " and ".join(part for part in (goal.job_class, goal.queue) if part)
+    of = " and ".join(goal.of)
     if share_refused == 1.0:
         return "the site's rules for users and queues refused all jobs; forecast others"
     if share_refused > 0.0:

@@ -41,6 +41,8 @@ def experiment_page(tables: RunTables, jobs: pl.DataFrame, comparison: Compariso
 def _terms(d: RunDescription) -> Iterator[tuple[str, str]]:
     yield "Schedulers", f"{', '.join(d.schedulers)}; baseline of differences: {d.schedulers[0]}"
     what = f"{len(d.machines)} machines, {len(d.clusters)} clusters"
+    if d.cores:
+        what = f"{len(d.machines)} nodes"
     if d.shared_cluster is not None:
         what = f"the {len(d.machines)} time-shared nodes of {d.shared_cluster}"
     history = f"; estimates from its history up to run {d.runs_known}" if d.runs_known else ""
@@ -208,7 +210,7 @@ def _time_sections(facts: pl.DataFrame, jobs: pl.DataFrame, comparison: Comparis
             continue
         charts = [
             figures.turnaround_distribution(ended, d.schedulers),
-            figures.utilisation_over_time(runs, d.schedulers, d.capacity, d.replications),
+            figures.utilisation_over_time(runs, d),
         ]
         if not d.cores:
             charts.insert(1, figures.gantt(runs.filter(replication=0), ended.filter(replication=0), d))

@@ -168,24 +168,23 @@ def gantt(runs: pl.DataFrame, jobs: pl.DataFrame, description: RunDescription) -
     return figure
 
 
-def utilisation_over_time(
-    runs: pl.DataFrame, schedulers: Sequence[str], n_machines: int, replications: int
-) -> Figure:
-    """Share of the machines held by runs, over time, mean over the replications."""
+def utilisation_over_time(runs: pl.DataFrame, d: RunDescription) -> Figure:
+    """Share of the machines, or of the cores of nodes, that runs hold over time; mean over replications."""
     rows: list[tuple[str, float, float]] = []
-    for scheduler in schedulers:
+    for scheduler in d.schedulers:
         of_one = runs.filter(scheduler=scheduler)
         size = of_one["tasks"].to_numpy().astype(float)
         times_s = np.concatenate([of_one["from_s"].to_numpy(), of_one["until_s"].to_numpy()])
         change = np.concatenate([size, -size])
         moments_s, which = np.unique(times_s, return_inverse=True)
         busy = np.cumsum(np.bincount(which, weights=change, minlength=len(moments_s)))
-        percent = 100.0 * busy / (n_machines * replications)
+        percent = 100.0 * busy / (d.capacity * d.replications)
         keep = np.unique(np.linspace(0, len(moments_s) - 1, min(600, len(moments_s))).astype(int))
         rows += [(scheduler, float(moments_s[k]), float(percent[k])) for k in keep]
     frame = _frame(rows, ["scheduler", "time", "utilisation"])
-    x, y = alt.X("time:Q", title="Time (s)"), alt.Y("utilisation:Q", title="Machines in use (%)")
-    return scheduler_lines(frame, x, y, schedulers, height=220)
+    title = "Cores in use (%)" if d.cores else "Machines in use (%)"
+    x, y = alt.X("time:Q", title="Time (s)"), alt.Y("utilisation:Q", title=title)
+    return scheduler_lines(frame, x, y, d.schedulers, height=220)
 
 
 def lines(

@@ -29,18 +29,25 @@ from sil.world.events import EventQueue, SimClock
 from sil.world.harness import World, in_order_of_arrival
 from sil.world.machines.dedicated import DedicatedMachines
 from sil.world.monitors import SimMonitor
+from site_db.site_file.nodes import request_of
 from site_db.toml_file import Location
 
 
 class MachinesScenario(Scenario):
-    """A site whose machines run one job at a time."""
+    """A site whose machines run one job at a time in each slot."""
 
     kind = Kind.MAPPING
     purpose = "an experiment without a table shared_nodes"
 
     @property
     def resources(self) -> ResourceNames:
-        return ResourceNames(self.in_use.site.name, self.in_use.site.resource_names)
+        in_use = self.in_use
+        return ResourceNames(in_use.site.name, in_use.site.resource_names, layout=in_use.layout)
+
+    @property
+    def machines(self) -> Mapping[str, int]:
+        """The index of each machine, whatever its number of slots."""
+        return {name: j for j, name in enumerate(self.in_use.layout.machines)}
 
     def run(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
         clock, events, trace = SimClock(), EventQueue(), TraceRecorder()
@@ -50,10 +57,10 @@ class MachinesScenario(Scenario):
             clock,
             events,
             trace,
-            DedicatedMachines(self.in_use.site, actual, events),
+            DedicatedMachines(self.in_use.site, actual, events, self.in_use.layout.slots.by_machine),
             SimMonitor(clock, self.distortions(run.replication)),
             self.rounds,
-            self.outages(self.in_use.site.machine_index, run.replication),
+            self.outages(self.machines, run.replication),
         )
         decisions: list[float] = []
         supervision = self.supervision(run, world, decisions)
@@ -114,8 +121,23 @@ class MachinesScenario(Scenario):
                 f"its slurm.conf (sil db import-slurm-conf), or give the site file [[partitions]]"
             )
             return [*found, ((which,), sentence)]
-        found += self._without_clusters()
-        return found + self._unknown_in_outages([*site.machine_index], f"the site '{site.name}'")
+        found += [*self._without_clusters(), *self._larger_than_slots()]
+        return found + self._unknown_in_outages([*self.machines], f"the site '{site.name}'")
+
+    def _larger_than_slots(self) -> Iterator[tuple[Location, str]]:
+        """Job classes that request more than one core of one node, at a site of nodes with slots."""
+        mix = self.experiment.workload.mix if self.experiment.workload is not None else {}
+        for table in self.in_use.file.job_classes:
+            request = request_of(table.request)
+            is_larger = request.chunks > 1 or request.cores > 1 or request.gpus is not None
+            if table.request is not None and is_larger and (not mix or table.name in mix):
+                yield (
+                    ("schedulers",),
+                    f"these schedulers map each job to one slot of a machine, but the job class "
+                    f"'{table.name}' requests {request}; use schedulers for free nodes (fcfs, easy, "
+                    f"conservative), or leave the class out of workload.mix",
+                )
+                return
 
     def _without_clusters(self) -> Iterator[tuple[Location, str]]:
         """Schedulers that would leave jobs waiting for ever, since these run only on clusters."""

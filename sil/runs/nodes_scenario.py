@@ -6,20 +6,24 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
 from math import inf
+from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from scheduler.kinds import Kind
-from scheduler.managers.free_node_allocation import free_node_allocation
-from scheduler.managers.queues import Admission, QueuePolicy
+from scheduler.managers.free_nodes_manager import free_nodes_manager
+from scheduler.managers.queues import Admission, PreemptionPolicy, QueuePolicy
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import Job
+from scheduler.node_request import Request
 from scheduler.resource_manager import OnFreeNodes
 from sil.outcome.invariants import Capacity, first_breach
 from sil.runs.composition import Managed, RunKey, run_in
 from sil.runs.scenario import Mistakes, Scenario
 from sil.settings.estimates import run_times_by
+from sil.settings.experiment_file import RunSettings
 from sil.site.resource_names import ResourceNames
+from sil.site.what_if_times import with_uncertainty
 from sil.trace.facts import RunTables, timings_frame
 from sil.trace.recorder import TraceRecorder
 from sil.workload.job_log import LoggedRuns, queue_of
@@ -31,8 +35,10 @@ from sil.world.harness import World, in_order_of_arrival
 from sil.world.machines.consumable import ConsumableMachines
 from sil.world.monitors import NodeStates, SimMonitor
 from site_db.site_file.cluster import Cluster
-from site_db.site_file.nodes import cluster_of, request_of
-from site_db.site_file.tables import RequestTable
+from site_db.site_file.nodes import cluster_of, never_satisfied, requests_at
+
+WITHOUT_EFFECT = ("planned_starts", "preemption.least_gain_s", "experience")
+"""Settings that apply only where jobs are mapped to machines."""
 
 
 class Arriving(NamedTuple):
@@ -54,8 +60,7 @@ class NodesScenario(Scenario):
 
     @property
     def resources(self) -> ResourceNames:
-        machines = self.in_use.site.machines
-        classes = tuple(machine.machine_class for machine in machines)
+        classes = tuple(group.machine_class for group in self.in_use.file.machines for _ in group.names)
         return ResourceNames(self.in_use.site.name, tuple(self.cluster.nodes), node_classes=classes)
 
     @property
@@ -95,11 +100,12 @@ class NodesScenario(Scenario):
         capacity = Capacity(len(nodes), names=(*index,), nodes=nodes, site_resources=ports.site_resources)
 
         def manager() -> StartingManager:
-            return StartingManager(
+            return free_nodes_manager(
                 ports,
-                free_node_allocation(ports),
                 supervision.scheduler(scheduler),
                 supervision.is_memoryless(scheduler),
+                self.policies if self.has_queues else (),  # else there is one order over all partitions
+                PreemptionPolicy(self.experiment.preemption.raised_after),
                 self.admission,
             )
 
@@ -116,8 +122,8 @@ class NodesScenario(Scenario):
         log = self.in_use.log
         if log is None:
             return self._drawn(replication)
-        if self._weeks is not None:
-            log = drawn_weeks(log, self._weeks, self.streams(replication).of("weeks"))
+        if self.weeks is not None:
+            log = drawn_weeks(log, self.weeks, self.streams(replication).of("weeks"))
         runs = LoggedRuns(log.jobs, requests=log.requests, users=log.users, job_classes=log.job_classes)
         return Arriving(list(runs.arrivals()), lambda job, nodes: runs.run_s(job))
 
@@ -125,7 +131,11 @@ class NodesScenario(Scenario):
         in_use, streams = self.in_use, self.streams(replication)
         jobs = [self._with_request(job) for job in self.jobs(replication)]
         mean = in_use.experience().estimate(jobs, [len(members) for members in in_use.site.members])
-        actual = RuntimesOnNodes(mean, self.spread, streams.of("run times").random(len(jobs)))
+        if in_use.uncertainty:
+            rng = streams.of("imagined times")
+            mean = with_uncertainty(mean, jobs, in_use.layout, in_use.uncertainty, rng)
+        quantiles = streams.of("run times").random(len(jobs))
+        actual = RuntimesOnNodes(mean, in_use.layout.slots.first, self.spread, quantiles)
         limits_s = {job.id: job.estimate_s for job in jobs if job.estimate_s is not None}
         jobs = [
             job if job.id in limits_s else job._replace(estimate_s=actual.expected_s(job)) for job in jobs
@@ -140,28 +150,32 @@ class NodesScenario(Scenario):
     def _with_request(self, job: Job) -> Job:
         """With what its class requests, and its time limit; without queues, it goes to that of its
         partitions."""
-        table = self._requests[job.job_class]
-        request = request_of(table)
-        limit_s = None if table is None else table.time_limit_s
-        if limit_s is None:
-            limit_s = default_limit_s(request.partitions, self.cluster)
-        queue = job.queue if self._has_queues else queue_of(request)
+        request, limit_s = self.requests[job.job_class]
+        queue = job.queue if self.has_queues else queue_of(request)
         return job._replace(request=request, n_tasks=request.cpus, estimate_s=limit_s, queue=queue)
 
     @cached_property
-    def _requests(self) -> Mapping[str, RequestTable | None]:
-        return {table.name: table.request for table in self.in_use.file.job_classes}
+    def requests(self) -> Mapping[str, tuple[Request, float | None]]:
+        """What the jobs of each class request, and their time limit."""
+        requests = requests_at(self.in_use.file, self.cluster)
+        limits_s = {
+            table.name: table.request and table.request.time_limit_s for table in self.in_use.file.job_classes
+        }
+        return {
+            name: (request, limits_s[name] or default_limit_s(request.partitions, self.cluster))
+            for name, request in requests.items()
+        }
 
     @property
-    def _has_queues(self) -> bool:
+    def has_queues(self) -> bool:
         return bool(self.experiment.queues or self.in_use.file.queues)
 
     @cached_property
     def policies(self) -> tuple[QueuePolicy, ...]:
         """Those of the queues. Partitions that are not named like one have a queue without limits."""
-        named = [policy for policy, _ in self.in_use.queues] if self._has_queues else []
-        requests = self.in_use.log.requests if self.in_use.log else map(request_of, self._requests.values())
-        partitions = dict.fromkeys(map(queue_of, requests))
+        named = [policy for policy, _ in self.in_use.queues] if self.has_queues else []
+        drawn = (request for request, _ in self.requests.values())
+        partitions = dict.fromkeys(map(queue_of, self.in_use.log.requests if self.in_use.log else drawn))
         known = {policy.name for policy in named}
         return (*named, *(QueuePolicy(name) for name in partitions if name not in known))
 
@@ -171,6 +185,12 @@ class NodesScenario(Scenario):
 
     def notes(self) -> Iterator[str]:
         yield from super().notes()
+        yield from self.cluster.model
+        if self.experiment.workload is not None:
+            mix = self.experiment.drawn.mix
+            for name, sentence in never_satisfied(self.in_use.file):
+                if not mix or name in mix:
+                    yield f"{sentence}; its jobs are refused"
         log = self.in_use.log
         if log is not None:
             yield log.summary
@@ -187,13 +207,19 @@ class NodesScenario(Scenario):
                     f"GPUs, and the site '{site.name}' has nodes that jobs share"
                 )
                 found.append((("schedulers", scheduler.label), sentence))
+        default = RunSettings(schedulers=experiment.schedulers)
+        found += [
+            (tuple(key.split(".")), f"{key} has no effect on nodes, where nothing is planned; leave it out")
+            for key in WITHOUT_EFFECT
+            if attrgetter(key)(experiment) != attrgetter(key)(default)
+        ]
         for policy, own in self.in_use.queues:
             if own is not None:
                 sentence = (
                     f"queue '{policy.name}' has a scheduler of its own; on nodes, one serves all queues"
                 )
                 found.append((("queues",) if experiment.queues else ("site",), sentence))
-        if experiment.replications > 1 and self.in_use.log is not None and not self._weeks:
+        if experiment.replications > 1 and self.in_use.log is not None and not self.weeks:
             sentence = (
                 f"replications is {experiment.replications}, but all of a log is one replication; give "
                 f"log.weeks for replications that draw weeks of it"
@@ -202,7 +228,7 @@ class NodesScenario(Scenario):
         return found
 
     @property
-    def _weeks(self) -> int | None:
+    def weeks(self) -> int | None:
         """So many weeks of the log are drawn for each replication."""
         table = self.experiment.log or self.experiment.history
         return None if table is None else table.weeks

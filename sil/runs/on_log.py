@@ -9,7 +9,7 @@ from pathlib import Path
 import polars as pl
 
 from scheduler.kinds import Kind
-from scheduler.managers.free_node_allocation import free_node_allocation
+from scheduler.managers.free_nodes_manager import free_nodes_manager
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.registry import SchedulerNotLoaded
 from scheduler.resource_manager import OnFreeNodes
@@ -162,7 +162,6 @@ class Replay:
 
         def manager() -> StartingManager:
             guarded = supervision.scheduler(scheduler)
-            memoryless = supervision.is_memoryless(scheduler)
-            return StartingManager(ports, free_node_allocation(ports), guarded, memoryless)
+            return free_nodes_manager(ports, guarded, supervision.is_memoryless(scheduler))
 
         run_in(world, runs.arrivals(), managed.by(scheduler, manager))

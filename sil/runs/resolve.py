@@ -4,7 +4,9 @@ from __future__ import annotations
 
 from pathlib import Path
 
+from scheduler.kinds import Kind
 from sil.runs.scenario import DoesNotFit, Scenario
+from sil.runs.under_test import resolve_all
 from sil.settings.experiment_file import Experiment
 from sil.site.site_in_use import SiteInUse
 from site_db import toml_file
@@ -17,13 +19,21 @@ def scenario_of(experiment: Experiment, in_use: SiteInUse) -> Scenario:
         from sil.runs.time_shared_scenario import TimeSharedScenario
 
         return TimeSharedScenario.of(experiment, in_use)
-    if in_use.file.partitions:
+    if in_use.has_nodes and not _maps_to_slots(experiment, in_use):
         from sil.runs.nodes_scenario import NodesScenario
 
         return NodesScenario.of(experiment, in_use)
     from sil.runs.machines_scenario import MachinesScenario
 
     return MachinesScenario.of(experiment, in_use)
+
+
+def _maps_to_slots(experiment: Experiment, in_use: SiteInUse) -> bool:
+    """Whether the schedulers map jobs to machines, and the site declares slots for them."""
+    if all(group.slots == 1 for group in in_use.file.machines):
+        return False
+    schedulers, unusable = resolve_all(experiment.schedulers, Kind.MAPPING, "slots")
+    return not unusable and all(s.in_process is not None and s.spec.kind is Kind.MAPPING for s in schedulers)
 
 
 def scenario_of_file(experiment: Experiment, in_use: SiteInUse, source: Path) -> Scenario:

@@ -199,7 +199,7 @@ class Scenario(ABC):
     def outages(self, machines: Mapping[str, int], replication: int) -> Iterator[TimedChange]:
         """Failures and repairs of `machines` (index by name) and of interconnects."""
         experiment, in_use = self.experiment, self.in_use
-        elsewhere = in_use.site.machine_index.keys() - machines.keys()
+        elsewhere = set(in_use.layout.machines) - machines.keys()
         outages = [
             Outage(machines.get(name, name), 0.0, inf) for name in in_use.down if name not in elsewhere
         ]

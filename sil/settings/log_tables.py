@@ -20,7 +20,8 @@ class HistoryTable(Table):
     """The past jobs of the site, of the last `days` or of all time, at `load` times their rate.
 
     `jobs`: so many arrive in each replication at random, by the shares of job classes, queues and users.
-    `weeks`: every replication draws so many weeks with all jobs as they were, with replacement.
+    `weeks`: every replication draws so many weeks with all jobs as they were, with replacement. Without
+    either, all jobs as they were are one replication.
     """
 
     jobs: Count | None = None
@@ -30,6 +31,6 @@ class HistoryTable(Table):
 
     @model_validator(mode="after")
     def _draws_jobs_or_weeks(self) -> HistoryTable:
-        if (self.jobs is None) == (self.weeks is None):
-            raise ValueError("a history has either jobs or weeks: how many each replication draws")
+        if self.jobs is not None and self.weeks is not None:
+            raise ValueError("a replication draws either jobs or weeks of a history, and this one both")
         return self

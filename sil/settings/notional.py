@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 from pydantic import BeforeValidator, Field, model_validator
 
-from site_db.site_file.tables import Name, Text
+from site_db.site_file.tables import Amounts, Name, Text, WholeNumber, Words
 from site_db.toml_file import NotNegative, Positive, Table
 
 VERBS = ("add", "remove", "upgrade", "change")
@@ -46,13 +46,19 @@ class NotionalTable(Table):
       a cluster. Of a class that the site does not have, one of: `sequential_s` (seconds by job class), `like`
       (a class that the site has) with `times_as_fast`, or `rating` (then the rules of the site's database
       estimate, and their uncertainty enters the runs). `uncertainty`: relative standard deviation of the
-      times given for a new class. Of a cluster, `bandwidth_mbit_per_s` and `latency_us` of an interconnect
-      that the site does not have; `speedup` (of all its machines over one) or `parallel_s`; without them,
-      jobs scale as on clusters over the same interconnect.
+      times given for a new class. `slots`: those of each machine, by default those of its class. Of a
+      cluster, `bandwidth_mbit_per_s` and `latency_us` of an interconnect that the site does not have;
+      `speedup` (of all its machines over one) or `parallel_s`; without them, jobs scale as on clusters over
+      the same interconnect.
     * `remove = "4 x p-133"`, or names of machines or clusters: they are removed.
     * `upgrade = "8 x p-133 to piii-500"`: machines change their class, and stay in their clusters.
     * `change = "p-133"`: all machines of a class get another `os`, `memory_mb` or `rating`, and are
       `times_as_fast` with that.
+
+    On nodes of partitions, `add` and `upgrade` to a new class need no speed: `processors`, `memory_mb`,
+    `threads_per_core`, `gpus` by type, `resources` and `features` say what its nodes have; those of a known
+    class have what its machines have. Added nodes are in `partitions`, by default those of which all machines
+    of their class are members. `change` gives all nodes of a class other amounts, or `more_memory_mb`.
 
     Added machines are present from `from_s` to `until_s`; removed ones are absent from `from_s` to `until_s`.
     """
@@ -70,8 +76,16 @@ class NotionalTable(Table):
     latency_us: NotNegative = 0.0
     speedup: Positive | None = None
     parallel_s: dict[Name, Positive] = Field(default_factory=dict)
+    slots: WholeNumber | None = None
     os: Text | None = None
     memory_mb: Positive | None = None
+    more_memory_mb: Positive | None = None
+    processors: WholeNumber | None = None
+    threads_per_core: WholeNumber | None = None
+    gpus: Amounts = Field(default_factory=dict)
+    resources: Amounts = Field(default_factory=dict)
+    features: Words = ()
+    partitions: Words = ()
     from_s: NotNegative = 0.0
     until_s: Positive | None = None
 
@@ -84,7 +98,9 @@ class NotionalTable(Table):
         if self.until_s is not None and self.until_s <= self.from_s:
             raise ValueError(f"'until_s' is {self.until_s:g}; expected more than 'from_s', {self.from_s:g}")
         for key in self.given - {self.verb, "from_s", "until_s"} - _KEYS[self.verb]:
-            raise ValueError(f"'{key}' has no effect when machines {_HAPPENS[self.verb]}; leave it out")
+            raise ValueError(f"'{key}' has no effect when machines {HAPPENS[self.verb]}; leave it out")
+        if self.memory_mb is not None and self.more_memory_mb is not None:
+            raise ValueError("a change has either memory_mb or more_memory_mb, and this one has both")
         self.parsed()
         return self
 
@@ -133,13 +149,19 @@ _EXPECTED = {
     "add": "expected something like '8 x ultra2-300', or '8 x ultra2-300 as cluster new-1 over fast'",
     "upgrade": "expected something like '8 x p-133 to piii-500'",
 }
-_HAPPENS = {"add": "are added", "remove": "are removed", "upgrade": "are upgraded", "change": "are changed"}
+OF_CLUSTERS = {"bandwidth_mbit_per_s", "latency_us", "speedup", "parallel_s"}
+"""Keys that apply only to clusters of machines."""
+HAPPENS = {"add": "are added", "remove": "are removed", "upgrade": "are upgraded", "change": "are changed"}
+SPECIFICATION = ("processors", "threads_per_core", "memory_mb", "gpus", "resources", "features")
+"""What a node of partitions has."""
+OF_NODES = {*SPECIFICATION, "more_memory_mb", "partitions"} - {"memory_mb"}
+"""Keys that apply only to nodes of partitions."""
 _OF_A_CLASS = {"like", "times_as_fast", "sequential_s", "rating", "uncertainty"}
 _KEYS = {
-    "add": {*_OF_A_CLASS, "bandwidth_mbit_per_s", "latency_us", "speedup", "parallel_s", "memory_mb", "os"},
+    "add": {*_OF_A_CLASS, *OF_CLUSTERS, *SPECIFICATION, "partitions", "slots", "os"},
     "remove": set(),
-    "upgrade": _OF_A_CLASS,
-    "change": {"os", "memory_mb", "rating", "times_as_fast", "uncertainty"},
+    "upgrade": {*_OF_A_CLASS, *SPECIFICATION},
+    "change": {*SPECIFICATION, "more_memory_mb", "os", "rating", "times_as_fast", "uncertainty"},
 }
 
 

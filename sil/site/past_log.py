@@ -11,7 +11,7 @@ from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.swf_rules import Rules
 from sil.workload.time_limits import times_of
 from site_db.jobs.past import past_jobs
-from site_db.site_file.nodes import cluster_of, request_of
+from site_db.site_file.nodes import cluster_of, requests_at
 from site_db.site_file.tables import SiteFile
 from site_db.sites import find_site
 
@@ -19,9 +19,9 @@ from site_db.sites import find_site
 def past_log(session: Session, file: SiteFile, days: float | None) -> JobLog:
     """The jobs that the database has of a site, with what their classes request. Raises NothingArrived."""
     jobs = past_jobs(session, find_site(session, file.name).id, file.name, days)
-    requests = {table.name: request_of(table.request) for table in file.job_classes}
-    position = {name: k for k, name in enumerate(requests)}
     cluster, notes = cluster_of(file), Counter[str]()
+    requests = requests_at(file, cluster)
+    position = {name: k for k, name in enumerate(requests)}
     users = {name: x for x, name in enumerate(dict.fromkeys(job.user for job in jobs))}
     origin_s = jobs[0].submitted_unix_s
     rows = []

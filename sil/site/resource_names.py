@@ -4,22 +4,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from site_db.estimation import Layout
+
 
 @dataclass(frozen=True)
 class ResourceNames:
-    """Machines, then clusters; or the nodes of a time-shared cluster, or of partitions."""
+    """Machines, each slot as one, then clusters; or the nodes of a time-shared cluster, or of partitions."""
 
     site: str
     names: tuple[str, ...]
     time_shared_cluster: str | None = None
+    layout: Layout | None = None
+    """That of machines with slots, of which only the machines are in a database; None: nodes."""
     node_classes: tuple[str, ...] = ()
     """The machine class of each node of partitions, for which runs there count."""
 
-    def resource(self, index: int | None) -> str | None:
-        """The name of a resource; -1, the index of runs on time-shared nodes, is their cluster."""
-        if index is None:
-            return None
-        return self.time_shared_cluster if index < 0 else self.names[index]
+    def recorded(self, index: int | None, n: int = 1) -> tuple[str | None, int]:
+        """The name in a database of what a run on `n` machines held, and the number of machines there.
+
+        A run on -1, the index of time-shared nodes, held their cluster; one on nothing has no name.
+        """
+        if index is None or index < 0:
+            return None if index is None else self.time_shared_cluster, n
+        if self.layout is None:
+            return self.names[index], n
+        place, machines = self.layout.slots.place(index, n)
+        return self.layout.resources[place], machines
 
     def machine_class(self, nodes: str | None) -> str | None:
         """That of the first of some nodes, as intervals of indices; None unless they are in partitions."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import hashlib
 from collections.abc import Iterable, Iterator, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -67,6 +67,11 @@ class SiteInUse:
     log: JobLog | None = None
     """The jobs that arrive, where they are those of a log or of the site's past."""
 
+    @property
+    def has_nodes(self) -> bool:
+        """Whether its machines are nodes of partitions, of which jobs request parts."""
+        return bool(self.file.partitions)
+
     def experience(self) -> MemoryExperience:
         """The experience at the beginning of a run."""
         return MemoryExperience(self.layout, self.statistics)
@@ -108,7 +113,7 @@ class SiteSource:
         else:
             with store.reading(self._origin) as session:
                 self._file = SiteReader(session, address.site or sites.only_site(session)).as_file()
-            for _, sentence in validation.contradictions(self._file):
+            for _, sentence in validation.errors(self._file):
                 raise DatabaseTrouble(f"{address}: the site '{self.name}' cannot be used: {sentence}")
 
     @property
@@ -150,9 +155,10 @@ class SiteSource:
     def with_changes(self, experiment: Experiment) -> SiteSource:
         """The same site for an experiment with other what-if changes.
 
-        Expected times at the unchanged site are computed once for all of them.
+        Expected times at the unchanged site are computed once for all of them, and a log is read once.
         """
-        assert self._expect is not None
+        for shared in ("_expect", "_observed"):
+            getattr(self, shared)
         other = copy.copy(self)
         other._experiment = experiment
         return other
@@ -217,20 +223,30 @@ class SiteSource:
             )
 
     def _log(self, file: SiteFile) -> JobLog | None:
-        """Raises BadLog and NothingArrived."""
+        """The jobs of a log or of the past, on the nodes of `file`. Raises BadLog and NothingArrived."""
+        if self._observed is None:
+            return None
+        cluster = cluster_of(file)
+        return replace(self._observed, cluster=cluster, processors=cluster.cores)
+
+    @cached_property
+    def _observed(self) -> JobLog | None:
+        """The jobs of a log or of the past, as they are at the unchanged site: what they request does not
+        depend on what-if changes."""
         experiment = self._experiment
         table = experiment.log or experiment.history
-        if table is None or not file.partitions or self._jobs_are_drawn:
+        if table is None or not self._file.partitions or self._jobs_are_drawn:
             return None
-        log = self._logged(file)
+        log = self._logged(self._file)
+        log = log if table.load == 1.0 else log.with_load(table.load)
         if table.weeks is not None:
             check_weeks(log)
-        return log if table.load == 1.0 else log.with_load(table.load)
+        return log
 
     @property
     def _jobs_are_drawn(self) -> bool:
         history = self._experiment.history
-        return self._experiment.log is None and (history is None or history.weeks is None)
+        return self._experiment.log is None and (history is None or history.jobs is not None)
 
     def _logged(self, file: SiteFile) -> JobLog:
         table, history = self._experiment.log, self._experiment.history

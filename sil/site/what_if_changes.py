@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import inf
+from typing import Any
 
-from sil.settings.notional import NotionalTable
+from sil.settings.notional import SPECIFICATION, NotionalTable
+from sil.site import what_if_nodes
 from sil.site.what_if_site import Absence, Expect, InapplicableChange, WhatIfSite
 from site_db.site_file.tables import MachinesTable, SiteFile
 
@@ -28,26 +30,39 @@ def apply_changes(file: SiteFile, expect: Expect, changes: Sequence[NotionalTabl
     site = WhatIfSite(file, expect)
     for place, change in enumerate(changes):
         try:
+            what_if_nodes.check_keys(site, change)
             _VERBS[change.verb](site, change)
         except InapplicableChange as error:
             raise InapplicableChange(f"{change.text}: {error}", place) from None
+    for name, partition in site.partitions.items():
+        if not partition.nodes:
+            place = max(k for k, change in enumerate(changes) if change.verb == "remove")
+            raise InapplicableChange(
+                f"{changes[place].text}: partition '{name}' would have no nodes; leave it one, or add some",
+                place,
+            )
     return ChangedSite(site.as_file(), tuple(site.absences), site.uncertainty, tuple(site.new_classes))
 
 
 def _add(site: WhatIfSite, change: NotionalTable) -> None:
     parsed = change.parsed()
     machine_class, cluster = parsed.what, parsed.cluster
+    has = what_if_nodes.specification(site, machine_class, change)
+    what_if_nodes.check_new_nodes(site, machine_class, has)
+    partitions = what_if_nodes.partitions_of_new(site, machine_class, change)
     site.add_class(machine_class, change)
     names = site.new_names(cluster or f"new-{machine_class}", parsed.count or 0)
     table = MachinesTable(
         names=(),
         machine_class=machine_class,
+        slots=change.slots or site.slots_of(machine_class),
         os=change.os or "",
-        memory_mb=change.memory_mb,
         rating=change.rating or site.rating_of(machine_class),
         notional=True,
+        **has,
     )
     site.machines |= dict.fromkeys(names, table)
+    what_if_nodes.join(site, names, partitions)
     if change.from_s:
         site.absences += [Absence(name, 0.0, change.from_s) for name in names]
     if change.until_s is not None:
@@ -70,6 +85,7 @@ def _remove(site: WhatIfSite, change: NotionalTable) -> None:
         site.absences += [Absence(name, change.from_s, until_s) for name in removed]
         return
     site.machines = {name: table for name, table in site.machines.items() if name not in removed}
+    what_if_nodes.leave(site, removed)
     for cluster in reversed([*site.clusters.values()]):
         members = tuple(name for name in cluster.members if name not in removed)
         if len(members) < len(cluster.members):
@@ -83,12 +99,13 @@ def _remove(site: WhatIfSite, change: NotionalTable) -> None:
 def _upgrade(site: WhatIfSite, change: NotionalTable) -> None:
     parsed = change.parsed()
     machines = site.find_machines(parsed.what, parsed.count)
+    has = what_if_nodes.specification(site, parsed.to, change)
     site.add_class(parsed.to, change)
     if change.from_s or change.until_s is not None:
         raise InapplicableChange(
             "an upgrade applies from the beginning; remove and add machines at other times"
         )
-    update = {"machine_class": parsed.to, "rating": change.rating or site.rating_of(parsed.to)}
+    update = {"machine_class": parsed.to, "rating": change.rating or site.rating_of(parsed.to), **has}
     for name in machines:
         site.machines[name] = site.machines[name].model_copy(update=update)
     _set_parallel_times(site, machines, change)
@@ -108,21 +125,25 @@ def _set_parallel_times(site: WhatIfSite, machines: Sequence[str], change: Notio
 def _change(site: WhatIfSite, change: NotionalTable) -> None:
     machine_class = change.parsed().what
     site.check_known("machine class", machine_class, site.machine_classes)
-    keys = ("os", "memory_mb", "rating")
-    update = {key: value for key in keys if (value := getattr(change, key)) is not None}
-    if not update and not change.scales_times:
+    update = {key: getattr(change, key) for key in ("os", "rating", *SPECIFICATION) if key in change.given}
+    if not update and not change.scales_times and change.more_memory_mb is None:
+        what = "what they have" if site.has_nodes else "os, memory_mb, rating"
         raise InapplicableChange(
-            f"nothing is changed for class '{machine_class}'; give os, memory_mb, rating or times_as_fast"
+            f"nothing is changed for class '{machine_class}'; give {what} or times_as_fast"
         )
     machines = site.of_class(machine_class)
     current = dict.fromkeys(site.machines[name].machine_class for name in machines)
     new_class = {}
     if change.scales_times:
         new_class = {name: site.add_changed_class(machine_class, name, change) for name in current}
-    for name in machines:
-        table = site.machines[name]
-        its_class = {"machine_class": new_class.get(table.machine_class, table.machine_class)}
-        site.machines[name] = table.model_copy(update=update | its_class)
+    before = {name: site.machines[name] for name in machines}
+    for name, table in before.items():
+        own: dict[str, Any] = {"machine_class": new_class.get(table.machine_class, table.machine_class)}
+        if change.more_memory_mb is not None:
+            own["memory_mb"] = what_if_nodes.with_more_memory(table, change.more_memory_mb)
+        site.machines[name] = table.model_copy(update=update | own)
+    if site.has_nodes and all(site.machines[name] == table for name, table in before.items()):
+        raise InapplicableChange(f"nothing is changed: all machines of class '{machine_class}' have that")
     if new_class:
         _set_parallel_times(site, machines, change)
 

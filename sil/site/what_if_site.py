@@ -10,7 +10,7 @@ from statistics import fmean
 from typing import Any
 
 from scheduler import UserError
-from sil.settings.notional import NotionalTable
+from sil.settings.notional import SPECIFICATION, NotionalTable
 from site_db.site_file import hostlist
 from site_db.site_file.relations import in_site_order
 from site_db.site_file.tables import ClusterTable, InterconnectTable, MachineClassTable, SiteFile
@@ -50,6 +50,7 @@ class WhatIfSite:
         self.machines = {name: group for group in file.machines for name in group.names}
         self.machine_classes = {table.name: table for table in file.machine_classes}
         self.clusters = {table.name: table for table in file.clusters}
+        self.partitions = {table.name: table for table in file.partitions}
         self.interconnects = {table.name: table for table in file.interconnects}
         self.job_classes = {table.name: table for table in file.job_classes}
         self.absences: list[Absence] = []
@@ -58,9 +59,14 @@ class WhatIfSite:
         self._original_class: dict[str, str] = {}
         """By the name of a class whose machines were changed as a whole: their class before."""
 
+    @property
+    def has_nodes(self) -> bool:
+        """Whether its machines are nodes, of which jobs request parts."""
+        return bool(self.partitions)
+
     def as_file(self) -> SiteFile:
         groups = [table.model_copy(update={"names": (name,)}) for name, table in self.machines.items()]
-        kinds = ("machine_classes", "interconnects", "clusters", "job_classes")
+        kinds = ("machine_classes", "interconnects", "clusters", "partitions", "job_classes")
         tables = {kind: tuple(getattr(self, kind).values()) for kind in kinds}
         return in_site_order(self._file.model_copy(update={"machines": tuple(groups), **tables}))
 
@@ -73,13 +79,16 @@ class WhatIfSite:
             if given and name not in self.new_classes:
                 raise InapplicableChange(f"the site has the class '{name}'; leave out {' and '.join(given)}")
             return
-        if len(given) != 1:
+        says_what_it_has = self.has_nodes and change.given & {*SPECIFICATION}
+        if len(given) > 1 or not (given or says_what_it_has):
             close = get_close_matches(name, self.machine_classes, n=1)
             hint = f" (did you mean '{close[0]}'?)" if close else ""
             raise InapplicableChange(
                 f"the site has no machine class '{name}'{hint}; for a new class, give its speed with one of "
                 f"sequential_s (seconds by job class), like with times_as_fast, and rating"
             )
+        if not given and "times_as_fast" in change.given:
+            raise InapplicableChange("times_as_fast needs 'like', the class to which the new one is compared")
         self.machine_classes[name] = MachineClassTable(name=name)
         self.new_classes.append(name)
         for job_class in change.sequential_s:
@@ -87,7 +96,7 @@ class WhatIfSite:
         if change.like is not None:
             self.check_known("machine class", change.like, self.machine_classes)
         allowed = [job_class for job_class in self.job_classes if self._allow(job_class, name, change)]
-        if not allowed:
+        if not allowed and not self.has_nodes:
             raise InapplicableChange(f"no job class would run on machines of class '{name}'")
 
     def _allow(self, job_class: str, machine_class: str, change: NotionalTable) -> bool:
@@ -135,6 +144,14 @@ class WhatIfSite:
     def rating_of(self, machine_class: str) -> float | None:
         ratings = {m.rating for m in self.machines.values() if m.machine_class == machine_class}
         return ratings.pop() if len(ratings) == 1 else None
+
+    def slots_of(self, machine_class: str) -> int:
+        """The slots of each machine of a class; one in a class without machines."""
+        numbers = {m.slots for m in self.machines.values() if m.machine_class == machine_class}
+        if len(numbers) > 1:
+            has = " or ".join(map(str, sorted(numbers)))
+            raise InapplicableChange(f"machines of class '{machine_class}' have {has} slots; give 'slots'")
+        return numbers.pop() if numbers else 1
 
     def _sequential_s(self, job_class: str, machine_class: str) -> float | None:
         times_s = self.job_classes[job_class].sequential_s

@@ -14,6 +14,7 @@ from sil.workload.swf_rules import Rules
 from sil.workload.time_limits import times_of
 from site_db.jobs.logs.log_file import open_log
 from site_db.jobs.logs.logged_job import LoggedJob, Tally
+from site_db.jobs.logs.occupancy import Occupancy
 from site_db.jobs.logs.requests import LoggedRequests, partitions_of
 from site_db.jobs.logs.sacct import RAN, read_sacct
 from site_db.site_file.cluster import Cluster
@@ -26,7 +27,7 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
     run time. It arrives when it was submitted. Licences that the cluster does not declare are ignored, and
     counted in the notes. Raises BadLog with file and line.
     """
-    tally, requests = Tally(), LoggedRequests(cluster)
+    tally, requests, occupancy = Tally(), LoggedRequests(cluster), Occupancy()
     with open_log(path) as lines:
         jobs = sorted(read_sacct(lines, path, tally, RAN), key=lambda job: job.submitted_unix_s)
     if not jobs:
@@ -39,9 +40,11 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
     for number, job in zip(_numbers(jobs), jobs, strict=True):
         used_s = job.ended_unix_s - job.started_unix_s
         run_s, limit_s = times_of(used_s, job.time_limit_s, partitions_of(job), cluster, rules, notes)
-        which, cores = requests.place(job)
+        which = requests.count(job)
+        occupancy.add(job)
         notes.update(_undeclared(job, cluster))
-        rows.append((number, job.submitted_unix_s - origin_s, run_s, cores, limit_s, users[job.user], which))
+        cpus, submit_s = requests.all[which].cpus, job.submitted_unix_s - origin_s
+        rows.append((number, submit_s, run_s, cpus, limit_s, users[job.user], which))
     table = pl.DataFrame(rows, {**SCHEMA, "request": pl.Int64}, orient="row").sort("submit_s", "job")
     cut = [
         row[0] for row, job in zip(rows, jobs, strict=True) if row[2] < job.ended_unix_s - job.started_unix_s
@@ -51,7 +54,12 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
         table,
         cluster.cores,
         {"unixstarttime": f"{origin_s:.0f}"},
-        (*_sentences(tally), *(f"{n:,} jobs: {what}" for what, n in notes.items()), *requests.never_fit()),
+        (
+            *_sentences(tally),
+            *(f"{n:,} jobs: {what}" for what, n in notes.items()),
+            *requests.never_fit(),
+            *occupancy.mistakes(cluster.nodes),
+        ),
         cut=frozenset(cut),
         cluster=cluster,
         requests=tuple(requests.all),

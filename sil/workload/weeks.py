@@ -9,13 +9,15 @@ import polars as pl
 
 from sil.workload.job_log import BadLog, JobLog
 
-WEEK_S = 7 * 86_400.0
+DAY_S = 86_400.0
+WEEK_S = 7 * DAY_S
 FEWEST_WEEKS = 2
 
 
 def n_weeks(log: JobLog) -> int:
-    """The whole weeks of a log, from its first submission on."""
-    return int(log.span_s // WEEK_S)
+    """The whole weeks of a log, from its first submission on. One is whole if jobs were submitted until its
+    last day."""
+    return int((log.span_s + DAY_S) // WEEK_S)
 
 
 def check_weeks(log: JobLog) -> None:

@@ -100,12 +100,15 @@ class ActualRuntimes:
 class RuntimesOnNodes:
     """The actual run time of each job on nodes: that of its class on the slowest of their machine classes.
 
-    `mean[job.id, n]` is that of a job on node n; infinite if nothing is known for its machine class, which
-    then counts like the mean of the others. Quantiles are as in `ActualRuntimes`.
+    `mean[job.id, resources[n]]` is that of a job on node n; infinite if nothing is known for its machine
+    class, which then counts like the mean of the others. Quantiles are as in `ActualRuntimes`.
     """
 
-    def __init__(self, mean: EtcMatrix, spread: Spread, quantiles: NDArray[np.float64]) -> None:
+    def __init__(
+        self, mean: EtcMatrix, resources: Sequence[int], spread: Spread, quantiles: NDArray[np.float64]
+    ) -> None:
         self._mean, self._spread, self._quantiles = mean, spread, quantiles
+        self._class_of_node = mean.resource_class_of[list(resources)]
         known = np.isfinite(mean.by_class_s)
         sums, counts = np.where(known, mean.by_class_s, 0.0).sum(axis=1), known.sum(axis=1)
         self._elsewhere_s = np.divide(sums, counts, out=np.full(len(counts), inf), where=counts > 0)
@@ -114,7 +117,7 @@ class RuntimesOnNodes:
         """On some nodes; without any, the mean over machine classes."""
         row = int(self._mean.job_class_of[job.id])
         elsewhere_s = float(self._elsewhere_s[row])
-        columns = {int(self._mean.resource_class_of[n]) for n in nodes}
+        columns = {int(self._class_of_node[n]) for n in nodes}
         times_s = [float(self._mean.by_class_s[row, k]) for k in columns] or [elsewhere_s]
         return max(elsewhere_s if time_s == inf else time_s for time_s in times_s)
 

@@ -211,23 +211,24 @@ class Harness:
         self._push_next_change()
         if not self._machines.change(subject, up):
             return
-        now_s = self._clock.now_s
+        now_s, known_as = self._clock.now_s, self._machines.known_as(subject)
         if up:
             self._down.pop(subject, None)
             self._idle_at_repair = self._idle_rounds
         else:
             self._down[subject] = event.permanently
-        if isinstance(subject, int):
-            self._trace.note(now_s, Fact.MACHINE_UP if up else Fact.MACHINE_DOWN, resource=subject)
-        else:
-            self._trace.note(now_s, Fact.INTERCONNECT_UP if up else Fact.INTERCONNECT_DOWN, detail=subject)
-        for seen_s in self._world.monitor.observe(subject, up):
+        for one in known_as:
+            if isinstance(one, int):
+                self._trace.note(now_s, Fact.MACHINE_UP if up else Fact.MACHINE_DOWN, resource=one)
+            else:
+                self._trace.note(now_s, Fact.INTERCONNECT_UP if up else Fact.INTERCONNECT_DOWN, detail=one)
+        for seen_s in self._world.monitor.observe(known_as, up):
             self._events.push(seen_s, MonitorNews())
         if not up:
             for run in self._machines.runs_hit_by(subject):
                 order = self._machines.stop(run, now_s)
                 self._trace.note(now_s, Fact.RUN_LOST, job=order.job.id, run=run, resource=order.resource)
-                self._notify(self._manager.on_run_lost, Loss(run, now_s, (subject,)))
+                self._notify(self._manager.on_run_lost, Loss(run, now_s, known_as))
 
     def _run_round(self, _: RoundDue) -> None:
         now_s = self._clock.now_s

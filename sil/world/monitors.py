@@ -62,15 +62,17 @@ class SimMonitor:
         self._unseen: list[tuple[float, int, Reading]] = []
         self._sequence = count()
 
-    def observe(self, subject: int | str, up: bool) -> list[float]:
-        """A change of state just now. Returns the times at which new readings become visible."""
+    def observe(self, subjects: tuple[int | str, ...], up: bool) -> list[float]:
+        """An interconnect, or all slots of a machine, changed state just now. Returns the times at which new
+        readings become visible; the slots of a machine always have the same ones."""
         now_s = self._clock.now_s
-        kind = MachineReading if isinstance(subject, int) else InterconnectReading
-        visible: list[Visible] = [(now_s, kind(subject, up, now_s))]  # type: ignore[arg-type]
+        visible: list[Visible] = [(now_s, _reading(subjects[0], up, now_s))]
         for distortion in self._distortions:
             visible = [seen for time_s, reading in visible for seen in distortion.distort(time_s, reading)]
-        for time_s, reading in visible:
-            heapq.heappush(self._unseen, (time_s, next(self._sequence), reading))
+        for time_s, seen in visible:
+            for subject in subjects:
+                reading = _reading(subject, seen.up, seen.measured_s)
+                heapq.heappush(self._unseen, (time_s, next(self._sequence), reading))
         return [time_s for time_s, _ in visible]
 
     def news(self) -> Sequence[Reading]:
@@ -90,6 +92,12 @@ class NodeStates:
     def news(self) -> Sequence[MachineReading]:
         """Readings since the last call, oldest first."""
         return [reading for reading in self._monitor.news() if isinstance(reading, MachineReading)]
+
+
+def _reading(subject: int | str, up: bool, measured_s: float) -> Reading:
+    if isinstance(subject, int):
+        return MachineReading(subject, up, measured_s)
+    return InterconnectReading(subject, up, measured_s)
 
 
 IMPOSSIBLE_MPL = -1.0

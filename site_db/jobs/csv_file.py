@@ -156,6 +156,8 @@ class _Row(Table):
     preemptions: Number = 0
     reason: str = ""
     time_limit_s: float | None = Field(default=None, gt=0, lt=MOST)
+    account: str = ""
+    qos: str = ""
     predicted: str = ""
 
     @property

@@ -131,6 +131,8 @@ def record_of(
         run_time_s=job.ended_unix_s - job.started_unix_s,
         time_limit_s=job.time_limit_s,
         reason="" if completed else job.state,
+        account=job.account,
+        qos=job.qos,
     )
 
 

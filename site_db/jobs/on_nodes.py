@@ -6,11 +6,12 @@ site's nodes that the job ran on; without any, for that of the first node that s
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from math import inf
+from typing import Any
 
-from sqlalchemy import BindParameter, Double, bindparam, or_, select, update
+from sqlalchemy import BindParameter, ColumnElement, Double, bindparam, select, update
 from sqlalchemy.orm import Session
 
 from scheduler.node_request import Request
@@ -42,6 +43,8 @@ class JobsOnNodes(LogBuilder):
         self._cluster = cluster
         self._requests = LoggedRequests(cluster)
         self._classes: dict[str, _Class] = {}
+        self._described: dict[int, str] = {}
+        """Requests and their partitions, by place, as in names of job classes."""
         self._class_of_place: dict[int, str] = {}
         class_names = {id: name for name, id in names.machine_classes.items()}
         self._machine_class = {name: class_names[class_id] for name, (_, class_id) in names.machines.items()}
@@ -50,9 +53,13 @@ class JobsOnNodes(LogBuilder):
         """Nodes that the site lacks, with the line of the first job there."""
 
     def class_name(self, job: LoggedJob) -> str:
-        request = self._requests.all[self._requests.place_of(job)]
-        where = "".join(f"/{name}" for name in sorted(request.partitions))
-        return f"{job.user}/{job.program}/{request}{where}"
+        place = self._requests.place(job)
+        described = self._described.get(place)
+        if described is None:
+            request = self._requests.all[place]
+            described = "/".join([str(request), *sorted(request.partitions)])
+            self._described[place] = described
+        return f"{job.user}/{job.program}/{described}"
 
     def records(self, jobs: Sequence[LoggedJob]) -> list[JobRecord]:
         names = [self.class_name(job) for job in jobs]
@@ -73,59 +80,59 @@ class JobsOnNodes(LogBuilder):
         """A class of which no run has completed is expected to run as long as those that did not. Time limits
         are the longest that were requested, as far as the partitions allow."""
         row = schema.ExecutionStatisticsRow
-        of_site = select(row.job_class_id).join(schema.JobClassRow).distinct()
-        experienced = set(self._session.scalars(of_site.where(schema.JobClassRow.site_id == self._site_id)))
-        limits, times = [], []
-        for name, found in self._classes.items():
-            id = self._names.job_classes[name]
-            if found.limit_s is not None:
-                limits.append({"of_class": id, "found_s": found.limit_s})
-            if id not in experienced and found.n_failed:
-                times.append({"of_class": id, "found_s": found.failed_s / found.n_failed})
+        experienced = set(
+            self._session.scalars(
+                select(row.job_class_id)
+                .join(schema.JobClassRow)
+                .where(schema.JobClassRow.site_id == self._site_id)
+            )
+        )
+        ids = {self._names.job_classes[name]: found for name, found in self._classes.items()}
+        limits = [{"of": id, "value": one.limit_s} for id, one in ids.items() if one.limit_s is not None]
+        unknown = [
+            {"of": id, "value": one.failed_s / one.n_failed}
+            for id, one in ids.items()
+            if one.n_failed and id not in experienced
+        ]
         request, place = schema.RequestRow, schema.AllowedPlaceRow
-        found_s: BindParameter[float] = bindparam("found_s", type_=Double)
-        limit_s = request.time_limit_s
-        is_longer = or_(limit_s.is_(None), limit_s < found_s)
-        if limits:
-            longer = update(request).where(request.job_class_id == bindparam("of_class"), is_longer)
-            self._session.connection().execute(longer.values(time_limit_s=found_s), limits)
-        if times:
-            unknown = place.job_class_id == bindparam("of_class"), place.expected_s.is_(None)
-            expected = update(place).where(*unknown).values(expected_s=found_s)
-            self._session.connection().execute(expected, times)
+        value: BindParameter[float] = bindparam("value", type_=Double)
+        longer = request.time_limit_s.is_(None) | (request.time_limit_s < value)
+        self._update(request, limits, longer, time_limit_s=value)
+        self._update(place, unknown, place.expected_s.is_(None), expected_s=value)
 
     def assumptions(self) -> Iterator[str]:
         """Sentences on what does not fit the site, and on what is assumed."""
         yield from self._requests.never_fit()
-        overbooked = list(self._occupancy.overbooked(self._cluster.nodes))
-        if overbooked:
-            first = overbooked[0]
-            nodes = "1 node" if len(overbooked) == 1 else f"{len(overbooked):,} nodes"
-            yield (
-                f"{nodes} with more CPUs in use at a time than there are: {first.node} has {first.there:g} "
-                f"and used {first.used:,} from line {first.line} on; expected jobs that share no CPU (the "
-                f"site's nodes may be outdated: sil db import-slurm-conf)"
-            )
+        yield from self._occupancy.mistakes(self._cluster.nodes)
         if self._unknown_nodes:
-            (name, line), n = next(iter(self._unknown_nodes.items())), len(self._unknown_nodes)
-            one, several = (
-                f"node {name} (line {line}) is",
-                f"{n:,} nodes, the first is {name} in line {line}, are",
-            )
+            name, line = next(iter(self._unknown_nodes.items()))
+            n = len(self._unknown_nodes)
+            some = "1 node is" if n == 1 else f"{n:,} nodes are"
             yield (
-                f"{one if n == 1 else several} not at the site; a run on no other node counts for the first "
-                f"node that satisfies the job (if nodes are missing: sil db import-slurm-conf)"
+                f"{some} not at the site, the first is {name} in line {line}; a run on no other node counts "
+                f"for the first node that satisfies the job"
             )
+
+    def _update(
+        self,
+        row: type[schema.RequestRow | schema.AllowedPlaceRow],
+        values: Sequence[Mapping[str, object]],
+        where: ColumnElement[bool],
+        **columns: BindParameter[float],
+    ) -> None:
+        """Set columns of the rows of each job class `of`."""
+        if values:
+            table: Any = row.__table__
+            statement = update(table).where(table.c.job_class_id == bindparam("of"), where).values(columns)
+            self._session.connection().execute(statement, values)
 
     def _note(self, job: LoggedJob, name: str) -> None:
         self._occupancy.add(job)
-        place, _ = self._requests.place(job)
-        found = self._classes.get(name)
+        place, found = self._requests.count(job), self._classes.get(name)
         if found is None:
             found = self._classes[name] = _Class(self._requests.all[place])
         if job.time_limit_s is not None:
-            allowed_s = min(job.time_limit_s, self._most_s(found.request))
-            found.limit_s = max(found.limit_s or 0.0, allowed_s)
+            found.limit_s = max(found.limit_s or 0.0, min(job.time_limit_s, self._most_s(found.request)))
         if job.state != COMPLETED:
             found.n_failed += 1
             found.failed_s += job.ended_unix_s - job.started_unix_s
@@ -155,7 +162,7 @@ class JobsOnNodes(LogBuilder):
                 known = self._machine_class[node]
         if known is not None:
             return known
-        place = self._requests.place_of(job)
+        place = self._requests.place(job)
         if place not in self._class_of_place:
             name = self._cluster.first_for(self._requests.all[place]) or next(iter(self._cluster.nodes))
             self._class_of_place[place] = self._machine_class[name]

@@ -41,6 +41,16 @@ class JobState(StrEnum):
     REFUSED = "refused"
 
 
+class DemandBy(StrEnum):
+    """By what the demand of jobs is added up."""
+
+    PARTITION = "partition"
+    ACCOUNT = "account"
+    QOS = "qos"
+    USER = "user"
+    OUTCOME = "outcome"  # completed, or why not
+
+
 @dataclass(frozen=True, slots=True)
 class PredictedTurnaround:
     """A prediction, made at `made_s`, that a job ends at `end_s`, with an interval from low to high.
@@ -84,6 +94,8 @@ class JobRecord:
     reason: str = ""
     time_limit_s: float | None = None
     machine_class: str | None = None
+    account: str = ""
+    qos: str = ""
     predicted: tuple[PredictedTurnaround, ...] = ()
 
     @property

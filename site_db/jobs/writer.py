@@ -19,6 +19,7 @@ from site_db.history.writer import HistoryWriter, usage
 from site_db.jobs.records import JobRecord, JobState, Source
 from site_db.rows import add_to_rows, ids_of, insert_rows
 from site_db.sites import find_site
+from site_db.slots import machine_of_slot
 from site_db.toml_file import MOST
 
 MOST_NAMES_SHOWN = 10
@@ -42,15 +43,23 @@ class SiteNames:
         self.machine_classes = ids_of(session, schema.MachineClassRow, site_id)
         self.clusters = ids_of(session, schema.ClusterRow, site_id)
         machine, cluster, member = schema.MachineRow, schema.ClusterRow, schema.ClusterMemberRow
-        machines = select(machine.name, machine.id, machine.machine_class_id)
+        machines = select(machine.name, machine.id, machine.machine_class_id, machine.slots)
         of_site = machines.where(machine.site_id == site_id).order_by(machine.position, machine.id)
-        self.machines = {name: (id, class_id) for name, id, class_id in session.execute(of_site)}
+        rows = session.execute(of_site).all()
+        self.machines = {name: (id, class_id) for name, id, class_id, _ in rows}
         """The id and the class's id."""
+        self._slots = {name: n_slots for name, _, _, n_slots in rows if n_slots > 1}
         self.members: dict[str, set[int]] = {name: set() for name in self.clusters}
         """The ids of the machines in each cluster."""
         members = select(cluster.name, member.machine_id).join(member)
         for name, machine_id in session.execute(members.where(cluster.site_id == site_id)):
             self.members[name].add(machine_id)
+
+    def machine(self, resource: str | None) -> tuple[int, int] | None:
+        """The ids of a machine, or of the machine of a slot, and of its class; None if there is none."""
+        if resource is None:
+            return None
+        return self.machines.get(machine_of_slot(resource, self._slots) or resource)
 
 
 class JobWriter:
@@ -140,12 +149,12 @@ class JobWriter:
             "user_id": users[job.user],
             "submitted_by_id": users[job.submitted_by] if job.submitted_by else None,
             "queue": job.queue,
+            "account": job.account,
+            "qos": job.qos,
             "size": job.size,
             "state": job.state.value,
             "reason": job.reason,
-            "machine_id": self.names.machines[job.resource][0]
-            if job.resource in self.names.machines
-            else None,
+            "machine_id": machine[0] if (machine := self.names.machine(job.resource)) else None,
             "cluster_id": self.names.clusters.get(job.resource or ""),
             "submitted_unix_s": job.submitted_s,
             "started_unix_s": job.started_s,
@@ -169,10 +178,11 @@ class JobWriter:
             if class_id is None:
                 raise BadRecord(f"{who}: the site '{self._site}' has no machine class '{job.machine_class}'")
             return CompletedRun(job_class_id, class_id, None, None, None, *rest)
-        if job.resource in self.names.machines:
+        machine = self.names.machine(job.resource)
+        if machine is not None:
             if job.members not in (None, 1):
                 raise BadRecord(f"{who}: it ran on {job.members} machines, and '{job.resource}' is one")
-            machine_id, class_id = self.names.machines[job.resource]
+            machine_id, class_id = machine
             return CompletedRun(job_class_id, class_id, machine_id, None, None, *rest)
         if job.resource not in self.names.clusters:
             raise BadRecord(f"{who}: the site '{self._site}' has no machine or cluster '{job.resource}'")

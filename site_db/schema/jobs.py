@@ -56,6 +56,9 @@ class JobRow(Base):
     user_id: Mapped[int] = mapped_column(ForeignKey("site_user.id"))
     submitted_by_id: Mapped[int | None] = mapped_column(ForeignKey("site_user.id"))
     queue: Mapped[str]
+    account: Mapped[str] = mapped_column(default="", server_default="")
+    qos: Mapped[str] = mapped_column(default="", server_default="")
+    """To whom it was charged, and its quality of service, where the source has these."""
     size: Mapped[float | None]
     state: Mapped[str]
     reason: Mapped[str] = mapped_column(default="")

@@ -3,26 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
 
 from scheduler.node_request import Node, Partition, Request
-
-
-def specification(node: Node) -> tuple[object, ...]:
-    """What a node has, whatever its partitions; equal for nodes that are alike."""
-    gpus, others = tuple(sorted(node.gpus)), tuple(sorted(node.others.items()))
-    return node.cores, node.memory_mib, gpus, others, node.features
-
-
-@dataclass
-class _Sort:
-    """Nodes that are alike and in the same partitions: the first of them, and their number."""
-
-    name: str
-    node: Node
-    n: int = 0
 
 
 @dataclass(frozen=True)
@@ -39,21 +24,16 @@ class Cluster:
     """What there is of resources of the whole site, like software licences, by name (`matlab`, or with its
     licence server `matlab@server`)."""
 
-    def can_satisfy(self, request: Request) -> bool:
-        """Whether a job could have all its chunks if nothing else ran."""
-        return sum(request.chunks_on(sort.node) * sort.n for sort in self._sorts) >= request.chunks
-
     def first_for(self, request: Request) -> str | None:
         """The first node on which a chunk of a request fits; None if there is none."""
-        return next((sort.name for sort in self._sorts if request.chunks_on(sort.node)), None)
+        return next((name for name, node in self._sorts if request.chunks_on(node)), None)
 
     @cached_property
-    def _sorts(self) -> list[_Sort]:
-        """In order of their first node. There are few, and thousands of nodes and of requests."""
-        found: dict[object, _Sort] = {}
+    def _sorts(self) -> list[tuple[str, Node]]:
+        """The first node of each specification: there are few, and thousands of nodes and of requests."""
+        found: dict[Hashable, tuple[str, Node]] = {}
         for name, node in self.nodes.items():
-            key = specification(node), node.partitions
-            found.setdefault(key, _Sort(name, node)).n += 1
+            found.setdefault(node.specification, (name, node))
         return [*found.values()]
 
     def has(self, resource: str) -> bool:
@@ -69,6 +49,11 @@ class Cluster:
             return name
         on_servers = [known for known in self.site_resources if known.startswith(f"{name}@")]
         return on_servers[0] if len(on_servers) == 1 else None
+
+    def takes_whole_nodes(self, partitions: frozenset[str]) -> bool:
+        """Whether a job of these partitions has its nodes for itself, since all of them are exclusive."""
+        limits = self.partitions
+        return bool(partitions) and all(p in limits and limits[p].is_exclusive for p in partitions)
 
     @cached_property
     def _others(self) -> set[str]:

@@ -15,7 +15,7 @@ from site_db.site_file.tables import SiteFile
 def read_site_file(path: Path) -> SiteFile:
     """The site in a TOML file, in site order. Raises InvalidFile with all its mistakes."""
     site = toml_file.read(path, SiteFile)
-    if errors := [*validation.errors(site)]:
+    if errors := [*validation.errors_of_file(site)]:
         raise toml_file.invalid(path, errors)
     return in_site_order(site)
 

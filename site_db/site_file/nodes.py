@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from scheduler.node_request import Gpus, Node, Partition, Request
+from collections.abc import Iterator
+from dataclasses import replace
+
+from scheduler.node_request import Gpus, Node, Partition, Request, alike
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.tables import MachinesTable, PartitionTable, RequestTable, SiteFile
 
@@ -12,7 +15,8 @@ def cluster_of(site: SiteFile) -> Cluster:
     partitions_of: dict[str, set[str]] = {name: set() for group in site.machines for name in group.names}
     for partition in site.partitions:
         for name in partition.nodes:
-            partitions_of[name].add(partition.name)
+            if name in partitions_of:  # otherwise it is a mistake in the file, which is reported
+                partitions_of[name].add(partition.name)
     nodes, threads = {}, {}
     for group in site.machines:
         for name in group.names:
@@ -60,6 +64,31 @@ def request_of(table: RequestTable | None) -> Request:
         partitions=frozenset(table.partitions),
         site_resources=table.site_resources,
     )
+
+
+def requests_at(site: SiteFile, cluster: Cluster) -> dict[str, Request]:
+    """What the jobs of each class request: whole nodes where their partitions are exclusive."""
+    found = {table.name: request_of(table.request) for table in site.job_classes}
+    return {
+        name: replace(request, exclusive=True) if cluster.takes_whole_nodes(request.partitions) else request
+        for name, request in found.items()
+    }
+
+
+def never_satisfied(site: SiteFile) -> Iterator[tuple[str, str]]:
+    """The job classes whose requests the site cannot satisfy even if all is free, each with a sentence.
+
+    They are no mistakes: a log may have jobs for nodes that are gone.
+    """
+    cluster = cluster_of(site)
+    sorts = alike(cluster.nodes.values())
+    for name, request in requests_at(site, cluster).items() if site.partitions else ():
+        who = f"job class '{name}' requests {request}"
+        beyond = request.beyond(cluster.site_resources)
+        if beyond is not None:
+            yield name, f"{who}; the site has {beyond}"
+        elif sum(request.chunks_on(node) * n for node, n in sorts) < request.chunks:
+            yield name, f"{who}, which the nodes cannot satisfy even if all are free"
 
 
 def request_table(request: Request, time_limit_s: float | None) -> RequestTable:

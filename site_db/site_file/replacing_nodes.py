@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Hashable, Iterator, Mapping
 from dataclasses import replace
 
 from scheduler.node_request import Node, Partition
-from site_db.site_file.cluster import Cluster, specification
+from site_db.site_file.cluster import Cluster
 from site_db.site_file.nodes import node_of, request_of
 from site_db.site_file.tables import (
     ClusterTable,
@@ -24,9 +24,10 @@ def with_cluster(site: SiteFile, cluster: Cluster) -> SiteFile:
     """The site with the nodes, partitions and resources of `cluster` in place of its own.
 
     Nodes of one specification are machines of one class, which keeps its name if the site has machines of
-    that specification. A machine that keeps its class keeps its rating, and whatever else `cluster` does not
-    tell. A partition that only nodes name has no limits. Clusters lose the members that are gone, and are
-    left out without any. A job class that could run nowhere else may run on the nodes that satisfy it.
+    that specification. A machine keeps its slots; if it keeps its class, it also keeps its rating, and
+    whatever else `cluster` does not tell. A partition that only nodes name has no limits. Clusters lose the
+    members that are gone, and are left out without any. A job class that could run nowhere else may run on
+    the nodes that satisfy it.
     """
     machines = _machines(site, cluster)
     clusters = [
@@ -58,7 +59,7 @@ def _machines(site: SiteFile, cluster: Cluster) -> list[MachinesTable]:
     before = {name: group for group in site.machines for name in group.names}
     # Later groups first, so that the first of one specification counts.
     class_of = {
-        (specification(node_of(group)), group.threads_per_core): group.machine_class
+        _hardware(node_of(group), group.threads_per_core): group.machine_class
         for group in reversed(site.machines)
     }
     taken = {table.name for table in site.machine_classes}
@@ -66,32 +67,36 @@ def _machines(site: SiteFile, cluster: Cluster) -> list[MachinesTable]:
     for name, node in cluster.nodes.items():
         has = node if cluster.has_memory else replace(node, memory_mib=0)
         threads = cluster.threads.get(name, 1)
-        key = specification(has), threads
+        key = _hardware(has, threads)
         if key not in class_of:
             class_of[key] = _unused(_describe(has), taken)
             taken.add(class_of[key])
         group = before.get(name)
         is_new = group is None or group.machine_class != class_of[key]
-        machines.append(_machine(name, has, threads, class_of[key], None if is_new else group))
+        told = MachinesTable(
+            names=(name,),
+            machine_class=class_of[key],
+            processors=int(node.cores),
+            threads_per_core=threads,
+            slots=1 if group is None else group.slots,
+            memory_mb=float(has.memory_mib) or None,
+            gpus=dict(Counter(node.gpus)),
+            resources=dict(node.others),
+            features=tuple(node.features),
+        )
+        untold = {} if group is None or is_new else {key: getattr(group, key) for key in _UNTOLD}
+        machines.append(told.model_copy(update=untold))
     return machines
 
 
-def _machine(
-    name: str, node: Node, threads: int, machine_class: str, before: MachinesTable | None
-) -> MachinesTable:
-    old = before or MachinesTable(names=(name,), machine_class=machine_class)
-    told = MachinesTable(
-        names=(name,),
-        machine_class=machine_class,
-        processors=int(node.cores),
-        threads_per_core=threads,
-        memory_mb=float(node.memory_mib) or None,
-        gpus=dict(Counter(node.gpus)),
-        resources=dict(node.others),
-        features=tuple(node.features),
-    )
-    untold = ("slots", "storage_gb", "os", "rating", "interconnects")
-    return told.model_copy(update={key: getattr(old, key) for key in untold})
+def _hardware(node: Node, threads: int) -> Hashable:
+    """Equal for nodes of one class, in whatever partitions they are."""
+    plain = replace(node, gpus=tuple(sorted(node.gpus)), partitions=frozenset())
+    return plain.specification, threads
+
+
+_UNTOLD = ("storage_gb", "os", "rating", "interconnects")
+"""What a cluster does not tell of a machine."""
 
 
 def _describe(node: Node) -> str:

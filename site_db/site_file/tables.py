@@ -179,9 +179,9 @@ class RequestTable(Table):
             if given in data and of_each in data:
                 raise ValueError(f"a request has either {of_each} or {given}, and this one has both")
         if "memory_mb_per_core" in data:
-            data["memory_mb"] = _memory_mb(data.pop("memory_mb_per_core"), data.get("cores", 1))
+            data |= _memory_mb(data.pop("memory_mb_per_core"), data.get("cores", 1))
         if "total_gpus" in data:
-            data["gpus"] = _gpus_of_each(data.pop("total_gpus"), data.get("tasks") or data.get("nodes", 1))
+            data |= _gpus_of_each(data.pop("total_gpus"), data.get("tasks") or data.get("nodes", 1))
         return data
 
     @model_validator(mode="after")
@@ -202,25 +202,25 @@ class RequestTable(Table):
 LEAST_CORES = 0.001
 
 
-def _memory_mb(per_core: Any, cores: Any) -> int:
-    """The memory of each node or task, rounded up. Raises ValueError."""
+def _memory_mb(per_core: Any, cores: Any) -> dict[str, int]:
+    """The memory of each node or task, rounded up; none where `cores` is wrong, which is reported by itself.
+    Raises ValueError."""
     if not _is_between(0, per_core, MOST):
         raise ValueError(f"memory_mb_per_core is {per_core!r}; expected a number of MB, more than 0")
-    if not _is_between(0, cores, MOST):
-        raise ValueError(f"memory_mb_per_core needs cores, and cores is {cores!r}; give memory_mb instead")
-    memory_mb: float = per_core * cores
-    return ceil(memory_mb)
+    if cores == 0:
+        raise ValueError("memory_mb_per_core is of cores, and there are none; give memory_mb instead")
+    return {"memory_mb": ceil(per_core * cores)} if _is_between(0, cores, MOST) else {}
 
 
-def _gpus_of_each(total: Any, chunks: Any) -> int:
-    """The GPUs of each node or task. Raises ValueError."""
+def _gpus_of_each(total: Any, chunks: Any) -> dict[str, int]:
+    """The GPUs of each node or task; none where `chunks` is wrong, as above. Raises ValueError."""
     if not (isinstance(total, int) and _is_between(0, total, 2**31)):
         raise ValueError(f"total_gpus is {total!r}; expected a whole number, 1 or more")
     if not (isinstance(chunks, int) and _is_between(0, chunks, 2**31)):
-        raise ValueError(f"total_gpus is for the nodes or tasks together, of which there are {chunks!r}")
+        return {}
     if total % chunks:
         raise ValueError(f"total_gpus is {total}, which {chunks} nodes or tasks cannot share equally")
-    return int(total // chunks)
+    return {"gpus": total // chunks}
 
 
 def _is_between(low: float, number: Any, high: float) -> bool:

@@ -1,8 +1,4 @@
-"""Errors of a site that concern several of its tables: doubled or unknown names, and jobs that cannot run.
-
-A site in a database may have requests that it cannot satisfy, since its past jobs requested nodes that are
-gone. Such jobs are refused when they arrive. In a site file, they are errors.
-"""
+"""Errors of a site that concern several of its tables: doubled or unknown names, and jobs that cannot run."""
 
 from __future__ import annotations
 
@@ -10,9 +6,9 @@ from collections.abc import Iterable, Iterator, Mapping
 from difflib import get_close_matches
 from itertools import islice
 
-from site_db.site_file.nodes import cluster_of, request_of
 from site_db.site_file.relations import KINDS
 from site_db.site_file.tables import SiteFile
+from site_db.slots import machine_of_slot
 from site_db.toml_file import Location
 
 Error = tuple[Location, str]
@@ -22,13 +18,6 @@ Names = Mapping[str, None]
 
 
 def errors(site: SiteFile) -> Iterator[Error]:
-    """All errors of a site file."""
-    yield from contradictions(site)
-    yield from unsatisfiable(site)
-
-
-def contradictions(site: SiteFile) -> Iterator[Error]:
-    """Errors that a site in use has not."""
     known = {kind: _names_of(site, kind) for kind in KINDS}
     for kind in KINDS:
         yield from _twice(KINDS[kind].singular, _named(site, kind))
@@ -36,6 +25,7 @@ def contradictions(site: SiteFile) -> Iterator[Error]:
         yield from _of_references(site, kind, known)
     if not known["machines"]:
         yield ("machines",), "the site has no machines"
+    yield from _like_slots(site)
     yield from _of_clusters(site, known["machines"])
     yield from _of_job_classes(site, known["machine_classes"])
     yield from _of_partitions(site)
@@ -43,39 +33,17 @@ def contradictions(site: SiteFile) -> Iterator[Error]:
     yield from _of_users(site, known)
 
 
-def unsatisfiable(site: SiteFile) -> Iterator[Error]:
-    """Requests with names that the site has not, and those that its nodes cannot satisfy even if all are
-    free."""
-    known = {kind: _names_of(site, kind) for kind in ("machines", "partitions", "site_resources")}
-    # Of a partition with unknown nodes, an error is reported already.
-    are_known = all(name in known["machines"] for table in site.partitions for name in table.nodes)
-    cluster = cluster_of(site) if are_known else None
+def errors_of_file(site: SiteFile) -> Iterator[Error]:
+    """As `errors`, and unknown names in requests: in a database these may be of partitions that are gone."""
+    yield from errors(site)
+    known = {kind: _names_of(site, kind) for kind in ("partitions", "site_resources")}
     for k, job_class in enumerate(site.job_classes):
-        table = job_class.request
-        if table is None:
+        if job_class.request is None:
             continue
-        place, who = ("job_classes", k, "request"), f"job class '{job_class.name}'"
-        unknown = [
-            *_unknown((*place, "partitions"), who, table.partitions, "partitions", known),
-            *_unknown((*place, "site_resources"), who, table.site_resources, "site_resources", known),
-        ]
-        yield from unknown
-        if unknown or cluster is None:
-            continue
-        amounts = cluster.site_resources
-        for name, amount in table.site_resources.items():
-            if amount > amounts[name]:
-                sentence = f"{who} requests {amount:,} {name}; the site has {amounts[name]:,}"
-                yield (*place, "site_resources", name), sentence
-        request = request_of(table)
-        if not cluster.can_satisfy(request):
-            where = f" with {' and '.join(table.features)}" if table.features else ""
-            where += f" in partition {' or '.join(table.partitions)}" if table.partitions else ""
-            yield (
-                place,
-                f"{who} requests {request}, which the nodes{where} cannot satisfy even if all are free; "
-                f"change its request, or give the site such nodes",
-            )
+        for kind in known:
+            names = getattr(job_class.request, kind)
+            who = f"job class '{job_class.name}'"
+            yield from _unknown(("job_classes", k, "request", kind), who, names, kind, known)
 
 
 def _named(site: SiteFile, kind: str) -> Iterator[tuple[Location, str]]:
@@ -84,6 +52,11 @@ def _named(site: SiteFile, kind: str) -> Iterator[tuple[Location, str]]:
             yield from (((kind, k, "names", name), name) for name in table.names)
         else:
             yield (kind, k, "name"), table.name
+
+
+def slots_of(site: SiteFile) -> dict[str, int]:
+    """The number of slots of each machine."""
+    return {name: group.slots for group in site.machines for name in group.names}
 
 
 def _names_of(site: SiteFile, kind: str) -> Names:
@@ -105,14 +78,37 @@ def _of_references(site: SiteFile, kind: str, known: Mapping[str, Names]) -> Ite
                     yield from _unknown((kind, k, key), who, names, names_of, known)
 
 
+def _like_slots(site: SiteFile) -> Iterator[Error]:
+    """Machines and clusters with the names of slots, which traces could not tell apart."""
+    slots = slots_of(site)
+    for kind in ("machines", "clusters"):
+        for place, name in _named(site, kind):
+            machine = machine_of_slot(name, slots)
+            if machine is not None:
+                yield (
+                    place,
+                    f"the {KINDS[kind].singular} '{name}' has the name of a slot of the machine '{machine}', "
+                    f"which has {slots[machine]} slots; rename it",
+                )
+
+
 def _of_clusters(site: SiteFile, machines: Names) -> Iterator[Error]:
     memory_mb = {name: group.memory_mb for group in site.machines for name in group.names}
+    slots = slots_of(site)
     for k, cluster in enumerate(site.clusters):
         place, who = ("clusters", k), f"cluster '{cluster.name}'"
         if cluster.name in machines:
             yield (*place, "name"), f"'{cluster.name}' is the name of a machine and of a cluster"
         if not cluster.members:
             yield (*place, "members"), f"{who} has no members"
+        n_slots = {slots[name]: name for name in cluster.members[::-1] if name in slots}
+        if len(n_slots) > 1:
+            few, many = sorted(n_slots)[:: len(n_slots) - 1]
+            yield (
+                (*place, "members", n_slots[many]),
+                f"{who}: its members have different numbers of slots, {few} ('{n_slots[few]}') and {many} "
+                f"('{n_slots[many]}'); give all of them equally many, or put them in different clusters",
+            )
         if cluster.social_contract is not None:
             for name in cluster.members:
                 if name in machines and memory_mb[name] is None:
@@ -137,7 +133,8 @@ def _of_job_classes(site: SiteFile, machine_classes: Names) -> Iterator[Error]:
                 yield at, f"{who} was measured in isolation twice with {tasks} tasks; keep one of them"
         parallel = job_class.parallel_s or job_class.parallel_commands
         sequential = job_class.sequential_s.keys() | job_class.commands.keys()
-        if are_known and not sizes and not parallel and with_machines.isdisjoint(sequential):
+        on_nodes = job_class.request is not None  # elsewhere, it counts with the mean of known places
+        if are_known and not (sizes or parallel or on_nodes) and with_machines.isdisjoint(sequential):
             yield (
                 (*place, "sequential_s"),
                 f"{who} has no machine that can run it; give it a time in sequential_s for a class that "

@@ -150,9 +150,14 @@ def test_a_generated_scheduler_passes_the_check_with_parameters(
     monkeypatch.syspath_prepend(str(tmp_path / name))
     class_name = "".join(part.capitalize() for part in name.split("_"))
     parameter = "(most_jobs=1)" if kind == "shared-nodes" else "(patience_s=5)"
-    done = sil("check", f"{name}:{class_name}{parameter}", "--examples", "50")
-    assert done.exit_code == 0, done.output
-    assert "keeps the contract" in done.output
+    kinds = ["free-nodes", "consumable-nodes"] if kind == "free-nodes" else [kind]
+    for each in kinds:
+        done = sil("check", f"{name}:{class_name}{parameter}", "--kind", each, "--examples", "50")
+        assert done.exit_code == 0, done.output
+        assert "keeps the contract" in done.output
+    tests = (Path(name) / "tests" / f"test_{name}.py").read_text()
+    assert all(f'"{each}"' in tests for each in kinds[1:])
+    compile(tests, name, "exec")
 
 
 def test_a_generated_scheduler_is_found_by_name_after_installation(tmp_path: Path) -> None:

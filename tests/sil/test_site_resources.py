@@ -7,7 +7,6 @@ from pathlib import Path
 
 import polars as pl
 import pytest
-from sil.workload.slurm_conf import read_cluster
 
 from scheduler.model import ON_NODES, DispatchOrder, Job, JobId, RunId, Share
 from scheduler.node_request import Node, Request
@@ -18,6 +17,7 @@ from sil.trace.requests import request_of, request_text
 from sil.world.events import EventQueue
 from sil.world.guard.faults import SchedulerFault
 from sil.world.machines.consumable import ConsumableMachines
+from site_db.slurm_conf import read_cluster
 from tests.sil.test_cli import sil
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
@@ -68,10 +68,11 @@ def test_eight_jobs_that_need_one_of_five_licences_run_five_at_a_time(scheduler:
 
 @pytest.mark.parametrize("scheduler", ["fcfs", "easy", "conservative"])
 def test_a_job_on_two_nodes_has_its_licences_once(scheduler: str, tmp_path: Path) -> None:
-    """Two such jobs have four of five licences; the others wait until these are given back."""
-    wide = ("both", "cpu=4,node=2,license/matlab=2", "00:01:40", 100)
-    jobs = replay(tmp_path, *[wide] * 5, scheduler=scheduler)
-    assert jobs["starting_time"].to_list() == [0.0, 0.0, 100.0, 100.0, 200.0]
+    """While one of them runs, three of five licences are left: for job 2, and after it for job 3."""
+    wide = ("both", "cpu=4,node=2,license/matlab=2", "00:03:20", 200)
+    others = ("left", "cpu=1,node=1,license/matlab=3", "00:01:40", 100)
+    jobs = replay(tmp_path, wide, others, wide, wide, scheduler=scheduler)
+    assert jobs["starting_time"].to_list() == [0.0, 0.0, 100.0, 200.0]
 
 
 def test_only_jobs_that_leave_the_licences_of_the_first_in_time_overtake_it(tmp_path: Path) -> None:
@@ -127,7 +128,7 @@ def test_a_scheduler_that_ignores_licences_is_named_with_rule_job_and_time(tmp_p
 
 def test_an_order_beyond_the_licences_of_the_site_is_a_fault_until_one_is_given_back() -> None:
     request = Request(2, most_on_node=1, site_resources={"matlab": 2})
-    machines = ConsumableMachines([Node(8)] * 2, lambda job: 10.0, EventQueue(), {"matlab": 5})
+    machines = ConsumableMachines([Node(8)] * 2, lambda job, nodes: 10.0, EventQueue(), {"matlab": 5})
 
     def order(k: int) -> DispatchOrder:
         shares = (Share(0, 1, ()), Share(1, 1, ()))

@@ -5,6 +5,7 @@ import itertools
 import subprocess
 import sys
 import time
+from collections.abc import Sequence
 
 import numpy as np
 import pytest
@@ -79,10 +80,11 @@ def order(run: int, resource: int, *machines: int) -> DispatchOrder:
     return DispatchOrder(RunId(run), JOB, resource, machines, 10.0)
 
 
-def dedicated(site: Site) -> DedicatedMachines:
+def dedicated(site: Site, slots: Sequence[tuple[int, ...]] = ()) -> DedicatedMachines:
     n = site.n_machines + len(site.clusters)
     mean = EtcMatrix.from_dense(np.full((1, n), 10.0))
-    return DedicatedMachines(site, ActualRuntimes(mean, NoSpread(), np.array([0.5])), EventQueue())
+    actual = ActualRuntimes(mean, NoSpread(), np.array([0.5]))
+    return DedicatedMachines(site, actual, EventQueue(), slots or [(j,) for j in range(site.n_machines)])
 
 
 def test_a_machine_runs_one_run_at_a_time() -> None:
@@ -166,7 +168,7 @@ def test_empirical_run_times_are_the_given_ratios_scaled_to_mean_one() -> None:
 def test_a_stale_monitor_delivers_readings_after_its_delay() -> None:
     clock = SimClock()
     monitor = SimMonitor(clock, [Stale(30.0)])
-    assert monitor.observe(2, False) == [30.0]
+    assert monitor.observe((2,), False) == [30.0]
     assert monitor.news() == []
     clock.now_s = 30.0
     assert monitor.news() == [MachineReading(2, False, 0.0)]
@@ -177,7 +179,7 @@ def test_a_noisy_monitor_reports_the_opposite_and_then_corrects_itself() -> None
     clock = SimClock()
     always = Noisy(1.0, 60.0, np.random.default_rng(0))
     monitor = SimMonitor(clock, [always, Stale(5.0)])
-    assert monitor.observe("lan", False) == [5.0, 65.0]
+    assert monitor.observe(("lan",), False) == [5.0, 65.0]
     clock.now_s = 5.0
     assert monitor.news() == [InterconnectReading("lan", True, 0.0)]
     clock.now_s = 65.0

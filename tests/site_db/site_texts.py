@@ -16,6 +16,7 @@ from site_db.jobs.writer import JobWriter
 from site_db.schema import Base
 from site_db.site_file import exchange
 from site_db.site_file.tables import SiteFile
+from site_db.slots import slot_names
 from site_db.toml_file import InvalidFile
 
 HCS_2001 = Path(__file__).parents[2] / "fixtures" / "sites" / "hcs-2001.toml"
@@ -374,8 +375,15 @@ def read(text: str, folder: Path) -> SiteFile:
 
 
 def site_of(file: SiteFile) -> Site:
-    """The site that a site file stands for; members and interconnects of a cluster are in site order."""
-    machines = [Machine(name, group.machine_class) for group in file.machines for name in group.names]
+    """The site that a site file stands for, with a machine for each slot; members and interconnects of a
+    cluster are in site order."""
+    slots = {name: slot_names(name, group.slots) for group in file.machines for name in group.names}
+    machines = [
+        Machine(slot, group.machine_class)
+        for group in file.machines
+        for name in group.names
+        for slot in slots[name]
+    ]
     interconnects = [Interconnect(x.name, x.bandwidth_mbit_per_s, x.latency_us) for x in file.interconnects]
     return Site(
         file.name,
@@ -383,7 +391,7 @@ def site_of(file: SiteFile) -> Site:
         tuple(
             Cluster(
                 c.name,
-                tuple(m.name for m in machines if m.name in c.members),
+                tuple(slot for name in slots if name in c.members for slot in slots[name]),
                 tuple(x.name for x in interconnects if x.name in c.interconnects),
                 c.least_share,
             )

@@ -18,6 +18,7 @@ from site_db.estimation import (
     Rule,
 )
 from site_db.history.statistics import RunStatistics
+from site_db.slots import Slots
 
 FAST, SLOW = (Place(PlaceKind.MACHINE_CLASS, k) for k in (0, 1))
 PAIR, TRIO = (Place(PlaceKind.CLUSTER, c) for c in (0, 1))
@@ -34,7 +35,7 @@ def estimator(
     """Two fast machines and three slow ones; the fast ones are a cluster, the slow ones another."""
     layout = Layout(
         ("work",), ("f0", "f1", "s2", "s3", "s4"), ("fast", "slow"), (0, 0, 1, 1, 1), ratings,
-        ("pair", "trio"), ((0, 1), (2, 3, 4)), (staff_s,),
+        ("pair", "trio"), ((0, 1), (2, 3, 4)), (staff_s,), Slots((1,) * 5, (1, 1)),
     )  # fmt: skip
     return Estimator(layout, {(WORK, place): RunStatistics.of(times_s) for place, times_s in runs.items()})
 
@@ -152,7 +153,7 @@ def test_the_deviation_is_that_of_the_runs_in_the_estimate() -> None:
 
 def test_a_job_with_a_size_is_estimated_by_the_line() -> None:
     layout = Layout(
-        ("work",), ("f0",), ("fast",), (0,), (None,), (), (), ({FAST: 10.0},)
+        ("work",), ("f0",), ("fast",), (0,), (None,), (), (), ({FAST: 10.0},), Slots((1,))
     )  # fmt: skip
     known = Estimator(layout, {(WORK, FAST): RunStatistics.of([10.0, 20.0, 30.0], [1.0, 2.0, 3.0])})
     estimate = known.estimate(WORK, 0, size=4.0)

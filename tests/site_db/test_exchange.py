@@ -258,7 +258,6 @@ def test_the_hint_shows_at_most_five_names(tmp_path: Path) -> None:
 
 
 UNRESOLVED_NAMES_AT_A_SITE_OF_NODES = {
-    # A request is checked against the nodes of partitions, and these must exist.
     "a node of a partition": (
         'nodes = ["g1", "n[03-04]"]',
         'nodes = [\n"n[03-04]",\n"n05", # HERE\n]',
@@ -460,7 +459,6 @@ def test_an_inconsistent_site_is_rejected_with_its_line(
     assert_is_refused(changed(old, new), sentence, tmp_path)
 
 
-REMEDY = "; change its request, or give the site such nodes"
 REQUEST = "job_classes[0].request: "
 INCONSISTENCIES_AT_A_SITE_OF_NODES = {
     "a partition without nodes": (
@@ -472,35 +470,6 @@ INCONSISTENCIES_AT_A_SITE_OF_NODES = {
         "default_time_s = 3600",
         "default_time_s = 100000 # HERE",
         "partition 'batch' has a default_time_s of 100,000; expected max_time_s, 86,400, or less",
-    ),
-    "a request for more licences than the site has": (
-        "matlab = 2",
-        "matlab = 6 # HERE",
-        "job class 'tasks' requests 6 matlab; the site has 5",
-    ),
-    "a request for more nodes than there are": (
-        "[job_classes.request]\nnodes = 2",
-        "[job_classes.request] # HERE\nnodes = 5",
-        "job class 'wide' requests 5 nodes with 8 cores, 32,004 MiB each exclusively, which the nodes with "
-        "ib in partition batch or whole cannot satisfy even if all are free" + REMEDY,
-    ),
-    "a request for more memory than any node has": (
-        "[job_classes.request]\ntasks = 128",
-        "[job_classes.request] # HERE\nmemory_mb = 600000\ntasks = 128",
-        "job class 'tasks' requests 128 tasks with 0.5 core, 600,000 MiB each, and 2 matlab, which the "
-        "nodes cannot satisfy even if all are free" + REMEDY,
-    ),
-    "a request for GPUs of a type that no node has": (
-        '[job_classes.request]\nnodes = 1\ntotal_gpus = 4\ngpu_types = ["h100", "a100"]',
-        '[job_classes.request] # HERE\nnodes = 1\ntotal_gpus = 4\ngpu_types = ["v100"]',
-        "job class 'train' requests 1 node with 1 core, 4 v100 GPUs, 400,000,000,000 scratch, which the "
-        "nodes cannot satisfy even if all are free" + REMEDY,
-    ),
-    "a request for a feature that no node has": (
-        '[job_classes.request]\nnodes = 2\ncores = 8\nmemory_mb_per_core = 4000.5\nfeatures = ["ib"]',
-        '[job_classes.request] # HERE\nnodes = 2\ncores = 8\nfeatures = ["opa"]',
-        "job class 'wide' requests 2 nodes with 8 cores each exclusively, which the nodes with opa in "
-        "partition batch or whole cannot satisfy even if all are free" + REMEDY,
     ),
     "both nodes and tasks": (
         "[job_classes.request]\nnodes = 2",
@@ -515,7 +484,7 @@ INCONSISTENCIES_AT_A_SITE_OF_NODES = {
     "memory per core of no cores": (
         "[job_classes.request]\nnodes = 2\ncores = 8",
         "[job_classes.request] # HERE\nnodes = 2\ncores = 0",
-        REQUEST + "memory_mb_per_core needs cores, and cores is 0; give memory_mb instead",
+        REQUEST + "memory_mb_per_core is of cores, and there are none; give memory_mb instead",
     ),
     "memory per core of infinity": (
         "[job_classes.request]\nnodes = 2\ncores = 8\nmemory_mb_per_core = 4000.5",
@@ -596,10 +565,9 @@ def test_an_inconsistent_site_of_nodes_is_rejected_with_its_line(
     assert_is_refused(changed(old, new, NODES), sentence, tmp_path)
 
 
-def test_a_request_is_not_judged_by_partitions_that_name_unknown_nodes(tmp_path: Path) -> None:
-    """The unknown name is the one error, and no crash."""
-    text = changed('nodes = ["g1", "n[03-04]"]', 'nodes = ["n05"] # HERE', NODES)
-    sentence = "partition 'whole' names the machine 'n05', which does not exist; did you mean 'n04'?"
+def test_a_number_of_cores_that_is_wrong_is_the_one_error_of_a_request(tmp_path: Path) -> None:
+    text = changed("nodes = 2\ncores = 8", "nodes = 2\ncores = inf # HERE", NODES)
+    sentence = "job_classes[0].request.cores = inf: expected a finite number"
     assert refusal(text, tmp_path) == f"line {blamed_line(text)}: {sentence}"
 
 

@@ -15,10 +15,11 @@ from site_db.nodes_import import ImportedNodes, import_nodes
 from site_db.schema import ExecutionHistoryRow, JobRow, SiteRow, UserRow
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.importing import put_site
+from site_db.site_file.nodes import never_satisfied
 from site_db.site_file.relations import in_site_order
 from site_db.site_file.replacing_nodes import with_cluster
 from site_db.site_file.tables import SiteFile
-from site_db.site_file.validation import errors, unsatisfiable
+from site_db.site_file.validation import errors
 from site_db.sites import SiteReader
 from site_db.slurm_conf import read_cluster
 from site_db.toml_file import InvalidFile
@@ -195,7 +196,7 @@ def test_a_machine_keeps_what_slurm_does_not_tell_unless_it_is_other_hardware(
         for name in group.names
     }
     assert left["n03"] == (1.5, "Linux", 80.0, 8)
-    assert left["n04"] == (None, "", None, 1)
+    assert left["n04"] == (None, "", None, 8)
 
 
 def test_nodes_that_are_gone_leave_partitions_and_their_runs_to_their_class(
@@ -219,11 +220,10 @@ def test_classes_that_the_nodes_cannot_satisfy_any_more_are_counted_and_stay(
     conf = "\n".join(line for line in CONF.splitlines() if "g1" not in line and "Licenses" not in line)
     found = imported(session, conf, tmp_path, "nodes")
     assert found.notes == [
-        "4 job classes request what the nodes do not have, and such jobs are refused when they arrive: job "
-        "class 'wide' names the partition 'whole', which does not exist; the site has batch; for the others: "
-        "sil db check"
+        "job class 'tasks' requests 128 tasks with 0.5 core each, and 2 matlab; the site has no matlab; such "
+        "jobs are refused when they arrive (1 of 3 classes; for the others: sil db check)"
     ]
-    assert len(list(unsatisfiable(file_of(session, "nodes")))) == 4
+    assert [name for name, _ in never_satisfied(file_of(session, "nodes"))] == ["tasks", "train", "infer"]
     assert count_things(session, "nodes")["job class"] == 5
 
 
@@ -334,8 +334,8 @@ def test_nodes_without_any_partition_are_refused_with_what_to_add(
 ) -> None:
     sentence = refused(session, text, tmp_path)
     assert sentence == (
-        ": no node is in a partition, and jobs are submitted to partitions; add a line like "
-        "'PartitionName=batch Nodes=ALL'"
+        ": there is no partition, which jobs are submitted to; expected a line like 'PartitionName=batch "
+        "Nodes=ALL', or Partitions=batch in the output of scontrol show node"
     )
     assert "ours" not in session.scalars(select(SiteRow.name)).all()
 

@@ -21,6 +21,7 @@ from site_db.site_file.relations import in_site_order
 from site_db.site_file.tables import SiteFile
 from site_db.site_file.validation import errors
 from site_db.sites import SiteReader, UnknownSite, only_site, site_names
+from site_db.slots import Slots
 from site_db.store import parse_address
 from tests.examples import up_to
 from tests.site_db.site_texts import FULL, HCS_2001, NODES, SMALL, changed, read, site_of
@@ -83,6 +84,7 @@ def test_the_small_sites_staff_times_are_stored_by_job_class_and_place(session: 
         clusters=("pair", "mixed"),
         members=((0, 1), (1, 2, 3)),
         staff_s=({FAST: 10.0, SLOW: 30.5, PAIR: 6.0, MIXED: 9.0}, {FAST: 100.0}, {MIXED: 77.0}),
+        slots=Slots((1,) * 5, (1, 1)),
     )
 
 
@@ -310,7 +312,10 @@ def site_files(draw: st.DrawFn, name: str | None = None) -> SiteFile:
         drawn = draw(st.lists(words, unique=True, min_size=at_least, max_size=at_most))
         return [f"{prefix}{word}" for word in drawn]
 
-    classes, machines = names("k", 1, 3), names("m", 1, 7, NUMBERS | NUMBERS | WORDS)
+    # A machine must not have the name of another one's slot.
+    of_machines = NUMBERS | NUMBERS | WORDS.filter(lambda word: "/" not in word)
+    classes, machines = names("k", 1, 3), names("m", 1, 7, of_machines)
+    slots = draw(st.integers(1, 3))  # members of a cluster have equally many
     links, clusters, queues = names("x", 0, 3), names("c", 0, 3), names("q", 0, 3)
     users, partitions = names("u", 0, 3), names("p", 0, 3)
     licences = {name: draw(st.integers(1, 10**12)) for name in names("l", 0, 2)}
@@ -323,6 +328,7 @@ def site_files(draw: st.DrawFn, name: str | None = None) -> SiteFile:
         return {
             "names": some,
             "machine_class": draw(st.sampled_from(classes)),
+            "slots": slots,
             **table(
                 processors=st.sampled_from([1, 2, 2**31 - 1]),
                 memory_mb=st.sampled_from([0.5, 2048]),
@@ -332,7 +338,6 @@ def site_files(draw: st.DrawFn, name: str | None = None) -> SiteFile:
                 interconnects=some_of(links),
                 notional=st.booleans(),
                 threads_per_core=st.sampled_from([1, 2]),
-                slots=WHOLE,
                 gpus=part_of(GPUS),
                 resources=part_of(RESOURCES),
                 features=some_of(FEATURES),

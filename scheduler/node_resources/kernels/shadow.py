@@ -102,6 +102,18 @@ def first_fits(requests: RequestTable, shadow: Shadow) -> bool:
     )
 
 
+@inlined
+def look_at(nodes: NodeTable, requests: RequestTable, shadow: Shadow, kind: int, chunks: int) -> None:
+    """Make the shadow equal to the state now, to be shifted until a job fits."""
+    for x in range(shadow.found[COPIED]):
+        shadow.is_copied[shadow.copied[x]] = False
+    refresh(nodes, requests, kind)
+    shadow.found[COPIED], shadow.found[KIND] = 0, kind
+    shadow.found[NEEDED], shadow.found[TOTAL] = chunks, requests.total[kind]
+    for s in range(nodes.site.shape[1]):
+        shadow.then.site[FREE, s] = nodes.site[FREE, s]
+
+
 @direct
 @compiled
 def reserve(
@@ -119,13 +131,7 @@ def reserve(
 
     All runs that are expected to end at that time count as ended. O(releases up to then).
     """
-    for x in range(shadow.found[COPIED]):
-        shadow.is_copied[shadow.copied[x]] = False
-    refresh(nodes, requests, kind)
-    shadow.found[COPIED], shadow.found[KIND] = 0, kind
-    shadow.found[NEEDED], shadow.found[TOTAL] = chunks, requests.total[kind]
-    for s in range(nodes.site.shape[1]):
-        shadow.then.site[FREE, s] = nodes.site[FREE, s]
+    look_at(nodes, requests, shadow, kind, chunks)
     then_s, x = now_s, 0
     while x < n_running and (not first_fits(requests, shadow) or releases[x, END_S] <= then_s):
         then_s = max(then_s, releases[x, END_S])

@@ -12,7 +12,7 @@ from typer import Argument, Option
 
 from sil.cli import console, options
 from sil.cli.console import counted, print_listings
-from sil.cli.db import logs
+from sil.cli.db import demand, logs
 from sil.cli.db.database import DEFAULT, Database, opened, site_of
 
 app = typer.Typer(
@@ -26,7 +26,7 @@ app = typer.Typer(
 )
 
 
-for command in (logs.import_sacct, logs.import_swf, logs.import_slurm_conf):
+for command in (logs.import_sacct, logs.import_swf, logs.import_slurm_conf, demand.demand):
     app.command()(command)
 
 
@@ -56,6 +56,7 @@ def import_site(
     from site_db.jobs.log_import import count_things
     from site_db.site_file.exchange import read_site_file
     from site_db.site_file.importing import put_file
+    from site_db.site_file.nodes import never_satisfied
     from site_db.sites import site_names
 
     with opened(db, changing=True) as (session, address):
@@ -63,7 +64,10 @@ def import_site(
         file = read_site_file(path)
         there = site_names(session)
         put_file(session, file, path)
+        impossible = [sentence for _, sentence in never_satisfied(file)]
         counts = [counted(n, what) for what, n in count_things(session, file.name).items()]
+    for sentence in impossible:
+        console.print_note(sentence)
     done = "is updated from its file" if file.name in there else "is new"
     console.print_line(f"{address}: the site '{file.name}' {done}: {', '.join(counts)}")
 
@@ -93,9 +97,9 @@ def show(
     ] = None,
     as_json: options.Json = False,
 ) -> None:
-    """Show all sites, or one: machines, partitions, clusters and their states, queues, users, expected
-    times."""
-    from sil.cli.db import experience_listings, node_listings, site_listings
+    """Show all sites, or one: machines, partitions, clusters, states, queues, users, expected times."""
+    from sil.cli.db import experience_listings, site_listings
+    from site_db.site_file.nodes import cluster_of
     from site_db.sites import SiteReader, site_names
     from site_db.states import current_states
 
@@ -108,9 +112,11 @@ def show(
             reader = SiteReader(session, site)
             if job_class is None:
                 states = current_states(session, reader)
+                cluster = cluster_of(reader.as_file())
                 listings = [
                     site_listings.machines(reader, states),
-                    *node_listings.listings(reader),
+                    site_listings.partitions(cluster),
+                    site_listings.site_resources(cluster),
                     site_listings.clusters(reader, states),
                     site_listings.states(states),
                     site_listings.queues(session, reader),
@@ -189,26 +195,28 @@ def state(
 
 @app.command()
 def check(db: Database = DEFAULT) -> None:
-    """Recompute all statistics from the history and compare; validate the site like a site file."""
+    """Recompute all statistics from the history and compare; look for contradictions in the site itself."""
     from site_db.history.as_of import disagreements
+    from site_db.site_file.nodes import never_satisfied
     from site_db.site_file.validation import errors
-    from site_db.sites import SiteReader
+    from site_db.sites import SiteReader, find_site
 
     with opened(db) as (session, address):
         site = site_of(session, address)
-        reader = SiteReader(session, site)
-        recorded, pruned = reader.site.runs_recorded, reader.site.runs_pruned
-        wrong = len(list(disagreements(session, reader.site.id)))
-        mistakes = [sentence for _, sentence in errors(reader.as_file())]
+        row = find_site(session, site)
+        recorded, pruned = row.runs_recorded, row.runs_pruned
+        wrong = len(list(disagreements(session, row.id)))
+        file = SiteReader(session, site).as_file()
+        found = [sentence for _, sentence in errors(file)]
+        impossible = [sentence for _, sentence in never_satisfied(file)] if not found else []
     if wrong:
-        mistakes.append(f"{wrong} statistics of the site '{site}' do not agree with its history")
-    else:
-        kept = f"{recorded - pruned:,} runs" + (f" (and {pruned:,} that were pruned)" if pruned else "")
-        console.print_line(f"The statistics of the site '{site}' agree with its history of {kept}.")
-    for sentence in mistakes:
+        found.append(f"{wrong} statistics of the site '{site}' do not agree with its history")
+    for sentence in (*found, *impossible):
         console.print_note(sentence)
-    if mistakes:
+    if found:
         raise typer.Exit(1)
+    kept = f"{recorded - pruned:,} runs" + (f" (and {pruned:,} that were pruned)" if pruned else "")
+    console.print_line(f"The statistics of the site '{site}' agree with its history of {kept}.")
 
 
 @app.command()

@@ -74,7 +74,7 @@ def one_job_class(session: Session, site: str, name: str) -> Listing:
     experience = MemoryExperience(layout, reader.statistics(session))
     kept = _kept_by_place(session, reader, site, name)
     rows = []
-    for resource, label in enumerate((*layout.machines, *layout.clusters)):
+    for resource, label in enumerate(layout.resources):
         estimate = experience.explain(_job(name), resource)
         if estimate is None:
             continue

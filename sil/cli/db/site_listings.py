@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
 from datetime import UTC, datetime
 from typing import Any
 
@@ -10,9 +10,9 @@ from sqlalchemy import BigInteger, Cast, ScalarSelect, Select, cast, func, selec
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
 from sil.cli.console import Column, Listing, Row, number, text
-from sil.cli.db import node_listings
 from site_db.jobs.records import SourceKind
 from site_db.schema import JobClassRow, JobRow, MachineRow, SiteRow, SourceRow, UserRow, UserUsageRow
+from site_db.site_file.cluster import Cluster
 from site_db.sites import SiteReader
 from site_db.states import CurrentStates
 
@@ -44,8 +44,7 @@ def sites(session: Session) -> Listing:
 
 
 def machines(reader: SiteReader, states: CurrentStates) -> Listing:
-    """How many machines of each class there are; of a site of nodes, also what they have in total."""
-    are_nodes = node_listings.has_nodes(reader)
+    """How many machines of each class there are."""
     down, in_class = set(states.down), defaultdict[str, list[Row]](list)
     for machine in reader.tables("machines"):
         in_class[machine["machine_class"]].append(machine)
@@ -54,9 +53,9 @@ def machines(reader: SiteReader, states: CurrentStates) -> Listing:
             "machine_class": k["name"],
             "architecture": k["architecture"],
             "machines": len(in_class[k["name"]]),
+            "slots": sum(machine["slots"] for machine in in_class[k["name"]]),
             "down": sum(machine["name"] in down for machine in in_class[k["name"]]),
             "notional": sum(machine["notional"] for machine in in_class[k["name"]]),
-            **(node_listings.in_total(in_class[k["name"]]) if are_nodes else {}),
         }
         for k in reader.tables("machine_classes")
     ]
@@ -65,10 +64,50 @@ def machines(reader: SiteReader, states: CurrentStates) -> Listing:
         text("architecture"),
         number("machines"),
         number("of which down", "down"),
-        number("notional"),
-        *(node_listings.columns_in_total() if are_nodes else ()),
     ]
-    return Listing("machines", f"Machines of {reader.site.name}", columns, rows)
+    if any(row["slots"] != row["machines"] for row in rows):
+        columns.insert(3, number("slots"))
+    return Listing("machines", f"Machines of {reader.site.name}", [*columns, number("notional")], rows)
+
+
+def partitions(cluster: Cluster) -> Listing:
+    """The partitions of a site of nodes, with what their nodes have."""
+    rows: list[Row] = []
+    for partition in cluster.partitions.values():
+        nodes = [node for node in cluster.nodes.values() if partition.name in node.partitions]
+        rows.append(
+            {
+                "partition": partition.name,
+                "nodes": len(nodes),
+                "cpus": int(sum(node.cores for node in nodes)),
+                "memory_mb": sum(node.memory_mib for node in nodes),
+                "gpus": dict(sorted(Counter(gpu for node in nodes for gpu in node.gpus).items())),
+                "max_time_s": partition.max_time_s,
+                "default_time_s": partition.default_time_s,
+                "max_nodes": partition.max_nodes,
+                "exclusive": partition.is_exclusive,
+            }
+        )
+    columns = [
+        text("partition"),
+        number("nodes"),
+        number("CPUs", "cpus"),
+        number("memory (MB)", "memory_mb"),
+        Column("GPUs", lambda row: ", ".join(f"{n:,} {kind}" for kind, n in row["gpus"].items())),
+        number("longest (s)", "max_time_s", ",g"),
+        number("default (s)", "default_time_s", ",g"),
+        number("most nodes", "max_nodes"),
+        Column("whole nodes", lambda row: "yes" if row["exclusive"] else ""),
+    ]
+    return Listing("partitions", "Partitions", columns, rows)
+
+
+def site_resources(cluster: Cluster) -> Listing:
+    """The resources of the whole site."""
+    rows: list[Row] = [{"name": name, "amount": n} for name, n in cluster.site_resources.items()]
+    return Listing(
+        "site_resources", "Site resources", [text("site resource", "name"), number("amount")], rows
+    )
 
 
 def clusters(reader: SiteReader, states: CurrentStates) -> Listing:

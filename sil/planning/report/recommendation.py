@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from math import floor, log10
+from math import floor, inf, log10
 
 from sil.outcome.metrics import PLAN_METRICS
 from sil.outcome.statistics import Interval
@@ -12,7 +12,8 @@ from sil.planning.options import AS_IT_IS
 from sil.planning.plan_file import Plan
 from sil.planning.questions.ranking import Effect, PairVerdict, Ranking
 from sil.planning.questions.sizing import Size
-from sil.settings.notional import NO_TIME_CHANGES
+from sil.settings.estimates import Estimates
+from sil.workload.weeks import n_weeks
 
 LEAST_PERCENT = 0.05
 MOST_NAMED = 8
@@ -79,6 +80,9 @@ def sizing(plan: Plan, size: Size) -> str:
 def caveats(answers: Answers) -> Iterator[str]:
     """What is not settled, and what else a reader has to know, a sentence each."""
     plan = answers.plan
+    refusing = "the site's rules for users and queues"
+    if answers.model:
+        refusing += ", or since they fit on no nodes or exceed the limits of their partitions"
     for answer in answers.answers:
         under = f"Under {answer.scheduler}, " if len(answers.answers) > 1 else ""
         for sentence in _caveats_of_rankings(plan, answer):
@@ -94,8 +98,8 @@ def caveats(answers: Answers) -> Iterator[str]:
             )
         if answer.refused:
             yield (
-                f"{under}{100 * answer.refused:.0f} % of the jobs that arrive are refused by the site's "
-                f"rules for users and queues, and count in no figure."
+                f"{under}{100 * answer.refused:.0f} % of the jobs that arrive are refused by {refusing}, and "
+                f"count in no figure."
             )
     if answers.down:
         named = _listed(answers.down[:8]) + (" and others" if len(answers.down) > 8 else "")
@@ -112,7 +116,10 @@ def caveats(answers: Answers) -> Iterator[str]:
             "the order of options is hardly affected."
         )
     for name, found in answers.loads.items():
-        if found is not None and found.is_too_much:
+        if found is not None and found.rho == inf:
+            jobs = f"jobs of the {found.whose} '{found.bottleneck}'"
+            yield f"'{name}' is left out: with it, {jobs} can run nowhere."
+        elif found is not None and found.is_too_much:
             yield (
                 f"'{name}' is left out: {found.rho:.2f} times its capacity would arrive (most of it from "
                 f"'{found.bottleneck}')."
@@ -125,9 +132,9 @@ def caveats(answers: Answers) -> Iterator[str]:
             f"Left out of the best buy, since with them the site could not carry the forecast, or they "
             f"exclude each other: {_listed(names[:MOST_NAMED])}{more}. options.csv has all of them."
         )
-    for offer in plan.offers:
-        if any(change.leaves_times for change in offer.changes):
-            yield f"'{offer.name}': {NO_TIME_CHANGES}."
+    yield from answers.without_effect
+    if answers.log is not None:
+        yield from (f"{answers.log.name}: {sentence}." for sentence in answers.log.notes)
     for name in answers.indispensable:
         yield f"{name[0].upper()}{name[1:]}, the site could not carry the forecast."
 
@@ -163,12 +170,14 @@ def _caveats_of_rankings(plan: Plan, answer: Answer) -> Iterator[str]:
 def assumptions(answers: Answers) -> Iterator[str]:
     """The assumptions behind all of this."""
     plan = answers.plan
-    yield f"The forecast: {_forecast(plan)}."
+    yield forecast(answers)
     today = answers.loads.get(AS_IT_IS.name)
     if today is not None:
-        share = f"{100 * today.rho:.0f} % of the capacity of the site as it is"
+        scarce = f" ({today.scarce} are scarcest)" if today.scarce else ""
+        share = f"{100 * today.rho:.0f} % of the capacity of the site as it is{scarce}"
         yield f"That is {share}; most of it comes from '{today.bottleneck}'."
-    run_times = "and run times " if plan.log is None else ""
+    yield from modelled(answers)
+    run_times = "and run times " if plan.is_on_site else ""
     yield (
         f"All options see the same jobs {run_times}in each replication, and are compared by the "
         "differences (common random numbers). All statements on a question hold simultaneously at "
@@ -188,8 +197,38 @@ def assumptions(answers: Answers) -> Iterator[str]:
         yield "Size: by bisection, assuming that more of an offer is never worse."
     if plan.years and any(offer.running_cost for offer in plan.offers):
         yield f"Costs are prices and the running costs of {plan.period}."
-    if plan.log is None:
-        yield "Actual run times follow the site's data of machine classes, and schedulers expect the same."
+    if plan.is_on_site:
+        yield _run_times(answers)
+
+
+def forecast(answers: Answers) -> str:
+    return f"The forecast: {_forecast(answers)}."
+
+
+def modelled(answers: Answers) -> Iterator[str]:
+    """How nodes are modelled; nothing where the site has none."""
+    if answers.model:
+        yield from (f"{line}." for line in answers.model)
+        yield (
+            "A waiting job is bound to no node, and starts on any nodes that have room for it as soon as the "
+            "scheduler lets it: waits have no bias like that of mapping = commit on machines."
+        )
+
+
+_EXPECTED = {
+    Estimates.USER: "their time limits, where they have one",
+    Estimates.ACTUAL: "just that",
+    Estimates.HISTORY: "the mean of the user's last two run times",
+}
+
+
+def _run_times(answers: Answers) -> str:
+    if not answers.model:
+        return "Actual run times follow the site's data of machine classes, and schedulers expect the same."
+    expected = _EXPECTED[answers.plan.nodes.estimates]
+    if answers.log is not None:
+        return f"Jobs run as long as they did, on whatever nodes; schedulers expect {expected}."
+    return f"Actual run times follow the site's data of machine classes; schedulers expect {expected}."
 
 
 def money(amount: float) -> str:
@@ -205,9 +244,8 @@ def interval(found: Interval) -> str:
 
 def _change(plan: Plan, effect: Effect, answer: Answer) -> str:
     goal = plan.goals[0]
-    name = PLAN_METRICS[goal.metric].title.lower() + "".join(
-        f" of {part}" for part in (goal.job_class, goal.queue) if part
-    )
+    title = PLAN_METRICS[goal.metric].title
+    name = title[0].lower() + title[1:] + "".join(f" of {part}" for part in goal.of)
     gained = effect.percent.mean if goal.more_is_better else -effect.percent.mean
     verb = "rises" if gained > 0 else "falls"
     unit = PLAN_METRICS[goal.metric].unit
@@ -234,9 +272,14 @@ def _listed(names: Sequence[str]) -> str:
     return f"{', '.join(first)} and {last}" if first else last
 
 
-def _forecast(plan: Plan) -> str:
+def _forecast(answers: Answers) -> str:
+    plan, log = answers.plan, answers.log
+    if log is not None and plan.weeks is not None:
+        weeks = "1 week" if plan.weeks == 1 else f"{plan.weeks} weeks"
+        load = "".join(f", {part}" for part in log.part)
+        return f"{weeks} drawn from {n_weeks(log)} of {log.name}{load}, in each replication"
     if plan.log is not None:
-        return f"{plan.log.file} at {plan.log.load:g} times its load, in {plan.log.parts} consecutive parts"
+        return f"{plan.log.file} at {plan.log.load:g} times its load, in {plan.log.n_parts} consecutive parts"
     workload = plan.forecast
     mix = (
         ", ".join(f"{name} {share:.3g}" for name, share in workload.mix.items()) or "all job classes equally"

@@ -24,10 +24,13 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Load:
-    """`rho` is infinite if a job class cannot run anywhere. The job class `bottleneck` contributes most."""
+    """`rho` is infinite if a job class cannot run anywhere. The job class `bottleneck` contributes most; of
+    jobs in a log, it is a partition (`whose`). On nodes, the resource `scarce` limits most."""
 
     rho: float
     bottleneck: str
+    scarce: str = ""
+    whose: str = "job class"
 
     @property
     def is_too_much(self) -> bool:

@@ -34,7 +34,7 @@ class LogRun(OptionRun):
         return f"part {self.replication} of the log"
 
     def simulate(self) -> Simulated:
-        plan, log = self.plan, self.part.on(self.n_machines)
+        plan, log = self.plan, self.part.on(self.capacity)
         seed = RandomStreams(plan.seed, self.replication).scheduler_seed
         with TemporaryDirectory() as name:
             folder = Path(name)
@@ -60,7 +60,7 @@ class OnLog:
     def __init__(self, plan: Plan, folder: Path) -> None:
         assert plan.log is not None
         self.plan = plan
-        self._parts = plan.log.parts
+        self._parts = plan.log.n_parts
         path = folder / plan.log.file
         log = read_log(path, Rules(), plan.log.processors)
         self._log = log if plan.log.load == 1.0 else log.with_load(plan.log.load)

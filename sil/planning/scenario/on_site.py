@@ -10,22 +10,15 @@ import polars as pl
 
 from sil.experiment.provenance import fingerprint
 from sil.outcome.jobs import job_table, run_table
-from sil.planning.options import Option
+from sil.planning.options import AS_IT_IS, Option
 from sil.planning.plan_file import Plan
 from sil.planning.scenario.capacity import Load, load
 from sil.planning.scenario.scenario import OptionRun, Simulated
 from sil.runs.composition import RunKey
 from sil.runs.resolve import scenario_of
 from sil.runs.scenario import Scenario
-from sil.settings.experiment_file import PoissonTable, WorkloadTable
 from sil.site.site_in_use import SiteInUse, SiteSource
-from site_db import sites, store
-from site_db.jobs.arrived import NothingArrived, what_arrived
-from site_db.rows import ids_of
-from site_db.schema import QueueRow
 from site_db.store import Address
-
-QUANTUM_S = 10.0
 
 
 @dataclass(frozen=True)
@@ -38,9 +31,24 @@ class SiteRun(OptionRun):
 
     def simulate(self) -> Simulated:
         facts = self.scenario.run(RunKey(0, self.replication, self.scheduler)).facts
-        jobs = job_table(facts, self.n_machines)
-        measured = jobs.filter(pl.col("job_id") >= self.plan.warm_up_jobs)
-        return Simulated(facts, run_table(facts).rename({"job": "job_id"}), jobs, measured)
+        jobs = job_table(facts, self.scenario.in_use.site.n_machines)
+        runs = run_table(facts).rename({"job": "job_id"})
+        if "requested_gpus" in jobs.columns:
+            gpus = jobs.select("job_id", "requested_gpus")
+            runs = runs.join(gpus, on="job_id", how="left", maintain_order="left")
+        # Jobs are numbered in order of arrival, those of a log from 1.
+        first = int(facts["job"].min() or 0)  # type: ignore[arg-type]
+        measured = jobs.filter(pl.col("job_id") >= first + self.plan.warm_up_jobs)
+        return Simulated(facts, runs, jobs, measured)
+
+    @property
+    def has_classes(self) -> bool:
+        log = self.scenario.in_use.log
+        return log is None or bool(log.job_classes)
+
+    @property
+    def gpus(self) -> int:
+        return int(self.scenario.model.get("gpus", 0))
 
 
 class OnSite:
@@ -59,15 +67,28 @@ class OnSite:
         return self._source.name
 
     def in_use(self, option: Option) -> SiteInUse:
-        return self._scenario(option)[0].in_use
+        return self.scenario(option).in_use
+
+    def scenario(self, option: Option) -> Scenario:
+        return self._scenario(option)[0]
 
     def run(self, option: Option, scheduler: str, replication: int) -> SiteRun:
         scenario, mark = self._scenario(option)
-        n_machines = scenario.in_use.site.n_machines
-        return SiteRun(self.plan, mark, scheduler, replication, n_machines, scenario)
+        capacity = int(scenario.model.get("cores", scenario.in_use.site.n_machines))
+        return SiteRun(self.plan, mark, scheduler, replication, capacity, scenario)
 
     def load(self, option: Option) -> Load | None:
-        return load(self.plan.forecast, self.in_use(option))
+        scenario = self.scenario(option)
+        if not scenario.in_use.has_nodes:
+            return load(scenario.experiment.drawn, scenario.in_use)
+        # Imported here, since nodes load compiled code.
+        from sil.planning.scenario.node_capacity import load_on_nodes
+        from sil.runs.nodes_scenario import NodesScenario
+
+        today = self.scenario(AS_IT_IS)
+        assert isinstance(scenario, NodesScenario)
+        assert isinstance(today, NodesScenario)
+        return load_on_nodes(scenario, today)
 
     def _scenario(self, option: Option) -> tuple[Scenario, str]:
         """With its fingerprint."""
@@ -79,32 +100,3 @@ class OnSite:
             scenario = scenario_of(experiment, in_use)
             self._made[key] = scenario, fingerprint(scenario)
         return self._made[key]
-
-
-def with_forecast(plan: Plan, address: Address | None) -> Plan:
-    """The plan with its history read, if it has one. Jobs of queues that no longer exist are distributed like
-    the others. Raises NothingArrived and DatabaseTrouble."""
-    if plan.history is None:
-        return plan
-    if address is None:
-        raise NothingArrived(
-            "the forecast of this plan is the history of a site; name its database with --site"
-        )
-    engine = store.open_database(address)
-    try:
-        with store.reading(engine) as session:
-            site = sites.find_site(session, address.site or sites.only_site(session))
-            arrived = what_arrived(session, site.id, site.name, plan.history.days)
-            known = [table.name for table in plan.queues] or list(ids_of(session, QueueRow, site.id))
-    finally:
-        engine.dispose()
-    per_quantum = arrived.per_s * plan.history.load * QUANTUM_S
-    workload = WorkloadTable(
-        jobs=plan.history.jobs,
-        arrivals=PoissonTable(kind="poisson", jobs_per_quantum=per_quantum, quantum_s=QUANTUM_S),
-        mix=dict(arrived.job_classes),
-        queues={name: share for name, share in arrived.queues.items() if name in known},
-        users=dict(arrived.users),
-        sizes=dict(arrived.sizes),
-    )
-    return plan.model_copy(update={"workload": workload})

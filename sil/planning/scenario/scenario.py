@@ -49,15 +49,16 @@ class Simulated(NamedTuple):
 class OptionRun(ABC):
     """One scheduler on one option in one replication; `mark` identifies the option, the jobs and the code.
 
-    Calling it returns each goal by its key, the share of REFUSED jobs and, on a site, the mean turnaround of
-    each job class. It can be pickled, and its result does not depend on where it is called.
+    Calling it returns each goal by its key, the share of REFUSED jobs and, if there are classes, the mean
+    turnaround of each. It can be pickled, and its result does not depend on where it is called.
     """
 
     plan: Plan
     mark: str
     scheduler: str
     replication: int
-    n_machines: int
+    capacity: int
+    """What the tasks of runs use at a time: machines, cores of nodes, or processors."""
 
     @property
     def key(self) -> str:
@@ -67,11 +68,21 @@ class OptionRun(ABC):
             self.mark,
             self.scheduler,
             self.replication,
-            self.n_machines,
+            self.capacity,
             goals,
             self.plan.warm_up_jobs,
         )
         return hashlib.sha256("|".join(map(str, identity)).encode()).hexdigest()
+
+    @property
+    def gpus(self) -> int:
+        """Of all nodes."""
+        return 0
+
+    @property
+    def has_classes(self) -> bool:
+        """Whether its jobs are of several classes, or may be."""
+        return False
 
     @property
     @abstractmethod
@@ -89,11 +100,11 @@ class OptionRun(ABC):
             raise SchedulerFault(fault["rule"], message, fault["time_s"], fault["job"])
         (refused,) = refusals(facts).iter_rows(named=True)
         found = {REFUSED: refused["refused"] / refused["arrived"]}
-        on_site = self.plan.log is None
+        on_site = self.plan.is_on_site
         for goal in self.plan.goals:
             held = runs.join(_of(goal, all_jobs), on="job_id", how="semi") if on_site else runs
-            found[goal.key] = metric_of_jobs(goal.metric, _of(goal, jobs), held, self.n_machines)
-        if on_site:
+            found[goal.key] = metric_of_jobs(goal.metric, _of(goal, jobs), held, self.capacity, self.gpus)
+        if self.has_classes:
             means = jobs.group_by("job_class").agg(pl.col("turnaround_time").mean()).sort("job_class")
             found |= {f"{CLASS}{name}": mean for name, mean in means.iter_rows()}
         return found
@@ -101,7 +112,7 @@ class OptionRun(ABC):
 
 def _of(goal: GoalTable, jobs: pl.DataFrame) -> pl.DataFrame:
     """The jobs to which a goal applies."""
-    for column, name in (("job_class", goal.job_class), ("queue", goal.queue)):
+    for column, name in (("job_class", goal.job_class), ("queue", goal.in_queue)):
         if name is not None:
             jobs = jobs.filter(pl.col(column) == name)
     return jobs

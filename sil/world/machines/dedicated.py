@@ -1,6 +1,9 @@
-"""Dedicated machines: one run at a time; a run that is preempted or lost starts again from the beginning."""
+"""Dedicated machines: one run at a time in each slot; a run that is preempted or lost starts again from the
+beginning."""
 
 from __future__ import annotations
+
+from collections.abc import Sequence
 
 from scheduler.model import DispatchOrder, RunId, Site
 from scheduler.rules import CLASS_CAN_RUN_THERE, CLUSTER_MEMBERS_FREE, KNOWN_RESOURCE, NO_DOUBLE_BOOKING
@@ -13,21 +16,31 @@ from sil.world.machines.execution import ExecutionModel
 class DedicatedMachines(ExecutionModel):
     """The actual state of a site's machines and interconnects.
 
+    The machines of `site` are slots: `slots` are those of each machine, which go down and come back together.
     A cluster can run jobs while one of its interconnects is up.
     """
 
-    def __init__(self, site: Site, actual_runtimes: ActualRuntimes, events: EventQueue) -> None:
+    def __init__(
+        self,
+        site: Site,
+        actual_runtimes: ActualRuntimes,
+        events: EventQueue,
+        slots: Sequence[tuple[int, ...]],
+    ) -> None:
         super().__init__()
         self._site = site
+        self._slots = slots
+        self._machine_of = {j: machine for machine, of_one in enumerate(slots) for j in of_one}
         self._actual_runtimes = actual_runtimes
         self._events = events
         self._run_on: list[RunId | None] = [None] * site.n_machines
         self._active: dict[RunId, DispatchOrder] = {}
 
     def down_for(self, order: DispatchOrder) -> tuple[int | str, ...]:
-        """Machines, else the interconnects of the cluster if all are down."""
-        machines = tuple(j for j in order.machines if self._outages.get(j))
-        return machines or self._missing_interconnects(order.resource)
+        """All slots of machines, else the interconnects of the cluster if all are down."""
+        machines = dict.fromkeys(self._machine_of[j] for j in order.machines) if self._outages else ()
+        slots = tuple(j for machine in machines if self._outages.get(machine) for j in self._slots[machine])
+        return slots or self._missing_interconnects(order.resource)
 
     def check(self, order: DispatchOrder, now_s: float) -> None:
         """Raises SchedulerFault if a machine is busy or not part of the resource, or if the job cannot run
@@ -67,10 +80,13 @@ class DedicatedMachines(ExecutionModel):
 
     def runs_hit_by(self, subject: int | str) -> list[RunId]:
         if isinstance(subject, int):
-            run = self._run_on[subject]
-            return [] if run is None else [run]
+            runs = dict.fromkeys(self._run_on[j] for j in self._slots[subject])
+            return [run for run in runs if run is not None]
         active = self._active.items()
         return [run for run, order in active if subject in self._missing_interconnects(order.resource)]
+
+    def known_as(self, subject: int | str) -> tuple[int | str, ...]:
+        return self._slots[subject] if isinstance(subject, int) else (subject,)
 
     def _missing_interconnects(self, resource: int) -> tuple[str, ...]:
         """The interconnects of a cluster, if it has any and all are down."""

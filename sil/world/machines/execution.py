@@ -53,6 +53,10 @@ class ExecutionModel(ABC):
     def runs_hit_by(self, subject: int | str) -> list[RunId]:
         """The active runs that cannot continue now that `subject` is down."""
 
+    def known_as(self, subject: int | str) -> tuple[int | str, ...]:
+        """What the resource manager knows `subject` as: itself, or the slots of a machine, by index."""
+        return (subject,)
+
     def change(self, subject: int | str, up: bool) -> bool:
         """A machine or interconnect goes down or comes back. False if another outage hides the change."""
         before = self._outages.pop(subject, 0)

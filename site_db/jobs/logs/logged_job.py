@@ -45,6 +45,8 @@ class LoggedJob:
     """What it requested, where the log says."""
     state: str = COMPLETED
     """COMPLETED, or what else ended it: then it used its nodes, but tells nothing about run times."""
+    account: str = ""
+    qos: str = ""
     line: int = field(default=0, compare=False)
     """In the log."""
 

@@ -91,6 +91,18 @@ class Occupancy:
         for n, k in zip(first.tolist(), beyond[at].tolist(), strict=True):
             yield Overbooked(names[n], int(most[n]), float(there[n]), self._line[int(row[k])])
 
+    def mistakes(self, nodes: Mapping[str, Node]) -> Iterator[str]:
+        """A sentence, if CPUs were used twice."""
+        overbooked = list(self.overbooked(nodes))
+        if overbooked:
+            first = overbooked[0]
+            n = "1 node has" if len(overbooked) == 1 else f"{len(overbooked):,} nodes have"
+            yield (
+                f"{n} more CPUs in use at a time than there are: {first.node} has {first.there:g}, and jobs "
+                f"use up to {first.used:,}, first in line {first.line}; expected jobs that share no CPU, so "
+                f"the definition of the nodes may be outdated"
+            )
+
     def cluster(self) -> Cluster:
         """Nodes that have just what was used of them at a time, and what each of their jobs needs, in the
         partitions of the jobs on them."""

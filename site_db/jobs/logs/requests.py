@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Iterator
 from math import ceil
 
-from scheduler.node_request import Gpus, Request
+from scheduler.node_request import Gpus, Request, alike
 from site_db.jobs.logs.logged_job import LoggedJob
 from site_db.jobs.logs.tres import Tres
 from site_db.site_file.cluster import Cluster
@@ -29,16 +29,17 @@ class LoggedRequests:
         self._cluster = cluster
         self.all: list[Request] = []
         self._places: dict[object, int] = {}
-        self._jobs: list[list[str]] = []
-        """The numbers of the jobs with each request."""
+        self._counts: list[int] = []
+        self._first: list[str] = []
+        """How many jobs have each request, and the number of the first."""
 
-    def place(self, job: LoggedJob) -> tuple[int, int]:
-        """The place of a job's request in `all`, and its cores. Each job counts for its request."""
-        place = self.place_of(job)
-        self._jobs[place].append(job.number)
-        return place, self.all[place].cpus
+    def count(self, job: LoggedJob) -> int:
+        """One more job. Returns the place of its request in `all`."""
+        place = self.place(job)
+        self._counts[place] += 1
+        return place
 
-    def place_of(self, job: LoggedJob) -> int:
+    def place(self, job: LoggedJob) -> int:
         """The place of a job's request in `all`."""
         tres, partitions = job.resources, partitions_of(job)
         gpus, others = tuple(sorted(tres.gpus.items())), tuple(sorted(tres.others.items()))
@@ -47,24 +48,25 @@ class LoggedRequests:
         if key not in self._places:
             self._places[key] = len(self.all)
             self.all.append(self._request(tres, partitions))
-            self._jobs.append([])
+            self._counts.append(0)
+            self._first.append(job.number)
         return self._places[key]
 
     def never_fit(self) -> Iterator[str]:
         """A sentence for each request that the nodes, or the site's resources, cannot satisfy."""
-        for request, jobs in zip(self.all, self._jobs, strict=True):
+        sorts = alike(self._cluster.nodes.values())
+        for request, n, first in zip(self.all, self._counts, self._first, strict=True):
+            who = f"job {first}" if n == 1 else f"{n:,} jobs, the first is job {first}"
             beyond = request.beyond(self._cluster.site_resources)
             if beyond is not None:
-                yield f"{_the_first(jobs)}: the site has {beyond} for {request}; refused when it arrives"
+                yield f"{who}: the site has {beyond} for {request}; refused when it arrives"
                 continue
-            if not self._cluster.can_satisfy(request):
+            if sum(request.chunks_on(node) * n_alike for node, n_alike in sorts) < request.chunks:
                 where = f" in partition {','.join(sorted(request.partitions))}" if request.partitions else ""
-                yield f"{_the_first(jobs)}: no nodes{where} can satisfy {request}; refused when it arrives"
+                yield f"{who}: no nodes{where} can satisfy {request}; refused when it arrives"
 
     def _request(self, tres: Tres, partitions: frozenset[str]) -> Request:
         threads = self._cluster.threads_in(partitions)
-        limits = self._cluster.partitions
-        whole = bool(partitions) and all(p in limits and limits[p].is_exclusive for p in partitions)
         nodes, memory_mib = tres.nodes, tres.memory_mib if self._cluster.has_memory else 0
         are_tasks = tres.cpus % nodes != 0 and not tres.gpus
         chunks = ceil(tres.cpus / threads) if are_tasks else nodes
@@ -73,9 +75,11 @@ class LoggedRequests:
             cores=threads if are_tasks else threads * ceil(tres.cpus / nodes / threads),
             memory_mib=ceil(memory_mib / chunks),
             gpus=_gpus(tres, nodes),
-            others={name: ceil(n / chunks) for name, n in tres.others.items() if self._cluster.has(name)},
+            others={
+                name: ceil(n / chunks) for name, n in tres.others.items() if n and self._cluster.has(name)
+            },
             most_on_node=None if are_tasks else 1,
-            exclusive=whole,
+            exclusive=self._cluster.takes_whole_nodes(partitions),
             partitions=partitions,
             site_resources=self._of_site(tres),
         )
@@ -87,11 +91,6 @@ class LoggedRequests:
             if amount and (declared := self._cluster.site_resource(name)) is not None:
                 found[declared] += amount
         return dict(found)
-
-
-def _the_first(jobs: list[str]) -> str:
-    """For example "2 jobs, the first is job 7"."""
-    return f"job {jobs[0]}" if len(jobs) == 1 else f"{len(jobs):,} jobs, the first is job {jobs[0]}"
 
 
 def _gpus(tres: Tres, nodes: int) -> Gpus | None:

@@ -44,6 +44,8 @@ COMPLETED = frozenset({"COMPLETED"})
 RAN = COMPLETED | {"CANCELLED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT"}
 """The states of jobs that used their nodes, for whatever result."""
 
+STEP = "a step of a job, not a job (use sacct -X)"
+
 _EPOCH = datetime(1970, 1, 1)
 """Without a zone, like the times of the log: both are UTC."""
 
@@ -67,8 +69,8 @@ def read_sacct(
     The first line that is not blank is the header; its names may be in any order and in either case. User,
     Start, End, State and JobID (or JobIDRaw) are required; Submit, Eligible, Elapsed, ElapsedRaw, JobName,
     Partition, AllocCPUS, NCPUS, ReqCPUS, TimelimitRaw (minutes), Timelimit, NodeList, ReqTRES, AllocTRES,
-    ReqNodes, AllocNodes, NNodes and ReqMem are used if present; others are ignored. Each further line is a
-    row, except blank ones and repetitions of the header (in concatenated logs).
+    ReqNodes, AllocNodes, NNodes, ReqMem, Account and QOS are used if present; others are ignored. Each
+    further line is a row, except blank ones and repetitions of the header (in concatenated logs).
 
     Times are without a zone and taken as UTC (a zone that is given counts), or are seconds since 1970-01-01
     UTC. Submitted is Submit, else Eligible, else Start. The run time is the elapsed time, if there is one,
@@ -87,17 +89,22 @@ def read_sacct(
 
     Raises BadLog for a file without such a header; `path` is for its message.
     """
-    header, columns = "", None
+    header, columns, at_id = "", None, 0
     for number, raw in enumerate(lines, start=1):
         line = _printable(raw).strip()
         if not line or line == header:
             continue
         if columns is None:
             header, columns = line, _columns(line, number, path)
+            at_id = columns.index("jobid" if "jobid" in columns else "jobidraw")
             continue
         repairs: list[str] = []
+        fields = line.split("|")
+        if len(fields) == len(columns) and "." in fields[at_id]:  # most rows, without -X
+            tally.refuse(STEP, number)
+            continue
         try:
-            job = _job(_row(line, columns, repairs), number, states, repairs)
+            job = _job(_row(fields, columns, repairs), number, states, repairs)
         except Refused as refused:
             tally.refuse(refused.reason, number)
             continue
@@ -122,9 +129,8 @@ def _columns(header: str, line: int, path: Path) -> list[str]:
     return columns
 
 
-def _row(line: str, columns: list[str], repairs: list[str]) -> _Row:
+def _row(fields: list[str], columns: list[str], repairs: list[str]) -> _Row:
     """The fields of a row by column. Raises Refused if there are too few or too many."""
-    fields = line.split("|")
     surplus = len(fields) - len(columns)
     if surplus < 0:
         raise Refused("fewer fields than the header")
@@ -143,10 +149,12 @@ def _job(row: _Row, line: int, states: Container[str], repairs: list[str]) -> Lo
     if not number:
         raise Refused("there is no job id")
     if "." in number:
-        raise Refused("a step of a job, not a job (use sacct -X)")
+        raise Refused(STEP)
     state = _state(row["state"].upper())
     if state not in states:
         raise Refused(_REFUSED.get(state) or "the state is not known")
+    if state == "CANCELLED" and row["start"].lower() in _NO_TIME:
+        raise Refused("the job was cancelled before it started")
     nodes = _nodes(row["nodelist"], repairs)
     resources = _resources(row, len(nodes))
     started_s, ended_s = _run(row, repairs)
@@ -170,6 +178,8 @@ def _job(row: _Row, line: int, states: Container[str], repairs: list[str]) -> Lo
         time_limit_s=_time_limit_s(row, repairs),
         resources=resources,
         state=state,
+        account=row["account"],
+        qos=row["qos"],
         line=line,
     )
 
@@ -274,7 +284,7 @@ def _resources(row: _Row, n_nodes: int) -> Tres:
             site_resources=requested.site_resources or allocated.site_resources,
         )
     except BadTres as error:
-        raise Refused(f"its resources cannot be read: {printable(str(error))}") from None
+        raise Refused(f"its resources cannot be read: {_printable(str(error))}") from None
     others = *found.others.values(), *found.site_resources.values(), found.memory_mib
     if max(found.cpus, found.nodes, found.n_gpus) > MOST_PROCESSORS or max(others) >= MOST:
         raise Refused("its resources cannot be read: more than any cluster has")

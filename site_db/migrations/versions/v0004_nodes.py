@@ -12,6 +12,8 @@ def upgrade() -> None:
         for column in ("threads_per_core", "slots"):
             batch.add_column(sa.Column(column, sa.Integer, server_default="1", nullable=False))
             batch.create_check_constraint(op.f(f"ck_machine_{column}_positive"), _positive(column))
+    for column in ("account", "qos"):
+        op.add_column("job", sa.Column(column, sa.String, server_default="", nullable=False))
     _of_machine("machine_gpu", "gpu_type", _amount(sa.Integer))
     _of_machine("machine_resource", "resource", _amount(sa.BigInteger))
     _of_machine("machine_feature", "feature")

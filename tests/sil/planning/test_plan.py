@@ -17,8 +17,8 @@ from sil.planning.plan_file import read_plan
 from sil.planning.report.page import OPTIONS, PAGE
 from sil.planning.report.recommendation import caveats, recommendation
 from sil.planning.scenario.on_log import OnLog
-from sil.planning.scenario.on_site import with_forecast
 from sil.settings import files
+from sil.site.past_arrivals import past_arrivals
 from sil.workers.executor import Inline
 from sil.workers.runner import Runner
 from sil.workload.lublin import Lublin
@@ -389,8 +389,11 @@ def test_a_forecast_may_repeat_past_arrivals(tmp_path: Path, monkeypatch: pytest
     assert sil("db", "init").exit_code == 0
     log = files.FIXTURES / "logs" / "slurm.txt"
     assert sil("db", "import-sacct", log, "--db", "site.db#lab").exit_code in (0, 1)
-    plan = with_forecast(read_plan(tmp_path / "plan.toml"), parse_address("site.db#lab"))
-    arrivals, mix = plan.forecast.arrivals, plan.forecast.mix
+    history = read_plan(tmp_path / "plan.toml").history
+    assert history is not None
+    forecast = past_arrivals(history, (), parse_address("site.db#lab"))
+    assert forecast is not None
+    arrivals, mix = forecast.arrivals, forecast.mix
     # Twelve jobs used their nodes, completed or not, the first at 8:00 and the last at 11:00.
     assert arrivals.jobs_per_quantum / arrivals.quantum_s == pytest.approx(0.9 * 11 / 10_800)  # type: ignore[union-attr]
     assert mix == {

@@ -1,0 +1,218 @@
+"""Displacement on consumable nodes: which runs are stopped so that a job of a higher queue fits."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+
+from scheduler.compiled import Flags, Ints, Ints2
+from scheduler.free_nodes.consumable_backfilling import empty_shadow
+from scheduler.free_nodes.consumable_nodes import ConsumableNodes, Key
+from scheduler.managers.queues import QueuePolicy
+from scheduler.managers.stops import Stops
+from scheduler.model import JobId, RunId
+from scheduler.node_resources.kernels.stopping import next_that_may_fit, runs_to_stop
+from scheduler.node_resources.state import NodeResources
+from scheduler.node_resources.trial import Trial
+
+NO_RUN = RunId(-1)
+
+
+class Displacement:
+    """Finds the runs to stop so that jobs fit that wait in a queue which displaces others.
+
+    A job that does not fit, but would without some runs of the queues that its queue displaces, displaces the
+    most recently started ones (ties: the higher run id) until it fits, except those without which it fits
+    as well (of several, those that started first are kept). Jobs are considered in order of service.
+
+    * What is being stopped counts as free, and what the job needs for which it is stopped counts as taken.
+    * A scheduler may prefer other jobs. So a job that would have fitted if the last decision had not started
+      others displaces none of these; and once all runs stopped for a job are over, it displaces none that
+      start later. Both hold for jobs served after it, too, until it starts or a job served before it does.
+      Without that, a displaced job and a displacing one could start and wait in turn without end.
+
+    Whether a job would fit without any of these runs is known from a second state of the nodes; only if it
+    would, the runs are looked through.
+    """
+
+    def __init__(self, state: ConsumableNodes, queues: Sequence[QueuePolicy]) -> None:
+        """`queues` are in order of service; the rank of a queue is its position."""
+        self._state = state
+        rank = {queue.name: k for k, queue in enumerate(queues)}
+        sets = [frozenset(rank[name] for name in queue.displaces) for queue in queues]
+        groups = {ranks: DisplacedRuns(state, ranks) for ranks in sets if ranks}
+        self._groups = list(groups.values())
+        self._displaced_by = {k: groups[ranks] for k, ranks in enumerate(sets) if ranks}
+        self._stops = Stops()
+        self._shadow = empty_shadow(state.nodes)
+        self._latest = NO_RUN
+        """The run that began last."""
+        self._decided = NO_RUN
+        """The run that had begun last before the present decision."""
+        self._latest_for: dict[JobId, RunId] = {}
+        """The last run that a waiting job, or one served after it, may displace."""
+
+    def begin(self, run: RunId, key: Key) -> None:
+        """A run has taken its nodes; `key` is its job's in order of service."""
+        self._latest = run
+        for group in self._groups:
+            group.begin(run, key[0])
+        waiting = self._state.waiting
+        self._latest_for = {
+            job: latest
+            for job, latest in self._latest_for.items()
+            if (other := waiting.key(job)) is not None and other < key
+        }
+
+    def end(self, run: RunId, kind: int, used: Ints2) -> None:
+        """A run has given back its nodes."""
+        for group in self._groups:
+            group.end(run, kind, used)
+
+    def set_up(self, node: int, is_up: bool) -> None:
+        for group in self._groups:
+            group.nodes.set_up(node, is_up)
+
+    def is_stopping(self, run: RunId) -> bool:
+        return run in self._stops.job_of
+
+    def over(self, run: RunId, is_stopped: bool) -> Sequence[RunId]:
+        """A run was stopped, or is over for another reason. Returns the stopped runs that are over now."""
+        job, over = self._stops.over(run, is_stopped)
+        if job is not None and self._state.waiting.key(job) is not None:
+            self._latest_for.setdefault(job, self._latest)
+        return over
+
+    def may_help(self) -> bool:
+        """Whether some job might displace others now."""
+        return next(self._hopeful(), None) is not None
+
+    def to_stop(self) -> Sequence[RunId]:
+        """The runs to stop now; to be called after each decision, when the jobs that it starts hold nodes."""
+        decided, self._decided = self._decided, self._latest
+        hopeful = list(self._hopeful())
+        if not hopeful:
+            return ()
+        orders: list[RunId] = []
+        with Trial(self._state.nodes) as trial:
+            self._anticipate(trial)
+            for i, displaced in hopeful:
+                job, runs = self._state.waiting[i].id, self._without_which_fits(i, displaced)
+                if runs and min(runs) > decided:
+                    self._latest_for.setdefault(job, decided)
+                elif runs is not None:
+                    for run in runs:
+                        trial.give_back(*self._state.held_by(run))
+                    self._place(i, trial)
+                    if runs:
+                        self._stops.order(job, runs)
+                        orders += runs
+        return orders
+
+    def _hopeful(self) -> Iterator[tuple[int, DisplacedRuns]]:
+        """The jobs, by position, that do not fit and for which nothing is being stopped, but that would fit
+        without the runs of the queues that theirs displaces."""
+        waiting, now = self._state.waiting, self._state.nodes
+        for rank, displaced in self._displaced_by.items():
+            own, without = waiting.of_queue(rank), displaced.nodes
+            i = own.start
+            while i < own.stop:
+                i = next_that_may_fit(
+                    *(now.table, now.requests, without.table, without.requests),
+                    *(waiting.kinds, waiting.chunks, i, own.stop),
+                )
+                if i < own.stop and waiting[i].id not in self._stops.jobs:
+                    yield i, displaced
+                i += 1
+
+    def _anticipate(self, trial: Trial) -> None:
+        """What is being stopped is over, and the jobs for which it is stopped have started."""
+        for run in self._stops.job_of:
+            if self._state.holds(run):
+                trial.give_back(*self._state.held_by(run))
+        for job in self._stops.jobs:
+            if self._state.waiting.key(job) is not None:
+                i = self._state.waiting.position(job)
+                if self._fits(i):
+                    self._place(i, trial)
+
+    def _without_which_fits(self, i: int, displaced: DisplacedRuns) -> list[RunId] | None:
+        """The runs to stop so that job i fits; None if nothing helps."""
+        nodes, state = self._state.nodes, self._state
+        latest = self._latest_displaceable(i)
+        runs = [
+            run for run in displaced.most_recent_first() if run <= latest and run not in self._stops.job_of
+        ]
+        firsts: Ints = np.array([state.first_row(run) for run in runs], dtype=np.int64)
+        stopped: Flags = np.zeros(len(runs), dtype=np.bool_)
+        kind, chunks = int(state.waiting.kinds[i]), int(state.waiting.chunks[i])
+        if not runs_to_stop(
+            nodes.table, nodes.requests, self._shadow, state.held, firsts, kind, chunks, stopped
+        ):
+            return None
+        return [runs[x] for x in np.flatnonzero(stopped)]
+
+    def _latest_displaceable(self, i: int) -> RunId:
+        """The last run that job i may displace."""
+        position, limits = self._state.waiting.position, self._latest_for.items()
+        return min((latest for job, latest in limits if position(job) <= i), default=self._latest)
+
+    def _fits(self, i: int) -> bool:
+        waiting = self._state.waiting
+        return self._state.nodes.fits(int(waiting.kinds[i]), int(waiting.chunks[i]))
+
+    def _place(self, i: int, trial: Trial) -> None:
+        """Job i, which fits, takes the first nodes."""
+        nodes, waiting = self._state.nodes, self._state.waiting
+        kind, chunks = int(waiting.kinds[i]), int(waiting.chunks[i])
+        nodes.fits(kind, chunks)  # `where_fits` is as of this
+        used = nodes.divided(kind, chunks, nodes.where_fits(kind).tolist())
+        assert used is not None
+        trial.take(kind, used)
+
+
+class DisplacedRuns:
+    """The runs of some queues, and what would be free without them. The cost of a run does not depend on the
+    number of nodes, except when there are new kinds of requests."""
+
+    def __init__(self, state: ConsumableNodes, ranks: frozenset[int]) -> None:
+        self._state = state
+        self._ranks = ranks
+        self._runs: dict[RunId, None] = {}
+        """In order of start."""
+        self._copy()
+
+    @property
+    def nodes(self) -> NodeResources:
+        """What would be free without these runs."""
+        if not self._is_current():
+            self._copy()
+            for run in self._runs:
+                self._nodes.give_back(*self._state.held_by(run))
+        return self._nodes
+
+    def most_recent_first(self) -> Iterator[RunId]:
+        return reversed(self._runs)
+
+    def begin(self, run: RunId, rank: int) -> None:
+        """A run of the queue with this rank has taken its nodes."""
+        if rank in self._ranks:
+            self._runs[run] = None
+        elif self._is_current():
+            self._nodes.take(*self._state.held_by(run))
+
+    def end(self, run: RunId, kind: int, used: Ints2) -> None:
+        """A run has given back its nodes."""
+        if run in self._runs:
+            del self._runs[run]
+        elif self._is_current():
+            self._nodes.give_back(kind, used)
+
+    def _is_current(self) -> bool:
+        """A copy knows the kinds of requests for which there was room when it was made."""
+        return self._source is self._state.nodes.requests
+
+    def _copy(self) -> None:
+        self._source = self._state.nodes.requests
+        self._nodes = self._state.nodes.alongside()

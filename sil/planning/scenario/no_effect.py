@@ -1,0 +1,99 @@
+"""Offers of which a part has no effect on the forecast, so that a reader does not look for it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from scheduler.node_request import Node, Request
+from sil.planning.options import AS_IT_IS, Option
+from sil.planning.scenario.node_demand import specification
+from sil.planning.scenario.on_site import OnSite
+from sil.settings.notional import NO_TIME_CHANGES, NotionalTable
+from site_db.site_file.cluster import Cluster
+from site_db.site_file.nodes import cluster_of, request_of
+
+OF_TIMES = ("like", "times_as_fast", "sequential_s", "rating", "uncertainty")
+SPEEDS = {"like", "sequential_s", "rating"}
+
+
+def without_effect(site: OnSite, offers: Sequence[Option]) -> Iterator[str]:
+    """A sentence for each part of an offer that has none."""
+    today = site.in_use(AS_IT_IS)
+    if not today.has_nodes:
+        for option in offers:
+            if any(change.leaves_times for change in option.changes):
+                yield f"'{option.name}': {NO_TIME_CHANGES}."
+        return
+    requests = _requests(site)
+    before, known = cluster_of(today.file), {table.machine_class for table in today.file.machines}
+    for option in offers:
+        after = cluster_of(site.in_use(option).file)
+        of_times = [s for change in option.changes for s in _of_times(change, today.log is not None, known)]
+        for sentence in dict.fromkeys((*of_times, *_of_nodes(before, after, requests))):
+            yield f"'{option.name}': {sentence}."
+
+
+def _requests(site: OnSite) -> list[Request]:
+    """Those of all jobs that may arrive."""
+    in_use = site.in_use(AS_IT_IS)
+    if in_use.log is not None:
+        return list(in_use.log.requests)
+    mix = site.plan.forecast.mix
+    return [request_of(table.request) for table in in_use.file.job_classes if not mix or table.name in mix]
+
+
+def _of_times(change: NotionalTable, is_observed: bool, known: set[str]) -> Iterator[str]:
+    said = [key for key in OF_TIMES if key in change.given]
+    if is_observed and said:
+        have = "has" if len(said) == 1 else "have"
+        yield f"{' and '.join(said)} {have} no effect, since past jobs run as long as they did, on any node"
+    parsed = change.parsed()
+    new = {"add": parsed.what, "upgrade": parsed.to}.get(change.verb)
+    if not is_observed and new is not None and new not in known and not SPEEDS & change.given:
+        yield (
+            f"nothing is said of the speed of '{new}', on which jobs run as long as on the other machine "
+            f"classes on average (like, sequential_s or rating says how fast it is)"
+        )
+
+
+def _of_nodes(before: Cluster, after: Cluster, requests: Sequence[Request]) -> Iterator[str]:
+    """Added or changed nodes that no job can use, and what no job requests of them."""
+    added = _distinct(node for name, node in after.nodes.items() if name not in before.nodes)
+    if added and not any(request.chunks_on(node) for node in added for request in requests):
+        yield "no job of the forecast can run on the added nodes"
+    for resource, new in _changed(before, after).items():
+        if not any(
+            request.may_use(node) and _asks(request, resource) for node in new for request in requests
+        ):
+            yield f"no job of the forecast that may run on the changed nodes requests {resource}"
+
+
+def _changed(before: Cluster, after: Cluster) -> dict[str, list[Node]]:
+    """By resource, the nodes that have more or less of it than before."""
+    pairs = {
+        (specification(old), specification(node)): (old, node)
+        for name, node in after.nodes.items()
+        if (old := before.nodes.get(name)) is not None and specification(old) != specification(node)
+    }
+    found: dict[str, list[Node]] = {}
+    for old, node in pairs.values():
+        has, had = _resources(node), _resources(old)
+        for resource in (*has, *(name for name in had if name not in has)):
+            if has.get(resource) != had.get(resource):
+                found.setdefault(resource, []).append(node)
+    return found
+
+
+def _resources(node: Node) -> dict[str, object]:
+    return {"cores": node.cores, "memory": node.memory_mib, "GPUs": sorted(node.gpus), **node.others} | {
+        f"the feature {name}": True for name in sorted(node.features)
+    }
+
+
+def _asks(request: Request, resource: str) -> bool:
+    amounts = {"cores": request.cores, "memory": request.memory_mib, "GPUs": request.n_gpus, **request.others}
+    return bool(amounts.get(resource)) or resource.removeprefix("the feature ") in request.features
+
+
+def _distinct(nodes: Iterator[Node]) -> list[Node]:
+    return list({specification(node): node for node in nodes}.values())

@@ -1,0 +1,137 @@
+"""What arrives at the nodes of a site: how many jobs with each request, and how long they run."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from math import inf
+from typing import TYPE_CHECKING
+
+import numpy as np
+import polars as pl
+from numpy.typing import NDArray
+
+from scheduler.model import Job, JobId
+from scheduler.node_request import Node, Request
+from sil.settings.experiment_file import PoissonTable
+from sil.workload.job_log import JobLog, queue_of
+from sil.workload.weeks import WEEK_S, n_weeks
+from sil.world.actual_runtimes import NoSpread, RuntimesOnNodes, Spread
+from site_db.site_file.cluster import Cluster
+
+if TYPE_CHECKING:
+    from sil.runs.nodes_scenario import NodesScenario  # loads compiled code
+
+QUANTILES = (np.arange(200) + 0.5) / 200
+
+
+@dataclass(frozen=True)
+class AlikeNodes:
+    """`count` nodes of one machine class that have the same and are in the same partitions; `first` is the
+    index of the first one."""
+
+    node: Node
+    first: int
+    count: int
+
+
+@dataclass(frozen=True)
+class Demand:
+    """Jobs of one request, `per_s` in a second; `run_s` is their mean run time on each kind of nodes. `name`
+    is their class, or the partitions of jobs in a log."""
+
+    name: str
+    request: Request
+    per_s: float
+    run_s: NDArray[np.float64]
+
+
+def alike_nodes(scenario: NodesScenario) -> list[AlikeNodes]:
+    found: dict[object, list[int]] = {}
+    nodes = list(scenario.cluster.nodes.values())
+    for n, (node, machine) in enumerate(zip(nodes, scenario.in_use.site.machines, strict=True)):
+        found.setdefault((machine.machine_class, specification(node)), []).append(n)
+    return [AlikeNodes(nodes[which[0]], which[0], len(which)) for which in found.values()]
+
+
+def specification(node: Node) -> object:
+    """Equal for alike nodes."""
+    has = node.cores, node.memory_mib, tuple(sorted(node.gpus)), tuple(sorted(node.others.items()))
+    return *has, node.features, node.partitions
+
+
+def demand(scenario: NodesScenario, kinds: Sequence[AlikeNodes]) -> list[Demand] | None:
+    """Of jobs that keep arriving and are admitted; None if all are submitted at the beginning."""
+    log = scenario.in_use.log
+    if log is not None:
+        return list(_observed(log, scenario.cluster, len(kinds)))
+    if not isinstance(scenario.experiment.drawn.arrivals, PoissonTable):
+        return None
+    return list(_drawn(scenario, kinds))
+
+
+def _observed(log: JobLog, cluster: Cluster, n_kinds: int) -> Iterator[Demand]:
+    """The jobs of whole weeks. They run as long as they did, wherever they run."""
+    admitted = [_admitted(request, cluster) for request in log.requests]
+    longest_s = pl.DataFrame({"longest_s": [limit_s for _, limit_s in admitted]}).with_row_index("request")
+    span_s = n_weeks(log) * WEEK_S
+    rows = (
+        log.jobs.filter(pl.col("submit_s") < pl.col("submit_s").first() + span_s)
+        .with_columns(pl.col("request").cast(pl.UInt32))
+        .join(longest_s, on="request")
+        .filter(pl.col("estimate_s") <= pl.col("longest_s"))
+        .group_by("request")
+        .agg(pl.len(), pl.col("run_s").mean())
+        .sort("request")
+    )
+    for k, n, run_s in rows.iter_rows():
+        request, _ = admitted[k]
+        yield Demand(queue_of(log.requests[k]), request, n / span_s, np.full(n_kinds, run_s))
+
+
+def _drawn(scenario: NodesScenario, kinds: Sequence[AlikeNodes]) -> Iterator[Demand]:
+    table, in_use = scenario.experiment.drawn, scenario.in_use
+    assert isinstance(table.arrivals, PoissonTable)
+    per_s = table.arrivals.jobs_per_quantum / table.arrivals.quantum_s
+    shares = table.mix or {job_class.name: 1.0 for job_class in in_use.site.job_classes}
+    jobs = [Job(JobId(0), name, 0.0, size=size) for name in shares for size in table.sizes.get(name, (None,))]
+    jobs = [job._replace(id=JobId(i)) for i, job in enumerate(jobs)]
+    mean = in_use.experience().estimate(jobs, [len(members) for members in in_use.site.members])
+    expected = RuntimesOnNodes(mean, in_use.layout.slots.first, NoSpread(), np.zeros(len(jobs)))
+    run_s: dict[str, list[list[float]]] = {name: [] for name in shares}
+    for job in jobs:
+        run_s[job.job_class].append([expected.expected_s(job, [kind.first]) for kind in kinds])
+    ends_at_limit = scenario.experiment.nodes.time_limits == "enforced"
+    for name, share in shares.items():
+        request, limit_s = scenario.requests[name]
+        admitted, longest_s = _admitted(request, scenario.cluster)
+        if limit_s is not None and limit_s > longest_s:
+            continue
+        times_s = np.array(run_s[name])
+        if ends_at_limit and limit_s is not None:
+            times_s = _cut(times_s, limit_s, scenario.spread)
+        yield Demand(name, admitted, per_s * share / sum(shares.values()), times_s.mean(axis=0))
+
+
+def _cut(mean_s: NDArray[np.float64], limit_s: float, spread: Spread) -> NDArray[np.float64]:
+    """The mean run times of jobs that end at their time limit."""
+    factors = np.array([spread.factor(float(quantile)) for quantile in QUANTILES])
+    cut: NDArray[np.float64] = np.minimum(mean_s[..., None] * factors, limit_s).mean(axis=-1)
+    return cut
+
+
+def _admitted(request: Request, cluster: Cluster) -> tuple[Request, float]:
+    """The request in those of its partitions that admit so many nodes, and the longest time limit there.
+
+    Without any such partition, the limit is -inf.
+    """
+    if not request.partitions:
+        return request, inf
+    n_nodes = request.chunks if request.most_on_node == 1 else 0
+    limits = {name: cluster.partitions.get(name) for name in sorted(request.partitions)}
+    open_to = {
+        name: inf if limit is None or limit.max_time_s is None else limit.max_time_s
+        for name, limit in limits.items()
+        if limit is None or limit.max_nodes is None or n_nodes <= limit.max_nodes
+    }
+    return replace(request, partitions=frozenset(open_to)), max(open_to.values(), default=-inf)

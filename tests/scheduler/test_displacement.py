@@ -1,0 +1,519 @@
+"""Several queues on nodes with cores, memory and GPUs, and displacement between them, with fakes."""
+
+from __future__ import annotations
+
+from copy import deepcopy
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from scheduler.free_nodes.conservative import Conservative
+from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
+from scheduler.free_nodes.placer import Placer
+from scheduler.free_nodes.rigid import Rigid
+from scheduler.free_nodes.runtime_estimates import UserEstimates
+from scheduler.managers.displacement import Displacement
+from scheduler.managers.free_node_allocation import NotOnTheseNodes
+from scheduler.managers.free_nodes_manager import free_nodes_manager
+from scheduler.managers.queues import PreemptionPolicy, QueuePolicy
+from scheduler.model import Completion, Job, JobId, Loss, MachineReading, NodeSchedule, RunId
+from scheduler.node_request import Gpus, Node, Request
+from scheduler.node_resources.selection import FirstFit, Placement
+from scheduler.ports import Scheduler
+from scheduler.resource_manager import OnFreeNodes
+from tests.examples import up_to
+from tests.scheduler.fakes import HandClock, RecordingDispatcher, ScriptedMonitor
+from tests.scheduler.free_nodes.small_consumable import SmallJob, SmallNode, fits, place, remove
+from tests.scheduler.free_nodes.test_consumable_backfilling import (
+    request_of,
+    small_jobs,
+    small_nodes,
+    state_of,
+)
+
+URGENT = QueuePolicy("urgent", 2, displaces=frozenset({"low"}))
+MIDDLE = QueuePolicy("middle", 1)
+LOW = QueuePolicy("low", 0)
+CORE = Request()
+GPU = Request(gpus=Gpus(1))
+
+
+class Nodes:
+    """A manager of nodes whose notices a test gives. Jobs are numbers; a job's run is its last one."""
+
+    def __init__(
+        self,
+        *nodes: Node,
+        queues: tuple[QueuePolicy, ...] = (LOW, MIDDLE, URGENT),
+        scheduler: Scheduler | None = None,
+        preemption: PreemptionPolicy | None = None,
+    ) -> None:
+        self.clock = HandClock()
+        self.dispatcher = RecordingDispatcher(self.clock)
+        self.monitor = ScriptedMonitor()
+        ports = OnFreeNodes(
+            self.clock, self.dispatcher, len(nodes), UserEstimates(), self.monitor, nodes=nodes
+        )
+        self.manager = free_nodes_manager(ports, scheduler or Rigid(), scheduler is None, queues, preemption)
+
+    def submit(
+        self, job: int, queue: str, request: Request = CORE, at_s: float = 0.0, takes_s: float = 100.0
+    ) -> str | None:
+        """A job arrives, and a round follows if it is wanted."""
+        self.clock.now_s = max(self.clock.now_s, at_s)
+        refusal = self.manager.on_job_arrived(
+            Job(JobId(job), "rigid", self.clock.now_s, queue=queue, estimate_s=takes_s, request=request)
+        )
+        self.round_if_wanted()
+        return refusal
+
+    def run_of(self, job: int) -> RunId:
+        return next(order.run for _, order in reversed(self.dispatcher.orders) if order.job.id == job)
+
+    def stop(self, *jobs: int) -> None:
+        """The runs of these jobs were stopped."""
+        for job in jobs:
+            self.manager.on_run_preempted(self.run_of(job))
+            self.round_if_wanted()
+
+    def end(self, job: int, at_s: float | None = None) -> None:
+        self.clock.now_s = self.clock.now_s if at_s is None else at_s
+        self.manager.on_run_ended(Completion(self.run_of(job), self.clock.now_s))
+        self.round_if_wanted()
+
+    def lose(self, job: int, node: int) -> None:
+        self.manager.on_run_lost(Loss(self.run_of(job), self.clock.now_s, (node,)))
+        self.round_if_wanted()
+
+    def repair(self, node: int) -> None:
+        self.clock.now_s += 1.0
+        self.monitor.unread.append(MachineReading(node, True, self.clock.now_s))
+        self.manager.on_monitor_news()
+        self.round_if_wanted()
+
+    def round_if_wanted(self) -> None:
+        if self.manager.wants_round:
+            self.manager.run_round()
+
+    @property
+    def started(self) -> list[tuple[int, str]]:
+        """(job, nodes) of each order so far."""
+        return [(int(order.job.id), str(order.machines)) for _, order in self.dispatcher.orders]
+
+    @property
+    def stopping(self) -> list[int]:
+        """The job of each run that was ordered to stop so far."""
+        job_of = {order.run: int(order.job.id) for _, order in self.dispatcher.orders}
+        return [job_of[run] for _, run in self.dispatcher.preemptions]
+
+    @property
+    def waiting(self) -> list[int]:
+        return [int(job) for job in self.manager.why_waiting()]
+
+
+# -- order of service --------------------------------------------------------------------------------------
+
+
+def test_an_urgent_job_that_displaces_nothing_waits_but_starts_before_lower_queues() -> None:
+    nodes = Nodes(Node(1, 0), queues=(LOW, QueuePolicy("urgent", 2)))
+    for job, queue in enumerate(("low", "low", "urgent"), 1):
+        nodes.submit(job, queue, at_s=float(job))
+    assert nodes.stopping == []
+    nodes.end(1, 100.0)
+    nodes.end(3, 200.0)
+    assert [job for job, _ in nodes.started] == [1, 3, 2]
+
+
+def test_jobs_of_one_queue_are_in_order_of_arrival() -> None:
+    nodes = Nodes(Node(1, 0))
+    for job, queue in ((9, "low"), (8, "low"), (7, "middle"), (5, "middle"), (6, "middle")):
+        nodes.submit(job, queue)
+    for job in (9, 5, 6, 7):
+        nodes.end(job)
+    assert [job for job, _ in nodes.started] == [9, 5, 6, 7, 8]
+
+
+def test_the_shortest_job_is_first_only_within_its_queue() -> None:
+    nodes = Nodes(Node(1, 0), scheduler=Rigid(ordering="sjf"))
+    for job, queue, takes_s in ((1, "low", 9.0), (2, "low", 1.0), (3, "middle", 50.0), (4, "middle", 40.0)):
+        nodes.submit(job, queue, takes_s=takes_s)
+    for job in (1, 4, 3):
+        nodes.end(job)
+    assert [job for job, _ in nodes.started] == [1, 4, 3, 2]
+
+
+def test_the_reservation_of_easy_backfilling_belongs_to_the_first_job_of_the_highest_queue() -> None:
+    """Job 3 of the middle queue needs both cores at 50 s; job 2 would take one until 60 s."""
+    nodes = Nodes(Node(2, 0), scheduler=Rigid(backfilling="easy"))
+    nodes.submit(1, "low", takes_s=50.0)
+    nodes.submit(3, "middle", Request(cores=2))
+    nodes.submit(2, "low", at_s=0.0, takes_s=60.0)
+    nodes.submit(4, "low", takes_s=50.0)
+    assert [job for job, _ in nodes.started] == [1, 4]
+
+
+def test_a_conservative_reservation_gives_way_to_one_of_a_higher_queue() -> None:
+    """Jobs 2 and 3 have reservations from 100 and 200 s when job 4 takes the first."""
+    nodes = Nodes(Node(1, 0), scheduler=Conservative())
+    for job, queue in ((1, "low"), (2, "low"), (3, "low"), (4, "middle")):
+        nodes.submit(job, queue)
+    nodes.end(1, 100.0)
+    nodes.end(4, 200.0)
+    assert [job for job, _ in nodes.started] == [1, 4, 2]
+
+
+def test_a_job_of_an_unknown_queue_is_refused_with_its_name() -> None:
+    nodes = Nodes(Node(1, 0))
+    assert nodes.submit(1, "express") == "there is no queue 'express'"
+    assert nodes.waiting == []
+    assert nodes.started == []
+
+
+# -- displacement ------------------------------------------------------------------------------------------
+
+
+def test_an_urgent_job_displaces_the_most_recent_run_and_starts_when_that_has_stopped() -> None:
+    nodes = Nodes(Node(1, 0), Node(1, 0))
+    nodes.submit(1, "low", at_s=0.0)
+    nodes.submit(2, "low", at_s=1.0)
+    nodes.submit(3, "urgent", at_s=2.0)
+    assert nodes.stopping == [2]
+    assert nodes.started == [(1, "0"), (2, "1")]
+    nodes.stop(2)
+    assert nodes.started[2:] == [(3, "1")]
+    assert nodes.waiting == [2]
+
+
+def test_a_displaced_job_waits_in_its_old_place_starts_again_and_completes() -> None:
+    nodes = Nodes(Node(1, 0))
+    for job, queue in ((1, "low"), (2, "low"), (3, "urgent")):
+        nodes.submit(job, queue, at_s=float(job))
+    nodes.stop(1)
+    assert nodes.waiting == [1, 2]
+    nodes.end(3, 100.0)
+    nodes.end(1, 200.0)
+    nodes.end(2, 300.0)
+    assert [job for job, _ in nodes.started] == [1, 3, 1, 2]
+    assert nodes.stopping == [1]
+    assert nodes.waiting == []
+
+
+def test_of_runs_that_started_together_the_one_with_the_higher_number_is_displaced() -> None:
+    nodes = Nodes(Node(2, 0))
+    nodes.submit(9, "middle", Request(cores=2))
+    nodes.submit(1, "low")
+    nodes.submit(2, "low")
+    nodes.end(9)
+    nodes.submit(3, "urgent")
+    assert nodes.stopping == [2]
+
+
+def test_nothing_is_displaced_for_a_job_that_would_not_fit_anyway() -> None:
+    nodes = Nodes(Node(1, 0), Node(1, 0))
+    nodes.submit(1, "middle")
+    nodes.submit(2, "low")
+    nodes.submit(3, "urgent", Request(chunks=2))
+    assert nodes.stopping == []
+    nodes.end(1)
+    assert nodes.stopping == [2], "now it would"
+
+
+def test_nothing_is_displaced_for_a_job_that_fits() -> None:
+    nodes = Nodes(Node(1, 0), Node(1, 0))
+    nodes.submit(1, "low")
+    nodes.submit(2, "urgent")
+    assert nodes.started == [(1, "0"), (2, "1")]
+    assert nodes.stopping == []
+
+
+def test_a_job_displaces_only_runs_of_the_queues_that_its_queue_displaces() -> None:
+    nodes = Nodes(Node(3, 0))
+    for job, queue in ((1, "low"), (2, "middle"), (3, "urgent"), (4, "urgent"), (5, "urgent")):
+        nodes.submit(job, queue)
+    assert nodes.stopping == [1]
+
+
+def test_a_job_with_a_gpu_displaces_only_runs_that_hold_what_it_needs() -> None:
+    """Jobs 2 and 3 started later than job 1, but hold no GPU; job 4 holds one of another node."""
+    nodes = Nodes(Node(4, 0, ("a",)), Node(4, 0))
+    nodes.submit(1, "low", GPU)
+    nodes.submit(2, "low")
+    nodes.submit(3, "low", Request(cores=4))
+    nodes.submit(4, "urgent", GPU)
+    assert nodes.stopping == [1]
+
+
+def test_of_the_runs_that_are_not_needed_those_that_started_first_are_kept() -> None:
+    """Job 5 needs three cores. Jobs 4 and 3 have two, so job 2 is added, after which job 3 is not needed."""
+    nodes = Nodes(Node(5, 0))
+    for job, cores in ((1, 1), (2, 2), (3, 1), (4, 1)):
+        nodes.submit(job, "low", Request(cores=cores), at_s=float(job))
+    nodes.submit(5, "urgent", Request(cores=3))
+    assert nodes.stopping == [4, 2]
+
+
+def test_a_run_that_ends_before_it_is_stopped_is_complete_and_its_room_is_used() -> None:
+    nodes = Nodes(Node(1, 0))
+    nodes.submit(1, "low")
+    nodes.submit(2, "urgent")
+    nodes.end(1)
+    assert nodes.started == [(1, "0"), (2, "0")]
+    assert nodes.waiting == []
+
+
+def test_a_preemption_from_outside_counts_as_a_loss() -> None:
+    nodes = Nodes(Node(1, 0), queues=())
+    nodes.submit(1, "default")
+    nodes.stop(1)
+    assert nodes.started == [(1, "0"), (1, "0")]
+
+
+# -- while runs are being stopped --------------------------------------------------------------------------
+
+
+def test_the_room_of_a_run_is_not_promised_twice() -> None:
+    nodes = Nodes(Node(1, 0), Node(1, 0), Node(1, 0))
+    for job in (1, 2, 3):
+        nodes.submit(job, "low")
+    nodes.submit(4, "urgent")
+    nodes.submit(5, "urgent")
+    assert nodes.stopping == [3, 2]
+    nodes.stop(2, 3)
+    assert sorted(nodes.started[3:]) == [(4, "1"), (5, "2")]
+    assert nodes.stopping == [3, 2]
+
+
+def test_a_job_for_which_nothing_can_be_stopped_leaves_all_runs_to_those_after_it() -> None:
+    """Beside job 3, for which job 2 is being stopped, there is no room for job 4."""
+    nodes = Nodes(Node(1, 0), Node(1, 0))
+    nodes.submit(1, "low")
+    nodes.submit(2, "low")
+    nodes.submit(3, "urgent")
+    nodes.submit(4, "urgent", Request(chunks=2))
+    assert nodes.stopping == [2]
+    nodes.submit(5, "urgent")
+    assert nodes.stopping == [2, 1]
+
+
+def test_room_that_a_stopped_run_leaves_over_is_used_before_more_are_stopped() -> None:
+    nodes = Nodes(Node(2, 0), Node(2, 0))
+    nodes.submit(1, "low", Request(cores=2))
+    nodes.submit(2, "low", Request(cores=2))
+    for job in (3, 4, 5):
+        nodes.submit(job, "urgent")
+    assert nodes.stopping == [2, 1]
+    nodes.stop(2)
+    assert nodes.started[2:] == [(3, "1"), (4, "1")]
+
+
+def test_runs_stopped_for_one_job_are_over_together() -> None:
+    """If the first one's core were free at once, job 1 would take it again, and job 3 would never start."""
+    nodes = Nodes(Node(1, 0), Node(1, 0), scheduler=Rigid(backfilling="easy"))
+    nodes.submit(1, "low", takes_s=10.0)
+    nodes.submit(2, "low")
+    nodes.submit(3, "urgent", Request(chunks=2))
+    assert sorted(nodes.stopping) == [1, 2]
+    nodes.stop(1)
+    nodes.submit(4, "low", takes_s=10.0)
+    assert nodes.started == [(1, "0"), (2, "1")]
+    nodes.stop(2)
+    assert nodes.started[2:] == [(3, "0-1")]
+    assert nodes.waiting == [1, 2, 4]
+
+
+@pytest.mark.parametrize("ends", [True, False])
+def test_runs_stopped_for_one_job_are_over_when_the_last_one_ends_or_fails(ends: bool) -> None:
+    nodes = Nodes(Node(1, 0), Node(1, 0))
+    nodes.submit(1, "low")
+    nodes.submit(2, "low")
+    nodes.submit(3, "urgent", Request(chunks=2))
+    nodes.stop(1)
+    if ends:
+        nodes.end(2)
+    else:
+        nodes.lose(2, node=1)
+        nodes.repair(1)
+    assert nodes.started[2:3] == [(3, "0-1")]
+
+
+def test_a_run_that_would_be_displaced_at_once_never_starts() -> None:
+    """Job 4 ends, and its core could be given to job 5 until job 1 ends; but job 3 displaces job 1."""
+    nodes = Nodes(Node(1, 0), Node(1, 0), scheduler=Rigid(backfilling="easy"))
+    nodes.submit(4, "middle")
+    nodes.submit(1, "low")
+    nodes.submit(3, "urgent", Request(chunks=2))
+    nodes.submit(5, "low", takes_s=5.0)
+    assert nodes.stopping == []
+    nodes.end(4, 10.0)
+    assert nodes.stopping == [1]
+    nodes.stop(1)
+    assert nodes.started == [(4, "0"), (1, "1"), (3, "0-1")]
+    assert nodes.waiting == [1, 5]
+
+
+def test_a_node_that_is_down_is_no_reason_to_displace_what_else_runs() -> None:
+    nodes = Nodes(Node(1, 0), Node(1, 0))
+    nodes.submit(1, "low")
+    nodes.submit(2, "low")
+    nodes.lose(2, node=1)
+    nodes.submit(3, "urgent", Request(chunks=2))
+    assert nodes.stopping == []
+    nodes.repair(1)
+    assert nodes.stopping == [1]
+
+
+# -- schedulers with other preferences ---------------------------------------------------------------------
+
+
+class LastFirst:
+    """The jobs in the reverse of their order."""
+
+    def schedule(self, problem: ConsumableNodesProblem) -> NodeSchedule:
+        placer = Placer(problem)
+        for i in reversed(range(problem.n_jobs)):
+            if placer.fits(i):
+                placer.start(i)
+        return placer.schedule("too little is free")
+
+
+def test_a_scheduler_that_starts_the_displaced_job_again_is_obeyed() -> None:
+    """Else the two jobs would take turns without end."""
+    nodes = Nodes(Node(1, 0), scheduler=LastFirst())
+    nodes.submit(1, "low")
+    nodes.submit(2, "urgent")
+    nodes.stop(1)
+    assert nodes.started == [(1, "0"), (1, "0")]
+    nodes.submit(3, "urgent")
+    assert nodes.stopping == [1], "a later job does not displace it either"
+    nodes.end(1)
+    assert nodes.started[2:] == [(3, "0")]
+    nodes.end(3)
+    assert nodes.started[3:] == [(2, "0")]
+
+
+def test_a_job_displaces_nothing_that_was_preferred_to_it_in_the_same_decision() -> None:
+    nodes = Nodes(Node(1, 0), scheduler=LastFirst())
+    nodes.submit(9, "middle")
+    nodes.submit(1, "low")
+    nodes.submit(2, "urgent")
+    nodes.end(9)
+    assert nodes.started[1:] == [(1, "0")]
+    nodes.submit(3, "urgent")
+    assert nodes.stopping == []
+
+
+class Refusing:
+    """In order of service, except the jobs that it refuses to start."""
+
+    def __init__(self, *refused: int) -> None:
+        self.refused = set(refused)
+
+    def schedule(self, problem: ConsumableNodesProblem) -> NodeSchedule:
+        placer = Placer(problem)
+        for i, job in enumerate(problem.jobs):
+            if job.id not in self.refused and placer.fits(i):
+                placer.start(i)
+        return placer.schedule("too little is free, or it is refused")
+
+
+@pytest.mark.parametrize(("queue", "displaced"), [("first", [1, 1]), ("low", [1])])
+def test_a_job_that_was_passed_over_displaces_again_once_one_served_before_it_has_started(
+    queue: str, displaced: list[int]
+) -> None:
+    """Job 1 starts again instead of job 3. Then job 2 starts."""
+    scheduler = Refusing(2, 3)
+    nodes = Nodes(Node(1, 0), Node(1, 0), queues=(QueuePolicy("first", 3), URGENT, LOW), scheduler=scheduler)
+    for job, of in ((8, "first"), (1, "low"), (2, queue), (3, "urgent")):
+        nodes.submit(job, of)
+    nodes.stop(1)
+    assert nodes.started == [(8, "0"), (1, "1"), (1, "1")]
+    assert nodes.stopping == [1]
+    scheduler.refused = {3}
+    nodes.end(8)
+    assert nodes.started[3:] == [(2, "0")]
+    assert nodes.stopping == displaced
+
+
+# -- policies ----------------------------------------------------------------------------------------------
+
+
+def test_a_job_displaced_too_often_moves_to_the_next_higher_queue() -> None:
+    nodes = Nodes(Node(1, 0), preemption=PreemptionPolicy(raised_after=2))
+    nodes.submit(1, "low")
+    for urgent in (10, 11):
+        nodes.submit(urgent, "urgent")
+        nodes.stop(1)
+        nodes.submit(urgent + 10, "low")
+        nodes.end(urgent)
+    assert [job for job, _ in nodes.started] == [1, 10, 1, 11, 1]
+    nodes.submit(12, "urgent")
+    assert nodes.stopping == [1, 1], "it is in the middle queue now"
+    nodes.end(1)
+    nodes.end(12)
+    assert [job for job, _ in nodes.started][5:] == [12, 20]
+
+
+def test_a_least_gain_is_refused_since_nothing_is_planned() -> None:
+    with pytest.raises(NotOnTheseNodes, match=r"least_gain_s is 60 s, .*; expected 0: leave it out"):
+        Nodes(Node(1, 0), preemption=PreemptionPolicy(least_gain_s=60.0))
+
+
+def test_queues_on_identical_nodes_are_refused() -> None:
+    with pytest.raises(NotOnTheseNodes, match="there are 3 queues for identical nodes, which have one"):
+        Nodes()
+
+
+# -- an independent small version --------------------------------------------------------------------------
+
+
+def small_choice(
+    nodes: list[SmallNode], empty: list[SmallNode], runs: list[tuple[int, SmallJob]], job: SmallJob
+) -> list[int]:
+    """The numbers of the runs to stop for a job, given those that may be, in order of start."""
+
+    def fits_without(stopped: list[tuple[int, SmallJob]]) -> bool:
+        left = deepcopy(nodes)
+        for _, run in stopped:
+            remove(left, empty, run)
+        return fits(left, job)
+
+    for n in range(len(runs) + 1):
+        stopped = runs[len(runs) - n :]
+        if fits_without(stopped):
+            break
+    else:
+        return []
+    for run in list(stopped):
+        others = [other for other in stopped if other is not run]
+        if fits_without(others):
+            stopped = others
+    return [number for number, _ in stopped]
+
+
+@settings(max_examples=up_to(500))
+@given(
+    small_nodes(),
+    st.lists(st.tuples(small_jobs(), st.booleans()), max_size=7),
+    small_jobs(),
+)
+def test_the_runs_to_stop_are_those_of_the_small_version(
+    empty: list[SmallNode], running: list[tuple[SmallJob, bool]], job: SmallJob
+) -> None:
+    nodes, state, runs = deepcopy(empty), state_of(empty), list[tuple[int, SmallJob]]()
+    displacement = Displacement(state, (URGENT, MIDDLE, LOW))
+    placement = Placement(state.nodes, FirstFit())
+    for k, (other, is_low) in enumerate(running):
+        if place(nodes, other):
+            kind = state.nodes.kind_of(request_of(other))
+            used = placement.place(kind, other.chunks)
+            assert used is not None
+            state.begin(RunId(k), 100.0, kind, used)
+            displacement.begin(RunId(k), (2 if is_low else 1, 0.0, JobId(k)))
+            runs += [(k, other)] if is_low else []
+    displacement.to_stop()  # what runs now was started earlier
+    state.wait(Job(JobId(99), "rigid", 0.0), request_of(job), job.estimate_s, rank=0)
+    before = [array.copy() for array in state.nodes.table[:6]]
+    assert sorted(displacement.to_stop()) == small_choice(nodes, empty, runs, job)
+    for array, was in zip(state.nodes.table[:6], before, strict=True):
+        assert (array == was).all()

@@ -1,0 +1,457 @@
+"""`sil plan` on sites of nodes: answers that are known, forecasts from logs, and error messages."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import polars as pl
+import pytest
+
+from sil.outcome.metrics import metric_of_jobs
+from sil.planning.answers import Answers, Prepared, answer_questions
+from sil.planning.options import AS_IT_IS, one_of_each
+from sil.planning.plan_file import Plan, read_plan
+from sil.planning.questions.ranking import PairVerdict
+from sil.planning.report import recommendation
+from sil.planning.report.effects import options_frame
+from sil.planning.report.page import OPTIONS, PAGE
+from sil.planning.scenario.no_effect import without_effect
+from sil.runs.nodes_scenario import NodesScenario
+from sil.workers.executor import Inline
+from sil.workers.runner import Runner
+from tests.sil.planning.nodes_site import DRAWN, HOUR_S, SITE, WEEK_HOURS, accounting, on_site, plan
+from tests.sil.test_cli import sil, the_sentence
+from tests.sil.test_queueing_theory_on_nodes import mean_wait_mmc_s
+
+pytestmark = pytest.mark.usefixtures("in_this_process", "without_figures")
+
+
+def answers_of(folder: Path, of: Plan, site: str = SITE) -> Answers:
+    (folder / "site.toml").write_text(site)
+    prepared = Prepared(of, folder / "plan.toml", None)
+    return answer_questions(prepared, Runner(Inline()), lambda *look: None)
+
+
+# -- answers that are known ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("seed", [1, 2, 3])
+def test_where_gpus_are_scarce_more_of_them_help_and_more_cores_do_not(seed: int, tmp_path: Path) -> None:
+    answers = answers_of(tmp_path, plan(seed=seed))
+    (answer,) = answers.answers
+    assert answer.marginal is not None
+    first, second = answer.marginal.effects
+    assert first.option.name == "a node with GPUs"
+    assert (first.against_today, second.against_today) == (PairVerdict.BETTER, PairVerdict.TIE)
+    assert not answer.marginal.standings.unsettled
+    assert "for 10, waiting of requested GPUs falls by" in recommendation.recommendation(answers)
+
+
+def test_equal_offers_of_nodes_are_tied(tmp_path: Path) -> None:
+    new = {"add": "1 x new", "processors": 8, "memory_mb": 64_000, "gpus": {"a100": 2}, "partitions": ["gpu"]}
+    equal = [
+        {"name": "as there are", "changes": ["1 x gpu-node"], "price": 10.0},
+        {"name": "as described", "changes": [{**new, "like": "gpu-node"}], "price": 10.0},
+    ]
+    (answer,) = answers_of(tmp_path, plan(offers=equal)).answers
+    assert answer.marginal is not None
+    assert answer.marginal.standings.tied_with("as there are") == ("as described",)
+
+
+ONE_NODE = """
+name = "one-node"
+machine_classes = [{ name = "node" }]
+machines = [{ names = ["n1"], machine_class = "node", processors = 4 }]
+partitions = [{ name = "all", nodes = ["n1"] }]
+job_classes = [{ name = "one-core", sequential_s = { node = 100 } }]
+"""
+
+
+def test_one_more_core_shortens_waits_as_theory_says(tmp_path: Path) -> None:
+    """M/M/4 and M/M/5 (Erlang C) at 0.8 of four cores."""
+    of = plan(
+        schedulers=["fcfs"],
+        goals=[{"metric": "mean_waiting"}],
+        workload={"jobs": 800, "arrivals": {"kind": "poisson", "jobs_per_quantum": 3.2, "quantum_s": 100}},
+        run_times={"kind": "gamma", "coefficient_of_variation": 1.0},
+        offers=[{"name": "a core", "changes": [{"change": "node", "processors": 5}], "price": 1.0}],
+        warm_up_jobs=100,
+        indifference=0.001,
+        first_replications=24,
+        most_replications=24,
+    )
+    (answer,) = answers_of(tmp_path, of, ONE_NODE).answers
+    assert answer.marginal is not None
+    (effect,) = answer.marginal.effects
+    four_s, five_s = mean_wait_mmc_s(4, 0.8, 100.0), mean_wait_mmc_s(5, 0.64, 100.0)
+    assert effect.gain.low <= four_s - five_s <= effect.gain.high
+    assert (effect.gain.half_width or 0.0) < (four_s - five_s) / 3, "the interval says something"
+
+
+@pytest.mark.processes
+def test_results_on_nodes_do_not_depend_on_workers(tmp_path: Path) -> None:
+    path = plan_file(tmp_path)
+    for workers in ("1", "2"):
+        done = sil("plan", path, "--out", tmp_path / workers, "--workers", workers)
+        assert done.exit_code == 0, done.output
+    for name in (OPTIONS, "job_classes.csv", PAGE):
+        assert (tmp_path / "1" / name).read_bytes() == (tmp_path / "2" / name).read_bytes()
+
+
+# -- weeks of a log --------------------------------------------------------------------------------------
+
+
+def weekly(**more: Any) -> Plan:
+    return plan(log={"file": "sacct.txt", "weeks": 2}, most_replications=10, **more)
+
+
+def arrivals(scenario: NodesScenario, replication: int) -> list[tuple[float, str | None, float]]:
+    """Arrival, request and run time of each job in one replication."""
+    arriving = scenario.arriving(replication)
+    return [(job.arrival_s, str(job.request), arriving.run_s(job, ())) for job in arriving.jobs]
+
+
+def scenarios(folder: Path, of: Plan) -> Iterator[NodesScenario]:
+    """Of the site as it is and of each offer."""
+    site = on_site(folder, of)
+    for option in (AS_IT_IS, *one_of_each(of)):
+        scenario = site.scenario(option)
+        assert isinstance(scenario, NodesScenario)
+        yield scenario
+
+
+def test_all_options_see_the_same_weeks_and_replications_see_others(tmp_path: Path) -> None:
+    accounting(tmp_path / "sacct.txt", 6)
+    today, *offers = scenarios(tmp_path, weekly())
+    assert all(arrivals(offer, 3) == arrivals(today, 3) for offer in offers)
+    assert len({tuple(arrivals(today, replication)) for replication in range(5)}) > 1
+    other_seed = next(scenarios(tmp_path, weekly(seed=2)))
+    assert [arrivals(other_seed, r) for r in range(4)] != [arrivals(today, r) for r in range(4)]
+
+
+def test_drawn_weeks_keep_days_and_nights(tmp_path: Path) -> None:
+    accounting(tmp_path / "sacct.txt", 6)
+    today = next(scenarios(tmp_path, weekly()))
+    for replication in range(3):
+        drawn = arrivals(today, replication)
+        hours = np.array([arrival_s for arrival_s, _, _ in drawn]) / HOUR_S
+        by_day = ((hours % 24 >= 9) & (hours % 24 < 17)).mean()
+        assert by_day > 0.85
+        at_ends = [
+            hour for hour, (_, what, _) in zip(hours, drawn, strict=True) if str(what).startswith("2 n")
+        ]
+        assert [hour % WEEK_HOURS for hour in at_ends] == [0, WEEK_HOURS - 1] * 2
+
+
+def test_a_log_is_read_once_and_its_notes_appear_once(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    accounting(tmp_path / "sacct.txt", 3)
+    text = (tmp_path / "sacct.txt").read_text()
+    (tmp_path / "sacct.txt").write_text(text.replace("|1440|", "||").replace("gres/gpu=1", "gres/gpu=9", 2))
+    from sil.site import site_in_use
+
+    reads, read = [], site_in_use.read_log
+    monkeypatch.setattr(site_in_use, "read_log", lambda *what: reads.append(what) or read(*what))
+    answers = answers_of(tmp_path, weekly())
+    assert len(reads) == 1
+    said = list(recommendation.caveats(answers))
+    assert sum("no time limit; the run time is taken" in sentence for sentence in said) == 1
+    assert sum("can satisfy 1 node with 2 cores, 8,000 MiB, 9 GPUs" in sentence for sentence in said) == 1
+
+
+def test_runs_are_others_after_the_log_is_edited(tmp_path: Path) -> None:
+    keys = []
+    for seed in (1, 1, 2):
+        accounting(tmp_path / "sacct.txt", 3, seed)
+        keys.append(on_site(tmp_path, weekly()).run(AS_IT_IS, "easy", 0).key)
+    assert keys[0] == keys[1] != keys[2]
+
+
+@pytest.mark.reads_report
+def test_page_and_console_say_how_nodes_are_modelled_and_what_is_forecast(tmp_path: Path) -> None:
+    accounting(tmp_path / "sacct.txt", 5)
+    path = plan_file(tmp_path, '[log]\nfile = "sacct.txt"\nweeks = 2\n')
+    done = sil("plan", path, "--out", tmp_path / "out")
+    assert done.exit_code == 0, done.output
+    console, page = " ".join(done.output.split()), (tmp_path / "out" / PAGE).read_text()
+    for sentence in (
+        "The forecast: 2 weeks drawn from 5 of sacct.txt, in each replication.",
+        "Nodes: 4 with 8 CPUs, 32,000 MiB; 2 with 8 CPUs, 64,000 MiB, 2 a100 GPUs.",
+        "Jobs share nodes by CPUs, memory and GPUs; partitions, by number of nodes: cpu (4), gpu (2)",
+        "waits have no bias like that of mapping = commit on machines",
+    ):
+        assert sentence in console
+        assert sentence in page
+    assert "keep the machine to which they were mapped" not in page
+    assert "Jobs run as long as they did, on whatever nodes" in page
+    assert "Gain by job class" not in page, "the log has none"
+
+
+def test_weeks_of_the_past_of_a_site_are_a_forecast(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "site.toml").write_text(SITE)
+    accounting(tmp_path / "sacct.txt", 3)
+    for command in (["init"], ["import", "site.toml"], ["import-sacct", "sacct.txt"]):
+        assert sil("db", *command).exit_code == 0
+    path = plan_file(tmp_path, "[history]\nweeks = 1\n")
+    done = sil("plan", path, "--site", "site.db", "--json")
+    assert done.exit_code == 0, done.output
+    printed = json.loads(done.stdout)
+    assert any("1 week drawn from 3 of the history of shared" in one for one in printed["assumptions"])
+    assert "name its database with --site" in the_sentence(sil("plan", path))
+
+
+# -- goals, offers and questions -------------------------------------------------------------------------
+
+
+def test_gpu_goals_are_those_of_the_jobs_in_a_run(tmp_path: Path) -> None:
+    goals = [{"metric": name} for name in ("gpu_waiting", "gpu_utilisation", "utilisation")]
+    of = plan(goals=[*goals, {"metric": "mean_waiting", "partition": "gpu"}])
+    site = on_site(tmp_path, of)
+    run = site.run(AS_IT_IS, "easy", 0)
+    found, jobs = run(), run.simulate().all_jobs
+    on_gpus = jobs.filter(job_class="train")
+    assert found["gpu_waiting"] == pytest.approx(on_gpus["waiting_time"].sum() / 3600)
+    assert found["mean_waiting gpu"] == pytest.approx(on_gpus["waiting_time"].mean())
+    span_s = jobs["finish_time"].max() - jobs["submission_time"].min()  # type: ignore[operator]
+    assert found["gpu_utilisation"] == pytest.approx(100 * on_gpus["execution_time"].sum() / (4 * span_s))
+    used_s = (jobs["execution_time"] * jobs["tasks"]).sum()
+    assert found["utilisation"] == pytest.approx(100 * used_s / (48 * span_s))
+
+
+def test_the_utilisation_of_gpus_counts_what_runs_request_of_them() -> None:
+    jobs = pl.DataFrame({"submission_time": [0.0], "finish_time": [100.0]})
+    runs = pl.DataFrame({"from_s": [0.0], "until_s": [50.0], "tasks": [8], "requested_gpus": [2.0]})
+    assert metric_of_jobs("gpu_utilisation", jobs, runs, 64, 4) == 100 * 50 * 2 / (4 * 100)
+
+
+def test_the_first_jobs_of_a_drawn_week_are_not_measured(tmp_path: Path) -> None:
+    accounting(tmp_path / "sacct.txt", 3)
+    simulated = on_site(tmp_path, weekly(warm_up_jobs=20)).run(AS_IT_IS, "easy", 0).simulate()
+    assert len(simulated.jobs) == len(simulated.all_jobs) - 20
+
+
+def test_the_uncertainty_of_times_on_new_nodes_is_drawn_in_each_replication(tmp_path: Path) -> None:
+    new = {"add": "9 x new", "processors": 8, "memory_mb": 64_000, "gpus": {"a100": 2}, "partitions": ["gpu"]}
+    offer = {"name": "new", "changes": [{**new, "like": "gpu-node", "uncertainty": 0.5}], "price": 1.0}
+    (_, uncertain) = scenarios(tmp_path, plan(offers=[offer]))
+    ran_s = set()
+    for replication in range(3):
+        arriving = uncertain.arriving(replication)
+        job = next(job for job in arriving.jobs if job.job_class == "train")
+        on_new = list(uncertain.cluster.nodes).index("new-new-1")
+        ran_s.add(arriving.run_s(job, [on_new]))
+    assert len(ran_s) == 3
+
+
+def test_retirements_are_kinds_of_nodes_by_class_and_partitions(tmp_path: Path) -> None:
+    answers = answers_of(tmp_path, plan(offers=[], retire={"count": 1}, goals=[{"metric": "mean_waiting"}]))
+    assert answers.indispensable == ("without 1 x gpu-node of gpu, all",)
+    (answer,) = answers.answers
+    assert answer.retire is not None
+    assert [effect.option.name for effect in answer.retire.effects] == ["without 1 x cpu-node of cpu, all"]
+
+
+def test_the_least_number_of_nodes_and_the_best_buy_are_found(tmp_path: Path) -> None:
+    of = plan(
+        offers=[{"name": "a node", "changes": ["1 x gpu-node"], "price": 10.0, "limit": 4}],
+        budget=20,
+        size={"offer": "a node", "target": 0.05},
+        most_replications=15,
+    )
+    (answer,) = answers_of(tmp_path, of).answers
+    assert answer.size is not None
+    assert answer.size.count in (2, 3)
+    assert answer.best_buy is not None
+    assert answer.best_buy.ranking.effects[0].option.name == "2 x a node"
+
+
+NEW = {"add": "1 x new", "processors": 8, "memory_mb": 64_000, "gpus": {"h100": 2}, "partitions": ["gpu"]}
+
+
+@pytest.mark.parametrize(
+    ("change", "sentence"),
+    [
+        (
+            {**NEW, "like": "gpu-node", "times_as_fast": 2.0},
+            "like and times_as_fast have no effect, since past",
+        ),
+        (
+            {**NEW, "rating": 2.0},
+            "rating has no effect, since past jobs run as long as they did, on any node",
+        ),
+        ({**NEW, "partitions": ["all"]}, "no job of the forecast can run on the added nodes"),
+        (
+            {"change": "gpu-node", "processors": 16, "resources": {"fpga": 1}},
+            "no job of the forecast that may run on the changed nodes requests fpga",
+        ),
+        (
+            {"change": "cpu-node", "gpus": {"a100": 1}},
+            "no job of the forecast that may run on the changed nodes requests GPUs",
+        ),
+    ],
+)
+def test_parts_of_offers_without_effect_are_said(
+    change: dict[str, Any], sentence: str, tmp_path: Path
+) -> None:
+    accounting(tmp_path / "sacct.txt", 3)
+    of = weekly(offers=[{"name": "it", "changes": [change], "price": 1.0}])
+    (said,) = without_effect(on_site(tmp_path, of), one_of_each(of))
+    assert said.startswith("'it': ")
+    assert sentence in said
+
+
+def test_an_offer_with_effect_has_no_such_note_and_unknown_speed_is_said(tmp_path: Path) -> None:
+    offers = [
+        {"name": "memory", "changes": [{"change": "cpu-node", "more_memory_mb": 8_000}], "price": 1.0},
+        {"name": "new", "changes": [NEW], "price": 1.0},
+    ]
+    said = list(recommendation.caveats(answers_of(tmp_path, plan(offers=offers, most_replications=10))))
+    assert not [one for one in said if one.startswith("'memory': ")]
+    assert [one for one in said if one.startswith("'new': nothing is said of the speed of 'new'")]
+
+
+# -- messages --------------------------------------------------------------------------------------------
+
+FILE = """
+name = "nodes"
+site = "site.toml"
+schedulers = ["easy"]
+most_replications = 10
+goals = [{ metric = "gpu_waiting" }]
+offers = [{ name = "a node", changes = ["1 x gpu-node"], price = 10 }]
+"""
+WORKLOAD = """
+[workload]
+jobs = 60
+arrivals = { kind = "poisson", jobs_per_quantum = 0.5, quantum_s = 100 }
+"""
+
+
+def plan_file(folder: Path, forecast: str = WORKLOAD, text: str = FILE) -> Path:
+    (folder / "site.toml").write_text(SITE)
+    (folder / "plan.toml").write_text(text + forecast)
+    return folder / "plan.toml"
+
+
+WEEKS = '\n[log]\nfile = "sacct.txt"\nweeks = 2\n'
+
+
+@pytest.mark.parametrize(
+    ("find", "put", "forecast", "message"),
+    [
+        ('site = "site.toml"', "", WEEKS, "site is missing, and the weeks of a log are drawn for its nodes"),
+        (
+            "",
+            "",
+            '\n[log]\nfile = "sacct.txt"\n',
+            "leave it out, or give log.weeks, which are drawn for the nodes",
+        ),
+        ("", "", f"{WEEKS}parts = 5\n", "log.parts is for a log without a site, and log.weeks for the nodes"),
+        ("", "", f"{WEEKS}processors = 5\n", "log.processors is for a log without a site"),
+        (
+            "",
+            "",
+            "\n[history]\nweeks = 2\njobs = 5\n",
+            "either jobs or weeks of a history, and this one both",
+        ),
+        (
+            "",
+            "",
+            f"{WEEKS}[run_times]\nkind = 'gamma'\ncoefficient_of_variation = 1\n",
+            "run_times has no effect",
+        ),
+        (
+            "",
+            "",
+            f"{WORKLOAD}[preemption]\nleast_gain_s = 2\n",
+            "preemption.least_gain_s has no effect on nodes",
+        ),
+        (
+            "gpu_waiting",
+            "mean_waiting', job_class = 'x".replace("'", '"'),
+            WEEKS,
+            "no job of job class 'x' ever",
+        ),
+        (
+            '"gpu_waiting"',
+            '"makespan", partition = "gp"',
+            WORKLOAD,
+            "no job of partition 'gp' ever arrives; there",
+        ),
+        (
+            '"gpu_waiting"',
+            '"makespan", partition = "a", queue = "b"',
+            WORKLOAD,
+            "in a queue or in a partition",
+        ),
+        ('["easy"]', '["mct"]', WORKLOAD, "mct"),
+        ("gpu-node", "gpu-nod", WORKLOAD, "add 1 x gpu-nod: the site has no machines of class 'gpu-nod'"),
+    ],
+)
+def test_plans_that_do_not_fit_nodes_are_rejected_with_one_sentence(
+    find: str, put: str, forecast: str, message: str, tmp_path: Path
+) -> None:
+    accounting(tmp_path / "sacct.txt", 3)
+    path = plan_file(tmp_path, forecast, FILE.replace(find, put, 1) if find else FILE)
+    assert message in the_sentence(sil("plan", path, "--out", tmp_path / "out"))
+
+
+ON_MACHINES = (
+    FILE.replace("site.toml", "hcs-2001").replace("1 x gpu-node", "1 x pii-450").replace("easy", "mct")
+)
+
+
+@pytest.mark.parametrize(
+    ("forecast", "message"),
+    [
+        (WEEKS, "the jobs of a log run on nodes, and the site 'hcs-2001' has no partitions"),
+        ("\n[history]\nweeks = 2\n", "the jobs of a history run on nodes, and the site 'hcs-2001' has no"),
+    ],
+)
+def test_weeks_are_rejected_for_a_site_of_machines(forecast: str, message: str, tmp_path: Path) -> None:
+    assert message in the_sentence(sil("plan", plan_file(tmp_path, forecast, ON_MACHINES)))
+
+
+def test_goals_of_gpus_are_rejected_where_there_are_none(tmp_path: Path) -> None:
+    path = plan_file(tmp_path, text=FILE.replace('"1 x gpu-node"', '"1 x node"'))
+    (tmp_path / "site.toml").write_text(ONE_NODE)
+    assert "the goal is gpu_waiting, and the site has no GPUs" in the_sentence(sil("plan", path))
+    assert "the site has no GPUs" in the_sentence(sil("plan", plan_file(tmp_path, text=ON_MACHINES)))
+    of_partition = ON_MACHINES.replace('"gpu_waiting"', '"makespan", partition = "gpu"')
+    sentence = the_sentence(sil("plan", plan_file(tmp_path, text=of_partition)))
+    assert "the goal is of the partition 'gpu', and the site has none" in sentence
+
+
+def test_a_log_that_is_too_short_at_the_forecast_load_is_rejected(tmp_path: Path) -> None:
+    accounting(tmp_path / "sacct.txt", 3)
+    path = plan_file(tmp_path, f"{WEEKS}load = 2\n")
+    sentence = the_sentence(sil("plan", path))
+    assert "its submissions span 10.5 days; expected 2 whole weeks or more" in sentence
+
+
+def test_offers_that_a_forecast_on_nodes_cannot_use_are_named(tmp_path: Path) -> None:
+    """Twice the load is carried only with more GPUs."""
+    heavy = {**DRAWN, "arrivals": {"kind": "poisson", "jobs_per_quantum": 1.1, "quantum_s": 100}}
+    answers = answers_of(tmp_path, plan(workload=heavy, most_replications=10))
+    assert answers.answers[0].base.name == "a node with GPUs"
+    left_out = options_frame(answers).filter(against_today="left out")["option"].to_list()
+    assert left_out == ["two nodes without"]
+    assert any(
+        one.startswith("'two nodes without' is left out: 1.1") for one in recommendation.caveats(answers)
+    )
+
+
+def test_the_built_in_plan_on_nodes_is_about_gpus() -> None:
+    from sil.settings import files
+
+    path = files.built_in("plans")["gpu-nodes"]
+    prepared = Prepared(read_plan(path), path, None)
+    today = prepared.loads[AS_IT_IS.name]
+    assert today is not None
+    assert today.scarce == "GPUs"
