@@ -238,7 +238,7 @@ def _members(found: _Found, partition: str) -> set[str]:
             raise line.mistake(
                 f"partition {partition} lists node {node}, which is not defined; add NodeName={node}"
             )
-    return {*listed} - found.future
+    return {*listed}
 
 
 def _hosts(line: _Line, text: str) -> list[str]:

@@ -75,9 +75,7 @@ class LoggedRequests:
             cores=threads if are_tasks else threads * ceil(tres.cpus / nodes / threads),
             memory_mib=ceil(memory_mib / chunks),
             gpus=_gpus(tres, nodes),
-            others={
-                name: ceil(n / chunks) for name, n in tres.others.items() if n and self._cluster.has(name)
-            },
+            others={name: ceil(n / chunks) for name, n in tres.others.items() if self._cluster.has(name)},
             most_on_node=None if are_tasks else 1,
             exclusive=self._cluster.takes_whole_nodes(partitions),
             partitions=partitions,

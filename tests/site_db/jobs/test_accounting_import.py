@@ -418,7 +418,7 @@ def test_the_time_limit_of_a_class_is_the_longest_that_its_partition_allows(
     ids=["amounts of nothing", "no memory", "partitions with a space", "a type with a space", "no partition"],
 )
 def test_odd_texts_are_read(row: Row, session: Session, tmp_path: Path) -> None:
-    put_nodes(session, tmp_path)
+    put_nodes(session, tmp_path, CONF.replace("gpu:a100:4", "gpu:a100:4,fpga:1"))
     assert imported(session, [row], tmp_path).tally.used == 1
     assert list(errors(file_of(session))) == []
 
