@@ -46,6 +46,15 @@ class Partition:
     default_time_s: float | None = None
     """The time limit of a job that requests none."""
 
+    def refusal(self, request: Request, time_limit_s: float | None) -> str | None:
+        """What a job requests that the partition does not allow, like "5 nodes, of which partition debug
+        allows 2"; None if it admits the job."""
+        if time_limit_s is not None and self.max_time_s is not None and time_limit_s > self.max_time_s:
+            return f"{time_limit_s:,.10g} s, of which partition {self.name} allows {self.max_time_s:,.10g} s"
+        if request.most_on_node == 1 and self.max_nodes is not None and request.chunks > self.max_nodes:
+            return f"{request.chunks} nodes, of which partition {self.name} allows {self.max_nodes}"
+        return None
+
 
 def thousandths(amount: float) -> int:
     """Cores and GPUs are counted in thousandths."""

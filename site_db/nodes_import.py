@@ -70,4 +70,4 @@ def _notes(before: SiteFile, file: SiteFile, cluster: Cluster) -> Iterator[str]:
     beyond = [sentence for _, sentence in never_satisfied(file)]
     if beyond:
         more = "" if len(beyond) == 1 else f" (1 of {len(beyond):,} classes; for the others: sil db check)"
-        yield f"{beyond[0]}; such jobs are refused when they arrive{more}"
+        yield f"{beyond[0]}{more}"

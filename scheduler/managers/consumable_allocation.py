@@ -63,14 +63,7 @@ class ConsumableAllocation(EstimatedAllocation):
         """What a job requests that a partition does not allow; None if it admits the job."""
         if name not in self._names:
             return f"partition {name}, which the site does not have"
-        limits = self._partitions.get(name, Partition(name))
-        requested_s, most_s = job.estimate_s, limits.max_time_s
-        if requested_s is not None and most_s is not None and requested_s > most_s:
-            return f"{requested_s:,.10g} s, of which partition {name} allows {most_s:,.10g} s"
-        most_nodes = limits.max_nodes
-        if request.most_on_node == 1 and most_nodes is not None and request.chunks > most_nodes:
-            return f"{request.chunks} nodes, of which partition {name} allows {most_nodes}"
-        return None
+        return self._partitions.get(name, Partition(name)).refusal(request, job.estimate_s)
 
     def problem(self, now_s: float, running: Mapping[RunId, Running]) -> ConsumableNodesProblem:
         return ConsumableNodesProblem(now_s, self._state, running)

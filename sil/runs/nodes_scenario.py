@@ -190,7 +190,7 @@ class NodesScenario(Scenario):
             mix = self.experiment.drawn.mix
             for name, sentence in never_satisfied(self.in_use.file):
                 if not mix or name in mix:
-                    yield f"{sentence}; its jobs are refused"
+                    yield sentence
         log = self.in_use.log
         if log is not None:
             yield log.summary

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import replace
 
 from scheduler.node_request import Gpus, Node, Partition, Request, alike
@@ -76,19 +76,41 @@ def requests_at(site: SiteFile, cluster: Cluster) -> dict[str, Request]:
 
 
 def never_satisfied(site: SiteFile) -> Iterator[tuple[str, str]]:
-    """The job classes whose requests the site cannot satisfy even if all is free, each with a sentence.
+    """The job classes whose jobs are refused when they arrive, since the site cannot satisfy their requests
+    even if all is free, each with a sentence.
 
-    They are no mistakes: a log may have jobs for nodes that are gone.
+    They are no mistakes: a log may have jobs for nodes and partitions that are gone.
     """
+    if not site.partitions:
+        return
     cluster = cluster_of(site)
     sorts = alike(cluster.nodes.values())
-    for name, request in requests_at(site, cluster).items() if site.partitions else ():
-        who = f"job class '{name}' requests {request}{request.where}"
-        beyond = request.beyond(cluster.site_resources)
-        if beyond is not None:
-            yield name, f"{who}; the site has {beyond}"
-        elif sum(request.chunks_on(node) * n for node, n in sorts) < request.chunks:
-            yield name, f"{who}, which the nodes cannot satisfy even if all are free"
+    requests = requests_at(site, cluster)
+    for table in site.job_classes:
+        why = _unsatisfied(requests[table.name], table.request, cluster, sorts)
+        if why is not None:
+            who = f"job class '{table.name}'"
+            yield table.name, f"{who} requests {why}; such jobs are refused when they arrive"
+
+
+def _unsatisfied(
+    request: Request, table: RequestTable | None, cluster: Cluster, sorts: Sequence[tuple[Node, int]]
+) -> str | None:
+    limit_s = None if table is None else table.time_limit_s
+    refusals = [
+        f"partition {name}, which the site does not have"
+        if name not in cluster.partitions
+        else cluster.partitions[name].refusal(request, limit_s)
+        for name in sorted(request.partitions)
+    ]
+    if refusals and None not in refusals:
+        return " and ".join(filter(None, refusals))
+    beyond = request.beyond(cluster.site_resources)
+    if beyond is not None:
+        return f"{request}, but the site has {beyond}"
+    if sum(request.chunks_on(node) * n for node, n in sorts) < request.chunks:
+        return f"{request}{request.where}, which the nodes cannot satisfy even if all are free"
+    return None
 
 
 def request_table(request: Request, time_limit_s: float | None) -> RequestTable:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -94,7 +95,27 @@ def test_jobs_that_the_nodes_cannot_satisfy_any_more_are_refused_and_the_others_
     found = sil("db", "check")
     assert found.exit_code == 0
     assert len(found.stderr.strip().splitlines()) == 2
-    assert "requests 1 node with 60 cores, which the nodes cannot satisfy" in found.stderr
+    assert "requests 1 node with 60 cores in partition batch, which the nodes cannot satisfy" in found.stderr
+
+
+def test_an_export_stands_alone_though_its_times_are_those_of_past_jobs(here: Path) -> None:
+    """A partition of the past is gone, which is said with the line of the request."""
+    done("import-slurm-conf", "slurm.conf", "--db", "site.db#ours")
+    import_log(
+        [Row("1", "n01", 0, 90, "cpu=1,node=1"), Row("2", "n01", 0, 60, "cpu=2,node=1", partition="old")],
+        here,
+    )
+    done("export", "--out", "site.toml")
+    done("init", "--db", "other.db")
+    imported = sil("db", "import", "site.toml", "--db", "other.db")
+    assert imported.exit_code == 0, imported.output
+    (note,) = imported.stderr.splitlines()
+    assert re.match(
+        r"Note: site.toml, line \d+: job class .*partition old, which the site does not have", note
+    )
+    assert done("export", "--db", "other.db") == (here / "site.toml").read_text()
+    shown = json.loads(done("show", "--db", "other.db", "--json"))
+    assert {row["expected_s"] for row in shown["expected_times"]} == {5400.0, 3600.0}
 
 
 def test_after_all_nodes_are_replaced_jobs_run_as_long_as_on_the_old_ones(here: Path) -> None:

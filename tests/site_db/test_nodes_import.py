@@ -220,8 +220,8 @@ def test_classes_that_the_nodes_cannot_satisfy_any_more_are_counted_and_stay(
     conf = "\n".join(line for line in CONF.splitlines() if "g1" not in line and "Licenses" not in line)
     found = imported(session, conf, tmp_path, "nodes")
     assert found.notes == [
-        "job class 'tasks' requests 128 tasks with 0.5 core each, and 2 matlab; the site has no matlab; such "
-        "jobs are refused when they arrive (1 of 3 classes; for the others: sil db check)"
+        "job class 'tasks' requests 128 tasks with 0.5 core each, and 2 matlab, but the site "
+        "has no matlab; such jobs are refused when they arrive (1 of 3 classes; for the others: sil db check)"
     ]
     assert [name for name, _ in never_satisfied(file_of(session, "nodes"))] == ["tasks", "train", "infer"]
     assert count_things(session, "nodes")["job class"] == 5

@@ -155,8 +155,7 @@ def test_a_request_in_a_file_is_that_of_the_scheduler(tmp_path: Path) -> None:
         ('nodes = ["n[1-3]"]', "nodes = []", 28, "partition 'batch' has no nodes; give it some"),
         ('nodes = ["n[1-3]"]', 'nodes = ["n[1-4]"]', 28, "partition 'batch' names the machine 'n4', which"),
         ("default_time_s = 3600", "default_time_s = 90000", 30, "expected max_time_s, 86,400, or less"),
-        ('partitions = ["all"]', 'partitions = ["al"]', 53, "names the partition 'al', which does not exist"),
-        ("matlab = 1", "maple = 1", 52, "names the site resource 'maple', which does not exist"),
+        ('["batch", "all"]', '["batch", "al"]', 59, "names the partition 'al', which does not exist"),
         ("tasks = 100", "tasks = 100, nodes = 2", 59, "either nodes or tasks, and this one has both"),
         ("total_gpus = 2", "total_gpus = 2\ngpus = 1", 45, "either gpus or total_gpus, and this one has"),
         ("cores = 8", "cores = 8\ngpu_share = 0.5", 45, "gpu_share is of one GPU, and gpus is 2; expected 1"),
@@ -183,6 +182,13 @@ def test_a_mistake_is_one_sentence_with_its_line(
     ("before", "after", "sentence"),
     [
         ("matlab = 1", "matlab = 6", "the site has 5 matlab"),
+        ("matlab = 1", "maple = 1", "the site has no maple"),
+        ('partitions = ["all"]', 'partitions = ["al"]', "partition al, which the site does not have"),
+        (
+            's = ["all"]\n',
+            's = ["batch"]\ntime_limit_s = 90000\n',
+            "90,000 s, of which partition batch allows",
+        ),
         ("total_gpus = 2", "total_gpus = 8", "which the nodes cannot satisfy even if all are free"),
         ("scratch = 10}", "scratch = 1000}", "which the nodes cannot satisfy even if all are free"),
     ],
