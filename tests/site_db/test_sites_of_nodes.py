@@ -184,11 +184,6 @@ def test_a_mistake_is_one_sentence_with_its_line(
         ("matlab = 1", "matlab = 6", "the site has 5 matlab"),
         ("matlab = 1", "maple = 1", "the site has no maple"),
         ('partitions = ["all"]', 'partitions = ["al"]', "partition al, which the site does not have"),
-        (
-            's = ["all"]\n',
-            's = ["batch"]\ntime_limit_s = 90000\n',
-            "90,000 s, of which partition batch allows",
-        ),
         ("total_gpus = 2", "total_gpus = 8", "which the nodes cannot satisfy even if all are free"),
         ("scratch = 10}", "scratch = 1000}", "which the nodes cannot satisfy even if all are free"),
     ],
