@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from math import inf
+from math import ceil, inf
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -69,8 +69,8 @@ class NodesScenario(Scenario):
         return {"nodes": tuple(cluster.model), "cores": cluster.cores, "gpus": cluster.gpus}
 
     def run(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
-        clock, events, trace = SimClock(), EventQueue(), TraceRecorder()
         arriving, nodes = self.arriving(run.replication), tuple(self.cluster.nodes.values())
+        clock, events, trace = SimClock(), EventQueue(), TraceRecorder(nodes=nodes)
         index = {name: n for n, name in enumerate(self.cluster.nodes)}
         world = World(
             clock,
@@ -152,7 +152,14 @@ class NodesScenario(Scenario):
         partitions."""
         request, limit_s = self.requests[job.job_class]
         queue = job.queue if self.has_queues else queue_of(request)
-        return job._replace(request=request, n_tasks=request.cpus, estimate_s=limit_s, queue=queue)
+        return job._replace(
+            request=request, n_tasks=self._cpus_held[job.job_class], estimate_s=limit_s, queue=queue
+        )
+
+    @cached_property
+    def _cpus_held(self) -> Mapping[str, int]:
+        """The CPUs that a job of each class keeps from others."""
+        return {name: ceil(self.cluster.held(request).cpus) for name, (request, _) in self.requests.items()}
 
     @cached_property
     def requests(self) -> Mapping[str, tuple[Request, float | None]]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import count
+from math import ceil
 from pathlib import Path
 
 import polars as pl
@@ -36,6 +37,8 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
     origin_s = jobs[0].submitted_unix_s
     users = {name: x for x, name in enumerate(dict.fromkeys(job.user for job in jobs))}
     notes = Counter[str]()
+    cpus: dict[int, int] = {}
+    """Of each request, in whole cores."""
     rows = []
     for number, job in zip(_numbers(jobs), jobs, strict=True):
         used_s = job.ended_unix_s - job.started_unix_s
@@ -43,8 +46,10 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
         which = requests.count(job)
         occupancy.add(job)
         notes.update(_undeclared(job, cluster))
-        cpus, submit_s = requests.all[which].cpus, job.submitted_unix_s - origin_s
-        rows.append((number, submit_s, run_s, cpus, limit_s, users[job.user], which))
+        if which not in cpus:
+            cpus[which] = ceil(cluster.held(requests.all[which]).cpus)
+        submit_s = job.submitted_unix_s - origin_s
+        rows.append((number, submit_s, run_s, cpus[which], limit_s, users[job.user], which))
     table = pl.DataFrame(rows, {**SCHEMA, "request": pl.Int64}, orient="row").sort("submit_s", "job")
     cut = [
         row[0] for row, job in zip(rows, jobs, strict=True) if row[2] < job.ended_unix_s - job.started_unix_s

@@ -89,9 +89,10 @@ class JobLog:
 
     @property
     def requested(self) -> pl.DataFrame:
-        """By job_id, for jobs with requests: their partitions, joined by commas, and all their GPUs."""
+        """By job_id, for jobs with requests: the partitions that they name, joined by commas, and all their
+        GPUs; with whole nodes, those of the nodes."""
         partitions = [",".join(sorted(request.partitions)) for request in self.requests]
-        gpus = [request.n_gpus for request in self.requests]
+        gpus = [self.cluster.held(r).gpus if self.cluster else r.n_gpus for r in self.requests]
         rows = pl.DataFrame({"partition": partitions, "requested_gpus": gpus}).with_row_index("request")
         of_jobs = self.jobs.select(pl.col("request").cast(pl.UInt32), job_id="job")
         return of_jobs.join(rows, on="request", how="left").drop("request")
