@@ -12,7 +12,7 @@ from typing import Any, NamedTuple
 
 from scheduler.kinds import Kind
 from scheduler.managers.free_nodes_manager import free_nodes_manager
-from scheduler.managers.queues import Admission, PreemptionPolicy, QueuePolicy
+from scheduler.managers.queues import Admission, PreemptionPolicy, QueuePolicy, in_order_of_service
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import Job
 from scheduler.node_request import Request
@@ -124,7 +124,13 @@ class NodesScenario(Scenario):
             return self._drawn(replication)
         if self.weeks is not None:
             log = drawn_weeks(log, self.weeks, self.streams(replication).of("weeks"))
-        runs = LoggedRuns(log.jobs, requests=log.requests, users=log.users, job_classes=log.job_classes)
+        runs = LoggedRuns(
+            log.jobs,
+            requests=log.requests,
+            users=log.users,
+            job_classes=log.job_classes,
+            served=self._served,
+        )
         return Arriving(list(runs.arrivals()), lambda job, nodes: runs.run_s(job))
 
     def _drawn(self, replication: int) -> Arriving:
@@ -179,12 +185,26 @@ class NodesScenario(Scenario):
 
     @cached_property
     def policies(self) -> tuple[QueuePolicy, ...]:
-        """Those of the queues. Partitions that are not named like one have a queue without limits."""
-        named = [policy for policy, _ in self.in_use.queues] if self.has_queues else []
-        drawn = (request for request, _ in self.requests.values())
-        partitions = dict.fromkeys(map(queue_of, self.in_use.log.requests if self.in_use.log else drawn))
-        known = {policy.name for policy in named}
-        return (*named, *(QueuePolicy(name) for name in partitions if name not in known))
+        """Those of the queues, and for jobs of which no partition is named like one, a queue of priority 0
+        that is open to all."""
+        return (*self._named, *map(QueuePolicy, self._unnamed))
+
+    @property
+    def _named(self) -> Sequence[QueuePolicy]:
+        return [policy for policy, _ in self.in_use.queues] if self.has_queues else []
+
+    @cached_property
+    def _served(self) -> Sequence[str]:
+        """The names of the queues, in order of service."""
+        return [policy.name for policy in in_order_of_service(self._named)]
+
+    @cached_property
+    def _unnamed(self) -> Sequence[str]:
+        log, drawn = self.in_use.log, (request for request, _ in self.requests.values())
+        needed = dict.fromkeys(
+            queue_of(request, self._served) for request in (log.requests if log else drawn)
+        )
+        return [name for name in needed if name not in self._served]
 
     @property
     def admission(self) -> Admission:
@@ -202,6 +222,12 @@ class NodesScenario(Scenario):
         if log is not None:
             yield log.summary
             yield from log.notes
+            if self.has_queues and self._unnamed:
+                yield (
+                    f"no queue is named like a partition of the jobs of {'; '.join(self._unnamed)}: they "
+                    f"have priority 0 and may be of any user; for other rules, name a queue ([[queues]]) "
+                    f"like the partition"
+                )
 
     def _mistakes(self) -> Mistakes:
         site, experiment = self.in_use.site, self.experiment

@@ -183,7 +183,7 @@ class LoggedRuns:
     `log` has the columns job, submit_s, run_s, processors, estimate_s and user, in order of submission, then
     of job number; with `requests`, also their positions, `request`. `on_arrivals` is called with the number
     of jobs that have arrived. `users` are the names of users; one without a name is `user-` and the number.
-    `job_classes` are those of the requests.
+    `job_classes` are those of the requests. `served` are the queues in order of service, if any.
     """
 
     def __init__(
@@ -193,8 +193,10 @@ class LoggedRuns:
         requests: Sequence[Request] = (),
         users: Mapping[int, str] = MappingProxyType({}),
         job_classes: Sequence[str] = (),
+        served: Sequence[str] = (),
     ) -> None:
         self._log = log
+        self._served = served
         self._job_classes = job_classes or [JOB_CLASS] * len(requests)
         self._requests = requests
         self._users = users
@@ -204,10 +206,10 @@ class LoggedRuns:
         self.total = len(log)
 
     def arrivals(self) -> Iterator[Job]:
-        """In order of arrival. The queue of a job with a request is named for its partitions."""
+        """In order of arrival. The queue of a job with a request is that of its partitions."""
         if not self._requests:
             return self._rigid_jobs()
-        queues = [*map(queue_of, self._requests)]
+        queues = [queue_of(request, self._served) for request in self._requests]
         rigid = zip(self._rigid_jobs(), self._log["request"].to_list(), strict=True)
         return (
             job._replace(job_class=self._job_classes[k], queue=queues[k], request=self._requests[k])
@@ -239,9 +241,14 @@ class LoggedRuns:
         return self._run_s[job.id]
 
 
-def queue_of(request: Request) -> str:
-    """The queue of a job that names none: that of its partitions."""
-    return ",".join(sorted(request.partitions)) or QUEUE
+def queue_of(request: Request, served: Sequence[str] = ()) -> str:
+    """The queue of a job that names none: of the queues `served`, in order of service, the first that is
+    named like one of its partitions, as Slurm takes the best of their priorities.
+
+    Without any, a queue of its own, named for its partitions.
+    """
+    of_partition = (name for name in served if name in request.partitions)
+    return next(of_partition, ",".join(sorted(request.partitions)) or QUEUE)
 
 
 def part_of(

@@ -1,7 +1,8 @@
 """The jobs of accounting at a site of nodes: a job keeps its own size.
 
 A job class is (user, program, request, partition). Its runs count for the machine class of the first of the
-site's nodes that the job ran on; without any, for that of the first node that satisfies the job.
+site's nodes that the job ran on; without any, for that of the first node that satisfies the job. A job that
+names several partitions is recorded in the one that has its nodes, though it requests any of them.
 """
 
 from __future__ import annotations
@@ -72,7 +73,7 @@ class JobsOnNodes(LogBuilder):
             self._allow(name, self._names.machine_classes[place])
         self._flush()
         return [
-            record_of(job, name, None, place, None)
+            record_of(job, name, self._partition(job), None, place, None)
             for job, name, place in zip(jobs, names, places, strict=True)
         ]
 
@@ -151,6 +152,14 @@ class JobsOnNodes(LogBuilder):
             rows.append({"job_class_id": self._names.job_classes[name], **values})
         if rows:
             self._session.execute(schema.RequestRow.__table__.insert(), rows)  # type: ignore[attr-defined]
+
+    def _partition(self, job: LoggedJob) -> str:
+        """Of the partitions that a job names, the first that has all its nodes; else the first."""
+        if "," not in job.partition:
+            return job.partition
+        named = [name for name in map(str.strip, job.partition.split(",")) if name]
+        sets = [self._cluster.nodes[node].partitions for node in job.nodes if node in self._cluster.nodes]
+        return next((name for name in named if all(name in one for one in sets)), "".join(named[:1]))
 
     def _place(self, job: LoggedJob) -> str:
         """The machine class that a run counts for."""
