@@ -124,6 +124,7 @@ def test_only_selected_packages_import_the_database() -> None:
         "site_db.jobs.logs.occupancy",
         "site_db.jobs.logs.requests",
         "site_db.site_file.cluster",
+        "site_db.sentences",
     }
     notation = "site_db.site_file.hostlist"
     none_of(

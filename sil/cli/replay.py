@@ -13,6 +13,7 @@ from sil.cli import console, options
 from sil.cli.progress import ProgressBar, progress
 from sil.settings.estimates import Estimates
 from sil.workload.swf_rules import Overrun, Rules, TooLarge
+from site_db.sentences import counted
 
 if TYPE_CHECKING:
     from sil.experiment.replays import Outcome
@@ -49,7 +50,7 @@ SchedulersOption = Annotated[
 
 
 def replay(
-    log: options.Log,
+    log: options.LogOnNodes,
     scheduler: SchedulersOption = None,
     estimates: EstimatesOption = Estimates.USER,
     order: OrderOption = "default",
@@ -76,8 +77,7 @@ def replay(
 ) -> None:
     """Replay a log of rigid jobs under backfilling schedulers, and compare them.
 
-    With --nodes or --site, jobs request cores, memory and GPUs of these nodes, and share them; LOG may then
-    also be Slurm's accounting (sacct -P -X) or Alibaba's pods (CSV).
+    With --nodes or --site, jobs request CPUs, memory and GPUs of these nodes, and share them.
 
     For each scheduler, writes jobs.csv and schedule.csv with Batsim's columns, trace.parquet and
     timings.parquet; for all together, report.html and summary.json.
@@ -134,9 +134,7 @@ def _print_notes(log: JobLog, estimates: Estimates) -> None:
     for note in log.notes:
         console.print_note(note)
     if estimates is Estimates.HISTORY and (unknown := int((log.jobs["user"] < 0).sum())):
-        console.print_note(
-            f"{console.counted(unknown, 'job')} of unknown users: their estimates are the users' own"
-        )
+        console.print_note(f"{counted(unknown, 'job')} of unknown users: their estimates are the users' own")
 
 
 def _print_results(folder: Path, outcomes: Sequence[Outcome], has_report: bool, as_json: bool) -> None:

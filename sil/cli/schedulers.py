@@ -17,6 +17,7 @@ from typer import Argument, Option
 from scheduler.kinds import Kind
 from sil.cli import console, options
 from sil.cli.console import Column, Listing, number, print_listings, text
+from site_db.sentences import counted
 
 if TYPE_CHECKING:
     from scheduler.registry import Entry
@@ -173,7 +174,7 @@ def check(
     else:
         _print_verdicts(scheduler, checked, rules)
         if not checked.findings:
-            kept = f"{scheduler} keeps the contract in {console.counted(examples, 'example')}"
+            kept = f"{scheduler} keeps the contract in {counted(examples, 'example')}"
             console.print_line(f"{kept} and some larger ones.")
     if checked.findings:
         raise typer.Exit(console.EXIT_FAULT)
@@ -200,7 +201,7 @@ def _print_verdicts(scheduler: str, checked: Checked, rules: Mapping[str, str]) 
             "\nName its kind by --kind, or declare it in the class, as in kind = 'free-nodes'."
         )
     if checked.findings:
-        console.print_line(f"\n{scheduler} breaks {console.counted(len(checked.findings), 'rule')}.")
+        console.print_line(f"\n{scheduler} breaks {counted(len(checked.findings), 'rule')}.")
 
 
 def new_scheduler(

@@ -12,6 +12,7 @@ from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.swf_rules import Rules
 from sil.workload.time_limits import times_of
 from site_db.jobs.past import past_jobs
+from site_db.sentences import counted
 from site_db.site_file.nodes import cluster_of, requests_at
 from site_db.site_file.tables import SiteFile
 from site_db.sites import find_site
@@ -39,7 +40,7 @@ def past_log(session: Session, file: SiteFile, days: float | None) -> JobLog:
         pl.DataFrame(rows, {**SCHEMA, "request": pl.Int64}, orient="row"),
         cluster.cores,
         {"unixstarttime": f"{origin_s:.0f}"},
-        tuple(f"{n:,} jobs: {what}" for what, n in notes.items()),
+        tuple(f"{counted(n, 'job')}: {what}" for what, n in notes.items()),
         cluster=cluster,
         requests=tuple(requests.values()),
         job_classes=tuple(requests),

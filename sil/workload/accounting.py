@@ -18,6 +18,7 @@ from site_db.jobs.logs.logged_job import LoggedJob, Tally
 from site_db.jobs.logs.occupancy import Occupancy
 from site_db.jobs.logs.requests import LoggedRequests, partitions_of
 from site_db.jobs.logs.sacct import RAN, read_sacct
+from site_db.sentences import counted
 from site_db.site_file.cluster import Cluster
 
 
@@ -45,7 +46,6 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
         run_s, limit_s = times_of(used_s, job.time_limit_s, partitions_of(job), cluster, rules, notes)
         which = requests.count(job)
         occupancy.add(job)
-        notes.update(_undeclared(job, cluster))
         if which not in cpus:
             cpus[which] = ceil(cluster.held(requests.all[which]).cpus)
         submit_s = job.submitted_unix_s - origin_s
@@ -61,7 +61,8 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
         {"unixstarttime": f"{origin_s:.0f}"},
         (
             *_sentences(tally),
-            *(f"{n:,} jobs: {what}" for what, n in notes.items()),
+            *(f"{counted(n, 'job')}: {what}" for what, n in notes.items()),
+            *requests.undeclared(),
             *requests.never_fit(),
             *occupancy.mistakes(cluster.nodes),
         ),
@@ -84,14 +85,8 @@ def _numbers(jobs: list[LoggedJob]) -> Iterator[int]:
         yield number
 
 
-def _undeclared(job: LoggedJob, cluster: Cluster) -> Iterator[str]:
-    """A sentence for each of the site's resources that a job requests and the cluster does not declare."""
-    for name, amount in job.resources.site_resources.items():
-        if amount and cluster.site_resource(name) is None:
-            yield f"{name} is requested, which the cluster does not declare (Licenses in slurm.conf); ignored"
-
-
 def _sentences(tally: Tally) -> Iterator[str]:
-    for counted, what in ((tally.refused, "left out"), (tally.repaired, "repaired")):
-        for reason, n in counted.most_common():
-            yield f"{n:,} rows, the first is line {tally.first_line[reason]}: {reason}; {what}"
+    for reasons, what in ((tally.refused, "left out"), (tally.repaired, "repaired")):
+        for reason, n in reasons.most_common():
+            first = "" if n == 1 else "the first is "
+            yield f"{counted(n, 'row')}, {first}line {tally.first_line[reason]}: {reason}; {what}"

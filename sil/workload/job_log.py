@@ -15,6 +15,7 @@ from scheduler.model import ANYONE, Job, JobId
 from scheduler.node_request import Request
 from site_db.jobs.logs.log_file import BadLog as BadLog
 from site_db.jobs.logs.swf_format import unix_start_s
+from site_db.sentences import counted
 from site_db.site_file.cluster import Cluster
 
 SCHEMA: dict[str, pl.DataType | type[pl.DataType]] = {
@@ -38,6 +39,14 @@ JOB_CLASS = "rigid"
 QUEUE = "default"
 PROGRESS_EVERY = 500
 """Number of arrivals from one call of `on_arrivals` to the next."""
+
+
+def span_text(span_s: float) -> str:
+    """Days, or where these are less than one, hours, minutes or seconds."""
+    for unit_s, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
+        if span_s >= unit_s:
+            return f"{span_s / unit_s:,.1f} {unit}"
+    return f"{span_s:,.0f} seconds"
 
 
 def possible_size(processors: int, path: Path) -> int:
@@ -99,10 +108,14 @@ class JobLog:
 
     @property
     def summary(self) -> str:
-        days, load = f"{self.span_s / 86_400:,.1f} days", self.load
+        load = self.load
         machine = f"{self.processors:,} processors" if self.cluster is None else str(self.cluster)
         of_load = "" if load is None else f", load {100 * load:.1f} %"
-        return f"{self.name}: {len(self.jobs):,} jobs in {days} on {machine}{of_load}"
+        if load is not None and load > 1:
+            of_load += " of the time in which they arrive"
+        return (
+            f"{self.name}: {counted(len(self.jobs), 'job')} in {span_text(self.span_s)} on {machine}{of_load}"
+        )
 
     def digest(self) -> str:
         """Equal for equal jobs."""

@@ -23,6 +23,7 @@ from site_db.jobs.logs.occupancy import Occupancy
 from site_db.jobs.logs.requests import LoggedRequests
 from site_db.jobs.records import JobRecord
 from site_db.jobs.writer import SiteNames
+from site_db.sentences import counted
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.nodes import request_table
 
@@ -50,6 +51,8 @@ class JobsOnNodes(LogBuilder):
         class_names = {id: name for name, id in names.machine_classes.items()}
         self._machine_class = {name: class_names[class_id] for name, (_, class_id) in names.machines.items()}
         self._occupancy = Occupancy()
+        self._n_unlimited = self._n_overrun = 0
+        """How many jobs had no time limit, or ran for longer."""
         self._unknown_nodes: dict[str, int] = {}
         """Nodes that the site lacks, with the line of the first job there."""
 
@@ -103,6 +106,11 @@ class JobsOnNodes(LogBuilder):
 
     def assumptions(self) -> Iterator[str]:
         """Sentences on what does not fit the site, and on what is assumed."""
+        if self._n_unlimited:
+            yield f"{counted(self._n_unlimited, 'job')} without a time limit; recorded so"
+        if self._n_overrun:
+            yield f"{counted(self._n_overrun, 'job')} ran for longer than the time limit; recorded so"
+        yield from self._requests.undeclared()
         yield from self._requests.never_fit()
         yield from self._occupancy.mistakes(self._cluster.nodes)
         if self._unknown_nodes:
@@ -132,7 +140,10 @@ class JobsOnNodes(LogBuilder):
         place, found = self._requests.count(job), self._classes.get(name)
         if found is None:
             found = self._classes[name] = _Class(self._requests.all[place])
-        if job.time_limit_s is not None:
+        if job.time_limit_s is None:
+            self._n_unlimited += 1
+        else:
+            self._n_overrun += job.ended_unix_s - job.started_unix_s > job.time_limit_s
             found.limit_s = max(found.limit_s or 0.0, min(job.time_limit_s, self._most_s(found.request)))
         if job.state != COMPLETED:
             found.n_failed += 1

@@ -11,9 +11,10 @@ import typer
 from typer import Argument, Option
 
 from sil.cli import console, options
-from sil.cli.console import counted, print_listings
+from sil.cli.console import print_listings
 from sil.cli.db import demand, logs
 from sil.cli.db.database import DEFAULT, Database, opened, site_of
+from site_db.sentences import counted
 
 app = typer.Typer(
     no_args_is_help=True,
@@ -26,7 +27,8 @@ app = typer.Typer(
 )
 
 
-for command in (logs.import_sacct, logs.import_swf, logs.import_slurm_conf, demand.demand):
+app.command(epilog=logs.HOW_TO_CREATE)(logs.import_sacct)
+for command in (logs.import_swf, logs.import_slurm_conf, demand.demand):
     app.command()(command)
 
 

@@ -11,7 +11,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from scheduler.model import Job, JobId
-from sil.cli.console import Column, Listing, Row, counted, number, text
+from sil.cli.console import Column, Listing, Row, number, text
 from sil.cli.db.site_listings import rows_of, utc
 from site_db.estimation import ExecutionEstimate, Layout, Place, PlaceKind, Rule
 from site_db.experience import MemoryExperience, StatisticsReader
@@ -27,10 +27,12 @@ from site_db.schema import (
     SourceRow,
     UserRow,
 )
+from site_db.sentences import counted
 from site_db.sites import SiteReader, find_site
 from site_db.toml_file import InvalidFile
 
-MOST_TIMES_SHOWN = 60
+MOST_TIMES_SHOWN = 20
+LONGEST_NAME_SHOWN = 60
 ESTIMATE = [
     number("expected (s)", "expected_s", ",.1f"),
     number("deviation (s)", "deviation_s", ",.1f"),
@@ -59,8 +61,8 @@ def expected_times(session: Session, site: str) -> Listing:
                 estimate = ExecutionEstimate(seen.mean_s, seen.deviation_s, Rule.MACHINE_CLASS, seen.count)
                 label = f"{layout.machine_classes[k]} (0)"
                 rows.append({"job_class": name, "resource": label, **_facts(estimate)})
-    columns = [text("job class"), text("resource"), *ESTIMATE]
-    hint = "; --job-class NAME shows one class"
+    columns = [Column("job class", lambda row: _short(row["job_class"])), text("resource"), *ESTIMATE]
+    hint = "; --job-class NAME shows one class, --json all names in full"
     return Listing("expected_times", "Expected times", columns, rows, most=MOST_TIMES_SHOWN, hint=hint)
 
 
@@ -89,6 +91,11 @@ def one_job_class(session: Session, site: str, name: str) -> Listing:
     quantiles = [number("median (s)", "median_s", ",.1f"), number("95 % (s)", "percentile_95_s", ",.1f")]
     columns = [text("resource"), *ESTIMATE, number("own runs"), *quantiles]
     return Listing("expected_times", f"{name} at {site}", columns, rows, total)
+
+
+def _short(name: str) -> str:
+    """Names of learnt classes state the whole request."""
+    return name if len(name) <= LONGEST_NAME_SHOWN else f"{name[: LONGEST_NAME_SHOWN - 3]}..."
 
 
 def _facts(estimate: ExecutionEstimate | None) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from math import ceil, inf
 from scheduler.node_request import Gpus, Request, alike
 from site_db.jobs.logs.logged_job import LoggedJob
 from site_db.jobs.logs.tres import Tres
+from site_db.sentences import counted
 from site_db.site_file.cluster import Cluster
 
 
@@ -34,6 +35,8 @@ class LoggedRequests:
         self.all: list[Request] = []
         self._places: dict[object, int] = {}
         self._counts: list[int] = []
+        self._undeclared: list[tuple[str, ...]] = []
+        """Of each request, resources of the site that the cluster does not declare."""
         self._cpus_of_a_node: dict[frozenset[str], float] = {}
         """Of each of the nodes in partitions; infinite if they differ."""
         self._first: list[str] = []
@@ -58,7 +61,20 @@ class LoggedRequests:
             self.all.append(self._request(tres, partitions, exclusive))
             self._counts.append(0)
             self._first.append(job.number)
+            declares = self._cluster.site_resource
+            self._undeclared.append(tuple(name for name, n in of_site if n and declares(name) is None))
         return self._places[key]
+
+    def undeclared(self) -> Iterator[str]:
+        """A sentence for each of the site's resources that jobs request and the cluster does not declare."""
+        found = Counter[str]()
+        for names, n in zip(self._undeclared, self._counts, strict=True):
+            found.update(dict.fromkeys(names, n))
+        for name, n in found.items():
+            yield (
+                f"{counted(n, 'job')}: {name} is requested, which the cluster does not declare; ignored, "
+                f"unless Licenses in slurm.conf has it before the log is read"
+            )
 
     def never_fit(self) -> Iterator[str]:
         """A sentence for each request that the nodes, or the site's resources, cannot satisfy."""

@@ -12,15 +12,12 @@ from pathlib import Path
 
 from site_db.jobs.logs.log_file import BadLog, printable
 from site_db.jobs.logs.logged_job import MOST_PROCESSORS, LoggedJob, Refused, Tally
+from site_db.jobs.logs.sacct_command import COMMAND
 from site_db.jobs.logs.swf_format import LATEST_UNIX_S
 from site_db.jobs.logs.tres import BadTres, Tres, memory_mib, tres_of
 from site_db.site_file import hostlist
 from site_db.toml_file import MOST
 
-COMMAND = (
-    "sacct -a -P -X -S 2026-01-01 -E now "
-    "-o JobID,User,JobName,Partition,AllocCPUS,NodeList,Submit,Start,End,Elapsed,TimelimitRaw,State"
-)
 EXPECTED = f"a header with User, Start, End, State and JobID or JobIDRaw, as printed by: {COMMAND}"
 
 _UNFINISHED = """COMPLETING CONFIGURING PENDING REQUEUED REQUEUE_FED REQUEUE_HOLD RESIZING RUNNING SIGNALING
