@@ -50,7 +50,7 @@ SchedulersOption = Annotated[
 
 
 def replay(
-    log: options.Log,
+    log: options.LogOnNodes,
     scheduler: SchedulersOption = None,
     estimates: EstimatesOption = Estimates.USER,
     order: OrderOption = "default",
@@ -77,8 +77,7 @@ def replay(
 ) -> None:
     """Replay a log of rigid jobs under backfilling schedulers, and compare them.
 
-    With --nodes or --site, jobs request cores, memory and GPUs of these nodes, and share them; LOG may then
-    also be Slurm's accounting (sacct -P -X) or Alibaba's pods (CSV).
+    With --nodes or --site, jobs request CPUs, memory and GPUs of these nodes, and share them.
 
     For each scheduler, writes jobs.csv and schedule.csv with Batsim's columns, trace.parquet and
     timings.parquet; for all together, report.html and summary.json.

@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 import polars as pl
 
+from scheduler import counted
 from scheduler.model import ANYONE, Job, JobId
 from scheduler.node_request import Request
 from site_db.jobs.logs.log_file import BadLog as BadLog
@@ -38,6 +39,14 @@ JOB_CLASS = "rigid"
 QUEUE = "default"
 PROGRESS_EVERY = 500
 """Number of arrivals from one call of `on_arrivals` to the next."""
+
+
+def span_text(span_s: float) -> str:
+    """Days, or where these are less than one, hours, minutes or seconds."""
+    for unit_s, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
+        if span_s >= unit_s:
+            return f"{span_s / unit_s:,.1f} {unit}"
+    return f"{span_s:,.0f} seconds"
 
 
 def possible_size(processors: int, path: Path) -> int:
@@ -89,19 +98,24 @@ class JobLog:
 
     @property
     def requested(self) -> pl.DataFrame:
-        """By job_id, for jobs with requests: their partitions, joined by commas, and all their GPUs."""
+        """By job_id, for jobs with requests: the partitions that they name, joined by commas, and all their
+        GPUs; with whole nodes, those of the nodes."""
         partitions = [",".join(sorted(request.partitions)) for request in self.requests]
-        gpus = [request.n_gpus for request in self.requests]
+        gpus = [self.cluster.held(r).gpus if self.cluster else r.n_gpus for r in self.requests]
         rows = pl.DataFrame({"partition": partitions, "requested_gpus": gpus}).with_row_index("request")
         of_jobs = self.jobs.select(pl.col("request").cast(pl.UInt32), job_id="job")
         return of_jobs.join(rows, on="request", how="left").drop("request")
 
     @property
     def summary(self) -> str:
-        days, load = f"{self.span_s / 86_400:,.1f} days", self.load
+        load = self.load
         machine = f"{self.processors:,} processors" if self.cluster is None else str(self.cluster)
         of_load = "" if load is None else f", load {100 * load:.1f} %"
-        return f"{self.name}: {len(self.jobs):,} jobs in {days} on {machine}{of_load}"
+        if load is not None and load > 1:
+            of_load += " of the time in which they arrive"
+        return (
+            f"{self.name}: {counted(len(self.jobs), 'job')} in {span_text(self.span_s)} on {machine}{of_load}"
+        )
 
     def digest(self) -> str:
         """Equal for equal jobs."""
@@ -182,7 +196,7 @@ class LoggedRuns:
     `log` has the columns job, submit_s, run_s, processors, estimate_s and user, in order of submission, then
     of job number; with `requests`, also their positions, `request`. `on_arrivals` is called with the number
     of jobs that have arrived. `users` are the names of users; one without a name is `user-` and the number.
-    `job_classes` are those of the requests.
+    `job_classes` are those of the requests. `served` are the queues in order of service, if any.
     """
 
     def __init__(
@@ -192,8 +206,10 @@ class LoggedRuns:
         requests: Sequence[Request] = (),
         users: Mapping[int, str] = MappingProxyType({}),
         job_classes: Sequence[str] = (),
+        served: Sequence[str] = (),
     ) -> None:
         self._log = log
+        self._served = served
         self._job_classes = job_classes or [JOB_CLASS] * len(requests)
         self._requests = requests
         self._users = users
@@ -203,10 +219,10 @@ class LoggedRuns:
         self.total = len(log)
 
     def arrivals(self) -> Iterator[Job]:
-        """In order of arrival. The queue of a job with a request is named for its partitions."""
+        """In order of arrival. The queue of a job with a request is that of its partitions."""
         if not self._requests:
             return self._rigid_jobs()
-        queues = [*map(queue_of, self._requests)]
+        queues = [queue_of(request, self._served) for request in self._requests]
         rigid = zip(self._rigid_jobs(), self._log["request"].to_list(), strict=True)
         return (
             job._replace(job_class=self._job_classes[k], queue=queues[k], request=self._requests[k])
@@ -238,9 +254,14 @@ class LoggedRuns:
         return self._run_s[job.id]
 
 
-def queue_of(request: Request) -> str:
-    """The queue of a job that names none: that of its partitions."""
-    return ",".join(sorted(request.partitions)) or QUEUE
+def queue_of(request: Request, served: Sequence[str] = ()) -> str:
+    """The queue of a job that names none: of the queues `served`, in order of service, the first that is
+    named like one of its partitions, as Slurm takes the best of their priorities.
+
+    Without any, a queue of its own, named for its partitions.
+    """
+    of_partition = (name for name in served if name in request.partitions)
+    return next(of_partition, ",".join(sorted(request.partitions)) or QUEUE)
 
 
 def part_of(

@@ -6,8 +6,17 @@ from collections import Counter
 from collections.abc import Hashable, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
+from math import ceil
+from typing import NamedTuple
 
-from scheduler.node_request import Node, Partition, Request
+from scheduler.node_request import Node, Partition, Request, alike
+
+
+class Held(NamedTuple):
+    """What a job keeps from others, in total."""
+
+    cpus: float
+    gpus: float
 
 
 @dataclass(frozen=True)
@@ -27,6 +36,23 @@ class Cluster:
     def first_for(self, request: Request) -> str | None:
         """The first node on which a chunk of a request fits; None if there is none."""
         return next((name for name, node in self._sorts if request.chunks_on(node)), None)
+
+    def held(self, request: Request) -> Held:
+        """What a job of this request keeps from others: what it requests, or all of whole nodes.
+
+        Of whole nodes, the mean over the nodes that satisfy the request; what it requests if there are none.
+        """
+        if not request.exclusive:
+            return Held(request.cpus, request.n_gpus)
+        there = [(node, n) for node, n in alike(self.nodes.values()) if request.chunks_on(node)]
+        n_nodes = sum(n for _, n in there)
+        if not n_nodes:
+            return Held(request.cpus, request.n_gpus)
+        wanted = sum(ceil(request.chunks / request.chunks_on(node)) * n for node, n in there) / n_nodes
+        return Held(
+            wanted * sum(node.cores * n for node, n in there) / n_nodes,
+            wanted * sum(len(node.gpus) * n for node, n in there) / n_nodes,
+        )
 
     @cached_property
     def _sorts(self) -> list[tuple[str, Node]]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import time
 from datetime import UTC, datetime
@@ -90,6 +91,25 @@ def test_show_prints_machines_clusters_states_and_expected_times(tiny: Path) -> 
     shown = done("show")
     for what in ("Machines of tiny", "Clusters", "Expected times", "staff"):
         assert what in shown
+
+
+def test_show_lists_what_all_nodes_have_before_long_names_of_classes_in_short(here: Path) -> None:
+    Path("nodes.conf").write_text(
+        "NodeName=n[1-2] CPUs=8 RealMemory=1000\nPartitionName=a Nodes=n1\nPartitionName=b Nodes=ALL\n"
+    )
+    name = "x" * 70
+    Path("sacct.txt").write_text(
+        "JobID|User|Partition|JobName|Start|End|State|ReqTRES\n"
+        f"1|ann|b|{name}|2026-03-02T08:00:00|2026-03-02T09:00:00|COMPLETED|cpu=1,node=1\n"
+    )
+    done("init")
+    done("import-slurm-conf", "nodes.conf", "--db", "site.db#lab")
+    done("import-sacct", "sacct.txt", "--db", "site.db#lab")
+    shown = done("show", "--db", "site.db#lab")
+    assert re.search(r"all nodes +│ +2 │ +16 │ +2,000", shown)
+    assert shown.index("all nodes") < shown.index("xxx... ")
+    assert name not in shown
+    assert name in done("show", "--json", "--db", "site.db#lab")
 
 
 def test_show_lists_the_sites_of_a_database_and_a_named_one(tiny: Path) -> None:

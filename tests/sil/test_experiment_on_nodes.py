@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import sqlite3
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -147,6 +148,11 @@ def test_jobs_of_an_exclusive_partition_have_their_nodes_for_themselves() -> Non
     jobs = run(mix(3, core=1))
     assert jobs["starting_time"].to_list() == [0.0, 0.0, 100.0]
     assert jobs["allocated_resources"].to_list() == ["0", "1", "0"]
+    # Three jobs of 100 s on all four cores of a node, of 16 cores in 200 s.
+    point = json.loads(Path("out/summary.json").read_text())["points"][0]
+    assert point["schedulers"]["fcfs"]["utilisation"]["value"]["mean"] == pytest.approx(
+        100 * 3 * 4 * 100 / (16 * 200)
+    )
 
 
 @pytest.mark.usefixtures("here")

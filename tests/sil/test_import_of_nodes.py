@@ -118,6 +118,66 @@ def test_an_export_stands_alone_though_its_times_are_those_of_past_jobs(here: Pa
     assert {row["expected_s"] for row in shown["expected_times"]} == {5400.0, 3600.0}
 
 
+OVERLAPPING = """NodeName=n[1-2] CPUs=4
+PartitionName=low Nodes=n[1-2]
+PartitionName=high Nodes=n1
+PartitionName=other Nodes=n[1-2]
+"""
+QUEUES = """schedulers = ["fcfs"]
+[history]
+[[queues]]
+name = "low"
+priority = 1
+[[queues]]
+name = "high"
+priority = 2
+displaces = ["low"]
+"""
+
+
+def test_a_job_of_several_partitions_has_the_queue_of_the_best_one_and_its_rights(here: Path) -> None:
+    """Both nodes are full with a job of the queue low when a job for either partition arrives."""
+    (here / "slurm.conf").write_text(OVERLAPPING)
+    done("import-slurm-conf", "slurm.conf", "--db", "site.db#ours")
+    rows = [
+        Row("1", "n[1-2]", 0, 60, "cpu=8,node=2", partition="low", cpus=8),
+        Row("2", "n1", 10, 30, "cpu=4,node=1", partition="low,high", cpus=4),
+    ]
+    import_log(rows, here)
+    jobs = jobs_of(QUEUES, here).sort("job_id")
+    assert jobs.select("queue", "starting_time").rows() == [("low", 1800.0), ("high", 600.0)]
+
+
+def test_jobs_of_a_partition_without_a_queue_run_after_the_others_and_a_note_says_so(here: Path) -> None:
+    (here / "slurm.conf").write_text(OVERLAPPING)
+    done("import-slurm-conf", "slurm.conf", "--db", "site.db#ours")
+    nodes, tres = "n[1-2]", "cpu=8,node=2"
+    rows = [
+        Row(str(k), nodes, k, 60, tres, partition=p, cpus=8) for k, p in enumerate(("low", "other", "low"))
+    ]
+    import_log(rows, here)
+    (here / "experiment.toml").write_text(f'name = "x"\nsite = "from the database"\n{QUEUES}')
+    result = sil("run", "experiment.toml", "--site", "site.db", "--out", "out")
+    assert "no queue is named like a partition of the jobs of other: they have priority 0" in " ".join(
+        (result.stdout + result.stderr).split()
+    )
+    jobs = pl.read_csv("out/jobs.csv").sort("starting_time")
+    assert jobs["queue"].to_list() == ["low", "low", "other"]
+
+
+def test_a_job_of_several_partitions_is_demand_of_the_one_that_has_its_nodes(here: Path) -> None:
+    (here / "slurm.conf").write_text(OVERLAPPING)
+    done("import-slurm-conf", "slurm.conf", "--db", "site.db#ours")
+    rows = [
+        Row("1", "n1", 0, 60, partition="high,low"),
+        Row("2", "n2", 0, 60, partition="high,low"),
+        Row("3", "", 0, 60, partition="high,low"),
+    ]
+    import_log(rows, here)
+    found = json.loads(done("demand", "--json"))["demand"]
+    assert {row["partition"]: row["jobs"] for row in found} == {"high": 2, "low": 1}
+
+
 def test_after_all_nodes_are_replaced_jobs_run_as_long_as_on_the_old_ones(here: Path) -> None:
     """Nothing else is known of the new hardware."""
     done("import-slurm-conf", "slurm.conf", "--db", "site.db#ours")

@@ -19,7 +19,9 @@ from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.trace.facts import TRACE, Fact, read_facts
 from sil.trace.requests import request_of, request_text, shares_of, shares_text
+from sil.workload.accounting import read_accounting
 from sil.workload.job_log import SCHEMA, JobLog
+from sil.workload.swf_rules import Rules
 from site_db.site_file.cluster import Cluster
 from site_db.slurm_conf import read_cluster
 from tests.examples import up_to
@@ -118,6 +120,38 @@ def test_gpus_limit_the_jobs_on_a_node_and_are_in_the_table_and_the_metrics(tmp_
     assert jobs.select("partition", "requested_gpus").unique().rows() == [("gpu", 3.0)]
     found = json.loads((tmp_path / "out" / "summary.json").read_text())["schedulers"]["easy"]
     assert found["gpu_utilisation"] == pytest.approx(100 * 9 / 16)
+
+
+@pytest.mark.parametrize("nodes", ["g01", ""], ids=["with NodeList", "without NodeList"])
+def test_a_job_that_had_all_cpus_of_its_node_and_requested_fewer_has_whole_nodes(
+    tmp_path: Path, nodes: str
+) -> None:
+    """As after --exclusive: on two nodes, the third job waits, and all CPUs and GPUs are in use."""
+    log = accounting(tmp_path, *[("gpu", "cpu=4,mem=1G,node=1", nodes)] * 3)
+    row = "cpu=4,mem=1G,node=1|cpu=4,mem=1G,node=1"
+    log.write_text(log.read_text().replace(row, "cpu=4,mem=1G,node=1|cpu=64,mem=1G,node=1,gres/gpu=4"))
+    jobs = replay(log)["easy"]
+    assert jobs["starting_time"].to_list() == [0.0, 0.0, 3600.0]
+    assert jobs.select("requested_number_of_resources", "requested_gpus").unique().rows() == [(64, 4.0)]
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["schedulers"]["easy"]["utilisation"] == pytest.approx(100 * 3 * 64 / (768 * 2))
+    assert summary["schedulers"]["easy"]["gpu_utilisation"] == pytest.approx(100 * 3 / (2 * 2))
+
+
+def test_a_job_that_got_more_than_it_requested_but_not_its_whole_node_shares_it(tmp_path: Path) -> None:
+    log = accounting(tmp_path, *[("gpu", "cpu=4,mem=1G,node=1", "g01")] * 3)
+    log.write_text(log.read_text().replace("|cpu=4,mem=1G,node=1|g01", "|cpu=63,mem=1G,node=1|g01"))
+    assert replay(log)["easy"]["starting_time"].to_list() == [0.0, 0.0, 0.0]
+
+
+def test_cpus_rounded_up_to_whole_cores_are_no_whole_node(tmp_path: Path) -> None:
+    """Slurm allocates both threads of a core to a job that requests one; the node has one core."""
+    log = accounting(tmp_path, ("cpu", "cpu=1,node=1", "n1"))
+    log.write_text(log.read_text().replace("|cpu=1,node=1|n1", "|cpu=2,node=1|n1"))
+    conf = tmp_path / "slurm.conf"
+    conf.write_text("NodeName=n1 CoresPerSocket=1 ThreadsPerCore=2\nPartitionName=cpu Nodes=n1\n")
+    read = read_accounting(log, read_cluster(conf), Rules())
+    assert [(request.cores, request.exclusive) for request in read.requests] == [(2, False)]
 
 
 @pytest.mark.parametrize(

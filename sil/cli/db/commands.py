@@ -27,7 +27,8 @@ app = typer.Typer(
 )
 
 
-for command in (logs.import_sacct, logs.import_swf, logs.import_slurm_conf, demand.demand):
+app.command(epilog=logs.HOW_TO_CREATE)(logs.import_sacct)
+for command in (logs.import_swf, logs.import_slurm_conf, demand.demand):
     app.command()(command)
 
 

@@ -74,7 +74,7 @@ def test_gpus_are_requested_on_each_node_by_type_if_the_job_named_one(tmp_path: 
 
 
 def test_what_was_requested_counts_rather_than_what_was_allocated(tmp_path: Path) -> None:
-    log = read(tmp_path, {"ReqTRES": "cpu=2,mem=1G,node=1", "AllocTRES": "cpu=64,mem=256G,node=1"})
+    log = read(tmp_path, {"ReqTRES": "cpu=2,mem=1G,node=1", "AllocTRES": "cpu=62,mem=256G,node=1"})
     assert log.requests == (Request(1, 2, 1024, partitions=frozenset({"cpu"})),)
 
 
@@ -112,7 +112,10 @@ def test_licences_that_the_cluster_does_not_declare_are_ignored_and_counted(tmp_
     jobs = [{"ReqTRES": "cpu=4,node=1,license/matlab=1,license/abaqus=2", "JobID": str(k)} for k in (1, 2)]
     log = read(tmp_path, *jobs, {"ReqTRES": "cpu=4,node=1,bb/datawarp=9,license/matlab=0"}, cluster=cluster)
     assert [request.site_resources for request in log.requests] == [{"matlab": 1}, {}]
-    undeclared = "is requested, which the cluster does not declare (Licenses in slurm.conf); ignored"
+    undeclared = (
+        "is requested, which the cluster does not declare; ignored, unless Licenses in slurm.conf has it "
+        "before the log is read"
+    )
     assert log.notes == (f"2 jobs: abaqus {undeclared}", f"1 job: datawarp {undeclared}")
 
 
