@@ -23,7 +23,8 @@ from sil.planning.scenario.on_log import OnLog
 from sil.planning.scenario.on_site import OnSite
 from sil.planning.scenario.scenario import OptionRunner
 from sil.runs.scenario import DoesNotFit
-from sil.runs.under_test import resolve
+from sil.runs.under_test import UnderTest, resolve
+from sil.settings.decision_costs import NONE
 from sil.site.past_arrivals import past_arrivals
 from sil.site.site_in_use import SiteInUse
 from sil.site.what_if_site import InapplicableChange
@@ -117,10 +118,10 @@ class Prepared:
         drawn = plan.history and past_arrivals(plan.history, plan.queues, address)
         if drawn is not None:
             plan = plan.model_copy(update={"workload": drawn})
-        self.plan = plan
         self._source = source
-        for name in plan.schedulers:
-            if resolve(name).serves_one_run:
+        schedulers = {name: resolve(name) for name in plan.schedulers}
+        for name, scheduler in schedulers.items():
+            if scheduler.serves_one_run:
                 raise SchedulerNotLoaded(
                     f"scheduler '{name}' listens for one run, but a plan has many; use a command that starts "
                     f"one for each run, as in 'batsim: COMMAND'"
@@ -129,6 +130,9 @@ class Prepared:
             known = "a built-in one, the path of a site file, or with --site one in a database"
             why = "" if plan.log is None else ", and the weeks of a log are drawn for its nodes"
             self._refuse([(("site",), f"site is missing{why}; name {known}")])
+        if plan.observed is not None and plan.weeks is None and not _varies(plan, schedulers.values()):
+            plan = plan.in_one_replication()
+        self.plan = plan
         self.offers = one_of_each(plan)
         self.site = OnSite(plan, source.parent, address) if plan.is_on_site else None
         self._retirements: list[Option] = []
@@ -195,6 +199,16 @@ class Prepared:
             "would grow without bound, and means would depend on the length of the run; forecast less or "
             "offer more"
         )
+
+
+def _varies(plan: Plan, schedulers: Iterable[UnderTest]) -> bool:
+    """Whether something other than the jobs differs between replications: failures, the seeds of schedulers,
+    or decision times."""
+    return (
+        plan.failures is not None
+        or any(scheduler.in_process is None or scheduler.spec.is_random for scheduler in schedulers)
+        or any(plan.guard.cost_of(name) != NONE for name in plan.schedulers)
+    )
 
 
 def answer_questions(prepared: Prepared, runs: DoesRuns, watch: Watch) -> Answers:
