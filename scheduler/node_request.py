@@ -94,6 +94,11 @@ class Request:
             raise ValueError("a chunk requests nothing; expected cores, memory or GPUs")
 
     @property
+    def where(self) -> str:
+        """Its partitions as part of a sentence: " in partition batch or debug"; empty for any node."""
+        return f" in partition {' or '.join(sorted(self.partitions))}" if self.partitions else ""
+
+    @property
     def cpus(self) -> int:
         """Its cores in total, 1 or more."""
         return max(1, ceil(self.chunks * self.cores))

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from scheduler import counted
 from scheduler.compiled import Floats
 from scheduler.free_nodes.kernels.backfilling import start_jobs
 from scheduler.free_nodes.problem import FreeNodesProblem
@@ -124,7 +125,7 @@ class _WaitReasons:
 
     def __call__(self, i: int) -> str:
         size, n_free = int(self._sizes[i]), self._n_free
-        room = f"it requests {size} {'node' if size == 1 else 'nodes'}, {n_free} free"
+        room = f"it requests {counted(size, 'node')}, {n_free} free"
         if i == self._first:
             first = f"first of the queue: {room}"
             return first if self.backfilling is Backfilling.NONE else f"{first}; {self._reserved}"

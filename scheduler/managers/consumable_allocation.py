@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 
+from scheduler import counted
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes, WaitingRequests
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 from scheduler.managers.displacement import Displacement
 from scheduler.managers.estimated_allocation import EstimatedAllocation
 from scheduler.managers.queues import QueuePolicy, Starvation, in_order_of_service
 from scheduler.model import Completion, Job, RunId, Share, Start
-from scheduler.node_request import Request
+from scheduler.node_request import Partition, Request
 from scheduler.node_resources.shares import rows_of, shares_of
 from scheduler.node_set import NodeSet
 from scheduler.problem import Running
@@ -30,6 +31,7 @@ class ConsumableAllocation(EstimatedAllocation):
     ) -> None:
         """`raised_after`: see `PreemptionPolicy`. Raises ValueError for queues that cannot be served."""
         self._partitions = ports.partitions
+        self._names = ports.partitions.keys() | {name for node in ports.nodes for name in node.partitions}
         self._state = ConsumableNodes(ports.nodes, ports.site_resources)
         self.waiting: WaitingRequests = self._state.waiting
         queues = in_order_of_service(queues)
@@ -53,15 +55,15 @@ class ConsumableAllocation(EstimatedAllocation):
             return f"job {job.id} requests {request}; the site has {beyond}"
         most = self._state.nodes.most_chunks(request)
         if most < request.chunks:
-            return f"job {job.id} requests {request}; {_how_many(request, most)}"
+            return f"job {job.id} requests {request}{request.where}; {_how_many(request, most)}"
         self._wait(job._replace(request=request))
         return None
 
     def _refusal(self, name: str, job: Job, request: Request) -> str | None:
         """What a job requests that a partition does not allow; None if it admits the job."""
-        limits = self._partitions.get(name)
-        if limits is None:
-            return None
+        if name not in self._names:
+            return f"partition {name}, which the site does not have"
+        limits = self._partitions.get(name, Partition(name))
         requested_s, most_s = job.estimate_s, limits.max_time_s
         if requested_s is not None and most_s is not None and requested_s > most_s:
             return f"{requested_s:,.10g} s, of which partition {name} allows {most_s:,.10g} s"
@@ -135,4 +137,6 @@ def _request_of(job: Job) -> Request:
 
 def _how_many(request: Request, most: int) -> str:
     noun = "node" if request.most_on_node == 1 else "task"
-    return f"there is room for {most if most else 'no'} such {noun}{'' if most == 1 else 's'}"
+    if most == 0:
+        return f"no {noun} has room for it"
+    return f"there is room for {counted(most, f'such {noun}')}"

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from scheduler import plural
 from scheduler.compiled import Flags
 from scheduler.node_request import Request, thousandths
 from scheduler.node_resources.kernels.tables import FREE, WHOLE
@@ -40,7 +41,7 @@ def _narrowing(nodes: NodeResources, request: Request, kind: int) -> Iterator[tu
     """The number of nodes left after each condition that excludes some, and the condition."""
     left: Flags = nodes.requests.eligible[kind]
     n_up = int(left.sum())
-    yield n_up, f"node{'' if n_up == 1 else 's'} up{_where(request)}"
+    yield n_up, f"{plural(n_up, 'node')} up{_where(request)}"
     for condition, what in _conditions(nodes, request, kind):
         narrowed = left & condition
         if narrowed.sum() < left.sum():
@@ -49,9 +50,8 @@ def _narrowing(nodes: NodeResources, request: Request, kind: int) -> Iterator[tu
 
 
 def _where(request: Request) -> str:
-    partitions, features = sorted(request.partitions), sorted(request.features)
-    where = f" in partition {' or '.join(partitions)}" if partitions else ""
-    return where + (f" with {' and '.join(features)}" if features else "")
+    features = f" with {' and '.join(sorted(request.features))}" if request.features else ""
+    return request.where + features
 
 
 def _conditions(nodes: NodeResources, request: Request, kind: int) -> Iterator[tuple[Flags, str]]:

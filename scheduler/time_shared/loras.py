@@ -11,6 +11,7 @@ from math import inf
 
 import numpy as np
 
+from scheduler import counted
 from scheduler.compiled import Floats, Ints, copied
 from scheduler.model import NodeSchedule, Start
 from scheduler.naming import Choice
@@ -159,7 +160,7 @@ class WaitReasons:
             if n := int((left & exceeded).sum()):
                 short.append(f"{n} {what}")
             left &= ~exceeded
-        text = f"it needs {tasks} {'node' if tasks == 1 else 'nodes'}, and the social contract has room on "
+        text = f"it needs {counted(tasks, 'node')}, and the social contract has room on "
         text += f"{int(left.sum())}" + (f" ({', '.join(short)})" if short else "")
         if left.sum() < tasks:
             return text, False

@@ -56,12 +56,6 @@ def one_sentence_for_bad_input() -> Iterator[None]:
         fail(no_room_message(number))
 
 
-def counted(n: int, what: str) -> str:
-    """A count with its noun: "1 cluster", "2 job classes"."""
-    plural = f"{what}es" if what.endswith("s") else f"{what}s"
-    return f"{n:,} {what if n == 1 else plural}"
-
-
 def natural_width(table: Table) -> int:
     """Width at which a table shows all digits, in columns."""
     return Measurement.get(out, out.options.update(max_width=MORE_THAN_ANY_TABLE), table).maximum

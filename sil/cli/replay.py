@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Annotated
 from rich.table import Table
 from typer import Option
 
+from scheduler import counted
 from sil.cli import console, options
 from sil.cli.progress import ProgressBar, progress
 from sil.settings.estimates import Estimates
@@ -134,9 +135,7 @@ def _print_notes(log: JobLog, estimates: Estimates) -> None:
     for note in log.notes:
         console.print_note(note)
     if estimates is Estimates.HISTORY and (unknown := int((log.jobs["user"] < 0).sum())):
-        console.print_note(
-            f"{console.counted(unknown, 'job')} of unknown users: their estimates are the users' own"
-        )
+        console.print_note(f"{counted(unknown, 'job')} of unknown users: their estimates are the users' own")
 
 
 def _print_results(folder: Path, outcomes: Sequence[Outcome], has_report: bool, as_json: bool) -> None:

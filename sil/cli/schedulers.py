@@ -14,6 +14,7 @@ import typer
 from rich.markup import escape
 from typer import Argument, Option
 
+from scheduler import counted
 from scheduler.kinds import Kind
 from sil.cli import console, options
 from sil.cli.console import Column, Listing, number, print_listings, text
@@ -173,7 +174,7 @@ def check(
     else:
         _print_verdicts(scheduler, checked, rules)
         if not checked.findings:
-            kept = f"{scheduler} keeps the contract in {console.counted(examples, 'example')}"
+            kept = f"{scheduler} keeps the contract in {counted(examples, 'example')}"
             console.print_line(f"{kept} and some larger ones.")
     if checked.findings:
         raise typer.Exit(console.EXIT_FAULT)
@@ -200,7 +201,7 @@ def _print_verdicts(scheduler: str, checked: Checked, rules: Mapping[str, str]) 
             "\nName its kind by --kind, or declare it in the class, as in kind = 'free-nodes'."
         )
     if checked.findings:
-        console.print_line(f"\n{scheduler} breaks {console.counted(len(checked.findings), 'rule')}.")
+        console.print_line(f"\n{scheduler} breaks {counted(len(checked.findings), 'rule')}.")
 
 
 def new_scheduler(

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 from typer import Argument, Option
 
+from scheduler import counted
 from sil.cli import console, options
 
 if TYPE_CHECKING:
@@ -55,7 +56,7 @@ def compare_traces(
             {"equal": found is None, **({"facts": len(runs[0])} if found is None else asdict(found))}
         )
     elif found is None:
-        console.print_line(f"The two runs are equal: {console.counted(len(runs[0]), 'fact')}.")
+        console.print_line(f"The two runs are equal: {counted(len(runs[0]), 'fact')}.")
     else:
         _print_divergence(found, one, other)
     if found is not None:
@@ -65,7 +66,7 @@ def compare_traces(
 def _print_divergence(found: Divergence, one: Path, other: Path) -> None:
     from sil.outcome.trace_inspection import sentence
 
-    equal = f"The runs are equal for {console.counted(found.facts, 'fact')}"
+    equal = f"The runs are equal for {counted(found.facts, 'fact')}"
     console.print_line(f"{equal} and diverge at {_s(found.time_s)}.")
     running = [f"job {r.job} on {r.where} since {_s(r.since_s)}" for r in found.running]
     _list("Running then", running)

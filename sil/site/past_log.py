@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.swf_rules import Rules
-from sil.workload.time_limits import times_of
+from sil.workload.time_limits import sentences, times_of
 from site_db.jobs.past import past_jobs
 from site_db.site_file.nodes import cluster_of, requests_at
 from site_db.site_file.tables import SiteFile
@@ -37,7 +37,7 @@ def past_log(session: Session, file: SiteFile, days: float | None) -> JobLog:
         pl.DataFrame(rows, {**SCHEMA, "request": pl.Int64}, orient="row"),
         cluster.cores,
         {"unixstarttime": f"{origin_s:.0f}"},
-        tuple(f"{n:,} jobs: {what}" for what, n in notes.items()),
+        tuple(sentences(notes)),
         cluster=cluster,
         requests=tuple(requests.values()),
         job_classes=tuple(requests),

@@ -11,7 +11,7 @@ import polars as pl
 
 from sil.workload.job_log import SCHEMA, BadLog, JobLog
 from sil.workload.swf_rules import Rules
-from sil.workload.time_limits import times_of
+from sil.workload.time_limits import sentences, times_of
 from site_db.jobs.logs.log_file import open_log
 from site_db.jobs.logs.logged_job import LoggedJob, Tally
 from site_db.jobs.logs.occupancy import Occupancy
@@ -56,7 +56,7 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
         {"unixstarttime": f"{origin_s:.0f}"},
         (
             *_sentences(tally),
-            *(f"{n:,} jobs: {what}" for what, n in notes.items()),
+            *sentences(notes),
             *requests.never_fit(),
             *occupancy.mistakes(cluster.nodes),
         ),

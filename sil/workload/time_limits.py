@@ -3,7 +3,11 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
+from math import inf
 
+from scheduler import counted
+from scheduler.node_request import Partition
 from sil.workload.job_log import LEAST_S
 from sil.workload.swf_rules import Overrun, Rules
 from site_db.site_file.cluster import Cluster
@@ -20,7 +24,9 @@ def times_of(
     """The run time and the time limit of a job that used its nodes for `used_s` seconds.
 
     Without a limit, its partitions' default or largest counts, else the run time. One that ran for longer
-    than its limit is treated by `rules`. Repairs are counted in `notes`.
+    than its limit is treated by `rules`; but a limit that its partitions allow is not raised beyond the
+    largest that they do, where the run is cut: controllers end jobs some seconds late. Repairs are counted in
+    `notes`.
     """
     run_s = max(used_s, LEAST_S)
     if limit_s is None:
@@ -28,13 +34,28 @@ def times_of(
         if limit_s is None:
             notes["no time limit; the run time is taken"] += 1
             limit_s = run_s
-    if run_s > limit_s:
-        if rules.overrun is Overrun.CUT:
-            notes["it ran for longer than its time limit; the run is cut to the limit"] += 1
-            return max(limit_s, LEAST_S), max(limit_s, LEAST_S)
+    may_run_s = max(limit_s, LEAST_S)
+    if rules.overrun is Overrun.RAISE:
+        may_run_s = max(may_run_s, largest_limit_s(partitions, cluster))
+    if run_s > may_run_s:
+        limit = "its time limit" if rules.overrun is Overrun.CUT else "its partitions allow"
+        notes[f"it ran for longer than {limit}; the run is cut to the limit"] += 1
+        run_s = may_run_s
+    elif run_s > limit_s:
         notes["it ran for longer than its time limit; the limit is raised to the run time"] += 1
-        limit_s = run_s
-    return run_s, limit_s
+    return run_s, max(limit_s, run_s)
+
+
+def sentences(notes: Counter[str]) -> Iterator[str]:
+    """One for each kind of repair, with its number of jobs."""
+    for repair, n in notes.items():
+        yield f"{counted(n, 'job')}: {repair}"
+
+
+def largest_limit_s(partitions: frozenset[str], cluster: Cluster) -> float:
+    """The largest time limit that its partitions allow a job; infinite if one has none."""
+    limits = (cluster.partitions.get(name, Partition(name)) for name in partitions)
+    return max((inf if x.max_time_s is None else x.max_time_s for x in limits), default=inf)
 
 
 def default_limit_s(partitions: frozenset[str], cluster: Cluster) -> float | None:

@@ -83,7 +83,7 @@ def never_satisfied(site: SiteFile) -> Iterator[tuple[str, str]]:
     cluster = cluster_of(site)
     sorts = alike(cluster.nodes.values())
     for name, request in requests_at(site, cluster).items() if site.partitions else ():
-        who = f"job class '{name}' requests {request}"
+        who = f"job class '{name}' requests {request}{request.where}"
         beyond = request.beyond(cluster.site_resources)
         if beyond is not None:
             yield name, f"{who}; the site has {beyond}"

@@ -120,13 +120,25 @@ def test_gpus_limit_the_jobs_on_a_node_and_are_in_the_table_and_the_metrics(tmp_
     assert found["gpu_utilisation"] == pytest.approx(100 * 9 / 16)
 
 
-def test_a_job_that_the_partition_forbids_is_refused_and_the_others_run(tmp_path: Path) -> None:
-    log = accounting(tmp_path, ("all", "cpu=320,node=5", "n[01-05]"), ("all", "cpu=256,node=4", "n[01-04]"))
+@pytest.mark.parametrize(
+    ("forbidden", "sentence"),
+    [
+        (("all", "cpu=320,node=5", "n[01-05]"), "job 1 requests 5 nodes, of which partition all allows 4"),
+        (("old", "cpu=1", "n01"), "job 1 requests partition old, which the site does not have"),
+        (
+            ("cpu", "cpu=1,gres/gpu=1", "n01"),
+            "job 1 requests 1 node with 1 core, 1 GPU in partition cpu; no node has room for it",
+        ),
+    ],
+)
+def test_a_job_that_the_partition_forbids_is_refused_and_the_others_run(
+    forbidden: tuple[str, str, str], sentence: str, tmp_path: Path
+) -> None:
+    log = accounting(tmp_path, forbidden, ("all", "cpu=256,node=4", "n[01-04]"))
     assert replay(log)["fcfs"]["job_id"].to_list() == [2]
     refused = json.loads((tmp_path / "out" / "summary.json").read_text())["schedulers"]["fcfs"]["refused"]
     assert refused == (
-        "fcfs: 1 of 2 jobs were refused, and count in no other metric; the first because job 1 requests 5 "
-        "nodes, of which partition all allows 4"
+        "fcfs: 1 of 2 jobs were refused, and count in no other metric; the first because " + sentence
     )
     assert refused in (tmp_path / "out" / "report.html").read_text()
 

@@ -10,8 +10,9 @@ from typing import Annotated
 import typer
 from typer import Argument, Option
 
+from scheduler import counted
 from sil.cli import console, options
-from sil.cli.console import counted, print_listings
+from sil.cli.console import print_listings
 from sil.cli.db import demand, logs
 from sil.cli.db.database import DEFAULT, Database, opened, site_of
 

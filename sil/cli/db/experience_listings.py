@@ -10,8 +10,9 @@ import numpy as np
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from scheduler import counted
 from scheduler.model import Job, JobId
-from sil.cli.console import Column, Listing, Row, counted, number, text
+from sil.cli.console import Column, Listing, Row, number, text
 from sil.cli.db.site_listings import rows_of, utc
 from site_db.estimation import ExecutionEstimate, Layout, Place, PlaceKind, Rule
 from site_db.experience import MemoryExperience, StatisticsReader

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Argument
 
+from scheduler import counted
 from sil.cli import console
-from sil.cli.console import counted
 from sil.cli.db.database import DEFAULT, Database, opened, site_of
 
 if TYPE_CHECKING:

@@ -62,8 +62,7 @@ class LoggedRequests:
                 yield f"{who}: the site has {beyond} for {request}; refused when it arrives"
                 continue
             if sum(request.chunks_on(node) * n_alike for node, n_alike in sorts) < request.chunks:
-                where = f" in partition {','.join(sorted(request.partitions))}" if request.partitions else ""
-                yield f"{who}: no nodes{where} can satisfy {request}; refused when it arrives"
+                yield f"{who}: the nodes cannot satisfy {request}{request.where}; refused when it arrives"
 
     def _request(self, tres: Tres, partitions: frozenset[str]) -> Request:
         threads = self._cluster.threads_in(partitions)

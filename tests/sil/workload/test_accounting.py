@@ -113,7 +113,7 @@ def test_licences_that_the_cluster_does_not_declare_are_ignored_and_counted(tmp_
     log = read(tmp_path, *jobs, {"ReqTRES": "cpu=4,node=1,bb/datawarp=9,license/matlab=0"}, cluster=cluster)
     assert [request.site_resources for request in log.requests] == [{"matlab": 1}, {}]
     undeclared = "is requested, which the cluster does not declare (Licenses in slurm.conf); ignored"
-    assert log.notes == (f"2 jobs: abaqus {undeclared}", f"1 jobs: datawarp {undeclared}")
+    assert log.notes == (f"2 jobs: abaqus {undeclared}", f"1 job: datawarp {undeclared}")
 
 
 def test_a_request_for_more_licences_than_there_are_is_named_with_its_jobs(tmp_path: Path) -> None:
@@ -159,6 +159,27 @@ def test_runs_beyond_the_time_limit_are_cut_on_request(tmp_path: Path) -> None:
     assert log.cut == {7}
 
 
+def test_a_job_that_ended_seconds_after_the_limit_of_its_partition_is_cut_there_and_admitted(
+    tmp_path: Path,
+) -> None:
+    """As a timeout: the controller needs some seconds to end it."""
+    log = read(tmp_path, {"TimelimitRaw": "1440", "State": "TIMEOUT", "End": "2026-01-02T10:00:29"})
+    assert log.jobs.select("run_s", "estimate_s").rows() == [(86_400.0, 86_400.0)]
+    assert log.cut == {7}
+    assert log.notes == ("1 job: it ran for longer than its partitions allow; the run is cut to the limit",)
+
+
+def test_a_limit_is_raised_to_the_run_time_as_far_as_a_partition_allows(tmp_path: Path) -> None:
+    log = read(tmp_path, {"TimelimitRaw": "30"}, {"JobID": "8", "TimelimitRaw": "30", "Partition": "all"})
+    assert log.jobs.select("run_s", "estimate_s").rows() == [(3600.0, 3600.0)] * 2
+    assert not log.cut
+
+
+def test_a_longer_limit_than_the_partition_allows_stays_as_it_was_requested(tmp_path: Path) -> None:
+    log = read(tmp_path, {"TimelimitRaw": "1500", "End": "2026-01-02T11:05:00"})
+    assert log.jobs["estimate_s"].to_list() == [90_000.0]
+
+
 def test_array_tasks_and_requeued_jobs_get_numbers_of_their_own(tmp_path: Path) -> None:
     log = read(tmp_path, {"JobID": "5_1"}, {"JobID": "5_2"}, {"JobID": "7"}, {"JobID": "7"})
     assert sorted(log.jobs["job"].to_list()) == [7, 8, 9, 10]
@@ -177,10 +198,10 @@ def test_a_request_that_no_node_can_satisfy_is_named_with_its_jobs(tmp_path: Pat
         {"JobID": "9", "Partition": "none"},
     )
     assert (
-        "2 jobs, the first is job 7: no nodes in partition cpu can satisfy 1 node with 65 cores, 8,192 MiB; "
-        "refused when it arrives"
+        "2 jobs, the first is job 7: the nodes cannot satisfy 1 node with 65 cores, 8,192 MiB in partition "
+        "cpu; refused when it arrives"
     ) in log.notes
-    assert any(note.startswith("job 9: no nodes in partition none can satisfy") for note in log.notes)
+    assert any(note.endswith("in partition none; refused when it arrives") for note in log.notes)
 
 
 @pytest.mark.parametrize(
