@@ -17,6 +17,7 @@ from sil.planning.questions.best_buy import BestBuy, best_buy, purchases
 from sil.planning.questions.ranking import Criteria, Effect, Ranking, rank_options
 from sil.planning.questions.sizing import Size, size
 from sil.planning.samples import DoesRuns, OptionSamples
+from sil.planning.scenario.added_nodes import added_nodes
 from sil.planning.scenario.capacity import Load
 from sil.planning.scenario.no_effect import without_effect
 from sil.planning.scenario.on_log import OnLog
@@ -73,8 +74,8 @@ class Answers:
     the beginning. `indispensable` names retirements after which the site could not carry the forecast; `down`
     the machines and interconnects that are down today; `binding` the queues whose jobs keep the machine to
     which they were mapped; `site` is its name, empty for the machine of a log. `without_effect` are sentences
-    on offers. Of nodes, `model` says how they are modelled, and `log` has the jobs of which weeks are drawn.
-    """
+    on offers. Of nodes, `model` says how they are modelled, `added` which ones offers add, and `log` has the
+    jobs of which weeks are drawn."""
 
     plan: Plan
     site: str
@@ -85,6 +86,7 @@ class Answers:
     indispensable: tuple[str, ...]
     without_effect: tuple[str, ...] = ()
     model: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
     log: JobLog | None = None
 
     def left_out(self) -> Iterator[tuple[str, str, Option]]:
@@ -233,6 +235,7 @@ def answer_questions(prepared: Prepared, runs: DoesRuns, watch: Watch) -> Answer
         names,
         tuple(without_effect(site, prepared.offers)),
         today.model.get("nodes", ()),
+        tuple(added_nodes(site, prepared.offers)),
         today.in_use.log,
     )
 

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from scheduler import counted
 from sil.planning.answers import Answers
 from sil.planning.options import AS_IT_IS
 from sil.planning.plan_file import Plan
-from sil.planning.report.wording import counted
 from sil.settings.estimates import Estimates
 from sil.settings.log_tables import HistoryTable, LogTable
 from sil.workload.job_log import JobLog
@@ -66,9 +66,9 @@ def forecast(answers: Answers) -> str:
 
 
 def modelled(answers: Answers) -> Iterator[str]:
-    """How nodes are modelled; nothing where the site has none."""
+    """How nodes are modelled, and where offers add some; nothing where the site has none."""
     if answers.model:
-        yield from (f"{line}." for line in answers.model)
+        yield from (f"{line}." for line in (*answers.model, *answers.added))
         yield (
             "A waiting job is bound to no node, and starts on any nodes that have room for it as soon as the "
             "scheduler lets it: waits have no bias like that of mapping = commit on machines."

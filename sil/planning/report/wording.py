@@ -8,10 +8,6 @@ from math import floor, log10
 from sil.outcome.statistics import Interval
 
 
-def counted(number: int, noun: str) -> str:
-    return f"{number:,} {noun}" + ("s" if number != 1 else "")
-
-
 def money(amount: float) -> str:
     return f"{amount:,.0f}" if amount == round(amount) else f"{amount:,.2f}"
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -20,11 +21,12 @@ from sil.planning.report.caveats import caveats
 from sil.planning.report.effects import options_frame
 from sil.planning.report.page import OPTIONS, PAGE
 from sil.planning.report.recommendation import recommendation
+from sil.planning.scenario.added_nodes import added_nodes
 from sil.planning.scenario.no_effect import without_effect
 from sil.runs.nodes_scenario import NodesScenario
 from sil.workers.executor import Inline
 from sil.workers.runner import Runner
-from tests.sil.planning.nodes_site import DRAWN, HOUR_S, SITE, WEEK_HOURS, accounting, on_site, plan
+from tests.sil.planning.nodes_site import DRAWN, HOUR_S, OFFERS, SITE, WEEK_HOURS, accounting, on_site, plan
 from tests.sil.test_cli import sil, the_sentence
 from tests.sil.test_queueing_theory_on_nodes import mean_wait_mmc_s
 
@@ -255,6 +257,15 @@ def test_an_offer_without_which_jobs_run_but_not_with_it_is_left_out(tmp_path: P
     assert loads["none"].is_too_much
 
 
+def test_the_partitions_that_new_nodes_join_are_said(tmp_path: Path) -> None:
+    new = {"name": "new", "changes": [{**NEW, "like": "gpu-node"}], "price": 1.0}
+    of = plan(offers=[{**OFFERS[1], "name": "two"}, new, {"name": "more", "changes": [MEMORY], "price": 1.0}])
+    assert list(added_nodes(on_site(tmp_path, of), one_of_each(of))) == [
+        "'two' adds 2 nodes of class cpu-node to partitions cpu and all",
+        "'new' adds 1 node of class new to partition gpu",
+    ]
+
+
 def test_a_log_is_read_once_and_its_notes_appear_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -286,11 +297,12 @@ def test_page_and_console_say_how_nodes_are_modelled_and_what_is_forecast(tmp_pa
     path = plan_file(tmp_path, '[log]\nfile = "sacct.txt"\nweeks = 2\n')
     done = sil("plan", path, "--out", tmp_path / "out")
     assert done.exit_code == 0, done.output
-    console, page = " ".join(done.output.split()), (tmp_path / "out" / PAGE).read_text()
+    console, page = " ".join(done.output.split()), unescape((tmp_path / "out" / PAGE).read_text())
     for sentence in (
         "The forecast: 2 weeks drawn from 5 of sacct.txt, in each replication.",
         "Nodes: 4 with 8 CPUs, 32,000 MiB; 2 with 8 CPUs, 64,000 MiB, 2 a100 GPUs.",
         "Jobs share nodes by CPUs, memory and GPUs; partitions, by number of nodes: cpu (4), gpu (2)",
+        "'a node' adds 1 node of class gpu-node to partitions gpu and all.",
         "waits have no bias like that of mapping = commit on machines",
     ):
         assert sentence in console
@@ -379,6 +391,7 @@ def test_the_least_number_of_nodes_and_the_best_buy_are_found(tmp_path: Path) ->
     assert answer.best_buy.ranking.effects[0].option.name == "2 x a node"
 
 
+MEMORY = {"change": "cpu-node", "more_memory_mb": 8_000}
 NEW = {"add": "1 x new", "processors": 8, "memory_mb": 64_000, "gpus": {"h100": 2}, "partitions": ["gpu"]}
 
 
@@ -416,7 +429,7 @@ def test_parts_of_offers_without_effect_are_said(
 
 def test_an_offer_with_effect_has_no_such_note_and_unknown_speed_is_said(tmp_path: Path) -> None:
     offers = [
-        {"name": "memory", "changes": [{"change": "cpu-node", "more_memory_mb": 8_000}], "price": 1.0},
+        {"name": "memory", "changes": [MEMORY], "price": 1.0},
         {"name": "new", "changes": [NEW], "price": 1.0},
     ]
     said = list(caveats(answers_of(tmp_path, plan(offers=offers, most_replications=10))))
