@@ -66,7 +66,7 @@ def plan(
             chosen = changed(chosen, guard=chosen.guard.model_dump() | {"ask_twice": False})
         if site is not None and not chosen.is_on_site:
             console.fail(
-                f"'{chosen.name}' is a plan for the machine of a log; --site is for plans with a site, and "
+                f"'{chosen.name}' is a plan for the machine of a log; --site is for plans with 'site', or "
                 f"with log.weeks, which are drawn for its nodes"
             )
         folder = out_folder or Path(f"sil-plan-{chosen.name}")
@@ -92,15 +92,15 @@ def plan(
 def _print_json(answers: Answers) -> None:
     from dataclasses import asdict
 
-    from sil.planning.report import recommendation
+    from sil.planning.report import assumptions, caveats, recommendation
     from sil.planning.report.effects import classes_frame, options_frame
 
     sizes = {a.scheduler: asdict(a.size) for a in answers.answers if a.size is not None}
     console.print_json(
         {
             "recommendation": recommendation.recommendation(answers),
-            "notes": list(recommendation.caveats(answers)),
-            "assumptions": list(recommendation.assumptions(answers)),
+            "notes": list(caveats.caveats(answers)),
+            "assumptions": list(assumptions.assumptions(answers)),
             "options": options_frame(answers).to_dicts(),
             "job_classes": classes_frame(answers).to_dicts(),
             "sizes": sizes,
@@ -109,7 +109,7 @@ def _print_json(answers: Answers) -> None:
 
 
 def _show(answers: Answers) -> None:
-    from sil.planning.report import recommendation
+    from sil.planning.report import assumptions, caveats, recommendation
     from sil.planning.report.page import sections
 
     for section in sections(answers):
@@ -119,9 +119,9 @@ def _show(answers: Answers) -> None:
         if section.note:
             console.print_line(section.note)
     if answers.model:
-        for line in (recommendation.forecast(answers), *recommendation.modelled(answers)):
+        for line in (assumptions.forecast(answers), *assumptions.modelled(answers)):
             console.print_line(line)
-    for sentence in recommendation.caveats(answers):
+    for sentence in caveats.caveats(answers):
         console.print_note(sentence)
     console.print_line(f"\n[bold]{recommendation.recommendation(answers)}[/bold]")
 

@@ -46,7 +46,11 @@ def _workload(scenario: Scenario) -> str:
     """The arriving jobs, for a reader."""
     log, workload = scenario.in_use.log, scenario.experiment.workload
     if log is not None:
-        return ", ".join([log.summary, *log.part])
+        table = scenario.experiment.log or scenario.experiment.history
+        drawn = []
+        if table is not None and table.weeks is not None:
+            drawn = [f"{table.weeks} weeks drawn, at {table.load:g} times their load"]
+        return ", ".join([log.summary, *log.part, *drawn])
     assert workload is not None
     in_grid = "workload.jobs" in scenario.experiment.grid
     parts = [

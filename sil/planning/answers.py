@@ -17,13 +17,15 @@ from sil.planning.questions.best_buy import BestBuy, best_buy, purchases
 from sil.planning.questions.ranking import Criteria, Effect, Ranking, rank_options
 from sil.planning.questions.sizing import Size, size
 from sil.planning.samples import DoesRuns, OptionSamples
+from sil.planning.scenario.added_nodes import added_nodes
 from sil.planning.scenario.capacity import Load
 from sil.planning.scenario.no_effect import without_effect
 from sil.planning.scenario.on_log import OnLog
 from sil.planning.scenario.on_site import OnSite
 from sil.planning.scenario.scenario import OptionRunner
 from sil.runs.scenario import DoesNotFit
-from sil.runs.under_test import resolve
+from sil.runs.under_test import UnderTest, resolve
+from sil.settings.decision_costs import NONE
 from sil.site.past_arrivals import past_arrivals
 from sil.site.site_in_use import SiteInUse
 from sil.site.what_if_site import InapplicableChange
@@ -72,8 +74,8 @@ class Answers:
     the beginning. `indispensable` names retirements after which the site could not carry the forecast; `down`
     the machines and interconnects that are down today; `binding` the queues whose jobs keep the machine to
     which they were mapped; `site` is its name, empty for the machine of a log. `without_effect` are sentences
-    on offers. Of nodes, `model` says how they are modelled, and `log` has the jobs of which weeks are drawn.
-    """
+    on offers. Of nodes, `model` says how they are modelled, `added` which ones offers add, and `log` has the
+    jobs of which weeks are drawn."""
 
     plan: Plan
     site: str
@@ -84,6 +86,7 @@ class Answers:
     indispensable: tuple[str, ...]
     without_effect: tuple[str, ...] = ()
     model: tuple[str, ...] = ()
+    added: tuple[str, ...] = ()
     log: JobLog | None = None
 
     def left_out(self) -> Iterator[tuple[str, str, Option]]:
@@ -117,10 +120,10 @@ class Prepared:
         drawn = plan.history and past_arrivals(plan.history, plan.queues, address)
         if drawn is not None:
             plan = plan.model_copy(update={"workload": drawn})
-        self.plan = plan
         self._source = source
-        for name in plan.schedulers:
-            if resolve(name).serves_one_run:
+        schedulers = {name: resolve(name) for name in plan.schedulers}
+        for name, scheduler in schedulers.items():
+            if scheduler.serves_one_run:
                 raise SchedulerNotLoaded(
                     f"scheduler '{name}' listens for one run, but a plan has many; use a command that starts "
                     f"one for each run, as in 'batsim: COMMAND'"
@@ -129,6 +132,9 @@ class Prepared:
             known = "a built-in one, the path of a site file, or with --site one in a database"
             why = "" if plan.log is None else ", and the weeks of a log are drawn for its nodes"
             self._refuse([(("site",), f"site is missing{why}; name {known}")])
+        if plan.observed is not None and plan.weeks is None and not _varies(plan, schedulers.values()):
+            plan = plan.in_one_replication()
+        self.plan = plan
         self.offers = one_of_each(plan)
         self.site = OnSite(plan, source.parent, address) if plan.is_on_site else None
         self._retirements: list[Option] = []
@@ -197,6 +203,16 @@ class Prepared:
         )
 
 
+def _varies(plan: Plan, schedulers: Iterable[UnderTest]) -> bool:
+    """Whether something other than the jobs differs between replications: failures, the seeds of schedulers,
+    or decision times."""
+    return (
+        plan.failures is not None
+        or any(scheduler.in_process is None or scheduler.spec.is_random for scheduler in schedulers)
+        or any(plan.guard.cost_of(name) != NONE for name in plan.schedulers)
+    )
+
+
 def answer_questions(prepared: Prepared, runs: DoesRuns, watch: Watch) -> Answers:
     """Raises what runs raise, and GoalNeverMeasured."""
     plan, site = prepared.plan, prepared.site
@@ -219,6 +235,7 @@ def answer_questions(prepared: Prepared, runs: DoesRuns, watch: Watch) -> Answer
         names,
         tuple(without_effect(site, prepared.offers)),
         today.model.get("nodes", ()),
+        tuple(added_nodes(site, prepared.offers)),
         today.in_use.log,
     )
 

@@ -103,8 +103,9 @@ PARTS = 20
 
 
 class PlanLogTable(LogTable):
-    """On a site of nodes, replications are drawn weeks. Without a site, the log is one of rigid jobs on its
-    own machine, or one with `processors`, and its consecutive `parts` (20) are the replications."""
+    """On a site of nodes, replications are drawn weeks, or all jobs are the only one. Without a site, the log
+    is one of rigid jobs on its own machine, or one with `processors`, and its consecutive `parts` (20) are
+    the replications."""
 
     processors: Count | None = None
     parts: Annotated[int, Field(ge=2, strict=True)] | None = None
@@ -220,16 +221,19 @@ class Plan(RunSettings):
 
     def _suits_its_forecast(self) -> None:
         """A log has one kind of machine, and neither job classes nor queues."""
-        if self.site and not self.is_on_site:
-            raise ValueError(
-                "site does not apply to consecutive parts of a log; leave it out, or give log.weeks, which "
-                "are drawn for the nodes of a site"
-            )
+        for key in ("parts", "processors") if self.site and self.log is not None else ():
+            if getattr(self.log, key) is not None:
+                raise ValueError(
+                    f"log.{key} is for a log without a site, and the plan is for the nodes of '{self.site}'; "
+                    f"leave out one of them"
+                )
         for k, offer in enumerate(self.offers):
             needed, other = ("changes", "processors") if self.is_on_site else ("processors", "changes")
             if not getattr(offer, needed) or getattr(offer, other):
+                hint = "" if self.is_on_site else "; a log for the nodes of a site needs 'site'"
                 raise ValueError(
                     f"offers[{k}] ('{offer.name}') needs '{needed}' with this forecast, and no '{other}'"
+                    f"{hint}"
                 )
         if self.is_on_site or self.log is None:
             return
@@ -249,7 +253,7 @@ class Plan(RunSettings):
         found: list[tuple[str, str]] = []
         for applies, keys, on in (
             (not self.is_on_site, WITHOUT_EFFECT_ON_A_LOG, "the rigid jobs of a log"),
-            (self.weeks is not None, WITHOUT_EFFECT_ON_OBSERVED_JOBS, "jobs whose run times are known"),
+            (self.observed is not None, WITHOUT_EFFECT_ON_OBSERVED_JOBS, "jobs whose run times are known"),
             (self.is_on_site and not on_nodes, WITHOUT_EFFECT_ON_MACHINES, "a site without partitions"),
         ):
             for key in keys if applies else ():
@@ -262,13 +266,24 @@ class Plan(RunSettings):
     @property
     def is_on_site(self) -> bool:
         """Whether it is for a site; otherwise, it is for the machine of a log."""
-        return self.log is None or self.log.weeks is not None
+        return self.log is None or self.log.weeks is not None or bool(self.site)
+
+    @property
+    def observed(self) -> LogTable | HistoryTable | None:
+        """The log or the past whose jobs arrive at the nodes of the site as they were; None if jobs are drawn
+        at random, or are those of a log on its own machine."""
+        if self.log is not None:
+            return self.log if self.is_on_site else None
+        return None if self.history is None or self.history.jobs is not None else self.history
 
     @property
     def weeks(self) -> int | None:
         """So many weeks of a log or of the past are drawn for each replication."""
-        table = self.log or self.history
-        return None if table is None else table.weeks
+        return None if self.observed is None else self.observed.weeks
+
+    def in_one_replication(self) -> Plan:
+        """The same plan where all replications would be the same. There are no intervals then."""
+        return self.model_copy(update={"first_replications": 1, "most_replications": 1})
 
     @property
     def replications(self) -> int:

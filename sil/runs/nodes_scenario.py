@@ -22,6 +22,7 @@ from sil.runs.composition import Managed, RunKey, run_in
 from sil.runs.scenario import Mistakes, Scenario
 from sil.settings.estimates import run_times_by
 from sil.settings.experiment_file import RunSettings
+from sil.settings.log_tables import HistoryTable, LogTable
 from sil.site.resource_names import ResourceNames
 from sil.site.what_if_times import with_uncertainty
 from sil.trace.facts import RunTables, timings_frame
@@ -123,7 +124,7 @@ class NodesScenario(Scenario):
         if log is None:
             return self._drawn(replication)
         if self.weeks is not None:
-            log = drawn_weeks(log, self.weeks, self.streams(replication).of("weeks"))
+            log = drawn_weeks(log, self.weeks, self.streams(replication).of("weeks")).with_load(self.load)
         runs = LoggedRuns(
             log.jobs,
             requests=log.requests,
@@ -263,5 +264,13 @@ class NodesScenario(Scenario):
     @property
     def weeks(self) -> int | None:
         """So many weeks of the log are drawn for each replication."""
-        table = self.experiment.log or self.experiment.history
-        return None if table is None else table.weeks
+        return None if self._observed is None else self._observed.weeks
+
+    @property
+    def load(self) -> float:
+        """The load of drawn weeks, as a multiple of that in the log."""
+        return 1.0 if self._observed is None else self._observed.load
+
+    @property
+    def _observed(self) -> LogTable | HistoryTable | None:
+        return self.experiment.log or self.experiment.history

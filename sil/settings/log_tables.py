@@ -8,8 +8,9 @@ from site_db.toml_file import Count, Positive, Table
 
 
 class LogTable(Table):
-    """The jobs of a log with their own sizes and run times, at `load` times its load. With `weeks`, every
-    replication draws so many weeks of the log, with replacement; without, all of it is one replication."""
+    """The jobs of a log with their own sizes and run times, at `load` times its load: the times between
+    arrivals are divided by it. With `weeks`, every replication draws so many weeks of the log, with
+    replacement, of which the times are divided then; without, all of it is one replication."""
 
     file: str
     load: Positive = 1.0
@@ -20,8 +21,8 @@ class HistoryTable(Table):
     """The past jobs of the site, of the last `days` or of all time, at `load` times their rate.
 
     `jobs`: so many arrive in each replication at random, by the shares of job classes, queues and users.
-    `weeks`: every replication draws so many weeks with all jobs as they were, with replacement. Without
-    either, all jobs as they were are one replication.
+    `weeks`: every replication draws so many weeks with all jobs as they were, with replacement; then the
+    times between arrivals are divided by `load`. Without either, all jobs as they were are one replication.
     """
 
     jobs: Count | None = None

@@ -238,9 +238,9 @@ class SiteSource:
         if table is None or not self._file.partitions or self._jobs_are_drawn:
             return None
         log = self._logged(self._file)
-        log = log if table.load == 1.0 else log.with_load(table.load)
-        if table.weeks is not None:
-            check_weeks(log)
+        if table.weeks is None:
+            return log.with_load(table.load)
+        check_weeks(log)  # the load of weeks is scaled after they are drawn: a week has seven days
         return log
 
     @property

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Collection, Sequence
 from difflib import get_close_matches
 from typing import Any
@@ -68,21 +69,38 @@ def check_new_nodes(site: WhatIfSite, machine_class: str, said: Collection[str])
 
 
 def partitions_of_new(site: WhatIfSite, machine_class: str, change: NotionalTable) -> Sequence[str]:
-    """Those that the change names, else those of which all machines of the class are members. Raises
-    InapplicableChange if there are none."""
+    """Those that the change names, else those of the machines of the class. Raises InapplicableChange if
+    there are none, or if these machines are in different ones."""
     if not site.has_nodes:
         return ()
     for name in change.partitions:
         site.check_known("partition", name, site.partitions)
-    there = set(site.of_class(machine_class))
-    common = [name for name, table in site.partitions.items() if there and there <= set(table.nodes)]
-    if not (change.partitions or common):
-        known = ", ".join(site.partitions)
+    if change.partitions:
+        return change.partitions
+    known = ", ".join(site.partitions)
+    members = {name: set(table.nodes) for name, table in site.partitions.items()}
+    there = Counter(
+        tuple(name for name, nodes in members.items() if machine in nodes)
+        for machine in site.present_of_class(machine_class)
+    )
+    if len(there) > 1:
+        where = "; ".join(f"{n:,} in {' and '.join(names) or 'none'}" for names, n in there.items())
         raise InapplicableChange(
-            f"no partition has all machines of class '{machine_class}'; give the partitions of the new "
-            f"nodes, of {known}"
+            f"the machines of class '{machine_class}' are in different partitions ({where}); give the "
+            f"partitions of the new nodes, as in partitions = {_list(max(there, key=len))}"
         )
-    return change.partitions or common
+    (common,) = there or [()]
+    if not common:
+        raise InapplicableChange(
+            f"no partition has machines of class '{machine_class}'; give the partitions of the new nodes, of "
+            f"{known}"
+        )
+    return common
+
+
+def _list(names: Sequence[str]) -> str:
+    """As in TOML."""
+    return "[" + ", ".join(f'"{name}"' for name in names) + "]"
 
 
 def join(site: WhatIfSite, names: Sequence[str], partitions: Sequence[str]) -> None:

@@ -139,6 +139,11 @@ class WhatIfSite:
             if machine_class in (table.machine_class, self._original_class.get(table.machine_class))
         ]
 
+    def present_of_class(self, machine_class: str) -> list[str]:
+        """Those that the site has already; if it has none, all of the class."""
+        machines = self.of_class(machine_class)
+        return [name for name in machines if name in self._class_in_file] or machines
+
     def rating_of(self, machine_class: str) -> float | None:
         ratings = {m.rating for m in self.machines.values() if m.machine_class == machine_class}
         return ratings.pop() if len(ratings) == 1 else None

@@ -132,6 +132,11 @@ class JobLog:
         begin, end, _ = slice(first, last).indices(len(self.jobs))
         return self._with(self.jobs[begin:end], f"jobs {named}")
 
+    def within(self, span_s: float) -> JobLog:
+        """The jobs submitted in the first `span_s` seconds from the first submission on."""
+        jobs = self.jobs.filter(pl.col("submit_s") < pl.col("submit_s").first() + span_s)
+        return replace(self, jobs=jobs)
+
     def between(self, begin: datetime | None, end: datetime | None) -> JobLog:
         """Jobs submitted from `begin` on, and before `end`. A time without a zone is UTC. Raises BadLog if
         none is left, or if the log has no UnixStartTime."""
@@ -146,8 +151,11 @@ class JobLog:
 
     def with_load(self, factor: float) -> JobLog:
         """The same jobs under `factor` times the load: the times between arrivals are divided by it, and the
-        arrivals rounded to whole seconds. Raises BadLog for a factor of 0 or less, or one that is too small.
+        arrivals rounded to whole seconds; with 1, nothing changes. Raises BadLog for a factor of 0 or less,
+        or one that is too small.
         """
+        if factor == 1.0:
+            return self
         if not 0 < factor < float("inf"):
             raise BadLog(
                 f"{self.name}: the load cannot be multiplied by {factor:g}; a factor above 0 is needed"

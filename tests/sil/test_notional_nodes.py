@@ -52,6 +52,30 @@ def test_a_partition_may_be_given_for_nodes_of_a_known_class(tmp_path: Path) -> 
     }
 
 
+OVERLAPPING = SITE.replace(
+    "[[site_resources]]", '[[partitions]]\nname = "large"\nnodes = ["c[3-4]"]\n\n[[site_resources]]'
+)
+
+
+def test_partitions_are_asked_for_where_those_of_the_machines_of_the_class_differ(tmp_path: Path) -> None:
+    with pytest.raises(InapplicableChange) as error:
+        nodes(tmp_path, {"add": "2 x cpu-node"}, site=OVERLAPPING)
+    assert (
+        "the machines of class 'cpu-node' are in different partitions (2 in cpu and all; 2 in cpu and all "
+        'and large); give the partitions of the new nodes, as in partitions = ["cpu", "all", "large"]'
+    ) in str(error.value)
+    said = nodes(tmp_path, {"add": "2 x cpu-node", "partitions": ["cpu", "large"]}, site=OVERLAPPING)
+    assert said["new-cpu-node-2"].partitions == {"cpu", "large"}
+
+
+def test_nodes_of_a_known_class_are_where_its_present_machines_are_whatever_was_added_before(
+    tmp_path: Path,
+) -> None:
+    found = nodes(tmp_path, {"add": "1 x gpu-node", "partitions": ["all"]}, {"add": "1 x gpu-node"})
+    assert found["new-gpu-node-1"].partitions == {"all"}
+    assert found["new-gpu-node-2"].partitions == {"gpu", "all"}
+
+
 def test_a_second_unit_of_an_offer_of_new_nodes_adds_as_many(tmp_path: Path) -> None:
     new = {"add": "2 x big", "processors": 4, "memory_mb": 8_000, "partitions": ["cpu"]}
     assert sum(name.startswith("new-big") for name in nodes(tmp_path, new, new)) == 4

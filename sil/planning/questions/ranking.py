@@ -56,7 +56,9 @@ class Demand:
     looks: int
 
     def interval(self, values: Sample) -> Interval:
-        """Of one mean at one look. Its half-width is 0 if all values are equal."""
+        """Of one mean at one look. Its half-width is 0 if all values are equal, None for a single value."""
+        if len(values) < 2:
+            return Interval(float(np.mean(values)), None)
         error = (1.0 - self.confidence) / (max(1, self.pairs) * self.looks)
         return Interval(float(np.mean(values)), half_width(values, 1.0 - error / 2))
 

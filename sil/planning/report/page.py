@@ -10,8 +10,9 @@ from sil.planning.options import AS_IT_IS
 from sil.planning.plan_file import GoalTable, Plan
 from sil.planning.questions.ranking import Ranking
 from sil.planning.questions.sizing import Size
-from sil.planning.report import recommendation
+from sil.planning.report import assumptions, caveats, recommendation
 from sil.planning.report.effects import classes_frame, effect_against_cost, options_frame, rank_text
+from sil.planning.report.wording import interval, money, percentage
 from sil.report import FigureKind
 from sil.report.page import Notice, Page, Part, Section, Table, write_figures
 from sil.report.page import write_page as write_html
@@ -42,13 +43,13 @@ def write_page(folder: Path, answers: Answers) -> None:
 def plan_page(answers: Answers) -> Page:
     plan = answers.plan
     found = [Notice("answer", recommendation.recommendation(answers))]
-    found += [Notice("note", sentence) for sentence in recommendation.caveats(answers)]
-    assumptions = Part(items=list(recommendation.assumptions(answers)))
+    found += [Notice("note", sentence) for sentence in caveats.caveats(answers)]
+    assumed = Part(items=list(assumptions.assumptions(answers)))
     site = f"site {answers.site}, " if answers.site else ""
     return Page(
         plan.question or plan.name,
         notices=found,
-        sections=[*_chart(answers), *sections(answers), Section("Assumptions", parts=[assumptions])],
+        sections=[*_chart(answers), *sections(answers), Section("Assumptions", parts=[assumed])],
         footer=f"Plan {plan.name}, {site}seed {plan.seed}, version {package_version()}.",
     )
 
@@ -80,17 +81,16 @@ def _options(goals: Sequence[GoalTable], title: str, ranking: Ranking, base: str
     first, *others = goals
     rows = []
     for effect in ranking.effects:
-        percent = effect.percent
         row = {
             "compared with the first" if ranking.criteria.only_first else "rank": rank_text(ranking, effect),
             "option": effect.option.name,
-            "cost": recommendation.money(effect.option.cost),
+            "cost": money(effect.option.cost),
             first.label: f"{effect.of_goals[first.key]:,.4g}",
-            "better by": recommendation.interval(effect.gain),
-            "%": f"{percent.mean:+.1f} ± {percent.half_width or 0.0:.1f}",
+            "better by": interval(effect.gain),
+            "%": percentage(effect.percent, "+"),
         }
         if ranking.criteria.by_price and effect.per_price is not None:
-            row["per 1,000"] = recommendation.interval(effect.per_price.scaled(1e3))
+            row["per 1,000"] = interval(effect.per_price.scaled(1e3))
         row |= {goal.label: f"{effect.of_goals[goal.key]:,.4g}" for goal in others}
         rows.append(
             row | {f"compared with {base}": effect.against_today.value, "replications": str(effect.n)}
@@ -104,7 +104,7 @@ def _classes(title: str, ranking: Ranking, base: str) -> Section:
     names = sorted({name for effect in ranking.effects for name in effect.of_classes})
     rows = []
     for effect in ranking.effects:
-        gains = {name: recommendation.interval(gain) for name, gain in effect.of_classes.items()}
+        gains = {name: interval(gain) for name, gain in effect.of_classes.items()}
         rows.append({"option": effect.option.name, **{name: gains.get(name, "") for name in names}})
     return _section(title, f"Reduction of mean turnaround (s) compared with {base}.", rows, layout="")
 
@@ -115,7 +115,7 @@ def _sizes(plan: Plan, title: str, size: Size) -> Section:
         {
             "count": str(step.count),
             "offer": size.offer,
-            plan.goals[0].label: recommendation.interval(step.reached),
+            plan.goals[0].label: interval(step.reached),
             "meets the target": texts[step.meets] + ("" if step.is_settled else ", not settled"),
             "replications": str(step.n),
         }

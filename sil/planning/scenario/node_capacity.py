@@ -37,7 +37,8 @@ ALL_GPUS: frozenset[str] = frozenset()
 
 
 def load_on_nodes(scenario: NodesScenario, today: NodesScenario) -> Load | None:
-    """Of jobs that keep arriving; None if all are submitted at the beginning.
+    """Of jobs that keep arriving; None if all are submitted at the beginning, or arrive once as they did, so
+    that queues end.
 
     Jobs that the nodes cannot satisfy are refused when they arrive; they count only if `today` could. Of
     those, rho is infinite.
@@ -54,6 +55,8 @@ def load_on_nodes(scenario: NodesScenario, today: NodesScenario) -> Load | None:
             possible.append(one)
         elif _is_possible(one.request, kinds_today, today.cluster.site_resources):
             return Load(float("inf"), one.name, whose=whose)
+    if scenario.in_use.log is not None and scenario.weeks is None:
+        return None
     return least_load(possible, kinds, resources, whose)
 
 

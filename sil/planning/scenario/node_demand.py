@@ -61,23 +61,23 @@ def specification(node: Node) -> object:
 
 
 def demand(scenario: NodesScenario, kinds: Sequence[AlikeNodes]) -> list[Demand] | None:
-    """Of jobs that keep arriving and are admitted; None if all are submitted at the beginning."""
+    """Of jobs that keep arriving and are admitted; None if all are submitted at the beginning. Jobs of a log
+    that arrive once, as they did, have no rate: it is 0."""
     log = scenario.in_use.log
     if log is not None:
-        return list(_observed(log, scenario.cluster, len(kinds)))
+        span_s = inf if scenario.weeks is None else n_weeks(log) * WEEK_S
+        return list(_observed(log.within(span_s), span_s / scenario.load, scenario.cluster, len(kinds)))
     if not isinstance(scenario.experiment.drawn.arrivals, PoissonTable):
         return None
     return list(_drawn(scenario, kinds))
 
 
-def _observed(log: JobLog, cluster: Cluster, n_kinds: int) -> Iterator[Demand]:
-    """The jobs of whole weeks. They run as long as they did, wherever they run."""
+def _observed(log: JobLog, span_s: float, cluster: Cluster, n_kinds: int) -> Iterator[Demand]:
+    """The jobs of a log in `span_s`. They run as long as they did, wherever they run."""
     admitted = [_admitted(request, cluster) for request in log.requests]
     longest_s = pl.DataFrame({"longest_s": [limit_s for _, limit_s in admitted]}).with_row_index("request")
-    span_s = n_weeks(log) * WEEK_S
     rows = (
-        log.jobs.filter(pl.col("submit_s") < pl.col("submit_s").first() + span_s)
-        .with_columns(pl.col("request").cast(pl.UInt32))
+        log.jobs.with_columns(pl.col("request").cast(pl.UInt32))
         .join(longest_s, on="request")
         .filter(pl.col("estimate_s") <= pl.col("longest_s"))
         .group_by("request")

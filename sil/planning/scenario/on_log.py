@@ -62,8 +62,7 @@ class OnLog:
         self.plan = plan
         self._parts = plan.log.n_parts
         path = folder / plan.log.file
-        log = read_log(path, Rules(), plan.log.processors)
-        self._log = log if plan.log.load == 1.0 else log.with_load(plan.log.load)
+        self._log = read_log(path, Rules(), plan.log.processors).with_load(plan.log.load)
         digest = hashlib.sha256(path.read_bytes()).hexdigest()
         settings = f"{plan.log.model_dump_json()}|{plan.guard.model_dump_json()}|{plan.seed}"
         under_test = zip(plan.schedulers, schedulers_for_logs(plan.schedulers), strict=True)

@@ -14,8 +14,9 @@ from sil.outcome.metrics import metric_of_jobs
 from sil.planning.answers import Overloaded, Prepared, answer_questions
 from sil.planning.options import AS_IT_IS, one_of_each
 from sil.planning.plan_file import read_plan
+from sil.planning.report.caveats import caveats
 from sil.planning.report.page import OPTIONS, PAGE
-from sil.planning.report.recommendation import caveats, recommendation
+from sil.planning.report.recommendation import recommendation
 from sil.planning.scenario.on_log import OnLog
 from sil.settings import files
 from sil.site.past_arrivals import past_arrivals

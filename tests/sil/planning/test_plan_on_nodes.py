@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from html import unescape
 from pathlib import Path
 from typing import Any
 
@@ -16,14 +17,16 @@ from sil.planning.answers import Answers, Prepared, answer_questions
 from sil.planning.options import AS_IT_IS, one_of_each
 from sil.planning.plan_file import Plan, read_plan
 from sil.planning.questions.ranking import PairVerdict
-from sil.planning.report import recommendation
+from sil.planning.report.caveats import caveats
 from sil.planning.report.effects import options_frame
 from sil.planning.report.page import OPTIONS, PAGE
+from sil.planning.report.recommendation import recommendation
+from sil.planning.scenario.added_nodes import added_nodes
 from sil.planning.scenario.no_effect import without_effect
 from sil.runs.nodes_scenario import NodesScenario
 from sil.workers.executor import Inline
 from sil.workers.runner import Runner
-from tests.sil.planning.nodes_site import DRAWN, HOUR_S, SITE, WEEK_HOURS, accounting, on_site, plan
+from tests.sil.planning.nodes_site import DRAWN, HOUR_S, OFFERS, SITE, WEEK_HOURS, accounting, on_site, plan
 from tests.sil.test_cli import sil, the_sentence
 from tests.sil.test_queueing_theory_on_nodes import mean_wait_mmc_s
 
@@ -48,7 +51,7 @@ def test_where_gpus_are_scarce_more_of_them_help_and_more_cores_do_not(seed: int
     assert first.option.name == "a node with GPUs"
     assert (first.against_today, second.against_today) == (PairVerdict.BETTER, PairVerdict.TIE)
     assert not answer.marginal.standings.unsettled
-    assert "for 10, waiting of requested GPUs falls by" in recommendation.recommendation(answers)
+    assert "for 10, waiting of requested GPUs falls by" in recommendation(answers)
 
 
 def test_equal_offers_of_nodes_are_tied(tmp_path: Path) -> None:
@@ -147,6 +150,122 @@ def test_drawn_weeks_keep_days_and_nights(tmp_path: Path) -> None:
         assert [hour % WEEK_HOURS for hour in at_ends] == [0, WEEK_HOURS - 1] * 2
 
 
+def test_weeks_are_drawn_whole_and_then_their_times_are_divided_by_the_load(tmp_path: Path) -> None:
+    """Five weeks at 1.25 times their load are still five weeks to draw from, of which each lasts 5.6 days."""
+    accounting(tmp_path / "sacct.txt", 5)
+    as_it_was = next(scenarios(tmp_path, weekly()))
+    busier = next(scenarios(tmp_path, plan(log={"file": "sacct.txt", "weeks": 2, "load": 1.25})))
+    for replication in range(3):
+        before, after = arrivals(as_it_was, replication), arrivals(busier, replication)
+        assert [what for _, *what in after] == [what for _, *what in before], "the same jobs"
+        assert [arrival_s for arrival_s, *_ in after] == [
+            round((arrival_s - before[0][0]) / 1.25 + before[0][0]) for arrival_s, *_ in before
+        ]
+
+
+def test_the_capacity_for_weeks_at_a_multiple_of_their_load_is_that_multiple(tmp_path: Path) -> None:
+    accounting(tmp_path / "sacct.txt", 5)
+    (once, more) = (
+        on_site(tmp_path, plan(log={"file": "sacct.txt", "weeks": 2, "load": load})).load(AS_IT_IS)
+        for load in (1.0, 1.25)
+    )
+    assert once is not None
+    assert more is not None
+    assert more.rho == pytest.approx(1.25 * once.rho)
+
+
+# -- jobs that arrive once, as they did --------------------------------------------------------------------
+
+FEW = """JobID|User|Partition|Submit|Start|End|State|TimelimitRaw|ReqTRES|AllocTRES
+1|a|gpu|2026-03-02T00:00:00|2026-03-02T00:00:00|2026-03-02T00:10:00|COMPLETED|60|cpu=2,node=1,gres/gpu=2|
+2|b|gpu|2026-03-02T00:01:00|2026-03-02T00:01:00|2026-03-02T00:11:00|COMPLETED|60|cpu=2,node=1,gres/gpu=2|
+3|c|gpu|2026-03-02T00:02:00|2026-03-02T00:12:00|2026-03-02T00:22:00|COMPLETED|60|cpu=2,node=1,gres/gpu=2|
+"""
+"""Two nodes have two GPUs each: job 3 waits from 120 to 600 s, for two GPUs; on three nodes, nobody waits."""
+
+FEW_FILE = """
+name = "few"
+site = "site.toml"
+schedulers = ["fcfs"]
+goals = [{ metric = "gpu_waiting" }]
+offers = [{ name = "a node", changes = ["1 x gpu-node"], price = 10 }]
+"""
+
+
+def few_jobs_in_a_database(folder: Path) -> Path:
+    (folder / "site.toml").write_text(SITE)
+    (folder / "few.txt").write_text(FEW)
+    for command in (["init"], ["import", "site.toml"], ["import-sacct", "few.txt"]):
+        done = sil("db", *command, "--db", str(folder / "site.db"))
+        assert done.exit_code == 0, done.output
+    return folder / "site.db"
+
+
+@pytest.mark.reads_report
+@pytest.mark.parametrize(
+    ("forecast", "name"),
+    [
+        ("[history]", "the history of shared"),
+        ("[history]\ndays = 1", "the history of shared"),
+        ('[log]\nfile = "few.txt"', "few.txt"),
+    ],
+)
+def test_offers_are_compared_on_the_jobs_as_they_arrived(
+    forecast: str, name: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    database = few_jobs_in_a_database(tmp_path)
+    path = plan_file(tmp_path, f"\n{forecast}\n", FEW_FILE)
+    done = sil("plan", path, "--site", str(database), "--out", "out")
+    assert done.exit_code == 0, done.output
+    console, page = " ".join(done.output.split()), (tmp_path / "out" / PAGE).read_text()
+    for sentence in (
+        f"The forecast: all 3 jobs of {name} as they arrived.",
+        "for 10, waiting of requested GPUs falls by 100.0 %, to 0 GPU h.",
+    ):
+        assert sentence in console
+        assert sentence in page
+    assert "differences are those of these jobs, and have no confidence intervals" in page
+    assert "of the capacity of the site" not in page, "three jobs have no rate"
+    (row,) = pl.read_csv(tmp_path / "out" / OPTIONS).to_dicts()
+    assert row["gain"] == pytest.approx(2 * 480 / 3600)
+    assert (row["replications"], row["gain_half_width"], row["against_today"]) == (1, None, "better")
+
+
+def test_jobs_as_they_arrived_are_replicated_where_machines_fail_at_random(tmp_path: Path) -> None:
+    (tmp_path / "few.txt").write_text(FEW)
+    failing = plan(
+        log={"file": "few.txt"},
+        failures={"mean_time_between_failures_s": 3000.0, "mean_time_to_repair_s": 60.0},
+    )
+    (tmp_path / "site.toml").write_text(SITE)
+    assert Prepared(failing, tmp_path / "plan.toml", None).plan.replications == 400
+
+
+def test_an_offer_without_which_jobs_run_but_not_with_it_is_left_out(tmp_path: Path) -> None:
+    """Without GPUs in half of the nodes, nothing is refused; without any, all jobs are."""
+    (tmp_path / "few.txt").write_text(FEW)
+    offers = [
+        {"name": name, "changes": [{"remove": what}, "1 x cpu-node"], "price": 1.0}
+        for name, what in (("one less", "g2"), ("none", "g[1-2]"))
+    ]
+    offers[1]["changes"].append({**NEW, "gpus": {}, "features": ["x"]})
+    (tmp_path / "site.toml").write_text(SITE)
+    loads = Prepared(plan(log={"file": "few.txt"}, offers=offers), tmp_path / "plan.toml", None).loads
+    assert loads["one less"] is None
+    assert loads["none"] is not None
+    assert loads["none"].is_too_much
+
+
+def test_the_partitions_that_new_nodes_join_are_said(tmp_path: Path) -> None:
+    new = {"name": "new", "changes": [{**NEW, "like": "gpu-node"}], "price": 1.0}
+    of = plan(offers=[{**OFFERS[1], "name": "two"}, new, {"name": "more", "changes": [MEMORY], "price": 1.0}])
+    assert list(added_nodes(on_site(tmp_path, of), one_of_each(of))) == [
+        "'two' adds 2 nodes of class cpu-node to partitions cpu and all",
+        "'new' adds 1 node of class new to partition gpu",
+    ]
+
+
 def test_a_log_is_read_once_and_its_notes_appear_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -159,7 +278,7 @@ def test_a_log_is_read_once_and_its_notes_appear_once(
     monkeypatch.setattr(site_in_use, "read_log", lambda *what: reads.append(what) or read(*what))
     answers = answers_of(tmp_path, weekly())
     assert len(reads) == 1
-    said = list(recommendation.caveats(answers))
+    said = list(caveats(answers))
     assert sum("no time limit; the run time is taken" in sentence for sentence in said) == 1
     assert sum("can satisfy 1 node with 2 cores, 8,000 MiB, 9 GPUs" in sentence for sentence in said) == 1
 
@@ -178,11 +297,12 @@ def test_page_and_console_say_how_nodes_are_modelled_and_what_is_forecast(tmp_pa
     path = plan_file(tmp_path, '[log]\nfile = "sacct.txt"\nweeks = 2\n')
     done = sil("plan", path, "--out", tmp_path / "out")
     assert done.exit_code == 0, done.output
-    console, page = " ".join(done.output.split()), (tmp_path / "out" / PAGE).read_text()
+    console, page = " ".join(done.output.split()), unescape((tmp_path / "out" / PAGE).read_text())
     for sentence in (
         "The forecast: 2 weeks drawn from 5 of sacct.txt, in each replication.",
         "Nodes: 4 with 8 CPUs, 32,000 MiB; 2 with 8 CPUs, 64,000 MiB, 2 a100 GPUs.",
         "Jobs share nodes by CPUs, memory and GPUs; partitions, by number of nodes: cpu (4), gpu (2)",
+        "'a node' adds 1 node of class gpu-node to partitions gpu and all.",
         "waits have no bias like that of mapping = commit on machines",
     ):
         assert sentence in console
@@ -271,6 +391,7 @@ def test_the_least_number_of_nodes_and_the_best_buy_are_found(tmp_path: Path) ->
     assert answer.best_buy.ranking.effects[0].option.name == "2 x a node"
 
 
+MEMORY = {"change": "cpu-node", "more_memory_mb": 8_000}
 NEW = {"add": "1 x new", "processors": 8, "memory_mb": 64_000, "gpus": {"h100": 2}, "partitions": ["gpu"]}
 
 
@@ -308,10 +429,10 @@ def test_parts_of_offers_without_effect_are_said(
 
 def test_an_offer_with_effect_has_no_such_note_and_unknown_speed_is_said(tmp_path: Path) -> None:
     offers = [
-        {"name": "memory", "changes": [{"change": "cpu-node", "more_memory_mb": 8_000}], "price": 1.0},
+        {"name": "memory", "changes": [MEMORY], "price": 1.0},
         {"name": "new", "changes": [NEW], "price": 1.0},
     ]
-    said = list(recommendation.caveats(answers_of(tmp_path, plan(offers=offers, most_replications=10))))
+    said = list(caveats(answers_of(tmp_path, plan(offers=offers, most_replications=10))))
     assert not [one for one in said if one.startswith("'memory': ")]
     assert [one for one in said if one.startswith("'new': nothing is said of the speed of 'new'")]
 
@@ -349,8 +470,14 @@ WEEKS = '\n[log]\nfile = "sacct.txt"\nweeks = 2\n'
         (
             "",
             "",
+            '\n[log]\nfile = "sacct.txt"\nparts = 5\n',
+            "log.parts is for a log without a site, and the plan is for the nodes of 'site.toml'",
+        ),
+        (
+            'site = "site.toml"',
+            "",
             '\n[log]\nfile = "sacct.txt"\n',
-            "leave it out, or give log.weeks, which are drawn for the nodes",
+            "and no 'changes'; a log for the nodes of a site needs 'site'",
         ),
         ("", "", f"{WEEKS}parts = 5\n", "log.parts is for a log without a site, and log.weeks for the nodes"),
         ("", "", f"{WEEKS}processors = 5\n", "log.processors is for a log without a site"),
@@ -429,10 +556,10 @@ def test_goals_of_gpus_are_rejected_where_there_are_none(tmp_path: Path) -> None
 
 
 def test_a_log_that_is_too_short_at_the_forecast_load_is_rejected(tmp_path: Path) -> None:
-    accounting(tmp_path / "sacct.txt", 3)
-    path = plan_file(tmp_path, f"{WEEKS}load = 2\n")
+    accounting(tmp_path / "sacct.txt", 1)
+    path = plan_file(tmp_path, f"{WEEKS}load = 0.5\n")
     sentence = the_sentence(sil("plan", path))
-    assert "its submissions span 10.5 days; expected 2 whole weeks or more" in sentence
+    assert "its submissions span 7.0 days; expected 2 whole weeks or more" in sentence
 
 
 def test_offers_that_a_forecast_on_nodes_cannot_use_are_named(tmp_path: Path) -> None:
@@ -442,9 +569,7 @@ def test_offers_that_a_forecast_on_nodes_cannot_use_are_named(tmp_path: Path) ->
     assert answers.answers[0].base.name == "a node with GPUs"
     left_out = options_frame(answers).filter(against_today="left out")["option"].to_list()
     assert left_out == ["two nodes without"]
-    assert any(
-        one.startswith("'two nodes without' is left out: 1.1") for one in recommendation.caveats(answers)
-    )
+    assert any(one.startswith("'two nodes without' is left out: 1.1") for one in caveats(answers))
 
 
 def test_the_built_in_plan_on_nodes_is_about_gpus() -> None:

@@ -1,0 +1,114 @@
+"""What is not settled in the answers of a plan, and what else a reader has to know, in sentences."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from math import inf
+
+from sil.planning.answers import BEST_BUY, Answer, Answers
+from sil.planning.options import AS_IT_IS
+from sil.planning.plan_file import Plan
+from sil.planning.questions.ranking import PairVerdict, Ranking
+from sil.planning.report.wording import listed
+
+MOST_NAMED = 8
+
+
+def caveats(answers: Answers) -> Iterator[str]:
+    """What is not settled, and what else a reader has to know, a sentence each."""
+    plan = answers.plan
+    refusing = "the site's rules for users and queues"
+    if answers.model:
+        refusing += ", or since they fit on no nodes or exceed the limits of their partitions"
+    for answer in answers.answers:
+        under = f"Under {answer.scheduler}, " if len(answers.answers) > 1 else ""
+        for sentence in _caveats_of_rankings(plan, answer):
+            yield f"{under}{sentence}"
+        if answer.size is not None and not answer.size.is_settled:
+            yield (
+                f"{under}the size is not settled after {plan.replications} replications; the means decide."
+            )
+        if answer.base != AS_IT_IS:
+            yield (
+                f"{under}as it is, the site cannot carry the forecast: its queues would grow without bound. "
+                f"Effects are relative to '{answer.base.name}'."
+            )
+        if answer.refused:
+            yield (
+                f"{under}{100 * answer.refused:.0f} % of the jobs that arrive are refused by {refusing}, and "
+                f"count in no figure."
+            )
+    if answers.down:
+        named = listed(answers.down[:8]) + (" and others" if len(answers.down) > 8 else "")
+        yield (
+            f"Down at the site today, and in all runs from their beginning: {named}. The capacity of the "
+            f"site includes them."
+        )
+    if answers.binding:
+        word = "queue" if len(answers.binding) == 1 else "queues"
+        yield (
+            f"Jobs of the {word} {listed(answers.binding)} keep the machine to which they were mapped "
+            "(mapping = commit), even if another becomes free first. Waits are longer than in a queue from "
+            "which every free machine takes the next job (mapping = remap), so levels may be pessimistic; "
+            "the order of options is hardly affected."
+        )
+    for name, found in answers.loads.items():
+        if found is not None and found.rho == inf:
+            jobs = f"jobs of the {found.whose} '{found.bottleneck}'"
+            yield f"'{name}' is left out: with it, {jobs} can run nowhere."
+        elif found is not None and found.is_too_much:
+            yield (
+                f"'{name}' is left out: {found.rho:.2f} times its capacity would arrive (most of it from "
+                f"'{found.bottleneck}')."
+            )
+    combined = [option.name for _, question, option in answers.left_out() if question == BEST_BUY]
+    if combined:
+        names = list(dict.fromkeys(combined))
+        more = f" and {len(names) - MOST_NAMED} others" if len(names) > MOST_NAMED else ""
+        yield (
+            f"Left out of the best buy, since with them the site could not carry the forecast, or they "
+            f"exclude each other: {listed(names[:MOST_NAMED])}{more}. options.csv has all of them."
+        )
+    yield from answers.without_effect
+    if answers.log is not None:
+        yield from (f"{answers.log.name}: {sentence}." for sentence in answers.log.notes)
+    for name in answers.indispensable:
+        yield f"{name[0].upper()}{name[1:]}, the site could not carry the forecast."
+
+
+def _caveats_of_rankings(plan: Plan, answer: Answer) -> Iterator[str]:
+    least = f"{100 * plan.indifference:g} %"
+    seen: set[str] = set()
+    twice: list[str] = []
+    for what, ranking in answer.rankings.items():
+        only_first = ranking.criteria.only_first
+        for one, others in _pairs(ranking, PairVerdict.UNSETTLED):
+            after = f"after {plan.replications} replications ({what})"
+            yield f"not settled {after}: whether '{one}' is better than {listed(others)}."
+        for effect in ranking.effects[:1] if only_first else ranking.effects:
+            if effect.against_today is PairVerdict.UNSETTLED:
+                yield (
+                    f"not settled ({what}): whether '{effect.option.name}' makes a difference to "
+                    f"'{answer.base.name}'."
+                )
+        for one, others in _pairs(ranking, PairVerdict.TIE):
+            yield f"'{one}' is tied with {listed(others)} ({what}): the difference is less than {least}."
+        names = {effect.option.name for effect in ranking.effects}
+        twice += sorted(names & seen)
+        seen |= names
+    if twice:
+        verb = "has" if len(twice) == 1 else "have"
+        yield (
+            f"{listed(twice)} {verb} another interval in each table: the intervals of a table hold for all "
+            "of its options at once, and replications continue until its own comparisons are settled."
+        )
+
+
+def _pairs(ranking: Ranking, verdict: PairVerdict) -> Iterator[tuple[str, list[str]]]:
+    """An option, and those behind it against which it has this verdict; only the first option if only that
+    matters."""
+    names = [effect.option.name for effect in ranking.effects]
+    for k, one in enumerate(names[:1] if ranking.criteria.only_first else names):
+        found = [name for name in names[k + 1 :] if ranking.standings.between(one, name) is verdict]
+        if found:
+            yield one, found

@@ -1,0 +1,31 @@
+"""Numbers and lists of names in sentences and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from math import floor, log10
+
+from sil.outcome.statistics import Interval
+
+
+def money(amount: float) -> str:
+    return f"{amount:,.0f}" if amount == round(amount) else f"{amount:,.2f}"
+
+
+def interval(found: Interval) -> str:
+    """A mean and its half-width, both to the second significant digit of the half-width; the mean alone if
+    there is no half-width."""
+    width = found.half_width or 0.0
+    places = max(0, 1 - floor(log10(width))) if width > 0.0 else 1
+    return f"{found.mean:,.{places}f}" + ("" if found.half_width is None else f" ± {width:,.{places}f}")
+
+
+def percentage(found: Interval, sign: str = "") -> str:
+    """A mean and its half-width with one decimal; `sign` is that of a format specification."""
+    width = "" if found.half_width is None else f" ± {found.half_width:.1f}"
+    return f"{found.mean:{sign}.1f}{width}"
+
+
+def listed(names: Sequence[str]) -> str:
+    *first, last = [f"'{name}'" for name in names]
+    return f"{', '.join(first)} and {last}" if first else last
