@@ -61,7 +61,7 @@ def test_equal_offers_of_nodes_are_tied(tmp_path: Path) -> None:
         {"name": "as there are", "changes": ["1 x gpu-node"], "price": 10.0},
         {"name": "as described", "changes": [{**new, "like": "gpu-node"}], "price": 10.0},
     ]
-    (answer,) = answers_of(tmp_path, plan(offers=equal, most_replications=10)).answers
+    (answer,) = answers_of(tmp_path, plan(offers=equal, **FEW)).answers
     assert answer.marginal is not None
     assert answer.marginal.standings.tied_with("as there are") == ("as described",)
 
