@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -52,7 +53,28 @@ def jobs_of(experiment: str, folder: Path) -> pl.DataFrame:
     (folder / "experiment.toml").write_text(f'name = "trial"\nsite = "from the database"\n{experiment}')
     result = sil("run", "experiment.toml", "--site", "site.db", "--out", out)
     assert result.exit_code == 0, result.output
-    return pl.read_csv(out / "jobs.csv")
+    return pl.read_csv(out / "jobs.csv", schema_overrides={"allocated_resources": pl.String})
+
+
+@pytest.mark.parametrize("nodes", ["inferred", "of slurm.conf"])
+def test_64_jobs_of_one_core_that_shared_a_node_share_it_again(nodes: str, here: Path) -> None:
+    """For a makespan of 3,600 s, not 64 times that."""
+    if nodes == "of slurm.conf":
+        (here / "one.conf").write_text("NodeName=n01 CPUs=64\nPartitionName=batch Nodes=n01\n")
+        done("import-slurm-conf", "one.conf", "--db", "site.db#ours")
+    import_log((Row(str(k), "n01", 0, 60) for k in range(64)), here)
+    jobs = jobs_of('schedulers = ["fcfs", "easy", "conservative"]\n[workload]\njobs = 64\n', here)
+    makespans = jobs.group_by("scheduler").agg(pl.col("finish_time").max())["finish_time"]
+    assert makespans.to_list() == [3_600.0] * 3
+
+
+def test_a_job_on_two_nodes_runs_for_its_own_time_on_two_nodes(here: Path) -> None:
+    """3,600 s on 2 nodes, not 720 s on all 10; and five such jobs run beside each other."""
+    pairs = [f"n[{k:02}-{k + 1:02}]" for k in range(1, 10, 2)]
+    import_log((Row(str(k), pair, 0, 60, "cpu=128,node=2", cpus=128) for k, pair in enumerate(pairs)), here)
+    jobs = jobs_of('schedulers = ["fcfs"]\n[workload]\njobs = 5\n', here)
+    assert jobs.select("execution_time", "finish_time").rows() == [(3_600.0, 3_600.0)] * 5
+    assert sorted(jobs["allocated_resources"]) == ["0-1", "2-3", "4-5", "6-7", "8-9"]
 
 
 def test_the_past_of_a_site_has_the_load_of_jobs_that_did_not_complete(here: Path) -> None:
@@ -213,6 +235,19 @@ def test_importing_slurm_conf_prints_the_nodes_and_how_they_are_modelled(here: P
     done("import-slurm-conf", "slurm.conf")
     assert done("export") == text
     assert done("check").startswith("The statistics of the site 'ours' agree")
+
+
+def test_show_lists_what_nodes_and_partitions_have_and_check_finds_contradictions(here: Path) -> None:
+    done("import-slurm-conf", "slurm.conf", "--db", "site.db#ours")
+    shown = done("show")
+    assert "4 a100" in shown
+    assert "86,400" in shown
+    assert "matlab" in shown
+    with sqlite3.connect("site.db") as connection:
+        connection.execute("DELETE FROM partition_node")
+    found = sil("db", "check")
+    assert found.exit_code == 1
+    assert "partition 'gpu' has no nodes" in found.stderr
 
 
 def test_an_error_in_slurm_conf_is_one_sentence_with_its_line_and_changes_nothing(here: Path) -> None:

@@ -33,6 +33,10 @@ from tests.sil.test_queueing_theory_on_nodes import mean_wait_mmc_s
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_figures")
 
 
+FEW = {"first_replications": 2, "most_replications": 3}
+"""Replications where their number does not matter."""
+
+
 def answers_of(folder: Path, of: Plan, site: str = SITE) -> Answers:
     (folder / "site.toml").write_text(site)
     prepared = Prepared(of, folder / "plan.toml", None)
@@ -42,7 +46,7 @@ def answers_of(folder: Path, of: Plan, site: str = SITE) -> Answers:
 # -- answers that are known ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))])
 def test_where_gpus_are_scarce_more_of_them_help_and_more_cores_do_not(seed: int, tmp_path: Path) -> None:
     answers = answers_of(tmp_path, plan(seed=seed))
     (answer,) = answers.answers
@@ -60,7 +64,7 @@ def test_equal_offers_of_nodes_are_tied(tmp_path: Path) -> None:
         {"name": "as there are", "changes": ["1 x gpu-node"], "price": 10.0},
         {"name": "as described", "changes": [{**new, "like": "gpu-node"}], "price": 10.0},
     ]
-    (answer,) = answers_of(tmp_path, plan(offers=equal)).answers
+    (answer,) = answers_of(tmp_path, plan(offers=equal, **FEW)).answers
     assert answer.marginal is not None
     assert answer.marginal.standings.tied_with("as there are") == ("as described",)
 
@@ -74,6 +78,7 @@ job_classes = [{ name = "one-core", sequential_s = { node = 100 } }]
 """
 
 
+@pytest.mark.long
 def test_one_more_core_shortens_waits_as_theory_says(tmp_path: Path) -> None:
     """M/M/4 and M/M/5 (Erlang C) at 0.8 of four cores."""
     of = plan(
@@ -109,7 +114,7 @@ def test_results_on_nodes_do_not_depend_on_workers(tmp_path: Path) -> None:
 
 
 def weekly(**more: Any) -> Plan:
-    return plan(log={"file": "sacct.txt", "weeks": 2}, most_replications=10, **more)
+    return plan(log={"file": "sacct.txt", "weeks": 2}, **FEW, **more)
 
 
 def arrivals(scenario: NodesScenario, replication: int) -> list[tuple[float, str | None, float]]:
@@ -370,7 +375,9 @@ def test_the_uncertainty_of_times_on_new_nodes_is_drawn_in_each_replication(tmp_
 
 
 def test_retirements_are_kinds_of_nodes_by_class_and_partitions(tmp_path: Path) -> None:
-    answers = answers_of(tmp_path, plan(offers=[], retire={"count": 1}, goals=[{"metric": "mean_waiting"}]))
+    answers = answers_of(
+        tmp_path, plan(offers=[], retire={"count": 1}, goals=[{"metric": "mean_waiting"}], **FEW)
+    )
     assert answers.indispensable == ("without 1 x gpu-node of gpu, all",)
     (answer,) = answers.answers
     assert answer.retire is not None
@@ -432,7 +439,7 @@ def test_an_offer_with_effect_has_no_such_note_and_unknown_speed_is_said(tmp_pat
         {"name": "memory", "changes": [MEMORY], "price": 1.0},
         {"name": "new", "changes": [NEW], "price": 1.0},
     ]
-    said = list(caveats(answers_of(tmp_path, plan(offers=offers, most_replications=10))))
+    said = list(caveats(answers_of(tmp_path, plan(offers=offers, **FEW))))
     assert not [one for one in said if one.startswith("'memory': ")]
     assert [one for one in said if one.startswith("'new': nothing is said of the speed of 'new'")]
 
@@ -443,7 +450,8 @@ FILE = """
 name = "nodes"
 site = "site.toml"
 schedulers = ["easy"]
-most_replications = 10
+first_replications = 2
+most_replications = 3
 goals = [{ metric = "gpu_waiting" }]
 offers = [{ name = "a node", changes = ["1 x gpu-node"], price = 10 }]
 """
@@ -565,7 +573,7 @@ def test_a_log_that_is_too_short_at_the_forecast_load_is_rejected(tmp_path: Path
 def test_offers_that_a_forecast_on_nodes_cannot_use_are_named(tmp_path: Path) -> None:
     """Twice the load is carried only with more GPUs."""
     heavy = {**DRAWN, "arrivals": {"kind": "poisson", "jobs_per_quantum": 1.1, "quantum_s": 100}}
-    answers = answers_of(tmp_path, plan(workload=heavy, most_replications=10))
+    answers = answers_of(tmp_path, plan(workload=heavy, **FEW))
     assert answers.answers[0].base.name == "a node with GPUs"
     left_out = options_frame(answers).filter(against_today="left out")["option"].to_list()
     assert left_out == ["two nodes without"]

@@ -45,7 +45,9 @@ LATE = 2_000_000_000.0
 """Now, in seconds since 1970."""
 
 
-def at(minutes: float) -> str:
+def at(minutes: float | None) -> str:
+    if minutes is None:
+        return "Unknown"
     seconds = round(60 * minutes)
     return f"2026-01-01T{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
@@ -55,7 +57,7 @@ class Row(NamedTuple):
 
     number: str
     nodes: str
-    begin: float
+    begin: float | None
     end: float
     tres: str = "cpu=1,node=1"
     state: str = "COMPLETED"
@@ -370,10 +372,12 @@ def test_jobs_that_never_ran_are_refused(session: Session, tmp_path: Path) -> No
         Row("1", "n01", 0, 60),
         Row("2", "", 0, 0, state="CANCELLED"),
         Row("3", "", 0, 60, state="PENDING"),
+        Row("4", "None assigned", None, 60, state="CANCELLED by 7"),
     ]
     assert dict(imported(session, rows, tmp_path).tally.refused) == {
         "the run time is zero": 1,
         "the job has not ended": 1,
+        "the job was cancelled before it started": 1,
     }
 
 
