@@ -181,7 +181,7 @@ def test_the_capacity_for_weeks_at_a_multiple_of_their_load_is_that_multiple(tmp
 
 # -- jobs that arrive once, as they did --------------------------------------------------------------------
 
-FEW = """JobID|User|Partition|Submit|Start|End|State|TimelimitRaw|ReqTRES|AllocTRES
+LOG_OF_FEW = """JobID|User|Partition|Submit|Start|End|State|TimelimitRaw|ReqTRES|AllocTRES
 1|a|gpu|2026-03-02T00:00:00|2026-03-02T00:00:00|2026-03-02T00:10:00|COMPLETED|60|cpu=2,node=1,gres/gpu=2|
 2|b|gpu|2026-03-02T00:01:00|2026-03-02T00:01:00|2026-03-02T00:11:00|COMPLETED|60|cpu=2,node=1,gres/gpu=2|
 3|c|gpu|2026-03-02T00:02:00|2026-03-02T00:12:00|2026-03-02T00:22:00|COMPLETED|60|cpu=2,node=1,gres/gpu=2|
@@ -199,7 +199,7 @@ offers = [{ name = "a node", changes = ["1 x gpu-node"], price = 10 }]
 
 def few_jobs_in_a_database(folder: Path) -> Path:
     (folder / "site.toml").write_text(SITE)
-    (folder / "few.txt").write_text(FEW)
+    (folder / "few.txt").write_text(LOG_OF_FEW)
     for command in (["init"], ["import", "site.toml"], ["import-sacct", "few.txt"]):
         done = sil("db", *command, "--db", str(folder / "site.db"))
         assert done.exit_code == 0, done.output
@@ -238,7 +238,7 @@ def test_offers_are_compared_on_the_jobs_as_they_arrived(
 
 
 def test_jobs_as_they_arrived_are_replicated_where_machines_fail_at_random(tmp_path: Path) -> None:
-    (tmp_path / "few.txt").write_text(FEW)
+    (tmp_path / "few.txt").write_text(LOG_OF_FEW)
     failing = plan(
         log={"file": "few.txt"},
         failures={"mean_time_between_failures_s": 3000.0, "mean_time_to_repair_s": 60.0},
@@ -249,7 +249,7 @@ def test_jobs_as_they_arrived_are_replicated_where_machines_fail_at_random(tmp_p
 
 def test_an_offer_without_which_jobs_run_but_not_with_it_is_left_out(tmp_path: Path) -> None:
     """Without GPUs in half of the nodes, nothing is refused; without any, all jobs are."""
-    (tmp_path / "few.txt").write_text(FEW)
+    (tmp_path / "few.txt").write_text(LOG_OF_FEW)
     offers = [
         {"name": name, "changes": [{"remove": what}, "1 x cpu-node"], "price": 1.0}
         for name, what in (("one less", "g2"), ("none", "g[1-2]"))
