@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import ceil
 
 
@@ -69,11 +69,22 @@ class Gpus:
     share: float = 1.0
     types: frozenset[str] = frozenset()
 
+    def __post_init__(self) -> None:
+        if self.count < 1 or not 1 <= thousandths(self.share) <= 1000 or (self.count > 1 and self.share < 1):
+            raise ValueError(
+                f"{self.count} GPUs, {self.share:g} of each; expected whole ones, or from 0.001 to 1 of one"
+            )
+
     def __str__(self) -> str:
         types = f"{'/'.join(sorted(self.types))} " if self.types else ""
         if self.share < 1.0:
             return f"{self.share:g} of a {types}GPU"
         return f"{self.count} {types}GPU{'s' if self.count > 1 else ''}"
+
+
+MOST_CORES = 1e12
+MOST_GPUS = 63
+"""On a node, and types at a site: both are bits of an integer."""
 
 
 @dataclass(frozen=True)
@@ -101,6 +112,12 @@ class Request:
     def __post_init__(self) -> None:
         if not (self.cores or self.memory_mib or self.gpus or any(self.others.values())):
             raise ValueError("a chunk requests nothing; expected cores, memory or GPUs")
+        if self.chunks < 1 or (self.most_on_node is not None and self.most_on_node < 1):
+            raise ValueError(f"{self.chunks} chunks, {self.most_on_node} on a node; expected 1 or more")
+        if not (self.cores == 0 or 0.001 <= self.cores < MOST_CORES):
+            raise ValueError(f"{self.cores:g} cores; expected none, or from 0.001 to {MOST_CORES:g}")
+        if min(self.memory_mib, *self.others.values(), *self.site_resources.values(), 0) < 0:
+            raise ValueError(f"{self}; expected amounts of 0 or more")
 
     @property
     def where(self) -> str:
@@ -161,3 +178,16 @@ class Request:
         if self.chunks == 1:
             return f"1 {noun} with {', '.join(each)}{whole}{once}"
         return f"{self.chunks} {noun}s with {', '.join(each)} each{whole}{once}"
+
+
+def most_chunks(request: Request, there: Sequence[tuple[Node, int]]) -> int:
+    """How many of its chunks one job could have, if nothing else ran, on nodes that are alike (`alike`).
+
+    A job runs in one of its partitions: the one with room for the most chunks counts.
+    """
+    # Of any number of chunks: tasks may all be on one node.
+    any_number = replace(request, chunks=2**63 - 1)
+    room = [(node, any_number.chunks_on(node) * n) for node, n in there]
+    if not request.partitions:
+        return sum(chunks for _, chunks in room)
+    return max(sum(chunks for node, chunks in room if name in node.partitions) for name in request.partitions)

@@ -3,11 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Iterable
+from numbers import Integral
 
 import numpy as np
 
 from scheduler.compiled import Ints2
 from scheduler.model import Share
+from scheduler.node_request import MOST_GPUS
+
+
+def mistake_in(shares: Iterable[Share], n_nodes: int) -> str | None:
+    """Why shares name no nodes, chunks or GPUs; None if they do. Whether these are free is not examined."""
+    for share in shares:
+        node, chunks, gpus = share
+        if not all(isinstance(number, Integral) for number in (node, chunks, *gpus)):
+            return f"{share} has numbers that are not whole"
+        if not 0 <= node < n_nodes or chunks < 1:
+            return f"{share} is not 1 or more chunks on one of {n_nodes} nodes"
+        if gpus and (len({*gpus}) < len(gpus) or not 0 <= min(gpus) <= max(gpus) < MOST_GPUS):
+            return f"{share} does not name different GPUs of a node"
+    return None
 
 
 def rows_of(shares: Iterable[Share]) -> Ints2:

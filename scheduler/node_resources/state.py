@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from scheduler.compiled import Floats2, Ints, Ints2, allocate, copied
-from scheduler.node_request import Node, Request, alike, thousandths
+from scheduler.node_request import Node, Request, alike, most_chunks, thousandths
 from scheduler.node_resources.kernels import allocation, fitting
 from scheduler.node_resources.kernels.allocation import CHUNKS, NODE
 from scheduler.node_resources.kernels.tables import (
@@ -110,9 +110,7 @@ class NodeResources:
         """How many chunks of a request one job could have if nothing else ran and all nodes were up."""
         key = self._key(request)
         if key not in self._most_chunks:
-            # Of any number of chunks: tasks may all be on one node.
-            any_number = replace(request, chunks=np.iinfo(np.int64).max)
-            self._most_chunks[key] = sum(any_number.chunks_on(node) * n for node, n in self._alike)
+            self._most_chunks[key] = most_chunks(request, self._alike)
         return self._most_chunks[key]
 
     def set_up(self, node: int, is_up: bool) -> None:

@@ -54,6 +54,12 @@ def job_table(facts: pl.DataFrame, n_machines: int) -> pl.DataFrame:
     )
 
 
+def with_gpus(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
+    """A table of runs with the column requested_gpus of their jobs."""
+    gpus = jobs.select(*RUN, "requested_gpus", job="job_id")
+    return runs.join(gpus, on=(*RUN, "job"), how="left", maintain_order="left")
+
+
 def _gpus_in(shares: str) -> float:
     return float(sum(len(share.gpus) for share in shares_of(shares)))
 

@@ -122,7 +122,10 @@ class JobLog:
         content = hashlib.sha256()
         for column in self.jobs:
             content.update(column.to_numpy().tobytes())
-        requests = [str(request) + repr(sorted(request.partitions)) for request in self.requests]
+        requests = [
+            (str(request), request.cores, sorted(request.partitions), sorted(request.features))
+            for request in self.requests
+        ]
         content.update(repr([requests, sorted(self.users.items())]).encode())
         return content.hexdigest()
 

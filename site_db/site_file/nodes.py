@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from dataclasses import replace
+from collections.abc import Iterator
 
-from scheduler.node_request import Gpus, Node, Partition, Request, alike
+from scheduler.node_request import Gpus, Node, Partition, Request
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.tables import MachinesTable, PartitionTable, RequestTable, SiteFile
 
@@ -67,12 +66,8 @@ def request_of(table: RequestTable | None) -> Request:
 
 
 def requests_at(site: SiteFile, cluster: Cluster) -> dict[str, Request]:
-    """What the jobs of each class request: whole nodes where their partitions are exclusive."""
-    found = {table.name: request_of(table.request) for table in site.job_classes}
-    return {
-        name: replace(request, exclusive=True) if cluster.takes_whole_nodes(request.partitions) else request
-        for name, request in found.items()
-    }
+    """What the jobs of each class request, as they get it (`Cluster.as_allocated`)."""
+    return {table.name: cluster.as_allocated(request_of(table.request)) for table in site.job_classes}
 
 
 def never_satisfied(site: SiteFile) -> Iterator[tuple[str, str]]:
@@ -84,46 +79,26 @@ def never_satisfied(site: SiteFile) -> Iterator[tuple[str, str]]:
     if not site.partitions:
         return
     cluster = cluster_of(site)
-    sorts = alike(cluster.nodes.values())
     requests = requests_at(site, cluster)
     for table in site.job_classes:
-        why = _unsatisfied(requests[table.name], table.request, cluster, sorts)
+        limit_s = None if table.request is None else table.request.time_limit_s
+        why = cluster.unsatisfied(requests[table.name], limit_s)
         if why is not None:
             who = f"job class '{table.name}'"
             yield table.name, f"{who} requests {why}; such jobs are refused when they arrive"
 
 
-def _unsatisfied(
-    request: Request, table: RequestTable | None, cluster: Cluster, sorts: Sequence[tuple[Node, int]]
-) -> str | None:
-    limit_s = None if table is None else table.time_limit_s
-    refusals = [
-        f"partition {name}, which the site does not have"
-        if name not in cluster.partitions
-        else cluster.partitions[name].refusal(request, limit_s)
-        for name in sorted(request.partitions)
-    ]
-    if refusals and None not in refusals:
-        return " and ".join(filter(None, refusals))
-    beyond = request.beyond(cluster.site_resources)
-    if beyond is not None:
-        return f"{request}, but the site has {beyond}"
-    if sum(request.chunks_on(node) * n for node, n in sorts) < request.chunks:
-        return f"{request}{request.where}, which the nodes cannot satisfy even if all are free"
-    return None
-
-
 def request_table(request: Request, time_limit_s: float | None) -> RequestTable:
     """The inverse of `request_of`."""
-    gpus = request.gpus or Gpus(0)
+    gpus = request.gpus
     size = {"tasks": request.chunks} if request.most_on_node is None else {"nodes": request.chunks}
     return RequestTable(
         **size,
         cores=float(request.cores),
         memory_mb=request.memory_mib,
-        gpus=gpus.count,
-        gpu_share=gpus.share,
-        gpu_types=tuple(gpus.types),
+        gpus=0 if gpus is None else gpus.count,
+        gpu_share=1.0 if gpus is None else gpus.share,
+        gpu_types=() if gpus is None else tuple(gpus.types),
         resources={name: n for name, n in request.others.items() if n},
         site_resources={name: n for name, n in request.site_resources.items() if n},
         features=tuple(request.features),

@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from math import ceil, inf
 
 from scheduler import counted
-from scheduler.node_request import Gpus, Request, alike
+from scheduler.node_request import Gpus, Request
 from site_db.jobs.logs.logged_job import LoggedJob
 from site_db.jobs.logs.tres import Tres
 from site_db.site_file.cluster import Cluster
@@ -57,8 +57,8 @@ class LoggedRequests:
         key = tres.cpus, tres.nodes, tres.memory_mib, gpus, others, partitions, of_site, has_whole_nodes
         if key not in self._places:
             self._places[key] = len(self.all)
-            exclusive = has_whole_nodes or self._cluster.takes_whole_nodes(partitions)
-            self.all.append(self._request(tres, partitions, exclusive))
+            request = self._request(tres, partitions, has_whole_nodes)
+            self.all.append(self._cluster.as_allocated(request))
             self._counts.append(0)
             self._first.append(job.number)
             declares = self._cluster.site_resource
@@ -78,15 +78,11 @@ class LoggedRequests:
 
     def never_fit(self) -> Iterator[str]:
         """A sentence for each request that the nodes, or the site's resources, cannot satisfy."""
-        sorts = alike(self._cluster.nodes.values())
         for request, n, first in zip(self.all, self._counts, self._first, strict=True):
             who = f"job {first}" if n == 1 else f"{n:,} jobs, the first is job {first}"
-            beyond = request.beyond(self._cluster.site_resources)
-            if beyond is not None:
-                yield f"{who}: the site has {beyond} for {request}; refused when it arrives"
-                continue
-            if sum(request.chunks_on(node) * n_alike for node, n_alike in sorts) < request.chunks:
-                yield f"{who}: the nodes cannot satisfy {request}{request.where}; refused when it arrives"
+            why = self._cluster.unsatisfied(request)
+            if why is not None:
+                yield f"{who} requests {why}; refused when it arrives"
 
     def _has_whole_nodes(self, job: LoggedJob, partitions: frozenset[str]) -> bool:
         """Whether a job had all CPUs of its nodes, and more than it requested, in whole cores."""
