@@ -102,6 +102,8 @@ def replay(
         check_decision_cost(decision_cost)
         whole = read_log(log, Rules(strict, overrun, too_large), processors, cluster)
         chosen = part_of(whole, jobs, begin, end, load)
+        for note in cluster.notes if cluster is not None else ():
+            console.print_note(note)
         _print_notes(chosen, estimates)
         check = not no_determinism_check
         run = Replay(chosen, estimates, order, decision_cost, reasons, decision_limit, seed, check)

@@ -9,6 +9,7 @@ from functools import cached_property
 from math import ceil
 from typing import NamedTuple
 
+from scheduler import counted, shown
 from scheduler.node_request import Node, Partition, Request, alike, most_chunks
 
 
@@ -32,6 +33,20 @@ class Cluster:
     site_resources: Mapping[str, int] = field(default_factory=dict)
     """What there is of resources of the whole site, like software licences, by name (`matlab`, or with its
     licence server `matlab@server`)."""
+    down: frozenset[str] = frozenset()
+    """Nodes that take no jobs now."""
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    """Sentences on what the nodes' file states and the model ignores."""
+
+    @property
+    def up(self) -> Cluster:
+        """The nodes that take jobs now. Partitions may lose all their nodes."""
+        if not self.down:
+            return self
+        n, names = len(self.down), shown(sorted(self.down))
+        nodes = {name: node for name, node in self.nodes.items() if name not in self.down}
+        note = f"{counted(n, 'node')} left out, since {'it is' if n == 1 else 'they are'} down: {names}"
+        return replace(self, nodes=nodes, down=frozenset(), notes=(*self.notes, note))
 
     def first_for(self, request: Request) -> str | None:
         """The first node on which a chunk of a request fits; None if there is none."""

@@ -140,6 +140,33 @@ def test_an_export_stands_alone_though_its_times_are_those_of_past_jobs(here: Pa
     assert {row["expected_s"] for row in shown["expected_times"]} == {5400.0, 3600.0}
 
 
+def test_nodes_that_are_down_are_left_out_of_replays_and_experiments_until_they_are_up(here: Path) -> None:
+    (here / "slurm.conf").write_text(
+        "NodeName=n1 CPUs=4\nNodeName=n2 CPUs=4 State=DOWN\nPartitionName=batch Nodes=n[1-2]\n"
+    )
+    printed = sil("db", "import-slurm-conf", "slurm.conf", "--db", "site.db#ours")
+    note = "1 node is down: n2; experiments start without it, until: sil db state NODE up"
+    assert note in " ".join(printed.stderr.split())
+    log = log_of([Row(str(k), "n1", 0, 60, "cpu=4,node=1", cpus=4) for k in (1, 2)], here)
+    done("import-sacct", log, "--db", "site.db#ours")
+    one_node = [0.0, 3600.0]
+    assert sorted(jobs_of('schedulers = ["easy"]\n[history]\n', here)["starting_time"]) == one_node
+    for nodes in (("--nodes", "slurm.conf"), ("--site", "site.db")):
+        replayed = sil("replay", log, *nodes, "--scheduler", "easy", "--out", "r", "--no-report")
+        assert "1 node left out, since it is down: n2" in replayed.stderr
+        assert pl.read_csv("r/easy/jobs.csv")["starting_time"].to_list() == one_node
+    done("state", "n2", "up")
+    assert jobs_of('schedulers = ["easy"]\n[history]\n', here)["starting_time"].to_list() == [0.0, 0.0]
+
+
+def test_importing_the_state_of_a_node_again_changes_nothing(here: Path) -> None:
+    (here / "slurm.conf").write_text(CONF + "DownNodes=n01 State=DRAIN\n")
+    for _ in range(2):
+        done("import-slurm-conf", "slurm.conf", "--db", "site.db#ours")
+    with sqlite3.connect("site.db") as connection:
+        assert connection.execute("SELECT up FROM machine_state").fetchall() == [(0,)]
+
+
 OVERLAPPING = """NodeName=n[1-2] CPUs=4
 PartitionName=low Nodes=n[1-2]
 PartitionName=high Nodes=n1

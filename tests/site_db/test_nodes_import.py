@@ -36,7 +36,7 @@ PartitionName=whole Nodes=g1,n[03-04] OverSubscribe=EXCLUSIVE
 def imported(session: Session, text: str, folder: Path, site: str = "ours") -> ImportedNodes:
     path = folder / "slurm.conf"
     path.write_text(text)
-    found = import_nodes(session, site, path)
+    found = import_nodes(session, site, path, 0.0)
     session.expire_all()
     return found
 
@@ -55,7 +55,7 @@ def refused(session: Session, text: str, folder: Path, site: str = "ours") -> st
     path = folder / "slurm.conf"
     path.write_text(text)
     with pytest.raises(InvalidFile) as caught:
-        import_nodes(session, site, path)
+        import_nodes(session, site, path, 0.0)
     return str(caught.value).removeprefix(f"{path}")
 
 
@@ -371,7 +371,7 @@ def test_a_value_that_no_site_can_have_is_reported_with_its_line(
     path = tmp_path / "slurm.conf"
     path.write_text(text)
     with pytest.raises(BadLog) as caught:
-        import_nodes(session, "ours", path)
+        import_nodes(session, "ours", path, 0.0)
     assert str(caught.value) == f"{path}, line 2: {sentence}"
 
 

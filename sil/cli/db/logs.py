@@ -64,7 +64,7 @@ def import_slurm_conf(
 
     with opened(db, changing=True) as (session, address):
         site = site_of(session, address)
-        imported = import_nodes(session, site, conf)
+        imported = import_nodes(session, site, conf, time.time())
     state = "new" if imported.is_new else "updated"
     console.print_line(f"{address}: the site '{site}' is {state}: {imported.cluster}.")
     for line in imported.cluster.model:

@@ -94,7 +94,7 @@ def imported(session: Session, rows: Iterable[Row], folder: Path, name: str = "l
 def put_nodes(session: Session, folder: Path, text: str = CONF) -> None:
     path = folder / "slurm.conf"
     path.write_text(text)
-    import_nodes(session, "ours", path)
+    import_nodes(session, "ours", path, 0.0)
     session.expire_all()
 
 
