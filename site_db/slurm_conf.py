@@ -243,9 +243,7 @@ def _gres(line: _Line) -> tuple[tuple[str, ...], dict[str, int]]:
             raise line.mistake(f"Gres has '{part}'; expected name:type:count, like gpu:a100:4") from None
         if name == "gpu":
             if len(gpus) + amount > MOST_GPUS:
-                raise line.mistake(
-                    f"a node has {len(gpus) + amount:,} GPUs; at most {MOST_GPUS} are possible"
-                )
+                raise line.mistake(f"a node has {len(gpus) + amount:,} GPUs; expected at most {MOST_GPUS}")
             gpus += [rest[0] if rest else "gpu"] * amount
         elif name not in ("shard", "mps"):  # shares of the same GPUs
             others[name] = others.get(name, 0) + amount

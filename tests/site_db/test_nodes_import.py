@@ -352,7 +352,7 @@ def test_nodes_without_any_partition_are_refused_with_what_to_add(
         ),
         (
             "NodeName=n1 CPUs=1 Gres=gpu:1000000",
-            "Gres has 'gpu:1000000'; expected name:type:count, like gpu:a100:4",
+            "a node has 1,000,000 GPUs; expected at most 63",
         ),
         ("PartitionName=q Nodes=ALL MaxNodes=0", "maxnodes is 0; expected 1 or more, or UNLIMITED"),
         (

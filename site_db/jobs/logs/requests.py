@@ -79,10 +79,10 @@ class LoggedRequests:
     def never_fit(self) -> Iterator[str]:
         """A sentence for each request that the nodes, or the site's resources, cannot satisfy."""
         for request, n, first in zip(self.all, self._counts, self._first, strict=True):
-            who = f"job {first}" if n == 1 else f"{n:,} jobs, the first is job {first}"
+            who = f"job {first} requests" if n == 1 else f"{n:,} jobs, the first is job {first}, request"
             why = self._cluster.unsatisfied(request)
             if why is not None:
-                yield f"{who} requests {why}; refused when it arrives"
+                yield f"{who} {why}; refused when it arrives"
 
     def _has_whole_nodes(self, job: LoggedJob, partitions: frozenset[str]) -> bool:
         """Whether a job had all CPUs of its nodes, and more than it requested, in whole cores."""

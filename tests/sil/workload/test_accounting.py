@@ -123,7 +123,7 @@ def test_a_request_for_more_licences_than_there_are_is_named_with_its_jobs(tmp_p
     cluster = Cluster(NODES, PARTITIONS, {}, site_resources={"matlab": 5})
     log = read(tmp_path, {"ReqTRES": "cpu=4,mem=8G,node=1,license/matlab=6"}, cluster=cluster)
     requested = "1 node with 4 cores, 8,192 MiB, and 6 matlab"
-    assert log.notes == (f"job 7: the site has 5 matlab for {requested}; refused when it arrives",)
+    assert log.notes == (f"job 7 requests {requested}, but the site has 5 matlab; refused when it arrives",)
 
 
 def test_every_job_that_used_its_nodes_is_replayed_whatever_became_of_it(tmp_path: Path) -> None:
@@ -201,10 +201,12 @@ def test_a_request_that_no_node_can_satisfy_is_named_with_its_jobs(tmp_path: Pat
         {"JobID": "9", "Partition": "none"},
     )
     assert (
-        "2 jobs, the first is job 7: the nodes cannot satisfy 1 node with 65 cores, 8,192 MiB in partition "
-        "cpu; refused when it arrives"
+        "2 jobs, the first is job 7, request 1 node with 65 cores, 8,192 MiB in partition cpu, which the "
+        "nodes cannot satisfy even if all are free; refused when it arrives"
     ) in log.notes
-    assert any(note.endswith("in partition none; refused when it arrives") for note in log.notes)
+    assert any(
+        note.startswith("job 9 requests partition none, which the site does not have") for note in log.notes
+    )
 
 
 @pytest.mark.parametrize(
