@@ -12,7 +12,6 @@ from threading import Event, Thread
 import psutil
 import pytest
 
-from sil.studies.collins_george import cs2
 from sil.workload.swf import write_swf
 from tests.builders import tiny_experiment
 from tests.sil.planning.test_plan import plan_file
@@ -130,15 +129,6 @@ def one_worker_killed() -> Iterator[list[int]]:
     finally:
         stop.set()
         thread.join()
-
-
-@pytest.fixture
-def small_study(monkeypatch: pytest.MonkeyPatch) -> str:
-    """The second case study with few numbers of jobs."""
-    few = [5, 10, 20, 30, 40, 50, 60]
-    for name, sizes in (("SIZES", few), ("EQUAL", few), ("COMPARED_SIZES", [5, 20])):
-        monkeypatch.setattr(cs2, name, sizes)
-    return "cs2"
 
 
 def test_a_killed_worker_changes_no_result_of_a_study(folder: Path, small_study: str) -> None:
