@@ -29,7 +29,7 @@ from tests.scheduler.free_nodes.small_consumable import Run, SmallJob, SmallNode
 from tests.scheduler.free_nodes.test_consumable_backfilling import small_jobs, small_nodes
 from tests.sil.test_cli import sil, the_sentence
 
-pytestmark = pytest.mark.usefixtures("in_this_process")
+pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 
 CONF = """\
 SelectTypeParameters=CR_Core_Memory
@@ -120,6 +120,7 @@ def test_gpus_limit_the_jobs_on_a_node_and_are_in_the_table_and_the_metrics(tmp_
     assert found["gpu_utilisation"] == pytest.approx(100 * 9 / 16)
 
 
+@pytest.mark.reads_report
 def test_a_job_that_the_partition_forbids_is_refused_and_the_others_run(tmp_path: Path) -> None:
     log = accounting(tmp_path, ("all", "cpu=320,node=5", "n[01-05]"), ("all", "cpu=256,node=4", "n[01-04]"))
     assert replay(log)["fcfs"]["job_id"].to_list() == [2]
@@ -147,6 +148,7 @@ def test_an_unusable_node_selection_is_refused_before_the_replay(
     assert sentence in found
 
 
+@pytest.mark.reads_report
 def test_the_report_states_the_nodes_and_shows_gpus_in_use(tmp_path: Path) -> None:
     replay(accounting(tmp_path, ("gpu", "cpu=1,node=1,gres/gpu=1", "g01"), ("cpu", "cpu=1,node=1", "n01")))
     page = (tmp_path / "out" / "report.html").read_text()
@@ -283,12 +285,19 @@ FAULTS: dict[str, tuple[Callable[[str], str], str]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def two_on_gpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The replay of two jobs that share a node, each on two of its GPUs."""
+    log = accounting(tmp_path_factory.mktemp("gpus"), *[("gpu", "cpu=1,node=1,gres/gpu:a100=2", "g01")] * 2)
+    replay(log, "--scheduler", "fcfs", "--no-report")
+    return log.parent
+
+
 @pytest.mark.parametrize("fault", FAULTS)
-def test_an_invariant_finds_a_share_that_is_not_free(fault: str, tmp_path: Path) -> None:
+def test_an_invariant_finds_a_share_that_is_not_free(fault: str, two_on_gpus: Path) -> None:
     spoil, sentence = FAULTS[fault]
-    replay(accounting(tmp_path, *[("gpu", "cpu=1,node=1,gres/gpu:a100=2", "g01")] * 2))
-    facts = read_facts(tmp_path / "out" / "fcfs" / TRACE)
-    nodes = tuple(read_cluster(tmp_path / "slurm.conf").nodes.values())
+    facts = read_facts(two_on_gpus / "out" / "fcfs" / TRACE)
+    nodes = tuple(read_cluster(two_on_gpus / "slurm.conf").nodes.values())
     assert first_breach(facts, Capacity(12, nodes=nodes)) is None
     details = [
         spoil(detail) if event == Fact.RUN_STARTED else detail

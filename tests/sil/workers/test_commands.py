@@ -84,7 +84,9 @@ def assert_succeeds(*arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command", ["run", *(pytest.param(name, marks=pytest.mark.long) for name in ("replay", "plan"))]
+)
 def test_a_killed_worker_changes_no_result(command: str, folder: Path) -> None:
     for out in ("disturbed", "undisturbed"):
         assert_succeeds(*COMMANDS[command], "--workers", "2", "--out", out)
@@ -131,6 +133,7 @@ def one_worker_killed() -> Iterator[list[int]]:
         thread.join()
 
 
+@pytest.mark.long
 def test_a_killed_worker_changes_no_result_of_a_study(folder: Path, small_study: str) -> None:
     with one_worker_killed() as killed:
         assert_succeeds("reproduce", small_study, "--workers", "2", "--out", "disturbed")
@@ -142,12 +145,11 @@ def test_a_killed_worker_changes_no_result_of_a_study(folder: Path, small_study:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("run", "experiment.toml"),
-        ("replay", "log.swf"),
-        ("plan", "plan.toml"),
-        ("reproduce", "cs2"),
+        pytest.param(("run", "experiment.toml"), id="run"),
+        pytest.param(("replay", "log.swf"), id="replay"),
+        pytest.param(("plan", "plan.toml"), id="plan", marks=pytest.mark.long),
+        pytest.param(("reproduce", "cs2"), id="reproduce", marks=pytest.mark.long),
     ],
-    ids=lambda arguments: arguments[0],
 )
 @pytest.mark.usefixtures("in_this_process", "small_study")
 def test_results_on_dask_equal_those_of_this_process(
