@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator
+from typing import Any
 
 import pytest
 from hypothesis import settings
+from sqlalchemy import URL, Engine, create_engine
 
 from sil.workers import runner
 from sil.workers.executor import Inline
+from site_db import store
 from tests import warm
 from tests.examples import up_to
 from tests.postgres import Server
@@ -19,8 +22,24 @@ settings.register_profile("ours", deadline=None, max_examples=up_to(100))
 settings.load_profile("ours")
 
 
+SQLITE: dict[str, Any] = {}
+COMPILED: dict[Any, Any] = {}
+
+
+def create_similar_engine(url: URL, **options: Any) -> Engine:
+    """An engine that shares its compiled statements with all others for SQLite."""
+    engine = create_engine(url, **options)
+    if url.get_backend_name() != "sqlite":
+        return engine
+    engine.dialect = SQLITE.setdefault("dialect", engine.dialect)
+    return engine.execution_options(compiled_cache=COMPILED)
+
+
 def pytest_configure(config: pytest.Config) -> None:
     """Before several workers start, compile what each would compile."""
+    if not os.environ.get("SIL_ALL_EXAMPLES"):
+        # Databases of tests are many and small: compiling statements takes longer than executing them.
+        store.create_engine = create_similar_engine
     is_worker = hasattr(config, "workerinput")
     if config.getoption("numprocesses", None) and not is_worker and not config.option.collectonly:
         warm.main()
