@@ -18,7 +18,7 @@ from tests.builders import TINY_SITE
 from tests.postgres import Server
 from tests.sil.test_cli import sil, the_sentence
 
-pytestmark = pytest.mark.usefixtures("in_this_process")
+pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 
 VERSIONS = Path(__file__).parents[1] / "site_db" / "versions"
 SACCT = """JobID|User|JobName|Partition|AllocCPUS|NodeList|Submit|Start|End|Elapsed|State

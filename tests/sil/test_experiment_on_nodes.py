@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import sqlite3
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -275,17 +276,26 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
     return folder, sum(waits) / len(waits)
 
 
-@pytest.fixture
-def imported(generated: tuple[Path, float], here: Path) -> float:
-    """The accounting is in site.db; returns the mean wait."""
-    folder, wait_s = generated
-    (here / "sacct.txt").write_bytes((folder / "sacct.txt").read_bytes())
+@pytest.fixture(scope="module")
+def database_to_copy(generated: tuple[Path, float]) -> Path:
+    """With the accounting in it."""
+    folder, _ = generated
+    path = folder / "site.db"
     for command in (
         ("init",),
-        ("import-slurm-conf", folder / "slurm.conf", "--db", "site.db#made"),
+        ("import-slurm-conf", folder / "slurm.conf"),
         ("import-sacct", folder / "sacct.txt"),
     ):
-        assert sil("db", *command).exit_code == 0
+        assert sil("db", *command, "--db", path if command == ("init",) else f"{path}#made").exit_code == 0
+    return path
+
+
+@pytest.fixture
+def imported(generated: tuple[Path, float], database_to_copy: Path, here: Path) -> float:
+    """The accounting is in site.db; returns the mean wait."""
+    folder, wait_s = generated
+    for path in (folder / "sacct.txt", database_to_copy):
+        shutil.copy(path, here)
     return wait_s
 
 

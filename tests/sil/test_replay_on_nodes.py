@@ -31,7 +31,7 @@ from tests.scheduler.free_nodes.small_consumable import Run, SmallJob, SmallNode
 from tests.scheduler.free_nodes.test_consumable_backfilling import small_jobs, small_nodes
 from tests.sil.test_cli import sil, the_sentence
 
-pytestmark = pytest.mark.usefixtures("in_this_process")
+pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 
 CONF = """\
 SelectTypeParameters=CR_Core_Memory
@@ -154,6 +154,7 @@ def test_cpus_rounded_up_to_whole_cores_are_no_whole_node(tmp_path: Path) -> Non
     assert [(request.cores, request.exclusive) for request in read.requests] == [(2, False)]
 
 
+@pytest.mark.reads_report
 @pytest.mark.parametrize(
     ("forbidden", "sentence"),
     [
@@ -193,6 +194,7 @@ def test_an_unusable_node_selection_is_refused_before_the_replay(
     assert sentence in found
 
 
+@pytest.mark.reads_report
 def test_the_report_states_the_nodes_and_shows_gpus_in_use(tmp_path: Path) -> None:
     replay(accounting(tmp_path, ("gpu", "cpu=1,node=1,gres/gpu=1", "g01"), ("cpu", "cpu=1,node=1", "n01")))
     page = (tmp_path / "out" / "report.html").read_text()
@@ -329,12 +331,19 @@ FAULTS: dict[str, tuple[Callable[[str], str], str]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def two_on_gpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The replay of two jobs that share a node, each on two of its GPUs."""
+    log = accounting(tmp_path_factory.mktemp("gpus"), *[("gpu", "cpu=1,node=1,gres/gpu:a100=2", "g01")] * 2)
+    replay(log, "--scheduler", "fcfs", "--no-report")
+    return log.parent
+
+
 @pytest.mark.parametrize("fault", FAULTS)
-def test_an_invariant_finds_a_share_that_is_not_free(fault: str, tmp_path: Path) -> None:
+def test_an_invariant_finds_a_share_that_is_not_free(fault: str, two_on_gpus: Path) -> None:
     spoil, sentence = FAULTS[fault]
-    replay(accounting(tmp_path, *[("gpu", "cpu=1,node=1,gres/gpu:a100=2", "g01")] * 2))
-    facts = read_facts(tmp_path / "out" / "fcfs" / TRACE)
-    nodes = tuple(read_cluster(tmp_path / "slurm.conf").nodes.values())
+    facts = read_facts(two_on_gpus / "out" / "fcfs" / TRACE)
+    nodes = tuple(read_cluster(two_on_gpus / "slurm.conf").nodes.values())
     assert first_breach(facts, Capacity(12, nodes=nodes)) is None
     details = [
         spoil(detail) if event == Fact.RUN_STARTED else detail
