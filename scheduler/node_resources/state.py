@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from types import MappingProxyType
@@ -61,6 +61,7 @@ class NodeResources:
         self._down: set[int] = set()
         self._most_chunks: dict[Any, int] = {}
         self._alike = alike(nodes)
+        self._usable_alike = _usable_alike(self.all)
 
     def alongside(self) -> NodeResources:
         """Another state of the same nodes, for the same kinds; valid until `requests` is replaced."""
@@ -132,14 +133,18 @@ class NodeResources:
 
     def where_fits(self, kind: int) -> Ints:
         """The nodes on which a chunk fits, as of the last `fits`."""
-        return np.flatnonzero(self.requests.fit[kind])
+        which: Ints
+        (which,) = (self.requests.fit[kind] > 0).nonzero()
+        return which
 
     def gpus_that_fit(self, kind: int, n: int) -> Ints:
         """The GPUs of node n of which a chunk may have its part; NONE if it requests no part of one."""
         if not self.takes_parts_of_gpus(kind):
             return np.array([NONE])
         allowed = self.table.gpu_type[n] & self.requests.gpu_types[kind] != 0
-        return np.flatnonzero(allowed & (self.table.gpu_free[n] >= self.requests.gpu_share[kind]))
+        which: Ints
+        (which,) = (allowed & (self.table.gpu_free[n] >= self.requests.gpu_share[kind])).nonzero()
+        return which
 
     def site_need(self, kind: int) -> Ints:
         """What a job requests of each of the site's resources, in order of their names."""
@@ -287,9 +292,17 @@ class NodeResources:
             np.iinfo(np.int64).max if request.most_on_node is None else request.most_on_node
         )
         table.exclusive[kind] = request.exclusive
-        table.eligible[kind] = [
-            n not in self._down and request.may_use(node) for n, node in enumerate(self.all)
-        ]
+        for node, which in self._usable_alike:
+            table.eligible[kind, which] = request.may_use(node)
+        table.eligible[kind, list(self._down)] = False
+
+
+def _usable_alike(nodes: Sequence[Node]) -> list[tuple[Node, Ints]]:
+    """The nodes by their features and partitions: a node of each kind, and the indices of all of them."""
+    found: dict[Hashable, list[int]] = {}
+    for n, node in enumerate(nodes):
+        found.setdefault((node.features, node.partitions), []).append(n)
+    return [(nodes[which[0]], np.array(which)) for which in found.values()]
 
 
 def _in_order(amounts: Mapping[str, int]) -> Any:
