@@ -26,6 +26,7 @@ from scheduler.node_resources.kernels.tables import (
     NodeTable,
     RequestTable,
 )
+from scheduler.node_resources.shares import gpus_of
 
 FEWEST_KINDS = 16
 
@@ -178,13 +179,16 @@ class NodeResources:
 
     def why_not(self, kind: int, chunks: int, used: Ints2) -> str | None:
         """Why a job of that many chunks cannot use the nodes and GPUs in `used`; None if it can."""
-        counts = used[:, CHUNKS].tolist()
-        if sum(counts) != chunks or min(counts, default=0) < 1:
-            return f"it requests {chunks} chunks and gets {sum(counts)}"
+        rows = used.tolist()
+        n_chunks, fewest = sum(row[CHUNKS] for row in rows), min((row[CHUNKS] for row in rows), default=0)
+        if n_chunks != chunks or fewest < 1:
+            return f"it requests {chunks} chunks and gets {n_chunks}"
         self.fits(kind, chunks)
-        for n in set(used[:, NODE].tolist()):
-            here = used[used[:, NODE] == n]
-            n_here = int(here[:, CHUNKS].sum())
+        on_node: dict[int, list[list[int]]] = {}
+        for row in rows:
+            on_node.setdefault(row[NODE], []).append(row)
+        for n, here in on_node.items():
+            n_here = sum(row[CHUNKS] for row in here)
             if n_here > self.requests.fit[kind, n]:
                 return f"{n_here} of its chunks do not fit on node {n}"
             if self.requests.exclusive[kind]:  # it gets all GPUs, whatever it names
@@ -194,13 +198,13 @@ class NodeResources:
                 return wrong
         return None
 
-    def _wrong_gpus(self, kind: int, n: int, here: Ints2) -> str | None:
+    def _wrong_gpus(self, kind: int, n: int, here: list[list[int]]) -> str | None:
         """What is wrong with the GPUs of node n in some rows; rows without GPUs are free to choose."""
-        requests, left = self.requests, self.table.gpu_free[n].copy()
-        for _, chunks, bits in here.tolist():
-            gpus = [d for d in range(bits.bit_length()) if bits >> d & 1]
-            if not gpus:
-                continue
+        named = [(chunks, gpus_of(bits)) for _, chunks, bits in here if bits]
+        if not named:
+            return None
+        requests, left = self.requests, self.table.gpu_free[n].tolist()
+        for chunks, gpus in named:
             if len(gpus) != chunks * requests.gpus[kind]:
                 return (
                     f"{chunks} of its chunks request {chunks * requests.gpus[kind]} GPUs and get {len(gpus)}"
