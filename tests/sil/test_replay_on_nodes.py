@@ -195,7 +195,7 @@ def test_why_counts_the_free_nodes_that_a_job_cannot_use(tmp_path: Path) -> None
     told = sil("why", tmp_path / "out" / "fcfs", "--job", "3")
     assert told.exit_code == 0, told.output
     text = " ".join(told.stdout.split())
-    assert "1 node with 32 cores, 4 a100 GPUs" in text
+    assert "1 node with 32 CPUs, 4 a100 GPUs" in text
     assert "12 nodes up in partition all, of these 0 with 4 a100 GPUs free" in text
 
 
