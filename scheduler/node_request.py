@@ -9,7 +9,8 @@ from math import ceil
 
 @dataclass(frozen=True)
 class Node:
-    """The capacity of a node; `gpus` is the type of each of its GPUs."""
+    """The capacity of a node; `cores` counts CPUs as Slurm does, hardware threads or cores, as do those of
+    requests; `gpus` is the type of each of its GPUs."""
 
     cores: float = 1.0
     memory_mib: int = 0
@@ -111,11 +112,11 @@ class Request:
 
     def __post_init__(self) -> None:
         if not (self.cores or self.memory_mib or self.gpus or any(self.others.values())):
-            raise ValueError("a chunk requests nothing; expected cores, memory or GPUs")
+            raise ValueError("a chunk requests nothing; expected CPUs, memory or GPUs")
         if self.chunks < 1 or (self.most_on_node is not None and self.most_on_node < 1):
             raise ValueError(f"{self.chunks} chunks, {self.most_on_node} on a node; expected 1 or more")
         if not (self.cores == 0 or 0.001 <= self.cores < MOST_CORES):
-            raise ValueError(f"{self.cores:g} cores; expected none, or from 0.001 to {MOST_CORES:g}")
+            raise ValueError(f"{self.cores:g} CPUs; expected none, or from 0.001 to {MOST_CORES:g}")
         if min(self.memory_mib, *self.others.values(), *self.site_resources.values(), 0) < 0:
             raise ValueError(f"{self}; expected amounts of 0 or more")
 
@@ -126,7 +127,7 @@ class Request:
 
     @property
     def cpus(self) -> int:
-        """Its cores in total, 1 or more."""
+        """Its CPUs in total, 1 or more."""
         return max(1, ceil(self.chunks * self.cores))
 
     @property
@@ -166,8 +167,8 @@ class Request:
         return None
 
     def __str__(self) -> str:
-        """For example "4 nodes with 8 cores, 1,024 MiB, 2 A100 GPUs each, and 1 matlab"."""
-        each = [f"{self.cores:g} core{'s' if self.cores > 1 else ''}"] if self.cores else []
+        """For example "4 nodes with 8 CPUs, 1,024 MiB, 2 A100 GPUs each, and 1 matlab"."""
+        each = [f"{self.cores:g} CPU{'s' if self.cores > 1 else ''}"] if self.cores else []
         each += [f"{self.memory_mib:,} MiB"] if self.memory_mib else []
         each += [str(self.gpus)] if self.gpus else []
         each += [f"{amount:,} {name}" for name, amount in sorted(self.others.items()) if amount]

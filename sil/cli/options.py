@@ -63,7 +63,7 @@ Nodes = Annotated[
     Path | None,
     Option(
         metavar="FILE",
-        help="Nodes with cores, memory and GPUs, and partitions: slurm.conf, the output of `scontrol show "
+        help="Nodes with CPUs, memory and GPUs, and partitions: slurm.conf, the output of `scontrol show "
         "node`, a site file (TOML), or Alibaba's nodes (CSV).",
     ),
 ]

@@ -237,7 +237,7 @@ class NodesScenario(Scenario):
         for scheduler in self.schedulers:
             if scheduler.batsim is not None:
                 sentence = (
-                    f"scheduler '{scheduler.label}': Batsim's protocol has no requests of cores, memory and "
+                    f"scheduler '{scheduler.label}': Batsim's protocol has no requests of CPUs, memory and "
                     f"GPUs, and the site '{site.name}' has nodes that jobs share"
                 )
                 found.append((("schedulers", scheduler.label), sentence))

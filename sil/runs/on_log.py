@@ -54,7 +54,7 @@ def schedulers_for_logs(names: Iterable[str], with_requests: bool = False) -> tu
 
 def _only_for_identical_nodes(scheduler: UnderTest) -> str | None:
     if scheduler.batsim is not None:
-        return f"scheduler '{scheduler.label}': Batsim's protocol has no requests of cores, memory and GPUs"
+        return f"scheduler '{scheduler.label}': Batsim's protocol has no requests of CPUs, memory and GPUs"
     return None
 
 

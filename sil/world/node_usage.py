@@ -8,7 +8,7 @@ from types import MappingProxyType
 from scheduler.model import Share
 from scheduler.node_request import Node, Request, thousandths
 
-CORES, MEMORY = "cores", "MiB of memory"
+CORES, MEMORY = "CPUs", "MiB of memory"
 WHOLE_GPU = 1000
 
 

@@ -243,7 +243,7 @@ def test_a_slurm_log_creates_a_site_of_nodes_usable_in_experiments(here: Path) -
     assert "Refused: 1 (the job has not ended; line 6)" in result.stdout
     assert "the sizes and partitions of 4 nodes are inferred" in " ".join(result.stderr.split())
     shown = done("show")
-    assert "ann/sim/1 node with 4 cores/batch" in shown
+    assert "ann/sim/1 node with 4 CPUs/batch" in shown
     assert "900.0" in shown  # the mean of ten and twenty minutes
     assert "agree with its history of 3 runs" in done("check")  # the cancelled one is load, but no lesson
     assert "has the jobs of this file already" in refused("import-sacct", "log.txt")
@@ -452,6 +452,6 @@ def test_all_database_commands_work_on_a_server(here: Path, server: Server) -> N
     (here / "log.txt").write_text(SACCT)
     done("import-sacct", "log.txt", "--db", f"{url}#ours")
     assert "ours" in done("show", "--db", url)
-    assert "ann/sim/1 node with 4 cores/batch" in done("show", "--db", f"{url}#ours")
+    assert "ann/sim/1 node with 4 CPUs/batch" in done("show", "--db", f"{url}#ours")
     assert "agree" in done("check", "--db", f"{url}#ours")
     server.drop(address)

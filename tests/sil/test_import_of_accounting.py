@@ -115,7 +115,7 @@ def test_jobs_that_did_not_complete_are_demand_and_load_but_no_lesson_on_run_tim
             (6, 3600.0)
         ]
     # Bob's class has no completed run: it is expected to run as long as the one that failed.
-    shown = " ".join(sil("db", "show", "--job-class", "bob/sim/1 node with 1 core/batch").stdout.split())
+    shown = " ".join(sil("db", "show", "--job-class", "bob/sim/1 node with 1 CPU/batch").stdout.split())
     assert "3,600.0" in shown
     assert "staff" in shown
 

@@ -109,15 +109,13 @@ def test_jobs_that_the_nodes_cannot_satisfy_any_more_are_refused_and_the_others_
     result = sil("db", "import-slurm-conf", "new.conf")
     assert "such jobs are refused when they arrive (1 of 2 classes" in " ".join(result.stderr.split())
     jobs = jobs_of('schedulers = ["easy"]\n[workload]\njobs = 3\norder = "cyclic"\n', here)
-    assert jobs.select("job_class", "execution_time").rows() == [
-        ("ann/sim/1 node with 1 core/batch", 3_600.0)
-    ]
+    assert jobs.select("job_class", "execution_time").rows() == [("ann/sim/1 node with 1 CPU/batch", 3_600.0)]
     (refusals,) = json.loads((here / "out-0" / "summary.json").read_text())["refusals"]
     assert refusals.startswith("easy: 2 of 3 jobs were refused")
     found = sil("db", "check")
     assert found.exit_code == 0
     assert len(found.stderr.strip().splitlines()) == 2
-    assert "requests 1 node with 60 cores in partition batch, which the nodes cannot satisfy" in found.stderr
+    assert "requests 1 node with 60 CPUs in partition batch, which the nodes cannot satisfy" in found.stderr
 
 
 def test_an_export_stands_alone_though_its_times_are_those_of_past_jobs(here: Path) -> None:

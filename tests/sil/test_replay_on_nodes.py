@@ -138,6 +138,17 @@ def test_a_job_that_had_all_cpus_of_its_node_and_requested_fewer_has_whole_nodes
     assert summary["schedulers"]["easy"]["gpu_utilisation"] == pytest.approx(100 * 3 / (2 * 2))
 
 
+def test_whole_nodes_are_as_many_as_the_job_had_if_its_cpus_do_not_divide_evenly(tmp_path: Path) -> None:
+    """129 CPUs on two nodes of 64 may be requested, and 5 CPUs on two nodes are not packed on one."""
+    log = accounting(tmp_path, *[("gpu", f"cpu={n},node=2", "g[01-02]") for n in (129, 5)])
+    conf = tmp_path / "slurm.conf"
+    conf.write_text(
+        conf.read_text().replace("PartitionName=gpu", "PartitionName=gpu OverSubscribe=EXCLUSIVE")
+    )
+    jobs = replay(log)["easy"]
+    assert jobs.select("starting_time", "requested_number_of_resources").rows() == [(0.0, 128), (3600.0, 128)]
+
+
 def test_a_job_that_got_more_than_it_requested_but_not_its_whole_node_shares_it(tmp_path: Path) -> None:
     log = accounting(tmp_path, *[("gpu", "cpu=4,mem=1G,node=1", "g01")] * 3)
     log.write_text(log.read_text().replace("|cpu=4,mem=1G,node=1|g01", "|cpu=63,mem=1G,node=1|g01"))
@@ -162,7 +173,7 @@ def test_cpus_rounded_up_to_whole_cores_are_no_whole_node(tmp_path: Path) -> Non
         (("old", "cpu=1", "n01"), "job 1 requests partition old, which the site does not have"),
         (
             ("cpu", "cpu=1,gres/gpu=1", "n01"),
-            "job 1 requests 1 node with 1 core, 1 GPU in partition cpu; no node has room for it",
+            "job 1 requests 1 node with 1 CPU, 1 GPU in partition cpu; no node has room for it",
         ),
     ],
 )
@@ -209,7 +220,7 @@ def test_why_counts_the_free_nodes_that_a_job_cannot_use(tmp_path: Path) -> None
     told = sil("why", tmp_path / "out" / "fcfs", "--job", "3")
     assert told.exit_code == 0, told.output
     text = " ".join(told.stdout.split())
-    assert "1 node with 32 cores, 4 a100 GPUs" in text
+    assert "1 node with 32 CPUs, 4 a100 GPUs" in text
     assert "12 nodes up in partition all, of these 0 with 4 a100 GPUs free" in text
 
 

@@ -233,36 +233,36 @@ def test_the_nodes_of_slurm_conf_become_those_of_a_site(tmp_path: Path) -> None:
     assert [*errors(site)] == []
     assert cluster_of(site) == cluster
     assert [table.name for table in site.machine_classes] == [
-        "64-cores-256000-mb",
-        "64-cores-512000-mb-4-a100",
+        "64-cpus-256000-mb",
+        "64-cpus-512000-mb-4-a100",
     ]
 
 
 def test_classes_keep_their_names_and_the_rest_of_a_site_stays(tmp_path: Path) -> None:
     site = with_cluster(read(SITE, tmp_path), conf(CONF, tmp_path))
     names = {name: group.machine_class for group in site.machines for name in group.names}
-    assert names == dict.fromkeys(["n1", "n2", "n3", "n4"], "64-cores-256000-mb") | {
-        "g1": "64-cores-512000-mb-4-a100"
+    assert names == dict.fromkeys(["n1", "n2", "n3", "n4"], "64-cpus-256000-mb") | {
+        "g1": "64-cpus-512000-mb-4-a100"
     }
     again = with_cluster(site, conf(CONF.replace("n[1-4]", "n[1-5]"), tmp_path))
-    assert {group.machine_class for group in again.machines if "n5" in group.names} == {"64-cores-256000-mb"}
+    assert {group.machine_class for group in again.machines if "n5" in group.names} == {"64-cpus-256000-mb"}
     assert again.job_classes == site.job_classes
     renamed = site.model_copy(
         update={
             "machine_classes": tuple(
-                table.model_copy(update={"name": table.name.replace("64-cores-256000-mb", "thin")})
+                table.model_copy(update={"name": table.name.replace("64-cpus-256000-mb", "thin")})
                 for table in site.machine_classes
             ),
             "machines": tuple(
                 group.model_copy(
-                    update={"machine_class": group.machine_class.replace("64-cores-256000-mb", "thin")}
+                    update={"machine_class": group.machine_class.replace("64-cpus-256000-mb", "thin")}
                 )
                 for group in site.machines
             ),
         }
     )
     kept = with_cluster(renamed, conf(CONF, tmp_path))
-    assert {group.machine_class for group in kept.machines} == {"thin", "64-cores-512000-mb-4-a100"}
+    assert {group.machine_class for group in kept.machines} == {"thin", "64-cpus-512000-mb-4-a100"}
 
 
 def test_overlapping_partitions_do_not_split_nodes_that_are_alike(tmp_path: Path) -> None:

@@ -27,7 +27,7 @@ class LoggedRequests:
 
     A job takes whole nodes if its partition is exclusive, or if it had all CPUs of its nodes and more than
     it requested, as after `--exclusive`. Without the names of its nodes, those of its partitions count, if
-    they all have equally many CPUs.
+    they all have equally many CPUs. Its CPUs on each node are rounded down.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -105,9 +105,14 @@ class LoggedRequests:
         nodes, memory_mib = tres.nodes, tres.memory_mib if self._cluster.has_memory else 0
         are_tasks = tres.cpus % nodes != 0 and not tres.gpus and not exclusive
         chunks = ceil(tres.cpus / threads) if are_tasks else nodes
+        cores = 1 if are_tasks else ceil(tres.cpus / nodes / threads)
+        if (
+            exclusive
+        ):  # it gets all of each node, so that a part more on some of them is no reason to refuse it
+            cores = max(1, tres.cpus // (nodes * threads))
         return Request(
             chunks=chunks,
-            cores=threads if are_tasks else threads * ceil(tres.cpus / nodes / threads),
+            cores=threads * cores,
             memory_mib=ceil(memory_mib / chunks),
             gpus=_gpus(tres, nodes),
             others={name: ceil(n / chunks) for name, n in tres.others.items() if self._cluster.has(name)},

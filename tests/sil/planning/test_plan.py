@@ -384,7 +384,7 @@ load = 0.9
 
 [[offers]]
 name = "two more"
-changes = ["2 x 4-cores"]
+changes = ["2 x 4-cpus"]
 price = 100
 """
 
@@ -403,10 +403,10 @@ def test_a_forecast_may_repeat_past_arrivals(tmp_path: Path, monkeypatch: pytest
     # Twelve jobs used their nodes, completed or not, the first at 8:00 and the last at 11:00.
     assert arrivals.jobs_per_quantum / arrivals.quantum_s == pytest.approx(0.9 * 11 / 10_800)  # type: ignore[union-attr]
     assert mix == {
-        "ann/render.sh/1 node with 4 cores/batch": 4 / 12,
-        "bob/fit/1 node with 1 core/batch": 3 / 12,
-        "cy/flow/4 nodes with 4 cores each/batch": 3 / 12,
-        "dee/couple/1 node with 4 cores/batch": 2 / 12,
+        "ann/render.sh/1 node with 4 CPUs/batch": 4 / 12,
+        "bob/fit/1 node with 1 CPU/batch": 3 / 12,
+        "cy/flow/4 nodes with 4 CPUs each/batch": 3 / 12,
+        "dee/couple/1 node with 4 CPUs/batch": 2 / 12,
     }
     done = sil("plan", "plan.toml", "--site", "site.db#lab", "--workers", "1")
     assert done.exit_code == 0, done.output

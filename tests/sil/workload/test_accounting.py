@@ -122,7 +122,7 @@ def test_licences_that_the_cluster_does_not_declare_are_ignored_and_counted(tmp_
 def test_a_request_for_more_licences_than_there_are_is_named_with_its_jobs(tmp_path: Path) -> None:
     cluster = Cluster(NODES, PARTITIONS, {}, site_resources={"matlab": 5})
     log = read(tmp_path, {"ReqTRES": "cpu=4,mem=8G,node=1,license/matlab=6"}, cluster=cluster)
-    requested = "1 node with 4 cores, 8,192 MiB, and 6 matlab"
+    requested = "1 node with 4 CPUs, 8,192 MiB, and 6 matlab"
     assert log.notes == (f"job 7 requests {requested}, but the site has 5 matlab; refused when it arrives",)
 
 
@@ -201,7 +201,7 @@ def test_a_request_that_no_node_can_satisfy_is_named_with_its_jobs(tmp_path: Pat
         {"JobID": "9", "Partition": "none"},
     )
     assert (
-        "2 jobs, the first is job 7, request 1 node with 65 cores, 8,192 MiB in partition cpu, which the "
+        "2 jobs, the first is job 7, request 1 node with 65 CPUs, 8,192 MiB in partition cpu, which the "
         "nodes cannot satisfy even if all are free; refused when it arrives"
     ) in log.notes
     assert any(
