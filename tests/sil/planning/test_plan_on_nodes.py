@@ -477,6 +477,19 @@ def test_an_offer_with_effect_has_no_such_note_and_unknown_speed_is_said(tmp_pat
     assert [one for one in said if one.startswith("'new': nothing is said of the speed of 'new'")]
 
 
+@pytest.mark.parametrize(("budget", "begins"), [(None, "Nothing can"), (10, "With 10, nothing can")])
+def test_what_is_not_settled_is_not_recommended(budget: float | None, begins: str, tmp_path: Path) -> None:
+    """Two replications say little, but their means differ."""
+    of = plan(first_replications=2, most_replications=2, budget=budget, offers=OFFERS[:1])
+    answers = answers_of(tmp_path, of)
+    for ranking in answers.answers[0].rankings.values():
+        assert ranking.effects[0].against_today is PairVerdict.UNSETTLED
+    assert recommendation(answers).startswith(
+        f"{begins} be recommended yet: after 2 replications, it is not settled whether 'a node with GPUs' "
+        f"makes a difference (waiting of requested GPUs falls by "
+    )
+
+
 # -- messages --------------------------------------------------------------------------------------------
 
 FILE = """
