@@ -11,6 +11,7 @@ from types import MappingProxyType
 
 import polars as pl
 
+from scheduler import counted
 from scheduler.model import ANYONE, Job, JobId
 from scheduler.node_request import Request
 from site_db.jobs.logs.log_file import BadLog as BadLog
@@ -98,10 +99,12 @@ class JobLog:
 
     @property
     def summary(self) -> str:
-        days, load = f"{self.span_s / 86_400:,.1f} days", self.load
+        load = self.load
         machine = f"{self.processors:,} processors" if self.cluster is None else str(self.cluster)
         of_load = "" if load is None else f", load {100 * load:.1f} %"
-        return f"{self.name}: {len(self.jobs):,} jobs in {days} on {machine}{of_load}"
+        if load is not None and load > 1.0:  # of a few jobs, most run after the last arrival
+            of_load += " while jobs arrive"
+        return f"{self.name}: {counted(len(self.jobs), 'job')} in {_time(self.span_s)} on {machine}{of_load}"
 
     def digest(self) -> str:
         """Equal for equal jobs."""
@@ -182,6 +185,14 @@ class JobLog:
         if not len(jobs):
             raise BadLog(f"{self.name}: there are no {what}; the log has {len(self.jobs):,} jobs")
         return replace(self, jobs=jobs, part=(*self.part, what))
+
+
+def _time(time_s: float) -> str:
+    """In the largest unit of which there are two or more, from seconds to days."""
+    for unit, length_s in (("days", 86_400.0), ("hours", 3600.0), ("minutes", 60.0)):
+        if time_s >= 2 * length_s:
+            return f"{time_s / length_s:,.1f} {unit}"
+    return f"{time_s:,.10g} s"
 
 
 class LoggedRuns:
