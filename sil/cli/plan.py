@@ -66,8 +66,8 @@ def plan(
             chosen = changed(chosen, guard=chosen.guard.model_dump() | {"ask_twice": False})
         if site is not None and not chosen.is_on_site:
             console.fail(
-                f"'{chosen.name}' is a plan for the machine of a log; --site is for plans with 'site', or "
-                f"with log.weeks, which are drawn for its nodes"
+                f"'{chosen.name}' is a plan for the machine of a log; --site is for plans with a site: name "
+                f"it in the plan, or give log.weeks, which are drawn for its nodes"
             )
         folder = out_folder or Path(f"sil-plan-{chosen.name}")
         make_usable(folder)
@@ -131,7 +131,7 @@ def _print_table(title: str, found: page.Table) -> None:
     longest_name = LEAST_NAME
     for heading, *cells in zip(found.head, *([str(cell) for cell in row] for row in found.rows), strict=True):
         width = max(map(len, cells), default=0)
-        if heading in ("option", "offer"):
+        if heading in ("option", "offer", "job class"):
             longest_name = max(width, LEAST_NAME)
             table.add_column(heading, min_width=LEAST_NAME, overflow="fold")
         else:

@@ -16,7 +16,7 @@ from sil.planning.plan_file import Plan
 from sil.planning.questions.best_buy import BestBuy, best_buy, purchases
 from sil.planning.questions.ranking import Criteria, Effect, Ranking, rank_options
 from sil.planning.questions.sizing import Size, size
-from sil.planning.samples import DoesRuns, OptionSamples
+from sil.planning.samples import DoesRuns, OptionSamples, Refused
 from sil.planning.scenario.added_nodes import added_nodes
 from sil.planning.scenario.capacity import Load
 from sil.planning.scenario.no_effect import without_effect
@@ -50,11 +50,11 @@ class Overloaded(UserError):
 class Answer:
     """The answers under one scheduler; None for questions that were not asked. Effects are relative to
     `base`: the site as it is or, if that cannot carry the forecast, the cheapest option that can. `refused`
-    is the share of jobs that are refused there."""
+    are the jobs that are refused there."""
 
     scheduler: str
     base: Option
-    refused: float
+    refused: Refused
     marginal: Ranking | None
     best_buy: BestBuy | None
     size: Size | None
@@ -261,4 +261,4 @@ def _answer(prepared: Prepared, samples: OptionSamples, watch: Callable[[str, in
     spare, _ = prepared.retirements()
     if spare and base is AS_IT_IS:
         retire = rank_options(samples, spare, Criteria(only_first=True), partial(watch, RETIRE))
-    return Answer(samples.scheduler, base, samples.share_refused(base), marginal, best, sized, retire)
+    return Answer(samples.scheduler, base, samples.refused(base), marginal, best, sized, retire)

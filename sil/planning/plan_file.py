@@ -230,7 +230,9 @@ class Plan(RunSettings):
         for k, offer in enumerate(self.offers):
             needed, other = ("changes", "processors") if self.is_on_site else ("processors", "changes")
             if not getattr(offer, needed) or getattr(offer, other):
-                hint = "" if self.is_on_site else "; a log for the nodes of a site needs 'site'"
+                hint = "; a log for the nodes of a site needs 'site'"
+                if self.is_on_site:
+                    hint = ', as changes = ["2 x MACHINE-CLASS"]'
                 raise ValueError(
                     f"offers[{k}] ('{offer.name}') needs '{needed}' with this forecast, and no '{other}'"
                     f"{hint}"

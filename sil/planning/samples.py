@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
 from math import isnan
 from typing import Protocol
 
@@ -12,7 +13,16 @@ from scheduler import UserError
 from sil.outcome.statistics import Sample
 from sil.planning.options import Option
 from sil.planning.plan_file import GoalTable, Plan
-from sil.planning.scenario.scenario import CLASS, REFUSED, OptionRunner
+from sil.planning.scenario.scenario import (
+    CLASS,
+    CORE_HOURS,
+    GPU_HOURS,
+    JOBS,
+    REFUSED,
+    OptionRunner,
+    Shares,
+    refused_key,
+)
 from sil.workers.executor import Item
 
 
@@ -22,6 +32,14 @@ class GoalNeverMeasured(UserError):
 
 class DoesRuns(Protocol):
     def results(self, items: Sequence[Item]) -> list[dict[str, float]]: ...
+
+
+@dataclass(frozen=True)
+class Refused:
+    """The share of jobs that are refused, and on nodes the shares by reason."""
+
+    share: float
+    reasons: Mapping[str, Shares]
 
 
 class OptionSamples:
@@ -51,7 +69,7 @@ class OptionSamples:
         for (option, replication), measures in zip(wanted, results, strict=True):
             for goal in self.plan.goals:
                 if isnan(measures[goal.key]):
-                    why = _why_nothing(goal, measures[REFUSED])
+                    why = _why_nothing(goal, measures)
                     raise GoalNeverMeasured(
                         f"the goal '{goal.key}' cannot be measured: in replication {replication} {why}"
                     )
@@ -60,10 +78,18 @@ class OptionSamples:
     def count(self, option: Option) -> int:
         return len(self._measured.get(option.name, ()))
 
-    def share_refused(self, option: Option) -> float:
-        """The mean share of arrived jobs that were refused."""
-        shares = [measures.get(REFUSED, 0.0) for measures in self._measured.get(option.name, ())]
-        return sum(shares) / len(shares) if shares else 0.0
+    def refused(self, option: Option) -> Refused:
+        """The mean shares of arrived jobs that were refused."""
+        all_measures = self._measured.get(option.name, ())
+
+        def mean(key: str) -> float:
+            shares = [measures.get(key, 0.0) for measures in all_measures]
+            return sum(shares) / len(shares) if shares else 0.0
+
+        whys = sorted({why for measures in all_measures for why in _reasons(measures)})
+        units = (JOBS, CORE_HOURS, GPU_HOURS)
+        reasons = {why: {unit: mean(refused_key(unit, why)) for unit in units} for why in whys}
+        return Refused(mean(REFUSED), reasons)
 
     def values(self, option: Option, key: str | None = None, n: int | None = None) -> Sample:
         """The values of a goal, the first by default, in the first n replications."""
@@ -84,10 +110,17 @@ class OptionSamples:
         return sorted(key.removeprefix(CLASS) for key in set.intersection(*names) if key.startswith(CLASS))
 
 
-def _why_nothing(goal: GoalTable, share_refused: float) -> str:
-    of = " and ".join(goal.of)
-    if share_refused == 1.0:
+def _reasons(measures: Mapping[str, float]) -> list[str]:
+    prefix = refused_key(JOBS, "")
+    return [key.removeprefix(prefix) for key in measures if key.startswith(prefix)]
+
+
+def _why_nothing(goal: GoalTable, measures: Mapping[str, float]) -> str:
+    of, reasons = " and ".join(goal.of), " or ".join(_reasons(measures))
+    if reasons:
+        return f"every job{of and f' of {of}'} was refused: those that {reasons} are; forecast others"
+    if measures[REFUSED] == 1.0:
         return "the site's rules for users and queues refused all jobs; forecast others"
-    if share_refused > 0.0:
+    if measures[REFUSED] > 0.0:
         return f"the site's rules for users and queues refused every job{of and f' of {of}'}"
     return f"no job{of and f' of {of}'} arrived; forecast more jobs, or a larger share of these"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Annotated, Any
 
-from pydantic import BeforeValidator, Field, model_validator
+from pydantic import BeforeValidator, Field, field_validator, model_validator
 
 from site_db.site_file.tables import Amounts, Name, Text, WholeNumber, Words
 from site_db.toml_file import NotNegative, Positive, Table
@@ -90,6 +91,13 @@ class NotionalTable(Table):
     from_s: NotNegative = 0.0
     until_s: Positive | None = None
 
+    @field_validator("gpus", mode="before")
+    @classmethod
+    def _is_by_type(cls, value: object) -> object:
+        if not isinstance(value, Mapping):
+            raise ValueError(f"gpus is {value!r}; expected the number of each type, as {{ h100 = 4 }}")
+        return value
+
     @model_validator(mode="after")
     def _is_a_change(self) -> NotionalTable:
         verbs = [verb for verb in VERBS if getattr(self, verb) is not None]
@@ -147,7 +155,9 @@ class NotionalTable(Table):
 
 
 _EXPECTED = {
-    "add": "expected something like '8 x ultra2-300', or '8 x ultra2-300 as cluster new-1 over fast'",
+    "add": "expected something like '8 x ultra2-300', or '8 x ultra2-300 as cluster new-1 over fast'; "
+    'nodes of a new class are a table: { add = "10 x h100-node", processors = 64, memory_mb = 512_000, '
+    'gpus = { h100 = 4 }, partitions = ["gpu"] }',
     "upgrade": "expected something like '8 x p-133 to piii-500'",
 }
 OF_CLUSTERS = {"bandwidth_mbit_per_s", "latency_us", "speedup", "parallel_s"}

@@ -49,7 +49,7 @@ def _add(site: WhatIfSite, change: NotionalTable) -> None:
     parsed = change.parsed()
     machine_class, cluster = parsed.what, parsed.cluster
     has = what_if_nodes.specification(site, machine_class, change)
-    what_if_nodes.check_new_nodes(site, machine_class, has)
+    what_if_nodes.check_new_nodes(site, change, has)
     partitions = what_if_nodes.partitions_of_new(site, machine_class, change)
     site.add_class(machine_class, change)
     names = site.new_names(cluster or f"new-{machine_class}", parsed.count or 0)
@@ -123,9 +123,12 @@ def _set_parallel_times(site: WhatIfSite, machines: Sequence[str], change: Notio
             site.set_parallel_times(cluster, change)
 
 
+ALL_OF_A_CLASS = "; all machines of a class change together, so name only the class"
+
+
 def _change(site: WhatIfSite, change: NotionalTable) -> None:
     machine_class = change.parsed().what
-    site.check_known("machine class", machine_class, site.machine_classes)
+    site.check_known("machine class", machine_class, site.machine_classes, ALL_OF_A_CLASS)
     update = {key: getattr(change, key) for key in ("os", "rating", *SPECIFICATION) if key in change.given}
     if not update and not change.scales_times and change.more_memory_mb is None:
         what = "what they have" if site.has_nodes else "os, memory_mb, rating"

@@ -52,8 +52,9 @@ def specification(site: WhatIfSite, machine_class: str, change: NotionalTable) -
     return found
 
 
-def check_new_nodes(site: WhatIfSite, machine_class: str, said: Collection[str]) -> None:
+def check_new_nodes(site: WhatIfSite, change: NotionalTable, said: Collection[str]) -> None:
     """Raises InapplicableChange where it is unknown what nodes of a class without machines have."""
+    machine_class = change.parsed().what
     if not site.has_nodes or site.of_class(machine_class):
         return
     counts_memory = any(table.memory_mb is not None for table in site.machines.values())
@@ -64,7 +65,7 @@ def check_new_nodes(site: WhatIfSite, machine_class: str, said: Collection[str])
         hint = f" (did you mean '{close[0]}'?)" if close else ""
         raise InapplicableChange(
             f"the site has no machines of class '{machine_class}'{hint}; say what new ones have: "
-            f"{' and '.join(missing)}"
+            f"{' and '.join(missing)}, as {_example(site, change)}"
         )
 
 
@@ -77,7 +78,6 @@ def partitions_of_new(site: WhatIfSite, machine_class: str, change: NotionalTabl
         site.check_known("partition", name, site.partitions)
     if change.partitions:
         return change.partitions
-    known = ", ".join(site.partitions)
     members = {name: set(table.nodes) for name, table in site.partitions.items()}
     there = Counter(
         tuple(name for name, nodes in members.items() if machine in nodes)
@@ -87,15 +87,29 @@ def partitions_of_new(site: WhatIfSite, machine_class: str, change: NotionalTabl
         where = "; ".join(f"{n:,} in {' and '.join(names) or 'none'}" for names, n in there.items())
         raise InapplicableChange(
             f"the machines of class '{machine_class}' are in different partitions ({where}); give the "
-            f"partitions of the new nodes, as in partitions = {_list(max(there, key=len))}"
+            f"partitions of the new nodes, as partitions = {_list(max(there, key=len))}"
         )
     (common,) = there or [()]
     if not common:
         raise InapplicableChange(
             f"no partition has machines of class '{machine_class}'; give the partitions of the new nodes, of "
-            f"{known}"
+            f"{', '.join(site.partitions)}, as partitions = {_list([next(iter(site.partitions))])}"
         )
     return common
+
+
+def _example(site: WhatIfSite, change: NotionalTable) -> str:
+    """The change with all that new nodes need: what it says, and for the rest what other nodes have, those
+    with GPUs if there are some."""
+    name, like = max(site.machines.items(), key=lambda one: bool(one[1].gpus))
+    places = [place for place, table in site.partitions.items() if name in table.nodes]
+    gpus = change.gpus or like.gpus
+    parts = [f'add = "{change.add}"', f"processors = {change.processors or like.processors}"]
+    memory_mb = change.memory_mb or like.memory_mb
+    parts += [f"memory_mb = {memory_mb:.0f}"] if memory_mb is not None else []
+    parts += [f"gpus = {{ {', '.join(f'{of} = {n}' for of, n in gpus.items())} }}"] if gpus else []
+    parts += [f"partitions = {_list(change.partitions or places)}"]
+    return "{ " + ", ".join(parts) + " }"
 
 
 def _list(names: Sequence[str]) -> str:

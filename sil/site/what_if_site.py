@@ -290,9 +290,9 @@ class WhatIfSite:
         numbered = (f"{base.replace(' ', '-')}-{k}" for k in count(1))
         return list(islice((name for name in numbered if name not in self.machines), number))
 
-    def check_known(self, what: str, name: str, known: Iterable[str]) -> None:
+    def check_known(self, what: str, name: str, known: Iterable[str], remedy: str = "") -> None:
         known = list(known)
         if name not in known:
             close = get_close_matches(name, known, n=1)
             hint = f"did you mean '{close[0]}'?" if close else f"it has {', '.join(known[:8]) or 'none'}"
-            raise InapplicableChange(f"the site has no {what} '{name}'; {hint}")
+            raise InapplicableChange(f"the site has no {what} '{name}'; {hint}{remedy}")

@@ -112,7 +112,7 @@ class JobLog:
         machine = f"{self.processors:,} processors" if self.cluster is None else str(self.cluster)
         of_load = "" if load is None else f", load {100 * load:.1f} %"
         if load is not None and load > 1:
-            of_load += " of the time in which they arrive"
+            of_load += " while jobs arrive"  # of a few jobs, most run after the last arrival
         return (
             f"{self.name}: {counted(len(self.jobs), 'job')} in {span_text(self.span_s)} on {machine}{of_load}"
         )

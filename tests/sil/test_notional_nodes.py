@@ -62,7 +62,7 @@ def test_partitions_are_asked_for_where_those_of_the_machines_of_the_class_diffe
         nodes(tmp_path, {"add": "2 x cpu-node"}, site=OVERLAPPING)
     assert (
         "the machines of class 'cpu-node' are in different partitions (2 in cpu and all; 2 in cpu and all "
-        'and large); give the partitions of the new nodes, as in partitions = ["cpu", "all", "large"]'
+        'and large); give the partitions of the new nodes, as partitions = ["cpu", "all", "large"]'
     ) in str(error.value)
     said = nodes(tmp_path, {"add": "2 x cpu-node", "partitions": ["cpu", "large"]}, site=OVERLAPPING)
     assert said["new-cpu-node-2"].partitions == {"cpu", "large"}
@@ -134,7 +134,16 @@ NEW = {"processors": 8, "memory_mb": 1_000}
             "no machines of class 'gpu-nod' (did you mean 'gpu-node'?); say what new ones have: processors",
         ),
         ({"add": "1 x new", "processors": 8}, "say what new ones have: memory_mb"),
-        ({"add": "1 x new", **NEW}, "give the partitions of the new nodes, of cpu, gpu, all"),
+        (
+            {"add": "10 x new", "gpus": {"h100": 4}},
+            'processors and memory_mb, as { add = "10 x new", processors = 8, memory_mb = 64000, '
+            'gpus = { h100 = 4 }, partitions = ["gpu", "all"] }',
+        ),
+        (
+            {"change": "c[1-2]", "more_memory_mb": 9},
+            "no machine class 'c[1-2]'; it has cpu-node, gpu-node; all machines of a class change",
+        ),
+        ({"add": "1 x new", **NEW}, "give the partitions of the new nodes, of cpu, gpu, all, as partitions"),
         ({"add": "1 x new", **NEW, "partitions": ["gpus"]}, "no partition 'gpus'; did you mean 'gpu'?"),
         (
             {"add": "1 x new", **NEW, "times_as_fast": 2.0, "partitions": ["gpu"]},
@@ -213,3 +222,13 @@ def test_jobs_of_a_log_request_the_same_whatever_nodes_are_bought(tmp_path: Path
 def test_more_memory_and_a_given_memory_are_not_both_possible() -> None:
     with pytest.raises(ValueError, match="either memory_mb or more_memory_mb"):
         NotionalTable.model_validate({"change": "a", "memory_mb": 1, "more_memory_mb": 1})
+
+
+def test_gpus_without_a_type_are_rejected_with_what_to_write() -> None:
+    with pytest.raises(ValueError, match=r"gpus is 4; expected the number of each type, as \{ h100 = 4 \}"):
+        NotionalTable.model_validate({"add": "1 x a", "gpus": 4})
+
+
+def test_a_purchase_in_words_is_rejected_with_what_to_write() -> None:
+    with pytest.raises(ValueError, match=r"of a new class are a table: \{ add = .* gpus = \{ h100 = 4 \}"):
+        NotionalTable.model_validate({"add": "10 nodes with 4 H100 each"})

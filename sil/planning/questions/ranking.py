@@ -17,7 +17,7 @@ from itertools import combinations
 
 import numpy as np
 
-from sil.outcome.statistics import Interval, Sample, half_width, percent_changes
+from sil.outcome.statistics import Interval, Sample, half_width
 from sil.planning.options import AS_IT_IS, Option
 from sil.planning.samples import OptionSamples
 from sil.planning.scenario.scenario import CLASS
@@ -130,8 +130,8 @@ class Standings:
 @dataclass(frozen=True)
 class Effect:
     """The effect of an option against the base: `gain` of the first goal (more is better), the same per unit
-    of price, and `percent` of the base's; `of_goals` are means of all goals, `of_classes` the gains of job
-    classes (mean turnaround). Intervals are simultaneous for all options."""
+    of price, and as a percentage of the base's mean; `of_goals` are means of all goals, `of_classes` the
+    gains of job classes (mean turnaround). Intervals are simultaneous for all options."""
 
     option: Option
     n: int
@@ -254,11 +254,10 @@ class _Race:
         n = len(gains)
         gain, today = interval(gains), samples.values(base, n=n)
         per_price = gain.scaled(1.0 / option.cost) if option.cost else None
-        percent = Interval(0.0, 0.0)
-        if mean := abs(float(np.mean(today))):
-            # The scaled mean, exactly; the half-width is that of a ratio of means.
-            width = interval(percent_changes(gains, today)).half_width
-            percent = Interval(gain.mean * (100.0 / mean), width)
+        # Scaled, so that it says the same as the verdict: the interval of a ratio of means may exclude 0
+        # where that of the differences does not.
+        mean = abs(float(np.mean(today)))
+        percent = gain.scaled(100.0 / mean) if mean else Interval(0.0, 0.0)
         common = set(samples.job_classes(option, n)) & set(samples.job_classes(base, n))
         return Effect(
             option,

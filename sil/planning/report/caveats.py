@@ -9,7 +9,9 @@ from sil.planning.answers import BEST_BUY, Answer, Answers
 from sil.planning.options import AS_IT_IS
 from sil.planning.plan_file import Plan
 from sil.planning.questions.ranking import PairVerdict, Ranking
-from sil.planning.report.wording import listed
+from sil.planning.report.wording import listed, share_text
+from sil.planning.samples import Refused
+from sil.planning.scenario.scenario import CORE_HOURS, GPU_HOURS, JOBS
 
 MOST_NAMED = 8
 
@@ -17,9 +19,6 @@ MOST_NAMED = 8
 def caveats(answers: Answers) -> Iterator[str]:
     """What is not settled, and what else a reader has to know, a sentence each."""
     plan = answers.plan
-    refusing = "the site's rules for users and queues"
-    if answers.model:
-        refusing += ", or since they fit on no nodes or exceed the limits of their partitions"
     for answer in answers.answers:
         under = f"Under {answer.scheduler}, " if len(answers.answers) > 1 else ""
         for sentence in _caveats_of_rankings(plan, answer):
@@ -33,11 +32,8 @@ def caveats(answers: Answers) -> Iterator[str]:
                 f"{under}as it is, the site cannot carry the forecast: its queues would grow without bound. "
                 f"Effects are relative to '{answer.base.name}'."
             )
-        if answer.refused:
-            yield (
-                f"{under}{100 * answer.refused:.0f} % of the jobs that arrive are refused by {refusing}, and "
-                f"count in no figure."
-            )
+        for sentence in _of_refused(answer.refused):
+            yield f"{under}{sentence}"
     if answers.down:
         named = listed(answers.down[:8]) + (" and others" if len(answers.down) > 8 else "")
         yield (
@@ -74,6 +70,23 @@ def caveats(answers: Answers) -> Iterator[str]:
         yield from (f"{answers.log.name}: {sentence}." for sentence in answers.log.notes)
     for name in answers.indispensable:
         yield f"{name[0].upper()}{name[1:]}, the site could not carry the forecast."
+
+
+def _of_refused(refused: Refused) -> Iterator[str]:
+    by_share = sorted(refused.reasons.items(), key=lambda reason: -max(reason[1].values()))
+    for why, shares in by_share:
+        units = [unit for unit in (CORE_HOURS, GPU_HOURS) if shares[unit]]
+        hours = " and ".join(f"{share_text(shares[unit])} of the {unit}" for unit in units)
+        with_hours = f"with {hours}, " if hours else ""
+        yield (
+            f"{share_text(shares[JOBS])} of the jobs that arrive, {with_hours}{why}: they are refused, and "
+            f"count in no figure."
+        )
+    if refused.share and not refused.reasons:
+        yield (
+            f"{share_text(refused.share)} of the jobs that arrive are refused by the site's rules for users "
+            f"and queues, and count in no figure."
+        )
 
 
 def _caveats_of_rankings(plan: Plan, answer: Answer) -> Iterator[str]:

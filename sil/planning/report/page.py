@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
+from scheduler import counted
 from sil.planning.answers import BEST_BUY, EACH_OFFER, RETIRE, Answers
 from sil.planning.options import AS_IT_IS
 from sil.planning.plan_file import GoalTable, Plan
@@ -22,6 +23,10 @@ PAGE = "plan.html"
 OPTIONS = "options.csv"
 CLASSES = "job_classes.csv"
 FIGURE = "effects"
+
+MOST_CLASSES = 12
+LEAST_GAIN_S = 0.05
+"""Job classes with smaller gains and losses are not shown."""
 
 TITLES = {
     EACH_OFFER: "Each offer alone",
@@ -71,8 +76,8 @@ def sections(answers: Answers) -> Iterator[Section]:
         base = "today" if answer.base == AS_IT_IS else f"'{answer.base.name}'"
         for question, ranking in answer.rankings.items():
             yield _options(answers.plan.goals, f"{TITLES[question]}{under}", ranking, base)
-        if answer.marginal is not None and answer.marginal.effects[0].of_classes:
-            yield _classes(f"Gain by job class{under}", answer.marginal, base)
+        if answer.marginal is not None:
+            yield from _classes(f"Gain by job class{under}", answer.marginal, base)
         if answer.size is not None:
             yield _sizes(answers.plan, f"Sizing{under}", answer.size)
 
@@ -100,13 +105,29 @@ def _options(goals: Sequence[GoalTable], title: str, ranking: Ranking, base: str
     return _section(title, f"{where}: {first.label} {ranking.base_means[first.key]:,.4g}.{how}", rows)
 
 
-def _classes(title: str, ranking: Ranking, base: str) -> Section:
-    names = sorted({name for effect in ranking.effects for name in effect.of_classes})
-    rows = []
+def _classes(title: str, ranking: Ranking, base: str) -> Iterator[Section]:
+    """The classes that gain or lose most by any option; no table if none does."""
+    largest: dict[str, float] = {}
     for effect in ranking.effects:
-        gains = {name: interval(gain) for name, gain in effect.of_classes.items()}
-        rows.append({"option": effect.option.name, **{name: gains.get(name, "") for name in names}})
-    return _section(title, f"Reduction of mean turnaround (s) compared with {base}.", rows, layout="")
+        for name, gain in effect.of_classes.items():
+            largest[name] = max(largest.get(name, 0.0), abs(gain.mean))
+    changed = [name for name in largest if largest[name] >= LEAST_GAIN_S]
+    shown = sorted(changed, key=lambda name: (-largest[name], name))[:MOST_CLASSES]
+    if not shown:
+        return
+    rows = [
+        {"job class": name}
+        | {
+            effect.option.name: interval(effect.of_classes[name]) if name in effect.of_classes else ""
+            for effect in ranking.effects
+        }
+        for name in shown
+    ]
+    note = f"Reduction of mean turnaround (s) compared with {base}."
+    if len(shown) < len(largest):
+        others = counted(len(largest) - len(shown), "other job class")
+        note += f" The largest; {others} changed less or not at all, and {CLASSES} has all of them."
+    yield _section(title, note, rows, layout="")
 
 
 def _sizes(plan: Plan, title: str, size: Size) -> Section:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from scheduler import counted
 from sil.outcome.metrics import PLAN_METRICS
 from sil.outcome.statistics import Interval
 from sil.planning.answers import Answer, Answers
@@ -24,6 +25,8 @@ def recommendation(answers: Answers) -> str:
         chosen, budget = choice(answer.best_buy.ranking), f"With {money(plan.budget or 0.0)}"
         if base == AS_IT_IS and _is_no_gain(chosen):
             return f"{budget}, buy nothing: no combination gains more than {least}."
+        if _is_open(chosen) and chosen.option.name != base.name:
+            return f"{budget}, {_open(plan, chosen, answer)}."
         change = _change(plan, chosen, answer)
         if chosen.option.name == base.name:
             change = "it is the least that carries the forecast, and nothing does better"
@@ -31,8 +34,11 @@ def recommendation(answers: Answers) -> str:
     if answer.size is not None:
         return sizing(plan, answer.size)
     if answer.marginal is not None:
-        if not all(map(_is_no_gain, answer.marginal.effects)):
-            first = answer.marginal.effects[0]
+        first = next((effect for effect in answer.marginal.effects if not _is_no_gain(effect)), None)
+        if first is not None:
+            if _is_open(first):
+                said = _open(plan, first, answer)
+                return f"{said[0].upper()}{said[1:]}."
             gains = "gains most per unit of price" if answer.marginal.criteria.by_price else "gains most"
             cost = money(first.option.cost)
             return f"'{first.option.name}' {gains}: for {cost}, {_change(plan, first, answer)}."
@@ -51,11 +57,29 @@ def _is_no_gain(effect: Effect) -> bool:
     return effect.against_today in (PairVerdict.TIE, PairVerdict.WORSE)
 
 
+def _is_open(effect: Effect) -> bool:
+    """Whether it is not settled that the option makes a difference."""
+    return effect.against_today is PairVerdict.UNSETTLED
+
+
+def _open(plan: Plan, effect: Effect, answer: Answer) -> str:
+    base = answer.base
+    known = "nothing can be recommended yet"
+    if base != AS_IT_IS:
+        known = f"'{base.name}' is the least that carries the forecast"
+    return (
+        f"{known}: after {counted(effect.n, 'replication')}, it is not settled whether "
+        f"'{effect.option.name}' makes a difference ({_change(plan, effect, answer)}); allow more "
+        f"(most_replications)"
+    )
+
+
 def choice(ranking: Ranking) -> Effect:
-    """The best one; of those tied with it, the cheapest."""
+    """The best one; of those tied with it of which it is settled how they compare with the base, the
+    cheapest."""
     first = ranking.effects[0]
     tied = ranking.standings.tied_with(first.option.name)
-    among = [first, *(e for e in ranking.effects if e.option.name in tied)]
+    among = [first, *(e for e in ranking.effects if e.option.name in tied and not _is_open(e))]
     return min(among, key=lambda effect: effect.option.cost)
 
 

@@ -8,6 +8,11 @@ from math import floor, log10
 from sil.outcome.statistics import Interval
 
 
+def share_text(share: float) -> str:
+    """A share in percent, to two digits."""
+    return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
+
+
 def money(amount: float) -> str:
     return f"{amount:,.0f}" if amount == round(amount) else f"{amount:,.2f}"
 

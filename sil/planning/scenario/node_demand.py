@@ -74,8 +74,8 @@ def demand(scenario: NodesScenario, kinds: Sequence[AlikeNodes]) -> list[Demand]
 
 def _observed(log: JobLog, span_s: float, cluster: Cluster, n_kinds: int) -> Iterator[Demand]:
     """The jobs of a log in `span_s`. They run as long as they did, wherever they run."""
-    admitted = [_admitted(request, cluster) for request in log.requests]
-    longest_s = pl.DataFrame({"longest_s": [limit_s for _, limit_s in admitted]}).with_row_index("request")
+    possible = [admitted(request, cluster) for request in log.requests]
+    longest_s = pl.DataFrame({"longest_s": [limit_s for _, limit_s in possible]}).with_row_index("request")
     rows = (
         log.jobs.with_columns(pl.col("request").cast(pl.UInt32))
         .join(longest_s, on="request")
@@ -85,7 +85,7 @@ def _observed(log: JobLog, span_s: float, cluster: Cluster, n_kinds: int) -> Ite
         .sort("request")
     )
     for k, n, run_s in rows.iter_rows():
-        request, _ = admitted[k]
+        request, _ = possible[k]
         yield Demand(queue_of(log.requests[k]), request, n / span_s, np.full(n_kinds, run_s))
 
 
@@ -104,13 +104,13 @@ def _drawn(scenario: NodesScenario, kinds: Sequence[AlikeNodes]) -> Iterator[Dem
     ends_at_limit = scenario.experiment.nodes.time_limits == "enforced"
     for name, share in shares.items():
         request, limit_s = scenario.requests[name]
-        admitted, longest_s = _admitted(request, scenario.cluster)
+        possible, longest_s = admitted(request, scenario.cluster)
         if limit_s is not None and limit_s > longest_s:
             continue
         times_s = np.array(run_s[name])
         if ends_at_limit and limit_s is not None:
             times_s = _cut(times_s, limit_s, scenario.spread)
-        yield Demand(name, admitted, per_s * share / sum(shares.values()), times_s.mean(axis=0))
+        yield Demand(name, possible, per_s * share / sum(shares.values()), times_s.mean(axis=0))
 
 
 def _cut(mean_s: NDArray[np.float64], limit_s: float, spread: Spread) -> NDArray[np.float64]:
@@ -120,7 +120,7 @@ def _cut(mean_s: NDArray[np.float64], limit_s: float, spread: Spread) -> NDArray
     return cut
 
 
-def _admitted(request: Request, cluster: Cluster) -> tuple[Request, float]:
+def admitted(request: Request, cluster: Cluster) -> tuple[Request, float]:
     """The request in those of its partitions that admit so many nodes, and the longest time limit there.
 
     Without any such partition, the limit is -inf.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,7 +14,7 @@ from sil.outcome.jobs import job_table, run_table
 from sil.planning.options import AS_IT_IS, Option
 from sil.planning.plan_file import Plan
 from sil.planning.scenario.capacity import Load, load
-from sil.planning.scenario.scenario import OptionRun, Simulated
+from sil.planning.scenario.scenario import OptionRun, Shares, Simulated
 from sil.runs.composition import RunKey
 from sil.runs.resolve import scenario_of
 from sil.runs.scenario import Scenario
@@ -40,6 +41,16 @@ class SiteRun(OptionRun):
         first = int(facts["job"].min() or 0)  # type: ignore[arg-type]
         measured = jobs.filter(pl.col("job_id") >= first + self.plan.warm_up_jobs)
         return Simulated(facts, runs, jobs, measured)
+
+    def refusals(self, refused: Collection[int]) -> Mapping[str, Shares]:
+        if not self.scenario.in_use.has_nodes:
+            return {}
+        # Imported here, since nodes load compiled code.
+        from sil.planning.scenario.refusals import refused_shares
+        from sil.runs.nodes_scenario import NodesScenario
+
+        assert isinstance(self.scenario, NodesScenario)
+        return refused_shares(self.scenario, self.replication, refused)
 
     @property
     def has_classes(self) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 from abc import ABC, abstractmethod
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass
 from typing import NamedTuple, Protocol
 
@@ -13,13 +14,24 @@ from sil.outcome.metrics import faults, metric_of_jobs, refusals
 from sil.planning.options import Option
 from sil.planning.plan_file import GoalTable, Plan
 from sil.planning.scenario.capacity import Load
+from sil.trace.facts import Fact
 from sil.world.guard.faults import SchedulerFault
+
+Shares = Mapping[str, float]
+"""Of all jobs that arrive, and of the core and GPU hours that these request, by JOBS, CORE_HOURS and
+GPU_HOURS (left out where none are requested)."""
+JOBS, CORE_HOURS, GPU_HOURS = "jobs", "core hours", "GPU hours"
 
 CLASS = "class "
 """Prefix of a job class: its mean turnaround."""
 
 REFUSED = "refused"
 """The share of arrived jobs that were refused."""
+
+
+def refused_key(unit: str, why: str) -> str:
+    """The share of jobs, or of requested hours, that were refused for one reason."""
+    return f"{REFUSED} {unit}: {why}"
 
 
 class OptionRunner(Protocol):
@@ -49,8 +61,9 @@ class Simulated(NamedTuple):
 class OptionRun(ABC):
     """One scheduler on one option in one replication; `mark` identifies the option, the jobs and the code.
 
-    Calling it returns each goal by its key, the share of REFUSED jobs and, if there are classes, the mean
-    turnaround of each. It can be pickled, and its result does not depend on where it is called.
+    Calling it returns each goal by its key, the share of REFUSED jobs, that of each reason where reasons are
+    known and, if there are classes, the mean turnaround of each. It can be pickled, and its result does not
+    depend on where it is called.
     """
 
     plan: Plan
@@ -84,6 +97,11 @@ class OptionRun(ABC):
         """Whether its jobs are of several classes, or may be."""
         return False
 
+    def refusals(self, refused: Collection[int]) -> Mapping[str, Shares]:
+        """Why these jobs were refused, and their shares of all jobs; nothing where only the rules of the site
+        refuse jobs."""
+        return {}
+
     @property
     @abstractmethod
     def where(self) -> str:
@@ -100,6 +118,10 @@ class OptionRun(ABC):
             raise SchedulerFault(fault["rule"], message, fault["time_s"], fault["job"])
         (refused,) = refusals(facts).iter_rows(named=True)
         found = {REFUSED: refused["refused"] / refused["arrived"]}
+        if refused["refused"]:
+            jobs_refused = facts.filter(pl.col("event") == Fact.JOB_REFUSED)["job"].to_list()
+            for why, shares in self.refusals(frozenset(jobs_refused)).items():
+                found |= {refused_key(unit, why): share for unit, share in shares.items()}
         on_site = self.plan.is_on_site
         for goal in self.plan.goals:
             held = runs.join(_of(goal, all_jobs), on="job_id", how="semi") if on_site else runs

@@ -11,12 +11,15 @@ import polars as pl
 import pytest
 
 from sil.outcome.metrics import metric_of_jobs
-from sil.planning.answers import Overloaded, Prepared, answer_questions
-from sil.planning.options import AS_IT_IS, one_of_each
-from sil.planning.plan_file import read_plan
+from sil.outcome.statistics import Interval
+from sil.planning.answers import Answer, Answers, Overloaded, Prepared, answer_questions
+from sil.planning.options import AS_IT_IS, Option, one_of_each
+from sil.planning.plan_file import Plan, read_plan
+from sil.planning.questions.ranking import Criteria, Effect, PairVerdict, Ranking, Standings
 from sil.planning.report.caveats import caveats
-from sil.planning.report.page import OPTIONS, PAGE
+from sil.planning.report.page import OPTIONS, PAGE, sections
 from sil.planning.report.recommendation import recommendation
+from sil.planning.samples import Refused
 from sil.planning.scenario.on_log import OnLog
 from sil.settings import files
 from sil.site.past_arrivals import past_arrivals
@@ -100,6 +103,36 @@ def test_a_plan_writes_a_page_tables_and_a_recommendation(tmp_path: Path) -> Non
     printed = json.loads(again.stdout)
     assert printed["recommendation"].startswith("With 250, buy '2 x two fast'")
     assert [row["option"] for row in printed["options"]] == options["option"].to_list()
+
+
+def test_only_the_job_classes_that_gain_or_lose_most_are_shown() -> None:
+    plan = Plan.model_validate(
+        {"name": "p", "site": "s", "schedulers": ["olb"], "workload": {"jobs": 5}}
+        | {"offers": [{"name": "A", "price": 1, "changes": ["1 x a"]}]}
+    )
+    key, gain = plan.goals[0].key, Interval(1.0, 0.1)
+    effects = tuple(
+        Effect(
+            Option(name, cost=1.0),
+            2,
+            gain,
+            None,
+            gain,
+            {key: 1.0},
+            {f"class {k}": Interval(sign * k, 0.5) for k in range(16)},
+            PairVerdict.BETTER,
+        )
+        for name, sign in (("gains", 1.0), ("loses", -1.0))
+    )
+    ranking = Ranking(Criteria(), {key: 1.0}, effects, Standings(["gains", "loses"]))
+    answer = Answer("olb", AS_IT_IS, Refused(0.0, {}), ranking, None, None, None)
+    *_, section = sections(Answers(plan, "s", (), (), (answer,), {}, ()))
+    (part,) = section.parts
+    assert part.table is not None
+    assert part.table.head == ["job class", "gains", "loses"]
+    assert [row[0] for row in part.table.rows] == [f"class {k}" for k in range(15, 3, -1)]
+    assert list(part.table.rows[0]) == ["class 15", "15.00 ± 0.50", "-15.00 ± 0.50"]
+    assert "The largest; 4 other job classes changed less or not at all" in section.note
 
 
 @pytest.mark.processes

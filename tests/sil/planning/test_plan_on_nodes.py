@@ -21,6 +21,7 @@ from sil.planning.report.caveats import caveats
 from sil.planning.report.effects import options_frame
 from sil.planning.report.page import OPTIONS, PAGE
 from sil.planning.report.recommendation import recommendation
+from sil.planning.samples import GoalNeverMeasured
 from sil.planning.scenario.added_nodes import added_nodes
 from sil.planning.scenario.no_effect import without_effect
 from sil.runs.nodes_scenario import NodesScenario
@@ -271,6 +272,45 @@ def test_the_partitions_that_new_nodes_join_are_said(tmp_path: Path) -> None:
     ]
 
 
+REFUSED = f"""{FEW}\
+4|d|gpu|2026-03-02T00:03:00|2026-03-02T00:22:00|2026-03-02T00:52:00|TIMEOUT|60|cpu=4,node=1,gres/gpu=3|
+5|e|cpu|2026-03-02T00:04:00|2026-03-02T00:22:00|2026-03-02T00:42:00|COMPLETED|600|cpu=3,node=1|
+6|f|cpu|2026-03-02T00:04:00|2026-03-02T00:22:00|2026-03-02T00:32:00|COMPLETED|60|cpu=16,node=2|
+7|g|cpu|2026-03-02T00:05:00|2026-03-02T00:22:00|2026-03-02T00:32:00|COMPLETED|60|cpu=2,node=1,license/licence=4|
+8|h|cpu,gpu|2026-03-02T00:05:00|2026-03-02T00:22:00|2026-03-02T00:32:00|COMPLETED|600|cpu=8,node=1,gres/gpu=4|
+9|i|old|2026-03-02T00:05:00|2026-03-02T00:22:00|2026-03-02T00:32:00|COMPLETED|60|cpu=2,node=1|
+"""
+LIMITED = SITE.replace('name = "cpu"\nnodes', 'name = "cpu"\nmax_time_s = 7200\nmax_nodes = 1\nnodes')
+
+
+def test_refused_jobs_are_reported_with_reason_hours_and_partition(tmp_path: Path) -> None:
+    """In core minutes, jobs 1 to 3 request 20 each, and the others 120, 60, 160, 20, 80 and 20: 520 in all.
+    In GPU minutes: 20 each, 90 and 40: 190."""
+    (tmp_path / "few.txt").write_text(REFUSED)
+    said = list(caveats(answers_of(tmp_path, plan(log={"file": "few.txt"}), LIMITED)))
+    for sentence in (
+        "11 % of the jobs that arrive, with 23 % of the core hours and 47 % of the GPU hours, request more "
+        "than the nodes of partition gpu have: they are refused, and count in no figure.",
+        "12 % of the core hours, request more time than partition cpu allows: they",
+        "31 % of the core hours, request more nodes than partition cpu allows: they",
+        "3.8 % of the core hours, request more than the site has, 3 licence: they",
+        "15 % of the core hours and 21 % of the GPU hours, request more than the nodes of partitions cpu and "
+        "gpu have: they",
+        "3.8 % of the core hours, name partition old, which the site does not have: they",
+    ):
+        assert [one for one in said if sentence in one], sentence
+
+
+def test_a_goal_of_which_all_jobs_are_refused_says_why(tmp_path: Path) -> None:
+    (tmp_path / "few.txt").write_text(FEW.replace("gres/gpu=2", "gres/gpu=3"))
+    with pytest.raises(
+        GoalNeverMeasured, match="those that request more than the nodes of partition gpu have"
+    ):
+        answers_of(
+            tmp_path, plan(log={"file": "few.txt"}, goals=[{"metric": "makespan", "partition": "gpu"}])
+        )
+
+
 def test_a_log_is_read_once_and_its_notes_appear_once(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -442,6 +482,19 @@ def test_an_offer_with_effect_has_no_such_note_and_unknown_speed_is_said(tmp_pat
     said = list(caveats(answers_of(tmp_path, plan(offers=offers, **FEW))))
     assert not [one for one in said if one.startswith("'memory': ")]
     assert [one for one in said if one.startswith("'new': nothing is said of the speed of 'new'")]
+
+
+@pytest.mark.parametrize(("budget", "begins"), [(None, "Nothing can"), (10, "With 10, nothing can")])
+def test_what_is_not_settled_is_not_recommended(budget: float | None, begins: str, tmp_path: Path) -> None:
+    """Two replications say little, but their means differ."""
+    of = plan(first_replications=2, most_replications=2, budget=budget, offers=OFFERS[:1])
+    answers = answers_of(tmp_path, of)
+    for ranking in answers.answers[0].rankings.values():
+        assert ranking.effects[0].against_today is PairVerdict.UNSETTLED
+    assert recommendation(answers).startswith(
+        f"{begins} be recommended yet: after 2 replications, it is not settled whether 'a node with GPUs' "
+        f"makes a difference (waiting of requested GPUs falls by "
+    )
 
 
 # -- messages --------------------------------------------------------------------------------------------

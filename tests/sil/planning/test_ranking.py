@@ -137,6 +137,19 @@ def test_an_option_may_be_harmful() -> None:
     assert found.effects[-1].percent.mean == pytest.approx(-13.3, abs=1.5)
 
 
+def test_percentages_say_the_same_as_differences() -> None:
+    """The gain is a tenth of a base that varies much: the ratio is known, the difference is not."""
+    of = plan(most_replications=3, first_replications=3)
+    drawn, _ = samples(of, lambda o, r: 10.0 ** (r + 1) * (1.0 if o == AS_IT_IS else 0.9 - 0.01 * (r % 2)))
+    for effect in rank_options(drawn, one_of_each(of)).effects:
+        assert effect.against_today is PairVerdict.UNSETTLED
+        assert effect.gain.low < 0.0 < effect.gain.high
+        assert effect.percent.low < 0.0 < effect.percent.high
+        assert effect.percent.mean / effect.gain.mean == pytest.approx(
+            (effect.percent.half_width or 0.0) / (effect.gain.half_width or 0.0)
+        )
+
+
 def test_goals_may_be_maximised() -> None:
     of = plan(goals=[{"metric": "utilisation"}])
     drawn, _ = samples(of, lambda o, r: 50.0 + (9.0 if o.name == "B" else 0.0) + noise(5, r, o.name))

@@ -513,6 +513,12 @@ def test_doubling_the_load_halves_interarrival_times() -> None:
     assert doubled.load == pytest.approx(0.02)
 
 
+def test_the_summary_counts_in_fitting_units() -> None:
+    assert log_of(100, 200, 301, 500).summary == "made: 4 jobs in 6.7 minutes on 10 processors, load 1.0 %"
+    assert log_of(0).summary == "made: 1 job in 0 seconds on 10 processors"
+    assert ", load 400.0 % while jobs arrive" in log_of(100, 200, 301, 500).with_load(400.0).summary
+
+
 def test_scaled_arrivals_are_whole_seconds_even_if_the_log_starts_at_a_fraction() -> None:
     assert log_of(10.25, 20.25, 40.0).with_load(2.0).jobs["submit_s"].to_list() == [10, 15, 25]
 
