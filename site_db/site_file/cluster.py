@@ -91,6 +91,11 @@ class Cluster:
         on_servers = [known for known in self.site_resources if known.startswith(f"{name}@")]
         return on_servers[0] if len(on_servers) == 1 else None
 
+    def takes_whole_nodes(self, partitions: frozenset[str]) -> bool:
+        """Whether a job of these partitions has its nodes for itself, since all of them are exclusive."""
+        limits = self.partitions
+        return bool(partitions) and all(p in limits and limits[p].is_exclusive for p in partitions)
+
     def as_allocated(self, request: Request) -> Request:
         """What a job with this request gets in its partitions.
 

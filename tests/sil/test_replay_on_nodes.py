@@ -165,6 +165,26 @@ def test_cpus_rounded_up_to_whole_cores_are_no_whole_node(tmp_path: Path) -> Non
     assert [(request.cores, request.exclusive) for request in read.requests] == [(2, False)]
 
 
+def test_a_job_of_several_partitions_runs_on_the_nodes_of_one(tmp_path: Path) -> None:
+    """Two nodes in each: a job on 3 has no place, one on 2 waits for one of the partitions."""
+    log = accounting(
+        tmp_path,
+        ("a", "cpu=4,node=1", "n1"),
+        ("b", "cpu=4,node=1", "n3"),
+        ("a,b", "cpu=12,node=3", "n[1-3]"),
+        ("a,b", "cpu=8,node=2", "n[1-2]"),
+    )
+    (tmp_path / "slurm.conf").write_text(
+        "NodeName=n[1-4] CPUs=4\nPartitionName=a Nodes=n[1-2]\nPartitionName=b Nodes=n[3-4]\n"
+    )
+    jobs = replay(log)["fcfs"].sort("job_id")
+    assert jobs.select("job_id", "starting_time", "allocated_resources").rows() == [
+        (1, 0.0, "0"),
+        (2, 0.0, "2"),
+        (4, 3600.0, "0-1"),
+    ]
+
+
 @pytest.mark.reads_report
 @pytest.mark.parametrize(
     ("forbidden", "sentence"),

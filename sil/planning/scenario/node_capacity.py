@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 from scipy.optimize import linprog
 from scipy.sparse import csr_array
 
-from scheduler.node_request import Node, Request
+from scheduler.node_request import Node, Request, most_chunks
 from sil.planning.scenario.capacity import Load
 from sil.planning.scenario.node_demand import AlikeNodes, Demand, alike_nodes, demand
 
@@ -61,7 +61,7 @@ def load_on_nodes(scenario: NodesScenario, today: NodesScenario) -> Load | None:
 
 
 def is_possible(request: Request, kinds: Sequence[AlikeNodes], of_site: Mapping[str, int]) -> bool:
-    room = sum(kind.count * request.chunks_on(kind.node) for kind in kinds)
+    room = most_chunks(request, [(kind.node, kind.count) for kind in kinds])
     return room >= request.chunks and request.beyond(of_site) is None
 
 

@@ -18,6 +18,13 @@ def partitions_of(job: LoggedJob) -> frozenset[str]:
     return frozenset(filter(None, map(str.strip, job.partition.split(","))))
 
 
+_NOT_AT_THE_SITE = (
+    "{} is requested, which the cluster does not declare; ignored, unless Licenses in slurm.conf has it "
+    "before the log is read"
+)
+_ON_NO_NODE = "gres/{} is requested, which no node has; ignored, unless Gres in slurm.conf has it"
+
+
 class LoggedRequests:
     """The different requests of jobs, in order of their first.
 
@@ -36,7 +43,7 @@ class LoggedRequests:
         self._places: dict[object, int] = {}
         self._counts: list[int] = []
         self._undeclared: list[tuple[str, ...]] = []
-        """Of each request, resources of the site that the cluster does not declare."""
+        """Of each request, sentences about resources that neither the site nor a node has."""
         self._cpus_of_a_node: dict[frozenset[str], float] = {}
         """Of each of the nodes in partitions; infinite if they differ."""
         self._first: list[str] = []
@@ -57,24 +64,29 @@ class LoggedRequests:
         key = tres.cpus, tres.nodes, tres.memory_mib, gpus, others, partitions, of_site, has_whole_nodes
         if key not in self._places:
             self._places[key] = len(self.all)
-            request = self._request(tres, partitions, has_whole_nodes)
+            exclusive = has_whole_nodes or self._cluster.takes_whole_nodes(partitions)
+            request = self._request(tres, partitions, exclusive)
             self.all.append(self._cluster.as_allocated(request))
             self._counts.append(0)
             self._first.append(job.number)
-            declares = self._cluster.site_resource
-            self._undeclared.append(tuple(name for name, n in of_site if n and declares(name) is None))
+            self._undeclared.append(
+                (
+                    *(_NOT_AT_THE_SITE.format(name) for name, n in of_site if n and not self._site_has(name)),
+                    *(_ON_NO_NODE.format(name) for name, n in others if n and not self._cluster.has(name)),
+                )
+            )
         return self._places[key]
 
     def undeclared(self) -> Iterator[str]:
-        """A sentence for each of the site's resources that jobs request and the cluster does not declare."""
+        """A sentence for each resource that jobs request, and neither the site nor a node has."""
         found = Counter[str]()
-        for names, n in zip(self._undeclared, self._counts, strict=True):
-            found.update(dict.fromkeys(names, n))
-        for name, n in found.items():
-            yield (
-                f"{counted(n, 'job')}: {name} is requested, which the cluster does not declare; ignored, "
-                f"unless Licenses in slurm.conf has it before the log is read"
-            )
+        for sentences, n in zip(self._undeclared, self._counts, strict=True):
+            found.update(dict.fromkeys(sentences, n))
+        for sentence, n in found.items():
+            yield f"{counted(n, 'job')}: {sentence}"
+
+    def _site_has(self, name: str) -> bool:
+        return self._cluster.site_resource(name) is not None
 
     def never_fit(self) -> Iterator[str]:
         """A sentence for each request that the nodes, or the site's resources, cannot satisfy."""

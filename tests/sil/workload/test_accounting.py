@@ -94,7 +94,43 @@ def test_memory_does_not_count_where_the_cluster_does_not_allocate_it(tmp_path: 
 
 def test_resources_that_no_node_has_are_ignored_and_others_are_requested(tmp_path: Path) -> None:
     tres = "cpu=4,node=1,gres/fpga=1,gres/ssd=9"
-    assert the_request(tmp_path, tres, Partition="gpu").others == {"fpga": 1}
+    log = read(tmp_path, {"ReqTRES": tres, "AllocTRES": tres, "Partition": "gpu"})
+    assert [request.others for request in log.requests] == [{"fpga": 1}]
+    assert log.notes == (
+        "1 job: gres/ssd is requested, which no node has; ignored, unless Gres in slurm.conf has it",
+    )
+
+
+def test_a_job_of_an_exclusive_and_a_shared_partition_goes_to_the_one_that_shares_if_it_can(
+    tmp_path: Path,
+) -> None:
+    nodes = {
+        "x1": Node(8, 9_000, partitions=frozenset({"whole"})),
+        "s1": Node(4, 9_000, partitions=frozenset({"shared"})),
+    }
+    partitions = {"whole": Partition("whole", is_exclusive=True), "shared": Partition("shared")}
+    log = read(
+        tmp_path,
+        {"Partition": "whole,shared", "ReqTRES": "cpu=4,node=1"},
+        {"Partition": "whole,shared", "ReqTRES": "cpu=8,node=1", "JobID": "8"},
+        cluster=Cluster(nodes, partitions, {}),
+    )
+    assert [(request.exclusive, request.partitions) for request in log.requests] == [
+        (False, {"shared"}),
+        (True, {"whole"}),
+    ]
+
+
+def test_tasks_in_a_partition_that_limits_nodes_are_in_as_many_blocks(tmp_path: Path) -> None:
+    """15 CPUs on 2 nodes are 15 tasks, of which 8 are on one node; of 2 blocks each is on one."""
+    partitions = {"all": Partition("all", max_nodes=2)}
+    log = read(
+        tmp_path,
+        {"Partition": "all", "ReqTRES": "cpu=15,mem=15G,node=2"},
+        cluster=Cluster(NODES, partitions, {}),
+    )
+    ((request),) = log.requests
+    assert (request.chunks, request.cores, request.memory_mib) == (2, 8, 8 * 1024)
 
 
 def test_licences_are_requested_once_by_a_job_on_several_nodes(tmp_path: Path) -> None:
@@ -147,11 +183,13 @@ def test_times_are_those_of_submission_and_of_the_run(tmp_path: Path) -> None:
     ]
 
 
-@pytest.mark.parametrize(("partition", "estimate_s"), [("cpu", 86_400.0), ("gpu", 3600.0), ("all", 3600.0)])
+@pytest.mark.parametrize(
+    ("partition", "estimate_s"), [("cpu", 86_400.0), ("gpu", 3600.0), ("all", 3600.0), ("cpu,all", 3600.0)]
+)
 def test_a_job_without_a_time_limit_has_its_partitions(
     partition: str, estimate_s: float, tmp_path: Path
 ) -> None:
-    """The default of `gpu` is shorter than the run, and raised; `all` has no limit."""
+    """The default of `gpu` is shorter than the run, and raised; `all` has no limit, so neither have both."""
     log = read(tmp_path, {"TimelimitRaw": "", "Partition": partition})
     assert log.jobs["estimate_s"].to_list() == [estimate_s]
 
