@@ -90,8 +90,7 @@ def why(
 ) -> None:
     """Show the timeline of a job: its arrival, why it waited, its runs and its end.
 
-    Traces have wait reasons if they come from `sil replay --reasons` or from an experiment with
-    `guard.reasons = true`.
+    Traces have wait reasons if they are recorded with `--reasons` of `sil replay` or `sil run`.
     """
     from sil.outcome.trace_inspection import timeline
     from sil.trace.facts import read_resource_names, trace_file
@@ -118,8 +117,7 @@ def _print_timeline(found: Timeline) -> None:
         _list("Overtaken by", [f"job {other}" for other in found.overtaken_by])
     if not found.has_reasons:
         console.print_line(
-            "This trace has no wait reasons; record them with `sil replay --reasons`, or with "
-            "guard.reasons = true in an experiment."
+            "This trace has no wait reasons; record them with --reasons of `sil replay` and `sil run`."
         )
 
 

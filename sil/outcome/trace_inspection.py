@@ -75,7 +75,7 @@ _SENTENCES = {
     Fact.PROMISED: "job {job} is promised a turnaround of at most {expected_s:g} s",
     Fact.JOB_MAPPED: "job {job} is mapped to {where}, {detail}, estimated run time {expected_s:g} s",
     Fact.PASSED_OVER: "job {job} waits: {detail}",
-    Fact.JOB_REFUSED: "job {job} is refused: {detail}",
+    Fact.JOB_REFUSED: "refused: {detail}",
     Fact.FAULT: "the run ends with a fault ({detail}): {message}",
 }
 
@@ -132,14 +132,15 @@ def runs_of(facts: pl.DataFrame) -> Sequence[tuple[int, int, str]]:
 @dataclass(frozen=True)
 class Timeline:
     """`events` are pairs of time (s) and sentence. `overtaken_by` are the jobs that arrived later and started
-    before the job's first start (or at all, if it never started), in order of start."""
+    before the job's first start (or at all, if it never started), in order of start; none of a job that is
+    refused."""
 
     events: tuple[tuple[float, str], ...]
     overtaken_by: tuple[int, ...]
     waited_s: float | None
     """From its arrival to the start of its last run; lost and preempted runs count as waiting."""
     has_reasons: bool
-    """Whether the trace has wait reasons and mappings."""
+    """Whether the trace has the wait reasons and mappings of a job that was not refused."""
 
 
 def timeline(facts: pl.DataFrame, job: int, resources: Sequence[str] = ()) -> Timeline | None:
@@ -160,7 +161,8 @@ def timeline(facts: pl.DataFrame, job: int, resources: Sequence[str] = ()) -> Ti
     )
     later = (pl.col("arrived_s") > arrived) if arrived is not None else pl.lit(False)
     before = (pl.col("started_s") < started) if started is not None else pl.lit(True)
-    overtook = starts.filter(later & before)["job"].to_list()
+    is_refused = bool(own["event"].is_in([Fact.JOB_REFUSED]).any())
+    overtook = [] if is_refused else starts.filter(later & before)["job"].to_list()
     tries = own.filter(pl.col("event").is_in([Fact.RUN_STARTED, Fact.RUN_LOST, Fact.RUN_PREEMPTED]))
     runs = arrived is not None and len(tries) > 0 and tries["event"][-1] == Fact.RUN_STARTED
     waited_s = float(tries["time_s"][-1]) - float(arrived) if runs else None  # type: ignore[arg-type]
@@ -168,5 +170,5 @@ def timeline(facts: pl.DataFrame, job: int, resources: Sequence[str] = ()) -> Ti
         events,
         tuple(overtook),
         waited_s,
-        facts["event"].is_in([Fact.PASSED_OVER, Fact.JOB_MAPPED]).any(),
+        is_refused or facts["event"].is_in([Fact.PASSED_OVER, Fact.JOB_MAPPED]).any(),
     )

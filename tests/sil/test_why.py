@@ -101,6 +101,20 @@ def test_the_timeline_of_a_job_is_in_order_and_names_overtaking_jobs(tmp_path: P
     assert timeline(facts, 99) is None
 
 
+def test_a_refused_job_was_overtaken_by_none_and_its_refusal_is_the_reason() -> None:
+    rows = [
+        {"event": Fact.JOB_ARRIVED, "job": 1, "time_s": 0.0},
+        {"event": Fact.JOB_REFUSED, "job": 1, "time_s": 0.0, "detail": "job 1 requests 9 nodes"},
+        {"event": Fact.JOB_ARRIVED, "job": 2, "time_s": 1.0},
+        {"event": Fact.RUN_STARTED, "job": 2, "time_s": 1.0, "run": 0, "machines": "0"},
+    ]
+    empty = dict.fromkeys(SCHEMA)
+    found = timeline(pl.DataFrame([empty | row for row in rows], schema=SCHEMA), 1)
+    assert found is not None
+    assert found.events[-1] == (0.0, "refused: job 1 requests 9 nodes")
+    assert (found.overtaken_by, found.waited_s, found.has_reasons) == ((), None, True)
+
+
 def test_the_command_prints_the_timeline_and_reports_missing_reasons(tmp_path: Path) -> None:
     facts_of(Replay(log_of(ROWS, 3)), "easy", tmp_path)
     done = sil("why", tmp_path, "--job", "2")
