@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from scheduler.compiled import Ints, Ints2, compiled, direct, part
+from scheduler.compiled import Ints, Ints2, compiled, direct, inlined, part
 from scheduler.node_resources.kernels.allocation import CHUNKS, GPUS, NODE
 from scheduler.node_resources.kernels.fitting import chunks_that_fit, refresh
 from scheduler.node_resources.kernels.tables import (
@@ -22,7 +22,7 @@ from scheduler.node_resources.kernels.tables import (
 from scheduler.node_resources.kernels.timeline import N_STARTS, N_USES, Timeline, place_of
 
 
-@part
+@inlined
 def note_uses(uses: Timeline, requests: RequestTable, window: NodeTable, n: int, at_s: float) -> None:
     """Lower what is free on node n in the window to what is free at a time."""
     n_resources, n_gpus = window.free.shape[1], window.gpu_free.shape[1]
@@ -63,16 +63,19 @@ def look_at(
         window.gpu_chunks[n, d] = 0
     window.gpu_chunks[n, window.gpu_free.shape[1]] = 0
     window.n_chunks[n] = 0
-    note_uses(uses, requests, window, n, from_s)
-    use = uses.first[n]
-    while use != NONE:
-        if uses.start_s[use] < until_s and uses.end_s[use] > from_s:
-            k = uses.kind[use]
-            if requests.gpus[k] > 0:
-                window.gpu_chunks[n, gpu_kind(requests, k)] += uses.row[use, CHUNKS]
-            if uses.start_s[use] > from_s:
-                note_uses(uses, requests, window, n, uses.start_s[use])
-        use = uses.next_on_node[use]
+    use, at_s, is_due = uses.first[n], from_s, True
+    while is_due or use != NONE:  # one call, since its body replaces it
+        if is_due:
+            note_uses(uses, requests, window, n, at_s)
+            is_due = False
+        if use != NONE:
+            if uses.start_s[use] < until_s and uses.end_s[use] > from_s:
+                k = uses.kind[use]
+                if requests.gpus[k] > 0:
+                    window.gpu_chunks[n, gpu_kind(requests, k)] += uses.row[use, CHUNKS]
+                if uses.start_s[use] > from_s:
+                    at_s, is_due = uses.start_s[use], True
+            use = uses.next_on_node[use]
     has_changed(window, n)
 
 
