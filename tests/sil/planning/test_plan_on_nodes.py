@@ -320,7 +320,7 @@ def test_a_log_is_read_once_and_its_notes_appear_once(
     assert len(reads) == 1
     said = list(caveats(answers))
     assert sum("no time limit; the run time is taken" in sentence for sentence in said) == 1
-    assert sum("can satisfy 1 node with 2 cores, 8,000 MiB, 9 GPUs" in sentence for sentence in said) == 1
+    assert sum("cannot satisfy 1 node with 2 cores, 8,000 MiB, 9 GPUs" in sentence for sentence in said) == 1
 
 
 def test_runs_are_others_after_the_log_is_edited(tmp_path: Path) -> None:
