@@ -3,6 +3,10 @@
 Nothing here depends on whether the machines behind the ports are real.
 """
 
+from collections.abc import Sequence
+
+MOST_SHOWN = 10
+
 
 class UserError(ValueError):
     """An error that the user can correct. The message is one sentence for the user."""
@@ -18,3 +22,8 @@ def plural(n: int, noun: str) -> str:
     if n == 1:
         return noun
     return f"{noun}es" if noun.endswith("s") else f"{noun}s"
+
+
+def shown(names: Sequence[str]) -> str:
+    """The names, of which there may be thousands, as far as a sentence has room: "a, b, ..."."""
+    return ", ".join([*names[:MOST_SHOWN], *(["..."] if len(names) > MOST_SHOWN else [])])

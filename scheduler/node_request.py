@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Iterable, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Hashable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from math import ceil
 
 
 @dataclass(frozen=True)
 class Node:
-    """The capacity of a node; `gpus` is the type of each of its GPUs."""
+    """The capacity of a node; `cores` counts CPUs as Slurm does, hardware threads or cores, as do those of
+    requests; `gpus` is the type of each of its GPUs."""
 
     cores: float = 1.0
     memory_mib: int = 0
@@ -46,6 +47,15 @@ class Partition:
     default_time_s: float | None = None
     """The time limit of a job that requests none."""
 
+    def refusal(self, request: Request, time_limit_s: float | None) -> str | None:
+        """What a job requests that the partition does not allow, like "5 nodes, of which partition debug
+        allows 2"; None if it admits the job."""
+        if time_limit_s is not None and self.max_time_s is not None and time_limit_s > self.max_time_s:
+            return f"{time_limit_s:,.10g} s, of which partition {self.name} allows {self.max_time_s:,.10g} s"
+        if request.most_on_node == 1 and self.max_nodes is not None and request.chunks > self.max_nodes:
+            return f"{request.chunks} nodes, of which partition {self.name} allows {self.max_nodes}"
+        return None
+
 
 def thousandths(amount: float) -> int:
     """Cores and GPUs are counted in thousandths."""
@@ -60,11 +70,22 @@ class Gpus:
     share: float = 1.0
     types: frozenset[str] = frozenset()
 
+    def __post_init__(self) -> None:
+        if self.count < 1 or not 1 <= thousandths(self.share) <= 1000 or (self.count > 1 and self.share < 1):
+            raise ValueError(
+                f"{self.count} GPUs, {self.share:g} of each; expected whole ones, or from 0.001 to 1 of one"
+            )
+
     def __str__(self) -> str:
         types = f"{'/'.join(sorted(self.types))} " if self.types else ""
         if self.share < 1.0:
             return f"{self.share:g} of a {types}GPU"
         return f"{self.count} {types}GPU{'s' if self.count > 1 else ''}"
+
+
+MOST_CORES = 1e12
+MOST_GPUS = 63
+"""On a node, and types at a site: both are bits of an integer."""
 
 
 @dataclass(frozen=True)
@@ -91,7 +112,13 @@ class Request:
 
     def __post_init__(self) -> None:
         if not (self.cores or self.memory_mib or self.gpus or any(self.others.values())):
-            raise ValueError("a chunk requests nothing; expected cores, memory or GPUs")
+            raise ValueError("a chunk requests nothing; expected CPUs, memory or GPUs")
+        if self.chunks < 1 or (self.most_on_node is not None and self.most_on_node < 1):
+            raise ValueError(f"{self.chunks} chunks, {self.most_on_node} on a node; expected 1 or more")
+        if not (self.cores == 0 or 0.001 <= self.cores < MOST_CORES):
+            raise ValueError(f"{self.cores:g} CPUs; expected none, or from 0.001 to {MOST_CORES:g}")
+        if min(self.memory_mib, *self.others.values(), *self.site_resources.values(), 0) < 0:
+            raise ValueError(f"{self}; expected amounts of 0 or more")
 
     @property
     def where(self) -> str:
@@ -100,7 +127,7 @@ class Request:
 
     @property
     def cpus(self) -> int:
-        """Its cores in total, 1 or more."""
+        """Its CPUs in total, 1 or more."""
         return max(1, ceil(self.chunks * self.cores))
 
     @property
@@ -140,8 +167,8 @@ class Request:
         return None
 
     def __str__(self) -> str:
-        """For example "4 nodes with 8 cores, 1,024 MiB, 2 A100 GPUs each, and 1 matlab"."""
-        each = [f"{self.cores:g} core{'s' if self.cores > 1 else ''}"] if self.cores else []
+        """For example "4 nodes with 8 CPUs, 1,024 MiB, 2 A100 GPUs each, and 1 matlab"."""
+        each = [f"{self.cores:g} CPU{'s' if self.cores > 1 else ''}"] if self.cores else []
         each += [f"{self.memory_mib:,} MiB"] if self.memory_mib else []
         each += [str(self.gpus)] if self.gpus else []
         each += [f"{amount:,} {name}" for name, amount in sorted(self.others.items()) if amount]
@@ -152,3 +179,16 @@ class Request:
         if self.chunks == 1:
             return f"1 {noun} with {', '.join(each)}{whole}{once}"
         return f"{self.chunks} {noun}s with {', '.join(each)} each{whole}{once}"
+
+
+def most_chunks(request: Request, there: Sequence[tuple[Node, int]]) -> int:
+    """How many of its chunks one job could have, if nothing else ran, on nodes that are alike (`alike`).
+
+    A job runs in one of its partitions: the one with room for the most chunks counts.
+    """
+    # Of any number of chunks: tasks may all be on one node.
+    any_number = replace(request, chunks=2**63 - 1)
+    room = [(node, any_number.chunks_on(node) * n) for node, n in there]
+    if not request.partitions:
+        return sum(chunks for _, chunks in room)
+    return max(sum(chunks for node, chunks in room if name in node.partitions) for name in request.partitions)

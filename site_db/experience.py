@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from sqlalchemy.orm import Session
 
 from scheduler.mapping.etc import EtcMatrix
-from scheduler.model import ExecutionRecord, Job
+from scheduler.model import ExecutionRecord, Job, JobId
 from site_db.estimation import Cell, Estimator, ExecutionEstimate, Layout, Place, PlaceKind
 from site_db.history.as_of import read_stored_as_of
 from site_db.history.statistics import RunStatistics
@@ -46,6 +46,25 @@ class MemoryExperience:
         runs = RunStatistics.of([record.run_time_s], [record.job.size])
         where = self._layout.slots.place(record.resource, record.n_machines)
         self._estimator.learn(self._layout.index_of(record.job), *where, runs)
+
+
+Expect = Callable[[str, str], float | None]
+"""Expected seconds of a job class on a machine class, or on a whole cluster; None where it cannot run."""
+
+
+def expected_times(layout: Layout, experience: MemoryExperience) -> Expect:
+    """Expected seconds on machines of a class, and on clusters, by the names of a site."""
+    first_of = {kind: j for j, kind in reversed(list(enumerate(layout.class_of_machine)))}
+    resources = {name: first_of[kind] for kind, name in enumerate(layout.machine_classes) if kind in first_of}
+    resources |= {name: len(layout.machines) + c for c, name in enumerate(layout.clusters)}
+
+    def expect(job_class: str, place: str) -> float | None:
+        if place not in resources:
+            return None
+        estimate = experience.explain(Job(JobId(0), job_class, 0.0), resources[place])
+        return None if estimate is None else estimate.expected_s
+
+    return expect
 
 
 _KINDS = {

@@ -8,6 +8,7 @@ from typing import NamedTuple
 
 from sqlalchemy.orm import Session
 
+from scheduler import counted, shown
 from site_db.jobs.logs.log_file import BadLog
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.importing import SiteConflict, put_site
@@ -16,8 +17,9 @@ from site_db.site_file.relations import in_site_order
 from site_db.site_file.replacing_nodes import with_cluster
 from site_db.site_file.tables import SiteFile
 from site_db.site_file.validation import errors
-from site_db.sites import site_names, site_or_new
+from site_db.sites import SiteReader, site_names, site_or_new
 from site_db.slurm_conf import read_cluster
+from site_db.states import Observation, StateWriter, current_states
 from site_db.toml_file import InvalidFile
 
 
@@ -30,11 +32,12 @@ class ImportedNodes(NamedTuple):
     notes: list[str]
 
 
-def import_nodes(session: Session, site: str, conf: Path) -> ImportedNodes:
+def import_nodes(session: Session, site: str, conf: Path, now_unix_s: float) -> ImportedNodes:
     """Put the nodes and partitions of a `slurm.conf`, or of the output of `scontrol show node`, in place of
     those of a site, which is created if there is none of that name.
 
-    Job classes, history, queues and users stay. Importing the same file again changes nothing. Raises BadLog
+    Nodes that are down there are recorded as down from now on; no others are reported to be up. Job classes,
+    history, queues and users stay. Importing the same file again changes nothing. Raises BadLog
     with file and line, and InvalidFile where the site contradicts the file.
     """
     cluster = read_cluster(conf)
@@ -51,7 +54,18 @@ def import_nodes(session: Session, site: str, conf: Path) -> ImportedNodes:
         put_site(session, file, experienced=[table.name for table in file.job_classes])
     except SiteConflict as conflict:
         raise InvalidFile(f"{conf}: {conflict}") from None
+    _record_down(session, site, cluster, now_unix_s)
     return ImportedNodes(cluster_of(file), is_new, [*_notes(before, file, cluster)])
+
+
+def _record_down(session: Session, site: str, cluster: Cluster, now_unix_s: float) -> None:
+    """Nodes that are down in the file, and not yet at the site."""
+    reader = SiteReader(session, site)
+    new = cluster.down.difference(current_states(session, reader).down)
+    if new:
+        writer = StateWriter(session, reader)
+        for name in sorted(new):
+            writer.add(name, Observation(up=False), now_unix_s)
 
 
 def _notes(before: SiteFile, file: SiteFile, cluster: Cluster) -> Iterator[str]:
@@ -63,6 +77,14 @@ def _notes(before: SiteFile, file: SiteFile, cluster: Cluster) -> Iterator[str]:
             f"{'it' if len(unlimited) == 1 else 'them'}; for MaxTime, DefaultTime and MaxNodes, import "
             f"slurm.conf"
         )
+    yield from cluster.notes
+    if cluster.down:
+        n, names = len(cluster.down), shown(sorted(cluster.down))
+        are, them = ("is", "it") if n == 1 else ("are", "them")
+        yield (
+            f"{counted(n, 'node')} {are} down: {names}; experiments start without {them}, until: sil db "
+            f"state NODE up"
+        )
     left = {table.name for table in file.clusters}
     for table in before.clusters:
         if table.name not in left:
@@ -70,4 +92,4 @@ def _notes(before: SiteFile, file: SiteFile, cluster: Cluster) -> Iterator[str]:
     beyond = [sentence for _, sentence in never_satisfied(file)]
     if beyond:
         more = "" if len(beyond) == 1 else f" (1 of {len(beyond):,} classes; for the others: sil db check)"
-        yield f"{beyond[0]}; such jobs are refused when they arrive{more}"
+        yield f"{beyond[0]}{more}"

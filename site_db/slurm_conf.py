@@ -10,18 +10,21 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
-from scheduler.node_request import Node, Partition
+from scheduler.node_request import MOST_GPUS, Node, Partition
 from site_db.jobs.logs.log_file import BadLog, open_log
 from site_db.jobs.logs.tres import BadTres, amount_of
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.hostlist import expand, patterns
+from site_db.slurm_keys import IgnoredKeys
 from site_db.toml_file import MOST
 
 _PAIR = re.compile(r"(\w+)=(\"[^\"]*\"|\S*)")
-_KEYS = ("nodename", "partitionname", "selecttype", "selecttypeparameters", "licenses")
+_OF_A_LINE = ("nodename", "partitionname", "downnodes")
+_OF_THE_SITE = ("selecttype", "selecttypeparameters", "licenses")
+_DOWN = {"DOWN", "DRAIN", "DRAINED", "DRAINING", "ERROR", "FAIL", "FAILING"}
+"""States of nodes that take no new jobs."""
 _NO_LIMIT = ("", "unlimited", "infinite", "none")
 _MOST = 2**31 - 1
-_MOST_GPUS = 1_000
 """Of a node: each is stored by itself."""
 EXPECTED = "lines like 'NodeName=n[01-40] CPUs=64 RealMemory=256000' (slurm.conf, or scontrol show node)"
 
@@ -32,6 +35,7 @@ class _Line:
 
     values: Mapping[str, str]
     where: str
+    text: str = ""
 
     def get(self, *keys: str) -> str:
         return next((self.values[key] for key in keys if key in self.values), "")
@@ -45,6 +49,17 @@ class _Line:
             raise self.mistake(f"{keys[0]} is '{text}'; expected a whole number, at most {_MOST:,}")
         return int(text)
 
+    def check_words(self) -> None:
+        """Raises BadLog for what is not of the form key=value, like the second word of `MaxTime=2 days`."""
+        words = _PAIR.sub("", self.text).split()
+        if words:
+            pairs = f"{self.text} ".split(f" {words[0]} ", 1)[0].split()
+            after = f" after {pairs[-1]}" if pairs else ""
+            raise self.mistake(
+                f"'{words[0]}'{after} is not of the form Key=value; expected values without spaces, or in "
+                f"quotes"
+            )
+
     def mistake(self, sentence: str) -> BadLog:
         return BadLog(f"{self.where}: {sentence}")
 
@@ -57,6 +72,9 @@ class _Found:
     """With the nodes that each lists (None: all), and where."""
     future: set[str] = field(default_factory=set)
     """Nodes that are not there yet."""
+    down: dict[str, _Line] = field(default_factory=dict)
+    """Nodes that take no jobs, and where that is said."""
+    ignored: IgnoredKeys = field(default_factory=IgnoredKeys)
     has_memory: bool = True
     is_linear: bool = False
     """Whether jobs take whole nodes (SelectType=select/linear)."""
@@ -66,16 +84,17 @@ class _Found:
 def read_cluster(path: Path) -> Cluster:
     """The nodes and partitions of a `slurm.conf`, or of the output of `scontrol show node`.
 
-    A node has CPUs (or Boards, Sockets, CoresPerSocket and ThreadsPerCore), RealMemory less MemSpecLimit,
-    Gres with types, and Features. `NodeName=DEFAULT` and `PartitionName=DEFAULT` set defaults; `Include` is
-    followed. Memory counts unless SelectTypeParameters lacks it. With SelectType=select/linear, or in a
-    partition with OverSubscribe=EXCLUSIVE, jobs take whole nodes. A DefaultTime above MaxTime does not count,
-    as in Slurm. Licenses are resources of the whole site. Sharing by time slices, weights and topology are
-    ignored; nodes in state FUTURE are left out.
+    A node has CPUs (or Boards, Sockets, CoresPerSocket and ThreadsPerCore) less those of CoreSpecCount or
+    CpuSpecList, RealMemory less MemSpecLimit, Gres with types, and Features. Nodes in a state like DOWN or
+    DRAIN, also by DownNodes, are `down`. `NodeName=DEFAULT` and `PartitionName=DEFAULT` set defaults;
+    `Include` is followed. Memory counts unless SelectTypeParameters lacks it. With SelectType=select/linear,
+    or in a partition with OverSubscribe=EXCLUSIVE, jobs take whole nodes. A DefaultTime above MaxTime does
+    not count, as in Slurm. Licenses are resources of the whole site. Nodes in state FUTURE are left out.
+    `notes` says what else is ignored (`IgnoredKeys`).
     Raises BadLog with file and line.
     """
     found = _Found()
-    defaults: dict[str, Mapping[str, str]] = {key: {} for key in _KEYS}
+    defaults: dict[str, Mapping[str, str]] = {key: {} for key in _OF_A_LINE}
     for key, line in _definitions(path, ()):
         if key == "selecttypeparameters":
             found.has_memory = "MEMORY" in line.values[key].upper()
@@ -86,7 +105,13 @@ def read_cluster(path: Path) -> Cluster:
         if key == "licenses":
             found.licences = _licences(line)
             continue
+        if "cputot" not in line.values:  # else it is of scontrol, which prints more than a file may have
+            found.ignored.note(key, line.values, line.where)
+            line.check_words()
         name = line.values[key]
+        if key == "downnodes":
+            _note_down(found, line, name)
+            continue
         if name.upper() == "DEFAULT":
             defaults[key] = {**defaults[key], **line.values}
             continue
@@ -104,8 +129,13 @@ def read_cluster(path: Path) -> Cluster:
     partitions = {name: partition for name, (partition, _, _) in found.partitions.items()}
     if found.is_linear:
         partitions = {name: replace(partition, is_exclusive=True) for name, partition in partitions.items()}
+    for name, line in found.down.items():
+        if name not in nodes and name not in found.future:
+            raise line.mistake(f"DownNodes lists node {name}, which is not defined; add NodeName={name}")
     has_memory = found.has_memory and any(node.memory_mib > 1 for node in nodes.values())
-    return Cluster(nodes, partitions, found.threads, has_memory, found.licences)
+    down = frozenset(found.down) & nodes.keys()
+    notes = (*found.ignored.all(),)
+    return Cluster(nodes, partitions, found.threads, has_memory, found.licences, down, notes)
 
 
 def _definitions(path: Path, including: tuple[Path, ...]) -> Iterator[tuple[str, _Line]]:
@@ -119,9 +149,11 @@ def _definitions(path: Path, including: tuple[Path, ...]) -> Iterator[tuple[str,
             yield from _definitions(other, (*including, path))
             continue
         values = {key.lower(): value.strip('"') for key, value in _PAIR.findall(text)}
-        for key in _KEYS:
-            if key in values:
-                yield key, _Line(values, f"{path}, line {number}")
+        line = _Line(values, f"{path}, line {number}", text)
+        # A line of a partition may have SelectTypeParameters of its own.
+        of_a_line = [key for key in _OF_A_LINE if key in values][:1]
+        for key in of_a_line or [key for key in _OF_THE_SITE if key in values]:
+            yield key, line
 
 
 def _whole_lines(path: Path) -> Iterator[tuple[int, str]]:
@@ -154,11 +186,16 @@ def _add_nodes(found: _Found, line: _Line) -> None:
             f"a node has {f'{cpus:,}' if cpus else 'no'} CPUs; expected CPUs=64, or Sockets, CoresPerSocket "
             f"and ThreadsPerCore"
         )
+    # Where CPUs are cores, Slurm does not allocate threads.
+    cpus_of_a_core = threads if cpus > cores else 1
+    specialised = _specialised(line, cpus_of_a_core)
+    if specialised >= cpus:
+        raise line.mistake(f"a node has {cpus:,} CPUs, and the system has {specialised:,}; expected fewer")
     memory = line.number("realmemory", default=1) - line.number("memspeclimit", default=0)
     gpus, others = _gres(line)
     features = line.get("availablefeatures", "features", "feature")
     node = Node(
-        cores=cpus,
+        cores=cpus - specialised,
         memory_mib=max(0, memory),
         gpus=gpus,
         others=others,
@@ -169,8 +206,23 @@ def _add_nodes(found: _Found, line: _Line) -> None:
         if name in found.nodes:
             raise line.mistake(f"node {name} is defined twice")
         found.nodes[name] = node
-        # Where CPUs are cores, Slurm does not allocate threads.
-        found.threads[name] = threads if cpus > cores else 1
+        found.threads[name] = cpus_of_a_core
+    _note_down(found, line, line.values["nodename"])
+
+
+def _note_down(found: _Found, line: _Line, hosts: str) -> None:
+    """Nodes whose state in `line`, in a form like DOWN, IDLE+DRAIN or DOWN*, keeps jobs from them."""
+    states = re.split(r"[+,]", line.get("state").upper() or ("DOWN" if "downnodes" in line.values else ""))
+    if not _DOWN.isdisjoint(state.rstrip("*~#!%$@^-") for state in states):
+        found.down.update(dict.fromkeys(_hosts(line, hosts), line))
+
+
+def _specialised(line: _Line, cpus_of_a_core: int) -> int:
+    """CPUs that jobs do not get, since the system has them."""
+    if cores := line.number("corespeccount", default=0):
+        return cores * cpus_of_a_core
+    listed = line.get("cpuspeclist").replace("(null)", "")
+    return len(_hosts(line, f"cpu[{listed}]")) if listed else 0
 
 
 def _gres(line: _Line) -> tuple[tuple[str, ...], dict[str, int]]:
@@ -183,13 +235,15 @@ def _gres(line: _Line) -> tuple[tuple[str, ...], dict[str, int]]:
         count = rest.pop() if rest and re.fullmatch(r"[0-9]+[KMGTkmgt]?", rest[-1]) else "1"
         try:
             amount = amount_of(count, part)
-            if amount >= MOST or (name == "gpu" and amount > _MOST_GPUS):
+            if amount >= MOST:
                 raise BadTres(part)
             if len(rest) > 1 or not all(re.fullmatch(r"\w[\w.-]*", word) for word in (name, *rest)):
                 raise BadTres(part)
         except BadTres:
             raise line.mistake(f"Gres has '{part}'; expected name:type:count, like gpu:a100:4") from None
         if name == "gpu":
+            if len(gpus) + amount > MOST_GPUS:
+                raise line.mistake(f"a node has {len(gpus) + amount:,} GPUs; expected at most {MOST_GPUS}")
             gpus += [rest[0] if rest else "gpu"] * amount
         elif name not in ("shard", "mps"):  # shares of the same GPUs
             others[name] = others.get(name, 0) + amount
@@ -213,7 +267,15 @@ def _add_partition(found: _Found, line: _Line) -> None:
     name = line.values["partitionname"]
     if not name:
         raise line.mistake("PartitionName is empty; expected a name, like PartitionName=batch")
+    if name in found.partitions:
+        raise line.mistake(f"partition {name} is defined twice; expected one line PartitionName={name}")
+    what, state = f"PartitionName={name}", line.get("state").upper()
+    if state not in ("", "UP"):
+        found.ignored.ignore(line.where, f"State={state}", what, "partitions are always up")
     shared = line.get("oversubscribe", "shared").upper()
+    if shared.startswith(("FORCE", "YES")):
+        reason = "jobs do not share a CPU by turns"
+        found.ignored.ignore(line.where, f"OverSubscribe={shared}", what, reason)
     max_time_s, default_time_s = _time_s(line, "maxtime"), _time_s(line, "defaulttime")
     if max_time_s is not None and default_time_s is not None and default_time_s > max_time_s:
         default_time_s = None

@@ -19,6 +19,8 @@ from site_db.migrations import HEAD, OLDEST, make_tables, version_of
 
 BUSY_TIMEOUT_S = 30.0
 CONNECT_TIMEOUT_S = 5
+_SHARED: dict[str, Any] = {}
+"""The dialect of all SQLite engines, and the statements compiled for it."""
 
 
 class DatabaseTrouble(UserError):
@@ -231,6 +233,9 @@ def _engine(address: Address) -> Engine:
             "pip install 'sil-testbed[postgres]'"
         ) from None
     if address.is_sqlite:
+        # Commands open many small files, for which compiling statements takes longer than executing them.
+        engine.dialect = _SHARED.setdefault("dialect", engine.dialect)
+        engine = engine.execution_options(compiled_cache=_SHARED.setdefault("statements", {}))
         event.listen(engine, "connect", _prepare_sqlite)
         event.listen(engine, "begin", _begin_sqlite)
     return engine

@@ -114,11 +114,14 @@ def mistakes(error: ValidationError, data: Any, model: type[BaseModel]) -> list[
 
 def invalid(path: Path, found: Iterable[tuple[Location, str]]) -> InvalidFile:
     """The error for mistakes at locations of a TOML file, in order of lines."""
+    return InvalidFile(*located(path, found))
+
+
+def located(path: Path, found: Iterable[tuple[Location, str]]) -> list[str]:
+    """Sentences about locations of a TOML file with file and line, in order of lines."""
     text = read_text(path)
     lines = sorted(((line_of(text, place), sentence) for place, sentence in found), key=lambda at: at[0] or 0)
-    return InvalidFile(
-        *(f"{path}, line {line}: {sentence}" if line else f"{path}: {sentence}" for line, sentence in lines)
-    )
+    return [f"{path}, line {line}: {sentence}" if line else f"{path}: {sentence}" for line, sentence in lines]
 
 
 def _place(error: ErrorDetails, data: Any) -> Location:

@@ -36,9 +36,11 @@ def server() -> Iterator[Server]:
 
 @pytest.fixture
 def without_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Experiments write no report.html, which would take longer than a small experiment itself; those of
+    """Experiments and replays write no report.html, which would take longer than a small one itself; those of
     tests marked `reads_report` do."""
     if request.node.get_closest_marker("reads_report") is None:
+        monkeypatch.setattr("sil.report.replay.replay_page", lambda replayed: None)
+        monkeypatch.setattr("sil.report.page.write_page", lambda path, page: None)
         monkeypatch.setattr("sil.experiment.run.experiment_page", lambda tables, jobs, comparison: None)
         monkeypatch.setattr("sil.experiment.run.write_page", lambda path, page: None)
 

@@ -75,11 +75,12 @@ class Passes:
 
     def _start_in_order(self, order: Ints, placed: list[tuple[int, Ints2]]) -> int | None:
         """Returns the first job that does not fit."""
-        for i in order.tolist():
-            used = self._placement.place(self._kind(i), int(self._state.waiting.chunks[i]))
+        kinds, chunks = self._state.waiting.kinds, self._state.waiting.chunks
+        for i in order:
+            used = self._placement.place(int(kinds[i]), int(chunks[i]))
             if used is None:
                 return int(i)
-            placed.append((i, used))
+            placed.append((int(i), used))
         return None
 
     def _reserve(self, first: int, placed: list[tuple[int, Ints2]], now_s: float) -> None:

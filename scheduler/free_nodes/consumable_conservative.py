@@ -11,7 +11,7 @@ from scheduler.compiled import Ints, Ints2, allocate
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 from scheduler.model import JobId, NodeSchedule, Start
-from scheduler.node_resources.kernels import timeline as kernels
+from scheduler.node_resources.kernels import timeline, window
 from scheduler.node_resources.kernels.allocation import NODE
 from scheduler.node_resources.kernels.tables import NONE
 from scheduler.node_resources.kernels.timeline import N_SPARE, Timeline
@@ -62,7 +62,9 @@ class Reservations:
         self._fill(now_s)
         freed = self._moved | set(self.state.nodes.changed_since(self._seen).tolist())
         self._seen, self._moved = self.state.nodes.clock, set()
-        self._freed: Ints = np.array(sorted(freed), dtype=np.int64)
+        self._set_freed(freed)
+        self._kinds, self._chunks = waiting.kinds.tolist(), waiting.chunks.tolist()
+        self._run_times_s: list[float] = waiting.estimates_s.tolist()
         jobs = [waiting[i].id for i in range(len(waiting))]
         found: dict[JobId, Reservation] = {}
         for queue in waiting.by_queue():
@@ -78,7 +80,7 @@ class Reservations:
             if job in found and found[job].start_s == now_s:
                 used = found.pop(job).used
                 nodes = NodeSet.of(set(used[:, NODE].tolist()))
-                starts.append(Start(i, nodes, now_s + self._takes_s(i), shares_of(used)))
+                starts.append(Start(i, nodes, now_s + self._run_times_s[i], shares_of(used)))
         self._of_job = found
         first_s = min((each.start_s for each in found.values()), default=None)
         reserved_s = {i: found[job].start_s for i, job in enumerate(jobs) if job in found}
@@ -94,14 +96,11 @@ class Reservations:
         )
         return NodeSchedule(tuple(starts), reasons, first_s)
 
-    def _takes_s(self, i: int) -> float:
-        return float(self.state.waiting.estimates_s[i])
-
     def _keep(self, i: int, reservation: Reservation, now_s: float) -> None:
         """Keep a reservation if its nodes are still free for it, or move it to the earliest time after it."""
-        kind, takes_s = int(self.state.waiting.kinds[i]), self._takes_s(i)
+        kind, takes_s = self._kinds[i], self._run_times_s[i]
         start_s = max(reservation.start_s, now_s)
-        free = kernels.is_free(
+        free = window.is_free(
             self._uses,
             self._window.table,
             self._window.requests,
@@ -125,54 +124,91 @@ class Reservations:
     def _moved_up(self, i: int, reservation: Reservation | None, now_s: float) -> Reservation | None:
         """The earliest reservation that all others leave room for; on the same nodes if not earlier."""
         if reservation is None:
-            reservation = self._earliest(i, now_s, inf)
-        elif reservation.start_s == now_s:
-            return reservation
-        else:
-            kernels.cancel(self._uses, reservation.use)
+            reservation = self._earliest_of_new(i, now_s)
+            if reservation is not None:
+                self._add(i, reservation)
+        elif reservation.start_s > now_s:
+            if self._is_on_freed_nodes(reservation):  # elsewhere it is in nobody's way
+                self._take_out(reservation)
             if self._may_move_up(i, reservation, now_s):
+                self._take_out(reservation)
                 earlier = self._earliest(i, now_s, reservation.start_s)
                 if earlier is not None:
                     self._leave(reservation)
                     reservation = earlier
-        if reservation is not None:
-            self._add(i, reservation)
+            if reservation.use == NONE:
+                self._add(i, reservation)
         return reservation
+
+    def _earliest_of_new(self, i: int, now_s: float) -> Reservation | None:
+        """Of a job without a reservation: not before another one like it that reserved in this pass."""
+        asked = self._kinds[i], self._chunks[i], self._run_times_s[i]
+        found = self._earliest(i, self._reserved_s.get(asked, now_s), inf)
+        if found is not None:
+            self._reserved_s[asked] = found.start_s
+        return found
+
+    def _is_on_freed_nodes(self, reservation: Reservation) -> bool:
+        return not self._freed_nodes.isdisjoint(reservation.used[:, NODE].tolist())
+
+    def _take_out(self, reservation: Reservation) -> None:
+        timeline.cancel(self._uses, reservation.use)
+        reservation.use = NONE
 
     def _may_move_up(self, i: int, reservation: Reservation, now_s: float) -> bool:
         """A reservation was the earliest possible one. It still is unless a chunk fits earlier on a node to
         which something was given back meanwhile; whoever gave it back may also have had resources of the
         site, if it requests some."""
-        kind = int(self.state.waiting.kinds[i])
-        if self._window.site_need(kind).any():
+        kind, takes_s = self._kinds[i], self._run_times_s[i]
+        if self.state.nodes.site_resources and self._window.site_need(kind).any():
             return len(self._freed) > 0
-        return kernels.fits_before(
+        # Since the last such job, reservations were only added. Where a job's own one has been taken out, it
+        # may leave room.
+        asked = kind, takes_s
+        looked_until_s = self._fits_nowhere_before.get(asked, now_s)
+        if reservation.use == NONE:
+            looked_until_s = now_s
+        fits = window.fits_before(
             self._uses,
             self._window.table,
             self._window.requests,
             kind,
             self._freed,
             now_s,
-            self._takes_s(i),
+            takes_s,
+            looked_until_s,
             reservation.start_s,
         )
+        if not fits:
+            self._fits_nowhere_before[asked] = max(looked_until_s, reservation.start_s)
+        return fits
 
     def _leave(self, reservation: Reservation) -> None:
         """Others may move up to these nodes, in this pass or the next."""
         self._moved |= set(reservation.used[:, NODE].tolist())
-        self._freed = np.array(sorted(self._moved | set(self._freed.tolist())), dtype=np.int64)
+        self._set_freed(self._moved | self._freed_nodes)
+
+    def _set_freed(self, nodes: set[int]) -> None:
+        """To these nodes something was given back since reservations were the earliest possible ones."""
+        self._freed_nodes = nodes
+        self._freed: Ints = np.array(sorted(nodes), dtype=np.int64)
+        # What is known as long as reservations are only added:
+        self._fits_nowhere_before = dict[tuple[int, float], float]()
+        """On freed nodes, by kind and run time."""
+        self._reserved_s = dict[tuple[int, int, float], float]()
+        """The latest of the reservations of new jobs by kind, chunks and run time."""
 
     def _earliest(self, i: int, from_s: float, before_s: float) -> Reservation | None:
         """The earliest reservation from a time on, if it is before another."""
-        kind, chunks = int(self.state.waiting.kinds[i]), int(self.state.waiting.chunks[i])
-        start_s = kernels.earliest_s(
+        kind, chunks = self._kinds[i], self._chunks[i]
+        start_s = window.earliest_s(
             self._uses,
             self._window.table,
             self._window.requests,
             kind,
             chunks,
             from_s,
-            self._takes_s(i),
+            self._run_times_s[i],
         )
         if start_s >= before_s:
             return None
@@ -184,17 +220,16 @@ class Reservations:
         used = reservation.used
         if len(used) > self._uses.sizes[N_SPARE]:
             self._make_room(len(used))
-        end_s = reservation.start_s + self._takes_s(i)
-        kind = int(self.state.waiting.kinds[i])
-        reservation.use = kernels.reserve(self._uses, used, kind, reservation.start_s, end_s)
+        end_s = reservation.start_s + self._run_times_s[i]
+        reservation.use = timeline.reserve(self._uses, used, self._kinds[i], reservation.start_s, end_s)
 
     def _fill(self, now_s: float) -> None:
         state = self.state
         if len(state.held.kind) > len(self._uses.kind):
             self._uses = self._timeline(2 * len(state.held.kind))
-        kernels.clear(self._uses)
+        timeline.clear(self._uses)
         releases = state.releases
-        kernels.add_runs(self._uses, releases.table, releases.n, state.held, now_s)
+        timeline.add_runs(self._uses, releases.table, releases.n, state.held, now_s)
 
     def _look_through(self) -> None:
         """Prepare for the search: what is free throughout some time is another state of the same nodes."""
@@ -207,7 +242,7 @@ class Reservations:
         width = table.free.shape[1] + table.gpu_free.shape[1] + 1
         each = (n_rows,) * 8
         uses: Timeline = allocate(Timeline, (n_rows, 3), *each, 3, self.state.n_nodes, width)
-        kernels.clear(uses)
+        timeline.clear(uses)
         return uses
 
     def _make_room(self, more: int) -> None:

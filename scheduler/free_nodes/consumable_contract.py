@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from hypothesis import strategies as st
@@ -11,6 +12,7 @@ from hypothesis import strategies as st
 from scheduler.contract_examination import Contract, Outline, Outlines
 from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
+from scheduler.free_nodes.contract import SECONDS, ends_s
 from scheduler.kinds import Kind
 from scheduler.model import ON_NODES, Job, JobId, RunId
 from scheduler.node_request import Gpus, Node, Request
@@ -76,51 +78,78 @@ class ConsumableOutline:
         )
 
 
-def _nodes() -> st.SearchStrategy[Node]:
-    return st.builds(
+# Strategies are made once, since making one costs more than drawing from it.
+
+NODE_LISTS = st.lists(
+    st.builds(
         Node,
         st.integers(1, 4),
         st.integers(0, 4),
         st.lists(st.sampled_from(["a", "b"]), max_size=3).map(tuple),
         partitions=st.frozensets(st.sampled_from(PARTITIONS), min_size=1),
+    ),
+    min_size=1,
+    max_size=4,
+)
+SITES: list[tuple[tuple[str, int], ...]] = [
+    (),
+    (),
+    (("matlab", 2),),
+    (("abaqus", 1), ("matlab", 3)),
+]
+"""Amounts of resources of the site."""
+
+Jobs = list[tuple[Request, float]]
+
+
+@cache
+def _requests(site: tuple[tuple[str, int], ...]) -> st.SearchStrategy[Request]:
+    """Requests that the site's resources satisfy."""
+    kinds = [None, None, Gpus(1), Gpus(2), Gpus(2), Gpus(1, 0.5), Gpus(1, 1.0, frozenset("a"))]
+    return st.builds(
+        Request,
+        chunks=st.integers(1, 3),
+        cores=st.integers(1, 3),
+        memory_mib=st.integers(0, 2),
+        gpus=st.sampled_from(kinds),
+        most_on_node=st.sampled_from([1, 1, None]),
+        exclusive=st.sampled_from([False, False, False, True]),
+        partitions=st.frozensets(st.sampled_from(PARTITIONS), max_size=1),
+        site_resources=st.fixed_dictionaries({name: st.integers(0, n) for name, n in site}),
     )
 
 
-@st.composite
-def _requests(draw: st.DrawFn, nodes: tuple[Node, ...], site: Mapping[str, int]) -> Request:
-    """A request that all nodes and the site can satisfy; one core on a node if that drawn is impossible."""
-    gpus = draw(
-        st.sampled_from([None, None, Gpus(1), Gpus(2), Gpus(2), Gpus(1, 0.5), Gpus(1, 1.0, frozenset("a"))])
+@cache
+def _running(site: tuple[tuple[str, int], ...], now_s: float) -> st.SearchStrategy[Jobs]:
+    return st.lists(st.tuples(_requests(site), ends_s(now_s)), max_size=4)
+
+
+@cache
+def _waiting(site: tuple[tuple[str, int], ...]) -> st.SearchStrategy[Jobs]:
+    return st.lists(st.tuples(_requests(site), SECONDS), min_size=1, max_size=8)
+
+
+def _possible(jobs: Jobs, nodes: tuple[Node, ...]) -> tuple[tuple[Request, float], ...]:
+    """One core on a node in place of requests that all nodes together do not satisfy."""
+    return tuple(
+        (request if sum(map(request.chunks_on, nodes)) >= request.chunks else Request(), time_s)
+        for request, time_s in jobs
     )
-    request = Request(
-        chunks=draw(st.integers(1, 3)),
-        cores=draw(st.integers(1, 3)),
-        memory_mib=draw(st.integers(0, 2)),
-        gpus=gpus,
-        most_on_node=draw(st.sampled_from([1, 1, None])),
-        exclusive=draw(st.sampled_from([False, False, False, True])),
-        partitions=draw(st.frozensets(st.sampled_from(PARTITIONS), max_size=1)),
-        site_resources={name: draw(st.integers(0, n)) for name, n in site.items()},
-    )
-    return request if sum(map(request.chunks_on, nodes)) >= request.chunks else Request()
 
 
 @st.composite
 def consumable_outlines(draw: st.DrawFn) -> ConsumableOutline:
     """A few nodes, and jobs of which each could run if all were free; with ties of sizes and times."""
-    nodes = tuple(draw(st.lists(_nodes(), min_size=1, max_size=4)))
-    site = draw(st.sampled_from([{}, {}, {"matlab": 2}, {"abaqus": 1, "matlab": 3}]))
-    requests = _requests(nodes, site)
+    nodes = tuple(draw(NODE_LISTS))
+    site = draw(st.sampled_from(SITES))
     now_s = draw(st.sampled_from([0.0, 10.0, 1234.5]))
-    seconds = st.one_of(st.integers(1, 9).map(float), st.floats(1.0, 20.0, width=32))
-    ends = st.one_of(seconds, seconds, seconds, st.sampled_from([0.0, -1.0] if now_s else [0.0]))
     return ConsumableOutline(
         nodes,
         draw(st.integers(0, min(1, len(nodes) - 1))),
-        tuple(draw(st.lists(st.tuples(requests, ends), max_size=4))),
-        tuple(draw(st.lists(st.tuples(requests, seconds), min_size=1, max_size=8))),
+        _possible(draw(_running(site, now_s)), nodes),
+        _possible(draw(_waiting(site)), nodes),
         now_s,
-        site,
+        dict(site),
     )
 
 

@@ -8,7 +8,7 @@ from scheduler.free_nodes.consumable_nodes import ConsumableNodes
 from scheduler.kinds import Kind
 from scheduler.model import Job, RunId, Start
 from scheduler.node_resources.room import site_lacks
-from scheduler.node_resources.shares import rows_of
+from scheduler.node_resources.shares import mistake_in, rows_of
 from scheduler.node_resources.trial import Trial
 from scheduler.node_rules import first_violation
 from scheduler.node_set import NodeSet
@@ -53,8 +53,9 @@ class _Room:
             if used is None:
                 return Violation(NODES_FREE, job.id, f"job {job.id} does not fit on nodes {nodes}")
         else:
-            used = rows_of(start.shares)
-            why = state.why_not(kind, chunks, used)
+            why = mistake_in(start.shares, len(state.all))
+            used = rows_of(() if why else start.shares)
+            why = why or state.why_not(kind, chunks, used)
             if why is None and {share.node for share in start.shares} != set(nodes):
                 why = f"its shares are on other nodes than {nodes}"
             if why is not None:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from hypothesis import strategies as st
@@ -58,22 +59,35 @@ class FreeNodesOutline:
         return Job(JobId(number), "rigid", when * self.now_s, n_tasks=size, estimate_s=estimate_s)
 
 
+# Strategies are made once, since making one costs more than drawing from it.
+
+SECONDS = st.one_of(st.integers(1, 9).map(float), st.floats(1.0, 20.0, width=32))
+"""Estimates of waiting jobs."""
+
+
+@cache
+def ends_s(now_s: float) -> st.SearchStrategy[float]:
+    """In how many seconds a run is expected to end, which may be past."""
+    return st.one_of(SECONDS, SECONDS, SECONDS, st.sampled_from([0.0, -1.0] if now_s else [0.0]))
+
+
+@cache
+def _waiting(n_nodes: int) -> st.SearchStrategy[list[tuple[int, float]]]:
+    return st.lists(st.tuples(st.integers(1, n_nodes), SECONDS), min_size=1, max_size=10)
+
+
 @st.composite
 def free_nodes_outlines(draw: st.DrawFn, most_down: int = 1) -> FreeNodesOutline:
     """A few nodes, and jobs of which each could run if all were free; with ties of sizes and times."""
     n_nodes = draw(st.integers(1, 8))
     n_down = draw(st.integers(0, min(most_down, n_nodes - 1)))
     now_s = draw(st.sampled_from([0.0, 10.0, 1234.5]))
-    seconds = st.one_of(st.integers(1, 9).map(float), st.floats(1.0, 20.0, width=32))
-    ends = st.one_of(seconds, seconds, seconds, st.sampled_from([0.0, -1.0] if now_s else [0.0]))
     left, running = n_nodes - n_down, []
     while left and draw(st.booleans()):
         size = draw(st.integers(1, left))
-        running.append((size, draw(ends)))
+        running.append((size, draw(ends_s(now_s))))
         left -= size
-    job = st.tuples(st.integers(1, n_nodes), seconds)
-    waiting = draw(st.lists(job, min_size=1, max_size=10))
-    return FreeNodesOutline(n_nodes, n_down, tuple(running), tuple(waiting), now_s)
+    return FreeNodesOutline(n_nodes, n_down, tuple(running), tuple(draw(_waiting(n_nodes))), now_s)
 
 
 def larger_outlines() -> Outlines:

@@ -23,7 +23,9 @@ class ConsumableAllocation(EstimatedAllocation):
     """Nodes of which jobs use parts.
 
     A job that never fits, or that no partition it requests admits, is refused when it arrives. Of several
-    partitions, those that admit it count. Without `queues` there is one.
+    partitions, those that admit it count. A job of one chunk runs in any of these. One of several chunks must
+    not have nodes of different partitions: it runs in the one with room for most of its chunks (ties: by
+    name). Without `queues` there is one.
     """
 
     def __init__(
@@ -56,21 +58,22 @@ class ConsumableAllocation(EstimatedAllocation):
         most = self._state.nodes.most_chunks(request)
         if most < request.chunks:
             return f"job {job.id} requests {request}{request.where}; {_how_many(request, most)}"
+        if request.chunks > 1 and len(admitting) > 1:
+            request = replace(request, partitions=frozenset((self._largest(request, admitting),)))
         self._wait(job._replace(request=request))
         return None
+
+    def _largest(self, request: Request, partitions: frozenset[str]) -> str:
+        def room(name: str) -> int:
+            return self._state.nodes.most_chunks(replace(request, partitions=frozenset((name,))))
+
+        return max(sorted(partitions), key=room)
 
     def _refusal(self, name: str, job: Job, request: Request) -> str | None:
         """What a job requests that a partition does not allow; None if it admits the job."""
         if name not in self._names:
             return f"partition {name}, which the site does not have"
-        limits = self._partitions.get(name, Partition(name))
-        requested_s, most_s = job.estimate_s, limits.max_time_s
-        if requested_s is not None and most_s is not None and requested_s > most_s:
-            return f"{requested_s:,.10g} s, of which partition {name} allows {most_s:,.10g} s"
-        most_nodes = limits.max_nodes
-        if request.most_on_node == 1 and most_nodes is not None and request.chunks > most_nodes:
-            return f"{request.chunks} nodes, of which partition {name} allows {most_nodes}"
-        return None
+        return self._partitions.get(name, Partition(name)).refusal(request, job.estimate_s)
 
     def problem(self, now_s: float, running: Mapping[RunId, Running]) -> ConsumableNodesProblem:
         return ConsumableNodesProblem(now_s, self._state, running)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Set
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from hypothesis import strategies as st
@@ -83,6 +84,36 @@ def larger_outlines() -> Outlines:
     return tuple(outlines)
 
 
+# Strategies are made once, since making one costs more than drawing from it.
+
+SECONDS = st.one_of(st.integers(1, 9).map(float), st.floats(0.5, 50.0, width=32))
+CELL = st.one_of(SECONDS, SECONDS, SECONDS, st.just(np.inf))
+UNTIL_READY = st.one_of(st.just(0.0), st.just(0.0), st.integers(0, 20).map(float), st.just(np.inf))
+
+
+@cache
+def _etc(n_classes: int, n_machines: int, n_clusters: int) -> st.SearchStrategy[list[list[float]]]:
+    n = n_machines + n_clusters
+    row = st.lists(CELL, min_size=n, max_size=n).filter(lambda cells: min(cells[:n_machines]) < np.inf)
+    return st.lists(row, min_size=n_classes, max_size=n_classes)
+
+
+@cache
+def _until_ready(n_machines: int) -> st.SearchStrategy[list[float]]:
+    return st.lists(UNTIL_READY, min_size=n_machines, max_size=n_machines)
+
+
+@cache
+def _members(n_clusters: int, n_machines: int) -> st.SearchStrategy[list[set[int]]]:
+    cluster = st.sets(st.integers(0, n_machines - 1), min_size=1, max_size=n_machines)
+    return st.lists(cluster, min_size=n_clusters, max_size=n_clusters)
+
+
+@cache
+def _job_classes(n_classes: int) -> st.SearchStrategy[list[int]]:
+    return st.lists(st.integers(0, n_classes - 1), min_size=1, max_size=12)
+
+
 @st.composite
 def mapping_outlines(draw: st.DrawFn) -> MappingOutline:
     """Small problems with ties, clusters that share machines, machines that are down, and places that cannot
@@ -91,20 +122,13 @@ def mapping_outlines(draw: st.DrawFn) -> MappingOutline:
     n_clusters = draw(st.integers(0, 2)) if n_machines > 1 else 0
     n_classes = draw(st.integers(1, 3))
     now_s = draw(st.sampled_from([0.0, 10.0, 1234.5]))
-    seconds = st.one_of(st.integers(1, 9).map(float), st.floats(0.5, 50.0, width=32))
-    cell = st.one_of(seconds, seconds, seconds, st.just(np.inf))
-    row = st.lists(cell, min_size=n_machines + n_clusters, max_size=n_machines + n_clusters).filter(
-        lambda cells: np.isfinite(cells[:n_machines]).any()
-    )
-    ready = st.one_of(st.just(0.0), st.just(0.0), st.integers(0, 20).map(float), st.just(np.inf))
-    ready_s = [now_s + later_s for later_s in draw(st.lists(ready, min_size=n_machines, max_size=n_machines))]
+    ready_s = [now_s + later_s for later_s in draw(_until_ready(n_machines))]
     busy = {j for j in range(n_machines) if now_s < ready_s[j] < np.inf and draw(st.booleans())}
-    cluster = st.sets(st.integers(0, n_machines - 1), min_size=1, max_size=n_machines)
-    members = draw(st.lists(cluster, min_size=n_clusters, max_size=n_clusters))
+    members = draw(_members(n_clusters, n_machines))
     return MappingOutline(
         now_s,
-        tuple(map(tuple, draw(st.lists(row, min_size=n_classes, max_size=n_classes)))),
-        tuple(draw(st.lists(st.integers(0, n_classes - 1), min_size=1, max_size=12))),
+        tuple(map(tuple, draw(_etc(n_classes, n_machines, n_clusters)))),
+        tuple(draw(_job_classes(n_classes))),
         tuple(ready_s),
         tuple(tuple(sorted(machines)) for machines in members),
         frozenset(busy),

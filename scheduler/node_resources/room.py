@@ -58,7 +58,7 @@ def _conditions(nodes: NodeResources, request: Request, kind: int) -> Iterator[t
     table = nodes.table
     if request.exclusive:
         yield table.n_chunks == 0, "no other job"
-    names = ["free cores", "MiB of free memory", *(f"free {name}" for name in nodes.names)]
+    names = ["free CPUs", "MiB of free memory", *(f"free {name}" for name in nodes.names)]
     for r, name in enumerate(names):
         need = int(nodes.requests.need[kind, r])
         if need:

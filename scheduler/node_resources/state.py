@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Hashable, Iterable, Mapping, Sequence
 from copy import copy
 from dataclasses import replace
 from types import MappingProxyType
@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from scheduler.compiled import Floats2, Ints, Ints2, allocate, copied
-from scheduler.node_request import Node, Request, alike, thousandths
+from scheduler.node_request import Node, Request, alike, most_chunks, thousandths
 from scheduler.node_resources.kernels import allocation, fitting
 from scheduler.node_resources.kernels.allocation import CHUNKS, NODE
 from scheduler.node_resources.kernels.tables import (
@@ -26,6 +26,7 @@ from scheduler.node_resources.kernels.tables import (
     NodeTable,
     RequestTable,
 )
+from scheduler.node_resources.shares import gpus_of
 
 FEWEST_KINDS = 16
 
@@ -61,6 +62,7 @@ class NodeResources:
         self._down: set[int] = set()
         self._most_chunks: dict[Any, int] = {}
         self._alike = alike(nodes)
+        self._usable_alike = _usable_alike(self.all)
 
     def alongside(self) -> NodeResources:
         """Another state of the same nodes, for the same kinds; valid until `requests` is replaced."""
@@ -110,9 +112,7 @@ class NodeResources:
         """How many chunks of a request one job could have if nothing else ran and all nodes were up."""
         key = self._key(request)
         if key not in self._most_chunks:
-            # Of any number of chunks: tasks may all be on one node.
-            any_number = replace(request, chunks=np.iinfo(np.int64).max)
-            self._most_chunks[key] = sum(any_number.chunks_on(node) * n for node, n in self._alike)
+            self._most_chunks[key] = most_chunks(request, self._alike)
         return self._most_chunks[key]
 
     def set_up(self, node: int, is_up: bool) -> None:
@@ -132,14 +132,18 @@ class NodeResources:
 
     def where_fits(self, kind: int) -> Ints:
         """The nodes on which a chunk fits, as of the last `fits`."""
-        return np.flatnonzero(self.requests.fit[kind])
+        which: Ints
+        (which,) = (self.requests.fit[kind] > 0).nonzero()
+        return which
 
     def gpus_that_fit(self, kind: int, n: int) -> Ints:
         """The GPUs of node n of which a chunk may have its part; NONE if it requests no part of one."""
         if not self.takes_parts_of_gpus(kind):
             return np.array([NONE])
         allowed = self.table.gpu_type[n] & self.requests.gpu_types[kind] != 0
-        return np.flatnonzero(allowed & (self.table.gpu_free[n] >= self.requests.gpu_share[kind]))
+        which: Ints
+        (which,) = (allowed & (self.table.gpu_free[n] >= self.requests.gpu_share[kind])).nonzero()
+        return which
 
     def site_need(self, kind: int) -> Ints:
         """What a job requests of each of the site's resources, in order of their names."""
@@ -173,13 +177,16 @@ class NodeResources:
 
     def why_not(self, kind: int, chunks: int, used: Ints2) -> str | None:
         """Why a job of that many chunks cannot use the nodes and GPUs in `used`; None if it can."""
-        counts = used[:, CHUNKS].tolist()
-        if sum(counts) != chunks or min(counts, default=0) < 1:
-            return f"it requests {chunks} chunks and gets {sum(counts)}"
+        rows = used.tolist()
+        n_chunks, fewest = sum(row[CHUNKS] for row in rows), min((row[CHUNKS] for row in rows), default=0)
+        if n_chunks != chunks or fewest < 1:
+            return f"it requests {chunks} chunks and gets {n_chunks}"
         self.fits(kind, chunks)
-        for n in set(used[:, NODE].tolist()):
-            here = used[used[:, NODE] == n]
-            n_here = int(here[:, CHUNKS].sum())
+        on_node: dict[int, list[list[int]]] = {}
+        for row in rows:
+            on_node.setdefault(row[NODE], []).append(row)
+        for n, here in on_node.items():
+            n_here = sum(row[CHUNKS] for row in here)
             if n_here > self.requests.fit[kind, n]:
                 return f"{n_here} of its chunks do not fit on node {n}"
             if self.requests.exclusive[kind]:  # it gets all GPUs, whatever it names
@@ -189,13 +196,13 @@ class NodeResources:
                 return wrong
         return None
 
-    def _wrong_gpus(self, kind: int, n: int, here: Ints2) -> str | None:
+    def _wrong_gpus(self, kind: int, n: int, here: list[list[int]]) -> str | None:
         """What is wrong with the GPUs of node n in some rows; rows without GPUs are free to choose."""
-        requests, left = self.requests, self.table.gpu_free[n].copy()
-        for _, chunks, bits in here.tolist():
-            gpus = [d for d in range(bits.bit_length()) if bits >> d & 1]
-            if not gpus:
-                continue
+        named = [(chunks, gpus_of(bits)) for _, chunks, bits in here if bits]
+        if not named:
+            return None
+        requests, left = self.requests, self.table.gpu_free[n].tolist()
+        for chunks, gpus in named:
             if len(gpus) != chunks * requests.gpus[kind]:
                 return (
                     f"{chunks} of its chunks request {chunks * requests.gpus[kind]} GPUs and get {len(gpus)}"
@@ -287,9 +294,17 @@ class NodeResources:
             np.iinfo(np.int64).max if request.most_on_node is None else request.most_on_node
         )
         table.exclusive[kind] = request.exclusive
-        table.eligible[kind] = [
-            n not in self._down and request.may_use(node) for n, node in enumerate(self.all)
-        ]
+        for node, which in self._usable_alike:
+            table.eligible[kind, which] = request.may_use(node)
+        table.eligible[kind, list(self._down)] = False
+
+
+def _usable_alike(nodes: Sequence[Node]) -> list[tuple[Node, Ints]]:
+    """The nodes by their features and partitions: a node of each kind, and the indices of all of them."""
+    found: dict[Hashable, list[int]] = {}
+    for n, node in enumerate(nodes):
+        found.setdefault((node.features, node.partitions), []).append(n)
+    return [(nodes[which[0]], np.array(which)) for which in found.values()]
 
 
 def _in_order(amounts: Mapping[str, int]) -> Any:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from hypothesis import strategies as st
@@ -67,28 +68,38 @@ class TimeSharedOutline:
             running[RunId(k)] = Running(job, ON_NODES, start.nodes, start.completion_s)
 
 
+# Strategies are made once, since making one costs more than drawing from it.
+
+LOCAL_LOAD = st.sampled_from(
+    [
+        ReportedLoad(),
+        ReportedLoad(),
+        ReportedLoad(1.0, 0.3, 150.0, True),
+        ReportedLoad(0.0, 0.1, 300.0, True),
+    ]
+)
+CPU_S = st.one_of(st.integers(1, 50).map(float), st.floats(0.5, 100.0, width=32))
+
+
+@cache
+def _jobs(n_nodes: int) -> st.SearchStrategy[list[Requirement]]:
+    cpu, memory_mb = st.sampled_from([0.3, 0.5, 0.72, 0.9]), st.sampled_from([0.0, 60.0, 200.0])
+    requirement = st.builds(Requirement, st.integers(1, n_nodes), cpu, memory_mb, CPU_S)
+    return st.lists(requirement, min_size=1, max_size=8)
+
+
+@cache
+def _local(n_nodes: int) -> st.SearchStrategy[list[ReportedLoad]]:
+    return st.lists(LOCAL_LOAD, min_size=n_nodes, max_size=n_nodes)
+
+
 @st.composite
 def time_shared_outlines(draw: st.DrawFn) -> TimeSharedOutline:
     """A few nodes, some with local users, and jobs of which each could run on the empty cluster."""
     n_nodes = draw(st.integers(1, 5))
     contract = SocialContract(0.5, draw(st.integers(1, 3)), draw(st.sampled_from([1.0, 1.5, np.inf])))
-    users = st.sampled_from(
-        [
-            ReportedLoad(),
-            ReportedLoad(),
-            ReportedLoad(1.0, 0.3, 150.0, True),
-            ReportedLoad(0.0, 0.1, 300.0, True),
-        ]
-    )
-    requirement = st.builds(
-        Requirement,
-        st.integers(1, n_nodes),
-        st.sampled_from([0.3, 0.5, 0.72, 0.9]),
-        st.sampled_from([0.0, 60.0, 200.0]),
-        st.one_of(st.integers(1, 50).map(float), st.floats(0.5, 100.0, width=32)),
-    )
-    jobs = draw(st.lists(requirement, min_size=1, max_size=8))
-    local = draw(st.lists(users, min_size=n_nodes, max_size=n_nodes))
+    jobs = draw(_jobs(n_nodes))
+    local = draw(_local(n_nodes))
     now_s = draw(st.sampled_from([0.0, 10.0, 1234.5]))
     n_running = draw(st.integers(0, len(jobs) - 1))
     return TimeSharedOutline(n_nodes, contract, tuple(local), tuple(jobs), n_running, now_s)

@@ -50,12 +50,20 @@ Replication = Annotated[int, Option(min=0, help="Number of the replication.")]
 Point = Annotated[int, Option(min=0, help="Number of the point of a grid.")]
 
 # Of a log: its file, its repair, and the jobs that are used
-Log = Annotated[Path, Argument(help="A log: .swf, .swf.gz, or a Batsim workload, .json or .json.gz.")]
+_LOG = "A log: .swf, .swf.gz, or a Batsim workload, .json or .json.gz"
+Log = Annotated[Path, Argument(help=f"{_LOG}.")]
+LogOnNodes = Annotated[
+    Path,
+    Argument(
+        help=f"{_LOG}; with --nodes or --site, also Slurm's accounting (see `sil db import-sacct --help`) or "
+        f"Alibaba's pods (CSV)."
+    ),
+]
 Nodes = Annotated[
     Path | None,
     Option(
         metavar="FILE",
-        help="Nodes with cores, memory and GPUs, and partitions: slurm.conf, the output of `scontrol show "
+        help="Nodes with CPUs, memory and GPUs, and partitions: slurm.conf, the output of `scontrol show "
         "node`, a site file (TOML), or Alibaba's nodes (CSV).",
     ),
 ]

@@ -50,7 +50,7 @@ SchedulersOption = Annotated[
 
 
 def replay(
-    log: options.Log,
+    log: options.LogOnNodes,
     scheduler: SchedulersOption = None,
     estimates: EstimatesOption = Estimates.USER,
     order: OrderOption = "default",
@@ -77,8 +77,7 @@ def replay(
 ) -> None:
     """Replay a log of rigid jobs under backfilling schedulers, and compare them.
 
-    With --nodes or --site, jobs request cores, memory and GPUs of these nodes, and share them; LOG may then
-    also be Slurm's accounting (sacct -P -X) or Alibaba's pods (CSV).
+    With --nodes or --site, jobs request CPUs, memory and GPUs of these nodes, and share them.
 
     For each scheduler, writes jobs.csv and schedule.csv with Batsim's columns, trace.parquet and
     timings.parquet; for all together, report.html and summary.json.
@@ -103,6 +102,8 @@ def replay(
         check_decision_cost(decision_cost)
         whole = read_log(log, Rules(strict, overrun, too_large), processors, cluster)
         chosen = part_of(whole, jobs, begin, end, load)
+        for note in cluster.notes if cluster is not None else ():
+            console.print_note(note)
         _print_notes(chosen, estimates)
         check = not no_determinism_check
         run = Replay(chosen, estimates, order, decision_cost, reasons, decision_limit, seed, check)

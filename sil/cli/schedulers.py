@@ -135,7 +135,7 @@ KindOption = Annotated[
     Option(
         "--kind",
         help="Whether it maps jobs to machines, starts them on time-shared nodes, or starts rigid jobs on "
-        "free nodes, or on nodes with cores, memory and GPUs. Default: the kind that its class declares, "
+        "free nodes, or on nodes with CPUs, memory and GPUs. Default: the kind that its class declares, "
         "else mapping.",
     ),
 ]

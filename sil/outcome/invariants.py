@@ -123,7 +123,7 @@ class _Checker:
             if event == started:
                 breach = self._started(time_s, job, run, resource, _mask(machines))
                 if breach is None and self._shares is not None:
-                    breach = self._shares.started(time_s, job, run, detail)
+                    breach = self._shares.started(time_s, job, run, detail, _mask(machines))
             elif event == arrived:
                 self._run_of[job] = None
                 if self._shares is not None:
@@ -204,9 +204,11 @@ class _SharesChecker:
         """What each job requests, as it is written in the trace."""
         self._used: dict[int, tuple[Request, tuple[Share, ...]]] = {}
 
-    def started(self, time_s: float, job: int, run: int, uses: str | None) -> Breach | None:
+    def started(self, time_s: float, job: int, run: int, uses: str | None, machines: int) -> Breach | None:
         request, shares = request_of(self.requests[job] or "{}"), shares_of(uses or "")
         why = self._usage.why_not(request, shares)
+        if why is None and sum(1 << node for node in {share.node for share in shares}) != machines:
+            why = "its shares are on other nodes"
         if why is not None:
             message = f"job {job} starts at {time_s:.12g} s, but {why}"
             return Breach(NO_RESOURCE_ABOVE_CAPACITY, JobId(job), message)

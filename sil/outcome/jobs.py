@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from sil.trace.facts import RUN, Fact
-from sil.trace.requests import request_of
+from sil.trace.requests import request_of, shares_of
 
 BOUNDED_SLOWDOWN_THRESHOLD_S = 10.0
 
@@ -25,15 +25,43 @@ def run_table(facts: pl.DataFrame) -> pl.DataFrame:
 
 def job_table(facts: pl.DataFrame, n_machines: int) -> pl.DataFrame:
     """The jobs that ended, as described at `lazy_job_table`, in order of run of the harness and job; where
-    jobs request parts of nodes, with the column requested_gpus."""
+    jobs request parts of nodes, with the column requested_gpus: with whole nodes, all GPUs of the nodes."""
     jobs = lazy_job_table(facts.lazy(), n_machines).collect()
     arrived = facts.filter(pl.col("event") == Fact.JOB_ARRIVED, pl.col("detail").is_not_null())
     if arrived.is_empty():
         return jobs
     texts = arrived["detail"].unique().to_list()
-    gpus = pl.DataFrame({"detail": texts, "requested_gpus": [request_of(text).n_gpus for text in texts]})
-    requested = arrived.join(gpus, on="detail").select(*RUN, "requested_gpus", job_id="job")
-    return jobs.join(requested, on=(*RUN, "job_id"), how="left", maintain_order="left")
+    requests = [request_of(text) for text in texts]
+    gpus = [None if request.exclusive else request.n_gpus for request in requests]
+    known = pl.DataFrame(
+        {"detail": texts, "requested_gpus": gpus}, schema_overrides={"requested_gpus": pl.Float64}
+    )
+    requested = arrived.join(known, on="detail").select(*RUN, "requested_gpus", job_id="job")
+    jobs = jobs.join(requested, on=(*RUN, "job_id"), how="left", maintain_order="left")
+    if not any(request.exclusive for request in requests):
+        return jobs
+    whole = jobs.filter(pl.col("requested_gpus").is_null())
+    started = facts.filter(pl.col("event") == Fact.RUN_STARTED).rename({"job": "job_id"})
+    held = (
+        started.join(whole, on=(*RUN, "job_id"), how="semi")
+        .group_by(*RUN, "job_id")
+        .agg(pl.col("detail").last())
+        .with_columns(held=pl.col("detail").map_elements(_gpus_in, pl.Float64))
+        .drop("detail")
+    )
+    return jobs.join(held, on=(*RUN, "job_id"), how="left", maintain_order="left").select(
+        pl.exclude("requested_gpus", "held"), requested_gpus=pl.coalesce("requested_gpus", "held")
+    )
+
+
+def with_gpus(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
+    """A table of runs with the column requested_gpus of their jobs."""
+    gpus = jobs.select(*RUN, "requested_gpus", job="job_id")
+    return runs.join(gpus, on=(*RUN, "job"), how="left", maintain_order="left")
+
+
+def _gpus_in(shares: str) -> float:
+    return float(sum(len(share.gpus) for share in shares_of(shares)))
 
 
 def lazy_job_table(

@@ -8,7 +8,7 @@ from math import nan
 import polars as pl
 
 from scheduler import UserError
-from sil.outcome.jobs import run_table
+from sil.outcome.jobs import run_table, with_gpus
 from sil.outcome.statistics import quantile
 from sil.trace.facts import RUN, Fact, RunDescription, RunTables, one_row_per_machine
 
@@ -226,21 +226,22 @@ def run_metrics(tables: RunTables, jobs: pl.DataFrame, description: RunDescripti
         .join(promised, on=RUN, how="left")
         .join(decided, on=RUN, how="left")
         .join(faults(facts), on=RUN, how="anti")
-        .join(_of_gpus(jobs, description.gpus), on=RUN, how="left")
+        .join(_of_gpus(jobs, runs, description.gpus), on=RUN, how="left")
         .with_columns(utilisation=100.0 * pl.col("busy_s") / (description.capacity * pl.col("makespan")))
         .select(*RUN, *(m.key for m in METRICS))
         .sort(RUN)
     )
 
 
-def _of_gpus(jobs: pl.DataFrame, gpus: int) -> pl.DataFrame:
-    """The metrics of GPUs of each run of the harness; null where there are none."""
+def _of_gpus(jobs: pl.DataFrame, runs: pl.DataFrame, gpus: int) -> pl.DataFrame:
+    """The metrics of GPUs of each run of the harness, lost runs included; null where there are none."""
     if not gpus:
         return jobs.select(RUN).unique().with_columns(**dict.fromkeys(OF_GPUS, pl.lit(None, pl.Float64)))
-    requested = pl.col("requested_gpus")
-    held_s = (requested * pl.col("execution_time")).sum()
-    return jobs.group_by(RUN).agg(
-        gpu_utilisation=100.0 * held_s / (gpus * _MAKESPAN_S), gpu_waiting=GPU_WAITING.of_jobs
+    held_s = (pl.col("requested_gpus") * (pl.col("until_s") - pl.col("from_s"))).sum()
+    of_runs = with_gpus(runs, jobs).group_by(RUN).agg(held_s=held_s)
+    of_jobs = jobs.group_by(RUN).agg(makespan_s=_MAKESPAN_S, gpu_waiting=GPU_WAITING.of_jobs)
+    return of_jobs.join(of_runs, on=RUN).select(
+        *RUN, "gpu_waiting", gpu_utilisation=100.0 * pl.col("held_s") / (gpus * pl.col("makespan_s"))
     )
 
 

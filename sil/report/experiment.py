@@ -201,7 +201,7 @@ def _time_sections(facts: pl.DataFrame, jobs: pl.DataFrame, comparison: Comparis
     ]
     if d.cores:  # many runs share a node
         del sections[1]
-        sections[1].note = "Share of cores held by runs, mean over the replications." + (
+        sections[1].note = "Share of CPUs held by runs, mean over the replications." + (
             some if len(points) < len(d.points) else ""
         )
     for place, point in enumerate(points):

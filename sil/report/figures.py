@@ -169,7 +169,7 @@ def gantt(runs: pl.DataFrame, jobs: pl.DataFrame, description: RunDescription) -
 
 
 def utilisation_over_time(runs: pl.DataFrame, d: RunDescription) -> Figure:
-    """Share of the machines, or of the cores of nodes, that runs hold over time; mean over replications."""
+    """Share of the machines, or of the CPUs of nodes, that runs hold over time; mean over replications."""
     rows: list[tuple[str, float, float]] = []
     for scheduler in d.schedulers:
         of_one = runs.filter(scheduler=scheduler)
@@ -182,7 +182,7 @@ def utilisation_over_time(runs: pl.DataFrame, d: RunDescription) -> Figure:
         keep = np.unique(np.linspace(0, len(moments_s) - 1, min(600, len(moments_s))).astype(int))
         rows += [(scheduler, float(moments_s[k]), float(percent[k])) for k in keep]
     frame = _frame(rows, ["scheduler", "time", "utilisation"])
-    title = "Cores in use (%)" if d.cores else "Machines in use (%)"
+    title = "CPUs in use (%)" if d.cores else "Machines in use (%)"
     x, y = alt.X("time:Q", title="Time (s)"), alt.Y("utilisation:Q", title=title)
     return scheduler_lines(frame, x, y, d.schedulers, height=220)
 

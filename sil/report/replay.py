@@ -27,6 +27,7 @@ from sil.report.figures import (
 )
 from sil.report.page import Notice, Page, Part, Section, Table, slug
 from sil.report.tables import replay_rows
+from sil.workload.job_log import span_text
 
 Jobs = Mapping[str, pl.DataFrame]
 """The jobs by scheduler, as in jobs.csv."""
@@ -64,7 +65,7 @@ def replay_page(replayed: Replayed) -> Page:
 
 def _terms(d: Mapping[str, Any]) -> Iterator[tuple[str, str]]:
     load = f"; load {100 * d['load']:.1f} %" if d["load"] else ""
-    yield "Log", f"{d['days']:.1f} days from the first submission to the last{load}"
+    yield "Log", f"{span_text(86_400 * d['days'])} from the first submission to the last{load}"
     for line in d["nodes"]:
         title, _, text = line.partition(": ")
         yield (title, text) if title == "Nodes" else ("Sharing", line)

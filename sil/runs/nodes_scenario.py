@@ -5,14 +5,14 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from functools import cached_property
-from math import inf
+from math import ceil, inf
 from operator import attrgetter
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from scheduler.kinds import Kind
 from scheduler.managers.free_nodes_manager import free_nodes_manager
-from scheduler.managers.queues import Admission, PreemptionPolicy, QueuePolicy
+from scheduler.managers.queues import Admission, PreemptionPolicy, QueuePolicy, in_order_of_service
 from scheduler.managers.starting_manager import StartingManager
 from scheduler.model import Job
 from scheduler.node_request import Request
@@ -70,8 +70,8 @@ class NodesScenario(Scenario):
         return {"nodes": tuple(cluster.model), "cores": cluster.cores, "gpus": cluster.gpus}
 
     def run(self, run: RunKey, log: Path = Path(os.devnull)) -> RunTables:
-        clock, events, trace = SimClock(), EventQueue(), TraceRecorder()
         arriving, nodes = self.arriving(run.replication), tuple(self.cluster.nodes.values())
+        clock, events, trace = SimClock(), EventQueue(), TraceRecorder(nodes=nodes)
         index = {name: n for n, name in enumerate(self.cluster.nodes)}
         world = World(
             clock,
@@ -125,7 +125,13 @@ class NodesScenario(Scenario):
             return self._drawn(replication)
         if self.weeks is not None:
             log = drawn_weeks(log, self.weeks, self.streams(replication).of("weeks")).with_load(self.load)
-        runs = LoggedRuns(log.jobs, requests=log.requests, users=log.users, job_classes=log.job_classes)
+        runs = LoggedRuns(
+            log.jobs,
+            requests=log.requests,
+            users=log.users,
+            job_classes=log.job_classes,
+            served=self._served,
+        )
         return Arriving(list(runs.arrivals()), lambda job, nodes: runs.run_s(job))
 
     def _drawn(self, replication: int) -> Arriving:
@@ -153,7 +159,14 @@ class NodesScenario(Scenario):
         partitions."""
         request, limit_s = self.requests[job.job_class]
         queue = job.queue if self.has_queues else queue_of(request)
-        return job._replace(request=request, n_tasks=request.cpus, estimate_s=limit_s, queue=queue)
+        return job._replace(
+            request=request, n_tasks=self._cpus_held[job.job_class], estimate_s=limit_s, queue=queue
+        )
+
+    @cached_property
+    def _cpus_held(self) -> Mapping[str, int]:
+        """The CPUs that a job of each class keeps from others."""
+        return {name: ceil(self.cluster.held(request).cpus) for name, (request, _) in self.requests.items()}
 
     @cached_property
     def requests(self) -> Mapping[str, tuple[Request, float | None]]:
@@ -173,12 +186,26 @@ class NodesScenario(Scenario):
 
     @cached_property
     def policies(self) -> tuple[QueuePolicy, ...]:
-        """Those of the queues. Partitions that are not named like one have a queue without limits."""
-        named = [policy for policy, _ in self.in_use.queues] if self.has_queues else []
-        drawn = (request for request, _ in self.requests.values())
-        partitions = dict.fromkeys(map(queue_of, self.in_use.log.requests if self.in_use.log else drawn))
-        known = {policy.name for policy in named}
-        return (*named, *(QueuePolicy(name) for name in partitions if name not in known))
+        """Those of the queues, and for jobs of which no partition is named like one, a queue of priority 0
+        that is open to all."""
+        return (*self._named, *map(QueuePolicy, self._unnamed))
+
+    @property
+    def _named(self) -> Sequence[QueuePolicy]:
+        return [policy for policy, _ in self.in_use.queues] if self.has_queues else []
+
+    @cached_property
+    def _served(self) -> Sequence[str]:
+        """The names of the queues, in order of service."""
+        return [policy.name for policy in in_order_of_service(self._named)]
+
+    @cached_property
+    def _unnamed(self) -> Sequence[str]:
+        log, drawn = self.in_use.log, (request for request, _ in self.requests.values())
+        needed = dict.fromkeys(
+            queue_of(request, self._served) for request in (log.requests if log else drawn)
+        )
+        return [name for name in needed if name not in self._served]
 
     @property
     def admission(self) -> Admission:
@@ -191,11 +218,17 @@ class NodesScenario(Scenario):
             mix = self.experiment.drawn.mix
             for name, sentence in never_satisfied(self.in_use.file):
                 if not mix or name in mix:
-                    yield f"{sentence}; its jobs are refused"
+                    yield sentence
         log = self.in_use.log
         if log is not None:
             yield log.summary
             yield from log.notes
+            if self.has_queues and self._unnamed:
+                yield (
+                    f"no queue is named like a partition of the jobs of {'; '.join(self._unnamed)}: they "
+                    f"have priority 0 and may be of any user; for other rules, name a queue ([[queues]]) "
+                    f"like the partition"
+                )
 
     def _mistakes(self) -> Mistakes:
         site, experiment = self.in_use.site, self.experiment
@@ -204,7 +237,7 @@ class NodesScenario(Scenario):
         for scheduler in self.schedulers:
             if scheduler.batsim is not None:
                 sentence = (
-                    f"scheduler '{scheduler.label}': Batsim's protocol has no requests of cores, memory and "
+                    f"scheduler '{scheduler.label}': Batsim's protocol has no requests of CPUs, memory and "
                     f"GPUs, and the site '{site.name}' has nodes that jobs share"
                 )
                 found.append((("schedulers", scheduler.label), sentence))

@@ -54,7 +54,7 @@ def schedulers_for_logs(names: Iterable[str], with_requests: bool = False) -> tu
 
 def _only_for_identical_nodes(scheduler: UnderTest) -> str | None:
     if scheduler.batsim is not None:
-        return f"scheduler '{scheduler.label}': Batsim's protocol has no requests of cores, memory and GPUs"
+        return f"scheduler '{scheduler.label}': Batsim's protocol has no requests of CPUs, memory and GPUs"
     return None
 
 
@@ -121,7 +121,8 @@ class Replay:
                 facts.write(of_run(table, *run))
                 write_decisions()
 
-            trace = TraceRecorder(write)
+            cluster = self.log.cluster
+            trace = TraceRecorder(write, () if cluster is None else tuple(cluster.nodes.values()))
             later_s = pl.col("submit_s") + SUBMITTED_LATER_S.get(self.order, 0.0)
             log = self.log
             runs = LoggedRuns(log.jobs.with_columns(later_s), on_arrivals, log.requests, log.users)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 from sil.workload.accounting import read_accounting
@@ -17,6 +18,7 @@ from site_db.site_file.exchange import read_site_file
 from site_db.site_file.nodes import cluster_of
 from site_db.sites import SiteReader
 from site_db.slurm_conf import read_cluster
+from site_db.states import current_states
 from site_db.store import Address
 
 
@@ -55,18 +57,29 @@ def _on_nodes(path: Path, rules: Rules, cluster: Cluster) -> JobLog:
 
 def read_nodes_of(path: Path) -> Cluster:
     """The nodes in a site file (TOML), in Alibaba's CSV, in slurm.conf or in the output of `scontrol show
-    node`. Raises InvalidFile."""
+    node`, without those that are down there. Raises InvalidFile."""
     if path.suffix.lower() == ".toml":
         return cluster_of(read_site_file(path))
-    return Cluster(read_nodes(path), {}, {}) if _is_csv(path) else read_cluster(path)
+    return Cluster(read_nodes(path), {}, {}) if _is_csv(path) else _up(read_cluster(path), path)
+
+
+def _up(cluster: Cluster, where: object) -> Cluster:
+    """Raises BadLog if all nodes are down."""
+    if not cluster.up.nodes:
+        raise BadLog(f"{where}: all nodes are down; expected one that takes jobs")
+    return cluster.up
 
 
 def nodes_in_database(address: Address) -> Cluster:
-    """The nodes of a site in a database. Raises UnknownSite and DatabaseTrouble."""
+    """The nodes of a site in a database, without those that are down. Raises UnknownSite, DatabaseTrouble and
+    BadLog."""
     engine = store.open_database(address)
     try:
         with store.reading(engine) as session:
-            return cluster_of(SiteReader(session, address.site or sites.only_site(session)).as_file())
+            reader = SiteReader(session, address.site or sites.only_site(session))
+            cluster = cluster_of(reader.as_file())
+            down = cluster.nodes.keys() & set(current_states(session, reader).down)
+            return _up(replace(cluster, down=frozenset(down)), address)
     finally:
         engine.dispose()
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from math import ceil
 
 import polars as pl
 from sqlalchemy.orm import Session
@@ -22,6 +23,7 @@ def past_log(session: Session, file: SiteFile, days: float | None) -> JobLog:
     cluster, notes = cluster_of(file), Counter[str]()
     requests = requests_at(file, cluster)
     position = {name: k for k, name in enumerate(requests)}
+    cpus = {name: ceil(cluster.held(request).cpus) for name, request in requests.items()}
     users = {name: x for x, name in enumerate(dict.fromkeys(job.user for job in jobs))}
     origin_s = jobs[0].submitted_unix_s
     rows = []
@@ -30,7 +32,7 @@ def past_log(session: Session, file: SiteFile, days: float | None) -> JobLog:
         run_s, limit_s = times_of(job.run_s, job.time_limit_s, request.partitions, cluster, Rules(), notes)
         submit_s = job.submitted_unix_s - origin_s
         rows.append(
-            (number, submit_s, run_s, request.cpus, limit_s, users[job.user], position[job.job_class])
+            (number, submit_s, run_s, cpus[job.job_class], limit_s, users[job.user], position[job.job_class])
         )
     return JobLog(
         f"the history of {file.name}",

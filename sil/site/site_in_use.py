@@ -21,15 +21,15 @@ from sil.site.error_histories import scheduler_key
 from sil.site.logs import read_log
 from sil.site.past_log import past_log
 from sil.site.what_if_changes import ChangedSite, apply_changes
-from sil.site.what_if_site import Absence, Expect
-from sil.site.what_if_times import estimation_uncertainty, expected_times
+from sil.site.what_if_site import Absence
+from sil.site.what_if_times import estimation_uncertainty
 from sil.workload.job_log import JobLog
 from sil.workload.swf_rules import Rules
 from sil.workload.weeks import check_weeks
 from site_db import sites, store
 from site_db.copying import copy_site
 from site_db.estimation import Cell, Layout
-from site_db.experience import MemoryExperience, StatisticsReader
+from site_db.experience import Expect, MemoryExperience, StatisticsReader, expected_times
 from site_db.history.statistics import RunStatistics
 from site_db.jobs.arrived import NothingArrived
 from site_db.prediction_errors import KnownError, known_errors, schedulers_predicted

@@ -9,7 +9,8 @@ from typing import Any
 
 from sil.settings.notional import SPECIFICATION, NotionalTable
 from sil.site import what_if_nodes
-from sil.site.what_if_site import Absence, Expect, InapplicableChange, WhatIfSite
+from sil.site.what_if_site import Absence, InapplicableChange, WhatIfSite
+from site_db.experience import Expect
 from site_db.site_file.tables import MachinesTable, SiteFile
 
 

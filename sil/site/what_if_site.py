@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import count, islice
@@ -11,15 +11,13 @@ from typing import Any
 
 from scheduler import UserError
 from sil.settings.notional import SPECIFICATION, NotionalTable
+from site_db.experience import Expect
 from site_db.site_file import hostlist
 from site_db.site_file.relations import in_site_order
 from site_db.site_file.tables import ClusterTable, InterconnectTable, MachineClassTable, SiteFile
 
 ESTIMATED = ""
 """The command line of a job class on a machine class for which the database's rules estimate the time."""
-
-Expect = Callable[[str, str], float | None]
-"""Expected seconds of a job class on a machine class, or on a whole cluster; None where it cannot run."""
 
 
 class InapplicableChange(UserError):

@@ -8,26 +8,9 @@ from math import sqrt
 import numpy as np
 
 from scheduler.mapping.etc import EtcMatrix
-from scheduler.model import Job, JobId
-from sil.site.what_if_site import Expect
+from scheduler.model import Job
 from site_db.estimation import Cell, Estimator, ExecutionEstimate, Layout, Rule
-from site_db.experience import MemoryExperience
 from site_db.history.statistics import RunStatistics
-
-
-def expected_times(layout: Layout, experience: MemoryExperience) -> Expect:
-    """Expected seconds on machines of a class, and on clusters, by the names of a site."""
-    first_of = {kind: j for j, kind in reversed(list(enumerate(layout.class_of_machine)))}
-    resources = {name: first_of[kind] for kind, name in enumerate(layout.machine_classes) if kind in first_of}
-    resources |= {name: len(layout.machines) + c for c, name in enumerate(layout.clusters)}
-
-    def expect(job_class: str, place: str) -> float | None:
-        if place not in resources:
-            return None
-        estimate = experience.explain(Job(JobId(0), job_class, 0.0), resources[place])
-        return None if estimate is None else estimate.expected_s
-
-    return expect
 
 
 def estimation_uncertainty(

@@ -8,7 +8,8 @@ from typing import Any, TypedDict, Unpack
 
 import polars as pl
 
-from scheduler.model import DispatchOrder, Job
+from scheduler.model import DispatchOrder, Job, Share
+from scheduler.node_request import Node
 from scheduler.node_set import NodeSet
 from sil.trace.facts import EVENTS, FACT_SCHEMA, Fact, of_run
 from sil.trace.requests import request_text, shares_text
@@ -60,10 +61,14 @@ class TraceRecorder:
     """Records the facts of one run, in order.
 
     With `on_chunk`, facts are passed on in tables of at least `CHUNK` rows, at the end of a run; `close`
-    passes on the rest. Without it, they are kept for `frame`.
+    passes on the rest. Without it, they are kept for `frame`. A run that takes whole ones of `nodes` has as
+    many tasks as these have cores, and all their GPUs.
     """
 
-    def __init__(self, on_chunk: Callable[[pl.DataFrame], None] | None = None) -> None:
+    def __init__(
+        self, on_chunk: Callable[[pl.DataFrame], None] | None = None, nodes: Sequence[Node] = ()
+    ) -> None:
+        self._nodes = nodes
         self._on_chunk = on_chunk
         self._most = inf if on_chunk is None else CHUNK
         self._n = 0
@@ -101,7 +106,15 @@ class TraceRecorder:
         nodes = machines if isinstance(machines, NodeSet) else NodeSet.of(machines)
         self._n = n = self._n + 1
         if shares:
-            cells = (n, time_s, job.id, run, resource, str(nodes), job.n_tasks, expected_s)
+            n_tasks = job.n_tasks
+            if job.request is not None and job.request.exclusive and self._nodes:
+                whole = [self._nodes[share.node] for share in shares]
+                n_tasks = round(sum(node.cores for node in whole))
+                shares = tuple(
+                    Share(node, chunks, (*range(len(has.gpus)),))
+                    for (node, chunks, _), has in zip(shares, whole, strict=True)
+                )
+            cells = (n, time_s, job.id, run, resource, str(nodes), n_tasks, expected_s)
             self._shares += (*cells, shares_text(shares))
         else:
             self._starts += (n, time_s, job.id, run, resource, str(nodes), nodes.n, expected_s)

@@ -5,10 +5,12 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 from itertools import count
+from math import ceil
 from pathlib import Path
 
 import polars as pl
 
+from scheduler import counted
 from sil.workload.job_log import SCHEMA, BadLog, JobLog
 from sil.workload.swf_rules import Rules
 from sil.workload.time_limits import sentences, times_of
@@ -36,15 +38,18 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
     origin_s = jobs[0].submitted_unix_s
     users = {name: x for x, name in enumerate(dict.fromkeys(job.user for job in jobs))}
     notes = Counter[str]()
+    cpus: dict[int, int] = {}
+    """Of each request, in whole cores."""
     rows = []
     for number, job in zip(_numbers(jobs), jobs, strict=True):
         used_s = job.ended_unix_s - job.started_unix_s
         run_s, limit_s = times_of(used_s, job.time_limit_s, partitions_of(job), cluster, rules, notes)
         which = requests.count(job)
         occupancy.add(job)
-        notes.update(_undeclared(job, cluster))
-        cpus, submit_s = requests.all[which].cpus, job.submitted_unix_s - origin_s
-        rows.append((number, submit_s, run_s, cpus, limit_s, users[job.user], which))
+        if which not in cpus:
+            cpus[which] = ceil(cluster.held(requests.all[which]).cpus)
+        submit_s = job.submitted_unix_s - origin_s
+        rows.append((number, submit_s, run_s, cpus[which], limit_s, users[job.user], which))
     table = pl.DataFrame(rows, {**SCHEMA, "request": pl.Int64}, orient="row").sort("submit_s", "job")
     cut = [
         row[0] for row, job in zip(rows, jobs, strict=True) if row[2] < job.ended_unix_s - job.started_unix_s
@@ -57,6 +62,7 @@ def read_accounting(path: Path, cluster: Cluster, rules: Rules) -> JobLog:
         (
             *_sentences(tally),
             *sentences(notes),
+            *requests.undeclared(),
             *requests.never_fit(),
             *occupancy.mistakes(cluster.nodes),
         ),
@@ -79,14 +85,8 @@ def _numbers(jobs: list[LoggedJob]) -> Iterator[int]:
         yield number
 
 
-def _undeclared(job: LoggedJob, cluster: Cluster) -> Iterator[str]:
-    """A sentence for each of the site's resources that a job requests and the cluster does not declare."""
-    for name, amount in job.resources.site_resources.items():
-        if amount and cluster.site_resource(name) is None:
-            yield f"{name} is requested, which the cluster does not declare (Licenses in slurm.conf); ignored"
-
-
 def _sentences(tally: Tally) -> Iterator[str]:
-    for counted, what in ((tally.refused, "left out"), (tally.repaired, "repaired")):
-        for reason, n in counted.most_common():
-            yield f"{n:,} rows, the first is line {tally.first_line[reason]}: {reason}; {what}"
+    for reasons, what in ((tally.refused, "left out"), (tally.repaired, "repaired")):
+        for reason, n in reasons.most_common():
+            first = "" if n == 1 else "the first is "
+            yield f"{counted(n, 'row')}, {first}line {tally.first_line[reason]}: {reason}; {what}"

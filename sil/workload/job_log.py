@@ -41,6 +41,14 @@ PROGRESS_EVERY = 500
 """Number of arrivals from one call of `on_arrivals` to the next."""
 
 
+def span_text(span_s: float) -> str:
+    """Days, or where these are less than one, hours, minutes or seconds."""
+    for unit_s, unit in ((86_400, "days"), (3_600, "hours"), (60, "minutes")):
+        if span_s >= unit_s:
+            return f"{span_s / unit_s:,.1f} {unit}"
+    return f"{span_s:,.0f} seconds"
+
+
 def possible_size(processors: int, path: Path) -> int:
     """The size itself, if a machine can have it. Raises BadLog."""
     if not 1 <= processors <= MOST_PROCESSORS:
@@ -90,9 +98,10 @@ class JobLog:
 
     @property
     def requested(self) -> pl.DataFrame:
-        """By job_id, for jobs with requests: their partitions, joined by commas, and all their GPUs."""
+        """By job_id, for jobs with requests: the partitions that they name, joined by commas, and all their
+        GPUs; with whole nodes, those of the nodes."""
         partitions = [",".join(sorted(request.partitions)) for request in self.requests]
-        gpus = [request.n_gpus for request in self.requests]
+        gpus = [self.cluster.held(r).gpus if self.cluster else r.n_gpus for r in self.requests]
         rows = pl.DataFrame({"partition": partitions, "requested_gpus": gpus}).with_row_index("request")
         of_jobs = self.jobs.select(pl.col("request").cast(pl.UInt32), job_id="job")
         return of_jobs.join(rows, on="request", how="left").drop("request")
@@ -102,16 +111,21 @@ class JobLog:
         load = self.load
         machine = f"{self.processors:,} processors" if self.cluster is None else str(self.cluster)
         of_load = "" if load is None else f", load {100 * load:.1f} %"
-        if load is not None and load > 1.0:  # of a few jobs, most run after the last arrival
-            of_load += " while jobs arrive"
-        return f"{self.name}: {counted(len(self.jobs), 'job')} in {_time(self.span_s)} on {machine}{of_load}"
+        if load is not None and load > 1:
+            of_load += " while jobs arrive"  # of a few jobs, most run after the last arrival
+        return (
+            f"{self.name}: {counted(len(self.jobs), 'job')} in {span_text(self.span_s)} on {machine}{of_load}"
+        )
 
     def digest(self) -> str:
         """Equal for equal jobs."""
         content = hashlib.sha256()
         for column in self.jobs:
             content.update(column.to_numpy().tobytes())
-        requests = [str(request) + repr(sorted(request.partitions)) for request in self.requests]
+        requests = [
+            (str(request), request.cores, sorted(request.partitions), sorted(request.features))
+            for request in self.requests
+        ]
         content.update(repr([requests, sorted(self.users.items())]).encode())
         return content.hexdigest()
 
@@ -187,21 +201,13 @@ class JobLog:
         return replace(self, jobs=jobs, part=(*self.part, what))
 
 
-def _time(time_s: float) -> str:
-    """In the largest unit of which there are two or more, from seconds to days."""
-    for unit, length_s in (("days", 86_400.0), ("hours", 3600.0), ("minutes", 60.0)):
-        if time_s >= 2 * length_s:
-            return f"{time_s / length_s:,.1f} {unit}"
-    return f"{time_s:,.10g} s"
-
-
 class LoggedRuns:
     """The jobs of a log, one by one, and the actual run times of those that have arrived.
 
     `log` has the columns job, submit_s, run_s, processors, estimate_s and user, in order of submission, then
     of job number; with `requests`, also their positions, `request`. `on_arrivals` is called with the number
     of jobs that have arrived. `users` are the names of users; one without a name is `user-` and the number.
-    `job_classes` are those of the requests.
+    `job_classes` are those of the requests. `served` are the queues in order of service, if any.
     """
 
     def __init__(
@@ -211,8 +217,10 @@ class LoggedRuns:
         requests: Sequence[Request] = (),
         users: Mapping[int, str] = MappingProxyType({}),
         job_classes: Sequence[str] = (),
+        served: Sequence[str] = (),
     ) -> None:
         self._log = log
+        self._served = served
         self._job_classes = job_classes or [JOB_CLASS] * len(requests)
         self._requests = requests
         self._users = users
@@ -222,10 +230,10 @@ class LoggedRuns:
         self.total = len(log)
 
     def arrivals(self) -> Iterator[Job]:
-        """In order of arrival. The queue of a job with a request is named for its partitions."""
+        """In order of arrival. The queue of a job with a request is that of its partitions."""
         if not self._requests:
             return self._rigid_jobs()
-        queues = [*map(queue_of, self._requests)]
+        queues = [queue_of(request, self._served) for request in self._requests]
         rigid = zip(self._rigid_jobs(), self._log["request"].to_list(), strict=True)
         return (
             job._replace(job_class=self._job_classes[k], queue=queues[k], request=self._requests[k])
@@ -257,9 +265,14 @@ class LoggedRuns:
         return self._run_s[job.id]
 
 
-def queue_of(request: Request) -> str:
-    """The queue of a job that names none: that of its partitions."""
-    return ",".join(sorted(request.partitions)) or QUEUE
+def queue_of(request: Request, served: Sequence[str] = ()) -> str:
+    """The queue of a job that names none: of the queues `served`, in order of service, the first that is
+    named like one of its partitions, as Slurm takes the best of their priorities.
+
+    Without any, a queue of its own, named for its partitions.
+    """
+    of_partition = (name for name in served if name in request.partitions)
+    return next(of_partition, ",".join(sorted(request.partitions)) or QUEUE)
 
 
 def part_of(

@@ -59,6 +59,8 @@ def largest_limit_s(partitions: frozenset[str], cluster: Cluster) -> float:
 
 
 def default_limit_s(partitions: frozenset[str], cluster: Cluster) -> float | None:
-    """The time limit of a job that requests none; None if its partitions have none."""
-    limits = (cluster.partitions[name] for name in partitions if name in cluster.partitions)
-    return max((x.default_time_s or x.max_time_s or 0.0 for x in limits), default=0.0) or None
+    """The time limit of a job that requests none: the longest that its partitions give; None if one has
+    none."""
+    limits = (cluster.partitions.get(name, Partition(name)) for name in partitions)
+    longest_s = max((x.default_time_s or x.max_time_s or inf for x in limits), default=inf)
+    return None if longest_s == inf else longest_s

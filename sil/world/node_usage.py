@@ -8,7 +8,7 @@ from types import MappingProxyType
 from scheduler.model import Share
 from scheduler.node_request import Node, Request, thousandths
 
-CORES, MEMORY = "cores", "MiB of memory"
+CORES, MEMORY = "CPUs", "MiB of memory"
 WHOLE_GPU = 1000
 
 
@@ -41,8 +41,9 @@ class NodeUsage:
             wrong = self._wrong_gpus(request, node, here, gpus, taken)
             if wrong is not None:
                 return wrong
+        amounts = _amounts(request)
         for node, here in chunks.items():
-            wrong = self._wrong_on_node(request, node, here)
+            wrong = self._wrong_on_node(request, amounts, node, here)
             if wrong is not None:
                 return wrong
         for name, amount in request.site_resources.items():
@@ -56,14 +57,16 @@ class NodeUsage:
     def give_back(self, request: Request, shares: Sequence[Share]) -> None:
         self._change(request, shares, 1)
 
-    def _wrong_on_node(self, request: Request, node: int, chunks: int) -> str | None:
+    def _wrong_on_node(
+        self, request: Request, amounts: Mapping[str, int], node: int, chunks: int
+    ) -> str | None:
         if not request.may_use(self._nodes[node]):
             return f"node {node} lacks a requested feature, or is in none of the requested partitions"
         if request.most_on_node is not None and chunks > request.most_on_node:
             return f"it gets {chunks} chunks on node {node}; at most {request.most_on_node} are to be on one"
         if request.exclusive and self._chunks[node]:
             return f"node {node} has other jobs, and it is to have the node for itself"
-        for name, amount in _amounts(request).items():
+        for name, amount in amounts.items():
             if chunks * amount > self._room[node].get(name, 0):
                 return f"node {node} has too few free {name} for {chunks} of its chunks"
         return None

@@ -113,7 +113,12 @@ def source_of(kind: SourceKind, log: Path) -> Source:
 
 
 def record_of(
-    job: LoggedJob, job_class: str, resource: str | None, machine_class: str | None, members: int | None
+    job: LoggedJob,
+    job_class: str,
+    queue: str,
+    resource: str | None,
+    machine_class: str | None,
+    members: int | None,
 ) -> JobRecord:
     """A job that did not complete has failed: it is load, but no lesson on run times."""
     completed = job.state == COMPLETED
@@ -121,7 +126,7 @@ def record_of(
         number=job.number,
         job_class=job_class,
         user=job.user,
-        queue=job.partition or NO_PARTITION,
+        queue=queue or NO_PARTITION,
         state=JobState.DONE if completed else JobState.FAILED,
         submitted_s=job.submitted_unix_s,
         resource=resource,

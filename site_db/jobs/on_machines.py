@@ -36,7 +36,8 @@ class JobsOnMachines(LogBuilder):
 
     def _record(self, job: LoggedJob, place: str) -> JobRecord:
         name, members = self.class_name(job), len(job.nodes) or 1
-        return record_of(job, name, place if job.nodes else None, None if job.nodes else place, members)
+        resource, machine_class = (place, None) if job.nodes else (None, place)
+        return record_of(job, name, job.partition, resource, machine_class, members)
 
     def _place(self, job: LoggedJob) -> str:
         """The name of the machine, cluster or (for a job without nodes) machine class that a job ran on.

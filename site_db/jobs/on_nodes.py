@@ -1,7 +1,8 @@
 """The jobs of accounting at a site of nodes: a job keeps its own size.
 
 A job class is (user, program, request, partition). Its runs count for the machine class of the first of the
-site's nodes that the job ran on; without any, for that of the first node that satisfies the job.
+site's nodes that the job ran on; without any, for that of the first node that satisfies the job. A job that
+names several partitions is recorded in the one that has its nodes, though it requests any of them.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from typing import Any
 from sqlalchemy import BindParameter, ColumnElement, Double, bindparam, select, update
 from sqlalchemy.orm import Session
 
+from scheduler import counted
 from scheduler.node_request import Request
 from site_db import schema
 from site_db.jobs.log_import import LogBuilder, record_of
@@ -49,6 +51,8 @@ class JobsOnNodes(LogBuilder):
         class_names = {id: name for name, id in names.machine_classes.items()}
         self._machine_class = {name: class_names[class_id] for name, (_, class_id) in names.machines.items()}
         self._occupancy = Occupancy()
+        self._n_unlimited = self._n_overrun = 0
+        """How many jobs had no time limit, or ran for longer."""
         self._unknown_nodes: dict[str, int] = {}
         """Nodes that the site lacks, with the line of the first job there."""
 
@@ -72,7 +76,7 @@ class JobsOnNodes(LogBuilder):
             self._allow(name, self._names.machine_classes[place])
         self._flush()
         return [
-            record_of(job, name, None, place, None)
+            record_of(job, name, self._partition(job), None, place, None)
             for job, name, place in zip(jobs, names, places, strict=True)
         ]
 
@@ -102,6 +106,11 @@ class JobsOnNodes(LogBuilder):
 
     def assumptions(self) -> Iterator[str]:
         """Sentences on what does not fit the site, and on what is assumed."""
+        if self._n_unlimited:
+            yield f"{counted(self._n_unlimited, 'job')} without a time limit; recorded so"
+        if self._n_overrun:
+            yield f"{counted(self._n_overrun, 'job')} ran for longer than the time limit; recorded so"
+        yield from self._requests.undeclared()
         yield from self._requests.never_fit()
         yield from self._occupancy.mistakes(self._cluster.nodes)
         if self._unknown_nodes:
@@ -131,7 +140,10 @@ class JobsOnNodes(LogBuilder):
         place, found = self._requests.count(job), self._classes.get(name)
         if found is None:
             found = self._classes[name] = _Class(self._requests.all[place])
-        if job.time_limit_s is not None:
+        if job.time_limit_s is None:
+            self._n_unlimited += 1
+        else:
+            self._n_overrun += job.ended_unix_s - job.started_unix_s > job.time_limit_s
             found.limit_s = max(found.limit_s or 0.0, min(job.time_limit_s, self._most_s(found.request)))
         if job.state != COMPLETED:
             found.n_failed += 1
@@ -151,6 +163,14 @@ class JobsOnNodes(LogBuilder):
             rows.append({"job_class_id": self._names.job_classes[name], **values})
         if rows:
             self._session.execute(schema.RequestRow.__table__.insert(), rows)  # type: ignore[attr-defined]
+
+    def _partition(self, job: LoggedJob) -> str:
+        """Of the partitions that a job names, the first that has all its nodes; else the first."""
+        if "," not in job.partition:
+            return job.partition
+        named = [name for name in map(str.strip, job.partition.split(",")) if name]
+        sets = [self._cluster.nodes[node].partitions for node in job.nodes if node in self._cluster.nodes]
+        return next((name for name in named if all(name in one for one in sets)), "".join(named[:1]))
 
     def _place(self, job: LoggedJob) -> str:
         """The machine class that a run counts for."""

@@ -4,10 +4,20 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cached_property
+from math import ceil
+from typing import NamedTuple
 
-from scheduler.node_request import Node, Partition, Request
+from scheduler import counted, shown
+from scheduler.node_request import Node, Partition, Request, alike, most_chunks
+
+
+class Held(NamedTuple):
+    """What a job keeps from others, in total."""
+
+    cpus: float
+    gpus: float
 
 
 @dataclass(frozen=True)
@@ -23,10 +33,41 @@ class Cluster:
     site_resources: Mapping[str, int] = field(default_factory=dict)
     """What there is of resources of the whole site, like software licences, by name (`matlab`, or with its
     licence server `matlab@server`)."""
+    down: frozenset[str] = frozenset()
+    """Nodes that take no jobs now."""
+    notes: tuple[str, ...] = field(default=(), compare=False)
+    """Sentences on what the nodes' file states and the model ignores."""
+
+    @property
+    def up(self) -> Cluster:
+        """The nodes that take jobs now. Partitions may lose all their nodes."""
+        if not self.down:
+            return self
+        n, names = len(self.down), shown(sorted(self.down))
+        nodes = {name: node for name, node in self.nodes.items() if name not in self.down}
+        note = f"{counted(n, 'node')} left out, since {'it is' if n == 1 else 'they are'} down: {names}"
+        return replace(self, nodes=nodes, down=frozenset(), notes=(*self.notes, note))
 
     def first_for(self, request: Request) -> str | None:
         """The first node on which a chunk of a request fits; None if there is none."""
         return next((name for name, node in self._sorts if request.chunks_on(node)), None)
+
+    def held(self, request: Request) -> Held:
+        """What a job of this request keeps from others: what it requests, or all of whole nodes.
+
+        Of whole nodes, the mean over the nodes that satisfy the request; what it requests if there are none.
+        """
+        if not request.exclusive:
+            return Held(request.cpus, request.n_gpus)
+        there = [(node, n) for node, n in self._alike if request.chunks_on(node)]
+        n_nodes = sum(n for _, n in there)
+        if not n_nodes:
+            return Held(request.cpus, request.n_gpus)
+        wanted = sum(ceil(request.chunks / request.chunks_on(node)) * n for node, n in there) / n_nodes
+        return Held(
+            wanted * sum(node.cores * n for node, n in there) / n_nodes,
+            wanted * sum(len(node.gpus) * n for node, n in there) / n_nodes,
+        )
 
     @cached_property
     def _sorts(self) -> list[tuple[str, Node]]:
@@ -50,10 +91,52 @@ class Cluster:
         on_servers = [known for known in self.site_resources if known.startswith(f"{name}@")]
         return on_servers[0] if len(on_servers) == 1 else None
 
-    def takes_whole_nodes(self, partitions: frozenset[str]) -> bool:
-        """Whether a job of these partitions has its nodes for itself, since all of them are exclusive."""
-        limits = self.partitions
-        return bool(partitions) and all(p in limits and limits[p].is_exclusive for p in partitions)
+    def as_allocated(self, request: Request) -> Request:
+        """What a job with this request gets in its partitions.
+
+        Whole nodes in exclusive ones; if it names others, too, it goes to these, provided that they can
+        satisfy it. Where memory is no resource, none. Of tasks, where all its partitions have a MaxNodes,
+        equal blocks, at most that many, rounded up.
+        """
+        if not self.has_memory and request.memory_mib and (request.cores or request.gpus):
+            request = replace(request, memory_mib=0)
+        known = [self.partitions.get(name, Partition(name)) for name in sorted(request.partitions)]
+        shared = frozenset(partition.name for partition in known if not partition.is_exclusive)
+        if len(shared) < len(known) and not request.exclusive:
+            elsewhere = replace(request, partitions=shared)
+            if shared and self.unsatisfied(elsewhere) is None:
+                request = elsewhere
+            else:
+                request = replace(request, exclusive=True, partitions=request.partitions - shared)
+        limits = [partition.max_nodes for partition in known]
+        if request.most_on_node is None and limits and None not in limits:
+            request = _in_blocks(request, max(filter(None, limits)))
+        return request
+
+    def unsatisfied(self, request: Request, time_limit_s: float | None = None) -> str | None:
+        """What a job requests that the site cannot satisfy even if all is free, and why; None if it can."""
+        refusals = [
+            f"partition {name}, which the site does not have"
+            if name not in self._partition_names
+            else self.partitions.get(name, Partition(name)).refusal(request, time_limit_s)
+            for name in sorted(request.partitions)
+        ]
+        if refusals and None not in refusals:
+            return " and ".join(filter(None, refusals))
+        beyond = request.beyond(self.site_resources)
+        if beyond is not None:
+            return f"{request}, but the site has {beyond}"
+        if most_chunks(request, self._alike) < request.chunks:
+            return f"{request}{request.where}, which the nodes cannot satisfy even if all are free"
+        return None
+
+    @cached_property
+    def _alike(self) -> list[tuple[Node, int]]:
+        return alike(self.nodes.values())
+
+    @cached_property
+    def _partition_names(self) -> set[str]:
+        return {*self.partitions, *(name for node in self.nodes.values() for name in node.partitions)}
 
     @cached_property
     def _others(self) -> set[str]:
@@ -122,3 +205,19 @@ class Cluster:
             for node in self.nodes.values()
         )
         return [f"{n:,} with {text}" for text, n in counts.items()]
+
+
+def _in_blocks(request: Request, most: int) -> Request:
+    """Tasks in blocks that are on one node, so that the job is on at most so many nodes."""
+    size = ceil(request.chunks / most)
+    gpus = request.gpus
+    if size == 1 or (gpus is not None and gpus.share < 1):
+        return request
+    return replace(
+        request,
+        chunks=ceil(request.chunks / size),
+        cores=size * request.cores,
+        memory_mib=size * request.memory_mib,
+        gpus=None if gpus is None else replace(gpus, count=size * gpus.count),
+        others={name: size * amount for name, amount in request.others.items()},
+    )

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
-from scheduler.node_request import Gpus, Node, Partition, Request, alike
+from scheduler.node_request import Gpus, Node, Partition, Request
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.tables import MachinesTable, PartitionTable, RequestTable, SiteFile
 
@@ -67,41 +66,39 @@ def request_of(table: RequestTable | None) -> Request:
 
 
 def requests_at(site: SiteFile, cluster: Cluster) -> dict[str, Request]:
-    """What the jobs of each class request: whole nodes where their partitions are exclusive."""
-    found = {table.name: request_of(table.request) for table in site.job_classes}
-    return {
-        name: replace(request, exclusive=True) if cluster.takes_whole_nodes(request.partitions) else request
-        for name, request in found.items()
-    }
+    """What the jobs of each class request, as they get it (`Cluster.as_allocated`)."""
+    return {table.name: cluster.as_allocated(request_of(table.request)) for table in site.job_classes}
 
 
 def never_satisfied(site: SiteFile) -> Iterator[tuple[str, str]]:
-    """The job classes whose requests the site cannot satisfy even if all is free, each with a sentence.
+    """The job classes whose jobs are refused when they arrive, since the site cannot satisfy their requests
+    even if all is free, each with a sentence.
 
-    They are no mistakes: a log may have jobs for nodes that are gone.
+    They are no mistakes: a log may have jobs for nodes and partitions that are gone.
     """
+    if not site.partitions:
+        return
     cluster = cluster_of(site)
-    sorts = alike(cluster.nodes.values())
-    for name, request in requests_at(site, cluster).items() if site.partitions else ():
-        who = f"job class '{name}' requests {request}{request.where}"
-        beyond = request.beyond(cluster.site_resources)
-        if beyond is not None:
-            yield name, f"{who}; the site has {beyond}"
-        elif sum(request.chunks_on(node) * n for node, n in sorts) < request.chunks:
-            yield name, f"{who}, which the nodes cannot satisfy even if all are free"
+    requests = requests_at(site, cluster)
+    for table in site.job_classes:
+        limit_s = None if table.request is None else table.request.time_limit_s
+        why = cluster.unsatisfied(requests[table.name], limit_s)
+        if why is not None:
+            who = f"job class '{table.name}'"
+            yield table.name, f"{who} requests {why}; such jobs are refused when they arrive"
 
 
 def request_table(request: Request, time_limit_s: float | None) -> RequestTable:
     """The inverse of `request_of`."""
-    gpus = request.gpus or Gpus(0)
+    gpus = request.gpus
     size = {"tasks": request.chunks} if request.most_on_node is None else {"nodes": request.chunks}
     return RequestTable(
         **size,
         cores=float(request.cores),
         memory_mb=request.memory_mib,
-        gpus=gpus.count,
-        gpu_share=gpus.share,
-        gpu_types=tuple(gpus.types),
+        gpus=0 if gpus is None else gpus.count,
+        gpu_share=1.0 if gpus is None else gpus.share,
+        gpu_types=() if gpus is None else tuple(gpus.types),
         resources={name: n for name, n in request.others.items() if n},
         site_resources={name: n for name, n in request.site_resources.items() if n},
         features=tuple(request.features),

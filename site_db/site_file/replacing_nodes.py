@@ -100,8 +100,8 @@ _UNTOLD = ("storage_gb", "os", "rating", "interconnects")
 
 
 def _describe(node: Node) -> str:
-    """The name of a new class, like "64-cores-256000-mb-4-a100"."""
-    parts = [f"{node.cores:g}-cores", f"{node.memory_mib}-mb" if node.memory_mib else ""]
+    """The name of a new class, like "64-cpus-256000-mb-4-a100"."""
+    parts = [f"{node.cores:g}-cpus", f"{node.memory_mib}-mb" if node.memory_mib else ""]
     parts += [f"{n}-{gpu_type}" for gpu_type, n in Counter(node.gpus).items()]
     return "-".join(filter(None, parts))
 

@@ -7,6 +7,7 @@ from typing import Annotated, Any, Literal
 
 from pydantic import AfterValidator, Field, model_validator
 
+from scheduler.node_request import MOST_GPUS
 from site_db.site_file import hostlist
 from site_db.toml_file import MOST, NotNegative, Positive, Table
 
@@ -52,7 +53,14 @@ def _by_name(amounts: dict[str, int]) -> dict[str, int]:
 Amounts = Annotated[dict[Name, Amount], AfterValidator(_by_name)]
 """How much there is, or is requested, of each countable resource."""
 
-GpuCounts = Annotated[dict[Name, WholeNumber], AfterValidator(_by_name)]
+
+def _at_most(counts: dict[str, int]) -> dict[str, int]:
+    if sum(counts.values()) > MOST_GPUS:
+        raise ValueError(f"{sum(counts.values()):,} GPUs on a node; expected at most {MOST_GPUS}")
+    return _by_name(counts)
+
+
+GpuCounts = Annotated[dict[Name, WholeNumber], AfterValidator(_at_most)]
 """The number of GPUs of each type."""
 
 Words = Annotated[tuple[Name, ...], AfterValidator(lambda names: tuple(sorted(set(names))))]

@@ -34,16 +34,15 @@ def errors(site: SiteFile) -> Iterator[Error]:
 
 
 def errors_of_file(site: SiteFile) -> Iterator[Error]:
-    """As `errors`, and unknown names in requests: in a database these may be of partitions that are gone."""
+    """As `errors`, and requests for several partitions of which only some exist. Jobs that request only
+    partitions that are gone may be of the past (`never_satisfied`)."""
     yield from errors(site)
-    known = {kind: _names_of(site, kind) for kind in ("partitions", "site_resources")}
+    known = {"partitions": _names_of(site, "partitions")}
     for k, job_class in enumerate(site.job_classes):
-        if job_class.request is None:
-            continue
-        for kind in known:
-            names = getattr(job_class.request, kind)
-            who = f"job class '{job_class.name}'"
-            yield from _unknown(("job_classes", k, "request", kind), who, names, kind, known)
+        names = () if job_class.request is None else job_class.request.partitions
+        if not known["partitions"].keys().isdisjoint(names):
+            place, who = ("job_classes", k, "request", "partitions"), f"job class '{job_class.name}'"
+            yield from _unknown(place, who, names, "partitions", known)
 
 
 def _named(site: SiteFile, kind: str) -> Iterator[tuple[Location, str]]:

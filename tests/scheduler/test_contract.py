@@ -49,7 +49,13 @@ def within_limit(rule: str) -> Caller:
     return limited
 
 
-@pytest.mark.parametrize("name", registry.ON_MACHINES)
+@pytest.mark.parametrize(
+    "name",
+    [
+        pytest.param(name, marks=pytest.mark.long) if name == "pjs_optimal" else name
+        for name in registry.ON_MACHINES
+    ],
+)
 def test_every_built_in_mapping_scheduler_satisfies_the_contract(name: str) -> None:
     check_contract(resolve(name).make, examples=up_to(200, part=20 if name in SLOW else 5))
 

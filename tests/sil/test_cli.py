@@ -24,7 +24,7 @@ from sil.settings.code_version import package_version
 from sil.world import SHOW_TRACEBACKS
 from tests.builders import TINY_SITE, tiny_experiment
 
-pytestmark = pytest.mark.usefixtures("in_this_process")
+pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 
 COMMANDS = ("run", "report", "schedule", "schedulers", "experiments")
 
@@ -102,6 +102,7 @@ def test_the_help_loads_no_large_library() -> None:
     assert subprocess.run(look, check=True, capture_output=True, text=True).stdout == "set()\n"
 
 
+@pytest.mark.reads_report
 def test_run_prints_the_comparison_and_writes_all_its_files(here: Path) -> None:
     result = sil("run", tiny_experiment(here), "--out", "out")
     assert result.exit_code == 0, result.output
@@ -156,6 +157,7 @@ def test_the_summary_has_means_half_widths_and_paired_differences(here: Path) ->
     assert "difference" not in point["schedulers"]["mct"]["sum_job_times"]
 
 
+@pytest.mark.reads_report
 def test_report_rebuilds_the_same_files_from_the_trace(here: Path) -> None:
     sil("run", tiny_experiment(here), "--out", "out")
     derived = ("jobs.csv", "summary.json", "report.html")

@@ -17,6 +17,8 @@ from tests.sil.replaying import replay_all
 from tests.sil.test_cli import sil, the_sentence
 from tests.sil.test_replay import Row, log_of
 
+pytestmark = pytest.mark.usefixtures("without_reports")
+
 ROWS: list[Row] = [
     (1, 0.0, 50.0, 2, 50.0, 1),
     (2, 1.0, 50.0, 3, 50.0, 1),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import sqlite3
 import time
 from datetime import UTC, datetime
@@ -17,7 +18,7 @@ from tests.builders import TINY_SITE
 from tests.postgres import Server
 from tests.sil.test_cli import sil, the_sentence
 
-pytestmark = pytest.mark.usefixtures("in_this_process")
+pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 
 VERSIONS = Path(__file__).parents[1] / "site_db" / "versions"
 SACCT = """JobID|User|JobName|Partition|AllocCPUS|NodeList|Submit|Start|End|Elapsed|State
@@ -90,6 +91,25 @@ def test_show_prints_machines_clusters_states_and_expected_times(tiny: Path) -> 
     shown = done("show")
     for what in ("Machines of tiny", "Clusters", "Expected times", "staff"):
         assert what in shown
+
+
+def test_show_lists_what_all_nodes_have_before_long_names_of_classes_in_short(here: Path) -> None:
+    Path("nodes.conf").write_text(
+        "NodeName=n[1-2] CPUs=8 RealMemory=1000\nPartitionName=a Nodes=n1\nPartitionName=b Nodes=ALL\n"
+    )
+    name = "x" * 70
+    Path("sacct.txt").write_text(
+        "JobID|User|Partition|JobName|Start|End|State|ReqTRES\n"
+        f"1|ann|b|{name}|2026-03-02T08:00:00|2026-03-02T09:00:00|COMPLETED|cpu=1,node=1\n"
+    )
+    done("init")
+    done("import-slurm-conf", "nodes.conf", "--db", "site.db#lab")
+    done("import-sacct", "sacct.txt", "--db", "site.db#lab")
+    shown = done("show", "--db", "site.db#lab")
+    assert re.search(r"all nodes +│ +2 │ +16 │ +2,000", shown)
+    assert shown.index("all nodes") < shown.index("xxx... ")
+    assert name not in shown
+    assert name in done("show", "--json", "--db", "site.db#lab")
 
 
 def test_show_lists_the_sites_of_a_database_and_a_named_one(tiny: Path) -> None:
@@ -223,7 +243,7 @@ def test_a_slurm_log_creates_a_site_of_nodes_usable_in_experiments(here: Path) -
     assert "Refused: 1 (the job has not ended; line 6)" in result.stdout
     assert "the sizes and partitions of 4 nodes are inferred" in " ".join(result.stderr.split())
     shown = done("show")
-    assert "ann/sim/1 node with 4 cores/batch" in shown
+    assert "ann/sim/1 node with 4 CPUs/batch" in shown
     assert "900.0" in shown  # the mean of ten and twenty minutes
     assert "agree with its history of 3 runs" in done("check")  # the cancelled one is load, but no lesson
     assert "has the jobs of this file already" in refused("import-sacct", "log.txt")
@@ -432,6 +452,6 @@ def test_all_database_commands_work_on_a_server(here: Path, server: Server) -> N
     (here / "log.txt").write_text(SACCT)
     done("import-sacct", "log.txt", "--db", f"{url}#ours")
     assert "ours" in done("show", "--db", url)
-    assert "ann/sim/1 node with 4 cores/batch" in done("show", "--db", f"{url}#ours")
+    assert "ann/sim/1 node with 4 CPUs/batch" in done("show", "--db", f"{url}#ours")
     assert "agree" in done("check", "--db", f"{url}#ours")
     server.drop(address)

@@ -34,6 +34,8 @@ from tests.sil.replaying import replay_all
 from tests.sil.test_experiment import run
 from tests.sil.test_replay import Row, facts_of, log_of, starts
 
+pytestmark = pytest.mark.usefixtures("without_reports")
+
 ONE_NODE: list[Row] = [(1, 0.0, 10.0, 1, 20.0, 1), (2, 1.0, 5.0, 1, 10.0, 1)]
 
 

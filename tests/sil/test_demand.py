@@ -64,6 +64,19 @@ def test_demand_counts_all_jobs_that_used_nodes_and_hours_of_cpus_and_gpus() -> 
 
 @pytest.mark.usefixtures("lab")
 @pytest.mark.parametrize(
+    "conf",
+    [CONF.replace("Nodes=g1", "Nodes=g1 OverSubscribe=EXCLUSIVE"), f"SelectType=select/linear\n{CONF}"],
+)
+def test_demand_of_a_job_with_whole_nodes_is_that_of_all_their_cpus_and_gpus(conf: str) -> None:
+    """The job in partition gpu requested 4 of 8 CPUs and 2 of 4 GPUs, for half an hour."""
+    Path("slurm.conf").write_text(conf)
+    assert sil("db", "import-slurm-conf", "slurm.conf").exit_code == 0
+    gpu = demand("partition")["gpu"]
+    assert (gpu["cpu_h"], gpu["gpu_h"]) == (8 * 0.5, 4 * 0.5)
+
+
+@pytest.mark.usefixtures("lab")
+@pytest.mark.parametrize(
     ("by", "jobs"),
     [
         ("account", {"physics": 2, "biology": 1}),

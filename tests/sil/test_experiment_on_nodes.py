@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import sqlite3
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -147,6 +149,11 @@ def test_jobs_of_an_exclusive_partition_have_their_nodes_for_themselves() -> Non
     jobs = run(mix(3, core=1))
     assert jobs["starting_time"].to_list() == [0.0, 0.0, 100.0]
     assert jobs["allocated_resources"].to_list() == ["0", "1", "0"]
+    # Three jobs of 100 s on all four cores of a node, of 16 cores in 200 s.
+    point = json.loads(Path("out/summary.json").read_text())["points"][0]
+    assert point["schedulers"]["fcfs"]["utilisation"]["value"]["mean"] == pytest.approx(
+        100 * 3 * 4 * 100 / (16 * 200)
+    )
 
 
 @pytest.mark.usefixtures("here")
@@ -269,17 +276,26 @@ def generated(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, float]:
     return folder, sum(waits) / len(waits)
 
 
-@pytest.fixture
-def imported(generated: tuple[Path, float], here: Path) -> float:
-    """The accounting is in site.db; returns the mean wait."""
-    folder, wait_s = generated
-    (here / "sacct.txt").write_bytes((folder / "sacct.txt").read_bytes())
+@pytest.fixture(scope="module")
+def database_to_copy(generated: tuple[Path, float]) -> Path:
+    """With the accounting in it."""
+    folder, _ = generated
+    path = folder / "site.db"
     for command in (
         ("init",),
-        ("import-slurm-conf", folder / "slurm.conf", "--db", "site.db#made"),
+        ("import-slurm-conf", folder / "slurm.conf"),
         ("import-sacct", folder / "sacct.txt"),
     ):
-        assert sil("db", *command).exit_code == 0
+        assert sil("db", *command, "--db", path if command == ("init",) else f"{path}#made").exit_code == 0
+    return path
+
+
+@pytest.fixture
+def imported(generated: tuple[Path, float], database_to_copy: Path, here: Path) -> float:
+    """The accounting is in site.db; returns the mean wait."""
+    folder, wait_s = generated
+    for path in (folder / "sacct.txt", database_to_copy):
+        shutil.copy(path, here)
     return wait_s
 
 

@@ -15,6 +15,8 @@ from site_db import sites, store
 from site_db.jobs.arrived import what_arrived
 from site_db.jobs.logs.logged_job import LoggedJob
 from site_db.jobs.logs.occupancy import Occupancy
+from site_db.jobs.logs.sacct import EXPECTED
+from site_db.jobs.logs.sacct_command import COLUMNS
 from site_db.jobs.logs.tres import Tres
 from site_db.jobs.past import past_jobs
 from site_db.store import parse_address
@@ -113,7 +115,7 @@ def test_jobs_that_did_not_complete_are_demand_and_load_but_no_lesson_on_run_tim
             (6, 3600.0)
         ]
     # Bob's class has no completed run: it is expected to run as long as the one that failed.
-    shown = " ".join(sil("db", "show", "--job-class", "bob/sim/1 node with 1 core/batch").stdout.split())
+    shown = " ".join(sil("db", "show", "--job-class", "bob/sim/1 node with 1 CPU/batch").stdout.split())
     assert "3,600.0" in shown
     assert "staff" in shown
 
@@ -125,6 +127,27 @@ def test_a_node_is_in_every_partition_and_of_the_class_of_its_hardware() -> None
     assert exported.count("[[machine_classes]]") == 2  # n01 had eight CPUs in use, n02 four
     assert 'name = "batch"\nnodes = ["n[01-02]"]' in exported
     assert 'name = "short"\nnodes = ["n01"]' in exported
+
+
+def test_the_import_names_undeclared_licences_and_time_limits_that_are_missing_or_exceeded() -> None:
+    """As a replay of the same log does."""
+    with_conf(CONF_OF_ONE)
+    rows = [row(1, 1, "n01"), row(2, 1, "n01", hours="00 02"), row(3, 1, "n01").removesuffix("90")]
+    licensed = [f"{one}|cpu=1,node=1,license/abaqus=2" for one in rows[:1]]
+    Path("sacct.txt").write_text("\n".join([f"{HEADER}|ReqTRES", *licensed, *(f"{x}|" for x in rows[1:])]))
+    done = sil("db", "import-sacct", "sacct.txt")
+    printed = " ".join(done.stderr.split())
+    assert "1 job: abaqus is requested, which the cluster does not declare" in printed
+    assert "1 job ran for longer than the time limit" in printed
+    assert "1 job without a time limit" in printed
+
+
+def test_the_recommended_columns_are_the_same_everywhere() -> None:
+    document = Path(__file__).parents[2] / "docs" / "nodes.md"
+    for text in (document.read_text(), EXPECTED, sil("db", "import-sacct", "--help").stdout):
+        assert COLUMNS in "".join(text.split())
+    assert COLUMNS.replace(",", "|") in document.read_text()
+    assert "sil db import-sacct --help" in " ".join(sil("replay", "--help").stdout.replace("│", "").split())
 
 
 def test_cpus_that_were_used_twice_are_reported_with_node_amounts_and_line() -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import re
+import sqlite3
 from collections.abc import Iterable
 from pathlib import Path
 
@@ -51,7 +53,28 @@ def jobs_of(experiment: str, folder: Path) -> pl.DataFrame:
     (folder / "experiment.toml").write_text(f'name = "trial"\nsite = "from the database"\n{experiment}')
     result = sil("run", "experiment.toml", "--site", "site.db", "--out", out)
     assert result.exit_code == 0, result.output
-    return pl.read_csv(out / "jobs.csv")
+    return pl.read_csv(out / "jobs.csv", schema_overrides={"allocated_resources": pl.String})
+
+
+@pytest.mark.parametrize("nodes", ["inferred", "of slurm.conf"])
+def test_64_jobs_of_one_core_that_shared_a_node_share_it_again(nodes: str, here: Path) -> None:
+    """For a makespan of 3,600 s, not 64 times that."""
+    if nodes == "of slurm.conf":
+        (here / "one.conf").write_text("NodeName=n01 CPUs=64\nPartitionName=batch Nodes=n01\n")
+        done("import-slurm-conf", "one.conf", "--db", "site.db#ours")
+    import_log((Row(str(k), "n01", 0, 60) for k in range(64)), here)
+    jobs = jobs_of('schedulers = ["fcfs", "easy", "conservative"]\n[workload]\njobs = 64\n', here)
+    makespans = jobs.group_by("scheduler").agg(pl.col("finish_time").max())["finish_time"]
+    assert makespans.to_list() == [3_600.0] * 3
+
+
+def test_a_job_on_two_nodes_runs_for_its_own_time_on_two_nodes(here: Path) -> None:
+    """3,600 s on 2 nodes, not 720 s on all 10; and five such jobs run beside each other."""
+    pairs = [f"n[{k:02}-{k + 1:02}]" for k in range(1, 10, 2)]
+    import_log((Row(str(k), pair, 0, 60, "cpu=128,node=2", cpus=128) for k, pair in enumerate(pairs)), here)
+    jobs = jobs_of('schedulers = ["fcfs"]\n[workload]\njobs = 5\n', here)
+    assert jobs.select("execution_time", "finish_time").rows() == [(3_600.0, 3_600.0)] * 5
+    assert sorted(jobs["allocated_resources"]) == ["0-1", "2-3", "4-5", "6-7", "8-9"]
 
 
 def test_the_past_of_a_site_has_the_load_of_jobs_that_did_not_complete(here: Path) -> None:
@@ -86,15 +109,120 @@ def test_jobs_that_the_nodes_cannot_satisfy_any_more_are_refused_and_the_others_
     result = sil("db", "import-slurm-conf", "new.conf")
     assert "such jobs are refused when they arrive (1 of 2 classes" in " ".join(result.stderr.split())
     jobs = jobs_of('schedulers = ["easy"]\n[workload]\njobs = 3\norder = "cyclic"\n', here)
-    assert jobs.select("job_class", "execution_time").rows() == [
-        ("ann/sim/1 node with 1 core/batch", 3_600.0)
-    ]
+    assert jobs.select("job_class", "execution_time").rows() == [("ann/sim/1 node with 1 CPU/batch", 3_600.0)]
     (refusals,) = json.loads((here / "out-0" / "summary.json").read_text())["refusals"]
     assert refusals.startswith("easy: 2 of 3 jobs were refused")
     found = sil("db", "check")
     assert found.exit_code == 0
     assert len(found.stderr.strip().splitlines()) == 2
-    assert "requests 1 node with 60 cores, which the nodes cannot satisfy" in found.stderr
+    assert "requests 1 node with 60 CPUs in partition batch, which the nodes cannot satisfy" in found.stderr
+
+
+def test_an_export_stands_alone_though_its_times_are_those_of_past_jobs(here: Path) -> None:
+    """A partition of the past is gone, which is said with the line of the request."""
+    done("import-slurm-conf", "slurm.conf", "--db", "site.db#ours")
+    import_log(
+        [Row("1", "n01", 0, 90, "cpu=1,node=1"), Row("2", "n01", 0, 60, "cpu=2,node=1", partition="old")],
+        here,
+    )
+    done("export", "--out", "site.toml")
+    done("init", "--db", "other.db")
+    imported = sil("db", "import", "site.toml", "--db", "other.db")
+    assert imported.exit_code == 0, imported.output
+    (note,) = imported.stderr.splitlines()
+    assert re.match(
+        r"Note: site.toml, line \d+: job class .*partition old, which the site does not have", note
+    )
+    assert done("export", "--db", "other.db") == (here / "site.toml").read_text()
+    shown = json.loads(done("show", "--db", "other.db", "--json"))
+    assert {row["expected_s"] for row in shown["expected_times"]} == {5400.0, 3600.0}
+
+
+def test_nodes_that_are_down_are_left_out_of_replays_and_experiments_until_they_are_up(here: Path) -> None:
+    (here / "slurm.conf").write_text(
+        "NodeName=n1 CPUs=4\nNodeName=n2 CPUs=4 State=DOWN\nPartitionName=batch Nodes=n[1-2]\n"
+    )
+    printed = sil("db", "import-slurm-conf", "slurm.conf", "--db", "site.db#ours")
+    note = "1 node is down: n2; experiments start without it, until: sil db state NODE up"
+    assert note in " ".join(printed.stderr.split())
+    log = log_of([Row(str(k), "n1", 0, 60, "cpu=4,node=1", cpus=4) for k in (1, 2)], here)
+    done("import-sacct", log, "--db", "site.db#ours")
+    one_node = [0.0, 3600.0]
+    assert sorted(jobs_of('schedulers = ["easy"]\n[history]\n', here)["starting_time"]) == one_node
+    for nodes in (("--nodes", "slurm.conf"), ("--site", "site.db")):
+        replayed = sil("replay", log, *nodes, "--scheduler", "easy", "--out", "r", "--no-report")
+        assert "1 node left out, since it is down: n2" in replayed.stderr
+        assert pl.read_csv("r/easy/jobs.csv")["starting_time"].to_list() == one_node
+    done("state", "n2", "up")
+    assert jobs_of('schedulers = ["easy"]\n[history]\n', here)["starting_time"].to_list() == [0.0, 0.0]
+
+
+def test_importing_the_state_of_a_node_again_changes_nothing(here: Path) -> None:
+    (here / "slurm.conf").write_text(CONF + "DownNodes=n01 State=DRAIN\n")
+    for _ in range(2):
+        done("import-slurm-conf", "slurm.conf", "--db", "site.db#ours")
+    with sqlite3.connect("site.db") as connection:
+        assert connection.execute("SELECT up FROM machine_state").fetchall() == [(0,)]
+
+
+OVERLAPPING = """NodeName=n[1-2] CPUs=4
+PartitionName=low Nodes=n[1-2]
+PartitionName=high Nodes=n1
+PartitionName=other Nodes=n[1-2]
+"""
+QUEUES = """schedulers = ["fcfs"]
+[history]
+[[queues]]
+name = "low"
+priority = 1
+[[queues]]
+name = "high"
+priority = 2
+displaces = ["low"]
+"""
+
+
+def test_a_job_of_several_partitions_has_the_queue_of_the_best_one_and_its_rights(here: Path) -> None:
+    """Both nodes are full with a job of the queue low when a job for either partition arrives."""
+    (here / "slurm.conf").write_text(OVERLAPPING)
+    done("import-slurm-conf", "slurm.conf", "--db", "site.db#ours")
+    rows = [
+        Row("1", "n[1-2]", 0, 60, "cpu=8,node=2", partition="low", cpus=8),
+        Row("2", "n1", 10, 30, "cpu=4,node=1", partition="low,high", cpus=4),
+    ]
+    import_log(rows, here)
+    jobs = jobs_of(QUEUES, here).sort("job_id")
+    assert jobs.select("queue", "starting_time").rows() == [("low", 1800.0), ("high", 600.0)]
+
+
+def test_jobs_of_a_partition_without_a_queue_run_after_the_others_and_a_note_says_so(here: Path) -> None:
+    (here / "slurm.conf").write_text(OVERLAPPING)
+    done("import-slurm-conf", "slurm.conf", "--db", "site.db#ours")
+    nodes, tres = "n[1-2]", "cpu=8,node=2"
+    rows = [
+        Row(str(k), nodes, k, 60, tres, partition=p, cpus=8) for k, p in enumerate(("low", "other", "low"))
+    ]
+    import_log(rows, here)
+    (here / "experiment.toml").write_text(f'name = "x"\nsite = "from the database"\n{QUEUES}')
+    result = sil("run", "experiment.toml", "--site", "site.db", "--out", "out")
+    assert "no queue is named like a partition of the jobs of other: they have priority 0" in " ".join(
+        (result.stdout + result.stderr).split()
+    )
+    jobs = pl.read_csv("out/jobs.csv").sort("starting_time")
+    assert jobs["queue"].to_list() == ["low", "low", "other"]
+
+
+def test_a_job_of_several_partitions_is_demand_of_the_one_that_has_its_nodes(here: Path) -> None:
+    (here / "slurm.conf").write_text(OVERLAPPING)
+    done("import-slurm-conf", "slurm.conf", "--db", "site.db#ours")
+    rows = [
+        Row("1", "n1", 0, 60, partition="high,low"),
+        Row("2", "n2", 0, 60, partition="high,low"),
+        Row("3", "", 0, 60, partition="high,low"),
+    ]
+    import_log(rows, here)
+    found = json.loads(done("demand", "--json"))["demand"]
+    assert {row["partition"]: row["jobs"] for row in found} == {"high": 2, "low": 1}
 
 
 def test_after_all_nodes_are_replaced_jobs_run_as_long_as_on_the_old_ones(here: Path) -> None:
@@ -132,6 +260,19 @@ def test_importing_slurm_conf_prints_the_nodes_and_how_they_are_modelled(here: P
     done("import-slurm-conf", "slurm.conf")
     assert done("export") == text
     assert done("check").startswith("The statistics of the site 'ours' agree")
+
+
+def test_show_lists_what_nodes_and_partitions_have_and_check_finds_contradictions(here: Path) -> None:
+    done("import-slurm-conf", "slurm.conf", "--db", "site.db#ours")
+    shown = done("show")
+    assert "4 a100" in shown
+    assert "86,400" in shown
+    assert "matlab" in shown
+    with sqlite3.connect("site.db") as connection:
+        connection.execute("DELETE FROM partition_node")
+    found = sil("db", "check")
+    assert found.exit_code == 1
+    assert "partition 'gpu' has no nodes" in found.stderr
 
 
 def test_an_error_in_slurm_conf_is_one_sentence_with_its_line_and_changes_nothing(here: Path) -> None:

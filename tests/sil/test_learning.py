@@ -89,9 +89,9 @@ def server_database_to_copy(server: Server, tmp_path_factory: pytest.TempPathFac
     return put_tiny_site(server.new_database(), tmp_path_factory.mktemp("tiny"))
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def address(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Address]:
-    """A database with the tiny site in it."""
+    """A database with the tiny site in it; the stores themselves are the subject of the tests of site_db."""
     if request.param == "sqlite":
         yield parse_address(f"{shutil.copy(request.getfixturevalue('file_to_copy'), tmp_path)}#tiny")
         return

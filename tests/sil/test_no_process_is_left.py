@@ -71,9 +71,12 @@ class AsItIsMade(Mct):
     "command",
     [
         ("replay", "log.swf", "--scheduler", "fcfs", "--scheduler", "threads:AsItDecides"),
-        ("run", "experiment.toml", "--scheduler", "mct", "--scheduler", "threads:AsItMaps"),
+        pytest.param(
+            ("run", "experiment.toml", "--scheduler", "mct", "--scheduler", "threads:AsItMaps"),
+            marks=pytest.mark.long,
+        ),
         ("run", "experiment.toml", "--scheduler", "mct", "--scheduler", "threads:AsItIsMade"),
-        ("check", "threads:AsItIsMade", "--examples", "5"),
+        pytest.param(("check", "threads:AsItIsMade", "--examples", "5"), marks=pytest.mark.long),
     ],
     ids=lambda command: f"{command[0]}-{command[-1].split(':')[-1]}",
 )

@@ -22,7 +22,7 @@ from tests.builders import TINY_SITE, tiny_experiment
 from tests.sil.test_cli import sil, the_sentence
 from tests.sil.test_experiment import run
 
-pytestmark = pytest.mark.usefixtures("in_this_process")
+pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 
 
 def imagined(folder: Path, *changes: dict[str, Any], site_text: str = TINY_SITE) -> SiteInUse:

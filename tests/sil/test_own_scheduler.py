@@ -152,7 +152,7 @@ def test_a_generated_scheduler_passes_the_check_with_parameters(
     parameter = "(most_jobs=1)" if kind == "shared-nodes" else "(patience_s=5)"
     kinds = ["free-nodes", "consumable-nodes"] if kind == "free-nodes" else [kind]
     for each in kinds:
-        done = sil("check", f"{name}:{class_name}{parameter}", "--kind", each, "--examples", "50")
+        done = sil("check", f"{name}:{class_name}{parameter}", "--kind", each, "--examples", "20")
         assert done.exit_code == 0, done.output
         assert "keeps the contract" in done.output
     tests = (Path(name) / "tests" / f"test_{name}.py").read_text()

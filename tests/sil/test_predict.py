@@ -13,7 +13,7 @@ from scheduler.time_shared.prediction.forecast import Basis
 from sil.cli.app import app
 from sil.experiment.turnaround import TurnaroundPrediction
 
-pytestmark = pytest.mark.usefixtures("in_this_process")
+pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 
 QUEUE = """
 [[running]]

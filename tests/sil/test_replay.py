@@ -915,7 +915,13 @@ def test_an_interrupted_replay_resumes(tmp_path: Path, monkeypatch: pytest.Monke
 
 
 @pytest.mark.processes
-@pytest.mark.parametrize("schedulers", [("fcfs",), ("fcfs", "easy")], ids=["in-this-process", "in-others"])
+@pytest.mark.parametrize(
+    "schedulers",
+    [
+        pytest.param(("fcfs",), marks=pytest.mark.long, id="in-this-process"),
+        pytest.param(("fcfs", "easy"), id="in-others"),
+    ],
+)
 def test_a_full_disk_is_reported_and_no_scheduler_is_blamed(here: Path, schedulers: tuple[str, ...]) -> None:
     more_than_few = FEW_JOBS // 2 + 1
     write_swf(here / "long.swf", Lublin().jobs(more_than_few, 64, np.random.default_rng(1)))

@@ -19,7 +19,9 @@ from sil.runs.on_log import Replay
 from sil.runs.under_test import resolve
 from sil.trace.facts import TRACE, Fact, read_facts
 from sil.trace.requests import request_of, request_text, shares_of, shares_text
+from sil.workload.accounting import read_accounting
 from sil.workload.job_log import SCHEMA, JobLog
+from sil.workload.swf_rules import Rules
 from site_db.site_file.cluster import Cluster
 from site_db.slurm_conf import read_cluster
 from tests.examples import up_to
@@ -29,7 +31,7 @@ from tests.scheduler.free_nodes.small_consumable import Run, SmallJob, SmallNode
 from tests.scheduler.free_nodes.test_consumable_backfilling import small_jobs, small_nodes
 from tests.sil.test_cli import sil, the_sentence
 
-pytestmark = pytest.mark.usefixtures("in_this_process")
+pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 
 CONF = """\
 SelectTypeParameters=CR_Core_Memory
@@ -120,6 +122,50 @@ def test_gpus_limit_the_jobs_on_a_node_and_are_in_the_table_and_the_metrics(tmp_
     assert found["gpu_utilisation"] == pytest.approx(100 * 9 / 16)
 
 
+@pytest.mark.parametrize("nodes", ["g01", ""], ids=["with NodeList", "without NodeList"])
+def test_a_job_that_had_all_cpus_of_its_node_and_requested_fewer_has_whole_nodes(
+    tmp_path: Path, nodes: str
+) -> None:
+    """As after --exclusive: on two nodes, the third job waits, and all CPUs and GPUs are in use."""
+    log = accounting(tmp_path, *[("gpu", "cpu=4,mem=1G,node=1", nodes)] * 3)
+    row = "cpu=4,mem=1G,node=1|cpu=4,mem=1G,node=1"
+    log.write_text(log.read_text().replace(row, "cpu=4,mem=1G,node=1|cpu=64,mem=1G,node=1,gres/gpu=4"))
+    jobs = replay(log)["easy"]
+    assert jobs["starting_time"].to_list() == [0.0, 0.0, 3600.0]
+    assert jobs.select("requested_number_of_resources", "requested_gpus").unique().rows() == [(64, 4.0)]
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["schedulers"]["easy"]["utilisation"] == pytest.approx(100 * 3 * 64 / (768 * 2))
+    assert summary["schedulers"]["easy"]["gpu_utilisation"] == pytest.approx(100 * 3 / (2 * 2))
+
+
+def test_whole_nodes_are_as_many_as_the_job_had_if_its_cpus_do_not_divide_evenly(tmp_path: Path) -> None:
+    """129 CPUs on two nodes of 64 may be requested, and 5 CPUs on two nodes are not packed on one."""
+    log = accounting(tmp_path, *[("gpu", f"cpu={n},node=2", "g[01-02]") for n in (129, 5)])
+    conf = tmp_path / "slurm.conf"
+    conf.write_text(
+        conf.read_text().replace("PartitionName=gpu", "PartitionName=gpu OverSubscribe=EXCLUSIVE")
+    )
+    jobs = replay(log)["easy"]
+    assert jobs.select("starting_time", "requested_number_of_resources").rows() == [(0.0, 128), (3600.0, 128)]
+
+
+def test_a_job_that_got_more_than_it_requested_but_not_its_whole_node_shares_it(tmp_path: Path) -> None:
+    log = accounting(tmp_path, *[("gpu", "cpu=4,mem=1G,node=1", "g01")] * 3)
+    log.write_text(log.read_text().replace("|cpu=4,mem=1G,node=1|g01", "|cpu=63,mem=1G,node=1|g01"))
+    assert replay(log)["easy"]["starting_time"].to_list() == [0.0, 0.0, 0.0]
+
+
+def test_cpus_rounded_up_to_whole_cores_are_no_whole_node(tmp_path: Path) -> None:
+    """Slurm allocates both threads of a core to a job that requests one; the node has one core."""
+    log = accounting(tmp_path, ("cpu", "cpu=1,node=1", "n1"))
+    log.write_text(log.read_text().replace("|cpu=1,node=1|n1", "|cpu=2,node=1|n1"))
+    conf = tmp_path / "slurm.conf"
+    conf.write_text("NodeName=n1 CoresPerSocket=1 ThreadsPerCore=2\nPartitionName=cpu Nodes=n1\n")
+    read = read_accounting(log, read_cluster(conf), Rules())
+    assert [(request.cores, request.exclusive) for request in read.requests] == [(2, False)]
+
+
+@pytest.mark.reads_report
 @pytest.mark.parametrize(
     ("forbidden", "sentence"),
     [
@@ -127,7 +173,7 @@ def test_gpus_limit_the_jobs_on_a_node_and_are_in_the_table_and_the_metrics(tmp_
         (("old", "cpu=1", "n01"), "job 1 requests partition old, which the site does not have"),
         (
             ("cpu", "cpu=1,gres/gpu=1", "n01"),
-            "job 1 requests 1 node with 1 core, 1 GPU in partition cpu; no node has room for it",
+            "job 1 requests 1 node with 1 CPU, 1 GPU in partition cpu; no node has room for it",
         ),
     ],
 )
@@ -159,6 +205,7 @@ def test_an_unusable_node_selection_is_refused_before_the_replay(
     assert sentence in found
 
 
+@pytest.mark.reads_report
 def test_the_report_states_the_nodes_and_shows_gpus_in_use(tmp_path: Path) -> None:
     replay(accounting(tmp_path, ("gpu", "cpu=1,node=1,gres/gpu=1", "g01"), ("cpu", "cpu=1,node=1", "n01")))
     page = (tmp_path / "out" / "report.html").read_text()
@@ -173,7 +220,7 @@ def test_why_counts_the_free_nodes_that_a_job_cannot_use(tmp_path: Path) -> None
     told = sil("why", tmp_path / "out" / "fcfs", "--job", "3")
     assert told.exit_code == 0, told.output
     text = " ".join(told.stdout.split())
-    assert "1 node with 32 cores, 4 a100 GPUs" in text
+    assert "1 node with 32 CPUs, 4 a100 GPUs" in text
     assert "12 nodes up in partition all, of these 0 with 4 a100 GPUs free" in text
 
 
@@ -222,17 +269,23 @@ POLICIES: dict[str, Callable[[list[SmallNode]], OneRound]] = {
 @settings(max_examples=up_to(400), suppress_health_check=[HealthCheck.function_scoped_fixture], deadline=None)
 @given(
     small_nodes(),
-    st.lists(st.tuples(small_jobs(), st.integers(0, 4), st.integers(1, 6)), min_size=1, max_size=10),
+    st.lists(
+        st.tuples(small_jobs(), st.integers(0, 4), st.integers(1, 6), st.sampled_from([1, 1, 3])),
+        min_size=1,
+        max_size=8,
+    ),
     st.sampled_from(sorted(POLICIES)),
 )
 def test_every_start_equals_that_of_the_independent_simulator(
-    tmp_path: Path, empty: list[SmallNode], drawn: list[tuple[SmallJob, int, int]], policy: str
+    tmp_path: Path, empty: list[SmallNode], drawn: list[tuple[SmallJob, int, int, int]], policy: str
 ) -> None:
+    """Some jobs are arrays of three."""
     arrives_s, jobs = 0.0, list[tuple[float, float, SmallJob]]()
-    for job, later_s, run_s in drawn:
+    for job, later_s, run_s, size in drawn:
         arrives_s += later_s
         if fits(empty, job):
-            jobs.append((arrives_s, min(float(run_s), job.estimate_s), job))
+            ends_in_s = min(float(run_s), job.estimate_s)
+            jobs += [(arrives_s, ends_in_s, deepcopy(job)) for _ in range(size)]
     if not jobs:
         return
     expected = small_consumable.replayed(empty, deepcopy(jobs), POLICIES[policy](empty))
@@ -295,12 +348,19 @@ FAULTS: dict[str, tuple[Callable[[str], str], str]] = {
 }
 
 
+@pytest.fixture(scope="module")
+def two_on_gpus(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The replay of two jobs that share a node, each on two of its GPUs."""
+    log = accounting(tmp_path_factory.mktemp("gpus"), *[("gpu", "cpu=1,node=1,gres/gpu:a100=2", "g01")] * 2)
+    replay(log, "--scheduler", "fcfs", "--no-report")
+    return log.parent
+
+
 @pytest.mark.parametrize("fault", FAULTS)
-def test_an_invariant_finds_a_share_that_is_not_free(fault: str, tmp_path: Path) -> None:
+def test_an_invariant_finds_a_share_that_is_not_free(fault: str, two_on_gpus: Path) -> None:
     spoil, sentence = FAULTS[fault]
-    replay(accounting(tmp_path, *[("gpu", "cpu=1,node=1,gres/gpu:a100=2", "g01")] * 2))
-    facts = read_facts(tmp_path / "out" / "fcfs" / TRACE)
-    nodes = tuple(read_cluster(tmp_path / "slurm.conf").nodes.values())
+    facts = read_facts(two_on_gpus / "out" / "fcfs" / TRACE)
+    nodes = tuple(read_cluster(two_on_gpus / "slurm.conf").nodes.values())
     assert first_breach(facts, Capacity(12, nodes=nodes)) is None
     details = [
         spoil(detail) if event == Fact.RUN_STARTED else detail

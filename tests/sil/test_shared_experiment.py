@@ -465,7 +465,7 @@ def test_promises_are_recorded_as_facts_and_the_share_kept_is_a_metric(tmp_path:
         assert 0 < kept.value.mean <= 100
 
 
-@pytest.fixture(params=["sqlite", "postgresql"])
+@pytest.fixture(params=["sqlite", pytest.param("postgresql", marks=pytest.mark.long)])
 def laboratory(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Address]:
     """A database with the small site."""
     written(tmp_path)

@@ -102,7 +102,7 @@ def test_a_reservation_moves_up_when_a_run_on_other_nodes_gives_back_a_licence_e
 def test_why_counts_the_licences_that_are_free(tmp_path: Path) -> None:
     replay(tmp_path, *[ONE_CORE] * 8, scheduler="fcfs")
     text = " ".join(sil("why", tmp_path / "out" / "fcfs", "--job", "6").stdout.split())
-    assert "it requests 1 node with 1 core, and 1 matlab; 2 nodes up in partition both; 0 of 5 matlab" in text
+    assert "it requests 1 node with 1 CPU, and 1 matlab; 2 nodes up in partition both; 0 of 5 matlab" in text
     assert "0 of 5 matlab are free, it requests 1" in text
 
 
@@ -110,7 +110,7 @@ def test_a_job_that_requests_more_licences_than_there_are_is_refused(tmp_path: P
     jobs = replay(tmp_path, ("both", "cpu=1,node=1,license/matlab=6", "00:01:40", 100), ONE_CORE)
     assert jobs["job_id"].to_list() == [2]
     assert summary(tmp_path)["easy"]["refused"].endswith(
-        "because job 1 requests 1 node with 1 core, and 6 matlab; the site has 5 matlab"
+        "because job 1 requests 1 node with 1 CPU, and 6 matlab; the site has 5 matlab"
     )
 
 
@@ -160,4 +160,4 @@ def test_an_invariant_finds_more_licences_in_use_than_the_site_has(tmp_path: Pat
 def test_what_a_job_requests_of_the_site_is_read_from_a_trace_as_it_was_written() -> None:
     request = Request(2, site_resources={"matlab": 1, "abaqus": 20})
     assert request_of(request_text(request)) == request
-    assert str(request) == "2 nodes with 1 core each, and 20 abaqus and 1 matlab"
+    assert str(request) == "2 nodes with 1 CPU each, and 20 abaqus and 1 matlab"

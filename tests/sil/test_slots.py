@@ -166,10 +166,16 @@ class OnIdleSlots:
 @pytest.mark.parametrize(
     ("run_times", "scheduler", "mean_wait_s", "replications"),
     [
-        ('kind = "gamma"\ncoefficient_of_variation = 1.0', f"{__name__}:OnIdleSlots", mean_wait_mmc_s, 40),
-        ('kind = "exact"', "mct", mean_wait_mdc_s, 25),
+        pytest.param(
+            'kind = "gamma"\ncoefficient_of_variation = 1.0',
+            f"{__name__}:OnIdleSlots",
+            mean_wait_mmc_s,
+            40,
+            marks=pytest.mark.long,
+            id="exponential",
+        ),
+        pytest.param('kind = "exact"', "mct", mean_wait_mdc_s, 25, id="fixed"),
     ],
-    ids=["exponential", "fixed"],
 )
 def test_the_mean_wait_on_the_slots_of_a_machine_is_that_of_theory(
     run_times: str,

@@ -183,8 +183,8 @@ def test_a_minimum_gain_avoids_wasted_low_priority_runs(monkeypatch: pytest.Monk
 # -- the command -------------------------------------------------------------------------------------------
 
 
-def test_the_command_writes_page_ledger_tables_and_figures(tmp_path: Path) -> None:
-    result = CliRunner().invoke(app, ["reproduce", "cs2", "--out", str(tmp_path)])
+def test_the_command_writes_page_ledger_tables_and_figures(small_study: str, tmp_path: Path) -> None:
+    result = CliRunner().invoke(app, ["reproduce", small_study, "--out", str(tmp_path)])
     assert result.exit_code == 0, result.output
     assert "1. PJS is in all cases at least equal to SJS: holds" in result.output
     written = {path.name for path in (tmp_path / "cs2").iterdir()}
@@ -193,7 +193,7 @@ def test_the_command_writes_page_ledger_tables_and_figures(tmp_path: Path) -> No
     ledger = pl.read_csv(tmp_path / "cs2" / "ledger.csv")
     assert ledger.columns == ["claim", "paper", "ours", "verdict", "rule"]
     assert len(ledger) == 5
-    again = CliRunner().invoke(app, ["reproduce", "cs2", "--out", str(tmp_path), "--json"])
+    again = CliRunner().invoke(app, ["reproduce", small_study, "--out", str(tmp_path), "--json"])
     (study,) = json.loads(again.stdout)
     assert [claim["verdict"] for claim in study["claims"]] == ledger["verdict"].to_list()
     assert study["tables"]["Saving against SJS (%)"][0]["jobs"] == 5

@@ -18,7 +18,7 @@ from tests.sil.test_cli import sil, the_sentence
 from tests.sil.test_experiment import run
 from tests.sil.test_replay import Row, facts_of, log_of
 
-pytestmark = pytest.mark.usefixtures("in_this_process")
+pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 
 ROWS: list[Row] = [
     (1, 0.0, 50.0, 2, 60.0, 1),

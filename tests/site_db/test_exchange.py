@@ -268,11 +268,6 @@ UNRESOLVED_NAMES_AT_A_SITE_OF_NODES = {
         'partitions = ["whole", "bacth"] # HERE',
         "job class 'wide' names the partition 'bacth', which does not exist; did you mean 'batch'?",
     ),
-    "a site resource of a request": (
-        "matlab = 2",
-        "mathlab = 2 # HERE",
-        "job class 'tasks' names the site resource 'mathlab', which does not exist; did you mean 'matlab'?",
-    ),
 }
 
 

@@ -36,7 +36,7 @@ PartitionName=whole Nodes=g1,n[03-04] OverSubscribe=EXCLUSIVE
 def imported(session: Session, text: str, folder: Path, site: str = "ours") -> ImportedNodes:
     path = folder / "slurm.conf"
     path.write_text(text)
-    found = import_nodes(session, site, path)
+    found = import_nodes(session, site, path, 0.0)
     session.expire_all()
     return found
 
@@ -55,7 +55,7 @@ def refused(session: Session, text: str, folder: Path, site: str = "ours") -> st
     path = folder / "slurm.conf"
     path.write_text(text)
     with pytest.raises(InvalidFile) as caught:
-        import_nodes(session, site, path)
+        import_nodes(session, site, path, 0.0)
     return str(caught.value).removeprefix(f"{path}")
 
 
@@ -76,10 +76,10 @@ def test_a_new_site_has_the_nodes_partitions_and_licences_of_the_file(
     file = file_of(session)
     assert list(errors(file)) == []
     cpu, gpu = file.machines
-    assert (cpu.names, cpu.machine_class) == (("n01", "n02", "n03", "n04"), "64-cores-256000-mb")
+    assert (cpu.names, cpu.machine_class) == (("n01", "n02", "n03", "n04"), "64-cpus-256000-mb")
     assert (cpu.processors, cpu.threads_per_core, cpu.memory_mb) == (64, 2, 256_000.0)
     assert cpu.features == ("avx512", "ib")
-    assert (gpu.names, gpu.machine_class) == (("g1",), "32-cores-512000-mb-2-h100-4-a100")
+    assert (gpu.names, gpu.machine_class) == (("g1",), "32-cpus-512000-mb-2-h100-4-a100")
     assert gpu.gpus == {"a100": 4, "h100": 2}
     assert gpu.resources == {"scratch": 800 * 2**30}
     assert [(table.name, table.amount) for table in file.site_resources] == [("matlab", 5)]
@@ -111,7 +111,7 @@ def test_nodes_with_cpus_on_other_cores_are_of_another_class(session: Session, t
         "NodeName=c CPUs=64 Feature=fast\nPartitionName=p Nodes=ALL\n"
     )
     imported(session, text, tmp_path)
-    assert classes(file_of(session)) == {"a": "64-cores", "b": "64-cores-2", "c": "64-cores-3"}
+    assert classes(file_of(session)) == {"a": "64-cpus", "b": "64-cpus-2", "c": "64-cpus-3"}
 
 
 def test_the_class_of_a_node_does_not_depend_on_its_partitions(session: Session, tmp_path: Path) -> None:
@@ -121,7 +121,7 @@ def test_the_class_of_a_node_does_not_depend_on_its_partitions(session: Session,
     )
     imported(session, text, tmp_path)
     file = file_of(session)
-    assert set(classes(file).values()) == {"8-cores-1000-mb"}
+    assert set(classes(file).values()) == {"8-cpus-1000-mb"}
     assert [table.nodes for table in file.partitions] == [
         ("n1", "n2"),
         ("n2", "n3"),
@@ -220,8 +220,8 @@ def test_classes_that_the_nodes_cannot_satisfy_any_more_are_counted_and_stay(
     conf = "\n".join(line for line in CONF.splitlines() if "g1" not in line and "Licenses" not in line)
     found = imported(session, conf, tmp_path, "nodes")
     assert found.notes == [
-        "job class 'tasks' requests 128 tasks with 0.5 core each, and 2 matlab; the site has no matlab; such "
-        "jobs are refused when they arrive (1 of 3 classes; for the others: sil db check)"
+        "job class 'tasks' requests 128 tasks with 0.5 CPU each, and 2 matlab, but the site "
+        "has no matlab; such jobs are refused when they arrive (1 of 3 classes; for the others: sil db check)"
     ]
     assert [name for name, _ in never_satisfied(file_of(session, "nodes"))] == ["tasks", "train", "infer"]
     assert count_things(session, "nodes")["job class"] == 5
@@ -352,7 +352,7 @@ def test_nodes_without_any_partition_are_refused_with_what_to_add(
         ),
         (
             "NodeName=n1 CPUs=1 Gres=gpu:1000000",
-            "Gres has 'gpu:1000000'; expected name:type:count, like gpu:a100:4",
+            "a node has 1,000,000 GPUs; expected at most 63",
         ),
         ("PartitionName=q Nodes=ALL MaxNodes=0", "maxnodes is 0; expected 1 or more, or UNLIMITED"),
         (
@@ -371,7 +371,7 @@ def test_a_value_that_no_site_can_have_is_reported_with_its_line(
     path = tmp_path / "slurm.conf"
     path.write_text(text)
     with pytest.raises(BadLog) as caught:
-        import_nodes(session, "ours", path)
+        import_nodes(session, "ours", path, 0.0)
     assert str(caught.value) == f"{path}, line 2: {sentence}"
 
 

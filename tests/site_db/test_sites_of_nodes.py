@@ -155,8 +155,7 @@ def test_a_request_in_a_file_is_that_of_the_scheduler(tmp_path: Path) -> None:
         ('nodes = ["n[1-3]"]', "nodes = []", 28, "partition 'batch' has no nodes; give it some"),
         ('nodes = ["n[1-3]"]', 'nodes = ["n[1-4]"]', 28, "partition 'batch' names the machine 'n4', which"),
         ("default_time_s = 3600", "default_time_s = 90000", 30, "expected max_time_s, 86,400, or less"),
-        ('partitions = ["all"]', 'partitions = ["al"]', 53, "names the partition 'al', which does not exist"),
-        ("matlab = 1", "maple = 1", 52, "names the site resource 'maple', which does not exist"),
+        ('["batch", "all"]', '["batch", "al"]', 59, "names the partition 'al', which does not exist"),
         ("tasks = 100", "tasks = 100, nodes = 2", 59, "either nodes or tasks, and this one has both"),
         ("total_gpus = 2", "total_gpus = 2\ngpus = 1", 45, "either gpus or total_gpus, and this one has"),
         ("cores = 8", "cores = 8\ngpu_share = 0.5", 45, "gpu_share is of one GPU, and gpus is 2; expected 1"),
@@ -183,6 +182,8 @@ def test_a_mistake_is_one_sentence_with_its_line(
     ("before", "after", "sentence"),
     [
         ("matlab = 1", "matlab = 6", "the site has 5 matlab"),
+        ("matlab = 1", "maple = 1", "the site has no maple"),
+        ('partitions = ["all"]', 'partitions = ["al"]', "partition al, which the site does not have"),
         ("total_gpus = 2", "total_gpus = 8", "which the nodes cannot satisfy even if all are free"),
         ("scratch = 10}", "scratch = 1000}", "which the nodes cannot satisfy even if all are free"),
     ],
@@ -232,36 +233,36 @@ def test_the_nodes_of_slurm_conf_become_those_of_a_site(tmp_path: Path) -> None:
     assert [*errors(site)] == []
     assert cluster_of(site) == cluster
     assert [table.name for table in site.machine_classes] == [
-        "64-cores-256000-mb",
-        "64-cores-512000-mb-4-a100",
+        "64-cpus-256000-mb",
+        "64-cpus-512000-mb-4-a100",
     ]
 
 
 def test_classes_keep_their_names_and_the_rest_of_a_site_stays(tmp_path: Path) -> None:
     site = with_cluster(read(SITE, tmp_path), conf(CONF, tmp_path))
     names = {name: group.machine_class for group in site.machines for name in group.names}
-    assert names == dict.fromkeys(["n1", "n2", "n3", "n4"], "64-cores-256000-mb") | {
-        "g1": "64-cores-512000-mb-4-a100"
+    assert names == dict.fromkeys(["n1", "n2", "n3", "n4"], "64-cpus-256000-mb") | {
+        "g1": "64-cpus-512000-mb-4-a100"
     }
     again = with_cluster(site, conf(CONF.replace("n[1-4]", "n[1-5]"), tmp_path))
-    assert {group.machine_class for group in again.machines if "n5" in group.names} == {"64-cores-256000-mb"}
+    assert {group.machine_class for group in again.machines if "n5" in group.names} == {"64-cpus-256000-mb"}
     assert again.job_classes == site.job_classes
     renamed = site.model_copy(
         update={
             "machine_classes": tuple(
-                table.model_copy(update={"name": table.name.replace("64-cores-256000-mb", "thin")})
+                table.model_copy(update={"name": table.name.replace("64-cpus-256000-mb", "thin")})
                 for table in site.machine_classes
             ),
             "machines": tuple(
                 group.model_copy(
-                    update={"machine_class": group.machine_class.replace("64-cores-256000-mb", "thin")}
+                    update={"machine_class": group.machine_class.replace("64-cpus-256000-mb", "thin")}
                 )
                 for group in site.machines
             ),
         }
     )
     kept = with_cluster(renamed, conf(CONF, tmp_path))
-    assert {group.machine_class for group in kept.machines} == {"thin", "64-cores-512000-mb-4-a100"}
+    assert {group.machine_class for group in kept.machines} == {"thin", "64-cpus-512000-mb-4-a100"}
 
 
 def test_overlapping_partitions_do_not_split_nodes_that_are_alike(tmp_path: Path) -> None:

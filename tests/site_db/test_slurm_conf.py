@@ -174,8 +174,109 @@ def test_the_model_is_stated_in_two_lines(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
+    ("line", "cores"),
+    [
+        ("CPUs=16 CoreSpecCount=2", 14),
+        ("Sockets=2 CoresPerSocket=4 ThreadsPerCore=2 CoreSpecCount=1", 14),
+        ("CPUs=8 Sockets=2 CoresPerSocket=4 ThreadsPerCore=2 CoreSpecCount=1", 7),
+        ("CPUs=16 CpuSpecList=0-1,8", 13),
+    ],
+)
+def test_jobs_do_not_get_the_cores_of_the_system(line: str, cores: int, tmp_path: Path) -> None:
+    assert cluster(tmp_path, f"NodeName=n1 {line}").nodes["n1"].cores == cores
+
+
+@pytest.mark.parametrize("state", ["DOWN", "drain", "DRAINED", "FAIL", "IDLE+DRAIN", "DOWN*"])
+def test_nodes_that_take_no_jobs_are_down(state: str, tmp_path: Path) -> None:
+    found = cluster(
+        tmp_path, f"NodeName=a,b CPUs=1 State={state}", "NodeName=c,d,e CPUs=1 State=UNKNOWN", "DownNodes=c"
+    )
+    assert (found.down, list(found.nodes)) == ({"a", "b", "c"}, ["a", "b", "c", "d", "e"])
+    assert list(found.up.nodes) == ["d", "e"]
+    assert found.up.notes == ("3 nodes left out, since they are down: a, b, c",)
+
+
+@pytest.mark.parametrize("state", ["UP", "IDLE", "CLOUD", "IDLE+CLOUD+POWERED_DOWN", "MIXED+MAINT"])
+def test_nodes_that_are_only_busy_or_powered_down_are_not_down(state: str, tmp_path: Path) -> None:
+    assert not cluster(tmp_path, f"NodeName=a CPUs=1 State={state}").down
+
+
+@pytest.mark.parametrize(
+    ("setting", "reason"),
+    [
+        ("AllowAccounts=phys", "all users may use a partition, unless a queue ([[queues]]) has users"),
+        ("DenyQos=long", "all users may use a partition, unless a queue ([[queues]]) has users"),
+        ("MaxCPUsPerNode=8", "partitions do not limit what a job has of a node"),
+        ("MaxMemPerNode=1000", "partitions do not limit what a job has of a node"),
+        ("MinNodes=2", "partitions have no least number of nodes"),
+        ("PriorityTier=10", "the order of service is that of [[queues]]"),
+        ("State=DOWN", "partitions are always up"),
+        ("OverSubscribe=FORCE:4", "jobs do not share a CPU by turns"),
+    ],
+)
+def test_what_decides_where_jobs_run_and_is_ignored_is_named_with_its_line(
+    setting: str, reason: str, tmp_path: Path
+) -> None:
+    found = cluster(tmp_path, "NodeName=n1 CPUs=4", f"PartitionName=p Nodes=n1 {setting}")
+    expected = f"line 2: ignored: {setting} of PartitionName=p, because {reason}"
+    assert [note.removeprefix(f"{tmp_path}/slurm.conf, ") for note in found.notes] == [expected]
+
+
+def test_keys_without_effect_are_counted_in_one_sentence_and_values_that_say_nothing_are_not_named(
+    tmp_path: Path,
+) -> None:
+    found = cluster(
+        tmp_path,
+        "NodeName=DEFAULT CPUs=4 Weight=5",
+        "NodeName=n[1-2] Weight=1 NodeAddr=x TmpDisk=1",
+        "PartitionName=p Nodes=ALL Default=YES State=UP AllowGroups=ALL MinNodes=0 PriorityTier=1",
+        "PartitionName=q Nodes=n1 SelectTypeParameters=CR_Socket",
+    )
+    assert found.notes == (
+        "keys without effect on the model, with their numbers of lines: Default (1), NodeAddr (1), "
+        "SelectTypeParameters (1), TmpDisk (1), Weight (2)",
+    )
+
+
+def test_a_key_that_may_be_of_a_newer_slurm_is_named_and_ignored(tmp_path: Path) -> None:
+    (note,) = cluster(tmp_path, "NodeName=n1 CPUs=4 QuantumBits=7").notes
+    assert note.endswith("line 1: ignored: quantumbits=7 of NodeName=n1, because it is not known")
+
+
+def test_what_a_partition_selects_is_not_what_the_site_selects(tmp_path: Path) -> None:
+    found = cluster(
+        tmp_path,
+        "SelectTypeParameters=CR_Core_Memory",
+        "NodeName=n1 CPUs=4 RealMemory=1000",
+        "PartitionName=p Nodes=n1 SelectTypeParameters=CR_Socket",
+    )
+    assert found.has_memory
+
+
+@pytest.mark.parametrize(
     ("lines", "sentence"),
     [
+        (("NodeName=n1 CPU=3",), "line 1: NodeName=n1 has cpu=3, which is no key of Slurm; expected CPUs"),
+        (
+            ("NodeName=n1 CPUs=1", "PartitionName=p Nodes=n1 MaxTme=60"),
+            "line 2: PartitionName=p has maxtme=60, which is no key of Slurm; expected MaxTime",
+        ),
+        (
+            ("NodeName=n1 CPUs=1", "PartitionName=p Nodes=n1 MaxTime=2 days"),
+            "line 2: 'days' after MaxTime=2 is not of the form Key=value; expected values without spaces, or",
+        ),
+        (
+            ("NodeName=n1 CPUs=1", *["PartitionName=p Nodes=n1"] * 2),
+            "line 3: partition p is defined twice; expected one line PartitionName=p",
+        ),
+        (
+            ("NodeName=n1 CPUs=4 CoreSpecCount=4",),
+            "line 1: a node has 4 CPUs, and the system has 4; expected fewer",
+        ),
+        (
+            ("NodeName=n1 CPUs=4", "DownNodes=n2"),
+            "line 2: DownNodes lists node n2, which is not defined; add NodeName=n2",
+        ),
         (
             ("NodeName=n[1-2 CPUs=4",),
             "line 1: 'n[1-2' is neither a name nor a range like node[01-08,12]",

@@ -46,11 +46,16 @@ def choose(requests: RequestTable, k: int, chunks: int, scores: Floats2, heap: I
     There must be room for all of them. Returns the number of nodes. Ties: the lowest node.
     O(N + chosen log N).
     """
-    size = 0
+    size, best = 0, NONE
     for n in range(requests.fit.shape[1]):
         if requests.fit[k, n] > 0:
             heap[size] = n
             size += 1
+            if best == NONE or scores[k, n] > scores[k, best]:
+                best = n
+    if requests.fit[k, best] >= chunks:  # as for most jobs
+        chosen[0, NODE], chosen[0, CHUNKS] = best, chunks
+        return 1
     for x in range(size // 2 - 1, -1, -1):
         sift_down(scores, k, heap, size, x)
     count = 0

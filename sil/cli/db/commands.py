@@ -27,7 +27,8 @@ app = typer.Typer(
 )
 
 
-for command in (logs.import_sacct, logs.import_swf, logs.import_slurm_conf, demand.demand):
+app.command(epilog=logs.HOW_TO_CREATE)(logs.import_sacct)
+for command in (logs.import_swf, logs.import_slurm_conf, demand.demand):
     app.command()(command)
 
 
@@ -59,15 +60,17 @@ def import_site(
     from site_db.site_file.importing import put_file
     from site_db.site_file.nodes import never_satisfied
     from site_db.sites import site_names
+    from site_db.toml_file import located
 
     with opened(db, changing=True) as (session, address):
         path = files.find(site, "sites", Path())
         file = read_site_file(path)
         there = site_names(session)
         put_file(session, file, path)
-        impossible = [sentence for _, sentence in never_satisfied(file)]
+        place = {table.name: ("job_classes", k, "request") for k, table in enumerate(file.job_classes)}
+        refused = [(place[name], sentence) for name, sentence in never_satisfied(file)]
         counts = [counted(n, what) for what, n in count_things(session, file.name).items()]
-    for sentence in impossible:
+    for sentence in located(path, refused):
         console.print_note(sentence)
     done = "is updated from its file" if file.name in there else "is new"
     console.print_line(f"{address}: the site '{file.name}' {done}: {', '.join(counts)}")
@@ -78,12 +81,16 @@ def export(
     db: Database = DEFAULT,
     out_file: Annotated[Path | None, Option("--out", help="Write to this file.")] = None,
 ) -> None:
-    """Print a site as a site file."""
+    """Print a site as a site file, which can be imported into another database.
+
+    A job class without a time from the site's staff has the times that are expected now. The history itself
+    is not part of the file.
+    """
+    from site_db.exporting import exported
     from site_db.site_file import exchange
-    from site_db.sites import SiteReader
 
     with opened(db) as (session, address):
-        text = exchange.site_text(SiteReader(session, site_of(session, address)).as_file())
+        text = exchange.site_text(exported(session, site_of(session, address)))
         if out_file is not None:
             _write(out_file, text)
     if out_file is None:

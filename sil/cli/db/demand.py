@@ -31,8 +31,9 @@ def demand(
         reader = SiteReader(session, site_of(session, address))
         ids = reader.ids("job_classes")
         file = reader.as_file()
-        requests = {ids[name]: request for name, request in requests_at(file, cluster_of(file)).items()}
-        found = demand(session, reader.site.id, requests, by)
+        cluster = cluster_of(file)
+        held_by = {ids[name]: cluster.held(request) for name, request in requests_at(file, cluster).items()}
+        found = demand(session, reader.site.id, held_by, by)
     print_listings([_listing(found, by, reader.site.name)], as_json)
 
 

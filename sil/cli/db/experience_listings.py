@@ -31,7 +31,8 @@ from site_db.schema import (
 from site_db.sites import SiteReader, find_site
 from site_db.toml_file import InvalidFile
 
-MOST_TIMES_SHOWN = 60
+MOST_TIMES_SHOWN = 20
+LONGEST_NAME_SHOWN = 60
 ESTIMATE = [
     number("expected (s)", "expected_s", ",.1f"),
     number("deviation (s)", "deviation_s", ",.1f"),
@@ -60,8 +61,8 @@ def expected_times(session: Session, site: str) -> Listing:
                 estimate = ExecutionEstimate(seen.mean_s, seen.deviation_s, Rule.MACHINE_CLASS, seen.count)
                 label = f"{layout.machine_classes[k]} (0)"
                 rows.append({"job_class": name, "resource": label, **_facts(estimate)})
-    columns = [text("job class"), text("resource"), *ESTIMATE]
-    hint = "; --job-class NAME shows one class"
+    columns = [Column("job class", lambda row: _short(row["job_class"])), text("resource"), *ESTIMATE]
+    hint = "; --job-class NAME shows one class, --json all names in full"
     return Listing("expected_times", "Expected times", columns, rows, most=MOST_TIMES_SHOWN, hint=hint)
 
 
@@ -90,6 +91,11 @@ def one_job_class(session: Session, site: str, name: str) -> Listing:
     quantiles = [number("median (s)", "median_s", ",.1f"), number("95 % (s)", "percentile_95_s", ",.1f")]
     columns = [text("resource"), *ESTIMATE, number("own runs"), *quantiles]
     return Listing("expected_times", f"{name} at {site}", columns, rows, total)
+
+
+def _short(name: str) -> str:
+    """Names of learnt classes state the whole request."""
+    return name if len(name) <= LONGEST_NAME_SHOWN else f"{name[: LONGEST_NAME_SHOWN - 3]}..."
 
 
 def _facts(estimate: ExecutionEstimate | None) -> dict[str, Any]:

@@ -13,21 +13,22 @@ from typer import Argument
 from scheduler import counted
 from sil.cli import console
 from sil.cli.db.database import DEFAULT, Database, opened, site_of
+from site_db.jobs.logs.sacct_command import COMMAND
 
 if TYPE_CHECKING:
     from sqlalchemy.orm import Session
 
     from site_db.jobs.logs.logged_job import Tally
 
+HOW_TO_CREATE = f"Create the log, of any time (-S, -E), with: {COMMAND}"
+"""The end of the help of `import_sacct`: whole, since the text of an argument is cut."""
+
 
 def import_sacct(
-    log: Annotated[Path, Argument(help="Output of `sacct -P -X -o ...`; may be gzipped.")],
+    log: Annotated[Path, Argument(help="Output of `sacct`, as below; may be gzipped.")],
     db: Database = DEFAULT,
 ) -> None:
     """Record the jobs of a Slurm accounting log.
-
-    Create the log with: sacct -a -P -X -S 2026-01-01 -E now -o
-    JobID,User,JobName,Partition,AllocCPUS,NodeList,Submit,Start,End,Elapsed,TimelimitRaw,State,ReqTRES,AllocTRES
 
     Jobs request parts of the site's nodes, which come from slurm.conf (`sil db import-slurm-conf`); without
     it, the nodes of a new site are inferred from the jobs. A job class is (user, program, request). All jobs
@@ -63,7 +64,7 @@ def import_slurm_conf(
 
     with opened(db, changing=True) as (session, address):
         site = site_of(session, address)
-        imported = import_nodes(session, site, conf)
+        imported = import_nodes(session, site, conf, time.time())
     state = "new" if imported.is_new else "updated"
     console.print_line(f"{address}: the site '{site}' is {state}: {imported.cluster}.")
     for line in imported.cluster.model:
@@ -105,7 +106,8 @@ def _import_log(
             console.fail(f"{log}: none of its rows can be used: {reasons}")
         after, members = count_things(session, site), count_members(session, site)
     new = [counted(after[what] - before[what], what) for what in after if after[what] > before[what]]
-    recorded = f"{tally.used - left_out:,} of {tally.rows:,} rows of {log} are recorded as jobs"
+    n = tally.used - left_out
+    recorded = f"{n:,} of {counted(tally.rows, 'row')} of {log} {'is' if n == 1 else 'are'} recorded as jobs"
     console.print_line(f"{address}: {recorded}.")
     console.print_line(f"New at the site '{site}': {', '.join(new) or 'nothing'}.")
     for name, n in members_before.items():

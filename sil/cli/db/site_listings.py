@@ -3,12 +3,14 @@
 from __future__ import annotations
 
 from collections import Counter, defaultdict
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from typing import Any
 
 from sqlalchemy import BigInteger, Cast, ScalarSelect, Select, cast, func, select
 from sqlalchemy.orm import InstrumentedAttribute, Session
 
+from scheduler.node_request import Node
 from sil.cli.console import Column, Listing, Row, number, text
 from site_db.jobs.records import SourceKind
 from site_db.schema import JobClassRow, JobRow, MachineRow, SiteRow, SourceRow, UserRow, UserUsageRow
@@ -71,17 +73,14 @@ def machines(reader: SiteReader, states: CurrentStates) -> Listing:
 
 
 def partitions(cluster: Cluster) -> Listing:
-    """The partitions of a site of nodes, with what their nodes have."""
+    """The partitions of a site of nodes, with what their nodes have, and what all nodes have."""
     rows: list[Row] = []
     for partition in cluster.partitions.values():
         nodes = [node for node in cluster.nodes.values() if partition.name in node.partitions]
         rows.append(
             {
                 "partition": partition.name,
-                "nodes": len(nodes),
-                "cpus": int(sum(node.cores for node in nodes)),
-                "memory_mb": sum(node.memory_mib for node in nodes),
-                "gpus": dict(sorted(Counter(gpu for node in nodes for gpu in node.gpus).items())),
+                **_what_have(nodes),
                 "max_time_s": partition.max_time_s,
                 "default_time_s": partition.default_time_s,
                 "max_nodes": partition.max_nodes,
@@ -99,7 +98,18 @@ def partitions(cluster: Cluster) -> Listing:
         number("most nodes", "max_nodes"),
         Column("whole nodes", lambda row: "yes" if row["exclusive"] else ""),
     ]
-    return Listing("partitions", "Partitions", columns, rows)
+    limits = dict.fromkeys(("max_time_s", "default_time_s", "max_nodes", "exclusive"))
+    total = {"partition": "all nodes", **_what_have([*cluster.nodes.values()]), **limits}
+    return Listing("partitions", "Partitions", columns, rows, total if rows else None)
+
+
+def _what_have(nodes: Sequence[Node]) -> Row:
+    return {
+        "nodes": len(nodes),
+        "cpus": int(sum(node.cores for node in nodes)),
+        "memory_mb": sum(node.memory_mib for node in nodes),
+        "gpus": dict(sorted(Counter(gpu for node in nodes for gpu in node.gpus).items())),
+    }
 
 
 def site_resources(cluster: Cluster) -> Listing:

@@ -8,7 +8,7 @@ from typing import Protocol
 
 import numpy as np
 
-from scheduler.compiled import Floats, Floats2, Ints, Ints2
+from scheduler.compiled import Floats2, Ints, Ints2
 from scheduler.node_resources.kernels.fragmentation import Typical
 from scheduler.node_resources.selection import (
     BestFit,
@@ -39,12 +39,12 @@ class Places(Protocol):
 class WholeNumbers(NodeSelection):
     """Another selection, with its scores rounded."""
 
-    def __init__(self, selection: NodeSelection, rounded: Callable[[Floats], Floats]) -> None:
+    def __init__(self, selection: NodeSelection, rounded: np.ufunc) -> None:
         self._selection, self._rounded = selection, rounded
 
     def score(self, nodes: NodeResources, kind: int, which: Ints, scores: Floats2) -> None:
         self._selection.score(nodes, kind, which, scores)
-        scores[kind, which] = self._rounded(scores[kind, which])
+        self._rounded(scores[kind], scores[kind])  # the whole row: whole numbers stay as they are
 
 
 class Random:
@@ -58,9 +58,13 @@ class Random:
         if not nodes.fits(kind, chunks):
             return None
         used = np.zeros((1, 3), dtype=np.int64)
-        used[0, :2] = self._rng.choice(nodes.where_fits(kind)), chunks
-        nodes.take(kind, used, lambda n: int(self._rng.choice(nodes.gpus_that_fit(kind, n))))
+        used[0, :2] = self._any(nodes.where_fits(kind)), chunks
+        nodes.take(kind, used, lambda n: self._any(nodes.gpus_that_fit(kind, n)))
         return used
+
+    def _any(self, which: Ints) -> int:
+        """As `choice` of the generator draws, which takes longer than all else."""
+        return int(which[self._rng.integers(len(which))])
 
 
 POLICIES = ("Random", "DotProd", "GpuClustering", "GpuPacking", "BestFit", "FGD")

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
-from math import ceil
+from math import ceil, inf
 
-from scheduler.node_request import Gpus, Request, alike
+from scheduler import counted
+from scheduler.node_request import Gpus, Request
 from site_db.jobs.logs.logged_job import LoggedJob
 from site_db.jobs.logs.tres import Tres
 from site_db.site_file.cluster import Cluster
@@ -22,7 +23,11 @@ class LoggedRequests:
 
     A job requests its own resources (ReqTRES, else AllocTRES and the older columns) on as many nodes as it
     had, in equal parts; where its CPUs cannot be divided so, they are tasks of one core, anywhere. CPUs are
-    rounded up to whole cores. A job of a partition that is exclusive takes whole nodes.
+    rounded up to whole cores.
+
+    A job takes whole nodes if its partition is exclusive, or if it had all CPUs of its nodes and more than
+    it requested, as after `--exclusive`. Without the names of its nodes, those of its partitions count, if
+    they all have equally many CPUs. Its CPUs on each node are rounded down.
     """
 
     def __init__(self, cluster: Cluster) -> None:
@@ -30,6 +35,10 @@ class LoggedRequests:
         self.all: list[Request] = []
         self._places: dict[object, int] = {}
         self._counts: list[int] = []
+        self._undeclared: list[tuple[str, ...]] = []
+        """Of each request, resources of the site that the cluster does not declare."""
+        self._cpus_of_a_node: dict[frozenset[str], float] = {}
+        """Of each of the nodes in partitions; infinite if they differ."""
         self._first: list[str] = []
         """How many jobs have each request, and the number of the first."""
 
@@ -44,39 +53,71 @@ class LoggedRequests:
         tres, partitions = job.resources, partitions_of(job)
         gpus, others = tuple(sorted(tres.gpus.items())), tuple(sorted(tres.others.items()))
         of_site = tuple(sorted(tres.site_resources.items()))
-        key = tres.cpus, tres.nodes, tres.memory_mib, gpus, others, partitions, of_site
+        has_whole_nodes = job.processors > tres.cpus and self._has_whole_nodes(job, partitions)
+        key = tres.cpus, tres.nodes, tres.memory_mib, gpus, others, partitions, of_site, has_whole_nodes
         if key not in self._places:
             self._places[key] = len(self.all)
-            self.all.append(self._request(tres, partitions))
+            request = self._request(tres, partitions, has_whole_nodes)
+            self.all.append(self._cluster.as_allocated(request))
             self._counts.append(0)
             self._first.append(job.number)
+            declares = self._cluster.site_resource
+            self._undeclared.append(tuple(name for name, n in of_site if n and declares(name) is None))
         return self._places[key]
+
+    def undeclared(self) -> Iterator[str]:
+        """A sentence for each of the site's resources that jobs request and the cluster does not declare."""
+        found = Counter[str]()
+        for names, n in zip(self._undeclared, self._counts, strict=True):
+            found.update(dict.fromkeys(names, n))
+        for name, n in found.items():
+            yield (
+                f"{counted(n, 'job')}: {name} is requested, which the cluster does not declare; ignored, "
+                f"unless Licenses in slurm.conf has it before the log is read"
+            )
 
     def never_fit(self) -> Iterator[str]:
         """A sentence for each request that the nodes, or the site's resources, cannot satisfy."""
-        sorts = alike(self._cluster.nodes.values())
         for request, n, first in zip(self.all, self._counts, self._first, strict=True):
-            who = f"job {first}" if n == 1 else f"{n:,} jobs, the first is job {first}"
-            beyond = request.beyond(self._cluster.site_resources)
-            if beyond is not None:
-                yield f"{who}: the site has {beyond} for {request}; refused when it arrives"
-                continue
-            if sum(request.chunks_on(node) * n_alike for node, n_alike in sorts) < request.chunks:
-                yield f"{who}: the nodes cannot satisfy {request}{request.where}; refused when it arrives"
+            who = f"job {first} requests" if n == 1 else f"{n:,} jobs, the first is job {first}, request"
+            why = self._cluster.unsatisfied(request)
+            if why is not None:
+                yield f"{who} {why}; refused when it arrives"
 
-    def _request(self, tres: Tres, partitions: frozenset[str]) -> Request:
+    def _has_whole_nodes(self, job: LoggedJob, partitions: frozenset[str]) -> bool:
+        """Whether a job had all CPUs of its nodes, and more than it requested, in whole cores."""
+        tres = job.resources
+        cores = tres.nodes * self._cluster.threads_in(partitions)
+        if job.processors <= cores * ceil(tres.cpus / cores):
+            return False
+        nodes = self._cluster.nodes
+        if job.nodes:
+            return job.processors >= sum(nodes[name].cores if name in nodes else inf for name in job.nodes)
+        if partitions not in self._cpus_of_a_node:
+            there = {
+                n.cores for n in nodes.values() if not partitions or not partitions.isdisjoint(n.partitions)
+            }
+            self._cpus_of_a_node[partitions] = there.pop() if len(there) == 1 else inf
+        return job.processors >= tres.nodes * self._cpus_of_a_node[partitions]
+
+    def _request(self, tres: Tres, partitions: frozenset[str], exclusive: bool) -> Request:
         threads = self._cluster.threads_in(partitions)
         nodes, memory_mib = tres.nodes, tres.memory_mib if self._cluster.has_memory else 0
-        are_tasks = tres.cpus % nodes != 0 and not tres.gpus
+        are_tasks = tres.cpus % nodes != 0 and not tres.gpus and not exclusive
         chunks = ceil(tres.cpus / threads) if are_tasks else nodes
+        cores = 1 if are_tasks else ceil(tres.cpus / nodes / threads)
+        if (
+            exclusive
+        ):  # it gets all of each node, so that a part more on some of them is no reason to refuse it
+            cores = max(1, tres.cpus // (nodes * threads))
         return Request(
             chunks=chunks,
-            cores=threads if are_tasks else threads * ceil(tres.cpus / nodes / threads),
+            cores=threads * cores,
             memory_mib=ceil(memory_mib / chunks),
             gpus=_gpus(tres, nodes),
             others={name: ceil(n / chunks) for name, n in tres.others.items() if self._cluster.has(name)},
             most_on_node=None if are_tasks else 1,
-            exclusive=self._cluster.takes_whole_nodes(partitions),
+            exclusive=exclusive,
             partitions=partitions,
             site_resources=self._of_site(tres),
         )

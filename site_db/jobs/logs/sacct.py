@@ -12,15 +12,12 @@ from pathlib import Path
 
 from site_db.jobs.logs.log_file import BadLog, printable
 from site_db.jobs.logs.logged_job import MOST_PROCESSORS, LoggedJob, Refused, Tally
+from site_db.jobs.logs.sacct_command import COMMAND
 from site_db.jobs.logs.swf_format import LATEST_UNIX_S
 from site_db.jobs.logs.tres import BadTres, Tres, memory_mib, tres_of
 from site_db.site_file import hostlist
 from site_db.toml_file import MOST
 
-COMMAND = (
-    "sacct -a -P -X -S 2026-01-01 -E now "
-    "-o JobID,User,JobName,Partition,AllocCPUS,NodeList,Submit,Start,End,Elapsed,TimelimitRaw,State"
-)
 EXPECTED = f"a header with User, Start, End, State and JobID or JobIDRaw, as printed by: {COMMAND}"
 
 _UNFINISHED = """COMPLETING CONFIGURING PENDING REQUEUED REQUEUE_FED REQUEUE_HOLD RESIZING RUNNING SIGNALING
@@ -75,8 +72,8 @@ def read_sacct(
     Times are without a zone and taken as UTC (a zone that is given counts), or are seconds since 1970-01-01
     UTC. Submitted is Submit, else Eligible, else Start. The run time is the elapsed time, if there is one,
     and then the start is the end less the elapsed time; it is else End less Start. Processors are AllocCPUS,
-    else NCPUS, else ReqCPUS. The program is the job's name without its folder, else the partition. Characters
-    that cannot be printed are removed.
+    else NCPUS, else those of AllocTRES, else ReqCPUS. The program is the job's name without its folder, else
+    the partition. Characters that cannot be printed are removed.
 
     Refused are rows with too few fields or too many, without a job id, steps of a job, jobs in any other
     state, resources that cannot be read, unknown or unreadable times, and run times of zero or less. A job
@@ -255,12 +252,10 @@ def _elapsed_s(text: str) -> int | None:
 
 
 def _processors(row: _Row, repairs: list[str]) -> int:
-    for name in ("alloccpus", "ncpus", "reqcpus"):
-        processors = _whole(row[name])
+    allocated = tres_of(row["alloctres"]).cpus if row["alloctres"] else 0
+    for processors in (_whole(row["alloccpus"]), _whole(row["ncpus"]), allocated, _whole(row["reqcpus"])):
         if processors is not None and 1 <= processors <= MOST_PROCESSORS:
             return processors
-    if row["alloctres"] and (cpus := tres_of(row["alloctres"]).cpus):
-        return cpus
     repairs.append("the number of processors is unknown, taken as 1")
     return 1
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from copy import deepcopy
+from dataclasses import replace
 
 import numpy as np
 from hypothesis import given, settings
@@ -138,3 +139,15 @@ def test_a_pass_starts_the_jobs_of_the_small_version_on_the_same_nodes(
         assert chunks_of(used) == held_by(queue[i], empty)
     for array, was in zip(unchanging(state), before, strict=True):
         assert (array == was).all()
+
+
+@given(small_nodes(), small_jobs(), st.sampled_from([1, 2, None]))
+def test_as_many_chunks_fit_on_an_idle_node_as_a_request_says(
+    empty: list[SmallNode], job: SmallJob, most_on_node: int | None
+) -> None:
+    nodes = state_of(empty).nodes
+    request = replace(request_of(job), chunks=99, most_on_node=most_on_node, exclusive=False)
+    kind = nodes.kind_of(request)
+    nodes.fits(kind, 1)
+    # Nothing but the amounts limits how many tasks fit.
+    assert nodes.requests.fit[kind].tolist() == [request.chunks_on(node) for node in nodes.all]

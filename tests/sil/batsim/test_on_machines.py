@@ -21,7 +21,7 @@ from tests.sil.batsim.scripted import Answer, Event, decision, scheduler, starti
 from tests.sil.test_experiment import run
 from tests.sil.test_shared_experiment import EXPERIMENT, written
 
-pytestmark = pytest.mark.usefixtures("in_this_process")
+pytestmark = pytest.mark.usefixtures("in_this_process", "without_reports")
 
 ONE_RUN = {"replications": "1"}
 

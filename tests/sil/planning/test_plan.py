@@ -51,6 +51,9 @@ arrivals = { kind = "poisson", jobs_per_quantum = 1.6, quantum_s = 10 }
 kind = "lognormal"
 coefficient_of_variation = 0.2
 """
+FEW = PLAN.replace("most_replications = 12", "first_replications = 2\nmost_replications = 3")
+"""Replications where their number does not matter."""
+
 OFFERS = """
 [[offers]]
 name = "two fast"
@@ -134,7 +137,7 @@ def test_only_the_job_classes_that_gain_or_lose_most_are_shown() -> None:
 
 @pytest.mark.processes
 def test_no_run_is_repeated_and_results_do_not_depend_on_workers(tmp_path: Path) -> None:
-    path = plan_file(tmp_path)
+    path = plan_file(tmp_path, text=FEW)
     first = sil("plan", path, "--out", tmp_path / "one", "--workers", "1")
     other = sil("plan", path, "--out", tmp_path / "two", "--workers", "2")
     assert first.exit_code == other.exit_code == 0, first.output + other.output
@@ -158,7 +161,8 @@ def test_the_smallest_size_that_meets_a_target_is_recommended(tmp_path: Path) ->
     answers = answers_of(plan_file(tmp_path, OFFERS + '\n[size]\noffer = "two fast"\ntarget = 12\n'))
     reported = "1 x two fast is the least that meets the target (Mean turnaround (s) at most 12)"
     assert reported in recommendation(answers)
-    out_of_reach = answers_of(plan_file(tmp_path, OFFERS + '\n[size]\noffer = "two fast"\ntarget = 4\n'))
+    too_much = OFFERS + '\n[size]\noffer = "two fast"\ntarget = 4\n'
+    out_of_reach = answers_of(plan_file(tmp_path, too_much, FEW))
     assert "cannot be met with 'two fast'; with all 3 it is" in recommendation(out_of_reach)
 
 
@@ -167,7 +171,7 @@ def test_several_offers_may_together_handle_a_load_that_none_handles_alone(tmp_p
     offers = "".join(
         f'\n[[offers]]\nname = "{name}"\nchanges = ["1 x fast"]\nprice = 50\n' for name in ("one", "another")
     )
-    text = PLAN.replace("jobs_per_quantum = 1.6", "jobs_per_quantum = 4.2")
+    text = FEW.replace("jobs_per_quantum = 1.6", "jobs_per_quantum = 4.2")
     answers = answers_of(plan_file(tmp_path, offers, "budget = 100\n" + text))
     assert answers.answers[0].base.name == "one + another"
     assert "buy 'one + another' for 100: it is the least that carries the forecast" in recommendation(answers)
@@ -201,7 +205,7 @@ def test_retirements_are_ranked_by_harm(tmp_path: Path) -> None:
 
 
 def test_indispensable_machines_are_named(tmp_path: Path) -> None:
-    answers = answers_of(plan_file(tmp_path, "\n[retire]\ncount = 1\n", PLAN.replace("1.6", "2.2")))
+    answers = answers_of(plan_file(tmp_path, "\n[retire]\ncount = 1\n", FEW.replace("1.6", "2.2")))
     assert answers.indispensable == ("without 1 x fast of pair",)
     assert any(
         s == "Without 1 x fast of pair, the site could not carry the forecast." for s in caveats(answers)
@@ -211,7 +215,7 @@ def test_indispensable_machines_are_named(tmp_path: Path) -> None:
 def test_impossible_combinations_are_left_out(tmp_path: Path) -> None:
     # There are two slow machines: neither can both be upgraded twice, nor go after that.
     upgrade = OFFERS.replace('changes = ["2 x fast"]', 'changes = [{ upgrade = "2 x slow to fast" }]')
-    (answer,) = answers_of(plan_file(tmp_path, upgrade, "budget = 220\n" + PLAN)).answers
+    (answer,) = answers_of(plan_file(tmp_path, upgrade, "budget = 220\n" + FEW)).answers
     assert answer.best_buy is not None
     names = [effect.option.name for effect in answer.best_buy.ranking.effects]
     assert "two fast" in names
@@ -222,7 +226,7 @@ def test_ties_are_reported_in_one_sentence(tmp_path: Path) -> None:
     alike = "".join(
         f'\n[[offers]]\nname = "from {vendor}"\nchanges = ["1 x fast"]\nprice = 50\n' for vendor in "ABC"
     )
-    reported = list(caveats(answers_of(plan_file(tmp_path, alike))))
+    reported = list(caveats(answers_of(plan_file(tmp_path, alike, FEW))))
     assert (
         "'from A' is tied with 'from B' and 'from C' (each offer): the difference is less than 1 %."
         in reported
@@ -233,7 +237,7 @@ def test_ties_are_reported_in_one_sentence(tmp_path: Path) -> None:
 
 def test_an_offer_of_memory_alone_changes_no_run_time(tmp_path: Path) -> None:
     memory = '\n[[offers]]\nname = "memory"\nchanges = [{ change = "slow", memory_mb = 512 }]\nprice = 50\n'
-    reported = caveats(answers_of(plan_file(tmp_path, memory)))
+    reported = caveats(answers_of(plan_file(tmp_path, memory, FEW)))
     about_memory = "'memory': on dedicated machines no run time depends on memory"
     assert any(sentence.startswith(about_memory) for sentence in reported)
 
@@ -243,12 +247,12 @@ def test_a_plan_says_that_jobs_which_keep_their_machines_wait_longer(
     mapping: str, is_said: bool, tmp_path: Path
 ) -> None:
     queue = f'\n[[queues]]\nname = "work"\nmapping = "{mapping}"\n'
-    reported = caveats(answers_of(plan_file(tmp_path, OFFERS + queue)))
+    reported = caveats(answers_of(plan_file(tmp_path, OFFERS + queue, FEW)))
     assert any("Jobs of the queue 'work' keep the machine" in sentence for sentence in reported) is is_said
 
 
 def test_machines_with_a_space_in_their_names_can_be_retired(tmp_path: Path) -> None:
-    path = plan_file(tmp_path, "\n[retire]\ncount = 2\n", PLAN.replace("1.6", "1"))
+    path = plan_file(tmp_path, "\n[retire]\ncount = 2\n", FEW.replace("1.6", "1"))
     (tmp_path / "tiny.toml").write_text(TINY_SITE.replace("s[1-2]", "the slow one [1-2]"))
     (answer,) = answers_of(path).answers
     assert answer.retire is not None
@@ -258,7 +262,7 @@ def test_machines_with_a_space_in_their_names_can_be_retired(tmp_path: Path) -> 
 def test_offers_for_an_overloaded_site_are_compared_with_each_other(
     tmp_path: Path,
 ) -> None:
-    answers = answers_of(plan_file(tmp_path, text=PLAN.replace("1.6", "2.8")))
+    answers = answers_of(plan_file(tmp_path, text=FEW.replace("1.6", "2.8")))
     assert answers.loads[AS_IT_IS.name].is_too_much
     reported = list(caveats(answers))
     assert any("as it is, the site cannot carry the forecast" in sentence for sentence in reported)
@@ -269,7 +273,7 @@ def test_combinations_that_cannot_carry_the_forecast_are_named_on_page_console_a
     tmp_path: Path,
 ) -> None:
     offers = OFFERS.replace("price = 60", "price = 60\nlimit = 3")
-    path = plan_file(tmp_path, offers, PLAN.replace("1.6", "4.4"))
+    path = plan_file(tmp_path, offers, FEW.replace("1.6", "4.4"))
     done = sil("plan", path, "--budget", "200", "--out", tmp_path / "out")
     assert done.exit_code == 0, done.output
     sentence = "Left out of the best buy, since with them the site could not carry the forecast"
@@ -341,7 +345,7 @@ def test_invalid_plans_are_rejected_with_one_sentence(
 
 
 def test_a_goal_without_jobs_is_rejected(tmp_path: Path) -> None:
-    text = PLAN.replace("mix = { short = 1 }", "mix = { short = 1000, long = 1 }")
+    text = FEW.replace("mix = { short = 1 }", "mix = { short = 1000, long = 1 }")
     path = plan_file(
         tmp_path,
         'goals = [{ job_class = "long" }]\n' + OFFERS,
@@ -354,7 +358,7 @@ def test_a_goal_without_jobs_is_rejected(tmp_path: Path) -> None:
 
 def test_refused_jobs_are_reported(tmp_path: Path) -> None:
     def of_users(users: str) -> Path:
-        path = plan_file(tmp_path, text=PLAN.replace("mix =", f"users = {users}\nmix ="))
+        path = plan_file(tmp_path, text=FEW.replace("mix =", f"users = {users}\nmix ="))
         only_ann = f'only_listed_users = true\n{TINY_SITE}\n[[users]]\nname = "ann"\n'
         (tmp_path / "tiny.toml").write_text(only_ann)
         return path
@@ -404,7 +408,8 @@ HISTORY = """
 name = "from-history"
 site = "lab"
 schedulers = ["easy"]
-most_replications = 10
+first_replications = 2
+most_replications = 3
 
 [history]
 jobs = 40
@@ -412,7 +417,7 @@ load = 0.9
 
 [[offers]]
 name = "two more"
-changes = ["2 x 4-cores"]
+changes = ["2 x 4-cpus"]
 price = 100
 """
 
@@ -431,10 +436,10 @@ def test_a_forecast_may_repeat_past_arrivals(tmp_path: Path, monkeypatch: pytest
     # Twelve jobs used their nodes, completed or not, the first at 8:00 and the last at 11:00.
     assert arrivals.jobs_per_quantum / arrivals.quantum_s == pytest.approx(0.9 * 11 / 10_800)  # type: ignore[union-attr]
     assert mix == {
-        "ann/render.sh/1 node with 4 cores/batch": 4 / 12,
-        "bob/fit/1 node with 1 core/batch": 3 / 12,
-        "cy/flow/4 nodes with 4 cores each/batch": 3 / 12,
-        "dee/couple/1 node with 4 cores/batch": 2 / 12,
+        "ann/render.sh/1 node with 4 CPUs/batch": 4 / 12,
+        "bob/fit/1 node with 1 CPU/batch": 3 / 12,
+        "cy/flow/4 nodes with 4 CPUs each/batch": 3 / 12,
+        "dee/couple/1 node with 4 CPUs/batch": 2 / 12,
     }
     done = sil("plan", "plan.toml", "--site", "site.db#lab", "--workers", "1")
     assert done.exit_code == 0, done.output
@@ -445,7 +450,7 @@ def test_a_forecast_may_repeat_past_arrivals(tmp_path: Path, monkeypatch: pytest
 
 
 def test_resources_that_are_down_are_reported(tmp_path: Path) -> None:
-    path, db = plan_file(tmp_path, text=PLAN.replace('site = "tiny.toml"\n', "")), tmp_path / "site.db"
+    path, db = plan_file(tmp_path, text=FEW.replace('site = "tiny.toml"\n', "")), tmp_path / "site.db"
     for command in (["init"], ["import", tmp_path / "tiny.toml"], ["state", "s2", "down"]):
         assert sil("db", *command, "--db", db).exit_code == 0
     prepared = Prepared(read_plan(path), path, parse_address(str(db)))

@@ -34,6 +34,10 @@ from tests.sil.test_queueing_theory_on_nodes import mean_wait_mmc_s
 pytestmark = pytest.mark.usefixtures("in_this_process", "without_figures")
 
 
+FEW = {"first_replications": 2, "most_replications": 3}
+"""Replications where their number does not matter."""
+
+
 def answers_of(folder: Path, of: Plan, site: str = SITE) -> Answers:
     (folder / "site.toml").write_text(site)
     prepared = Prepared(of, folder / "plan.toml", None)
@@ -43,7 +47,7 @@ def answers_of(folder: Path, of: Plan, site: str = SITE) -> Answers:
 # -- answers that are known ------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("seed", [1, 2, 3])
+@pytest.mark.parametrize("seed", [1, *(pytest.param(seed, marks=pytest.mark.long) for seed in (2, 3))])
 def test_where_gpus_are_scarce_more_of_them_help_and_more_cores_do_not(seed: int, tmp_path: Path) -> None:
     answers = answers_of(tmp_path, plan(seed=seed))
     (answer,) = answers.answers
@@ -61,7 +65,7 @@ def test_equal_offers_of_nodes_are_tied(tmp_path: Path) -> None:
         {"name": "as there are", "changes": ["1 x gpu-node"], "price": 10.0},
         {"name": "as described", "changes": [{**new, "like": "gpu-node"}], "price": 10.0},
     ]
-    (answer,) = answers_of(tmp_path, plan(offers=equal)).answers
+    (answer,) = answers_of(tmp_path, plan(offers=equal, **FEW)).answers
     assert answer.marginal is not None
     assert answer.marginal.standings.tied_with("as there are") == ("as described",)
 
@@ -75,6 +79,7 @@ job_classes = [{ name = "one-core", sequential_s = { node = 100 } }]
 """
 
 
+@pytest.mark.long
 def test_one_more_core_shortens_waits_as_theory_says(tmp_path: Path) -> None:
     """M/M/4 and M/M/5 (Erlang C) at 0.8 of four cores."""
     of = plan(
@@ -110,7 +115,7 @@ def test_results_on_nodes_do_not_depend_on_workers(tmp_path: Path) -> None:
 
 
 def weekly(**more: Any) -> Plan:
-    return plan(log={"file": "sacct.txt", "weeks": 2}, most_replications=10, **more)
+    return plan(log={"file": "sacct.txt", "weeks": 2}, **FEW, **more)
 
 
 def arrivals(scenario: NodesScenario, replication: int) -> list[tuple[float, str | None, float]]:
@@ -177,7 +182,7 @@ def test_the_capacity_for_weeks_at_a_multiple_of_their_load_is_that_multiple(tmp
 
 # -- jobs that arrive once, as they did --------------------------------------------------------------------
 
-FEW = """JobID|User|Partition|Submit|Start|End|State|TimelimitRaw|ReqTRES|AllocTRES
+LOG_OF_FEW = """JobID|User|Partition|Submit|Start|End|State|TimelimitRaw|ReqTRES|AllocTRES
 1|a|gpu|2026-03-02T00:00:00|2026-03-02T00:00:00|2026-03-02T00:10:00|COMPLETED|60|cpu=2,node=1,gres/gpu=2|
 2|b|gpu|2026-03-02T00:01:00|2026-03-02T00:01:00|2026-03-02T00:11:00|COMPLETED|60|cpu=2,node=1,gres/gpu=2|
 3|c|gpu|2026-03-02T00:02:00|2026-03-02T00:12:00|2026-03-02T00:22:00|COMPLETED|60|cpu=2,node=1,gres/gpu=2|
@@ -195,7 +200,7 @@ offers = [{ name = "a node", changes = ["1 x gpu-node"], price = 10 }]
 
 def few_jobs_in_a_database(folder: Path) -> Path:
     (folder / "site.toml").write_text(SITE)
-    (folder / "few.txt").write_text(FEW)
+    (folder / "few.txt").write_text(LOG_OF_FEW)
     for command in (["init"], ["import", "site.toml"], ["import-sacct", "few.txt"]):
         done = sil("db", *command, "--db", str(folder / "site.db"))
         assert done.exit_code == 0, done.output
@@ -234,7 +239,7 @@ def test_offers_are_compared_on_the_jobs_as_they_arrived(
 
 
 def test_jobs_as_they_arrived_are_replicated_where_machines_fail_at_random(tmp_path: Path) -> None:
-    (tmp_path / "few.txt").write_text(FEW)
+    (tmp_path / "few.txt").write_text(LOG_OF_FEW)
     failing = plan(
         log={"file": "few.txt"},
         failures={"mean_time_between_failures_s": 3000.0, "mean_time_to_repair_s": 60.0},
@@ -245,7 +250,7 @@ def test_jobs_as_they_arrived_are_replicated_where_machines_fail_at_random(tmp_p
 
 def test_an_offer_without_which_jobs_run_but_not_with_it_is_left_out(tmp_path: Path) -> None:
     """Without GPUs in half of the nodes, nothing is refused; without any, all jobs are."""
-    (tmp_path / "few.txt").write_text(FEW)
+    (tmp_path / "few.txt").write_text(LOG_OF_FEW)
     offers = [
         {"name": name, "changes": [{"remove": what}, "1 x cpu-node"], "price": 1.0}
         for name, what in (("one less", "g2"), ("none", "g[1-2]"))
@@ -267,7 +272,7 @@ def test_the_partitions_that_new_nodes_join_are_said(tmp_path: Path) -> None:
     ]
 
 
-REFUSED = f"""{FEW}\
+REFUSED = f"""{LOG_OF_FEW}\
 4|d|gpu|2026-03-02T00:03:00|2026-03-02T00:22:00|2026-03-02T00:52:00|TIMEOUT|60|cpu=4,node=1,gres/gpu=3|
 5|e|cpu|2026-03-02T00:04:00|2026-03-02T00:22:00|2026-03-02T00:42:00|COMPLETED|600|cpu=3,node=1|
 6|f|cpu|2026-03-02T00:04:00|2026-03-02T00:22:00|2026-03-02T00:32:00|COMPLETED|60|cpu=16,node=2|
@@ -297,7 +302,7 @@ def test_refused_jobs_are_reported_with_reason_hours_and_partition(tmp_path: Pat
 
 
 def test_a_goal_of_which_all_jobs_are_refused_says_why(tmp_path: Path) -> None:
-    (tmp_path / "few.txt").write_text(FEW.replace("gres/gpu=2", "gres/gpu=3"))
+    (tmp_path / "few.txt").write_text(LOG_OF_FEW.replace("gres/gpu=2", "gres/gpu=3"))
     with pytest.raises(
         GoalNeverMeasured, match="those that request more than the nodes of partition gpu have"
     ):
@@ -320,7 +325,7 @@ def test_a_log_is_read_once_and_its_notes_appear_once(
     assert len(reads) == 1
     said = list(caveats(answers))
     assert sum("no time limit; the run time is taken" in sentence for sentence in said) == 1
-    assert sum("cannot satisfy 1 node with 2 cores, 8,000 MiB, 9 GPUs" in sentence for sentence in said) == 1
+    assert sum("requests 1 node with 2 CPUs, 8,000 MiB, 9 GPUs" in sentence for sentence in said) == 1
 
 
 def test_runs_are_others_after_the_log_is_edited(tmp_path: Path) -> None:
@@ -410,7 +415,9 @@ def test_the_uncertainty_of_times_on_new_nodes_is_drawn_in_each_replication(tmp_
 
 
 def test_retirements_are_kinds_of_nodes_by_class_and_partitions(tmp_path: Path) -> None:
-    answers = answers_of(tmp_path, plan(offers=[], retire={"count": 1}, goals=[{"metric": "mean_waiting"}]))
+    answers = answers_of(
+        tmp_path, plan(offers=[], retire={"count": 1}, goals=[{"metric": "mean_waiting"}], **FEW)
+    )
     assert answers.indispensable == ("without 1 x gpu-node of gpu, all",)
     (answer,) = answers.answers
     assert answer.retire is not None
@@ -472,7 +479,7 @@ def test_an_offer_with_effect_has_no_such_note_and_unknown_speed_is_said(tmp_pat
         {"name": "memory", "changes": [MEMORY], "price": 1.0},
         {"name": "new", "changes": [NEW], "price": 1.0},
     ]
-    said = list(caveats(answers_of(tmp_path, plan(offers=offers, most_replications=10))))
+    said = list(caveats(answers_of(tmp_path, plan(offers=offers, **FEW))))
     assert not [one for one in said if one.startswith("'memory': ")]
     assert [one for one in said if one.startswith("'new': nothing is said of the speed of 'new'")]
 
@@ -496,7 +503,8 @@ FILE = """
 name = "nodes"
 site = "site.toml"
 schedulers = ["easy"]
-most_replications = 10
+first_replications = 2
+most_replications = 3
 goals = [{ metric = "gpu_waiting" }]
 offers = [{ name = "a node", changes = ["1 x gpu-node"], price = 10 }]
 """
@@ -618,7 +626,7 @@ def test_a_log_that_is_too_short_at_the_forecast_load_is_rejected(tmp_path: Path
 def test_offers_that_a_forecast_on_nodes_cannot_use_are_named(tmp_path: Path) -> None:
     """Twice the load is carried only with more GPUs."""
     heavy = {**DRAWN, "arrivals": {"kind": "poisson", "jobs_per_quantum": 1.1, "quantum_s": 100}}
-    answers = answers_of(tmp_path, plan(workload=heavy, most_replications=10))
+    answers = answers_of(tmp_path, plan(workload=heavy, **FEW))
     assert answers.answers[0].base.name == "a node with GPUs"
     left_out = options_frame(answers).filter(against_today="left out")["option"].to_list()
     assert left_out == ["two nodes without"]

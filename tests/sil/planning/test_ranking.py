@@ -8,6 +8,7 @@ from scipy import stats
 
 from sil.planning.options import AS_IT_IS, Option, one_of_each
 from sil.planning.questions.ranking import Criteria, Demand, PairVerdict, Standings, looks, rank_options
+from tests.examples import up_to
 from tests.sil.planning.fake_runs import noise, plan, samples
 
 
@@ -158,9 +159,9 @@ def test_goals_may_be_maximised() -> None:
 
 
 def test_all_verdicts_hold_simultaneously_at_the_confidence() -> None:
-    """200 plans with large noise; at 95 %, at least 182 of 200 are right."""
-    right = 0
-    for seed in range(200):
+    """Of plans with large noise; at 95 %, at least 182 of 200 are right."""
+    plans, right = up_to(200), 0
+    for seed in range(plans):
         of = plan(most_replications=60)
         drawn, _ = samples(
             of, lambda o, r, seed=seed: measured(o, r, seed) + noise(seed, r, f"x{o.name}", 40.0)
@@ -174,4 +175,4 @@ def test_all_verdicts_hold_simultaneously_at_the_confidence() -> None:
             wrong += verdict is PairVerdict.WORSE and gained >= 0
             wrong += verdict is PairVerdict.TIE
         right += not wrong
-    assert right >= 182
+    assert right >= 0.91 * plans

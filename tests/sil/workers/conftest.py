@@ -62,7 +62,7 @@ def new_cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
         yield made
 
 
-@pytest.fixture(scope="module")
+@pytest.fixture(scope="package")
 def cluster(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Cluster]:
     """A scheduler with two workers, one of them under a nanny, for tests that do them no harm."""
     with scheduler_in(tmp_path_factory.mktemp("dask")) as made:

@@ -12,7 +12,6 @@ from threading import Event, Thread
 import psutil
 import pytest
 
-from sil.studies.collins_george import cs2
 from sil.workload.swf import write_swf
 from tests.builders import tiny_experiment
 from tests.sil.planning.test_plan import plan_file
@@ -85,7 +84,9 @@ def assert_succeeds(*arguments: str) -> str:
     return done.stdout
 
 
-@pytest.mark.parametrize("command", COMMANDS)
+@pytest.mark.parametrize(
+    "command", ["run", *(pytest.param(name, marks=pytest.mark.long) for name in ("replay", "plan"))]
+)
 def test_a_killed_worker_changes_no_result(command: str, folder: Path) -> None:
     for out in ("disturbed", "undisturbed"):
         assert_succeeds(*COMMANDS[command], "--workers", "2", "--out", out)
@@ -132,15 +133,7 @@ def one_worker_killed() -> Iterator[list[int]]:
         thread.join()
 
 
-@pytest.fixture
-def small_study(monkeypatch: pytest.MonkeyPatch) -> str:
-    """The second case study with few numbers of jobs."""
-    few = [5, 10, 20, 30, 40, 50, 60]
-    for name, sizes in (("SIZES", few), ("EQUAL", few), ("COMPARED_SIZES", [5, 20])):
-        monkeypatch.setattr(cs2, name, sizes)
-    return "cs2"
-
-
+@pytest.mark.long
 def test_a_killed_worker_changes_no_result_of_a_study(folder: Path, small_study: str) -> None:
     with one_worker_killed() as killed:
         assert_succeeds("reproduce", small_study, "--workers", "2", "--out", "disturbed")
@@ -152,12 +145,11 @@ def test_a_killed_worker_changes_no_result_of_a_study(folder: Path, small_study:
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("run", "experiment.toml"),
-        ("replay", "log.swf"),
-        ("plan", "plan.toml"),
-        ("reproduce", "cs2"),
+        pytest.param(("run", "experiment.toml"), id="run"),
+        pytest.param(("replay", "log.swf"), id="replay"),
+        pytest.param(("plan", "plan.toml"), id="plan", marks=pytest.mark.long),
+        pytest.param(("reproduce", "cs2"), id="reproduce", marks=pytest.mark.long),
     ],
-    ids=lambda arguments: arguments[0],
 )
 @pytest.mark.usefixtures("in_this_process", "small_study")
 def test_results_on_dask_equal_those_of_this_process(

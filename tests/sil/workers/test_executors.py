@@ -245,6 +245,7 @@ def test_workers_with_other_code_are_reported(cluster: Cluster, monkeypatch: pyt
     assert "has another version of sil or of its libraries" in sentence_of(cluster.file)
 
 
+@pytest.mark.long
 def test_a_dask_scheduler_that_disappears_is_reported_and_finished_runs_are_kept(
     begin_command: Begin, new_cluster: Cluster, tmp_path: Path
 ) -> None:

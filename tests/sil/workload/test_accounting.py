@@ -74,7 +74,7 @@ def test_gpus_are_requested_on_each_node_by_type_if_the_job_named_one(tmp_path: 
 
 
 def test_what_was_requested_counts_rather_than_what_was_allocated(tmp_path: Path) -> None:
-    log = read(tmp_path, {"ReqTRES": "cpu=2,mem=1G,node=1", "AllocTRES": "cpu=64,mem=256G,node=1"})
+    log = read(tmp_path, {"ReqTRES": "cpu=2,mem=1G,node=1", "AllocTRES": "cpu=62,mem=256G,node=1"})
     assert log.requests == (Request(1, 2, 1024, partitions=frozenset({"cpu"})),)
 
 
@@ -112,15 +112,18 @@ def test_licences_that_the_cluster_does_not_declare_are_ignored_and_counted(tmp_
     jobs = [{"ReqTRES": "cpu=4,node=1,license/matlab=1,license/abaqus=2", "JobID": str(k)} for k in (1, 2)]
     log = read(tmp_path, *jobs, {"ReqTRES": "cpu=4,node=1,bb/datawarp=9,license/matlab=0"}, cluster=cluster)
     assert [request.site_resources for request in log.requests] == [{"matlab": 1}, {}]
-    undeclared = "is requested, which the cluster does not declare (Licenses in slurm.conf); ignored"
+    undeclared = (
+        "is requested, which the cluster does not declare; ignored, unless Licenses in slurm.conf has it "
+        "before the log is read"
+    )
     assert log.notes == (f"2 jobs: abaqus {undeclared}", f"1 job: datawarp {undeclared}")
 
 
 def test_a_request_for_more_licences_than_there_are_is_named_with_its_jobs(tmp_path: Path) -> None:
     cluster = Cluster(NODES, PARTITIONS, {}, site_resources={"matlab": 5})
     log = read(tmp_path, {"ReqTRES": "cpu=4,mem=8G,node=1,license/matlab=6"}, cluster=cluster)
-    requested = "1 node with 4 cores, 8,192 MiB, and 6 matlab"
-    assert log.notes == (f"job 7: the site has 5 matlab for {requested}; refused when it arrives",)
+    requested = "1 node with 4 CPUs, 8,192 MiB, and 6 matlab"
+    assert log.notes == (f"job 7 requests {requested}, but the site has 5 matlab; refused when it arrives",)
 
 
 def test_every_job_that_used_its_nodes_is_replayed_whatever_became_of_it(tmp_path: Path) -> None:
@@ -198,10 +201,12 @@ def test_a_request_that_no_node_can_satisfy_is_named_with_its_jobs(tmp_path: Pat
         {"JobID": "9", "Partition": "none"},
     )
     assert (
-        "2 jobs, the first is job 7: the nodes cannot satisfy 1 node with 65 cores, 8,192 MiB in partition "
-        "cpu; refused when it arrives"
+        "2 jobs, the first is job 7, request 1 node with 65 CPUs, 8,192 MiB in partition cpu, which the "
+        "nodes cannot satisfy even if all are free; refused when it arrives"
     ) in log.notes
-    assert any(note.endswith("in partition none; refused when it arrives") for note in log.notes)
+    assert any(
+        note.startswith("job 9 requests partition none, which the site does not have") for note in log.notes
+    )
 
 
 @pytest.mark.parametrize(

@@ -46,7 +46,7 @@ def test_pods_of_which_none_ran_are_no_log(tmp_path: Path) -> None:
     [
         ("q,many,1,0,0,,0,20,10", "cpu_milli is 'many'"),
         ("q,1000,1,0,0,,soon,20,10", "creation_time is 'soon'"),
-        ("q,0,0,0,0,,0,20,10", "a chunk requests nothing; expected cores, memory or GPUs"),
+        ("q,0,0,0,0,,0,20,10", "a chunk requests nothing; expected CPUs, memory or GPUs"),
         ("q,1000,1,2,500,,0,20,10", "gpu_milli is 500 for 2 GPUs"),
     ],
 )

@@ -515,7 +515,7 @@ def test_doubling_the_load_halves_interarrival_times() -> None:
 
 def test_the_summary_counts_in_fitting_units() -> None:
     assert log_of(100, 200, 301, 500).summary == "made: 4 jobs in 6.7 minutes on 10 processors, load 1.0 %"
-    assert log_of(0).summary == "made: 1 job in 0 s on 10 processors"
+    assert log_of(0).summary == "made: 1 job in 0 seconds on 10 processors"
     assert ", load 400.0 % while jobs arrive" in log_of(100, 200, 301, 500).with_load(400.0).summary
 
 

@@ -34,6 +34,7 @@ from site_db.schema import (
 )
 from site_db.site_file import importing
 from site_db.store import Address
+from tests.examples import up_to
 from tests.site_db.history.recording_process import RESOURCES, batch
 from tests.site_db.site_texts import SMALL, read
 
@@ -171,7 +172,7 @@ def test_a_reader_sees_one_snapshot_despite_concurrent_recording_and_pruning(
         assert_same(summaries(read_stored_as_of(session, SITE_ID, 30)), before)
 
 
-@settings(max_examples=25)
+@settings(max_examples=up_to(50))
 @given(
     batches=st.lists(
         st.lists(st.tuples(st.floats(0.1, 1e5), st.sampled_from(RESOURCES)), min_size=1, max_size=6),
@@ -266,26 +267,26 @@ def let_go(process: subprocess.Popen[str]) -> None:
     process.stdin.flush()
 
 
-def test_four_concurrent_recorders_lose_no_update(
+def test_three_concurrent_recorders_lose_no_update(
     address: Address, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    processes = [start(address, name, 12, 25) for name in ("one", "two", "three", "four")]
+    processes = [start(address, name, 12, 25) for name in ("one", "two", "three")]
     for process in processes:
         let_go(process)
     for process in processes:
         _, errors = process.communicate(timeout=120)
         assert process.returncode == 0, errors
     times_of: dict[str, list[float]] = {}
-    for name in ("one", "two", "three", "four"):
+    for name in ("one", "two", "three"):
         for k in range(12):
             for job in batch(name, k, 25):
                 times_of.setdefault(str(job.resource), []).append(job.run_time_s or 0.0)
     with Session(engine) as session:
-        assert session.scalar(select(SiteRow.runs_recorded)) == 1200
+        assert session.scalar(select(SiteRow.runs_recorded)) == 900
         numbers = session.scalars(
             select(ExecutionHistoryRow.number).order_by(ExecutionHistoryRow.number)
         ).all()
-        assert numbers == list(range(1, 1201))
+        assert numbers == list(range(1, 901))
         assert disagreements(session, SITE_ID) == []
         pair = next(
             one.runs for key, one in read_stored(session, SITE_ID).items() if key.cluster_id is not None
@@ -296,7 +297,7 @@ def test_four_concurrent_recorders_lose_no_update(
         assert pair.squares_s2 == pytest.approx(expected.squares_s2, rel=1e-9)
 
 
-@pytest.mark.parametrize("after", [0, 3, 7])
+@pytest.mark.parametrize("after", [0, *(pytest.param(k, marks=pytest.mark.long) for k in (3, 7))])
 def test_a_killed_process_loses_at_most_its_last_batch_and_leaves_no_partial_record(
     after: int, address: Address
 ) -> None:

@@ -45,7 +45,9 @@ LATE = 2_000_000_000.0
 """Now, in seconds since 1970."""
 
 
-def at(minutes: float) -> str:
+def at(minutes: float | None) -> str:
+    if minutes is None:
+        return "Unknown"
     seconds = round(60 * minutes)
     return f"2026-01-01T{seconds // 3600:02}:{seconds // 60 % 60:02}:{seconds % 60:02}"
 
@@ -55,7 +57,7 @@ class Row(NamedTuple):
 
     number: str
     nodes: str
-    begin: float
+    begin: float | None
     end: float
     tres: str = "cpu=1,node=1"
     state: str = "COMPLETED"
@@ -92,7 +94,7 @@ def imported(session: Session, rows: Iterable[Row], folder: Path, name: str = "l
 def put_nodes(session: Session, folder: Path, text: str = CONF) -> None:
     path = folder / "slurm.conf"
     path.write_text(text)
-    import_nodes(session, "ours", path)
+    import_nodes(session, "ours", path, 0.0)
     session.expire_all()
 
 
@@ -124,7 +126,7 @@ def test_64_one_core_jobs_at_a_time_make_a_node_with_64_cores(session: Session, 
     (machine,), (partition,), (job_class,) = file.machines, file.partitions, file.job_classes
     assert (machine.names, machine.processors) == (("n01",), 64)
     assert (partition.name, partition.nodes) == ("batch", ("n01",))
-    assert job_class.name == "ann/sim/1 node with 1 core/batch"
+    assert job_class.name == "ann/sim/1 node with 1 CPU/batch"
     assert job_class.request is not None
     assert (job_class.request.nodes, job_class.request.cores, job_class.request.time_limit_s) == (1, 1, 7200)
     assert count_runs(session) == 64
@@ -186,9 +188,9 @@ def test_an_inferred_node_is_in_every_partition_of_its_jobs_and_its_class_depend
         "short": ("n02", "n03"),
     }
     assert [(group.machine_class, group.names) for group in file.machines] == [
-        ("4-cores", ("n01", "n02", "n03"))
+        ("4-cpus", ("n01", "n02", "n03"))
     ]
-    assert runs_by_machine_class(session) == {"4-cores": 3}
+    assert runs_by_machine_class(session) == {"4-cpus": 3}
 
 
 def test_the_true_nodes_can_be_imported_afterwards(session: Session, tmp_path: Path) -> None:
@@ -202,7 +204,7 @@ def test_the_true_nodes_can_be_imported_afterwards(session: Session, tmp_path: P
     assert list(disagreements(session, find_site(session, "ours").id)) == []
     # n01 had 64 cores already, but no memory: the runs are those of other hardware.
     (batch, gpu) = (group.machine_class for group in file.machines)
-    assert (batch, gpu) == ("64-cores-256000-mb", "32-cores-512000-mb-4-a100")
+    assert (batch, gpu) == ("64-cpus-256000-mb", "32-cpus-512000-mb-4-a100")
 
 
 # -- nodes of slurm.conf -----------------------------------------------------------------------------------
@@ -215,7 +217,7 @@ def test_runs_count_for_the_machine_class_of_the_nodes_they_ran_on(session: Sess
         Row("2", "g1", 0, 60, "cpu=1,node=1,gres/gpu=1", partition="gpu"),
     ]
     assert imported(session, rows, tmp_path).notes == []
-    assert runs_by_machine_class(session) == {"64-cores-256000-mb": 1, "32-cores-512000-mb-4-a100": 1}
+    assert runs_by_machine_class(session) == {"64-cpus-256000-mb": 1, "32-cpus-512000-mb-4-a100": 1}
     before = file_of(session)
     assert len(before.machines) == 2
     assert {table.name for table in before.partitions} == {"batch", "gpu"}
@@ -231,7 +233,7 @@ def test_a_run_on_none_of_the_sites_nodes_counts_for_the_first_that_satisfies_th
         Row("2", nodes, 0, 60, "cpu=1,node=1,gres/gpu=1", partition="gpu"),
     ]
     imported(session, rows, tmp_path)
-    assert runs_by_machine_class(session) == {"64-cores-256000-mb": 1, "32-cores-512000-mb-4-a100": 1}
+    assert runs_by_machine_class(session) == {"64-cpus-256000-mb": 1, "32-cpus-512000-mb-4-a100": 1}
 
 
 def test_nodes_that_the_site_lacks_are_counted_with_the_line_of_the_first(
@@ -247,7 +249,7 @@ def test_nodes_that_the_site_lacks_are_counted_with_the_line_of_the_first(
     assert imported(session, several, tmp_path, "more.txt").notes == [
         f"3 nodes are not at the site, the first is zz8 in line 2; {tail}"
     ]
-    assert runs_by_machine_class(session) == {"64-cores-256000-mb": 3, "32-cores-512000-mb-4-a100": 1}
+    assert runs_by_machine_class(session) == {"64-cpus-256000-mb": 3, "32-cpus-512000-mb-4-a100": 1}
 
 
 def test_a_log_without_nodes_for_a_new_site_says_what_to_import(session: Session, tmp_path: Path) -> None:
@@ -266,17 +268,17 @@ def test_requests_that_never_fit_are_counted_and_the_site_can_be_used(
         Row("3", "n01", 120, 180, partition="closed"),
     ]
     assert imported(session, rows, tmp_path).notes == [
-        "2 jobs, the first is job 1: the nodes cannot satisfy 1 node with 65 cores in partition batch; "
-        "refused when it arrives",
-        "job 3: the nodes cannot satisfy 1 node with 1 core in partition closed; refused when it arrives",
+        "2 jobs, the first is job 1, request 1 node with 65 CPUs in partition batch, which the nodes cannot "
+        "satisfy even if all are free; refused when it arrives",
+        "job 3 requests partition closed, which the site does not have; refused when it arrives",
         "1 node has more CPUs in use at a time than there are: n01 has 64, and jobs use up to 65, first in "
         "line 2; expected jobs that share no CPU, so the definition of the nodes may be outdated",
     ]
     file = file_of(session)
     assert list(errors(file)) == []
     assert [name for name, _ in never_satisfied(file)] == [
-        "ann/sim/1 node with 65 cores/batch",
-        "ann/sim/1 node with 1 core/closed",
+        "ann/sim/1 node with 65 CPUs/batch",
+        "ann/sim/1 node with 1 CPU/closed",
     ]
 
 
@@ -361,7 +363,7 @@ def test_a_class_of_which_no_run_completed_is_expected_to_run_as_long_as_those_t
     ]
     imported(session, rows, tmp_path)
     staff_s = [table.sequential_s for table in file_of(session).job_classes]
-    assert staff_s == [{"64-cores-256000-mb": 20 * 60.0}, {}]
+    assert staff_s == [{"64-cpus-256000-mb": 20 * 60.0}, {}]
 
 
 def test_jobs_that_never_ran_are_refused(session: Session, tmp_path: Path) -> None:
@@ -370,10 +372,12 @@ def test_jobs_that_never_ran_are_refused(session: Session, tmp_path: Path) -> No
         Row("1", "n01", 0, 60),
         Row("2", "", 0, 0, state="CANCELLED"),
         Row("3", "", 0, 60, state="PENDING"),
+        Row("4", "None assigned", None, 60, state="CANCELLED by 7"),
     ]
     assert dict(imported(session, rows, tmp_path).tally.refused) == {
         "the run time is zero": 1,
         "the job has not ended": 1,
+        "the job was cancelled before it started": 1,
     }
 
 
@@ -448,8 +452,8 @@ def test_jobs_of_an_earlier_log_are_skipped_even_if_the_nodes_have_changed_since
     assert (found.tally.used, found.skipped) == (6, 3)
     assert count_runs(session) == 10
     assert [table.name for table in file_of(session).job_classes] == [
-        "ann/sim/1 node with 1 core/batch",
-        "ann/sim/1 node with 2 cores/batch",
+        "ann/sim/1 node with 1 CPU/batch",
+        "ann/sim/1 node with 2 CPUs/batch",
     ]
 
 

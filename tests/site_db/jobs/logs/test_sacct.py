@@ -416,8 +416,8 @@ def test_missing_fields_are_rejected() -> None:
 
 COMMAND = (
     "expected a header with User, Start, End, State and JobID or JobIDRaw, as printed by: sacct -a -P -X "
-    "-S 2026-01-01 -E now "
-    "-o JobID,User,JobName,Partition,AllocCPUS,NodeList,Submit,Start,End,Elapsed,TimelimitRaw,State"
+    "-S 2026-01-01 -E now -o JobID,User,Account,QOS,JobName,Partition,Submit,Start,End,State,TimelimitRaw,"
+    "ReqTRES,AllocTRES,NodeList"
 )
 
 
