@@ -272,7 +272,7 @@ def test_the_partitions_that_new_nodes_join_are_said(tmp_path: Path) -> None:
     ]
 
 
-REFUSED = f"""{FEW}\
+REFUSED = f"""{LOG_OF_FEW}\
 4|d|gpu|2026-03-02T00:03:00|2026-03-02T00:22:00|2026-03-02T00:52:00|TIMEOUT|60|cpu=4,node=1,gres/gpu=3|
 5|e|cpu|2026-03-02T00:04:00|2026-03-02T00:22:00|2026-03-02T00:42:00|COMPLETED|600|cpu=3,node=1|
 6|f|cpu|2026-03-02T00:04:00|2026-03-02T00:22:00|2026-03-02T00:32:00|COMPLETED|60|cpu=16,node=2|
@@ -302,7 +302,7 @@ def test_refused_jobs_are_reported_with_reason_hours_and_partition(tmp_path: Pat
 
 
 def test_a_goal_of_which_all_jobs_are_refused_says_why(tmp_path: Path) -> None:
-    (tmp_path / "few.txt").write_text(FEW.replace("gres/gpu=2", "gres/gpu=3"))
+    (tmp_path / "few.txt").write_text(LOG_OF_FEW.replace("gres/gpu=2", "gres/gpu=3"))
     with pytest.raises(
         GoalNeverMeasured, match="those that request more than the nodes of partition gpu have"
     ):
@@ -325,7 +325,7 @@ def test_a_log_is_read_once_and_its_notes_appear_once(
     assert len(reads) == 1
     said = list(caveats(answers))
     assert sum("no time limit; the run time is taken" in sentence for sentence in said) == 1
-    assert sum("cannot satisfy 1 node with 2 CPUs, 8,000 MiB, 9 GPUs" in sentence for sentence in said) == 1
+    assert sum("requests 1 node with 2 CPUs, 8,000 MiB, 9 GPUs" in sentence for sentence in said) == 1
 
 
 def test_runs_are_others_after_the_log_is_edited(tmp_path: Path) -> None:
