@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from scheduler.model import Job, JobId
-from scheduler.node_request import Node, Request
+from scheduler.node_request import Node, Partition, Request
 from sil.settings.experiment_file import PoissonTable
 from sil.workload.job_log import JobLog, queue_of
 from sil.workload.weeks import WEEK_S, n_weeks
@@ -127,11 +127,10 @@ def admitted(request: Request, cluster: Cluster) -> tuple[Request, float]:
     """
     if not request.partitions:
         return request, inf
-    n_nodes = request.chunks if request.most_on_node == 1 else 0
-    limits = {name: cluster.partitions.get(name) for name in sorted(request.partitions)}
+    partitions = [cluster.partitions.get(name, Partition(name)) for name in sorted(request.partitions)]
     open_to = {
-        name: inf if limit is None or limit.max_time_s is None else limit.max_time_s
-        for name, limit in limits.items()
-        if limit is None or limit.max_nodes is None or n_nodes <= limit.max_nodes
+        partition.name: inf if partition.max_time_s is None else partition.max_time_s
+        for partition in partitions
+        if partition.refusal(request, None) is None
     }
     return replace(request, partitions=frozenset(open_to)), max(open_to.values(), default=-inf)

@@ -30,7 +30,8 @@ def refused_shares(scenario: NodesScenario, replication: int, refused: Collectio
         request = _request_of(job)
         run_s = arriving.run_s(job, ())
         hours = run_s / 3600.0 if isfinite(run_s) else 0.0
-        of_job = {JOBS: 1.0, CORE_HOURS: request.cpus * hours, GPU_HOURS: request.n_gpus * hours}
+        held = scenario.cluster.held(request)
+        of_job = {JOBS: 1.0, CORE_HOURS: held.cpus * hours, GPU_HOURS: held.gpus * hours}
         every.update(of_job)
         if job.id in refused:
             found[reason(job, scenario.cluster, kinds)].update(of_job)
