@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from importlib.metadata import packages_distributions
 from importlib.util import find_spec
 from pathlib import Path
 
@@ -25,6 +24,8 @@ def shadowed_scheduler(installed_beside: Path) -> str | None:
     origin = Path(found.origin) if found is not None and found.origin else None
     if origin == expected and MARK in expected.read_text(encoding="utf-8"):
         return None
+    from importlib.metadata import packages_distributions  # loads the parser of e-mail
+
     owners = [name for name in packages_distributions().get("scheduler", ()) if name != OURS]
     where = f"the package `scheduler` in {origin.parent if origin else 'an unknown place'}"
     whose = f" belongs to {' and '.join(dict.fromkeys(owners))}" if owners else " is another one"
