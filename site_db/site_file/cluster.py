@@ -9,7 +9,7 @@ from functools import cached_property
 from math import ceil
 from typing import NamedTuple
 
-from scheduler import counted, shown
+from scheduler import counted, plural, shown
 from scheduler.node_request import Node, Partition, Request, alike, most_chunks
 
 
@@ -201,9 +201,9 @@ class Cluster:
         counts = Counter(
             ", ".join(
                 [
-                    f"{node.cores:g} CPUs",
+                    f"{node.cores:g} {plural(int(node.cores), 'CPU')}",
                     *([f"{node.memory_mib:,} MiB"] if self.has_memory else []),
-                    *(f"{n} {kind} GPUs" for kind, n in Counter(node.gpus).items()),
+                    *(f"{n} {kind} {plural(n, 'GPU')}" for kind, n in Counter(node.gpus).items()),
                     *(f"{n:,} {name}" for name, n in sorted(node.others.items())),
                 ]
             )
