@@ -12,7 +12,7 @@ from scheduler import counted, shown
 from site_db.jobs.logs.log_file import BadLog
 from site_db.site_file.cluster import Cluster
 from site_db.site_file.importing import SiteConflict, put_site
-from site_db.site_file.nodes import cluster_of, never_satisfied
+from site_db.site_file.nodes import cluster_of, first_of, never_satisfied
 from site_db.site_file.relations import in_site_order
 from site_db.site_file.replacing_nodes import with_cluster
 from site_db.site_file.tables import SiteFile
@@ -89,7 +89,4 @@ def _notes(before: SiteFile, file: SiteFile, cluster: Cluster) -> Iterator[str]:
     for table in before.clusters:
         if table.name not in left:
             yield f"the cluster '{table.name}' is removed, since none of its members is a node any more"
-    beyond = [sentence for _, sentence in never_satisfied(file)]
-    if beyond:
-        more = "" if len(beyond) == 1 else f" (1 of {len(beyond):,} classes; for the others: sil db check)"
-        yield f"{beyond[0]}{more}"
+    yield from first_of([sentence for _, sentence in never_satisfied(file)])

@@ -141,7 +141,7 @@ def read_cluster(path: Path) -> Cluster:
 def _definitions(path: Path, including: tuple[Path, ...]) -> Iterator[tuple[str, _Line]]:
     """The definitions of nodes and partitions, with the key that each begins with."""
     for number, text in _whole_lines(path):
-        include = re.fullmatch(r"include\s+(\S+)", text, re.IGNORECASE)
+        include = re.fullmatch(r"include[\s=]\s*(\S+)", text, re.IGNORECASE)
         if include is not None:
             other = path.parent / include[1]
             if other in (*including, path):

@@ -70,7 +70,7 @@ class Conservative:
             left[i] = False
         self._jobs, self._starts_s = jobs[left, JOB].astype(np.int64), starts_s[left]
         first_s = float(self._starts_s.min(initial=np.inf))
-        reasons = AllOthers(len(jobs), starts, WAITS, lambda i: f"reserved for {starts_s[i]:.10g} s")
+        reasons = AllOthers(len(jobs), starts, WAITS, lambda i: f"reserved for {starts_s[i]:,.10g} s")
         return NodeSchedule(tuple(starts), reasons, first_s if first_s < np.inf else None)
 
     def _on_consumable(self, problem: ConsumableNodesProblem) -> NodeSchedule:

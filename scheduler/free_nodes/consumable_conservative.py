@@ -89,7 +89,7 @@ class Reservations:
             tuple(starts),
             WAITS,
             lambda i: (
-                f"reserved for {reserved_s[i]:.10g} s"
+                f"reserved for {reserved_s[i]:,.10g} s"
                 if i in reserved_s
                 else "reserved for when more nodes are up"
             ),

@@ -88,4 +88,4 @@ class _WaitReasons:
             return ""
         if self.reserved_s == inf:
             return "; reserved for when more nodes are up"
-        return f"; reserved for {self.reserved_s:.10g} s"
+        return f"; reserved for {self.reserved_s:,.10g} s"

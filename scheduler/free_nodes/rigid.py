@@ -165,4 +165,4 @@ class _WaitReasons:
         enough = np.searchsorted(self._n_free + given_back, self._sizes[self._first])
         if enough == len(order):
             return "reserved for when more nodes are up"
-        return f"reserved for {max(ends_s[order][enough], self.problem.now_s):.10g} s"
+        return f"reserved for {max(ends_s[order][enough], self.problem.now_s):,.10g} s"

@@ -15,6 +15,7 @@ from sil.experiment.provenance import code_under_test
 from sil.experiment.replay_folder import DESCRIBED, JOBS, REPORT, SCHEDULE, SUMMARY, render
 from sil.outcome.batsim_tables import batsim_schedule, replayed_jobs
 from sil.outcome.invariants import Capacity, first_breach
+from sil.outcome.jobs import with_gpus_of_whole_nodes
 from sil.outcome.metrics import faults, refusal_sentences, replay_metrics
 from sil.runs.on_log import Replay
 from sil.runs.under_test import UnderTest
@@ -142,6 +143,8 @@ def _outcome(replay: Replay, name: str, folder: Path, died: Died | None) -> Outc
     if log.cluster is not None:
         gpus = log.cluster.gpus
         jobs = jobs.join(log.requested, on="job_id", how="left", maintain_order="left")
+        jobs = with_gpus_of_whole_nodes(jobs)
+    jobs = jobs.drop("gpus_had")
     jobs.write_csv(folder / JOBS)
     decided_s = float(pl.read_parquet(folder / TIMINGS, columns=["wall_s"])["wall_s"].sum())
     batsim_schedule(jobs, len(log.jobs), log.processors, decided_s).write_csv(folder / SCHEDULE)

@@ -66,7 +66,7 @@ def read_jobs_csv(path: Path) -> pl.DataFrame:
 
 def replayed_jobs(trace: Path, log: pl.DataFrame, cut: Collection[int] = ()) -> pl.DataFrame:
     """One row per job that ended or was killed, in order of job id: the columns of Batsim's jobs.csv, and
-    bounded_slowdown (threshold 10 s). Times are seconds.
+    bounded_slowdown (threshold 10 s); and gpus_had, the number of its GPUs. Times are seconds.
 
     `log` has the columns job and estimate_s; the runs of the jobs `cut` were ended at their estimate.
     """
@@ -106,6 +106,7 @@ def replayed_jobs(trace: Path, log: pl.DataFrame, cut: Collection[int] = ()) -> 
             pl.lit(-1).alias("consumed_energy"),
             pl.col("detail").fill_null("").alias("metadata"),
             "bounded_slowdown",
+            "gpus_had",
         )
         .collect()
     )

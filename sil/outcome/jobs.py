@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import polars as pl
 
 from sil.trace.facts import RUN, Fact
-from sil.trace.requests import request_of, shares_of
+from sil.trace.requests import request_of
 
 BOUNDED_SLOWDOWN_THRESHOLD_S = 10.0
 
@@ -38,30 +38,20 @@ def job_table(facts: pl.DataFrame, n_machines: int) -> pl.DataFrame:
     )
     requested = arrived.join(known, on="detail").select(*RUN, "requested_gpus", job_id="job")
     jobs = jobs.join(requested, on=(*RUN, "job_id"), how="left", maintain_order="left")
-    if not any(request.exclusive for request in requests):
-        return jobs
-    whole = jobs.filter(pl.col("requested_gpus").is_null())
-    started = facts.filter(pl.col("event") == Fact.RUN_STARTED).rename({"job": "job_id"})
-    held = (
-        started.join(whole, on=(*RUN, "job_id"), how="semi")
-        .group_by(*RUN, "job_id")
-        .agg(pl.col("detail").last())
-        .with_columns(held=pl.col("detail").map_elements(_gpus_in, pl.Float64))
-        .drop("detail")
-    )
-    return jobs.join(held, on=(*RUN, "job_id"), how="left", maintain_order="left").select(
-        pl.exclude("requested_gpus", "held"), requested_gpus=pl.coalesce("requested_gpus", "held")
-    )
+    return with_gpus_of_whole_nodes(jobs)
+
+
+def with_gpus_of_whole_nodes(jobs: pl.DataFrame) -> pl.DataFrame:
+    """A table of jobs whose `requested_gpus` are null for whole nodes: there with those that the job had, as
+    `gpus_had` says."""
+    held = pl.coalesce("requested_gpus", pl.col("gpus_had").cast(pl.Float64))
+    return jobs.with_columns(requested_gpus=held)
 
 
 def with_gpus(runs: pl.DataFrame, jobs: pl.DataFrame) -> pl.DataFrame:
     """A table of runs with the column requested_gpus of their jobs."""
     gpus = jobs.select(*RUN, "requested_gpus", job="job_id")
     return runs.join(gpus, on=(*RUN, "job"), how="left", maintain_order="left")
-
-
-def _gpus_in(shares: str) -> float:
-    return float(sum(len(share.gpus) for share in shares_of(shares)))
 
 
 def lazy_job_table(
@@ -75,7 +65,8 @@ def lazy_job_table(
     Columns as in Batsim's jobs.csv (job_id, submission_time, starting_time, execution_time, finish_time,
     waiting_time, turnaround_time, stretch), and: job_class, queue, user, parallel (it ran on a cluster, on
     several nodes, or with several tasks), tasks, attempts (number of runs), bounded_slowdown (threshold
-    10 s), resource and machines. Times are seconds, those of the run that ended with one of `endings`.
+    10 s), resource, machines, and gpus_had (the number of GPUs of which it had all or a part). Times are
+    seconds, those of the run that ended with one of `endings`.
     Waiting time is turnaround time less execution time: runs that were lost or preempted count as waiting.
     """
     key = (*of, "job")
@@ -112,6 +103,7 @@ def lazy_job_table(
             "resource",
             "machines",
             "tasks",
+            "gpus_had",
             "ending",
         )
     )
@@ -119,7 +111,9 @@ def lazy_job_table(
 
 def write_jobs_csv(path: object, jobs: pl.DataFrame) -> None:
     """The table of jobs as a CSV file; `allocated_resources` are closed intervals of machines: `0-7 12`."""
-    jobs.rename({"machines": "allocated_resources"}).drop("resource", "tasks", "ending").write_csv(str(path))
+    jobs.rename({"machines": "allocated_resources"}).drop(
+        "resource", "tasks", "gpus_had", "ending"
+    ).write_csv(str(path))
 
 
 def _runs(facts: pl.LazyFrame, of: Sequence[str]) -> pl.LazyFrame:
@@ -127,6 +121,7 @@ def _runs(facts: pl.LazyFrame, of: Sequence[str]) -> pl.LazyFrame:
         *of,
         *("job", "run", "resource", "machines", "tasks"),
         pl.col("time_s").alias("from_s"),
+        gpus_had=pl.col("detail").str.count_matches("[@,]"),  # as `shares_text` lists them
         # What a run uses of nodes says how many cores it has, which may all be on one node.
         has_tasks=pl.when(pl.col("detail").is_null())
         .then(pl.col("tasks") > 1)

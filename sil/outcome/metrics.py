@@ -311,8 +311,9 @@ def refusals(facts: pl.DataFrame) -> pl.DataFrame:
 def refusal_sentences(facts: pl.DataFrame) -> list[str]:
     """A sentence for each scheduler under which jobs were refused."""
     return [
-        f"{row['scheduler']}: {row['refused']:,} of {row['arrived']:,} jobs were refused, and count in no "
-        f"other metric; the first because {row['reason']}"
+        f"{row['scheduler']}: {row['refused']:,} of {row['arrived']:,} jobs "
+        f"{'was refused, and counts' if row['refused'] == 1 else 'were refused, and count'} in no other "
+        f"metric; the first because {row['reason']}"
         for row in refusals(facts).filter(pl.col("refused") > 0).iter_rows(named=True)
     ]
 

@@ -29,14 +29,14 @@ from sil.trace.facts import RunTables, timings_frame
 from sil.trace.recorder import TraceRecorder
 from sil.workload.job_log import LoggedRuns, queue_of
 from sil.workload.time_limits import default_limit_s
-from sil.workload.weeks import drawn_weeks
+from sil.workload.weeks import drawn_weeks, few_weeks
 from sil.world.actual_runtimes import RuntimesOnNodes
 from sil.world.events import EventQueue, SimClock
 from sil.world.harness import World, in_order_of_arrival
 from sil.world.machines.consumable import ConsumableMachines
 from sil.world.monitors import NodeStates, SimMonitor
 from site_db.site_file.cluster import Cluster
-from site_db.site_file.nodes import cluster_of, never_satisfied, requests_at
+from site_db.site_file.nodes import cluster_of, first_of, never_satisfied, requests_at
 
 WITHOUT_EFFECT = ("planned_starts", "preemption.least_gain_s", "experience")
 """Settings that apply only where jobs are mapped to machines."""
@@ -216,13 +216,14 @@ class NodesScenario(Scenario):
         yield from self.cluster.model
         if self.experiment.workload is not None:
             mix = self.experiment.drawn.mix
-            for name, sentence in never_satisfied(self.in_use.file):
-                if not mix or name in mix:
-                    yield sentence
+            refused = never_satisfied(self.in_use.file)
+            yield from first_of([sentence for name, sentence in refused if not mix or name in mix])
         log = self.in_use.log
         if log is not None:
             yield log.summary
             yield from log.notes
+            if self.weeks is not None:
+                yield from few_weeks(log)
             if self.has_queues and self._unnamed:
                 yield (
                     f"no queue is named like a partition of the jobs of {'; '.join(self._unnamed)}: they "

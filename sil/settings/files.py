@@ -28,6 +28,7 @@ def find(name: str, kind: str, folder: Path) -> Path:
     known = built_in(kind)
     if name in known:
         return known[name]
+    elsewhere = "; a site in a database is named with --site DATABASE#SITE" if kind == "sites" else ""
     raise InvalidFile(
-        f"there is no file {path}, and no built-in of that name; built in are {', '.join(known)}"
+        f"there is no file {path}, and no built-in of that name; built in are {', '.join(known)}{elsewhere}"
     )

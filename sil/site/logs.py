@@ -85,10 +85,10 @@ def nodes_in_database(address: Address) -> Cluster:
 
 
 def _is_accounting(path: Path) -> bool:
-    """Whether the first line is a header of sacct -P."""
+    """Whether the first line has the fields of sacct -P. Its reader says which are missing."""
     with open_log(path) as lines:
         first = next((line for line in lines if line.strip()), "")
-    return {"start", "end", "state"} <= set(first.strip().lower().split("|"))
+    return "|" in first and not first.lstrip().startswith(";")  # a comment of the Standard Workload Format
 
 
 def _is_csv(path: Path) -> bool:

@@ -12,7 +12,7 @@ from sil.workload.job_log import SCHEMA, JobLog
 from sil.workload.swf_rules import Rules
 from sil.workload.time_limits import sentences, times_of
 from site_db.jobs.past import past_jobs
-from site_db.site_file.nodes import cluster_of, requests_at
+from site_db.site_file.nodes import cluster_of, held_by_class, requests_at
 from site_db.site_file.tables import SiteFile
 from site_db.sites import find_site
 
@@ -23,7 +23,7 @@ def past_log(session: Session, file: SiteFile, days: float | None) -> JobLog:
     cluster, notes = cluster_of(file), Counter[str]()
     requests = requests_at(file, cluster)
     position = {name: k for k, name in enumerate(requests)}
-    cpus = {name: ceil(cluster.held(request).cpus) for name, request in requests.items()}
+    cpus = {name: ceil(held.cpus) for name, held in held_by_class(file, cluster).items()}
     users = {name: x for x, name in enumerate(dict.fromkeys(job.user for job in jobs))}
     origin_s = jobs[0].submitted_unix_s
     rows = []

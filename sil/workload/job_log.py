@@ -99,10 +99,11 @@ class JobLog:
     @property
     def requested(self) -> pl.DataFrame:
         """By job_id, for jobs with requests: the partitions that they name, joined by commas, and all their
-        GPUs; with whole nodes, those of the nodes."""
+        GPUs; null with whole nodes, whose GPUs count."""
         partitions = [",".join(sorted(request.partitions)) for request in self.requests]
-        gpus = [self.cluster.held(r).gpus if self.cluster else r.n_gpus for r in self.requests]
-        rows = pl.DataFrame({"partition": partitions, "requested_gpus": gpus}).with_row_index("request")
+        gpus = [None if request.exclusive else request.n_gpus for request in self.requests]
+        kinds = {"partition": pl.String, "requested_gpus": pl.Float64}
+        rows = pl.DataFrame([partitions, gpus], kinds).with_row_index("request")
         of_jobs = self.jobs.select(pl.col("request").cast(pl.UInt32), job_id="job")
         return of_jobs.join(rows, on="request", how="left").drop("request")
 

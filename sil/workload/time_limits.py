@@ -32,24 +32,24 @@ def times_of(
     if limit_s is None:
         limit_s = default_limit_s(partitions, cluster)
         if limit_s is None:
-            notes["no time limit; the run time is taken"] += 1
+            notes["without a time limit; the run time is taken"] += 1
             limit_s = run_s
     may_run_s = max(limit_s, LEAST_S)
     if rules.overrun is Overrun.RAISE:
         may_run_s = max(may_run_s, largest_limit_s(partitions, cluster))
     if run_s > may_run_s:
-        limit = "its time limit" if rules.overrun is Overrun.CUT else "its partitions allow"
-        notes[f"it ran for longer than {limit}; the run is cut to the limit"] += 1
+        limit = "the time limit" if rules.overrun is Overrun.CUT else "the partition allows"
+        notes[f"ran for longer than {limit}; the run is cut to the limit"] += 1
         run_s = may_run_s
     elif run_s > limit_s:
-        notes["it ran for longer than its time limit; the limit is raised to the run time"] += 1
+        notes["ran for longer than the time limit; the limit is raised to the run time"] += 1
     return run_s, max(limit_s, run_s)
 
 
 def sentences(notes: Counter[str]) -> Iterator[str]:
     """One for each kind of repair, with its number of jobs."""
     for repair, n in notes.items():
-        yield f"{counted(n, 'job')}: {repair}"
+        yield f"{counted(n, 'job')} {repair}"
 
 
 def largest_limit_s(partitions: frozenset[str], cluster: Cluster) -> float:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import replace
 
 import numpy as np
@@ -12,6 +13,9 @@ from sil.workload.job_log import BadLog, JobLog
 DAY_S = 86_400.0
 WEEK_S = 7 * DAY_S
 FEWEST_WEEKS = 2
+ENOUGH_WEEKS = 8
+"""Of fewer, a bootstrap's intervals are much too narrow: it sees (n - 1) / n of the variance of means of n
+weeks, and a t-quantile of n - 1 degrees of freedom would be needed."""
 
 
 def n_weeks(log: JobLog) -> int:
@@ -26,6 +30,16 @@ def check_weeks(log: JobLog) -> None:
         raise BadLog(
             f"{log.name}: its submissions span {log.span_s / 86_400:,.1f} days; expected "
             f"{FEWEST_WEEKS} whole weeks or more, from which weeks are drawn"
+        )
+
+
+def few_weeks(log: JobLog) -> Iterator[str]:
+    """A warning, if replications draw from few weeks."""
+    n = n_weeks(log)
+    if n < ENOUGH_WEEKS:
+        yield (
+            f"replications draw from only {n} whole weeks of {log.name}: intervals are too narrow, since "
+            f"nothing is known of other weeks"
         )
 
 

@@ -107,9 +107,9 @@ class JobsOnNodes(LogBuilder):
     def assumptions(self) -> Iterator[str]:
         """Sentences on what does not fit the site, and on what is assumed."""
         if self._n_unlimited:
-            yield f"{counted(self._n_unlimited, 'job')} without a time limit; recorded so"
+            yield f"{counted(self._n_unlimited, 'job')} without a time limit of their own"
         if self._n_overrun:
-            yield f"{counted(self._n_overrun, 'job')} ran for longer than the time limit; recorded so"
+            yield f"{counted(self._n_overrun, 'job')} ran for longer than the time limit"
         yield from self._requests.undeclared()
         yield from self._requests.never_fit()
         yield from self._occupancy.mistakes(self._cluster.nodes)

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
+from dataclasses import replace
 
 from scheduler.node_request import Gpus, Node, Partition, Request
-from site_db.site_file.cluster import Cluster
+from site_db.site_file.cluster import Cluster, Held
 from site_db.site_file.tables import MachinesTable, PartitionTable, RequestTable, SiteFile
 
 
@@ -70,6 +71,21 @@ def requests_at(site: SiteFile, cluster: Cluster) -> dict[str, Request]:
     return {table.name: cluster.as_allocated(request_of(table.request)) for table in site.job_classes}
 
 
+def held_by_class(site: SiteFile, cluster: Cluster) -> dict[str, Held]:
+    """What a job of each class keeps from others; with whole nodes, the mean over those of the machine
+    classes on which it ran."""
+    class_of = {name: group.machine_class for group in site.machines for name in group.names}
+    requests, found = requests_at(site, cluster), {}
+    for table in site.job_classes:
+        request, places = requests[table.name], table.sequential_s.keys() | table.commands.keys()
+        there = cluster
+        if request.exclusive:
+            nodes = {name: node for name, node in cluster.nodes.items() if class_of[name] in places}
+            there = replace(cluster, nodes=nodes)
+        found[table.name] = there.held(request)
+    return found
+
+
 def never_satisfied(site: SiteFile) -> Iterator[tuple[str, str]]:
     """The job classes whose jobs are refused when they arrive, since the site cannot satisfy their requests
     even if all is free, each with a sentence.
@@ -86,6 +102,13 @@ def never_satisfied(site: SiteFile) -> Iterator[tuple[str, str]]:
         if why is not None:
             who = f"job class '{table.name}'"
             yield table.name, f"{who} requests {why}; such jobs are refused when they arrive"
+
+
+def first_of(sentences: Sequence[str]) -> Iterator[str]:
+    """The first of such sentences, of which there may be one for each of many job classes."""
+    if sentences:
+        more = f" (1 of {len(sentences):,} classes; for the others: sil db check)"
+        yield sentences[0] + ("" if len(sentences) == 1 else more)
 
 
 def request_table(request: Request, time_limit_s: float | None) -> RequestTable:

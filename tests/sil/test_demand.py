@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.sil.test_cli import sil
+from tests.sil.test_cli import sil, the_sentence
 
 pytestmark = pytest.mark.usefixtures("in_this_process")
 
@@ -90,3 +90,26 @@ def test_demand_is_added_up_by_account_quality_of_service_user_and_outcome(
 ) -> None:
     assert {name: row["jobs"] for name, row in demand(by).items()} == jobs
     assert "CPU hours" in sil("db", "demand", "--by", by).stdout
+
+
+@pytest.mark.usefixtures("lab")
+def test_a_whole_node_counts_with_what_the_machine_class_has_where_the_job_ran() -> None:
+    """A partition of all nodes has GPUs on one, but the job was on another."""
+    Path("slurm.conf").write_text(CONF + "PartitionName=all Nodes=ALL OverSubscribe=EXCLUSIVE\n")
+    head = HEADER + "|NodeList"
+    row = "9|dan|physics|normal|all|2026-03-02T08:00:00|2026-03-02T08:00:00|2026-03-02T09:00:00|COMPLETED"
+    Path("whole.txt").write_text(f"{head}\n{row}|cpu=1,node=1|n1\n")
+    for command in (("import-slurm-conf", "slurm.conf"), ("import-sacct", "whole.txt")):
+        assert sil("db", *command).exit_code == 0
+    whole = demand("partition")["all"]
+    assert (whole["cpu_h"], whole["gpu_h"]) == (8, 0)
+
+
+def test_without_past_jobs_there_is_no_demand_to_show(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(tmp_path)
+    Path("slurm.conf").write_text(CONF)
+    assert sil("db", "init").exit_code == 0
+    assert sil("db", "import-slurm-conf", "slurm.conf", "--db", "site.db#lab").exit_code == 0
+    assert "the site 'lab' has no past jobs; import them" in the_sentence(sil("db", "demand"))

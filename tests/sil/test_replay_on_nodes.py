@@ -97,6 +97,14 @@ def test_nodes_come_from_the_configuration_and_not_from_where_jobs_ran(tmp_path:
     assert (found["gpus"], found["processors"]) == (8, 768)
 
 
+def test_accounting_without_a_needed_column_is_told_which(tmp_path: Path) -> None:
+    log = accounting(tmp_path, ("all", "cpu=1,node=1", "n01"))
+    log.write_text(log.read_text().replace("|Start|", "|Begin|"))
+    sentence = the_sentence(sil("replay", log, "--nodes", tmp_path / "slurm.conf"))
+    assert "line 1: " in sentence
+    assert "has no column Start; expected a header with" in sentence
+
+
 def test_accounting_without_nodes_is_recognised_and_the_option_named(tmp_path: Path) -> None:
     sentence = the_sentence(sil("replay", accounting(tmp_path, ("cpu", "cpu=1,node=1", "n01"))))
     assert sentence.endswith(
@@ -147,6 +155,15 @@ def test_whole_nodes_are_as_many_as_the_job_had_if_its_cpus_do_not_divide_evenly
     )
     jobs = replay(log)["easy"]
     assert jobs.select("starting_time", "requested_number_of_resources").rows() == [(0.0, 128), (3600.0, 128)]
+
+
+def test_a_job_with_a_whole_node_holds_the_gpus_of_that_node_and_no_mean_of_nodes(tmp_path: Path) -> None:
+    """Partition `all` has nodes with and without GPUs; the first one has none."""
+    log = accounting(tmp_path, ("all", "cpu=1,node=1", "n01"))
+    log.write_text(log.read_text().replace("|cpu=1,node=1|n01", "|cpu=64,node=1|n01"))
+    assert replay(log)["fcfs"].select("allocated_resources", "requested_gpus").rows() == [(0, 0.0)]
+    summary = json.loads((tmp_path / "out" / "summary.json").read_text())
+    assert summary["schedulers"]["fcfs"]["gpu_utilisation"] == 0.0
 
 
 def test_a_job_that_got_more_than_it_requested_but_not_its_whole_node_shares_it(tmp_path: Path) -> None:
@@ -204,7 +221,7 @@ def test_a_job_that_the_partition_forbids_is_refused_and_the_others_run(
     assert replay(log)["fcfs"]["job_id"].to_list() == [2]
     refused = json.loads((tmp_path / "out" / "summary.json").read_text())["schedulers"]["fcfs"]["refused"]
     assert refused == (
-        "fcfs: 1 of 2 jobs were refused, and count in no other metric; the first because " + sentence
+        "fcfs: 1 of 2 jobs was refused, and counts in no other metric; the first because " + sentence
     )
     assert refused in (tmp_path / "out" / "report.html").read_text()
 

@@ -58,7 +58,7 @@ def import_site(
     from site_db.jobs.log_import import count_things
     from site_db.site_file.exchange import read_site_file
     from site_db.site_file.importing import put_file
-    from site_db.site_file.nodes import never_satisfied
+    from site_db.site_file.nodes import first_of, never_satisfied
     from site_db.sites import site_names
     from site_db.toml_file import located
 
@@ -70,7 +70,7 @@ def import_site(
         place = {table.name: ("job_classes", k, "request") for k, table in enumerate(file.job_classes)}
         refused = [(place[name], sentence) for name, sentence in never_satisfied(file)]
         counts = [counted(n, what) for what, n in count_things(session, file.name).items()]
-    for sentence in located(path, refused):
+    for sentence in first_of(located(path, refused)):
         console.print_note(sentence)
     done = "is updated from its file" if file.name in there else "is new"
     console.print_line(f"{address}: the site '{file.name}' {done}: {', '.join(counts)}")
@@ -113,10 +113,10 @@ def show(
 
     with opened(db) as (session, address):
         names = site_names(session)
-        if address.site is None and len(names) != 1:
+        if address.site is None and len(names) != 1 and job_class is None:
             listings = [site_listings.sites(session)]
         else:
-            site = address.site or names[0]
+            site = site_of(session, address)
             reader = SiteReader(session, site)
             if job_class is None:
                 states = current_states(session, reader)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated
 
 from typer import Option
 
-from sil.cli import options
+from sil.cli import console, options
 from sil.cli.console import Column, Listing, Row, number, print_listings, text
 from sil.cli.db.database import DEFAULT, Database, opened, site_of
 from site_db.jobs.records import DemandBy
@@ -24,16 +24,20 @@ def demand(
 ) -> None:
     """Show the demand of past jobs: their number, how many completed, CPU hours, GPU hours and mean wait."""
     from site_db.jobs.demand import demand
-    from site_db.site_file.nodes import cluster_of, requests_at
+    from site_db.site_file.nodes import cluster_of, held_by_class
     from site_db.sites import SiteReader
 
     with opened(db) as (session, address):
         reader = SiteReader(session, site_of(session, address))
         ids = reader.ids("job_classes")
         file = reader.as_file()
-        cluster = cluster_of(file)
-        held_by = {ids[name]: cluster.held(request) for name, request in requests_at(file, cluster).items()}
+        held_by = {ids[name]: held for name, held in held_by_class(file, cluster_of(file)).items()}
         found = demand(session, reader.site.id, held_by, by)
+    if not found:
+        console.fail(
+            f"{address}: the site '{reader.site.name}' has no past jobs; import them from a log "
+            f"(`sil db import-sacct`)"
+        )
     print_listings([_listing(found, by, reader.site.name)], as_json)
 
 

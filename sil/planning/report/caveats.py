@@ -12,6 +12,7 @@ from sil.planning.questions.ranking import PairVerdict, Ranking
 from sil.planning.report.wording import listed, share_text
 from sil.planning.samples import Refused
 from sil.planning.scenario.scenario import CORE_HOURS, GPU_HOURS, JOBS
+from sil.workload.weeks import few_weeks
 
 MOST_NAMED = 8
 
@@ -19,6 +20,13 @@ MOST_NAMED = 8
 def caveats(answers: Answers) -> Iterator[str]:
     """What is not settled, and what else a reader has to know, a sentence each."""
     plan = answers.plan
+    if plan.most_replications == 1:
+        yield (
+            "The jobs are those that arrived, once: there is no confidence interval, and nothing says how "
+            "other weeks would be."
+        )
+    elif plan.weeks is not None and answers.log is not None:
+        yield from few_weeks(answers.log)
     for answer in answers.answers:
         under = f"Under {answer.scheduler}, " if len(answers.answers) > 1 else ""
         for sentence in _caveats_of_rankings(plan, answer):

@@ -13,7 +13,7 @@ from sil.planning.questions.ranking import Ranking
 from sil.planning.questions.sizing import Size
 from sil.planning.report import assumptions, caveats, recommendation
 from sil.planning.report.effects import classes_frame, effect_against_cost, options_frame, rank_text
-from sil.planning.report.wording import interval, money, percentage
+from sil.planning.report.wording import figure, interval, money, percentage
 from sil.report import FigureKind
 from sil.report.page import Notice, Page, Part, Section, Table, write_figures
 from sil.report.page import write_page as write_html
@@ -90,19 +90,19 @@ def _options(goals: Sequence[GoalTable], title: str, ranking: Ranking, base: str
             "compared with the first" if ranking.criteria.only_first else "rank": rank_text(ranking, effect),
             "option": effect.option.name,
             "cost": money(effect.option.cost),
-            first.label: f"{effect.of_goals[first.key]:,.4g}",
+            first.label: figure(effect.of_goals[first.key]),
             "better by": interval(effect.gain),
             "%": percentage(effect.percent, "+"),
         }
         if ranking.criteria.by_price and effect.per_price is not None:
             row["per 1,000"] = interval(effect.per_price.scaled(1e3))
-        row |= {goal.label: f"{effect.of_goals[goal.key]:,.4g}" for goal in others}
+        row |= {goal.label: figure(effect.of_goals[goal.key]) for goal in others}
         rows.append(
             row | {f"compared with {base}": effect.against_today.value, "replications": str(effect.n)}
         )
     where = "Today" if base == "today" else f"With {base}"
     how = " Ranked by gain per unit of price." if ranking.criteria.by_price else ""
-    return _section(title, f"{where}: {first.label} {ranking.base_means[first.key]:,.4g}.{how}", rows)
+    return _section(title, f"{where}: {first.label} {figure(ranking.base_means[first.key])}.{how}", rows)
 
 
 def _classes(title: str, ranking: Ranking, base: str) -> Iterator[Section]:

@@ -10,7 +10,7 @@ from sil.planning.options import AS_IT_IS
 from sil.planning.plan_file import Plan
 from sil.planning.questions.ranking import Effect, PairVerdict, Ranking
 from sil.planning.questions.sizing import Size
-from sil.planning.report.wording import interval, money, percentage
+from sil.planning.report.wording import figure, interval, money, percentage
 
 LEAST_PERCENT = 0.05
 """Smaller changes with smaller half-widths are not shown."""
@@ -88,7 +88,7 @@ def sizing(plan: Plan, size: Size) -> str:
     target = f"{goal.label} {limit} {size.target:g}"
     if size.count is None:
         most = size.steps[0].reached.mean if size.steps else None
-        reached = "" if most is None else f"; with all {plan.offer(size.offer).limit} it is {most:.4g}"
+        reached = "" if most is None else f"; with all {plan.offer(size.offer).limit} it is {figure(most)}"
         return f"The target ({target}) cannot be met with '{size.offer}'{reached}."
     if size.count == 0:
         return f"The target ({target}) is met by the site as it is."
@@ -107,6 +107,6 @@ def _change(plan: Plan, effect: Effect, answer: Answer) -> str:
     value = effect.of_goals[goal.key]
     against = "" if answer.base.name == AS_IT_IS.name else f" (against {answer.base.name})"
     if abs(gained) < LEAST_PERCENT and width < LEAST_PERCENT:
-        return f"{name} stays at {value:,.4g} {unit}".rstrip() + against
+        return f"{name} stays at {figure(value)} {unit}".rstrip() + against
     by = percentage(Interval(abs(gained), effect.percent.half_width))
-    return f"{name} {verb} by {by} %, to {value:,.4g} {unit}".rstrip() + against
+    return f"{name} {verb} by {by} %, to {figure(value)} {unit}".rstrip() + against

@@ -13,6 +13,11 @@ def share_text(share: float) -> str:
     return f"{100 * share:.2g} %" if share < 0.995 else f"{100 * share:.0f} %"
 
 
+def figure(value: float) -> str:
+    """Of a goal: four digits, or more where it has more before the decimal point."""
+    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:,.4g}"
+
+
 def money(amount: float) -> str:
     return f"{amount:,.0f}" if amount == round(amount) else f"{amount:,.2f}"
 

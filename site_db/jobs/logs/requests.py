@@ -89,12 +89,18 @@ class LoggedRequests:
         return self._cluster.site_resource(name) is not None
 
     def never_fit(self) -> Iterator[str]:
-        """A sentence for each request that the nodes, or the site's resources, cannot satisfy."""
+        """A sentence for each reason for which the site can never satisfy requests."""
+        jobs: dict[str, tuple[int, str]] = {}
         for request, n, first in zip(self.all, self._counts, self._first, strict=True):
-            who = f"job {first} requests" if n == 1 else f"{n:,} jobs, the first is job {first}, request"
             why = self._cluster.unsatisfied(request)
             if why is not None:
-                yield f"{who} {why}; refused when it arrives"
+                before, first_of_all = jobs.get(why, (0, first))
+                jobs[why] = before + n, first_of_all
+        for why, (n, first) in jobs.items():
+            if n == 1:
+                yield f"job {first} requests {why}; refused when it arrives"
+            else:
+                yield f"{n:,} jobs, the first is job {first}, request {why}; refused when they arrive"
 
     def _has_whole_nodes(self, job: LoggedJob, partitions: frozenset[str]) -> bool:
         """Whether a job had all CPUs of its nodes, and more than it requested, in whole cores."""

@@ -20,7 +20,7 @@ from site_db.toml_file import MOST
 
 EXPECTED = f"a header with User, Start, End, State and JobID or JobIDRaw, as printed by: {COMMAND}"
 
-_UNFINISHED = """COMPLETING CONFIGURING PENDING REQUEUED REQUEUE_FED REQUEUE_HOLD RESIZING RUNNING SIGNALING
+_UNFINISHED = """COMPLETING CONFIGURING PENDING REQUEUE_FED REQUEUE_HOLD RESIZING RUNNING SIGNALING
     SPECIAL_EXIT STAGE_OUT STOPPED SUSPENDED"""
 _REFUSED = {
     **dict.fromkeys(_UNFINISHED.split(), "the job has not ended"),
@@ -32,13 +32,23 @@ _REFUSED = {
     "NODE_FAIL": "a node of the job failed",
     "OUT_OF_MEMORY": "the job ran out of memory",
     "PREEMPTED": "the job was preempted",
+    "REQUEUED": "the job was requeued",
     "REVOKED": "the job ran on another cluster",
     "TIMEOUT": "the job ran into its time limit",
 }
 """Why a job in this state is refused; one that completed is not."""
 
 COMPLETED = frozenset({"COMPLETED"})
-RAN = COMPLETED | {"CANCELLED", "DEADLINE", "FAILED", "NODE_FAIL", "OUT_OF_MEMORY", "PREEMPTED", "TIMEOUT"}
+RAN = COMPLETED | {
+    "CANCELLED",
+    "DEADLINE",
+    "FAILED",
+    "NODE_FAIL",
+    "OUT_OF_MEMORY",
+    "PREEMPTED",
+    "REQUEUED",
+    "TIMEOUT",
+}
 """The states of jobs that used their nodes, for whatever result."""
 
 STEP = "a step of a job, not a job (use sacct -X)"

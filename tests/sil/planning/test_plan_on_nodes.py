@@ -324,7 +324,7 @@ def test_a_log_is_read_once_and_its_notes_appear_once(
     answers = answers_of(tmp_path, weekly())
     assert len(reads) == 1
     said = list(caveats(answers))
-    assert sum("no time limit; the run time is taken" in sentence for sentence in said) == 1
+    assert sum("without a time limit; the run time is taken" in sentence for sentence in said) == 1
     assert sum("requests 1 node with 2 CPUs, 8,000 MiB, 9 GPUs" in sentence for sentence in said) == 1
 
 

@@ -207,7 +207,7 @@ def test_a_job_that_ended_seconds_after_the_limit_of_its_partition_is_cut_there_
     log = read(tmp_path, {"TimelimitRaw": "1440", "State": "TIMEOUT", "End": "2026-01-02T10:00:29"})
     assert log.jobs.select("run_s", "estimate_s").rows() == [(86_400.0, 86_400.0)]
     assert log.cut == {7}
-    assert log.notes == ("1 job: it ran for longer than its partitions allow; the run is cut to the limit",)
+    assert log.notes == ("1 job ran for longer than the partition allows; the run is cut to the limit",)
 
 
 def test_a_limit_is_raised_to_the_run_time_as_far_as_a_partition_allows(tmp_path: Path) -> None:
@@ -240,7 +240,7 @@ def test_a_request_that_no_node_can_satisfy_is_named_with_its_jobs(tmp_path: Pat
     )
     assert (
         "2 jobs, the first is job 7, request 1 node with 65 CPUs, 8,192 MiB in partition cpu, which the "
-        "nodes cannot satisfy even if all are free; refused when it arrives"
+        "nodes cannot satisfy even if all are free; refused when they arrive"
     ) in log.notes
     assert any(
         note.startswith("job 9 requests partition none, which the site does not have") for note in log.notes

@@ -269,7 +269,7 @@ def test_requests_that_never_fit_are_counted_and_the_site_can_be_used(
     ]
     assert imported(session, rows, tmp_path).notes == [
         "2 jobs, the first is job 1, request 1 node with 65 CPUs in partition batch, which the nodes cannot "
-        "satisfy even if all are free; refused when it arrives",
+        "satisfy even if all are free; refused when they arrive",
         "job 3 requests partition closed, which the site does not have; refused when it arrives",
         "1 node has more CPUs in use at a time than there are: n01 has 64, and jobs use up to 65, first in "
         "line 2; expected jobs that share no CPU, so the definition of the nodes may be outdated",

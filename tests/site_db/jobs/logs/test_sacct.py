@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from site_db.jobs.logs.log_file import open_log
 from site_db.jobs.logs.logged_job import LoggedJob, Tally
-from site_db.jobs.logs.sacct import read_sacct
+from site_db.jobs.logs.sacct import RAN, read_sacct
 from site_db.jobs.logs.tres import Tres
 from site_db.toml_file import InvalidFile
 
@@ -168,14 +168,23 @@ def test_a_row_without_a_job_id_is_rejected() -> None:
 def test_every_completed_run_of_a_requeued_job_counts() -> None:
     jobs, tally = read(log(GOOD, without(State="REQUEUED"), GOOD))
     assert len(jobs) == 2
-    assert tally.refused == {"the job has not ended": 1}
+    assert tally.refused == {"the job was requeued": 1}
+
+
+def test_a_run_that_ended_in_a_requeue_used_its_nodes() -> None:
+    lines = log(GOOD, without(State="REQUEUED"))
+    assert [job.state for job in read_sacct(lines, Path("log.txt"), Tally(), RAN)] == [
+        "COMPLETED",
+        "REQUEUED",
+    ]
 
 
 STATES = {
     "RUNNING": "the job has not ended",
     "PENDING": "the job has not ended",
     "SUSPENDED": "the job has not ended",
-    "REQUEUED": "the job has not ended",
+    "REQUEUED": "the job was requeued",
+    "REQUEUE_HOLD": "the job has not ended",
     "FAILED": "the job failed",
     "failed": "the job failed",
     "TIMEOUT": "the job ran into its time limit",
@@ -189,7 +198,7 @@ STATES = {
     "CANCELLED by 1234": "the job was cancelled",
     "CANCELLED b+": "the job was cancelled",
     "CANCELLED+": "the job was cancelled",
-    "REQUEUE+": "the job has not ended",
+    "REQUEUE+": "the state is not known",
     "COMPLET+": "the state is not known",
     "P+": "the state is not known",
     "+": "the state is not known",
@@ -415,7 +424,7 @@ def test_missing_fields_are_rejected() -> None:
 
 
 COMMAND = (
-    "expected a header with User, Start, End, State and JobID or JobIDRaw, as printed by: sacct -a -P -X "
+    "expected a header with User, Start, End, State and JobID or JobIDRaw, as printed by: sacct -a -D -P -X "
     "-S 2026-01-01 -E now -o JobID,User,Account,QOS,JobName,Partition,Submit,Start,End,State,TimelimitRaw,"
     "ReqTRES,AllocTRES,NodeList"
 )
