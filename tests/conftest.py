@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Generator, Iterator
+from importlib import import_module
 
 import pytest
 from hypothesis import settings
@@ -39,6 +40,8 @@ def without_reports(request: pytest.FixtureRequest, monkeypatch: pytest.MonkeyPa
     """Experiments and replays write no report.html, which would take longer than a small one itself; those of
     tests marked `reads_report` do."""
     if request.node.get_closest_marker("reads_report") is None:
+        for module in ("sil.experiment.run", "sil.planning.report.page", "sil.studies.page"):
+            import_module(module)  # now, so that none of them keeps what is replaced
         monkeypatch.setattr("sil.report.replay.replay_page", lambda replayed: None)
         monkeypatch.setattr("sil.report.page.write_page", lambda path, page: None)
         monkeypatch.setattr("sil.experiment.run.experiment_page", lambda tables, jobs, comparison: None)
