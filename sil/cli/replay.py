@@ -122,14 +122,16 @@ def replay(
 
 def _nodes(path: Path | None, address: str | None) -> Cluster | None:
     """Those in a file, or of a site in a database; None without either. Raises UserError."""
-    from sil.site import logs
-    from site_db.store import parse_address
-
     if path is not None and address is not None:
         console.fail("--nodes and --site both name the nodes; give one of them")
+    if path is None and address is None:
+        return None  # before the database is loaded
+    from sil.site import log_nodes
+    from site_db.store import parse_address
+
     if address is not None:
-        return logs.nodes_in_database(parse_address(address))
-    return None if path is None else logs.read_nodes_of(path)
+        return log_nodes.nodes_in_database(parse_address(address))
+    return None if path is None else log_nodes.read_nodes_of(path)
 
 
 def _print_notes(log: JobLog, estimates: Estimates) -> None:

@@ -2,24 +2,16 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
 from pathlib import Path
 
 from sil.workload.accounting import read_accounting
 from sil.workload.batsim_json import read_batsim_json, write_batsim_json
 from sil.workload.job_log import BadLog, JobLog
-from sil.workload.openb import read_nodes, read_pod_log
+from sil.workload.openb import read_pod_log
 from sil.workload.swf import read_swf, write_swf
 from sil.workload.swf_rules import Rules
-from site_db import sites, store
 from site_db.jobs.logs.log_file import open_log
 from site_db.site_file.cluster import Cluster
-from site_db.site_file.exchange import read_site_file
-from site_db.site_file.nodes import cluster_of
-from site_db.sites import SiteReader
-from site_db.slurm_conf import read_cluster
-from site_db.states import current_states
-from site_db.store import Address
 
 
 def read_log(path: Path, rules: Rules, processors: int | None, cluster: Cluster | None = None) -> JobLog:
@@ -48,40 +40,11 @@ def write_log(path: Path, log: JobLog) -> None:
 def _on_nodes(path: Path, rules: Rules, cluster: Cluster) -> JobLog:
     if _is_accounting(path):
         return read_accounting(path, cluster, rules)
-    if _is_csv(path):
+    if is_csv(path):
         return read_pod_log(path, cluster)
     if _is_json(path):
         raise BadLog(f"{path}: Batsim's workloads are for identical nodes; leave out --nodes")
     return read_swf(path, rules, cluster=cluster)
-
-
-def read_nodes_of(path: Path) -> Cluster:
-    """The nodes in a site file (TOML), in Alibaba's CSV, in slurm.conf or in the output of `scontrol show
-    node`, without those that are down there. Raises InvalidFile."""
-    if path.suffix.lower() == ".toml":
-        return cluster_of(read_site_file(path))
-    return Cluster(read_nodes(path), {}, {}) if _is_csv(path) else _up(read_cluster(path), path)
-
-
-def _up(cluster: Cluster, where: object) -> Cluster:
-    """Raises BadLog if all nodes are down."""
-    if not cluster.up.nodes:
-        raise BadLog(f"{where}: all nodes are down; expected one that takes jobs")
-    return cluster.up
-
-
-def nodes_in_database(address: Address) -> Cluster:
-    """The nodes of a site in a database, without those that are down. Raises UnknownSite, DatabaseTrouble and
-    BadLog."""
-    engine = store.open_database(address)
-    try:
-        with store.reading(engine) as session:
-            reader = SiteReader(session, address.site or sites.only_site(session))
-            cluster = cluster_of(reader.as_file())
-            down = cluster.nodes.keys() & set(current_states(session, reader).down)
-            return _up(replace(cluster, down=frozenset(down)), address)
-    finally:
-        engine.dispose()
 
 
 def _is_accounting(path: Path) -> bool:
@@ -91,7 +54,8 @@ def _is_accounting(path: Path) -> bool:
     return "|" in first and not first.lstrip().startswith(";")  # a comment of the Standard Workload Format
 
 
-def _is_csv(path: Path) -> bool:
+def is_csv(path: Path) -> bool:
+    """By its name, also where it is compressed."""
     return ".csv" in (suffix.lower() for suffix in path.suffixes)
 
 

@@ -1,0 +1,47 @@
+"""The nodes for the jobs of a log: from a file, or of a site in a database."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from sil.site.logs import is_csv
+from sil.workload.job_log import BadLog
+from sil.workload.openb import read_nodes
+from site_db import sites, store
+from site_db.site_file.cluster import Cluster
+from site_db.site_file.exchange import read_site_file
+from site_db.site_file.nodes import cluster_of
+from site_db.sites import SiteReader
+from site_db.slurm_conf import read_cluster
+from site_db.states import current_states
+from site_db.store import Address
+
+
+def read_nodes_of(path: Path) -> Cluster:
+    """The nodes in a site file (TOML), in Alibaba's CSV, in slurm.conf or in the output of `scontrol show
+    node`, without those that are down there. Raises InvalidFile."""
+    if path.suffix.lower() == ".toml":
+        return cluster_of(read_site_file(path))
+    return Cluster(read_nodes(path), {}, {}) if is_csv(path) else _up(read_cluster(path), path)
+
+
+def nodes_in_database(address: Address) -> Cluster:
+    """The nodes of a site in a database, without those that are down. Raises UnknownSite, DatabaseTrouble and
+    BadLog."""
+    engine = store.open_database(address)
+    try:
+        with store.reading(engine) as session:
+            reader = SiteReader(session, address.site or sites.only_site(session))
+            cluster = cluster_of(reader.as_file())
+            down = cluster.nodes.keys() & set(current_states(session, reader).down)
+            return _up(replace(cluster, down=frozenset(down)), address)
+    finally:
+        engine.dispose()
+
+
+def _up(cluster: Cluster, where: object) -> Cluster:
+    """Raises BadLog if all nodes are down."""
+    if not cluster.up.nodes:
+        raise BadLog(f"{where}: all nodes are down; expected one that takes jobs")
+    return cluster.up
