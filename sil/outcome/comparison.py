@@ -99,7 +99,10 @@ class Comparison:
         self.scores = scores
         """Predicted and real turnaround, as from `score_predictions`."""
         self.accuracies = accuracies(scores)
-        self._metrics = metrics
+        self._of_runs = metrics.sort("replication").partition_by(
+            "point", "scheduler", as_dict=True, maintain_order=True
+        )
+        self._of_no_run = metrics.clear()
 
     def cell(self, point: int, scheduler: str, key: str) -> Cell | None:
         """None if a fault ended some replications of the scheduler, or the metric is unknown."""
@@ -145,7 +148,7 @@ class Comparison:
 
     def _values(self, point: int, scheduler: str, key: str) -> NDArray[np.float64] | None:
         """The metric by replication; None unless every replication has it."""
-        column = self._metrics.filter(point=point, scheduler=scheduler).sort("replication")[key]
+        column = self._of_runs.get((point, scheduler), self._of_no_run)[key]
         if len(column) < self.description.replications or column.null_count():
             return None
         return column.to_numpy().astype(np.float64)
