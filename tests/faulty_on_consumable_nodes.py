@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
+
 from scheduler import rules
 from scheduler.free_nodes.consumable_problem import ConsumableNodesProblem
 from scheduler.free_nodes.rigid import Rigid
@@ -15,7 +17,7 @@ from tests import faulty_on_free_nodes as on_free_nodes
 from tests.faulty import NeverReturns, Raises, ReturnsNothing
 
 
-class _Wrong:
+class _Wrong(ABC):
     """FCFS, and then something is done to the first start."""
 
     def __init__(self) -> None:
@@ -28,8 +30,9 @@ class _Wrong:
         first, *others = good.starts
         return good._replace(starts=(self.spoil(problem, first), *others))
 
+    @abstractmethod
     def spoil(self, problem: ConsumableNodesProblem, start: Start) -> Start:
-        raise NotImplementedError
+        """The first start with one mistake."""
 
 
 class GivesAChunkTooMany(_Wrong):

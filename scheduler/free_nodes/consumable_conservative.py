@@ -128,7 +128,7 @@ class Reservations:
             if reservation is not None:
                 self._add(i, reservation)
         elif reservation.start_s > now_s:
-            if self._is_on_freed_nodes(reservation):  # elsewhere it is in nobody's way
+            if self._is_on_freed_nodes(reservation):  # elsewhere it delays no other job
                 self._take_out(reservation)
             if self._may_move_up(i, reservation, now_s):
                 self._take_out(reservation)
@@ -157,8 +157,8 @@ class Reservations:
 
     def _may_move_up(self, i: int, reservation: Reservation, now_s: float) -> bool:
         """A reservation was the earliest possible one. It still is unless a chunk fits earlier on a node to
-        which something was given back meanwhile; whoever gave it back may also have had resources of the
-        site, if it requests some."""
+        which something was given back meanwhile. If it requests resources of the site, what was given back
+        may include some of these."""
         kind, takes_s = self._kinds[i], self._run_times_s[i]
         if self.state.nodes.site_resources and self._window.site_need(kind).any():
             return len(self._freed) > 0

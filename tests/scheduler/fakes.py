@@ -1,4 +1,4 @@
-"""Fakes of the manager's ports: recording ones that a test drives by hand, and a tiny world with a truth."""
+"""Fakes of the manager's ports: recording ones that a test drives step by step, and a small simulated site."""
 
 from __future__ import annotations
 
@@ -42,7 +42,7 @@ from scheduler.ports import Scheduler
 from scheduler.resource_manager import OnMachines
 
 Reading = MachineReading | InterconnectReading
-NO_TARGET = "nobody wished for it"
+NO_TARGET = "the test assigned it no resource"
 
 
 @dataclass(frozen=True, slots=True)
@@ -338,7 +338,7 @@ def check_books(manager: MappingManager) -> None:
             assert not could_start, f"job {run.job.id} could start and does not"
             if commitments.is_first_everywhere(run):
                 assert manager.wakes_at_s is not None
-                assert manager.wakes_at_s <= run.not_before_s, f"nobody is woken for job {run.job.id}"
+                assert manager.wakes_at_s <= run.not_before_s, f"no wake-up is due for job {run.job.id}"
 
 
 def check_plan(manager: MappingManager, now_s: float) -> None:
@@ -404,7 +404,7 @@ class TinyWorld:
             links_only = isinstance(found_down[0], str)
             quantifier = all if links_only else any
             assert not quantifier(subject in self._reported_down for subject in found_down), (
-                "it was told of that"
+                "the manager knew that it was down"
             )
             self._later(0.0, lambda: self._lose(order.run, found_down))
             return

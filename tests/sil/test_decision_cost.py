@@ -1,4 +1,4 @@
-"""What decisions cost in simulated time, worked by hand."""
+"""The cost of decisions in simulated time, calculated by hand."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ def charges(facts: pl.DataFrame) -> list[tuple[float, float]]:
 def test_a_fixed_cost_delays_each_start_and_events_during_it_are_sent_afterwards(tmp_path: Path) -> None:
     replay = Replay(log_of(ONE_NODE, 1), decision_cost="fixed(seconds=3)")
     facts = facts_of(replay, "fcfs", tmp_path)
-    # Asked at 0 s, job 1 starts at 3 s and ends at 13 s. Job 2 came at 1 s and is told of at 3 s: that
+    # Asked at 0 s, job 1 starts at 3 s and ends at 13 s. Job 2 arrives at 1 s and is reported at 3 s: that
     # decision ends at 6 s, and starts nothing. The one after the end of job 1 ends at 16 s.
     assert charges(facts) == [(0.0, 3.0), (3.0, 3.0), (13.0, 3.0)]
     assert starts(facts) == {1: 3.0, 2: 16.0}
@@ -78,8 +78,8 @@ def test_a_node_that_fails_and_recovers_during_a_decision_is_reused() -> None:
     nodes = FreeNodeAllocation(2, UserEstimates())
     ports = OnFreeNodes(clock, world.dispatcher, 2, UserEstimates(), monitor)
     world.run(jobs.arrivals(), StartingManager(ports, nodes, scheduler))
-    # Job 1 runs from 10 s on and is lost at 53 s, while the scheduler thinks of job 2, for which there is no
-    # room, until 60 s. Then it is told of all that, and thinks of job 1, which comes first and needs both.
+    # Job 1 runs from 10 s on and is lost at 53 s, while the scheduler considers job 2, for which there is no
+    # room, until 60 s. Then all of this is reported, and it considers job 1, which is first and needs both.
     assert starts(trace.frame(0, 0, "rigid")) == {1: 70.0, 2: 180.0}
 
 
@@ -103,7 +103,7 @@ def test_a_modelled_cost_depends_on_waiting_jobs_and_processors(tmp_path: Path) 
     replay = Replay(log_of(ONE_NODE, 4), decision_cost="modelled(seconds=0.25, a=2, b=0.5)")
     assert charges(facts_of(replay, "fcfs", tmp_path)) == [(0.0, 0.5), (1.0, 0.5)]
     assert modelled(0.25, 2.0, 0.5)(3, 4, 0.0) == 4.5
-    assert modelled(0.25, -1.0, 0.5)(0, 4, 0.0) == 0.0, "nobody is decided on"
+    assert modelled(0.25, -1.0, 0.5)(0, 4, 0.0) == 0.0, "without jobs, a decision costs nothing"
 
 
 def test_a_measured_cost_is_wall_time_without_garbage_collection_times_the_factor(tmp_path: Path) -> None:

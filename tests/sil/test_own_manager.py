@@ -70,7 +70,7 @@ class Loops(OneAtATime):
             pass
 
 class DoubleBooks(OneAtATime):
-    '''And swallows what it is told of that.'''
+    '''And ignores the exception that reports it.'''
     def run_round(self):
         self.wants_round = False
         for job in self.waiting:
@@ -149,7 +149,7 @@ def test_a_round_of_a_custom_manager_is_charged_and_its_orders_take_effect_at_it
     replay = Replay(log, decision_cost="fixed(seconds=3)")
     (outcome,) = replay_all(replay, [f"{managers}:OneAtATime"], tmp_path, Processes(1), False, Listener())
     facts = pl.read_parquet(outcome.folder / TRACE)
-    # Asked at 0 s, it starts job 1 at 3 s, which ends at 13 s. Job 2 comes at 1 s and is told at 3 s: that
+    # Asked at 0 s, it starts job 1 at 3 s, which ends at 13 s. Job 2 arrives at 1 s, reported at 3 s: that
     # round ends at 6 s and starts nothing. The one at 13 s starts it at 16 s.
     charged = facts.filter(pl.col("event") == Fact.DECISION_CHARGED)["time_s"].to_list()
     assert charged[:3] == [0.0, 3.0, 13.0]

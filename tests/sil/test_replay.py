@@ -124,7 +124,7 @@ def test_fcfs_waiting_times_equal_those_of_six_other_programs(name: str, order: 
 
 # On two processors. Job 1 says 20 s, and ends as job 3 arrives, at 5 s.
 #
-# default: the end is told first.            archive: job 3 arrives first, and a round follows.
+# default: the end is reported first.        archive: job 3 arrives first, and a round follows.
 # 1 |     22223333333333|                    1 |     333333333322223|
 # 0 |111112222          |                    0 |11111          2222 |
 #

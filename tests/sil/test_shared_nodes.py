@@ -356,7 +356,7 @@ def test_a_coupled_cluster_runs_all_jobs_with_a_similar_makespan() -> None:
 
 
 def test_with_exact_rates_and_no_sharing_the_first_job_starts_no_later_than_reserved() -> None:
-    """At MPL 1 nobody shares, so what EASY reserves for the first of the queue is certain."""
+    """At MPL 1 no jobs share a node, so what EASY reserves for the first of the queue is certain."""
     cluster = TimeSharedCluster(contract=SocialContract(0.5, 1), run_to_run=NoSpread())
     done = run(cluster, jobs_of(KINDS * 2, 15.0), Loras("fcfs", "easy"))
     starts = dict(done.facts.filter(pl.col("event") == Fact.RUN_STARTED).select("job", "time_s").iter_rows())

@@ -223,7 +223,9 @@ def test_table_1_of_cisne_is_compared_with_the_paper_claim_by_claim(
     table = found.tables["Deviation (%), the paper's beside ours (blind)"]
     assert len(table) == 15
     in_order = table.filter(~pl.col("policy").str.contains("BF"))
-    assert in_order["CPU"].to_list() == in_order["aware CPU"].to_list(), "nobody overtakes, so both are one"
+    assert in_order["CPU"].to_list() == in_order["aware CPU"].to_list(), (
+        "without overtaking, both are the same"
+    )
 
 
 def test_an_interrupted_study_resumes_from_stored_results(

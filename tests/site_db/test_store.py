@@ -233,7 +233,7 @@ except store.DatabaseTrouble as trouble:
 
 @pytest.mark.parametrize(("file_mode", "folder_mode"), [(0o444, 0o777), (0o444, 0o555)])
 def test_a_read_only_database_is_reported(file_mode: int, folder_mode: int, database: Path) -> None:
-    with tempfile.TemporaryDirectory() as name:  # nobody else may enter the folders of pytest
+    with tempfile.TemporaryDirectory() as name:  # other users may not enter the folders of pytest
         folder = Path(name)
         path = Path(shutil.copy(database, folder))
         path.chmod(file_mode)
