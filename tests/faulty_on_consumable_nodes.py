@@ -67,7 +67,7 @@ class UsesAGpuThatIsNotThere(_Wrong):
         return start._replace(shares=tuple(shares))
 
 
-class StartsEverythingOnTheFirstNode(_Wrong):
+class StartsEverythingOnTheFirstNode:
     def schedule(self, problem: ConsumableNodesProblem) -> NodeSchedule:
         starts = [Start(i, NodeSet.of([0]), problem.now_s + 1.0) for i in range(problem.n_jobs)]
         return NodeSchedule(tuple(starts))

@@ -7,7 +7,6 @@ from collections.abc import Iterator
 from math import inf
 
 from scheduler import counted
-from scheduler.node_request import Partition
 from sil.workload.job_log import LEAST_S
 from sil.workload.swf_rules import Overrun, Rules
 from site_db.site_file.cluster import Cluster
@@ -54,13 +53,13 @@ def sentences(notes: Counter[str]) -> Iterator[str]:
 
 def largest_limit_s(partitions: frozenset[str], cluster: Cluster) -> float:
     """The largest time limit that its partitions allow a job; infinite if one has none."""
-    limits = (cluster.partitions.get(name, Partition(name)) for name in partitions)
+    limits = cluster.limits_of(partitions)
     return max((inf if x.max_time_s is None else x.max_time_s for x in limits), default=inf)
 
 
 def default_limit_s(partitions: frozenset[str], cluster: Cluster) -> float | None:
     """The time limit of a job that requests none: the longest that its partitions give; None if one has
     none."""
-    limits = (cluster.partitions.get(name, Partition(name)) for name in partitions)
+    limits = cluster.limits_of(partitions)
     longest_s = max((x.default_time_s or x.max_time_s or inf for x in limits), default=inf)
     return None if longest_s == inf else longest_s

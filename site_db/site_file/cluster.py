@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Mapping
+from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from math import ceil
@@ -105,7 +105,7 @@ class Cluster:
         """
         if not self.has_memory and request.memory_mib and (request.cores or request.gpus):
             request = replace(request, memory_mib=0)
-        known = [self.partitions.get(name, Partition(name)) for name in sorted(request.partitions)]
+        known = self.limits_of(request.partitions)
         shared = frozenset(partition.name for partition in known if not partition.is_exclusive)
         if len(shared) < len(known) and not request.exclusive:
             elsewhere = replace(request, partitions=shared)
@@ -120,20 +120,28 @@ class Cluster:
 
     def unsatisfied(self, request: Request, time_limit_s: float | None = None) -> str | None:
         """What a job requests that the site cannot satisfy even if all is free, and why; None if it can."""
-        refusals = [
-            f"partition {name}, which the site does not have"
-            if name not in self._partition_names
-            else self.partitions.get(name, Partition(name)).refusal(request, time_limit_s)
-            for name in sorted(request.partitions)
-        ]
-        if refusals and None not in refusals:
-            return " and ".join(filter(None, refusals))
+        refusals = {
+            partition.name: partition.refusal(request, time_limit_s)
+            if self.has_partition(partition.name)
+            else f"partition {partition.name}, which the site does not have"
+            for partition in self.limits_of(request.partitions)
+        }
+        admitting = frozenset(name for name, why in refusals.items() if why is None)
+        if refusals and not admitting:
+            return " and ".join(filter(None, refusals.values()))
         beyond = request.beyond(self.site_resources)
         if beyond is not None:
             return f"{request}, but the site has {beyond}"
-        if most_chunks(request, self._alike) < request.chunks:
+        if most_chunks(replace(request, partitions=admitting), self._alike) < request.chunks:
             return f"{request}{request.where}, which the nodes cannot satisfy even if all are free"
         return None
+
+    def has_partition(self, name: str) -> bool:
+        return name in self._partition_names
+
+    def limits_of(self, names: Iterable[str]) -> list[Partition]:
+        """The partitions of these names, in their order; one that only nodes or jobs name has no limits."""
+        return [self.partitions.get(name, Partition(name)) for name in sorted(names)]
 
     @cached_property
     def _alike(self) -> list[tuple[Node, int]]:

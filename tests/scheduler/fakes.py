@@ -1,4 +1,4 @@
-"""Fakes of the manager's ports: recording ones that a test drives step by step, and a small simulated site."""
+"""Fakes of the manager's ports: those that record orders for a test, and a small simulated site."""
 
 from __future__ import annotations
 

@@ -51,16 +51,16 @@ def load_on_nodes(scenario: NodesScenario, today: NodesScenario) -> Load | None:
     kinds_today, resources = alike_nodes(today), scenario.cluster.site_resources
     possible = []
     for one in arriving:
-        if is_possible(one.request, kinds, resources):
+        if _is_possible(one.request, kinds, resources):
             possible.append(one)
-        elif is_possible(one.request, kinds_today, today.cluster.site_resources):
+        elif _is_possible(one.request, kinds_today, today.cluster.site_resources):
             return Load(float("inf"), one.name, whose=whose)
     if scenario.in_use.log is not None and scenario.weeks is None:
         return None
     return least_load(possible, kinds, resources, whose)
 
 
-def is_possible(request: Request, kinds: Sequence[AlikeNodes], of_site: Mapping[str, int]) -> bool:
+def _is_possible(request: Request, kinds: Sequence[AlikeNodes], of_site: Mapping[str, int]) -> bool:
     room = most_chunks(request, [(kind.node, kind.count) for kind in kinds])
     return room >= request.chunks and request.beyond(of_site) is None
 

@@ -12,7 +12,7 @@ import polars as pl
 from numpy.typing import NDArray
 
 from scheduler.model import Job, JobId
-from scheduler.node_request import Node, Partition, Request
+from scheduler.node_request import Node, Request
 from sil.settings.experiment_file import PoissonTable
 from sil.workload.job_log import JobLog, queue_of
 from sil.workload.weeks import WEEK_S, n_weeks
@@ -74,7 +74,7 @@ def demand(scenario: NodesScenario, kinds: Sequence[AlikeNodes]) -> list[Demand]
 
 def _observed(log: JobLog, span_s: float, cluster: Cluster, n_kinds: int) -> Iterator[Demand]:
     """The jobs of a log in `span_s`. They run as long as they did, wherever they run."""
-    possible = [admitted(request, cluster) for request in log.requests]
+    possible = [_admitted(request, cluster) for request in log.requests]
     longest_s = pl.DataFrame({"longest_s": [limit_s for _, limit_s in possible]}).with_row_index("request")
     rows = (
         log.jobs.with_columns(pl.col("request").cast(pl.UInt32))
@@ -104,7 +104,7 @@ def _drawn(scenario: NodesScenario, kinds: Sequence[AlikeNodes]) -> Iterator[Dem
     ends_at_limit = scenario.experiment.nodes.time_limits == "enforced"
     for name, share in shares.items():
         request, limit_s = scenario.requests[name]
-        possible, longest_s = admitted(request, scenario.cluster)
+        possible, longest_s = _admitted(request, scenario.cluster)
         if limit_s is not None and limit_s > longest_s:
             continue
         times_s = np.array(run_s[name])
@@ -120,17 +120,16 @@ def _cut(mean_s: NDArray[np.float64], limit_s: float, spread: Spread) -> NDArray
     return cut
 
 
-def admitted(request: Request, cluster: Cluster) -> tuple[Request, float]:
+def _admitted(request: Request, cluster: Cluster) -> tuple[Request, float]:
     """The request in those of its partitions that admit so many nodes, and the longest time limit there.
 
     Without any such partition, the limit is -inf.
     """
     if not request.partitions:
         return request, inf
-    partitions = [cluster.partitions.get(name, Partition(name)) for name in sorted(request.partitions)]
     open_to = {
         partition.name: inf if partition.max_time_s is None else partition.max_time_s
-        for partition in partitions
+        for partition in cluster.limits_of(request.partitions)
         if partition.refusal(request, None) is None
     }
     return replace(request, partitions=frozenset(open_to)), max(open_to.values(), default=-inf)

@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from collections import Counter, defaultdict
 from collections.abc import Collection
-from dataclasses import replace
 from math import isfinite
 from typing import TYPE_CHECKING
 
 from scheduler import plural
 from scheduler.model import Job
 from scheduler.node_request import Request
-from sil.planning.scenario.node_capacity import is_possible
-from sil.planning.scenario.node_demand import AlikeNodes, admitted, alike_nodes
 from sil.planning.scenario.scenario import CORE_HOURS, GPU_HOURS, JOBS, Shares
 from site_db.site_file.cluster import Cluster
 
@@ -23,7 +20,7 @@ if TYPE_CHECKING:
 def refused_shares(scenario: NodesScenario, replication: int, refused: Collection[int]) -> dict[str, Shares]:
     """The shares of the jobs with these numbers, by the reason: what they do, as a phrase. GPU hours are left
     out if no job requests any."""
-    arriving, kinds = scenario.arriving(replication), alike_nodes(scenario)
+    arriving = scenario.arriving(replication)
     every: Counter[str] = Counter()
     found: defaultdict[str, Counter[str]] = defaultdict(Counter)
     for job in arriving.jobs:
@@ -34,45 +31,31 @@ def refused_shares(scenario: NodesScenario, replication: int, refused: Collectio
         of_job = {JOBS: 1.0, CORE_HOURS: held.cpus * hours, GPU_HOURS: held.gpus * hours}
         every.update(of_job)
         if job.id in refused:
-            found[reason(job, scenario.cluster, kinds)].update(of_job)
+            found[reason(job, scenario.cluster)].update(of_job)
     return {
         why: {unit: amount / every[unit] for unit, amount in amounts.items() if every[unit]}
         for why, amounts in found.items()
     }
 
 
-def reason(job: Job, cluster: Cluster, kinds: list[AlikeNodes]) -> str:
+def reason(job: Job, cluster: Cluster) -> str:
     """Why a job is refused: what no partition it names allows, what the site lacks, else its rules."""
     request = _request_of(job)
     names = sorted(request.partitions)
     where = f"{plural(len(names), 'partition')} {' and '.join(names)}"
-    if names and not any(name in place for name in names for place in _places(cluster, kinds)):
+    allow = "allow" if len(names) > 1 else "allows"
+    known = cluster.limits_of(filter(cluster.has_partition, names))
+    if names and not known:
         return f"name {where}, which the site does not have"
-    by_nodes, _ = admitted(request, cluster)
-    if names and not by_nodes.partitions:
-        return f"request more nodes than {where} {_allow(names)}"
-    in_time = frozenset(name for name in by_nodes.partitions if _allows(cluster, name, job.estimate_s))
-    if names and not in_time:
-        return f"request more time than {where} {_allow(names)}"
+    if known and all(partition.refusal(request, None) for partition in known):
+        return f"request more nodes than {where} {allow}"
+    if known and all(partition.refusal(request, job.estimate_s) for partition in known):
+        return f"request more time than {where} {allow}"
     if (beyond := request.beyond(cluster.site_resources)) is not None:
         return f"request more than the site has, {beyond}"
-    if not is_possible(replace(request, partitions=in_time), kinds, cluster.site_resources):
-        of = f" of {where}" if names else ""
-        return f"request more than the nodes{of} have"
+    if cluster.unsatisfied(request, job.estimate_s) is not None:
+        return f"request more than the nodes{f' of {where}' if names else ''} have"
     return "are against the site's rules for users and queues"
-
-
-def _places(cluster: Cluster, kinds: list[AlikeNodes]) -> list[Collection[str]]:
-    return [cluster.partitions.keys(), *(kind.node.partitions for kind in kinds)]
-
-
-def _allow(names: list[str]) -> str:
-    return "allow" if len(names) > 1 else "allows"
-
-
-def _allows(cluster: Cluster, partition: str, time_s: float | None) -> bool:
-    limit = cluster.partitions.get(partition)
-    return limit is None or limit.max_time_s is None or time_s is None or time_s <= limit.max_time_s
 
 
 def _request_of(job: Job) -> Request:
