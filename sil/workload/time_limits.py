@@ -35,7 +35,7 @@ def times_of(
             limit_s = run_s
     may_run_s = max(limit_s, LEAST_S)
     if rules.overrun is Overrun.RAISE:
-        may_run_s = max(may_run_s, largest_limit_s(partitions, cluster))
+        may_run_s = max(may_run_s, cluster.longest_limit_s(partitions))
     if run_s > may_run_s:
         limit = "the time limit" if rules.overrun is Overrun.CUT else "the partition allows"
         notes[f"ran for longer than {limit}; the run is cut to the limit"] += 1
@@ -49,12 +49,6 @@ def sentences(notes: Counter[str]) -> Iterator[str]:
     """One for each kind of repair, with its number of jobs."""
     for repair, n in notes.items():
         yield f"{counted(n, 'job')} {repair}"
-
-
-def largest_limit_s(partitions: frozenset[str], cluster: Cluster) -> float:
-    """The largest time limit that its partitions allow a job; infinite if one has none."""
-    limits = cluster.limits_of(partitions)
-    return max((inf if x.max_time_s is None else x.max_time_s for x in limits), default=inf)
 
 
 def default_limit_s(partitions: frozenset[str], cluster: Cluster) -> float | None:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from math import inf
 from typing import Any
 
 from sqlalchemy import BindParameter, ColumnElement, Double, bindparam, select, update
@@ -144,16 +143,11 @@ class JobsOnNodes(LogBuilder):
             self._n_unlimited += 1
         else:
             self._n_overrun += job.ended_unix_s - job.started_unix_s > job.time_limit_s
-            found.limit_s = max(found.limit_s or 0.0, min(job.time_limit_s, self._most_s(found.request)))
+            most_s = self._cluster.longest_limit_s(found.request.partitions)
+            found.limit_s = max(found.limit_s or 0.0, min(job.time_limit_s, most_s))
         if job.state != COMPLETED:
             found.n_failed += 1
             found.failed_s += job.ended_unix_s - job.started_unix_s
-
-    def _most_s(self, request: Request) -> float:
-        """The longest time limit that some partition of a request allows."""
-        known = self._cluster.partitions
-        limits = [known[name].max_time_s if name in known else None for name in request.partitions]
-        return max((inf if limit_s is None else limit_s for limit_s in limits), default=inf)
 
     def _add_requests(self, names: Sequence[str]) -> None:
         rows = []

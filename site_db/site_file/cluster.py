@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterable, Mapping
 from dataclasses import dataclass, field, replace
 from functools import cached_property
-from math import ceil
+from math import ceil, inf
 from typing import NamedTuple
 
 from scheduler import counted, plural, shown
@@ -142,6 +142,11 @@ class Cluster:
     def limits_of(self, names: Iterable[str]) -> list[Partition]:
         """The partitions of these names, in their order; one that only nodes or jobs name has no limits."""
         return [self.partitions.get(name, Partition(name)) for name in sorted(names)]
+
+    def longest_limit_s(self, names: Iterable[str]) -> float:
+        """The longest time limit that some of these partitions allow; infinite if one has none."""
+        limits = self.limits_of(names)
+        return max((inf if x.max_time_s is None else x.max_time_s for x in limits), default=inf)
 
     @cached_property
     def _alike(self) -> list[tuple[Node, int]]:

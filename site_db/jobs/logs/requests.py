@@ -124,9 +124,8 @@ class LoggedRequests:
         are_tasks = tres.cpus % nodes != 0 and not tres.gpus and not exclusive
         chunks = ceil(tres.cpus / threads) if are_tasks else nodes
         cores = 1 if are_tasks else ceil(tres.cpus / nodes / threads)
-        if (
-            exclusive
-        ):  # it gets all of each node, so that a part more on some of them is no reason to refuse it
+        if exclusive:
+            # It gets all of each node, so a part more on some of them is no reason to refuse it.
             cores = max(1, tres.cpus // (nodes * threads))
         return Request(
             chunks=chunks,
