@@ -18,7 +18,8 @@ from site_db.jobs.writer import AlreadyRecorded, BadRecord, JobWriter, SiteNames
 from site_db.rows import ids_of, insert_rows, locked_site
 from site_db.toml_file import InvalidFile
 
-AT_A_TIME = 5_000
+AT_A_TIME = 20_000
+"""Jobs in a batch: for each batch, the statistics of its job classes are written and copied once."""
 NO_PARTITION = "default"
 DESCRIPTION = "as its job logs tell"
 """Of a site that is new."""

@@ -56,7 +56,9 @@ class JobsOnNodes(LogBuilder):
         """Nodes that the site lacks, with the line of the first job there."""
 
     def class_name(self, job: LoggedJob) -> str:
-        place = self._requests.place(job)
+        return self._class_name(job, self._requests.place(job))
+
+    def _class_name(self, job: LoggedJob, place: int) -> str:
         described = self._described.get(place)
         if described is None:
             request = self._requests.all[place]
@@ -65,18 +67,19 @@ class JobsOnNodes(LogBuilder):
         return f"{job.user}/{job.program}/{described}"
 
     def records(self, jobs: Sequence[LoggedJob]) -> list[JobRecord]:
-        names = [self.class_name(job) for job in jobs]
-        for job, name in zip(jobs, names, strict=True):
-            self._note(job, name)
+        requests = [self._requests.count(job) for job in jobs]
+        names = [self._class_name(job, place) for job, place in zip(jobs, requests, strict=True)]
+        for job, name, place in zip(jobs, names, requests, strict=True):
+            self._note(job, name, self._requests.all[place])
         self._add_requests(self._add_job_classes(dict.fromkeys(names)))
-        places = [self._place(job) for job in jobs]
-        for name, place in zip(names, places, strict=True):
-            self._classes[name].machine_classes[place] = None
-            self._allow(name, self._names.machine_classes[place])
+        ran_on = [self._ran_on(job) for job in jobs]
+        for name, machine_class in zip(names, ran_on, strict=True):
+            self._classes[name].machine_classes[machine_class] = None
+            self._allow(name, self._names.machine_classes[machine_class])
         self._flush()
         return [
-            record_of(job, name, self._partition(job), None, place, None)
-            for job, name, place in zip(jobs, names, places, strict=True)
+            record_of(job, name, self._partition(job), None, machine_class, None)
+            for job, name, machine_class in zip(jobs, names, ran_on, strict=True)
         ]
 
     def finish(self) -> None:
@@ -134,11 +137,11 @@ class JobsOnNodes(LogBuilder):
             statement = update(table).where(table.c.job_class_id == bindparam("of"), where).values(columns)
             self._session.connection().execute(statement, values)
 
-    def _note(self, job: LoggedJob, name: str) -> None:
+    def _note(self, job: LoggedJob, name: str, request: Request) -> None:
         self._occupancy.add(job)
-        place, found = self._requests.count(job), self._classes.get(name)
+        found = self._classes.get(name)
         if found is None:
-            found = self._classes[name] = _Class(self._requests.all[place])
+            found = self._classes[name] = _Class(request)
         if job.time_limit_s is None:
             self._n_unlimited += 1
         else:
@@ -166,7 +169,7 @@ class JobsOnNodes(LogBuilder):
         sets = [self._cluster.nodes[node].partitions for node in job.nodes if node in self._cluster.nodes]
         return next((name for name in named if all(name in one for one in sets)), "".join(named[:1]))
 
-    def _place(self, job: LoggedJob) -> str:
+    def _ran_on(self, job: LoggedJob) -> str:
         """The machine class that a run counts for."""
         known = None
         for node in job.nodes:

@@ -130,11 +130,16 @@ class JobWriter:
         runs = [self._run(job, users) for job in jobs if job.state is JobState.DONE]
         run_numbers = count(self._history.record(session, source_id, runs))
         numbered = list(zip(self._take_serials(session, len(jobs)), jobs, strict=True))
-        common = {"site_id": self._site_id, "source_id": source_id}
-        rows = []
-        for serial, job in numbered:
-            run_number = next(run_numbers) if job.state is JobState.DONE else None
-            rows.append(common | {"serial": serial, "run_number": run_number} | self._job_columns(job, users))
+        rows = [
+            {
+                "site_id": self._site_id,
+                "source_id": source_id,
+                "serial": serial,
+                "run_number": next(run_numbers) if job.state is JobState.DONE else None,
+                **self._job_columns(job, users),
+            }
+            for serial, job in numbered
+        ]
         insert_rows(session, schema.JobRow, rows)
         for predictions in (_run_time_predictions(numbered), _turnaround_predictions(numbered)):
             rows = [{"site_id": self._site_id, **one} for one in predictions]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Iterator
+from functools import lru_cache
 from math import ceil, inf
 
 from scheduler import counted
@@ -15,7 +16,12 @@ from site_db.site_file.cluster import Cluster
 
 def partitions_of(job: LoggedJob) -> frozenset[str]:
     """The partitions to which a job was submitted."""
-    return frozenset(filter(None, map(str.strip, job.partition.split(","))))
+    return _names(job.partition)
+
+
+@lru_cache(1_024)
+def _names(text: str) -> frozenset[str]:
+    return frozenset(filter(None, map(str.strip, text.split(","))))
 
 
 _NOT_AT_THE_SITE = (

@@ -6,13 +6,14 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Container, Iterable, Iterator
-from datetime import datetime
+from collections.abc import Container, Iterable, Iterator, Mapping
+from functools import lru_cache
 from pathlib import Path
 
 from site_db.jobs.logs.log_file import BadLog, printable
 from site_db.jobs.logs.logged_job import MOST_PROCESSORS, LoggedJob, Refused, Tally
 from site_db.jobs.logs.sacct_command import COMMAND
+from site_db.jobs.logs.slurm_times import elapsed_s, unix_s, whole
 from site_db.jobs.logs.swf_format import LATEST_UNIX_S
 from site_db.jobs.logs.tres import BadTres, Tres, memory_mib, tres_of
 from site_db.site_file import hostlist
@@ -53,15 +54,18 @@ RAN = COMPLETED | {
 
 STEP = "a step of a job, not a job (use sacct -X)"
 
-_EPOCH = datetime(1970, 1, 1)
-"""Without a zone, like the times of the log: both are UTC."""
-
 _NO_TIME = ("", "0", "unknown", "none", "n/a")
 _NO_LIMIT = ("", "unlimited", "partition_limit", "infinite", "unknown", "none", "n/a")
 _NO_NODES = ("", "none assigned", "none", "unknown", "n/a")
 
 _SLACK_S = 2
 """Tolerated difference of the elapsed time from end minus start: each of them is rounded."""
+
+_ABOUT_RESOURCES = (
+    *("reqtres", "alloctres", "reqcpus", "alloccpus", "ncpus"),
+    *("reqmem", "allocnodes", "nnodes", "reqnodes"),
+)
+"""The columns from which what a job requested is read."""
 
 _Row = defaultdict[str, str]
 """Fields by column; one that the log lacks is empty."""
@@ -106,12 +110,11 @@ def read_sacct(
             at_id = columns.index("jobid" if "jobid" in columns else "jobidraw")
             continue
         repairs: list[str] = []
-        fields = line.split("|")
-        if len(fields) == len(columns) and "." in fields[at_id]:  # most rows, without -X
-            tally.refuse(STEP, number)
+        if line.count("|") == len(columns) - 1 and "." in line.split("|", at_id + 1)[at_id]:
+            tally.refuse(STEP, number)  # like most rows, without -X
             continue
         try:
-            job = _job(_row(fields, columns, repairs), number, states, repairs)
+            job = _job(_row(line.split("|"), columns, repairs), number, states, repairs)
         except Refused as refused:
             tally.refuse(refused.reason, number)
             continue
@@ -163,9 +166,9 @@ def _job(row: _Row, line: int, states: Container[str], repairs: list[str]) -> Lo
     if state == "CANCELLED" and row["start"].lower() in _NO_TIME:
         raise Refused("the job was cancelled before it started")
     nodes = _nodes(row["nodelist"], repairs)
-    resources = _resources(row, len(nodes))
+    resources = _resources(tuple([row[name] for name in _ABOUT_RESOURCES]), len(nodes))
     started_s, ended_s = _run(row, repairs)
-    times = (_unix_s(row[name]) for name in ("submit", "eligible"))
+    times = (unix_s(row[name]) for name in ("submit", "eligible"))
     submitted_s = next((time_s for time_s in times if time_s is not None), started_s)
     if submitted_s > started_s:
         repairs.append("submitted after the start, taken as submitted at the start")
@@ -195,8 +198,8 @@ def _state(text: str) -> str:
     """The state itself. A text too wide for its column is cut and ends in +: it counts as any of the possible
     states if all are alike."""
     if text.endswith("+"):
-        possible = [whole for whole in _REFUSED if whole.startswith(text[:-1])]
-        if len({_REFUSED[whole] for whole in possible}) == 1:
+        possible = [state for state in _REFUSED if state.startswith(text[:-1])]
+        if len({_REFUSED[state] for state in possible}) == 1:
             return possible[0]
     # Slurm appends the user who cancelled: "CANCELLED by 1234".
     return "CANCELLED" if text.startswith("CANCELLED ") else text
@@ -207,11 +210,11 @@ def _run(row: _Row, repairs: list[str]) -> tuple[float, float]:
     started_s = _known_unix_s(row["start"])
     ended_s = _known_unix_s(row["end"])
     elapsed = [text for name in ("elapsedraw", "elapsed") if (text := row[name])]
-    elapsed_s = next((s for text in elapsed if (s := _elapsed_s(text)) is not None), None)
-    if elapsed_s is not None:
-        if abs(ended_s - started_s - elapsed_s) > _SLACK_S:
+    ran_s = next((s for text in elapsed if (s := elapsed_s(text)) is not None), None)
+    if ran_s is not None:
+        if abs(ended_s - started_s - ran_s) > _SLACK_S:
             repairs.append("the elapsed time is not end minus start, start moved to end minus elapsed")
-        started_s = ended_s - elapsed_s
+        started_s = ended_s - ran_s
     elif elapsed:
         repairs.append("the elapsed time cannot be read, end minus start taken")
     if started_s == ended_s:
@@ -224,55 +227,27 @@ def _run(row: _Row, repairs: list[str]) -> tuple[float, float]:
 
 
 def _known_unix_s(text: str) -> float:
-    time_s = _unix_s(text)
+    time_s = unix_s(text)
     if time_s is None:
         unknown = text.lower() in _NO_TIME
         raise Refused("the start or the end is unknown" if unknown else "a time cannot be read")
     return time_s
 
 
-def _unix_s(text: str) -> float | None:
-    """A time in seconds since 1970-01-01 UTC; None where it is unknown or cannot be read."""
-    if (whole := _whole(text)) is not None:
-        # Slurm's mark for "no time" is 0.
-        return float(whole) if 0 < whole <= LATEST_UNIX_S else None
-    # Python also accepts a date alone, which may be wrong by a day.
-    if len(text) < len("2024-01-01T00:00"):
-        return None
-    try:
-        time = datetime.fromisoformat(text)
-    except ValueError:
-        return None
-    time_s = time.timestamp() if time.tzinfo else (time - _EPOCH).total_seconds()
-    return time_s if 0 < time_s <= LATEST_UNIX_S else None
-
-
-def _elapsed_s(text: str) -> int | None:
-    """The seconds of a text like 3600, 60:00, 01:00:00 or 0-01:00:00; None for other texts."""
-    days, dash, clock = text.rpartition("-")
-    parts = [_whole(part) for part in clock.split(":")]
-    if len(parts) > 3 or (dash and len(parts) != 3):
-        return None
-    seconds = _whole(days) if dash else 0
-    for part, base in zip(parts, (24, 60, 60)[-len(parts) :], strict=True):
-        if seconds is None or part is None:
-            return None
-        seconds = seconds * base + part
-    return seconds
-
-
 def _processors(row: _Row, repairs: list[str]) -> int:
     allocated = tres_of(row["alloctres"]).cpus if row["alloctres"] else 0
-    for processors in (_whole(row["alloccpus"]), _whole(row["ncpus"]), allocated, _whole(row["reqcpus"])):
+    for processors in (whole(row["alloccpus"]), whole(row["ncpus"]), allocated, whole(row["reqcpus"])):
         if processors is not None and 1 <= processors <= MOST_PROCESSORS:
             return processors
     repairs.append("the number of processors is unknown, taken as 1")
     return 1
 
 
-def _resources(row: _Row, n_nodes: int) -> Tres:
-    """What the job requested; what it was allocated, where the log does not say. It ran on `n_nodes`, if that
-    is known."""
+@lru_cache(16_384)
+def _resources(texts: tuple[str, ...], n_nodes: int) -> Tres:
+    """What a job with these texts in the columns about resources requested; what it was allocated, where the
+    log does not say. It ran on `n_nodes`, if that is known."""
+    row = dict(zip(_ABOUT_RESOURCES, texts, strict=True))
     try:
         requested, allocated = tres_of(row["reqtres"]), tres_of(row["alloctres"])
         cpus = requested.cpus or _first(row, "reqcpus") or allocated.cpus or _first(row, "alloccpus", "ncpus")
@@ -304,17 +279,17 @@ def _requested_mib(text: str, cpus: int, nodes: int) -> int:
     return times * memory_mib(text.rstrip("cn"))
 
 
-def _first(row: _Row, *names: str) -> int:
+def _first(row: Mapping[str, str], *names: str) -> int:
     """The first of these columns that has a whole number; 0 without any."""
-    return next((n for name in names if (n := _whole(row[name]))), 0)
+    return next((n for name in names if (n := whole(row[name]))), 0)
 
 
 def _time_limit_s(row: _Row, repairs: list[str]) -> float | None:
     texts = [row[name] for name in ("timelimitraw", "timelimit")]
     if all(text.lower() in _NO_LIMIT for text in texts):
         return None
-    minutes = _whole(texts[0])
-    limit_s = _elapsed_s(texts[1]) if minutes is None else 60 * minutes
+    minutes = whole(texts[0])
+    limit_s = elapsed_s(texts[1]) if minutes is None else 60 * minutes
     if not limit_s or limit_s > LATEST_UNIX_S:
         repairs.append("the time limit cannot be read, taken as none")
         return None
@@ -325,15 +300,15 @@ def _nodes(text: str, repairs: list[str]) -> tuple[str, ...]:
     if text.lower() in _NO_NODES:
         return ()
     try:
-        return tuple(hostlist.expand(hostlist.patterns(text)))
+        return _names(text)
     except ValueError:
         repairs.append("the list of nodes cannot be read, taken as none")
         return ()
 
 
-def _whole(text: str) -> int | None:
-    """A whole number of up to 18 digits; None for other texts."""
-    return int(text) if text.isdecimal() and len(text) <= 18 else None
+@lru_cache(1_024)
+def _names(text: str) -> tuple[str, ...]:
+    return tuple(hostlist.expand(hostlist.patterns(text)))
 
 
 def _printable(text: str) -> str:
